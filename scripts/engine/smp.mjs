@@ -20,7 +20,7 @@ const sources = resolve(import.meta.dirname, '../../test/support/kernels');
 function kernel(arch, calls) {
   const riscv = arch === 'riscv64';
   const [object, elf] = [join(folder, `${arch}.o`), join(folder, `${arch}.elf`)];
-  const symbols = Object.entries({ HARTS: harts, CALLS: calls, PERIOD: period, RESETS: 0 });
+  const symbols = Object.entries({ HARTS: harts, CALLS: calls, PERIOD: period, TICKS: 0, RESETS: 0 });
   const defined = symbols.flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
   const prefix = riscv ? 'riscv64-linux-gnu-' : '';
   const isa = riscv ? ['-march=rv64imac_zicsr_zifencei'] : [];

@@ -1,7 +1,7 @@
 // Recordings of a process of this machine, under a gdbserver that rsptrace starts at the last moment and takes away.
 import { existsSync, readlinkSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
-import { Gdbserver, type Subject } from '../api/index.js';
+import { Gdbserver, type Subject, vectorDamage } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
 import { type GuestExit, GuestWatch } from '../check/index.js';
 import type { ElfFile } from '../elf/index.js';
@@ -132,6 +132,8 @@ export async function underGdbserver<T>(
   { args, logger, wire }: Omit<StubOptions, 'arch'>,
   body: (target: AtTarget) => Promise<T>,
 ): Promise<Under<T>> {
+  const damage = vectorDamage();
+  if (damage !== undefined) logger.warn({}, damage);
   const begun: { server?: Gdbserver; connectingMs: number } = { connectingMs: 0 };
   const open = async (): Promise<Session> => {
     const server = await Gdbserver.start(subject, args.json ? 2 : 'inherit');
