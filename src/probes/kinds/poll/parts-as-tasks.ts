@@ -1,5 +1,5 @@
-// A poll with no other around it is taken for one of a task. If the probe of what is around it was left out, or switched
-// off on the way, parts of a task look like tasks.
+// A poll with no other around it is taken for one of a task. If the probe of what is around it was left out, or
+// switched off on the way, parts of a task look like tasks.
 import { plural } from '../../../base/plural.js';
 import { textLines } from '../../../base/visible.js';
 import { namesLeftOut, type ProbeFact, type SummaryRow } from '../../../trace/index.js';
