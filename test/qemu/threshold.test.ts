@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
+import { long } from '../support/long.js';
 import { briefKernel } from '../support/tiny-kernels.js';
 
 interface Output {
@@ -84,6 +85,7 @@ for (const arch of ['riscv64', 'x86_64'] as const) {
     t.equal(output.missing, 0);
   });
 
+  if (arch !== 'riscv64' && !long) continue;
   t.test(`${arch}: the same calls as with a stop at each, and with all of them in the ring`, async (t) => {
     const some = ['--threshold', '100us', ...probes([...all, 'unsized'])];
     const target = await attached(t, arch, some);
