@@ -93,6 +93,8 @@ export interface StoppedRead {
   readonly pending?: boolean;
   /** What is read waits for {@link TargetEngine.digest}. */
   readonly later?: boolean;
+  /** The recording ends. What is read waits in any case, because no run follows that a process's time depends on. */
+  readonly last?: boolean;
   /**
    * Writes for the target go out together with its resume. If the ring cannot be read at this stop, another stop is
    * tried.
@@ -303,12 +305,13 @@ export class TargetEngine {
     return true;
   }
 
-  async #drainStopped({ all = false, later = false, resume }: StoppedRead): Promise<void> {
+  async #drainStopped({ all = false, later = false, last = false, resume }: StoppedRead): Promise<void> {
     const { session, scratch } = this.#options;
     if (scratch.shared) {
-      while (this.drainLive(all));
+      while (this.drainLive(all) || this.#drained.queue.room <= 0)
+        if (this.#drained.queue.room <= 0) this.#drained.digestAll();
       // The time in a process depends on how long it ran before its last stops.
-      if (!later || scratch.calls) this.#drained.digestAll();
+      if (!last && (!later || scratch.calls)) this.#drained.digestAll();
       return;
     }
     const read = await readRing({ session, scratch, memory: this.#memory }, (head) => {
@@ -324,7 +327,7 @@ export class TargetEngine {
     // If the digesting throws, nobody waits for this promise.
     if (written !== true) written.catch(() => {});
     // While the stub works on the writes.
-    if (!later || this.#drained.queue.room <= 0) this.#drained.digestAll();
+    if (!(later || last) || this.#drained.queue.room <= 0) this.#drained.digestAll();
     if (!(await written)) throw lostRing(this.#control.address);
     await this.#counters.read();
   }
@@ -401,7 +404,7 @@ export class TargetEngine {
 
   /** At a stop: reads what is left, and removes the patches even if the reading failed. */
   async leave(): Promise<void> {
-    const read = (): Promise<void> => this.drainStopped({ pending: true, later: true });
+    const read = (): Promise<void> => this.drainStopped({ pending: true, last: true });
     await retry(this.#options.session, read).finally(() => this.remove());
   }
 
@@ -426,10 +429,10 @@ export class TargetEngine {
         return false;
       }
       // Makes room for the last records, and lets their writers wait for it.
-      await this.#drainStopped({ all: true, later: true });
+      await this.#drainStopped({ all: true, last: true });
       await runForMoment(session, moment);
       if (session.state.kind !== 'idle') return false;
-      await this.#drainStopped({ all: true, later: true });
+      await this.#drainStopped({ all: true, last: true });
     }
     return true;
   }
