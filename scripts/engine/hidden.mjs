@@ -10,9 +10,10 @@ export async function withQemu(command, use) {
   const plan = await planHiddenMemory(command);
   if (isRefusal(plan)) throw new Error(plan.refused);
   let text = '';
-  const qemu = await startQemu(plan.command, (piece) => {
+  const take = (piece) => {
     text += piece.toString('latin1');
-  });
+  };
+  const qemu = await startQemu(plan.command, take, { outlives: false });
   let session;
   try {
     const began = performance.now();
