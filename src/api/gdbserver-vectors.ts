@@ -2,7 +2,8 @@
  * gdbserver reads the registers of every thread at a stop, and writes them back when the process goes on. Before GDB 14
  * it takes the upper vector registers of AVX-512 to lie elsewhere than they do. A thread that was stopped in the middle
  * of glibc's memcpy then copies other bytes. Its program goes wrong, under GDB as well. Mended by "gdbserver:
- * i387_cache_to_xsave: fix copy dest of zmm registers" (sourceware bug 30818), for AMD by "Handle variable XSAVE layouts".
+ * i387_cache_to_xsave: fix copy dest of zmm registers" (sourceware bug 30818), and for AMD by "Handle variable XSAVE
+ * layouts".
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

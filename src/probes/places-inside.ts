@@ -8,7 +8,7 @@ import { entryPlan, type PatchWindow, type ReadPlan } from './read-plan.js';
 import { producerOf } from './resolve-functions.js';
 
 /** How a place can be patched. */
-export interface InnerPatch {
+export interface PlacePatch {
   /** What a patch may replace; or why nothing. */
   readonly window: PatchWindow | string;
   /** See `ReadPlan`. */
@@ -20,9 +20,9 @@ export function patchesInside(
   addresses: readonly Addr[],
   debug: DebugInfo,
   arch: Architecture,
-): ReadonlyMap<bigint, InnerPatch> {
+): ReadonlyMap<bigint, PlacePatch> {
   const graphs = new FunctionGraphs(debug, arch);
-  const found = new Map<bigint, InnerPatch>();
+  const found = new Map<bigint, PlacePatch>();
   const places: GraphPlace[] = [];
   for (const address of addresses) {
     const host = debug.functionAt(address)?.die;
@@ -39,7 +39,7 @@ export function patchesInside(
 }
 
 /** The plan of a place inside a function at which nothing is read. */
-export function planInside(address: Addr, name: string, patch: InnerPatch | undefined): ReadPlan {
+export function planInside(address: Addr, name: string, patch: PlacePatch | undefined): ReadPlan {
   const { window = 'its code is not known', scratchIsFree = false } = patch ?? {};
   const plan = { ...entryPlan({ address, codeSize: 0, name }), scratchIsFree };
   if (typeof window === 'string') return { ...plan, needsStop: `it lies inside a function: ${window}` };

@@ -6,7 +6,7 @@ import { RsptraceError } from '../../base/errors.js';
 import { nearestWords } from '../../base/nearest.js';
 import type { DebugInfo, LineTable, Unit } from '../../dwarf/index.js';
 import type { PlaceRef, TraceEvent, TraceSink } from '../../trace/index.js';
-import { type InnerPatch, patchesInside, planInside } from '../places-inside.js';
+import { type PlacePatch, patchesInside, planInside } from '../places-inside.js';
 import type { ReadPlan } from '../read-plan.js';
 import { type AnyProbe, type Found, neededDebugInfo, type Outcome, type ProbeKind, type ProbeText } from './kind.js';
 
@@ -21,7 +21,7 @@ interface FoundLines extends Found {
   /** In order of probe, then of address. */
   readonly places: readonly PlaceRef[];
   /** By address. */
-  readonly patches: ReadonlyMap<bigint, InnerPatch>;
+  readonly patches: ReadonlyMap<bigint, PlacePatch>;
 }
 
 /** The first instruction of a source line, in each function and each inlined copy that has it. */
@@ -175,7 +175,7 @@ function nameOf({ name, by }: PlaceRef): string {
   return by.function === undefined ? name : `${name} in ${by.function}`;
 }
 
-function planLine(place: PlaceRef, patch: InnerPatch | undefined): ReadPlan {
+function planLine(place: PlaceRef, patch: PlacePatch | undefined): ReadPlan {
   return planInside(place.address, nameOf(place), patch);
 }
 
