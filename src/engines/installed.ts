@@ -276,13 +276,13 @@ export class Installed implements StopObserver {
     const isRead =
       shared !== undefined &&
       (await whileThere(async () => {
-        while (target.drainLive());
+        while (target.drainLive({ all: true, last: true }));
       }));
     let dropped = 0;
     const isThere =
       isRead &&
       (await whileThere(async () => {
-        if (await target.flush()) while (target.drainLive());
+        if (await target.flush()) while (target.drainLive({ all: true, last: true }));
         dropped = await target.dropped();
         await this.#reportCounts(true);
       }));

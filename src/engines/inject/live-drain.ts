@@ -1,6 +1,9 @@
 import type { Drain } from './drain.js';
 import type { TargetEngine } from './target-engine.js';
 
+/** What is polled: a {@link TargetEngine} whose ring is in shared memory. */
+export type Drainable = Pick<TargetEngine, 'drainLive' | 'hasRoom' | 'filled' | 'digest' | 'drainStopped'>;
+
 /** How long to wait between two reads of a ring that was nearly empty, in milliseconds. */
 const idleMs = 1;
 /** How long records are digested between two reads of the ring, in milliseconds. */
@@ -10,13 +13,13 @@ const busy = 0.25;
 
 /** Polls the ring in shared memory while the target runs. */
 export class LiveDrain implements Drain {
-  readonly #target: TargetEngine;
+  readonly #target: Drainable;
   readonly #onError: (thrown: unknown) => void;
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
 
   /** Begins to poll. An error ends it and is given to `onError`. */
-  constructor(target: TargetEngine, onError: (thrown: unknown) => void) {
+  constructor(target: Drainable, onError: (thrown: unknown) => void) {
     this.#target = target;
     this.#onError = onError;
     this.#look();
@@ -42,7 +45,7 @@ export class LiveDrain implements Drain {
   #look(): void {
     let more = false;
     try {
-      more = this.#target.drainLive() || this.#target.filled > busy || this.#target.digest(digestMs);
+      more = this.#target.drainLive() || this.#fills() || this.#target.digest(digestMs);
     } catch (thrown) {
       this.#onError(thrown);
       return;
@@ -50,5 +53,10 @@ export class LiveDrain implements Drain {
     // No timer: it would fire a millisecond later, and the target waits while the ring is full.
     if (more) this.#immediate = setImmediate(() => this.#look());
     else this.#timer = setTimeout(() => this.#look(), idleMs);
+  }
+
+  /** The ring is worth another read at once. What was read may wait too long already: then it must be digested. */
+  #fills(): boolean {
+    return this.#target.filled > busy && this.#target.hasRoom;
   }
 }

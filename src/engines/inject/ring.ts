@@ -184,13 +184,14 @@ export class RingReader {
   }
 
   /**
-   * Nothing will be written any more: emits all records that are held. Returns how many slots were claimed and never
-   * committed.
+   * Nothing will be written any more: emits all records that are held. Returns how many slots were claimed, and never
+   * committed or never read.
    */
   finish(onRecords: OnRecords): number {
     this.#flush(onRecords, true);
     this.#late.settle(Number.POSITIVE_INFINITY, onRecords);
-    return this.#late.passedBy.size;
+    const unread = Math.max(Math.min(this.#head, this.#segments.limit) - this.#next, 0);
+    return this.#late.passedBy.size + unread / this.#slot;
   }
 
   #committed(view: DataView, offset: number, claim: number): boolean {

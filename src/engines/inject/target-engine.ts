@@ -93,7 +93,10 @@ export interface StoppedRead {
   readonly pending?: boolean;
   /** What is read waits for {@link TargetEngine.digest}. */
   readonly later?: boolean;
-  /** The recording ends. What is read waits in any case, because no run follows that a process's time depends on. */
+  /**
+   * The recording ends. What is read waits in any case, because no run follows that a process's time depends on.
+   * However much waits already: the ring is small beside it.
+   */
   readonly last?: boolean;
   /**
    * Writes for the target go out together with its resume. If the ring cannot be read at this stop, another stop is
@@ -198,6 +201,11 @@ export class TargetEngine {
     return this.#ring.filled;
   }
 
+  /** More records may be drained before some are digested. */
+  get hasRoom(): boolean {
+    return this.#drained.queue.room > 0;
+  }
+
   /** Records that came later than their place in the order. */
   get outOfOrder(): number {
     return this.#ring.outOfOrder;
@@ -259,15 +267,16 @@ export class TargetEngine {
   }
 
   /**
-   * Reads the ring out of shared memory while the target runs; `all`: see {@link RingReader.accept}.
+   * Reads the ring out of shared memory while the target runs; `all`: see {@link RingReader.accept}; `last`: also if
+   * too much waits to be digested.
    * @returns true if there is more
    */
-  drainLive(all = false): boolean {
+  drainLive({ all = false, last = false }: StoppedRead = {}): boolean {
     const { shared, data } = this.#options.scratch;
     const { queue } = this.#drained;
     // A part at a time, so that the guest gets room soon: a writer that waits for long gives us up.
-    const { room } = queue;
-    if (!shared || room <= 0) return false;
+    const room = Math.max(queue.room, last ? 1 : 0);
+    if (!shared || room === 0) return false;
     const { next } = this.#ring;
     const at = (address: Addr): number => Number(address - data.address);
     shared.read(0, this.#control.bytes);
@@ -308,8 +317,7 @@ export class TargetEngine {
   async #drainStopped({ all = false, later = false, last = false, resume }: StoppedRead): Promise<void> {
     const { session, scratch } = this.#options;
     if (scratch.shared) {
-      while (this.drainLive(all) || this.#drained.queue.room <= 0)
-        if (this.#drained.queue.room <= 0) this.#drained.digestAll();
+      while (this.drainLive({ all, last }) || !(last || this.hasRoom)) if (!this.hasRoom) this.#drained.digestAll();
       // The time in a process depends on how long it ran before its last stops.
       if (!last && (!later || scratch.calls)) this.#drained.digestAll();
       return;
@@ -327,7 +335,7 @@ export class TargetEngine {
     // If the digesting throws, nobody waits for this promise.
     if (written !== true) written.catch(() => {});
     // While the stub works on the writes.
-    if (!(later || last) || this.#drained.queue.room <= 0) this.#drained.digestAll();
+    if (!(later || last) || !this.hasRoom) this.#drained.digestAll();
     if (!(await written)) throw lostRing(this.#control.address);
     await this.#counters.read();
   }
