@@ -326,8 +326,10 @@ export class PollTracer implements CallKind {
     const outer = pollAround(site.around);
     const entry = this.#entry(at, outer, memory);
     const within = outer && this.#isTaskAt(site, outer) ? undefined : outer;
-    const place = { probe, self, look, resultAt: resultAt as Addr | undefined, guards: noGuards };
-    return this.#open({ ...place, isAround, entry, within }, at);
+    return this.#open(
+      { probe, self, look, isAround, resultAt: resultAt as Addr | undefined, guards: noGuards, within, entry },
+      at,
+    );
   }
 
   /** Whether a runtime calls this poll, inside another one. */
