@@ -24,6 +24,8 @@ export interface MachineOptions {
   readonly logger: Logger;
   /** Why no memory is to be hidden from the guest; undefined: some is, if it can be. */
   readonly hidesNothing: Refusal | undefined;
+  /** Bytes that trampolines may need, if that is known. */
+  readonly codeSize?: number;
   readonly timeoutMs?: number;
   readonly wire?: WireRecorder | undefined;
   /** It runs on when we are killed. */
@@ -45,7 +47,7 @@ export interface Machine extends AsyncDisposable {
  * @throws RsptraceError `RUN_*`, `ARCH_MISMATCH`, `KERNEL_MOVES`, `RSP_*`
  */
 export async function startMachine(options: MachineOptions): Promise<Machine> {
-  const { command, elf, arch, logger, hidesNothing, outlives, onConsole } = options;
+  const { command, elf, arch, logger, hidesNothing, codeSize, outlives, onConsole } = options;
   const program = command[0] ?? '';
   const commandLine = await linuxStart(command);
   if (commandLine !== undefined && choosesItsPlace(elf, commandLine)) {
@@ -56,7 +58,7 @@ export async function startMachine(options: MachineOptions): Promise<Machine> {
     );
   }
   verifyEmulator(program, arch.name);
-  const planned = hidesNothing ?? (await planHiddenMemory(command));
+  const planned = hidesNothing ?? (await planHiddenMemory(command, codeSize));
   const plan = isRefusal(planned) ? undefined : planned;
   const owned: (Disposable | undefined)[] = [plan];
   const end = (): void => {

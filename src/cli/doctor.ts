@@ -7,7 +7,15 @@ import { ElfFile } from '../elf/index.js';
 import { expectedAtReset, type ScratchSources } from '../engines/index.js';
 import { architectureFor, connect, loadedElf } from '../facts/index.js';
 import { parseProbe } from '../probes/index.js';
-import { addressesOf, enginePlan, loadedProgram, type Program, planHarts, prepare } from '../recorder/index.js';
+import {
+  addressesOf,
+  enginePlan,
+  loadedProgram,
+  type Program,
+  planHarts,
+  prepare,
+  trampolineRoom,
+} from '../recorder/index.js';
 import type { Session } from '../rsp/index.js';
 import { showConsole } from './console-output.js';
 import { ExitCode, errorText } from './failure.js';
@@ -66,7 +74,7 @@ export async function doctor(args: DoctorArguments): Promise<number> {
   try {
     fresh = await (await session.stub()).neverRan();
     const harts = (await session.harts()).length;
-    const hidden = linked && (await expectedRam(args, linked.elf, session));
+    const hidden = linked && (await expectedRam(args, linked, session));
     const subject = linked && (await loaded(linked, session, args, harts, logger));
     found = await examine({
       ...{ session, logger, fresh, subject, scratch: { ...scratch, ...(hidden && { hidden }) } },
@@ -88,10 +96,12 @@ export async function doctor(args: DoctorArguments): Promise<number> {
 /** What a recording would keep from the guest of a machine that stands at its reset. */
 async function expectedRam(
   args: DoctorArguments,
-  elf: ElfFile,
+  { elf, program }: Linked,
   session: Session,
 ): Promise<ScratchSources['hidden'] | undefined> {
-  return hidesRam(args, elf) ? expectedAtReset(session, architectureFor(elf), elf) : undefined;
+  if (!hidesRam(args, elf)) return undefined;
+  const codeSize = program ? trampolineRoom(program, { stackDepth: args.bt }) : 0;
+  return expectedAtReset({ session, arch: architectureFor(elf), elf, codeSize });
 }
 
 async function read(path: string, args: DoctorArguments, logger: Logger): Promise<Linked> {

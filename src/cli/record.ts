@@ -4,12 +4,13 @@ import { isRefusal } from '../base/refusal.js';
 import { textLines } from '../base/visible.js';
 import { hideAtReset } from '../engines/index.js';
 import { nanosPerInstruction, ResetVector, sleeps } from '../facts/index.js';
-import { samplesOf, verifyProgram } from '../recorder/index.js';
+import { samplesOf, trampolineRoom, verifyProgram } from '../recorder/index.js';
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { atTarget, stubOpener } from './at-target.js';
 import type { RecordingArguments } from './options.js';
 import {
   type Prepared,
+  planWishes,
   type Recorded,
   recordSession,
   report,
@@ -80,7 +81,8 @@ async function fromReset(
   const hides = hidesRam(args, program.elf);
   if (hides === undefined || args.engine === 'stop') return undefined;
   await verifyProgram(session, program);
-  const found = await hideAtReset(session, program.arch, program.elf, logger);
+  const codeSize = trampolineRoom(program, planWishes(args, program));
+  const found = await hideAtReset({ session, arch: program.arch, elf: program.elf, codeSize, logger });
   if (found === undefined) {
     if (hides === 'asked')
       process.stderr.write('rsptrace: --scratch hidden needs a QEMU that stands at its reset (-S)\n');

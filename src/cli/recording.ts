@@ -235,7 +235,8 @@ function foundOf(program: Program, kind: ProbeKind): Found | undefined {
   return program.kinds.find((each) => each.kind === kind)?.found;
 }
 
-function planWishes(args: AskedArguments, program: Program): EnginePlanWishes {
+/** What of the options decides about engines. */
+export function planWishes(args: AskedArguments, program: Program): EnginePlanWishes {
   return { wanted: engineOf(args), stackDepth: args.bt, values: args.args, until: untilOf(args, program) };
 }
 

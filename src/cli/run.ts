@@ -12,14 +12,14 @@ import { textLines } from '../base/visible.js';
 import { GuestWatch } from '../check/index.js';
 import { ElfFile } from '../elf/index.js';
 import { nanosPerInstruction, sleeps } from '../facts/index.js';
-import { panicFunctions } from '../recorder/index.js';
+import { panicFunctions, trampolineRoom } from '../recorder/index.js';
 import { onEvents, TaskSummary, tee } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
 import { type GuestArguments, guestLimits } from './guest-options.js';
 import type { RecordingArguments } from './options.js';
 import { lookAtPanic, type PanicLook } from './panic-report.js';
 import { isLinuxProgram, programNamed, recordProgram } from './process.js';
-import { type Prepared, type Recorded, recordSession, report, withRecording } from './recording.js';
+import { type Prepared, planWishes, type Recorded, recordSession, report, withRecording } from './recording.js';
 import { runTarget } from './runner.js';
 import { refusedScratch } from './scratch-options.js';
 import { wireRecorder } from './wire-file.js';
@@ -92,6 +92,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
     ...{
       timeoutMs: args.timeout,
       hidesNothing: args.engine === 'stop' ? onlyStops : refusedScratch(args),
+      codeSize: trampolineRoom(prepared.program, planWishes(args, prepared.program)),
       outlives: args['keep-running'],
     },
   });

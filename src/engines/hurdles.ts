@@ -15,6 +15,9 @@ import { memoryMissing } from './memory/find-scratch.js';
 import type { ScratchRequest } from './memory/source.js';
 import { expectedSlack } from './memory/text-slack.js';
 
+/** So many hurdles with one way out are told; the rest are counted. */
+const mostTold = 5;
+
 /** One of them. */
 export interface Hurdle {
   /**
@@ -158,9 +161,20 @@ export function isOfTarget({ code }: Hurdle): boolean {
   return code !== 'code';
 }
 
-/** For people: a line each, and under it what helps. */
+/** For people: the hurdles that one thing helps against, those of most probes first, and under them what helps. */
 export function hurdleLines(hurdles: readonly Hurdle[]): string[] {
-  return hurdles.flatMap(({ text, wayOut }) => (wayOut === undefined ? [text] : [text, `  way out: ${wayOut}`]));
+  const ways = [...new Set(hurdles.map(({ wayOut }) => wayOut))];
+  const probesOf = (group: readonly Hurdle[]): number => group.reduce((sum, { probes }) => sum + probes, 0);
+  return ways
+    .map((wayOut) => ({ wayOut, group: hurdles.filter((each) => each.wayOut === wayOut) }))
+    .sort((a, b) => probesOf(b.group) - probesOf(a.group))
+    .flatMap(({ wayOut, group }) => {
+      const others = group.slice(mostTold);
+      const texts = group.slice(0, mostTold).map(({ text }) => text);
+      if (others.length > 0)
+        texts.push(`... and ${plural(others.length, 'other reason')} (${plural(probesOf(others), 'probe')})`);
+      return wayOut === undefined ? texts : [...texts, `  way out: ${wayOut}`];
+    });
 }
 
 /** For `--json`. */

@@ -41,7 +41,7 @@ export { layOutTrampolines } from './inject/trampoline-layout.js';
 export { findScratch } from './memory/find-scratch.js';
 export type { Intercept } from './memory/guest-allocator.js';
 export { HiddenMemory } from './memory/hidden-memory.js';
-export { expectedAtReset, type HiddenAtReset, hideAtReset } from './memory/hide-at-reset.js';
+export { type AtReset, expectedAtReset, type HiddenAtReset, hideAtReset } from './memory/hide-at-reset.js';
 export { linuxStart } from './memory/linux-start.js';
 export { type HiddenMemoryPlan, planHiddenMemory } from './memory/plan-hidden-memory.js';
 export { beginPrivacyProof } from './memory/prove-private.js';

@@ -12,6 +12,7 @@ export {
   planHarts,
   prepare,
   samplesOf,
+  trampolineRoom,
   understand,
 } from './program.js';
 export { record } from './record.js';

@@ -4,7 +4,14 @@ import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { DebugInfo } from '../dwarf/index.js';
 import { type DebugFileOptions, ElfFile } from '../elf/index.js';
-import { type EngineName, type EnginePlanOptions, lookAtPlans, whyNoTrampolines } from '../engines/index.js';
+import {
+  codeRoom,
+  type EngineName,
+  type EnginePlanOptions,
+  lookAtPlans,
+  planEngines,
+  whyNoTrampolines,
+} from '../engines/index.js';
 import { architectureFor, changesItsCode, hartSource, loadedElf, verifyCode } from '../facts/index.js';
 import {
   type AnyProbe,
@@ -184,6 +191,11 @@ export function enginePlan(program: Program, options: EnginePlanWishes = {}): En
   const plan = program.planned.get(key) ?? planAll(program, wanted, stackDepth, values, ends);
   program.planned.set(key, plan);
   return plan;
+}
+
+/** Bytes of code that the trampolines of a recording may need, see `codeRoom`. */
+export function trampolineRoom(program: Program, options?: EnginePlanWishes): number {
+  return codeRoom(planEngines(enginePlan(program, options)).sites);
 }
 
 function planAll(

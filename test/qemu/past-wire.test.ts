@@ -157,7 +157,8 @@ t.test('a kernel that uses RAM which it was not told of: refused', async (t) => 
   const session = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });
   t.teardown(() => session.close());
   const { arch, elf } = await programOf(elfPath('rv-o2'));
-  const found = await hideAtReset(session, arch, elf, silent);
+  const machine = { session, arch, elf, codeSize: 0, logger: silent };
+  const found = await hideAtReset(machine);
   if (found === undefined || isRefusal(found)) throw new Error(JSON.stringify(found));
   t.equal(found.taken, 16 * 2 ** 20);
   const ram = await GuestRam.find(session);
@@ -171,7 +172,7 @@ t.test('a kernel that uses RAM which it was not told of: refused', async (t) => 
   ram.write(found.hidden.start + 0x12_3456n, Uint8Array.of(0));
   const mapped = await found.hidden.map(arch, { text, pages: false }, ram);
   t.notOk(isRefusal(mapped));
-  t.equal(await hideAtReset(session, arch, elf, silent).then((again) => again && isRefusal(again)), true, 'only once');
+  t.equal(await hideAtReset(machine).then((again) => again && isRefusal(again)), true, 'only once');
 });
 
 async function freePort(): Promise<number> {

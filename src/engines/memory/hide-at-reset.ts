@@ -9,14 +9,22 @@ import { HiddenMemory } from './hidden-memory.js';
 import { machinesWith } from './machines/index.js';
 import type { Hide } from './machines/machine.js';
 import { machineOf } from './plan-hidden-memory.js';
-import { alignDown, LARGE_PAGE } from './scratch.js';
+import { alignDown, LARGE_PAGE, ramFor } from './scratch.js';
 import type { HiddenSource } from './source.js';
 
 const PT_LOAD = 1;
-/** What is taken from a guest's RAM: at most so many bytes, and at most a quarter. */
-const MOST = 16 * 2 ** 20;
 /** A page for the device tree, and one for code, and one for data. */
 const LEAST = 3 * LARGE_PAGE;
+
+/** A machine that may stand at its reset. */
+export interface AtReset {
+  readonly session: Session;
+  readonly arch: Architecture;
+  readonly elf: ElfFile;
+  /** Bytes that trampolines may need, see `codeRoom`. */
+  readonly codeSize: number;
+  readonly logger?: Logger;
+}
 
 /** A machine that stands at its reset, with RAM that its guest will not be told of. */
 export interface HiddenAtReset {
@@ -38,12 +46,13 @@ export interface PlanAtReset extends Omit<HiddenAtReset, 'hidden'> {
  * Whether RAM can be hidden from the guest of a QEMU that was started elsewhere with `-S` and has not run an
  * instruction. Changes nothing. Undefined for a target that has run, or that is no machine of QEMU.
  */
-async function planAtReset(
-  session: Session,
-  arch: Architecture,
-  elf: ElfFile,
-  logger?: Logger,
-): Promise<PlanAtReset | Refusal | undefined> {
+async function planAtReset({
+  session,
+  arch,
+  elf,
+  codeSize,
+  logger,
+}: AtReset): Promise<PlanAtReset | Refusal | undefined> {
   if (!(await (await session.stub()).neverRan())) return undefined;
   const resetVector = await ResetVector.find(session, arch, logger);
   if (resetVector === undefined) return undefined;
@@ -52,7 +61,7 @@ async function planAtReset(
   const command = typeof server === 'number' ? commandLineOf(server) : [];
   const largest = largestRam(tree);
   const ram = Number(largest.end - largest.start);
-  const taken = Math.min(MOST, alignDown(ram / 4, LARGE_PAGE));
+  const taken = Math.min(ramFor(codeSize), alignDown(ram / 4, LARGE_PAGE));
   if (taken < LEAST) return { refused: `the guest has only ${ram / 2 ** 20} MiB of RAM` };
   const known = knownIn(elf, largest.end - BigInt(taken), largest.end);
   if (known !== undefined) return { refused: `the kernel knows the end of RAM without being told: ${known}` };
@@ -64,26 +73,17 @@ async function planAtReset(
  * Hides RAM that is part of what `-m` gives, see {@link planAtReset}. A PC's firmware is run first; then the machine is
  * at the kernel's entry.
  */
-export async function hideAtReset(
-  session: Session,
-  arch: Architecture,
-  elf: ElfFile,
-  logger: Logger,
-): Promise<HiddenAtReset | Refusal | undefined> {
-  const plan = await planAtReset(session, arch, elf, logger);
+export async function hideAtReset(machine: AtReset): Promise<HiddenAtReset | Refusal | undefined> {
+  const plan = await planAtReset(machine);
   if (plan === undefined || isRefusal(plan)) return plan;
   const { hide, visible, taken, resetVector, command } = plan;
-  const hidden = await HiddenMemory.reserve(session, { hide, visible, hidden: taken });
+  const hidden = await HiddenMemory.reserve(machine.session, { hide, visible, hidden: taken });
   return isRefusal(hidden) ? hidden : { hidden, resetVector, command, taken };
 }
 
 /** What {@link hideAtReset} would give, for who only examines the machine. */
-export async function expectedAtReset(
-  session: Session,
-  arch: Architecture,
-  elf: ElfFile,
-): Promise<HiddenSource | Refusal | undefined> {
-  const plan = await planAtReset(session, arch, elf);
+export async function expectedAtReset(machine: AtReset): Promise<HiddenSource | Refusal | undefined> {
+  const plan = await planAtReset(machine);
   if (plan === undefined || isRefusal(plan)) return plan;
   const refused = `a recording that begins here keeps ${plan.taken / 2 ** 20} MiB of the guest's RAM from it`;
   return { isShared: false, map: async () => ({ refused, later: true }), hideAgain: async () => undefined };

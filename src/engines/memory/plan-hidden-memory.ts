@@ -3,10 +3,9 @@ import { isRefusal, type Refusal } from '../../base/refusal.js';
 import { keyValues, qemuOptions, qemuSize } from '../../facts/index.js';
 import { emulatedBy, machinesWith } from './machines/index.js';
 import type { Hide, Machine } from './machines/machine.js';
+import { ramFor } from './scratch.js';
 import { SharedFile } from './shared-file.js';
 
-/** RAM beyond what the guest is told about. */
-const HIDDEN = 16 * 2 ** 20;
 /** The RAM of a QEMU machine without -m. */
 const DEFAULT_RAM = 128 * 2 ** 20;
 
@@ -30,13 +29,14 @@ export interface HidingPlan {
 
 /**
  * Adds RAM to a QEMU command that its guest need not know about: `-m` is raised, and all RAM lies in a file that this
- * process can read. Later options override earlier ones, so the command's own options are not changed.
+ * process can read. Later options override earlier ones, so the command's own options are not changed. `codeSize`:
+ * bytes that trampolines may need, see `codeRoom`.
  *
  * Refused in three cases. QEMU does not lay out the RAM itself (`-numa`, a memory backend, `-readconfig`), or the
  * RAM's contents come from elsewhere (`-incoming`, `-loadvm`, `-dtb`). The accelerator is not TCG. The machine is not
  * in machines/.
  */
-export async function planHiddenMemory(command: readonly string[]): Promise<HiddenMemoryPlan | Refusal> {
+export async function planHiddenMemory(command: readonly string[], codeSize = 0): Promise<HiddenMemoryPlan | Refusal> {
   const [program = '', ...args] = command;
   const arch = emulatedBy(program);
   const known = arch ? machinesWith(arch) : [];
@@ -65,14 +65,24 @@ export async function planHiddenMemory(command: readonly string[]): Promise<Hidd
     return { refused: `-m ${asked} is not a size that is understood` };
   if (memory.has('maxmem')) return { refused: '-m maxmem= makes room for RAM that is plugged in later' };
 
-  const hide = await machine.hiding(options, wanted.get('type'), visible, HIDDEN);
-  return isRefusal(hide) ? hide : plan(command, machine, hide, visible);
+  const hiding = (bytes: number): Promise<Hide | Refusal> =>
+    machine.hiding(options, wanted.get('type'), visible, bytes);
+  const [most, least] = [ramFor(codeSize), ramFor(0)];
+  const first = await hiding(most);
+  // Where there is no place for all trampolines, there may be one for some.
+  const [hide, hidden] = isRefusal(first) ? [await hiding(least), least] : [first, most];
+  return isRefusal(hide) ? hide : plan(command, machine, hide, { visible, hidden });
 }
 
 const ownLayout = new Set(['numa', 'mem-path', 'readconfig', 'incoming', 'loadvm', 'dtb']);
 
-function plan(command: readonly string[], machine: Machine, hide: Hide, visible: number): HiddenMemoryPlan {
-  const total = visible + HIDDEN;
+function plan(
+  command: readonly string[],
+  machine: Machine,
+  hide: Hide,
+  { visible, hidden }: Pick<HidingPlan, 'visible' | 'hidden'>,
+): HiddenMemoryPlan {
+  const total = visible + hidden;
   const made = SharedFile.create(total);
   const file = isRefusal(made) ? undefined : made;
   const backend =
@@ -89,7 +99,7 @@ function plan(command: readonly string[], machine: Machine, hide: Hide, visible:
     machine,
     hide,
     visible,
-    hidden: HIDDEN,
+    hidden,
     file,
     notShared: isRefusal(made) ? made.refused : undefined,
     [Symbol.dispose]: () => file?.[Symbol.dispose](),

@@ -15,10 +15,10 @@ import {
   restore,
 } from './region-access.js';
 import {
-  alignDown,
   alignUp,
   LARGE_PAGE,
   type MapRefusal,
+  mostForCode,
   PAGE,
   type Region,
   type Scratch,
@@ -32,8 +32,8 @@ export interface PagingFacts {
   /** Whether it turns paging on at some time (see `turnsPagingOn`). */
   readonly pages: boolean;
   /**
-   * Bytes of code that the trampolines may need. The code gets that many bytes in large pages, but at most half of
-   * the memory.
+   * Bytes of code that the trampolines may need. The code gets that many bytes in large pages, but not more than
+   * {@link mostForCode}.
    */
   readonly codeSize?: number | undefined;
 }
@@ -114,8 +114,7 @@ export class RamPiece {
     const linear = addr(this.start + (text - textAt));
     const far = BigInt.asIntN(64, linear - text);
     const whole = { address: linear, physical: this.start, size: this.size };
-    const most = Math.max(alignDown(this.size / 2, LARGE_PAGE), LARGE_PAGE);
-    const split = Math.min(alignUp(codeSize + 2 * PAGE, LARGE_PAGE), most);
+    const split = Math.min(alignUp(codeSize + 2 * PAGE, LARGE_PAGE), mostForCode(this.size));
     const code = { ...whole, size: split };
     const data = {
       address: addOffset(linear, split),

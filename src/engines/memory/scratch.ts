@@ -89,6 +89,21 @@ export type MapRefusal = Refusal & { readonly later: boolean };
 export const PAGE = 0x1000;
 export const LARGE_PAGE = 0x20_0000;
 
+/** Bytes of RAM for records, if there is that much for both. */
+const RECORDS = 8 * 2 ** 20;
+/** Bytes of RAM that are kept from a guest at least, so that few trampolines need not be counted. */
+const LEAST_HIDDEN = 16 * 2 ** 20;
+
+/** Bytes of RAM to keep from a guest for so many bytes of trampolines. */
+export function ramFor(codeSize: number): number {
+  return Math.max(LEAST_HIDDEN, alignUp(codeSize, LARGE_PAGE) + LARGE_PAGE + RECORDS);
+}
+
+/** Bytes of so much RAM that trampolines may have: half of it, or more where records have enough. */
+export function mostForCode(size: number): number {
+  return Math.max(alignDown(Math.max(size / 2, size - RECORDS), LARGE_PAGE), LARGE_PAGE);
+}
+
 export function alignDown(value: number, to: number): number {
   return value - (value % to);
 }

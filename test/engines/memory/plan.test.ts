@@ -189,3 +189,18 @@ t.test('the syntax of options', async (t) => {
     { seed: 5, numRuns: 500 },
   );
 });
+
+t.test('as much RAM is hidden as the trampolines of many probes need', async (t) => {
+  for (const [options, codeSize, hidden] of [
+    [[], 0, 16],
+    [[], 6 * MIB, 16],
+    [[], 20 * MIB, 30],
+    // 3.5 GiB is where a PC's RAM is cut in two.
+    [['-m', '3560M'], 20 * MIB, 16],
+  ] as const) {
+    const plan = await planHiddenMemory([...x86, ...options], codeSize);
+    if (isRefusal(plan)) throw new Error(plan.refused);
+    plan[Symbol.dispose]();
+    t.equal(plan.hidden / MIB, hidden, `${codeSize / MIB} MiB of code with ${options.join(' ')}`);
+  }
+});
