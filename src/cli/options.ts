@@ -92,7 +92,7 @@ export function commonOptions<T>(args: Argv<T>) {
       requiresArg: true,
       default: '5s',
       coerce: (text: string) => seconds(text) as number,
-      describe: 'How long the stub may take to answer a request',
+      describe: 'How long the stub may take to answer a request; the guest of run has --time-limit',
     })
     .option('record-wire', {
       type: 'string',

@@ -111,11 +111,12 @@ async function recordUnder(
 ): Promise<{ readonly recording: Recorded; readonly server: Gdbserver }> {
   const { args, logger } = prepared;
   using wire = wireRecorder(args, logger);
-  const { result, server, connectingMs } = await underGdbserver(subject, { args, logger, wire }, (target) => {
+  const { result, server, connectingMs, damage } = await underGdbserver(subject, { args, logger, wire }, (target) => {
     target.recordingBegins();
     return recordSession(prepared, target.session, { isLaunched: 'command' in subject, ...options });
   });
-  return { recording: { ...result, standingMs: result.standingMs + connectingMs }, server };
+  const standingMs = result.standingMs + connectingMs;
+  return { recording: { ...result, standingMs, serverFault: damage }, server };
 }
 
 interface Under<T> {
@@ -124,6 +125,8 @@ interface Under<T> {
   readonly server: Gdbserver;
   /** How long the process stood before it was connected to. */
   readonly connectingMs: number;
+  /** What its user must know of this gdbserver. */
+  readonly damage: string | undefined;
 }
 
 /** Starts gdbserver, connects, runs `body`, and waits until gdbserver has let go of the process. */
@@ -147,7 +150,7 @@ export async function underGdbserver<T>(
     const { server, connectingMs } = begun;
     if (server === undefined) throw new RsptraceError('GDBSERVER_FAILED', 'gdbserver was not started');
     await server.gone();
-    return { result, server, connectingMs };
+    return { result, server, connectingMs, damage };
   } finally {
     begun.server?.[Symbol.dispose]();
   }

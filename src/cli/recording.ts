@@ -263,6 +263,8 @@ export function untilOf({ until }: AskedArguments, program: Program): Addr | und
 /** What was recorded, and where. */
 export interface Recorded extends Recording {
   readonly situation: EngineSituation;
+  /** What the server of a process does wrong, so that the program may. */
+  readonly serverFault?: string | undefined;
 }
 
 export interface SessionOptions {
@@ -469,6 +471,7 @@ function recordingJson(
     stops: recording.stops,
     engines: stopJson(recording, recording.situation),
     hurdles: hurdlesJson(recording.hurdles),
+    ...(recording.serverFault === undefined ? {} : { server_fault: recording.serverFault }),
     records: recording.records,
     missing: recording.missing,
     resets: recording.resets,
