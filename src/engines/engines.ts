@@ -122,6 +122,11 @@ export class Engines implements StopObserver {
     return this.isWaiting && !this.#memory.isPending;
   }
 
+  /** It is too early: the program is asked for memory when it calls its allocator. */
+  get waitsForMemory(): boolean {
+    return this.isWaiting && this.#memory.unanswered !== undefined;
+  }
+
   /** Trampolines are in the target. */
   get isInstalled(): boolean {
     return this.#state.kind === 'installed';
@@ -370,7 +375,11 @@ export class Engines implements StopObserver {
     const { session, arch, elf, inProcess, scratch, ram } = this.#options;
     const { plan } = this.#choices;
     const process = inProcess && processMemory(plan);
-    const intercept: Intercept = (places, then) => stops.points.intercept(places, then);
+    const intercept: Intercept = (places, then) =>
+      stops.points.intercept(places, async (hart, at) => {
+        await then(hart, at);
+        if (this.isWaiting && !this.waitsForMemory) await this.#options.answered?.();
+      });
     const target = { session, arch, elf, text, ram, process, intercept, logger: this.#logger };
     const taken = this.#memory.take({ ...scratch, ...target, codeSize: codeRoom(plan.sites) });
     return taken.catch((thrown: unknown) => {

@@ -6,6 +6,8 @@ import type { CodeAsLoaded } from './code-as-loaded.js';
 
 /** Why nothing was recorded, though stops could have. */
 export const tooEarly = 'the last page table was not in use yet';
+/** The same, where memory for trampolines is asked for. */
+const notAnswered = 'there was no memory for trampolines yet, which the kernel gives at its next call of its allocator';
 /** The same, where no probe can be. */
 const notAsLinked = 'the kernel ran where it is loaded, and its ELF has no code there';
 
@@ -56,7 +58,7 @@ export class EarlyStops {
   /** So many breakpoints are in the target that it is slow until its last page table is in use. */
   #isSlow = false;
   /** Probes are out, since this time; undefined: from the machine's start. */
-  #out: { readonly since: GuestNanos | undefined } | undefined;
+  #out: { readonly since: GuestNanos | undefined; readonly why: string } | undefined;
 
   constructor(options: EarlyStopsOptions) {
     this.#options = options;
@@ -75,7 +77,7 @@ export class EarlyStops {
     if (this.#isSlow) await watch();
     const isTooMany = this.#isSlow && stopping.length > mostBreakpoints;
     if ((wanted !== 'target' && !isTooMany) || !isSure || places.length === 0) return stopping;
-    this.#out = { since: undefined };
+    this.#out = { since: undefined, why: tooEarly };
     await watch();
     return [];
   }
@@ -83,6 +85,7 @@ export class EarlyStops {
   /** A probe was hit, and it was too early for trampolines. */
   async tooEarly(): Promise<void> {
     const { wanted, engine, engines } = this.#options;
+    if (engines.waitsForMemory) return this.#awaitMemory();
     if (!engines.waitsForTable || (wanted !== 'target' && !this.#isLimited)) return;
     if (wanted === 'target' || engine().stops - this.#before >= mostStops) await this.takeOut();
   }
@@ -97,9 +100,26 @@ export class EarlyStops {
   async takeOut(): Promise<void> {
     const { places, addresses, engine, watch, fromReset } = this.#options;
     if (this.#out || fromReset || places.length === 0) return;
-    this.#out = { since: this.#options.time() };
+    this.#out = { since: this.#options.time(), why: tooEarly };
     await engine().disarm(addresses);
     await watch();
+  }
+
+  /** The kernel is asked for memory when it comes by. Until then many breakpoints would let it hardly go on. */
+  async #awaitMemory(): Promise<void> {
+    const { wanted, addresses, engine, engines, fromReset, time } = this.#options;
+    const stopping = addresses.length - engines.leftOut.length;
+    if (this.#out || wanted !== 'auto' || fromReset || stopping <= mostBreakpoints) return;
+    this.#out = { since: time(), why: notAnswered };
+    await engine().disarm(addresses);
+  }
+
+  /** The kernel has given memory, or refused it. */
+  async answered(): Promise<void> {
+    const { engines, arrive } = this.#options;
+    if (!this.#out) return;
+    await arrive();
+    if (!engines.waitsForMemory) await this.#armAgain();
   }
 
   /** Nobody wants all of the stops. */
@@ -115,7 +135,7 @@ export class EarlyStops {
   }
 
   async #tellOut(): Promise<void> {
-    if (this.#out) await this.#options.unrecorded(this.#out.since, tooEarly);
+    if (this.#out) await this.#options.unrecorded(this.#out.since, this.#out.why);
     this.#out = undefined;
   }
 
@@ -126,7 +146,7 @@ export class EarlyStops {
 
   /** The page table has changed. Where trampolines can be, they are placed, and breakpoints where they cannot. */
   async changed(): Promise<void> {
-    const { engines, engine, arrive, addresses } = this.#options;
+    const { engines, arrive } = this.#options;
     await this.#tellLoaded();
     if (!this.#out && !this.#isSlow) return;
     // Of the breakpoints some wait for trampolines, and these are not left to the first hit.
@@ -135,6 +155,12 @@ export class EarlyStops {
     await arrive();
     if (!this.#out) return;
     if (engines.isWaiting && ++this.#changes < mostChanges) return;
+    await this.#armAgain();
+  }
+
+  /** Breakpoints where no trampolines are, or will be. */
+  async #armAgain(): Promise<void> {
+    const { engines, engine, addresses } = this.#options;
     await this.#tellOut();
     const withoutStops = new Set<Addr>(engines.isWaiting ? engines.withoutStops : engines.unarmed);
     await engine().arm(addresses.filter((address) => !withoutStops.has(address)));

@@ -384,6 +384,7 @@ export class Run {
         this.#tellLeftOut(probes);
         this.#options.onLeftOut?.(probes);
       },
+      answered: () => this.#early.answered(),
       log: () => this.log?.opened,
       counted: (probe, words) => {
         for (const kind of kinds) kind.counts?.add(probe, words);

@@ -16,6 +16,7 @@ interface Output {
   readonly stops: number;
   readonly functions: readonly { readonly function: string; readonly calls: number }[];
   readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
+  readonly gaps: readonly { readonly from_ns: number; readonly to_ns: number; readonly why: string }[];
 }
 
 /** Linux calls it when it has begun to start tasks, before it looks for its devices. */
@@ -23,10 +24,17 @@ const from = 'driver_init';
 /** The last that it does with its devices there. */
 const until = 'kernel_power_off';
 
+interface Attached {
+  readonly behind: bigint;
+  readonly words: readonly string[];
+  /** Further probes, so many that the kernel would hardly go on with a breakpoint for each. */
+  readonly crowd?: string;
+}
+
 export async function traceAttached(
   t: Test,
   arch: 'riscv64' | 'x86_64',
-  { behind, words }: { readonly behind: bigint; readonly words: readonly string[] },
+  { behind, words, crowd }: Attached,
 ): Promise<void> {
   const guest = linuxGuest(t, arch);
   const { symbols } = await ElfFile.open(guest.elf);
@@ -49,8 +57,9 @@ export async function traceAttached(
   session.close();
 
   const options = ['--json', '-o', trace, '-r', `unix:${socket}`, '--until', until];
-  const probes = [...places.keys()].flatMap((name) => ['-p', `fn:${name}`]);
-  const run = await rsptraceWithin(150_000, ...options, ...probes, guest.elf).ended;
+  const probes = [...places.keys()].map((name) => `fn:${name}`);
+  if (crowd !== undefined) probes.push(crowd);
+  const run = await rsptraceWithin(150_000, ...options, ...probes.flatMap((probe) => ['-p', probe]), guest.elf).ended;
   t.equal(run.status, 0, run.stderr.slice(-500));
   const output = JSON.parse(run.stdout) as Output;
   const { stdout: console } = await qemu.ended;
@@ -61,8 +70,9 @@ export async function traceAttached(
     /^memory of Linux's allocator \(vmalloc\) at 0xff[0-9a-f]{14}, 2088960 bytes, mapped at 0xffffffff[89a-f][0-9a-f]{7}; /,
   );
   t.equal(output.missing, 0);
+  const common = new Set<string>(commonFunctions);
   t.strictSame(
-    output.probes.filter(({ engine }) => engine !== 'target'),
+    output.probes.filter(({ function: name, engine }) => engine !== 'target' && common.has(name)),
     [],
     'no probe stops the target',
   );
@@ -72,7 +82,13 @@ export async function traceAttached(
   const counted = guest.counts();
   for (const [name, place] of places) {
     const counts = counted.get(place)?.reduce((sum, count) => sum + count, 0);
-    t.equal(calls.get(name) ?? 0, counts, `${name}: as often as QEMU has carried it out`);
+    if (crowd === undefined) t.equal(calls.get(name) ?? 0, counts, `${name}: as often as QEMU has carried it out`);
+    else t.ok((calls.get(name) ?? 0) <= (counts ?? 0), `${name}: ${calls.get(name)} of ${counts}`);
+  }
+  if (crowd !== undefined) {
+    t.ok(output.probes.length > 1100, `${output.probes.length} probes`);
+    t.ok(output.stops < 10, `${output.stops} stops`);
+    t.match(output.gaps, [{ why: /^there was no memory for trampolines yet/ }]);
   }
   t.ok((calls.get('do_one_initcall') ?? 0) > 100, 'its own start');
   t.ok((calls.get('do_exit') ?? 0) > 20, 'and many processes are in it');
