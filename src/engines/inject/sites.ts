@@ -101,8 +101,9 @@ function withoutReads(plan: ReadPlan): ReadPlan {
 
 /** Bytes of code that are enough for these sites' trampolines. For memory that is divided before they are placed. */
 export function codeRoom(sites: readonly Site[]): number {
-  const roomOf = ({ plan, entry, exit, ends = [] }: Site): number => {
-    const fields = entry.fields.length + exit.fields.length;
+  const roomOf = ({ plan, entry, exit, ends = [], counters }: Site): number => {
+    // A probe that only counts writes no record.
+    const recorded = counters > 0 ? 0 : 384 + 24 * (entry.fields.length + exit.fields.length);
     const hops = plan.entryReads.reduce((sum, { through = [] }) => sum + through.length, 0);
     const conditions = [...plan.when, ...plan.counts.flatMap(({ when }) => when)];
     const looked = conditions.reduce((sum, { behind }) => sum + 48 + 32 * (behind?.through.length ?? 0), 0);
@@ -110,8 +111,7 @@ export function codeRoom(sites: readonly Site[]): number {
     const counted = plan.counts.length * 256;
     const noted = (plan.inside?.taken.length ?? 0) + (plan.inside?.noted.length ?? 0);
     return (
-      384 +
-      24 * fields +
+      recorded +
       32 * hops +
       copied +
       128 * noted +
