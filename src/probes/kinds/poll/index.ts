@@ -152,7 +152,15 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
 };
 
 const nothing: KindReport = {
-  json: () => ({ futures: [], tasks: [], tasks_left_out: 0, tasks_may_be_of: [], findings: [], coverage: null }),
+  json: () => ({
+    futures: [],
+    tasks: [],
+    tasks_left_out: 0,
+    tasks_may_be_of: [],
+    findings: [],
+    findings_untold: 0,
+    coverage: null,
+  }),
   tables: () => [],
 };
 
@@ -163,10 +171,13 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   const summary = new Summary();
   const tasks = new TaskSummary();
   const search = wanted ? new Findings({ longPollNs }) : undefined;
+  const isTimed = ({ engines, stopsBeside }: Outcome): boolean =>
+    longPollNs !== undefined || stopsBeside === 0 || engines.every(({ engine }) => engine !== 'stop');
+  const untold = (outcome: Outcome): number => (isTimed(outcome) ? 0 : (search?.aboutTime ?? 0));
   const findings = (outcome: Outcome): readonly Finding[] => {
-    const isTimed = longPollNs !== undefined || outcome.engines.every(({ engine }) => engine !== 'stop');
     const seesWakes = wakesSeen(found, outcome) === 'all' || (found.wakesWanted && found.wakes.length === 0);
-    return search?.all(tasks.rows(), { isTimed, seesWakes }, (root) => tasks.numberOf(root)) ?? [];
+    const certainty = { isTimed: isTimed(outcome), seesWakes };
+    return search?.all(tasks.rows(), certainty, (root) => tasks.numberOf(root)) ?? [];
   };
   const rows = (outcome: Outcome): readonly SummaryRow[] => {
     const unseen = unseenDrops(found, outcome);
@@ -181,6 +192,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       tasks_left_out: tasks.leftOut,
       tasks_may_be_of: notAllSeen(rows(outcome), outcome.engines),
       findings: findings(outcome),
+      findings_untold: untold(outcome),
       coverage: { ...coverageJson(recordedCoverage(coverage, outcome)), not_probed: others },
     }),
     tables(outcome, options) {
@@ -190,7 +202,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       const parts = shown.length === 0 ? '' : partsNote(notAllSeen(summed, outcome.engines));
       const table = taskTable(shown, tasks.leftOut, options, hides) + parts;
       const elsewhere = summed.length > 0 ? '' : cratesNotProbedText(others);
-      const texts = [summaryTable(summed, options), elsewhere, table, findingsText(findings(outcome))];
+      const texts = [summaryTable(summed, options), elsewhere, table, findingsText(findings(outcome), untold(outcome))];
       return [...texts.filter((text) => text !== ''), coverageText(recordedCoverage(coverage, outcome))];
     },
     findings: (outcome) => findings(outcome).length,
