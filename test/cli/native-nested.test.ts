@@ -25,7 +25,8 @@ function printed(stdout: string): Counts {
 function counted(tasks: readonly Pick<Task, 'instance' | 'polls'>[], kindOf: (name: string) => string): Counts {
   const counts = new Map<string, { tasks: number; polls: number }>();
   for (const { instance, polls } of tasks) {
-    const name = /\bCounted<nested_program::(\w+)::/.exec(instance)?.[1];
+    const [, inside, whole] = /\bCounted<nested_program::(\w+)::|^nested_program::(\w+)$/.exec(instance) ?? [];
+    const name = inside ?? whole;
     if (name === undefined) continue;
     const kind = kindOf(name);
     const { tasks: before, polls: sum } = counts.get(kind) ?? { tasks: 0, polls: 0 };

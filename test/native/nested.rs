@@ -32,6 +32,35 @@ impl<F: Future> Future for Counted<F> {
     }
 }
 
+/// The last thing that its poll does is another one's: optimised code jumps there, and its own caller is returned to.
+struct Jumping(Inside);
+struct Inside(u32);
+
+impl Future for Jumping {
+    type Output = ();
+    #[inline(never)]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        BOOK.lock().unwrap().entry("Jumping").or_default().1 += 1;
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+impl Future for Inside {
+    type Output = ();
+    #[inline(never)]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.0 == 0 {
+            return Poll::Ready(());
+        }
+        self.0 -= 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+fn jumping(times: u32) -> Jumping {
+    BOOK.lock().unwrap().entry("Jumping").or_default().0 += 1;
+    Jumping(Inside(times))
+}
+
 async fn leaf(times: u32) -> u32 {
     let mut sum = 0;
     for i in 0..times {
@@ -52,8 +81,12 @@ async fn blocking(times: u32) -> u32 {
 async fn parent() {
     let children: Vec<_> = (0..5).map(|n| tokio::spawn(counted("first", first(n)))).collect();
     let others: Vec<_> = (0..5).map(|n| tokio::spawn(counted("second", second(n)))).collect();
+    let jumps: Vec<_> = (0..3).map(|n| tokio::spawn(jumping(n))).collect();
     for child in children.into_iter().chain(others) {
         child.await.unwrap();
+    }
+    for jump in jumps {
+        jump.await.unwrap();
     }
 }
 async fn handing() {
