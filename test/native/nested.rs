@@ -1,6 +1,7 @@
 //! A program for tests: tasks that are polled inside other polls. Worker threads of tokio are polls that never end, a `LocalSet` and an executor
 //! of async-executor poll their tasks in a Future's poll. It counts the polls of each kind of task and the tasks, and prints both. Its argument is
-//! the way: `threads`, `place` (a task hands its worker on), `local`, `executor`, `unordered` (not tasks: Futures inside one task).
+//! the way: `threads`, `place` (a task hands its worker on), `local`, `executor`, `unordered` (not tasks: Futures inside one task),
+//! `joins` (two Futures are one task).
 //!
 //! Built by `node test/native/build.mjs`.
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -106,6 +107,12 @@ async fn unordered() {
     let mut all: FuturesUnordered<_> = (0..5).map(|n| counted("inside", first(n))).collect();
     while all.next().await.is_some() {}
 }
+/// Tasks that are a library's Futures, each around two of ours. Both branches of one wake it in each poll.
+async fn joins() {
+    tokio::spawn(futures::future::join(counted("short", leaf(3)), counted("long", leaf(6)))).await.unwrap();
+    let (near, far) = (Box::pin(counted("near", leaf(4))), Box::pin(counted("far", leaf(9))));
+    tokio::spawn(futures::future::select(near, far)).await.unwrap();
+}
 async fn executor() {
     let executor = async_executor::LocalExecutor::new();
     let tasks: Vec<_> = (0..5).map(|n| executor.spawn(counted("first", first(n)))).collect();
@@ -126,6 +133,7 @@ fn main() {
         "threads" => threads().block_on(async { tokio::spawn(counted("parent", parent())).await.unwrap() }),
         "place" => threads().block_on(async { tokio::spawn(counted("handing", handing())).await.unwrap() }),
         "local" => one().block_on(counted("main", async { tokio::task::LocalSet::new().run_until(local()).await })),
+        "joins" => one().block_on(joins()),
         "executor" => one().block_on(counted("main", executor())),
         _ => threads().block_on(async { tokio::spawn(counted("main", unordered())).await.unwrap() }),
     }

@@ -139,8 +139,11 @@ export function resolvePolls(
   for (const future of wrappers?.keys() ?? []) {
     if (!list.hasExcluded([future.future, future.instance])) addPolls(future);
   }
+  /** A task of several selected ones: its own polls are the task's. */
+  const isJoin = (future: FutureType): boolean => wrappers?.has(future) === true && wrappers.get(future) === undefined;
+  const joins = [...(wrappers?.keys() ?? [])].filter((future) => isJoin(future) && future.inlined.length > 0);
   const inlinedSites = new InlinedSites(debug, futures, arch, hostedTasks(futures, places));
-  const coverage = new Coverage(inlinedSites, futures, { polled, inlined });
+  const coverage = new Coverage(inlinedSites, futures, { polled: [...polled, ...joins], inlined });
   const ref = futureRefs(coverage, hidesDrops);
   const conditions = new PollConditions(new ProgramExpressions(debug), specs);
   // Asked for each derived poll, so it is worked out once.
@@ -148,14 +151,15 @@ export function resolvePolls(
   const allows = (future: FutureType): boolean => whole.has(future);
   const seenInlined = new Set([...whole].filter((future) => future.inlined.length > 0 && !coverage.isInlined(future)));
   const sites = coverage.copies.map((copy): InlinedProbe => {
-    return { ...copy, ref: ref(copy.future), isAround: !allows(copy.future) };
+    return { ...copy, ref: ref(copy.future), isAround: !allows(copy.future) && !isJoin(copy.future) };
   });
   const probes = [...byAddress.values()].map((found): PollProbe => {
     const { future } = found;
     const entry = entryOf(found.poll, arch, shapes);
     const when = conditions.of(future, entry.selfRegister);
     const wraps = wrappers?.get(future);
-    return { ...found, ...entry, ref: ref(future), wraps, when, isAround: !allowed.has(future) || when?.length === 0 };
+    const isAround = (!allowed.has(future) && !isJoin(future)) || when?.length === 0;
+    return { ...found, ...entry, ref: ref(future), wraps, when, isAround };
   });
   const isSeen = [...allowed].some(allows) || probes.some(({ isAround }) => !isAround);
   if (!isSeen) conditions.throwRefused();

@@ -19,19 +19,21 @@ export function taskWrappers(
 ): Map<FutureType, Wrapped | undefined> {
   const found = new Map<FutureType, Wrapped | undefined>();
   for (const future of futures.all) {
-    if (!tasks.has(future.typeOffset) || allowed.has(future) || future.polls.length === 0) continue;
+    if (!tasks.has(future.typeOffset) || allowed.has(future)) continue;
     const wrapped = onlyHeld(future).find((held) => allowed.has(held.future));
-    if (wrapped || holdsInPlace(future, allowed)) found.set(future, wrapped);
+    // Of one that was inlined, what it consists of shows as much.
+    if (future.polls.length === 0 && (wrapped || future.inlined.length === 0)) continue;
+    if (wrapped || holds(future, allowed)) found.set(future, wrapped);
   }
   return found;
 }
 
-/** Whether one of these lies in the bytes of a Future, at any depth. */
-function holdsInPlace(future: FutureType, wanted: ReadonlySet<FutureType>): boolean {
+/** Whether one of these lies in a Future, or in a box of its, at any depth. */
+function holds(future: FutureType, wanted: ReadonlySet<FutureType>): boolean {
   const seen = new Set([future]);
   for (const { holds, states } of seen) {
-    for (const { future: held, hops } of [...holds, ...states.flatMap((state) => state.holds)]) {
-      if (held === undefined || hops.length > 0) continue;
+    for (const { future: held } of [...holds, ...states.flatMap((state) => state.holds)]) {
+      if (held === undefined) continue;
       if (wanted.has(held)) return true;
       seen.add(held);
     }
