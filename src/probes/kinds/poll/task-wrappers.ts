@@ -1,4 +1,4 @@
-import { type FutureSet, type FutureType, onlyHeld, type TaskPlaces } from '../../../futures/index.js';
+import { type FutureSet, type FutureType, type HeldFuture, onlyHeld, type TaskPlaces } from '../../../futures/index.js';
 
 /** A selected Future inside a task's own one. */
 export interface Wrapped {
@@ -28,15 +28,28 @@ export function taskWrappers(
   return found;
 }
 
-/** Whether one of these lies in a Future, or in a box of its, at any depth. */
+/**
+ * Whether one of these lies in a Future, at any depth, or several behind pointers of its. A single box is but another
+ * place for what it holds, which is the task then.
+ */
 function holds(future: FutureType, wanted: ReadonlySet<FutureType>): boolean {
-  const seen = new Set([future]);
-  for (const { holds, states } of seen) {
-    for (const { future: held } of [...holds, ...states.flatMap((state) => state.holds)]) {
-      if (held === undefined) continue;
-      if (wanted.has(held)) return true;
-      seen.add(held);
-    }
+  return found(future, wanted, ({ hops }) => hops.length === 0) > 0 || found(future, wanted, () => true) > 1;
+}
+
+/** How many of these a Future holds in such ways, as its type tells. `known`: of what was looked at already. */
+function found(
+  future: FutureType,
+  wanted: ReadonlySet<FutureType>,
+  isWay: (held: HeldFuture) => boolean,
+  known = new Map<FutureType, number>(),
+): number {
+  // What holds its own kind adds nothing new.
+  known.set(future, 0);
+  let sum = 0;
+  for (const held of [...future.holds, ...future.states.flatMap((state) => state.holds)]) {
+    if (held.future === undefined || !isWay(held)) continue;
+    sum += wanted.has(held.future) ? 1 : (known.get(held.future) ?? found(held.future, wanted, isWay, known));
   }
-  return false;
+  known.set(future, sum);
+  return sum;
 }
