@@ -28,6 +28,11 @@ export function taskWrappers(
   return found;
 }
 
+/** The wrappers around several selected Futures: their polls are the task's own. */
+export function joinsAmong(wrappers: ReadonlyMap<FutureType, Wrapped | undefined> | undefined): Set<FutureType> {
+  return new Set([...(wrappers ?? [])].flatMap(([future, wrapped]) => (wrapped ? [] : [future])));
+}
+
 /**
  * Whether one of these lies in a Future, at any depth, or several behind pointers of its. A single box is but another
  * place for what it holds, which is the task then.
