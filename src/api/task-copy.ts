@@ -4,7 +4,14 @@ import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import type { ElfFile } from '../elf/index.js';
-import { type CopyRoom, type Libraries, processMappings, processMemory, seeLibraries } from '../facts/index.js';
+import {
+  type CopyRoom,
+  type Libraries,
+  type Mapping,
+  processMappings,
+  processMemory,
+  seeLibraries,
+} from '../facts/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { type HartStack, hartStack, isSeen } from '../stacks/index.js';
 import { deadStack, isIn, type Region, type Snapshot, takeSnapshot, writableRegions } from '../tasks/index.js';
@@ -57,7 +64,7 @@ export async function copyTarget(session: Session, program: Described, options: 
 }
 
 /** The program's own constants: they are in its file. */
-function constantsOf(elf: ElfFile): MemoryReader {
+export function constantsOf(elf: ElfFile): MemoryReader {
   return { read: async (address, length) => elf.bytesAt(address, length) };
 }
 
@@ -68,26 +75,16 @@ export async function copyProcess(
   { arch, scan = [], room, debugDirs, logger = silent }: CopyOptions,
 ): Promise<TargetCopy> {
   const registers = await allRegisters(session);
-  const tops = registers.flatMap((each) => each.register(arch.sp) ?? []).map((sp) => addr(sp));
+  const tops = stackPointers(registers, arch);
   const mappings = (await processMappings(session)) ?? [];
-  const stacks: Region[] = [];
-  const dead: Region[] = [];
-  const regions: Region[] = [...writableRegions(elf), ...scan];
-  const heaps: Region[] = [];
-  for (const { start, end, permissions, path } of mappings) {
-    if (!permissions.startsWith('rw') || path.startsWith('/dev/')) continue;
-    const top = tops.find((each) => each >= start && each < end);
-    const used = top === undefined ? start : addr(top - BigInt(RED_ZONE) < start ? start : top - BigInt(RED_ZONE));
-    if (Number(end - used) > LARGEST) logger.info({ start: hex(start) }, 'a mapping is too large to be searched');
-    else regions.push({ start: used, length: Number(end - used) });
-    if (isAllocators(start, path)) heaps.push({ start, length: Number(end - start) });
-    if (top === undefined) continue;
-    stacks.push({ start, length: Number(end - start) });
-    dead.push({ start, length: Number(used - start) });
-  }
+  const writable = mappings.filter(
+    ({ permissions, path }) => permissions.startsWith('rw') && !path.startsWith('/dev/'),
+  );
+  const { regions, heaps, stacks, dead } = processRegions(writable, tops, logger);
   using reader = await processMemory(session, tops[0] ?? elf.entry, room);
   logger.debug({ source: reader.source, regions: regions.length }, 'memory is copied');
-  const memory = await takeSnapshot(reader, clipped(regions, dead), { beyond: constantsOf(elf) });
+  const all = clipped([...writableRegions(elf), ...scan, ...regions], dead);
+  const memory = await takeSnapshot(reader, all, { beyond: constantsOf(elf) });
   const seen = await seeLibraries(session, elf, { ...(debugDirs ? { debugDirs } : {}), logger, memory: reader });
   return {
     memory,
@@ -99,13 +96,45 @@ export async function copyProcess(
   };
 }
 
+export function stackPointers(registers: readonly RegisterReader[], { sp }: Architecture): Addr[] {
+  return registers.flatMap((each) => each.register(sp) ?? []).map((each) => addr(each));
+}
+
+interface ProcessRegions extends Pick<TargetCopy, 'heaps' | 'stacks' | 'dead'> {
+  /** What is searched. */
+  readonly regions: readonly Region[];
+}
+
+/** What a process's writable mappings are. `tops`: the stack pointers of its threads. */
+export function processRegions(
+  mappings: readonly Pick<Mapping, 'start' | 'end' | 'path'>[],
+  tops: readonly Addr[],
+  logger: Logger,
+): ProcessRegions {
+  const [stacks, dead, regions, heaps]: [Region[], Region[], Region[], Region[]] = [[], [], [], []];
+  for (const { start, end, path } of mappings) {
+    const top = tops.find((each) => each >= start && each < end);
+    const used = top === undefined ? start : addr(top - BigInt(RED_ZONE) < start ? start : top - BigInt(RED_ZONE));
+    if (Number(end - used) > LARGEST) logger.info({ start: hex(start) }, 'a mapping is too large to be searched');
+    else regions.push({ start: used, length: Number(end - used) });
+    if (isAllocators(start, path)) heaps.push({ start, length: Number(end - start) });
+    if (top === undefined) continue;
+    stacks.push({ start, length: Number(end - start) });
+    dead.push({ start, length: Number(used - start) });
+  }
+  return { regions, heaps, stacks, dead };
+}
+
+/** As /proc/PID/maps calls the heap behind the program. */
+export const HEAP = '[heap]';
+
 /** glibc's heaps: behind the program, and for more threads at multiples of 64 MiB. Other allocators map elsewhere. */
 function isAllocators(start: Addr, path: string): boolean {
-  return path === '[heap]' || (path === '' && start % ARENA === 0n);
+  return path === HEAP || (path === '' && start % ARENA === 0n);
 }
 
 /** Without what is dead. */
-function clipped(regions: readonly Region[], dead: readonly Region[]): Region[] {
+export function clipped(regions: readonly Region[], dead: readonly Region[]): Region[] {
   return regions.filter(
     ({ start, length }) =>
       !dead.some((part) => start >= part.start && addOffset(start, length) <= addOffset(part.start, part.length)),
@@ -123,7 +152,7 @@ async function allRegisters(session: Session): Promise<RegisterReader[]> {
   return found;
 }
 
-async function walkAll(
+export async function walkAll(
   registers: readonly RegisterReader[],
   memory: MemoryReader,
   libraries: Libraries,

@@ -24,4 +24,6 @@ export interface FlowStep {
   readonly needs?: number;
   /** Those that it overwrites, or that have no value behind it. */
   readonly overwrites?: number;
+  /** A `next` that may write memory of the frame. */
+  readonly writesFrame?: boolean;
 }

@@ -4,6 +4,8 @@ import type { RegisterReader } from '../base/memory-reader.js';
 export interface LinuxModel {
   /** Numbers of the system calls that load code: mmap, mprotect, mremap, pkey_mprotect. */
   readonly mappingCalls: readonly number[];
+  /** General registers in the order of a core file's `pr_reg` (struct elf_prstatus): `user_regs_struct`. */
+  readonly coreRegisters?: readonly string[];
   /** How a stopped thread is made to run system calls for the client. */
   readonly systemCalls?: SystemCallModel;
   /** How to find breakpoints that a gdbserver keeps after its client has disconnected. */

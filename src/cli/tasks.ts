@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import {
+  copyCore,
   copyProcess,
   copyTarget,
   dumpView,
@@ -21,7 +22,15 @@ import type { ElfFile } from '../elf/index.js';
 import { ET } from '../elf/index.js';
 import { architectureFor, loadedElf, roomForCopy, verifyArchitecture } from '../facts/index.js';
 import { isProcess } from '../rsp/index.js';
-import { FutureFields, openMemoryImage, type Region, type Runtime, runtimes, search } from '../tasks/index.js';
+import {
+  FutureFields,
+  type MemoryImage,
+  openMemoryImage,
+  type Region,
+  type Runtime,
+  runtimes,
+  search,
+} from '../tasks/index.js';
 import { atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
@@ -53,15 +62,29 @@ export async function showTasks(args: TasksArguments): Promise<number> {
   runtimesCalled(args.runtime, [...own, ...runtimes, search]);
   const linked = await openElf(args, logger);
   if (args.core !== undefined) {
-    const program = understandFutures(linked, logger);
     using image = await openMemoryImage(args.core, base);
-    const view = await dumpView(program, image, scan);
+    const { program, view } = await viewOfCore(args, image, linked, scan, logger);
     return show(args, { program, view, own, stoodMs: undefined, knowsHeaps: true });
   }
   const before = await prepare(linked, logger);
   const { copy, elf, stoodMs } = await copied(args, before, scan, logger);
   const program = elf === linked && before.program ? before.program : understandFutures(elf, logger);
   return show(args, { program, view: await taskView(program, copy), own, stoodMs, knowsHeaps: copy.knowsHeaps });
+}
+
+/** A process's core has its threads; a dump of a machine is memory alone. */
+async function viewOfCore(
+  args: TasksArguments,
+  image: MemoryImage,
+  linked: ElfFile,
+  scan: readonly Region[],
+  logger: Logger,
+): Promise<{ readonly program: Understood; readonly view: TaskView }> {
+  const arch = architectureFor(linked);
+  await arch.prepare();
+  const taken = await copyCore(image, linked, { arch, scan, logger, ...debugFilesOf(args) });
+  const program = understandFutures(taken?.elf ?? linked, logger);
+  return { program, view: await (taken ? taskView(program, taken.copy) : dumpView(program, image, scan)) };
 }
 
 /** What is known before the target is touched. */

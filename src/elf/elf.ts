@@ -16,6 +16,13 @@ const PT_LOAD = 1;
 const PT_NOTE = 4;
 const NT_GNU_BUILD_ID = 3;
 
+/** gABI, "Note Section". */
+export interface ElfNote {
+  readonly name: string;
+  readonly type: number;
+  readonly bytes: Uint8Array;
+}
+
 /**
  * An ELF file. Sections are read, and unpacked, on request. All addresses, also those of its debug info, are those in
  * memory: the file's own, shifted by the load bias.
@@ -180,23 +187,31 @@ export class ElfFile {
     return this.#image.has(code);
   }
 
+  /** The notes of the PT_NOTE segments. */
+  get notes(): ElfNote[] {
+    return this.segments.flatMap((s) => (s.type === PT_NOTE ? [...this.#notesIn(s.offset, s.fileSize)] : []));
+  }
+
   // A note: namesz, descsz, type (4 each), name and desc each padded to 4.
-  #buildIdIn(offset: number, size: number): string | undefined {
-    if (offset + size > this.#file.size) return undefined;
+  *#notesIn(offset: number, size: number): Generator<ElfNote> {
+    if (offset + size > this.#file.size) return;
     const r = this.#file.reader('a note', offset, size);
     while (r.remaining >= 12) {
       const nameSize = r.u32();
       const descSize = r.u32();
       const type = r.u32();
       const padded = (nameSize + 3) & ~3;
-      if (padded < 0 || padded + descSize > r.remaining) return undefined;
-      const name = r.take(padded);
-      const desc = r.take(descSize);
+      if (padded < 0 || padded + descSize > r.remaining) return;
+      const name = Buffer.from(r.take(padded)).toString('latin1', 0, Math.max(nameSize - 1, 0));
+      const bytes = r.take(descSize);
       r.skip(Math.min(-descSize & 3, r.remaining));
-      if (type === NT_GNU_BUILD_ID && nameSize === 4 && name[0] === 0x47 && name[1] === 0x4e && name[2] === 0x55) {
-        return Buffer.from(desc).toString('hex');
-      }
+      yield { name, type, bytes };
     }
+  }
+
+  #buildIdIn(offset: number, size: number): string | undefined {
+    for (const { name, type, bytes } of this.#notesIn(offset, size))
+      if (type === NT_GNU_BUILD_ID && name === 'GNU') return Buffer.from(bytes).toString('hex');
     return undefined;
   }
 }

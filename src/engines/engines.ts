@@ -58,6 +58,7 @@ export class Engines implements StopObserver {
   readonly #memory = new ProvenScratch();
   readonly #warning: StopWarning;
   readonly #budget = new StopBudget();
+  #stopsBeside = 0;
   #state: State;
   #past: Past = {
     records: 0,
@@ -105,6 +106,11 @@ export class Engines implements StopObserver {
   get withoutStops(): readonly Addr[] {
     const waiting = this.#options.plans.filter(({ notByStops }) => notByStops && !this.#installed);
     return [...this.leftOut, ...waiting.map(({ address }) => address)];
+  }
+
+  /** How often probes have stopped the target beside others that do not. */
+  get stopsBeside(): number {
+    return this.#stopsBeside;
   }
 
   /** No probe has a trampoline, or will have one. */
@@ -221,7 +227,10 @@ export class Engines implements StopObserver {
   async stopped(tells: boolean, at?: Addr): Promise<void> {
     if (this.#state.kind !== 'installed') return;
     const { installed, stops } = this.#state;
-    if (tells) this.#warning.stopped(() => this.choices);
+    if (tells) {
+      this.#stopsBeside++;
+      this.#warning.stopped(() => this.choices);
+    }
     if (at !== undefined && this.#options.wanted === 'auto') await this.#spend(at, stops);
     await installed.stopped(tells);
   }

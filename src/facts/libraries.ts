@@ -98,6 +98,29 @@ export async function seeLibraries(
   };
 }
 
+/** The libraries of a core file, by the files that were mapped; those of other content than the core's are missing. */
+export async function mappedLibraries(
+  files: readonly { readonly path: string; readonly start: Addr }[],
+  auxv: ReadonlyMap<number, bigint>,
+  { memory, program, ...options }: LibraryOptions & { readonly memory: MemoryReader; readonly program: ElfFile },
+): Promise<Libraries> {
+  const vdso = auxvAddress(auxv, AT.SYSINFO_EHDR);
+  const vdsoElf = vdso === undefined ? undefined : await vdsoAt(memory, vdso);
+  const starts = new Map<string, Addr>();
+  for (const { path, start } of files) if (path.startsWith('/') && !starts.has(path)) starts.set(path, start);
+  const loaded = vdsoElf ? [vdsoElf] : [];
+  const missing: { name: string; why: string }[] = [];
+  for (const [name, start] of starts) {
+    await collect(missing, name, async () => {
+      const elf = await openHere({ name, start }, options);
+      if (overlap(program, elf)) return;
+      if (!(await isThere(elf, memory))) throw new RsptraceError('LIBRARY_UNREADABLE', 'another file is in the core');
+      loaded.push(elf);
+    });
+  }
+  return { loaded, missing };
+}
+
 /** Keeps why a library cannot be read; a broken link ends all. */
 async function collect(
   missing: { name: string; why: string }[],

@@ -36,6 +36,13 @@ export async function loadedElf(session: Session, elf: ElfFile): Promise<ElfFile
   });
 }
 
+/** The ELF where a process had it, by its auxiliary vector; undefined if that is another program's. */
+export function shiftedByAuxv(elf: ElfFile, auxv: ReadonlyMap<number, bigint>): ElfFile | undefined {
+  const bias = biasFromAuxv(auxv, elf);
+  if (bias === undefined || (elf.type !== ET.DYN && bias !== 0n)) return undefined;
+  return bias === elf.loadBias ? elf : elf.loadedAt(bias);
+}
+
 /** By the auxiliary vector of a process; undefined if that is another program's. */
 export function biasFromAuxv(auxv: ReadonlyMap<number, bigint>, elf: ElfFile): bigint | undefined {
   const entry = auxv.get(AT.ENTRY);

@@ -1,4 +1,4 @@
-import { type Addr, addOffset } from '../base/addr.js';
+import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { Budget } from '../base/budget.js';
 import type { U32Column } from '../base/growable.js';
 import type { DebugInfo, Die } from '../dwarf/index.js';
@@ -90,8 +90,8 @@ class Futures implements FutureSet, FutureLookup {
   byVtable(address: Addr): FutureType | undefined {
     const known = this.#byVtable.get(this.#debug.elf.codes.toCode(address));
     if (known !== undefined) return known;
-    // drop_in_place, size, align, then the trait's methods: poll is the first.
-    const word = this.#debug.elf.bytesAt(addOffset(address, 24), 8);
+    // Poll is the first method.
+    const word = this.#debug.elf.bytesAt(addOffset(address, HEAD * WORD), WORD);
     if (word === undefined) return undefined;
     return this.#byPoll.get(
       this.#debug.elf.codes.toCode(new DataView(word.buffer, word.byteOffset, 8).getBigUint64(0, true)),
@@ -216,13 +216,35 @@ class Futures implements FutureSet, FutureLookup {
 
   #addVtable(variable: Die): void {
     const code = addressOfStatic(variable);
-    const type = variable.follow(DW_AT.type)?.follow(DW_AT.containing_type);
+    const vtable = variable.follow(DW_AT.type);
+    const type = vtable?.follow(DW_AT.containing_type);
     const future = type && this.#catalog.ofType(type);
     if (future === undefined || !this.#debug.elf.isLoaded(code) || this.#byVtable.has(code)) return;
+    const words = (vtable?.number(DW_AT.byte_size) ?? 0) / WORD;
+    if (!variable.name?.endsWith(AS_FUTURE) && !this.#holdsPoll(code, words, future)) return;
     this.#byVtable.set(code, future);
     future.polled.vtables.push(this.#debug.elf.codes.fromCode(code));
   }
+
+  /** Whether a vtable is that of a trait that has `poll`: a Future is also `Any`, or an error, or what a crate wants. */
+  #holdsPoll(vtable: CodeAddress, words: number, future: FutureEntry): boolean {
+    const { codes } = this.#debug.elf;
+    const methods = Math.min(words - HEAD, MOST_METHODS);
+    if (!(methods > 0)) return false;
+    const bytes = this.#debug.elf.bytesAt(addOffset(codes.fromCode(vtable), HEAD * WORD), methods * WORD);
+    const view = bytes && new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    for (let offset = 0; view && offset < view.byteLength; offset += WORD)
+      if (this.#byPoll.get(codes.toCode(addr(view.getBigUint64(offset, true)))) === future) return true;
+    return false;
+  }
 }
+
+/** How the names of vtables as `dyn Future` end. */
+const AS_FUTURE = ' as core::future::future::Future>::{vtable}';
+const WORD = 8;
+/** Words of a vtable before those of the trait's methods: drop_in_place, size, align. */
+const HEAD = 3;
+const MOST_METHODS = 100;
 
 function addressOfStatic(variable: Die): CodeAddress {
   const expression = variable.block(DW_AT.location);

@@ -158,6 +158,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     engines: choices,
     refusal: engines.refusal,
     ram,
+    stopsBeside: engines.onlyStops ? undefined : engines.stopsBeside,
     stoodMs,
     ranMs: run.ranMs,
     standingMs: run.session.stoodMs,

@@ -18,10 +18,19 @@ const IS_MMAPPED = 2n;
 const HEADER = 16;
 /** Blocks begin at such addresses. */
 const ALIGNMENT = 16n;
+const SMALLEST = 32n;
 const LINK_SHIFT = 12n;
 
-/** Whether a block of one of the heaps, which begins at this address, is free. Only what is certain counts. */
-export async function isFreed(memory: MemoryReader, heaps: readonly Region[], block: Addr): Promise<boolean> {
+/**
+ * Whether a block of one of the heaps, which begins at this address, is free, or was given again for something smaller
+ * than these bytes. Only what is certain counts.
+ */
+export async function isFreed(
+  memory: MemoryReader,
+  heaps: readonly Region[],
+  block: Addr,
+  bytes = 0,
+): Promise<boolean> {
   const heap = heaps.find(({ start, length }) => block > start && block < start + BigInt(length));
   if (heap === undefined || block % ALIGNMENT !== 0n) return false;
   const end = heap.start + BigInt(heap.length);
@@ -29,11 +38,15 @@ export async function isFreed(memory: MemoryReader, heaps: readonly Region[], bl
   if (header === undefined || first === undefined || (header & IS_MMAPPED) !== 0n) return false;
   const size = header & ~FLAGS;
   const next = block - BigInt(HEADER) + size;
-  if (size < 32n || size % ALIGNMENT !== 0n || next > end) return false;
+  if (size < SMALLEST || size % ALIGNMENT !== 0n || next > end) return false;
   // The last chunk of a heap is what is left of it.
   if (next + BigInt(HEADER) > end) return true;
   const [behind] = await words(memory, addOffset(block, Number(size) - 8), 1);
   if (behind !== undefined && (behind & PREVIOUS_IN_USE) === 0n) return true;
+  // A chunk in use goes on into the first word of the one behind it.
+  const after = (behind ?? 0n) & ~FLAGS;
+  const isChunk = after >= SMALLEST && after % ALIGNMENT === 0n && next + after <= end;
+  if (isChunk && size - BigInt(HEADER / 2) < BigInt(bytes)) return true;
   const link = first ^ (block >> LINK_SHIFT);
   return link === 0n || (link % ALIGNMENT === 0n && link > heap.start && link < end);
 }

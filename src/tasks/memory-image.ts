@@ -1,8 +1,8 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { type Addr, addr } from '../base/addr.js';
+import { type Addr, addOffset } from '../base/addr.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import { ElfFile, ET } from '../elf/index.js';
+import { ElfFile, type ElfNote, ET } from '../elf/index.js';
 
 /** A stretch of the target's memory. */
 export interface Region {
@@ -12,14 +12,21 @@ export interface Region {
 
 /** Memory that was written to a file: it can be read without a target. */
 export interface MemoryImage extends MemoryReader, Disposable {
-  readonly regions: readonly Region[];
+  readonly regions: readonly StoredRegion[];
+  /** What the file says of it. */
+  readonly notes: readonly ElfNote[];
 }
 
-interface Stored extends Region {
+export interface StoredRegion extends Region {
+  readonly isWritable: boolean;
+}
+
+interface Stored extends StoredRegion {
   readonly offset: number;
 }
 
 const PT_LOAD = 1;
+const PF_W = 2;
 
 /**
  * Opens an ELF core (gABI: its PT_LOAD segments; QEMU's `dump-guest-memory`, Linux's core files). With `base`, opens
@@ -28,13 +35,16 @@ const PT_LOAD = 1;
  * @throws RsptraceError `CORE_UNREADABLE`, `CORE_NOT_CORE`, `CORE_TRUNCATED`
  */
 export async function openMemoryImage(path: string, base: Addr | undefined): Promise<MemoryImage> {
-  return image(
-    path,
-    base === undefined ? await segmentsOf(path) : (size) => [{ start: base, length: size, offset: 0 }],
-  );
+  if (base === undefined) return image(path, await coreOf(path));
+  return image(path, { notes: [], storedIn: (size) => [{ start: base, length: size, offset: 0, isWritable: true }] });
 }
 
-async function segmentsOf(path: string): Promise<() => Stored[]> {
+interface Dump {
+  readonly notes: readonly ElfNote[];
+  storedIn(size: number): Stored[];
+}
+
+async function coreOf(path: string): Promise<Dump> {
   const elf = await ElfFile.open(path).catch((error: unknown) => {
     if (!(error instanceof RsptraceError)) throw error;
     throw new RsptraceError('CORE_NOT_CORE', `${path} is no ELF core: ${error.message}`, {
@@ -46,15 +56,16 @@ async function segmentsOf(path: string): Promise<() => Stored[]> {
   }
   const loads = elf.segments.filter((segment) => segment.type === PT_LOAD && segment.fileSize > 0);
   const virtual = loads.some((segment) => segment.address !== 0n);
-  return () =>
-    loads.map(({ address, physical, fileSize, offset }) => ({
-      start: virtual ? address : physical,
-      length: fileSize,
-      offset,
-    }));
+  const stored = loads.map(({ address, physical, fileSize, offset, flags }) => ({
+    start: virtual ? address : physical,
+    length: fileSize,
+    offset,
+    isWritable: (flags & PF_W) !== 0,
+  }));
+  return { notes: elf.notes, storedIn: () => stored };
 }
 
-function image(path: string, storedIn: (size: number) => Stored[]): MemoryImage {
+function image(path: string, { notes, storedIn }: Dump): MemoryImage {
   let fd: number;
   let size: number;
   try {
@@ -73,14 +84,20 @@ function image(path: string, storedIn: (size: number) => Stored[]): MemoryImage 
   }
   return {
     regions: stored,
+    notes,
     async read(address, length) {
-      const within = ({ start, length: have }: Stored): boolean =>
-        address >= start && address + BigInt(length) <= start + BigInt(have);
-      const region = stored.find(within);
-      if (!region) return undefined;
       const bytes = new Uint8Array(length);
-      const at = region.offset + Number(addr(address - region.start));
-      return readSync(fd, bytes, 0, length, at) === length ? bytes : undefined;
+      // A program's data and what is behind it lie in two segments of a process's core.
+      for (let done = 0; done < length; ) {
+        const from = addOffset(address, done);
+        const region = stored.find(({ start, length: have }) => from >= start && from < start + BigInt(have));
+        if (!region) return undefined;
+        const skip = Number(from - region.start);
+        const size = Math.min(length - done, region.length - skip);
+        if (readSync(fd, bytes, done, size, region.offset + skip) !== size) return undefined;
+        done += size;
+      }
+      return bytes;
     },
     [Symbol.dispose]: () => closeSync(fd),
   };

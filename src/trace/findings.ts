@@ -184,6 +184,11 @@ export class Findings implements TraceSink {
     return [...found, ...ofRows(rows, this.#droppersByNumber(numberOf)), ...stuck].sort((a, b) => a.task - b.task);
   }
 
+  /** Findings that are made of time, which stops make longer. */
+  get aboutTime(): number {
+    return [...this.#found.values()].filter(({ kind }) => ABOUT_TIME.has(kind)).length;
+  }
+
   #droppersByNumber(numberOf: (root: RootRef) => number): ReadonlyMap<number, string> {
     return new Map([...this.#droppers].map(([root, by]) => [numberOf(root), by]));
   }
@@ -312,9 +317,20 @@ function ofRows(rows: readonly TaskRow[], droppers: ReadonlyMap<number, string>)
 /** Findings that are shown; `--json` has all. */
 const mostShown = 20;
 
-/** A line for each finding, ended by newlines; empty without one. */
-export function findingsText(findings: readonly Finding[]): string {
-  if (findings.length === 0) return '';
+const ABOUT_TIME: ReadonlySet<FindingKind> = new Set(['long-poll', 'woken-not-polled']);
+
+/**
+ * A line for each finding, ended by newlines; empty without one. `untold`: how many were left out, because stops took
+ * time.
+ */
+export function findingsText(findings: readonly Finding[], untold = 0): string {
+  const leftOut =
+    untold === 0
+      ? []
+      : [
+          `${plural(untold, 'finding')} about long polls or waits ${untold === 1 ? 'is' : 'are'} not told: stops take time, too (--long-poll TIME tells them)`,
+        ];
+  if (findings.length === 0) return textLines(leftOut);
   const lines = findings.slice(0, mostShown).map((finding) => {
     const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
     const where = place === undefined ? '' : ` at ${shownFile(place)}`;
@@ -323,7 +339,7 @@ export function findingsText(findings: readonly Finding[]): string {
   });
   const more = findings.length - lines.length;
   if (more > 0) lines.push(`  ... and ${more} more: --json has them`);
-  return textLines([plural(findings.length, 'finding'), ...lines]);
+  return textLines([plural(findings.length, 'finding'), ...lines, ...leftOut]);
 }
 
 /** What a finding says, without whose it is. */

@@ -25,7 +25,8 @@ function printed(stdout: string): Counts {
 function counted(tasks: readonly Pick<Task, 'instance' | 'polls'>[], kindOf: (name: string) => string): Counts {
   const counts = new Map<string, { tasks: number; polls: number }>();
   for (const { instance, polls } of tasks) {
-    const name = /\bCounted<nested_program::(\w+)::/.exec(instance)?.[1];
+    const [, inside, whole] = /\bCounted<nested_program::(\w+)::|^nested_program::(\w+)$/.exec(instance) ?? [];
+    const name = inside ?? whole;
     if (name === undefined) continue;
     const kind = kindOf(name);
     const { tasks: before, polls: sum } = counts.get(kind) ?? { tasks: 0, polls: 0 };
@@ -85,3 +86,38 @@ t.test("a LocalSet's tasks, with the default probes", (t) => check(t, 'nested-o3
 // In a debug build async-executor polls them through a Future of its own.
 for (const build of usually(['nested-o0', 'nested-o3'] as const, (one) => one === 'nested-o0'))
   t.test(`${build}: an executor's tasks, with the default probes`, (t) => check(t, build, 'executor'));
+
+// A library's Future is the task, and what it polls is none. Both branches wake it in each poll: it is polled as often as the one that decides.
+for (const build of usually(['nested-o0', 'nested-o3'] as const, (one) => one === 'nested-o3')) {
+  t.test(`${build}: a join and a select that are tasks themselves, with the default probes`, async (t) => {
+    const server = await gdbserver(t, pollsProgram(t, build), 'joins');
+    const ran = await rsptrace(
+      '-r',
+      server.address,
+      '--json',
+      '-o',
+      join(scratchFolder(t), 'out.pftrace'),
+      pollsProgram(t, build),
+    ).ended;
+    t.equal(ran.status, 0, ran.stderr.slice(-300));
+    const truth = printed((await server.ended).stdout);
+    const { tasks } = JSON.parse(ran.stdout) as {
+      readonly tasks: readonly (Task & { readonly future: string; readonly state: string })[];
+    };
+    // Of an inlined poll memory may not tell the result.
+    t.ok(tasks.every(({ state }) => state === 'ready' || (build === 'nested-o3' && state === 'unknown')));
+    const ofLibrary = tasks.filter(({ future }) => future.startsWith('futures_util::'));
+    t.strictSame(
+      ofLibrary.map(({ future, polls }) => [future.split('::').at(-1), polls]),
+      [
+        ['Join', truth.get('long')?.polls],
+        ['Select', truth.get('near')?.polls],
+      ],
+    );
+    t.strictSame(
+      tasks.filter(({ instance }) => instance.startsWith('nested_program::Counted<')),
+      [],
+      'no branch is a task',
+    );
+  });
+}

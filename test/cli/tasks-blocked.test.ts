@@ -292,6 +292,18 @@ for (const build of ['futures-waits-o0', 'futures-waits-o3'] as const) {
     t.strictSame(idsOf(deadlock?.behind ?? []), named('owned_locker').slice(1));
     t.equal(deadlock?.likely, false);
   });
+  t.test(`${build}: a mutex that was let go a moment ago is free`, async (t) => {
+    const { book, report, text } = await look(t, build, 'free');
+    compare(t, book, report);
+    const waits = report.tasks.flatMap(({ waits = [] }) => waits.filter(({ kind }) => kind !== 'timer'));
+    t.strictSame(
+      waits.map(({ kind, detail, by }) => ({ kind, detail, by })),
+      [{ kind: 'Mutex', detail: 'free by now', by: [] }],
+      'the place of the old guard is not believed',
+    );
+    t.strictSame([report.deadlocks, report.lost], [[], []]);
+    t.match(await text(), /waits for Mutex at 0x[0-9a-f]+ \(free by now\)$/m);
+  });
   t.test(`${build}: a message of one that waits for a oneshot of the receiver`, async (t) => {
     const { book, report } = await look(t, build, 'channels');
     compare(t, book, report);

@@ -1,5 +1,7 @@
 // `rsptrace tasks` on a tokio program under a real gdbserver, against the program's own list of live tasks.
-import t from 'tap';
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
 import { rsptrace, start } from '../support/command.js';
 import { gdbserver, pollsProgram } from '../support/native.js';
 
@@ -16,6 +18,21 @@ interface Report {
   readonly notes: readonly string[];
   readonly unread: number;
   readonly stoodMs: number;
+}
+
+/** What memory tells: not how much of it there was, nor how long the target stood. */
+function told(json: string): unknown {
+  const { stoodMs, searched, ...rest } = JSON.parse(json) as Report & { readonly searched: number };
+  return rest;
+}
+
+/** gdb writes the core of the process, while it goes on. */
+async function fromCore(t: Test, pid: number | undefined, elf: string): Promise<unknown> {
+  const core = join(t.testdir(), 'core');
+  execFileSync('gdb', ['-q', '-batch', '-p', String(pid), '-ex', `gcore ${core}`], { stdio: 'ignore' });
+  const ran = await rsptrace('tasks', '--json', '--core', core, elf).ended;
+  t.equal(ran.stderr, '');
+  return told(ran.stdout);
 }
 
 for (const mode of ['ct', 'mt', 'local']) {
@@ -50,6 +67,9 @@ for (const mode of ['ct', 'mt', 'local']) {
     t.equal(report.others.filter(({ fate }) => fate === 'internal').length, internal, 'of the blocking pool');
     t.ok(report.stoodMs > 0);
     t.equal(program.process.exitCode, null, 'and it runs on');
+    // With more threads its core is large.
+    if (mode === 'ct')
+      t.strictSame(await fromCore(t, program.process.pid, elf), told(ran.stdout), 'its core tells the same');
   });
 }
 
@@ -70,4 +90,9 @@ t.test('an executor of its own: those that live, and what was dropped apart', as
   const stale = others.filter(({ fate }) => fate === 'unreferenced');
   t.equal(stale.length, others.length);
   t.ok(stale.length > 0 && stale.length <= 60, `${stale.length} dropped boxes are still to be seen`);
+  t.strictSame(
+    await fromCore(t, program.process.pid, elf),
+    told(ran.stdout),
+    'its core has the marks of the heap, too',
+  );
 });

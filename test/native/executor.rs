@@ -2,6 +2,7 @@
 //! ended: their memory still looks like theirs. It says how many of each there are, and waits to be looked at.
 //!
 //! Built by `node test/native/build.mjs`.
+use std::any::Any;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -108,8 +109,10 @@ fn main() {
         w.wake();
     }
     e.run_ready();
+    // Kept as values of any type: nobody polls them.
+    let kept: Vec<Box<dyn Any>> = (0..3).map(|_| Box::new(Wait(b.clone())) as Box<dyn Any>).collect();
     println!("live long 17\nlive nested 4\ndropped 60");
     println!("ready");
     std::thread::sleep(std::time::Duration::from_secs(10000));
-    drop((e, b));
+    drop((e, b, kept));
 }

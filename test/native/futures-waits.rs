@@ -1,6 +1,6 @@
 //! A program for tests: tasks of tokio that wait for each other by the locks and channels of the `futures` crate. It says of each by its own
 //! book what it waits for, and who has that, and waits to be looked at. Its first argument says what is wrong: `clean` (nothing), `mutexes` (two
-//! tasks have one mutex each and want the other's), `channels` (a task waits for a message of one that waits for a oneshot of the first).
+//! tasks have one mutex each and want the other's), `free` (a mutex was let go, and who waits for it was not polled since), `channels` (a task waits for a message of one that waits for a oneshot of the first).
 //!
 //! Built by `node test/native/build.mjs`.
 use futures::channel::{mpsc, oneshot};
@@ -230,19 +230,42 @@ async fn channels() {
     start(answers(to, question)).await;
 }
 
+/// Lets it go, and is looked at before another task is polled. Where the guard was stays as it is.
+async fn releases(mutex: Arc<Mutex<(u64, u64)>>) {
+    let mut guard = mutex.lock().await;
+    // Its state, until this poll ends.
+    waits("releases", "timer", 0);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    guard.0 += 1;
+    drop(guard);
+    show();
+    std::thread::sleep(LONG);
+}
+async fn free() {
+    let mutex = Arc::new(Mutex::new((0, 0)));
+    start(releases(mutex.clone())).await;
+    start(locker(mutex)).await;
+    tokio::time::sleep(LONG).await;
+}
+
 async fn program(what: String) {
     match what.as_str() {
         "mutexes" => mutexes().await,
         "channels" => channels().await,
+        "free" => free().await,
         _ => clean().await,
     }
+    show();
+    tokio::time::sleep(LONG).await;
+}
+
+fn show() {
     let held = HELD.lock().unwrap().clone();
     for (id, (name, kind, at)) in WAITS.lock().unwrap().iter() {
         let by: Vec<String> = held.get(at).into_iter().flatten().map(u64::to_string).collect();
         println!("waits {id} {name} {kind} {at:#x} {}", by.join(","));
     }
     println!("ready");
-    tokio::time::sleep(LONG).await;
 }
 
 fn main() {

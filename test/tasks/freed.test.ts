@@ -43,6 +43,13 @@ t.test('a small freed block links to another one, or to none', async (t) => {
   t.notOk(await isFreed(heap({ 272: (block(0x200) + 1n) ^ (own >> 12n) }), heaps, own), 'no block begins there');
 });
 
+t.test('a block that was given again, in parts', async (t) => {
+  const small = heap({ 264: 0x21n, 296: 0x21n });
+  t.notOk(await isFreed(small, heaps, block(0x100), 24), 'it goes on into the chunk behind');
+  t.ok(await isFreed(small, heaps, block(0x100), 25));
+  t.notOk(await isFreed(heap({ 264: 0x21n, 296: 0x1234_5679n }), heaps, block(0x100), 25), 'no chunk behind it');
+});
+
 t.test('what is left of the heap', async (t) => {
   t.ok(await isFreed(heap({ 264: BigInt(SIZE - 0x100) | 1n }), heaps, block(0x100)));
 });

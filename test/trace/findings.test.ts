@@ -140,3 +140,14 @@ t.test('the text names the task, the Future and the line', async (t) => {
   t.equal(lines.length, 22);
   t.equal(lines.at(-1), '  ... and 5 more: --json has them');
 });
+
+t.test('findings that are made of time, where stops took some of it', async (t) => {
+  const findings = new Findings(limits);
+  tell(findings, [...poll(0, 20_000_000), wake(3e7, root), ...poll(2e9, 2e9 + 1e6, { to: returned })]);
+  t.equal(findings.aboutTime, 2, 'a long poll and a late one');
+  t.equal(
+    findingsText([], 2),
+    '2 findings about long polls or waits are not told: stops take time, too (--long-poll TIME tells them)\n',
+  );
+  t.equal(findingsText([]), '');
+});

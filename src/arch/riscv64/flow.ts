@@ -22,7 +22,8 @@ export const codeFlow: CodeFlow = {
       const target = direct.get(offset);
       const names = named(instruction, address, upper);
       const kind = kindOf(instruction, target);
-      return { address, length: instruction.length, kind, target, names, ...usesOf(instruction, kind) };
+      const writesFrame = kind === 'next' && /^(store|float-store|unknown)$/.test(instruction.form);
+      return { address, length: instruction.length, kind, target, names, ...usesOf(instruction, kind), writesFrame };
     });
   },
 };

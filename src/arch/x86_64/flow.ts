@@ -11,7 +11,9 @@ export const codeFlow: CodeFlow = {
       const instruction = decode(code, address, offset);
       if (instruction === undefined || instruction.op === 'unknown') return steps;
       const { length, target } = instruction;
-      steps.push({ address, length, kind: kindOf(instruction), target, names: named(instruction, address) });
+      const kind = kindOf(instruction);
+      const writesFrame = kind === 'next' && mayWrite(instruction);
+      steps.push({ address, length, kind, target, names: named(instruction, address), writesFrame });
       offset += length;
     }
   },
@@ -33,6 +35,10 @@ function kindOf({ op, flow, target, operands }: Instruction): FlowStep['kind'] {
       if (/^(ud\d\w*|int3)$/.test(op)) return 'end';
       return operands[0]?.kind === 'memory' && operands[0].base !== 'rsp' && !onlyReads.test(op) ? 'store' : 'next';
   }
+}
+
+function mayWrite({ op, operands }: Instruction): boolean {
+  return op.startsWith('push') || (operands[0]?.kind === 'memory' && !onlyReads.test(op));
 }
 
 /** What has memory as its first operand and does not write it. */

@@ -37,6 +37,11 @@ const systemCalls: SystemCallModel = {
 };
 
 export const linux: LinuxModel = {
+  // arch/x86/include/uapi/asm/ptrace.h
+  coreRegisters:
+    'r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss fs_base gs_base'.split(
+      ' ',
+    ),
   mappingCalls: [9, 10, 25, 329],
   systemCalls,
   forgottenTraps: { trap: 0xcc, isBehindCall },

@@ -47,7 +47,8 @@ export const boxes: Runtime = {
     for (const root of found.values()) {
       const references = root.references.filter((at) => !isIn(free, at));
       const isStale = references.length === 0 || isIn(free, root.address);
-      const isGone = isStale || (await isFreed(context.memory, context.heaps, root.address));
+      const { size } = root.future;
+      const isGone = isStale || (await isFreed(context.memory, context.heaps, root.address, size));
       candidates.push(isGone ? { ...root, fate: 'unreferenced' } : { ...root, references });
     }
     return referenced(context, candidates);

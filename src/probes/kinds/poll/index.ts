@@ -39,7 +39,7 @@ import { ImpliedDrops } from './implied-drops.js';
 import { mayInline } from './inlined-chain.js';
 import { cratesNotProbed, cratesNotProbedText } from './other-crates.js';
 import { type CatchProbe, catchProbes, planCatch } from './panics.js';
-import { notAllSeen, partsNote } from './parts-as-tasks.js';
+import { notAllSeen, partsNote, unseenAround } from './parts-as-tasks.js';
 import { planPoll, planSites } from './plan.js';
 import { type PollerProbe, PollerTracer, planPoller, pollerProbes } from './pollers.js';
 import { type PollProbes, resolvePolls } from './resolve.js';
@@ -152,7 +152,15 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
 };
 
 const nothing: KindReport = {
-  json: () => ({ futures: [], tasks: [], tasks_left_out: 0, tasks_may_be_of: [], findings: [], coverage: null }),
+  json: () => ({
+    futures: [],
+    tasks: [],
+    tasks_left_out: 0,
+    tasks_may_be_of: [],
+    findings: [],
+    findings_untold: 0,
+    coverage: null,
+  }),
   tables: () => [],
 };
 
@@ -163,15 +171,22 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   const summary = new Summary();
   const tasks = new TaskSummary();
   const search = wanted ? new Findings({ longPollNs }) : undefined;
+  const isTimed = ({ engines, stopsBeside }: Outcome): boolean =>
+    longPollNs !== undefined || stopsBeside === 0 || engines.every(({ engine }) => engine !== 'stop');
+  const untold = (outcome: Outcome): number => (isTimed(outcome) ? 0 : (search?.aboutTime ?? 0));
   const findings = (outcome: Outcome): readonly Finding[] => {
-    const isTimed = longPollNs !== undefined || outcome.engines.every(({ engine }) => engine !== 'stop');
     const seesWakes = wakesSeen(found, outcome) === 'all' || (found.wakesWanted && found.wakes.length === 0);
-    return search?.all(tasks.rows(), { isTimed, seesWakes }, (root) => tasks.numberOf(root)) ?? [];
+    const certainty = { isTimed: isTimed(outcome), seesWakes };
+    return search?.all(tasks.rows(), certainty, (root) => tasks.numberOf(root)) ?? [];
   };
   const rows = (outcome: Outcome): readonly SummaryRow[] => {
     const unseen = unseenDrops(found, outcome);
     const all = summary.rows(outcome.stopError, namesLeftOut(outcome.engines));
     return all.map((row) => (unseen.has(row.instance) ? { ...row, cancelled_at_least: true } : row));
+  };
+  const parts = (outcome: Outcome): readonly string[] => {
+    const around = unseenAround(found.futures, coverage, tasks.rows());
+    return [...new Set([...notAllSeen(rows(outcome), outcome.engines), ...around])];
   };
   return {
     sink: tee([summary, tasks, ...(search ? [search] : [])]),
@@ -179,18 +194,19 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       futures: summaryJson(rows(outcome)),
       tasks: tasks.rows(wakesSeen(found, outcome), outcome.stopError),
       tasks_left_out: tasks.leftOut,
-      tasks_may_be_of: notAllSeen(rows(outcome), outcome.engines),
+      tasks_may_be_of: parts(outcome),
       findings: findings(outcome),
+      findings_untold: untold(outcome),
       coverage: { ...coverageJson(recordedCoverage(coverage, outcome)), not_probed: others },
     }),
     tables(outcome, options) {
       const hides = ({ instance }: TaskRow): boolean => hidden.has(instance);
       const shown = tasks.rows(wakesSeen(found, outcome), outcome.stopError);
       const summed = rows(outcome);
-      const parts = shown.length === 0 ? '' : partsNote(notAllSeen(summed, outcome.engines));
-      const table = taskTable(shown, tasks.leftOut, options, hides) + parts;
+      const note = shown.length === 0 ? '' : partsNote(parts(outcome));
+      const table = taskTable(shown, tasks.leftOut, options, hides) + note;
       const elsewhere = summed.length > 0 ? '' : cratesNotProbedText(others);
-      const texts = [summaryTable(summed, options), elsewhere, table, findingsText(findings(outcome))];
+      const texts = [summaryTable(summed, options), elsewhere, table, findingsText(findings(outcome), untold(outcome))];
       return [...texts.filter((text) => text !== ''), coverageText(recordedCoverage(coverage, outcome))];
     },
     findings: (outcome) => findings(outcome).length,

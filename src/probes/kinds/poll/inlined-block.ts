@@ -203,6 +203,22 @@ export function straightFrom(graph: FlowGraph, begin: number, block: InlinedBloc
   return nodes;
 }
 
+/**
+ * An end, and the instructions behind it that come before anything is written. Each way from the end leads to all of
+ * them; other ways may lead there, too.
+ */
+export function unchangedFrom(graph: FlowGraph, end: number, { begins }: InlinedBlock): number[] {
+  const nodes = [end];
+  for (let node = end; nodes.length < 8; ) {
+    const step = graph.steps[node];
+    const [only] = graph.next[node] ?? [];
+    if (step?.kind !== 'next' || step.writesFrame || only === undefined || begins.includes(only)) break;
+    nodes.push(only);
+    node = only;
+  }
+  return nodes;
+}
+
 function inOrder(nodes: readonly number[]): number[] {
   return [...nodes].sort((a, b) => a - b);
 }

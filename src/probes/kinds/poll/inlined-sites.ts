@@ -7,7 +7,7 @@ import type { FlowGraph } from '../../flow-graph.js';
 import { type FramePlace, FunctionGraphs } from '../../function-graphs.js';
 import { InnerWindows } from '../../inner-windows.js';
 import type { PatchWindow } from '../../read-plan.js';
-import { inlinedBlock, straightFrom } from './inlined-block.js';
+import { type InlinedBlock, inlinedBlock, straightFrom, unchangedFrom } from './inlined-block.js';
 import { type HostedTask, type SelfPlace, selfPlace } from './self-place.js';
 
 /** The poll of a Future that was inlined into a function: the places in it where the poll begins and ends. */
@@ -82,7 +82,7 @@ export class InlinedSites {
       begins.push({ ...begin, isStored });
     }
     const ends: InlinedSite['ends'][number][] = [];
-    for (const node of block.ends) {
+    for (const node of new Set(block.ends.map((end) => this.#endAt(end, graph, block)))) {
       const { address } = graph.steps[node] as FlowStep;
       const frame = this.#graphs.frameAt(address);
       if (!frame) return { reason: 'no call frame information says where its frame is' };
@@ -109,6 +109,15 @@ export class InlinedSites {
       first ??= { address, frame, self };
     }
     return first;
+  }
+
+  /**
+   * Where an end is seen: there, or at the first instruction behind it that can be patched, if the Future is still as
+   * it was.
+   */
+  #endAt(end: number, graph: FlowGraph, block: InlinedBlock): number {
+    const isPatchable = (node: number): boolean => typeof this.#windows.around({ graph, node }) !== 'string';
+    return unchangedFrom(graph, end, block).find(isPatchable) ?? end;
   }
 
   /**

@@ -1,8 +1,12 @@
 // A poll with no other around it is taken for one of a task. If the probe of what is around it was left out, or
-// switched off on the way, parts of a task look like tasks.
+// switched off on the way, or if its polls cannot be seen, parts of a task look like tasks.
+
 import { plural } from '../../../base/plural.js';
 import { textLines } from '../../../base/visible.js';
-import { namesLeftOut, type ProbeFact, type SummaryRow } from '../../../trace/index.js';
+import type { FutureSet } from '../../../futures/index.js';
+import { namesLeftOut, type ProbeFact, type SummaryRow, type TaskRow } from '../../../trace/index.js';
+import type { SeenFuture } from './coverage.js';
+import { holdersOf } from './future-holders.js';
 
 /** The Futures whose polls were not all seen for that reason, in the order of `rows`. */
 export function notAllSeen(
@@ -12,6 +16,22 @@ export function notAllSeen(
   const leftOut = namesLeftOut(probes);
   const unseen = rows.filter(({ future, instance }) => leftOut.has(future) || leftOut.has(instance));
   return [...new Set(unseen.map(({ future }) => future))];
+}
+
+/**
+ * The Futures whose polls cannot all be seen, and that can hold what has a row as a task. A task that its runtime knows
+ * is one for sure.
+ */
+export function unseenAround(
+  futures: FutureSet,
+  coverage: readonly SeenFuture[],
+  tasks: readonly Pick<TaskRow, 'instance' | 'runtime'>[],
+): readonly string[] {
+  const unsure = new Set(tasks.flatMap(({ instance, runtime }) => (runtime === null ? [instance] : [])));
+  const unseen = coverage.filter(({ seen }) => seen === 'not' || seen === 'lower-bound');
+  if (unsure.size === 0 || unseen.length === 0) return [];
+  const around = holdersOf(futures, new Set(futures.all.filter(({ instance }) => unsure.has(instance))));
+  return unseen.flatMap(({ future }) => (around.has(future) ? [future.future] : []));
 }
 
 /** The line below a table of tasks; empty if all was seen. */

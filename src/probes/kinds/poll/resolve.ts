@@ -25,7 +25,7 @@ import { Coverage, type SeenFuture } from './coverage.js';
 import { holdersOf } from './future-holders.js';
 import { type InlinedSite, InlinedSites } from './inlined-sites.js';
 import { hostedTasks } from './self-place.js';
-import { taskWrappers, type Wrapped } from './task-wrappers.js';
+import { joinsAmong, taskWrappers, type Wrapped } from './task-wrappers.js';
 
 /** One poll function to probe, and everything that a hit at its entry needs to know. */
 export interface PollProbe {
@@ -139,8 +139,9 @@ export function resolvePolls(
   for (const future of wrappers?.keys() ?? []) {
     if (!list.hasExcluded([future.future, future.instance])) addPolls(future);
   }
+  const joins = joinsAmong(wrappers);
   const inlinedSites = new InlinedSites(debug, futures, arch, hostedTasks(futures, places));
-  const coverage = new Coverage(inlinedSites, futures, { polled, inlined });
+  const coverage = new Coverage(inlinedSites, futures, { polled: [...polled, ...joins], inlined });
   const ref = futureRefs(coverage, hidesDrops);
   const conditions = new PollConditions(new ProgramExpressions(debug), specs);
   // Asked for each derived poll, so it is worked out once.
@@ -148,14 +149,15 @@ export function resolvePolls(
   const allows = (future: FutureType): boolean => whole.has(future);
   const seenInlined = new Set([...whole].filter((future) => future.inlined.length > 0 && !coverage.isInlined(future)));
   const sites = coverage.copies.map((copy): InlinedProbe => {
-    return { ...copy, ref: ref(copy.future), isAround: !allows(copy.future) };
+    return { ...copy, ref: ref(copy.future), isAround: !allows(copy.future) && !joins.has(copy.future) };
   });
   const probes = [...byAddress.values()].map((found): PollProbe => {
     const { future } = found;
     const entry = entryOf(found.poll, arch, shapes);
     const when = conditions.of(future, entry.selfRegister);
     const wraps = wrappers?.get(future);
-    return { ...found, ...entry, ref: ref(future), wraps, when, isAround: !allowed.has(future) || when?.length === 0 };
+    const isAround = (!allowed.has(future) && !joins.has(future)) || when?.length === 0;
+    return { ...found, ...entry, ref: ref(future), wraps, when, isAround };
   });
   const isSeen = [...allowed].some(allows) || probes.some(({ isAround }) => !isAround);
   if (!isSeen) conditions.throwRefused();

@@ -1,4 +1,4 @@
-import { type FutureSet, type FutureType, onlyHeld, type TaskPlaces } from '../../../futures/index.js';
+import { type FutureSet, type FutureType, type HeldFuture, onlyHeld, type TaskPlaces } from '../../../futures/index.js';
 
 /** A selected Future inside a task's own one. */
 export interface Wrapped {
@@ -19,22 +19,42 @@ export function taskWrappers(
 ): Map<FutureType, Wrapped | undefined> {
   const found = new Map<FutureType, Wrapped | undefined>();
   for (const future of futures.all) {
-    if (!tasks.has(future.typeOffset) || allowed.has(future) || future.polls.length === 0) continue;
+    if (!tasks.has(future.typeOffset) || allowed.has(future)) continue;
     const wrapped = onlyHeld(future).find((held) => allowed.has(held.future));
-    if (wrapped || holdsInPlace(future, allowed)) found.set(future, wrapped);
+    // Of one that was inlined, what it consists of shows as much.
+    if (future.polls.length === 0 && (wrapped || future.inlined.length === 0)) continue;
+    if (wrapped || holds(future, allowed)) found.set(future, wrapped);
   }
   return found;
 }
 
-/** Whether one of these lies in the bytes of a Future, at any depth. */
-function holdsInPlace(future: FutureType, wanted: ReadonlySet<FutureType>): boolean {
-  const seen = new Set([future]);
-  for (const { holds, states } of seen) {
-    for (const { future: held, hops } of [...holds, ...states.flatMap((state) => state.holds)]) {
-      if (held === undefined || hops.length > 0) continue;
-      if (wanted.has(held)) return true;
-      seen.add(held);
-    }
+/** The wrappers around several selected Futures: their polls are the task's own. */
+export function joinsAmong(wrappers: ReadonlyMap<FutureType, Wrapped | undefined> | undefined): Set<FutureType> {
+  return new Set([...(wrappers ?? [])].flatMap(([future, wrapped]) => (wrapped ? [] : [future])));
+}
+
+/**
+ * Whether one of these lies in a Future, at any depth, or several behind pointers of its. A single box is but another
+ * place for what it holds, which is the task then.
+ */
+function holds(future: FutureType, wanted: ReadonlySet<FutureType>): boolean {
+  return found(future, wanted, ({ hops }) => hops.length === 0) > 0 || found(future, wanted, () => true) > 1;
+}
+
+/** How many of these a Future holds in such ways, as its type tells. `known`: of what was looked at already. */
+function found(
+  future: FutureType,
+  wanted: ReadonlySet<FutureType>,
+  isWay: (held: HeldFuture) => boolean,
+  known = new Map<FutureType, number>(),
+): number {
+  // What holds its own kind adds nothing new.
+  known.set(future, 0);
+  let sum = 0;
+  for (const held of [...future.holds, ...future.states.flatMap((state) => state.holds)]) {
+    if (held.future === undefined || !isWay(held)) continue;
+    sum += wanted.has(held.future) ? 1 : (known.get(held.future) ?? found(held.future, wanted, isWay, known));
   }
-  return false;
+  known.set(future, sum);
+  return sum;
 }

@@ -3,18 +3,26 @@ import t from 'tap';
 import type { FlowStep } from '../../../../src/arch/index.js';
 import { addr } from '../../../../src/base/addr.js';
 import { FlowGraph } from '../../../../src/probes/flow-graph.js';
-import { inlinedBlock } from '../../../../src/probes/kinds/poll/inlined-block.js';
+import { inlinedBlock, unchangedFrom } from '../../../../src/probes/kinds/poll/inlined-block.js';
 
 type Kind = FlowStep['kind'];
 
-/** One line a node: its kind, where control goes, and `+` if it belongs to the copy, `?` if nobody knows. */
-function blockOf(...lines: readonly string[]): ReturnType<typeof inlinedBlock> {
+interface Drawn {
+  readonly graph: FlowGraph;
+  marked(wanted: string): Set<number>;
+}
+
+/**
+ * One line a node: its kind, where control goes, and `+` if it belongs to the copy, `?` if nobody knows, `f` if it
+ * writes to the frame.
+ */
+function drawn(...lines: readonly string[]): Drawn {
   const nodes = lines.map((line) => {
-    const [, kind = '', targets = '', mark = ''] = /^(\w+) ?([\d,]*) ?([+?]?)$/.exec(line) ?? [];
+    const [, kind = '', targets = '', mark = ''] = /^(\w+) ?([\d,]*) ?([+?f]?)$/.exec(line) ?? [];
     return { kind: kind as Kind, next: targets === '' ? [] : targets.split(',').map(Number), mark };
   });
-  const steps = nodes.map(({ kind }, i): FlowStep => {
-    return { address: addr(i * 4), length: 4, kind, target: undefined, names: undefined };
+  const steps = nodes.map(({ kind, mark }, i): FlowStep => {
+    return { address: addr(i * 4), length: 4, kind, target: undefined, names: undefined, writesFrame: mark === 'f' };
   });
   const leaves = new Set(nodes.flatMap(({ kind }, i) => (kind === 'return' ? [i] : [])));
   const graph = FlowGraph.from(
@@ -23,6 +31,11 @@ function blockOf(...lines: readonly string[]): ReturnType<typeof inlinedBlock> {
     leaves,
   );
   const marked = (wanted: string): Set<number> => new Set(nodes.flatMap(({ mark }, i) => (mark === wanted ? [i] : [])));
+  return { graph, marked };
+}
+
+function blockOf(...lines: readonly string[]): ReturnType<typeof inlinedBlock> {
+  const { graph, marked } = drawn(...lines);
   const unknown = marked('?');
   return inlinedBlock(graph, { copy: marked('+'), shared: new Set(), isForeign: (node) => !unknown.has(node) });
 }
@@ -86,4 +99,15 @@ t.test('refused: foreign code in the middle, and nothing to tell two polls apart
     'one poll may follow another without a branch',
   );
   t.equal(blockOf('return', 'store 0 +'), 'no way leads to its code');
+});
+
+t.test('an end may be seen later, until something is written or the next poll begins', async (t) => {
+  const behind = (end: number, begins: readonly number[], ...lines: readonly string[]): readonly number[] =>
+    unchangedFrom(drawn(...lines).graph, end, { begins, ends: [end] });
+  t.same(behind(1, [], 'branch 1,2', 'next 2', 'next 3', 'store 4', 'return'), [1, 2, 3], 'other ways lead to 2');
+  t.same(behind(0, [], 'next 1', 'next 2 f', 'next 3', 'return'), [0, 1], 'the Future may lie in the frame');
+  t.same(behind(0, [], 'store 1', 'return'), [0]);
+  t.same(behind(0, [], 'call 1', 'return'), [0]);
+  t.same(behind(0, [2], 'next 1', 'next 2', 'next 3', 'return'), [0, 1], 'the next poll begins at 2');
+  t.same(behind(0, [], 'next 0').length, 8, 'a loop of nothing');
 });

@@ -1,7 +1,11 @@
 import t from 'tap';
 import { addr } from '../../../../src/base/addr.js';
-import { notAllSeen, partsNote } from '../../../../src/probes/kinds/poll/parts-as-tasks.js';
+import { DebugInfo } from '../../../../src/dwarf/index.js';
+import { ElfFile } from '../../../../src/elf/index.js';
+import { findFutures } from '../../../../src/futures/index.js';
+import { notAllSeen, partsNote, unseenAround } from '../../../../src/probes/kinds/poll/parts-as-tasks.js';
 import type { ProbeFact } from '../../../../src/trace/index.js';
+import { elfPath } from '../../../qemu/guests/guests.js';
 
 const probe = (name: string, engine: ProbeFact['engine'], extra?: string): ProbeFact => ({
   name,
@@ -30,3 +34,22 @@ t.test(
     t.equal(partsNote([]), '');
   },
 );
+
+t.test('Futures that are not all seen, around what has a row as a task', async (t) => {
+  const futures = findFutures(DebugInfo.load(await ElfFile.open(elfPath('rv-o2'))));
+  const named = (name: string) => {
+    const found = futures.all.find(({ future }) => future === `labkern::work::${name}`);
+    if (!found) throw new Error(`the guest has no ${name}`);
+    return found;
+  };
+  const seen = (name: string, how: 'exact' | 'not' | 'lower-bound' | 'no-code') =>
+    ({ future: named(name), seen: how, reason: undefined, help: undefined }) as const;
+  const rows = (runtime: string | null) => [{ instance: named('level3').instance, runtime }];
+  // In the guest's source level1 awaits level2, and that level3.
+  t.same(unseenAround(futures, [seen('level1', 'not'), seen('level2', 'exact')], rows(null)), [
+    'labkern::work::level1',
+  ]);
+  t.same(unseenAround(futures, [seen('level2', 'lower-bound')], rows(null)), ['labkern::work::level2']);
+  t.same(unseenAround(futures, [seen('leaf_io', 'not'), seen('level2', 'no-code')], rows(null)), [], 'it is inside');
+  t.same(unseenAround(futures, [seen('level1', 'not')], rows('tokio')), [], 'the runtime knows that it is a task');
+});
