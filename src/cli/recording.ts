@@ -59,7 +59,7 @@ import { ExitCode, errorJson, errorText } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
 import { withKept } from './kept-trace.js';
 import { createLogger } from './logging.js';
-import { isThere, refuseExisting, warn } from './open-output.js';
+import { isThere, warn } from './open-output.js';
 import { refuseWithoutSamples } from './open-samples.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
 import type { PanicLook } from './panic-report.js';
@@ -176,11 +176,10 @@ export function preparedProgram(
   );
 }
 
-/** The file of -o. An older one is refused; that of the default name is kept under another. */
+/** The file of -o. An older one of the default name is kept under another. */
 function openOutputTrace({ output, force }: RecordingArguments, { formats }: LoadedPlugins): TraceSink {
   const keepAs = output === defaultTrace.path ? defaultTrace.keepAs : undefined;
-  if (keepAs === undefined) refuseExisting(output, force);
-  return openTrace(output, { lock: warn, onlyTraces: !force, keepAs, formats });
+  return openTrace(output, { lock: warn, force, keepAs, formats });
 }
 
 function keptBefore({ output }: RecordingArguments): string | undefined {

@@ -10,8 +10,16 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { messageOf, RsptraceError } from '../base/errors.js';
-import { type FileHead, headOf } from '../base/file-head.js';
-import { abandon, isAt, isCode, type OpenedFile, openLocked, openUntouched } from '../base/locked-file.js';
+import {
+  abandon,
+  holdsBytes,
+  isAt,
+  isCode,
+  type OpenedFile,
+  openLocked,
+  openUntouched,
+  outputExists,
+} from '../base/locked-file.js';
 import { copyBytes } from './copy-bytes.js';
 import { GzipBlocks } from './gzip-blocks.js';
 import { type FileChange, type Packing, replacement } from './packed-block.js';
@@ -33,9 +41,9 @@ export interface OutputOptions {
    * locked.
    */
   readonly lock?: ((warning: string) => void) | undefined;
-  /** If this is false for an older file, it is refused: `OUTPUT_EXISTS`. */
-  readonly replaces?: ((head: FileHead) => boolean) | undefined;
-  /** An older file is not emptied but renamed: this is appended to its name. */
+  /** An older file that is not empty is overwritten. Else it is refused: `OUTPUT_EXISTS`. */
+  readonly force?: boolean | undefined;
+  /** An older file is neither refused nor emptied but renamed: this is appended to its name. */
   readonly keepAs?: string | undefined;
   /** False: only the whole file is readable, and the error of a failed write says so. */
   readonly isAppended?: boolean | undefined;
@@ -73,8 +81,7 @@ export class OutputFile {
     this.#gzip = options.isPacked ? new GzipBlocks() : undefined;
     this.#end = new FileEnd(open(path, options));
     try {
-      const older = options.replaces || options.keepAs !== undefined ? headOf(path) : undefined;
-      if (older) this.#checkOlder(older);
+      if (holdsBytes(this.#end.file.fd)) this.#checkOlder();
     } catch (error) {
       closeSync(this.#end.file.fd);
       throw error instanceof RsptraceError ? error : cannotWrite(path, error);
@@ -230,15 +237,11 @@ export class OutputFile {
     }
   }
 
-  #checkOlder(older: FileHead): void {
-    const { replaces, keepAs } = this.#options;
-    if (replaces && !replaces(older)) {
-      throw new RsptraceError('OUTPUT_EXISTS', `${this.path} is there already and is no trace`, {
-        hint: 'name another file with -o, or have it overwritten with --force',
-      });
-    }
+  #checkOlder(): void {
+    const { force, keepAs } = this.#options;
     // It is renamed when the first event comes, which is too late to find out that it cannot be.
     if (keepAs !== undefined) accessSync(dirname(realpathSync(this.path)), constants.W_OK);
+    else if (!force) throw outputExists(this.path);
   }
 
   #makeEmpty(): void {

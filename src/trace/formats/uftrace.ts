@@ -11,9 +11,10 @@
  * A task is a hart, or a stack where stacks are known apart. Addresses are numbers of ours, 16 apart: records have no
  * room for 64 bits, and Futures have no address. Calls that are open at the end end there.
  */
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, RsptraceError } from '../../base/errors.js';
+import { outputExists } from '../../base/locked-file.js';
 import { visible } from '../../base/visible.js';
 import type { AnyBegin, FunctionRef, FutureRef, GuestNanos, HartInfo, ThreadRef, TraceInfo } from '../events.js';
 import { threadText } from '../text.js';
@@ -269,16 +270,12 @@ function symbolsOf(path: string, names: readonly string[]): string {
   ].join('\n');
 }
 
-/** An empty folder. One that is there already is emptied if it is uftrace's, or if that is forced. */
+/** An empty folder. If that is forced, what this format writes is taken out of one that is there already. */
 function folderAt(path: string, isForced: boolean): string {
   try {
     if (existsSync(path)) {
       const names = readdirSync(path);
-      if (names.length > 0 && !isForced && !isUftrace(path, names)) {
-        throw new RsptraceError('OUTPUT_EXISTS', `${path} is there already and is no uftrace directory`, {
-          hint: 'name another one with -o, or have it overwritten with --force',
-        });
-      }
+      if (names.length > 0 && !isForced) throw outputExists(path);
       for (const name of names.filter(isOurs)) rmSync(join(path, name));
     }
     mkdirSync(path, { recursive: true });
@@ -290,10 +287,6 @@ function folderAt(path: string, isForced: boolean): string {
       cause: error,
     });
   }
-}
-
-function isUftrace(path: string, names: readonly string[]): boolean {
-  return names.includes('info') && readFileSync(join(path, 'info')).subarray(0, 8).toString('latin1') === MAGIC;
 }
 
 /** What this format writes; other files in the folder stay. */
