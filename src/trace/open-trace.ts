@@ -2,9 +2,10 @@ import { RsptraceError } from '../base/errors.js';
 import type { TraceSink } from './events.js';
 import type { Format } from './formats/format.js';
 import { extensionsText, formatOf, formats } from './formats/index.js';
+import { KeptEvents } from './kept-events.js';
 import { OutputFile, type OutputOptions } from './output-file.js';
 
-export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs' | 'force'> {
+export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs' | 'force' | 'room'> {
   /** Formats besides ours. For an extension that both know, these come first. */
   readonly formats?: readonly Format[] | undefined;
   /** This one, whatever the extension. */
@@ -45,7 +46,7 @@ export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
       hint: `Known extensions: ${extensionsText(known)}.`,
     });
   }
-  const { lock, keepAs, force = false } = options;
+  const { lock, keepAs, force = false, room } = options;
   const { open, openFolder } = format;
   if (openFolder) return openFolder(path, force);
   if (!open) throw new TypeError(`the format ${format.name} has neither open nor openFolder`);
@@ -53,12 +54,13 @@ export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
     lock,
     keepAs,
     force,
+    room,
     isAppended: format.isAppended,
     packing: format.packing,
     isPacked: isPacked(options.packedAs ?? path),
   });
   try {
-    return open(file);
+    return format.isAppended ? new KeptEvents(open(file), file) : open(file);
   } catch (error) {
     file.close();
     throw error;

@@ -9,6 +9,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import type { DiskRoom } from '../base/disk-room.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import {
   abandon,
@@ -49,6 +50,8 @@ export interface OutputOptions {
   readonly isAppended?: boolean | undefined;
   /** What is written is packed with gzip. */
   readonly isPacked?: boolean | undefined;
+  /** Asked when the disk is full, before that is an error. */
+  readonly room?: DiskRoom | undefined;
   /** Makes one record of a block of whole ones. Only full blocks of regular files go through it. */
   readonly packing?: Packing | undefined;
 }
@@ -70,6 +73,10 @@ export class OutputFile {
   readonly #block = new RecordBlock(CAPACITY);
   /** Bytes of the block that the file has already. */
   #flushed = 0;
+  /** Records that are in the file for sure, but for those of the block. */
+  #records = 0;
+  /** The same with those of the block, after a failed write. */
+  #kept: number | undefined;
   readonly #text = new TextBytes();
   readonly #gzip: GzipBlocks | undefined;
   #state: 'untouched' | 'writing' | 'failed' | 'closed' = 'untouched';
@@ -98,6 +105,16 @@ export class OutputFile {
     return this.#block.view;
   }
 
+  /** How many records there were so far. */
+  get records(): number {
+    return this.#records + this.#block.count;
+  }
+
+  /** How many of them are in the file for sure. */
+  get written(): number {
+    return this.#kept ?? this.#records;
+  }
+
   /**
    * Room for a record of this many bytes. Write it into {@link buffer} from the returned offset, then {@link commit}.
    * Undefined if it must go through {@link record}, because it is too long, or because records are dropped after a
@@ -122,7 +139,7 @@ export class OutputFile {
     if (!this.#makeRoom(length)) return;
     const block = this.#block;
     if (length > CAPACITY) {
-      this.#write(bytes, length);
+      this.#write(bytes, length, 1);
       return;
     }
     block.encode();
@@ -163,7 +180,7 @@ export class OutputFile {
     if (this.#packing) {
       this.#append(block.bytes.subarray(this.#flushed, block.length));
       this.#flushed = block.length;
-    } else this.#write(block.bytes, block.length);
+    } else this.#write(block.bytes, block.length, block.count);
   }
 
   /** Flushes and closes. The second time, nothing happens. */
@@ -206,6 +223,7 @@ export class OutputFile {
       this.#flushed = plain;
     }
     const packed = packing.pack(block.bytes.subarray(plain, block.length));
+    const { count } = block;
     if (this.#flushed > plain) this.#replace(packing, start + plain, packed);
     else {
       this.#flushed = 0;
@@ -214,6 +232,7 @@ export class OutputFile {
     }
     this.#flushed = 0;
     block.clear();
+    this.#records += count;
   }
 
   /** Puts a packed block in the place of what was flushed of it. */
@@ -269,23 +288,28 @@ export class OutputFile {
     closeSync(fd);
   }
 
-  #write(bytes: Uint8Array, length: number): void {
+  #write(bytes: Uint8Array, length: number, records: number): void {
     if (this.#gzip) {
       // Only the whole block can be unpacked.
       this.#block.clear();
       this.#append(this.#gzip.block(bytes.subarray(0, length)));
     } else this.#append(bytes.subarray(0, length));
     this.#block.clear();
+    this.#records += records;
   }
 
   #append(bytes: Uint8Array): void {
     const start = this.#end.position;
-    try {
-      this.#end.append(bytes);
-    } catch (error) {
-      this.#state = 'failed';
-      this.#cutToWholeRecords(start);
-      throw this.#writeFailed(error);
+    for (;;) {
+      try {
+        this.#end.append(bytes.subarray(this.#end.position - start));
+        return;
+      } catch (error) {
+        if (isCode(error, 'ENOSPC') && this.#options.room?.take()) continue;
+        this.#state = 'failed';
+        this.#cutToWholeRecords(start);
+        throw this.#writeFailed(error);
+      }
     }
   }
 
@@ -298,7 +322,8 @@ export class OutputFile {
   /** `start`: where the write began that failed. */
   #cutToWholeRecords(start: number): void {
     const inFile = this.#flushed + this.#end.position - start;
-    const whole = this.#block.lastUpTo(inFile);
+    const { count, end: whole } = this.#block.wholeUpTo(inFile);
+    this.#kept = this.#records + count;
     try {
       if (this.#end.isRegular) this.#end.cutTo(start - this.#flushed + whole);
     } catch {

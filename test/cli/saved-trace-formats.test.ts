@@ -242,4 +242,13 @@ t.test('a disk that is full is an error that says what is left', async (t) => {
   );
   const nanos = { us: 1e3, ms: 1e6, s: 1e9 }[unit ?? ''] ?? 1;
   t.equal(until, (last / nanos).toFixed(1));
+  // Of a format that is not read back it is told, too: a row a call, written at its end.
+  const rows = join(folder, 'cut.csv');
+  const csv = ['--fsize=4096', process.execPath, main, 'convert', trace, '-o', rows];
+  const said = /EFBIG.*; the file has (\d+) events, up to/.exec(spawnSync('prlimit', csv, { encoding: 'utf8' }).stderr);
+  const ended = readFileSync(rows, 'utf8').trimEnd().split('\n').length - 1;
+  t.ok(ended > 10, 'some calls fit');
+  // Their begins and ends, and the begins of calls that were open.
+  const open = Number(said?.[1]) - 2 * ended;
+  t.ok(open >= 0 && open < 10, `${said?.[1]} events, ${ended} rows`);
 });
