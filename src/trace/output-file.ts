@@ -32,8 +32,11 @@ const CAPACITY = 1024 * 1024;
 const TEXT_ROOM = 2048;
 /** Where blocks are packed, records up to here are not, so that the file's kind and version can be seen. */
 const PLAIN_HEAD = 4096;
-const writtenKept = 'What was written before is kept and can be opened.';
-const nothingKept = 'This format is written at the end, so nothing can be opened: a .pftrace keeps what was written.';
+/** The hint of a failed write after which the file can be opened. */
+export const writtenKept = 'What was written before is kept and can be opened.';
+/** That of one after which it cannot. */
+export const nothingKept =
+  'This format is written at the end, so nothing can be opened: a .pftrace keeps what was written.';
 
 /** Protects other files. Nothing is done unless it is asked for. */
 export interface OutputOptions {
@@ -181,6 +184,22 @@ export class OutputFile {
       this.#append(block.bytes.subarray(this.#flushed, block.length));
       this.#flushed = block.length;
     } else this.#write(block.bytes, block.length, block.count);
+  }
+
+  /**
+   * After a failed write: appends what makes the records before it readable. False if there is no room for that, or if
+   * the file is a device.
+   */
+  lastRecord(bytes: Uint8Array): boolean {
+    if (this.#state !== 'failed' || !this.#end.isRegular) return false;
+    const start = this.#end.position;
+    try {
+      this.#end.append(bytes);
+      return true;
+    } catch {
+      this.#end.cutTo(start);
+      return false;
+    }
   }
 
   /** Flushes and closes. The second time, nothing happens. */
