@@ -159,6 +159,16 @@ interface Table {
   readonly length: number;
   readonly [column: string]: unknown;
 }
+/** What `thread functions --json` of Firefox Profiler's command line says: times in milliseconds. */
+interface Imported {
+  readonly totalFunctionCount: number;
+  readonly functions: readonly {
+    readonly name: string;
+    readonly totalSamples: number;
+    readonly selfSamples: number;
+  }[];
+}
+
 interface Thread {
   readonly stringArray: readonly string[];
   readonly funcTable: Table & { readonly name: readonly number[] };
@@ -190,6 +200,26 @@ t.test("Firefox Profiler: columns of one length, and a function's samples are it
   }
   const rounded = new Map([...self].map(([name, ms]) => [name, Math.round(ms * 1e6)]));
   t.same(rounded, new Map(functions.map((row) => [row.function, row.self_ns])));
+});
+
+t.test("Firefox Profiler's own importer has every function's time", async (t) => {
+  const path = join(folder, 'imported.firefox.json');
+  await ok('convert', trace, '-o', path);
+  const cli = join(import.meta.dirname, '../../node_modules/@firefox-devtools/profiler-cli/dist/profiler-cli.js');
+  const env = { ...process.env, PROFILER_CLI_SESSION_DIR: join(folder, 'profiler') };
+  const ask = (...words: string[]): string =>
+    execFileSync(process.execPath, [cli, ...words], { env, encoding: 'utf8', timeout: 60_000 });
+  // It answers from a process that stays.
+  ask('load', path);
+  t.teardown(() => ask('stop', '--all'));
+  const { functions: found, totalFunctionCount: count } = JSON.parse(ask('thread', 'functions', '--json')) as Imported;
+  const wanted = await rows(trace);
+  t.equal(count, wanted.length);
+  const nanos = (millis: number): number => Math.round(millis * 1e6);
+  t.same(
+    new Map(found.map(({ name, totalSamples, selfSamples }) => [name, [nanos(totalSamples), nanos(selfSamples)]])),
+    new Map(wanted.map(({ name, total_ns: total, self_ns: self }) => [name, [total, self]])),
+  );
 });
 
 t.test('DuckDB counts what Parquet holds, and answers the ten questions to a fleet', async (t) => {
