@@ -69,6 +69,23 @@ t.test("a directory of uftrace and its Chrome JSON are read as uftrace's own rep
   }
 });
 
+t.test('a window has what begins in it, and nothing of what begins before and behind', async (t) => {
+  const begins = calls.map(({ time_ns: time }) => time).sort((a, b) => a - b);
+  const [from = 0, to = 0] = [begins[Math.floor(begins.length / 3)], begins[Math.floor(begins.length / 2)]];
+  const wanted = calls.filter(({ time_ns: time }) => time >= from && time < to);
+  t.ok(wanted.length > 10 && wanted.length < calls.length / 2);
+  const window = ['--from', `${from}ns`, '--to', `${to}ns`];
+  const lines = (await ok('replay', trace, '--json', ...window)).trimEnd().split('\n').slice(1);
+  t.same(
+    lines.map((line) => JSON.parse(line)),
+    wanted,
+  );
+  const tree = (await ok('replay', trace, ...window))
+    .split('\n')
+    .filter((line) => /^ +\d+\.\d+ us.*\w\(.*\) \{$|\w\(.*\)( =|$)/.test(line));
+  t.equal(tree.length, wanted.length);
+});
+
 t.test('a condition chooses the calls for which it holds', async (t) => {
   const leafs = calls.filter(({ name }) => name === 'leaf');
   const limit = [...leafs].sort((a, b) => a.duration_ns - b.duration_ns)[100]?.duration_ns ?? 0;
