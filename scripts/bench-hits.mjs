@@ -100,7 +100,7 @@ const calls = new Set(['poll-begin', 'poll-end', 'call-begin', 'call-end']);
 async function exit({ start, program, clock }) {
   const stub = start();
   const session = await connect(stub.address, { waitMs: 5000 });
-  const inner = tee([openTrace(join(folder, 'bench.pftrace')), new Summary()]);
+  const inner = tee([openTrace(join(folder, 'bench.pftrace'), { force: true }), new Summary()]);
   const stopper = new AbortController();
   const { event: count, result } = meter(() => stopper.abort());
   const sink = {

@@ -101,7 +101,7 @@ function measure(title, words, made) {
 
 const trace = join(folder, 'made.pftrace');
 const began = performance.now();
-record(openTrace(trace));
+record(openTrace(trace, { force: true }));
 console.log(
   `written: ${events} events, ${(sizeOf(trace) / events).toFixed(1)} bytes each, ${(events / (performance.now() - began) / 1e3).toFixed(2)} M/s`,
 );

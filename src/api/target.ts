@@ -56,6 +56,8 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   /** Write a trace file too, in the format that its extension names. */
   readonly trace?: string;
+  /** Overwrite that file if it is there already. Else it is refused: `OUTPUT_EXISTS`. */
+  readonly force?: boolean;
   /**
    * Receives every event. The last ones may be of tasks that will not be polled again (`stuck`), as in a trace. A run
    * with probes at polls looks for them if its duration or signal ends it after a second or more.
@@ -162,7 +164,7 @@ export class Target implements AsyncDisposable {
 
   async #record(options: RunOptions, ears: Ears, teller: Teller, own: AbortSignal): Promise<Recording> {
     const { logger = silent, engine, scratch } = this.#options;
-    const { until, duration, maxEvents, signal, trace, sink } = options;
+    const { until, duration, maxEvents, signal, trace, force, sink } = options;
     const { resetVector, nanosPerInstruction, clockSleeps } = this.#own ?? {};
     const durationMs = duration === undefined ? undefined : milliseconds(duration);
     const known = this.#kinds.map((kind) => ears.hearing(kind));
@@ -173,7 +175,7 @@ export class Target implements AsyncDisposable {
     });
     const plan = enginePlan(await loadedProgram(program, this.session, logger), { wanted: engine });
     this.#learn(ears, engineChoices(plan, planEngines(plan).refused));
-    const file = trace === undefined ? [] : [openTrace(trace, { formats: this.#options.formats })];
+    const file = trace === undefined ? [] : [openTrace(trace, { force, formats: this.#options.formats })];
     const isTold = trace !== undefined || sink !== undefined;
     return await record({
       ...(isTold ? { look: lookForStuck(logger, this.#options.runtimes ?? []) } : {}),

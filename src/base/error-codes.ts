@@ -272,7 +272,8 @@ export const errorCodes = {
   },
   PROBE_NO_FUTURES: {
     means: 'A poll probe was given, and the program has no Future that its debug info tells of.',
-    remedy: 'Give an ELF that was built from Rust with async code and `debug = 2`.',
+    remedy:
+      "Probe functions, as `-p 'fn:**'` does. Or give an ELF that was built from Rust with async code and `debug = 2`.",
   },
   PROBE_NO_MATCH: {
     means: 'No function matches the probe.',

@@ -49,6 +49,19 @@ export function openLocked(path: string, warn: (message: string) => void): Opene
   throw inUse(path);
 }
 
+/** Whether a file holds what writing would destroy: devices and pipes hold nothing. */
+export function holdsBytes(fd: number): boolean {
+  const stat = fstatSync(fd);
+  return stat.isFile() && stat.size > 0;
+}
+
+/** The error of an output that would overwrite what is there already. */
+export function outputExists(path: string): RsptraceError {
+  return new RsptraceError('OUTPUT_EXISTS', `${path} is there already`, {
+    hint: 'name another one, or have it overwritten with --force (`force` of the library)',
+  });
+}
+
 /** Closes a file to which nothing was written; one that was not there before is removed. */
 export function abandon(path: string, { fd, isNew }: OpenedFile): void {
   // Removed while it is locked: nobody else can have begun to write it.

@@ -25,6 +25,11 @@ export function checkOptions<T>(args: Argv<T>) {
       describe:
         'Write the limits of this trace into the budget file, with head room; a new file gets budgets for all that was traced',
     })
+    .option('force', {
+      type: 'boolean',
+      default: false,
+      describe: 'Overwrite the files of --junit and --markdown',
+    })
     .option('headroom', {
       type: 'string',
       requiresArg: true,

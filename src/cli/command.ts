@@ -1,5 +1,5 @@
 import type { Argv } from 'yargs';
-import { checkFiles, type FileArguments } from './files.js';
+import { checkFiles, type FileArguments, refuseExisting } from './files.js';
 import type { OptionTexts } from './option-texts.js';
 
 /** Takes a command's body, to be called when the command line is parsed. */
@@ -30,6 +30,7 @@ export function command<T extends FileArguments>(
           const all = { ...(given as unknown as T), command: behind ?? [] };
           does(() => {
             checkFiles(all);
+            refuseExisting(all);
             return body(all);
           });
         },

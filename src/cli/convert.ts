@@ -2,7 +2,6 @@ import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { endMissing, Inside } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { withKept } from './kept-trace.js';
 import { headJson, readChosen } from './saved-trace.js';
 import type { ConvertArguments } from './saved-trace-options.js';
 import { openTraceOutput } from './trace-output.js';
@@ -19,6 +18,6 @@ export async function convert(args: ConvertArguments): Promise<number> {
   } catch (error) {
     // What was converted before is kept, as far as the format allows.
     sink.end(endMissing);
-    throw await withKept(error, output);
+    throw error;
   }
 }

@@ -4,6 +4,7 @@ import { type BigIntStats, fstatSync, lstatSync, readlinkSync, realpathSync, sta
 import { basename, dirname, join, resolve } from 'node:path';
 import { RsptraceError } from '../base/errors.js';
 import { parseRemote } from '../rsp/index.js';
+import { isThere } from './open-output.js';
 
 /** The parts of a command line that name files. */
 export interface FileArguments {
@@ -23,6 +24,10 @@ export interface FileArguments {
   readonly update?: boolean | undefined;
   readonly junit?: string | undefined;
   readonly markdown?: string | undefined;
+  /** What is there already may be overwritten. */
+  readonly force?: boolean | undefined;
+  /** Nothing is written. */
+  readonly 'dry-run'?: boolean | undefined;
   /** Of the QEMU that is started. */
   readonly command?: readonly string[] | undefined;
 }
@@ -40,6 +45,8 @@ interface NamedFile {
 interface Output extends NamedFile {
   /** The option that names it; undefined for a standard stream. */
   readonly option: string | undefined;
+  /** What is lost if something is there already; undefined where that is kept, or is to be replaced. */
+  readonly losesAt?: string;
 }
 
 const MOST_LINKS = 40;
@@ -66,19 +73,36 @@ export function checkFiles(args: FileArguments, found: readonly string[] = []): 
   }
 }
 
+/**
+ * Throws `OUTPUT_EXISTS` for a file to write that is there already, unless `--force` is given. An empty one, a device
+ * and a pipe hold nothing that could be lost.
+ */
+export function refuseExisting(args: FileArguments): void {
+  if (args.force || args['dry-run']) return;
+  const lost = outputsOf(args).find(({ losesAt }) => losesAt !== undefined && isThere(losesAt));
+  if (lost === undefined) return;
+  throw new RsptraceError('OUTPUT_EXISTS', `${lost.losesAt} is there already`, {
+    hint: `name another file with ${lost.option}, or have it overwritten with --force`,
+  });
+}
+
 function outputsOf(args: FileArguments): Output[] {
   const named = (option: string, path: string | undefined): Output[] =>
     path === undefined || path === '' ? [] : [{ option, name: `${option} ${path}`, identity: identityOf(path) }];
+  const losing = (option: string, path: string | undefined): Output[] =>
+    named(option, path).map((output) => ({ ...output, ...(path === undefined ? {} : { losesAt: path }) }));
   const { path, keepAs } = defaultTrace;
   const kept = `${path}${keepAs}`;
   return [
-    ...named('-o', args.output),
-    ...(args.output === path ? [{ option: '-o', name: `${kept}, the trace before`, identity: identityOf(kept) }] : []),
-    ...named('--record-wire', args['record-wire']),
-    ...named('--console', args.console),
-    ...named('--svg', args.svg),
-    ...named('--junit', args.junit),
-    ...named('--markdown', args.markdown),
+    ...(args.output === path
+      ? [...named('-o', path), { option: '-o', name: `${kept}, the trace before`, identity: identityOf(kept) }]
+      : losing('-o', args.output)),
+    ...losing('--record-wire', args['record-wire']),
+    ...losing('--console', args.console),
+    ...losing('--svg', args.svg),
+    ...losing('--junit', args.junit),
+    ...losing('--markdown', args.markdown),
+    // To write it anew is what --update is for.
     ...(args.update ? named('--budget', args.budget) : []),
   ];
 }

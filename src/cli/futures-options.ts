@@ -34,7 +34,7 @@ export function futuresOptions<T>(args: Argv<T>) {
       coerce: last<string>,
       describe: 'The graph as a picture: --svg=FILE, or on stdout',
     })
-    .option('force', { type: 'boolean', default: false, describe: 'Overwrite a FILE that is no SVG, too' })
+    .option('force', { type: 'boolean', default: false, describe: 'Overwrite the FILE of --svg' })
     .check((given: Record<string, unknown>) => {
       const asked = views.filter((view) => given[view] !== undefined && given[view] !== false);
       if (asked.length > 1) {

@@ -1,6 +1,5 @@
 import { architectureOf } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
-import type { FileHead } from '../base/file-head.js';
 import { silent } from '../base/logger.js';
 import { jsonLine, textLines } from '../base/visible.js';
 // Single files are imported: a command that answers at once loads no more than it needs.
@@ -33,7 +32,7 @@ export async function showFutures(args: FuturesArguments): Promise<number> {
   const set = findFutures(debug);
   const futures = select(set, args);
   const text = await view(args, { elf, debug, set, futures });
-  if (args.svg) writeOutput(svgOutput(args.svg, args.force), text);
+  if (args.svg) writeOutput(svgOutput(args.svg), text);
   else process.stdout.write(text);
   const [first, ...more] = set.warnings;
   if (first !== undefined && !args.json) {
@@ -104,11 +103,9 @@ function select(set: FutureSet, { elf, glob }: FuturesArguments): readonly Futur
   });
 }
 
-function svgOutput(path: string, isForced: boolean): Output {
-  const is = ({ bytes }: FileHead): boolean =>
-    /^\s*<(?:\?xml|!DOCTYPE svg|svg)\b/.test(Buffer.from(bytes).toString('latin1'));
+function svgOutput(path: string): Output {
   const failure = { code: 'OUTPUT_CANNOT_WRITE', sentence: 'the graph cannot be written to' } as const;
-  return { option: '--svg', path, failure, replaces: { what: 'SVG', is }, isForced };
+  return { option: '--svg', path, failure };
 }
 
 function warn(message: string): void {

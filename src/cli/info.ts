@@ -29,6 +29,8 @@ class EventTally implements TraceSink {
   readonly harts: string[] = [];
   first: number | undefined;
   last = 0;
+  /** Futures of which not every poll is seen. */
+  readonly inlined = new Set<string>();
   /** Time in which nothing was recorded. */
   unseen = 0;
 
@@ -44,6 +46,9 @@ class EventTally implements TraceSink {
     this.counts.set(event.type, this.count(event.type) + 1);
     const time = event.type === 'gap' ? event.to : event.time;
     if (event.type === 'gap') this.unseen += event.to - event.from;
+    if (event.type === 'derived-poll' || (event.type === 'poll-begin' && event.future.inlined)) {
+      this.inlined.add(event.future.future);
+    }
     this.first ??= time;
     if (time > this.last) this.last = time;
   }
@@ -85,6 +90,7 @@ function json(path: string, read: TraceRead, tally: EventTally): object {
     own_time_ns: ownTime ? { least: ownTime.leastNs, most: ownTime.mostNs, total: ownTime.totalNs } : null,
     probes: (facts?.probes ?? []).map(probeJson),
     samples: recording?.samples ? sampleFactsJson(recording.samples) : null,
+    at_least: [...tally.inlined],
     other_packets: otherPackets,
   };
 }
@@ -137,6 +143,9 @@ function losses({ facts, cut }: TraceRead, tally: EventTally): string[] {
       `${recording.leftOut} events before its first one, which the flight recorder left out (--last)`,
     recording && recording.foreignHits > 0 && `${recording.foreignHits} times other code came to a probe's address`,
     recording && recording.neverLoaded.length > 0 && `never loaded: ${recording.neverLoaded.join(', ')}`,
+    recording?.timesAtMost && `durations are upper bounds, because ${recording.timesAtMost}`,
+    tally.inlined.size > 0 &&
+      `polls are lower bounds, because the compiler inlined some, of ${someOf([...tally.inlined])}`,
     cut && `its end is cut off at byte ${cut.at}`,
   ].filter((line) => typeof line === 'string');
   return found.length > 0 ? found : ['none that is known'];
@@ -152,6 +161,13 @@ function costs({ facts }: TraceRead): string[] {
 }
 
 const shownNames = 5;
+
+/** The first of some names. */
+function someOf(names: readonly string[]): string {
+  const more = names.length - shownNames;
+  return `${names.slice(0, shownNames).join(', ')}${more > 0 ? `, and ${more} more: --json lists them` : ''}`;
+}
+
 const engineTexts = { target: 'without stops', stop: 'by stops', none: 'left out' };
 
 /** How the probes were seen: those of one engine and one reason are a line, with the names of the first of them. */
@@ -166,9 +182,7 @@ function probeLines(probes: readonly ProbeFact[]): string[] {
     groups.set(key, (groups.get(key) ?? new Set()).add(name));
   }
   const lines = [...groups].map(([key, names]) => {
-    const more = names.size - shownNames;
-    const first = [...names].slice(0, shownNames).join(', ');
-    return `  ${key}: ${first}${more > 0 ? `, and ${more} more: --json lists them` : ''}`;
+    return `  ${key}: ${someOf([...names])}`;
   });
   return [...(counts.length > 0 ? [counts.join(', ')] : []), ...lines];
 }

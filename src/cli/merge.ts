@@ -3,7 +3,6 @@ import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { endMissing, type MergeInput, mergeTraces, timeText } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { withKept } from './kept-trace.js';
 import { headJson, notesOn } from './saved-trace.js';
 import type { MergeArguments } from './saved-trace-options.js';
 import { openTraceOutput } from './trace-output.js';
@@ -35,7 +34,7 @@ export async function merge(args: MergeArguments): Promise<number> {
   } catch (error) {
     // What was merged before is kept, as far as the format allows.
     sink.end(endMissing);
-    throw await withKept(error, output);
+    throw error;
   }
 }
 

@@ -1,6 +1,5 @@
 import { closeSync, fstatSync, ftruncateSync, readdirSync, statSync, writeSync } from 'node:fs';
 import { type ErrorCode, messageOf, RsptraceError } from '../base/errors.js';
-import { type FileHead, headOf } from '../base/file-head.js';
 import { abandon, type OpenedFile, openLocked } from '../base/locked-file.js';
 
 /** A file that an option names for writing. */
@@ -9,21 +8,17 @@ export interface Output {
   readonly path: string;
   /** Its purpose, as in `the console cannot be kept in ...`, and the code of that error. */
   readonly failure: { readonly code: ErrorCode; readonly sentence: string };
-  /** The kind that an older file must have, unless `isForced`; undefined if anything may be overwritten. */
-  readonly replaces?: { readonly what: string; readonly is: (head: FileHead) => boolean } | undefined;
-  readonly isForced?: boolean;
 }
 
 /**
- * Opens a file that an option names, locked and emptied. Throws `OUTPUT_EXISTS`, `OUTPUT_IN_USE`, and the output's
- * own code.
+ * Opens a file that an option names, locked and emptied. Whether one may be there already is checked before
+ * (./files.ts). Throws `OUTPUT_IN_USE`, and the output's own code.
  */
 export function openOutput(output: Output): number {
   const { path } = output;
   let opened: OpenedFile | undefined;
   try {
     opened = openLocked(path, warn);
-    checkOlder(output);
     if (fstatSync(opened.fd).isFile()) ftruncateSync(opened.fd, 0);
     return opened.fd;
   } catch (error) {
@@ -49,17 +44,6 @@ export function writeAll(fd: number, bytes: Uint8Array): void {
   for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done);
 }
 
-/**
- * Refuses a trace to write whose file is there already.
- * @throws RsptraceError `OUTPUT_EXISTS`
- */
-export function refuseExisting(path: string, isForced: boolean): void {
-  if (isForced || !isThere(path)) return;
-  throw new RsptraceError('OUTPUT_EXISTS', `${path} is there already`, {
-    hint: 'name another file with -o, or have it overwritten with --force',
-  });
-}
-
 /** Something would be lost: an empty file, an empty folder, a pipe and a terminal hold nothing. */
 export function isThere(path: string): boolean {
   try {
@@ -74,15 +58,6 @@ export function isThere(path: string): boolean {
 /** Says that a file is not locked against a second rsptrace. */
 export function warn(message: string): void {
   process.stderr.write(`rsptrace: ${message}\n`);
-}
-
-function checkOlder({ path, option, replaces, isForced = false }: Output): void {
-  if (replaces === undefined || isForced) return;
-  const head = headOf(path);
-  if (head === undefined || replaces.is(head)) return;
-  throw new RsptraceError('OUTPUT_EXISTS', `${path} is there already and is no ${replaces.what}`, {
-    hint: `name another file with ${option}, or have it overwritten with --force`,
-  });
 }
 
 function cannotWrite({ path, failure, option }: Output, error: unknown): RsptraceError {

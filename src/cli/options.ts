@@ -103,7 +103,7 @@ export function commonOptions<T>(args: Argv<T>) {
     .option('force', {
       type: 'boolean',
       default: false,
-      describe: 'Overwrite what is there already: the trace of -o, files of other kinds',
+      describe: 'Overwrite files that are there already, of -o and of any other option',
     })
     .option('json', { type: 'boolean', default: false, describe: 'One JSON object on stdout instead of the table' })
     .option('log', logOption);

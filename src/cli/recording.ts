@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { endingSignals, lookForStuck } from '../api/index.js';
 import type { Addr } from '../base/addr.js';
+import { DiskRoom } from '../base/disk-room.js';
 import type { Logger } from '../base/logger.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
@@ -57,9 +58,8 @@ import { brokenParts, reportChecked } from './check-report.js';
 import { choicesJson, choiceTable, leakJson, leakLines, ownTimeJson } from './engine-report.js';
 import { ExitCode, errorJson, errorText } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
-import { withKept } from './kept-trace.js';
 import { createLogger } from './logging.js';
-import { isThere, refuseExisting, warn } from './open-output.js';
+import { isThere, warn } from './open-output.js';
 import { refuseWithoutSamples } from './open-samples.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
 import type { PanicLook } from './panic-report.js';
@@ -85,6 +85,8 @@ export interface Prepared {
   readonly args: RecordingArguments;
   readonly plugins: LoadedPlugins;
   readonly logger: Logger;
+  /** What the trace may have of other files if the disk is full. */
+  readonly room: DiskRoom;
   readonly program: Program;
   /** Memory that the user names. */
   readonly given: ScratchSources;
@@ -141,7 +143,8 @@ async function prepareRecording(
   const reports = program.known.map((kind) => kind.report(foundOf(program, kind), wishes));
   if (!into && samplesOf(program)) refuseWithoutSamples(args.output, 'any');
   const older = into ? undefined : keptBefore(args);
-  const output = into?.(program) ?? openOutputTrace(args, plugins);
+  const room = new DiskRoom();
+  const output = into?.(program) ?? openOutputTrace(args, plugins, room);
   const newest = args.last && new NewestEvents(output, args.last);
   return {
     args,
@@ -153,6 +156,7 @@ async function prepareRecording(
     reports,
     checker,
     newest,
+    room,
     sink: tee([newest ?? output, ...(checker ? [checker] : []), ...reports.flatMap(({ sink }) => sink ?? [])]),
     older,
   };
@@ -176,11 +180,10 @@ export function preparedProgram(
   );
 }
 
-/** The file of -o. An older one is refused; that of the default name is kept under another. */
-function openOutputTrace({ output, force }: RecordingArguments, { formats }: LoadedPlugins): TraceSink {
+/** The file of -o. An older one of the default name is kept under another. */
+function openOutputTrace({ output, force }: RecordingArguments, { formats }: LoadedPlugins, room: DiskRoom): TraceSink {
   const keepAs = output === defaultTrace.path ? defaultTrace.keepAs : undefined;
-  if (keepAs === undefined) refuseExisting(output, force);
-  return openTrace(output, { lock: warn, onlyTraces: !force, keepAs, formats });
+  return openTrace(output, { lock: warn, force, keepAs, formats, room });
 }
 
 function keptBefore({ output }: RecordingArguments): string | undefined {
@@ -346,8 +349,7 @@ export async function recordSession(
         silence.start(args.elf, progress);
       },
     });
-    const { error } = recording;
-    return { ...recording, situation, ...(error && { error: await withKept(error, args.output) }) };
+    return { ...recording, situation };
   } finally {
     status.stop();
     silence.stop();
@@ -357,7 +359,7 @@ export async function recordSession(
 
 /** What the command line and the files that it names ask of a recording. */
 function askedOptions(
-  { args, plugins, logger, program, sink, given, until }: Prepared,
+  { args, plugins, logger, program, sink, given, until, room }: Prepared,
   hidden: SessionOptions['hidden'],
 ): Omit<RecordOptions, 'session'> {
   return {
@@ -370,7 +372,7 @@ function askedOptions(
     engine: engineOf(args),
     fromReset: args['from-reset'],
     scratch: { ...given, ...(hidden === undefined ? {} : { hidden }) },
-    log: recordsRequest(args),
+    log: recordsRequest(args, room),
     ...(args.findings === 'off' ? {} : { look: lookForStuck(logger, plugins.runtimes, debugFilesOf(args)) }),
     ...(until === undefined ? {} : { until }),
     functions: { values: args.args, ...(args['max-depth'] === undefined ? {} : { maxDepth: args['max-depth'] }) },

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { DiskRoom } from '../base/disk-room.js';
 import { RsptraceError } from '../base/errors.js';
 import { engineNames } from '../engines/index.js';
 import type { LogRequest } from '../recorder/index.js';
@@ -34,7 +35,7 @@ export function recordsFile(trace: string): string {
 }
 
 /** Undefined where nothing can be kept: the trace goes into a pipe or a device. */
-export function recordsRequest(args: RecordingArguments): LogRequest | undefined {
+export function recordsRequest(args: RecordingArguments, room: DiskRoom): LogRequest | undefined {
   const stat = statSync(args.output, { throwIfNoEntry: false });
   if (stat && !stat.isFile() && !stat.isDirectory()) return undefined;
   const { probe, engine, exact, wakes, bt, threshold, until } = args;
@@ -46,7 +47,7 @@ export function recordsRequest(args: RecordingArguments): LogRequest | undefined
     ...{ elf: resolve(args.elf), probe, ...debug, engine, exact, wakes, bt, threshold, until },
     ...{ 'max-depth': args['max-depth'], args: args.args, plugins: args.plugin.length, console: 'command' in args },
   };
-  return { path: recordsFile(args.output), asked };
+  return { path: recordsFile(args.output), asked, room };
 }
 
 const kinds: { readonly [name in keyof Required<KeptArguments>]: (value: unknown) => boolean } = {

@@ -7,7 +7,7 @@ import { KilledRecording, type Recovered } from '../recorder/index.js';
 import { endMissing, formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
-import { refuseExisting, warn } from './open-output.js';
+import { warn } from './open-output.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { preparedProgram, untilOf } from './recording.js';
 import { type AskedArguments, askedOf, recordsFile } from './records-file.js';
@@ -73,10 +73,9 @@ function outputOf(
   { trace, output, force }: RecoverArguments,
   { formats: more }: LoadedPlugins,
 ): { readonly sink: TraceSink; readonly finish: () => void } {
-  const options = { lock: warn, onlyTraces: !force, formats: more };
+  const options = { lock: warn, formats: more };
   if (output !== undefined) {
-    refuseExisting(output, force);
-    return { sink: openTrace(output, options), finish: () => {} };
+    return { sink: openTrace(output, { ...options, force }), finish: () => {} };
   }
   const as = formatOf(trace, [...more, ...formats]);
   if (as?.openFolder) {
@@ -85,7 +84,10 @@ function outputOf(
     });
   }
   const path = newFile(trace);
-  return { sink: openTrace(path, { ...options, as, packedAs: trace }), finish: () => renameSync(path, trace) };
+  return {
+    sink: openTrace(path, { ...options, force: true, as, packedAs: trace }),
+    finish: () => renameSync(path, trace),
+  };
 }
 
 /** Where the new trace is until it is whole. */

@@ -129,6 +129,8 @@ export function notesOn(path: string, { cut, isOwn, otherPackets, events, facts 
   const notes: string[] = [];
   const leftOut = leftOutText(facts?.probes ?? []);
   if (leftOut !== undefined) notes.push(`${path}: ${leftOut}`);
+  const { timesAtMost } = facts?.recording ?? {};
+  if (timesAtMost !== undefined) notes.push(`${path}: durations are upper bounds (<), because ${timesAtMost}`);
   if (cut) {
     const torn =
       cut.bytes === 0
@@ -166,6 +168,7 @@ export function headJson(path: string, { info, events, cut, facts }: TraceRead):
     clock: info.clock.name,
     events,
     cut_at: cut?.at ?? null,
+    times_at_most: facts?.recording?.timesAtMost ?? null,
     probes_left_out: [...namesLeftOut(facts?.probes ?? [])],
   };
 }

@@ -1,6 +1,6 @@
 import { RsptraceError } from '../base/errors.js';
 import { formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
-import { refuseExisting, warn } from './open-output.js';
+import { warn } from './open-output.js';
 import { loadPlugins } from './plugins.js';
 
 /** What names a trace to write, and its format. */
@@ -17,7 +17,6 @@ export interface TraceOutputArguments {
  */
 export async function openTraceOutput(args: TraceOutputArguments): Promise<{ sink: TraceSink; use: string }> {
   const { output, force, format } = args;
-  refuseExisting(output, force);
   const plugins = await loadPlugins(args.plugin);
   const known = [...plugins.formats, ...formats];
   const wanted = format === undefined ? formatOf(output, known) : known.find((one) => isNamed(one, format));
@@ -26,7 +25,7 @@ export async function openTraceOutput(args: TraceOutputArguments): Promise<{ sin
       hint: `Known: ${known.map(({ name, extensions: [first] }) => `${first?.slice(1)} (${name})`).join(', ')}.`,
     });
   }
-  const sink = openTrace(output, { lock: warn, onlyTraces: !force, formats: plugins.formats, as: wanted });
+  const sink = openTrace(output, { lock: warn, force, formats: plugins.formats, as: wanted });
   return { sink, use: wanted?.use ?? '' };
 }
 

@@ -1,4 +1,3 @@
-import type { FileHead } from '../base/file-head.js';
 import type { Logger } from '../base/logger.js';
 import { WireRecorder } from '../rsp/index.js';
 import { openOutput } from './open-output.js';
@@ -9,11 +8,6 @@ export function wireRecorder(args: CommonArguments, logger: Logger, launches = f
   const path = args['record-wire'];
   if (path === undefined) return undefined;
   const failure = { code: 'RSP_CANNOT_RECORD', sentence: 'The wire cannot be recorded in' } as const;
-  const replaces = { what: 'recording of a wire', is: isWireRecording };
-  const fd = openOutput({ option: '--record-wire', path, failure, replaces, isForced: args.force });
+  const fd = openOutput({ option: '--record-wire', path, failure });
   return new WireRecorder(path, logger, launches, fd);
-}
-
-function isWireRecording({ bytes }: FileHead): boolean {
-  return Buffer.from(bytes.subarray(0, 64)).toString('latin1').startsWith('{"rsptrace_wire":');
 }

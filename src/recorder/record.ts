@@ -119,6 +119,7 @@ async function tellStuck({ tracers }: Run, { time, understand }: TaskLook): Prom
 function factsOf(run: Run, missing: number): RecordingFacts {
   const { engines, stopping, foreignHits, notLoaded } = run;
   const { events, stops, records } = run.progress;
+  const rest = stops > 0 ? run.leaked?.rest : undefined;
   return {
     end: stopping.reason,
     stub: stubOfHandshake(run.session.features),
@@ -129,6 +130,7 @@ function factsOf(run: Run, missing: number): RecordingFacts {
     foreignHits,
     neverLoaded: notLoaded,
     tailLost: engines.tailLost,
+    ...(rest === undefined || rest === 'tick' ? {} : { timesAtMost: rest.why }),
     ...(run.tracers.sampler ? { samples: run.tracers.sampler.facts } : {}),
   };
 }

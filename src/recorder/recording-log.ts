@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { hex } from '../base/addr.js';
+import type { DiskRoom } from '../base/disk-room.js';
 import type { Logger } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import { type CounterScale, type InstallationLog, type InstalledFacts, RawLog } from '../engines/index.js';
@@ -12,6 +13,8 @@ export interface LogRequest {
   /** The file beside the trace. */
   readonly path: string;
   readonly asked: object;
+  /** The trace may have the file's room if its disk is full. */
+  readonly room?: DiskRoom | undefined;
 }
 
 /** Writes the inputs of a recording beside its trace, until all of them are events in the trace. */
@@ -36,11 +39,12 @@ export class RecordingLog implements InstallationLog {
   }
 
   begin(info: TraceInfo, harts: readonly KnownHart[], watches: boolean): void {
-    const { path, asked } = this.#request;
+    const { path, asked, room } = this.#request;
     if (existsSync(path)) this.#logger.warn({ path }, 'replaces the records of a recording that was killed');
     this.#try(() => {
       this.#raw = new RawLog(path);
     });
+    room?.offer(() => this.#giveRoom());
     this.tell({ type: 'begin', asked, info, harts, watches });
   }
 
@@ -60,6 +64,19 @@ export class RecordingLog implements InstallationLog {
   remove(): void {
     this.#try(() => this.#raw?.remove());
     this.#raw = undefined;
+  }
+
+  #giveRoom(): boolean {
+    const raw = this.#raw;
+    if (!raw) return false;
+    let isGiven = false;
+    this.#try(() => {
+      const { path } = this.#request;
+      if (!raw.isGivenUp)
+        this.#logger.warn({ path }, 'the disk is full, and the trace gets the room of these records: no `recover`');
+      isGiven = raw.giveRoom();
+    });
+    return isGiven;
   }
 
   #try(work: () => void): void {

@@ -441,6 +441,8 @@ export interface RecordingFacts {
   readonly tailLost: boolean;
   /** A flight recorder's trace: events before its first one that it does not have. */
   readonly leftOut?: number | undefined;
+  /** Why all times are upper bounds: stops have added to them what nothing tells. Undefined if they are not. */
+  readonly timesAtMost?: string | undefined;
   /** How stacks were sampled beside probes. */
   readonly samples?: SampleFacts | undefined;
 }

@@ -1,13 +1,11 @@
 import { RsptraceError } from '../base/errors.js';
-import type { FileHead } from '../base/file-head.js';
 import type { TraceSink } from './events.js';
 import type { Format } from './formats/format.js';
-import { extensionsText, formatOf, formats, isTrace } from './formats/index.js';
+import { extensionsText, formatOf, formats } from './formats/index.js';
+import { KeptEvents } from './kept-events.js';
 import { OutputFile, type OutputOptions } from './output-file.js';
 
-export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs'> {
-  /** An older file that does not begin like a trace is refused: `OUTPUT_EXISTS`. */
-  readonly onlyTraces?: boolean | undefined;
+export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs' | 'force' | 'room'> {
   /** Formats besides ours. For an extension that both know, these come first. */
   readonly formats?: readonly Format[] | undefined;
   /** This one, whatever the extension. */
@@ -17,8 +15,8 @@ export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs'> {
 }
 
 /**
- * Opens a trace file in the format that its extension names. Throws `TRACE_UNKNOWN_FORMAT`, `TRACE_CANNOT_WRITE`, and
- * the errors of the options, all before anything is written. Later, `event`, `flush` and `end` can throw
+ * Opens a trace file in the format that its extension names. Throws `TRACE_UNKNOWN_FORMAT`,
+ * `TRACE_CANNOT_WRITE`, `OUTPUT_EXISTS`, and the errors of the options, all before anything is written. Later, `event`, `flush` and `end` can throw
  * `TRACE_WRITE_FAILED`, once.
  *
  * A format of your own is an object:
@@ -48,21 +46,21 @@ export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
       hint: `Known extensions: ${extensionsText(known)}.`,
     });
   }
-  const { lock, keepAs, onlyTraces } = options;
+  const { lock, keepAs, force = false, room } = options;
   const { open, openFolder } = format;
-  if (openFolder) return openFolder(path, !onlyTraces);
+  if (openFolder) return openFolder(path, force);
   if (!open) throw new TypeError(`the format ${format.name} has neither open nor openFolder`);
-  const replaces = onlyTraces ? (head: FileHead) => isTrace(head, known) : undefined;
   const file = new OutputFile(path, {
     lock,
     keepAs,
-    replaces,
+    force,
+    room,
     isAppended: format.isAppended,
     packing: format.packing,
     isPacked: isPacked(options.packedAs ?? path),
   });
   try {
-    return open(file);
+    return format.isAppended ? new KeptEvents(open(file), file) : open(file);
   } catch (error) {
     file.close();
     throw error;

@@ -9,9 +9,18 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import type { DiskRoom } from '../base/disk-room.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
-import { type FileHead, headOf } from '../base/file-head.js';
-import { abandon, isAt, isCode, type OpenedFile, openLocked, openUntouched } from '../base/locked-file.js';
+import {
+  abandon,
+  holdsBytes,
+  isAt,
+  isCode,
+  type OpenedFile,
+  openLocked,
+  openUntouched,
+  outputExists,
+} from '../base/locked-file.js';
 import { copyBytes } from './copy-bytes.js';
 import { GzipBlocks } from './gzip-blocks.js';
 import { type FileChange, type Packing, replacement } from './packed-block.js';
@@ -23,8 +32,11 @@ const CAPACITY = 1024 * 1024;
 const TEXT_ROOM = 2048;
 /** Where blocks are packed, records up to here are not, so that the file's kind and version can be seen. */
 const PLAIN_HEAD = 4096;
-const writtenKept = 'What was written before is kept and can be opened.';
-const nothingKept = 'This format is written at the end, so nothing can be opened: a .pftrace keeps what was written.';
+/** The hint of a failed write after which the file can be opened. */
+export const writtenKept = 'What was written before is kept and can be opened.';
+/** That of one after which it cannot. */
+export const nothingKept =
+  'This format is written at the end, so nothing can be opened: a .pftrace keeps what was written.';
 
 /** Protects other files. Nothing is done unless it is asked for. */
 export interface OutputOptions {
@@ -33,14 +45,16 @@ export interface OutputOptions {
    * locked.
    */
   readonly lock?: ((warning: string) => void) | undefined;
-  /** If this is false for an older file, it is refused: `OUTPUT_EXISTS`. */
-  readonly replaces?: ((head: FileHead) => boolean) | undefined;
-  /** An older file is not emptied but renamed: this is appended to its name. */
+  /** An older file that is not empty is overwritten. Else it is refused: `OUTPUT_EXISTS`. */
+  readonly force?: boolean | undefined;
+  /** An older file is neither refused nor emptied but renamed: this is appended to its name. */
   readonly keepAs?: string | undefined;
   /** False: only the whole file is readable, and the error of a failed write says so. */
   readonly isAppended?: boolean | undefined;
   /** What is written is packed with gzip. */
   readonly isPacked?: boolean | undefined;
+  /** Asked when the disk is full, before that is an error. */
+  readonly room?: DiskRoom | undefined;
   /** Makes one record of a block of whole ones. Only full blocks of regular files go through it. */
   readonly packing?: Packing | undefined;
 }
@@ -62,6 +76,10 @@ export class OutputFile {
   readonly #block = new RecordBlock(CAPACITY);
   /** Bytes of the block that the file has already. */
   #flushed = 0;
+  /** Records that are in the file for sure, but for those of the block. */
+  #records = 0;
+  /** The same with those of the block, after a failed write. */
+  #kept: number | undefined;
   readonly #text = new TextBytes();
   readonly #gzip: GzipBlocks | undefined;
   #state: 'untouched' | 'writing' | 'failed' | 'closed' = 'untouched';
@@ -73,8 +91,7 @@ export class OutputFile {
     this.#gzip = options.isPacked ? new GzipBlocks() : undefined;
     this.#end = new FileEnd(open(path, options));
     try {
-      const older = options.replaces || options.keepAs !== undefined ? headOf(path) : undefined;
-      if (older) this.#checkOlder(older);
+      if (holdsBytes(this.#end.file.fd)) this.#checkOlder();
     } catch (error) {
       closeSync(this.#end.file.fd);
       throw error instanceof RsptraceError ? error : cannotWrite(path, error);
@@ -89,6 +106,16 @@ export class OutputFile {
   /** Of the same. */
   get view(): DataView {
     return this.#block.view;
+  }
+
+  /** How many records there were so far. */
+  get records(): number {
+    return this.#records + this.#block.count;
+  }
+
+  /** How many of them are in the file for sure. */
+  get written(): number {
+    return this.#kept ?? this.#records;
   }
 
   /**
@@ -115,7 +142,7 @@ export class OutputFile {
     if (!this.#makeRoom(length)) return;
     const block = this.#block;
     if (length > CAPACITY) {
-      this.#write(bytes, length);
+      this.#write(bytes, length, 1);
       return;
     }
     block.encode();
@@ -156,7 +183,23 @@ export class OutputFile {
     if (this.#packing) {
       this.#append(block.bytes.subarray(this.#flushed, block.length));
       this.#flushed = block.length;
-    } else this.#write(block.bytes, block.length);
+    } else this.#write(block.bytes, block.length, block.count);
+  }
+
+  /**
+   * After a failed write: appends what makes the records before it readable. False if there is no room for that, or if
+   * the file is a device.
+   */
+  lastRecord(bytes: Uint8Array): boolean {
+    if (this.#state !== 'failed' || !this.#end.isRegular) return false;
+    const start = this.#end.position;
+    try {
+      this.#end.append(bytes);
+      return true;
+    } catch {
+      this.#end.cutTo(start);
+      return false;
+    }
   }
 
   /** Flushes and closes. The second time, nothing happens. */
@@ -199,6 +242,7 @@ export class OutputFile {
       this.#flushed = plain;
     }
     const packed = packing.pack(block.bytes.subarray(plain, block.length));
+    const { count } = block;
     if (this.#flushed > plain) this.#replace(packing, start + plain, packed);
     else {
       this.#flushed = 0;
@@ -207,6 +251,7 @@ export class OutputFile {
     }
     this.#flushed = 0;
     block.clear();
+    this.#records += count;
   }
 
   /** Puts a packed block in the place of what was flushed of it. */
@@ -230,15 +275,11 @@ export class OutputFile {
     }
   }
 
-  #checkOlder(older: FileHead): void {
-    const { replaces, keepAs } = this.#options;
-    if (replaces && !replaces(older)) {
-      throw new RsptraceError('OUTPUT_EXISTS', `${this.path} is there already and is no trace`, {
-        hint: 'name another file with -o, or have it overwritten with --force',
-      });
-    }
+  #checkOlder(): void {
+    const { force, keepAs } = this.#options;
     // It is renamed when the first event comes, which is too late to find out that it cannot be.
     if (keepAs !== undefined) accessSync(dirname(realpathSync(this.path)), constants.W_OK);
+    else if (!force) throw outputExists(this.path);
   }
 
   #makeEmpty(): void {
@@ -266,23 +307,28 @@ export class OutputFile {
     closeSync(fd);
   }
 
-  #write(bytes: Uint8Array, length: number): void {
+  #write(bytes: Uint8Array, length: number, records: number): void {
     if (this.#gzip) {
       // Only the whole block can be unpacked.
       this.#block.clear();
       this.#append(this.#gzip.block(bytes.subarray(0, length)));
     } else this.#append(bytes.subarray(0, length));
     this.#block.clear();
+    this.#records += records;
   }
 
   #append(bytes: Uint8Array): void {
     const start = this.#end.position;
-    try {
-      this.#end.append(bytes);
-    } catch (error) {
-      this.#state = 'failed';
-      this.#cutToWholeRecords(start);
-      throw this.#writeFailed(error);
+    for (;;) {
+      try {
+        this.#end.append(bytes.subarray(this.#end.position - start));
+        return;
+      } catch (error) {
+        if (isCode(error, 'ENOSPC') && this.#options.room?.take()) continue;
+        this.#state = 'failed';
+        this.#cutToWholeRecords(start);
+        throw this.#writeFailed(error);
+      }
     }
   }
 
@@ -295,7 +341,8 @@ export class OutputFile {
   /** `start`: where the write began that failed. */
   #cutToWholeRecords(start: number): void {
     const inFile = this.#flushed + this.#end.position - start;
-    const whole = this.#block.lastUpTo(inFile);
+    const { count, end: whole } = this.#block.wholeUpTo(inFile);
+    this.#kept = this.#records + count;
     try {
       if (this.#end.isRegular) this.#end.cutTo(start - this.#flushed + whole);
     } catch {

@@ -29,6 +29,11 @@ export class RecordBlock {
     return this.#length;
   }
 
+  /** How many records it has. */
+  get count(): number {
+    return this.#count;
+  }
+
   hasRoom(bytes: number): boolean {
     return this.#length + WIDEST * this.#text.length + bytes <= this.bytes.length;
   }
@@ -78,8 +83,9 @@ export class RecordBlock {
     return this.#ends[this.#count - 1] ?? 0;
   }
 
-  /** The end of the last whole record among the first `bytes`. */
-  lastUpTo(bytes: number): number {
-    return this.#ends.slice(0, this.#count).findLast((end) => end <= bytes) ?? 0;
+  /** The whole records among the first `bytes`: how many, and where the last one ends. */
+  wholeUpTo(bytes: number): { readonly count: number; readonly end: number } {
+    const count = this.#ends.slice(0, this.#count).findLastIndex((end) => end <= bytes) + 1;
+    return { count, end: this.#ends[count - 1] ?? 0 };
   }
 }

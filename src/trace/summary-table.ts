@@ -1,5 +1,5 @@
 import type { FunctionRow } from './function-summary.js';
-import { LEFT_OUT_NOTE } from './left-out.js';
+import { INLINED_NOTE, LEFT_OUT_NOTE } from './left-out.js';
 import { compare, type SummaryRow } from './summary.js';
 import { boundText, type TableOptions, textTable, timeWithError } from './text-table.js';
 
@@ -7,7 +7,6 @@ type Count = 'polls' | 'ready' | 'pending' | 'panicked' | 'cancelled' | 'derived
 
 /** Counts for which a row may know only a lower bound. */
 const BOUNDS: ReadonlySet<Count> = new Set(['polls', 'ready', 'pending']);
-const BOUNDS_NOTE = '>= at least so many: the compiler inlined polls of this Future, and some of those leave no mark\n';
 const UNKNOWN_NOTE =
   'of some polls that were inlined memory does not tell the result: they count as neither ready nor pending\n';
 
@@ -48,7 +47,7 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
   const isUnknown = ({ polls, ready, pending, panicked, lost }: SummaryRow): boolean =>
     polls > ready + pending + panicked + lost;
   const notes = [
-    rows.some((row) => row.at_least && !row.probe_left_out) && BOUNDS_NOTE,
+    rows.some((row) => row.at_least && !row.probe_left_out) && INLINED_NOTE,
     rows.some((row) => row.probe_left_out) && LEFT_OUT_NOTE,
     counts.includes('cancelled') ? rows.some((row) => row.cancelled_at_least) && DROPS_NOTE : unseenDropsNote(rows),
     rows.some(isUnknown) && UNKNOWN_NOTE,

@@ -1,5 +1,5 @@
 // No output destroys what is read, nor another output: all pairs, under every name that a file can have. And what is there
-// already is kept, unless it is a trace or --force is given.
+// already is kept, unless --force is given.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -17,6 +17,7 @@ import { join, relative } from 'node:path';
 import t from 'tap';
 import { RsptraceError } from '../../src/base/errors.js';
 import { runCommandLine } from '../../src/cli/command-line.js';
+import { WireRecorder } from '../../src/rsp/index.js';
 import { openTrace } from '../../src/trace/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { main, scratchFolder } from '../support/command.js';
@@ -135,24 +136,44 @@ t.test('two outputs that are one file are refused, also where it is not there ye
   );
 });
 
-t.test('what is there and is no trace is kept, unless --force is given', async (t) => {
+t.test('what is there is kept, whatever it is and whichever option names it, unless --force is given', async (t) => {
   const notes = at('notes.txt');
-  const others: [words: string[], file: string, kind: string][] = [
-    [['--remote', `replay:${wire}`, '-o', notes, elf], notes, ''],
-    [['--remote', ':1', '-o', at('unused.txt'), '--record-wire', notes, elf], notes, ' and is no recording of a wire'],
-    [['futures', `--svg=${notes}`, elf, 'level3'], notes, ' and is no SVG'],
+  const run = ['run', '-o', at('unused.txt'), '--duration', '1ms'];
+  const commands: string[][] = [
+    ['--remote', `replay:${wire}`, '-o', notes, elf],
+    ['--remote', ':1', '-o', at('unused.txt'), '--record-wire', notes, elf],
+    ['bt', '--remote', ':1', '--record-wire', notes, elf],
+    [...run, '--console', notes, elf, '--', 'no-such-qemu'],
+    [...run, '--junit', notes, elf, '--', 'no-such-qemu'],
+    ['check', '--budget', at('no.json'), '--markdown', notes, at('no.pftrace')],
+    ['futures', `--svg=${notes}`, elf, 'level3'],
   ];
-  const head = { pftrace: '\n\x03abc\nand some lines\n', json: '{"ph": 1}', txt: '# a heading\n' };
-  for (const [words, file, kind] of others) {
-    for (const text of Object.values(head)) {
-      writeFileSync(file, text);
-      t.equal(await codeOf(...words), `OUTPUT_EXISTS: ${file} is there already${kind}`);
-      t.equal(readFileSync(file, 'utf8'), text);
+  const there = ['\n\x03abc\nand some lines\n', '{"rsptrace_wire":1}\n', '<?xml version="1.0"?>\n<svg/>', 'boot ok\n'];
+  for (const words of commands) {
+    for (const text of there) {
+      writeFileSync(notes, text);
+      t.equal(await codeOf(...words), `OUTPUT_EXISTS: ${notes} is there already`, words.join(' '));
+      t.equal(readFileSync(notes, 'utf8'), text);
     }
-    t.notMatch(await codeOf(...words, '--force'), /^OUTPUT_/);
+    const behind = words.indexOf('--');
+    const forced = words.toSpliced(behind < 0 ? words.length : behind, 0, '--force');
+    t.notMatch(await codeOf(...forced), /^OUTPUT_/, forced.join(' '));
   }
   t.match(readFileSync(notes, 'utf8'), /^<\?xml/);
-  t.equal(await codeOf('futures', `--svg=${notes}`, elf, 'level3'), 'status 0', 'an SVG is overwritten');
+  writeFileSync(at('empty.svg'), '');
+  t.equal(await codeOf('futures', `--svg=${at('empty.svg')}`, elf, 'level3'), 'status 0', 'nothing is lost of it');
+});
+
+t.test('the library overwrites nothing either, unless it is told to', (t) => {
+  const older = at('older.txt');
+  writeFileSync(older, 'boot ok\n');
+  for (const open of [() => openTrace(older), () => new WireRecorder(older)]) t.throws(open, { code: 'OUTPUT_EXISTS' });
+  t.equal(readFileSync(older, 'utf8'), 'boot ok\n');
+  const forced = openTrace(older, { force: true });
+  forced.begin(info);
+  forced.end();
+  t.match(readFileSync(older, 'utf8'), /^# /);
+  t.end();
 });
 
 t.test('a file that another rsptrace writes is refused, until that one has ended', async (t) => {
@@ -191,7 +212,7 @@ t.test('a file that another rsptrace writes is refused, until that one has ended
 
 t.test('the trace before the default one is kept, and only when a new one has begun', async (t) => {
   const trace = at('rsptrace.pftrace');
-  const options = { keepAs: '.old', onlyTraces: true, lock: () => {} };
+  const options = { keepAs: '.old', lock: () => {} };
   const record = (program: string): void => {
     const sink = openTrace(trace, options);
     sink.begin({ ...info, program });

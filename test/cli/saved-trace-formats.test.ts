@@ -69,6 +69,23 @@ t.test("a directory of uftrace and its Chrome JSON are read as uftrace's own rep
   }
 });
 
+t.test('a window has what begins in it, and nothing of what begins before and behind', async (t) => {
+  const begins = calls.map(({ time_ns: time }) => time).sort((a, b) => a - b);
+  const [from = 0, to = 0] = [begins[Math.floor(begins.length / 3)], begins[Math.floor(begins.length / 2)]];
+  const wanted = calls.filter(({ time_ns: time }) => time >= from && time < to);
+  t.ok(wanted.length > 10 && wanted.length < calls.length / 2);
+  const window = ['--from', `${from}ns`, '--to', `${to}ns`];
+  const lines = (await ok('replay', trace, '--json', ...window)).trimEnd().split('\n').slice(1);
+  t.same(
+    lines.map((line) => JSON.parse(line)),
+    wanted,
+  );
+  const tree = (await ok('replay', trace, ...window))
+    .split('\n')
+    .filter((line) => /^ +\d+\.\d+ us.*\w\(.*\) \{$|\w\(.*\)( =|$)/.test(line));
+  t.equal(tree.length, wanted.length);
+});
+
 t.test('a condition chooses the calls for which it holds', async (t) => {
   const leafs = calls.filter(({ name }) => name === 'leaf');
   const limit = [...leafs].sort((a, b) => a.duration_ns - b.duration_ns)[100]?.duration_ns ?? 0;
@@ -159,6 +176,16 @@ interface Table {
   readonly length: number;
   readonly [column: string]: unknown;
 }
+/** What `thread functions --json` of Firefox Profiler's command line says: times in milliseconds. */
+interface Imported {
+  readonly totalFunctionCount: number;
+  readonly functions: readonly {
+    readonly name: string;
+    readonly totalSamples: number;
+    readonly selfSamples: number;
+  }[];
+}
+
 interface Thread {
   readonly stringArray: readonly string[];
   readonly funcTable: Table & { readonly name: readonly number[] };
@@ -190,6 +217,26 @@ t.test("Firefox Profiler: columns of one length, and a function's samples are it
   }
   const rounded = new Map([...self].map(([name, ms]) => [name, Math.round(ms * 1e6)]));
   t.same(rounded, new Map(functions.map((row) => [row.function, row.self_ns])));
+});
+
+t.test("Firefox Profiler's own importer has every function's time", async (t) => {
+  const path = join(folder, 'imported.firefox.json');
+  await ok('convert', trace, '-o', path);
+  const cli = join(import.meta.dirname, '../../node_modules/@firefox-devtools/profiler-cli/dist/profiler-cli.js');
+  const env = { ...process.env, PROFILER_CLI_SESSION_DIR: join(folder, 'profiler') };
+  const ask = (...words: string[]): string =>
+    execFileSync(process.execPath, [cli, ...words], { env, encoding: 'utf8', timeout: 60_000 });
+  // It answers from a process that stays.
+  ask('load', path);
+  t.teardown(() => ask('stop', '--all'));
+  const { functions: found, totalFunctionCount: count } = JSON.parse(ask('thread', 'functions', '--json')) as Imported;
+  const wanted = await rows(trace);
+  t.equal(count, wanted.length);
+  const nanos = (millis: number): number => Math.round(millis * 1e6);
+  t.same(
+    new Map(found.map(({ name, totalSamples, selfSamples }) => [name, [nanos(totalSamples), nanos(selfSamples)]])),
+    new Map(wanted.map(({ name, total_ns: total, self_ns: self }) => [name, [total, self]])),
+  );
 });
 
 t.test('DuckDB counts what Parquet holds, and answers the ten questions to a fleet', async (t) => {
@@ -242,4 +289,49 @@ t.test('a disk that is full is an error that says what is left', async (t) => {
   );
   const nanos = { us: 1e3, ms: 1e6, s: 1e9 }[unit ?? ''] ?? 1;
   t.equal(until, (last / nanos).toFixed(1));
+  // Of a format that is not read back it is told, too: a row a call, written at its end.
+  const rows = join(folder, 'cut.csv');
+  const csv = ['--fsize=4096', process.execPath, main, 'convert', trace, '-o', rows];
+  const said = /EFBIG.*; the file has (\d+) events, up to/.exec(spawnSync('prlimit', csv, { encoding: 'utf8' }).stderr);
+  const ended = readFileSync(rows, 'utf8').trimEnd().split('\n').length - 1;
+  t.ok(ended > 10, 'some calls fit');
+  // Their begins and ends, and the begins of calls that were open.
+  const open = Number(said?.[1]) - 2 * ended;
+  t.ok(open >= 0 && open < 10, `${said?.[1]} events, ${ended} rows`);
+});
+
+t.test('formats that are written at the end keep what there is room for, too', async (t) => {
+  const main = join(import.meta.dirname, '../../dist/cli/main.js');
+  const cut = (size: number, ...words: string[]) =>
+    spawnSync('prlimit', [`--fsize=${size}`, process.execPath, ...words], { encoding: 'utf8' }).stderr;
+  const directory = join(folder, 'cut.uftrace');
+  const told = /EFBIG.*; the folder has (\d+) records, up to/.exec(cut(2000, main, 'convert', trace, '-o', directory));
+  const report = ['report', '-d', directory, '-f', 'call', '--no-pager'];
+  const counts = [...execFileSync('uftrace', report, { encoding: 'utf8' }).matchAll(/^ +(\d+) +\w/gm)];
+  const seen = counts.reduce((sum, [, count]) => sum + Number(count), 0);
+  // A call whose end is missing is one record.
+  t.equal(Number(told?.[1]), Math.floor(2000 / 16));
+  t.ok(seen * 2 >= Number(told?.[1]) && seen * 2 < Number(told?.[1]) + 10, `${seen} calls`);
+
+  // 300,000 rows of one function, which get longer; groups of rows are written together.
+  const parquet = join(folder, 'cut.parquet');
+  const program = `import { openTrace } from ${JSON.stringify(join(import.meta.dirname, '../../dist/trace/index.js'))};
+    const sink = openTrace(${JSON.stringify(parquet)});
+    sink.begin({ program: 'p', arch: 'riscv64', clock: { name: 'c', resolutionNs: 1, guest: true }, harts: [{ number: 0, name: '0' }] });
+    const fn = { key: 1, name: 'f', instance: 'f', address: 64n };
+    for (let i = 0; i < 300_000; i++) {
+      const begin = { type: 'call-begin', time: 1000 * i, hart: 0, depth: 0, function: fn, arguments: [] };
+      sink.event(begin);
+      sink.event({ type: 'call-end', time: 1000 * i + 9, hart: 0, depth: 0, began: begin.time, begin, function: fn });
+    }`;
+  const said = cut(1_000_000, '--input-type=module', '-e', program);
+  const [, rows, until] = /EFBIG.*; the file has (\d+) rows, up to (\S+) ms/.exec(said) ?? [];
+  const connection = await (await DuckDBInstance.create()).connect();
+  const found = await connection.runAndReadAll(`select count(*), max(time_ns + duration_ns) from '${parquet}'`);
+  const [[kept, last] = []] = found.getRows() as bigint[][];
+  t.ok(kept !== undefined && kept >= 65_536n && kept < 300_000n, said);
+  t.equal(Number(rows), Number(kept));
+  t.equal(last, 1000n * ((kept ?? 0n) - 1n) + 9n);
+  t.equal(until, (Number(last) / 1e6).toFixed(1));
+  connection.closeSync();
 });

@@ -227,8 +227,9 @@ t.test('a budget is written from a trace, kept by it, and read by other programs
   const count = /tests="(\d+)" failures="0"/.exec(readFileSync(report, 'utf8'))?.[1];
   t.equal(count, /: (\d+) kept, 0 broken/.exec(kept.stdout)?.[1]);
   writeFileSync(written, JSON.stringify({ ...first, times: { 'fn:mount_root': { max: '1ms' } } }));
-  const late = await rsptrace('check', clean, '--budget', written, '--junit', report, '--markdown', page, '--github')
-    .ended;
+  const again = ['check', clean, '--budget', written, '--junit', report, '--markdown', page, '--github'];
+  t.match(await rsptrace(...again).ended, { status: 1, stderr: /junit\.xml is there already \[OUTPUT_EXISTS\]/ });
+  const late = await rsptrace(...again, '--force').ended;
   t.equal(late.status, 4);
   t.match(
     late.stdout,

@@ -90,7 +90,7 @@ for (const [name, page] of [
       const until = 'labkern::stats::report';
       const probes = ['-p', 'fn:labkern::work::deep0'];
       const wire = join(scratchFolder(t), 'wire.jsonl');
-      const given = ['--scratch', page, '--record-wire', wire, '--until', until, '--keep-running'];
+      const given = ['--scratch', page, '--record-wire', wire, '--force', '--until', until, '--keep-running'];
       for (const icount of [[], ['-icount', 'shift=3']]) {
         const { stdout, kept } = await run(t, name, ['--json', '--engine', 'target', ...given, ...probes], icount);
         const { end, records, missing, functions } = JSON.parse(stdout) as Output;

@@ -27,6 +27,11 @@ interface Output {
   readonly probes: readonly { readonly engine: string }[];
 }
 
+/** What `report --by future --json` has. */
+interface Report {
+  readonly future: readonly { readonly instance: string; readonly at_least: boolean }[];
+}
+
 /** `LAB stat NAME calls=1 polls=42` and `LAB task 3 NAME polls=24`, summed by name. */
 function pollsPrinted(console: string, what: 'stat' | 'task'): Map<string, number> {
   const sums = new Map<string, number>();
@@ -50,13 +55,13 @@ async function recorded(
   t: Test,
   guest: string,
   options: readonly string[],
-): Promise<{ output: Output; console: string }> {
+): Promise<{ output: Output; console: string; trace: string }> {
   const folder = scratchFolder(t);
-  const [kept, trace] = [join(folder, 'console'), join(folder, 'out.txt')];
+  const [kept, trace] = [join(folder, 'console'), join(folder, 'out.pftrace')];
   const record = ['run', '--json', ...options, '--console', kept, '-o', trace, elfPath(guest)];
   const { status, stdout, stderr } = await rsptrace(...record, '--', ...qemuArgv(guest)).ended;
   t.equal(status, 0, stderr);
-  return { output: JSON.parse(stdout) as Output, console: readFileSync(kept, 'latin1') };
+  return { output: JSON.parse(stdout) as Output, console: readFileSync(kept, 'latin1'), trace };
 }
 
 for (const guest of ['rv-asynctask-o3', 'rv-embassy-o3'])
@@ -126,7 +131,7 @@ const builds = usually(
 );
 for (const { guest, not } of builds)
   t.test(`${guest}: no count is wrong, and what is not seen is said`, async (t) => {
-    const { output, console } = await recorded(t, guest, []);
+    const { output, console, trace } = await recorded(t, guest, []);
     const { futures, coverage, probes } = output;
     const stats = pollsPrinted(console, 'stat');
     const met = new Set<string>();
@@ -137,6 +142,12 @@ for (const { guest, not } of builds)
       t.ok(isBound ? polls <= truth : polls === truth, `${instance}: ${isBound ? '>=' : ''}${polls} of ${truth}`);
       met.add(name);
     }
+    const report = JSON.parse((await rsptrace('report', '--by', 'future', '--json', trace).ended).stdout) as Report;
+    const bounds = new Map(report.future.map((row) => [row.instance, row.at_least]));
+    for (const { instance, at_least: isBound } of futures) {
+      if (bounds.has(instance)) t.equal(bounds.get(instance), isBound, `${instance} in the saved trace`);
+    }
+    t.ok(bounds.size > 5);
     const unseen = coverage.futures.filter(({ seen }) => seen === 'not').map(({ future }) => nameOf(future));
     t.same(
       [...stats].filter(([name, polls]) => polls > 0 && !met.has(name) && !unseen.includes(name)),

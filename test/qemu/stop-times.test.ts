@@ -28,6 +28,12 @@ interface Output {
   readonly futures: readonly Row[];
 }
 
+/** What `report --json` has. */
+interface Saved {
+  readonly times_at_most: string | null;
+  readonly future: readonly Row[];
+}
+
 /** The guest's timer, and at most so much of the guest's time that its handler takes. */
 const TICK_NS = 1e6;
 const HANDLER_NS = 500;
@@ -47,11 +53,11 @@ async function run(t: Test, name: string, engine: 'stop' | 'target', extra: read
 async function attach(t: Test, name: string, extra: readonly string[], options: string[], target?: FaultProxy) {
   const qemu = frozenGuest(t, name, extra);
   if (target) target.target = qemu.socket;
-  const trace = join(scratchFolder(t), 'out.json');
+  const trace = join(scratchFolder(t), 'out.pftrace');
   const args = ['--engine', 'stop', ...options, ...probes, '-o', trace, elfPath(name)];
   const { status, stdout, stderr } = await rsptrace('--remote', target?.path ?? qemu.socket, ...args).ended;
   t.equal(status, 0, stderr.slice(-300));
-  return { stdout, qemu };
+  return { stdout, qemu, trace };
 }
 
 function outputOf(stdout: string) {
@@ -97,7 +103,7 @@ t.test('rsptrace run measures what stops add, too', async (t) => {
 });
 
 t.test('without -icount durations are upper bounds, whatever the host has to do', async (t) => {
-  const { stdout } = await attach(t, 'rv-o2', [], [...few, '--json']);
+  const { stdout, trace } = await attach(t, 'rv-o2', [], [...few, '--json']);
   const { output } = outputOf(stdout);
   t.match(output.leak, { exact: false, why: /more slowly after a stop/ });
   t.ok((output.leak?.measured ?? 0) >= 24, `${output.leak?.measured} measured`);
@@ -108,6 +114,16 @@ t.test('without -icount durations are upper bounds, whatever the host has to do'
     t.ok(total > polls * 100, `${total} ns of ${future}`);
   }
   t.ok(output.guest_ns > 1e6 && output.guest_ns < output.ran_ms * 1e6, `${output.guest_ns} ns in all`);
+
+  const saved = JSON.parse((await rsptrace('report', '--json', trace).ended).stdout) as Saved;
+  t.match(saved.times_at_most, /more slowly after a stop/);
+  t.same(saved.future.map(({ total_ns: total, times_at_most: isBound }) => [total, isBound]).sort(), [
+    ...output.futures.map(({ total_ns: total }) => [total, true]).sort(),
+  ]);
+  const report = await rsptrace('report', trace).ended;
+  t.match(report.stdout, /^ *\d+ .* < \d+\.\d [um]s .*labkern::work::leaf_io /m);
+  t.match(report.stderr, /durations are upper bounds \(<\), because .* more slowly after a stop/);
+  t.match((await rsptrace('info', trace).ended).stdout, /^(?:losses)? +durations are upper bounds, because /m);
 
   const told = (await attach(t, 'x86-o2', [], few)).stdout;
   t.match(told, /^ *\d+ .* < \d+\.\d [um]s +< \d+\.\d [um]s +labkern::work::leaf_io /m);

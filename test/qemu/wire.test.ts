@@ -89,7 +89,8 @@ t.test('run, bt and tasks are recorded and replayed too', async (t) => {
 
   for (const command of ['bt', 'tasks']) {
     const qemu = frozenGuest(t, 'rv-o2');
-    const live = await rsptrace(command, '--remote', qemu.socket, '--record-wire', wire, '--json', elf).ended;
+    const live = await rsptrace(command, '--remote', qemu.socket, '--record-wire', wire, '--force', '--json', elf)
+      .ended;
     t.equal(live.status, 0, live.stderr);
     const replayed = await rsptrace(command, '--remote', `replay:${wire}`, '--json', elf).ended;
     t.equal(replayed.status, 0, replayed.stderr);

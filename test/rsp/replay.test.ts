@@ -17,6 +17,7 @@ async function recorded(
   ...scripts: Script[]
 ): Promise<void> {
   await using stub = await FakeStub.start(riscv, ...scripts);
+  writeFileSync(file, '');
   using wire = new WireRecorder(file);
   const session = await connect(stub.path, { recordWire: wire, timeoutMs: 400 });
   await work(session, stub);
@@ -156,6 +157,7 @@ t.test('an answer that was asked for twice is asked for twice again', async (t) 
   };
   await using stub = await FakeStub.start(riscv, script);
   {
+    writeFileSync(file, '');
     using wire = new WireRecorder(file);
     const session = await connect(stub.path, { recordWire: wire });
     const reading = work(session);
@@ -216,6 +218,7 @@ t.test('any bytes survive the recording', async (t) => {
   const file = join(scratchFolder(t), 'wire.jsonl');
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }), { maxLength: 8 }), (chunks) => {
+      writeFileSync(file, '');
       using wire = new WireRecorder(file);
       for (const chunk of chunks) wire.bytes('client', chunk, chunk.length);
       using reader = new WireReader(file);

@@ -237,9 +237,9 @@ t.test('files: opened before anything is written, left alone when nothing is', a
 
   const older = join(folder, 'older.perfetto-trace');
   writeFileSync(older, 'x'.repeat(100_000));
-  openTrace(older).end();
+  openTrace(older, { force: true }).end();
   t.equal(readFileSync(older).length, 100_000);
-  const newer = openTrace(older);
+  const newer = openTrace(older, { force: true });
   tell(newer, oneTask);
   newer.end();
   t.ok(readFileSync(older).equals(write('one.pftrace', oneTask)));

@@ -13,7 +13,7 @@ process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 /** The bytes of a trace of these events, in the format that the file's name asks for. */
 export function write(name: string, events: readonly TraceEvent[], facts?: TraceFacts): Buffer {
   const path = join(folder, name);
-  tell(openTrace(path), events, facts);
+  tell(openTrace(path, { force: true }), events, facts);
   return readFileSync(path);
 }
 

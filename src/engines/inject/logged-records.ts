@@ -1,6 +1,6 @@
 import { type Logger, silent } from '../../base/logger.js';
 import { Backlog, leastShared, type RecordQueue, type Run } from './backlog.js';
-import { LogReader, type RawLog } from './raw-log.js';
+import type { LogReader, RawLog } from './raw-log.js';
 
 /** Bytes that are drained at once: they stay in the processor's cache until they are in the file. */
 const drainedAtOnce = 1 << 20;
@@ -21,8 +21,7 @@ export class LoggedRecords implements RecordQueue {
   constructor(log: RawLog, slot: number, logger: Logger = silent) {
     this.#log = log;
     this.#logger = logger;
-    this.#reader = new LogReader(log.read, log.length);
-    this.#reader.slot = slot;
+    this.#reader = log.reader(slot);
   }
 
   get bytes(): number {
@@ -53,6 +52,7 @@ export class LoggedRecords implements RecordQueue {
   close(): void {}
 
   add(view: DataView, start: number, end: number): void {
+    this.#notice();
     if (this.#failed) {
       this.#remember(view, start, end);
       return;
@@ -68,6 +68,7 @@ export class LoggedRecords implements RecordQueue {
 
   settle(): void {
     this.#used = 0;
+    this.#notice();
     if (this.#failed) return;
     try {
       this.#log.flush();
@@ -83,6 +84,11 @@ export class LoggedRecords implements RecordQueue {
     }
     run.start += bytes;
     this.#bytes -= bytes;
+  }
+
+  /** The file may have ended, so that the trace has its room. */
+  #notice(): void {
+    if (!this.#failed && this.#log.isGivenUp) this.#fail(new Error('the trace needs the room'));
   }
 
   #remember(view: DataView, start: number, end: number): void {

@@ -15,6 +15,7 @@
 import { Buffer } from 'node:buffer';
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { messageOf, RsptraceError } from '../../base/errors.js';
+import { holdsBytes, openUntouched, outputExists } from '../../base/locked-file.js';
 import { type Logger, silent } from '../../base/logger.js';
 import type { RemoteAddress } from './address.js';
 
@@ -36,17 +37,19 @@ export class WireRecorder implements Disposable {
   #fd: number | undefined;
 
   /**
-   * Empties or makes the file, or takes `open`, which is empty; `RSP_CANNOT_RECORD` when that fails. `launched`: the
-   * client starts the target itself.
+   * Makes the file, or takes `open`, which is empty. Throws `OUTPUT_EXISTS`, or `RSP_CANNOT_RECORD` if that fails.
+   * `launched`: the client starts the target itself.
    */
   constructor(path: string, logger: Logger = silent, launched = false, open?: number) {
     this.path = path;
     this.#logger = logger;
     try {
-      this.#fd = open ?? openSync(path, 'w');
+      this.#fd = open ?? openUntouched(path).fd;
+      if (holdsBytes(this.#fd)) throw outputExists(path);
       writeSync(this.#fd, `${JSON.stringify({ rsptrace_wire: VERSION, ...(launched ? { launched } : {}) })}\n`);
     } catch (error) {
       this[Symbol.dispose]();
+      if (error instanceof RsptraceError) throw error;
       throw new RsptraceError('RSP_CANNOT_RECORD', `The wire cannot be recorded in ${path}: ${messageOf(error)}`, {
         hint: 'Name a file that can be written with --record-wire',
         cause: error,

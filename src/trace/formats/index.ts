@@ -1,4 +1,3 @@
-import type { FileHead } from '../../base/file-head.js';
 import { callgrind } from './callgrind.js';
 import { chrome } from './chrome/chrome.js';
 import { csv } from './csv.js';
@@ -45,11 +44,6 @@ export function formatOf(path: string, known: readonly Format[] = formats): Form
     longest = length;
   }
   return found;
-}
-
-/** True for a file that begins like a trace, of whatever tool. */
-export function isTrace(head: FileHead, known: readonly Format[] = formats): boolean {
-  return known.some((format) => format.recognizes(head));
 }
 
 /** `.pftrace, .perfetto-trace, .json`. */

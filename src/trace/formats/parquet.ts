@@ -7,16 +7,19 @@ import type { SchemaElement } from 'hyparquet';
 import type { ColumnSource } from 'hyparquet-writer';
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js';
 import { ParquetWriter } from 'hyparquet-writer/src/parquet-writer.js';
+import { RsptraceError } from '../../base/errors.js';
 import { startOf } from '../../base/file-head.js';
+import { plural } from '../../base/plural.js';
 import { visible } from '../../base/visible.js';
 import type { TraceInfo, TraceSink } from '../events.js';
-import type { OutputFile } from '../output-file.js';
+import { type OutputFile, writtenKept } from '../output-file.js';
+import { timeText } from '../text-table.js';
 import type { Format } from './format.js';
 import { type Span, type SpanSubject, Spans, spanColumns } from './spans.js';
 
 const MAGIC = 'PAR1';
 /** Rows that are kept in memory and written together. */
-const GROUP = 65_536;
+const GROUP = 32_768;
 
 /** Apache Parquet. */
 export const parquet: Format = {
@@ -69,7 +72,12 @@ class Rows {
   readonly #columns = emptyColumns();
   readonly #subjects = new WeakMap<SpanSubject, SpanSubject>();
   #count = 0;
+  /** When the last row ended, and the last one that is in the file. */
+  #until = 0;
+  #keptUntil = 0;
   #hasFailed = false;
+  /** Bytes of the file that are written. */
+  #offset = 0;
 
   constructor(file: OutputFile, { program, buildId, arch, clock }: TraceInfo) {
     this.#file = file;
@@ -100,6 +108,7 @@ class Rows {
     columns.task[at] = subject.task;
     columns.result[at] = span.result;
     columns.detail[at] = span.detail;
+    this.#until = span.time_ns + (span.duration_ns ?? 0);
     if (this.#count === GROUP) this.#writeGroup();
   }
 
@@ -116,7 +125,29 @@ class Rows {
     const data = spanColumns.map((name) => sourceOf(name, columns[name].slice(0, this.#count)));
     this.#writer.write({ columnData: data, rowGroupSize: GROUP });
     this.#count = 0;
-    this.#writeBytes();
+    try {
+      this.#writeBytes();
+    } catch (error) {
+      throw this.#keepGroups(error);
+    }
+    this.#keptUntil = this.#until;
+  }
+
+  /** Of a full disk: makes the groups before this one readable, and says how many rows they have. */
+  #keepGroups(error: unknown): unknown {
+    const writer = this.#writer;
+    const lost = writer.row_groups.pop();
+    if (!lost || writer.row_groups.length === 0 || !(error instanceof RsptraceError)) return error;
+    writer.num_rows -= lost.num_rows;
+    writer.pendingIndexes.length -= lost.columns.length;
+    this.#bytes.offset = this.#offset;
+    writer.finish();
+    if (!this.#file.lastRecord(this.#bytes.getBytes())) return error;
+    const kept = `the file has ${plural(Number(writer.num_rows), 'row')}, up to ${timeText(this.#keptUntil)}`;
+    return new RsptraceError('TRACE_WRITE_FAILED', `${error.message}; ${kept}`, {
+      hint: writtenKept,
+      cause: error.cause,
+    });
   }
 
   /** Without control characters: made once for all spans of it. */
@@ -137,6 +168,9 @@ class Rows {
     this.#bytes.index = 0;
     try {
       this.#file.record(bytes, bytes.length);
+      // The disk may be full, which is to be known before the next group.
+      this.#file.flush();
+      this.#offset = this.#bytes.offset;
     } catch (error) {
       this.#hasFailed = true;
       throw error;

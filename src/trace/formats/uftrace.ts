@@ -11,12 +11,28 @@
  * A task is a hart, or a stack where stacks are known apart. Addresses are numbers of ours, 16 apart: records have no
  * room for 64 bits, and Futures have no address. Calls that are open at the end end there.
  */
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, RsptraceError } from '../../base/errors.js';
+import { outputExists } from '../../base/locked-file.js';
+import { plural } from '../../base/plural.js';
 import { visible } from '../../base/visible.js';
 import type { AnyBegin, FunctionRef, FutureRef, GuestNanos, HartInfo, ThreadRef, TraceInfo } from '../events.js';
+import { nothingKept, writtenKept } from '../output-file.js';
 import { threadText } from '../text.js';
+import { timeText } from '../text-table.js';
 import type { Format } from './format.js';
 import { Lanes, type LaneWriter } from './lanes.js';
 
@@ -47,6 +63,8 @@ const SYMBOL_STEP = 16;
 const FIRST_HART = 1;
 const FIRST_THREAD = 100_001;
 const BUFFER = 16 * 1024;
+/** Bytes of records that are given up at once where the other files find no room. */
+const CUT = 16 * 1024;
 
 interface Task {
   readonly tid: number;
@@ -57,6 +75,8 @@ interface Task {
   /** Calls that are deeper than a record can say, and are left out. */
   tooDeep: number;
   last: number;
+  /** The time of the last record that is in its file. */
+  written: number;
 }
 
 class UftraceWriter implements LaneWriter {
@@ -128,7 +148,7 @@ class UftraceWriter implements LaneWriter {
 
   #addTask(tid: number, name: string): void {
     if (this.#tasks.has(tid)) return;
-    const task = { tid, name, buffer: Buffer.alloc(BUFFER), used: 0, open: [], tooDeep: 0, last: -1 };
+    const task = { tid, name, buffer: Buffer.alloc(BUFFER), used: 0, open: [], tooDeep: 0, last: -1, written: -1 };
     this.#tasks.set(tid, task);
   }
 
@@ -186,10 +206,25 @@ class UftraceWriter implements LaneWriter {
   #flushTask(task: Task): void {
     const bytes = task.buffer.subarray(0, task.used);
     task.used = 0;
-    if (!this.#isFailed) this.#write(() => appendFileSync(join(this.#folder, `${task.tid}.dat`), bytes));
+    if (this.#isFailed) return;
+    try {
+      appendFileSync(this.#data(task), bytes);
+      task.written = task.last;
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
   #writeFiles(tasks: readonly Task[]): void {
+    try {
+      this.#writeAround(tasks);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** All but the records. */
+  #writeAround(tasks: readonly Task[]): void {
     const program = this.#program;
     const path = `/${program}`;
     const files: [name: string, content: string | Uint8Array][] = [
@@ -198,23 +233,66 @@ class UftraceWriter implements LaneWriter {
       [`sid-${SESSION}.map`, mapOf(path, this.#names.length)],
       [`${program}.sym`, symbolsOf(path, this.#names)],
     ];
-    for (const [name, content] of files) this.#write(() => writeFileSync(join(this.#folder, name), content));
+    for (const [name, content] of files) writeFileSync(join(this.#folder, name), content);
   }
 
-  #write(write: () => void): void {
+  #data({ tid }: Task): string {
+    return join(this.#folder, `${tid}.dat`);
+  }
+
+  /** Makes a readable folder of what there is, and throws how much that is. */
+  #fail(error: unknown): never {
+    this.#isFailed = true;
+    const kept = this.#keep();
+    const why = `cannot go on writing the trace ${this.#folder}: ${messageOf(error)}`;
+    throw new RsptraceError('TRACE_WRITE_FAILED', kept === undefined ? why : `${why}; ${kept}`, {
+      hint: kept === undefined ? nothingKept : writtenKept,
+      cause: error,
+    });
+  }
+
+  /** Undefined if there is no room for the files around the records, however many of these are given up. */
+  #keep(): string | undefined {
+    const tasks = [...this.#tasks.values()].filter((task) => existsSync(this.#data(task)));
     try {
-      write();
-    } catch (error) {
-      this.#isFailed = true;
-      throw new RsptraceError(
-        'TRACE_WRITE_FAILED',
-        `cannot go on writing the trace ${this.#folder}: ${messageOf(error)}`,
-        {
-          hint: 'This format is written at the end, so nothing can be opened: a .pftrace keeps what was written.',
-          cause: error,
-        },
-      );
+      for (;;) {
+        const sizes = tasks.map((task) => statSync(this.#data(task)).size);
+        const largest = tasks[sizes.indexOf(Math.max(...sizes))];
+        if (!largest) return undefined;
+        for (const task of tasks) this.#cutRecords(task, 0);
+        try {
+          this.#writeAround(tasks);
+          break;
+        } catch {
+          if (!this.#cutRecords(largest, CUT)) return undefined;
+        }
+      }
+      const records = tasks.reduce((sum, task) => sum + statSync(this.#data(task)).size / RECORD, 0);
+      const lost = tasks.filter(({ written, last }) => written < last);
+      const until = Math.min(...(lost.length > 0 ? lost : tasks).map(({ written }) => written));
+      return `the folder has ${plural(records, 'record')}, up to ${timeText(until)}`;
+    } catch {
+      // The folder is gone, or may not be written: the error that began it is told.
+      return undefined;
     }
+  }
+
+  /** Takes so many bytes off a task's records at least, to the end of a whole one. False if none are left. */
+  #cutRecords(task: Task, bytes: number): boolean {
+    const path = this.#data(task);
+    const { size } = statSync(path);
+    const rest = Math.floor(Math.max(0, size - bytes) / RECORD) * RECORD;
+    if (rest < size) truncateSync(path, rest);
+    if (rest === 0) return false;
+    const last = new Uint8Array(8);
+    const file = openSync(path, 'r');
+    try {
+      readSync(file, last, 0, last.length, rest - RECORD);
+    } finally {
+      closeSync(file);
+    }
+    task.written = Number(new DataView(last.buffer).getBigUint64(0, true));
+    return true;
   }
 }
 
@@ -269,16 +347,12 @@ function symbolsOf(path: string, names: readonly string[]): string {
   ].join('\n');
 }
 
-/** An empty folder. One that is there already is emptied if it is uftrace's, or if that is forced. */
+/** An empty folder. If that is forced, what this format writes is taken out of one that is there already. */
 function folderAt(path: string, isForced: boolean): string {
   try {
     if (existsSync(path)) {
       const names = readdirSync(path);
-      if (names.length > 0 && !isForced && !isUftrace(path, names)) {
-        throw new RsptraceError('OUTPUT_EXISTS', `${path} is there already and is no uftrace directory`, {
-          hint: 'name another one with -o, or have it overwritten with --force',
-        });
-      }
+      if (names.length > 0 && !isForced) throw outputExists(path);
       for (const name of names.filter(isOurs)) rmSync(join(path, name));
     }
     mkdirSync(path, { recursive: true });
@@ -290,10 +364,6 @@ function folderAt(path: string, isForced: boolean): string {
       cause: error,
     });
   }
-}
-
-function isUftrace(path: string, names: readonly string[]): boolean {
-  return names.includes('info') && readFileSync(join(path, 'info')).subarray(0, 8).toString('latin1') === MAGIC;
 }
 
 /** What this format writes; other files in the folder stay. */

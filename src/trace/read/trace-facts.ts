@@ -57,6 +57,7 @@ export class FactsReader {
       neverLoaded: (note('never_loaded') ?? '').split(', ').filter((text) => text !== ''),
       tailLost: note('tail_lost') === 'true',
       ...(note('left_out') === undefined ? {} : { leftOut: number('left_out') }),
+      ...(note('times_at_most') === undefined ? {} : { timesAtMost: note('times_at_most') }),
       ...(note('samples_wanted') === undefined
         ? {}
         : { samples: sampleFactsFrom((name) => number(`samples_${name}`)) }),

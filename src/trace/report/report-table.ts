@@ -1,6 +1,6 @@
-import { LEFT_OUT_NOTE } from '../left-out.js';
+import { INLINED_NOTE, LEFT_OUT_NOTE } from '../left-out.js';
 import { compare } from '../summary.js';
-import { type TableOptions, textTable, timeText } from '../text-table.js';
+import { boundText, type TableOptions, textTable, timeText } from '../text-table.js';
 import type { Arc, Node } from './arcs.js';
 import { type Durations, powerOf } from './durations.js';
 import type { ReportRow } from './report.js';
@@ -56,15 +56,24 @@ export function reportTable(rows: readonly ReportRow[], nameTitle: string, optio
   }));
   const heads = columns.map((column) => (column === 'histogram' ? scale.title : column));
   const table = textTable(heads, nameTitle, lines, options);
-  return rows.some(({ isBound }) => isBound) ? `${table}${LEFT_OUT_NOTE}` : table;
+  const notes = [
+    rows.some(({ bound }) => bound === 'left-out') && LEFT_OUT_NOTE,
+    rows.some(({ bound }) => bound === 'inlined') && INLINED_NOTE,
+  ];
+  return `${table}${notes.filter(Boolean).join('')}`;
 }
 
 function cell(row: ReportRow, column: Column, scale: Scale): string {
   if (column === 'histogram') return histogramBar(row.durations, scale);
   const value = sortValue[column](row);
-  if (column === 'calls') return `${row.isBound ? '>=' : ''}${value}`;
+  if (column === 'calls') return `${row.bound ? '>=' : ''}${value}`;
   if (column === 'lost') return String(value);
-  return row.durations.count === 0 && column !== 'self' ? '-' : timeText(Math.round(value));
+  return row.durations.count === 0 && column !== 'self' ? '-' : timeOf(row, Math.round(value));
+}
+
+/** An upper bound is a tick of the clock at least. */
+function timeOf({ timesAtMost }: ReportRow, nanos: number): string {
+  return timesAtMost === undefined ? timeText(nanos) : boundText(Math.max(nanos, timesAtMost), true);
 }
 
 /** The powers of two that a table's histograms span: one scale for all rows, so that they compare. */
@@ -113,10 +122,11 @@ export function rowJson(row: ReportRow): object {
     file: file ?? null,
     line: line ?? null,
     calls,
-    at_least: row.isBound,
+    at_least: row.bound !== undefined,
+    ...(row.timesAtMost === undefined ? {} : { times_at_most: true }),
     lost,
-    total_ns: row.total,
-    self_ns: row.self,
+    total_ns: Math.max(row.total, row.timesAtMost ?? 0),
+    self_ns: Math.max(row.self, row.timesAtMost ?? 0),
     ...durationsJson(durations),
   };
 }

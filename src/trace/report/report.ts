@@ -12,6 +12,7 @@ import type {
   StateRef,
   TraceEvent,
   TraceFacts,
+  TraceInfo,
   TraceSink,
 } from '../events.js';
 import { Lanes } from '../formats/lanes.js';
@@ -34,8 +35,13 @@ export interface ReportRow {
   readonly line: number | undefined;
   /** Calls, polls, or waits. */
   readonly calls: number;
-  /** `calls` is a lower bound, because a probe was left out, or switched off on the way. */
-  readonly isBound: boolean;
+  /**
+   * Why `calls` is a lower bound: a probe was left out, or switched off on the way, or the compiler inlined polls.
+   * Undefined if it is none.
+   */
+  readonly bound: 'left-out' | 'inlined' | undefined;
+  /** Times are upper bounds, and this is the least that one may be: a tick of the clock. Undefined if they are not. */
+  readonly timesAtMost: number | undefined;
   /** Those whose end was not seen; they have no time. */
   readonly lost: number;
   /** Time inside, recursion counted once. */
@@ -55,13 +61,16 @@ interface Row {
   lost: number;
   total: number;
   self: number;
+  /** Not every poll of it is seen, because the compiler inlined some. */
+  isInlined: boolean;
   readonly durations: Durations;
 }
 
 /** What a row is about, which begins and ends: a call, a poll. */
 interface Subject {
   readonly key: object | string | number;
-  readonly describe: () => Pick<Row, 'name'> & Partial<Pick<Row, 'instance' | 'address' | 'file' | 'line'>>;
+  readonly describe: () => Pick<Row, 'name'> &
+    Partial<Pick<Row, 'instance' | 'address' | 'file' | 'line' | 'isInlined'>>;
   /** Whether it is one more, with a time of its own. `outermost`: if no other that is chosen is around it. */
   readonly counts: boolean | 'outermost';
 }
@@ -95,13 +104,18 @@ function functionSubject(fn: FunctionRef): Subject {
 
 function futureSubject(future: FutureRef): Subject {
   const { future: name, instance, file, line } = future;
-  return { key: future, counts: true, describe: () => ({ name, instance, file, line }) };
+  return {
+    key: future,
+    counts: true,
+    describe: () => ({ name, instance, file, line, isInlined: future.inlined === true }),
+  };
 }
 
 function taskSubject(root: RootRef, counts: boolean): Subject {
   const { future, address } = root;
   const { file, line, instance } = future;
-  return { key: root, counts, describe: () => ({ name: rootText(root), instance, address: hex(address), file, line }) };
+  const about = { instance, address: hex(address), file, line, isInlined: future.inlined === true };
+  return { key: root, counts, describe: () => ({ name: rootText(root), ...about }) };
 }
 
 /** A poll of the task itself, not of what it awaits. */
@@ -111,23 +125,36 @@ function isOwnPoll({ root, future, address }: AnyBegin & { type: 'poll-begin' })
 
 class Rows {
   readonly #rows = new Map<Subject['key'], Row>();
+  /** Subjects of which more was than what is counted here. */
+  readonly unseen = new Set<Subject['key']>();
 
   of({ key, describe }: Subject): Row {
     let row = this.#rows.get(key);
     if (row === undefined) {
       const none = { instance: undefined, address: undefined, file: undefined, line: undefined };
-      row = { ...none, ...describe(), calls: 0, lost: 0, total: 0, self: 0, durations: new Durations() };
+      row = {
+        ...none,
+        isInlined: false,
+        ...describe(),
+        calls: 0,
+        lost: 0,
+        total: 0,
+        self: 0,
+        durations: new Durations(),
+      };
       this.#rows.set(key, row);
     }
     return row;
   }
 
-  /** `leftOut`: what probes that were left out are on. */
-  all(leftOut: ReadonlySet<string>): ReportRow[] {
-    return [...this.#rows.values()].map((row) => ({
-      ...row,
-      isBound: leftOut.has(row.name) || (row.instance !== undefined && leftOut.has(row.instance)),
-    }));
+  all(facts: TraceFacts | undefined, tickNs: number): ReportRow[] {
+    const leftOut = namesLeftOut(facts?.probes ?? []);
+    const timesAtMost = facts?.recording?.timesAtMost === undefined ? undefined : Math.ceil(tickNs);
+    const boundOf = (key: Subject['key'], { name, instance, isInlined }: Row): ReportRow['bound'] => {
+      if (leftOut.has(name) || (instance !== undefined && leftOut.has(instance))) return 'left-out';
+      return isInlined || this.unseen.has(key) ? 'inlined' : undefined;
+    };
+    return [...this.#rows].map(([key, row]) => ({ ...row, bound: boundOf(key, row), timesAtMost }));
   }
 }
 
@@ -138,21 +165,24 @@ class CallReport implements Report {
   readonly #others = new WeakSet<AnyBegin>();
   readonly #times = new CallTimes();
   readonly #rows = new Rows();
-  #leftOut: ReadonlySet<string> = new Set();
+  #facts: TraceFacts | undefined;
+  #tickNs = 1;
 
   constructor(subject: (begin: AnyBegin) => Subject | undefined, chosen: Chosen | undefined) {
     this.#subject = subject;
     this.#chosen = chosen;
   }
 
-  begin(): void {}
+  begin({ clock }: TraceInfo): void {
+    this.#tickNs = clock.resolutionNs;
+  }
 
   hart(): void {}
 
   flush(): void {}
 
   end(facts?: TraceFacts): void {
-    this.#leftOut = namesLeftOut(facts?.probes ?? []);
+    this.#facts = facts;
   }
 
   event(event: TraceEvent): void {
@@ -177,11 +207,16 @@ class CallReport implements Report {
       case 'poll-lost':
         this.#lost(event);
         break;
+      case 'derived-poll': {
+        const subject = this.#subject({ ...event, type: 'poll-begin', state: undefined, depth: 0 });
+        if (subject) this.#rows.unseen.add(subject.key);
+        break;
+      }
     }
   }
 
   rows(): ReportRow[] {
-    return this.#rows.all(this.#leftOut);
+    return this.#rows.all(this.#facts, this.#tickNs);
   }
 
   #returned(event: CallEnd | PollEnd): void {
@@ -266,7 +301,22 @@ function awaitReport(chosen: Chosen | undefined): Report {
       if (row !== undefined) waited(row, until - end.time);
     },
   });
-  return Object.assign(lanes, { rows: () => rows.all(new Set()) });
+  let facts: TraceFacts | undefined;
+  let tickNs = 1;
+  return {
+    begin: (info) => {
+      tickNs = info.clock.resolutionNs;
+      lanes.begin(info);
+    },
+    event: (event) => lanes.event(event),
+    hart: (hart) => lanes.hart(hart),
+    flush: () => lanes.flush(),
+    end: (told) => {
+      facts = told;
+      lanes.end(told);
+    },
+    rows: () => rows.all(facts, tickNs),
+  };
 }
 
 const ignored = (): void => {};

@@ -1,4 +1,4 @@
-import type { HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../events.js';
+import type { AnyBegin, AnyEnd, HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../events.js';
 
 /** A moment: a time of the trace in nanoseconds, or the first time that something of a name begins. */
 export type Moment = number | ((name: string) => boolean);
@@ -13,6 +13,8 @@ export class Window implements TraceSink {
   readonly #to: Moment | undefined;
   #state: 'before' | 'inside' | 'after';
   #isEmpty = true;
+  /** What has begun inside. */
+  readonly #begun = new WeakSet<AnyBegin>();
 
   constructor(sink: TraceSink, from: Moment | undefined, to: Moment | undefined) {
     this.#sink = sink;
@@ -50,9 +52,16 @@ export class Window implements TraceSink {
     // The entry that it begins with does not end it, but a time may be over already.
     const ends = !isFirst || typeof this.#to === 'number';
     if (this.#state === 'inside' && ends && reached(event, this.#to)) this.#state = 'after';
-    if (this.#state === 'inside') this.#isEmpty = false;
-    // An end of what began outside finds nothing that is open.
-    if (this.#state === 'inside' || (this.#state === 'after' && 'began' in event)) this.#sink.event(event);
+    if (this.#state === 'inside') {
+      this.#isEmpty = false;
+      if (event.type === 'call-begin' || event.type === 'poll-begin') this.#begun.add(event);
+    }
+    if ('began' in event ? this.#hasBegun(event) : this.#state === 'inside') this.#sink.event(event);
+  }
+
+  /** Whether what ends has begun inside. Of a begin that was never seen nothing more is known than where it ends. */
+  #hasBegun({ begin }: AnyEnd): boolean {
+    return begin ? this.#begun.has(begin) : this.#state === 'inside';
   }
 
   flush(): void {

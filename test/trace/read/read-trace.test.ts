@@ -66,7 +66,7 @@ async function again(name: string, events: readonly TraceEvent[], facts?: TraceF
   const first = write(name, events, facts);
   const copy = join(folder, `again-${name}`);
   const after = tables();
-  const read = await readTrace(join(folder, name), tee([openTrace(copy), after.sink]));
+  const read = await readTrace(join(folder, name), tee([openTrace(copy, { force: true }), after.sink]));
   return { first, second: readFileSync(copy), read, after: after.rows() };
 }
 
@@ -291,7 +291,8 @@ t.test(
     t.equal((await read('ended.pftrace')).cut, undefined);
     writeFileSync(join(folder, 'without-end.pftrace'), bytes.subarray(0, at));
     t.same((await read('without-end.pftrace')).cut, { at, bytes: 0 });
-    const copy = async (from: string, to: string) => readTrace(join(folder, from), openTrace(join(folder, to)));
+    const copy = async (from: string, to: string) =>
+      readTrace(join(folder, from), openTrace(join(folder, to), { force: true }));
     await copy('ended.pftrace', 'ended-copy.pftrace');
     t.equal((await read('ended-copy.pftrace')).cut, undefined);
     await copy('without-end.pftrace', 'cut-copy.pftrace');
@@ -362,7 +363,7 @@ t.test('damaged bytes make fewer or other events, or one error with a code', asy
     const polls = tables();
     let code = 'none';
     try {
-      await readTrace(path, tee([sink, polls.sink, openTrace(join(folder, 'damaged.txt'))]));
+      await readTrace(path, tee([sink, polls.sink, openTrace(join(folder, 'damaged.txt'), { force: true })]));
     } catch (error) {
       assert.ok(error instanceof RsptraceError, `seed ${seed}: ${(error as Error).stack}`);
       code = error.code;

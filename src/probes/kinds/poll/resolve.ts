@@ -248,7 +248,7 @@ function nothingToProbe(
   const includes = specs.filter((spec) => !spec.excludes);
   if (futures.all.length === 0) {
     return new RsptraceError('PROBE_NO_FUTURES', 'the program has no Future that DWARF tells of', {
-      hint: 'is it the right ELF, built from Rust with async code and debug = 2?',
+      hint: "a program without async code has functions: -p 'fn:**'. One with it has to be built from Rust with debug = 2",
     });
   }
   if (allowed.size > 0) {

@@ -397,7 +397,7 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   #tellRecording(recording: RecordingFacts, ownTime: OwnTime | undefined): void {
-    const { end, stub, neverLoaded, tailLost, leftOut, samples } = recording;
+    const { end, stub, neverLoaded, tailLost, leftOut, timesAtMost, samples } = recording;
     const notes = this.#sequence.annotate();
     notes.text('end', end);
     if (stub !== undefined) notes.text('stub', stub);
@@ -409,6 +409,7 @@ export class PerfettoWriter implements LaneWriter {
     if (neverLoaded.length > 0) notes.text('never_loaded', neverLoaded.join(', '));
     notes.bool('tail_lost', tailLost);
     if (leftOut !== undefined) notes.text('left_out', String(leftOut));
+    if (timesAtMost !== undefined) notes.text('times_at_most', timesAtMost);
     for (const [name, value] of Object.entries(samples ? sampleFactsJson(samples) : {}))
       notes.text(`samples_${name}`, String(value));
     if (ownTime) notes.text('own_time_total_ns', String(ownTime.totalNs));

@@ -155,7 +155,7 @@ t.test('300,000 calls: memory stays, and nothing but the trace lies there', asyn
 t.test('a full disk: one error, and what was there stays', async (t) => {
   const path = join(folder, 'limited.speedscope.json');
   writeFileSync(path, 'as it was');
-  const sink = openTrace(path);
+  const sink = openTrace(path, { force: true });
   const limit = (...words: string[]) =>
     execFileSync('prlimit', [`--pid=${process.pid}`, ...words], { encoding: 'utf8' });
   const before = limit('--fsize', '--raw', '--noheadings', '--output=SOFT').trim();
