@@ -10,6 +10,7 @@ const sentences: readonly [RegExp, (found: RegExpExecArray) => string][] = [
       `an argument is missing: ${['kernel.elf', 'the type, or the other trace'].slice(Number(got), Number(needed)).join(' and ')}`,
   ],
   [/^Missing required arguments?: remote/, () => 'where is the stub? --remote is missing'],
+  [/^Missing required arguments?: output/, () => 'where is it to be written? -o is missing'],
   [/^Missing required arguments?: (\w+)/, ([, name = '']) => `--${name} is missing`],
   [
     /^Unknown (?:argument|command)s?: (.*)/s,
@@ -39,11 +40,15 @@ const sentences: readonly [RegExp, (found: RegExpExecArray) => string][] = [
   ],
 ];
 
+const missingHints: Readonly<Record<string, string>> = {
+  remote: 'give --remote :1234, host:1234 or a socket path, or start QEMU with `rsptrace run`',
+  output: 'give -o FILE: its extension says the format, such as .folded, .json or .svg; --help has them all',
+};
+
 /** An error for the message `said` of yargs about the words of a command that `checkWords` has accepted. */
 export function usageError(said: string, command?: string): RsptraceError {
-  const hint = /^Missing required arguments?: remote/.test(said)
-    ? 'give --remote :1234, host:1234 or a socket path, or start QEMU with `rsptrace run`'
-    : usageHint(/^Unknown/.test(said) ? command : undefined);
+  const [, missing = ''] = /^Missing required arguments?: (\w+)/.exec(said) ?? [];
+  const hint = missingHints[missing] ?? usageHint(/^Unknown/.test(said) ? command : undefined);
   for (const [pattern, sentence] of sentences) {
     const found = pattern.exec(said);
     if (found) return new RsptraceError('USAGE', sentence(found), { hint });

@@ -2,10 +2,10 @@ import type { Architecture } from '../arch/index.js';
 import { putLow } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import { type Die, DW_AT, DW_OP, evaluate, type Location, locationAt } from '../dwarf/index.js';
+import { type Die, DW_AT, DW_OP, DW_TAG, evaluate, type Location, locationAt } from '../dwarf/index.js';
 import type { CodeAddress } from '../elf/index.js';
 import type { Shape } from '../values/index.js';
-import { scalarsOf } from './scalar-layout.js';
+import { isSurelyBlock, scalarsOf } from './scalar-layout.js';
 
 /** Where an argument is when a function's first instruction is about to run, or a result when it has returned. */
 export type ValuePlace =
@@ -39,6 +39,8 @@ export function rustConvention(die: Die): Convention {
 
 const unavailable: ValuePlace = { kind: 'unavailable' };
 const WORD = 8;
+/** A result's address, and two scalars of captures. */
+const mostHidden = 3;
 
 /** Where the calling convention puts arguments of these types, and whether any of them is passed on the stack. */
 export interface Placed {
@@ -51,18 +53,18 @@ export interface Placed {
  * The integer part of the calling conventions. The platform's is given by {@link Architecture}, from RISC-V's and
  * AMD64's psABI. For rustc's own see rustc_ty_utils/src/abi.rs: Each scalar has a register, and a block of bytes
  * above one word is passed by address. Nothing is known of arguments behind a floating-point one: it depends on the
- * target's float ABI whether that takes an integer register. `resultInMemory`: the first register holds the address
- * of the result; undefined if that is not known.
+ * target's float ABI whether that takes an integer register. `before`: registers that are taken before the first of
+ * these arguments, as {@link hiddenRegisters} counts them; undefined if that is not known.
  */
 export function placeArguments(
   arch: Architecture,
   convention: Convention,
   types: readonly Shape[],
-  resultInMemory: boolean | undefined,
+  before: number | undefined,
 ): Placed {
   const { aggregates } = arch;
-  let used = resultInMemory === false ? 0 : 1;
-  let known = resultInMemory !== undefined;
+  let used = before ?? mostHidden;
+  let known = before !== undefined;
   let stack = false;
   const take = (): string | undefined => {
     const register = arch.arguments[used++];
@@ -95,7 +97,10 @@ export function placeArguments(
     if (convention !== 'c') {
       if (scalars) return words(scalars);
       if (type.kind === 'integer' || size <= WORD) return words(bytesInWords(size));
-      return byAddress();
+      if (size > 2 * WORD || isSurelyBlock(type)) return byAddress();
+      known = false;
+      stack = true;
+      return unavailable;
     }
     if (aggregates === undefined && !scalarKinds.has(type.kind)) {
       known = false;
@@ -116,6 +121,53 @@ export function placeArguments(
 }
 
 /**
+ * Registers before those of the arguments that a function's debug info names: one for the address of a result in memory
+ * (undefined: not known), and those of a closure's captures or of a Future, which no argument names. Rust's closures
+ * take a pointer to what they capture, or that itself (`FnOnce`). It is one register if all captures are told to be
+ * behind one pointer of the frame. Undefined if that is not known.
+ */
+export function hiddenRegisters(
+  name: string,
+  children: readonly Die[],
+  entry: CodeAddress,
+  resultInMemory: boolean | undefined,
+): number | undefined {
+  if (resultInMemory === undefined) return undefined;
+  const result = resultInMemory ? 1 : 0;
+  if (!/^\{\w+#\d+\}/.test(name)) return result;
+  // A Future's own is `Pin<&mut Self>`.
+  if (!/^\{closure#/.test(name)) return result + 1;
+  const captures = children.filter((child) => child.tag === DW_TAG.variable);
+  const pointers = captures.map((one) => pointerInFrame(locationAt(one, DW_AT.location, entry)));
+  const [first] = pointers;
+  return first !== undefined && pointers.every((at) => at === first) ? result + 1 : undefined;
+}
+
+/**
+ * Whether the last argument's members are passed each by itself: `Fn::call` and its like take a tuple so (rustc's
+ * `extern "rust-call"`). With one member that makes no difference.
+ */
+export function isUntupled(name: string, types: readonly Shape[]): boolean {
+  const last = types.at(-1);
+  return (
+    types.length === 2 &&
+    /^call(_mut|_once)?(<|$)/.test(name) &&
+    last?.kind === 'struct' &&
+    last.name.startsWith('(') &&
+    last.fields.length > 1
+  );
+}
+
+/** Of `fbreg N, deref, ...`: N. */
+function pointerInFrame(expression: Uint8Array | undefined): bigint | undefined {
+  if (expression?.[0] !== DW_OP.fbreg) return undefined;
+  const r = new ByteReader(expression, 'a DWARF expression');
+  r.u8();
+  const at = r.sleb64();
+  return r.remaining > 0 && r.u8() === DW_OP.deref ? at : undefined;
+}
+
+/**
  * Where a result of this type is when the function has returned. `inMemory`: the caller gave an address for it, in
  * the first register. rustc 1.95 and later return a block of bytes above one word through memory.
  */
@@ -129,7 +181,10 @@ export function placeResult(
   if (size > 2 * WORD) return { place: unavailable, inMemory: true };
   const scalars = scalarsOf(type);
   const isBlock = convention !== 'c' && scalars === undefined && type.kind !== 'integer';
-  if (isBlock && size > WORD) return { place: unavailable, inMemory: convention === 'rust' ? true : undefined };
+  if (isBlock && size > WORD) {
+    const isSure = convention === 'rust' && isSurelyBlock(type);
+    return { place: unavailable, inMemory: isSure ? true : undefined };
+  }
   const float = scalars?.some((scalar) => scalar.float) ?? (convention === 'c' && holdsFloat(type));
   if (float) return { place: unavailable, inMemory: false };
   const offsets = convention !== 'c' && scalars ? scalars : bytesInWords(size);

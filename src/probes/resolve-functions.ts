@@ -18,6 +18,8 @@ import {
   type Convention,
   type Described,
   describedPlace,
+  hiddenRegisters,
+  isUntupled,
   placeArguments,
   placeResult,
   rustConvention,
@@ -226,9 +228,14 @@ export class Describer {
     const children = [...die.children()];
     const parameters = children.filter((child) => child.tag === DW_TAG.formal_parameter);
     const types = parameters.map((parameter) => shapes.of(typeOf(parameter)));
-    const placed = placeArguments(this.#arch, convention, types, returned ? returned.inMemory : false);
+    const inMemory = returned ? returned.inMemory : false;
+    const entry = die.unit.codes.toCode(fn.address);
+    const own = nameOf(die) ?? '';
+    const before = hiddenRegisters(own, children, entry, inMemory);
+    const untupled = convention !== 'c' && isUntupled(own, types);
+    const placed = placeArguments(this.#arch, convention, untupled ? types.slice(0, -1) : types, before);
     const described = parameters.map((parameter, i) =>
-      describedPlace(this.#arch, parameter, die.unit.codes.toCode(fn.address), types[i]?.size ?? 0),
+      describedPlace(this.#arch, parameter, entry, types[i]?.size ?? 0),
     );
     const agrees = described.every((one, i) => one.kind !== 'place' || isSame(one.place, placed.places[i]));
     const variadic = children.some((child) => child.tag === DW_TAG.unspecified_parameters);
@@ -242,7 +249,7 @@ export class Describer {
         resultShape && returned && resultShape.size !== 0
           ? { type: resultShape.name, shape: resultShape, where: returned.place }
           : undefined,
-      stackArguments: placed.stack || variadic,
+      stackArguments: placed.stack || variadic || untupled,
       producer,
     };
   }

@@ -39,12 +39,55 @@ export function scalarsOf(shape: Shape, depth = 0): readonly Scalar[] | undefine
       return ofFields(shape.fields, size, depth);
     case 'enum':
       return ofEnum(shape, size, depth);
-    case 'unit':
     case 'union':
+      return isMaybeUninit(shape) ? ofFields(shape.fields, size, depth) : undefined;
+    case 'unit':
     case 'array':
     case 'opaque':
       return undefined;
   }
+}
+
+/**
+ * Whether a type without scalars ({@link scalarsOf}) is surely a block of bytes. A union may be passed as its members
+ * are or not: that depends on attributes which debug info does not tell.
+ */
+export function isSurelyBlock(shape: Shape, depth = 0): boolean {
+  if (depth > deepest) return false;
+  const sureIn = (fields: readonly FieldShape[]): boolean => {
+    const sized = fields.map((field) => field.type()).filter(({ size }) => size !== 0);
+    // More than two members are never scalars.
+    const isKnown = (type: Shape): boolean =>
+      scalarsOf(type, depth + 1) !== undefined || isSurelyBlock(type, depth + 1);
+    return sized.length > 2 || sized.every(isKnown);
+  };
+  switch (shape.kind) {
+    case 'array':
+      return true;
+    case 'struct':
+      return sureIn(shape.fields);
+    case 'union':
+      return isMaybeUninit(shape) && sureIn(shape.fields);
+    case 'enum':
+      return shape.variants.every((variant) => sureIn([...shape.fields, ...variant.fields()]));
+    default:
+      return false;
+  }
+}
+
+/** Passed as what it may hold (`#[repr(transparent)]`). */
+function isMaybeUninit({ short }: Shape & { kind: 'union' }): boolean {
+  return /^MaybeUninit<|^MaybeUninit$/.test(short);
+}
+
+/** No value of it can be made: `!`, `Infallible`, and what holds one. */
+function isUninhabited(shape: Shape, depth = 0): boolean {
+  if (depth > deepest) return false;
+  const holdsOne = (fields: readonly FieldShape[]): boolean =>
+    fields.some((field) => isUninhabited(field.type(), depth + 1));
+  if (shape.kind === 'struct') return holdsOne(shape.fields);
+  if (shape.kind !== 'enum') return false;
+  return shape.variants.every((variant) => holdsOne(variant.fields()));
 }
 
 function word(offset: number): Scalar {
@@ -53,6 +96,16 @@ function word(offset: number): Scalar {
 
 function pair(a: Scalar, b: Scalar): readonly Scalar[] {
   return a.offset < b.offset ? [a, b] : [b, a];
+}
+
+/** A pair that lies as two scalars alone would: a stricter alignment makes a block of bytes of it. */
+function filling(a: Scalar, b: Scalar, size: number): readonly Scalar[] | undefined {
+  const [first, second] = a.offset < b.offset ? [a, b] : [b, a];
+  const aligned = (offset: number, to: number): number => Math.ceil(offset / to) * to;
+  const end = aligned(second.offset + second.size, Math.max(first.size, second.size));
+  return first.offset === 0 && second.offset === aligned(first.size, second.size) && end === size
+    ? [first, second]
+    : undefined;
 }
 
 /** One field that fills the struct gives its own; two scalars make a pair. Fields without size do not count. */
@@ -66,7 +119,7 @@ function ofFields(fields: readonly FieldShape[], size: number, depth: number): r
   if (sized.length === 1) return a.offset === 0 && a.type().size === size ? first : undefined;
   if (sized.length !== 2 || !b || first.length !== 1 || second?.length !== 1) return undefined;
   const [x, y] = [moved(first[0], a.offset), moved(second[0], b.offset)];
-  return x && y && pair(x, y);
+  return x && y && filling(x, y, size);
 }
 
 function ofEnum(shape: Shape & { kind: 'enum' }, size: number, depth: number): readonly Scalar[] | undefined {
@@ -75,7 +128,15 @@ function ofEnum(shape: Shape & { kind: 'enum' }, size: number, depth: number): r
     [...shape.fields, ...variant.fields()].filter((field) => field.type().size !== 0);
   const all = variants.map(fieldsOf);
   const holding = all.filter((fields) => fields.length > 0);
-  if (discriminant === undefined) return all.length === 1 && all[0] ? ofFields(all[0], size, depth) : undefined;
+  if (discriminant === undefined) {
+    // rustc gives a variant no room that has no bytes and cannot be (rustc_abi/src/layout.rs, `absent`).
+    const there = variants.flatMap((variant, index) => {
+      const fields = all[index] ?? [];
+      const isAbsent = fields.length === 0 && variant.fields().some((field) => isUninhabited(field.type()));
+      return isAbsent ? [] : [fields];
+    });
+    return there.length === 1 && there[0] ? ofFields(there[0], size, depth) : undefined;
+  }
   const tag: Scalar = { ...discriminant, float: false };
   if (holding.length === 0) return tag.size === size || tag.offset === 0 ? [tag] : undefined;
   const niche = holding.find((fields) =>
@@ -93,7 +154,7 @@ function ofEnum(shape: Shape & { kind: 'enum' }, size: number, depth: number): r
     }
     common = scalar;
   }
-  return common && pair(tag, common);
+  return common && filling(tag, common, size);
 }
 
 function moved(scalar: Scalar | undefined, by: number): Scalar | undefined {

@@ -28,6 +28,7 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
   [[...stub, elf, '--dry-run=1'], "--dry-run takes no value, such as '1'"],
   [['bt', elf], 'where is the stub? --remote is missing'],
   [['doctor'], 'where is the stub? --remote is missing'],
+  [['convert', 'x.pftrace'], 'where is it to be written? -o is missing'],
   [[elf, '--remote'], 'a value is missing behind --remote'],
   [['-r', '--hw', elf], 'a value is missing behind -r'],
   [[...stub, elf, '-p'], 'a value is missing behind -p'],
@@ -56,7 +57,7 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
 ];
 
 const hints =
-  /^(?:try 'rsptrace --help'|a program's own arguments go behind --|to record, give |give --remote :1234|write --[a-z-]+ alone)/;
+  /^(?:try 'rsptrace --help'|a program's own arguments go behind --|to record, give |give --remote :1234|give -o FILE|write --[a-z-]+ alone)/;
 
 t.test('each in one sentence', async (t) => {
   for (const [words, sentence, nearest] of cases) {

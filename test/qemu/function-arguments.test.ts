@@ -131,3 +131,22 @@ for (const { name, exact, until } of usually(guests, ({ name }) => name === 'rv-
     t.ok(compared > 40, `${compared} arguments compared`);
   });
 }
+
+t.test('rv-embassy-o0: what a closure captures comes before its arguments', async (t) => {
+  const [trace, elf] = [join(scratchFolder(t), 'out.jsonl'), elfPath('rv-embassy-o0')];
+  const probe = 'fn:core::iter::adapters::map::map_fold::{closure#0}';
+  const run = await rsptrace('run', '--json', '-o', trace, '-p', probe, elf, '--', ...qemuArgv('rv-embassy-o0')).ended;
+  t.equal(run.status, 0, 'no memory is read where none is');
+  const lines = readFileSync(trace, 'utf8').split('\n').filter(Boolean);
+  const calls = lines.map((line) => JSON.parse(line)).filter(({ type }) => type === 'call');
+  t.ok(calls.length > 100, `${calls.length} calls`);
+  // A fold goes on with what its last call gave.
+  let [last, goesOn] = ['0', 0];
+  for (const { detail, result } of calls) {
+    const { 1: acc = '?' } = /^acc: (\d+), elt: &Entry \{ /.exec(detail) ?? [];
+    if (acc !== '0' && acc !== last) t.fail(`${detail} behind ${last}`);
+    if (acc === last) goesOn++;
+    last = result;
+  }
+  t.ok(goesOn > calls.length / 2, `${goesOn} go on with the last result`);
+});

@@ -6,37 +6,45 @@ import { elfPath, qemuArgv } from './guests/guests.js';
 
 interface Output {
   readonly stops: number;
-  readonly tasks_may_be_of: readonly string[];
   readonly engines: { readonly switched_off: number; readonly without_stops: number };
   readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
 }
 
-/** The compiler has inlined a poll of Join2 where no patch can be: it stops each time. */
+/** `forget` is shorter than any patch, and called all the time: it stops each time. */
 async function run(t: Test, ...options: string[]): Promise<Output> {
-  const probes = ['level3', 'leaf_io', 'joiner'].flatMap((future) => ['-p', `poll:${future}`]);
+  const probes = ['fn:async_task::**', 'fn:core::mem::forget'].flatMap((probe) => ['-p', probe]);
   const files = ['--json', '-o', join(scratchFolder(t), 'out.pftrace')];
-  const words = ['run', ...files, ...probes, '--max-events', '12000', '-d', '60', ...options, elfPath('x86-o2-long')];
-  const { status, stdout, stderr } = await rsptrace(...words, '--', ...qemuArgv('x86-o2-long')).ended;
+  const words = [
+    'run',
+    ...files,
+    ...probes,
+    '--max-events',
+    '12000',
+    '-d',
+    '60',
+    ...options,
+    elfPath('rv-asynctask-o0'),
+  ];
+  const { status, stdout, stderr } = await rsptrace(...words, '--', ...qemuArgv('rv-asynctask-o0')).ended;
   t.equal(status, 0, stderr.slice(-500));
   return JSON.parse(stdout) as Output;
 }
 
 t.test('a probe past the budget is switched off', async (t) => {
-  const { stops, engines, probes, tasks_may_be_of: unseen } = await run(t);
+  const { stops, engines, probes } = await run(t);
   t.ok(engines.switched_off > 0, `${engines.switched_off} of ${probes.length} probes switched off at ${stops} stops`);
   t.ok(engines.without_stops > probes.length / 2);
-  t.ok(stops > 200, `${stops} stops`);
+  t.ok(stops > 50, `${stops} stops`);
   const off = probes.filter(({ why }) => why?.startsWith('it stopped the target more often than --engine auto allows'));
   t.equal(off.length, engines.switched_off);
   t.ok(
-    off.every(({ engine, function: name }) => engine === 'none' && /Join2/.test(name)),
+    off.every(({ engine, function: name }) => engine === 'none' && /mem::forget/.test(name)),
     JSON.stringify(off),
   );
-  t.same(unseen, [], 'what polls it is seen');
 });
 
 t.test('--engine mixed keeps it', async (t) => {
   const { stops, engines } = await run(t, '--engine', 'mixed');
   t.equal(engines.switched_off, 0);
-  t.ok(stops > 200, `${stops} stops`);
+  t.ok(stops > 50, `${stops} stops`);
 });
