@@ -5,7 +5,7 @@ import type { RegisterReader } from '../base/memory-reader.js';
 import { type Die, DW_AT, DW_OP, DW_TAG, evaluate, type Location, locationAt } from '../dwarf/index.js';
 import type { CodeAddress } from '../elf/index.js';
 import type { Shape } from '../values/index.js';
-import { isSurelyBlock, scalarsOf } from './scalar-layout.js';
+import { isFunction, isSurelyBlock, scalarsOf } from './scalar-layout.js';
 
 /** Where an argument is when a function's first instruction is about to run, or a result when it has returned. */
 export type ValuePlace =
@@ -87,6 +87,12 @@ export function placeArguments(
       return unavailable;
     }
     if (size === 0) return { kind: 'registers', parts: [] };
+    // A function itself takes no register.
+    if (convention !== 'c' && isFunction(type)) {
+      known = false;
+      take();
+      return unavailable;
+    }
     const scalars = scalarsOf(type);
     const hasFloat = scalars?.some(({ float }) => float) ?? (convention === 'c' && holdsFloat(type));
     if (hasFloat) {
@@ -123,8 +129,8 @@ export function placeArguments(
 /**
  * Registers before those of the arguments that a function's debug info names: one for the address of a result in memory
  * (undefined: not known), and those of a closure's captures or of a Future, which no argument names. Rust's closures
- * take a pointer to what they capture, or that itself (`FnOnce`). It is one register if all captures are told to be
- * behind one pointer of the frame. Undefined if that is not known.
+ * take a pointer to what they capture, or that itself (`FnOnce`). It is one register if several captures are told to be
+ * behind one pointer of the frame; a single one may be a slice, in two registers. Undefined if that is not known.
  */
 export function hiddenRegisters(
   name: string,
@@ -134,13 +140,13 @@ export function hiddenRegisters(
 ): number | undefined {
   if (resultInMemory === undefined) return undefined;
   const result = resultInMemory ? 1 : 0;
-  if (!/^\{\w+#\d+\}/.test(name)) return result;
   // A Future's own is `Pin<&mut Self>`.
-  if (!/^\{closure#/.test(name)) return result + 1;
+  if (/^\{(async|gen|coroutine)/.test(name)) return result + 1;
+  if (!/^\{closure#/.test(name)) return result;
   const captures = children.filter((child) => child.tag === DW_TAG.variable);
   const pointers = captures.map((one) => pointerInFrame(locationAt(one, DW_AT.location, entry)));
   const [first] = pointers;
-  return first !== undefined && pointers.every((at) => at === first) ? result + 1 : undefined;
+  return pointers.length > 1 && first !== undefined && pointers.every((at) => at === first) ? result + 1 : undefined;
 }
 
 /**

@@ -55,7 +55,7 @@ export function scalarsOf(shape: Shape, depth = 0): readonly Scalar[] | undefine
 export function isSurelyBlock(shape: Shape, depth = 0): boolean {
   if (depth > deepest) return false;
   const sureIn = (fields: readonly FieldShape[]): boolean => {
-    const sized = fields.map((field) => field.type()).filter(({ size }) => size !== 0);
+    const sized = sizedFields(fields, shape.size ?? 0).map((field) => field.type());
     // More than two members are never scalars.
     const isKnown = (type: Shape): boolean =>
       scalarsOf(type, depth + 1) !== undefined || isSurelyBlock(type, depth + 1);
@@ -108,9 +108,28 @@ function filling(a: Scalar, b: Scalar, size: number): readonly Scalar[] | undefi
     : undefined;
 }
 
+/**
+ * The fields that take bytes. A function itself as a value (`iter.map(Slot::new)`) takes none, and debug info describes
+ * it as it does a pointer to one. It has no bytes if eight at its offset would be outside, unaligned, or another's.
+ */
+function sizedFields(fields: readonly FieldShape[], size: number): readonly FieldShape[] {
+  const sized = fields.filter((field) => field.type().size !== 0);
+  const isOf = (field: FieldShape, offset: number): boolean =>
+    !isFunction(field.type()) && field.offset < offset + 8 && offset < field.offset + (field.type().size ?? 0);
+  return sized.filter(({ offset, type }) => {
+    if (!isFunction(type())) return true;
+    return offset + 8 <= size && offset % 8 === 0 && !sized.some((other) => isOf(other, offset));
+  });
+}
+
+/** A pointer to a function, or a function itself, which takes no bytes. */
+export function isFunction(shape: Shape): boolean {
+  return shape.kind === 'pointer' && shape.style === 'fn';
+}
+
 /** One field that fills the struct gives its own; two scalars make a pair. Fields without size do not count. */
 function ofFields(fields: readonly FieldShape[], size: number, depth: number): readonly Scalar[] | undefined {
-  const sized = fields.filter((field) => field.type().size !== 0);
+  const sized = sizedFields(fields, size);
   if (sized.some(({ bits }) => bits !== undefined)) return undefined;
   const parts = sized.map((field) => scalarsOf(field.type(), depth + 1));
   const [first, second] = parts;
@@ -124,8 +143,9 @@ function ofFields(fields: readonly FieldShape[], size: number, depth: number): r
 
 function ofEnum(shape: Shape & { kind: 'enum' }, size: number, depth: number): readonly Scalar[] | undefined {
   const { discriminant, variants } = shape;
-  const fieldsOf = (variant: (typeof variants)[number]): FieldShape[] =>
-    [...shape.fields, ...variant.fields()].filter((field) => field.type().size !== 0);
+  const fieldsOf = (variant: (typeof variants)[number]): FieldShape[] => [
+    ...sizedFields([...shape.fields, ...variant.fields()], size),
+  ];
   const all = variants.map(fieldsOf);
   const holding = all.filter((fields) => fields.length > 0);
   if (discriminant === undefined) {
