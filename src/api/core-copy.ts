@@ -1,6 +1,6 @@
 /*
- * A core file of a Linux process, looked at as the process itself would be: its threads' registers, its stacks, and
- * the place where the program was loaded are in its notes.
+ * A core file of a Linux process, looked at as the process itself would be. Its notes have the registers of threads, and
+ * the place where the program was loaded.
  */
 
 import { type Addr, addOffset } from '../base/addr.js';
@@ -27,7 +27,7 @@ export interface CoreCopy {
 }
 
 /**
- * Undefined for a dump of a machine, or of a process of an architecture whose cores are not known.
+ * Undefined for a dump of a machine, and where the cores of an architecture are not known.
  * @throws RsptraceError `MEMORY_MISSING` if it is another program's
  */
 export async function copyCore(

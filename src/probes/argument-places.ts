@@ -39,8 +39,6 @@ export function rustConvention(die: Die): Convention {
 
 const unavailable: ValuePlace = { kind: 'unavailable' };
 const WORD = 8;
-/** A result's address, and two scalars of captures. */
-const mostHidden = 3;
 
 /** Where the calling convention puts arguments of these types, and whether any of them is passed on the stack. */
 export interface Placed {
@@ -49,104 +47,133 @@ export interface Placed {
   readonly stack: boolean;
 }
 
+/** Registers that are taken before the first argument that debug info names. */
+export interface HiddenRegisters {
+  /** So many, or at most so many. */
+  readonly most: number;
+  readonly isKnown: boolean;
+}
+
+/** The argument registers of one call, taken in turn. */
+class ArgumentRegisters {
+  readonly #names: readonly string[];
+  #used: number;
+  #isKnown: boolean;
+  /** See {@link Placed.stack}. */
+  stack = false;
+
+  constructor(names: readonly string[], { most, isKnown }: HiddenRegisters) {
+    this.#names = names;
+    this.#used = most;
+    this.#isKnown = isKnown;
+  }
+
+  take(): string | undefined {
+    const register = this.#names[this.#used++];
+    if (register === undefined) this.stack = true;
+    return this.#isKnown ? register : undefined;
+  }
+
+  words(offsets: readonly { readonly offset: number; readonly size: number }[]): ValuePlace {
+    const parts = offsets.map(({ offset, size }) => ({ register: this.take(), offset, size }));
+    return parts.every(hasRegister) ? { kind: 'registers', parts } : unavailable;
+  }
+
+  byAddress(): ValuePlace {
+    const register = this.take();
+    return register === undefined ? unavailable : { kind: 'pointer', register };
+  }
+
+  onStack(): ValuePlace {
+    this.stack = true;
+    return unavailable;
+  }
+
+  /** It takes at most so many registers. Nothing is known of the arguments behind it. */
+  lose(most: number): ValuePlace {
+    this.#isKnown = false;
+    for (let i = 0; i < most; i++) this.take();
+    return unavailable;
+  }
+
+  /** Nothing is known of it, nor of the arguments behind it: they may be on the stack. */
+  loseAll(): ValuePlace {
+    this.#isKnown = false;
+    return this.onStack();
+  }
+
+  fits(words: number): boolean {
+    return this.#used + words <= this.#names.length;
+  }
+}
+
 /**
  * The integer part of the calling conventions. The platform's is given by {@link Architecture}, from RISC-V's and
  * AMD64's psABI. For rustc's own see rustc_ty_utils/src/abi.rs: Each scalar has a register, and a block of bytes
  * above one word is passed by address. Nothing is known of arguments behind a floating-point one: it depends on the
- * target's float ABI whether that takes an integer register. `before`: registers that are taken before the first of
- * these arguments, as {@link hiddenRegisters} counts them; undefined if that is not known.
+ * target's float ABI whether that takes an integer register.
  */
 export function placeArguments(
   arch: Architecture,
   convention: Convention,
   types: readonly Shape[],
-  before: number | undefined,
+  hidden: HiddenRegisters,
 ): Placed {
-  const { aggregates } = arch;
-  let used = before ?? mostHidden;
-  let known = before !== undefined;
-  let stack = false;
-  const take = (): string | undefined => {
-    const register = arch.arguments[used++];
-    if (register === undefined) stack = true;
-    return known ? register : undefined;
-  };
-  const words = (offsets: readonly { readonly offset: number; readonly size: number }[]): ValuePlace => {
-    const parts = offsets.map(({ offset, size }) => ({ register: take(), offset, size }));
-    return parts.every(hasRegister) ? { kind: 'registers', parts } : unavailable;
-  };
-  const byAddress = (): ValuePlace => {
-    const register = take();
-    return register === undefined ? unavailable : { kind: 'pointer', register };
-  };
+  const registers = new ArgumentRegisters(arch.arguments, hidden);
   const places = types.map((type): ValuePlace => {
     const { size } = type;
-    if (size === undefined) {
-      known = false;
-      stack = true;
-      return unavailable;
-    }
+    if (size === undefined) return registers.loseAll();
     if (size === 0) return { kind: 'registers', parts: [] };
-    // A function itself takes no register.
-    if (convention !== 'c' && isFunction(type)) {
-      known = false;
-      take();
-      return unavailable;
-    }
-    const scalars = scalarsOf(type);
-    const hasFloat = scalars?.some(({ float }) => float) ?? (convention === 'c' && holdsFloat(type));
-    if (hasFloat) {
-      known = false;
-      words(bytesInWords(Math.min(size, 2 * WORD)));
-      return unavailable;
-    }
-    if (convention !== 'c') {
-      if (scalars) return words(scalars);
-      if (type.kind === 'integer' || size <= WORD) return words(bytesInWords(size));
-      if (size > 2 * WORD || isSurelyBlock(type)) return byAddress();
-      known = false;
-      stack = true;
-      return unavailable;
-    }
-    if (aggregates === undefined && !scalarKinds.has(type.kind)) {
-      known = false;
-      stack = true;
-      return unavailable;
-    }
-    if (size <= 2 * WORD) {
-      const fits = used + Math.ceil(size / WORD) <= arch.arguments.length;
-      if (fits || aggregates?.maySplit) return words(bytesInWords(size));
-      stack = true;
-      return unavailable;
-    }
-    if (aggregates?.large === 'by-address') return byAddress();
-    stack = true;
-    return unavailable;
+    return convention === 'c' ? placeForC(arch, type, size, registers) : placeForRust(type, size, registers);
   });
-  return { places, stack };
+  return { places, stack: registers.stack };
+}
+
+function placeForRust(type: Shape, size: number, registers: ArgumentRegisters): ValuePlace {
+  // A function itself takes no register.
+  if (isFunction(type)) return registers.lose(1);
+  const scalars = scalarsOf(type);
+  if (scalars?.some(({ float }) => float)) return registers.lose(wordsIn(size));
+  if (scalars) return registers.words(scalars);
+  if (type.kind === 'integer' || size <= WORD) return registers.words(bytesInWords(size));
+  return size > 2 * WORD || isSurelyBlock(type) ? registers.byAddress() : registers.loseAll();
+}
+
+function placeForC({ aggregates }: Architecture, type: Shape, size: number, registers: ArgumentRegisters): ValuePlace {
+  if (scalarsOf(type)?.some(({ float }) => float) ?? holdsFloat(type)) return registers.lose(wordsIn(size));
+  if (aggregates === undefined && !scalarKinds.has(type.kind)) return registers.loseAll();
+  if (size <= 2 * WORD) {
+    const fits = registers.fits(Math.ceil(size / WORD)) || aggregates?.maySplit;
+    return fits ? registers.words(bytesInWords(size)) : registers.onStack();
+  }
+  return aggregates?.large === 'by-address' ? registers.byAddress() : registers.onStack();
+}
+
+/** Of what may be in registers: a word or two. */
+function wordsIn(size: number): number {
+  return bytesInWords(Math.min(size, 2 * WORD)).length;
 }
 
 /**
- * Registers before those of the arguments that a function's debug info names: one for the address of a result in memory
- * (undefined: not known), and those of a closure's captures or of a Future, which no argument names. Rust's closures
- * take a pointer to what they capture, or that itself (`FnOnce`). It is one register if several captures are told to be
- * behind one pointer of the frame; a single one may be a slice, in two registers. Undefined if that is not known.
+ * One for the address of a result in memory (`resultInMemory`, undefined: not known). Further ones for a closure's
+ * captures or for a Future: no argument names these. Rust's closures take a pointer to what they capture, or that itself
+ * (`FnOnce`). If several captures are told to be behind one pointer of the frame, it is one register. A single one may
+ * be a slice, in two.
  */
 export function hiddenRegisters(
   name: string,
   children: readonly Die[],
   entry: CodeAddress,
   resultInMemory: boolean | undefined,
-): number | undefined {
-  if (resultInMemory === undefined) return undefined;
-  const result = resultInMemory ? 1 : 0;
+): HiddenRegisters {
+  const result = { most: resultInMemory === false ? 0 : 1, isKnown: resultInMemory !== undefined };
   // A Future's own is `Pin<&mut Self>`.
-  if (/^\{(async|gen|coroutine)/.test(name)) return result + 1;
+  if (/^\{(async|gen|coroutine)/.test(name)) return { ...result, most: result.most + 1 };
   if (!/^\{closure#/.test(name)) return result;
   const captures = children.filter((child) => child.tag === DW_TAG.variable);
-  const pointers = captures.map((one) => pointerInFrame(locationAt(one, DW_AT.location, entry)));
-  const [first] = pointers;
-  return pointers.length > 1 && first !== undefined && pointers.every((at) => at === first) ? result + 1 : undefined;
+  const [first, ...others] = captures.map((one) => pointerInFrame(locationAt(one, DW_AT.location, entry)));
+  const isOne = first !== undefined && others.length > 0 && others.every((at) => at === first);
+  return isOne ? { ...result, most: result.most + 1 } : { most: result.most + 2, isKnown: false };
 }
 
 /**

@@ -231,9 +231,9 @@ export class Describer {
     const inMemory = returned ? returned.inMemory : false;
     const entry = die.unit.codes.toCode(fn.address);
     const own = nameOf(die) ?? '';
-    const before = hiddenRegisters(own, children, entry, inMemory);
+    const hidden = hiddenRegisters(own, children, entry, inMemory);
     const untupled = convention !== 'c' && isUntupled(own, types);
-    const placed = placeArguments(this.#arch, convention, untupled ? types.slice(0, -1) : types, before);
+    const placed = placeArguments(this.#arch, convention, untupled ? types.slice(0, -1) : types, hidden);
     const described = parameters.map((parameter, i) =>
       describedPlace(this.#arch, parameter, entry, types[i]?.size ?? 0),
     );

@@ -11,7 +11,7 @@ interface Mark {
   readonly records: number;
 }
 
-/** Forwards events to a format that writes them as they come. The error of a failed write then says how many are kept. */
+/** Forwards events to a format that writes them as they come. The error of a failed write says how many are kept. */
 export class KeptEvents implements TraceSink {
   readonly #sink: TraceSink;
   readonly #file: OutputFile;

@@ -1,6 +1,6 @@
 // How RISC-V code ends QEMU: SiFive's test device (QEMU hw/misc/sifive_test.c: 0x5555 pass, 0x3333 fail,
 // 0x7777 reset), SBI's System Reset Extension (SBI specification, chapter 10), the legacy sbi_shutdown (chapter 5.9),
-// and semihosting's SYS_EXIT (RISC-V semihosting, 2.; Arm's semihosting, 7.11). Not seen: numbers that come out of memory.
+// and semihosting (SYS_EXIT; RISC-V semihosting, 2.; Arm semihosting, 7.11). Not seen: numbers that come from memory.
 import type { PowerOffModel } from '../power-off.js';
 
 /** Numbers that such code loads by `lui` and `addi`: of the test device, and the extension's id, "SRST". */
