@@ -120,6 +120,11 @@ export class RingReader {
     return this.#next < Math.min(this.#head, this.#segments.limit);
   }
 
+  /** A slot was claimed, and was not committed when the ring was last read to its end. */
+  get waits(): boolean {
+    return this.hasMore || this.#held.first !== undefined || this.#late.passedBy.size > 0;
+  }
+
   /** See {@link RingSegments.control}. */
   control(spins: number, looks: number): Write {
     return this.#segments.control(spins, looks);

@@ -85,6 +85,9 @@ const mostAtStops = 4 << 20;
  */
 const longestMoment = 512;
 
+/** The longest of the runs in which a hart may finish its record, in milliseconds. Each is twice the one before. */
+const longestWrite = 8;
+
 /** How a ring is read at a stop. */
 export interface StoppedRead {
   /** Flush every committed record, even past another hart's uncommitted slot: the next event is this stop. */
@@ -414,6 +417,18 @@ export class TargetEngine {
   async leave(): Promise<void> {
     const read = (): Promise<void> => this.drainStopped({ pending: true, last: true });
     await retry(this.#options.session, read).finally(() => this.remove());
+    await this.#letWritersFinish();
+  }
+
+  /** A hart that stands in the middle of writing a record gets a moment to finish it. The patches are removed. */
+  async #letWritersFinish(): Promise<void> {
+    const { session } = this.#options;
+    for (let moment = 1; this.#ring.waits && moment <= longestWrite && session.state.kind === 'idle'; moment *= 2) {
+      // Nobody answers a stop any more.
+      await session.clearBreakpoints();
+      await runForMoment(session, moment);
+      if (session.state.kind === 'idle') await this.#drainStopped({ last: true });
+    }
   }
 
   /**
