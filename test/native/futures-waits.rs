@@ -235,7 +235,10 @@ async fn releases(mutex: Arc<Mutex<(u64, u64)>>) {
     let mut guard = mutex.lock().await;
     // Its state, until this poll ends.
     waits("releases", "timer", 0);
-    tokio::time::sleep(Duration::from_millis(20)).await;
+    // Until the other one waits.
+    while WAITS.lock().unwrap().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     guard.0 += 1;
     drop(guard);
     show();
