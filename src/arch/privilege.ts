@@ -35,6 +35,8 @@ export interface PrivilegeModel {
     readonly registers: readonly string[];
     /** Where traps lead; undefined if the hart is in its kernel, or does not page. */
     find(registers: RegisterReader): Addr | undefined;
+    /** The registers as they would be if a hart in firmware, whose addresses are physical, were in the kernel. */
+    fromFirmware(registers: RegisterReader): RegisterReader | undefined;
   };
   /** Firmware that runs below the kernel, on the same harts; undefined if there is none. */
   readonly belowFirmware?: BelowFirmware;

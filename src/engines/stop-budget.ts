@@ -1,5 +1,8 @@
-/** So many stops may come at once. Then so many a second, and no more than what takes this share of the time. */
-const budget = { atOnce: 200, aSecond: 50, share: 0.01 };
+/**
+ * So many stops may come at once. Then so many a second, and no more than what takes this share of the time. A stop of
+ * more milliseconds than these counts as several: the events before it are understood while the target stands.
+ */
+const budget = { atOnce: 200, aSecond: 50, share: 0.01, ms: 10 };
 
 /**
  * What the probes that stop may cost beside probes that do not: a token bucket over all of them. When it is empty, the
@@ -18,12 +21,19 @@ export class StopBudget {
    * @returns the name of a probe to switch off: the budget is spent
    */
   spend(probe: string | undefined, now: Moment): string | undefined {
+    const price = this.#price(now);
     this.#left = Math.min(budget.atOnce, this.#left + this.#gained(now));
     if (this.#left === budget.atOnce) this.#hits.clear();
     if (probe !== undefined) this.#hits.set(probe, (this.#hits.get(probe) ?? 0) + 1);
-    this.#left--;
+    this.#left -= price;
     this.#stops++;
     return this.#left < 0 ? this.#takeMostHit() : undefined;
+  }
+
+  /** What the last stop counts for, and at least one. */
+  #price(now: Moment): number {
+    const last = this.#last ?? now;
+    return Math.max(1, (now.hostMs - last.hostMs - (now.ranMs - last.ranMs)) / budget.ms);
   }
 
   /** Stops that may be made because time has passed. */

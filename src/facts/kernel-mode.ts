@@ -1,4 +1,6 @@
 import type { Architecture } from '../arch/index.js';
+import type { Addr } from '../base/addr.js';
+import type { RegisterReader } from '../base/memory-reader.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { Session } from '../rsp/index.js';
 
@@ -9,8 +11,8 @@ const moment = 200;
 
 /**
  * Runs a hart from user mode or firmware into its kernel, to its trap vector. QEMU's stub translates addresses in the
- * hart's mode, and shows the kernel's memory only there. Does nothing if the architecture does not need this.
- * Afterwards the hart may still be elsewhere, and the target may have ended.
+ * hart's mode, and shows the kernel's memory only there. Does nothing if the architecture does not need this, nor in
+ * firmware if the kernel's addresses are physical ones too. Afterwards the hart may still be elsewhere, and the target may have ended.
  */
 export async function runIntoKernel(session: Session, arch: Architecture, logger: Logger = silent): Promise<void> {
   const entry = arch.privilege?.kernelEntry;
@@ -23,8 +25,9 @@ export async function runIntoKernel(session: Session, arch: Architecture, logger
       ),
     );
     await batch.send();
-    const address = entry.find({ register: (name) => replies.get(name)?.value });
-    if (address === undefined) return;
+    const registers: RegisterReader = { register: (name) => replies.get(name)?.value };
+    const address = entry.find(registers);
+    if (address === undefined || (await isPhysical(session, arch, registers, address))) return;
     const breakpoint = { type: 0, address, kind: arch.breakpointKind(new Uint8Array(4)) } as const;
     if (!(await session.insertBreakpoint(breakpoint))) return;
     const timer = setTimeout(() => void session.interrupt().catch(() => {}), moment);
@@ -34,4 +37,20 @@ export async function runIntoKernel(session: Session, arch: Architecture, logger
     await session.removeBreakpoint(breakpoint);
   }
   logger.warn({}, 'the target does not come into its kernel, whose memory cannot be seen from elsewhere');
+}
+
+/** Whether a hart stands in firmware, and its kernel has this address where firmware has it. */
+async function isPhysical(
+  session: Session,
+  { privilege, addressSpaces }: Architecture,
+  registers: RegisterReader,
+  address: Addr,
+): Promise<boolean> {
+  const inKernel = privilege?.kernelEntry?.fromFirmware(registers);
+  const physical = await session.physicalMemory();
+  if (!inKernel || !addressSpaces || !physical) return false;
+  const space = addressSpaces.of(inKernel, physical);
+  if ('refused' in space) return false;
+  const mapping = await space.translate(address);
+  return mapping !== undefined && mapping.physical === mapping.virtual;
 }

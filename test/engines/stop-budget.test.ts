@@ -48,3 +48,9 @@ t.test('the probe with most hits is switched off, and the others stay', (t) => {
   );
   t.end();
 });
+
+t.test('a stop of 300 ms counts for many: the target stands for seconds at most', (t) => {
+  const [first] = spent(['a'], { stops: 1000, everyMs: 400, stoodMs: 300 });
+  t.ok(first && first[0] > 5 && first[0] < 15, `switched off at stop ${first?.[0]}`);
+  t.end();
+});

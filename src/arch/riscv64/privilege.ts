@@ -56,6 +56,10 @@ export const privilege: PrivilegeModel = {
       if (priv === undefined || priv === SUPERVISOR || satp === undefined || !pages(satp) || !stvec) return undefined;
       return addr(stvec & ~3n);
     },
+    fromFirmware(registers) {
+      if (registers.register('priv') !== MACHINE) return undefined;
+      return { register: (name) => (name === 'priv' ? SUPERVISOR : registers.register(name)) };
+    },
   },
   belowFirmware,
 };

@@ -134,11 +134,28 @@ export class RamPiece {
       };
     }
 
-    const placed = await this.#nearText(arch, space, text, split);
+    const placed =
+      (linear === this.start && (await this.#atItself(arch, space, split))) ||
+      (await this.#nearText(arch, space, text, split));
     if (isRefusal(placed)) return { ...placed, later: false };
     const { address, pages } = placed;
     const where = `, mapped at ${hex(address)}`;
     return this.#scratch({ ...placed, split, where, follow: follower(pages, text, textAt) });
+  }
+
+  /**
+   * Maps the memory at its physical address, where that is free. There it is also for code of the same program that
+   * never pages: firmware in machine mode.
+   */
+  async #atItself(
+    arch: Architecture,
+    space: AddressSpace,
+    split: number,
+  ): Promise<Pick<Placed, 'address' | 'pages'> | undefined> {
+    const pages = this.#ownPages(arch, this.start, split);
+    if (!(await pages.enter(space))) return { address: this.start, pages };
+    await pages.remove();
+    return undefined;
   }
 
   /**
