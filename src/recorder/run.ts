@@ -80,6 +80,8 @@ export class Run {
       session: () => this.session,
       early: () => this.#early,
       interrupts: options.nanosPerInstruction === undefined,
+      pc: target.program.arch.pc,
+      logger,
     });
     this.#takeConsole();
     const isLogged = options.log && this.engines.choices.some(({ engine }) => engine === 'target');

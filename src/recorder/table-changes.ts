@@ -1,4 +1,5 @@
-import type { Addr } from '../base/addr.js';
+import { type Addr, hex } from '../base/addr.js';
+import type { Logger } from '../base/logger.js';
 import type { Engines, StopEngine } from '../engines/index.js';
 import type { TablePlace } from '../facts/index.js';
 import type { StopObserver } from '../probes/index.js';
@@ -10,10 +11,13 @@ const mostIdle = 4;
 /** So often a place is waited for while there are no trampolines. */
 const mostEarly = 50;
 /**
- * How long the target runs without a stop before the other places are left alone, in milliseconds: a breakpoint slows
- * the code beside it.
+ * A breakpoint slows the code of its page. After this time without a stop it is looked where the target is, in
+ * milliseconds. The next looks come after twice the time each, up to the longest.
  */
-const patience = 500;
+const patience = { first: 500, longest: 8000 };
+/** A place is left alone if the target was seen in its page in this share of the looks, and after so many looks. */
+const hot = { share: 0.25, looks: 5 };
+const CODE_PAGE = 12n;
 const SIGINT = 2;
 
 export interface TableChangesOptions {
@@ -21,10 +25,13 @@ export interface TableChangesOptions {
   readonly engines: Engines;
   readonly engine: () => StopEngine;
   readonly session: () => Session;
+  /** The name of the program counter. */
+  readonly pc: string;
   /** What is done while there are no trampolines. */
   readonly early: () => Pick<EarlyStops, 'changed' | 'patience' | 'takeOut'>;
   /** The target may be interrupted: two runs need not be alike. */
   readonly interrupts: boolean;
+  readonly logger: Logger;
 }
 
 /**
@@ -37,8 +44,9 @@ export class TableChanges implements StopObserver {
   readonly #waiting = new Map<TablePlace, number>();
   /** How long it has run without trampolines, in milliseconds. */
   #ran = 0;
-  /** The same since they were there and a probe last stopped it. */
+  /** The same since they were there, since a probe last stopped it, or since the last look. */
   #quiet = 0;
+  readonly #looks = new QuietLooks();
   #interrupted = false;
 
   constructor(options: TableChangesOptions) {
@@ -49,6 +57,7 @@ export class TableChanges implements StopObserver {
   begin(): void {
     this.#ran = 0;
     this.#quiet = 0;
+    this.#looks.begin();
     this.#waiting.clear();
   }
 
@@ -76,7 +85,7 @@ export class TableChanges implements StopObserver {
   get #left(): number | undefined {
     const { engines, early, interrupts } = this.#options;
     if (!interrupts) return undefined;
-    if (engines.isInstalled) return this.#waiting.size > 0 ? patience - this.#quiet : undefined;
+    if (engines.isInstalled) return this.#waiting.size > 0 ? this.#looks.patience - this.#quiet : undefined;
     const most = early().patience;
     return most === undefined ? undefined : most - this.#ran;
   }
@@ -113,10 +122,29 @@ export class TableChanges implements StopObserver {
     else await this.#options.early().takeOut();
   }
 
+  /** Leaves the places alone that slow the code that runs most. Missing one of them may cost the kernel its life. */
   async #leave(): Promise<void> {
-    const places = [...this.#waiting.keys()].flatMap(({ addresses }) => addresses);
-    this.#waiting.clear();
-    await this.#options.engine().points.release(places);
+    this.#quiet = 0;
+    const places = this.#looks.add(await this.#pcs(), [...this.#waiting.keys()]);
+    if (places.length === 0) return;
+    for (const place of places) this.#waiting.delete(place);
+    await this.#options.engine().points.release(places.flatMap(({ addresses }) => addresses));
+    this.#options.logger.warn(
+      { at: places.map((place) => place.addresses.map(hex).join(' or ')).join(', ') },
+      'the page table is no longer watched there, because a breakpoint slows the code beside it: if the kernel changes it once more, --engine stop is safe',
+    );
+  }
+
+  async #pcs(): Promise<readonly bigint[]> {
+    const session = this.#options.session();
+    const pcs: bigint[] = [];
+    for (const { id } of await session.harts()) {
+      const batch = session.batch(id);
+      const pc = batch.readRegister(this.#options.pc);
+      await batch.send();
+      if (pc.value !== undefined) pcs.push(pc.value);
+    }
+    return pcs;
   }
 
   #interrupt(): void {
@@ -125,5 +153,33 @@ export class TableChanges implements StopObserver {
     this.#interrupted = true;
     // An error here also ends the run, which reports it.
     session.interrupt().catch(() => {});
+  }
+}
+
+/** Where the target was found while no probe stopped it. */
+class QuietLooks {
+  #looks = 0;
+  readonly #seen = new Map<TablePlace, number>();
+
+  begin(): void {
+    this.#looks = 0;
+    this.#seen.clear();
+  }
+
+  /** How long until the next look, in milliseconds. */
+  get patience(): number {
+    return Math.min(patience.first * 2 ** this.#looks, patience.longest);
+  }
+
+  /** Returns those of the places whose code page runs much. */
+  add(pcs: readonly bigint[], places: readonly TablePlace[]): readonly TablePlace[] {
+    this.#looks++;
+    const pages = new Set(pcs.map((pc) => pc >> CODE_PAGE));
+    return places.filter((place) => {
+      const isThere = place.addresses.some((address) => pages.has(address >> CODE_PAGE));
+      const seen = (this.#seen.get(place) ?? 0) + Number(isThere);
+      this.#seen.set(place, seen);
+      return this.#looks >= hot.looks && seen >= hot.share * this.#looks;
+    });
   }
 }

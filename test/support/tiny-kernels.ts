@@ -45,13 +45,25 @@ export function pagingKernel(
   return { elf, command };
 }
 
-/** Assembles `kernels/bzimage.S`, which prints the memory map that it is given; argv that boots it on `machine`. */
-export function mapPrinter(t: { teardown: (fn: () => void) => void }, ...machine: string[]): string[] {
+/**
+ * Assembles `kernels/bzimage.S` or `kernels/multiboot.S`, which print the memory map that they are given; argv that
+ * boots one on `machine`.
+ */
+export function mapPrinter(
+  t: { teardown: (fn: () => void) => void },
+  protocol: 'bzimage' | 'multiboot',
+  ...machine: string[]
+): string[] {
   const folder = scratchFolder(t);
   const object = join(folder, 'kernel.o');
-  const image = join(folder, 'bzImage');
-  execFileSync('as', ['--32', '-o', object, join(import.meta.dirname, 'kernels', 'bzimage.S')]);
-  execFileSync('ld', ['-m', 'elf_i386', '-Ttext', '0', '--oformat', 'binary', '-o', image, object]);
+  const image = join(folder, 'kernel');
+  const sources = join(import.meta.dirname, 'kernels');
+  execFileSync('as', ['--32', '-I', sources, '-o', object, join(sources, `${protocol}.S`)]);
+  const places =
+    protocol === 'bzimage'
+      ? ['-Ttext', '0', '--oformat', 'binary']
+      : ['--section-start', '.multiboot=0x100000', '-Ttext', '0x101000'];
+  execFileSync('ld', ['-m', 'elf_i386', ...places, '-o', image, object]);
   return ['qemu-system-x86_64', '-nographic', ...exit, ...machine, '-kernel', image];
 }
 

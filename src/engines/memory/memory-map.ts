@@ -1,5 +1,6 @@
-// The memory maps that x86 firmware hands to kernels: e820 tables. An entry is start (8), size (8), type (4), and in
-// PVH's hvm_memmap_table_entry (Xen, public/arch-x86/hvm/start_info.h) 4 reserved bytes more.
+// The memory maps that x86 firmware hands to kernels: e820 tables. An entry is start (8), size (8), type (4). PVH's
+// hvm_memmap_table_entry (Xen, public/arch-x86/hvm/start_info.h) has 4 reserved bytes more. Multiboot's entry has the
+// number of the bytes that follow (4) before it.
 
 export interface MapEntry {
   readonly start: number;
@@ -12,11 +13,19 @@ const RESERVED = 2;
 const FOUR_GIB = 2 ** 32;
 const ONE_MIB = 2 ** 20;
 
+/** Bytes of each entry, of which so many come before `start`: the size of the rest. */
+export interface MapFormat {
+  readonly stride: number;
+  readonly before: 0 | 4;
+}
+
 /** The entries of a table; undefined if a number in it is not plausible. */
-export function readMap(bytes: Uint8Array, stride: number): MapEntry[] | undefined {
+export function readMap(bytes: Uint8Array, { stride, before }: MapFormat): MapEntry[] | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const entries: MapEntry[] = [];
-  for (let at = 0; at + stride <= bytes.length; at += stride) {
+  for (let entry = 0; entry + stride <= bytes.length; entry += stride) {
+    if (before > 0 && view.getUint32(entry, true) !== stride - before) return undefined;
+    const at = entry + before;
     const start = Number(view.getBigUint64(at, true));
     const size = Number(view.getBigUint64(at + 8, true));
     if (!Number.isSafeInteger(start + size)) return undefined;
@@ -25,13 +34,15 @@ export function readMap(bytes: Uint8Array, stride: number): MapEntry[] | undefin
   return entries;
 }
 
-export function writeMap(entries: readonly MapEntry[], stride: number): Uint8Array {
+export function writeMap(entries: readonly MapEntry[], { stride, before }: MapFormat): Uint8Array {
   const bytes = new Uint8Array(entries.length * stride);
   const view = new DataView(bytes.buffer);
   for (const [index, { start, size, type }] of entries.entries()) {
-    view.setBigUint64(index * stride, BigInt(start), true);
-    view.setBigUint64(index * stride + 8, BigInt(size), true);
-    view.setUint32(index * stride + 16, type, true);
+    const at = index * stride + before;
+    if (before > 0) view.setUint32(at - before, stride - before, true);
+    view.setBigUint64(at, BigInt(start), true);
+    view.setBigUint64(at + 8, BigInt(size), true);
+    view.setUint32(at + 16, type, true);
   }
   return bytes;
 }

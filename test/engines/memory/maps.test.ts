@@ -127,11 +127,15 @@ t.test('any map: as much RAM less, everything else as it was', async () => {
   fc.assert(
     fc.property(
       fc.array(entry, { maxLength: 12 }),
-      fc.constantFrom(20, 24),
+      fc.constantFrom(
+        { stride: 20, before: 0 } as const,
+        { stride: 24, before: 0 } as const,
+        { stride: 24, before: 4 } as const,
+      ),
       fc.nat(0xffff_ffff),
-      (entries, stride, ceiling) => {
-        const bytes = writeMap(entries, stride);
-        const back = readMap(bytes, stride) ?? [];
+      (entries, format, ceiling) => {
+        const bytes = writeMap(entries, format);
+        const back = readMap(bytes, format) ?? [];
         if (JSON.stringify(back) !== JSON.stringify(entries)) throw new Error('not what was written');
         const taken = takeRam(entries, 16 * MIB, ceiling);
         if (taken === undefined) return;
@@ -146,7 +150,8 @@ t.test('any map: as much RAM less, everything else as it was', async () => {
 });
 
 t.test('numbers of another world', (t) => {
-  t.equal(readMap(new Uint8Array(24).fill(255), 24), undefined);
+  t.equal(readMap(new Uint8Array(24).fill(255), { stride: 24, before: 0 }), undefined);
+  t.equal(readMap(new Uint8Array(24), { stride: 24, before: 4 }), undefined, 'an entry of no bytes');
   t.equal(fdtSize(new Uint8Array(40).fill(255)), undefined);
   t.equal(fdtSize(Uint8Array.of(0xd0, 0x0d, 0xfe, 0xed)), undefined);
   t.end();

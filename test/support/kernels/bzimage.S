@@ -98,18 +98,5 @@ gdt_pointer:
         out     %al, %dx
 5:      jmp     5b
 
-word:   mov     $8, %ecx                # prints ebx
-6:      rol     $4, %ebx
-        mov     %ebx, %eax
-        and     $15, %al
-        add     $'0', %al
-        cmp     $'9', %al
-        jbe     7f
-        add     $'a' - '9' - 1, %al
-7:      call    char
-        loop    6b
-        ret
-char:   mov     $0x3f8, %edx
-        out     %al, %dx
-        ret
+        .include "print-i386.s"
         .balign 512

@@ -1,4 +1,4 @@
-// A kernel that boots as Linux does, and prints the memory map that it was given.
+// Kernels that boot as Linux does, and by Multiboot, and print the memory map that they were given.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -13,6 +13,8 @@ const RESERVED = 2;
 interface Printed {
   readonly map: readonly { readonly start: number; readonly size: number; readonly type: number }[];
   readonly disk: { readonly start: number; readonly size: number };
+  /** By Multiboot: the end of the RAM that begins at 1 MiB. */
+  readonly upper: number | undefined;
 }
 
 function printed(console: string): Printed {
@@ -24,23 +26,27 @@ function printed(console: string): Printed {
     }),
   );
   const [, at, size] = /([0-9a-f]{8})\+([0-9a-f]{8})/.exec(console) ?? [];
-  return { map, disk: { start: Number(`0x${at}`), size: Number(`0x${size}`) } };
+  const upper = /u([0-9a-f]{8})/.exec(console)?.[1];
+  const upperEnd = upper === undefined ? undefined : MIB + 1024 * Number(`0x${upper}`);
+  return { map, disk: { start: Number(`0x${at}`), size: Number(`0x${size}`) }, upper: upperEnd };
 }
 
 const ramOf = ({ map }: Printed): number =>
   map.filter(({ type }) => type === RAM).reduce((sum, { size }) => sum + size, 0);
 
-for (const [name, machine, disk] of [
-  ['pc', ['-m', '512'], 0],
-  ['q35', ['-M', 'q35', '-m', '512'], 0],
-  ['pc with an initial RAM disk', ['-m', '100'], 3 * MIB + 5],
-  ['pc with RAM above 4 GiB', ['-m', '4G'], 0],
-  ['q35 with RAM above 4 GiB, and a disk', ['-M', 'q35', '-m', '3G'], 100_000],
+for (const [protocol, name, machine, disk] of [
+  ['bzimage', 'pc', ['-m', '512'], 0],
+  ['bzimage', 'q35', ['-M', 'q35', '-m', '512'], 0],
+  ['bzimage', 'pc with an initial RAM disk', ['-m', '100'], 3 * MIB + 5],
+  ['bzimage', 'pc with RAM above 4 GiB', ['-m', '4G'], 0],
+  ['bzimage', 'q35 with RAM above 4 GiB, and a disk', ['-M', 'q35', '-m', '3G'], 100_000],
+  ['multiboot', 'pc', ['-m', '512'], 0],
+  ['multiboot', 'q35 with RAM above 4 GiB, and a module', ['-M', 'q35', '-m', '3G'], 3 * MIB + 5],
 ] as const) {
-  t.test(`bzImage on ${name}: the kernel is told of the RAM that -m says`, async (t) => {
+  t.test(`${protocol} on ${name}: the kernel is told of the RAM that -m says`, async (t) => {
     const file = join(scratchFolder(t), 'disk');
     writeFileSync(file, Buffer.alloc(disk, 'a RAM disk '));
-    const command = [...mapPrinter(t, ...machine), ...(disk === 0 ? [] : ['-initrd', file])];
+    const command = [...mapPrinter(t, protocol, ...machine), ...(disk === 0 ? [] : ['-initrd', file])];
     const plain = plainRun(t, command);
     const { plan, session, hidden, ended, console } = await hiddenMachine(t, command);
     const whole = Buffer.alloc(hidden.size, 'untouched ');
@@ -63,6 +69,9 @@ for (const [name, machine, disk] of [
       sorted.every(({ start, size }, index) => start + size <= (sorted[index + 1]?.start ?? 2 ** 53)),
       'none overlap',
     );
+    const first = holding(MIB);
+    const upper = protocol === 'multiboot' ? (first?.start ?? 0) + (first?.size ?? 0) : undefined;
+    t.equal(told.upper, upper, 'where the RAM from 1 MiB on ends');
     t.equal(told.disk.size, disk);
     if (disk > 0) {
       const ram = holding(told.disk.start);
