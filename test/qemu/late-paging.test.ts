@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
-import { lateKernel, type PagingKernel, tablesKernel } from '../support/tiny-kernels.js';
+import { firmwareKernel, lateKernel, type PagingKernel, tablesKernel } from '../support/tiny-kernels.js';
 
 interface Output {
   readonly end: string;
@@ -141,6 +141,21 @@ for (const arch of ['riscv64', 'x86_64'] as const) {
     t.same(engines, { early: 'stop', middle: 'target', paging: 'target', work: 'target' });
   });
 }
+
+t.test('the last table comes into use a second after the functions that were called last', async (t) => {
+  const kernel = tablesKernel(t, 'riscv64', { ...tables, wait: 12_000_000 });
+  const output = await recordTables(t, kernel, ['middle', 'paging', 'work']);
+  t.same(callsOf(output), { middle: tables.middle, paging: 1, work: tables.work });
+  t.ok(output.probes.every(({ engine }) => engine === 'target'));
+});
+
+t.test('firmware in the same ELF, which never pages, reaches the trampolines too', async (t) => {
+  const { stdout, counted } = await recordCounted(t, firmwareKernel(t, 5000), ['work', 'served'], ['--json']);
+  t.same(counted, [5000, 5000], 'what the kernel has counted');
+  const output = JSON.parse(stdout) as Output;
+  t.same(callsOf(output), { work: 5000, served: 5000 });
+  t.ok(output.probes.every(({ engine }) => engine === 'target'));
+});
 
 t.test('for people: one line', async (t) => {
   const { stdout } = await record(t);

@@ -160,6 +160,12 @@ export function lateKernel(
   return { elf, command: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none', '-kernel', elf] };
 }
 
+/** Assembles `kernels/firmware-riscv64.s`, whose firmware is in the same ELF, and calls `served` as often as it calls `work`. */
+export function firmwareKernel(t: { teardown: (fn: () => void) => void }, calls: number): PagingKernel {
+  const elf = bareKernel(t, 'riscv64', 'firmware-riscv64.s', { CALLS: calls }, ['-g']);
+  return { elf, command: [...bareMachine, '-kernel', elf] };
+}
+
 /** Assembles `kernels/power-off-riscv64.s`, which ends its machine in the way of this number. */
 export function powerOffKernel(t: { teardown: (fn: () => void) => void }, calls: number, way: number): PagingKernel {
   const folder = scratchFolder(t);
@@ -178,6 +184,8 @@ export interface TablesCalls {
   readonly early: number;
   readonly middle: number;
   readonly work: number;
+  /** On riscv64: so many ticks of the 10 MHz clock it waits before `paging`. */
+  readonly wait?: number;
 }
 
 /**
@@ -187,14 +195,14 @@ export interface TablesCalls {
 export function tablesKernel(
   t: { teardown: (fn: () => void) => void },
   arch: 'riscv64' | 'x86_64',
-  { early, middle, work }: TablesCalls,
+  { early, middle, work, wait = 0 }: TablesCalls,
   memory = '128M',
 ): PagingKernel {
   const folder = scratchFolder(t);
   const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
   const source = join(import.meta.dirname, 'kernels', `tables-${arch}`);
   const [prefix, isa] = arch === 'riscv64' ? ['riscv64-linux-gnu-', ['-march=rv64imac_zicsr']] : ['', []];
-  const values = { BASE: NEAR_BASE, EARLY: early, MIDDLE: middle, WORK: work };
+  const values = { BASE: NEAR_BASE, EARLY: early, MIDDLE: middle, WORK: work, WAIT: wait };
   const symbols = Object.entries(values).flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
   // The assembler's own debug info says that these functions take no arguments.
   execFileSync(`${prefix}as`, ['-g', ...isa, ...symbols, '-o', object, `${source}.s`]);

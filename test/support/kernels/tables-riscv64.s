@@ -1,6 +1,7 @@
 # A supervisor-mode kernel that is linked high and changes its page table twice, assembled with
 #   EARLY   how often it calls `early`, where it is loaded, before it turns paging on
 #   MIDDLE  how often it calls `middle`, with a table of 1 GiB pages
+#   WAIT    so many ticks of the 10 MHz clock it waits then
 #   WORK    how often it calls `work`, with its last table
 # It prints the three numbers, counted by the functions themselves, and powers off.
 
@@ -63,6 +64,11 @@ high:
 1:  call middle
     addi s2, s2, -1
     bnez s2, 1b
+    rdtime t0
+    li t1, WAIT
+    add t1, t1, t0
+3:  rdtime t0
+    bltu t0, t1, 3b
     call paging
     li s2, WORK
 2:  call work
