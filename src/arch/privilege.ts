@@ -55,6 +55,8 @@ export interface TrapReturns {
 
 /** What a hart in firmware has interrupted. */
 export interface BelowFirmware {
+  /** The register with the address of its trap handler. */
+  readonly vector: string;
   /** The registers that {@link find} wants, by their target-description names. */
   readonly registers: readonly string[];
   /**

@@ -2,6 +2,7 @@ import { plural } from '../base/plural.js';
 import { stackIsRead } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { tooMany } from './engine-choice.js';
+import { codeIsFull } from './inject/placement.js';
 import { tooOften } from './probe-choices.js';
 
 /** How many probes run without stops, and why the others do not. */
@@ -192,6 +193,7 @@ export function adviceOnStops(
   if (stopping + switchedOff + crowded === 0 || first === undefined) return undefined;
   const found = ways.find(({ why }) => why.test(first.why));
   if (found) return { code: found.code, text: found.text };
+  if (first.why === codeIsFull) return wayToMemory(situation) ?? leaveOut;
   return first.why === refusal ? wayToMemory(situation) : leaveOut;
 }
 

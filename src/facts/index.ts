@@ -17,7 +17,7 @@ export { type LinuxCore, readLinuxCore } from './linux-core.js';
 export { changesItsCode, choosesItsPlace, isLinux, stackBytes } from './linux-kernel.js';
 export { loadedElf, shiftedByAuxv } from './load-bias.js';
 export { type MemoryPiece, readMemoryTree } from './memory-tree.js';
-export { insideKernel } from './other-spaces.js';
+export { hasOwnFirmware, insideKernel } from './other-spaces.js';
 export { pageTableChanges, pagingIsFinal, type TablePlace, turnsPagingOn } from './paging-moment.js';
 export { powerOffPlaces } from './power-off-places.js';
 export { type Mapping, parseMaps } from './process-maps.js';

@@ -22,6 +22,7 @@ const MSTATUS = 33;
 const DEEPEST = 0x4000n;
 
 export const belowFirmware: BelowFirmware = {
+  vector: 'mtvec',
   registers: ['priv', 'mepc', 'mstatus', 'mscratch', 'medeleg', 'sp', 'satp'],
   async find(registers, physical) {
     if (registers.register('priv') !== MACHINE) return undefined;

@@ -195,7 +195,8 @@ interface PlacedSite {
   readonly counter?: Addr | undefined;
 }
 
-const full = 'the scratch memory for code is full';
+/** Why a probe has no trampoline where others have theirs. */
+export const codeIsFull = 'the scratch memory for code is full';
 const noHop = 'there is no room near its code for a jump to its trampoline';
 const outOfReach = (what: string): string => `the trampolines are out of reach of a jump from ${what}`;
 
@@ -214,7 +215,7 @@ function placeSite(site: Site, way: Way, places: Places): PlacedSite | string {
   const counter = site.counters > 0 ? memory.takeCounters(counterBytes * site.counters) : undefined;
   const entry = placeEntry({ site, way, exit, nesting, counter }, memory);
   if (typeof entry === 'string') return entry;
-  if ((ends && !placedEnds) || (exit && !exit.write)) return full;
+  if ((ends && !placedEnds) || (exit && !exit.write)) return codeIsFull;
   return {
     writes: [...entry.writes, ...(exit?.write ? [exit.write] : []), ...(placedEnds?.writes ?? [])],
     patches: [entry.patch, ...(placedEnds?.patches ?? [])],
@@ -291,7 +292,7 @@ function placeEntry(
     via: hopAt === undefined ? 'patch' : { hop: hopAt },
   });
   const markAt = take(markBytes + bytes.length);
-  if (markAt === undefined) return full;
+  if (markAt === undefined) return codeIsFull;
   const { trampoline, writes } = leadTo({ site, displaced, hop, hopAt, markAt, marked: plan.address, bytes });
   const patch: Patch = {
     ...{ site, address: plan.address, part: 'entry', bytes: code.patch(displaced, hopAt ?? start) },
@@ -383,7 +384,7 @@ function placeInner(
   const { fields } = site.entry;
   const { code: bytes, place } = code.inner({ at: start, ring: geometry, fields, displaced, notes, taken, noted, via });
   const markAt = take(markBytes + bytes.length);
-  if (markAt === undefined) return full;
+  if (markAt === undefined) return codeIsFull;
   const patch: Patch = {
     site,
     address: displaced.start,

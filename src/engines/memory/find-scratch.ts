@@ -1,5 +1,5 @@
 import { isRefusal, type Refusal } from '../../base/refusal.js';
-import { turnsPagingOn } from '../../facts/index.js';
+import { hasOwnFirmware, turnsPagingOn } from '../../facts/index.js';
 import type { MapRefusal, Scratch } from './scratch.js';
 import type { ScratchRequest, SourceResult } from './source.js';
 import { sources } from './sources/index.js';
@@ -15,9 +15,11 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
   const { arch, elf, process, known = {}, logger } = request;
   const pages = turnsPagingOn(elf, arch);
   if (pages === undefined && process === undefined) return { refused: `page tables on ${arch.name} are not known` };
+  known.ownFirmware ??= process === undefined && (await hasOwnFirmware(request.session, arch, elf));
+  const facts = { known, pages: pages ?? false, ownFirmware: known.ownFirmware };
   let why: string | undefined;
   for (const source of sources) {
-    const found = await source.find({ ...request, known, pages: pages ?? false });
+    const found = await source.find({ ...request, ...facts });
     if (logger?.isLevelEnabled('trace')) logger.trace(...logOf(source.name, found));
     if (!('none' in found)) return found;
     why = found.none ?? why;
@@ -32,7 +34,7 @@ export async function memoryMissing(request: ScratchRequest): Promise<Refusal | 
   if (pages === undefined && process === undefined) return { refused: `page tables on ${arch.name} are not known` };
   let why: Refusal = { refused: nothing };
   for (const source of sources) {
-    const expected = await source.expects({ ...request, known, pages: pages ?? false });
+    const expected = await source.expects({ ...request, known, pages: pages ?? false, ownFirmware: false });
     if (expected === true) return undefined;
     if (expected) why = expected;
   }

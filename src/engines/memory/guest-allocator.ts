@@ -7,17 +7,17 @@
  */
 
 import type { Architecture } from '../../arch/index.js';
-import { type Addr, addr } from '../../base/addr.js';
+import { type Addr, addOffset, addr } from '../../base/addr.js';
 import { type Logger, silent } from '../../base/logger.js';
 import { isRefusal } from '../../base/refusal.js';
 import type { ElfFile } from '../../elf/index.js';
 import { changesItsCode, compareCode } from '../../facts/index.js';
 import type { RegisterBlock, Session } from '../../rsp/index.js';
 import { type Allocator, allocatorOf } from './allocators.js';
-import { mapLinuxPages } from './linux-pages.js';
 import type { PagingFacts } from './ram-piece.js';
 import { reservedScratch } from './reserved-memory.js';
-import type { MapRefusal, Region, Scratch } from './scratch.js';
+import { alignDown, type MapRefusal, PAGE, type Region, type Scratch } from './scratch.js';
+import { mapAgain } from './second-mapping.js';
 import { slackOf, textSlack } from './text-slack.js';
 
 /** Stops the first hart that comes to one of these addresses, once, and calls `then` at that stop. */
@@ -92,20 +92,27 @@ export class GuestAllocator {
     const name = `memory of ${found.owner}'s allocator (${found.name})`;
     const made = found.pages
       ? await this.#map(found, name, block, facts)
-      : await reservedScratch(
-          this.#session,
-          this.#arch,
-          { owned: true, name, ...block },
-          { ...facts, slack: await slackOf({ session: this.#session, arch: this.#arch, elf: this.#elf }) },
-        );
+      : await this.#asItIs(found, name, block, facts);
     if (isRefusal(made) && !made.later) this.#refuse(made.refused);
     return made;
   }
 
+  /** Code goes among the program's, where there is little room, only if it can neither run in the block nor be mapped. */
+  async #asItIs(found: Allocator, name: string, block: Region, facts: PagingFacts): Promise<Scratch | MapRefusal> {
+    const [session, arch] = [this.#session, this.#arch];
+    const given = { owned: true, name, ...block };
+    const made = await reservedScratch(session, arch, given, { ...facts, slack: undefined });
+    if (!isRefusal(made) || made.later) return made;
+    const mapped = await this.#map(found, name, wholePages(block), facts);
+    if (!isRefusal(mapped) || mapped.later) return mapped;
+    const slack = await slackOf({ session, arch, elf: this.#elf });
+    return reservedScratch(session, arch, given, { ...facts, slack });
+  }
+
   async #map(found: Allocator, name: string, block: Region, facts: PagingFacts): Promise<Scratch | MapRefusal> {
-    const made = await mapLinuxPages(this.#session, this.#arch, block, facts);
+    const made = await mapAgain(this.#session, this.#arch, block, facts);
     if (isRefusal(made)) return { refused: this.#no(found, made.refused), later: made.later };
-    return { ...made, source: `${name} ${made.source}` };
+    return { ...made, source: `${name} ${made.source}; ${found.owner} keeps it for rsptrace` };
   }
 
   /** The target is at the first instruction of a function where a call is safe: ours comes first. */
@@ -185,4 +192,9 @@ export class GuestAllocator {
     for (const { name, value } of values) batch.writeRegister(name, value);
     await batch.send();
   }
+}
+
+function wholePages({ address, size }: Region): Region {
+  const before = -Number(address & BigInt(PAGE - 1)) & (PAGE - 1);
+  return { address: addOffset(address, before), size: alignDown(Math.max(size - before, 0), PAGE) };
 }

@@ -36,7 +36,12 @@ export interface PagingFacts {
    * {@link mostForCode}.
    */
   readonly codeSize?: number | undefined;
+  /** Part of it never pages (see `hasOwnFirmware`), and sees the trampolines only at their physical addresses. */
+  readonly ownFirmware?: boolean;
 }
+
+/** Why memory is not mapped elsewhere. */
+export const neverPages = 'part of the program is firmware, which does not page and could not reach it';
 
 const REACH = 2n ** 31n;
 const GIB = 2n ** 30n;
@@ -136,7 +141,7 @@ export class RamPiece {
 
     const placed =
       (linear === this.start && (await this.#atItself(arch, space, split))) ||
-      (await this.#nearText(arch, space, text, split));
+      (facts.ownFirmware ? { refused: neverPages } : await this.#nearText(arch, space, text, split));
     if (isRefusal(placed)) return { ...placed, later: false };
     const { address, pages } = placed;
     const where = `, mapped at ${hex(address)}`;

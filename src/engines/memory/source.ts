@@ -75,12 +75,15 @@ export interface SourceRequest extends ScratchRequest {
   readonly known: Known;
   /** Whether the program turns paging on at some time (see `turnsPagingOn`). */
   readonly pages: boolean;
+  /** Part of the program never pages (see `hasOwnFirmware`). */
+  readonly ownFirmware: boolean;
 }
 
 export interface Known {
   unlisted?: RamPiece | Refusal;
   top?: RamPiece | Refusal;
   allocator?: GuestAllocator;
+  ownFirmware?: boolean;
 }
 
 /** For memory that only the user vouches for: why it cannot be used. */

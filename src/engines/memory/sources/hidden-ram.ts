@@ -6,8 +6,8 @@ export const hiddenRam: ScratchSource = {
   name: 'hidden RAM',
   expects: async ({ hidden, process }) =>
     process === undefined && hidden !== undefined && (isRefusal(hidden) ? hidden : true),
-  async find({ arch, text, pages, codeSize, hidden, process, ram }) {
+  async find({ arch, text, pages, ownFirmware, codeSize, hidden, process, ram }) {
     if (process !== undefined || hidden === undefined) return { none: undefined };
-    return isRefusal(hidden) ? { none: hidden.refused } : hidden.map(arch, { text, pages, codeSize }, ram);
+    return isRefusal(hidden) ? { none: hidden.refused } : hidden.map(arch, { text, pages, ownFirmware, codeSize }, ram);
   },
 };

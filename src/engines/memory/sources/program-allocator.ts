@@ -7,9 +7,9 @@ export const programAllocator: ScratchSource = {
   name: "the program's allocator",
   expects: async ({ arch, elf, process }) =>
     process === undefined && arch.injectedCall !== undefined && allocatorOf(elf) !== undefined,
-  async find({ session, arch, elf, text, pages, codeSize, process, known, intercept, logger }) {
+  async find({ session, arch, elf, text, pages, ownFirmware, codeSize, process, known, intercept, logger }) {
     if (process !== undefined) return { none: undefined };
     known.allocator ??= new GuestAllocator(session, arch, elf, logger);
-    return (await known.allocator.scratch({ text, pages, codeSize }, intercept)) ?? { none: undefined };
+    return (await known.allocator.scratch({ text, pages, ownFirmware, codeSize }, intercept)) ?? { none: undefined };
   },
 };

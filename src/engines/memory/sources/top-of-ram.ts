@@ -6,12 +6,14 @@ import { topOfRam } from '../top-of-ram.js';
 export const endOfRam: ScratchSource = {
   name: 'the end of RAM',
   expects: async ({ top = false }) => top,
-  async find({ session, arch, elf, text, pages, codeSize, top, known, process, ram }) {
+  async find({ session, arch, elf, text, pages, ownFirmware, codeSize, top, known, process, ram }) {
     if (!top) return { none: undefined };
     if (process !== undefined) throw unusable('--scratch top is for machines, and this is a process');
     known.top ??= await topOfRam(session, elf, ram);
     const { top: piece } = known;
-    const scratch = isRefusal(piece) ? { ...piece, later: false } : await piece.map(arch, { text, pages, codeSize });
+    const scratch = isRefusal(piece)
+      ? { ...piece, later: false }
+      : await piece.map(arch, { text, pages, ownFirmware, codeSize });
     if (isRefusal(scratch) && !scratch.later) throw unusable(`--scratch top cannot be had: ${scratch.refused}`);
     return scratch;
   },

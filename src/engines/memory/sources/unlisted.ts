@@ -7,10 +7,10 @@ export const unlisted: ScratchSource = {
   name: 'RAM that the guest is not told of',
   expects: async ({ session, elf, process, ram }) =>
     process === undefined && !isRefusal(await unlistedRam(session, elf, ram)),
-  async find({ session, arch, elf, text, pages, process, known, logger, ram }) {
+  async find({ session, arch, elf, text, pages, ownFirmware, process, known, logger, ram }) {
     if (process !== undefined) return { none: undefined };
     known.unlisted ??= await unlistedRam(session, elf, ram);
-    if (!isRefusal(known.unlisted)) return known.unlisted.map(arch, { text, pages });
+    if (!isRefusal(known.unlisted)) return known.unlisted.map(arch, { text, pages, ownFirmware });
     // Most machines have none, so the user is not told.
     logger?.trace({ why: known.unlisted.refused }, 'no RAM is left out of the maps');
     return { none: undefined };

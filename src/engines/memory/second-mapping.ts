@@ -1,18 +1,18 @@
-// Pages that Linux has allocated are mapped a second time, near enough for trampolines. A free entry of the table
-// that maps the kernel's text is set to a table in the first of these pages.
+// Pages that a kernel has allocated are mapped a second time, near enough for trampolines, and executable. A free entry
+// of the table that maps the kernel's text is set to a table in the first of these pages.
 //
 //   entry  0      1 ...     behind them   then ...    the rest
 //          empty  code r-x  empty         data rw-    empty
 //
-// Every address space with the kernel has that entry, so no page fault must be handled there, whatever happens to
-// Linux's own mapping of the pages. Linux's mapping is left unchanged: writable and not executable.
+// Every address space with the kernel has that entry, so no page fault must be handled there, whatever happens to the
+// kernel's own mapping of the pages. That mapping is left unchanged: writable and not executable.
 
 import type { Architecture } from '../../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { isRefusal } from '../../base/refusal.js';
 import type { Session } from '../../rsp/index.js';
 import { enterBesideText, notApart } from './large-page-slots.js';
-import type { PagingFacts } from './ram-piece.js';
+import { neverPages, type PagingFacts } from './ram-piece.js';
 import { currentAddressSpace, physicalOf } from './region-access.js';
 import { alignUp, type MapRefusal, PAGE, type Region, type Scratch } from './scratch.js';
 
@@ -22,11 +22,11 @@ const ENTRY = 8;
 const EMPTY = 3;
 
 /** Makes scratch memory of unused pages that the kernel has at `block`. The target is stopped in the kernel's code. */
-export async function mapLinuxPages(
+export async function mapAgain(
   session: Session,
   arch: Architecture,
   block: Region,
-  { text, codeSize = 0 }: PagingFacts,
+  { text, codeSize = 0, ownFirmware }: PagingFacts,
 ): Promise<Scratch | MapRefusal> {
   const no = (refused: string, later = false): MapRefusal => ({ refused, later });
   const space = await currentAddressSpace(session, arch);
@@ -34,6 +34,7 @@ export async function mapLinuxPages(
   if (isRefusal(space)) return { ...space, later: false };
   if (memory === undefined || space.scheme === 'off') return no('the kernel does not page');
   if (space.user) return no('the target stands in user mode', true);
+  if (ownFirmware) return no(neverPages);
   const pages: Addr[] = [];
   for (let at = 0; at + PAGE <= block.size && pages.length <= ENTRIES - EMPTY; at += PAGE) {
     const page = await physicalOf(space, addOffset(block.address, at));
@@ -60,7 +61,7 @@ export async function mapLinuxPages(
   if (isRefusal(slot)) return { ...slot, later: false };
   const page = (index: number): Addr => addr(addOffset(slot.address, index * PAGE));
   return {
-    source: `at ${hex(block.address)}, ${block.size} bytes, mapped at ${hex(slot.address)}; Linux keeps them for it`,
+    source: `at ${hex(block.address)}, ${block.size} bytes, mapped at ${hex(slot.address)}`,
     owned: true,
     code: { address: page(1), size: codePages * PAGE },
     data: { address: page(codePages + 2), size: (rest.length - codePages) * PAGE },
