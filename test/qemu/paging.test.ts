@@ -61,3 +61,20 @@ t.test('riscv64, data no-execute: statics of the kernel hold trampolines and rin
   t.equal(functions.find(({ function: name }) => name === 'work')?.calls, WORK_CALLS);
   t.equal(functions.find(({ function: name }) => name === 'inner')?.calls, INNER_CALLS);
 });
+
+t.test('riscv64, data no-execute: memory of its allocator is mapped a second time', async (t) => {
+  const { elf, command } = pagingKernel(t, 'riscv64', 3, NEAR_BASE, 'ALLOC');
+  const options = ['--json', '--engine', 'target', '-o', join(scratchFolder(t), 'out.json')];
+  // RAM that QEMU does not lay out alone is not hidden.
+  const machine = [...command, '-mem-path', scratchFolder(t)];
+  const run = await rsptrace('run', ...options, '-p', 'fn:work', '-p', 'fn:inner', elf, '--', ...machine).ended;
+  t.equal(run.status, 0, run.stderr.slice(-500));
+  const { scratch, missing, functions } = JSON.parse(run.stdout) as Output;
+  t.match(
+    scratch,
+    /^memory of the program's allocator \(__rust_alloc\) at 0xffffffff80[0-9a-f]{6}, 26\d{4} bytes, mapped at 0xffffffff[0-9a-f]{8}; the program keeps it/,
+  );
+  t.equal(missing, 0);
+  t.equal(functions.find(({ function: name }) => name === 'work')?.calls, WORK_CALLS);
+  t.equal(functions.find(({ function: name }) => name === 'inner')?.calls, INNER_CALLS);
+});
