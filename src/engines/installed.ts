@@ -38,6 +38,8 @@ import type { StopEngine } from './stop/stop-engine.js';
 
 /** How often guard pages of memory that the kernel may take are looked at, in milliseconds. */
 const guardsMs = 50;
+const ramIsKnown =
+  'the kernel has mapped the RAM that was kept from it, as if it had not read how much there is: the recording ends if the kernel uses it. `rsptrace run` gives the machine more RAM instead';
 /** The longest of the moments in which open calls of a machine may end, in milliseconds; 63 ms in all. */
 const longestWait = 32;
 
@@ -64,6 +66,8 @@ export class Installed implements StopObserver {
   #exiting = false;
   #tailLost = false;
   #trampolinesStay = false;
+  /** The kernel maps the memory as RAM of its own. */
+  #isKnown = false;
 
   private constructor({ options, choices, scratch }: InstallRequest, placed: Placed) {
     this.#options = options;
@@ -209,6 +213,8 @@ export class Installed implements StopObserver {
     if (isRefusal(found)) {
       throw unusable(`the kernel has turned to a page table that trampolines cannot be mapped in: ${found.refused}`);
     }
+    if (found.isKnown && !this.#isKnown) logger.warn({}, ramIsKnown);
+    this.#isKnown = found.isKnown ?? false;
     if (found.entered) logger.info({}, 'the kernel has changed its page table: trampolines are mapped there too');
     return !found.entered;
   }

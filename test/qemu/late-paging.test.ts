@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { rsptrace, scratchFolder } from '../support/command.js';
+import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
 import { firmwareKernel, lateKernel, type PagingKernel, tablesKernel } from '../support/tiny-kernels.js';
 
 interface Output {
@@ -148,6 +148,24 @@ t.test('the last table comes into use a second after the functions that were cal
   t.same(callsOf(output), { middle: tables.middle, paging: 1, work: tables.work });
   t.ok(output.probes.every(({ engine }) => engine === 'target'));
 });
+
+t.test(
+  'attached at the reset: a kernel that takes all RAM for its own keeps what it calls, and it is said',
+  async (t) => {
+    const { elf, command } = tablesKernel(t, 'riscv64', { ...tables, ram: 128 });
+    const qemu = frozenQemu(t, command);
+    const probes = ['middle', 'paging', 'work'].flatMap((name) => ['-p', `fn:${name}`]);
+    const trace = join(scratchFolder(t), 'out.txt');
+    const ran = await rsptrace('--remote', `unix:${qemu.socket}`, '--json', ...probes, '-o', trace, elf).ended;
+    t.equal(ran.status, 0, ran.stderr);
+    t.match(ran.stderr, /the kernel has mapped the RAM that was kept from it/);
+    const output = JSON.parse(ran.stdout) as Output;
+    t.same(callsOf(output), { middle: tables.middle, paging: 1, work: tables.work });
+    t.ok(output.probes.every(({ engine }) => engine === 'target'));
+    const console = (await qemu.ended).stdout.replaceAll('\r', '');
+    t.match(console, /00040\n03000\n20000\n$/, 'the kernel runs to its end');
+  },
+);
 
 t.test('firmware in the same ELF, which never pages, reaches the trampolines too', async (t) => {
   const { stdout, counted } = await recordCounted(t, firmwareKernel(t, 5000), ['work', 'served'], ['--json']);

@@ -186,6 +186,8 @@ export interface TablesCalls {
   readonly work: number;
   /** On riscv64: so many ticks of the 10 MHz clock it waits before `paging`. */
   readonly wait?: number;
+  /** On riscv64: MiB of RAM that it maps in the end without asking how much there is. */
+  readonly ram?: number;
 }
 
 /**
@@ -195,14 +197,14 @@ export interface TablesCalls {
 export function tablesKernel(
   t: { teardown: (fn: () => void) => void },
   arch: 'riscv64' | 'x86_64',
-  { early, middle, work, wait = 0 }: TablesCalls,
+  { early, middle, work, wait = 0, ram = 0 }: TablesCalls,
   memory = '128M',
 ): PagingKernel {
   const folder = scratchFolder(t);
   const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
   const source = join(import.meta.dirname, 'kernels', `tables-${arch}`);
   const [prefix, isa] = arch === 'riscv64' ? ['riscv64-linux-gnu-', ['-march=rv64imac_zicsr']] : ['', []];
-  const values = { BASE: NEAR_BASE, EARLY: early, MIDDLE: middle, WORK: work, WAIT: wait };
+  const values = { BASE: NEAR_BASE, EARLY: early, MIDDLE: middle, WORK: work, WAIT: wait, RAM: ram };
   const symbols = Object.entries(values).flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
   // The assembler's own debug info says that these functions take no arguments.
   execFileSync(`${prefix}as`, ['-g', ...isa, ...symbols, '-o', object, `${source}.s`]);

@@ -48,6 +48,7 @@ export const addressSpaces: AddressSpaces = {
         largePageTable: async () => undefined,
         largePageEntry: encode,
         pageEntry: encode,
+        executableEntry,
         tableEntry,
       };
     }
@@ -61,6 +62,7 @@ export const addressSpaces: AddressSpaces = {
       largePageTable: (address) => walk.largePageTable(address),
       largePageEntry: encode,
       pageEntry: encode,
+      executableEntry,
       tableEntry,
     };
   },
@@ -126,6 +128,10 @@ function decode(entry: bigint, level: number, virtual: bigint): Entry | undefine
 /** Global, accessed and dirty from the start, so that only rsptrace ever writes the entry. */
 function encode(physical: Addr, rights: 'code' | 'data'): bigint {
   return ((addr(physical) >> 12n) << 10n) | V | R | G | A | D | (rights === 'code' ? X : W);
+}
+
+function executableEntry(entry: bigint): bigint {
+  return entry | R | X | A;
 }
 
 function tableEntry(physical: Addr): bigint {

@@ -42,6 +42,7 @@ export const addressSpaces: AddressSpaces = {
         largePageTable: async () => undefined,
         largePageEntry: encode,
         pageEntry: encodeSmall,
+        executableEntry,
         tableEntry,
       };
     }
@@ -56,6 +57,7 @@ export const addressSpaces: AddressSpaces = {
       largePageTable: (address) => walk.largePageTable(address),
       largePageEntry: (address, rights) => (noExecute || rights === 'code' ? encode(address, rights) : undefined),
       pageEntry: (address, rights) => (noExecute || rights === 'code' ? encodeSmall(address, rights) : undefined),
+      executableEntry,
       tableEntry,
     };
   },
@@ -122,6 +124,10 @@ function encode(physical: Addr, rights: 'code' | 'data'): bigint {
 /** Bit 7 is PAT here. */
 function encodeSmall(physical: Addr, rights: 'code' | 'data'): bigint {
   return encode(physical, rights) & ~PS;
+}
+
+function executableEntry(entry: bigint): bigint {
+  return entry & ~XD;
 }
 
 function tableEntry(physical: Addr): bigint {

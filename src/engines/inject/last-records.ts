@@ -1,7 +1,7 @@
 // The last records of a machine that ends itself. Memory that ends with the machine cannot be read afterwards, so each
 // record is read before the next instruction is run, from the place on where the code powers the machine off.
 import type { Architecture } from '../../arch/index.js';
-import type { Addr } from '../../base/addr.js';
+import { type Addr, hex } from '../../base/addr.js';
 import type { Logger } from '../../base/logger.js';
 import type { ElfFile } from '../../elf/index.js';
 import { commandLineOf, powerOffPlaces, qemuOptions } from '../../facts/index.js';
@@ -47,7 +47,7 @@ async function waitAt(places: readonly Addr[], options: LastRecordsOptions): Pro
   const { stops, drain, onEnd, logger } = options;
   await stops.points.intercept(places, async (hart, at) => {
     if (await stops.walk(hart, mostSteps, drain)) return onEnd();
-    logger.info({ at }, 'the machine was not powered off here');
+    logger.info({ at: hex(at) }, 'the machine was not powered off here');
     await waitAt(
       places.filter((place) => place !== at),
       options,

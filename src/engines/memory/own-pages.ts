@@ -23,19 +23,33 @@ interface Table {
   readonly table: Addr;
 }
 
-/** An entry that we have written. */
+/** An entry that we have written, and what was there. */
 interface Written {
   readonly at: Addr;
   readonly entry: bigint;
+  readonly before: bigint;
+}
+
+/** A piece of 2 MiB that the kernel maps itself. */
+interface Mapped {
+  readonly at: Addr;
+  readonly physical: Addr;
+  readonly rights: 'code' | 'data';
+  /** The entry that maps it, and where that is. */
+  readonly entry: bigint;
+  readonly place: Addr;
 }
 
 /**
  * Maps memory of ours at one address in any page table of the kernel. Writes only entries that were empty, so QEMU has
- * no translation to forget. Where a table is missing on the way, one of our own is entered.
+ * no translation to forget. Where a table is missing on the way, one of our own is entered. In a table that the kernel
+ * has just turned to, it may have mapped the memory itself: then our code is made executable.
  */
 export class OwnPages {
   readonly #options: OwnPagesOptions;
   readonly #written: Written[] = [];
+  /** The kernel has mapped the memory itself. */
+  isKnown = false;
   #tablesUsed = 0;
 
   constructor(options: OwnPagesOptions) {
@@ -55,32 +69,69 @@ export class OwnPages {
     return ((await checkMapped(space, first, 'code')) ?? (await checkMapped(space, rest, 'data'))) === undefined;
   }
 
-  /** Enters the memory into the tables of this address space, which does not have it yet. */
-  async enter(space: AddressSpace): Promise<Refusal | undefined> {
+  /**
+   * Enters the memory into the tables of this address space, which does not have it yet. `isNew`: the target stands
+   * right behind the instruction that has turned to it.
+   */
+  async enter(space: AddressSpace, isNew = false): Promise<Refusal | undefined> {
     const { session, count } = this.#options;
     const memory = await session.physicalMemory();
     if (memory === undefined || !(await session.stub()).isQemu) {
       return { refused: 'page tables are changed only under QEMU, which forgets no translation that was never there' };
     }
     for (let slot = 0; slot < count; slot++) {
-      const wrong = await this.#enterSlot(space, memory, slot);
+      const wrong = await this.#enterSlot(space, memory, slot, isNew);
       if (wrong) return wrong;
     }
     return undefined;
   }
 
-  async #enterSlot(space: AddressSpace, memory: TargetMemory, slot: number): Promise<Refusal | undefined> {
-    const { address, physical, code } = this.#options;
+  async #enterSlot(
+    space: AddressSpace,
+    memory: TargetMemory,
+    slot: number,
+    isNew: boolean,
+  ): Promise<Refusal | undefined> {
+    const { address, code } = this.#options;
     const at = addOffset(address, slot * LARGE_PAGE);
-    const leaf = space.largePageEntry(addOffset(physical, slot * LARGE_PAGE), slot < code ? 'code' : 'data');
+    const physical = addOffset(this.#options.physical, slot * LARGE_PAGE);
+    const rights = slot < code ? 'code' : 'data';
+    const leaf = space.largePageEntry(physical, rights);
     if (leaf === undefined) return { refused: 'data cannot be mapped without being executable: EFER.NXE is clear' };
     const found = await this.#tableFor(space, memory, at);
     if (isRefusal(found)) return found;
     const place = entryIn(found.table, at, 1);
     const before = await word(memory, place);
     if (before === leaf) return undefined;
-    if (before !== 0n) return { refused: `the kernel has something else at ${hex(at)}` };
-    return this.#write(memory, place, leaf);
+    if (before === undefined) return { refused: `the page table at ${hex(found.table)} cannot be read` };
+    if (before === 0n) return this.#write(memory, { at: place, entry: leaf, before });
+    if (isNew) return this.#share(space, memory, { at, physical, rights, entry: before, place });
+    return { refused: `the kernel has something else at ${hex(at)}` };
+  }
+
+  /** Makes code executable that the kernel maps itself, as RAM of its own. */
+  async #share(space: AddressSpace, memory: TargetMemory, mapped: Mapped): Promise<Refusal | undefined> {
+    const { at, physical, rights, entry, place } = mapped;
+    const decoded = space.pages?.decode(entry, 1, at);
+    const isTable = decoded?.kind === 'table';
+    const count = isTable ? LARGE_PAGE / PAGE : 1;
+    const start = isTable ? addr(decoded.physical) : place;
+    const bytes = await memory.read(start, count * ENTRY);
+    if (bytes === undefined) return { refused: `the page table at ${hex(start)} cannot be read` };
+    for (let index = 0; index < count; index++) {
+      const before = entryOf(bytes.subarray(index * ENTRY));
+      const page = addOffset(at, index * PAGE);
+      const leaf = isTable ? space.pages?.decode(before, 0, page) : decoded;
+      const isOurs = leaf?.kind === 'leaf' && leaf.physical === addOffset(physical, index * PAGE);
+      if (!isOurs || leaf.rights.user || !(rights === 'code' || leaf.rights.writable))
+        return { refused: `the kernel has something else at ${hex(page)}` };
+      if (rights === 'data' || leaf.rights.executable) continue;
+      const wanted = { at: addOffset(start, index * ENTRY), entry: space.executableEntry(before), before };
+      const wrong = await this.#write(memory, wanted);
+      if (wrong) return wrong;
+    }
+    this.isKnown = true;
+    return undefined;
   }
 
   /** The table of 2 MiB entries that maps an address. */
@@ -95,7 +146,7 @@ export class OwnPages {
       if (raw === 0n) {
         const fresh = await this.#freshTable(memory);
         if (isRefusal(fresh)) return fresh;
-        const wrong = await this.#write(memory, place, space.tableEntry(fresh.table));
+        const wrong = await this.#write(memory, { at: place, entry: space.tableEntry(fresh.table), before: 0n });
         if (wrong) return wrong;
         table = fresh.table;
         continue;
@@ -118,22 +169,23 @@ export class OwnPages {
       : { refused: `${hex(table)} cannot be written` };
   }
 
-  async #write(memory: TargetMemory, at: Addr, entry: bigint): Promise<Refusal | undefined> {
+  async #write(memory: TargetMemory, written: Written): Promise<Refusal | undefined> {
+    const { at, entry } = written;
     await memory.write(at, bytesOf(entry));
     if ((await word(memory, at)) !== entry)
       return { refused: `the page table at ${hex(at)} does not keep what is written` };
-    this.#written.push({ at, entry });
+    this.#written.push(written);
     return undefined;
   }
 
-  /** Empties the entries again, but for those that something else has changed. A second call does no harm. */
+  /** Puts the entries back, but for those that something else has changed. A second call does no harm. */
   async remove(): Promise<void> {
     const memory = await this.#options.session.physicalMemory();
     const ignored = this.#options.arch.addressSpaces?.hardwareBits ?? 0n;
-    for (const { at, entry } of this.#written.splice(0)) {
+    for (const { at, entry, before } of this.#written.splice(0)) {
       const now = await memory?.read(at, ENTRY);
       if (now === undefined || ((entryOf(now) ^ entry) & ~ignored) !== 0n) continue;
-      await memory?.write(at, bytesOf(0n));
+      await memory?.write(at, bytesOf(before));
     }
   }
 }

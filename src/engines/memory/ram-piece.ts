@@ -287,6 +287,6 @@ function follower(pages: OwnPages, text: Addr, textAt: Addr): NonNullable<Scratc
     // A process's table, or one of a hart that does not page yet.
     const isKernel = space.pages !== undefined && (await physicalOf(space, text)) === textAt;
     if (!isKernel || (await pages.isIn(space))) return { entered: false };
-    return (await pages.enter(space)) ?? { entered: true };
+    return (await pages.enter(space, true)) ?? { entered: true, isKnown: pages.isKnown };
   };
 }

@@ -72,9 +72,11 @@ export interface Scratch {
   release(): Promise<void>;
 }
 
-/** `entered`: the memory was not there. */
 export interface Followed {
+  /** The memory was not there. */
   readonly entered: boolean;
+  /** The kernel has mapped it as RAM of its own. */
+  readonly isKnown?: boolean;
 }
 
 /** Closes what reads it, whatever happens to the memory. A second call does no harm. */

@@ -3,6 +3,7 @@
 #   MIDDLE  how often it calls `middle`, with a table of 1 GiB pages
 #   WAIT    so many ticks of the 10 MHz clock it waits then
 #   WORK    how often it calls `work`, with its last table
+#   RAM     MiB of RAM that its last table maps, whatever the device tree says; 0: only the kernel's own 4
 # It prints the three numbers, counted by the functions themselves, and powers off.
 
     .option norelax
@@ -89,7 +90,7 @@ park:
     wfi
     j park
 
-# The last table: 2 MiB pages of the kernel and the devices, and nothing where the RAM is.
+# The last table: 2 MiB pages of the kernel and the devices, and nothing where the RAM is. Other RAM is not executable.
     .globl paging
     .type paging, @function
 paging:
@@ -110,7 +111,16 @@ paging:
     li t2, 0x200000 >> 2
     add t1, t1, t2
     sd t1, 8(t3)
-    add t0, t0, t4
+    addi t5, t3, 16
+    li t6, RAM / 2 - 2
+    andi t1, t1, ~8                 # without X
+4:  blez t6, 5f
+    add t1, t1, t2
+    sd t1, 0(t5)
+    addi t5, t5, 8
+    addi t6, t6, -1
+    j 4b
+5:  add t0, t0, t4
     srli t0, t0, 12
     li t1, 8 << 60
     or t0, t0, t1
