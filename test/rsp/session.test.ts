@@ -27,7 +27,7 @@ t.test('the end of the program ends the session', async (t) => {
   const { stub, session } = await open({ 'vCont*': 'W03;process:1' });
   await using _ = stub;
   t.same(await session.resume(), { kind: 'exited', status: 3, pid: '1' });
-  t.same(session.state, { kind: 'gone', reason: undefined });
+  t.same(session.state, { kind: 'gone', reason: undefined, end: { kind: 'exited', status: 3, pid: '1' } });
   await session.detach();
   await session.kill();
   session.close();

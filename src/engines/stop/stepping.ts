@@ -75,6 +75,21 @@ export class Stepper {
     most: number,
     goesOn: (pc: bigint | undefined) => Promise<boolean>,
   ): Promise<void> {
+    try {
+      await this.#walk(hart, most, goesOn);
+    } catch (error) {
+      // A machine that was told to power off may end a moment later, while it stands.
+      const { state } = this.#session;
+      if (state.kind !== 'gone' || state.reason) throw error;
+      this.ended = state.end ?? { kind: 'gone' };
+    }
+  }
+
+  async #walk(
+    hart: string | undefined,
+    most: number,
+    goesOn: (pc: bigint | undefined) => Promise<boolean>,
+  ): Promise<void> {
     for (let step = 0; step < most; step++) {
       const batch = this.#session.batch(hart);
       const pc = batch.readRegister(this.#arch.pc);

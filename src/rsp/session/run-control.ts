@@ -22,8 +22,8 @@ export type SessionState =
   | { readonly kind: 'idle'; readonly stop: StopReply }
   | { readonly kind: 'running' }
   | { readonly kind: 'interrupting' }
-  /** `reason` is undefined after the target's own end and after `close`. */
-  | { readonly kind: 'gone'; readonly reason: RsptraceError | undefined };
+  /** `reason` is undefined after the target's own end and after `close`. `end`: how the target ended, if it said so. */
+  | { readonly kind: 'gone'; readonly reason: RsptraceError | undefined; readonly end?: StopReply };
 
 /** The target is stopped; the stub could not say why and where. */
 const unknownStop: StopReply = { kind: 'signal', signal: 0, hart: undefined, reason: undefined, registers: new Map() };
@@ -201,7 +201,9 @@ export class RunControl implements LinkEvents {
   closed(error: RsptraceError | undefined, owed: RsptraceError | undefined): void {
     if (this.state.kind === 'gone') return;
     this.interrupts.runEnded();
-    this.state = { kind: 'gone', reason: error };
+    const stop = this.state.kind === 'idle' ? this.state.stop : undefined;
+    const hasEnded = stop?.kind === 'exited' || stop?.kind === 'terminated';
+    this.state = { kind: 'gone', reason: error, ...(hasEnded ? { end: stop } : {}) };
     const waiting = this.#waiting;
     this.#waiting = undefined;
     const why = error ?? owed;
