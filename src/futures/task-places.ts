@@ -40,6 +40,8 @@ export interface TaskPlaces {
   /** Functions of a runtime that drop a task's Future. Their first argument is the task's header. */
   readonly enders: readonly TaskEnder[];
   readonly pollers: readonly TaskPoller[];
+  /** Functions that poll a task's Future. Their first argument is the task's header. */
+  readonly hosts: readonly Pick<TaskEnder, 'die' | 'future' | 'offset'>[];
   /** The functions of runtimes that call a task's Future, by their names: one for each runtime. */
   readonly polls: readonly RegExp[];
 }
@@ -61,5 +63,6 @@ export const noTaskPlaces: TaskPlaces = {
   holders: new Map(),
   enders: [],
   pollers: [],
+  hosts: [],
   polls: [],
 };

@@ -1,6 +1,6 @@
 import { type Addr, addOffset } from '../base/addr.js';
 import { demangle } from '../dwarf/index.js';
-import type { FutureType } from '../futures/index.js';
+import { type FutureType, onlyHeld } from '../futures/index.js';
 import type { Frame } from '../unwind/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
 import { type Blocking, findBlocking } from './blocking.js';
@@ -220,9 +220,13 @@ function bare({ future, typeName, address }: FoundRoot): AwaitNode {
   return { future, typeName: name, address, state: undefined, path: '', maybe: false, cut: undefined, awaits: [] };
 }
 
-/** Readable, and in a state in which it may still be polled. */
-function isAlive({ future, state, cut }: AwaitNode): boolean {
+/** Readable, and in a state in which it may still be polled. One that only holds another is over with that one. */
+function isAlive(node: AwaitNode): boolean {
+  const { future, state, cut, awaits } = node;
   if (cut === 'unreadable' || !future) return false;
-  if (future.discriminant === undefined) return true;
-  return state !== undefined && state.name !== 'Returned' && state.name !== 'Panicked';
+  if (future.discriminant !== undefined)
+    return state !== undefined && state.name !== 'Returned' && state.name !== 'Panicked';
+  const held = new Set(onlyHeld(future).map((each) => each.future));
+  const [inner] = awaits;
+  return inner?.future === undefined || !held.has(inner.future) || isAlive(inner);
 }

@@ -1,10 +1,11 @@
 import type { DebugInfo } from '../dwarf/index.js';
-import { type Die, layoutOf, typeName, variantName } from '../dwarf/index.js';
+import { type Die, typeName } from '../dwarf/index.js';
 import { type FutureSet, type FutureType, onlyHeld, type TaskEnder, type TaskPlaces } from '../futures/index.js';
-import type { Part } from './layout.js';
 import { asyncTasks, closed, dropperOf } from './runtimes/async-task.js';
 import { embassyPollers, storageLayouts } from './runtimes/embassy.js';
-import { runtimes } from './runtimes/index.js';
+import { headerKinds } from './runtimes/header-tasks.js';
+import { headerTasks, runtimes } from './runtimes/index.js';
+import { runningOffset } from './runtimes/stage.js';
 import { cellLayouts, tokioPollers } from './runtimes/tokio.js';
 
 /** Where the runtimes that the program uses put the Futures of their tasks, as far as its ELF tells. */
@@ -31,6 +32,11 @@ export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<
       holders.set(typeName(holder), { future: future?.typeOffset ?? 0, offset: (place ?? 0) - offset });
   }
   for (const { future, place } of storageLayouts(context).values()) add(future, place.offset);
+  const hosts: TaskPlaces['hosts'][number][] = [];
+  for (const { future: type, offset, die } of headerTasks.flatMap((tasks) => headerKinds(context, tasks))) {
+    const future = add(type, offset);
+    if (future) hosts.push({ die, future: future.typeOffset, offset });
+  }
   for (const { type, header, offset, die } of await asyncTasks(context)) {
     const future = add(type, offset);
     if (future === undefined) continue;
@@ -47,14 +53,5 @@ export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<
   // A Future inside a task's is known by where that one lies; one that is a task itself, by its own place.
   const pollers = [...tokioPollers(context), ...embassyPollers(context)];
   const polls = runtimes.flatMap((runtime) => runtime.polls ?? []);
-  return { offsets: new Map([...inside, ...found]), tasks, holders, enders, pollers, polls };
-}
-
-/** Where tokio's stage has the Future as long as it runs. */
-function runningOffset({ offset, type }: Part): number | undefined {
-  const variants = layoutOf(type).variantPart?.variants ?? [];
-  const member = variants.find((variant) => variantName(variant) === 'Running')?.members[0];
-  if (member?.type === undefined) return undefined;
-  const [inner] = layoutOf(member.type).members;
-  return offset + member.offset + (inner?.offset ?? 0);
+  return { offsets: new Map([...inside, ...found]), tasks, holders, enders, pollers, hosts, polls };
 }

@@ -69,6 +69,7 @@ try {
   if (isWanted('roots-o3')) keep('roots-o3', roots(3));
   if (isWanted('nested-o0')) keep('nested-o0', nested(0));
   if (isWanted('nested-o3')) keep('nested-o3', nested(3));
+  if (isWanted('rings')) keep('rings', rings());
   for (const [name, ...how] of [
     ['embassy-08-o3', '0.8', 3],
     ['embassy-09-o0', '0.9', 0],
@@ -141,6 +142,17 @@ function nested(level) {
     'futures = { version = "=0.3.34", default-features = false, features = ["std"] }\nasync-executor = "1"';
   const project = projectOf('nested', ['rt', 'rt-multi-thread'], { beside });
   return project.build(`opt-level = ${level}\n`, []);
+}
+
+/** Builds rings.rs with the executors that run a thread each on io_uring. */
+function rings() {
+  const project = projectOf('rings', [], {
+    dependency: 'monoio = { version = "=0.2.4", default-features = false, features = ["legacy"] }',
+    beside: `compio = { version = "=0.19.2", default-features = false, features = ["runtime", "io-uring"] }
+glommio = "=0.9.0"`,
+  });
+  // What the program makes of their generic types is in its own debug info.
+  return project.build('opt-level = 3\n[profile.release.package."*"]\ndebug = 0\n', []);
 }
 
 /** Builds embassy.rs with a release of embassy-executor that is no more the newest. */

@@ -43,7 +43,8 @@ impl Exec {
             let mut cx = Context::from_waker(&w);
             let mut s = t.future.lock().unwrap();
             if let Some(f) = s.as_mut() {
-                if f.as_mut().poll(&mut cx).is_ready() {
+                // It keeps a finished job, as a handle does that nobody has dropped.
+                if f.as_mut().poll(&mut cx).is_ready() && t.id < JOBS {
                     *s = None;
                 }
             }
@@ -78,6 +79,16 @@ async fn short(g: Arc<Gate>, n: u64) {
     Wait(g).await;
     std::hint::black_box(b);
 }
+/// The ids of jobs begin here.
+const JOBS: usize = 9000;
+/// Has no state of its own: it is over with what it holds.
+struct Job<F>(F);
+impl<F: Future<Output = ()>> Future for Job<F> {
+    type Output = ();
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        unsafe { self.map_unchecked_mut(|job| &mut job.0) }.poll(cx)
+    }
+}
 async fn nested(g: Arc<Gate>) {
     let f: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(long(g, 3));
     f.await
@@ -101,6 +112,13 @@ fn main() {
             e.spawn(4000 + i, long(b.clone(), 1));
         }
     }
+    let jobs: Vec<Arc<Task>> = (0..3)
+        .map(|i| {
+            let gate = if i == 0 { b.clone() } else { a.clone() };
+            e.spawn(JOBS + i, Job(long(gate, 5)));
+            e.queue.lock().unwrap().back().unwrap().clone()
+        })
+        .collect();
     e.run_ready();
     c.wakers.lock().unwrap().clear();
     *a.open.lock().unwrap() = true;
@@ -111,8 +129,8 @@ fn main() {
     e.run_ready();
     // Kept as values of any type: nobody polls them.
     let kept: Vec<Box<dyn Any>> = (0..3).map(|_| Box::new(Wait(b.clone())) as Box<dyn Any>).collect();
-    println!("live long 17\nlive nested 4\ndropped 60");
+    println!("live long 17\nlive nested 4\nlive Job 1\ndropped 60");
     println!("ready");
     std::thread::sleep(std::time::Duration::from_secs(10000));
-    drop((e, b, kept));
+    drop((e, b, kept, jobs));
 }

@@ -215,5 +215,5 @@ t.test('--runtime asks one alone', async (t) => {
   t.strictSame(runtimes, []);
   t.strictSame(tasks, []);
   const wrong = await rsptrace('tasks', '--runtime', 'nope', '-r', qemu.socket, elf).ended;
-  t.match(wrong.stderr, /\[RUNTIME_UNKNOWN\].*there are tokio, async-task, embassy, search/s);
+  t.match(wrong.stderr, /\[RUNTIME_UNKNOWN\].*there are tokio, async-task, embassy, monoio, glommio, compio, search/s);
 });

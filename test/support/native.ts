@@ -122,6 +122,7 @@ type Committed =
   | 'embassy-08-o3'
   | 'embassy-09-o0'
   | 'executor'
+  | 'rings'
   | 'faults'
   | 'texts';
 

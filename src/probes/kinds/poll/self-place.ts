@@ -39,7 +39,7 @@ export function hostedTasks(futures: FutureSet, places: TaskPlaces | undefined):
   const byType = new Map(futures.all.map((future) => [future.typeOffset, future]));
   const found = new Map<number, HostedTask>();
   // The task's own Future is first, then what it consists of.
-  for (const { die, future: type, offset } of places?.enders ?? []) {
+  for (const { die, future: type, offset } of [...(places?.enders ?? []), ...(places?.hosts ?? [])]) {
     const future = byType.get(type);
     if (future && !found.has(die.offset)) found.set(die.offset, { future, offset });
   }

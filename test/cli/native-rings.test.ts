@@ -1,0 +1,51 @@
+// Executors of their own that run a thread each: monoio, compio and glommio. The program counts its polls, and says which tasks wait.
+import { join } from 'node:path';
+import t from 'tap';
+import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { gdbserver, pollsPrinted, pollsProgram } from '../support/native.js';
+
+interface Found {
+  readonly future: string;
+  readonly facts: { readonly state: string };
+}
+
+const runtimes = ['monoio', 'compio', 'glommio'];
+
+t.test('tasks: those of each runtime that wait, and none that has ended', async (t) => {
+  const elf = pollsProgram(t, 'rings');
+  const program = start(elf, []);
+  t.teardown(() => void program.process.kill('SIGKILL'));
+  await program.shows('ready');
+  const server = await gdbserver(t, '--attach', String(program.process.pid));
+  const ran = await rsptrace('tasks', '--json', '-r', server.address, elf).ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const report = JSON.parse(ran.stdout) as { readonly runtimes: readonly string[]; readonly tasks: readonly Found[] };
+  t.strictSame(report.runtimes.toSorted(), ['compio', 'glommio', 'monoio', 'search']);
+  const isMain = ({ future }: Found): boolean => future.startsWith('rings_program::main::');
+  t.strictSame(
+    report.tasks.flatMap((task) => (isMain(task) ? [] : [`${task.future} ${task.facts.state.split(',')[0]}`])).sort(),
+    runtimes.flatMap((name) => Array(3).fill(`rings_program::${name}_waits idle`)).sort(),
+  );
+  // The first of glommio's is a task itself, and has not returned from its poll. The others are no tasks.
+  t.equal(report.tasks.filter(isMain).length, 1);
+});
+
+t.test('run: each task of them is a task of its own, also where it is first polled inside another one', async (t) => {
+  const trace = join(scratchFolder(t), 'trace.jsonl');
+  const elf = pollsProgram(t, 'rings');
+  const ran = await rsptrace('run', '--json', '-o', trace, elf, '--', 'end').ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const { tasks } = JSON.parse(ran.stdout) as {
+    readonly tasks: readonly { readonly future: string; readonly polls: number }[];
+  };
+  const printed = pollsPrinted((await start(elf, ['end']).ended).stdout);
+  for (const name of runtimes) {
+    const own = tasks.filter(({ future }) => future.startsWith(`rings_program::${name}_`));
+    t.strictSame(own.map(({ polls }) => polls).sort(), [2, 3, 4, 5, 6], name);
+    t.equal(
+      own.reduce((sum, { polls }) => sum + polls, 0),
+      printed.get(name),
+      name,
+    );
+  }
+});
