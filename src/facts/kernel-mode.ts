@@ -1,7 +1,7 @@
 import type { Architecture } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
-import type { RegisterReader } from '../base/memory-reader.js';
 import { type Logger, silent } from '../base/logger.js';
+import type { RegisterReader } from '../base/memory-reader.js';
 import type { Session } from '../rsp/index.js';
 
 /** How many short runs the target gets until it is in its kernel. */

@@ -1,6 +1,6 @@
 // Commands that ask a saved trace, against the recorder's own table and against what valgrind and uftrace saw.
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import t from 'tap';
@@ -118,6 +118,13 @@ t.test('a window holds what begins in it', async (t) => {
   const { from_ns, to_ns } = await json<{ from_ns: number; to_ns: number }>('info', trace);
   const between = await rsptrace('report', trace, '--from', `${from_ns + 1}ns`, '--to', `${from_ns + 2}ns`).ended;
   t.match(between, { status: 1, stderr: /has nothing in the window of --from and --to \[TRACE_NO_MATCH\]/ });
+  const nothing = ['--from', `${from_ns + 1}ns`, '--to', `${from_ns + 2}ns`];
+  t.match(await rsptrace('replay', trace, ...nothing).ended, { status: 1, stdout: /^$/ });
+  const path = join(folder, 'nothing.txt');
+  for (const chosen of [nothing, ['--filter', 'zzzzzzzz']]) {
+    t.equal((await rsptrace('convert', trace, '-o', path, ...chosen).ended).status, 1);
+    t.notOk(existsSync(path), 'where nothing is chosen there is no file');
+  }
   const endless = await rsptrace('report', trace, '--from', 'fn:fib', '--to', 'fn:main').ended;
   t.match(endless, { status: 0, stderr: /nothing that --to names begins in the window, so it goes to the end/ });
   t.same(await calls('--from', `${to_ns + 1}ns`).catch((error: Error) => /TRACE_NO_MATCH/.test(error.message)), true);
