@@ -82,7 +82,7 @@ export {
   sortKeys,
   sortRows,
 } from './report/report-table.js';
-export { type SampleRow, sampleRows, sampleTable } from './report/sample-rows.js';
+export { type SampleRow, type SampleSortKey, sampleRows, sampleSortKeys, sampleTable } from './report/sample-rows.js';
 export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } from './report/selection.js';
 export { type AwaitAt, type TaskAt, TasksAt } from './report/tasks-at.js';
 export { type Moment, Window } from './report/window.js';

@@ -354,7 +354,11 @@ t.test('a diff names what is slower, new and gone, and breaks limits', async (t)
     broken.map(({ name }) => name),
     ['leaf'],
   );
-  t.match((await rsptrace('diff', cut, trace).ended).stdout, /^ *before +after +change +calls +name\n/);
+  const { stdout } = await rsptrace('diff', cut, trace).ended;
+  // main and fib took longer than what both have, and grew no more than nothing can.
+  t.match(stdout, /^ *before +after +change +calls +name\n(?:.* \+.* %.*\n){3}.* new .*\bmain\n.* new .*\bfib\n/);
+  t.match(stdout, /\n5 names of 5 changed, 2 new\n$/);
+  t.match((await rsptrace('diff', trace, trace).ended).stdout, /^0 names of 5 changed\n$/);
   t.match((await rsptrace('diff', cut, trace, '--fail-on', '5 fn:leaf').ended).stderr, /--fail-on takes a growth/);
 });
 
