@@ -286,6 +286,26 @@ t.test('replay is the call tree, graph its merged one', async (t) => {
   t.match((await rsptrace('graph', trace, 'middle').ended).stdout, /\(60\) middle\n.*\(120\) leaf\n$/);
 });
 
+t.test('graph of a program that it starts: the calls that valgrind counted', async (t) => {
+  const ran = await rsptrace('graph', '--fn', 'middle', '-D', '2', saved.program).ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const lines = ran.stdout.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  const counts = (wanted: (arc: (typeof arcs)[number]) => boolean): number =>
+    arcs.filter(wanted).reduce((sum, { calls }) => sum + calls, 0);
+  t.equal(
+    lines.filter((line) => /\| {2}middle\(.*\) \{$/.test(line)).length,
+    counts(({ callee }) => callee === 'middle'),
+  );
+  const leaves = lines.filter((line) => /\| {4}leaf\(.*\);/.test(line)).length;
+  t.equal(
+    leaves,
+    counts(({ caller, callee }) => caller === 'middle' && callee === 'leaf'),
+  );
+  t.equal(lines.length, leaves + 2 * counts(({ callee }) => callee === 'middle'), 'nothing that the program prints');
+  const asked = await rsptrace('graph', '--fn', 'middle', trace).ended;
+  t.match(asked.stderr, /\[ELF_NOT_ELF\]\n +of a saved trace .*: rsptrace graph .*\.pftrace 'middle'/);
+});
+
 const named = { name: 'walk', instance: 'walk', file: undefined, line: undefined };
 
 interface Nested {
