@@ -1,17 +1,19 @@
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
-import { endMissing, Inside } from '../trace/index.js';
+import { endMissing, FromFirstEvent, Inside } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { headJson, readChosen } from './saved-trace.js';
 import type { ConvertArguments } from './saved-trace-options.js';
-import { openTraceOutput } from './trace-output.js';
+import { traceOutput } from './trace-output.js';
 
 /** `rsptrace convert IN -o OUT`: a saved trace in another format. Gives the exit status. */
 export async function convert(args: ConvertArguments): Promise<number> {
   const { output } = args;
-  const { sink, use } = await openTraceOutput(args);
+  const { open, use } = await traceOutput(args);
+  const sink = new FromFirstEvent(open);
   try {
     const read = await readChosen(args.trace, (chosen) => (chosen ? new Inside(sink, chosen) : sink), args);
+    sink.finish();
     if (args.json) process.stdout.write(jsonLine({ ...headJson(args.trace, read), output }));
     else process.stdout.write(textLines([`${plural(read.events, 'event')} in ${output} (${use})`]));
     return ExitCode.recorded;

@@ -53,8 +53,7 @@ export async function diff(args: DiffArguments): Promise<number> {
     process.stdout.write(jsonLine(json));
   } else {
     process.stderr.write(textLines(notes.map((note) => `rsptrace: ${note}`)));
-    const rows = shown.flatMap((part) => part.rows.map((row) => ({ kind: part.kind, row })));
-    process.stdout.write(rows.length === 0 ? 'nothing to compare\n' : table(rows, parts));
+    process.stdout.write(namesOf(parts) === 0 ? 'nothing to compare\n' : table(changedRows(parts, args), parts));
   }
   for (const { limit, row } of broken) {
     process.stderr.write(textLines([`rsptrace: ${row.name}: ${percentText(row)}, past --fail-on '${limit.text}'`]));
@@ -108,7 +107,26 @@ function select(rows: readonly DiffRow[], { sort, top }: DiffArguments): DiffRow
   const byName = (a: DiffRow, b: DiffRow): number => (a.name < b.name ? -1 : 1);
   if (sort === 'name') return [...rows].sort(byName).slice(0, top);
   const value = sortValues[sort];
-  return [...rows].sort((a, b) => Math.sign(value(b) - value(a)) || byName(a, b)).slice(0, top);
+  // What only one trace has is no growth: it stands behind what both have.
+  const group = (row: DiffRow): number => (sort === 'before' || sort === 'after' ? 0 : groups[changeOf(row)]);
+  return [...rows].sort((a, b) => group(a) - group(b) || Math.sign(value(b) - value(a)) || byName(a, b)).slice(0, top);
+}
+
+const groups: Readonly<Record<ReturnType<typeof changeOf>, number>> = {
+  slower: 0,
+  faster: 0,
+  same: 0,
+  new: 1,
+  gone: 2,
+};
+
+/** For people: what is the same is only counted. */
+function changedRows(parts: readonly Part[], args: DiffArguments): { kind: Part['kind']; row: DiffRow }[] {
+  return parts.flatMap(({ kind, rows }) => select(rows.filter(isChanged), args).map((row) => ({ kind, row })));
+}
+
+function isChanged(row: DiffRow): boolean {
+  return changeOf(row) !== 'same' || row.before?.calls !== row.after?.calls;
 }
 
 function namesOf(parts: readonly Part[]): number {
@@ -116,7 +134,11 @@ function namesOf(parts: readonly Part[]): number {
 }
 
 function changedOf(parts: readonly Part[]): number {
-  return parts.reduce((sum, { rows }) => sum + rows.filter((row) => changeOf(row) !== 'same').length, 0);
+  return parts.reduce((sum, { rows }) => sum + rows.filter(isChanged).length, 0);
+}
+
+function numberOf(parts: readonly Part[], change: 'new' | 'gone'): number {
+  return parts.reduce((sum, { rows }) => sum + rows.filter((row) => changeOf(row) === change).length, 0);
 }
 
 function rowJson(row: DiffRow): object {
@@ -155,9 +177,12 @@ function table(rows: readonly { readonly kind: Part['kind']; readonly row: DiffR
       .map((cell, i) => (i === heads.length - 1 ? cell : cell.padStart(widths[i] ?? 0)))
       .join('  ')
       .slice(0, Math.max(width, 60));
-  const more = namesOf(all) - rows.length;
-  const closing = `${plural(changedOf(all), 'name')} of ${namesOf(all)} changed`;
-  const body = [line(heads), ...cells.map(line), more > 0 ? `${closing}; --top leaves out ${more}` : closing];
+  const more = changedOf(all) - rows.length;
+  const alone = (['new', 'gone'] as const).map((change) => [numberOf(all, change), change] as const);
+  const kinds = alone.map(([count, change]) => (count > 0 ? `, ${count} ${change}` : '')).join('');
+  const closing = `${plural(changedOf(all), 'name')} of ${namesOf(all)} changed${kinds}`;
+  const lines = cells.length > 0 ? [line(heads), ...cells.map(line)] : [];
+  const body = [...lines, more > 0 ? `${closing}; --top leaves out ${more}` : closing];
   const [head = '', ...rest] = textLines(body).split('\n');
   return [color ? `\x1b[1m${head}\x1b[0m` : head, ...rest].join('\n');
 }

@@ -6,6 +6,7 @@ import {
   type ProbeFact,
   sampleFactsJson,
   sampleFactsLines,
+  stopsBesideText,
   type TraceEvent,
   type TraceRead,
   type TraceSink,
@@ -113,7 +114,7 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
     ['clock', clockText],
     ['time', `${timeText(tally.last - (tally.first ?? 0))}, from ${timeText(tally.first ?? 0)} on`],
     ['events', events === '' ? 'none' : events],
-    ['end', recording?.end.replace('-', ' ') ?? 'not told: the recording came to no end, or is of another program'],
+    ['end', endText(recording?.end) ?? 'not told: the recording came to no end, or is of another program'],
     ...losses(read, tally).map((line): [string, string] => ['losses', line]),
     ...costs(read).map((line): [string, string] => ['cost', line]),
     ...(recording?.samples ? sampleFactsLines(recording.samples) : []).map((line): [string, string] => [
@@ -144,6 +145,7 @@ function losses({ facts, cut }: TraceRead, tally: EventTally): string[] {
     recording && recording.foreignHits > 0 && `${recording.foreignHits} times other code came to a probe's address`,
     recording && recording.neverLoaded.length > 0 && `never loaded: ${recording.neverLoaded.join(', ')}`,
     recording?.timesAtMost && `durations are upper bounds, because ${recording.timesAtMost}`,
+    stopsBesideText(facts),
     tally.inlined.size > 0 &&
       `polls are lower bounds, because the compiler inlined some, of ${someOf([...tally.inlined])}`,
     cut && `its end is cut off at byte ${cut.at}`,
@@ -185,4 +187,9 @@ function probeLines(probes: readonly ProbeFact[]): string[] {
     return `  ${key}: ${someOf([...names])}`;
   });
   return [...(counts.length > 0 ? [counts.join(', ')] : []), ...lines];
+}
+
+/** A process is no guest. */
+function endText(end: string | undefined): string | undefined {
+  return end === 'guest-ended' ? 'the target ended' : end?.replace('-', ' ');
 }

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import yargs from 'yargs';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
@@ -5,24 +6,25 @@ import { plural } from '../base/plural.js';
 import { textLines } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import { ElfFile } from '../elf/index.js';
-import { architectureFor } from '../facts/index.js';
+import { architectureFor, placeAtStart } from '../facts/index.js';
 import { compileGlob, nearest, StaticCalls } from '../probes/index.js';
 import { addressesOf, type Program } from '../recorder/index.js';
 import { type CallBegin, CallsBelow, FunctionGraph, type Lines, TextBytes, type TraceSink } from '../trace/index.js';
 import { ExitCode, errorText } from './failure.js';
 import { noTexts } from './option-texts.js';
-import { reconnectOption, recordingOptions, remoteOption } from './options.js';
+import { reconnectOption, recordingOptions } from './options.js';
+import { isLinuxProgram, recordStarted } from './process.js';
 import { recordAt } from './record.js';
 import { withRecording } from './recording.js';
 import type { GraphArguments } from './saved-trace-options.js';
 
-type LiveArguments = GraphArguments & { readonly remote: string; readonly fn: string };
+type LiveArguments = GraphArguments & { readonly fn: string; readonly command: readonly string[] };
 
 /** Without -D. */
 const usualDepth = 4;
 
 /**
- * `rsptrace graph --remote ADDR --fn GLOB ELF`: these functions and what they call, as it happens, as ftrace's
+ * `rsptrace graph --fn GLOB [--remote ADDR] ELF [-- arguments]`: these functions and what they call, as it happens, as ftrace's
  * function_graph prints it. Gives the exit status.
  */
 export async function liveGraph(args: LiveArguments): Promise<number> {
@@ -34,7 +36,10 @@ export async function liveGraph(args: LiveArguments): Promise<number> {
   return await withRecording(
     asked,
     async (prepared) => {
-      const recording = await recordAt(asked, prepared);
+      const { remote, trace, command } = args;
+      const recording = await (remote === undefined
+        ? recordStarted(prepared, [resolve(trace), ...command])
+        : recordAt({ ...asked, remote }, prepared));
       const notes = [
         `${plural(roots, 'function')} with ${plural(names.length - roots, 'callee')}, ${depth} levels deep; ${plural(recording.events, 'event')}, ${plural(recording.stops, 'stop')}`,
         ...(open > 0 ? ['some of them call through pointers: what they call so is shown if others call it too'] : []),
@@ -44,14 +49,19 @@ export async function liveGraph(args: LiveArguments): Promise<number> {
       process.stderr.write(errorText(recording.error));
       return ExitCode.cutShort;
     },
-    undefined,
+    args.remote === undefined ? placeAtStart : undefined,
     into,
   );
 }
 
 /** The names of what is to be probed, out of the program's code. Throws `PROBE_NO_MATCH`. */
-async function calledBelow({ trace, fn }: LiveArguments, depth: number) {
-  const elf = await ElfFile.open(trace);
+async function calledBelow({ trace, fn, remote }: LiveArguments, depth: number) {
+  const elf = await openProgram(trace, fn);
+  if (remote === undefined && !isLinuxProgram(elf)) {
+    throw new RsptraceError('USAGE', `${trace} is no program that Linux starts`, {
+      hint: '--remote ADDR is the stub of the machine that it runs on',
+    });
+  }
   const arch = architectureFor(elf);
   await arch.prepare();
   const debug = elf.has('.debug_info') ? DebugInfo.load(elf) : undefined;
@@ -69,6 +79,18 @@ async function calledBelow({ trace, fn }: LiveArguments, depth: number) {
   return { roots: roots.length, names: [...new Set(below.map(({ name }) => name))] };
 }
 
+async function openProgram(path: string, fn: string): Promise<ElfFile> {
+  try {
+    return await ElfFile.open(path);
+  } catch (error) {
+    if (!(error instanceof RsptraceError) || error.code !== 'ELF_NOT_ELF') throw error;
+    throw new RsptraceError(error.code, error.message, {
+      hint: `of a saved trace the function stands behind its name: rsptrace graph ${path} '${fn}'`,
+      cause: error,
+    });
+  }
+}
+
 function noFunction(elf: string, glob: string, names: readonly string[]): RsptraceError {
   const near = nearest(glob, names);
   return new RsptraceError('PROBE_NO_MATCH', `--fn '${glob}' matches no function of ${elf}`, {
@@ -78,14 +100,14 @@ function noFunction(elf: string, glob: string, names: readonly string[]): Rsptra
 
 /** What `rsptrace --remote` would be given. */
 async function recordArguments(args: LiveArguments, names: readonly string[]) {
-  const words = ['--remote', args.remote, '--output', '/dev/null', '--findings', 'off', '--wakes', 'never'];
+  const words = ['--output', '/dev/null', '--findings', 'off', '--wakes', 'never'];
   if (args.engine !== undefined) words.push('--engine', args.engine);
   if (args.scratch !== undefined) words.push('--scratch', args.scratch);
   const {
     _: _words,
     $0: _program,
     ...defaults
-  } = await reconnectOption(recordingOptions(remoteOption(yargs(words)), noTexts)).parseAsync();
+  } = await reconnectOption(recordingOptions(yargs(words), noTexts)).parseAsync();
   const probe = names.map((name) => `fn:${name}`);
   return { ...defaults, elf: args.trace, probe, duration: args.duration, 'max-events': args['max-events'] };
 }

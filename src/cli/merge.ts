@@ -5,7 +5,7 @@ import { endMissing, type MergeInput, mergeTraces, timeText } from '../trace/ind
 import { ExitCode } from './failure.js';
 import { headJson, notesOn } from './saved-trace.js';
 import type { MergeArguments } from './saved-trace-options.js';
-import { openTraceOutput } from './trace-output.js';
+import { traceOutput } from './trace-output.js';
 
 /** `rsptrace merge A B -o OUT`: several traces on one timeline. Gives the exit status. */
 export async function merge(args: MergeArguments): Promise<number> {
@@ -16,7 +16,8 @@ export async function merge(args: MergeArguments): Promise<number> {
     if (align.length > 0) return { path, label, at: align[index] ?? align[0] };
     return { path, label, offset: index === 0 ? 0 : (offset[index - 1] ?? 0) };
   });
-  const { sink, use } = await openTraceOutput(args);
+  const { open, use } = await traceOutput(args);
+  const sink = open();
   try {
     const merged = await mergeTraces(inputs, sink);
     for (const { path, read } of merged) {

@@ -154,7 +154,7 @@ function newest(given: string | readonly string[] | undefined): Newest | undefin
   const bytes = Number(number) * ({ K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }[unit ?? ''] ?? 0);
   if (number !== undefined && bytes >= 2 ** 10) return { nanos: undefined, bytes };
   if (!/^\d+(\.\d+)?(ns|us|ms|s)$/.test(text.trim())) {
-    throw new Error(`--last takes a length of guest time or a size of memory: 50ms, 64M, not '${text}'`);
+    throw new Error(`--last takes a length of time or a size of memory: 50ms, 64M, not '${text}'`);
   }
   return { nanos: nanoseconds(text), bytes: NEWEST_BYTES };
 }
@@ -169,7 +169,7 @@ function endOptions<T>(args: Argv<T>) {
       type: 'string',
       requiresArg: true,
       coerce: newest,
-      describe: 'Keep only the newest events in memory, and write them at the end: 50ms of guest time, 64M of memory',
+      describe: 'Keep only the newest events in memory, and write them at the end: 50ms of the trace, 64M of memory',
     })
     .option('duration', {
       alias: 'd',
@@ -364,7 +364,7 @@ export function nanoseconds(given: string | readonly string[] | undefined): numb
   const unit = { ns: 1, us: 1e3, ms: 1e6, s: 1e9 }[found?.[2] ?? ''] ?? 1;
   const nanos = found ? Number(found[1]) * unit : 0;
   if (!(nanos > 0 && nanos <= Number.MAX_SAFE_INTEGER)) {
-    throw new Error(`'${text}' is not a length of guest time: write 500ns, 10us, 1ms or 1s`);
+    throw new Error(`'${text}' is not a length of time: write 500ns, 10us, 1ms or 1s`);
   }
   return nanos;
 }

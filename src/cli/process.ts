@@ -103,20 +103,36 @@ function exitOf(stop: Recorded['stop']): GuestExit | undefined {
   return stop?.kind === 'terminated' ? { status: null, signal: `signal ${stop.signal}` } : undefined;
 }
 
+/**
+ * Starts a program, records it while stdout is ours (what it writes there goes to stderr), and ends it with the
+ * recording.
+ */
+export async function recordStarted(prepared: Prepared, command: readonly string[]): Promise<Recorded> {
+  const { recording, server } = await recordUnder(prepared, { command }, { isStdoutOurs: true });
+  if (recording.end !== 'guest-ended') await endProgram(server, false);
+  return recording;
+}
+
 /** Starts gdbserver, records, and waits until gdbserver has let go of the process. */
 async function recordUnder(
   prepared: Prepared,
   subject: Subject,
-  options: Pick<SessionOptions, 'ending' | 'onSignal'> = {},
+  { isStdoutOurs, ...options }: Pick<SessionOptions, 'ending' | 'onSignal'> & OutputWish = {},
 ): Promise<{ readonly recording: Recorded; readonly server: Gdbserver }> {
   const { args, logger } = prepared;
   using wire = wireRecorder(args, logger);
-  const { result, server, connectingMs, damage } = await underGdbserver(subject, { args, logger, wire }, (target) => {
+  const at = { args, logger, wire, isStdoutOurs };
+  const { result, server, connectingMs, damage } = await underGdbserver(subject, at, (target) => {
     target.recordingBegins();
     return recordSession(prepared, target.session, { isLaunched: 'command' in subject, ...options });
   });
   const standingMs = result.standingMs + connectingMs;
   return { recording: { ...result, standingMs, serverFault: damage }, server };
+}
+
+interface OutputWish {
+  /** Results go to stdout, so what the program writes there goes to stderr. With `--json` it always does. */
+  readonly isStdoutOurs?: boolean | undefined;
 }
 
 interface Under<T> {
@@ -132,14 +148,14 @@ interface Under<T> {
 /** Starts gdbserver, connects, runs `body`, and waits until gdbserver has let go of the process. */
 export async function underGdbserver<T>(
   subject: Subject,
-  { args, logger, wire }: Omit<StubOptions, 'arch'>,
+  { args, logger, wire, isStdoutOurs = args.json }: Omit<StubOptions, 'arch'> & OutputWish,
   body: (target: AtTarget) => Promise<T>,
 ): Promise<Under<T>> {
   const damage = vectorDamage();
   if (damage !== undefined) logger.warn({}, damage);
   const begun: { server?: Gdbserver; connectingMs: number } = { connectingMs: 0 };
   const open = async (): Promise<Session> => {
-    const server = await Gdbserver.start(subject, args.json ? 2 : 'inherit');
+    const server = await Gdbserver.start(subject, isStdoutOurs ? 2 : 'inherit');
     begun.server = server;
     const session = await connect(server.address, { logger, timeoutMs: args.timeout, waitMs, recordWire: wire });
     begun.connectingMs = performance.now() - server.since;

@@ -1,5 +1,6 @@
 import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
+import { type SampleSortKey, sampleSortKeys } from '../trace/index.js';
 import type { OptionTexts } from './option-texts.js';
 import { type CommonArguments, commonOptions, count, last, seconds } from './options.js';
 import { type SelectionArguments, selectionOptions } from './saved-trace-options.js';
@@ -22,6 +23,7 @@ export interface ProfileArguments extends CommonArguments, SelectionArguments {
   readonly async: boolean;
   readonly by: 'hart' | 'process' | undefined;
   readonly depth: number;
+  readonly sort: SampleSortKey | undefined;
   readonly top: number;
   readonly output: string | undefined;
   readonly command: readonly string[];
@@ -136,6 +138,11 @@ function stackOptions<T>(args: Argv<T>) {
 
 function resultOptions<T>(args: Argv<T>, formats: string) {
   return args
+    .option('sort', {
+      choices: sampleSortKeys,
+      coerce: last<SampleSortKey>,
+      describe: 'The most first: samples in a function itself (the default), or with what it calls',
+    })
     .option('top', {
       type: 'string',
       requiresArg: true,
@@ -165,6 +172,7 @@ const ofTargets = [
   'idle',
   'async',
   'by',
+  'sort',
 ];
 
 function checkOffCpu(given: Readonly<Record<string, unknown>>): true {

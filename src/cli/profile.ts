@@ -168,7 +168,7 @@ async function sampled(prepared: Prepared, session: Session, elf: ElfFile, isLef
 }
 
 function report(args: Chosen, facts: ProfileFacts, tree: CallTree): void {
-  const rows = sampleRows(tree);
+  const rows = sampleRows(tree, args.sort);
   if (args.json) {
     process.stdout.write(jsonLine(asJson(args, facts, rows)));
     return;

@@ -571,13 +571,12 @@ function closingLine(recording: Recording): string {
   const unseen = broken.reduce((sum, { from_ns, to_ns }) => sum + to_ns - from_ns, 0);
   const gapNote =
     broken.length === 0 ? '' : `; ${plural(broken.length, 'gap')} of ${timeText(unseen)} where the link was broken`;
-  const clockNote = clock.guest
-    ? `clock ${clock.name}`
-    : `clock ${clock.name}: the host's, the guest's cannot be read here`;
+  const clockNote = clock.guest ? `clock ${clock.name}` : `clock ${clock.name}: the host's, while the target ran`;
   const why = end === 'guest-ended' ? '' : `; ended by ${endTexts[end] ?? end.replace('-', ' ')}`;
   const own = recording.ownTime && events > 0 ? ` (${ownTimeText(recording.ownTime)})` : '';
-  // Guest time is that from the first event to the last.
-  const guestTime = events > 0 ? `${(guestNs / 1e6).toFixed(3)} ms of guest time${own} ` : '';
+  // From the first event to the last.
+  const whose = clock.guest ? 'guest' : 'running';
+  const guestTime = events > 0 ? `${(guestNs / 1e6).toFixed(3)} ms of ${whose} time${own} ` : '';
   const times = `${guestTime}in ${(hostMs / 1e3).toFixed(1)} s`;
   const resetNote = recording.resets > 0 ? `; ${plural(recording.resets, 'reset')}` : '';
   const missingNote = missing > 0 ? `; ${missing} ${missing === 1 ? 'record is' : 'records are'} missing` : '';

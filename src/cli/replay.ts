@@ -1,4 +1,4 @@
-import { Inside, type Lines, TextBytes, type TraceSink, TreeWriter, writeJsonLines } from '../trace/index.js';
+import { FromFirstEvent, Inside, type Lines, TextBytes, TreeWriter, writeJsonLines } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { readChosen } from './saved-trace.js';
 import type { ReplayArguments } from './saved-trace-options.js';
@@ -7,8 +7,9 @@ import type { ReplayArguments } from './saved-trace-options.js';
 export async function replay(args: ReplayArguments): Promise<number> {
   const isColored = process.stdout.isTTY === true && process.stdout.hasColors();
   const out = new Output(isColored && !args.json);
-  const sink: TraceSink = args.json ? writeJsonLines(out) : new TreeWriter(out);
+  const sink = new FromFirstEvent(() => (args.json ? writeJsonLines(out) : new TreeWriter(out)));
   await readChosen(args.trace, (chosen) => (chosen ? new Inside(sink, chosen) : sink), args);
+  sink.finish();
   return ExitCode.recorded;
 }
 

@@ -1,3 +1,4 @@
+import { plural } from '../base/plural.js';
 import { jsonLine } from '../base/visible.js';
 import { compileGlob } from '../probes/index.js';
 import {
@@ -92,7 +93,7 @@ async function reportArcs(args: ReportArguments, option: '--callers' | '--callee
     return ExitCode.recorded;
   }
   const texts = found.map(({ node, arcs: list }) => {
-    const title = `${far}s of ${node.name}, ${node.calls} calls\n`;
+    const title = `${far}s of ${node.name}, ${plural(node.calls, 'call')}\n`;
     return `${title}${list.length === 0 ? `no ${far} was traced\n` : arcTable(list, far, tableOptions())}`;
   });
   process.stdout.write(texts.join('\n'));

@@ -28,12 +28,12 @@ export const savedTraceCommands: Readonly<Record<string, Command>> = {
   ),
   graph: command(
     '<trace> [function]',
-    'the calls of a saved trace merged into one tree; with --remote those of a target, as they happen',
+    'the calls of a saved trace merged into one tree; with --fn those of a program or a target, as they happen',
     graphOptions,
-    async (args) =>
-      args.remote === undefined
-        ? (await import('./graph.js')).graph(args)
-        : (await import('./live-graph.js')).liveGraph({ ...args, remote: args.remote, fn: args.fn as string }),
+    async ({ fn, ...args }) =>
+      fn === undefined
+        ? (await import('./graph.js')).graph({ ...args, fn })
+        : (await import('./live-graph.js')).liveGraph({ ...args, fn }),
   ),
   convert: command('<trace>', 'a saved trace in another format: -o OUT', convertOptions, async (args) =>
     (await import('./convert.js')).convert(args),

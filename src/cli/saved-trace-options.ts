@@ -41,7 +41,7 @@ export type GraphSortKey = (typeof graphSortKeys)[number];
 export interface GraphArguments extends SavedTraceArguments, SelectionArguments {
   /** Of a saved trace: where trees begin. */
   readonly function: string | undefined;
-  /** The same at a stub: then `trace` is the program. */
+  /** The same as it happens: then `trace` is the program. */
   readonly fn: string | undefined;
   readonly remote: string | undefined;
   /** Milliseconds. */
@@ -175,16 +175,18 @@ export function replayOptions<T>(args: Argv<T>) {
 
 export function graphOptions<T>(args: Argv<T>) {
   return selectionOptions(savedTraceOptions(args))
-    .usage('rsptrace graph [options] <trace> [function]\n       rsptrace graph [options] --remote ADDR --fn GLOB <elf>')
+    .usage(
+      'rsptrace graph [options] <trace> [function]\n       rsptrace graph [options] --fn GLOB <program> [-- its arguments]\n       rsptrace graph [options] --fn GLOB --remote ADDR <elf>',
+    )
     .positional('function', { type: 'string', describe: "Begin at these functions: level3, 'net::**'" })
-    .option('remote', { ...text, alias: 'r', describe: 'A stub, instead of a trace: the calls as they happen' })
-    .option('fn', { ...text, describe: 'With --remote: these functions, and what they call' })
-    .option('duration', { ...text, alias: 'd', coerce: seconds, describe: 'With --remote: stop after so long: 10s' })
+    .option('remote', { ...text, alias: 'r', describe: 'With --fn: a stub, instead of a program of this machine' })
+    .option('fn', { ...text, describe: 'Instead of a trace: these functions and what they call, as it happens' })
+    .option('duration', { ...text, alias: 'd', coerce: seconds, describe: 'With --fn: stop after so long: 10s' })
     .option('max-events', { ...text, alias: 'n', coerce: count('--max-events'), describe: 'The same by events' })
-    .option('engine', { choices: engineNames, coerce: last<EngineName>, describe: 'With --remote: as in a recording' })
+    .option('engine', { choices: engineNames, coerce: last<EngineName>, describe: 'With --fn: as in a recording' })
     .option('scratch', {
       ...text,
-      describe: 'With --remote: memory for trampolines, as in a recording: ADDR,SIZE or hidden',
+      describe: 'With --fn: memory for trampolines, as in a recording: ADDR,SIZE or hidden',
     })
     .option('depth', { ...text, alias: 'D', coerce: count('--depth'), describe: 'Only so many levels' })
     .option('sort', {
@@ -198,18 +200,23 @@ export function graphOptions<T>(args: Argv<T>) {
 }
 
 function checkGraph(given: Readonly<Record<string, unknown>>): true {
-  const isLive = given.remote !== undefined;
+  const isLive = given.fn !== undefined;
+  if (!isLive && given.remote !== undefined) {
+    throw new RsptraceError('USAGE', '--remote needs --fn: where the graph begins', { hint: "try --fn 'net::rx'" });
+  }
+  if (given['--'] !== undefined && (!isLive || given.remote !== undefined)) {
+    throw new RsptraceError('USAGE', 'only a program that is started takes arguments behind --', {
+      hint: "rsptrace graph --fn 'GLOB' ./program -- its arguments",
+    });
+  }
   const wrong = (
-    isLive ? ['function', 'json', 'from', 'to', 'filter', 'top'] : ['fn', 'duration', 'max-events', 'engine', 'scratch']
+    isLive ? ['function', 'json', 'from', 'to', 'filter', 'top'] : ['duration', 'max-events', 'engine', 'scratch']
   ).find((name) => given[name] !== undefined && given[name] !== false);
   if (wrong !== undefined) {
-    const what = isLive ? 'is for saved traces' : 'needs --remote';
+    const what = isLive ? 'is for saved traces' : 'needs --fn';
     throw new RsptraceError('USAGE', `--${wrong} ${what}`, {
       hint: isLive ? 'record a .pftrace and ask that' : 'a saved trace takes the function behind its name',
     });
-  }
-  if (isLive && given.fn === undefined) {
-    throw new RsptraceError('USAGE', '--remote needs --fn: where the graph begins', { hint: "try --fn 'net::rx'" });
   }
   return true;
 }

@@ -10,6 +10,7 @@ import {
   leftOutText,
   namesLeftOut,
   readTrace,
+  stopsBesideText,
   type TableOptions,
   type TraceRead,
   type TraceSink,
@@ -131,6 +132,8 @@ export function notesOn(path: string, { cut, isOwn, otherPackets, events, facts 
   if (leftOut !== undefined) notes.push(`${path}: ${leftOut}`);
   const { timesAtMost } = facts?.recording ?? {};
   if (timesAtMost !== undefined) notes.push(`${path}: durations are upper bounds (<), because ${timesAtMost}`);
+  const beside = stopsBesideText(facts);
+  if (beside !== undefined) notes.push(`${path}: ${beside}`);
   if (cut) {
     const torn =
       cut.bytes === 0
@@ -169,6 +172,7 @@ export function headJson(path: string, { info, events, cut, facts }: TraceRead):
     events,
     cut_at: cut?.at ?? null,
     times_at_most: facts?.recording?.timesAtMost ?? null,
+    stops_beside: facts?.recording?.stopsBeside ?? 0,
     probes_left_out: [...namesLeftOut(facts?.probes ?? [])],
   };
 }

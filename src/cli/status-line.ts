@@ -23,7 +23,7 @@ export class StatusLine {
       const at = performance.now();
       const rate = ((now.events - before.events) * 1000) / (at - before.at);
       before = { events: now.events, at };
-      const guest = `${(now.guestNs / 1e6).toFixed(1)} ms guest time`;
+      const guest = `${(now.guestNs / 1e6).toFixed(1)} ms traced`;
       const waiting = now.undigested > 0 ? `, ${now.undigested} records wait` : '';
       this.#stream.write(
         `\r\x1b[K${now.events} events, ${rate.toFixed(0)}/s${waiting}, ${now.stops} stops, ${guest}, ${((at - began) / 1000).toFixed(0)} s  (Ctrl-C ends it)`,

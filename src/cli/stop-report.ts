@@ -79,8 +79,10 @@ export function stopReport(recording: Recording, situation: EngineSituation): st
   if (!stopped && summary.partly.length === 0) return [];
   const cost = stopped ? `; ${stopCostText(recording, situation)}` : '';
   const advice = adviceOnStops(summary, recording.refusal, situation);
+  const isMixed = summary.stopping > 0 && (recording.stopsBeside ?? 0) > 0;
   return [
     `${engineSentence(summary)}${cost}`,
+    ...(isMixed ? ['  times of calls that such a stop is in are too long, by up to milliseconds a stop'] : []),
     ...[...reasonLines(summary), ...extraLines(summary)].map((line) => `  ${line}`),
     ...(advice ? [`  ${adviceText(advice)}`] : []),
   ];

@@ -1,5 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
-import { formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
+import { formatFor, formats, openTrace, type TraceSink } from '../trace/index.js';
 import { warn } from './open-output.js';
 import { loadPlugins } from './plugins.js';
 
@@ -12,21 +12,21 @@ export interface TraceOutputArguments {
 }
 
 /**
- * Opens the trace of `-o`, in the format of its extension or of `--format`. `use`: what to do with it.
- * @throws RsptraceError `OUTPUT_EXISTS`, `TRACE_UNKNOWN_FORMAT`, `TRACE_WRITE_FAILED`
+ * The trace of `-o`, in the format of its extension or of `--format`. `use`: what to do with it. `open` throws
+ * `OUTPUT_EXISTS` and `TRACE_CANNOT_WRITE`.
+ * @throws RsptraceError `TRACE_UNKNOWN_FORMAT`
  */
-export async function openTraceOutput(args: TraceOutputArguments): Promise<{ sink: TraceSink; use: string }> {
+export async function traceOutput(args: TraceOutputArguments): Promise<{ open: () => TraceSink; use: string }> {
   const { output, force, format } = args;
   const plugins = await loadPlugins(args.plugin);
   const known = [...plugins.formats, ...formats];
-  const wanted = format === undefined ? formatOf(output, known) : known.find((one) => isNamed(one, format));
-  if (format !== undefined && wanted === undefined) {
+  const as = format === undefined ? formatFor(output, known) : known.find((one) => isNamed(one, format));
+  if (as === undefined) {
     throw new RsptraceError('TRACE_UNKNOWN_FORMAT', `no trace format is called ${format}`, {
       hint: `Known: ${known.map(({ name, extensions: [first] }) => `${first?.slice(1)} (${name})`).join(', ')}.`,
     });
   }
-  const sink = openTrace(output, { lock: warn, force, formats: plugins.formats, as: wanted });
-  return { sink, use: wanted?.use ?? '' };
+  return { open: () => openTrace(output, { lock: warn, force, formats: plugins.formats, as }), use: as.use };
 }
 
 function isNamed({ name, extensions }: (typeof formats)[number], wanted: string): boolean {

@@ -120,6 +120,8 @@ function factsOf(run: Run, missing: number): RecordingFacts {
   const { engines, stopping, foreignHits, notLoaded } = run;
   const { events, stops, records } = run.progress;
   const rest = stops > 0 ? run.leaked?.rest : undefined;
+  // The clock is left as stops make it where others need none.
+  const stopsBeside = engines.onlyStops ? 0 : engines.stopsBeside;
   return {
     end: stopping.reason,
     stub: stubOfHandshake(run.session.features),
@@ -131,6 +133,7 @@ function factsOf(run: Run, missing: number): RecordingFacts {
     neverLoaded: notLoaded,
     tailLost: engines.tailLost,
     ...(rest === undefined || rest === 'tick' ? {} : { timesAtMost: rest.why }),
+    ...(stopsBeside > 0 ? { stopsBeside } : {}),
     ...(run.tracers.sampler ? { samples: run.tracers.sampler.facts } : {}),
   };
 }

@@ -443,6 +443,8 @@ export interface RecordingFacts {
   readonly leftOut?: number | undefined;
   /** Why all times are upper bounds: stops have added to them what nothing tells. Undefined if they are not. */
   readonly timesAtMost?: string | undefined;
+  /** Stops beside probes that need none: they have added to the times of the calls that they are in. */
+  readonly stopsBeside?: number | undefined;
   /** How stacks were sampled beside probes. */
   readonly samples?: SampleFacts | undefined;
 }

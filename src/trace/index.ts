@@ -53,13 +53,14 @@ export { formatOf, formats } from './formats/index.js';
 export { writeJsonLines } from './formats/json-lines.js';
 export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
 export { type Lines, TreeWriter } from './formats/tree.js';
+export { FromFirstEvent } from './from-first-event.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './function-summary.js';
 export { isSuspended } from './late-results.js';
 export { leftOutText, namesLeftOut, probesLeftOut, subjectOf } from './left-out.js';
 export { type Merged, type MergeInput, mergeTraces } from './merge/merge.js';
 export { type Newest, NewestEvents } from './newest-events.js';
 export { onEvents } from './on-events.js';
-export { openTrace, type TraceOptions } from './open-trace.js';
+export { formatFor, openTrace, type TraceOptions } from './open-trace.js';
 export { OutputFile, type OutputOptions } from './output-file.js';
 export { readParts, readTrace, type TraceRead } from './read/read-trace.js';
 export { type Arc, Arcs, type Node } from './report/arcs.js';
@@ -81,11 +82,12 @@ export {
   sortKeys,
   sortRows,
 } from './report/report-table.js';
-export { type SampleRow, sampleRows, sampleTable } from './report/sample-rows.js';
+export { type SampleRow, type SampleSortKey, sampleRows, sampleSortKeys, sampleTable } from './report/sample-rows.js';
 export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } from './report/selection.js';
 export { type AwaitAt, type TaskAt, TasksAt } from './report/tasks-at.js';
 export { type Moment, Window } from './report/window.js';
 export { type SampleFacts, sampleFactsFrom, sampleFactsJson, sampleFactsLines } from './sample-facts.js';
+export { stopsBesideText } from './stops-beside.js';
 export { type StopError, Summary, type SummaryRow, summaryJson } from './summary.js';
 export { functionTable, summaryTable } from './summary-table.js';
 export { addedJson, addedTable, boundTallies, countTable, histogramText, type TallyRow, tallyJson } from './tallies.js';

@@ -39,13 +39,7 @@ export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs' | 'f
  *     openTrace('kernel.csv', { formats: [csv] });
  */
 export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
-  const known = [...(options.formats ?? []), ...formats];
-  const format = options.as ?? formatOf(path, known);
-  if (format === undefined) {
-    throw new RsptraceError('TRACE_UNKNOWN_FORMAT', `no trace format goes by the extension of ${path}`, {
-      hint: `Known extensions: ${extensionsText(known)}.`,
-    });
-  }
+  const format = options.as ?? formatFor(path, [...(options.formats ?? []), ...formats]);
   const { lock, keepAs, force = false, room } = options;
   const { open, openFolder } = format;
   if (openFolder) return openFolder(path, force);
@@ -65,6 +59,15 @@ export function openTrace(path: string, options: TraceOptions = {}): TraceSink {
     file.close();
     throw error;
   }
+}
+
+/** The format that a file's extension names. Throws `TRACE_UNKNOWN_FORMAT`. */
+export function formatFor(path: string, known: readonly Format[]): Format {
+  const format = formatOf(path, known);
+  if (format) return format;
+  throw new RsptraceError('TRACE_UNKNOWN_FORMAT', `no trace format goes by the extension of ${path}`, {
+    hint: `Known extensions: ${extensionsText(known)}.`,
+  });
 }
 
 function isPacked(path: string): boolean {

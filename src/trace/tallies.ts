@@ -1,3 +1,4 @@
+import { plural } from '../base/plural.js';
 import { textLines } from '../base/visible.js';
 import type { FunctionRef, ProbeFact, RootRef } from './events.js';
 import { LEFT_OUT_NOTE, namesLeftOut } from './left-out.js';
@@ -141,7 +142,7 @@ export function histogramText({ function: { name }, calls, isBound, by, group }:
     const bar = '@'.repeat(Math.round((count / most) * barWidth)).padEnd(barWidth);
     return `${bucketText(first + i).padEnd(14)}  ${String(count).padStart(width)} |${bar}|\n`;
   });
-  return `${textLines([`${name}, ${by.argument}${groupText(group)}: ${isBound ? 'at least ' : ''}${calls} calls`])}${bars.join('')}`;
+  return `${textLines([`${name}, ${by.argument}${groupText(group)}: ${isBound ? 'at least ' : ''}${plural(calls, 'call')}`])}${bars.join('')}`;
 }
 
 /** For machines, sorted by function, then instance, address and argument, in code unit order. */

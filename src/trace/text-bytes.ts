@@ -78,8 +78,17 @@ export class TextBytes {
 
   /** A text as JSON, if it needs no escapes: otherwise nothing is written, and false returned. */
   plainJson(text: string): boolean {
+    return this.#quoted(text, BACKSLASH);
+  }
+
+  /** The same in quotes, if there is no quote in it. */
+  plainQuoted(text: string): boolean {
+    return this.#quoted(text, QUOTE);
+  }
+
+  #quoted(text: string, without: number): boolean {
     this.byte(QUOTE);
-    if (!this.#plain(text, QUOTE, BACKSLASH)) {
+    if (!this.#plain(text, QUOTE, without)) {
       this.length--;
       return false;
     }

@@ -58,10 +58,15 @@ t.test('a probe that is switched off: at least so many calls', async (t) => {
   const report = await rsptrace('report', trace).ended;
   t.match(report.stdout, new RegExp(`^ *>=${told} .* brief\\b`, 'm'));
   t.match(report.stderr, /1 probe left out, or switched off on the way \(brief\): counts of them are lower bounds/);
-  const { fn, probes_left_out: leftOut } = JSON.parse((await rsptrace('report', '--json', trace).ended).stdout) as {
+  const json = JSON.parse((await rsptrace('report', '--json', trace).ended).stdout) as {
     fn: (Row & { name: string })[];
     probes_left_out: string[];
+    stops_beside: number;
   };
+  const { fn, probes_left_out: leftOut, stops_beside: stops } = json;
+  // A call of `brief` is a stop at its entry, and one at its return.
+  t.ok(stops >= told && stops <= 2 * told, `${stops} stops of ${told} calls`);
+  t.match(report.stderr, new RegExp(`${stops} stops beside probes that need none.*: times of calls that a stop is in`));
   t.strictSame(leftOut, ['brief']);
   const bounds = new Map(fn.map(({ name, calls: count, at_least: isBound }) => [name, [count, isBound]]));
   t.strictSame(bounds.get('brief'), [told, true]);

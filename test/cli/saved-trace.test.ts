@@ -1,6 +1,6 @@
 // Commands that ask a saved trace, against the recorder's own table and against what valgrind and uftrace saw.
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import t from 'tap';
@@ -118,6 +118,13 @@ t.test('a window holds what begins in it', async (t) => {
   const { from_ns, to_ns } = await json<{ from_ns: number; to_ns: number }>('info', trace);
   const between = await rsptrace('report', trace, '--from', `${from_ns + 1}ns`, '--to', `${from_ns + 2}ns`).ended;
   t.match(between, { status: 1, stderr: /has nothing in the window of --from and --to \[TRACE_NO_MATCH\]/ });
+  const nothing = ['--from', `${from_ns + 1}ns`, '--to', `${from_ns + 2}ns`];
+  t.match(await rsptrace('replay', trace, ...nothing).ended, { status: 1, stdout: /^$/ });
+  const path = join(folder, 'nothing.txt');
+  for (const chosen of [nothing, ['--filter', 'zzzzzzzz']]) {
+    t.equal((await rsptrace('convert', trace, '-o', path, ...chosen).ended).status, 1);
+    t.notOk(existsSync(path), 'where nothing is chosen there is no file');
+  }
   const endless = await rsptrace('report', trace, '--from', 'fn:fib', '--to', 'fn:main').ended;
   t.match(endless, { status: 0, stderr: /nothing that --to names begins in the window, so it goes to the end/ });
   t.same(await calls('--from', `${to_ns + 1}ns`).catch((error: Error) => /TRACE_NO_MATCH/.test(error.message)), true);
@@ -279,6 +286,26 @@ t.test('replay is the call tree, graph its merged one', async (t) => {
   t.match((await rsptrace('graph', trace, 'middle').ended).stdout, /\(60\) middle\n.*\(120\) leaf\n$/);
 });
 
+t.test('graph of a program that it starts: the calls that valgrind counted', async (t) => {
+  const ran = await rsptrace('graph', '--fn', 'middle', '-D', '2', saved.program).ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const lines = ran.stdout.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  const counts = (wanted: (arc: (typeof arcs)[number]) => boolean): number =>
+    arcs.filter(wanted).reduce((sum, { calls }) => sum + calls, 0);
+  t.equal(
+    lines.filter((line) => /\| {2}middle\(.*\) \{$/.test(line)).length,
+    counts(({ callee }) => callee === 'middle'),
+  );
+  const leaves = lines.filter((line) => /\| {4}leaf\(.*\);/.test(line)).length;
+  t.equal(
+    leaves,
+    counts(({ caller, callee }) => caller === 'middle' && callee === 'leaf'),
+  );
+  t.equal(lines.length, leaves + 2 * counts(({ callee }) => callee === 'middle'), 'nothing that the program prints');
+  const asked = await rsptrace('graph', '--fn', 'middle', trace).ended;
+  t.match(asked.stderr, /\[ELF_NOT_ELF\]\n +of a saved trace .*: rsptrace graph .*\.pftrace 'middle'/);
+});
+
 const named = { name: 'walk', instance: 'walk', file: undefined, line: undefined };
 
 interface Nested {
@@ -347,7 +374,11 @@ t.test('a diff names what is slower, new and gone, and breaks limits', async (t)
     broken.map(({ name }) => name),
     ['leaf'],
   );
-  t.match((await rsptrace('diff', cut, trace).ended).stdout, /^ *before +after +change +calls +name\n/);
+  const { stdout } = await rsptrace('diff', cut, trace).ended;
+  // main and fib took longer than what both have, and grew no more than nothing can.
+  t.match(stdout, /^ *before +after +change +calls +name\n(?:.* \+.* %.*\n){3}.* new .*\bmain\n.* new .*\bfib\n/);
+  t.match(stdout, /\n5 names of 5 changed, 2 new\n$/);
+  t.match((await rsptrace('diff', trace, trace).ended).stdout, /^0 names of 5 changed\n$/);
   t.match((await rsptrace('diff', cut, trace, '--fail-on', '5 fn:leaf').ended).stderr, /--fail-on takes a growth/);
 });
 

@@ -111,5 +111,5 @@ t.test('wrong words', async (t) => {
     /--fn 'deep33' matches no function .*\[PROBE_NO_MATCH\].*nearest: .*deep3/s,
   );
   t.match(await refused('--remote', ':1', '--fn', 'deep3', '--json', path), /--json is for saved traces \[USAGE\]/);
-  t.match(await refused('--fn', 'deep3', path), /--fn needs --remote \[USAGE\]/);
+  t.match(await refused('--fn', 'deep3', path), /no program that Linux starts \[USAGE\]\n +--remote/);
 });

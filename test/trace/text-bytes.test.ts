@@ -65,4 +65,7 @@ t.test('a text that is not plain leaves nothing behind', async (t) => {
   t.equal(bytes.toString(), '=');
   t.ok(bytes.plainJson("it's, plain"));
   t.equal(bytes.toString(), '="it\'s, plain"');
+  t.notOk(bytes.plainQuoted('a"b, c'));
+  t.ok(bytes.plainQuoted('a\\b, c'), 'a backslash is plain outside of JSON');
+  t.equal(bytes.toString(), '="it\'s, plain""a\\b, c"');
 });

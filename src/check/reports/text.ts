@@ -6,9 +6,13 @@ import type { Verdict, VerdictState } from '../section.js';
 const marks: Readonly<Record<VerdictState, string>> = { kept: 'ok', broken: 'BROKEN', unseen: '-' };
 const colors: Readonly<Record<VerdictState, string>> = { kept: '\x1b[32m', broken: '\x1b[31m', unseen: '\x1b[33m' };
 
+/** What is broken stands last, where a long list is looked at first. */
+const order: readonly VerdictState[] = ['kept', 'unseen', 'broken'];
+
 /** For people: a line each; what is broken says where. */
 export function checkedText(checked: Checked, { color }: { readonly color: boolean }): string {
-  const lines = checked.verdicts.map((verdict) => line(verdict, color));
+  const verdicts = order.flatMap((wanted) => checked.verdicts.filter(({ state }) => state === wanted));
+  const lines = verdicts.map((verdict) => line(verdict, color));
   const { program, budget } = checked;
   const [head = ''] = textLines([
     `${program}${budget === undefined ? '' : `, ${budget}`}: ${tallyText(checked)}`,

@@ -62,7 +62,9 @@ function putNumber(row: TextBytes, value: number | undefined): void {
 }
 
 function putCell(row: TextBytes, text: string | undefined): void {
-  if (text !== undefined && !row.plain(text, COMMA, QUOTE)) row.piece(cells.of(text));
+  if (text === undefined || row.plain(text, COMMA, QUOTE)) return;
+  // Arguments have commas between them, and mostly no quote.
+  if (!row.plainQuoted(text)) row.piece(cells.of(text));
 }
 
 function cell(value: string): string {

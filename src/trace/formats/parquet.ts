@@ -199,15 +199,7 @@ function emptyColumns(): Columns {
   return Object.fromEntries(spanColumns.map((name) => [name, new Array(GROUP)])) as unknown as Columns;
 }
 
-/** Texts without control characters; each is looked at once. */
+/** Texts without control characters. To look at each costs less than to remember which were looked at. */
 function shown(texts: readonly unknown[]): unknown[] {
-  const known = new Map<unknown, unknown>([[undefined, undefined]]);
-  return texts.map((text) => {
-    let found = known.get(text);
-    if (found === undefined && text !== undefined) {
-      found = visible(String(text));
-      known.set(text, found);
-    }
-    return found;
-  });
+  return texts.map((text) => (text === undefined ? undefined : visible(String(text))));
 }

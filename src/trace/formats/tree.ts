@@ -10,6 +10,7 @@
 //
 // Written as events come; only the last begin waits for the next event.
 import { startOf } from '../../base/file-head.js';
+import { plural } from '../../base/plural.js';
 import { visible } from '../../base/visible.js';
 import type {
   AnyBegin,
@@ -18,6 +19,7 @@ import type {
   HartInfo,
   PollBegin,
   PollEnd,
+  ProbeFact,
   ThreadRef,
   TraceEvent,
   TraceFacts,
@@ -156,7 +158,7 @@ export class TreeWriter implements TraceSink {
 
   end(facts?: TraceFacts): void {
     this.#openPending();
-    for (const [probe, engine] of facts ? engineTexts(facts) : []) this.#write(`# ${probe}: ${engine}`);
+    if (facts) for (const line of probeLines(facts)) this.#write(`# ${line}`);
     this.#out.close();
   }
 
@@ -284,4 +286,14 @@ function putCall(text: TextBytes, begin: AnyBegin): void {
 
 function micros(nanos: number): string {
   return `${Math.floor(nanos / 1000)}.${String(nanos % 1000).padStart(3, '0')}`;
+}
+
+/** Those that everybody expects are a number. The others have a line each. */
+function probeLines(facts: TraceFacts): string[] {
+  const isUsual = ({ engine, why, extra }: ProbeFact): boolean =>
+    engine === 'target' && why === undefined && extra === undefined;
+  const usual = facts.probes.filter(isUsual).length;
+  const others = engineTexts({ ...facts, probes: facts.probes.filter((probe) => !isUsual(probe)) });
+  const lines = others.map(([probe, engine]) => `${probe}: ${engine}`);
+  return usual > 0 ? [`${plural(usual, 'probe')} without stops`, ...lines] : lines;
 }

@@ -55,10 +55,9 @@ export class Fields {
   /** Reads the next field; false at the message's end. */
   next(): boolean {
     if (this.#at >= this.#end) return false;
-    this.#varint();
-    if (this.high !== 0) throw new Damage('a field has no number');
-    this.number = this.low >>> 3;
-    this.type = this.low & 7;
+    const tag = this.#tag();
+    this.number = tag >>> 3;
+    this.type = tag & 7;
     if (this.number === 0) throw new Damage('a field has the number 0');
     switch (this.type) {
       case VARINT:
@@ -113,6 +112,18 @@ export class Fields {
     }
     // A short text is decoded three times as fast so.
     return latin1Slice.call(bytes, from, to);
+  }
+
+  /** A field's number and type: mostly one byte. */
+  #tag(): number {
+    const byte = this.bytes[this.#at] as number;
+    if (byte < 0x80) {
+      this.#at++;
+      return byte;
+    }
+    this.#varint();
+    if (this.high !== 0) throw new Damage('a field has no number');
+    return this.low;
   }
 
   #fixed(size: 4 | 8): void {

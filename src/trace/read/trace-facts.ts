@@ -58,6 +58,7 @@ export class FactsReader {
       tailLost: note('tail_lost') === 'true',
       ...(note('left_out') === undefined ? {} : { leftOut: number('left_out') }),
       ...(note('times_at_most') === undefined ? {} : { timesAtMost: note('times_at_most') }),
+      ...(note('stops_beside') === undefined ? {} : { stopsBeside: number('stops_beside') }),
       ...(note('samples_wanted') === undefined
         ? {}
         : { samples: sampleFactsFrom((name) => number(`samples_${name}`)) }),

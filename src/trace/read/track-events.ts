@@ -95,8 +95,9 @@ class Current implements TrackEvent {
   /** A new list for each event that has some: events keep theirs. */
   arguments: readonly ArgumentValue[] = noArguments;
   memo: unknown;
-  /** Which of `notes` are set. */
+  /** Which of `notes` are set: so many are valid, because emptying an array is slow. */
   readonly noted: number[] = [];
+  notedCount = 0;
 
   clear(): void {
     this.type = 0;
@@ -106,8 +107,8 @@ class Current implements TrackEvent {
     this.place = undefined;
     this.flow = undefined;
     this.counter = undefined;
-    for (const id of this.noted) this.notes[id] = undefined;
-    this.noted.length = 0;
+    for (let i = 0; i < this.notedCount; i++) this.notes[this.noted[i] as number] = undefined;
+    this.notedCount = 0;
     this.arguments = noArguments;
     this.memo = undefined;
   }
@@ -168,7 +169,8 @@ export class TrackEvents {
       this.#taker.event(known);
       return;
     }
-    const interned = this.#readHead(from, to);
+    // The time was read already.
+    const interned = this.#readHead(tail === 0 ? from : tail, to, tail > 0);
     const head = this.#head;
     const sequence = this.#sequenceOf(head.sequence);
     if ((head.flags & SEQ_INCREMENTAL_STATE_CLEARED) !== 0) {
@@ -211,10 +213,10 @@ export class TrackEvents {
   }
 
   /** The fields of the packet itself. Returns whether it has interned data, or defaults. */
-  #readHead(from: number, to: number): boolean {
+  #readHead(from: number, to: number, hasTime: boolean): boolean {
     const packet = this.#packet;
     const head = this.#head;
-    head.hasTime = false;
+    head.hasTime = hasTime;
     head.clock = 0;
     head.sequence = 0;
     head.flags = 0;
@@ -477,7 +479,7 @@ export class TrackEvents {
     const event = this.#event;
     if (name.id >= 0) {
       event.notes[name.id] = value;
-      event.noted.push(name.id);
+      event.noted[event.notedCount++] = name.id;
       return;
     }
     const argument = { name: name.argument, value: valueText(value) };

@@ -10,8 +10,12 @@ export interface SampleRow {
   total: number;
 }
 
-/** A row a function, the one with the most samples of its own first. */
-export function sampleRows(tree: CallTree): SampleRow[] {
+/** `self`: the one with the most samples of its own first; `total`: with what it calls. */
+export const sampleSortKeys = ['self', 'total', 'name'] as const;
+export type SampleSortKey = (typeof sampleSortKeys)[number];
+
+/** A row a function. */
+export function sampleRows(tree: CallTree, sort: SampleSortKey = 'self'): SampleRow[] {
   const rows = new Map<string, SampleRow>();
   for (const node of tree.nodes()) {
     if (node.samples === 0) continue;
@@ -23,8 +27,14 @@ export function sampleRows(tree: CallTree): SampleRow[] {
       counted.add(row);
     }
   }
-  return [...rows.values()].sort((a, b) => b.self - a.self || b.total - a.total || (a.name < b.name ? -1 : 1));
+  return [...rows.values()].sort((a, b) => orders[sort](a, b) || (a.name < b.name ? -1 : 1));
 }
+
+const orders: Readonly<Record<SampleSortKey, (a: SampleRow, b: SampleRow) => number>> = {
+  self: (a, b) => b.self - a.self || b.total - a.total,
+  total: (a, b) => b.total - a.total || b.self - a.self,
+  name: () => 0,
+};
 
 function rowOf(rows: Map<string, SampleRow>, { name, file }: Frame): SampleRow {
   let row = rows.get(name);

@@ -397,7 +397,7 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   #tellRecording(recording: RecordingFacts, ownTime: OwnTime | undefined): void {
-    const { end, stub, neverLoaded, tailLost, leftOut, timesAtMost, samples } = recording;
+    const { end, stub, neverLoaded, tailLost, leftOut, timesAtMost, stopsBeside, samples } = recording;
     const notes = this.#sequence.annotate();
     notes.text('end', end);
     if (stub !== undefined) notes.text('stub', stub);
@@ -410,6 +410,7 @@ export class PerfettoWriter implements LaneWriter {
     notes.bool('tail_lost', tailLost);
     if (leftOut !== undefined) notes.text('left_out', String(leftOut));
     if (timesAtMost !== undefined) notes.text('times_at_most', timesAtMost);
+    if (stopsBeside !== undefined) notes.text('stops_beside', String(stopsBeside));
     for (const [name, value] of Object.entries(samples ? sampleFactsJson(samples) : {}))
       notes.text(`samples_${name}`, String(value));
     if (ownTime) notes.text('own_time_total_ns', String(ownTime.totalNs));
