@@ -64,8 +64,8 @@ t.test('a probe that is switched off: at least so many calls', async (t) => {
     stops_beside: number;
   };
   const { fn, probes_left_out: leftOut, stops_beside: stops } = json;
-  // A call of `brief` is a stop at its entry, and one at its return.
-  t.ok(stops >= told && stops <= 2 * told, `${stops} stops of ${told} calls`);
+  // A call of `brief` is a stop at its entry, and one at its return; where it is switched off there may be one more.
+  t.ok(stops >= told && stops <= 2 * told + 1, `${stops} stops of ${told} calls`);
   t.match(report.stderr, new RegExp(`${stops} stops beside probes that need none.*: times of calls that a stop is in`));
   t.strictSame(leftOut, ['brief']);
   const bounds = new Map(fn.map(({ name, calls: count, at_least: isBound }) => [name, [count, isBound]]));

@@ -14,6 +14,7 @@ import type { Addr } from '../../base/addr.js';
 import type { ElfFile, ElfSymbol } from '../../elf/index.js';
 import { isLinux } from '../../facts/index.js';
 import { PAGE } from './scratch.js';
+import { pagesFor } from './second-mapping.js';
 
 export interface Allocator {
   /** Its usual name, for the user. */
@@ -26,8 +27,8 @@ export interface Allocator {
    * and ours is inserted first.
    */
   readonly places: readonly Addr[];
-  /** Sizes to ask for, in bytes, tried in turn until one is allocated. */
-  readonly sizes: readonly number[];
+  /** Sizes to ask for, in bytes, tried in turn until one is allocated. `codeSize`: bytes of code that there may be. */
+  readonly sizes: (codeSize: number) => readonly number[];
   /** Its arguments for this number of bytes. */
   readonly arguments: (size: number) => readonly [bigint, bigint];
   /** It allocates single pages, which must be mapped near the program's text. */
@@ -61,7 +62,7 @@ function rustAllocator(elf: ElfFile): Allocator | undefined {
       address: one.address,
       places: [one.address],
       // Small sizes, so that any heap has them; plus one page, because the memory need not begin at a page.
-      sizes: [256 * 2 ** 10 + PAGE, 64 * 2 ** 10 + PAGE],
+      sizes: () => [256 * 2 ** 10 + PAGE, 64 * 2 ** 10 + PAGE],
       arguments: (size) => [BigInt(size), ALIGN],
       pages: false,
     }
@@ -79,8 +80,8 @@ function linuxAllocator(elf: ElfFile): Allocator | undefined {
       owner: 'Linux',
       address: one.address,
       places,
-      // One page is the page table of the others; some of its entries stay empty.
-      sizes: [510 * PAGE, 130 * PAGE],
+      // Some pages are the page tables of the others.
+      sizes: (codeSize) => [...new Set([pagesFor(codeSize) * PAGE, 510 * PAGE, 130 * PAGE])],
       arguments: (size) => [BigInt(size), 0n],
       pages: true,
     }

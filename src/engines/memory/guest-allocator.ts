@@ -39,6 +39,7 @@ export class GuestAllocator {
   readonly #allocator: Allocator | undefined;
   #state: State = { kind: 'new' };
   #tries = 0;
+  #codeSize = 0;
 
   constructor(session: Session, arch: Architecture, elf: ElfFile, logger: Logger = silent) {
     this.#session = session;
@@ -81,6 +82,7 @@ export class GuestAllocator {
       if (isRefusal(slack)) return { refused: this.#no(found, slack.refused), later: false };
       if (intercept !== undefined) {
         this.#state = { kind: 'asking' };
+        this.#codeSize = facts.codeSize ?? 0;
         this.#logger.info({ function: found.name }, `${found.owner}'s allocator is asked when it is called next`);
         await intercept(found.places, (hart, at) => this.#call(found, at, hart, intercept));
       }
@@ -128,7 +130,7 @@ export class GuestAllocator {
     if (stub === undefined || stub.length > slack.size)
       return this.#refuse('there is no room for a call behind the text');
     const registers = await this.#registers(hart);
-    const size = found.sizes[this.#tries] ?? 0;
+    const size = found.sizes(this.#codeSize)[this.#tries] ?? 0;
     const call = injected.enter(registers, slack.address, found.arguments(size));
     if (call === undefined) return this.#refuse('its stack is not what it is at a call');
     const clear = (): Promise<boolean> => this.#session.memory(hart).write(slack.address, new Uint8Array(stub.length));
@@ -168,7 +170,7 @@ export class GuestAllocator {
     this.#logger.info({ address: address.toString(16), size }, `${owner}'s allocator has answered`);
     this.#tries++;
     if (address !== 0n) this.#state = { kind: 'given', block: { address, size } };
-    else if (this.#tries < sizes.length) this.#state = { kind: 'new' };
+    else if (this.#tries < sizes(this.#codeSize).length) this.#state = { kind: 'new' };
     else this.#refuse(`it has no ${size} bytes left`);
   }
 

@@ -1,10 +1,10 @@
-// Pages that a kernel has allocated are mapped a second time, near enough for trampolines, and executable. A free entry
-// of the table that maps the kernel's text is set to a table in the first of these pages.
+// Pages that a kernel has allocated are mapped a second time, near enough for trampolines, and executable. Free entries
+// of the table that maps the kernel's text are set to tables in the first of these pages.
 //
 //   entry  0      1 ...     behind them   then ...    the rest
 //          empty  code r-x  empty         data rw-    empty
 //
-// Every address space with the kernel has that entry, so no page fault must be handled there, whatever happens to the
+// Every address space with the kernel has these entries, so no page fault must be handled there, whatever happens to the
 // kernel's own mapping of the pages. That mapping is left unchanged: writable and not executable.
 
 import type { Architecture } from '../../arch/index.js';
@@ -20,6 +20,16 @@ const ENTRIES = 512;
 const ENTRY = 8;
 /** At both ends, and between code and data. */
 const EMPTY = 3;
+/** Tables that are used at most: 20 MiB. */
+const mostTables = 10;
+/** Pages that are enough for records. */
+const recordPages = 256;
+
+/** So many pages hold code of this size, records, and the tables that map both. */
+export function pagesFor(codeSize: number): number {
+  const tables = Math.ceil((alignUp(codeSize, PAGE) / PAGE + recordPages + EMPTY) / ENTRIES);
+  return Math.min(tables, mostTables) * (ENTRIES + 1) - EMPTY;
+}
 
 /** Makes scratch memory of unused pages that the kernel has at `block`. The target is stopped in the kernel's code. */
 export async function mapAgain(
@@ -36,16 +46,20 @@ export async function mapAgain(
   if (space.user) return no('the target stands in user mode', true);
   if (ownFirmware) return no(neverPages);
   const pages: Addr[] = [];
-  for (let at = 0; at + PAGE <= block.size && pages.length <= ENTRIES - EMPTY; at += PAGE) {
+  for (let at = 0; at + PAGE <= block.size && pages.length < mostTables * (ENTRIES + 1) - EMPTY; at += PAGE) {
     const page = await physicalOf(space, addOffset(block.address, at));
     // Old kernels copy a new entry into a task's page table only when it is used first.
     if (page === undefined) return no(`${hex(addOffset(block.address, at))} is not mapped here`, true);
     pages.push(page);
   }
-  const [table, ...rest] = pages;
-  if (table === undefined || rest.length < 2 || block.address % BigInt(PAGE) !== 0n) return no('it is no whole pages');
-  const codePages = Math.min(alignUp(Math.max(codeSize, 1), PAGE) / PAGE, rest.length >> 1);
-  const bytes = new Uint8Array(PAGE);
+  const count = Math.ceil((pages.length + EMPTY) / (ENTRIES + 1));
+  const [tables, rest] = [pages.slice(0, count), pages.slice(count)];
+  if (rest.length < 2 || block.address % BigInt(PAGE) !== 0n) return no('it is no whole pages');
+  const codePages = Math.min(
+    alignUp(Math.max(codeSize, 1), PAGE) / PAGE,
+    Math.max(rest.length >> 1, rest.length - recordPages),
+  );
+  const bytes = new Uint8Array(count * PAGE);
   const view = new DataView(bytes.buffer);
   for (const [index, page] of rest.entries()) {
     const isCode = index < codePages;
@@ -53,11 +67,15 @@ export async function mapAgain(
     if (entry === undefined) return no(notApart);
     view.setBigUint64((index + (isCode ? 1 : 2)) * ENTRY, entry, true);
   }
-  await memory.write(table, bytes);
-  const kept = await memory.read(table, PAGE);
-  if (kept === undefined || Buffer.compare(kept, bytes) !== 0)
-    return no(`memory at ${hex(table)} does not keep what is written`);
-  const slot = await enterBesideText(session, arch, space, text, [space.tableEntry(table)]);
+  for (const [index, table] of tables.entries()) {
+    const entries = bytes.subarray(index * PAGE, (index + 1) * PAGE);
+    await memory.write(table, entries);
+    const kept = await memory.read(table, PAGE);
+    if (kept === undefined || Buffer.compare(kept, entries) !== 0)
+      return no(`memory at ${hex(table)} does not keep what is written`);
+  }
+  const links = tables.map((table) => space.tableEntry(table));
+  const slot = await enterBesideText(session, arch, space, text, links);
   if (isRefusal(slot)) return { ...slot, later: false };
   const page = (index: number): Addr => addr(addOffset(slot.address, index * PAGE));
   return {
