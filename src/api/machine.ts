@@ -114,13 +114,16 @@ function exited({ lastLines }: Qemu, program: string, how: string): RsptraceErro
 
 /** The stub needs a moment to listen; a QEMU that ends first has said why on stderr. */
 async function connectTo(qemu: Qemu, { command, logger, timeoutMs, wire }: MachineOptions): Promise<Session> {
+  const abort = new AbortController();
   const early = qemu.ended.then(({ text }) => {
+    abort.abort();
     throw exited(qemu, command[0] ?? '', text);
   });
   const session = connect(`unix:${qemu.socket}`, {
     logger,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     waitMs: 10_000,
+    signal: abort.signal,
     recordWire: wire,
   });
   session.catch(() => {});

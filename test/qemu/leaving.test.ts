@@ -200,7 +200,7 @@ t.test('rsptrace --remote, and QEMU is killed: what was recorded is kept', async
 t.test('rsptrace killed by SIGKILL: the trace loads up to the cut', async (t) => {
   const qemu = frozenGuest(t, 'x86-o2-long');
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const tracer = rsptraceProcess('--remote', qemu.socket, '-o', trace, elfPath('x86-o2-long'));
+  const tracer = rsptraceProcess('--remote', qemu.socket, '-o', trace, ...few, elfPath('x86-o2-long'));
   await traceGrows(tracer, trace, enough);
   tracer.process.kill('SIGKILL');
   await tracer.ended;

@@ -20,6 +20,8 @@ export interface ConnectOptions {
   readonly connectTimeoutMs?: number;
   /** How long to retry while nothing listens, in ms; 0 by default. For a stub that was just started. */
   readonly waitMs?: number;
+  /** Aborted when no stub will come any more, for example because its process has ended: ends the retries. */
+  readonly signal?: AbortSignal;
   /** What the target prints through the stub (O packets, semihosting). The bytes are the receiver's. */
   readonly onConsole?: (text: Uint8Array) => void;
   /** What is known about registers if the stub does not describe them; none by default. */
@@ -72,7 +74,7 @@ export async function connect(address: string | RemoteAddress, options: ConnectO
 async function open(
   remote: RemoteAddress,
   link: Link,
-  { recordWire: wire, connectTimeoutMs = 5000, waitMs = 0 }: ConnectOptions,
+  { recordWire: wire, connectTimeoutMs = 5000, waitMs = 0, signal }: ConnectOptions,
 ): Promise<Transport> {
   const events: TransportEvents = {
     data(chunk, length) {
@@ -87,7 +89,7 @@ async function open(
   const transport =
     remote.kind === 'replay'
       ? openReplay(remote.path, events)
-      : await openTransport(remote, events, { connectTimeoutMs, waitMs });
+      : await openTransport(remote, events, { connectTimeoutMs, waitMs, signal });
   if (wire === undefined) return transport;
   wire.opened(transport.name);
   return {

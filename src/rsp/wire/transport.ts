@@ -35,6 +35,8 @@ export interface OpenOptions {
   readonly connectTimeoutMs: number;
   /** How long to retry while nothing listens, in ms: a server that was just started needs a moment. */
   readonly waitMs: number;
+  /** Ends the retries. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Opens a TCP or unix socket. Throws `RSP_CONNECT`. */
@@ -48,7 +50,10 @@ export async function openTransport(
     try {
       return await openOnce(address, events, options.connectTimeoutMs);
     } catch (error) {
-      const again = ['ECONNREFUSED', 'ENOENT'].includes(codeOf(error)) && performance.now() + pause < deadline;
+      const again =
+        ['ECONNREFUSED', 'ENOENT'].includes(codeOf(error)) &&
+        performance.now() + pause < deadline &&
+        !options.signal?.aborted;
       if (!again) throw connectError(address, error);
     }
     await delay(pause);
