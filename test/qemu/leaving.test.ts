@@ -22,7 +22,7 @@ function pollsIn(path: string): number {
 /** Bytes of a trace with more than a hundred events in it. */
 const enough = 20_000;
 
-/** Of 5 million polls these, so that little is left to be understood when the signal comes. */
+/** Some of 5 million polls, so that little is left to be understood when the signal comes. */
 const few = ['selector', 'producer', 'consumer'].flatMap((name) => ['-p', `poll:labkern::work::${name}`]);
 
 /** With a stop at each event it lasts for thousands of them; left alone it ends at once. */
@@ -181,7 +181,7 @@ t.test('rsptrace run, and QEMU is killed: one sentence, and what was recorded is
 t.test('rsptrace --remote, and QEMU is killed: what was recorded is kept', async (t) => {
   const qemu = frozenGuest(t, 'rv-o2-long');
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const tracer = rsptrace('--remote', qemu.socket, '--json', '-o', trace, elfPath('rv-o2-long'));
+  const tracer = rsptrace('--remote', qemu.socket, '--json', '-o', trace, ...few, elfPath('rv-o2-long'));
   await traceGrows(tracer, trace, enough);
   qemu.process.kill('SIGKILL');
   const { status, stdout, stderr } = await tracer.ended;
