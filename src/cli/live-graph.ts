@@ -24,8 +24,8 @@ type LiveArguments = GraphArguments & { readonly fn: string; readonly command: r
 const usualDepth = 4;
 
 /**
- * `rsptrace graph --fn GLOB [--remote ADDR] ELF [-- arguments]`: these functions and what they call, as it happens, as ftrace's
- * function_graph prints it. Gives the exit status.
+ * `rsptrace graph --fn GLOB [--remote ADDR] ELF [-- arguments]`: these functions and what they call, as it happens, as
+ * ftrace's function_graph prints it. Gives the exit status.
  */
 export async function liveGraph(args: LiveArguments): Promise<number> {
   const depth = args.depth ?? usualDepth;

@@ -2,10 +2,10 @@
 // this order (hw/i386/x86.c, x86_load_linux):
 // - a bzImage (Linux, Documentation/arch/x86/boot.rst): "HdrS" at 0x202, LOADED_HIGH in loadflags at 0x211,
 //   code32_start at 0x214
-// - a Multiboot header (Multiboot Specification 0.6.96, "OS image format") in the first 8 KiB: magic 1badb002, flags and
-//   checksum, together 0; entry at 0x1c if bit 16 of the flags is set, else that of the 32-bit ELF
-// - an ELF with the note XEN_ELFNOTE_PHYS32_ENTRY (Xen, public/elfnote.h): owner "Xen", type 18, a physical address of 4
-//   or 8 bytes
+// - a Multiboot header (Multiboot Specification 0.6.96, "OS image format") in the first 8 KiB: magic 1badb002, flags
+//   and checksum, together 0; entry at 0x1c if bit 16 of the flags is set, else that of the 32-bit ELF
+// - an ELF with the note XEN_ELFNOTE_PHYS32_ENTRY (Xen, public/elfnote.h): owner "Xen", type 18, a physical address of
+//   4 or 8 bytes
 // Refused: all else (disks, firmware), because it is not known where such a machine reads its memory map.
 import { closeSync, openSync, readSync } from 'node:fs';
 import { type Addr, addr } from '../base/addr.js';

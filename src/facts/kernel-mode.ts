@@ -12,7 +12,8 @@ const moment = 200;
 /**
  * Runs a hart from user mode or firmware into its kernel, to its trap vector. QEMU's stub translates addresses in the
  * hart's mode, and shows the kernel's memory only there. Does nothing if the architecture does not need this, nor in
- * firmware if the kernel's addresses are physical ones too. Afterwards the hart may still be elsewhere, and the target may have ended.
+ * firmware if the kernel's addresses are physical ones too. Afterwards the hart may still be elsewhere, and the target
+ * may have ended.
  */
 export async function runIntoKernel(session: Session, arch: Architecture, logger: Logger = silent): Promise<void> {
   const entry = arch.privilege?.kernelEntry;

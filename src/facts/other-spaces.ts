@@ -32,8 +32,8 @@ export async function mayRunElsewhere(session: Session, elf: ElfFile): Promise<b
 }
 
 /**
- * Whether the code of a program includes the firmware below its kernel, by where traps to it lead. That code never pages,
- * so all its addresses are physical.
+ * Whether the code of a program includes the firmware below its kernel, by where traps to it lead. That code never
+ * pages, so all its addresses are physical.
  */
 export async function hasOwnFirmware(session: Session, arch: Architecture, elf: ElfFile): Promise<boolean> {
   const vector = arch.privilege?.belowFirmware?.vector;

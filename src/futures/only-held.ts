@@ -4,8 +4,8 @@ import type { FutureType } from './types.js';
 const mostDepth = 16;
 
 /**
- * What a Future written by hand consists of, if that is one Future in its own bytes. Then what that one consists of, and
- * so on. Offsets are from the first one's start.
+ * What a Future written by hand consists of, if that is one Future in its own bytes. Then what that one consists of,
+ * and so on. Offsets are from the first one's start.
  */
 export function onlyHeld(future: FutureType): { readonly future: FutureType; readonly offset: number }[] {
   const found: { readonly future: FutureType; readonly offset: number }[] = [];

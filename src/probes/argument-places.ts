@@ -156,9 +156,9 @@ function wordsIn(size: number): number {
 
 /**
  * One for the address of a result in memory (`resultInMemory`, undefined: not known). Further ones for a closure's
- * captures or for a Future: no argument names these. Rust's closures take a pointer to what they capture, or that itself
- * (`FnOnce`). If several captures are told to be behind one pointer of the frame, it is one register. A single one may
- * be a slice, in two.
+ * captures or for a Future: no argument names these. Rust's closures take a pointer to what they capture, or that
+ * itself (`FnOnce`). If several captures are told to be behind one pointer of the frame, it is one register. A single
+ * one may be a slice, in two.
  */
 export function hiddenRegisters(
   name: string,

@@ -4,8 +4,8 @@
 //   entry  0      1 ...     behind them   then ...    the rest
 //          empty  code r-x  empty         data rw-    empty
 //
-// Every address space with the kernel has these entries, so no page fault must be handled there, whatever happens to the
-// kernel's own mapping of the pages. That mapping is left unchanged: writable and not executable.
+// Every address space with the kernel has these entries, so no page fault must be handled there, whatever happens to
+// the kernel's own mapping of the pages. That mapping is left unchanged: writable and not executable.
 
 import type { Architecture } from '../../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
