@@ -3,6 +3,7 @@ import { type Addr, addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import type { ElfFile } from '../elf/index.js';
 import type { ScratchSources } from '../engines/index.js';
+import { runIntoKernel } from '../facts/index.js';
 import { type Hart, isProcess, type Session } from '../rsp/index.js';
 import { type Advice, adviceFor } from './advice.js';
 import { type UsableClock, usableClocks } from './clocks.js';
@@ -81,6 +82,9 @@ export async function examine(options: ExamineOptions): Promise<Diagnosis> {
     !(await session.stub()).isQemu && abilities.breakpoints.includes(1)
       ? await countHardware(session, pc, kind)
       : undefined;
+  // A program in user mode sees neither the kernel's code nor all of its clocks.
+  const text = subject && (subject.addresses[0] ?? functionsAcross(subject.elf)[0]);
+  if (options.mayRun && arch && !isProcess(session.features)) await runIntoKernel(session, arch, text, logger);
   let clocks = arch ? await usableClocks(session, arch, options.timebaseHz) : [];
   const page = (address: Addr): Addr => addr(address & ~0xfffn);
   const texts = subject?.addresses.slice(0, 1) ?? [];

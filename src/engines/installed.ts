@@ -263,7 +263,8 @@ export class Installed implements StopObserver {
     this.#stopReading();
     const { session, arch, logger = silent } = this.#options;
     try {
-      await retry(session, () => runIntoKernel(session, arch, logger));
+      const [site] = this.#target.sites;
+      await retry(session, () => runIntoKernel(session, arch, site?.plan.address, logger));
       if (session.state.kind !== 'idle') return await this.#readOut();
       await this.#target.leave().finally(() => this.#placed.moved?.remove());
       await this.#reportCounts(true);

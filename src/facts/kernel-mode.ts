@@ -2,20 +2,29 @@ import type { Architecture } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import type { Session } from '../rsp/index.js';
+import { ANY_HART, type Session } from '../rsp/index.js';
 
 /** How many short runs the target gets until it is in its kernel. */
 const mostTries = 5;
-/** Milliseconds of each run: timers call kernels more often. */
+/** Milliseconds of the first run; each is twice the one before. Timers call most kernels more often. */
 const moment = 200;
+/** A trap handler that changes the page table does so within fewer instructions. */
+const mostSteps = 256;
 
 /**
  * Runs a hart from user mode or firmware into its kernel, to its trap vector. QEMU's stub translates addresses in the
  * hart's mode, and shows the kernel's memory only there. Does nothing if the architecture does not need this, nor in
  * firmware if the kernel's addresses are physical ones too. Afterwards the hart may still be elsewhere, and the target
  * may have ended.
+ * @param text an address of the kernel's code: where trap handlers begin with the page table of a process, which need
+ * not have the kernel, the hart goes on until it sees this
  */
-export async function runIntoKernel(session: Session, arch: Architecture, logger: Logger = silent): Promise<void> {
+export async function runIntoKernel(
+  session: Session,
+  arch: Architecture,
+  text: Addr | undefined,
+  logger: Logger = silent,
+): Promise<void> {
   const entry = arch.privilege?.kernelEntry;
   if (!entry || !(await session.stub()).isQemu) return;
   for (let tries = 0; tries < mostTries; tries++) {
@@ -28,16 +37,31 @@ export async function runIntoKernel(session: Session, arch: Architecture, logger
     await batch.send();
     const registers: RegisterReader = { register: (name) => replies.get(name)?.value };
     const address = entry.find(registers);
-    if (address === undefined || (await isPhysical(session, arch, registers, address))) return;
+    if (address === undefined && (await stepTo(session, text))) return;
+    if (address === undefined) continue;
+    if (await isPhysical(session, arch, registers, address)) return;
     const breakpoint = { type: 0, address, kind: arch.breakpointKind(new Uint8Array(4)) } as const;
     if (!(await session.insertBreakpoint(breakpoint))) return;
-    const timer = setTimeout(() => void session.interrupt().catch(() => {}), moment);
+    const timer = setTimeout(() => void session.interrupt().catch(() => {}), moment * 2 ** tries);
     await session.resume();
     clearTimeout(timer);
     if (session.state.kind !== 'idle') return;
     await session.removeBreakpoint(breakpoint);
   }
   logger.warn({}, 'the target does not come into its kernel, whose memory cannot be seen from elsewhere');
+}
+
+/** Steps until a piece of code can be seen. Returns false if it cannot after many steps. */
+async function stepTo(session: Session, text: Addr | undefined): Promise<boolean> {
+  if (text === undefined) return true;
+  for (let steps = 0; steps < mostSteps; steps++) {
+    if ((await session.memory().read(text, 2)) !== undefined) return true;
+    const { state } = session;
+    const hart = state.kind === 'idle' && state.stop.kind === 'signal' ? state.stop.hart : undefined;
+    await session.resume({ kind: 'step', hart: hart ?? ANY_HART });
+    if (session.state.kind !== 'idle') return true;
+  }
+  return false;
 }
 
 /** Whether a hart stands in firmware, and its kernel has this address where firmware has it. */

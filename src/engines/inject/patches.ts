@@ -20,6 +20,7 @@ export class Patches<T extends Patched = Site> {
   readonly #logger: Logger;
   readonly #chained: boolean;
   #planted: readonly Patch<T>[] = [];
+  #stays = false;
   #waiting: readonly Patch<T>[];
   #changed: readonly T[] = [];
 
@@ -104,6 +105,11 @@ export class Patches<T extends Patched = Site> {
     for (const { plan } of changed) this.#logger.trace({ probe: plan.name }, 'no patch: the code there has changed');
   }
 
+  /** Some patches could not be removed: what they lead to must stay. */
+  get stays(): boolean {
+    return this.#stays;
+  }
+
   /**
    * Removes all patches at a stop, even over a wire that loses packets. The target may have ended meanwhile.
    * @returns functions whose code the target had changed meanwhile, and that were left alone
@@ -124,18 +130,29 @@ export class Patches<T extends Patched = Site> {
     await reads.send();
     const batch = session.batch();
     const foreign = new Set<T>();
+    const unseen = new Set<T>();
     for (const [i, { site, address, bytes, original }] of patches.entries()) {
       const found = now[i]?.value;
       if (found && same(found, bytes)) {
-        if (doubtful.has(address))
+        if (doubtful.has(address)) {
+          this.#stays = true;
           this.#logger.warn({ function: site.plan.name }, 'interrupted in its patch: left as it is');
-        else batch.writeMemory(address, original);
-      } else if (!found || !same(found, original)) foreign.add(site);
+        } else batch.writeMemory(address, original);
+      } else if (!found) unseen.add(site);
+      else if (!same(found, original)) foreign.add(site);
     }
     await batch.send();
     for (const { plan } of foreign)
       this.#logger.warn({ function: plan.name }, 'its code was changed by the target: left as it is');
-    return [...foreign];
+    if (unseen.size > 0) {
+      this.#stays = true;
+      const where = 'the target does not stand where they can be seen';
+      this.#logger.warn(
+        { functions: unseen.size },
+        `${where}: these functions keep their jumps to trampolines, harmless`,
+      );
+    }
+    return [...foreign, ...unseen];
   }
 }
 

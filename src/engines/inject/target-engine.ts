@@ -436,7 +436,7 @@ export class TargetEngine {
    * The patches are removed.
    */
   async idle(): Promise<boolean> {
-    if (this.#drained.openCalls !== 0 || (await this.dropped()) > 0) return false;
+    if (this.#patches.stays || this.#drained.openCalls !== 0 || (await this.dropped()) > 0) return false;
     return !(await this.#isInside());
   }
 
