@@ -166,6 +166,22 @@ export function firmwareKernel(t: { teardown: (fn: () => void) => void }, calls:
   return { elf, command: [...bareMachine, '-kernel', elf] };
 }
 
+/** Assembles `kernels/portal-riscv64.s`, whose program sees nothing of it but a page where traps begin. */
+export function portalKernel(
+  t: { teardown: (fn: () => void) => void },
+  { calls, spin }: { readonly calls: number; readonly spin: number },
+): PagingKernel {
+  const folder = scratchFolder(t);
+  const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
+  const source = join(import.meta.dirname, 'kernels', 'portal-riscv64.s');
+  const symbols = ['--defsym', `CALLS=${calls}`, '--defsym', `SPIN=${spin}`];
+  // The assembler's own debug info says that these functions take no arguments.
+  execFileSync('riscv64-linux-gnu-as', ['-g', '-march=rv64imac_zicsr_zifencei', ...symbols, '-o', object, source]);
+  const placed = ['--no-warn-rwx-segments', '-N', '-Ttext=0x80200000', '-static'];
+  execFileSync('riscv64-linux-gnu-ld', [...placed, object, '-o', elf]);
+  return { elf, command: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none', '-kernel', elf] };
+}
+
 /** Assembles `kernels/power-off-riscv64.s`, which ends its machine in the way of this number. */
 export function powerOffKernel(t: { teardown: (fn: () => void) => void }, calls: number, way: number): PagingKernel {
   const folder = scratchFolder(t);
