@@ -37,8 +37,12 @@ export async function runIntoKernel(
     await batch.send();
     const registers: RegisterReader = { register: (name) => replies.get(name)?.value };
     const address = entry.find(registers);
-    if (address === undefined && (await stepTo(session, text))) return;
-    if (address === undefined) continue;
+    if (address === undefined) {
+      const { root } = arch.privilege.standing(registers);
+      // Before a kernel pages, it need not be where it is linked.
+      if (root === undefined || (await stepTo(session, text))) return;
+      continue;
+    }
     if (await isPhysical(session, arch, registers, address)) return;
     const breakpoint = { type: 0, address, kind: arch.breakpointKind(new Uint8Array(4)) } as const;
     if (!(await session.insertBreakpoint(breakpoint))) return;
