@@ -1,6 +1,6 @@
 /*
- * A core file of a Linux process, looked at as the process itself would be. Its notes have the registers of threads, and
- * the place where the program was loaded.
+ * A core file of a Linux process, looked at as the process itself would be. Its notes have the registers of threads,
+ * and the place where the program was loaded.
  */
 
 import { type Addr, addOffset } from '../base/addr.js';

@@ -16,6 +16,7 @@ import {
   hurdlesOfCode,
   planEngines,
   type ScratchSources,
+  situationOf,
   tooOften,
 } from '../engines/index.js';
 import type { ResetVector } from '../facts/index.js';
@@ -41,7 +42,7 @@ import {
   samplesOf,
   tooEarly,
 } from '../recorder/index.js';
-import { isProcess, type Session } from '../rsp/index.js';
+import type { Session } from '../rsp/index.js';
 import {
   endMissing,
   formatOf,
@@ -314,11 +315,7 @@ export async function recordSession(
   const { args } = prepared;
   const stopping = stopOnSignals(told, ending);
   const status = new StatusLine(process.stderr, !args.json);
-  const situation = {
-    isMachineOfQemu: (await session.stub()).name === 'qemu-system',
-    isLaunched,
-    isProcess: isProcess(session.features),
-  };
+  const situation = await situationOf(session, isLaunched);
   let isSaid = args.json;
   let hurdles: readonly Hurdle[] = [];
   const silence = new Silence();

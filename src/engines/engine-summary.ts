@@ -193,8 +193,8 @@ export function adviceOnStops(
   if (stopping + switchedOff + crowded === 0 || first === undefined) return undefined;
   const found = ways.find(({ why }) => why.test(first.why));
   if (found) return { code: found.code, text: found.text };
-  if (first.why === codeIsFull) return wayToMemory(situation) ?? leaveOut;
-  return first.why === refusal ? wayToMemory(situation) : leaveOut;
+  if (first.why === refusal) return wayToMemory(situation);
+  return (first.why === codeIsFull ? wayToMemory(situation) : undefined) ?? leaveOut;
 }
 
 /** As a line for the user. */

@@ -5,7 +5,7 @@ import { isRefusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import { type ClosedCounter, closedCounter, type NoGuestRam } from '../facts/index.js';
 import { codeOf } from '../probes/index.js';
-import { isProcess } from '../rsp/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
 import { type EnginePlanOptions, engineChoices, planEngines, whyNoTrampolines } from './engine-choice.js';
 import { type EngineSituation, reasonLine, summarizeEngines, wayOutOf, wayOutWithout } from './engine-summary.js';
 import { within } from './inject/code-allocator.js';
@@ -122,7 +122,7 @@ export async function findHurdles(facts: TargetFacts): Promise<readonly Hurdle[]
   }
   const missing = await memoryMissing({ ...facts, text: first.plan.address, process: undefined });
   if (missing) {
-    const wayOut = wayOutWithout(missing.refused, await situationOf(facts));
+    const wayOut = wayOutWithout(missing.refused, await situationOf(facts.session, facts.hidden !== undefined));
     found.push({ code: 'memory', text: missing.refused, wayOut, probes });
   }
   const records = sites.filter(({ counters }) => counters === 0).length;
@@ -148,10 +148,11 @@ export function counterHurdle({ register, harts }: ClosedCounter, probes: number
   };
 }
 
-async function situationOf({ session, hidden }: TargetFacts): Promise<EngineSituation> {
+/** What advice on stops depends on. `isLaunched`: the target was started by rsptrace. */
+export async function situationOf(session: Session, isLaunched: boolean): Promise<EngineSituation> {
   return {
     isMachineOfQemu: (await session.stub()).name === 'qemu-system',
-    isLaunched: hidden !== undefined,
+    isLaunched,
     isProcess: isProcess(session.features),
   };
 }

@@ -28,6 +28,7 @@ export {
   hurdlesJson,
   hurdlesOfCode,
   isOfTarget,
+  situationOf,
 } from './hurdles.js';
 export { isMark } from './inject/code-allocator.js';
 export { counterScale } from './inject/counter-rate.js';

@@ -213,8 +213,10 @@ export class Installed implements StopObserver {
     if (isRefusal(found)) {
       throw unusable(`the kernel has turned to a page table that trampolines cannot be mapped in: ${found.refused}`);
     }
-    if (found.isKnown && !this.#isKnown) logger.warn({}, ramIsKnown);
-    this.#isKnown = found.isKnown ?? false;
+    if (found.isKnown && !this.#isKnown) {
+      this.#isKnown = true;
+      logger.warn({}, ramIsKnown);
+    }
     if (found.entered) logger.info({}, 'the kernel has changed its page table: trampolines are mapped there too');
     return !found.entered;
   }

@@ -16,9 +16,8 @@ export class StopBudget {
   readonly #hits = new Map<string, number>();
 
   /**
-   * The target has stopped.
-   * @param probe the name of the probe that was hit; undefined at a return
-   * @returns the name of a probe to switch off: the budget is spent
+   * The target has stopped at a hit of the probe of this name; undefined at a return. Returns the name of a probe to
+   * switch off if the budget is spent.
    */
   spend(probe: string | undefined, now: Moment): string | undefined {
     const price = this.#price(now);

@@ -11,13 +11,13 @@ export { FDT_HEADER, type FdtRange, fdtSize, readFdt, writeFdtSize } from './fdt
 export { commandLineOf, GuestRam, type NoGuestRam } from './guest-ram.js';
 export { hartSource } from './hart-source.js';
 export { type InstructionClock, instructionClock } from './instruction-clock.js';
-export { runIntoKernel } from './kernel-mode.js';
+export { hasOwnFirmware, runIntoKernel } from './kernel-mode.js';
 export { type Libraries, loadedLibraries, mappedLibraries, seeLibraries } from './libraries.js';
 export { type LinuxCore, readLinuxCore } from './linux-core.js';
 export { changesItsCode, choosesItsPlace, isLinux, stackBytes } from './linux-kernel.js';
 export { loadedElf, shiftedByAuxv } from './load-bias.js';
 export { type MemoryPiece, readMemoryTree } from './memory-tree.js';
-export { hasOwnFirmware, insideKernel } from './other-spaces.js';
+export { insideKernel } from './other-spaces.js';
 export { pageTableChanges, pagingIsFinal, type TablePlace, turnsPagingOn } from './paging-moment.js';
 export { powerOffPlaces } from './power-off-places.js';
 export { type Mapping, parseMaps } from './process-maps.js';

@@ -1,7 +1,8 @@
 import type { Architecture } from '../arch/index.js';
-import type { Addr } from '../base/addr.js';
+import { type Addr, addr } from '../base/addr.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
+import type { ElfFile } from '../elf/index.js';
 import { ANY_HART, type Session } from '../rsp/index.js';
 
 /** How many short runs the target gets until it is in its kernel. */
@@ -13,11 +14,10 @@ const mostSteps = 256;
 
 /**
  * Runs a hart from user mode or firmware into its kernel, to its trap vector. QEMU's stub translates addresses in the
- * hart's mode, and shows the kernel's memory only there. Does nothing if the architecture does not need this, nor in
- * firmware if the kernel's addresses are physical ones too. Afterwards the hart may still be elsewhere, and the target
- * may have ended.
- * @param text an address of the kernel's code: where trap handlers begin with the page table of a process, which need
- * not have the kernel, the hart goes on until it sees this
+ * hart's mode, and shows the kernel's memory only there. Where a trap handler begins with a process's page table, which
+ * need not have the kernel, the hart goes on until it sees `text`, an address of the kernel's code. Does nothing if the
+ * architecture does not need this, nor in firmware if the kernel's addresses are physical ones too. Afterwards the hart
+ * may still be elsewhere, and the target may have ended.
  */
 export async function runIntoKernel(
   session: Session,
@@ -82,4 +82,18 @@ async function isPhysical(
   if ('refused' in space) return false;
   const mapping = await space.translate(address);
   return mapping !== undefined && mapping.physical === mapping.virtual;
+}
+
+/**
+ * Whether the code of a program includes the firmware below its kernel, by where traps to it lead. That code never
+ * pages, so all its addresses are physical.
+ */
+export async function hasOwnFirmware(session: Session, arch: Architecture, elf: ElfFile): Promise<boolean> {
+  const vector = arch.privilege?.belowFirmware?.vector;
+  if (vector === undefined || session.target.register(vector) === undefined) return false;
+  const batch = session.batch();
+  const handler = batch.readRegister(vector);
+  await batch.send();
+  // Its lowest bits are a mode, and instructions are aligned.
+  return handler.value !== undefined && elf.bytesAt(addr(handler.value & ~3n), 4) !== undefined;
 }

@@ -1,4 +1,4 @@
-import { type Architecture, architectureOf } from '../arch/index.js';
+import { architectureOf } from '../arch/index.js';
 import { addr } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
@@ -29,20 +29,6 @@ export async function mayRunElsewhere(session: Session, elf: ElfFile): Promise<b
   // A machine that does not page yet is booting, and every program pages.
   const isPaging = arch.addressSpaces?.alwaysPages === true || root !== undefined || privilege === 'firmware';
   return isPaging || (await session.stub()).neverRan();
-}
-
-/**
- * Whether the code of a program includes the firmware below its kernel, by where traps to it lead. That code never
- * pages, so all its addresses are physical.
- */
-export async function hasOwnFirmware(session: Session, arch: Architecture, elf: ElfFile): Promise<boolean> {
-  const vector = arch.privilege?.belowFirmware?.vector;
-  if (vector === undefined || session.target.register(vector) === undefined) return false;
-  const batch = session.batch();
-  const handler = batch.readRegister(vector);
-  await batch.send();
-  // Its lowest bits are a mode, and instructions are aligned.
-  return handler.value !== undefined && elf.bytesAt(addr(handler.value & ~3n), 4) !== undefined;
 }
 
 /** Whether a program has instructions that only kernels have, or addresses that only kernels have. */

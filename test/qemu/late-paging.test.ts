@@ -167,6 +167,17 @@ t.test(
   },
 );
 
+t.test(
+  'more RAM than jumps reach over: hidden RAM is mapped near a kernel that runs at its physical addresses',
+  async (t) => {
+    const { elf, command } = lateKernel(t, calls);
+    const output = await recordKernel(t, { elf, command: [...command, '-m', '4G'] }, ['--json', '--engine', 'target']);
+    const { functions, probes } = JSON.parse(output.stdout) as Output;
+    t.equal(functions.find((row) => row.function === 'work')?.calls, calls.work);
+    t.ok(probes.every(({ engine }) => engine === 'target'));
+  },
+);
+
 t.test('firmware in the same ELF, which never pages, reaches the trampolines too', async (t) => {
   const { stdout, counted } = await recordCounted(t, firmwareKernel(t, 5000), ['work', 'served'], ['--json']);
   t.same(counted, [5000, 5000], 'what the kernel has counted');

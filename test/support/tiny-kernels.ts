@@ -7,6 +7,9 @@ export const WORK_CALLS = 1000;
 /** And its `inner`, which calls itself: twice from each of `outer`, which is called as often as `work`. */
 export const INNER_CALLS = 4000;
 
+/** Where the kernels' sources are, and what they include. */
+const sources = join(import.meta.dirname, 'kernels');
+
 const exit = ['-no-reboot', '-nic', 'none', '-device', 'isa-debug-exit,iobase=0xf4,iosize=4'];
 
 export interface PagingKernel {
@@ -28,7 +31,7 @@ export function pagingKernel(
   ...defined: readonly string[]
 ): PagingKernel {
   const folder = scratchFolder(t);
-  const source = join(import.meta.dirname, 'kernels', arch);
+  const source = join(sources, arch);
   const elf = join(folder, 'kernel.elf');
   const object = join(folder, 'kernel.o');
   const prefix = arch === 'riscv64' ? 'riscv64-linux-gnu-' : '';
@@ -57,7 +60,6 @@ export function mapPrinter(
   const folder = scratchFolder(t);
   const object = join(folder, 'kernel.o');
   const image = join(folder, 'kernel');
-  const sources = join(import.meta.dirname, 'kernels');
   execFileSync('as', ['--32', '-I', sources, '-o', object, join(sources, `${protocol}.S`)]);
   const places =
     protocol === 'bzimage'
@@ -132,7 +134,7 @@ export function briefKernel(
  */
 export function endsKernel(t: { teardown: (fn: () => void) => void }, calls: number, resets = 0): PagingKernel {
   const plain = join(scratchFolder(t), 'plain.o');
-  const source = join(import.meta.dirname, 'kernels', 'ends-plain-riscv64.s');
+  const source = join(sources, 'ends-plain-riscv64.s');
   execFileSync('riscv64-linux-gnu-as', ['-march=rv64imac_zicsr_zifencei', '-g', '-o', plain, source]);
   const elf = bareKernel(t, 'riscv64', 'ends-riscv64.s', { CALLS: calls, RESETS: resets }, [], [plain]);
   return { elf, command: [...bareMachine, '-kernel', elf] };
@@ -148,10 +150,18 @@ export function lateKernel(
 ): PagingKernel {
   const folder = scratchFolder(t);
   const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
-  const sources = join(import.meta.dirname, 'kernels');
   const values = { EARLY: early, WORK: work, HIGH: isHigh ? NEAR_BASE - 0x8000_0000n : 0 };
   const symbols = Object.entries(values).flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
-  const assembled = ['-g', '-march=rv64imac_zicsr', ...symbols, '-o', object, join(sources, 'late-riscv64.s')];
+  const assembled = [
+    '-g',
+    '-march=rv64imac_zicsr',
+    '-I',
+    sources,
+    ...symbols,
+    '-o',
+    object,
+    join(sources, 'late-riscv64.s'),
+  ];
   // The assembler's own debug info says that these functions take no arguments.
   execFileSync('riscv64-linux-gnu-as', assembled);
   const high = ['--no-warn-mismatch', '--defsym', `BASE=${NEAR_BASE}`, '-T', join(sources, 'riscv64.ld')];
@@ -173,10 +183,19 @@ export function portalKernel(
 ): PagingKernel {
   const folder = scratchFolder(t);
   const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
-  const source = join(import.meta.dirname, 'kernels', 'portal-riscv64.s');
+  const source = join(sources, 'portal-riscv64.s');
   const symbols = ['--defsym', `CALLS=${calls}`, '--defsym', `SPIN=${spin}`];
   // The assembler's own debug info says that these functions take no arguments.
-  execFileSync('riscv64-linux-gnu-as', ['-g', '-march=rv64imac_zicsr_zifencei', ...symbols, '-o', object, source]);
+  execFileSync('riscv64-linux-gnu-as', [
+    '-g',
+    '-march=rv64imac_zicsr_zifencei',
+    '-I',
+    sources,
+    ...symbols,
+    '-o',
+    object,
+    source,
+  ]);
   const placed = ['--no-warn-rwx-segments', '-N', '-Ttext=0x80200000', '-static'];
   execFileSync('riscv64-linux-gnu-ld', [...placed, object, '-o', elf]);
   return { elf, command: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none', '-kernel', elf] };
@@ -186,7 +205,7 @@ export function portalKernel(
 export function powerOffKernel(t: { teardown: (fn: () => void) => void }, calls: number, way: number): PagingKernel {
   const folder = scratchFolder(t);
   const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
-  const source = join(import.meta.dirname, 'kernels', 'power-off-riscv64.s');
+  const source = join(sources, 'power-off-riscv64.s');
   const symbols = ['--defsym', `CALLS=${calls}`, '--defsym', `WAY=${way}`];
   // The assembler's own debug info says that these functions take no arguments.
   execFileSync('riscv64-linux-gnu-as', ['-g', '-march=rv64imac', ...symbols, '-o', object, source]);
@@ -218,12 +237,12 @@ export function tablesKernel(
 ): PagingKernel {
   const folder = scratchFolder(t);
   const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
-  const source = join(import.meta.dirname, 'kernels', `tables-${arch}`);
+  const source = join(sources, `tables-${arch}`);
   const [prefix, isa] = arch === 'riscv64' ? ['riscv64-linux-gnu-', ['-march=rv64imac_zicsr']] : ['', []];
   const values = { BASE: NEAR_BASE, EARLY: early, MIDDLE: middle, WORK: work, WAIT: wait, RAM: ram };
   const symbols = Object.entries(values).flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
   // The assembler's own debug info says that these functions take no arguments.
-  execFileSync(`${prefix}as`, ['-g', ...isa, ...symbols, '-o', object, `${source}.s`]);
+  execFileSync(`${prefix}as`, ['-g', '-I', sources, ...isa, ...symbols, '-o', object, `${source}.s`]);
   const quiet = ['--no-warn-rwx-segments', '--no-warn-mismatch'];
   execFileSync(`${prefix}ld`, [...quiet, '--defsym', `BASE=${NEAR_BASE}`, '-T', `${source}.ld`, '-o', elf, object]);
   const command =
@@ -241,7 +260,7 @@ export function diskKernel(t: { teardown: (fn: () => void) => void }, calls: num
     string,
     string,
   ];
-  const source = join(import.meta.dirname, 'kernels', 'disk-x86_64.s');
+  const source = join(sources, 'disk-x86_64.s');
   execFileSync('as', ['-g', '--defsym', `CALLS=${calls}`, '-o', object, source]);
   execFileSync('ld', ['--no-warn-rwx-segments', '-N', '-Ttext=0x7c00', '-static', object, '-o', elf]);
   execFileSync('objcopy', ['-O', 'binary', '-j', '.text', elf, disk]);
@@ -298,7 +317,6 @@ function bareKernel(
   const elf = join(folder, 'kernel.elf');
   const object = join(folder, 'kernel.o');
   const symbols = Object.entries(values).flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
-  const sources = join(import.meta.dirname, 'kernels');
   const assembled = [...options, ...symbols, '-I', sources, '-o', object, join(sources, file)];
   if (arch === 'x86_64') {
     execFileSync('as', assembled);

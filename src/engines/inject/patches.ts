@@ -112,7 +112,7 @@ export class Patches<T extends Patched = Site> {
 
   /**
    * Removes all patches at a stop, even over a wire that loses packets. The target may have ended meanwhile.
-   * @returns functions whose code the target had changed meanwhile, and that were left alone
+   * @returns functions that were left alone: the target had changed their code, or it could not be seen
    */
   async remove(): Promise<readonly T[]> {
     this.#waiting = [];
@@ -146,10 +146,9 @@ export class Patches<T extends Patched = Site> {
       this.#logger.warn({ function: plan.name }, 'its code was changed by the target: left as it is');
     if (unseen.size > 0) {
       this.#stays = true;
-      const where = 'the target does not stand where they can be seen';
       this.#logger.warn(
         { functions: unseen.size },
-        `${where}: these functions keep their jumps to trampolines, harmless`,
+        'the target does not stand where its code can be seen: functions keep their jumps to trampolines, which do no harm',
       );
     }
     return [...foreign, ...unseen];

@@ -15,7 +15,8 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
   const { arch, elf, process, known = {}, logger } = request;
   const pages = turnsPagingOn(elf, arch);
   if (pages === undefined && process === undefined) return { refused: `page tables on ${arch.name} are not known` };
-  known.ownFirmware ??= process === undefined && (await hasOwnFirmware(request.session, arch, elf));
+  // A kernel may set its firmware up only now.
+  known.ownFirmware ||= process === undefined && (await hasOwnFirmware(request.session, arch, elf));
   const facts = { known, pages: pages ?? false, ownFirmware: known.ownFirmware };
   let why: string | undefined;
   for (const source of sources) {

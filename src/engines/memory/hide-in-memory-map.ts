@@ -37,7 +37,8 @@ export async function hideInMemoryMap(
   if (isRefusal(place)) return place;
   const { map, format, count } = place;
   const { stride } = format;
-  if (count === 0 || count > MOST_ENTRIES) return { refused: `the memory map at ${hex(map)} has ${count} entries` };
+  if (count === 0 || count > MOST_ENTRIES || !Number.isInteger(count))
+    return { refused: `the memory map at ${hex(map)} has ${count} entries` };
   const entries = readMap((await memory.read(map, count * stride)) ?? new Uint8Array(0), format);
   const taken = entries === undefined ? undefined : takeRam(entries, hidden, Math.min(place.disk ?? REACH, REACH));
   if (taken === undefined || taken.start < (place.low ?? 0))

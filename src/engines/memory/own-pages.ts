@@ -48,12 +48,16 @@ interface Mapped {
 export class OwnPages {
   readonly #options: OwnPagesOptions;
   readonly #written: Written[] = [];
-  /** The kernel has mapped the memory itself. */
-  isKnown = false;
+  #isKnown = false;
   #tablesUsed = 0;
 
   constructor(options: OwnPagesOptions) {
     this.#options = options;
+  }
+
+  /** The kernel has mapped the memory itself. */
+  get isKnown(): boolean {
+    return this.#isKnown;
   }
 
   /** True if this address space has the memory there, with the right permissions. */
@@ -130,7 +134,7 @@ export class OwnPages {
       const wrong = await this.#write(memory, wanted);
       if (wrong) return wrong;
     }
-    this.isKnown = true;
+    this.#isKnown = true;
     return undefined;
   }
 

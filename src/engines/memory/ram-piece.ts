@@ -118,6 +118,8 @@ export class RamPiece {
 
     const linear = addr(this.start + (text - textAt));
     const far = BigInt.asIntN(64, linear - text);
+    // Jumps and pc-relative addresses have 32 bits.
+    const isInReach = far >= -REACH && far + BigInt(this.size) < REACH;
     const whole = { address: linear, physical: this.start, size: this.size };
     const split = Math.min(alignUp(codeSize + 2 * PAGE, LARGE_PAGE), mostForCode(this.size));
     const code = { ...whole, size: split };
@@ -128,8 +130,7 @@ export class RamPiece {
     };
     const notThere = (await checkMapped(space, code, 'code')) ?? (await checkMapped(space, data, 'data'));
     if (notThere === undefined) {
-      // Jumps and pc-relative addresses have 32 bits.
-      if (far >= -REACH && far + BigInt(this.size) < REACH) {
+      if (isInReach) {
         const pages = this.#ownPages(arch, linear, split);
         return this.#scratch({ address: linear, split, where: '', pages, follow: follower(pages, text, textAt) });
       }
@@ -140,7 +141,7 @@ export class RamPiece {
     }
 
     const placed =
-      (linear === this.start && (await this.#atItself(arch, space, split))) ||
+      (isInReach && linear === this.start && (await this.#atItself(arch, space, split))) ||
       (facts.ownFirmware ? { refused: neverPages } : await this.#nearText(arch, space, text, split));
     if (isRefusal(placed)) return { ...placed, later: false };
     const { address, pages } = placed;

@@ -66,22 +66,7 @@ gdt_pointer:
         movzbl  0x1e8(%esi), %ecx
         lea     0x2d0(%esi), %edi
 4:      push    %ecx
-        mov     4(%edi), %ebx
-        call    word
-        mov     (%edi), %ebx
-        call    word
-        mov     $' ', %al
-        call    char
-        mov     12(%edi), %ebx
-        call    word
-        mov     8(%edi), %ebx
-        call    word
-        mov     $' ', %al
-        call    char
-        mov     16(%edi), %ebx
-        call    word
-        mov     $'\n', %al
-        call    char
+        call    entry
         add     $20, %edi
         pop     %ecx
         loop    4b

@@ -5,6 +5,7 @@
 
     .option norelax
     .option norvc
+    .include "counted-riscv64.s"
     .text
     .globl _start
 _start:
@@ -48,17 +49,7 @@ trap:
     csrrw sp, mscratch, sp
     mret
 
-    .globl served
-    .type served, @function
-served:
-    addi sp, sp, -16
-    la t0, serveds
-    ld t1, 0(t0)
-    addi t1, t1, 1
-    sd t1, 0(t0)
-    addi sp, sp, 16
-    ret
-    .size served, . - served
+    counted served, serveds
 
     .globl kernel
     .type kernel, @function
@@ -99,30 +90,9 @@ kernel:
 2:  j 2b
     .size kernel, . - kernel
 
-    .globl work
-    .type work, @function
-work:
-    addi sp, sp, -16
-    la t0, works
-    ld t1, 0(t0)
-    addi t1, t1, 1
-    sd t1, 0(t0)
-    addi sp, sp, 16
-    ret
-    .size work, . - work
+    counted work, works
 
-number:
-    li t0, 0x10000000
-    li t1, 10000
-    li t2, 10
-3:  divu t3, a0, t1
-    remu a0, a0, t1
-    addi t3, t3, '0'
-    sb t3, 0(t0)
-    divu t1, t1, t2
-    bnez t1, 3b
-    sb t2, 0(t0)
-    ret
+    .include "number-riscv64.s"
 
     .bss
     .balign 4096

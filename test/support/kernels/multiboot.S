@@ -10,24 +10,9 @@ _start: mov     $0x90000, %esp
         mov     0x30(%ebp), %edi
         mov     0x2c(%ebp), %esi
         add     %edi, %esi
-1:      mov     8(%edi), %ebx
-        call    word
-        mov     4(%edi), %ebx
-        call    word
-        mov     $' ', %al
-        call    char
-        mov     16(%edi), %ebx
-        call    word
-        mov     12(%edi), %ebx
-        call    word
-        mov     $' ', %al
-        call    char
-        mov     20(%edi), %ebx
-        call    word
-        mov     $'\n', %al
-        call    char
-        add     (%edi), %edi            # the size of an entry is that of what follows it
-        add     $4, %edi
+1:      add     $4, %edi
+        call    entry
+        add     -4(%edi), %edi          # the size of what follows it
         cmp     %esi, %edi
         jb      1b
         xor     %ebx, %ebx

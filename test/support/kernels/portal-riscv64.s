@@ -6,6 +6,7 @@
 
     .option norelax
     .option norvc
+    .include "counted-riscv64.s"
     .equ PORTAL, 0xfffffffffffff000
     .equ PROGRAM, 0x10000
 
@@ -88,30 +89,9 @@ back:
     sw t1, 0(t0)
 2:  j 2b
 
-    .globl work
-    .type work, @function
-work:
-    addi sp, sp, -16
-    la t0, works
-    ld t1, 0(t0)
-    addi t1, t1, 1
-    sd t1, 0(t0)
-    addi sp, sp, 16
-    ret
-    .size work, . - work
+    counted work, works
 
-number:
-    li t0, 0x10000000
-    li t1, 10000
-    li t2, 10
-3:  divu t3, a0, t1
-    remu a0, a0, t1
-    addi t3, t3, '0'
-    sb t3, 0(t0)
-    divu t1, t1, t2
-    bnez t1, 3b
-    sb t2, 0(t0)
-    ret
+    .include "number-riscv64.s"
 
     .balign 4096
 portal:

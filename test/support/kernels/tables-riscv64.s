@@ -8,6 +8,7 @@
 
     .option norelax
     .option norvc
+    .include "counted-riscv64.s"
     .section .boot, "ax"
     .globl _start
 _start:
@@ -35,17 +36,7 @@ _start:
     la a1, earlies
     jr t0
 
-    .globl early
-    .type early, @function
-early:
-    addi sp, sp, -16
-    la t0, earlies
-    ld t1, 0(t0)
-    addi t1, t1, 1
-    sd t1, 0(t0)
-    addi sp, sp, 16
-    ret
-    .size early, . - early
+    counted early, earlies
     .balign 8
 high_address:
     .dword high
@@ -131,43 +122,11 @@ paging:
     ret
     .size paging, . - paging
 
-    .globl middle
-    .type middle, @function
-middle:
-    addi sp, sp, -16
-    la t0, middles
-    ld t1, 0(t0)
-    addi t1, t1, 1
-    sd t1, 0(t0)
-    addi sp, sp, 16
-    ret
-    .size middle, . - middle
+    counted middle, middles
 
-    .globl work
-    .type work, @function
-work:
-    addi sp, sp, -16
-    la t0, works
-    ld t1, 0(t0)
-    addi t1, t1, 1
-    sd t1, 0(t0)
-    addi sp, sp, 16
-    ret
-    .size work, . - work
+    counted work, works
 
-# Prints a0 as five digits and a line's end.
-number:
-    li t0, 0x10000000
-    li t1, 10000
-    li t2, 10
-3:  divu t3, a0, t1
-    remu a0, a0, t1
-    addi t3, t3, '0'
-    sb t3, 0(t0)
-    divu t1, t1, t2
-    bnez t1, 3b
-    sb t2, 0(t0)
-    ret
+    .include "number-riscv64.s"
 
     .bss
     .balign 4096
