@@ -9,6 +9,11 @@ const PAGE = 4096n;
 /** The most pieces of stacks that are searched for one hart. */
 const mostStacks = 4;
 
+/** Bytes that change. Interrupted code resumes only where one of their instructions begins, if these are known. */
+export interface ChangedCode extends Piece {
+  readonly code?: Uint8Array;
+}
+
 /**
  * Finds places (named by their first address) in whose middle some interrupted code would resume. The evidence is the
  * return address of a trap in a register, or any word on a hart's stack that looks like such an address. A word that
@@ -18,7 +23,7 @@ const mostStacks = 4;
 export async function interruptedInside(
   session: Session,
   arch: Architecture,
-  places: readonly Piece[],
+  places: readonly ChangedCode[],
   chained = false,
 ): Promise<ReadonlySet<bigint>> {
   const sorted = [...places].sort((a, b) => (a.address < b.address ? -1 : 1));
@@ -28,11 +33,11 @@ export async function interruptedInside(
     let high = sorted.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if ((sorted[middle] as Piece).address < word) low = middle + 1;
+      if ((sorted[middle] as ChangedCode).address < word) low = middle + 1;
       else high = middle;
     }
     const place = sorted[low - 1];
-    if (place && word < place.address + BigInt(place.length)) found.add(place.address);
+    if (place && word < place.address + BigInt(place.length) && beginsAt(arch, place, word)) found.add(place.address);
   };
   for (const { id } of await session.harts()) {
     const batch = session.batch(id);
@@ -59,6 +64,14 @@ export async function interruptedInside(
     }
   }
   return found;
+}
+
+/**
+ * Whether an instruction begins there. A far jump leaves an address near its target in a register: trampolines that go
+ * back to the function make many words that lie in a patch, but seldom at an instruction.
+ */
+function beginsAt({ codeFlow }: Architecture, { address, code }: ChangedCode, at: bigint): boolean {
+  return !code || !codeFlow || codeFlow.steps(code, address).some((step) => step.address === at);
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Architecture } from '../../arch/index.js';
 import { type Addr, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { ANY_HART, programSignal, type Session } from '../../rsp/index.js';
-import { interruptedInside } from './interrupted.js';
+import { type ChangedCode, interruptedInside } from './interrupted.js';
 import type { Piece } from './ring.js';
 
 /** More steps than a patch has instructions, including the interrupts that come between. */
@@ -70,7 +70,7 @@ const mostTries = 20;
 export async function runOutOfPatches(
   session: Session,
   arch: Architecture,
-  patches: readonly Piece[],
+  patches: readonly ChangedCode[],
   chained = false,
 ): Promise<ReadonlySet<bigint>> {
   for (let tries = 0; ; tries++) {

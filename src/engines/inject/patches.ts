@@ -3,7 +3,7 @@ import { type Addr, addOffset, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import { CoalescedReads, retry, type Session } from '../../rsp/index.js';
-import { interruptedInside } from './interrupted.js';
+import { type ChangedCode, interruptedInside } from './interrupted.js';
 import { leavePatches, redirect, runOutOfPatches } from './leave-patches.js';
 import type { Patch, Patched } from './placement.js';
 import type { Piece } from './ring.js';
@@ -62,7 +62,7 @@ export class Patches<T extends Patched = Site> {
    * @throws RsptraceError `PATCH_REFUSED`; then nothing is patched
    */
   async plant(holdsStop: (piece: Piece) => boolean): Promise<readonly T[]> {
-    const pieces = piecesOf(this.#waiting);
+    const pieces = this.#waiting.map(({ address, original }) => codeAt(address, original));
     await leavePatches(this.#session, this.#arch, pieces, placesOf(this.#waiting));
     const inside = await interruptedInside(this.#session, this.#arch, pieces, this.#chained);
     const reads = new CoalescedReads(this.#session);
@@ -123,7 +123,8 @@ export class Patches<T extends Patched = Site> {
 
   async #takeOut(patches: readonly Patch<T>[]): Promise<readonly T[]> {
     const session = this.#session;
-    const doubtful = await runOutOfPatches(session, this.#arch, piecesOf(patches), this.#chained);
+    const jumps = patches.map(({ address, bytes }) => codeAt(address, bytes));
+    const doubtful = await runOutOfPatches(session, this.#arch, jumps, this.#chained);
     if (session.state.kind !== 'idle') return [];
     const reads = new CoalescedReads(session);
     const now = patches.map(({ address, bytes }) => reads.readMemory(address, bytes.length));
@@ -190,6 +191,10 @@ function sitesOf<T extends Patched>(patches: readonly Patch<T>[]): T[] {
 
 function piecesOf(patches: readonly Patch<Patched>[]): Piece[] {
   return patches.map(({ address, bytes }) => ({ address, length: bytes.length }));
+}
+
+function codeAt(address: Addr, code: Uint8Array): ChangedCode {
+  return { address, length: code.length, code };
 }
 
 function same(a: Uint8Array, b: Uint8Array): boolean {

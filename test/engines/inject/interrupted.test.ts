@@ -59,3 +59,18 @@ t.test('no chain is followed that does not begin on the stack, or leads out of t
     'a chain without an end',
   );
 });
+
+t.test('a word counts only where an instruction of the patch begins', async (t) => {
+  // auipc t0; jr: by the assembler's own manual, 4 bytes each.
+  const code = Uint8Array.from(Buffer.from('970200006780c204', 'hex'));
+  for (const [offset, expected] of [
+    [2n, []],
+    [4n, [patched.address]],
+    [6n, []],
+  ] as const) {
+    const session = machine(new Map([[task + 8n, patched.address + offset]]), { sp: task });
+    t.same([...(await interruptedInside(session, riscv64, [{ ...patched, code }]))], expected, `${offset} bytes in`);
+  }
+  const unknown = machine(new Map([[task + 8n, patched.address + 2n]]), { sp: task });
+  t.same([...(await interruptedInside(unknown, riscv64, [patched]))], [patched.address], 'of unknown code, any does');
+});
