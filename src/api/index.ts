@@ -1,6 +1,7 @@
 export { type CoreCopy, copyCore } from './core-copy.js';
 export { type DeterministicCommand, deterministicCommand, PULSE_US } from './deterministic.js';
 export { endingSignals } from './ending-signals.js';
+export { type FirstBootOptions, firstBoot } from './first-boot.js';
 export { Gdbserver, type Subject } from './gdbserver.js';
 export { vectorDamage } from './gdbserver-vectors.js';
 export type { AnyHit, CallHit, Handler, PollHit, PollReturn, ProbeOptions } from './hits.js';

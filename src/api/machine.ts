@@ -94,7 +94,7 @@ function verifyEmulator(program: string, arch: string): void {
 }
 
 /** What is asked of QEMU before the guest runs. Throws `RUN_EXITED` if it fails because QEMU has ended. */
-async function orDied<T>(qemu: Qemu, program: string, asked: Promise<T>): Promise<T> {
+export async function orDied<T>(qemu: Qemu, program: string, asked: Promise<T>): Promise<T> {
   try {
     return await asked;
   } catch (error) {
@@ -113,7 +113,10 @@ function exited({ lastLines }: Qemu, program: string, how: string): RsptraceErro
 }
 
 /** The stub needs a moment to listen; a QEMU that ends first has said why on stderr. */
-async function connectTo(qemu: Qemu, { command, logger, timeoutMs, wire }: MachineOptions): Promise<Session> {
+export async function connectTo(
+  qemu: Qemu,
+  { command, logger, timeoutMs, wire }: Pick<MachineOptions, 'command' | 'logger' | 'timeoutMs' | 'wire'>,
+): Promise<Session> {
   const abort = new AbortController();
   const early = qemu.ended.then(({ text }) => {
     abort.abort();

@@ -31,6 +31,8 @@ export interface Qemu extends Disposable {
 export interface QemuOptions {
   /** It runs on if rsptrace is killed. */
   readonly outlives: boolean;
+  /** Its console reads what rsptrace is given, unless that is a terminal. Default: true. */
+  readonly hasInput?: boolean;
 }
 
 /** How many bytes of QEMU's stderr are kept, and how many lines are shown if it ends too early. */
@@ -48,7 +50,7 @@ const socketPathMax = 107;
 export async function startQemu(
   command: readonly string[],
   onConsole: (text: Uint8Array) => void,
-  { outlives }: QemuOptions,
+  { outlives, hasInput = true }: QemuOptions,
 ): Promise<Qemu> {
   const { program, args } = checkCommand(command);
   const folder = socketFolder();
@@ -62,7 +64,7 @@ export async function startQemu(
     rmSync(folder, { recursive: true, force: true });
   });
   const child = spawn(program, [...args, '-S', '-chardev', chardev, '-gdb', 'chardev:rsptrace'], {
-    stdio: [process.stdin.isTTY ? 'ignore' : 'inherit', console.writeEnd, 'pipe'],
+    stdio: [process.stdin.isTTY || !hasInput ? 'ignore' : 'inherit', console.writeEnd, 'pipe'],
     detached: true,
   });
   const watchdog = outlives || child.pid === undefined ? undefined : watch(child.pid, folder);

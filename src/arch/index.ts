@@ -45,6 +45,7 @@ export function architectureNamed(gdbName: string): Architecture | undefined {
   return all.find((architecture) => architecture.gdbNames.includes(gdbName));
 }
 
+export { PM_HZ, PM_WRAP, pmTicks, pmTimerPort, readPmTimer } from './acpi-timer.js';
 export type { Architecture, Capabilities, CompleteArchitecture, Identity } from './architecture.js';
 export type { AggregatePassing, CallingConvention } from './calls.js';
 export type { CounterRegister, GuestClock } from './clock.js';

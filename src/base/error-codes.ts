@@ -133,6 +133,10 @@ export const errorCodes = {
     means: 'The ELF is of 32 bits.',
     remedy: 'Give a 64-bit program.',
   },
+  ELF_NOT_MOVABLE: {
+    means: '`--load-bias` is given for a program that is linked to fixed addresses.',
+    remedy: 'Leave the option out. Only position-independent programs are moved by a loader.',
+  },
   ELF_NOT_ELF: {
     means: 'The file is not an ELF.',
     remedy: 'Give the linked kernel or program with its debug info, not a flat binary made by objcopy.',
@@ -210,8 +214,9 @@ export const errorCodes = {
     remedy: "Copy the process's own file to the same path here. Its frames are walked without it meanwhile.",
   },
   LOAD_ADDRESS_UNKNOWN: {
-    means: 'The process at the stub has not loaded this program.',
-    remedy: 'Give the program that runs there. A process that waits for its interpreter is traced from its start on.',
+    means: 'The process at the stub has not loaded this program, or the machine has not run this kernel yet.',
+    remedy:
+      'Give the program that runs there. A process that waits for its interpreter is traced from its start on. For a kernel that its loader moves, `--load-bias` says how far.',
   },
   MEMORY_MISSING: {
     means: 'Nothing of the memory that the program writes to is in the target or the dump.',

@@ -53,7 +53,7 @@ export function guestOptions<T>(args: Argv<T>) {
       ...texts,
       coerce: (given: readonly string[]) => given.map(status),
       describe:
-        'An exit status of QEMU, or of the program, that means success. Default: 0, and 1 with isa-debug-exit; repeatable',
+        'An exit status of QEMU, or of the program, that means success. Default: 0, with isa-debug-exit also 1 and 33; repeatable',
     })
     .option('guest-status', {
       type: 'boolean',

@@ -1,5 +1,6 @@
 import type { Argv } from 'yargs';
-import type { DebugFileOptions } from '../elf/index.js';
+import { RsptraceError } from '../base/errors.js';
+import type { OpenOptions } from '../elf/index.js';
 import { type EngineName, engineNames } from '../engines/index.js';
 import { type ClockName, clockNames } from '../facts/index.js';
 import type { Wakes } from '../probes/index.js';
@@ -22,6 +23,7 @@ export const logOption = {
 export interface DebugFileArguments {
   readonly 'debug-file': string | undefined;
   readonly 'debug-dir': readonly string[];
+  readonly 'load-bias'?: bigint | undefined;
 }
 
 /** What every recording command takes. */
@@ -69,11 +71,26 @@ export function debugFileOptions<T>(args: Argv<T>) {
       nargs: 1,
       default: [] as string[],
       describe: 'A folder of debug files laid out like /usr/lib/debug, which is searched too, after it; repeatable',
+    })
+    .option('load-bias', {
+      type: 'string',
+      requiresArg: true,
+      coerce: bias,
+      describe:
+        'How far a loader has moved a position-independent kernel, where rsptrace does not find it: 0x10000000000',
     });
 }
 
-export function debugFilesOf(args: DebugFileArguments): DebugFileOptions {
-  return { debugFile: args['debug-file'], debugDirs: args['debug-dir'] };
+function bias(given: string | readonly string[]): bigint {
+  const text = last<string>(given);
+  if (/^0x[0-9a-f]{1,16}$/i.test(text) && BigInt(text) % 0x1000n === 0n) return BigInt(text);
+  throw new RsptraceError('USAGE', `--load-bias is not a distance in whole pages: ${text}`, {
+    hint: 'write it in hexadecimal: 0x10000000000',
+  });
+}
+
+export function debugFilesOf(args: DebugFileArguments): OpenOptions {
+  return { debugFile: args['debug-file'], debugDirs: args['debug-dir'], loadBias: args['load-bias'] };
 }
 
 /** Options of every command at a stub, in addition to the stub. */

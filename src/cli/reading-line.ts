@@ -5,10 +5,10 @@ const silentMs = 1000;
 const everyMs = 250;
 
 /** What takes long, in its order. */
-const readingPhases = ['reading', 'choosing engines for'] as const;
+const readingPhases = ['reading', 'choosing engines for', 'boots once to see where the loader puts'] as const;
 
 /**
- * One line on stderr while a program is read for longer than a second. A thread of its own writes it, because reading
+ * One line on stderr while a program is read for longer than a second, or is looked for. A thread of its own writes it, because reading
  * keeps this one busy.
  */
 export class ReadingLine implements Disposable {

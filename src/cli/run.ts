@@ -2,23 +2,27 @@ import { basename } from 'node:path';
 import {
   type DeterministicCommand,
   deterministicCommand,
+  firstBoot,
   type Machine,
   onlyStops,
   type Qemu,
   startMachine,
 } from '../api/index.js';
+import { addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { textLines } from '../base/visible.js';
 import { GuestWatch } from '../check/index.js';
 import { ElfFile } from '../elf/index.js';
-import { nanosPerInstruction, sleeps } from '../facts/index.js';
+import { architectureFor, isMovedAtBoot, nanosPerInstruction, sleeps } from '../facts/index.js';
 import { panicFunctions, trampolineRoom } from '../recorder/index.js';
 import { onEvents, TaskSummary, tee } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
 import { type GuestArguments, guestLimits } from './guest-options.js';
+import { createLogger } from './logging.js';
 import type { RecordingArguments } from './options.js';
 import { lookAtPanic, type PanicLook } from './panic-report.js';
 import { isLinuxProgram, programNamed, recordProgram } from './process.js';
+import { ReadingLine } from './reading-line.js';
 import { type Prepared, planWishes, type Recorded, recordSession, report, withRecording } from './recording.js';
 import { runTarget } from './runner.js';
 import { refusedScratch } from './scratch-options.js';
@@ -32,6 +36,12 @@ export interface RunArguments extends Omit<RecordingArguments, 'elf'>, GuestArgu
 }
 
 const newline = 10;
+
+/**
+ * What QEMU ends with where success is written to isa-debug-exit: `value << 1 | 1`. 0, and the 0x10 of kernels that
+ * were made after "Writing an OS in Rust" (os.phil-opp.com/testing).
+ */
+const debugExits = [0, 1, 33];
 
 /** How long a QEMU that was asked to end may take, in milliseconds. */
 const endMs = 3000;
@@ -54,7 +64,7 @@ export async function recordRun(given: RunArguments): Promise<number> {
   const { command, notes: fixed } = given.deterministic
     ? deterministicCommand(target.command)
     : ({ command: target.command, notes: [] } satisfies Omit<DeterministicCommand, 'added'>);
-  const args = { ...given, elf: target.elf, command };
+  const args = { ...given, elf: target.elf, command, 'load-bias': await loadBias(given, target.elf, command) };
   return withRecording(args, async (prepared) => {
     if (target.isOurs) process.stderr.write(textLines([`rsptrace: starts ${target.command.join(' ')}`]));
     const { text: sampled } = prepared.program.specs.find(({ kind }) => kind === 'sample') ?? {};
@@ -62,6 +72,30 @@ export async function recordRun(given: RunArguments): Promise<number> {
     process.stderr.write(textLines(notes.map((note) => `rsptrace: not every run will be the same: ${note}`)));
     return runGuest(args, prepared);
   });
+}
+
+/** A kernel that its loader moves is found by a first boot, unless it is said where it is. */
+async function loadBias(
+  { 'load-bias': given, timeout, progress, log, 'dry-run': isDry }: RunArguments,
+  path: string,
+  command: readonly string[],
+): Promise<bigint | undefined> {
+  if (given !== undefined || isDry || command.length === 0) return given;
+  const elf = await ElfFile.open(path);
+  if (!isMovedAtBoot(elf)) return undefined;
+  using line = new ReadingLine(path, progress);
+  line.phase('boots once to see where the loader puts');
+  const started = performance.now();
+  const options = { command, elf, arch: architectureFor(elf), logger: createLogger(log), timeoutMs: timeout };
+  const found = await firstBoot(options);
+  line[Symbol.dispose]();
+  const took = ((performance.now() - started) / 1000).toFixed(1);
+  process.stderr.write(
+    textLines([
+      `rsptrace: a first boot of ${took} s has shown that the loader moves ${basename(path)} by ${hex(addr(found))}; --load-bias ${hex(addr(found))} spares it`,
+    ]),
+  );
+  return found;
 }
 
 /** Cargo's runner is given a program where another one is given its QEMU. */
@@ -75,7 +109,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   using kept = new ConsoleFile(args.console);
   const ending = new AbortController();
   const hasDebugExit = args.command.some((word) => /^isa-debug-exit\b/.test(word));
-  using watch = new GuestWatch(guestLimits(args, hasDebugExit ? [0, 1] : [0]), () => ending.abort());
+  using watch = new GuestWatch(guestLimits(args, hasDebugExit ? debugExits : [0]), () => ending.abort());
   const shown = args.json ? process.stderr : process.stdout;
   let inLine = false;
   let record: ((text: Uint8Array) => void) | undefined;

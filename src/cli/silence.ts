@@ -12,7 +12,7 @@ export class Silence {
       const { hits, codeAbsent } = progress();
       if (hits > 0) return;
       const why = codeAbsent
-        ? `the target had nothing of ${elf} in its memory when it began: does it run that?`
+        ? `the target had nothing of ${elf} in its memory when it began: does it run that, or is its loader not done?`
         : `the target has ${elf} in its memory, and has not come to what is probed`;
       process.stderr.write(`rsptrace: no probe was hit in ${silentMs / 1000} s: ${why}\n`);
     }, silentMs);

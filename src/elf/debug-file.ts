@@ -22,6 +22,11 @@ export interface DebugFileOptions {
   readonly debugDirs?: readonly string[] | undefined;
 }
 
+export interface OpenOptions extends DebugFileOptions {
+  /** How far a loader has moved it, see `ElfFile.loadedAt`. */
+  readonly loadBias?: bigint | undefined;
+}
+
 /**
  * The separate debug file of a program; undefined if there is none. `open` reads an ELF. If a file that the user
  * named belongs to another program, throws `DEBUG_FILE_MISMATCH`. A file that was only searched for is skipped, with

@@ -4,8 +4,8 @@ import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { type ByteSource, FileSource, MemorySource } from './byte-source.js';
 import { type CodeAddress, CodeSpace } from './code-address.js';
-import { SHF, SHT } from './constants.js';
-import { type DebugFileOptions, findDebugFile } from './debug-file.js';
+import { ET, SHF, SHT } from './constants.js';
+import { findDebugFile, type OpenOptions } from './debug-file.js';
 import { FileBytes } from './file-bytes.js';
 import { type ElfHeader, type ElfSection, type ElfSegment, readHeader, readSections, readSegments } from './headers.js';
 import { LoadedImage } from './loaded-image.js';
@@ -77,16 +77,21 @@ export class ElfFile {
 
   /**
    * Opens a file. If its debug info is in a separate file, opens that too: its `.debug_*` sections and symbols then
-   * count as this file's. Throws `ELF_NOT_FOUND`, `ELF_UNREADABLE`, `DEBUG_FILE_MISMATCH`, or what {@link parse}
-   * throws.
+   * count as this file's. Throws `ELF_NOT_FOUND`, `ELF_UNREADABLE`, `ELF_NOT_MOVABLE`, `DEBUG_FILE_MISMATCH`, or what
+   * {@link parse} throws.
    */
-  static async open(path: string, options: DebugFileOptions & { readonly logger?: Logger } = {}): Promise<ElfFile> {
+  static async open(path: string, options: OpenOptions & { readonly logger?: Logger } = {}): Promise<ElfFile> {
     const elf = ElfFile.#openOne(path);
     if (options.debugFile !== undefined || !elf.has('.debug_info')) {
       const warn = (message: string): void => options.logger?.warn({ elf: path }, message);
       elf.#debugFile = findDebugFile(elf, options, (name) => ElfFile.#openOne(name), warn);
     }
-    return elf;
+    const { loadBias = 0n } = options;
+    if (loadBias === 0n) return elf;
+    if (elf.type === ET.DYN) return elf.loadedAt(loadBias);
+    throw new RsptraceError('ELF_NOT_MOVABLE', `${path} is linked to fixed addresses, so no loader moves it`, {
+      hint: 'leave --load-bias out',
+    });
   }
 
   /** Files beside this one that belong to it and are read with it. */

@@ -1,7 +1,7 @@
 export { type BtfFunction, type BtfValue, btfFunctions, btfMember } from './btf.js';
 export { type CodeAddress, CodeSpace, lastNotAbove, NO_ADDRESS, signedWord } from './code-address.js';
 export { ET, SHF, SHT } from './constants.js';
-export { type DebugFileOptions, debugLink } from './debug-file.js';
+export { type DebugFileOptions, debugLink, type OpenOptions } from './debug-file.js';
 export { ElfFile, type ElfNote } from './elf.js';
 export type { ElfSection, ElfSegment } from './headers.js';
 export { IntervalIndex, IntervalList } from './intervals.js';

@@ -1,4 +1,13 @@
-import type { Architecture, CounterRegister, GuestClock } from '../arch/index.js';
+import {
+  type Architecture,
+  type CounterRegister,
+  type GuestClock,
+  PM_HZ,
+  PM_WRAP,
+  pmTicks,
+  pmTimerPort,
+  readPmTimer,
+} from '../arch/index.js';
 import { addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Batch, isProcess, type Session } from '../rsp/index.js';
@@ -14,7 +23,7 @@ import type { ClockName } from './clock-names.js';
  *   for a process, because QEMU in user mode answers with the host's own ticks, of unknown frequency.
  * - HPET: main counter at 0xfed000f0, its period in femtoseconds at 0xfed00004 (IA-PC HPET 1.0a, 2.3). Used only if
  *   the guest has started it, because only the guest may start it.
- * - ACPI PM timer: port 0x608 of QEMU's machines, 24 bits at 3.579545 MHz (ACPI 6.5, 4.8.3.3), read with `monitor i`.
+ * - ACPI PM timer: an I/O port, read with `monitor i` of QEMU; see `arch/acpi-timer.ts`.
  * - running intervals: the host's time while the guest ran. Always available.
  *
  * The architecture says which of the first three can exist.
@@ -138,37 +147,29 @@ async function hpet(session: Session, label: string): Promise<ClockReader | unde
   };
 }
 
-const pmHz = 3_579_545;
-const pmWrap = 0x100_0000;
-
 async function acpiPm(session: Session, running: RunningTime, label: string): Promise<ClockReader | undefined> {
-  const parse = (text: string | undefined): number | undefined => {
-    const found = text === undefined ? null : /=\s*(0x[0-9a-f]+)/i.exec(text);
-    const value = found ? Number(found[1]) : Number.NaN;
-    // An unclaimed port reads as all ones.
-    return Number.isNaN(value) || value >= pmWrap ? undefined : value;
-  };
-  const first = parse(await session.monitor('i /w 0x608'));
-  if (first === undefined) return undefined;
+  const port = await pmTimerPort((command) => session.monitor(command));
+  const first = port === undefined ? undefined : pmTicks(await session.monitor(readPmTimer(port)));
+  if (port === undefined || first === undefined) return undefined;
   let ticks = first;
   let lastRaw = first;
   let lastRunning = running();
   return {
-    info: { name: label, resolutionNs: 1e9 / pmHz, guest: true },
+    info: { name: label, resolutionNs: 1e9 / PM_HZ, guest: true },
     request(batch) {
-      const reply = batch.monitor('i /w 0x608');
+      const reply = batch.monitor(readPmTimer(port));
       return () => {
-        const raw = parse(reply.value);
+        const raw = pmTicks(reply.value);
         if (raw !== undefined) {
-          const step = (raw - lastRaw + pmWrap) % pmWrap;
+          const step = (raw - lastRaw + PM_WRAP) % PM_WRAP;
           // The counter wraps each 4.7 s. Only the host's clock can tell how often it did so since the last read.
           const ran = running();
-          const wraps = Math.max(0, Math.round(((ran - lastRunning) * (pmHz / 1e9) - step) / pmWrap));
-          ticks += step + wraps * pmWrap;
+          const wraps = Math.max(0, Math.round(((ran - lastRunning) * (PM_HZ / 1e9) - step) / PM_WRAP));
+          ticks += step + wraps * PM_WRAP;
           lastRaw = raw;
           lastRunning = ran;
         }
-        return Math.round((ticks * 1e9) / pmHz);
+        return Math.round((ticks * 1e9) / PM_HZ);
       };
     },
   };

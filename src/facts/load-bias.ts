@@ -5,14 +5,18 @@
  *   qXfer:auxv   AT_ENTRY less the ELF's entry, AT_PHDR less the address of its program headers: both must agree
  *   qOffsets     `Text=...`, where there is no auxiliary vector
  *   /proc/PID/maps   where the ELF is not the program itself: a shared library, or a program run through its loader
+ *
+ * A machine's stub says nothing; see moved-kernel.ts.
  */
 
 import { basename } from 'node:path';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type ElfFile, ET } from '../elf/index.js';
-import { pidOf, type Session } from '../rsp/index.js';
+import { isProcess, pidOf, type Session } from '../rsp/index.js';
+import { architectureFor } from './architecture-for.js';
 import { AT, readAuxv } from './auxv.js';
+import { biasWhenItRuns, isMovedAtBoot, type KernelWait } from './moved-kernel.js';
 import { parseMaps } from './process-maps.js';
 
 const PT_LOAD = 1;
@@ -20,20 +24,38 @@ const PT_PHDR = 6;
 const page = 0x1000n;
 
 /**
- * The ELF with its addresses in the target. Unchanged if it is not position-independent. Also unchanged if the stub
- * debugs no process: kernels are not moved.
- * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN` if the stub's process has not loaded it
+ * The ELF with its addresses in the target. Unchanged if it is not position-independent, or is known to be moved. A
+ * machine is run until a hart is in a kernel that its loader moves; see {@link KernelWait}.
+ * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN` if the stub's process has not loaded it, or the kernel does not run
  */
-export async function loadedElf(session: Session, elf: ElfFile): Promise<ElfFile> {
+export async function loadedElf(session: Session, elf: ElfFile, wait: Partial<KernelWait> = {}): Promise<ElfFile> {
   if (elf.type !== ET.DYN) return elf;
   const auxv = await readAuxv(session);
   const bias =
     (auxv && biasFromAuxv(auxv, elf)) ?? (await biasFromOffsets(session)) ?? (await biasFromMaps(session, elf));
   if (bias !== undefined) return bias === elf.loadBias ? elf : elf.loadedAt(bias);
-  if (auxv === undefined) return elf;
+  if (auxv === undefined) return isProcess(session.features) ? elf : await loadedKernel(session, elf, wait);
   throw new RsptraceError('LOAD_ADDRESS_UNKNOWN', `the process at the stub has not loaded ${elf.path}`, {
     hint: 'give the program that runs there; one that a script or another program starts is not there yet at its first stop',
   });
+}
+
+/** How long commands that only look let a machine run until it is in its kernel, and how often they look meanwhile. */
+const shortWait = { mostMs: 3000, everyMs: 20 };
+
+async function loadedKernel(session: Session, elf: ElfFile, wait: Partial<KernelWait>): Promise<ElfFile> {
+  if (elf.loadBias !== 0n || !isMovedAtBoot(elf)) return elf;
+  const bias = await biasWhenItRuns(session, architectureFor(elf), elf, { ...shortWait, ...wait });
+  if (bias !== undefined) return bias === 0n ? elf : elf.loadedAt(bias);
+  throw kernelNotFound(elf);
+}
+
+export function kernelNotFound({ path }: ElfFile): RsptraceError {
+  return new RsptraceError(
+    'LOAD_ADDRESS_UNKNOWN',
+    `${path} is linked at address 0, so a loader moves it, and no code of it has run yet that would show how far`,
+    { hint: 'is it the ELF in that image? If the loader or its documentation says where, give --load-bias 0x...' },
+  );
 }
 
 /** The ELF where a process had it, by its auxiliary vector; undefined if that is another program's. */

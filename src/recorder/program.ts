@@ -3,7 +3,7 @@ import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { DebugInfo } from '../dwarf/index.js';
-import { type DebugFileOptions, ElfFile } from '../elf/index.js';
+import { ElfFile, type OpenOptions } from '../elf/index.js';
 import {
   codeRoom,
   type EngineName,
@@ -12,7 +12,7 @@ import {
   planEngines,
   whyNoTrampolines,
 } from '../engines/index.js';
-import { architectureFor, changesItsCode, hartSource, loadedElf, verifyCode } from '../facts/index.js';
+import { architectureFor, changesItsCode, hartSource, type KernelWait, loadedElf, verifyCode } from '../facts/index.js';
 import {
   type AnyProbe,
   askedKinds,
@@ -67,7 +67,7 @@ export async function prepare(
   path: string,
   specs: readonly AnyProbe[],
   logger: Logger = silent,
-  { inlined, wakes, place, ...debugFiles }: DebugFileOptions & PollOptions & PlaceOptions = {},
+  { inlined, wakes, place, ...debugFiles }: OpenOptions & PollOptions & PlaceOptions = {},
   known: readonly ProbeKind[] = kinds,
 ): Promise<Program> {
   const linked = await ElfFile.open(path, { ...debugFiles, logger });
@@ -102,10 +102,15 @@ export async function understand(
 
 /**
  * The program with its addresses in the target: a position-independent one is read once more if it is not where it
- * was prepared for.
+ * was prepared for. `wait`: for a kernel that its loader moves.
  */
-export async function loadedProgram(program: Program, session: Session, logger: Logger): Promise<Program> {
-  const elf = await loadedElf(session, program.elf);
+export async function loadedProgram(
+  program: Program,
+  session: Session,
+  logger: Logger,
+  wait?: Partial<KernelWait>,
+): Promise<Program> {
+  const elf = await loadedElf(session, program.elf, wait);
   const inlined = inlinedIn(program, session);
   if (elf === program.elf && inlined === program.inlined) return program;
   if (elf !== program.elf) logger.info({ bias: hex(elf.loadBias) }, 'the program is position-independent');

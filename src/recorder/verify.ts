@@ -5,6 +5,7 @@ import { type EngineName, type EnginePlanOptions, findHurdles, unavailable } fro
 import {
   GuestRam,
   insideKernel,
+  type KernelWait,
   type NoGuestRam,
   pageTableChanges,
   pagingIsFinal,
@@ -72,7 +73,7 @@ export async function verifyProgram(session: Session, program: Program): Promise
 export async function verify(options: RecordOptions): Promise<Verified> {
   const { session, logger = silent } = options;
   verifyArchitecture(session, options.program.arch);
-  const program = await loadedProgram(options.program, session, logger);
+  const program = await loadedProgram(options.program, session, logger, await kernelWait(options));
   const { arch, elf } = program;
   if (samplesOf(program)) await verifySampling(session);
   const offset = elf.loadBias - options.program.elf.loadBias;
@@ -122,6 +123,15 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     ram,
     hurdles: new KnownHurdles(hurdles, options.onHurdles),
   };
+}
+
+/** How long the boot of a kernel that its loader moves may take, and how often it is looked for, in milliseconds. */
+const bootWait = { mostMs: 120_000, everyMs: 5 };
+
+/** Only a machine that has not run yet boots first. */
+async function kernelWait({ session, signal }: RecordOptions): Promise<Partial<KernelWait>> {
+  const boots = !isProcess(session.features) && (await (await session.stub()).neverRan());
+  return { signal, ...(boots ? bootWait : {}) };
 }
 
 /** Before its kernel's first instruction a machine has not set up its last page table. */

@@ -450,9 +450,10 @@ export interface Hop {
 export interface CounterCalibration {
   /** Ticks of the timer per second. */
   readonly referenceHz: number;
-  /** Whether the machine has the timer; asked through the stub's own commands. */
-  present(monitor: (command: string) => Promise<string | undefined>): Promise<boolean>;
-  code(at: Addr): { readonly bytes: Uint8Array; readonly breakpoint: Addr };
+  /** Where the machine has the timer; undefined if it has none. Asked through the stub's own commands. */
+  reference(monitor: (command: string) => Promise<string | undefined>): Promise<number | undefined>;
+  /** `reference`: what {@link reference} has found. */
+  code(at: Addr, reference: number): { readonly bytes: Uint8Array; readonly breakpoint: Addr };
   /** Registers that it changes, to be restored. */
   readonly changes: readonly string[];
   /** The value that a register must have before it runs, if any must. */

@@ -1,19 +1,17 @@
 import { type Addr, addOffset } from '../../base/addr.js';
+import { PM_HZ, pmTimerPort } from '../acpi-timer.js';
 import type { CounterCalibration } from '../inject/probe-code.js';
 
-/** Ticks of the ACPI PM timer per second (ACPI 6.5, 4.8.3.3), and its port on QEMU's and most PC machines. */
-const pmHz = 3_579_545;
-const pmPort = 0x608;
 /** 5 ms: the timer's resolution is then less than a ten-thousandth. */
-const waitTicks = Math.round(pmHz / 200);
+const waitTicks = Math.round(PM_HZ / 200);
 
 /**
  * Counts the TSC against the ACPI PM timer, in ring 0:
  *
- *             mov dx, 0x608
+ *             mov dx, port
  *             in eax, dx ; mov ecx, eax
  *             rdtsc ; shl rdx, 32 ; or rdx, rax ; mov r8, rdx
- *     again:  mov dx, 0x608
+ *     again:  mov dx, port
  *             in eax, dx ; sub eax, ecx ; and eax, 0xffffff
  *             cmp eax, waitTicks ; jb again
  *             mov ecx, eax
@@ -21,14 +19,9 @@ const waitTicks = Math.round(pmHz / 200);
  *             nop                                  the breakpoint
  */
 export const calibration: CounterCalibration = {
-  referenceHz: pmHz,
-  present: async (monitor) => {
-    const text = await monitor(`i /w 0x${pmPort.toString(16)}`);
-    const value = Number(/=\s*(0x[0-9a-f]+)/i.exec(text ?? '')?.[1] ?? Number.NaN);
-    // An unclaimed port reads as all ones.
-    return value < 0x100_0000;
-  },
-  code(at: Addr) {
+  referenceHz: PM_HZ,
+  reference: pmTimerPort,
+  code(at: Addr, pmPort: number) {
     const port = [0x66, 0xba, pmPort & 0xff, pmPort >> 8];
     const tsc = [0x0f, 0x31, 0x48, 0xc1, 0xe2, 0x20, 0x48, 0x09, 0xc2];
     const limit = [0, 8, 16, 24].map((shift) => (waitTicks >>> shift) & 0xff);

@@ -17,10 +17,9 @@ export async function counterScale(
   clock: ClockReader,
   at: Addr,
 ): Promise<RecordCounter> {
-  if (!(await calibration.present((command) => session.monitor(command)))) {
-    throw unknown('the machine has no timer that it can be counted against');
-  }
-  const { bytes, breakpoint } = calibration.code(at);
+  const reference = await calibration.reference((command) => session.monitor(command));
+  if (reference === undefined) throw unknown('the machine has no timer that it can be counted against');
+  const { bytes, breakpoint } = calibration.code(at, reference);
   if (!(await session.memory().write(at, bytes))) throw unknown('the scratch memory cannot be written');
   const before = await registersOf(session);
   const saved = calibration.changes.flatMap((name) => {

@@ -74,8 +74,8 @@ export class HiddenMemory implements HiddenSource {
    */
   async map(arch: Architecture, facts: PagingFacts, ram?: GuestRam): Promise<Scratch | MapRefusal> {
     if (this.#lost) return { ...this.#lost, later: false };
-    const { file, notShared } = this.#plan;
-    const isAdded = file !== undefined || notShared !== undefined;
+    const { file, notShared, isModule } = this.#plan;
+    const isAdded = !isModule && (file !== undefined || notShared !== undefined);
     const piece = new RamPiece(this.#session, {
       start: this.start,
       size: this.size,
@@ -103,9 +103,12 @@ export class HiddenMemory implements HiddenSource {
   async #firstUsed(ram: GuestRam | undefined): Promise<Addr | undefined> {
     const region = { address: this.start, physical: this.start, size: this.size };
     const access = await accessTo(this.#session, region, { ram, isData: false });
-    const [step, length] = ram?.holds(this.start, this.size) ? [LOOKED_AT, LOOKED_AT] : [LOOKED_AT, SAMPLE];
+    const shared = this.#plan.file?.piece(Number(this.start - this.#fileBase), this.size);
+    const isNear = shared !== undefined || ram?.holds(this.start, this.size);
+    const [step, length] = isNear ? [LOOKED_AT, LOOKED_AT] : [LOOKED_AT, SAMPLE];
     for (let offset = 0; offset + length <= this.size; offset += step) {
-      const bytes = await access.read(offset, length);
+      const bytes = shared ? new Uint8Array(length) : await access.read(offset, length);
+      if (bytes) shared?.read(offset, bytes);
       if (bytes === undefined || bytes.some((byte) => byte !== 0)) return addOffset(this.start, offset);
     }
     return undefined;

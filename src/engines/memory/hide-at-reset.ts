@@ -125,5 +125,6 @@ async function hidingOf(
       refused: command.length > 0 ? 'this machine of QEMU is not known' : 'the command line of QEMU is not known',
     };
   }
-  return machine.hiding(options, type, ram, 0);
+  const hiding = await machine.hiding(options, type, ram, 0);
+  return isRefusal(hiding) ? hiding : hiding.hide;
 }

@@ -2,10 +2,12 @@ import { type Architecture, architectures } from '../../arch/index.js';
 import { isRefusal, type Refusal } from '../../base/refusal.js';
 import { keyValues, qemuOptions, qemuSize } from '../../facts/index.js';
 import { emulatedBy, machinesWith } from './machines/index.js';
-import type { Hide, Machine } from './machines/machine.js';
+import type { Hide, Hiding, Machine } from './machines/machine.js';
 import { ramFor } from './scratch.js';
 import { SharedFile } from './shared-file.js';
 
+/** The id of the RAM's backend in QEMU. */
+const BACKEND = 'rsptrace-ram';
 /** The RAM of a QEMU machine without -m. */
 const DEFAULT_RAM = 128 * 2 ** 20;
 
@@ -25,11 +27,13 @@ export interface HidingPlan {
   /** The file that is the RAM of a machine of ours; undefined if there can be none, for the reason in `notShared`. */
   readonly file?: SharedFile | undefined;
   readonly notShared?: string | undefined;
+  /** It is a module of its own. The guest can find it, if it looks for such. */
+  readonly isModule?: boolean;
 }
 
 /**
  * Adds RAM to a QEMU command that its guest need not know about: `-m` is raised, and all RAM lies in a file that this
- * process can read. Later options override earlier ones, so the command's own options are not changed. `codeSize`:
+ * process can read; or a module is added that lies in such a file. Later options override earlier ones, so the command's own options are not changed. `codeSize`:
  * bytes that trampolines may need, see `codeRoom`.
  *
  * Refused in three cases. QEMU does not lay out the RAM itself (`-numa`, a memory backend, `-readconfig`), or the
@@ -65,13 +69,13 @@ export async function planHiddenMemory(command: readonly string[], codeSize = 0)
     return { refused: `-m ${asked} is not a size that is understood` };
   if (memory.has('maxmem')) return { refused: '-m maxmem= makes room for RAM that is plugged in later' };
 
-  const hiding = (bytes: number): Promise<Hide | Refusal> =>
+  const hiding = (bytes: number): Promise<Hiding | Refusal> =>
     machine.hiding(options, wanted.get('type'), visible, bytes);
   const [most, least] = [ramFor(codeSize), ramFor(0)];
   const first = await hiding(most);
   // Where there is no place for all trampolines, there may be one for some.
-  const [hide, hidden] = isRefusal(first) ? [await hiding(least), least] : [first, most];
-  return isRefusal(hide) ? hide : plan(command, machine, hide, { visible, hidden });
+  const [way, hidden] = isRefusal(first) ? [await hiding(least), least] : [first, most];
+  return isRefusal(way) ? way : plan(command, machine, way, { visible, hidden });
 }
 
 const ownLayout = new Set(['numa', 'mem-path', 'readconfig', 'incoming', 'loadvm', 'dtb']);
@@ -79,23 +83,19 @@ const ownLayout = new Set(['numa', 'mem-path', 'readconfig', 'incoming', 'loadvm
 function plan(
   command: readonly string[],
   machine: Machine,
-  hide: Hide,
+  { hide, asModule }: Hiding,
   { visible, hidden }: Pick<HidingPlan, 'visible' | 'hidden'>,
 ): HiddenMemoryPlan {
-  const total = visible + hidden;
+  const total = asModule ? hidden : visible + hidden;
   const made = SharedFile.create(total);
   const file = isRefusal(made) ? undefined : made;
-  const backend =
-    file === undefined
-      ? []
-      : [
-          '-object',
-          `memory-backend-file,id=rsptrace-ram,size=${total}B,share=on,mem-path=${file.path}`,
-          '-machine',
-          'memory-backend=rsptrace-ram',
-        ];
+  const kind = file === undefined ? 'ram' : 'file';
+  const where = file === undefined ? '' : `,share=on,mem-path=${file.path}`;
+  const backend = ['-object', `memory-backend-${kind},id=${BACKEND},size=${total}B${where}`];
+  const larger = ['-m', `${total}B`, ...(file ? [...backend, '-machine', `memory-backend=${BACKEND}`] : [])];
   return {
-    command: [...command, '-m', `${total}B`, ...backend],
+    command: [...command, ...(asModule ? [...backend, ...asModule(BACKEND, visible, hidden)] : larger)],
+    isModule: asModule !== undefined,
     machine,
     hide,
     visible,

@@ -1,8 +1,8 @@
 import { addr } from '../../../base/addr.js';
-import { isRefusal } from '../../../base/refusal.js';
+import { isRefusal, type Refusal } from '../../../base/refusal.js';
 import { type BootImage, bootImage, type QemuOption } from '../../../facts/index.js';
 import { hideInMemoryMap } from '../hide-in-memory-map.js';
-import type { Hide, Machine } from './machine.js';
+import type { Hide, Hiding, Machine } from './machine.js';
 
 /** From this much RAM on, a part of it lies above 4 GiB (hw/i386/pc_piix.c, pc_q35.c). */
 const SPLIT = { pc: 0xe000_0000, q35: 0xb000_0000 } as const;
@@ -13,16 +13,20 @@ export const pc: Machine = {
   types: ['pc', 'q35'],
   isType: (type) => type === undefined || /^(pc|q35|pc-(i440fx|q35)-[\d.]+)$/.test(type),
   async hiding(options, type, visible, hidden) {
+    const kernel = kernelOf(options);
+    // Firmware reads a map of RAM in QEMU that nothing in the guest can change, and tells the loader on a disk.
+    if (kernel === undefined && hidden > 0) return memoryModule(options);
     const split = type?.includes('q35') ? SPLIT.q35 : SPLIT.pc;
     if (visible < split && visible + hidden >= split) {
       const more = `${hidden / 2 ** 20} MiB more than ${visible / 2 ** 20} MiB`;
       return { refused: `with ${more}, part of the RAM would move above 4 GiB` };
     }
-    const kernel = kernelOf(options);
     if (kernel === undefined)
-      return { refused: 'without -kernel it is not known where the guest reads its memory map' };
+      return {
+        refused: 'without -kernel it is not known where the guest reads its memory map; `rsptrace run` can add RAM',
+      };
     const image = await bootImage(kernel);
-    return isRefusal(image) ? image : hiding(image);
+    return isRefusal(image) ? image : { hide: hiding(image) };
   },
   async unpackedStart(options) {
     const kernel = kernelOf(options);
@@ -31,6 +35,29 @@ export const pc: Machine = {
     return options.findLast(({ name }) => name === 'append')?.value ?? '';
   },
 };
+
+/**
+ * A module in a slot for memory hot-plug. Firmware and loaders are not told of it: only ACPI's namespace tells, which a
+ * kernel with a driver for hot-plug reads (ACPI 6.5, 9.11; docs/specs/acpi_mem_hotplug.rst of QEMU).
+ */
+function memoryModule(options: readonly QemuOption[]): Hiding | Refusal {
+  const settings = options.filter(({ name }) => /^(m|M|machine)$/.test(name)).map(({ value }) => value ?? '');
+  const own = settings.find((value) => /\b(slots|acpi)=/.test(value));
+  if (own !== undefined || options.some(({ name }) => name === 'no-acpi'))
+    return { refused: `RAM can be added as a module only, and ${own ?? '-no-acpi'} says how the machine has such` };
+  return {
+    asModule: (backend, visible, hidden) => [
+      ...['-m', `${visible}B,slots=1,maxmem=${visible + 2 * hidden}B`],
+      ...['-device', `pc-dimm,memdev=${backend}`],
+    ],
+    async hide(session, _, size) {
+      const told = /addr: 0x([0-9a-f]{1,16})\b/i.exec((await session.monitor('info memory-devices')) ?? '')?.[1];
+      if (told === undefined) return { refused: 'QEMU does not say where the memory module is that was added' };
+      const start = addr(BigInt(`0x${told}`));
+      return { start, size, fileBase: start };
+    },
+  };
+}
 
 function kernelOf(options: readonly QemuOption[]): string | undefined {
   return options.findLast(({ name }) => name === 'kernel')?.value;

@@ -11,7 +11,7 @@ export const virt: Machine = {
   name: 'virt',
   types: ['virt'],
   isType: (type) => type === 'virt',
-  hiding: async () => hiding(),
+  hiding: async () => ({ hide: hiding() }),
   hasDeviceTree: (memory) => memory.some(({ name, start }) => name === maskRom && start === 0x1000n),
 };
 

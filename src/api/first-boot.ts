@@ -1,0 +1,37 @@
+import type { Architecture } from '../arch/index.js';
+import type { Logger } from '../base/logger.js';
+import type { ElfFile } from '../elf/index.js';
+import { biasWhenItRuns, kernelNotFound, verifyArchitecture } from '../facts/index.js';
+import { connectTo, orDied } from './machine.js';
+import { startQemu } from './qemu.js';
+
+export interface FirstBootOptions {
+  /** A command that begins with qemu-system-... */
+  readonly command: readonly string[];
+  readonly elf: ElfFile;
+  readonly arch: Architecture;
+  readonly logger: Logger;
+  readonly timeoutMs?: number;
+}
+
+/** How long a loader may take, and how often the kernel is looked for, in milliseconds. */
+const wait = { mostMs: 120_000, everyMs: 20 };
+
+/**
+ * How far its loader moves a kernel: a machine of this command boots until the kernel runs, and is ended then. Nothing
+ * is recorded. It writes to no disk (`-snapshot`), has no input, and its console is not shown.
+ * @throws RsptraceError `RUN_*`, `RSP_*`, `ARCH_MISMATCH`, `LOAD_ADDRESS_UNKNOWN`
+ */
+export async function firstBoot({ command, elf, arch, logger, timeoutMs }: FirstBootOptions): Promise<bigint> {
+  using qemu = await startQemu([...command, '-snapshot'], () => {}, { outlives: false, hasInput: false });
+  const options = { command, logger, wire: undefined, ...(timeoutMs === undefined ? {} : { timeoutMs }) };
+  const session = await orDied(qemu, command[0] ?? '', connectTo(qemu, options));
+  try {
+    verifyArchitecture(session, arch);
+    const bias = await biasWhenItRuns(session, arch, elf, wait);
+    if (bias === undefined) throw kernelNotFound(elf);
+    return bias;
+  } finally {
+    session.close();
+  }
+}
