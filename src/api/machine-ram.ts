@@ -1,7 +1,10 @@
-import type { Architecture } from '../arch/index.js';
+import type { Architecture, Mapping } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { readMemoryTree } from '../facts/index.js';
+import type { Logger } from '../base/logger.js';
+import type { MemoryReader } from '../base/memory-reader.js';
+import { isRefusal } from '../base/refusal.js';
+import { GuestRam, readMemoryTree } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 import type { HartStack } from '../stacks/index.js';
 import { merged, type Region } from '../tasks/index.js';
@@ -17,26 +20,61 @@ export async function machineRam(
   session: Session,
   arch: Architecture,
   harts: readonly HartStack[],
+  logger: Logger,
 ): Promise<readonly Region[]> {
   const ram = await physicalRam(session);
   const physical = ram.length === 0 ? undefined : await session.physicalMemory();
   if (physical === undefined) return [];
   const found: Region[] = [];
+  const isRam = ({ physical: at, size, writable, user }: Mapping): boolean =>
+    writable && !user && ram.some(({ start, length }) => at < start + BigInt(length) && at + BigInt(size) > start);
+  using tables = new PageTables(session, physical, logger);
   for (const { registers } of harts) {
-    const space = arch.addressSpaces?.of(registers, physical);
+    const space = arch.addressSpaces?.of(registers, tables);
     if (space === undefined || 'refused' in space) continue;
     if (space.scheme === 'off') {
       found.push(...ram);
       continue;
     }
     try {
-      for await (const { virtual, physical: at, size, writable, user } of space.mappings())
-        if (writable && !user) found.push(...overlaps(virtual, at, size, ram));
+      for await (const { virtual, physical: at, size } of space.mappings(undefined, undefined, undefined, isRam))
+        found.push(...overlaps(virtual, at, size, ram));
     } catch (error) {
       if (!(error instanceof RsptraceError) || error.code !== 'PAGE_TABLES_TOO_LARGE') throw error;
     }
   }
   return merged(found);
+}
+
+/** So many tables are read by packets. A loader may have mapped all physical addresses, with a thousand tables. */
+const fewTables = 64;
+
+/** Page tables: where there are many and QEMU runs here, they are read past the wire. */
+class PageTables implements MemoryReader, Disposable {
+  readonly #session: Session;
+  readonly #packets: MemoryReader;
+  readonly #logger: Logger;
+  #count = 0;
+  #ram: GuestRam | undefined;
+
+  constructor(session: Session, packets: MemoryReader, logger: Logger) {
+    this.#session = session;
+    this.#packets = packets;
+    this.#logger = logger;
+  }
+
+  async read(address: Addr, length: number): Promise<Uint8Array | undefined> {
+    if (++this.#count === fewTables) {
+      const found = await GuestRam.find(this.#session, this.#logger);
+      this.#ram = found && !isRefusal(found) ? found : undefined;
+    }
+    const bytes = new Uint8Array(length);
+    return this.#ram?.read(address, bytes) ? bytes : this.#packets.read(address, length);
+  }
+
+  [Symbol.dispose](): void {
+    this.#ram?.[Symbol.dispose]();
+  }
 }
 
 /** QEMU's map of the machine. */

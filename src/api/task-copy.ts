@@ -184,7 +184,7 @@ async function copyMachine(
   const tops = harts.flatMap(({ registers }) => registers.register(arch.sp) ?? []);
   // A stack may lie in memory that the kernel has allocated.
   const used = tops.map((sp) => ({ start: addr(sp & -16n), length: FIRST_OF_STACK }));
-  const heaps = await machineRam(session, arch, harts);
+  const heaps = await machineRam(session, arch, harts, logger);
   logger.debug({ ram: heaps.length }, 'memory is copied');
   const regions = [...writableRegions(elf), ...scan, ...used.filter(({ start }) => isIn(heaps, start))];
   const memory = await takeSnapshot(reader, regions, { beyond: constantsOf(elf), heaps });

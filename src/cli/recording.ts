@@ -476,6 +476,7 @@ function recordingJson(
     resets: recording.resets,
     tail_lost: recording.tailLost,
     never_loaded: recording.neverLoaded,
+    never_seen: isNeverSeen(recording),
     foreign_hits: recording.foreignHits,
     scratch: recording.scratch,
     ram: ramJson(recording),
@@ -535,6 +536,12 @@ function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest 
       `rsptrace: calls were open that return through trampolines, which read the time counter: the kernel may go on reading it (${register}, on ${plural(harts.length, 'hart')})\n`,
     );
   }
+  if (isNeverSeen(recording)) {
+    const name = basename(args.elf);
+    process.stderr.write(
+      `rsptrace: nothing of ${name} was in the target's memory when it began, and no probe was hit: is it the ELF that runs there, and is that loaded where it is linked${args['load-bias'] === undefined ? '' : ' plus --load-bias'}?\n`,
+    );
+  }
   if (recording.foreignHits > 0) {
     process.stderr.write(
       `rsptrace: other code than ${basename(args.elf)}'s came to its probes' addresses ${plural(recording.foreignHits, 'time')}: it went on untouched and is not recorded, but each time costs a stop\n`,
@@ -547,6 +554,12 @@ function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest 
       ]),
     );
   }
+}
+
+/** A wrong ELF, or one at other addresses: nothing else says why nothing was recorded. */
+function isNeverSeen({ codeAbsent, events, records, tallies, foreignHits, neverLoaded }: Recording): boolean {
+  const isHit = events + records + foreignHits > 0 || tallies.some(({ calls }) => calls > 0);
+  return codeAbsent && !isHit && neverLoaded.length === 0;
 }
 
 const endTexts: Partial<Record<Recording['end'], string>> = { failed: 'an error', panicked: 'a panic' };

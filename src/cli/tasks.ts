@@ -20,8 +20,8 @@ import type { Logger } from '../base/logger.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { ET } from '../elf/index.js';
-import { architectureFor, loadedElf, roomForCopy, verifyArchitecture } from '../facts/index.js';
-import { isProcess } from '../rsp/index.js';
+import { architectureFor, isMovedAtBoot, loadedElf, roomForCopy, verifyArchitecture } from '../facts/index.js';
+import { isProcess, parseRemote } from '../rsp/index.js';
 import {
   FutureFields,
   type MemoryImage,
@@ -66,10 +66,20 @@ export async function showTasks(args: TasksArguments): Promise<number> {
     const { program, view } = await viewOfCore(args, image, linked, scan, logger);
     return show(args, { program, view, own, stoodMs: undefined, knowsHeaps: true });
   }
-  const before = await prepare(linked, logger);
+  const before = await prepare(await placed(args, linked, logger), logger);
   const { copy, elf, stoodMs } = await copied(args, before, scan, logger);
-  const program = elf === linked && before.program ? before.program : understandFutures(elf, logger);
+  const program = elf === before.linked && before.program ? before.program : understandFutures(elf, logger);
   return show(args, { program, view: await taskView(program, copy), own, stoodMs, knowsHeaps: copy.knowsHeaps });
+}
+
+/** A kernel that its loader has moved is looked for first, so that it does not stand while its debug info is read. */
+async function placed(args: TasksArguments, linked: ElfFile, logger: Logger): Promise<ElfFile> {
+  const remote = args.remote as string;
+  // All of a recording of the wire comes through one connection.
+  const isOnce = args['record-wire'] !== undefined || parseRemote(remote).kind === 'replay';
+  if (isOnce || linked.loadBias !== 0n || !isMovedAtBoot(linked)) return linked;
+  const arch = architectureFor(linked);
+  return await atTarget(stubOpener(remote, { args, logger, arch }), ({ session }) => loadedElf(session, linked));
 }
 
 /** A process's core has its threads; a dump of a machine is memory alone. */
@@ -99,7 +109,7 @@ async function prepare(linked: ElfFile, logger: Logger): Promise<Prepared> {
   const arch = architectureFor(linked);
   await arch.prepare();
   // Loaded at addresses of its own, it is read again; without debug info it is refused now.
-  const isMovable = linked.type === ET.DYN;
+  const isMovable = linked.type === ET.DYN && linked.loadBias === 0n;
   if (isMovable) DebugInfo.load(linked, { logger });
   return { linked, arch, program: isMovable ? undefined : understandFutures(linked, logger) };
 }

@@ -25,7 +25,8 @@ const page = 0x1000n;
 
 /**
  * The ELF with its addresses in the target. Unchanged if it is not position-independent, or is known to be moved. A
- * machine is run until a hart is in a kernel that its loader moves; see {@link KernelWait}.
+ * machine that runs already is run until a hart is in a kernel that its loader moves; one that stands at its reset only
+ * with `wait`.
  * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN` if the stub's process has not loaded it, or the kernel does not run
  */
 export async function loadedElf(session: Session, elf: ElfFile, wait: Partial<KernelWait> = {}): Promise<ElfFile> {
@@ -45,6 +46,8 @@ const shortWait = { mostMs: 3000, everyMs: 20 };
 
 async function loadedKernel(session: Session, elf: ElfFile, wait: Partial<KernelWait>): Promise<ElfFile> {
   if (elf.loadBias !== 0n || !isMovedAtBoot(elf)) return elf;
+  // Who only looks does not start a machine.
+  if (wait.mostMs === undefined && (await (await session.stub()).neverRan())) return elf;
   const bias = await biasWhenItRuns(session, architectureFor(elf), elf, { ...shortWait, ...wait });
   if (bias !== undefined) return bias === 0n ? elf : elf.loadedAt(bias);
   throw kernelNotFound(elf);

@@ -12,7 +12,7 @@ const PT_LOAD = 1;
 const PT_INTERP = 3;
 const PF_X = 1;
 const PAGE = 4096;
-/** Bytes of a page that the ELF must have, to know it again. */
+/** Bytes of a page, zeros not counted, that the ELF must have, to know it again. */
 const leastBytes = 64;
 /** The share of equal bytes that makes it the page; code that has changed itself differs a little. */
 const same = 0.75;
@@ -57,7 +57,7 @@ function pageInElf(elf: ElfFile, page: Uint8Array, at: number): bigint | undefin
       // Where the page begins in the segment's bytes: below 0 in the first page.
       const offset = Number(start - address);
       const [from, to] = [Math.max(0, -offset), Math.min(PAGE, code.length - offset)];
-      if (at < from || at >= to || to - from < leastBytes) continue;
+      if (at < from || at >= to) continue;
       scores.push({ start, score: equalShare(page, code, offset, from, to) });
     }
   }
@@ -65,10 +65,17 @@ function pageInElf(elf: ElfFile, page: Uint8Array, at: number): bigint | undefin
   return best && best.score >= same && (next?.score ?? 0) < different ? best.start : undefined;
 }
 
+/** Of the bytes that are no zeros in both: pages of little code have mostly such. */
 function equalShare(page: Uint8Array, code: Uint8Array, offset: number, from: number, to: number): number {
   let equal = 0;
-  for (let i = from; i < to; i++) if (page[i] === code[offset + i]) equal++;
-  return equal / (to - from);
+  let counted = 0;
+  for (let i = from; i < to; i++) {
+    const [there, own] = [page[i], code[offset + i]];
+    if (there === 0 && own === 0) continue;
+    counted++;
+    if (there === own) equal++;
+  }
+  return counted < leastBytes ? 0 : equal / counted;
 }
 
 export interface KernelWait {

@@ -31,6 +31,8 @@ export interface EarlyStopsOptions {
   readonly isSure: boolean;
   /** A change of the page table matters from now on. */
   readonly watch: () => Promise<void>;
+  /** Why the kernel's first moments are not recorded. */
+  readonly late: string | undefined;
   /** Every probe. */
   readonly addresses: readonly Addr[];
   readonly engine: () => StopEngine;
@@ -59,6 +61,7 @@ export class EarlyStops {
   #isSlow = false;
   /** Probes are out, since this time; undefined: from the machine's start. */
   #out: { readonly since: GuestNanos | undefined; readonly why: string } | undefined;
+  #isLateTold = false;
 
   constructor(options: EarlyStopsOptions) {
     this.#options = options;
@@ -80,6 +83,14 @@ export class EarlyStops {
     this.#out = { since: undefined, why: tooEarly };
     await watch();
     return [];
+  }
+
+  /** A probe was hit. */
+  async hit(): Promise<void> {
+    const { late, unrecorded } = this.#options;
+    if (late === undefined || this.#isLateTold) return;
+    this.#isLateTold = true;
+    await unrecorded(undefined, late);
   }
 
   /** A probe was hit, and it was too early for trampolines. */
@@ -130,6 +141,7 @@ export class EarlyStops {
 
   /** The recording ends: the probes may still be out. */
   async end(): Promise<void> {
+    await this.hit();
     await this.#tellLoaded();
     await this.#tellOut();
   }

@@ -313,6 +313,7 @@ export class Run {
   async #firstHit(inUserMode: boolean): Promise<boolean> {
     const { words, plan, program, harts, isElsewhere } = this.#target;
     const onError = (thrown: unknown): void => this.stopping.fail(thrown);
+    await this.#early.hit();
     const done = await this.engines.arrive(this.engine, onError, inUserMode || isElsewhere);
     // Before the first record is digested: the target is stopped.
     if (this.engines.scratch !== undefined && plan.hart && !isRefusal(plan.hart)) {
@@ -420,6 +421,7 @@ export class Run {
     return new EarlyStops({
       wanted,
       fromReset,
+      late: this.#target.foundLate,
       places: this.#target.pagingAt,
       isSure: this.#target.settlesAt !== undefined,
       watch: () => this.#tables.watch(),

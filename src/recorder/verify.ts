@@ -1,6 +1,7 @@
-import { type Addr, addOffset } from '../base/addr.js';
+import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
+import type { ElfFile } from '../elf/index.js';
 import { type EngineName, type EnginePlanOptions, findHurdles, unavailable } from '../engines/index.js';
 import {
   GuestRam,
@@ -53,6 +54,8 @@ export interface Verified {
   readonly ram: GuestRam | NoGuestRam | undefined;
   /** What will keep probes from running without stops. */
   readonly hurdles: KnownHurdles;
+  /** Why the kernel's first moments are not recorded, if it had to be found while it ran. */
+  readonly foundLate: string | undefined;
 }
 
 /**
@@ -73,7 +76,8 @@ export async function verifyProgram(session: Session, program: Program): Promise
 export async function verify(options: RecordOptions): Promise<Verified> {
   const { session, logger = silent } = options;
   verifyArchitecture(session, options.program.arch);
-  const program = await loadedProgram(options.program, session, logger, await kernelWait(options));
+  const wait = await kernelWait(options);
+  const program = await loadedProgram(options.program, session, logger, wait);
   const { arch, elf } = program;
   if (samplesOf(program)) await verifySampling(session);
   const offset = elf.loadBias - options.program.elf.loadBias;
@@ -122,11 +126,16 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     pagingAt,
     ram,
     hurdles: new KnownHurdles(hurdles, options.onHurdles),
+    foundLate: program.elf !== options.program.elf && wait.everyMs !== undefined ? late(program.elf) : undefined,
   };
 }
 
 /** How long the boot of a kernel that its loader moves may take, and how often it is looked for, in milliseconds. */
 const bootWait = { mostMs: 120_000, everyMs: 5 };
+
+function late({ loadBias }: ElfFile): string {
+  return `where its loader puts the kernel was seen up to ${bootWait.everyMs} ms after it began; --load-bias ${hex(addr(loadBias))} records that`;
+}
 
 /** Only a machine that has not run yet boots first. */
 async function kernelWait({ session, signal }: RecordOptions): Promise<Partial<KernelWait>> {

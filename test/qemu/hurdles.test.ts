@@ -187,12 +187,26 @@ t.test('for people, on stderr, before the guest runs', async (t) => {
   t.match(stderr, /^rsptrace: in the way of probes without stops:\n {2}1: no register is free .*\n {4}way out: /);
 });
 
-t.test('a machine that boots from its disk: said, and the end of RAM is a way', async (t) => {
-  const few = diskKernel(t, 5);
-  const told = JSON.parse((await record(t, 'run', '-p', 'fn:work', few.elf, '--', ...few.command)).stdout) as Output;
-  t.match(told.hurdles, [{ code: 'memory', text: /^without -kernel it is not known/, way_out: /^take --scratch top/ }]);
-  t.match(told.functions, [{ function: 'work', calls: 5 }]);
+t.test('a machine that boots from its disk gets a module of memory; the end of RAM is a way, too', async (t) => {
   const { elf, command } = diskKernel(t, calls);
+  const added = await record(t, 'run', '-p', 'fn:work', elf, '--', ...command);
+  const found = JSON.parse(added.stdout) as Output;
+  t.same(found.hurdles, []);
+  t.match(found.functions, [{ function: 'work', calls }]);
+  t.ok(found.stops < 10, `${found.stops} stops`);
+  t.match(added.stderr, /03000\r?\n/);
+
+  const few = diskKernel(t, 5);
+  const own = [...few.command, '-no-acpi'];
+  const told = JSON.parse((await record(t, 'run', '-p', 'fn:work', few.elf, '--', ...own)).stdout) as Output;
+  t.match(told.hurdles, [
+    {
+      code: 'memory',
+      text: /^RAM can be added as a module only, .* -no-acpi takes away$/,
+      way_out: /^take --scratch top/,
+    },
+  ]);
+  t.match(told.functions, [{ function: 'work', calls: 5 }]);
   const options = ['--scratch', 'top', '-p', 'fn:work', '--until', 'bye', '--keep-running'];
   const { stdout, stderr } = await record(t, 'run', ...options, elf, '--', ...command);
   const output = JSON.parse(stdout) as Output;

@@ -267,6 +267,32 @@ export function diskKernel(t: { teardown: (fn: () => void) => void }, calls: num
   return { elf, command: ['qemu-system-x86_64', ...exit, '-nographic', '-drive', `file=${disk},format=raw`] };
 }
 
+/** Assembles `kernels/moved-riscv64.s`, a position-independent kernel that firmware starts elsewhere than it is linked. */
+export function movedKernel(t: { teardown: (fn: () => void) => void }, calls: number): PagingKernel {
+  const folder = scratchFolder(t);
+  const [elf, object, image] = ['kernel.elf', 'kernel.o', 'kernel.bin'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  const symbols = ['--defsym', `CALLS=${calls}`, '--defsym', `WAIT=${3_000_000}`];
+  const source = join(sources, 'moved-riscv64.s');
+  execFileSync('riscv64-linux-gnu-as', [
+    '-g',
+    '-I',
+    sources,
+    '-march=rv64imac_zicsr',
+    ...symbols,
+    '-o',
+    object,
+    source,
+  ]);
+  const position = ['-pie', '--no-dynamic-linker', '-N', '-Ttext=0'];
+  execFileSync('riscv64-linux-gnu-ld', ['--no-warn-rwx-segments', ...position, '-o', elf, object]);
+  execFileSync('riscv64-linux-gnu-objcopy', ['-O', 'binary', '-j', '.text', elf, image]);
+  return { elf, command: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none', '-kernel', image] };
+}
+
 export interface GatedOptions {
   /** So many bytes lie between its functions and the room behind its text. */
   readonly gap?: number;

@@ -43,8 +43,9 @@ export interface AddressSpace {
   /**
    * All leaves that overlap [from, to), in order of address; `to` 0 is the end of the address space. Throws
    * `PAGE_TABLES_TOO_LARGE` after `mostTables` tables (65,536 by default), because tables may contain each other.
+   * `wants`: leaves for which it is false are left out at little cost.
    */
-  mappings(from?: Addr, to?: Addr, mostTables?: number): AsyncGenerator<Mapping>;
+  mappings(from?: Addr, to?: Addr, mostTables?: number, wants?: (leaf: Mapping) => boolean): AsyncGenerator<Mapping>;
   /**
    * The table of 2 MiB entries on the path of an address; undefined if there is none (not mapped, or mapped by a
    * larger page).

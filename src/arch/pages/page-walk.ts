@@ -64,7 +64,12 @@ export class PageWalk {
     return { physical: addr(step.table), virtual: addr(address & -BigInt(sizeAt(2))), entries };
   }
 
-  async *mappings(from = addr(0), to = addr(0), mostTables = MOST_TABLES): AsyncGenerator<Mapping> {
+  async *mappings(
+    from = addr(0),
+    to = addr(0),
+    mostTables = MOST_TABLES,
+    wants: (leaf: Mapping) => boolean = () => true,
+  ): AsyncGenerator<Mapping> {
     const bits = BigInt(12 + 9 * this.#format.levels);
     const half = 1n << (bits - 1n);
     const end = to === 0n ? 1n << 64n : to;
@@ -89,8 +94,9 @@ export class PageWalk {
         const entry = format.decode(raw, level, virtual);
         if (entry === undefined) continue;
         const rights = both(above, entry.rights);
-        if (entry.kind === 'leaf') yield mapping(virtual, level, entry.physical, rights);
-        else yield* walk(entry.physical, level - 1, low, rights);
+        const leaf = entry.kind === 'leaf' ? mapping(virtual, level, entry.physical, rights) : undefined;
+        if (leaf && wants(leaf)) yield leaf;
+        else if (!leaf) yield* walk(entry.physical, level - 1, low, rights);
       }
     };
     yield* walk(this.#format.root, this.#format.levels - 1, 0n, allRights);

@@ -41,10 +41,13 @@ export const pc: Machine = {
  * kernel with a driver for hot-plug reads (ACPI 6.5, 9.11; docs/specs/acpi_mem_hotplug.rst of QEMU).
  */
 function memoryModule(options: readonly QemuOption[]): Hiding | Refusal {
-  const settings = options.filter(({ name }) => /^(m|M|machine)$/.test(name)).map(({ value }) => value ?? '');
-  const own = settings.find((value) => /\b(slots|acpi)=/.test(value));
-  if (own !== undefined || options.some(({ name }) => name === 'no-acpi'))
-    return { refused: `RAM can be added as a module only, and ${own ?? '-no-acpi'} says how the machine has such` };
+  const acpi = options.find(
+    ({ name, value }) => name === 'no-acpi' || (/^(M|machine)$/.test(name) && /\bacpi=off\b/.test(value ?? '')),
+  );
+  if (acpi)
+    return {
+      refused: `RAM can be added as a module only, for which the machine needs the ACPI that -${acpi.name} takes away`,
+    };
   return {
     asModule: (backend, visible, hidden) => [
       ...['-m', `${visible}B,slots=1,maxmem=${visible + 2 * hidden}B`],

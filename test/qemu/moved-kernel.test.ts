@@ -1,0 +1,64 @@
+// Kernels that their loader puts elsewhere than they are linked: here OpenSBI, which starts one at 0x80200000.
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
+import { movedKernel } from '../support/tiny-kernels.js';
+
+/** What OpenSBI of QEMU's `virt` starts, by its own banner. */
+const bias = '0x80200000';
+const calls = 300;
+
+interface Output {
+  readonly events: number;
+  readonly stops: number;
+  readonly functions: readonly { readonly function: string; readonly calls: number; readonly address: string }[];
+  readonly gaps: readonly { readonly why?: string }[];
+}
+
+function record(t: Test, ...words: string[]) {
+  const [first = '', ...others] = words;
+  const options = ['--json', '-o', join(scratchFolder(t), 'out.txt')];
+  return rsptrace(...(first === 'run' ? [first, ...options] : [...options, first]), ...others).ended;
+}
+
+t.test('run: a first boot shows where', async (t) => {
+  const { elf, command } = movedKernel(t, calls);
+  const { stdout, stderr, status } = await record(t, 'run', '-p', 'fn:work', elf, '--', ...command);
+  t.equal(status, 0, stderr);
+  t.match(stderr, `the loader moves kernel.elf by ${bias}; --load-bias ${bias} spares it`);
+  const output = JSON.parse(stdout) as Output;
+  t.match(output.functions, [{ function: 'work', calls }]);
+  t.same(output.gaps, []);
+  t.match(stderr, new RegExp(`0*${calls}\\r?\\n`), "the kernel's own count");
+});
+
+t.test('run --load-bias: no first boot, no stops', async (t) => {
+  const { elf, command } = movedKernel(t, calls);
+  const words = ['run', '-p', 'fn:work', '--load-bias', bias, elf, '--', ...command];
+  const { stdout, stderr } = await record(t, ...words);
+  t.notMatch(stderr, 'first boot');
+  const output = JSON.parse(stdout) as Output;
+  t.match(output.functions, [{ function: 'work', calls }]);
+  t.ok(output.stops < 10, `${output.stops} stops`);
+});
+
+t.test('a wrong distance is an error, and so is one for a program that no loader moves', async (t) => {
+  const { elf, command } = movedKernel(t, calls);
+  const wrong = await record(t, 'run', '-p', 'fn:work', '--load-bias', '0x80201000', elf, '--', ...command);
+  t.match(JSON.parse(wrong.stdout), { events: 0, never_seen: true });
+  t.match(
+    wrong.stderr,
+    /no probe was hit: is it the ELF that runs there, and is that loaded where .* plus --load-bias\?/,
+  );
+  const odd = await record(t, 'run', '-p', 'fn:work', '--load-bias', '0x80200800', elf, '--', ...command);
+  t.match(odd.stderr, /--load-bias is not a distance in whole pages: 0x80200800 \[USAGE\]/);
+});
+
+t.test('attached at its reset: what came before it was found is told', async (t) => {
+  const { elf, command } = movedKernel(t, calls);
+  const qemu = frozenQemu(t, command);
+  const { stdout, stderr } = await record(t, '--remote', qemu.socket, '-p', 'fn:work', elf);
+  const output = JSON.parse(stdout) as Output;
+  t.match(output.functions, [{ function: 'work', calls }], stderr);
+  t.match(output.gaps, [{ why: new RegExp(`was seen up to 5 ms after it began; --load-bias ${bias} records that`) }]);
+});
