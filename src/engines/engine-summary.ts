@@ -131,6 +131,9 @@ function linesOf(reasons: readonly StopReason[]): string[] {
   return others > 0 ? [...lines, `... and ${plural(others, 'other reason')}`] : lines;
 }
 
+/** Why a probe stops at which the recording ends: it does so once, so nobody need spare it. */
+export const endsThere = 'the recording ends there';
+
 /** Reasons with a way out of their own. What is not here and the target's is a matter of memory. */
 const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
   {
@@ -189,7 +192,7 @@ export function adviceOnStops(
   refusal: string | undefined,
   situation: EngineSituation,
 ): StopAdvice | undefined {
-  const [first] = reasons;
+  const first = reasons.find(({ why }) => why !== endsThere);
   if (stopping + switchedOff + crowded === 0 || first === undefined) return undefined;
   const found = ways.find(({ why }) => why.test(first.why));
   if (found) return { code: found.code, text: found.text };

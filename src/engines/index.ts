@@ -12,6 +12,7 @@ export {
   adviceText,
   type EngineSituation,
   type EngineSummary,
+  endsThere,
   engineSentence,
   extraLines,
   reasonLines,

@@ -6,6 +6,7 @@ import { DebugInfo } from '../dwarf/index.js';
 import { ElfFile, type OpenOptions } from '../elf/index.js';
 import {
   codeRoom,
+  endsThere,
   type EngineName,
   type EnginePlanOptions,
   lookAtPlans,
@@ -230,7 +231,7 @@ function planAll(
     arch,
     wanted,
     plans: plans.map((plan) =>
-      ends.includes(plan.address) ? { ...plan, needsStop: 'the recording ends there' } : plan,
+      ends.includes(plan.address) ? { ...plan, needsStop: endsThere } : plan,
     ),
     bytesAt: (address, length) => elf.bytesAt(address, length),
     facts: changesItsCode(elf) ? undefined : codeFacts(elf, arch, debug),
