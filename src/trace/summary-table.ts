@@ -44,13 +44,11 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
     line: row.line,
   }));
   const table = textTable([...counts, 'total', 'longest'], 'future', lines, options);
-  const isUnknown = ({ polls, ready, pending, panicked, lost }: SummaryRow): boolean =>
-    polls > ready + pending + panicked + lost;
   const notes = [
     rows.some((row) => row.at_least && !row.probe_left_out) && INLINED_NOTE,
     rows.some((row) => row.probe_left_out) && LEFT_OUT_NOTE,
     counts.includes('cancelled') ? rows.some((row) => row.cancelled_at_least) && DROPS_NOTE : unseenDropsNote(rows),
-    rows.some(isUnknown) && UNKNOWN_NOTE,
+    rows.some(({ unknown }) => unknown > 0) && UNKNOWN_NOTE,
   ];
   return `${table}${notes.filter(Boolean).join('')}`;
 }
