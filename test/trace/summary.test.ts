@@ -216,7 +216,9 @@ t.test('polls without a result are told where a row has some', async (t) => {
   const wide = { color: false, width: 200 };
   const lost = row('lost', { polls: 3, lost: 2 });
   t.notMatch(summaryTable([lost], wide), /neither/);
-  t.match(summaryTable([lost, row('inlined', { polls: 2, unknown: 1 })], wide), /^of some polls .* neither ready nor/m);
+  const told = summaryTable([lost, row('inlined', { polls: 2, ready: 0, pending: 1, unknown: 1 })], wide);
+  t.match(told, /^of some polls .* neither ready nor pending \(>=\)/m);
+  t.match(told, /^ +2 +>=0 +>=1 /m, 'its polls are exact, their results lower bounds');
 });
 
 t.test('times for people', async (t) => {
