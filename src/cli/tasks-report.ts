@@ -46,11 +46,12 @@ export async function tasksJson({ elf, found, fields, stoodMs }: Shown): Promise
     const waits = (found.waits.get(each) ?? []).map((wait) => waitJson(found, wait));
     return { runtime, fate, facts, ...(waits.length > 0 ? { waits } : {}), ...(await node(each)) };
   };
-  const { runtimes, searched, unread, notes } = found;
+  const { runtimes, searched, unread, notes, noTask } = found;
   return jsonLine({
     ...{ version: 2, program: elf, runtimes, searched, unread, notes },
     stoodMs: stoodMs === undefined ? null : Math.round(stoodMs),
     tasks: await Promise.all(found.tasks.map(task)),
+    ...(noTask ? { noTask } : {}),
     blocking: await Promise.all(found.blocking.map(task)),
     others: await Promise.all(found.others.map(task)),
     ...findingsJson(found),
@@ -83,7 +84,7 @@ export function blockedText(shown: Shown): string {
 }
 
 function summary({ found, stoodMs, mayHaveHeap }: Shown): string {
-  const { tasks, blocking, runtimes, searched } = found;
+  const { tasks, blocking, runtimes, searched, noTask } = found;
   const also =
     blocking.length === 0
       ? ''
@@ -92,10 +93,10 @@ function summary({ found, stoodMs, mayHaveHeap }: Shown): string {
   const names = runtimes.filter((name) => name !== 'search');
   if (tasks.length > 0)
     return `${plural(tasks.length, 'task')}${names.length > 0 ? ` (${names.join(', ')})` : ''}${also}${stood}`;
-  const hint = mayHaveHeap ? '; the stub does not tell where heaps are: give yours with --scan START,SIZE' : '';
-  if (blocking.length > 0) return `no task was found${also.replace(', and', ', but')}${stood}`;
-  const root = names.length > 0 ? '; what a thread blocks on is no task: rsptrace bt shows it' : '';
-  return `no task was found (${mebibytes(searched)} searched)${hint}${root}${stood}`;
+  const hint = 'the stub does not tell where heaps are: give yours with --scan START,SIZE';
+  const why = noTask ? `, because ${noTask.why}: ${mayHaveHeap ? hint : noTask.wayOut}` : '';
+  const beside = also === '' ? ` (${mebibytes(searched)} searched)` : also.replace(', and', ' beside');
+  return `no task was found${beside}${why}${stood}`;
 }
 
 const FATES: readonly (readonly [Fate, string])[] = [

@@ -42,8 +42,8 @@ export interface TaskPlaces {
   readonly pollers: readonly TaskPoller[];
   /** Functions that poll a task's Future. Their first argument is the task's header. */
   readonly hosts: readonly Pick<TaskEnder, 'die' | 'future' | 'offset'>[];
-  /** The functions of runtimes that call a task's Future, by their names: one for each runtime. */
-  readonly polls: readonly RegExp[];
+  /** The functions in which each runtime calls a task's Future, by their names. */
+  readonly polls: readonly { readonly runtime: string; readonly functions: RegExp }[];
 }
 
 /** A function that drops the Future of the task in its first argument. */

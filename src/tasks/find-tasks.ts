@@ -5,6 +5,7 @@ import type { Frame } from '../unwind/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
 import { type Blocking, findBlocking } from './blocking.js';
 import { type Deadlock, findDeadlocks } from './deadlocks.js';
+import { type NoTask, noTask } from './no-task.js';
 import { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from './runtime.js';
 import { isOnStack } from './runtimes/boxes.js';
 import { search } from './runtimes/index.js';
@@ -25,6 +26,8 @@ export interface Tasks {
   readonly runtimes: readonly string[];
   /** Those that will be polled again. */
   readonly tasks: readonly Task[];
+  /** Why there is none of these; undefined if there is one. */
+  readonly noTask: NoTask | undefined;
   /** What threads block on, while it waits. These are no tasks, but may wait for tasks, or have what tasks wait for. */
   readonly blocking: readonly Task[];
   /** What is no such task: ended, free, the runtime's own, or unreferenced. */
@@ -76,9 +79,11 @@ export async function findTasks(
   const isWell = ({ kind, counted }: Wait<Task>): boolean => kind === 'nothing' || (counted?.count ?? 0) > 0;
   const lost = tasks.filter((task) => finder.isLost(task) && !waits.of.get(task)?.some(isWell));
   const { searched, unread } = context.memory;
+  const looked = { asked: runtimes, used, others: others.length, notes: [...notes] };
   return {
     runtimes: used,
     tasks,
+    noTask: tasks.length === 0 ? noTask(context.futures, looked) : undefined,
     blocking,
     others,
     waits: waits.of,

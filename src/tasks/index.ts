@@ -4,6 +4,7 @@ export { BLOCK_ON, findTasks, type Task, type Tasks } from './find-tasks.js';
 export { FutureFields, type FutureLocal } from './future-fields.js';
 export { genericsOf, memberAt, numberAt, type Part, partCalled } from './layout.js';
 export { type MemoryImage, openMemoryImage, type Region } from './memory-image.js';
+export type { NoTask } from './no-task.js';
 export { deadStack, writableRegions } from './regions.js';
 export { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from './runtime.js';
 export { functionsOf, type TaskFunction, wordsInData } from './runtimes/constants.js';

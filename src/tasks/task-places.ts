@@ -52,6 +52,6 @@ export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<
   }
   // A Future inside a task's is known by where that one lies; one that is a task itself, by its own place.
   const pollers = [...tokioPollers(context), ...embassyPollers(context)];
-  const polls = runtimes.flatMap((runtime) => runtime.polls ?? []);
+  const polls = runtimes.flatMap(({ name, polls }) => (polls ? [{ runtime: name, functions: polls }] : []));
   return { offsets: new Map([...inside, ...found]), tasks, holders, enders, pollers, hosts, polls };
 }

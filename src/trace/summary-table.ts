@@ -8,7 +8,7 @@ type Count = 'polls' | 'ready' | 'pending' | 'panicked' | 'cancelled' | 'derived
 /** Counts for which a row may know only a lower bound. */
 const BOUNDS: ReadonlySet<Count> = new Set(['polls', 'ready', 'pending']);
 const UNKNOWN_NOTE =
-  'of some polls that were inlined memory does not tell the result: they count as neither ready nor pending\n';
+  'of some polls that were inlined memory does not tell the result: they count as neither ready nor pending (>=)\n';
 
 const DROPS_NOTE =
   'cancelled: dropped before they were ready; those whose drop was inlined or left out leave no mark (- and >=)\n';
@@ -44,13 +44,11 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
     line: row.line,
   }));
   const table = textTable([...counts, 'total', 'longest'], 'future', lines, options);
-  const isUnknown = ({ polls, ready, pending, panicked, lost }: SummaryRow): boolean =>
-    polls > ready + pending + panicked + lost;
   const notes = [
     rows.some((row) => row.at_least && !row.probe_left_out) && INLINED_NOTE,
     rows.some((row) => row.probe_left_out) && LEFT_OUT_NOTE,
     counts.includes('cancelled') ? rows.some((row) => row.cancelled_at_least) && DROPS_NOTE : unseenDropsNote(rows),
-    rows.some(isUnknown) && UNKNOWN_NOTE,
+    rows.some(({ unknown }) => unknown > 0) && UNKNOWN_NOTE,
   ];
   return `${table}${notes.filter(Boolean).join('')}`;
 }
@@ -68,7 +66,9 @@ function unseenDropsNote(rows: readonly SummaryRow[]): string | false {
 
 function countText(row: SummaryRow, name: Count): string {
   if (name === 'cancelled' && row.cancelled_at_least && row.cancelled === 0) return '-';
-  const isBound = name === 'cancelled' ? row.cancelled_at_least : row.at_least && BOUNDS.has(name);
+  const isResult = name === 'ready' || name === 'pending';
+  const isBound =
+    name === 'cancelled' ? row.cancelled_at_least : (row.at_least && BOUNDS.has(name)) || (isResult && row.unknown > 0);
   return `${isBound ? '>=' : ''}${row[name]}`;
 }
 

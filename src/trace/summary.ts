@@ -24,6 +24,8 @@ export interface SummaryRow {
   readonly derived: number;
   /** Those of `polls` whose end was not seen; they have no time. */
   readonly lost: number;
+  /** Those of `polls` that were inlined and of which memory does not tell the result. */
+  readonly unknown: number;
   /**
    * `polls`, `ready` and `pending` are lower bounds, because not every inlined poll of this Future leaves a mark, or
    * because a probe was left out.
@@ -53,13 +55,14 @@ interface Tally {
   cancelled: number;
   derived: number;
   lost: number;
+  unknown: number;
   total: number;
   /** Events in that time, see `CallTime`. */
   inside: number;
   max: number;
 }
 
-const none = { panicked: 0, cancelled: 0, derived: 0, lost: 0, total: 0, inside: 0, max: 0 };
+const none = { panicked: 0, cancelled: 0, derived: 0, lost: 0, unknown: 0, total: 0, inside: 0, max: 0 };
 
 /** Counts polls per Future; {@link rows} at any time. Polls still open count as polls and nothing else. */
 export class Summary implements TraceSink {
@@ -67,7 +70,9 @@ export class Summary implements TraceSink {
   readonly #tallies: Tally[] = [];
   readonly #times = new CallTimes();
   readonly #late = new LateResults((future) => {
-    this.#tally(future).pending++;
+    const tally = this.#tally(future);
+    tally.pending++;
+    tally.unknown--;
   });
 
   begin(_info: TraceInfo): void {}
@@ -144,6 +149,7 @@ export class Summary implements TraceSink {
         cancelled_at_least: future.hidesDrops === true,
         derived: counts.derived,
         lost: counts.lost,
+        unknown: counts.unknown,
         at_least: counts.derived > 0 || future.inlined === true || leftOut.has(future.future),
         probe_left_out: leftOut.has(future.future),
         total_ns: bounded(total, error),
@@ -187,6 +193,7 @@ function count(tally: Tally, result: PollResult): void {
       tally.panicked++;
       break;
     case 'unknown':
+      tally.unknown++;
       break;
   }
 }

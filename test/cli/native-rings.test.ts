@@ -36,12 +36,16 @@ t.test('run: each task of them is a task of its own, also where it is first poll
   const ran = await rsptrace('run', '--json', '-o', trace, elf, '--', 'end').ended;
   t.equal(ran.status, 0, ran.stderr);
   const { tasks } = JSON.parse(ran.stdout) as {
-    readonly tasks: readonly { readonly future: string; readonly polls: number }[];
+    readonly tasks: readonly { readonly future: string; readonly runtime: string | null; readonly polls: number }[];
   };
   const printed = pollsPrinted((await start(elf, ['end']).ended).stdout);
   for (const name of runtimes) {
     const own = tasks.filter(({ future }) => future.startsWith(`rings_program::${name}_`));
     t.strictSame(own.map(({ polls }) => polls).sort(), [2, 3, 4, 5, 6], name);
+    t.ok(
+      own.every(({ runtime }) => runtime === name),
+      `the runtime of each task of ${name}`,
+    );
     t.equal(
       own.reduce((sum, { polls }) => sum + polls, 0),
       printed.get(name),

@@ -107,7 +107,7 @@ for (const build of ['roots-o0', 'roots-o3'] as const) {
     const { text } = await look(t, elf, ['smol']);
     const tree = await text();
     t.match(tree, /^roots_program::root {2}Suspend0 at .* {2}\[block_on: by async_io::driver::block_on\]$/m);
-    t.match(tree, /^no task was found, but what a thread blocks on; /m);
+    t.match(tree, /^no task was found beside what a thread blocks on, because .*: .*; the target stood for/m);
     const line =
       /^what a thread blocks on \(roots_program::root, .*main\.rs:\d+\) waits for the message of the oneshot/m;
     t.match(await text('--blocked'), line);

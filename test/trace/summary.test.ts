@@ -68,6 +68,7 @@ function expected(told: Story): SummaryRow[] {
       cancelled_at_least: false,
       derived: derived.length,
       lost: count('lost'),
+      unknown: count('unknown') - lateOf(future.key),
       at_least: derived.length > 0,
       probe_left_out: false,
       total_ns: spans(outermost).reduce((sum, span) => sum + span, 0),
@@ -153,6 +154,7 @@ const row = (future: string, more: Partial<SummaryRow>): SummaryRow => ({
   cancelled_at_least: false,
   derived: 0,
   lost: 0,
+  unknown: 0,
   at_least: false,
   probe_left_out: false,
   total_ns: 0,
@@ -208,6 +210,15 @@ t.test('drops that leave no mark are told with the column of cancelled ones, and
   const counted = summaryTable([...some, row('e', { cancelled: 1 })], wide);
   t.match(counted, /^cancelled: dropped before .* leave no mark/m);
   t.notMatch(counted, /no drop/);
+});
+
+t.test('polls without a result are told where a row has some', async (t) => {
+  const wide = { color: false, width: 200 };
+  const lost = row('lost', { polls: 3, lost: 2 });
+  t.notMatch(summaryTable([lost], wide), /neither/);
+  const told = summaryTable([lost, row('inlined', { polls: 2, ready: 0, pending: 1, unknown: 1 })], wide);
+  t.match(told, /^of some polls .* neither ready nor pending \(>=\)/m);
+  t.match(told, /^ +2 +>=0 +>=1 /m, 'its polls are exact, their results lower bounds');
 });
 
 t.test('times for people', async (t) => {

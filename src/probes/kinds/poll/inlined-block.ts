@@ -10,6 +10,8 @@ export interface InlinedBlock {
   readonly begins: readonly number[];
   /** Each poll that does not panic comes to one of these, and then it is over. Other ways may lead there too. */
   readonly ends: readonly number[];
+  /** Of `begins`: the poll that runs is over here as well, because the next one follows it with nothing between. */
+  readonly again: readonly number[];
 }
 
 /** The instructions of one copy. */
@@ -19,6 +21,10 @@ export interface CopyNodes {
   readonly shared: ReadonlySet<number>;
   /** Not of the copy for sure. What the compiler merged, or made for no place in the source, may belong to it. */
   isForeign(node: number): boolean;
+  /** For sure the switch over the states of an `async fn`, or a part of it: each poll comes there first and once. */
+  isSwitch(node: number): boolean;
+  /** Another poll is around it, and returns as soon as this one is pending. */
+  isWithinPoll(): boolean;
 }
 
 /** Or why that is not known for sure, in words for the user. */
@@ -39,7 +45,8 @@ const mostPlaces = 32;
  *     a poll begins   at a proof of the copy, on a way from the start or from such a branch or call around it
  *     and ends        at a branch, a call or a return of the code around, on a way from the copy
  */
-export function inlinedBlock(graph: FlowGraph, { copy, shared, isForeign }: CopyNodes): BlockVerdict {
+export function inlinedBlock(graph: FlowGraph, nodes: CopyNodes): BlockVerdict {
+  const { copy, shared, isForeign } = nodes;
   const reached = [...copy].filter((node) => graph.isReached(node));
   if (reached.length === 0) return 'no way leads to its code';
   const effects = reached.filter((node) => decides(graph, node) || graph.steps[node]?.kind === 'store');
@@ -55,18 +62,56 @@ export function inlinedBlock(graph: FlowGraph, { copy, shared, isForeign }: Copy
   const moved = movedBehind(graph, { copy, shared }, { proof, isOut, begins: reachedFirst });
   for (const node of moved) proof.delete(node);
   const begins = reachedFirst.filter((node) => !moved.has(node));
-  if (runsInto(graph, { copy, proof, begins: new Set(begins), isOut }))
+  const again = repeats(graph, nodes, { proof, begins, isOut });
+  if (!again || runsInto(graph, { copy, proof, begins: new Set(begins), isOut }))
     return 'one poll may follow another without a branch';
+  for (const node of again) if (!begins.includes(node)) begins.push(node);
   const returning = graph.reachable([...graph.leaves, ...begins], graph.before, () => false);
   const ends = endsOf(graph, { copy, shared }, { proof, isOut });
   if (ends.some((node) => proof.has(node) && graph.steps[node]?.kind === 'branch')) {
     return 'it leaves its function with a branch';
   }
-  if (isDivided(graph, ends, begins, { copy, shared, isForeign })) return 'its code is divided by other code';
+  if (isDivided(graph, ends, begins, { copy, shared })) return 'its code is divided by other code';
   // From others there is only a way to a panic.
   const left = ends.filter((node) => returning.has(node));
   if (begins.length + left.length > mostPlaces) return `it begins and ends in ${begins.length + left.length} places`;
-  return { begins: inOrder(begins), ends: inOrder(left) };
+  return { begins: inOrder(begins), ends: inOrder(left), again: inOrder(again) };
+}
+
+/**
+ * Where one poll follows another with nothing of the code around between that proves the first one over: an executor
+ * that spins. The switch over the states tells them apart, which the compiler may have doubled. Undefined if polls may
+ * follow each other, and no such switch tells. Within another poll they do not, so a loop there is the poll's own.
+ */
+function repeats(
+  graph: FlowGraph,
+  { copy, shared, isForeign, isSwitch, isWithinPoll }: CopyNodes,
+  {
+    proof,
+    begins,
+    isOut,
+  }: {
+    readonly proof: ReadonlySet<number>;
+    readonly begins: readonly number[];
+    readonly isOut: (node: number) => boolean;
+  },
+): readonly number[] | undefined {
+  const behind = (node: number): readonly number[] => graph.next[node] ?? [];
+  const isTable = (node: number): boolean => graph.steps[node]?.kind === 'indirect' && isSwitch(node);
+  const own = new Set(begins);
+  const inner = graph.reachable(begins.flatMap(behind), graph.next, isOut);
+  const cyclic = begins.filter((begin) => graph.reachable(behind(begin), graph.next, isOut).has(begin));
+  const doubled = [...inner].filter((node) => proof.has(node) && isSwitch(node) && !own.has(node));
+  if (cyclic.every(isTable) && doubled.every(isTable)) return [...cyclic, ...doubled];
+  const acts = [...inner].filter(
+    (node) => graph.steps[node]?.kind === 'store' && !copy.has(node) && !shared.has(node) && isForeign(node),
+  );
+  const behindActs = graph.reachable(acts.flatMap(behind), graph.next, (node) => proof.has(node) || isOut(node));
+  if (doubled.some((node) => behindActs.has(node))) return undefined;
+  if (cyclic.length === 0) return [];
+  if (!cyclic.some(isSwitch) && isWithinPoll()) return [];
+  const [only, ...others] = begins;
+  return only !== undefined && others.length === 0 && isSwitch(only) ? [only] : undefined;
 }
 
 /**
@@ -101,7 +146,7 @@ function movedBehind(
  * Whether a way leads from an end to a beginning on which the code around does nothing but branch. It neither makes
  * another Future nor waits, so the end may lie in the middle of the copy.
  */
-function isDivided(graph: FlowGraph, ends: readonly number[], begins: readonly number[], copy: CopyNodes): boolean {
+function isDivided(graph: FlowGraph, ends: readonly number[], begins: readonly number[], copy: Pick<CopyNodes, 'copy' | 'shared'>): boolean {
   const acts = (node: number): boolean => {
     const kind = graph.steps[node]?.kind;
     return (kind === 'store' || kind === 'call') && !copy.copy.has(node) && !copy.shared.has(node);
@@ -180,6 +225,12 @@ function runsInto(
     add(at.node, true, at.jumped);
   }
   return false;
+}
+
+/** Of these the first ones, up to what writes to memory. */
+export function untilStore(graph: FlowGraph, nodes: readonly number[]): readonly number[] {
+  const store = nodes.findIndex((node) => graph.steps[node]?.kind === 'store');
+  return store < 0 ? nodes : nodes.slice(0, store);
 }
 
 /** A node, and those around it that are run exactly as often; those behind it first. */

@@ -7,7 +7,7 @@ import type { FlowGraph } from '../../flow-graph.js';
 import { type FramePlace, FunctionGraphs } from '../../function-graphs.js';
 import { InnerWindows } from '../../inner-windows.js';
 import type { PatchWindow } from '../../read-plan.js';
-import { type InlinedBlock, inlinedBlock, straightFrom, unchangedFrom } from './inlined-block.js';
+import { type InlinedBlock, inlinedBlock, straightFrom, unchangedFrom, untilStore } from './inlined-block.js';
 import { type HostedTask, type SelfPlace, selfPlace } from './self-place.js';
 
 /** The poll of a Future that was inlined into a function: the places in it where the poll begins and ends. */
@@ -40,6 +40,8 @@ export class InlinedSites {
   readonly #windows: InnerWindows;
   readonly #merged = new Map<number, ReadonlyMap<number, readonly AddressRange[]>>();
   readonly #located = new Map<bigint, boolean>();
+  /** The copies in each function, by its DIE. */
+  readonly #copies = new Map<number, readonly Die[]>();
 
   /** `tasks`: of functions whose first argument is a task's header, by the offsets of their DIEs. */
   constructor(
@@ -72,16 +74,23 @@ export class InlinedSites {
     const shared = nodesIn(graph, others, copy.unit.codes);
     const isForeign = (node: number): boolean =>
       !all.has(node) && this.#isLocated((graph.steps[node] as FlowStep).address);
-    const block = inlinedBlock(graph, { copy: own, shared, isForeign });
+    const isSwitch = this.#switchIn(graph, own, { future, copy });
+    const isWithinPoll = (): boolean => this.#isWithinPoll(copy, host);
+    const block = inlinedBlock(graph, { copy: own, shared, isForeign, isSwitch, isWithinPoll });
     if (typeof block === 'string') return { reason: block };
     const begins: InlinedSite['begins'][number][] = [];
+    const ends: InlinedSite['ends'][number][] = [];
     for (const node of block.begins) {
-      const begin = this.#beginAt(straightFrom(graph, node, block), graph, { future, copy, host });
+      const isAgain = block.again.includes(node);
+      const straight = straightFrom(graph, node, block);
+      // Behind the last store of the poll before, which may be of its state.
+      const nodes = isAgain ? untilStore(graph, straight) : straight;
+      const begin = this.#beginAt(nodes, graph, { future, copy, host });
       if (!begin) return { reason: 'its debug info does not say where the Future is' };
       const isStored = block.begins.length === 1 || graph.steps[node]?.kind === 'indirect';
       begins.push({ ...begin, isStored });
+      if (isAgain) ends.push(begin);
     }
-    const ends: InlinedSite['ends'][number][] = [];
     for (const node of new Set(block.ends.map((end) => this.#endAt(end, graph, block)))) {
       const { address } = graph.steps[node] as FlowStep;
       const frame = this.#graphs.frameAt(address);
@@ -89,6 +98,41 @@ export class InlinedSites {
       ends.push({ address, frame });
     }
     return { begins, ends };
+  }
+
+  /**
+   * Tells the switch over the states of a Future that the compiler made. It has the Future's own place in the source, and
+   * no part of it is what was inlined into the poll. On one line with the body it is what comes first.
+   */
+  #switchIn(
+    graph: FlowGraph,
+    own: ReadonlySet<number>,
+    { future, copy }: { readonly future: FutureType; readonly copy: Die },
+  ): (node: number) => boolean {
+    if (future.kind === 'impl') return () => false;
+    const inner = nodesIn(graph, inlinedInto(copy), copy.unit.codes);
+    const columns = new Map<number, number>();
+    for (const node of own) {
+      const place = inner.has(node) ? undefined : this.#debug.lineAt((graph.steps[node] as FlowStep).address);
+      if (place && place.line === future.line && place.file === future.file) columns.set(node, place.column);
+    }
+    const first = Math.min(...columns.values());
+    const isDecision = (node: number): boolean => ['branch', 'indirect'].includes(graph.steps[node]?.kind ?? '');
+    return (node) => columns.get(node) === first && isDecision(node);
+  }
+
+  /** Whether another poll lies around a copy: the function's own, or one that was inlined, too. */
+  #isWithinPoll(copy: Die, host: Die): boolean {
+    if (this.#futures.byPollAddress(host.unit.codes.fromCode(host.lowPc))) return true;
+    if (this.#copies.size === 0) {
+      const all = this.#futures.all.flatMap(({ inlined }) => inlined);
+      for (const { die, host } of all) this.#copies.set(host.offset, [...(this.#copies.get(host.offset) ?? []), die]);
+    }
+    const own = rangesOf(copy);
+    return (this.#copies.get(host.offset) ?? []).some((outer) => {
+      const around = outer.offset < copy.offset ? rangesOf(outer) : [];
+      return own.every(({ low }) => around.some((range) => low >= range.low && low < range.high));
+    });
   }
 
   /** The first of these instructions at which everything is known, and that can be patched if any can. */
@@ -163,6 +207,15 @@ export class InlinedSites {
     return this.#windows.choose(places);
   }
 }
+
+/** The code of all that was inlined into a copy. */
+function inlinedInto(copy: Die): AddressRange[] {
+  const found: AddressRange[] = [];
+  const cursor = copy.subtree();
+  while (cursor.next()) if (cursor.tag === DW_TAG.inlined_subroutine) found.push(...rangesOf(cursor));
+  return found;
+}
+
 function mergedCalls(host: Die): Map<number, readonly AddressRange[]> {
   const found = new Map<number, readonly AddressRange[]>();
   const cursor = host.subtree();

@@ -4,8 +4,12 @@ import { type DebugInfo, type Die, functionName } from '../../../dwarf/index.js'
 import type { InlinedPoll, TaskPlaces } from '../../../futures/index.js';
 import { functionsAt } from '../../../unwind/index.js';
 
-/** A place in a runtime's code that polls tasks: the functions inlined around it, by the offsets of their DIEs. */
-export type TaskPoll = ReadonlySet<number>;
+/** A place in a runtime's code that polls tasks. */
+export interface TaskPoll {
+  readonly runtime: string;
+  /** The functions inlined around it, by the offsets of their DIEs. */
+  readonly around: ReadonlySet<number>;
+}
 
 /**
  * Finds which polls are those of a runtime, by the code that calls them. What a runtime polls is a task of its own,
@@ -44,12 +48,15 @@ export class TaskPolls {
 
   /** `functions`: the innermost first. */
   #inside(functions: readonly Die[]): TaskPoll | undefined {
-    const poller = functions.findIndex((die) => this.#isPoller(die));
-    return poller < 0 ? undefined : new Set(functions.slice(0, poller).map(({ offset }) => offset));
+    for (const [i, die] of functions.entries()) {
+      const runtime = this.#runtimeOf(die);
+      if (runtime !== undefined) return { runtime, around: new Set(functions.slice(0, i).map(({ offset }) => offset)) };
+    }
+    return undefined;
   }
 
-  #isPoller(die: Die): boolean {
+  #runtimeOf(die: Die): string | undefined {
     const name = this.#debug.attempt(die.unit, () => functionName(die));
-    return name !== undefined && this.#polls.some((polls) => polls.test(name));
+    return name === undefined ? undefined : this.#polls.find(({ functions }) => functions.test(name))?.runtime;
   }
 }

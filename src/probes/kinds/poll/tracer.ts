@@ -113,6 +113,8 @@ interface Opened {
   readonly entry: Entry;
   /** The poll around it whose task this one belongs to; undefined if it is a task itself. */
   readonly within: PollCall | undefined;
+  /** Makes this poll. */
+  readonly runtime: string | undefined;
 }
 
 type PollCall = OpenCall<TracedCall> & { readonly payload: TracedPoll };
@@ -162,11 +164,17 @@ class Roots {
    * The root at an address, new if none is known there. `outer`: the task's own Future and where that lies, if the root
    * is a part of it.
    */
-  at({ roots, ref, future }: Pick<Probed, 'future' | 'ref' | 'roots'>, self: Addr, outer = { future, self }): RootRef {
+  at(
+    { roots, ref, future }: Pick<Probed, 'future' | 'ref' | 'roots'>,
+    { self, runtime }: Pick<Opened, 'self' | 'runtime'>,
+    outer = { future, self },
+  ): RootRef {
     let root = roots.get(self);
     if (!root) {
       const header = this.#tasks?.headerOf(outer.future, outer.self);
-      const about = header === undefined ? undefined : this.#tasks?.about(header);
+      // Without a header its wakes cannot be told, so nothing is said of it.
+      const made = runtime === undefined || header === undefined ? undefined : { runtime };
+      const about = (header === undefined ? undefined : this.#tasks?.about(header)) ?? made;
       root = { key: ++this.#count, future: ref, address: self, about };
       roots.set(self, root);
       this.#tasks?.add(root, header);
@@ -271,6 +279,7 @@ export class PollTracer implements CallKind {
         const probe = all[block];
         if (self === undefined || !probe) return undefined;
         const outer = pollAround(around);
+        const made = probe.copy && this.#taskPolls?.inlined(probe.copy);
         const opened = {
           probe,
           self: self.address,
@@ -278,7 +287,8 @@ export class PollTracer implements CallKind {
           isAround: probe.isAround,
           resultAt: undefined,
           guards: self.guards,
-          within: outer && isTask(outer, probe.copy && this.#taskPolls?.inlined(probe.copy)) ? undefined : outer,
+          within: outer && isTask(outer, made) ? undefined : outer,
+          runtime: made?.runtime,
           // The outer Future's bytes are not read: the compiler may not have stored its states where no call is.
           entry: {
             stack: probe.isAround ? undefined : this.#stackAt(at, memory),
@@ -325,23 +335,18 @@ export class PollTracer implements CallKind {
     const isAround = probe.isAround || (probe.when !== undefined && decide(probe.when, registers, memory) !== true);
     const outer = pollAround(site.around);
     const entry = this.#entry(at, outer, memory);
-    const within = outer && this.#isTaskAt(site, outer) ? undefined : outer;
+    const made = this.#taskPolls?.returningTo(site.returnAddress);
+    const within = outer && !isJump(site, outer) && isTask(outer, made) ? undefined : outer;
+    const result = resultAt as Addr | undefined;
     return this.#open(
-      { probe, self, look, isAround, resultAt: resultAt as Addr | undefined, guards: noGuards, within, entry },
+      { probe, self, look, isAround, resultAt: result, guards: noGuards, within, runtime: made?.runtime, entry },
       at,
     );
   }
 
-  /** Whether a runtime calls this poll, inside another one. */
-  #isTaskAt({ returnAddress, stackPointer }: CallSite, outer: PollCall): boolean {
-    // A jump at the end of the outer poll: its caller is no caller of this one.
-    if (outer.returnAddress === returnAddress && outer.stackPointer === stackPointer) return false;
-    return isTask(outer, this.#taskPolls?.returningTo(returnAddress));
-  }
-
   /** All of them have one shape, and no copies are made: a trace of a busy program has a million a second. */
   #open(opened: Opened, at: Moment): TracedPoll {
-    const { probe, self, look, isAround, resultAt, guards, entry, within } = opened;
+    const { probe, self, look, isAround, resultAt, guards, entry, within, runtime } = opened;
     const before = look?.state;
     // A Future that was never polled cannot be the one that was here before: a new lifetime.
     if (before?.name === 'Unresumed' && probe.roots.get(self) !== within?.payload.root) probe.roots.delete(self);
@@ -352,7 +357,7 @@ export class PollTracer implements CallKind {
       guards,
       isAround,
       self,
-      root: within?.payload.root ?? this.#rootOf(probe, self, look),
+      root: within?.payload.root ?? this.#rootOf(probe, self, { look, runtime }),
       began: this.#output.at(at.time),
       before,
       resultAt,
@@ -363,12 +368,12 @@ export class PollTracer implements CallKind {
     };
   }
 
-  #rootOf(probe: Probed, self: Addr, look: FutureLook | undefined): RootRef {
+  #rootOf(probe: Probed, self: Addr, { look, runtime }: Pick<Opened, 'look' | 'runtime'>): RootRef {
     const { wraps } = probe;
-    if (!wraps) return this.#roots.at(probe, self);
+    if (!wraps) return this.#roots.at(probe, { self, runtime });
     const address = addOffset(self, wraps.offset);
     if (look?.along(wraps.way)[0]?.resumed?.name === 'Unresumed') wraps.roots.delete(address);
-    return this.#roots.at(wraps, address, { future: probe.future, self });
+    return this.#roots.at(wraps, { self: address, runtime }, { future: probe.future, self });
   }
 
   #stackAt({ registers }: Moment, memory: HitMemory): readonly StackEntry[] | undefined {
@@ -602,10 +607,15 @@ export function pollAround(call: Call | undefined): PollCall | undefined {
   return undefined;
 }
 
+/** The outer poll ends with a jump to this one, so the caller that is seen is not its own. */
+function isJump({ returnAddress, stackPointer }: CallSite, outer: PollCall): boolean {
+  return outer.returnAddress === returnAddress && outer.stackPointer === stackPointer;
+}
+
 /** A runtime makes a poll: not, if the poll around it was inlined into the runtime's code and makes it. */
 function isTask({ payload }: PollCall, poll: TaskPoll | undefined): boolean {
   const { copy } = payload.probe;
-  return poll !== undefined && (copy === undefined || !poll.has(copy.die.offset));
+  return poll !== undefined && (copy === undefined || !poll.around.has(copy.die.offset));
 }
 
 function isPoll(call: Call): call is PollCall {

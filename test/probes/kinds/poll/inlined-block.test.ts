@@ -13,12 +13,12 @@ interface Drawn {
 }
 
 /**
- * One line a node: its kind, where control goes, and `+` if it belongs to the copy, `?` if nobody knows, `f` if it
- * writes to the frame.
+ * One line a node: its kind, where control goes, and `+` if it belongs to the copy, `*` if it is the switch there, `?` if
+ * nobody knows, `f` if it writes to the frame.
  */
 function drawn(...lines: readonly string[]): Drawn {
   const nodes = lines.map((line) => {
-    const [, kind = '', targets = '', mark = ''] = /^(\w+) ?([\d,]*) ?([+?f]?)$/.exec(line) ?? [];
+    const [, kind = '', targets = '', mark = ''] = /^(\w+) ?([\d,]*) ?([+*?f]?)$/.exec(line) ?? [];
     return { kind: kind as Kind, next: targets === '' ? [] : targets.split(',').map(Number), mark };
   });
   const steps = nodes.map(({ kind, mark }, i): FlowStep => {
@@ -35,10 +35,44 @@ function drawn(...lines: readonly string[]): Drawn {
 }
 
 function blockOf(...lines: readonly string[]): ReturnType<typeof inlinedBlock> {
-  const { graph, marked } = drawn(...lines);
-  const unknown = marked('?');
-  return inlinedBlock(graph, { copy: marked('+'), shared: new Set(), isForeign: (node) => !unknown.has(node) });
+  return blockIn(false, lines);
 }
+
+function blockIn(isWithinPoll: boolean, lines: readonly string[]): ReturnType<typeof inlinedBlock> {
+  const { graph, marked } = drawn(...lines);
+  const [unknown, switches] = [marked('?'), marked('*')];
+  const found = inlinedBlock(graph, {
+    copy: new Set([...marked('+'), ...switches]),
+    shared: new Set(),
+    isForeign: (node) => !unknown.has(node),
+    isSwitch: (node) => switches.has(node),
+    isWithinPoll: () => isWithinPoll,
+  });
+  if (typeof found === 'string' || found.again.length > 0) return found;
+  const { again: _, ...block } = found;
+  return block as typeof found;
+}
+
+t.test('an executor that spins: the switch tells polls apart', async (t) => {
+  // Pending: the state is stored, and the loop goes on at the switch.
+  const spins = ['next 1', 'indirect 2,3 *', 'store 1 +', 'store 4 +', 'return'];
+  t.same(blockOf(...spins), { begins: [1], ends: [4], again: [1] });
+  // The compiler doubled the switch behind what the function around counts.
+  const doubled = ['indirect 1,3 *', 'store 2 +', 'next 4', 'store 5 +', 'indirect 1,3 *', 'return'];
+  t.same(blockOf(...doubled), { begins: [0, 4], ends: [5], again: [4] });
+  // Tests one after the other are one switch.
+  const tests = ['branch 1,2 *', 'branch 2,3 *', 'store 0 +', 'return'];
+  t.same(blockOf(...tests), { begins: [0], ends: [3], again: [0] });
+  // Which is doubled, too, behind what the function around stores.
+  const unknown = ['branch 1,2 *', 'store 3 +', 'return', 'store 4', 'branch 1,2 *'];
+  t.equal(blockOf(...unknown), 'one poll may follow another without a branch');
+});
+
+t.test('a loop at the beginning is the poll’s own only where another poll is around', async (t) => {
+  const loops = ['next 1', 'branch 0,2 +', 'store 3 +', 'return'];
+  t.equal(blockOf(...loops), 'one poll may follow another without a branch');
+  t.same(blockIn(true, loops), { begins: [1], ends: [3] });
+});
 
 t.test('one way in, after the host has decided to poll; the host tests the result', async (t) => {
   const found = blockOf(
@@ -103,7 +137,7 @@ t.test('refused: foreign code in the middle, and nothing to tell two polls apart
 
 t.test('an end may be seen later, until something is written or the next poll begins', async (t) => {
   const behind = (end: number, begins: readonly number[], ...lines: readonly string[]): readonly number[] =>
-    unchangedFrom(drawn(...lines).graph, end, { begins, ends: [end] });
+    unchangedFrom(drawn(...lines).graph, end, { begins, ends: [end], again: [] });
   t.same(behind(1, [], 'branch 1,2', 'next 2', 'next 3', 'store 4', 'return'), [1, 2, 3], 'other ways lead to 2');
   t.same(behind(0, [], 'next 1', 'next 2 f', 'next 3', 'return'), [0, 1], 'the Future may lie in the frame');
   t.same(behind(0, [], 'store 1', 'return'), [0]);
