@@ -3,10 +3,10 @@ import { compileGlob } from '../probes/index.js';
 import { CallTree, chosenByName, Inside, placeText, type TreeNode, timeText, totals } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { headJson, noMatch, readChosen } from './saved-trace.js';
-import type { GraphArguments, GraphSortKey } from './saved-trace-options.js';
+import type { GraphArguments, GraphSortKey, SavedTraceArguments } from './saved-trace-options.js';
 
 /** `rsptrace graph TRACE [FN]`: all calls merged by their stacks, as a tree. Gives the exit status. */
-export async function graph(args: GraphArguments): Promise<number> {
+export async function graph(args: GraphArguments & SavedTraceArguments): Promise<number> {
   const tree = new CallTree();
   const names = new Set<string>();
   const { function: fn } = args;

@@ -38,12 +38,15 @@ export interface ReplayArguments extends SavedTraceArguments, SelectionArguments
 export const graphSortKeys = ['total', 'self', 'calls', 'name'] as const;
 export type GraphSortKey = (typeof graphSortKeys)[number];
 
-export interface GraphArguments extends SavedTraceArguments, SelectionArguments {
+export interface GraphArguments extends Omit<SavedTraceArguments, 'trace'>, SelectionArguments {
+  /** Undefined only with a `pid`. */
+  readonly trace: string | undefined;
   /** Of a saved trace: where trees begin. */
   readonly function: string | undefined;
   /** The same as it happens: then `trace` is the program. */
   readonly fn: string | undefined;
   readonly remote: string | undefined;
+  readonly pid: string | undefined;
   /** Milliseconds. */
   readonly duration: number | undefined;
   readonly 'max-events': number | undefined;
@@ -176,10 +179,12 @@ export function replayOptions<T>(args: Argv<T>) {
 export function graphOptions<T>(args: Argv<T>) {
   return selectionOptions(savedTraceOptions(args))
     .usage(
-      'rsptrace graph [options] <trace> [function]\n       rsptrace graph [options] --fn GLOB <program> [-- its arguments]\n       rsptrace graph [options] --fn GLOB --remote ADDR <elf>',
+      'rsptrace graph [options] <trace> [function]\n       rsptrace graph [options] --fn GLOB <program> [-- its arguments]\n       rsptrace graph [options] --fn GLOB --pid PID [elf]\n       rsptrace graph [options] --fn GLOB --remote ADDR <elf>',
     )
+    .positional('trace', { type: 'string', describe: 'A .pftrace or .pftrace.gz; with --fn the program' })
     .positional('function', { type: 'string', describe: "Begin at these functions: level3, 'net::**'" })
     .option('remote', { ...text, alias: 'r', describe: 'With --fn: a stub, instead of a program of this machine' })
+    .option('pid', { ...text, alias: 'p', describe: 'With --fn: a process of this machine, by its number' })
     .option('fn', { ...text, describe: 'Instead of a trace: these functions and what they call, as it happens' })
     .option('duration', { ...text, alias: 'd', coerce: seconds, describe: 'With --fn: stop after so long: 10s' })
     .option('max-events', { ...text, alias: 'n', coerce: count('--max-events'), describe: 'The same by events' })
@@ -200,11 +205,21 @@ export function graphOptions<T>(args: Argv<T>) {
 }
 
 function checkGraph(given: Readonly<Record<string, unknown>>): true {
-  const isLive = given.fn !== undefined;
-  if (!isLive && given.remote !== undefined) {
-    throw new RsptraceError('USAGE', '--remote needs --fn: where the graph begins', { hint: "try --fn 'net::rx'" });
+  const { fn, trace, remote, pid } = given;
+  const isLive = fn !== undefined;
+  const where = [...(remote === undefined ? [] : ['--remote']), ...(pid === undefined ? [] : ['--pid'])];
+  if (where.length > 1) {
+    throw new RsptraceError('USAGE', '--pid and --remote do not go together', { hint: 'leave one of them out' });
   }
-  if (given['--'] !== undefined && (!isLive || given.remote !== undefined)) {
+  if (!isLive && where.length > 0) {
+    throw new RsptraceError('USAGE', `${where[0]} needs --fn: where the graph begins`, { hint: "try --fn 'net::rx'" });
+  }
+  if (trace === undefined && pid === undefined) {
+    throw new RsptraceError('USAGE', `no ${isLive ? 'program' : 'trace'} is given`, {
+      hint: isLive ? "rsptrace graph --fn 'GLOB' ./program" : 'rsptrace graph boot.pftrace',
+    });
+  }
+  if (given['--'] !== undefined && (!isLive || where.length > 0)) {
     throw new RsptraceError('USAGE', 'only a program that is started takes arguments behind --', {
       hint: "rsptrace graph --fn 'GLOB' ./program -- its arguments",
     });
