@@ -12,7 +12,7 @@ import {
   readBudget,
   writeBudget,
 } from '../check/index.js';
-import { sampleFactsJson, sampleFactsLines, type TraceRead } from '../trace/index.js';
+import { hartWord, sampleFactsJson, sampleFactsLines, type TraceRead } from '../trace/index.js';
 import type { CheckArguments } from './check-options.js';
 import { reportChecked } from './check-report.js';
 import { ExitCode } from './failure.js';
@@ -34,7 +34,7 @@ export async function check(args: CheckArguments): Promise<number> {
       : checkedText(checked, tableOptions()),
   );
   const { samples } = read.facts?.recording ?? {};
-  if (samples && !args.json) process.stdout.write(textLines(sampleFactsLines(samples)));
+  if (samples && !args.json) process.stdout.write(textLines(sampleFactsLines(samples, hartWord(read.info))));
   reportChecked(checked, args, args.json ? process.stderr : process.stdout);
   return isBroken(checked) ? ExitCode.limitBroken : ExitCode.recorded;
 }

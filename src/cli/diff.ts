@@ -37,7 +37,7 @@ export async function diff(args: DiffArguments): Promise<number> {
     { kind: 'fn', rows: diffRows(one.fn, other.fn) },
   ];
   const broken = args['fail-on'].flatMap((limit) => brokenBy(limit, parts));
-  const notes = differences(one.read, other.read);
+  const notes = [...differences(one.read, other.read), ...notCompared(args['fail-on'], parts)];
   const shown = parts.map((part) => ({ ...part, rows: select(part.rows, args) }));
   if (args.json) {
     const json = {
@@ -56,7 +56,10 @@ export async function diff(args: DiffArguments): Promise<number> {
     process.stdout.write(namesOf(parts) === 0 ? 'nothing to compare\n' : table(changedRows(parts, args), parts));
   }
   for (const { limit, row } of broken) {
-    process.stderr.write(textLines([`rsptrace: ${row.name}: ${percentText(row)}, past --fail-on '${limit.text}'`]));
+    const after = row.percent === undefined && row.after ? `, ${timeText(row.after.total)}` : '';
+    process.stderr.write(
+      textLines([`rsptrace: ${row.name}: ${percentText(row)}${after}, past --fail-on '${limit.text}'`]),
+    );
   }
   return broken.length > 0 ? ExitCode.limitBroken : ExitCode.recorded;
 }
@@ -83,17 +86,41 @@ function differences(one: TraceRead, other: TraceRead): string[] {
 }
 
 function brokenBy(limit: FailOn, parts: readonly Part[]): Broken[] {
-  const matches = compileGlob(limit.glob);
-  const rows = parts.filter(({ kind }) => kind === limit.kind).flatMap((part) => part.rows);
-  const wanted = rows.filter(({ name }) => matches(name));
-  if (wanted.length === 0) {
+  const wanted = rowsNamed(limit, parts);
+  // That nothing of a name is new is no mistake in the name.
+  if (wanted.length === 0 && limit.limit !== 'new') {
     throw noMatch(
       '--fail-on',
       limit.glob,
-      rows.map(({ name }) => name),
+      rowsOfKind(limit.kind, parts).map(({ name }) => name),
     );
   }
-  return wanted.filter((row) => (row.percent ?? 0) > limit.percent).map((row) => ({ limit, row }));
+  return wanted.filter((row) => isPast(limit, row)).map((row) => ({ limit, row }));
+}
+
+/** What took no time before has grown by more than any percentage. */
+function isPast({ limit }: FailOn, row: DiffRow): boolean {
+  if (typeof limit === 'string') return changeOf(row) === limit;
+  return (row.percent ?? (deltaOf(row) > 0 ? Number.POSITIVE_INFINITY : 0)) > limit;
+}
+
+/** Limits of growth that hold because what they name is gone. */
+function notCompared(limits: readonly FailOn[], parts: readonly Part[]): string[] {
+  return limits.flatMap((limit) => {
+    const rows = rowsNamed(limit, parts);
+    if (typeof limit.limit === 'string' || rows.some(({ after }) => after !== undefined)) return [];
+    const names = rows.map(({ name }) => name);
+    return `${names.slice(0, 3).join(', ')}${names.length > 3 ? ', ...' : ''} ${names.length === 1 ? 'is' : 'are'} gone, so --fail-on '${limit.text}' holds; --fail-on 'gone ${limit.kind}:${limit.glob}' would not`;
+  });
+}
+
+function rowsNamed({ glob, kind }: FailOn, parts: readonly Part[]): DiffRow[] {
+  const matches = compileGlob(glob);
+  return rowsOfKind(kind, parts).filter(({ name }) => matches(name));
+}
+
+function rowsOfKind(kind: FailOn['kind'], parts: readonly Part[]): DiffRow[] {
+  return parts.filter((part) => part.kind === kind).flatMap((part) => part.rows);
 }
 
 const sortValues: Readonly<Record<Exclude<DiffSortKey, 'name'>, (row: DiffRow) => number>> = {

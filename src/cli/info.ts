@@ -2,6 +2,7 @@ import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import {
+  hartWord,
   Inside,
   type ProbeFact,
   sampleFactsJson,
@@ -71,6 +72,7 @@ function json(path: string, read: TraceRead, tally: EventTally): object {
     ...headJson(path, read),
     written_by_rsptrace: isOwn,
     arch: about.arch,
+    process: about.isProcess ?? false,
     harts: tally.harts,
     clock: { name: clock.name, resolution_ns: clock.resolutionNs, guest: clock.guest },
     stub: recording?.stub ?? null,
@@ -109,7 +111,7 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
   const lines: [string, string][] = [
     ['trace', path],
     ['program', `${about.program}${about.buildId === undefined ? '' : `, build id ${about.buildId}`}`],
-    ['target', `${about.arch}, ${plural(tally.harts.length, 'hart')}: ${tally.harts.join(', ')}`],
+    ['target', `${about.arch}, ${plural(tally.harts.length, hartWord(about))}: ${tally.harts.join(', ')}`],
     ['stub', recording?.stub ?? 'not told'],
     ['clock', clockText],
     ['time', `${timeText(tally.last - (tally.first ?? 0))}, from ${timeText(tally.first ?? 0)} on`],
@@ -117,10 +119,9 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
     ['end', endText(recording?.end) ?? 'not told: the recording came to no end, or is of another program'],
     ...losses(read, tally).map((line): [string, string] => ['losses', line]),
     ...costs(read).map((line): [string, string] => ['cost', line]),
-    ...(recording?.samples ? sampleFactsLines(recording.samples) : []).map((line): [string, string] => [
-      'samples',
-      line.slice('samples: '.length),
-    ]),
+    ...(recording?.samples ? sampleFactsLines(recording.samples, hartWord(about)) : []).map(
+      (line): [string, string] => ['samples', line.slice('samples: '.length)],
+    ),
     ...probeLines(facts?.probes ?? []).map((line): [string, string] => ['probes', line]),
   ];
   let before = '';

@@ -2,9 +2,9 @@ import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
 import { type EngineName, engineNames } from '../engines/index.js';
 import { compileGlob } from '../probes/index.js';
-import { groupings, type Moment, type SortKey, sortKeys } from '../trace/index.js';
+import { type Grouping, groupings, type Moment, type SortKey, sortKeys } from '../trace/index.js';
 import type { OptionTexts } from './option-texts.js';
-import { count, last, logOption, pluginOption, seconds } from './options.js';
+import { asHart, count, last, logOption, pluginOption, seconds } from './options.js';
 import { parseFilter, type TraceFilter } from './trace-filter.js';
 
 /** What every command takes that asks a saved trace. */
@@ -57,10 +57,10 @@ export interface GraphArguments extends Omit<SavedTraceArguments, 'trace'>, Sele
   readonly top: number | undefined;
 }
 
-/** `+5% fn:boot`: the total of what matches may grow by so much. */
+/** `+5% fn:boot`: the total of what matches may grow by so much. `new fn:GLOB`, `gone fn:GLOB`: there may be none. */
 export interface FailOn {
   readonly text: string;
-  readonly percent: number;
+  readonly limit: number | 'new' | 'gone';
   readonly kind: 'fn' | 'poll';
   readonly glob: string;
 }
@@ -150,7 +150,11 @@ export function selectionOptions<T>(args: Argv<T>) {
 
 export function reportOptions<T>(args: Argv<T>) {
   return selectionOptions(savedTraceOptions(args))
-    .option('by', { choices: groupings, coerce: last<(typeof groupings)[number]>, describe: 'A row each of these' })
+    .option('by', {
+      choices: [...groupings, 'thread'] as const,
+      coerce: (given: Parameters<typeof asHart>[0]) => asHart(given) as Grouping | undefined,
+      describe: 'A row each of these; of a process hart is thread',
+    })
     .option('callers', { ...text, describe: 'Who calls this function: counts and times of every arc' })
     .option('callees', { ...text, describe: 'What this function calls' })
     .option('sort', { choices: sortKeys, default: 'total' as const, coerce: last<SortKey>, describe: 'The most first' })
@@ -252,16 +256,21 @@ export function diffOptions<T>(args: Argv<T>) {
       nargs: 1,
       default: [] as readonly FailOn[],
       coerce: (given: readonly string[]) => given.map(failOn),
-      describe: "Exit status 4 if the total grew by more: '+5% fn:boot', '+10% poll:net::**'; repeatable",
+      describe:
+        "Exit status 4 if the total grew by more, or is new: '+5% fn:boot'; 'new fn:GLOB', 'gone fn:GLOB' if there are such; repeatable",
     });
 }
 
 function failOn(words: string): FailOn {
-  const [, number, kind, glob] = /^\+?(\d+(?:\.\d+)?) ?% ?(fn|poll):(.+)$/.exec(words.trim()) ?? [];
-  if (number === undefined || glob === undefined) {
-    throw new Error(`--fail-on takes a growth and a name: '+5% fn:boot', '+10% poll:net::**', not '${words}'`);
+  const pattern = /^(?:\+?(\d+(?:\.\d+)?) ?% ?|(new|gone) +)(fn|poll):(.+)$/;
+  const [, number, change, kind, glob] = pattern.exec(words.trim()) ?? [];
+  if (glob === undefined) {
+    throw new Error(
+      `--fail-on takes a growth and a name: '+5% fn:boot', 'new fn:net::**', 'gone fn:boot', not '${words}'`,
+    );
   }
-  return { text: words, percent: Number(number), kind: kind === 'poll' ? 'poll' : 'fn', glob };
+  const limit = change === 'new' || change === 'gone' ? change : Number(number);
+  return { text: words, limit, kind: kind === 'poll' ? 'poll' : 'fn', glob };
 }
 
 export function recoverOptions<T>(args: Argv<T>) {

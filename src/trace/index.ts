@@ -55,6 +55,7 @@ export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
 export { type Lines, TreeWriter } from './formats/tree.js';
 export { FromFirstEvent } from './from-first-event.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './function-summary.js';
+export { HartLabels, hartWord } from './hart-labels.js';
 export { isSuspended } from './late-results.js';
 export { leftOutText, namesLeftOut, probesLeftOut, subjectOf } from './left-out.js';
 export { type Merged, type MergeInput, mergeTraces } from './merge/merge.js';
