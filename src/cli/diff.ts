@@ -11,6 +11,7 @@ import {
   type TraceRead,
   type TraceSink,
   tee,
+  textTable,
   timeText,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
@@ -189,27 +190,22 @@ function percentText(row: DiffRow): string {
 }
 
 function table(rows: readonly { readonly kind: Part['kind']; readonly row: DiffRow }[], all: readonly Part[]): string {
-  const { color, width } = tableOptions();
-  const cells = rows.map(({ kind, row }) => [
-    row.before ? timeText(row.before.total) : '-',
-    row.after ? timeText(row.after.total) : '-',
-    percentText(row),
-    row.before && row.after ? String(row.after.calls - row.before.calls) : '-',
-    kind === 'poll' ? `poll ${row.name}` : row.name,
-  ]);
-  const heads = ['before', 'after', 'change', 'calls', 'name'];
-  const widths = heads.map((head, i) => Math.max(head.length, ...cells.map((row) => (row[i] ?? '').length)));
-  const line = (row: readonly string[]): string =>
-    row
-      .map((cell, i) => (i === heads.length - 1 ? cell : cell.padStart(widths[i] ?? 0)))
-      .join('  ')
-      .slice(0, Math.max(width, 60));
+  const lines = rows.map(({ kind, row }) => ({
+    numbers: [
+      row.before ? timeText(row.before.total) : '-',
+      row.after ? timeText(row.after.total) : '-',
+      percentText(row),
+      row.before && row.after ? String(row.after.calls - row.before.calls) : '-',
+    ],
+    name: kind === 'poll' ? `poll ${row.name}` : row.name,
+    file: null,
+    line: null,
+  }));
   const more = changedOf(all) - rows.length;
   const alone = (['new', 'gone'] as const).map((change) => [numberOf(all, change), change] as const);
   const kinds = alone.map(([count, change]) => (count > 0 ? `, ${count} ${change}` : '')).join('');
   const closing = `${plural(changedOf(all), 'name')} of ${namesOf(all)} changed${kinds}`;
-  const lines = cells.length > 0 ? [line(heads), ...cells.map(line)] : [];
-  const body = [...lines, more > 0 ? `${closing}; --top leaves out ${more}` : closing];
-  const [head = '', ...rest] = textLines(body).split('\n');
-  return [color ? `\x1b[1m${head}\x1b[0m` : head, ...rest].join('\n');
+  const last = more > 0 ? `${closing}; --top leaves out ${more}` : closing;
+  if (lines.length === 0) return textLines([last]);
+  return `${textTable(['before', 'after', 'change', 'calls'], 'name', lines, tableOptions())}${textLines([last])}`;
 }

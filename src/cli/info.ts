@@ -1,7 +1,10 @@
 import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
+import { wrapped } from '../base/text-width.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import {
+  type Gap,
+  gapText,
   hartWord,
   Inside,
   type ProbeFact,
@@ -14,7 +17,7 @@ import {
   timeText,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { headJson, readChosen } from './saved-trace.js';
+import { headJson, readChosen, tableOptions } from './saved-trace.js';
 import type { InfoArguments } from './saved-trace-options.js';
 
 /** `rsptrace info TRACE`: what was recorded, how, and what is missing. Gives the exit status. */
@@ -33,8 +36,8 @@ class EventTally implements TraceSink {
   last = 0;
   /** Futures of which not every poll is seen. */
   readonly inlined = new Set<string>();
-  /** Time in which nothing was recorded. */
-  unseen = 0;
+  /** Time in which nothing was recorded, by why. */
+  readonly gaps = new Map<string, { count: number; time: number }>();
 
   begin({ harts }: Parameters<TraceSink['begin']>[0]): void {
     for (const hart of harts) this.hart(hart);
@@ -47,12 +50,23 @@ class EventTally implements TraceSink {
   event(event: TraceEvent): void {
     this.counts.set(event.type, this.count(event.type) + 1);
     const time = event.type === 'gap' ? event.to : event.time;
-    if (event.type === 'gap') this.unseen += event.to - event.from;
+    if (event.type === 'gap') this.#gap(event);
     if (event.type === 'derived-poll' || (event.type === 'poll-begin' && event.future.inlined)) {
       this.inlined.add(event.future.future);
     }
     this.first ??= time;
     if (time > this.last) this.last = time;
+  }
+
+  #gap(gap: Gap): void {
+    const { from, to } = gap;
+    const text = gapText(gap);
+    const { count, time } = this.gaps.get(text) ?? { count: 0, time: 0 };
+    this.gaps.set(text, { count: count + 1, time: time + to - from });
+  }
+
+  get unseen(): number {
+    return [...this.gaps.values()].reduce((sum, { time }) => sum + time, 0);
   }
 
   flush(): void {}
@@ -128,9 +142,10 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
   const body = lines.map(([head, line]) => {
     const shown = head === before ? '' : head;
     before = head;
-    return `${shown.padEnd(8)} ${line}`;
+    const text = `${shown.padEnd(8)} ${line}`;
+    return process.stdout.isTTY ? wrapped(text, tableOptions().width, ' '.repeat(line.startsWith(' ') ? 13 : 9)) : text;
   });
-  return textLines(body);
+  return textLines(body.flat());
 }
 
 function losses({ facts, cut }: TraceRead, tally: EventTally): string[] {
@@ -138,7 +153,7 @@ function losses({ facts, cut }: TraceRead, tally: EventTally): string[] {
   const ends = tally.count('call-lost') + tally.count('poll-lost');
   const found = [
     ends > 0 && `${ends} calls or polls whose end was not seen`,
-    tally.count('gap') > 0 && `${tally.count('gap')} gaps of ${timeText(tally.unseen)} where the link was broken`,
+    ...[...tally.gaps].map(([text, { count, time }]) => `${plural(count, 'gap')} of ${timeText(time)}, ${text}`),
     recording && recording.missing > 0 && `${recording.missing} records that could not be read`,
     recording?.tailLost && "records that were in the guest's memory when it ended",
     recording?.leftOut &&

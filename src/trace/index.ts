@@ -98,6 +98,7 @@ export { tee } from './tee.js';
 export {
   argumentsText,
   ChainTexts,
+  gapText,
   ownTimeText,
   placeText,
   rootText,
@@ -106,6 +107,6 @@ export {
   waitText,
 } from './text.js';
 export { TextBytes } from './text-bytes.js';
-export { type TableOptions, timeText } from './text-table.js';
+export { type TableOptions, textTable, timeText } from './text-table.js';
 export { Threshold } from './threshold.js';
 export { type WatchRow, WatchSummary } from './watch-summary.js';
