@@ -1,5 +1,6 @@
-// Samples a second that `rsptrace profile` takes, beside a client in C that only interrupts, reads the registers of every hart and goes on
-// (bench-floor.c); interleaved, both with the same time between samples. Stacks are walked, named and added up, as the command does.
+// Samples a second that `rsptrace profile` takes, beside two clients that only interrupt, read the registers of every hart and go on: one in C
+// (bench-floor.c), one a loop over the library's session; interleaved, all with the same time between samples. Stacks are walked, named and
+// added up, as the command does.
 //   node scripts/bench-profile.mjs [--rounds N] [--samples N] [--warm N] [--period US] [--guest rv-o2-long|x86-o2-long|four-harts|gdbserver]...
 import { execFileSync, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -10,6 +11,7 @@ import { DebugInfo } from '../dist/dwarf/index.js';
 import { ElfFile } from '../dist/elf/index.js';
 import { architectureFor, connect, loadedElf } from '../dist/facts/index.js';
 import { profile } from '../dist/profile/index.js';
+import { sampling } from '../dist/profile/sampling.js';
 import { CallTree } from '../dist/trace/index.js';
 import { findGuest, unpack } from '../test/qemu/guests/store.mjs';
 import { folder, inTime, median, roundsText, startGdbserver, startQemu } from './bench-lib.mjs';
@@ -65,31 +67,74 @@ function bare({ start }) {
   return { wall: Number(wall), cpu: Number(cpu) };
 }
 
+/** Counts looks, and takes the time from the last warm one on. */
+class Stopwatch {
+  #looks = 0;
+  #from;
+  #to;
+
+  /** False: that was enough. */
+  look() {
+    this.#looks++;
+    const mark = { wall: performance.now(), cpu: process.cpuUsage() };
+    if (this.#looks === warm) this.#from = mark;
+    if (this.#looks < warm + samples) return true;
+    this.#to ??= mark;
+    return false;
+  }
+
+  result() {
+    const [from, to] = [this.#from, this.#to];
+    if (!to) throw new Error(`the target ended after ${this.#looks} samples`);
+    const cpu = to.cpu.user + to.cpu.system - from.cpu.user - from.cpu.system;
+    return { wall: (1000 * (to.wall - from.wall)) / samples, cpu: cpu / samples };
+  }
+}
+
+const opened = (stub) =>
+  connect(stub.address.startsWith('/') ? `unix:${stub.address}` : stub.address, { waitMs: 5000 });
+
+/** The same of a loop over a session of the library, which reads registers and nothing else. */
+async function loop({ start }) {
+  const stub = start();
+  const session = await opened(stub);
+  const harts = await session.hartIds();
+  const watch = new Stopwatch();
+  await sampling({
+    ...{ session, periodMs: period / 1000, durationMs: 2 ** 31 - 1, signal: new AbortController().signal },
+    look: async () => {
+      const read = harts.map((id) => {
+        const batch = session.batch(id);
+        batch.readRegisters();
+        return batch.send();
+      });
+      await Promise.all(read);
+      return watch.look();
+    },
+  });
+  session.close();
+  stub.stop();
+  return watch.result();
+}
+
 /** The same of rsptrace. */
 async function ours({ elf: path, start }) {
   const stub = start();
   const linked = await ElfFile.open(path);
   const arch = architectureFor(linked);
   await arch.prepare();
-  const session = await connect(stub.address.startsWith('/') ? `unix:${stub.address}` : stub.address, { waitMs: 5000 });
+  const session = await opened(stub);
   const elf = await loadedElf(session, linked);
   const tree = new CallTree();
   const stopper = new AbortController();
-  let looks = 0;
-  let from;
-  let to;
-  const mark = () => ({ wall: performance.now(), cpu: process.cpuUsage() });
+  const watch = new Stopwatch();
   const sink = {
     begin: (header) => tree.begin(header),
     hart: (hart) => tree.hart?.(hart),
     event: (event) => tree.event(event),
     end() {},
     flush() {
-      looks++;
-      if (looks === warm) from = mark();
-      if (looks !== warm + samples) return;
-      to = mark();
-      stopper.abort();
+      if (!watch.look()) stopper.abort();
     },
   };
   await profile({
@@ -100,12 +145,10 @@ async function ours({ elf: path, start }) {
   });
   session.close();
   stub.stop();
-  if (!to) throw new Error(`the target ended after ${looks} samples`);
-  const cpu = to.cpu.user + to.cpu.system - from.cpu.user - from.cpu.system;
-  return { wall: (1000 * (to.wall - from.wall)) / samples, cpu: cpu / samples };
+  return watch.result();
 }
 
-const results = Object.fromEntries(values.guest.map((name) => [name, { bare: [], ours: [] }]));
+const results = Object.fromEntries(values.guest.map((name) => [name, { bare: [], loop: [], ours: [] }]));
 const units = Object.fromEntries(
   values.guest.map((name) => {
     const from = subject(name);
@@ -115,9 +158,10 @@ const units = Object.fromEntries(
         samples = Math.min(most, short[name]?.samples ?? most);
         warm = Math.min(mostWarm, short[name]?.warm ?? mostWarm);
         try {
-          const least = bare(from);
-          results[name].ours.push(await ours(from));
+          const [least, plain, full] = [bare(from), await loop(from), await ours(from)];
           results[name].bare.push(least);
+          results[name].loop.push(plain);
+          results[name].ours.push(full);
         } catch (error) {
           console.log(`${name.padEnd(12)} a round is left out: ${error.message.trim()}`);
         }
@@ -130,12 +174,16 @@ console.log(`${period} us between samples, up to ${most} samples after ${mostWar
 for (const [name, found] of Object.entries(results)) {
   if (found.bare.length === 0) continue;
   const of = (list, what) => median(list.map((one) => one[what]));
-  const [least, most] = [of(found.bare, 'wall'), of(found.ours, 'wall')];
-  const ratios = found.bare.map(({ wall }, index) => wall / found.ours[index].wall);
-  const text = (us) =>
-    `${(1e6 / us).toFixed(0)}/s (${us.toFixed(0)} us, CPU ${of(us === least ? found.bare : found.ours, 'cpu').toFixed(0)})`;
+  const text = (list) => {
+    const us = of(list, 'wall');
+    return `${(1e6 / us).toFixed(0)}/s (${us.toFixed(0)} us, CPU ${of(list, 'cpu').toFixed(0)})`;
+  };
+  const share = (list) => {
+    const ratios = list.map(({ wall }, index) => (100 * wall) / found.ours[index].wall);
+    return `${median(ratios).toFixed(0)} % (${ratios.map((one) => one.toFixed(0)).join(', ')})`;
+  };
   console.log(
-    `${name.padEnd(12)} C client ${text(least)}, rsptrace ${text(most)}: ${(100 * median(ratios)).toFixed(0)} % of its rate (${ratios.map((one) => (100 * one).toFixed(0)).join(', ')}); ${roundsText(found.bare.length)}`,
+    `${name.padEnd(12)} C client ${text(found.bare)}, loop of the library ${text(found.loop)}, rsptrace ${text(found.ours)}: ${share(found.bare)} of the rate of C, ${share(found.loop)} of the loop's; ${roundsText(found.bare.length)}`,
   );
 }
 process.exit();

@@ -10,7 +10,7 @@ import { build } from 'esbuild';
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist/cli');
 const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const bundled = ['yargs', 'hyparquet-writer'];
+const bundled = ['yargs', 'hyparquet-writer', 'string-width'];
 
 const { commandNames, helpText } = await import(join(out, 'command-line.js'));
 const { pageName, pageWidths } = await import(join(out, 'help-pages.js'));

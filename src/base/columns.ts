@@ -1,3 +1,4 @@
+import { padEndTo, textWidth } from './text-width.js';
 import { visible } from './visible.js';
 
 /**
@@ -9,11 +10,11 @@ export function textTable(titles: readonly string[], rows: readonly (readonly st
   const right = titles.map((title) => title.endsWith('>'));
   const heads = titles.map((title) => title.replace(/>$/, ''));
   const widths = heads.map((head, i) =>
-    cells.reduce((width, row) => Math.max(width, row[i]?.length ?? 0), head.length),
+    cells.reduce((width, row) => Math.max(width, textWidth(row[i] ?? '')), textWidth(head)),
   );
   const line = (row: readonly string[]): string =>
     row
-      .map((cell, i) => (right[i] ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0)))
+      .map((cell, i) => (right[i] ? cell.padStart(widths[i] ?? 0) : padEndTo(cell, widths[i] ?? 0)))
       .join('  ')
       .trimEnd();
   const head = line(heads);

@@ -11,6 +11,13 @@ export function shownFile(file: string): string {
   return file.replace(PACKAGES, '').replace(LIBRARY, '');
 }
 
+/** The same of each place that stands behind ` at ` in a line. */
+export function shownPlaces(line: string): string {
+  return line.includes('/registry/src/') || line.includes('/git/checkouts/') ? line.replace(PLACES, ' at ') : line;
+}
+
+const PLACES = / at \/(?:(?! at )[^:])*?\/(?:registry\/src\/[^/]+|git\/checkouts)\//g;
+
 /** `tokio-1.54.1/src/sync/mutex.rs:455`: a place in a source file, by {@link shownFile}; `?` for an unknown line. */
 export function shownPlace(file: string, line: number | undefined): string {
   return `${shownFile(file)}:${line ?? '?'}`;

@@ -13,6 +13,8 @@ const headKeys = ['$schema', 'version', 'about'];
 /** A budget file that was read, ready to see one trace. */
 export interface BudgetFile {
   readonly path: string;
+  /** The sections as the file has them. */
+  readonly asked: JsonObject;
   /** What the file holds besides sections. */
   readonly head: JsonObject;
   readonly sections: readonly { readonly kind: SectionKind; readonly section: Section }[];
@@ -59,7 +61,23 @@ function parseBudget(json: Json, path: string): BudgetFile {
     throw invalid('', 'asks for nothing', `it may have ${sections.map(({ key }) => key).join(', ')}`);
   }
   const head = { ...($schema === undefined ? {} : { $schema }), version, ...(about === undefined ? {} : { about }) };
-  return { path, head, sections: parsed };
+  return { path, asked: rest, head, sections: parsed };
+}
+
+/** What a budget asked for that is not asked any more: `times poll:**`, `never reset`. */
+export function leftOutOf(asked: JsonObject, written: JsonObject): string[] {
+  return Object.entries(asked).flatMap(([key, before]) => {
+    const after = new Set(namesIn(written[key]));
+    return namesIn(before)
+      .filter((name) => !after.has(name))
+      .map((name) => `${key} ${name}`);
+  });
+}
+
+/** The names of a section: of a list, or the keys. */
+function namesIn(section: Json | undefined): string[] {
+  if (Array.isArray(section)) return section.filter((one) => typeof one === 'string');
+  return typeof section === 'object' && section !== null ? Object.keys(section) : [];
 }
 
 /** Writes a budget file. Throws `BUDGET_CANNOT_WRITE`. */

@@ -1,4 +1,4 @@
-export { type BudgetFile, proposedBudget, readBudget, writeBudget } from './budget-file.js';
+export { type BudgetFile, leftOutOf, proposedBudget, readBudget, writeBudget } from './budget-file.js';
 export { type Checked, isBroken, tallyText } from './checked.js';
 export { Checker } from './checker.js';
 export { type GuestExit, type GuestLimits, GuestWatch, panicVerdict } from './guest.js';

@@ -6,6 +6,7 @@ import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
+import { isProcess } from '../rsp/index.js';
 import { SourceFrames } from '../unwind/index.js';
 import { atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
@@ -67,7 +68,7 @@ async function printStacks(
           ...{ version: 1, program: args.elf, libraries: loaded.map(({ path }) => path), missing_libraries: missing },
           harts: stacksJson(found, sources),
         })
-      : [stacksText(found, sources), ...notes].join('\n'),
+      : [stacksText(found, sources, isProcess(session.features)), ...notes].join('\n'),
   );
   return ExitCode.recorded;
 }

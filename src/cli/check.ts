@@ -7,12 +7,13 @@ import {
   checkedJson,
   checkedText,
   isBroken,
+  leftOutOf,
   NameCollector,
   proposedBudget,
   readBudget,
   writeBudget,
 } from '../check/index.js';
-import { sampleFactsJson, sampleFactsLines, type TraceRead } from '../trace/index.js';
+import { hartWord, sampleFactsJson, sampleFactsLines, type TraceRead } from '../trace/index.js';
 import type { CheckArguments } from './check-options.js';
 import { reportChecked } from './check-report.js';
 import { ExitCode } from './failure.js';
@@ -20,10 +21,11 @@ import { headJson, readSaved, tableOptions } from './saved-trace.js';
 
 /** `rsptrace check TRACE --budget FILE`: 0 if every budget is kept, 4 if one is broken. */
 export async function check(args: CheckArguments): Promise<number> {
-  const budget = args.update && !existsSync(args.budget) ? await newBudget(args) : readBudget(args.budget);
+  const isNew = args.update && !existsSync(args.budget);
+  const budget = isNew ? await newBudget(args) : readBudget(args.budget);
   const checker = new Checker(budget);
   const read = await readSaved(args.trace, checker, args);
-  if (args.update) return update(args, checker);
+  if (args.update) return update(args, checker, isNew);
   const checked: Checked = {
     ...{ program: read.info.program, trace: args.trace, budget: args.budget },
     ...{ verdicts: checker.verdicts(), isStrict: args.strict },
@@ -34,7 +36,7 @@ export async function check(args: CheckArguments): Promise<number> {
       : checkedText(checked, tableOptions()),
   );
   const { samples } = read.facts?.recording ?? {};
-  if (samples && !args.json) process.stdout.write(textLines(sampleFactsLines(samples)));
+  if (samples && !args.json) process.stdout.write(textLines(sampleFactsLines(samples, hartWord(read.info))));
   reportChecked(checked, args, args.json ? process.stderr : process.stdout);
   return isBroken(checked) ? ExitCode.limitBroken : ExitCode.recorded;
 }
@@ -51,14 +53,21 @@ async function newBudget(args: CheckArguments): Promise<BudgetFile> {
   return proposedBudget(collector.names, args.budget);
 }
 
-function update(args: CheckArguments, checker: Checker): number {
+function update(args: CheckArguments, checker: Checker, isNew: boolean): number {
   const json = checker.updated(args.headroom);
   writeBudget(args.budget, json);
-  const limits = Object.keys(json).filter((key) => checker.budget.head[key] === undefined);
-  process.stdout.write(
-    args.json
-      ? jsonLine({ version: 1, budget: json })
-      : textLines([`${args.budget}: limits of ${limits.join(', ')} written`]),
-  );
+  const { asked, head } = checker.budget;
+  const limits = Object.keys(json).filter((key) => head[key] === undefined);
+  const leftOut = isNew ? [] : leftOutOf(asked, json);
+  if (args.json) {
+    process.stdout.write(jsonLine({ version: 1, budget: json, left_out: leftOut }));
+    return ExitCode.recorded;
+  }
+  const lines = [`${args.budget}: limits of ${limits.join(', ')} written`];
+  if (leftOut.length > 0) {
+    lines.push(`left out, because this trace has no limit for it: ${leftOut.join(', ')}`);
+    lines.push('a file that is not there yet gets limits of all that was traced');
+  }
+  process.stdout.write(textLines(lines));
   return ExitCode.recorded;
 }

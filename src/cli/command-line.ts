@@ -90,7 +90,7 @@ const commands: Readonly<Record<string, Command>> = {
   ),
   bt: command(
     '<elf>',
-    "stop the target, print every hart's stack, let it go on",
+    "stop the target, print every hart's or thread's stack, let it go on",
     (args) => elfOption(backtraceOptions(remoteOption(args))),
     async (args) => (await import('./bt.js')).backtrace(args),
   ),

@@ -11,6 +11,7 @@ import {
   type TraceRead,
   type TraceSink,
   tee,
+  textTable,
   timeText,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
@@ -37,7 +38,7 @@ export async function diff(args: DiffArguments): Promise<number> {
     { kind: 'fn', rows: diffRows(one.fn, other.fn) },
   ];
   const broken = args['fail-on'].flatMap((limit) => brokenBy(limit, parts));
-  const notes = differences(one.read, other.read);
+  const notes = [...differences(one.read, other.read), ...notCompared(args['fail-on'], parts)];
   const shown = parts.map((part) => ({ ...part, rows: select(part.rows, args) }));
   if (args.json) {
     const json = {
@@ -56,7 +57,10 @@ export async function diff(args: DiffArguments): Promise<number> {
     process.stdout.write(namesOf(parts) === 0 ? 'nothing to compare\n' : table(changedRows(parts, args), parts));
   }
   for (const { limit, row } of broken) {
-    process.stderr.write(textLines([`rsptrace: ${row.name}: ${percentText(row)}, past --fail-on '${limit.text}'`]));
+    const after = row.percent === undefined && row.after ? `, ${timeText(row.after.total)}` : '';
+    process.stderr.write(
+      textLines([`rsptrace: ${row.name}: ${percentText(row)}${after}, past --fail-on '${limit.text}'`]),
+    );
   }
   return broken.length > 0 ? ExitCode.limitBroken : ExitCode.recorded;
 }
@@ -83,17 +87,41 @@ function differences(one: TraceRead, other: TraceRead): string[] {
 }
 
 function brokenBy(limit: FailOn, parts: readonly Part[]): Broken[] {
-  const matches = compileGlob(limit.glob);
-  const rows = parts.filter(({ kind }) => kind === limit.kind).flatMap((part) => part.rows);
-  const wanted = rows.filter(({ name }) => matches(name));
-  if (wanted.length === 0) {
+  const wanted = rowsNamed(limit, parts);
+  // That nothing of a name is new is no mistake in the name.
+  if (wanted.length === 0 && limit.limit !== 'new') {
     throw noMatch(
       '--fail-on',
       limit.glob,
-      rows.map(({ name }) => name),
+      rowsOfKind(limit.kind, parts).map(({ name }) => name),
     );
   }
-  return wanted.filter((row) => (row.percent ?? 0) > limit.percent).map((row) => ({ limit, row }));
+  return wanted.filter((row) => isPast(limit, row)).map((row) => ({ limit, row }));
+}
+
+/** What took no time before has grown by more than any percentage. */
+function isPast({ limit }: FailOn, row: DiffRow): boolean {
+  if (typeof limit === 'string') return changeOf(row) === limit;
+  return (row.percent ?? (deltaOf(row) > 0 ? Number.POSITIVE_INFINITY : 0)) > limit;
+}
+
+/** Limits of growth that hold because what they name is gone. */
+function notCompared(limits: readonly FailOn[], parts: readonly Part[]): string[] {
+  return limits.flatMap((limit) => {
+    const rows = rowsNamed(limit, parts);
+    if (typeof limit.limit === 'string' || rows.some(({ after }) => after !== undefined)) return [];
+    const names = rows.map(({ name }) => name);
+    return `${names.slice(0, 3).join(', ')}${names.length > 3 ? ', ...' : ''} ${names.length === 1 ? 'is' : 'are'} gone, so --fail-on '${limit.text}' holds; --fail-on 'gone ${limit.kind}:${limit.glob}' would not`;
+  });
+}
+
+function rowsNamed({ glob, kind }: FailOn, parts: readonly Part[]): DiffRow[] {
+  const matches = compileGlob(glob);
+  return rowsOfKind(kind, parts).filter(({ name }) => matches(name));
+}
+
+function rowsOfKind(kind: FailOn['kind'], parts: readonly Part[]): DiffRow[] {
+  return parts.filter((part) => part.kind === kind).flatMap((part) => part.rows);
 }
 
 const sortValues: Readonly<Record<Exclude<DiffSortKey, 'name'>, (row: DiffRow) => number>> = {
@@ -162,27 +190,22 @@ function percentText(row: DiffRow): string {
 }
 
 function table(rows: readonly { readonly kind: Part['kind']; readonly row: DiffRow }[], all: readonly Part[]): string {
-  const { color, width } = tableOptions();
-  const cells = rows.map(({ kind, row }) => [
-    row.before ? timeText(row.before.total) : '-',
-    row.after ? timeText(row.after.total) : '-',
-    percentText(row),
-    row.before && row.after ? String(row.after.calls - row.before.calls) : '-',
-    kind === 'poll' ? `poll ${row.name}` : row.name,
-  ]);
-  const heads = ['before', 'after', 'change', 'calls', 'name'];
-  const widths = heads.map((head, i) => Math.max(head.length, ...cells.map((row) => (row[i] ?? '').length)));
-  const line = (row: readonly string[]): string =>
-    row
-      .map((cell, i) => (i === heads.length - 1 ? cell : cell.padStart(widths[i] ?? 0)))
-      .join('  ')
-      .slice(0, Math.max(width, 60));
+  const lines = rows.map(({ kind, row }) => ({
+    numbers: [
+      row.before ? timeText(row.before.total) : '-',
+      row.after ? timeText(row.after.total) : '-',
+      percentText(row),
+      row.before && row.after ? String(row.after.calls - row.before.calls) : '-',
+    ],
+    name: kind === 'poll' ? `poll ${row.name}` : row.name,
+    file: null,
+    line: null,
+  }));
   const more = changedOf(all) - rows.length;
   const alone = (['new', 'gone'] as const).map((change) => [numberOf(all, change), change] as const);
   const kinds = alone.map(([count, change]) => (count > 0 ? `, ${count} ${change}` : '')).join('');
   const closing = `${plural(changedOf(all), 'name')} of ${namesOf(all)} changed${kinds}`;
-  const lines = cells.length > 0 ? [line(heads), ...cells.map(line)] : [];
-  const body = [...lines, more > 0 ? `${closing}; --top leaves out ${more}` : closing];
-  const [head = '', ...rest] = textLines(body).split('\n');
-  return [color ? `\x1b[1m${head}\x1b[0m` : head, ...rest].join('\n');
+  const last = more > 0 ? `${closing}; --top leaves out ${more}` : closing;
+  if (lines.length === 0) return textLines([last]);
+  return `${textTable(['before', 'after', 'change', 'calls'], 'name', lines, tableOptions())}${textLines([last])}`;
 }

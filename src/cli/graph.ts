@@ -1,12 +1,13 @@
+import { clipStart } from '../base/text-width.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { compileGlob } from '../probes/index.js';
 import { CallTree, chosenByName, Inside, placeText, type TreeNode, timeText, totals } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { headJson, noMatch, readChosen } from './saved-trace.js';
-import type { GraphArguments, GraphSortKey } from './saved-trace-options.js';
+import { headJson, noMatch, readChosen, tableOptions } from './saved-trace.js';
+import type { GraphArguments, GraphSortKey, SavedTraceArguments } from './saved-trace-options.js';
 
 /** `rsptrace graph TRACE [FN]`: all calls merged by their stacks, as a tree. Gives the exit status. */
-export async function graph(args: GraphArguments): Promise<number> {
+export async function graph(args: GraphArguments & SavedTraceArguments): Promise<number> {
   const tree = new CallTree();
   const names = new Set<string>();
   const { function: fn } = args;
@@ -38,6 +39,8 @@ function print(all: Iterable<string>): void {
 }
 
 const PIECE = 1000;
+/** Columns of a name that are shown, even if the line is too long for the terminal then. */
+const LEAST_NAME = 16;
 
 /** What readers of JSON nest: two levels a call. */
 const DEEPEST_JSON = 1000;
@@ -117,7 +120,9 @@ function* lines(tree: CallTree, shown: Shown, deepest: number): Generator<string
     const { node, indent, isBranch, isLast, depth } = next;
     const total = timeText(times.get(node) ?? 0).padStart(11);
     const mark = isBranch ? '+-' : '';
-    yield `${total}${timeText(node.self).padStart(11)}  ${indent}${mark}(${node.calls}) ${node.frame?.name ?? ''}`;
+    const before = `${total}${timeText(node.self).padStart(11)}  ${indent}${mark}(${node.calls}) `;
+    const room = process.stdout.isTTY ? tableOptions().width - before.length : Number.POSITIVE_INFINITY;
+    yield `${before}${clipStart(node.frame?.name ?? '', Math.max(LEAST_NAME, room))}`;
     if (depth >= deepest) continue;
     put(node, `${indent}${isBranch ? (isLast ? '  ' : '| ') : ''} `, depth + 1);
   }

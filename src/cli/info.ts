@@ -1,7 +1,11 @@
 import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
+import { wrapped } from '../base/text-width.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import {
+  type Gap,
+  gapText,
+  hartWord,
   Inside,
   type ProbeFact,
   sampleFactsJson,
@@ -13,7 +17,7 @@ import {
   timeText,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { headJson, readChosen } from './saved-trace.js';
+import { headJson, readChosen, tableOptions } from './saved-trace.js';
 import type { InfoArguments } from './saved-trace-options.js';
 
 /** `rsptrace info TRACE`: what was recorded, how, and what is missing. Gives the exit status. */
@@ -32,8 +36,8 @@ class EventTally implements TraceSink {
   last = 0;
   /** Futures of which not every poll is seen. */
   readonly inlined = new Set<string>();
-  /** Time in which nothing was recorded. */
-  unseen = 0;
+  /** Time in which nothing was recorded, by why. */
+  readonly gaps = new Map<string, { count: number; time: number }>();
 
   begin({ harts }: Parameters<TraceSink['begin']>[0]): void {
     for (const hart of harts) this.hart(hart);
@@ -46,12 +50,23 @@ class EventTally implements TraceSink {
   event(event: TraceEvent): void {
     this.counts.set(event.type, this.count(event.type) + 1);
     const time = event.type === 'gap' ? event.to : event.time;
-    if (event.type === 'gap') this.unseen += event.to - event.from;
+    if (event.type === 'gap') this.#gap(event);
     if (event.type === 'derived-poll' || (event.type === 'poll-begin' && event.future.inlined)) {
       this.inlined.add(event.future.future);
     }
     this.first ??= time;
     if (time > this.last) this.last = time;
+  }
+
+  #gap(gap: Gap): void {
+    const { from, to } = gap;
+    const text = gapText(gap);
+    const { count, time } = this.gaps.get(text) ?? { count: 0, time: 0 };
+    this.gaps.set(text, { count: count + 1, time: time + to - from });
+  }
+
+  get unseen(): number {
+    return [...this.gaps.values()].reduce((sum, { time }) => sum + time, 0);
   }
 
   flush(): void {}
@@ -71,6 +86,7 @@ function json(path: string, read: TraceRead, tally: EventTally): object {
     ...headJson(path, read),
     written_by_rsptrace: isOwn,
     arch: about.arch,
+    process: about.isProcess ?? false,
     harts: tally.harts,
     clock: { name: clock.name, resolution_ns: clock.resolutionNs, guest: clock.guest },
     stub: recording?.stub ?? null,
@@ -109,7 +125,7 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
   const lines: [string, string][] = [
     ['trace', path],
     ['program', `${about.program}${about.buildId === undefined ? '' : `, build id ${about.buildId}`}`],
-    ['target', `${about.arch}, ${plural(tally.harts.length, 'hart')}: ${tally.harts.join(', ')}`],
+    ['target', `${about.arch}, ${plural(tally.harts.length, hartWord(about))}: ${tally.harts.join(', ')}`],
     ['stub', recording?.stub ?? 'not told'],
     ['clock', clockText],
     ['time', `${timeText(tally.last - (tally.first ?? 0))}, from ${timeText(tally.first ?? 0)} on`],
@@ -117,19 +133,19 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
     ['end', endText(recording?.end) ?? 'not told: the recording came to no end, or is of another program'],
     ...losses(read, tally).map((line): [string, string] => ['losses', line]),
     ...costs(read).map((line): [string, string] => ['cost', line]),
-    ...(recording?.samples ? sampleFactsLines(recording.samples) : []).map((line): [string, string] => [
-      'samples',
-      line.slice('samples: '.length),
-    ]),
+    ...(recording?.samples ? sampleFactsLines(recording.samples, hartWord(about)) : []).map(
+      (line): [string, string] => ['samples', line.slice('samples: '.length)],
+    ),
     ...probeLines(facts?.probes ?? []).map((line): [string, string] => ['probes', line]),
   ];
   let before = '';
   const body = lines.map(([head, line]) => {
     const shown = head === before ? '' : head;
     before = head;
-    return `${shown.padEnd(8)} ${line}`;
+    const text = `${shown.padEnd(8)} ${line}`;
+    return process.stdout.isTTY ? wrapped(text, tableOptions().width, ' '.repeat(line.startsWith(' ') ? 13 : 9)) : text;
   });
-  return textLines(body);
+  return textLines(body.flat());
 }
 
 function losses({ facts, cut }: TraceRead, tally: EventTally): string[] {
@@ -137,7 +153,7 @@ function losses({ facts, cut }: TraceRead, tally: EventTally): string[] {
   const ends = tally.count('call-lost') + tally.count('poll-lost');
   const found = [
     ends > 0 && `${ends} calls or polls whose end was not seen`,
-    tally.count('gap') > 0 && `${tally.count('gap')} gaps of ${timeText(tally.unseen)} where the link was broken`,
+    ...[...tally.gaps].map(([text, { count, time }]) => `${plural(count, 'gap')} of ${timeText(time)}, ${text}`),
     recording && recording.missing > 0 && `${recording.missing} records that could not be read`,
     recording?.tailLost && "records that were in the guest's memory when it ended",
     recording?.leftOut &&

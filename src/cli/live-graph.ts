@@ -6,40 +6,50 @@ import { plural } from '../base/plural.js';
 import { textLines } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import { ElfFile } from '../elf/index.js';
-import { architectureFor, placeAtStart } from '../facts/index.js';
+import { architectureFor, placeAtStart, placeInProcess } from '../facts/index.js';
 import { compileGlob, nearest, StaticCalls } from '../probes/index.js';
 import { addressesOf, type Program } from '../recorder/index.js';
 import { type CallBegin, CallsBelow, FunctionGraph, type Lines, TextBytes, type TraceSink } from '../trace/index.js';
 import { ExitCode, errorText } from './failure.js';
 import { noTexts } from './option-texts.js';
-import { reconnectOption, recordingOptions } from './options.js';
-import { isLinuxProgram, recordStarted } from './process.js';
+import { type RecordingArguments, reconnectOption, recordingOptions } from './options.js';
+import { executableOf, isLinuxProgram, processNamed, programNamed, recordRunning, recordStarted } from './process.js';
 import { recordAt } from './record.js';
-import { withRecording } from './recording.js';
+import { type Prepared, type Recorded, withRecording } from './recording.js';
 import type { GraphArguments } from './saved-trace-options.js';
 
 type LiveArguments = GraphArguments & { readonly fn: string; readonly command: readonly string[] };
+
+/** What is recorded: a target behind a stub, a process that runs, or a program that is started. */
+interface Subject {
+  /** Its file. */
+  readonly elf: string;
+  readonly isProcess: boolean;
+  readonly place: Parameters<typeof withRecording>[2];
+  readonly record: (
+    prepared: Prepared,
+    asked: RecordingArguments & { readonly reconnect: boolean },
+  ) => Promise<Recorded>;
+}
 
 /** Without -D. */
 const usualDepth = 4;
 
 /**
- * `rsptrace graph --fn GLOB [--remote ADDR] ELF [-- arguments]`: these functions and what they call, as it happens, as
- * ftrace's function_graph prints it. Gives the exit status.
+ * `rsptrace graph --fn GLOB [--remote ADDR | --pid PID] [ELF] [-- arguments]`: these functions and what they call, as
+ * it happens, as ftrace's function_graph prints it. Gives the exit status.
  */
 export async function liveGraph(args: LiveArguments): Promise<number> {
   const depth = args.depth ?? usualDepth;
-  const { names, roots } = await calledBelow(args, depth);
-  const asked = await recordArguments(args, names);
+  const subject = subjectOf(args);
+  const { names, roots } = await calledBelow(subject, args.fn, depth);
+  const asked = await recordArguments(args, subject.elf, names);
   let open = 0;
   const into = (program: Program): TraceSink => graphOf(program, args.fn, depth, () => open++);
   return await withRecording(
     asked,
     async (prepared) => {
-      const { remote, trace, command } = args;
-      const recording = await (remote === undefined
-        ? recordStarted(prepared, [resolve(trace), ...command])
-        : recordAt({ ...asked, remote }, prepared));
+      const recording = await subject.record(prepared, asked);
       const notes = [
         `${plural(roots, 'function')} with ${plural(names.length - roots, 'callee')}, ${depth} levels deep; ${plural(recording.events, 'event')}, ${plural(recording.stops, 'stop')}`,
         ...(open > 0 ? ['some of them call through pointers: what they call so is shown if others call it too'] : []),
@@ -49,16 +59,35 @@ export async function liveGraph(args: LiveArguments): Promise<number> {
       process.stderr.write(errorText(recording.error));
       return ExitCode.cutShort;
     },
-    args.remote === undefined ? placeAtStart : undefined,
+    subject.place,
     into,
   );
 }
 
+function subjectOf({ trace, remote, pid, command }: LiveArguments): Subject {
+  if (pid !== undefined) {
+    const number = processNamed(pid);
+    return {
+      elf: trace ?? executableOf(number),
+      isProcess: true,
+      place: (file) => placeInProcess(number, file),
+      record: (prepared) => recordRunning(prepared, number),
+    };
+  }
+  if (remote !== undefined) {
+    const record: Subject['record'] = (prepared, asked) => recordAt({ ...asked, remote }, prepared);
+    return { elf: trace ?? '', isProcess: false, place: undefined, record };
+  }
+  const elf = programNamed(trace ?? '');
+  const line = [resolve(elf), ...command];
+  return { elf, isProcess: true, place: placeAtStart, record: (prepared) => recordStarted(prepared, line) };
+}
+
 /** The names of what is to be probed, out of the program's code. Throws `PROBE_NO_MATCH`. */
-async function calledBelow({ trace, fn, remote }: LiveArguments, depth: number) {
-  const elf = await openProgram(trace, fn);
-  if (remote === undefined && !isLinuxProgram(elf)) {
-    throw new RsptraceError('USAGE', `${trace} is no program that Linux starts`, {
+async function calledBelow({ elf: path, isProcess }: Subject, fn: string, depth: number) {
+  const elf = await openProgram(path, fn);
+  if (isProcess && !isLinuxProgram(elf)) {
+    throw new RsptraceError('USAGE', `${path} is no program that Linux starts`, {
       hint: '--remote ADDR is the stub of the machine that it runs on',
     });
   }
@@ -71,7 +100,7 @@ async function calledBelow({ trace, fn, remote }: LiveArguments, depth: number) 
   const roots = all.filter(({ names }) => names.some(matches)).map(({ address }) => address);
   if (roots.length === 0)
     throw noFunction(
-      trace,
+      path,
       fn,
       all.map(({ name }) => name),
     );
@@ -99,7 +128,7 @@ function noFunction(elf: string, glob: string, names: readonly string[]): Rsptra
 }
 
 /** What `rsptrace --remote` would be given. */
-async function recordArguments(args: LiveArguments, names: readonly string[]) {
+async function recordArguments(args: LiveArguments, elf: string, names: readonly string[]) {
   const words = ['--output', '/dev/null', '--findings', 'off', '--wakes', 'never'];
   if (args.engine !== undefined) words.push('--engine', args.engine);
   if (args.scratch !== undefined) words.push('--scratch', args.scratch);
@@ -109,7 +138,7 @@ async function recordArguments(args: LiveArguments, names: readonly string[]) {
     ...defaults
   } = await reconnectOption(recordingOptions(yargs(words), noTexts)).parseAsync();
   const probe = names.map((name) => `fn:${name}`);
-  return { ...defaults, elf: args.trace, probe, duration: args.duration, 'max-events': args['max-events'] };
+  return { ...defaults, elf, probe, duration: args.duration, 'max-events': args['max-events'] };
 }
 
 /** `onOpen`: called for each function that calls through pointers. */

@@ -355,6 +355,12 @@ export function reconnectOption<T>(args: Argv<T>) {
   });
 }
 
+/** The threads of a process are its harts: `--by thread` is `--by hart`. */
+export function asHart(given: string | readonly string[] | undefined): string | undefined {
+  const by = last(given);
+  return by === 'thread' ? 'hart' : by;
+}
+
 /** An option that is given twice: the last value counts. */
 export function last<T>(value: T | readonly T[]): T {
   return Array.isArray(value) ? (value.at(-1) as T) : (value as T);

@@ -44,7 +44,7 @@ export async function lookAtPanic(
   const head = `the guest panicked ${verdict.measured}${guilty?.file === undefined ? '' : ` at ${shownPlace(guilty.file, guilty.line)}`}\n\n`;
   const tasks = await tasksThere(session, { elf, arch, debug }, traced, logger);
   return {
-    text: [`${head}${stacksText(harts, sources)}`, tasks.text].join('\n'),
+    text: [`${head}${stacksText(harts, sources, false)}`, tasks.text].join('\n'),
     json: {
       ...{ function: guilty?.function ?? null, file: guilty?.file ?? null, line: guilty?.line ?? null },
       ...{ harts: stacksJson(harts, sources), polled: traced.map(polledJson), tasks: tasks.json },

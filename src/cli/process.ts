@@ -40,12 +40,14 @@ export function recordAttached(args: AttachArguments): Promise<number> {
   const elf = args.elf ?? executableOf(pid);
   return withRecording(
     { ...args, elf },
-    async (prepared) => {
-      const { recording } = await recordUnder(prepared, { pid });
-      return report(prepared, recording);
-    },
+    async (prepared) => report(prepared, await recordRunning(prepared, pid)),
     (file) => placeInProcess(pid, file),
   );
+}
+
+/** Records a process that runs, and lets go of it. */
+export async function recordRunning(prepared: Prepared, pid: number): Promise<Recorded> {
+  return (await recordUnder(prepared, { pid })).recording;
 }
 
 /** A program as a shell finds it: a name without a slash that is no file here is looked for in PATH. */

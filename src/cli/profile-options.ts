@@ -2,7 +2,7 @@ import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
 import { type SampleSortKey, sampleSortKeys } from '../trace/index.js';
 import type { OptionTexts } from './option-texts.js';
-import { type CommonArguments, commonOptions, count, last, seconds } from './options.js';
+import { asHart, type CommonArguments, commonOptions, count, last, seconds } from './options.js';
 import { type SelectionArguments, selectionOptions } from './saved-trace-options.js';
 
 export interface ProfileArguments extends CommonArguments, SelectionArguments {
@@ -30,7 +30,7 @@ export interface ProfileArguments extends CommonArguments, SelectionArguments {
 }
 
 const oneOut = 'leave one of them out';
-const groups = ['hart', 'process'] as const;
+const groups = ['hart', 'thread', 'process'] as const;
 /** What perf and bcc's `profile` take: not a round number, so that it is in step with no timer. */
 const usualHz = 99;
 
@@ -87,7 +87,7 @@ function rateOptions<T>(args: Argv<T>) {
       requiresArg: true,
       coerce: hertz,
       conflicts: 'period',
-      describe: `Samples a second and hart; ${usualHz} if neither this nor --period is given`,
+      describe: `Samples a second, of each hart or thread; ${usualHz} if neither this nor --period is given`,
     })
     .option('period', {
       type: 'string',
@@ -126,7 +126,11 @@ function stackOptions<T>(args: Argv<T>) {
       default: false,
       describe: "Stacks of polls: what the running task awaits, without the executor's frames",
     })
-    .option('by', { choices: groups, coerce: last<(typeof groups)[number]>, describe: 'The outermost frame of stacks' })
+    .option('by', {
+      choices: groups,
+      coerce: (given: Parameters<typeof asHart>[0]) => asHart(given) as 'hart' | 'process' | undefined,
+      describe: 'The outermost frame of stacks; of a process hart is thread',
+    })
     .option('depth', {
       type: 'string',
       requiresArg: true,

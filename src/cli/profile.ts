@@ -13,6 +13,7 @@ import { isProcess, type Session } from '../rsp/index.js';
 import {
   CallTree,
   formatOf,
+  hartWord,
   sampleRows,
   sampleTable,
   type TraceFacts,
@@ -214,7 +215,8 @@ function notesOn(args: ProfileArguments, facts: ProfileFacts, rows: number): str
   }
   if (facts.end === 'target-ended') notes.push('the target has ended');
   if (rows > top) notes.push(`${rows - top} more functions: --top ${rows} shows them`);
-  if (facts.idle > 0 && !idle) notes.push(`${plural(facts.idle, 'idle hart')} left out: --idle samples them`);
+  if (facts.idle > 0 && !idle)
+    notes.push(`${plural(facts.idle, `idle ${hartWord(facts)}`)} left out: --idle samples them`);
   if (facts.otherMode > 0) {
     const [what, way] = kernel ? ['in programs', '-K'] : ['in the kernel or firmware', '-U'];
     notes.push(`${plural(facts.otherMode, 'sample')} ${what} left out by ${way}`);

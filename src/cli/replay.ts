@@ -1,3 +1,4 @@
+import { shownPlaces } from '../base/shown-place.js';
 import { FromFirstEvent, Inside, type Lines, TextBytes, TreeWriter, writeJsonLines } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { readChosen } from './saved-trace.js';
@@ -6,7 +7,7 @@ import type { ReplayArguments } from './saved-trace-options.js';
 /** `rsptrace replay TRACE`: what happened, as it happened. Gives the exit status. */
 export async function replay(args: ReplayArguments): Promise<number> {
   const isColored = process.stdout.isTTY === true && process.stdout.hasColors();
-  const out = new Output(isColored && !args.json);
+  const out = new Output(args.json ? (line) => line : isColored ? (line) => colored(shownPlaces(line)) : shownPlaces);
   const sink = new FromFirstEvent(() => (args.json ? writeJsonLines(out) : new TreeWriter(out)));
   await readChosen(args.trace, (chosen) => (chosen ? new Inside(sink, chosen) : sink), args);
   sink.finish();
@@ -20,16 +21,16 @@ const colors = [36, 33, 32, 35, 34, 31];
 
 /** Standard output, in large pieces. */
 class Output implements Lines {
-  readonly #isColored: boolean;
+  readonly #shown: (line: string) => string;
   #text = '';
   readonly #line = new TextBytes();
 
-  constructor(isColored: boolean) {
-    this.#isColored = isColored;
+  constructor(shown: (line: string) => string) {
+    this.#shown = shown;
   }
 
   textRecord(line: string): void {
-    this.#text += this.#isColored ? colored(line) : line;
+    this.#text += this.#shown(line);
     if (this.#text.length > BUFFER) this.flush();
   }
 

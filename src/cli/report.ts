@@ -8,6 +8,7 @@ import {
   arcTable,
   type Chosen,
   type Grouping,
+  hartWord,
   type Report,
   reportBy,
   reportTable,
@@ -45,16 +46,15 @@ export async function report(args: ReportArguments): Promise<number> {
   }
   const tables = shown
     .filter(({ rows }) => rows.length > 0)
-    .map(({ by, rows }) => reportTable(rows, titles[by], tableOptions()));
+    .map(({ by, rows }) => reportTable(rows, by === 'hart' ? hartWord(read.info) : titles[by], tableOptions()));
   process.stdout.write(tables.length > 0 ? tables.join('\n') : `nothing to report by ${wanted.join(' or ')}\n`);
   return ExitCode.recorded;
 }
 
-const titles: Readonly<Record<Grouping, string>> = {
+const titles: Readonly<Record<Exclude<Grouping, 'hart'>, string>> = {
   fn: 'function',
   future: 'future',
   task: 'task',
-  hart: 'hart',
   await: 'await',
 };
 

@@ -27,13 +27,14 @@ export const savedTraceCommands: Readonly<Record<string, Command>> = {
     (await import('./replay.js')).replay(args),
   ),
   graph: command(
-    '<trace> [function]',
+    '[trace] [function]',
     'the calls of a saved trace merged into one tree; with --fn those of a program or a target, as they happen',
     graphOptions,
-    async ({ fn, ...args }) =>
-      fn === undefined
-        ? (await import('./graph.js')).graph({ ...args, fn })
-        : (await import('./live-graph.js')).liveGraph({ ...args, fn }),
+    async (args) => {
+      const { fn, trace } = args;
+      if (fn !== undefined) return (await import('./live-graph.js')).liveGraph({ ...args, fn });
+      return (await import('./graph.js')).graph({ ...args, trace: trace as string });
+    },
   ),
   convert: command('<trace>', 'a saved trace in another format: -o OUT', convertOptions, async (args) =>
     (await import('./convert.js')).convert(args),

@@ -2,9 +2,9 @@ import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
 import { type EngineName, engineNames } from '../engines/index.js';
 import { compileGlob } from '../probes/index.js';
-import { groupings, type Moment, type SortKey, sortKeys } from '../trace/index.js';
+import { type Grouping, groupings, type Moment, type SortKey, sortKeys } from '../trace/index.js';
 import type { OptionTexts } from './option-texts.js';
-import { count, last, logOption, pluginOption, seconds } from './options.js';
+import { asHart, count, last, logOption, pluginOption, seconds } from './options.js';
 import { parseFilter, type TraceFilter } from './trace-filter.js';
 
 /** What every command takes that asks a saved trace. */
@@ -38,12 +38,15 @@ export interface ReplayArguments extends SavedTraceArguments, SelectionArguments
 export const graphSortKeys = ['total', 'self', 'calls', 'name'] as const;
 export type GraphSortKey = (typeof graphSortKeys)[number];
 
-export interface GraphArguments extends SavedTraceArguments, SelectionArguments {
+export interface GraphArguments extends Omit<SavedTraceArguments, 'trace'>, SelectionArguments {
+  /** Undefined only with a `pid`. */
+  readonly trace: string | undefined;
   /** Of a saved trace: where trees begin. */
   readonly function: string | undefined;
   /** The same as it happens: then `trace` is the program. */
   readonly fn: string | undefined;
   readonly remote: string | undefined;
+  readonly pid: string | undefined;
   /** Milliseconds. */
   readonly duration: number | undefined;
   readonly 'max-events': number | undefined;
@@ -54,10 +57,10 @@ export interface GraphArguments extends SavedTraceArguments, SelectionArguments 
   readonly top: number | undefined;
 }
 
-/** `+5% fn:boot`: the total of what matches may grow by so much. */
+/** `+5% fn:boot`: the total of what matches may grow by so much. `new fn:GLOB`, `gone fn:GLOB`: there may be none. */
 export interface FailOn {
   readonly text: string;
-  readonly percent: number;
+  readonly limit: number | 'new' | 'gone';
   readonly kind: 'fn' | 'poll';
   readonly glob: string;
 }
@@ -147,7 +150,11 @@ export function selectionOptions<T>(args: Argv<T>) {
 
 export function reportOptions<T>(args: Argv<T>) {
   return selectionOptions(savedTraceOptions(args))
-    .option('by', { choices: groupings, coerce: last<(typeof groupings)[number]>, describe: 'A row each of these' })
+    .option('by', {
+      choices: [...groupings, 'thread'] as const,
+      coerce: (given: Parameters<typeof asHart>[0]) => asHart(given) as Grouping | undefined,
+      describe: 'A row each of these; of a process hart is thread',
+    })
     .option('callers', { ...text, describe: 'Who calls this function: counts and times of every arc' })
     .option('callees', { ...text, describe: 'What this function calls' })
     .option('sort', { choices: sortKeys, default: 'total' as const, coerce: last<SortKey>, describe: 'The most first' })
@@ -176,10 +183,12 @@ export function replayOptions<T>(args: Argv<T>) {
 export function graphOptions<T>(args: Argv<T>) {
   return selectionOptions(savedTraceOptions(args))
     .usage(
-      'rsptrace graph [options] <trace> [function]\n       rsptrace graph [options] --fn GLOB <program> [-- its arguments]\n       rsptrace graph [options] --fn GLOB --remote ADDR <elf>',
+      'rsptrace graph [options] <trace> [function]\n       rsptrace graph [options] --fn GLOB <program> [-- its arguments]\n       rsptrace graph [options] --fn GLOB --pid PID [elf]\n       rsptrace graph [options] --fn GLOB --remote ADDR <elf>',
     )
+    .positional('trace', { type: 'string', describe: 'A .pftrace or .pftrace.gz; with --fn the program' })
     .positional('function', { type: 'string', describe: "Begin at these functions: level3, 'net::**'" })
     .option('remote', { ...text, alias: 'r', describe: 'With --fn: a stub, instead of a program of this machine' })
+    .option('pid', { ...text, alias: 'p', describe: 'With --fn: a process of this machine, by its number' })
     .option('fn', { ...text, describe: 'Instead of a trace: these functions and what they call, as it happens' })
     .option('duration', { ...text, alias: 'd', coerce: seconds, describe: 'With --fn: stop after so long: 10s' })
     .option('max-events', { ...text, alias: 'n', coerce: count('--max-events'), describe: 'The same by events' })
@@ -200,11 +209,21 @@ export function graphOptions<T>(args: Argv<T>) {
 }
 
 function checkGraph(given: Readonly<Record<string, unknown>>): true {
-  const isLive = given.fn !== undefined;
-  if (!isLive && given.remote !== undefined) {
-    throw new RsptraceError('USAGE', '--remote needs --fn: where the graph begins', { hint: "try --fn 'net::rx'" });
+  const { fn, trace, remote, pid } = given;
+  const isLive = fn !== undefined;
+  const where = [...(remote === undefined ? [] : ['--remote']), ...(pid === undefined ? [] : ['--pid'])];
+  if (where.length > 1) {
+    throw new RsptraceError('USAGE', '--pid and --remote do not go together', { hint: 'leave one of them out' });
   }
-  if (given['--'] !== undefined && (!isLive || given.remote !== undefined)) {
+  if (!isLive && where.length > 0) {
+    throw new RsptraceError('USAGE', `${where[0]} needs --fn: where the graph begins`, { hint: "try --fn 'net::rx'" });
+  }
+  if (trace === undefined && pid === undefined) {
+    throw new RsptraceError('USAGE', `no ${isLive ? 'program' : 'trace'} is given`, {
+      hint: isLive ? "rsptrace graph --fn 'GLOB' ./program" : 'rsptrace graph boot.pftrace',
+    });
+  }
+  if (given['--'] !== undefined && (!isLive || where.length > 0)) {
     throw new RsptraceError('USAGE', 'only a program that is started takes arguments behind --', {
       hint: "rsptrace graph --fn 'GLOB' ./program -- its arguments",
     });
@@ -237,16 +256,21 @@ export function diffOptions<T>(args: Argv<T>) {
       nargs: 1,
       default: [] as readonly FailOn[],
       coerce: (given: readonly string[]) => given.map(failOn),
-      describe: "Exit status 4 if the total grew by more: '+5% fn:boot', '+10% poll:net::**'; repeatable",
+      describe:
+        "Exit status 4 if the total grew by more, or is new: '+5% fn:boot'; 'new fn:GLOB', 'gone fn:GLOB' if there are such; repeatable",
     });
 }
 
 function failOn(words: string): FailOn {
-  const [, number, kind, glob] = /^\+?(\d+(?:\.\d+)?) ?% ?(fn|poll):(.+)$/.exec(words.trim()) ?? [];
-  if (number === undefined || glob === undefined) {
-    throw new Error(`--fail-on takes a growth and a name: '+5% fn:boot', '+10% poll:net::**', not '${words}'`);
+  const pattern = /^(?:\+?(\d+(?:\.\d+)?) ?% ?|(new|gone) +)(fn|poll):(.+)$/;
+  const [, number, change, kind, glob] = pattern.exec(words.trim()) ?? [];
+  if (glob === undefined) {
+    throw new Error(
+      `--fail-on takes a growth and a name: '+5% fn:boot', 'new fn:net::**', 'gone fn:boot', not '${words}'`,
+    );
   }
-  return { text: words, percent: Number(number), kind: kind === 'poll' ? 'poll' : 'fn', glob };
+  const limit = change === 'new' || change === 'gone' ? change : Number(number);
+  return { text: words, limit, kind: kind === 'poll' ? 'poll' : 'fn', glob };
 }
 
 export function recoverOptions<T>(args: Argv<T>) {

@@ -141,7 +141,7 @@ export function notesOn(path: string, { cut, isOwn, otherPackets, events, facts 
         : `, and ${plural(cut.bytes, 'byte')} of another packet are left out`;
     notes.push(`${path} is cut off: ${plural(events, 'event')} could be read, up to byte ${cut.at}${torn}`);
   }
-  if (!isOwn) notes.push(`${path} was not written by rsptrace: its slices are taken for calls, its tracks for harts`);
+  if (!isOwn) notes.push(`${path} was not written by rsptrace: its slices are taken for calls, its tracks for threads`);
   if (!isOwn && otherPackets > 0) notes.push(`${plural(otherPackets, 'packet')} of it could not be used`);
   return notes;
 }

@@ -2,6 +2,7 @@ import type { HartBacktrace } from '../api/index.js';
 import { type Addr, hex } from '../base/addr.js';
 import { shownPlace } from '../base/shown-place.js';
 import { textLines } from '../base/visible.js';
+import { hartName } from '../facts/index.js';
 import type { OtherCode } from '../stacks/index.js';
 import type { EndReason, Frame, SourceFrame, SourceFrames } from '../unwind/index.js';
 import { formatValue, valueJson } from '../values/index.js';
@@ -51,13 +52,19 @@ function pcText(pc: Addr | undefined): string | null {
   return pc === undefined ? null : hex(pc);
 }
 
-/** The stacks of all harts. */
-export function stacksText(harts: readonly HartBacktrace[], sources: SourceFrames): string {
-  return harts.map((each) => hartText(each, sources)).join('\n');
+/** The stacks of all harts. `isProcess`: they are threads. */
+export function stacksText(harts: readonly HartBacktrace[], sources: SourceFrames, isProcess: boolean): string {
+  return harts
+    .map((each) => {
+      const { id, name } = each.hart;
+      const head = isProcess ? hartName(each.hart, true) : `hart ${id}${name === undefined ? '' : `  ${name}`}`;
+      return hartText(head, each, sources);
+    })
+    .join('\n');
 }
 
-function hartText({ hart, stack, firmware, other, variables }: HartBacktrace, sources: SourceFrames): string {
-  const lines = [`hart ${hart.id}${hart.name === undefined ? '' : `  ${hart.name}`}`];
+function hartText(head: string, { stack, firmware, other, variables }: HartBacktrace, sources: SourceFrames): string {
+  const lines = [head];
   if (firmware !== undefined)
     lines.push(`  in firmware (machine mode) at ${hex(firmware)}${stack.frames.length > 0 ? ', below it:' : ''}`);
   if (other !== undefined) lines.push(`  ${otherText(other)}`);
@@ -101,7 +108,7 @@ const endings: Readonly<Record<EndReason, string>> = {
   'own-stack': 'this code has set up its own stack',
   'return-address-not-kept': 'this function never returns, and has not kept who called it',
   'outside-code': 'the next pc is in no code that is known',
-  'other-code': 'of another program nothing is known (give its ELF, or stop the hart in this one)',
+  'other-code': 'of another program nothing is known (give its ELF, or stop the target in this one)',
   firmware: 'the firmware has interrupted nothing, or its caller cannot be found from here',
   'no-unwinder': 'no unwinder that may be used here can tell this frame',
   'unreadable-stack': 'the stack cannot be read',

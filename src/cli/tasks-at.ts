@@ -34,7 +34,7 @@ export async function tasksAt(args: TasksAtArguments): Promise<number> {
     const tasks = shown.map((task) => taskJson(task, found.time));
     process.stdout.write(jsonLine({ ...headJson(trace, read), at_ns: found.time, ended: found.ended, tasks }));
   } else {
-    const lines = shown.flatMap((task) => taskLines(task, found.time));
+    const lines = shown.flatMap((task) => taskLines(task, found));
     const ended = found.ended > 0 ? `; ${found.ended} had ended` : '';
     process.stdout.write(textLines([...lines, `${plural(shown.length, 'task')} at ${timeText(found.time)}${ended}`]));
   }
@@ -82,12 +82,13 @@ function innermost(tree: readonly AwaitAt[]): AwaitAt | undefined {
   return last && (innermost(last.awaits) ?? last);
 }
 
-function taskLines(task: TaskAt, at: number): string[] {
+function taskLines(task: TaskAt, { time: at, labels }: TasksAt): string[] {
   const { root, state, since, hart, polls, woken } = task;
   const [only, ...more] = task.tree;
   const isOwn = more.length === 0 && only?.address === root.address && only.name === root.future.future;
   const [awaited, place] = isOwn && only ? [only.awaits, placeOf(only)] : [task.tree, ''];
-  const what = state === 'running' ? `polled on hart ${hart} for` : state === 'waiting' ? 'waits for' : 'not known for';
+  const what =
+    state === 'running' ? `polled on ${labels.of(hart)} for` : state === 'waiting' ? 'waits for' : 'not known for';
   const wake = woken === undefined ? '' : `, woken ${timeText(at - woken.time)} ago`;
   const facts = `[${what} ${timeText(at - since)}, ${plural(polls, 'poll')}${wake}]`;
   return [`${root.future.future}${place}  @${hex(root.address)}  ${facts}`, ...branches(awaited, '')];

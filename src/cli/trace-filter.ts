@@ -35,7 +35,7 @@ const comparison = /^([\p{L}_][\p{L}\p{N}_]*(?:\.[\p{L}\p{N}_]+)*)\s*(==|!=|<=|>
 const units: Readonly<Record<string, number>> = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, m: 60e9 };
 
 /** The names that are no arguments. */
-const fields = ['duration', 'time', 'hart', 'depth', 'result', 'state', 'task', 'awaits'] as const;
+const fields = ['duration', 'time', 'hart', 'thread', 'depth', 'result', 'state', 'task', 'awaits'] as const;
 
 /** Parses a filter; throws `USAGE`. */
 export function parseFilter(text: string): TraceFilter {
@@ -143,6 +143,7 @@ function callField({ begin, end }: Call, name: string): Value {
     case 'time':
       return begin.time;
     case 'hart':
+    case 'thread':
       return begin.hart;
     case 'depth':
       return begin.depth;

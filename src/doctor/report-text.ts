@@ -9,7 +9,10 @@ import {
   reasonLines,
   summarizeEngines,
 } from '../engines/index.js';
+import { hartName } from '../facts/index.js';
 import type { StubName } from '../rsp/index.js';
+import { isProcess } from '../rsp/index.js';
+import { hartWord } from '../trace/index.js';
 import type { Diagnosis, HartReport } from './examine.js';
 import type { ProgramReport } from './program.js';
 import { placeName } from './report-json.js';
@@ -76,24 +79,26 @@ function stubLines({ server, session, abilities, hardware }: Diagnosis): string[
 
 function targetLines({ session, harts, hartCount, fresh, elf }: Diagnosis): string[] {
   const { target } = session;
+  const process = isProcess(session.features);
   const state = fresh ? ', never started' : '';
   const more = hartCount > shownHarts ? [`... and ${hartCount - shownHarts} more`] : [];
   const first = harts[0]?.registers ?? [];
   return [
-    `${target.architecture ?? 'architecture not told'}, ${target.registers.size} registers (${target.source}), ${plural(hartCount, 'hart')}${state}`,
+    `${target.architecture ?? 'architecture not told'}, ${target.registers.size} registers (${target.source}), ${plural(hartCount, hartWord({ isProcess: process }))}${state}`,
     ...harts
       .slice(0, shownHarts)
-      .map((hart) => hartLine(hart, hart.pc === undefined ? undefined : placeName(elf, hart.pc))),
+      .map((hart) => hartLine(hart, process, hart.pc === undefined ? undefined : placeName(elf, hart.pc))),
     ...more,
     ...first.map(({ name, value, meaning }) => `  ${name.padEnd(8)} ${hex(value)}  ${meaning}`.trimEnd()),
   ];
 }
 
-function hartLine({ id, name, pc, mode, paging }: HartReport, place: string | undefined): string {
+function hartLine(hart: HartReport, process: boolean, place: string | undefined): string {
+  const { id, name, pc, mode, paging } = hart;
   const root = paging?.root === undefined ? '' : `, root ${hex(paging.root)}`;
   const sees = paging === undefined ? '' : `, paging ${paging.scheme}${root}`;
   // QEMU adds what a hart does, which is always "stopped" now.
-  const called = name?.replace(/\s*\[.*\]$/, '') || id;
+  const called = process ? hartName(hart, true) : name?.replace(/\s*\[.*\]$/, '') || id;
   return `${called}: pc ${pc === undefined ? '?' : hex(pc)}${place === undefined ? '' : ` ${place}`}${mode === undefined ? '' : `, ${mode}`}${sees}`;
 }
 

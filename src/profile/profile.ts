@@ -1,7 +1,8 @@
 import { basename } from 'node:path';
-import { findClock } from '../facts/index.js';
+import { findClock, hartName } from '../facts/index.js';
 import { findFutures } from '../futures/index.js';
-import { HartNumbers, hartName } from '../recorder/index.js';
+import { HartNumbers } from '../recorder/index.js';
+import { isProcess } from '../rsp/index.js';
 import {
   LoadedCode,
   type LoadedCodeOptions,
@@ -11,6 +12,7 @@ import {
   type SampleWishes,
 } from '../stacks/index.js';
 import type { ClockInfo, GuestNanos, TraceSink } from '../trace/index.js';
+import { HartLabels, type TraceInfo } from '../trace/index.js';
 import { type Sampled, sampling } from './sampling.js';
 
 /** The program is as it is loaded. */
@@ -35,6 +37,7 @@ export interface ProfileFacts extends Sampled {
   /** Samples whose stack could not be walked to its end. */
   readonly incomplete: number;
   readonly clock: ClockInfo;
+  readonly isProcess: boolean;
   readonly missingLibraries: readonly { readonly name: string; readonly why: string }[];
 }
 
@@ -48,19 +51,28 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
   const code = await LoadedCode.find(options);
   const looks = new Looks(session, arch, code, { depth: want.depth, walksIdle: want.idle });
   const futures = want.awaited && debug ? findFutures(debug) : undefined;
-  const samples = new Samples(new SampledFrames(elf, debug, futures), sink, options.periodMs, want);
-  const harts = (await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) }));
+  const process = isProcess(session.features);
+  const harts = (await session.harts()).map((hart) => ({ id: hart.id, name: hartName(hart, process) }));
   const began = performance.now();
   const clock = await findClock(session, arch, () => (performance.now() - began) * 1e6);
-  const numbers = new HartNumbers(harts);
-  sink.begin({
+  const numbers = new HartNumbers(harts, process);
+  const labels = new HartLabels();
+  const wishes = { ...want, labelOf: (hart: number) => labels.of(hart) };
+  const samples = new Samples(new SampledFrames(elf, debug, futures), sink, options.periodMs, wishes);
+  const info: TraceInfo = {
     program: basename(elf.path),
     buildId: elf.buildId,
     arch: arch.name,
     clock: clock.info,
     harts: numbers.all(),
-  });
-  numbers.onNew = (hart) => sink.hart(hart);
+    ...(process ? { isProcess: true } : {}),
+  };
+  labels.begin(info);
+  sink.begin(info);
+  numbers.onNew = (hart) => {
+    labels.hart(hart);
+    sink.hart(hart);
+  };
   let last = 0;
   let stops = 0;
   const sampled = await sampling({
@@ -77,5 +89,12 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
       return samples.counts.samples < options.mostSamples;
     },
   });
-  return { ...sampled, ...samples.counts, looks: stops, clock: clock.info, missingLibraries: code.missing };
+  return {
+    ...sampled,
+    ...samples.counts,
+    looks: stops,
+    clock: clock.info,
+    missingLibraries: code.missing,
+    isProcess: process,
+  };
 }

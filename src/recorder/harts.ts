@@ -1,5 +1,6 @@
 import type { HartSource } from '../arch/index.js';
 import type { ElfFile } from '../elf/index.js';
+import { hartName } from '../facts/index.js';
 import type { Hart, Session } from '../rsp/index.js';
 import type { HartInfo } from '../trace/index.js';
 
@@ -7,9 +8,12 @@ import type { HartInfo } from '../trace/index.js';
 export class HartNumbers {
   readonly #numbers = new Map<string, number>();
   readonly #infos: HartInfo[] = [];
+  readonly #isProcess: boolean;
   onNew: (hart: HartInfo, id: string) => void = () => {};
 
-  constructor(known: readonly { readonly id: string; readonly name: string }[]) {
+  /** `isProcess`: they are its threads. */
+  constructor(known: readonly { readonly id: string; readonly name: string }[], isProcess: boolean) {
+    this.#isProcess = isProcess;
     for (const { id, name } of known) this.#add(id, name);
   }
 
@@ -26,7 +30,7 @@ export class HartNumbers {
     if (id === undefined) return 0;
     const known = this.#numbers.get(id);
     if (known !== undefined) return known;
-    const added = this.#add(id, `hart ${id}`);
+    const added = this.#add(id, hartName({ id }, this.#isProcess));
     this.onNew(added, id);
     return added.number;
   }
@@ -37,11 +41,6 @@ export class HartNumbers {
     this.#infos.push(hart);
     return hart;
   }
-}
-
-/** The stub's name for a hart, without its present activity: QEMU says `CPU#0 [running]`. */
-export function hartName(id: string, name: string | undefined): string {
-  return name?.replace(/\s*\[.*\]$/, '') || `hart ${id}`;
 }
 
 /** The most processors that are asked for by the numbers of their APICs. */

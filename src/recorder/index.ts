@@ -1,6 +1,6 @@
 export { tooEarly } from './early-stops.js';
 export { functionNamed, panicFunctions } from './function-named.js';
-export { HartNumbers, hartName } from './harts.js';
+export { HartNumbers } from './harts.js';
 export { KilledRecording, type Recovered } from './killed-recording.js';
 export {
   addressesOf,

@@ -141,7 +141,7 @@ class Recovery {
 
   constructor(options: RecoverOptions, harts: readonly KnownHart[], info: TraceInfo) {
     this.#options = options;
-    this.#harts = new HartNumbers(harts);
+    this.#harts = new HartNumbers(harts, info.isProcess === true);
     this.#words = new HartWords(harts.length);
     this.#tracers = buildTracers(options, { program: options.program, harts: this.#harts });
     this.#tracers.sink.begin(info);

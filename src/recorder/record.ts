@@ -155,6 +155,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
   return {
     end: stopping.reason,
     clock,
+    isProcess: run.isProcess,
     stop: ended,
     error: stopping.error,
     hostMs,
@@ -170,7 +171,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     digestedMs: engines.digestedMs,
     gaps: tracers.counting.gaps,
     tallies: boundTallies(
-      tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)),
+      tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)).map((row) => run.named(row)),
       choices,
     ),
     watches: watches.all.map(watchRef),

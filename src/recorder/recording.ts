@@ -136,6 +136,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly ranMs: number;
   /** Where nothing was recorded, in guest nanoseconds: because of `why`, or because the link was broken. */
   readonly gaps: readonly { readonly from_ns: number; readonly to_ns: number; readonly why?: string }[];
+  /** The target is a process: its harts are threads. */
+  readonly isProcess: boolean;
   /** Results of probes that only count, in the order of the probes. */
   readonly tallies: readonly TallyRow[];
   /** What was watched. */

@@ -13,7 +13,7 @@ import {
 } from '../facts/index.js';
 import { plannedStops } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
-import type { ClockInfo, GuestNanos, ProbeFact } from '../trace/index.js';
+import type { ClockInfo, GuestNanos, ProbeFact, TallyRow } from '../trace/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
 import { CodeAsLoaded } from './code-as-loaded.js';
 import { ConsoleLines } from './console-lines.js';
@@ -221,6 +221,17 @@ export class Run {
     return this.#early.end();
   }
 
+  /** Calls counted by thread have its name. */
+  named(row: TallyRow): TallyRow {
+    if (row.group?.by !== 'hart' || !this.isProcess) return row;
+    const { hart } = row.group;
+    return { ...row, group: { by: 'hart', hart, label: this.#target.harts.all()[hart]?.name } };
+  }
+
+  get isProcess(): boolean {
+    return this.#target.isProcess;
+  }
+
   /** The trace begins. */
   begin(clock: ClockInfo): void {
     const { elf, arch } = this.#target.program;
@@ -229,6 +240,7 @@ export class Run {
     const counts = clock.guest && nanosPerInstruction !== undefined;
     const info = {
       ...{ program: basename(elf.path), buildId: elf.buildId, arch: arch.name, harts: harts.all() },
+      ...(this.isProcess ? { isProcess: true } : {}),
       clock: counts ? { ...clock, nanosPerInstruction } : clock,
     };
     this.tracers.sink.begin(info);

@@ -85,7 +85,7 @@ const shapes: Readonly<Record<Told['type'], Shape>> = {
     harts: list(hart),
     watches: flag,
     info: shaped({
-      ...{ program: text, 'buildId?': text, arch: text },
+      ...{ program: text, 'buildId?': text, arch: text, 'isProcess?': flag },
       clock: shaped({ name: text, resolutionNs: number, guest: flag }),
       harts: list(shaped({ number: whole, name: text })),
     }),

@@ -5,6 +5,7 @@ import type { ElfFile } from '../elf/index.js';
 import { type EngineName, type EnginePlanOptions, findHurdles, unavailable } from '../engines/index.js';
 import {
   GuestRam,
+  hartName,
   insideKernel,
   type KernelWait,
   type NoGuestRam,
@@ -17,7 +18,7 @@ import {
 } from '../facts/index.js';
 import type { WatchPlace } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
-import { HartNumbers, HartWords, hartName } from './harts.js';
+import { HartNumbers, HartWords } from './harts.js';
 import { KnownHurdles } from './known-hurdles.js';
 import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts, samplesOf, watchesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
@@ -101,11 +102,12 @@ export async function verify(options: RecordOptions): Promise<Verified> {
       { arch: arch.name },
       'who runs on a hart is not known: hits by other programs are told by their code only',
     );
-  const harts = new HartNumbers((await session.harts()).map(({ id, name }) => ({ id, name: hartName(id, name) })));
+  const process = isProcess(session.features);
+  const known = (await session.harts()).map((hart) => ({ id: hart.id, name: hartName(hart, process) }));
+  const harts = new HartNumbers(known, process);
   const count = harts.all().length;
   const places = await Promise.all(watchesOf(program).map((watches) => watches.locate(session.memory())));
   const { settlesAt, pagingAt } = await pagingPlaces(options, program);
-  const process = isProcess(session.features);
   const all = { ...plan, ...planHarts(program, session, count), process };
   const ram = await GuestRam.find(session, logger);
   const facts = { ...options.scratch, session, arch, elf, plan: all, pastWire: ram, logger };

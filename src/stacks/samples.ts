@@ -15,6 +15,8 @@ export interface SampleWishes {
   readonly awaited: boolean;
   /** The outermost frame. */
   readonly by: 'hart' | 'process' | undefined;
+  /** What a hart is called; its number if left out. */
+  readonly labelOf?: ((hart: number) => string) | undefined;
 }
 
 /** Where samples go: a trace's sink is one. */
@@ -60,8 +62,8 @@ export class Samples {
   }
 
   #outermost({ root }: HartLook, hart: number): SampledFrame[] {
-    const { by } = this.#want;
-    if (by === 'hart') return [this.#frames.mark(`hart ${hart}`)];
+    const { by, labelOf } = this.#want;
+    if (by === 'hart') return [this.#frames.mark(labelOf?.(hart) ?? `hart ${hart}`)];
     if (by === 'process') return [this.#frames.mark(root === undefined ? 'no paging' : `process ${hex(root)}`)];
     return [];
   }

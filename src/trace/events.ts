@@ -405,6 +405,8 @@ export interface TraceInfo {
   readonly buildId: string | undefined;
   readonly arch: string;
   readonly clock: ClockInfo;
+  /** The target is a process: its harts are threads. Undefined if not. */
+  readonly isProcess?: boolean | undefined;
   readonly harts: readonly HartInfo[];
 }
 

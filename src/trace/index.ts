@@ -55,6 +55,7 @@ export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
 export { type Lines, TreeWriter } from './formats/tree.js';
 export { FromFirstEvent } from './from-first-event.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './function-summary.js';
+export { HartLabels, hartWord } from './hart-labels.js';
 export { isSuspended } from './late-results.js';
 export { leftOutText, namesLeftOut, probesLeftOut, subjectOf } from './left-out.js';
 export { type Merged, type MergeInput, mergeTraces } from './merge/merge.js';
@@ -97,6 +98,7 @@ export { tee } from './tee.js';
 export {
   argumentsText,
   ChainTexts,
+  gapText,
   ownTimeText,
   placeText,
   rootText,
@@ -105,6 +107,6 @@ export {
   waitText,
 } from './text.js';
 export { TextBytes } from './text-bytes.js';
-export { type TableOptions, timeText } from './text-table.js';
+export { type TableOptions, textTable, timeText } from './text-table.js';
 export { Threshold } from './threshold.js';
 export { type WatchRow, WatchSummary } from './watch-summary.js';

@@ -46,16 +46,16 @@ export function sampleFactsFrom(number: (name: string) => number): SampleFacts {
   ) as unknown as SampleFacts;
 }
 
-/** A line each for people: how many of how many, what they cost, and what to know of them. */
-export function sampleFactsLines(facts: SampleFacts): string[] {
+/** A line each for people: how many of how many, what they cost, and what to know of them. `word`: for a hart. */
+export function sampleFactsLines(facts: SampleFacts, word: 'hart' | 'thread'): string[] {
   const { periodNs, wanted, looks, samples, idle, own, incomplete, atProbes, stoodNs } = facts;
   const share = (count: number, of: number): string => `${((100 * count) / Math.max(1, of)).toFixed(0)} %`;
   const each = looks > 0 ? `, ${timeText(stoodNs / looks)} each` : '';
   const cost = `the target stood ${timeText(stoodNs)} for them${each}`;
   return [
     `samples: ${plural(samples, 'stack')} in ${looks} of ${wanted} interrupts wanted, one each ${timeText(periodNs)}; ${cost}`,
-    ...(idle > 0 ? [`samples: ${plural(idle, 'idle hart')} left out`] : []),
-    ...(own > 0 ? [`samples: ${plural(own, 'hart')} left out, because rsptrace's own code ran there`] : []),
+    ...(idle > 0 ? [`samples: ${plural(idle, `idle ${word}`)} left out`] : []),
+    ...(own > 0 ? [`samples: ${plural(own, word)} left out, because rsptrace's own code ran there`] : []),
     ...(atProbes > 0
       ? [
           `samples: ${atProbes} (${share(atProbes, looks)}) fell on the stop of a probe, which was there before the interrupt`,

@@ -19,7 +19,7 @@ export interface TallyRow {
 
 export type TallyGroup =
   | { readonly by: 'task'; readonly root: RootRef | undefined }
-  | { readonly by: 'hart'; readonly hart: number };
+  | { readonly by: 'hart'; readonly hart: number; readonly label?: string | undefined };
 
 interface CountedBy {
   readonly argument: string;
@@ -173,7 +173,7 @@ function placeJson({ name, instance, address, file, line }: FunctionRef): object
 /** `, app::worker @0x80412340`, `, hart 1`, `, (no task)`. */
 function groupText(group: TallyGroup | undefined): string {
   if (group === undefined) return '';
-  if (group.by === 'hart') return `, hart ${group.hart}`;
+  if (group.by === 'hart') return `, ${group.label ?? `hart ${group.hart}`}`;
   const { root } = group;
   if (root === undefined) return ', (no task)';
   const name = root.about?.name === undefined ? '' : `'${root.about.name}' `;

@@ -1,4 +1,5 @@
 import { shownFile } from '../base/shown-place.js';
+import { clipStart, padEndTo, textWidth } from '../base/text-width.js';
 import { visible } from '../base/visible.js';
 import { placeText } from './text.js';
 
@@ -7,7 +8,7 @@ export interface TableOptions {
   readonly color: boolean;
   /** Columns of the terminal. Names and places are shortened to fit; numbers never are. */
   readonly width: number;
-  /** The heading of the places; `file:line` where it is left out. */
+  /** The heading of the places; `file:line` where it is left out, and there are some. */
   readonly places?: string;
 }
 
@@ -32,22 +33,39 @@ export function textTable(
   lines: readonly TableLine[],
   options: TableOptions,
 ): string {
-  const widths = head.map((title, i) => Math.max(title.length, ...lines.map(({ numbers }) => numbers[i]?.length ?? 0)));
+  const widths = numberWidths(head, lines);
   const names = lines.map(({ name }) => visible(name));
   const places = lines.map(({ file, line }) =>
     visible(shownFile(placeText({ file: file ?? undefined, line: line ?? undefined }) ?? '')),
   );
-  const { places: placeTitle = 'file:line' } = options;
+  const isPlaced = places.some((place) => place !== '');
+  const placeTitle = options.places ?? (isPlaced ? 'file:line' : '');
   const room = options.width - widths.reduce((sum, width) => sum + width + GAP.length, 0);
   const [nameWidth, placeWidth] = textWidths([nameTitle, ...names], [placeTitle, ...places], room);
   const [shownNames, shownPlaces] = [clipAll(names, nameWidth), clipAll(places, placeWidth)];
   const row = (cells: readonly string[], name = '', place = ''): string => {
     const right = cells.map((cell, i) => cell.padStart(widths[i] ?? 0)).join(GAP);
-    return `${right}${GAP}${name.padEnd(nameWidth)}${GAP}${place}`.trimEnd();
+    return `${right}${GAP}${padEndTo(name, nameWidth)}${GAP}${place}`.trimEnd();
   };
   const title = row(head, clipStart(nameTitle, nameWidth), clipStart(placeTitle, placeWidth));
   const body = lines.map(({ numbers }, i) => row(numbers, shownNames[i], shownPlaces[i]));
   return `${[options.color ? `\x1b[1m${title}\x1b[0m` : title, ...body].join('\n')}\n`;
+}
+
+function numberWidths(head: readonly string[], lines: readonly Pick<TableLine, 'numbers'>[]): number[] {
+  return head.map((title, i) =>
+    lines.reduce((most, { numbers }) => Math.max(most, numbers[i]?.length ?? 0), title.length),
+  );
+}
+
+/** Whether there is room for `text` columns of names and places. */
+export function hasRoom(
+  head: readonly string[],
+  lines: readonly Pick<TableLine, 'numbers'>[],
+  { width }: TableOptions,
+  text: number,
+): boolean {
+  return numberWidths(head, lines).reduce((sum, each) => sum + each + GAP.length, text) <= width;
 }
 
 /** A time for people: `0 ns`, `999 ns`, `12.3 us`, `1.2 ms`, `3.4 s`. */
@@ -77,9 +95,9 @@ const units = { ns: 1, us: 1e3, ms: 1e6, s: 1e9 };
 
 /** Shares what is left of the line: the place gives way first, down to its end, then the name. */
 function textWidths(names: readonly string[], places: readonly string[], room: number): [number, number] {
-  const name = Math.max(...names.map((text) => text.length));
-  const place = Math.max(...places.map((text) => text.length));
-  const forText = room - GAP.length;
+  const widest = (texts: readonly string[]): number => texts.reduce((most, text) => Math.max(most, textWidth(text)), 0);
+  const [name, place] = [widest(names), widest(places)];
+  const forText = room - (place > 0 ? GAP.length : 0);
   const placeWidth = Math.min(place, Math.max(PLACE_MIN, forText - name));
   return [Math.min(name, Math.max(NAME_MIN, forText - placeWidth)), placeWidth];
 }
@@ -92,12 +110,12 @@ function clipAll(texts: readonly string[], width: number): string[] {
   const alike = new Map<string, Set<string>>();
   const endOf = (text: string): string => clipStart(text, Math.max(FEW, width - FEW));
   for (const text of texts) {
-    if (text.length <= width) continue;
+    if (textWidth(text) <= width) continue;
     const those = alike.get(endOf(text)) ?? new Set();
     alike.set(endOf(text), those.add(text));
   }
   return texts.map((text) => {
-    if (text.length <= width) return text;
+    if (textWidth(text) <= width) return text;
     const those = [...(alike.get(endOf(text)) ?? [])];
     if (those.length < 2) return clipStart(text, width);
     return clipStart(`${text.slice(0, text.length - commonEnd(those))}…`, width);
@@ -110,9 +128,4 @@ function commonEnd([first = '', ...others]: readonly string[]): number {
   while (length < first.length && others.every((text) => text.at(-1 - length) === first.at(-1 - length))) length++;
   const end = first.slice(first.length - length);
   return end.length - Math.max(0, end.search(/[^a-z0-9]/i));
-}
-
-/** Keeps the end: the last parts of a path say the most. */
-function clipStart(text: string, width: number): string {
-  return text.length <= width ? text : `…${text.slice(text.length - width + 1)}`;
 }

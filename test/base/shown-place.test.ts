@@ -1,6 +1,6 @@
 // Source files as tables and trees show them: of packages and the standard library without what lies before.
 import t from 'tap';
-import { shownFile, shownPlace } from '../../src/base/shown-place.js';
+import { shownFile, shownPlace, shownPlaces } from '../../src/base/shown-place.js';
 
 t.test('files', (t) => {
   for (const [file, shown] of [
@@ -19,5 +19,20 @@ t.test('files', (t) => {
     t.equal(shownFile(file), shown);
   t.equal(shownPlace('/rustc/1/library/a.rs', 3), 'library/a.rs:3');
   t.equal(shownPlace('src/main.rs', undefined), 'src/main.rs:?');
+  t.end();
+});
+
+t.test('places in a line', (t) => {
+  const package_ = '/home/a b/.cargo/registry/src/index.crates.io-1949cf8c/tokio-1.54.1/src/io.rs:7';
+  for (const [line, shown] of [
+    [`poll a from S0 at ${package_} {`, 'poll a from S0 at tokio-1.54.1/src/io.rs:7 {'],
+    [
+      `a at src/a.rs:1 > b at ${package_} > c at ${package_}`,
+      'a at src/a.rs:1 > b at tokio-1.54.1/src/io.rs:7 > c at tokio-1.54.1/src/io.rs:7',
+    ],
+    ['open(path: "/registry/src/x/y")', 'open(path: "/registry/src/x/y")'],
+    ['a at src/main.rs:3', 'a at src/main.rs:3'],
+  ] as const)
+    t.equal(shownPlaces(line), shown);
   t.end();
 });

@@ -56,6 +56,27 @@ for (const flags of [['-no-pie'], ['-pie']]) {
   });
 }
 
+t.test('graph of a process that runs: its calls, the thread that makes them, and let go', async (t) => {
+  const target = start(compileC(t, ticking), ['3000']);
+  await target.shows('ticking');
+  const pid = target.process.pid ?? 0;
+  const ran = await rsptrace('graph', '--fn', 'tick', '--pid', String(pid), '-n', '40').ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const numbers = [...ran.stdout.matchAll(/ tick\(n=(\d+)\);/g)].map(([, n]) => Number(n));
+  t.ok(numbers.length >= 19, `${numbers.length} calls of two events each`);
+  t.same(
+    numbers,
+    numbers.map((_, i) => (numbers[0] ?? 0) + i),
+    'each call once, in its order',
+  );
+  const name = readFileSync(`/proc/${pid}/comm`, 'utf8').trim();
+  t.ok(ran.stdout.includes(`# CPU 0 is thread ${pid} (${name})\n`), ran.stdout.slice(0, 200));
+  t.equal(tracerOf(pid), '0', 'nobody traces it any more');
+  const refused = await rsptrace('graph', '--pid', String(pid)).ended;
+  t.match(refused, { status: 2, stderr: /--pid needs --fn/ });
+  t.match(await target.ended, { status: 7, stdout: 'ticking\n3000 ticks\n' }, 'it has run to its end');
+});
+
 t.test('a program is found as a shell finds it', async (t) => {
   const folder = scratchFolder(t);
   const path = process.env.PATH;

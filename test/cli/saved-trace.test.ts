@@ -274,6 +274,22 @@ t.test('a flame graph is well-formed XML whose frames are as wide as their times
   t.notMatch(svg.replace('http://www.w3.org/2000/svg', ''), /https?:/, 'nothing is loaded');
 });
 
+t.test('what runs the calls of a process is a thread everywhere', async (t) => {
+  const about = (await rsptrace('info', trace).ended).stdout;
+  const [, name] = /^target +x86_64, 1 thread: (thread \d+ \(.*\))$/m.exec(about) ?? [];
+  t.type(name, 'string', about);
+  for (const by of ['thread', 'hart']) {
+    const { stdout } = await rsptrace('report', trace, '--by', by).ended;
+    t.match(stdout, /^calls .* thread\n/);
+    t.ok(stdout.includes(`  ${name}\n`), stdout);
+  }
+  const replay = (await rsptrace('replay', trace).ended).stdout;
+  t.ok(replay.includes(`# [ 0] is ${name}\n`));
+  t.match(replay, /DURATION +THREAD\n/);
+  t.equal((await rsptrace('replay', trace, '--filter', 'leaf if thread == 0').ended).status, 0);
+  t.notMatch(`${about}${replay}`, /\bhart/i);
+});
+
 t.test('replay is the call tree, graph its merged one', async (t) => {
   const { stdout } = await rsptrace('replay', trace).ended;
   t.equal(stdout, readFileSync(await converted('.txt'), 'utf8'));
@@ -380,6 +396,25 @@ t.test('a diff names what is slower, new and gone, and breaks limits', async (t)
   t.match(stdout, /\n5 names of 5 changed, 2 new\n$/);
   t.match((await rsptrace('diff', trace, trace).ended).stdout, /^0 names of 5 changed\n$/);
   t.match((await rsptrace('diff', cut, trace, '--fail-on', '5 fn:leaf').ended).stderr, /--fail-on takes a growth/);
+});
+
+t.test('what is new has grown, what is gone has not, and a limit can name either', async (t) => {
+  const cut = join(folder, 'without-fib.pftrace');
+  await rsptrace('convert', trace, '-o', cut, '--to', 'fn:fib').ended;
+  const limited = async (before: string, after: string, limit: string) =>
+    await rsptrace('diff', before, after, '--fail-on', limit).ended;
+  for (const limit of ['+900% fn:fib', 'new fn:fib']) {
+    const ran = await limited(cut, trace, limit);
+    t.equal(ran.status, 4, limit);
+    t.match(ran.stderr, /^rsptrace: fib: new, [0-9.]+ .s, past --fail-on '/m);
+  }
+  const gone = await limited(trace, cut, '+5% fn:fib');
+  t.equal(gone.status, 0);
+  t.match(gone.stderr, /fib is gone, so --fail-on '\+5% fn:fib' holds; --fail-on 'gone fn:fib' would not/);
+  t.equal((await limited(trace, cut, 'gone fn:fib')).status, 4);
+  t.equal((await limited(trace, cut, 'gone fn:leaf')).status, 0);
+  t.equal((await limited(cut, trace, 'new fn:nowhere')).status, 0, 'nothing of that name is new');
+  t.match((await limited(cut, trace, 'gone fn:nowhere')).stderr, /TRACE_NO_MATCH/);
 });
 
 t.test('a conversion overwrites nothing without --force', async (t) => {

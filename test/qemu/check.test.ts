@@ -242,6 +242,12 @@ t.test('a budget is written from a trace, kept by it, and read by other programs
   t.equal(execFileSync('python3', ['-c', read, report], { encoding: 'utf8' }).trim(), "['fn:mount_root max']");
   // Limits follow the trace, with less head room.
   t.equal((await rsptrace('check', clean, '--budget', written, '--update', '--headroom', '0%').ended).status, 0);
+  const other = join(scratchFolder(t), 'other.json');
+  writeFileSync(other, '{"version": 1, "never": ["reset"], "times": {"poll:nowhere::**": {"max": "1ms"}}}');
+  t.match(
+    (await rsptrace('check', clean, '--budget', other, '--update').ended).stdout,
+    /limits of never, times written\nleft out, .*: times poll:nowhere::\*\*\na file that is not there yet gets limits/,
+  );
   t.match(JSON.parse(readFileSync(written, 'utf8')).times, { 'fn:mount_root': { max: /^1\.\d+ms$|^\d+(us|ns)$/ } });
   t.equal((await rsptrace('check', clean, '--budget', written).ended).status, 0);
 });

@@ -35,3 +35,23 @@ t.test('who woke a task stands before the place, whatever package that is in', a
     / server at \/k\/src\/main.rs:31 {2}client in wake at embassy-executor-0\.10\.0\/src\/raw\/waker\.rs:12\n$/,
   );
 });
+
+t.test('columns line up, whatever script names are of', async (t) => {
+  // Unicode's TR 11: these are two columns wide (W), an accent that combines takes none.
+  const [wide, combined] = ['app::数える', 'app::cafe\u0301'];
+  const table = (width: number): string[] =>
+    textTable(['calls'], 'function', [line(wide), line(combined), line('app::plain')], { color: false, width })
+      .trimEnd()
+      .split('\n');
+  t.same(
+    table(80).map((row) => row.slice(7)),
+    ['function     file:line', `${wide}  src/main.rs:7`, `${combined}    src/main.rs:7`, 'app::plain   src/main.rs:7'],
+  );
+  const long = `app::${'数'.repeat(20)}`;
+  const [, row = ''] = textTable(['calls'], 'function', [line(long, 'm.rs')], { color: false, width: 40 }).split('\n');
+  t.equal(row, `    1  …${'数'.repeat(10)}   m.rs:7`, 'cut between characters: 21 of 22 columns are used');
+  const none = textTable(['calls'], 'name', [{ numbers: ['1'], name: 'a', file: null, line: null }], {
+    ...{ color: false, width: 80 },
+  });
+  t.equal(none, 'calls  name\n    1  a\n', 'no head of places without places');
+});

@@ -1,3 +1,4 @@
+import { shownFile } from '../../base/shown-place.js';
 import { textLines } from '../../base/visible.js';
 import { placeText } from '../../trace/index.js';
 import { type Checked, tallyText } from '../checked.js';
@@ -23,7 +24,10 @@ export function checkedText(checked: Checked, { color }: { readonly color: boole
 function line({ section, subject, state, limit, measured, place }: Verdict, color: boolean): string {
   const mark = marks[state].padEnd(6);
   const shown = color ? `${colors[state]}${mark}\x1b[0m` : mark;
-  const where = state !== 'broken' || place === undefined ? undefined : placeText(place);
+  const where =
+    state !== 'broken' || place === undefined
+      ? undefined
+      : placeText({ ...place, file: place.file && shownFile(place.file) });
   const told = state === 'kept' ? `${measured} (${limit})` : `${measured}; wanted: ${limit}`;
   return `  ${shown} ${textLines([`${section.padEnd(8)} ${subject}: ${told}${where ? ` [${where}]` : ''}`])}`;
 }

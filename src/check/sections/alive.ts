@@ -1,3 +1,4 @@
+import { shownFile } from '../../base/shown-place.js';
 import { compileGlob } from '../../probes/index.js';
 import { placeText, type TaskRow, TaskSummary } from '../../trace/index.js';
 import { below, objectAt } from '../json.js';
@@ -39,7 +40,8 @@ function verdict(glob: string, bounds: Bounds, rows: readonly TaskRow[], isSeen:
   const { length: count } = rows;
   const isKept = count >= bounds.min && count <= bounds.max;
   const named = rows.slice(0, mostNamed).map((row) => {
-    const waits = row.await && placeText({ file: row.await.file, line: row.await.line ?? undefined });
+    const { file, line } = row.await ?? {};
+    const waits = file && placeText({ file: shownFile(file), line: line ?? undefined });
     return `${row.future} ${row.state}${waits ? ` at ${waits}` : ''}`;
   });
   const more = count > mostNamed ? `, and ${count - mostNamed} more` : '';

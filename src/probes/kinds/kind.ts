@@ -133,6 +133,8 @@ export interface KindTracer {
 /** What a report needs of a recording that has ended. */
 export interface Outcome {
   readonly engines: readonly ProbeFact[];
+  /** The target is a process: its harts are threads. */
+  readonly isProcess?: boolean | undefined;
   readonly tallies: readonly TallyRow[];
   readonly watches: readonly WatchRef[];
   /** How stacks were sampled; undefined if they were not. */

@@ -86,12 +86,12 @@ export function parseNames(
 function groupingOf(text: string, all: string): { readonly rest: string; readonly groupedBy: Grouping | undefined } {
   const [found, by, condition = ''] = /\sby\s+(\S*)(\s+if\s.*)?$/s.exec(all) ?? [];
   if (found === undefined) return { rest: all, groupedBy: undefined };
-  if (by !== 'task' && by !== 'hart') {
-    throw new RsptraceError('PROBE_SYNTAX', `'${text}' groups by '${by}', which is neither task nor hart`, {
-      hint: "write 'by task' or 'by hart' behind the glob",
+  if (by !== 'task' && by !== 'hart' && by !== 'thread') {
+    throw new RsptraceError('PROBE_SYNTAX', `'${text}' groups by '${by}', which is no task, hart or thread`, {
+      hint: "write 'by task', or 'by hart' (of a process 'by thread'), behind the glob",
     });
   }
-  return { rest: `${all.slice(0, -found.length)}${condition}`, groupedBy: by };
+  return { rest: `${all.slice(0, -found.length)}${condition}`, groupedBy: by === 'thread' ? 'hart' : by };
 }
 
 /**

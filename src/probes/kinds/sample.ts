@@ -1,6 +1,7 @@
 import { RsptraceError } from '../../base/errors.js';
 import {
   CallTree,
+  hartWord,
   type SampleFacts,
   sampleFactsJson,
   sampleFactsLines,
@@ -24,7 +25,7 @@ interface FoundPeriod extends Found {
 /** The stack of every hart, again and again. It needs no place in the program. */
 export const sample: ProbeKind<SampleProbe, FoundPeriod> = {
   name: 'sample',
-  help: "'sample:99hz' or 'sample:10ms' every hart's stack",
+  help: "'sample:99hz' or 'sample:10ms' every hart's or thread's stack",
   isPlain: true,
   parse: ({ text, rest }) => ({ kind: 'sample', text, periodMs: periodOf(text, rest) }),
   check(probes) {
@@ -47,9 +48,9 @@ export const sample: ProbeKind<SampleProbe, FoundPeriod> = {
       json: ({ samples }) => ({
         samples: { ...sampleFactsJson(factsOf(samples, found)), functions: sampleRows(tree) },
       }),
-      tables({ samples }, options) {
+      tables({ samples, isProcess }, options) {
         const facts = factsOf(samples, found);
-        const notes = sampleFactsLines(facts).map((line) => `${line}\n`);
+        const notes = sampleFactsLines(facts, hartWord({ isProcess })).map((line) => `${line}\n`);
         return [`${sampleTable(sampleRows(tree).slice(0, mostRows), tree.samples, options)}${notes.join('')}`];
       },
     };
@@ -57,7 +58,7 @@ export const sample: ProbeKind<SampleProbe, FoundPeriod> = {
   preview(found) {
     if (!found) return { json: {}, table: undefined };
     const { periodMs } = found.samples;
-    const table = `samples of every hart's stack, each ${text(periodMs)} that the target runs, by an interrupt each\n`;
+    const table = `samples of every hart's or thread's stack, each ${text(periodMs)} that the target runs, by an interrupt each\n`;
     return { json: { samples: { period_ms: periodMs } }, table };
   },
 };

@@ -76,7 +76,7 @@ export async function shakeHands(
   const described = transfer.has('features')
     ? await readTargetXml((annex) => readObject(ask, 'features', annex, packetSize))
     : undefined;
-  const harts = await readThreads(ask, transfer.has('threads'), packetSize);
+  const harts = [...(await readThreads(ask, transfer.has('threads'), packetSize)).keys()];
   const vCont = vPackets ? parseActions(await ask(packets.actions)) : new Set<string>();
   if (vCont.size > 0) {
     link.probes = [...probes, { packet: packets.actions, isAnswer: (text) => text.startsWith('vCont;') }];

@@ -96,27 +96,28 @@ export class Session implements AsyncDisposable {
 
   /** All harts; a stub without any has one, with the id `0`. */
   async harts(): Promise<Hart[]> {
-    const ids = await this.#threads();
+    const threads = await this.#threads();
+    const ids = [...threads.keys()];
     if (ids.length === 0) return [{ id: this.#control.stoppedHart ?? ANY_HART }];
     const batch = this.batch(ANY_HART);
     const names = ids.map((id) => batch.readHartName(id));
     await batch.send();
     return ids.map((id, index) => {
-      const name = names[index]?.value;
+      const name = names[index]?.value ?? threads.get(id);
       return name === undefined ? { id } : { id, name };
     });
   }
 
   /** The same without what they are called: one question less. */
   async hartIds(): Promise<string[]> {
-    const ids = await this.#threads();
+    const ids = [...(await this.#threads()).keys()];
     return ids.length === 0 ? [this.#control.stoppedHart ?? ANY_HART] : ids;
   }
 
-  async #threads(): Promise<string[]> {
-    const ids = await readThreads(this.#ask, this.features.transfer.has('threads'), this.features.packetSize);
-    for (const id of ids) this.#see(id);
-    return ids;
+  async #threads(): Promise<Map<string, string | undefined>> {
+    const threads = await readThreads(this.#ask, this.features.transfer.has('threads'), this.features.packetSize);
+    for (const id of threads.keys()) this.#see(id);
+    return threads;
   }
 
   /**

@@ -12,22 +12,26 @@ import { readXml } from './xml.js';
 
 const MOST_HARTS = 4096;
 
-/** The thread ids of a stub, in its spelling; empty if it has no threads. */
-export async function readThreads(ask: Ask, asObject: boolean, packetSize: number): Promise<string[]> {
-  const harts = new Set<string>();
-  const add = (id: string): void => {
+/** By the thread ids of a stub, in its spelling, what its list calls them; empty if it has no threads. */
+export async function readThreads(
+  ask: Ask,
+  asObject: boolean,
+  packetSize: number,
+): Promise<Map<string, string | undefined>> {
+  const harts = new Map<string, string | undefined>();
+  const add = (id: string, name?: string): void => {
     if (!isThreadId(id)) throw protocolError(`"${id.slice(0, 40)}" is no thread id`);
-    harts.add(id);
+    harts.set(id, name);
     if (harts.size > MOST_HARTS) throw protocolError(`it has more than ${MOST_HARTS} threads`);
   };
   const list = asObject ? await readObject(ask, 'threads', '', packetSize) : undefined;
   if (list !== undefined) {
     readXml(list, 'list of threads', {
       open: ({ name, attributes }) => {
-        if (name === 'thread') add(attributes.get('id') ?? '');
+        if (name === 'thread') add(attributes.get('id') ?? '', attributes.get('name'));
       },
     });
-    return [...harts];
+    return harts;
   }
   let answer = await ask(packets.firstThreads);
   while (answer.startsWith('m')) {
@@ -36,5 +40,5 @@ export async function readThreads(ask: Ask, asObject: boolean, packetSize: numbe
     if (harts.size === before) throw protocolError('it lists the same thread again and again');
     answer = await ask(packets.moreThreads);
   }
-  return [...harts];
+  return harts;
 }

@@ -34,7 +34,7 @@ export function writeJsonLines(out: Lines): TraceSink {
   return Object.assign(spans, { begin: (info: TraceInfo) => out.textRecord(jsonLine(headOf(info))) });
 }
 
-function headOf({ program, buildId, arch, clock, harts }: TraceInfo): object {
+function headOf({ program, buildId, arch, clock, isProcess, harts }: TraceInfo): object {
   const { name, resolutionNs, guest } = clock;
   return {
     type: 'trace',
@@ -43,6 +43,7 @@ function headOf({ program, buildId, arch, clock, harts }: TraceInfo): object {
     build_id: buildId,
     arch,
     clock: { name, resolution_ns: resolutionNs, guest },
+    ...(isProcess ? { process: true } : {}),
     harts,
   };
 }

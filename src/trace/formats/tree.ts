@@ -9,6 +9,7 @@
 // If threads are known by their stacks, `[ 0:12]` is thread 12 on hart 0, indented by its own calls.
 //
 // Written as events come; only the last begin waits for the next event.
+
 import { startOf } from '../../base/file-head.js';
 import { plural } from '../../base/plural.js';
 import { visible } from '../../base/visible.js';
@@ -26,6 +27,7 @@ import type {
   TraceInfo,
   TraceSink,
 } from '../events.js';
+import { hartWord } from '../hart-labels.js';
 import { OpenCalls, type Track } from '../open-calls.js';
 import {
   accessText,
@@ -88,11 +90,12 @@ export class TreeWriter implements TraceSink {
     this.#out = out;
   }
 
-  begin({ program, arch, clock, harts }: TraceInfo): void {
+  begin(info: TraceInfo): void {
+    const { program, arch, clock, harts } = info;
     const clockText = clock.guest ? `guest clock ${clock.name}` : `clock ${clock.name}`;
     this.#write(`# ${program}, ${arch}, ${clockText}`);
     for (const hart of harts) this.hart(hart);
-    this.#write(`#${'TIME'.padStart(15)}${'DURATION'.padStart(12)}  HART`);
+    this.#write(`#${'TIME'.padStart(15)}${'DURATION'.padStart(12)}  ${hartWord(info).toUpperCase()}`);
   }
 
   hart(hart: HartInfo): void {

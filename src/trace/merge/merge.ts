@@ -76,6 +76,7 @@ function headOf(sources: readonly Source[]): TraceInfo {
     buildId: programs.length === 1 ? first?.buildId : undefined,
     arch: arches.join('+') || 'unknown',
     clock: first?.clock ?? { name: 'trace', resolutionNs: 1, guest: false },
+    ...(infos.every(({ isProcess }) => isProcess) ? { isProcess: true } : {}),
     harts: sources.flatMap((source) => source.harts),
   };
 }

@@ -18,7 +18,7 @@ const noNotes: readonly never[] = [];
 /** What is said of a trace that another program wrote. */
 export function foreignInfo(program: string): TraceInfo {
   const clock = { name: 'trace', resolutionNs: 1, guest: false };
-  return { program, buildId: undefined, arch: 'unknown', clock, harts: [] };
+  return { program, buildId: undefined, arch: 'unknown', clock, isProcess: true, harts: [] };
 }
 
 /** A slice's begin or end, or an instant, of a format that is not Perfetto's. */

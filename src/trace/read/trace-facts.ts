@@ -20,6 +20,7 @@ export function headingOf({ arguments: values }: TrackEvent): Heading {
     program: note('program') ?? '',
     buildId: note('build_id'),
     arch: note('arch') ?? '',
+    ...(note('process') === 'true' ? { isProcess: true } : {}),
     clock: {
       name: note('clock') ?? '',
       resolutionNs: Number(note('clock_resolution_ns') ?? 1),
@@ -29,8 +30,8 @@ export function headingOf({ arguments: values }: TrackEvent): Heading {
   };
 }
 
-export function infoOf({ program, buildId, arch, clock }: Heading, harts: readonly HartInfo[]): TraceInfo {
-  return { program, buildId, arch, clock, harts };
+export function infoOf({ version: _, hasEnd: __, ...info }: Heading, harts: readonly HartInfo[]): TraceInfo {
+  return { ...info, harts };
 }
 
 /** What the instants `engines` and `recording` tell at the end of a trace; undefined before. */

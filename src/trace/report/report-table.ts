@@ -1,6 +1,6 @@
 import { INLINED_NOTE, LEFT_OUT_NOTE } from '../left-out.js';
 import { compare } from '../summary.js';
-import { boundText, type TableOptions, textTable, timeText } from '../text-table.js';
+import { boundText, hasRoom, type TableOptions, textTable, timeText } from '../text-table.js';
 import type { Arc, Node } from './arcs.js';
 import { type Durations, powerOf } from './durations.js';
 import type { ReportRow } from './report.js';
@@ -34,28 +34,28 @@ export function sortRows(rows: readonly ReportRow[], by: SortKey): ReportRow[] {
 type Column = Exclude<SortKey, 'name'> | 'histogram';
 /** From the narrowest terminal to the widest. */
 const columnSets: readonly (readonly Column[])[] = [
+  ['calls', 'total', 'self', 'max'],
   ['calls', 'total', 'self', 'p99', 'max'],
   ['calls', 'total', 'self', 'avg', 'p99', 'max', 'histogram'],
   ['calls', 'total', 'self', 'min', 'avg', 'p50', 'p95', 'p99', 'max', 'histogram'],
 ];
 /** Columns of text that names and places get before there are more numbers. */
 const TEXT_WIDTH = 30;
-const NUMBER_WIDTH = 11;
 
 /** A line a row. As many columns as the terminal has room for; `lost` if there are any. */
 export function reportTable(rows: readonly ReportRow[], nameTitle: string, options: TableOptions): string {
-  const fitting = columnSets.findLast((set) => set.length * NUMBER_WIDTH + TEXT_WIDTH <= options.width);
-  const columns: Column[] = [...(fitting ?? columnSets[0] ?? [])];
-  if (rows.some(({ lost }) => lost > 0)) columns.splice(1, 0, 'lost');
   const scale = scaleOf(rows);
-  const lines = rows.map((row) => ({
-    numbers: columns.map((column) => cell(row, column, scale)),
-    name: row.name,
-    file: row.file ?? null,
-    line: row.line ?? null,
-  }));
-  const heads = columns.map((column) => (column === 'histogram' ? scale.title : column));
-  const table = textTable(heads, nameTitle, lines, options);
+  const hasLost = rows.some(({ lost }) => lost > 0);
+  const tables = columnSets.map((set) => {
+    const columns: Column[] = hasLost ? ['calls', 'lost', ...set.slice(1)] : [...set];
+    const heads = columns.map((column) => (column === 'histogram' ? scale.title : column));
+    return { heads, lines: rows.map((row) => ({ numbers: columns.map((column) => cell(row, column, scale)), row })) };
+  });
+  const fitting = tables.findLast(({ heads, lines }) => hasRoom(heads, lines, options, TEXT_WIDTH)) ?? tables[0];
+  const lines = (fitting?.lines ?? []).map(({ numbers, row: { name, file = null, line = null } }) => {
+    return { numbers, name, file, line };
+  });
+  const table = textTable(fitting?.heads ?? [], nameTitle, lines, options);
   const notes = [
     rows.some(({ bound }) => bound === 'left-out') && LEFT_OUT_NOTE,
     rows.some(({ bound }) => bound === 'inlined') && INLINED_NOTE,

@@ -6,6 +6,7 @@ import type {
   CallLost,
   FunctionRef,
   FutureRef,
+  HartInfo,
   PollEnd,
   PollLost,
   RootRef,
@@ -16,6 +17,7 @@ import type {
   TraceSink,
 } from '../events.js';
 import { Lanes } from '../formats/lanes.js';
+import { HartLabels } from '../hart-labels.js';
 import { namesLeftOut } from '../left-out.js';
 import { rootText, waitingState, waitText } from '../text.js';
 import { Durations } from './durations.js';
@@ -86,14 +88,16 @@ export function reportBy(grouping: Grouping, chosen?: Chosen): Report {
   return new CallReport(subjectOf[grouping], chosen);
 }
 
-const subjectOf: Readonly<Record<Exclude<Grouping, 'await'>, (begin: AnyBegin) => Subject | undefined>> = {
+type SubjectOf = (begin: AnyBegin, labels: HartLabels) => Subject | undefined;
+
+const subjectOf: Readonly<Record<Exclude<Grouping, 'await'>, SubjectOf>> = {
   fn: (begin) => (begin.type === 'call-begin' ? functionSubject(begin.function) : undefined),
   future: (begin) => (begin.type === 'poll-begin' ? futureSubject(begin.future) : undefined),
   task: (begin) => (begin.type === 'poll-begin' ? taskSubject(begin.root, isOwnPoll(begin)) : undefined),
-  hart: ({ hart }) => ({
+  hart: ({ hart }, labels) => ({
     key: hart,
     counts: 'outermost',
-    describe: () => ({ name: `hart ${hart}` }),
+    describe: () => ({ name: labels.of(hart) }),
   }),
 };
 
@@ -159,7 +163,8 @@ class Rows {
 }
 
 class CallReport implements Report {
-  readonly #subject: (begin: AnyBegin) => Subject | undefined;
+  readonly #subjectOf: SubjectOf;
+  readonly #labels = new HartLabels();
   readonly #chosen: Chosen | undefined;
   /** Calls that are open and not wanted. */
   readonly #others = new WeakSet<AnyBegin>();
@@ -168,16 +173,19 @@ class CallReport implements Report {
   #facts: TraceFacts | undefined;
   #tickNs = 1;
 
-  constructor(subject: (begin: AnyBegin) => Subject | undefined, chosen: Chosen | undefined) {
-    this.#subject = subject;
+  constructor(subject: SubjectOf, chosen: Chosen | undefined) {
+    this.#subjectOf = subject;
     this.#chosen = chosen;
   }
 
-  begin({ clock }: TraceInfo): void {
-    this.#tickNs = clock.resolutionNs;
+  begin(info: TraceInfo): void {
+    this.#tickNs = info.clock.resolutionNs;
+    this.#labels.begin(info);
   }
 
-  hart(): void {}
+  hart(hart: HartInfo): void {
+    this.#labels.hart(hart);
+  }
 
   flush(): void {}
 
@@ -217,6 +225,10 @@ class CallReport implements Report {
 
   rows(): ReportRow[] {
     return this.#rows.all(this.#facts, this.#tickNs);
+  }
+
+  #subject(begin: AnyBegin): Subject | undefined {
+    return this.#subjectOf(begin, this.#labels);
   }
 
   #returned(event: CallEnd | PollEnd): void {

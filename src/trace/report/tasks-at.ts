@@ -3,6 +3,7 @@ import type {
   AwaitLink,
   DerivedPoll,
   FutureRef,
+  HartInfo,
   PollBegin,
   PollEnd,
   PollLost,
@@ -10,9 +11,11 @@ import type {
   StateChange,
   StateRef,
   TraceEvent,
+  TraceInfo,
   TraceSink,
   Wake,
 } from '../events.js';
+import { HartLabels } from '../hart-labels.js';
 import { type Moment, momentReached } from './window.js';
 
 /** A Future within a task, and what it awaits. */
@@ -87,6 +90,7 @@ export class TasksAt implements TraceSink {
   #number = 0;
   #isOver = false;
   #time = 0;
+  readonly labels = new HartLabels();
   /** Tasks that had ended. */
   ended = 0;
 
@@ -94,9 +98,13 @@ export class TasksAt implements TraceSink {
     this.#at = at;
   }
 
-  begin(): void {}
+  begin(info: TraceInfo): void {
+    this.labels.begin(info);
+  }
 
-  hart(): void {}
+  hart(hart: HartInfo): void {
+    this.labels.hart(hart);
+  }
 
   flush(): void {}
 

@@ -181,6 +181,7 @@ export class PerfettoWriter implements LaneWriter {
     notes.text('program', info.program);
     if (info.buildId !== undefined) notes.text('build_id', info.buildId);
     notes.text('arch', info.arch);
+    if (info.isProcess) notes.bool('process', true);
     notes.text('clock', clock.name);
     notes.text('clock_resolution_ns', String(clock.resolutionNs));
     notes.bool('guest_clock', clock.guest);

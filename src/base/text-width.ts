@@ -1,0 +1,36 @@
+// How many columns of a terminal text takes: names may be of any script.
+import stringWidth from 'string-width';
+
+/** What takes a column a character. */
+const NARROW = /^[ -~]*$/;
+
+export function textWidth(text: string): number {
+  return NARROW.test(text) ? text.length : stringWidth(text);
+}
+
+export function padEndTo(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - textWidth(text)));
+}
+
+/** Keeps the end: the last parts of a path say the most. */
+export function clipStart(text: string, width: number): string {
+  if (textWidth(text) <= width) return text;
+  if (NARROW.test(text)) return `…${text.slice(text.length - width + 1)}`;
+  const letters = [...text];
+  while (letters.length > 0 && textWidth(letters.join('')) > width - 1) letters.shift();
+  return `…${letters.join('')}`;
+}
+
+/** Lines of words that are at most so wide, if no word is wider; all but the first behind `indent`. */
+export function wrapped(text: string, width: number, indent: string): string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(/(?<=\S) (?=\S)/)) {
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (line !== '' && textWidth(longer) > width) {
+      lines.push(line);
+      line = `${indent}${word}`;
+    } else line = longer;
+  }
+  return [...lines, line];
+}
