@@ -1,4 +1,5 @@
 import { plural } from '../base/plural.js';
+import { insideKernel } from '../facts/index.js';
 import { stackIsRead } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { tooMany } from './engine-choice.js';
@@ -170,6 +171,11 @@ const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
     why: /are in their firmware, which may set/,
     code: 'later',
     text: 'begin when these harts have left their firmware, or only count (count:), which needs no counter',
+  },
+  {
+    why: new RegExp(`^${insideKernel}`),
+    code: 'trace-in-kernel',
+    text: 'trace the program in that kernel, with gdbserver there and --remote here; or its kernel, by the ELF of that',
   },
   {
     why: /floating-point/,

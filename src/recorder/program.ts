@@ -6,9 +6,9 @@ import { DebugInfo } from '../dwarf/index.js';
 import { ElfFile, type OpenOptions } from '../elf/index.js';
 import {
   codeRoom,
-  endsThere,
   type EngineName,
   type EnginePlanOptions,
+  endsThere,
   lookAtPlans,
   planEngines,
   whyNoTrampolines,
@@ -230,9 +230,7 @@ function planAll(
   const options: EnginePlanOptions = {
     arch,
     wanted,
-    plans: plans.map((plan) =>
-      ends.includes(plan.address) ? { ...plan, needsStop: endsThere } : plan,
-    ),
+    plans: plans.map((plan) => (ends.includes(plan.address) ? { ...plan, needsStop: endsThere } : plan)),
     bytesAt: (address, length) => elf.bytesAt(address, length),
     facts: changesItsCode(elf) ? undefined : codeFacts(elf, arch, debug),
     harts: 1,

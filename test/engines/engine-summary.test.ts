@@ -1,6 +1,14 @@
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { adviceOnStops, engineSentence, extraLines, reasonLines, summarizeEngines } from '../../src/engines/index.js';
+import {
+  adviceOnStops,
+  endsThere,
+  engineSentence,
+  extraLines,
+  reasonLines,
+  summarizeEngines,
+} from '../../src/engines/index.js';
+import { insideKernel } from '../../src/facts/index.js';
 import { stackIsRead } from '../../src/probes/index.js';
 import type { ProbeFact } from '../../src/trace/index.js';
 
@@ -54,6 +62,8 @@ t.test('advice: the way out of what most probes stop for', (t) => {
   t.equal(advice(stackIsRead), 'leave-bt');
   t.equal(advice('2 harts are in their firmware, which may set mcounteren again'), 'later');
   t.equal(advice('too short'), 'leave-out');
+  t.equal(advice(insideKernel, insideKernel), 'trace-in-kernel');
+  t.equal(advice(endsThere), undefined, 'a stop that comes once');
   t.equal(adviceOnStops(summarizeEngines([probe('a', 'target')]), undefined, attached), undefined);
   t.end();
 });
