@@ -60,6 +60,9 @@ t.test('machines', async (t) => {
   for (const args of [[], ['-M', 'q35'], ['-M', 'pc'], ['-M', 'pc-q35-7.2'], ['-machine', 'pc-i440fx-7.2,usb=off']]) {
     t.equal(await planned(x, ...args, ...kernel), 128 * MIB, args.join(' '));
   }
+  for (const args of [[], ['-M', 'q35'], ['-bios', 'OVMF.fd']]) {
+    t.equal(await planned(x, ...args), 128 * MIB, `a disk: ${args.join(' ')}`);
+  }
   t.equal(await planned('/opt/qemu/bin/qemu-system-riscv64', '-M', 'virt'), 128 * MIB);
 });
 
@@ -85,7 +88,8 @@ t.test('what is refused, and why', async (t) => {
     [['qemu-system-riscv64', '-M', 'virt,memory-backend=ram'], /memory-backend=/],
     [[...riscv, '-machine', 'dtb=x'], /dtb=/],
     [['qemu-system-x86_64', '-M', 'microvm', ...kernel], /microvm/],
-    [['qemu-system-x86_64', '-M', 'q35'], /without -kernel/],
+    [['qemu-system-x86_64', '-M', 'q35,acpi=off'], /as a module only, for which the machine needs the ACPI/],
+    [['qemu-system-x86_64', '-no-acpi'], /as a module only/],
     [['qemu-system-x86_64', '-kernel', '/nowhere/vmlinuz'], /\/nowhere\/vmlinuz cannot be read/],
     [['qemu-system-x86_64', '-kernel', small], /is no bzImage/],
     [['qemu-system-x86_64', '-kernel', elfPath('rv-o2')], /nor a PVH entry note/],
@@ -118,6 +122,18 @@ t.test('what is added: QEMU has the RAM, in the file', async (t) => {
     [],
     'no name is left',
   );
+});
+
+t.test('a PC that boots from a disk: its RAM is as it was, and a module lies above 4 GiB', async (t) => {
+  const own = ['qemu-system-x86_64', '-m', '100M', '-display', 'none', '-serial', 'none', '-monitor', 'stdio', '-S'];
+  const plan = await planHiddenMemory(own);
+  if (isRefusal(plan)) throw new Error(plan.refused);
+  t.teardown(() => plan[Symbol.dispose]());
+  t.equal(plan.visible, 100 * MIB);
+  const [program = '', ...args] = plan.command;
+  const said = execFileSync(program, args, { input: 'info mtree -f\nquit\n', encoding: 'latin1' });
+  t.match(said, /0000000000000000-[0-9a-f]+ \(prio 0, ram\): pc\.ram/);
+  t.match(said, /0000000100000000-0000000100ffffff \(prio 0, ram\): rsptrace-ram/);
 });
 
 t.test('no room for a file: the RAM all the same', async (t) => {
