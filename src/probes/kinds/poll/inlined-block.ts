@@ -146,7 +146,12 @@ function movedBehind(
  * Whether a way leads from an end to a beginning on which the code around does nothing but branch. It neither makes
  * another Future nor waits, so the end may lie in the middle of the copy.
  */
-function isDivided(graph: FlowGraph, ends: readonly number[], begins: readonly number[], copy: Pick<CopyNodes, 'copy' | 'shared'>): boolean {
+function isDivided(
+  graph: FlowGraph,
+  ends: readonly number[],
+  begins: readonly number[],
+  copy: Pick<CopyNodes, 'copy' | 'shared'>,
+): boolean {
   const acts = (node: number): boolean => {
     const kind = graph.steps[node]?.kind;
     return (kind === 'store' || kind === 'call') && !copy.copy.has(node) && !copy.shared.has(node);
