@@ -537,9 +537,10 @@ function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest 
     );
   }
   if (isNeverSeen(recording)) {
-    const name = basename(args.elf);
+    const where = `where it is linked${args['load-bias'] === undefined ? '' : ' plus --load-bias'}`;
+    const moves = args['load-bias'] === undefined ? '' : '; a loader may take another place each time (aslr)';
     process.stderr.write(
-      `rsptrace: nothing of ${name} was in the target's memory when it began, and no probe was hit: is it the ELF that runs there, and is that loaded where it is linked${args['load-bias'] === undefined ? '' : ' plus --load-bias'}?\n`,
+      `rsptrace: nothing of ${basename(args.elf)} was in the target's memory when it began, and no probe was hit: is it the ELF that runs there, and is that loaded ${where}?${moves}\n`,
     );
   }
   if (recording.foreignHits > 0) {

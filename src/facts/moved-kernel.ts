@@ -32,7 +32,7 @@ export function isMovedAtBoot(elf: ElfFile): boolean {
  * hart's pc and the page around it.
  */
 export async function biasFromCode(session: Session, arch: Architecture, elf: ElfFile): Promise<bigint | undefined> {
-  for (const { id } of await session.harts()) {
+  for (const id of await session.hartIds()) {
     const batch = session.batch(id);
     const pc = batch.readRegister(arch.pc);
     await batch.send();
