@@ -269,6 +269,8 @@ export class Installed implements StopObserver {
       await retry(session, () => runIntoKernel(session, arch, site?.plan.address, logger));
       if (session.state.kind !== 'idle') return await this.#readOut();
       await this.#target.leave().finally(() => this.#placed.moved?.remove());
+      // It may have ended while its harts ran out of patches.
+      if (session.state.kind !== 'idle') return await this.#readOut();
       await this.#reportCounts(true);
       const dropped = await retry(session, () => this.#putAway(logger));
       return dropped + (await this.#target.finish(true));

@@ -19,7 +19,7 @@ import { type Span, type SpanSubject, Spans, spanColumns } from './spans.js';
 
 const MAGIC = 'PAR1';
 /** Rows that are kept in memory and written together. */
-const GROUP = 32_768;
+const GROUP = 8_192;
 
 /** Apache Parquet. */
 export const parquet: Format = {
