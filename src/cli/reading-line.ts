@@ -8,8 +8,8 @@ const everyMs = 250;
 const readingPhases = ['reading', 'choosing engines for', 'boots once to see where the loader puts'] as const;
 
 /**
- * One line on stderr while a program is read for longer than a second, or is looked for. A thread of its own writes it, because reading
- * keeps this one busy.
+ * One line on stderr while a program is read, or looked for in a boot, for longer than a second. A thread of its own
+ * writes it, because reading keeps this one busy.
  */
 export class ReadingLine implements Disposable {
   readonly #worker: Worker | undefined;

@@ -25,8 +25,8 @@ const page = 0x1000n;
 
 /**
  * The ELF with its addresses in the target. Unchanged if it is not position-independent, or is known to be moved. A
- * machine that runs already is run until a hart is in a kernel that its loader moves; one that stands at its reset only
- * with `wait`.
+ * kernel that its loader moves is looked for: a machine runs until a hart is in it. One that stands at its reset is run
+ * only with `wait`.
  * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN` if the stub's process has not loaded it, or the kernel does not run
  */
 export async function loadedElf(session: Session, elf: ElfFile, wait: Partial<KernelWait> = {}): Promise<ElfFile> {

@@ -87,7 +87,7 @@ export interface KernelWait {
   readonly everyMs: number;
 }
 
-/** The same, of a machine that is run until a hart is in the kernel; undefined if none was, or the machine has ended. */
+/** The same, of a machine that runs until a hart is in the kernel. Undefined if none was, or the machine has ended. */
 export async function biasWhenItRuns(
   session: Session,
   arch: Architecture,

@@ -5,7 +5,7 @@ import { shownFile, shownPlace, shownPlaces } from '../../src/base/shown-place.j
 t.test('files', (t) => {
   for (const [file, shown] of [
     [
-      '/home/a/.cargo/registry/src/index.crates.io-1949cf8c/tokio-1.54.1/src/sync/mutex.rs',
+      '/home/a/.cargo/registry/src/registry-1949cf8c/tokio-1.54.1/src/sync/mutex.rs',
       'tokio-1.54.1/src/sync/mutex.rs',
     ],
     ['/home/a/.cargo/git/checkouts/axum-a8e1b1/0f3c/axum/src/lib.rs', 'axum-a8e1b1/0f3c/axum/src/lib.rs'],
@@ -23,7 +23,7 @@ t.test('files', (t) => {
 });
 
 t.test('places in a line', (t) => {
-  const package_ = '/home/a b/.cargo/registry/src/index.crates.io-1949cf8c/tokio-1.54.1/src/io.rs:7';
+  const package_ = '/home/a b/.cargo/registry/src/registry-1949cf8c/tokio-1.54.1/src/io.rs:7';
   for (const [line, shown] of [
     [`poll a from S0 at ${package_} {`, 'poll a from S0 at tokio-1.54.1/src/io.rs:7 {'],
     [

@@ -67,8 +67,8 @@ export async function interruptedInside(
 }
 
 /**
- * Whether an instruction begins there. A far jump leaves an address near its target in a register: trampolines that go
- * back to the function make many words that lie in a patch, but seldom at an instruction.
+ * Whether an instruction begins there. A far jump leaves an address near its target in a register. So trampolines that
+ * go back to the function make many words that lie in a patch. Few of these are at an instruction.
  */
 function beginsAt({ codeFlow }: Architecture, { address, code }: ChangedCode, at: bigint): boolean {
   return !code || !codeFlow || codeFlow.steps(code, address).some((step) => step.address === at);
