@@ -4,10 +4,7 @@ import { shownFile, shownPlace, shownPlaces } from '../../src/base/shown-place.j
 
 t.test('files', (t) => {
   for (const [file, shown] of [
-    [
-      '/home/a/.cargo/registry/src/registry-1949cf8c/tokio-1.54.1/src/sync/mutex.rs',
-      'tokio-1.54.1/src/sync/mutex.rs',
-    ],
+    ['/home/a/.cargo/registry/src/registry-1949cf8c/tokio-1.54.1/src/sync/mutex.rs', 'tokio-1.54.1/src/sync/mutex.rs'],
     ['/home/a/.cargo/git/checkouts/axum-a8e1b1/0f3c/axum/src/lib.rs', 'axum-a8e1b1/0f3c/axum/src/lib.rs'],
     ['/rustc/59807616e1fa/library/core/src/future/poll_fn.rs', 'library/core/src/future/poll_fn.rs'],
     ['/home/user/.rustup/toolchains/x/lib/rustlib/src/rust/library/std/src/io.rs', 'library/std/src/io.rs'],
