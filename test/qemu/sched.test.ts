@@ -35,7 +35,21 @@ const all = ['fn:labsched::sched::*', 'fn:labsched::work::*', 'fn:swtch'];
 /** Without those that give way themselves: nothing that is traced tells that a stack is left. */
 const some = ['fn:labsched::work::*'];
 
-async function traced(t: Test, name: string, harts: number, engine: string, probes: readonly string[]): Promise<void> {
+/** Whether a thread comes to another hart is up to the host, so a run in which none does is done again. */
+async function migrated(t: Test, name: string, harts: number, engine: string): Promise<void> {
+  const probes = engine === 'target' ? all : some;
+  for (let tries = 0; tries < 4; tries++) if (await traced(t, name, harts, engine, probes)) return;
+  t.fail('threads migrate');
+}
+
+/** Gives whether threads migrated, if there is more than one hart. */
+async function traced(
+  t: Test,
+  name: string,
+  harts: number,
+  engine: string,
+  probes: readonly string[],
+): Promise<boolean> {
   const folder = scratchFolder(t);
   const [trace, kept] = [join(folder, 'out.json'), join(folder, 'console')];
   const witness = instructionCounts(folder);
@@ -52,7 +66,6 @@ async function traced(t: Test, name: string, harts: number, engine: string, prob
   const console = readFileSync(kept, 'latin1');
   const lab = parseLab(console);
   t.equal(lab.checksum, guest(name).checksum, 'it computed what it computes untraced');
-  if (harts > 1) t.match(console, /LAB migrated [1-9]/);
 
   const own = (path: string): string => path.split('::').at(-1) ?? path;
   t.strictSame(
@@ -78,6 +91,7 @@ async function traced(t: Test, name: string, harts: number, engine: string, prob
   // Calls that were open when it was first seen that stacks are switched are on the harts' tracks.
   t.ok(told.onStacks > told.slices * 0.8, `${told.onStacks} of ${told.slices} on tracks of stacks`);
   t.ok(told.stacks >= threads - 2 && told.stacks <= threads + 2 * harts, `${told.stacks} stacks`);
+  return harts === 1 || /LAB migrated [1-9]/.test(console);
 }
 
 /** Where an instruction begins behind all that a jump at a function's entry replaces, and in front of any branch. */
@@ -127,5 +141,5 @@ for (const name of ['rv-sched', 'x86-sched'])
     const title = `${name}, ${harts} ${harts === 1 ? 'hart' : 'harts'}`;
     const first = (name === 'rv-sched') === (harts === 3) ? 'target' : 'stop';
     for (const engine of usually(['target', 'stop'], (one) => one === first))
-      t.test(`${title}, by engine ${engine}`, (t) => traced(t, name, harts, engine, engine === 'target' ? all : some));
+      t.test(`${title}, by engine ${engine}`, (t) => migrated(t, name, harts, engine));
   }
