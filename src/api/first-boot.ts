@@ -2,7 +2,7 @@ import type { Architecture } from '../arch/index.js';
 import type { Logger } from '../base/logger.js';
 import type { ElfFile } from '../elf/index.js';
 import { biasWhenItRuns, kernelNotFound, verifyArchitecture } from '../facts/index.js';
-import { connectTo, orDied } from './machine.js';
+import { connectTo, orDied, verifyEmulator } from './machine.js';
 import { startQemu } from './qemu.js';
 
 export interface FirstBootOptions {
@@ -23,13 +23,15 @@ const wait = { mostMs: 120_000, everyMs: 20 };
  * @throws RsptraceError `RUN_*`, `RSP_*`, `ARCH_MISMATCH`, `LOAD_ADDRESS_UNKNOWN`
  */
 export async function firstBoot({ command, elf, arch, logger, timeoutMs }: FirstBootOptions): Promise<bigint> {
+  const program = command[0] ?? '';
+  verifyEmulator(program, arch.name);
   using qemu = await startQemu([...command, '-snapshot'], () => {}, { outlives: false, hasInput: false });
   const options = { command, logger, wire: undefined, ...(timeoutMs === undefined ? {} : { timeoutMs }) };
-  const session = await orDied(qemu, command[0] ?? '', connectTo(qemu, options));
+  const session = await orDied(qemu, program, connectTo(qemu, options));
   try {
     verifyArchitecture(session, arch);
     const bias = await biasWhenItRuns(session, arch, elf, wait);
-    if (bias === undefined) throw kernelNotFound(elf);
+    if (bias === undefined) throw kernelNotFound(elf, session);
     return bias;
   } finally {
     session.close();

@@ -37,7 +37,7 @@ export async function machineRam(
       continue;
     }
     try {
-      for await (const { virtual, physical: at, size } of space.mappings(undefined, undefined, undefined, isRam))
+      for await (const { virtual, physical: at, size } of space.mappings({ wants: isRam }))
         found.push(...overlaps(virtual, at, size, ram));
     } catch (error) {
       if (!(error instanceof RsptraceError) || error.code !== 'PAGE_TABLES_TOO_LARGE') throw error;

@@ -85,7 +85,7 @@ export async function startMachine(options: MachineOptions): Promise<Machine> {
 }
 
 /** QEMU says in its name what it emulates. Throws `ARCH_MISMATCH`. */
-function verifyEmulator(program: string, arch: string): void {
+export function verifyEmulator(program: string, arch: string): void {
   const emulated = /^qemu-system-(\w+)$/.exec(basename(program))?.[1];
   if (emulated === undefined || emulated === arch) return;
   throw new RsptraceError('ARCH_MISMATCH', `the ELF is for ${arch}, ${basename(program)} emulates ${emulated}`, {

@@ -1,5 +1,4 @@
 import type { Argv } from 'yargs';
-import { RsptraceError } from '../base/errors.js';
 import type { OpenOptions } from '../elf/index.js';
 import { type EngineName, engineNames } from '../engines/index.js';
 import { type ClockName, clockNames } from '../facts/index.js';
@@ -84,9 +83,7 @@ export function debugFileOptions<T>(args: Argv<T>) {
 function bias(given: string | readonly string[]): bigint {
   const text = last<string>(given);
   if (/^0x[0-9a-f]{1,16}$/i.test(text) && BigInt(text) % 0x1000n === 0n) return BigInt(text);
-  throw new RsptraceError('USAGE', `--load-bias is not a distance in whole pages: ${text}`, {
-    hint: 'write it in hexadecimal: 0x10000000000',
-  });
+  throw new Error(`--load-bias takes a distance in whole pages, in hexadecimal: 0x10000000000, not '${text}'`);
 }
 
 export function debugFilesOf(args: DebugFileArguments): OpenOptions {

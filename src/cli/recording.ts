@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { endingSignals, lookForStuck } from '../api/index.js';
-import type { Addr } from '../base/addr.js';
+import { type Addr, addr, hex } from '../base/addr.js';
 import { DiskRoom } from '../base/disk-room.js';
 import type { Logger } from '../base/logger.js';
 import { plural } from '../base/plural.js';
@@ -281,6 +281,8 @@ export interface SessionOptions {
   /** See `RecordOptions`. */
   readonly console?: ((take: (text: Uint8Array) => void) => void) | undefined;
   /** See `RecordOptions`. */
+  readonly loadBias?: bigint | undefined;
+  /** See `RecordOptions`. */
   readonly nanosPerInstruction?: number | undefined;
   /** See `RecordOptions`. */
   readonly clockSleeps?: boolean | undefined;
@@ -303,6 +305,7 @@ export async function recordSession(
     hidden,
     resetVector,
     reconnect,
+    loadBias,
     nanosPerInstruction,
     clockSleeps,
     panics,
@@ -324,6 +327,7 @@ export async function recordSession(
       ...askedOptions(prepared, hidden),
       session,
       signal: stopping.signal,
+      loadBias,
       nanosPerInstruction,
       clockSleeps,
       console,
@@ -477,6 +481,7 @@ function recordingJson(
     tail_lost: recording.tailLost,
     never_loaded: recording.neverLoaded,
     never_seen: isNeverSeen(recording),
+    load_bias: hex(addr(recording.loadBias)),
     foreign_hits: recording.foreignHits,
     scratch: recording.scratch,
     ram: ramJson(recording),
@@ -537,10 +542,11 @@ function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest 
     );
   }
   if (isNeverSeen(recording)) {
-    const where = `where it is linked${args['load-bias'] === undefined ? '' : ' plus --load-bias'}`;
-    const moves = args['load-bias'] === undefined ? '' : '; a loader may take another place each time (aslr)';
+    const isMoved = recording.loadBias !== 0n;
+    const where = isMoved ? `${hex(addr(recording.loadBias))} above its own addresses` : 'where it is linked';
+    const moves = isMoved ? ' A loader may take another place each time (aslr).' : '';
     process.stderr.write(
-      `rsptrace: nothing of ${basename(args.elf)} was in the target's memory when it began, and no probe was hit: is it the ELF that runs there, and is that loaded ${where}?${moves}\n`,
+      `rsptrace: nothing of ${basename(args.elf)} was in the target's memory when it began, and no probe was hit: is it the ELF that runs there, loaded ${where}?${moves}\n`,
     );
   }
   if (recording.foreignHits > 0) {

@@ -13,12 +13,11 @@ import { RsptraceError } from '../base/errors.js';
 import { textLines } from '../base/visible.js';
 import { GuestWatch } from '../check/index.js';
 import { ElfFile } from '../elf/index.js';
-import { architectureFor, isMovedAtBoot, nanosPerInstruction, sleeps } from '../facts/index.js';
+import { isMovedAtBoot, nanosPerInstruction, sleeps } from '../facts/index.js';
 import { panicFunctions, trampolineRoom } from '../recorder/index.js';
 import { onEvents, TaskSummary, tee } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
 import { type GuestArguments, guestLimits } from './guest-options.js';
-import { createLogger } from './logging.js';
 import type { RecordingArguments } from './options.js';
 import { lookAtPanic, type PanicLook } from './panic-report.js';
 import { isLinuxProgram, programNamed, recordProgram } from './process.js';
@@ -64,7 +63,7 @@ export async function recordRun(given: RunArguments): Promise<number> {
   const { command, notes: fixed } = given.deterministic
     ? deterministicCommand(target.command)
     : ({ command: target.command, notes: [] } satisfies Omit<DeterministicCommand, 'added'>);
-  const args = { ...given, elf: target.elf, command, 'load-bias': await loadBias(given, target.elf, command) };
+  const args = { ...given, elf: target.elf, command };
   return withRecording(args, async (prepared) => {
     if (target.isOurs) process.stderr.write(textLines([`rsptrace: starts ${target.command.join(' ')}`]));
     const { text: sampled } = prepared.program.specs.find(({ kind }) => kind === 'sample') ?? {};
@@ -74,20 +73,16 @@ export async function recordRun(given: RunArguments): Promise<number> {
   });
 }
 
-/** A kernel that its loader moves is found by a first boot, unless it is said where it is. */
-async function loadBias(
-  { 'load-bias': given, timeout, progress, log, 'dry-run': isDry }: RunArguments,
-  path: string,
-  command: readonly string[],
+/** How far a first boot shows that its loader moves a kernel; undefined if it is said, or if none moves it. */
+async function movedBy(
+  { 'load-bias': given, timeout, progress, elf: path, command }: RunArguments & RecordingArguments,
+  { program: { elf, arch }, logger }: Prepared,
 ): Promise<bigint | undefined> {
-  if (given !== undefined || isDry || command.length === 0) return given;
-  const elf = await ElfFile.open(path);
-  if (!isMovedAtBoot(elf)) return undefined;
+  if (given !== undefined || !isMovedAtBoot(elf)) return undefined;
+  const started = performance.now();
   using line = new ReadingLine(path, progress);
   line.phase('boots once to see where the loader puts');
-  const started = performance.now();
-  const options = { command, elf, arch: architectureFor(elf), logger: createLogger(log), timeoutMs: timeout };
-  const found = await firstBoot(options);
+  const found = await firstBoot({ command, elf, arch, logger, timeoutMs: timeout });
   line[Symbol.dispose]();
   const took = ((performance.now() - started) / 1000).toFixed(1);
   process.stderr.write(
@@ -121,6 +116,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
     inLine = text.length > 0 ? text.at(-1) !== newline : inLine;
   };
   const { elf, arch } = prepared.program;
+  const loadBias = await movedBy(args, prepared);
   await using machine = await startMachine({
     ...{ command: args.command, elf, arch, logger: prepared.logger, wire, onConsole },
     ...{
@@ -140,6 +136,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   const timed = onEvents((event) => watch.time(event.type === 'gap' ? event.to : event.time));
   const recording = await recordSession({ ...prepared, sink: tee([prepared.sink, timed, tasks]) }, machine.session, {
     isLaunched: true,
+    loadBias,
     ...{ hidden: machine.hidden, resetVector: machine.resetVector },
     ...{ nanosPerInstruction: nanosPerInstruction(args.command), clockSleeps: sleeps(args.command) },
     // When a line comes is up to the host: two runs that are alike else would not be.

@@ -10,8 +10,7 @@ import {
   summarizeEngines,
 } from '../engines/index.js';
 import { hartName } from '../facts/index.js';
-import type { StubName } from '../rsp/index.js';
-import { isProcess } from '../rsp/index.js';
+import { isProcess, type StubName } from '../rsp/index.js';
 import { hartWord } from '../trace/index.js';
 import type { Diagnosis, HartReport } from './examine.js';
 import type { ProgramReport } from './program.js';

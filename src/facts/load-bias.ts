@@ -25,8 +25,8 @@ const page = 0x1000n;
 
 /**
  * The ELF with its addresses in the target. Unchanged if it is not position-independent, or is known to be moved. A
- * kernel that its loader moves is looked for: a machine runs until a hart is in it. One that stands at its reset is run
- * only with `wait`.
+ * kernel that its loader moves is looked for: a machine runs until a hart is in it. Without `wait` none that stands at
+ * its reset is run.
  * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN` if the stub's process has not loaded it, or the kernel does not run
  */
 export async function loadedElf(session: Session, elf: ElfFile, wait: Partial<KernelWait> = {}): Promise<ElfFile> {
@@ -47,17 +47,20 @@ const shortWait = { mostMs: 3000, everyMs: 20 };
 async function loadedKernel(session: Session, elf: ElfFile, wait: Partial<KernelWait>): Promise<ElfFile> {
   if (elf.loadBias !== 0n || !isMovedAtBoot(elf)) return elf;
   // Who only looks does not start a machine.
-  if (wait.mostMs === undefined && (await (await session.stub()).neverRan())) return elf;
+  if (wait.mostMs === undefined && wait.known === undefined && (await (await session.stub()).neverRan())) return elf;
   const bias = await biasWhenItRuns(session, architectureFor(elf), elf, { ...shortWait, ...wait });
   if (bias !== undefined) return bias === 0n ? elf : elf.loadedAt(bias);
-  throw kernelNotFound(elf);
+  throw kernelNotFound(elf, session);
 }
 
-export function kernelNotFound({ path }: ElfFile): RsptraceError {
+export function kernelNotFound({ path }: ElfFile, { state }: Session): RsptraceError {
+  const until = state.kind === 'idle' ? 'while it was looked for' : 'before the machine ended';
   return new RsptraceError(
     'LOAD_ADDRESS_UNKNOWN',
-    `${path} is linked at address 0, so a loader moves it, and no code of it has run yet that would show how far`,
-    { hint: 'is it the ELF in that image? If the loader or its documentation says where, give --load-bias 0x...' },
+    `${path} is linked at address 0, so a loader moves it, and none of its code ran ${until}, which would show how far`,
+    {
+      hint: 'is it the ELF that runs there? If its loader or the documentation of that says how far, give --load-bias 0x...',
+    },
   );
 }
 

@@ -79,6 +79,8 @@ function equalShare(page: Uint8Array, code: Uint8Array, offset: number, from: nu
 }
 
 export interface KernelWait {
+  /** How far it was moved, where that is known. */
+  readonly known?: bigint | undefined;
   /** Ends the wait. */
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds for which the machine may run. */
@@ -92,8 +94,9 @@ export async function biasWhenItRuns(
   session: Session,
   arch: Architecture,
   elf: ElfFile,
-  { signal, mostMs, everyMs }: KernelWait,
+  { known, signal, mostMs, everyMs }: KernelWait,
 ): Promise<bigint | undefined> {
+  if (known !== undefined) return known;
   const deadline = performance.now() + mostMs;
   for (;;) {
     const bias = await biasFromCode(session, arch, elf);

@@ -156,6 +156,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     end: stopping.reason,
     clock,
     isProcess: run.isProcess,
+    loadBias: run.program.elf.loadBias,
     stop: ended,
     error: stopping.error,
     hostMs,

@@ -48,6 +48,8 @@ export interface RecordOptions {
   /** For a machine that rsptrace started: the recording goes on after a reset. */
   readonly resetVector?: ResetVector | undefined;
   readonly functions?: FunctionOptions;
+  /** How far its loader moves the kernel, where that is known before it is loaded. */
+  readonly loadBias?: bigint | undefined;
   /** The guest's clock counts instructions, and each takes this long. */
   readonly nanosPerInstruction?: number | undefined;
   /** That clock follows the host's while no hart runs: `-icount` without `sleep=off`. */
@@ -119,6 +121,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly hurdles: readonly Hurdle[];
   readonly end: 'guest-ended' | 'until' | 'panicked' | 'duration' | 'max-events' | 'interrupted' | 'failed';
   readonly clock: ClockInfo;
+  /** How far the program was loaded from its own addresses. */
+  readonly loadBias: bigint;
   /** How the guest ended, if the stub reported it. */
   readonly stop: StopReply | undefined;
   /** What went wrong, if `end` is `failed`. Everything before is in the trace. */

@@ -7,7 +7,6 @@ import {
   GuestRam,
   hartName,
   insideKernel,
-  type KernelWait,
   type NoGuestRam,
   pageTableChanges,
   pagingIsFinal,
@@ -77,7 +76,8 @@ export async function verifyProgram(session: Session, program: Program): Promise
 export async function verify(options: RecordOptions): Promise<Verified> {
   const { session, logger = silent } = options;
   verifyArchitecture(session, options.program.arch);
-  const wait = await kernelWait(options);
+  const boots = await isAtReset(session);
+  const wait = { signal: options.signal, known: options.loadBias, ...(boots ? bootWait : {}) };
   const program = await loadedProgram(options.program, session, logger, wait);
   const { arch, elf } = program;
   if (samplesOf(program)) await verifySampling(session);
@@ -128,7 +128,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     pagingAt,
     ram,
     hurdles: new KnownHurdles(hurdles, options.onHurdles),
-    foundLate: program.elf !== options.program.elf && wait.everyMs !== undefined ? late(program.elf) : undefined,
+    foundLate: boots && options.loadBias === undefined && offset !== 0n ? late(program.elf) : undefined,
   };
 }
 
@@ -139,10 +139,9 @@ function late({ loadBias }: ElfFile): string {
   return `where its loader puts the kernel was seen up to ${bootWait.everyMs} ms after it began; --load-bias ${hex(addr(loadBias))} records that`;
 }
 
-/** Only a machine that has not run yet boots first. */
-async function kernelWait({ session, signal }: RecordOptions): Promise<Partial<KernelWait>> {
-  const boots = !isProcess(session.features) && (await (await session.stub()).neverRan());
-  return { signal, ...(boots ? bootWait : {}) };
+/** Whether it is a machine that has not run yet. */
+async function isAtReset(session: Session): Promise<boolean> {
+  return !isProcess(session.features) && (await (await session.stub()).neverRan());
 }
 
 /** Before its kernel's first instruction a machine has not set up its last page table. */
@@ -153,8 +152,6 @@ async function pagingPlaces(
   const { hidden, given } = scratch ?? {};
   const settlesAt = pagingIsFinal(elf);
   const places = settlesAt === undefined ? pageTableChanges(elf, arch) : [{ addresses: [settlesAt] }];
-  const begins = hidden
-    ? !isRefusal(hidden)
-    : !given && places.length > 0 && !isProcess(session.features) && (await (await session.stub()).neverRan());
+  const begins = hidden ? !isRefusal(hidden) : !given && places.length > 0 && (await isAtReset(session));
   return begins ? { settlesAt, pagingAt: places } : { settlesAt: undefined, pagingAt: [] };
 }

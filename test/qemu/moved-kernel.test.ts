@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
 import { movedKernel } from '../support/tiny-kernels.js';
+import { elfPath } from './guests/guests.js';
 
 /** What OpenSBI of QEMU's `virt` starts, by its own banner. */
 const bias = '0x80200000';
@@ -13,6 +14,7 @@ interface Output {
   readonly stops: number;
   readonly functions: readonly { readonly function: string; readonly calls: number; readonly address: string }[];
   readonly gaps: readonly { readonly why?: string }[];
+  readonly load_bias: string;
 }
 
 function record(t: Test, ...words: string[]) {
@@ -28,7 +30,7 @@ t.test('run: a first boot shows where', async (t) => {
   t.match(stderr, `the loader moves kernel.elf by ${bias}; --load-bias ${bias} spares it`);
   const output = JSON.parse(stdout) as Output;
   t.match(output.functions, [{ function: 'work', calls }]);
-  t.same(output.gaps, []);
+  t.same([output.gaps, output.load_bias], [[], bias]);
   t.match(stderr, new RegExp(`0*${calls}\\r?\\n`), "the kernel's own count");
 });
 
@@ -48,10 +50,21 @@ t.test('a wrong distance is an error, and so is one for a program that no loader
   t.match(JSON.parse(wrong.stdout), { events: 0, never_seen: true });
   t.match(
     wrong.stderr,
-    /no probe was hit: is it the ELF that runs there, and is that loaded where .* plus --load-bias\?/,
+    /no probe was hit: is it the ELF that runs there, loaded 0x80201000 above its own addresses\? A loader may/,
   );
   const odd = await record(t, 'run', '-p', 'fn:work', '--load-bias', '0x80200800', elf, '--', ...command);
-  t.match(odd.stderr, /--load-bias is not a distance in whole pages: 0x80200800 \[USAGE\]/);
+  t.match(odd.stderr, /--load-bias takes a distance in whole pages, in hexadecimal: .*, not '0x80200800' \[USAGE\]/);
+  const fixed = await rsptrace('futures', '--load-bias', bias, elfPath('rv-o2')).ended;
+  t.match(fixed.stderr, /linked to fixed addresses, so no loader moves it \[ELF_NOT_MOVABLE\]/);
+});
+
+t.test('bad input is told before anything boots', async (t) => {
+  const { elf, command } = movedKernel(t, calls);
+  const none = await record(t, 'run', '-p', 'fn:nothing', elf, '--', ...command);
+  t.match(none.stderr, /\[PROBE_NO_MATCH\]/);
+  t.notMatch(none.stderr, 'first boot');
+  const other = await record(t, 'run', '-p', 'fn:work', elf, '--', 'qemu-system-x86_64', '-nographic');
+  t.match(other.stderr, /qemu-system-x86_64 emulates x86_64 \[ARCH_MISMATCH\]/);
 });
 
 t.test('attached at its reset: what came before it was found is told', async (t) => {

@@ -27,6 +27,16 @@ export interface LargePageTable {
   readonly entries: BigUint64Array;
 }
 
+export interface WantedLeaves {
+  /** Those that overlap [from, to); `to` 0 is the end of the address space. */
+  readonly from?: Addr;
+  readonly to?: Addr;
+  /** So many tables are read; 65,536 by default. */
+  readonly mostTables?: number;
+  /** Leaves for which it is false are left out, which costs little. */
+  readonly wants?: (leaf: Mapping) => boolean;
+}
+
 /** How one hart sees memory at one stop. Tables are read once, so later writes to them do not show. */
 export interface AddressSpace {
   /** `off` if addresses are physical; else the specification's name of the mode. */
@@ -41,11 +51,10 @@ export interface AddressSpace {
    */
   translate(address: Addr): Promise<Mapping | undefined>;
   /**
-   * All leaves that overlap [from, to), in order of address; `to` 0 is the end of the address space. Throws
-   * `PAGE_TABLES_TOO_LARGE` after `mostTables` tables (65,536 by default), because tables may contain each other.
-   * `wants`: leaves for which it is false are left out at little cost.
+   * All leaves that {@link WantedLeaves} asks for, in order of address. Throws `PAGE_TABLES_TOO_LARGE` after too many
+   * tables, because tables may contain each other.
    */
-  mappings(from?: Addr, to?: Addr, mostTables?: number, wants?: (leaf: Mapping) => boolean): AsyncGenerator<Mapping>;
+  mappings(wanted?: WantedLeaves): AsyncGenerator<Mapping>;
   /**
    * The table of 2 MiB entries on the path of an address; undefined if there is none (not mapped, or mapped by a
    * larger page).

@@ -4,7 +4,7 @@
 import { type Addr, addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
-import type { LargePageTable, Mapping } from './address-space.js';
+import type { LargePageTable, Mapping, WantedLeaves } from './address-space.js';
 
 export interface Rights {
   readonly readable: boolean;
@@ -64,12 +64,12 @@ export class PageWalk {
     return { physical: addr(step.table), virtual: addr(address & -BigInt(sizeAt(2))), entries };
   }
 
-  async *mappings(
+  async *mappings({
     from = addr(0),
     to = addr(0),
     mostTables = MOST_TABLES,
-    wants: (leaf: Mapping) => boolean = () => true,
-  ): AsyncGenerator<Mapping> {
+    wants = () => true,
+  }: WantedLeaves = {}): AsyncGenerator<Mapping> {
     const bits = BigInt(12 + 9 * this.#format.levels);
     const half = 1n << (bits - 1n);
     const end = to === 0n ? 1n << 64n : to;

@@ -58,7 +58,7 @@ export const addressSpaces: AddressSpaces = {
       user,
       pages,
       translate: (address) => walk.translate(address),
-      mappings: (...range) => walk.mappings(...range),
+      mappings: (wanted) => walk.mappings(wanted),
       largePageTable: (address) => walk.largePageTable(address),
       largePageEntry: encode,
       pageEntry: encode,

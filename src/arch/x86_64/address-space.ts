@@ -53,7 +53,7 @@ export const addressSpaces: AddressSpaces = {
       user,
       pages,
       translate: (address) => walk.translate(address),
-      mappings: (...range) => walk.mappings(...range),
+      mappings: (wanted) => walk.mappings(wanted),
       largePageTable: (address) => walk.largePageTable(address),
       largePageEntry: (address, rights) => (noExecute || rights === 'code' ? encode(address, rights) : undefined),
       pageEntry: (address, rights) => (noExecute || rights === 'code' ? encodeSmall(address, rights) : undefined),

@@ -17,7 +17,7 @@ export function checkedMarkdown(checked: Checked): string {
 
 function table(verdicts: readonly Verdict[]): string {
   const rows = verdicts.map(({ section, subject, state, limit, measured, place }) => {
-    const where = place && placeText({ ...place, file: place.file && shownFile(place.file) });
+    const where = place && shownFile(placeText(place) ?? '');
     return `| ${[state, section, code(subject), cell(measured), cell(limit), where ? code(where) : ''].join(' | ')} |\n`;
   });
   return `| | budget | of | measured | wanted | where |\n|---|---|---|---|---|---|\n${rows.join('')}`;

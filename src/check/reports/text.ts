@@ -24,10 +24,7 @@ export function checkedText(checked: Checked, { color }: { readonly color: boole
 function line({ section, subject, state, limit, measured, place }: Verdict, color: boolean): string {
   const mark = marks[state].padEnd(6);
   const shown = color ? `${colors[state]}${mark}\x1b[0m` : mark;
-  const where =
-    state !== 'broken' || place === undefined
-      ? undefined
-      : placeText({ ...place, file: place.file && shownFile(place.file) });
+  const where = state !== 'broken' || place === undefined ? '' : shownFile(placeText(place) ?? '');
   const told = state === 'kept' ? `${measured} (${limit})` : `${measured}; wanted: ${limit}`;
   return `  ${shown} ${textLines([`${section.padEnd(8)} ${subject}: ${told}${where ? ` [${where}]` : ''}`])}`;
 }

@@ -40,8 +40,7 @@ function verdict(glob: string, bounds: Bounds, rows: readonly TaskRow[], isSeen:
   const { length: count } = rows;
   const isKept = count >= bounds.min && count <= bounds.max;
   const named = rows.slice(0, mostNamed).map((row) => {
-    const { file, line } = row.await ?? {};
-    const waits = file && placeText({ file: shownFile(file), line: line ?? undefined });
+    const waits = row.await && shownFile(placeText({ file: row.await.file, line: row.await.line ?? undefined }) ?? '');
     return `${row.future} ${row.state}${waits ? ` at ${waits}` : ''}`;
   });
   const more = count > mostNamed ? `, and ${count - mostNamed} more` : '';

@@ -6,8 +6,9 @@ import type { Session } from '../../rsp/index.js';
 import type { HiddenRam } from './machines/machine.js';
 import type { HidingPlan } from './plan-hidden-memory.js';
 import { type PagingFacts, RamPiece } from './ram-piece.js';
-import { accessTo } from './region-access.js';
+import { accessTo, type RegionAccess } from './region-access.js';
 import { alignDown, alignUp, LARGE_PAGE, type MapRefusal, type Scratch } from './scratch.js';
+import type { SharedFile } from './shared-file.js';
 import type { HiddenSource } from './source.js';
 
 /** Bytes that are looked at in one piece past the wire, and in each such piece by packets. */
@@ -102,17 +103,28 @@ export class HiddenMemory implements HiddenSource {
   /** A page that is not all zeros, as QEMU makes them; by packets only the beginning of some is looked at. */
   async #firstUsed(ram: GuestRam | undefined): Promise<Addr | undefined> {
     const region = { address: this.start, physical: this.start, size: this.size };
-    const access = await accessTo(this.#session, region, { ram, isData: false });
-    const shared = this.#plan.file?.piece(Number(this.start - this.#fileBase), this.size);
-    const isNear = shared !== undefined || ram?.holds(this.start, this.size);
+    const { file } = this.#plan;
+    const access = file ? inFile(file, region.size, this.start - this.#fileBase) : undefined;
+    const { read } = access ?? (await accessTo(this.#session, region, { ram, isData: false }));
+    const isNear = access !== undefined || ram?.holds(this.start, this.size);
     const [step, length] = isNear ? [LOOKED_AT, LOOKED_AT] : [LOOKED_AT, SAMPLE];
     for (let offset = 0; offset + length <= this.size; offset += step) {
-      const bytes = shared ? new Uint8Array(length) : await access.read(offset, length);
-      if (bytes) shared?.read(offset, bytes);
+      const bytes = await read(offset, length);
       if (bytes === undefined || bytes.some((byte) => byte !== 0)) return addOffset(this.start, offset);
     }
     return undefined;
   }
+}
+
+function inFile(file: SharedFile, size: number, at: bigint): Pick<RegionAccess, 'read'> {
+  const piece = file.piece(Number(at), size);
+  return {
+    async read(offset, length) {
+      const bytes = new Uint8Array(length);
+      piece.read(offset, bytes);
+      return bytes;
+    },
+  };
 }
 
 function asRefusal(found: HiddenRam | Refusal): Refusal | undefined {

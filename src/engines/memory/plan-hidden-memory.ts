@@ -32,8 +32,8 @@ export interface HidingPlan {
 }
 
 /**
- * Adds RAM to a QEMU command that its guest need not know about. `-m` is raised, and all RAM lies in a file that this
- * process can read; or a module is added that lies in such a file. Later options override earlier ones, so the
+ * Adds RAM to a QEMU command that its guest need not know about. Either `-m` is raised, and all RAM lies in a file that
+ * this process can read; or a module is added, in such a file. Later options override earlier ones, so the
  * command's own options are not changed. `codeSize`: bytes that trampolines may need, see `codeRoom`.
  *
  * Refused in three cases. QEMU does not lay out the RAM itself (`-numa`, a memory backend, `-readconfig`), or the
