@@ -71,7 +71,12 @@ export async function interruptedInside(
  * go back to the function make many words that lie in a patch. Few of these are at an instruction.
  */
 function beginsAt({ codeFlow }: Architecture, { address, code }: ChangedCode, at: bigint): boolean {
-  return !code || !codeFlow || codeFlow.steps(code, address).some((step) => step.address === at);
+  if (!code || !codeFlow) return true;
+  const steps = codeFlow.steps(code, address);
+  const last = steps.at(-1);
+  // The bytes may end within an instruction, which is no step then. Of all that is no step any byte may begin one.
+  const known = last ? last.address + BigInt(last.length) : address;
+  return at >= known || steps.some((step) => step.address === at);
 }
 
 /**

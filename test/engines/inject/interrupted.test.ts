@@ -1,6 +1,6 @@
 // A hart in an interrupt handler that has a stack of its own: what it has interrupted lies on the one before, where frame pointers lead.
 import t from 'tap';
-import { riscv64 } from '../../../src/arch/index.js';
+import { riscv64, x86_64 } from '../../../src/arch/index.js';
 import { type Addr, addr } from '../../../src/base/addr.js';
 import { interruptedInside } from '../../../src/engines/inject/interrupted.js';
 import type { Session } from '../../../src/rsp/index.js';
@@ -73,4 +73,24 @@ t.test('a word counts only where an instruction of the patch begins', async (t) 
   }
   const unknown = machine(new Map([[task + 8n, patched.address + 2n]]), { sp: task });
   t.same([...(await interruptedInside(unknown, riscv64, [patched]))], [patched.address], 'of unknown code, any does');
+});
+
+t.test('bytes that end within an instruction: it begins there all the same', async (t) => {
+  await x86_64.prepare();
+  for (const [arch, hex, offsets] of [
+    // push rbp; mov rbp, rsp; the first byte of sub rsp, 16
+    [x86_64, '554889e548', [1n, 4n]],
+    // c.addi sp, -16; c.sd ra, 8(sp); c.mv a0, sp; the first half of addi a2, a0, 1, of which each byte counts
+    [riscv64, '411106e40a851306', [2n, 4n, 6n, 7n]],
+  ] as const) {
+    const code = Uint8Array.from(Buffer.from(hex, 'hex'));
+    const place = { address: patched.address, length: code.length, code };
+    const found: bigint[] = [];
+    for (let offset = 1n; offset < BigInt(code.length); offset++) {
+      const sp = arch === x86_64 ? { rsp: task } : { sp: task };
+      const session = machine(new Map([[task + 8n, patched.address + offset]]), sp);
+      if ((await interruptedInside(session, arch, [place])).size > 0) found.push(offset);
+    }
+    t.same(found, offsets, arch.name);
+  }
 });
