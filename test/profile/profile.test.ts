@@ -91,7 +91,7 @@ t.test('a native program: four threads that compute, and one that waits', async 
   process.kill(pid, 'SIGKILL');
   sharesAreRight(t, found, 'total');
   t.ok(found.idle > 0.9 * found.looks, `main waits: ${found.idle} of ${found.looks}`);
-  t.ok(found.samples <= 4 * found.looks);
+  t.ok(found.samples + found.idle <= 5 * found.looks, `${found.samples} samples, ${found.idle} idle`);
   t.ok(found.incomplete < 0.1 * found.samples, `libraries that were loaded later are known: ${found.incomplete}`);
 });
 
