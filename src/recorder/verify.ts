@@ -76,7 +76,7 @@ export async function verifyProgram(session: Session, program: Program): Promise
 export async function verify(options: RecordOptions): Promise<Verified> {
   const { session, logger = silent } = options;
   verifyArchitecture(session, options.program.arch);
-  const boots = await isAtReset(session);
+  const boots = isHiding(options.scratch) || (await isAtReset(session));
   const wait = { signal: options.signal, known: options.loadBias, ...(boots ? bootWait : {}) };
   const program = await loadedProgram(options.program, session, logger, wait);
   const { arch, elf } = program;
@@ -144,14 +144,19 @@ async function isAtReset(session: Session): Promise<boolean> {
   return !isProcess(session.features) && (await (await session.stub()).neverRan());
 }
 
+/** Whether RAM was hidden from the guest: its kernel has not begun, though firmware may have run. */
+function isHiding(scratch: RecordOptions['scratch']): boolean {
+  return scratch?.hidden !== undefined && !isRefusal(scratch.hidden);
+}
+
 /** Before its kernel's first instruction a machine has not set up its last page table. */
 async function pagingPlaces(
   { session, scratch }: RecordOptions,
   { elf, arch }: Program,
 ): Promise<Pick<Verified, 'settlesAt' | 'pagingAt'>> {
-  const { hidden, given } = scratch ?? {};
   const settlesAt = pagingIsFinal(elf);
   const places = settlesAt === undefined ? pageTableChanges(elf, arch) : [{ addresses: [settlesAt] }];
-  const begins = hidden ? !isRefusal(hidden) : !given && places.length > 0 && (await isAtReset(session));
+  const mayBegin = scratch?.hidden === undefined && !scratch?.given && places.length > 0;
+  const begins = isHiding(scratch) || (mayBegin && (await isAtReset(session)));
   return begins ? { settlesAt, pagingAt: places } : { settlesAt: undefined, pagingAt: [] };
 }

@@ -1,16 +1,17 @@
 // RAM that is removed from the memory map of an x86 kernel, between firmware and kernel.
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { isRefusal, type Refusal } from '../../base/refusal.js';
-import type { BootImage } from '../../facts/index.js';
-import type { Session, StopReply } from '../../rsp/index.js';
-import { mapPlace, registerOf } from './boot-protocols.js';
-import { readMap, takeRam, writeMap } from './memory-map.js';
+import type { Session, StopReply, TargetMemory } from '../../rsp/index.js';
+import { type BootStart, type MapPlace, mapPlace, registerOf } from './boot-protocols.js';
+import { joinReserved, readMap, type Taken, takeRam, writeMap } from './memory-map.js';
 
 /** How long firmware may take to start the kernel, in milliseconds. */
 const bootMs = 30_000;
 /** A kernel that is mapped at its load address reaches no further from its text at the beginning of RAM. */
 const REACH = 2 ** 31;
 const MOST_ENTRIES = 128;
+/** Bytes that are read and cleared at once. A size of hidden RAM is a multiple of it. */
+const PIECE = 64 * 2 ** 10;
 
 export interface HiddenInMap {
   readonly start: Addr;
@@ -26,11 +27,11 @@ export interface HiddenInMap {
  */
 export async function hideInMemoryMap(
   session: Session,
-  image: BootImage,
+  image: BootStart,
   hidden: number,
   before?: Uint8Array,
 ): Promise<HiddenInMap | Refusal> {
-  const stopped = await runTo(session, image.entry);
+  const stopped = await runTo(session, image);
   if (stopped !== undefined) return { refused: stopped };
   const memory = session.memory();
   const place = await mapPlace(session, memory, image.kind);
@@ -39,19 +40,15 @@ export async function hideInMemoryMap(
   const { stride } = format;
   if (count === 0 || count > MOST_ENTRIES || !Number.isInteger(count))
     return { refused: `the memory map at ${hex(map)} has ${count} entries` };
-  const entries = readMap((await memory.read(map, count * stride)) ?? new Uint8Array(0), format);
-  const taken = entries === undefined ? undefined : takeRam(entries, hidden, Math.min(place.disk ?? REACH, REACH));
+  const taken = takeFrom(place, (await memory.read(map, count * stride)) ?? new Uint8Array(0), hidden);
   if (taken === undefined || taken.start < (place.low ?? 0))
     return { refused: `the memory map at ${hex(map)} has no ${hidden / 2 ** 20} MiB of RAM to spare` };
   const bytes = writeMap(taken.entries, format);
-  const end = count * stride;
+  const end = Math.min(count * stride, bytes.length);
   const room = await memory.read(addOffset(map, end), bytes.length - end);
-  if (
-    taken.entries.length > MOST_ENTRIES ||
-    !room?.every((byte, index) => byte === 0 || byte === before?.[end + index])
-  ) {
+  const isFull = taken.entries.length > (place.isOfBios ? count : MOST_ENTRIES);
+  if (isFull || !room?.every((byte, index) => byte === 0 || byte === before?.[end + index]))
     return { refused: `the memory map at ${hex(map)} has no room for another entry` };
-  }
   for (const write of [{ address: map, bytes }, ...place.tell(taken)]) {
     if (!(await memory.write(write.address, write.bytes)))
       return { refused: `the memory map at ${hex(map)} cannot be written` };
@@ -59,14 +56,34 @@ export async function hideInMemoryMap(
   const back = await memory.read(map, bytes.length);
   if (back === undefined || Buffer.compare(back, bytes) !== 0)
     return { refused: `the memory map at ${hex(map)} does not keep what is written` };
-  return { start: addr(taken.start), size: hidden, written: bytes };
+  const start = addr(taken.start);
+  if (place.isOfBios && !(await clear(memory, start, hidden)))
+    return { refused: `${hidden / 2 ** 20} MiB at ${hex(start)} cannot be cleared of what the BIOS left there` };
+  return { start, size: hidden, written: bytes };
+}
+
+function takeFrom(place: MapPlace, table: Uint8Array, hidden: number): Taken | undefined {
+  const entries = readMap(table, place.format);
+  const taken = entries && takeRam(entries, hidden, Math.min(place.disk ?? REACH, REACH));
+  return taken && place.isOfBios ? { ...taken, entries: joinReserved(taken.entries) } : taken;
+}
+
+/** Writes zeros over what is not zero. No loader takes memory over from a BIOS that has told it the RAM is free. */
+async function clear(memory: TargetMemory, start: Addr, size: number): Promise<boolean> {
+  for (let offset = 0; offset < size; offset += PIECE) {
+    const address = addOffset(start, offset);
+    const bytes = await memory.read(address, PIECE);
+    if (bytes === undefined) return false;
+    if (bytes.some((byte) => byte !== 0) && !(await memory.write(address, new Uint8Array(PIECE)))) return false;
+  }
+  return true;
 }
 
 /** Runs to a physical address while paging is off there. Returns why it was not reached, or undefined. */
-async function runTo(session: Session, entry: Addr): Promise<string | undefined> {
+async function runTo(session: Session, { kind, entry }: BootStart): Promise<string | undefined> {
+  const where = kind === 'bios' ? `boot sector at ${hex(entry)}` : `kernel's entry ${hex(entry)}`;
   const breakpoint = { type: 1, address: entry, kind: 1 } as const;
-  if (!(await session.insertBreakpoint(breakpoint)))
-    return `no breakpoint can be set at the kernel's entry ${hex(entry)}`;
+  if (!(await session.insertBreakpoint(breakpoint))) return `no breakpoint can be set at its ${where}`;
   const limit = setTimeout(() => void session.interrupt().catch(() => {}), bootMs);
   let stop: StopReply;
   try {
@@ -74,8 +91,8 @@ async function runTo(session: Session, entry: Addr): Promise<string | undefined>
   } finally {
     clearTimeout(limit);
   }
-  if (stop.kind !== 'signal') return "the guest ended before its kernel's entry was reached";
+  if (stop.kind !== 'signal') return `the guest ended before it came to its ${where}`;
   await session.removeBreakpoint(breakpoint);
   const at = await registerOf(session, 'rip');
-  return at === entry ? undefined : `the guest did not come to its kernel's entry ${hex(entry)}`;
+  return at === entry ? undefined : `the guest did not come to its ${where}`;
 }

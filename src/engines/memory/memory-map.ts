@@ -77,3 +77,15 @@ export function takeRam(entries: readonly MapEntry[], size: number, ceiling = FO
   if (end < ramEnd) split.push({ start: end, size: ramEnd - end, type: RAM });
   return { entries: [...entries.slice(0, at), ...split, ...entries.slice(at + 1)], start };
 }
+
+/** The same map with one entry for reserved ranges that touch. */
+export function joinReserved(entries: readonly MapEntry[]): MapEntry[] {
+  const joined: MapEntry[] = [];
+  for (const entry of entries) {
+    const before = joined.at(-1);
+    const touches = before?.type === RESERVED && entry.type === RESERVED && before.start + before.size === entry.start;
+    if (touches) joined[joined.length - 1] = { ...before, size: before.size + entry.size };
+    else joined.push(entry);
+  }
+  return joined;
+}

@@ -1,10 +1,14 @@
 // Kernels that boot as Linux does, and by Multiboot, and print the memory map that they were given.
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t from 'tap';
-import { scratchFolder } from '../../support/command.js';
-import { hiddenMachine, plainRun } from '../../support/hidden.js';
-import { mapPrinter } from '../../support/tiny-kernels.js';
+import t, { type Test } from 'tap';
+import { isRefusal } from '../../../src/base/refusal.js';
+import { hideAtReset } from '../../../src/engines/index.js';
+import { GuestRam } from '../../../src/facts/index.js';
+import { connect } from '../../../src/rsp/index.js';
+import { frozenQemu, scratchFolder } from '../../support/command.js';
+import { hiddenMachine, plainRun, programOf } from '../../support/hidden.js';
+import { diskKernel, mapPrinter } from '../../support/tiny-kernels.js';
 
 const MIB = 2 ** 20;
 const RAM = 1;
@@ -34,6 +38,22 @@ function printed(console: string): Printed {
 const ramOf = ({ map }: Printed): number =>
   map.filter(({ type }) => type === RAM).reduce((sum, { size }) => sum + size, 0);
 
+function holding({ map }: Printed, at: number): Printed['map'][number] | undefined {
+  return map.find(({ start, size }) => at >= start && at < start + size);
+}
+
+function isReservedIn(t: Test, told: Printed, hidden: { readonly start: bigint; readonly size: number }): void {
+  for (let at = Number(hidden.start); at < Number(hidden.start) + hidden.size; at += MIB) {
+    t.equal(holding(told, at)?.type, RESERVED, `0x${at.toString(16)} is reserved`);
+  }
+  const sorted = told.map.toSorted((a, b) => a.start - b.start);
+  t.same(told.map, sorted, 'in order');
+  t.ok(
+    sorted.every(({ start, size }, index) => start + size <= (sorted[index + 1]?.start ?? 2 ** 53)),
+    'none overlap',
+  );
+}
+
 for (const [protocol, name, machine, disk] of [
   ['bzimage', 'pc', ['-m', '512'], 0],
   ['bzimage', 'q35', ['-M', 'q35', '-m', '512'], 0],
@@ -58,23 +78,13 @@ for (const [protocol, name, machine, disk] of [
     const before = printed(await plain);
     t.ok(before.map.length >= 6, `${before.map.length} entries`);
     t.equal(ramOf(told), ramOf(before), 'as much as without the hidden RAM');
-    const holding = (at: number): Printed['map'][number] | undefined =>
-      told.map.find(({ start, size }) => at >= start && at < start + size);
-    for (let at = Number(hidden.start); at < Number(hidden.start) + hidden.size; at += MIB) {
-      t.equal(holding(at)?.type, RESERVED, `0x${at.toString(16)} is reserved`);
-    }
-    const sorted = told.map.toSorted((a, b) => a.start - b.start);
-    t.same(told.map, sorted, 'in order');
-    t.ok(
-      sorted.every(({ start, size }, index) => start + size <= (sorted[index + 1]?.start ?? 2 ** 53)),
-      'none overlap',
-    );
-    const first = holding(MIB);
+    isReservedIn(t, told, hidden);
+    const first = holding(told, MIB);
     const upper = protocol === 'multiboot' ? (first?.start ?? 0) + (first?.size ?? 0) : undefined;
     t.equal(told.upper, upper, 'where the RAM from 1 MiB on ends');
     t.equal(told.disk.size, disk);
     if (disk > 0) {
-      const ram = holding(told.disk.start);
+      const ram = holding(told, told.disk.start);
       t.equal(ram?.type, RAM, 'the disk is in RAM');
       t.ok(told.disk.start + disk <= (ram?.start ?? 0) + (ram?.size ?? 0), 'all of it');
       const read = Buffer.alloc(disk);
@@ -84,5 +94,31 @@ for (const [protocol, name, machine, disk] of [
     const after = Buffer.alloc(hidden.size);
     piece?.read(0, after);
     t.ok(after.equals(whole), 'the hidden RAM is untouched');
+  });
+}
+
+for (const machine of [[], ['-M', 'q35', '-m', '3G']]) {
+  t.test(`a boot sector on ${machine.join(' ') || 'pc'}: the BIOS tells of less, without its own bytes`, async (t) => {
+    const command = mapPrinter(t, 'bios', ...machine);
+    const before = printed(await plainRun(t, command));
+    // A pipe would lose what QEMU has not written when it ends.
+    const console = join(scratchFolder(t), 'console');
+    const qemu = frozenQemu(t, [...command, '-serial', `file:${console}`]);
+    const session = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });
+    t.teardown(() => session.close());
+    const found = await hideAtReset({ session, ...(await programOf(diskKernel(t, 1).elf)), codeSize: 0 });
+    if (found === undefined || isRefusal(found)) throw new Error(JSON.stringify(found));
+    const ram = await GuestRam.find(session);
+    if (ram === undefined || isRefusal(ram)) throw new Error(JSON.stringify(ram));
+    const { start, size } = found.hidden;
+    const kept = Buffer.alloc(size);
+    t.ok(ram.read(start, kept) && kept.every((byte) => byte === 0), 'nothing is left in it');
+    const end = await session.resume();
+    t.equal(end.kind === 'signal', false, `it ran to its end: ${end.kind}`);
+    await qemu.ended;
+    const told = printed(readFileSync(console, 'latin1'));
+    t.equal(told.map.length, before.map.length, `${before.map.length} entries`);
+    t.equal(ramOf(before) - ramOf(told), found.taken);
+    isReservedIn(t, told, found.hidden);
   });
 }
