@@ -1,11 +1,14 @@
 import type { Argv } from 'yargs';
-import { commonOptions, count, last } from './options.js';
+import { RsptraceError } from '../base/errors.js';
+import { commonOptions, count, last, optionalRemote, pidOption } from './options.js';
 
 const unwinders = ['auto', 'cfi', 'fp', 'prologue'] as const;
 
 /** What `rsptrace bt` takes beside the stub and the ELF. */
 export function backtraceOptions<T>(args: Argv<T>) {
-  return commonOptions(args)
+  return pidOption(optionalRemote(commonOptions(args)))
+    .usage('rsptrace bt --remote ADDR [options] <elf>\n       rsptrace bt --pid PID [options] [elf]')
+    .positional('elf', { type: 'string', describe: 'The ELF that runs there. Default: the program of --pid' })
     .option('unwinder', {
       alias: 'u',
       choices: unwinders,
@@ -22,5 +25,14 @@ export function backtraceOptions<T>(args: Argv<T>) {
       default: '64',
       coerce: (text: string) => count('--depth')(text) as number,
       describe: 'The most frames of one hart',
+    })
+    .check(({ elf, remote, pid }) => {
+      if ((remote === undefined) === (pid === undefined)) throw usage('give either --remote or --pid');
+      if (elf === undefined && pid === undefined) throw usage('no ELF is given');
+      return true;
     });
+}
+
+function usage(message: string): RsptraceError {
+  return new RsptraceError('USAGE', message, { hint: "try 'rsptrace bt --help'" });
 }

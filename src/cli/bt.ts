@@ -7,34 +7,35 @@ import type { ElfFile } from '../elf/index.js';
 import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { SourceFrames } from '../unwind/index.js';
-import { atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
+import { type LookedAt, lookAt, placedAsIn, programOf } from './local-process.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
 import { type CommonArguments, debugFilesOf } from './options.js';
 import { stacksJson, stacksText } from './stacks-report.js';
 import { wireRecorder } from './wire-file.js';
 
-export interface BacktraceArguments extends CommonArguments {
-  readonly elf: string;
-  readonly remote: string;
+export interface BacktraceArguments extends CommonArguments, LookedAt {
+  /** Undefined only with a `pid`. */
+  readonly elf: string | undefined;
   readonly unwinder: 'auto' | 'cfi' | 'fp' | 'prologue';
   readonly depth: number;
   readonly locals: boolean;
 }
 
-/** `rsptrace bt --remote ADDR kernel.elf`: every hart's stack. Gives the exit status. */
-export async function backtrace(args: BacktraceArguments): Promise<number> {
-  const logger = createLogger(args.log);
-  const linked = await openElf(args, logger);
+/** `rsptrace bt --remote ADDR kernel.elf`, or `--pid PID`: the stack of each hart or thread. Gives the exit status. */
+export async function backtrace(given: BacktraceArguments): Promise<number> {
+  const logger = createLogger(given.log);
+  const args = { ...given, elf: programOf(given) };
+  const linked = placedAsIn(args, await openElf(args, logger));
   const arch = architectureFor(linked);
   await arch.prepare();
   const load = (elf: ElfFile): DebugInfo | undefined =>
     elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
   const known = load(linked);
   using wire = wireRecorder(args, logger);
-  const open = stubOpener(args.remote, { args, logger, wire, arch });
-  return await atTarget(open, ({ session }) => printStacks(session, args, { linked, arch, known, load, logger }));
+  const stub = { args, logger, wire, arch };
+  return await lookAt(args, stub, ({ session }) => printStacks(session, args, { linked, arch, known, load, logger }));
 }
 
 interface Linked {
@@ -47,7 +48,7 @@ interface Linked {
 
 async function printStacks(
   session: Session,
-  args: BacktraceArguments,
+  args: BacktraceArguments & { readonly elf: string },
   { linked, arch, known, load, logger }: Linked,
 ): Promise<number> {
   verifyArchitecture(session, arch);

@@ -89,9 +89,9 @@ const commands: Readonly<Record<string, Command>> = {
     },
   ),
   bt: command(
-    '<elf>',
+    '[elf]',
     "stop the target, print every hart's or thread's stack, let it go on",
-    (args) => elfOption(backtraceOptions(remoteOption(args))),
+    backtraceOptions,
     async (args) => (await import('./bt.js')).backtrace(args),
   ),
   detach: command(
@@ -107,13 +107,13 @@ const commands: Readonly<Record<string, Command>> = {
     async (args) => (await import('./doctor.js')).doctor(args),
   ),
   tasks: command(
-    '<elf>',
+    '[elf]',
     'every task and the tree of what it awaits: in a target, a dump, or a saved trace',
     tasksOptions,
     async (args) =>
       args.at === undefined
         ? (await import('./tasks.js')).showTasks(args)
-        : (await import('./tasks-at.js')).tasksAt({ ...args, trace: args.elf, at: args.at }),
+        : (await import('./tasks-at.js')).tasksAt({ ...args, trace: args.elf as string, at: args.at }),
   ),
   types: command(
     '<elf> <type>',

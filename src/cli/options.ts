@@ -339,6 +339,17 @@ export function remoteOption<T>(args: Argv<T>) {
   return args.option('remote', { ...remote, demandOption: true });
 }
 
+/** A process of this machine, instead of a stub. */
+export function pidOption<T>(args: Argv<T>) {
+  return args.option('pid', {
+    alias: 'p',
+    type: 'string',
+    requiresArg: true,
+    coerce: last<string>,
+    describe: 'A process of this machine, by its number',
+  });
+}
+
 /** For a command that can do something without a stub. */
 export function optionalRemote<T>(args: Argv<T>) {
   return args.option('remote', remote);

@@ -2,7 +2,7 @@ import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
 import { type SampleSortKey, sampleSortKeys } from '../trace/index.js';
 import type { OptionTexts } from './option-texts.js';
-import { asHart, type CommonArguments, commonOptions, count, last, seconds } from './options.js';
+import { asHart, type CommonArguments, commonOptions, count, last, pidOption, seconds } from './options.js';
 import { type SelectionArguments, selectionOptions } from './saved-trace-options.js';
 
 export interface ProfileArguments extends CommonArguments, SelectionArguments {
@@ -36,7 +36,7 @@ const usualHz = 99;
 
 /** What `rsptrace profile` takes. */
 export function profileOptions<T>(args: Argv<T>, { formats }: OptionTexts) {
-  const which = selectionOptions(commonOptions(args))
+  const which = pidOption(selectionOptions(commonOptions(args)))
     .usage(
       'rsptrace profile [options] <program> [-- its arguments]\n       rsptrace profile [options] --pid PID [elf]\n       rsptrace profile [options] <elf> -- qemu-system-... [its arguments]\n       rsptrace profile [options] --remote ADDR <elf>\n       rsptrace profile --off-cpu [options] <trace>',
     )
@@ -51,13 +51,6 @@ export function profileOptions<T>(args: Argv<T>, { formats }: OptionTexts) {
       requiresArg: true,
       coerce: last<string>,
       describe: 'The stub: :1234, host:1234, the path of a unix socket; not with a command behind --',
-    })
-    .option('pid', {
-      alias: 'p',
-      type: 'string',
-      requiresArg: true,
-      coerce: last<string>,
-      describe: 'A process of this machine, by its number',
     });
   return resultOptions(stackOptions(rateOptions(which)), formats).check((given) => {
     const { elf } = given as { readonly elf?: string };

@@ -23,11 +23,11 @@ import {
 } from '../trace/index.js';
 import { type AtTarget, atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
+import { endProgram, isLinuxProgram, processNamed, programNamed, programOf, underGdbserver } from './local-process.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
 import { openSamples } from './open-samples.js';
 import { debugFilesOf } from './options.js';
-import { endProgram, executableOf, isLinuxProgram, processNamed, programNamed, underGdbserver } from './process.js';
 import { type ProfileArguments, periodOf } from './profile-options.js';
 import { tableOptions } from './saved-trace.js';
 import { wireRecorder } from './wire-file.js';
@@ -58,7 +58,7 @@ const LATE = 1.5;
 
 /** `rsptrace profile`: what the target spends its time with, by samples of its stacks. Gives the exit status. */
 export async function profileTarget(given: ProfileArguments): Promise<number> {
-  const args = { ...given, elf: programOf(given) };
+  const args = { ...given, elf: fileOf(given) };
   const logger = createLogger(args.log);
   const linked = await openElf(args, logger);
   const target = targetOf(args, linked);
@@ -76,10 +76,10 @@ export async function profileTarget(given: ProfileArguments): Promise<number> {
   }
 }
 
-/** The file of the program: a process tells its own. */
-function programOf({ elf, pid, remote }: ProfileArguments): string {
-  if (elf === undefined) return executableOf(processNamed(pid as string));
-  return remote === undefined ? programNamed(elf) : elf;
+/** The file of the program, as a shell finds it. */
+function fileOf(args: ProfileArguments): string {
+  const { elf, remote } = args;
+  return elf === undefined || remote !== undefined ? programOf(args) : programNamed(elf);
 }
 
 function targetOf(args: Chosen, linked: ElfFile): (prepared: Prepared) => Promise<number> {

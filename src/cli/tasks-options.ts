@@ -1,7 +1,7 @@
 import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
 import type { OptionTexts } from './option-texts.js';
-import { commonOptions, count, last, optionalRemote, pluginOption } from './options.js';
+import { commonOptions, count, last, optionalRemote, pidOption, pluginOption } from './options.js';
 import { filter, moment } from './saved-trace-options.js';
 
 const taskSortKeys = ['waiting', 'polls', 'name'] as const;
@@ -9,11 +9,13 @@ export type TaskSortKey = (typeof taskSortKeys)[number];
 
 /** What `rsptrace tasks` takes. */
 export function tasksOptions<T>(args: Argv<T>, texts: OptionTexts) {
-  return pluginOption(optionalRemote(commonOptions(args)))
+  return pluginOption(pidOption(optionalRemote(commonOptions(args))))
+    .usage(
+      'rsptrace tasks --remote ADDR [options] <elf>\n       rsptrace tasks --pid PID [options] [elf]\n       rsptrace tasks --core FILE [options] <elf>\n       rsptrace tasks --at TIME [options] <trace>',
+    )
     .positional('elf', {
       type: 'string',
-      demandOption: true,
-      describe: 'The ELF that runs there, with debug info; with --at a saved trace',
+      describe: 'The ELF that runs there, with debug info; with --at a saved trace. Default: the program of --pid',
     })
     .option('core', {
       type: 'string',
@@ -67,15 +69,15 @@ export function tasksOptions<T>(args: Argv<T>, texts: OptionTexts) {
       describe: 'With --at: the most first; without it as they were first polled',
     })
     .option('top', { type: 'string', requiresArg: true, coerce: count('--top'), describe: 'With --at: only so many' })
-    .check(({ at, filter, sort, top, remote, core, base }) => {
+    .check(({ elf, at, filter, sort, top, remote, core, base, pid }) => {
+      const sources = [remote, core, pid].filter((one) => one !== undefined).length;
+      if (elf === undefined && (pid === undefined || at !== undefined)) throw usage('no ELF and no trace is given');
       if (at !== undefined) {
-        if (remote !== undefined || core !== undefined)
-          throw usage('--at is for a saved trace, without --remote and --core');
+        if (sources > 0) throw usage('--at is for a saved trace, without --remote, --pid and --core');
         return true;
       }
       if ([filter, sort, top].some((one) => one !== undefined)) throw usage('--filter, --sort and --top go with --at');
-      if ((remote === undefined) === (core === undefined))
-        throw usage('give either --remote or --core, or --at TIME for a saved trace');
+      if (sources !== 1) throw usage('give one of --remote, --pid and --core, or --at TIME for a saved trace');
       if (base !== undefined && core === undefined) throw usage('--base goes with --core');
       return true;
     });

@@ -31,8 +31,8 @@ import {
   runtimes,
   search,
 } from '../tasks/index.js';
-import { atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
+import { type LookedAt, lookAt, placedAsIn, programOf } from './local-process.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
 import { type CommonArguments, debugFilesOf } from './options.js';
@@ -40,9 +40,8 @@ import { loadPlugins } from './plugins.js';
 import { blockedText, mebibytes, type Shown, tasksJson, tasksText } from './tasks-report.js';
 import { wireRecorder } from './wire-file.js';
 
-export interface TasksArguments extends CommonArguments {
+export interface TasksArguments extends CommonArguments, LookedAt {
   readonly elf: string;
-  readonly remote: string | undefined;
   readonly core: string | undefined;
   readonly base: string | undefined;
   readonly scan: readonly string[];
@@ -53,8 +52,14 @@ export interface TasksArguments extends CommonArguments {
   readonly plugin: readonly string[];
 }
 
-/** `rsptrace tasks --remote ADDR kernel.elf`: every task and what it awaits. Gives the exit status. */
-export async function showTasks(args: TasksArguments): Promise<number> {
+/**
+ * `rsptrace tasks --remote ADDR kernel.elf`, or `--pid PID`: every task and what it awaits. Gives the exit status. Without
+ * an ELF it is the process's program.
+ */
+export async function showTasks(
+  given: Omit<TasksArguments, 'elf'> & { readonly elf: string | undefined },
+): Promise<number> {
+  const args = { ...given, elf: programOf(given) };
   const logger = createLogger(args.log);
   const scan = args.scan.map(parseRegion);
   const base = args.base === undefined ? undefined : parseAddress(args.base, '--base');
@@ -74,12 +79,13 @@ export async function showTasks(args: TasksArguments): Promise<number> {
 
 /** A kernel that its loader has moved is looked for first, so that it does not stand while its debug info is read. */
 async function placed(args: TasksArguments, linked: ElfFile, logger: Logger): Promise<ElfFile> {
-  const remote = args.remote as string;
+  if (args.pid !== undefined) return placedAsIn(args, linked);
+  const { remote = '' } = args;
   // All of a recording of the wire comes through one connection.
   const isOnce = args['record-wire'] !== undefined || parseRemote(remote).kind === 'replay';
   if (isOnce || linked.loadBias !== 0n || !isMovedAtBoot(linked)) return linked;
   const arch = architectureFor(linked);
-  return await atTarget(stubOpener(remote, { args, logger, arch }), ({ session }) => loadedElf(session, linked));
+  return await lookAt(args, { args, logger, arch }, ({ session }) => loadedElf(session, linked));
 }
 
 /** A process's core has its threads; a dump of a machine is memory alone. */
@@ -129,10 +135,9 @@ async function copied(
   logger: Logger,
 ): Promise<Copied> {
   using wire = wireRecorder(args, logger);
-  const open = stubOpener(args.remote as string, { args, logger, wire, arch });
   const options = { arch, scan, room: roomForCopy(linked.path), logger, ...debugFilesOf(args) };
   const start = performance.now();
-  const taken = await atTarget(open, async ({ session }) => {
+  const taken = await lookAt(args, { args, logger, wire, arch }, async ({ session }) => {
     verifyArchitecture(session, arch);
     const elf = await loadedElf(session, linked);
     if (isProcess(session.features)) return { copy: await copyProcess(session, elf, options), elf };

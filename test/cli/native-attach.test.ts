@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
-import { programNamed } from '../../src/cli/process.js';
+import { programNamed } from '../../src/cli/local-process.js';
 import { main, rsptrace, scratchFolder, start } from '../support/command.js';
 import { changedCode, compileC, pollsPrinted, pollsProgram } from '../support/native.js';
 

@@ -198,9 +198,13 @@ t.test('--blocked shows who waits for whom', async (t) => {
   const program = start(elf, ['mutexes', 'ct']);
   t.teardown(() => void program.process.kill('SIGKILL'));
   await program.shows('ready');
-  const server = await gdbserver(t, '--attach', String(program.process.pid));
-  const { status, stdout, stderr } = await rsptrace('tasks', '--blocked', '-r', server.address, elf).ended;
+  // Attached by the command itself, to the process's own program.
+  const pid = String(program.process.pid);
+  const { status, stdout, stderr } = await rsptrace('tasks', '--blocked', '--pid', pid).ended;
   t.equal(status, 0, stderr);
+  const bt = await rsptrace('bt', '--pid', pid).ended;
+  t.match(bt.stdout, new RegExp(`^thread ${pid} .*\\n(?: .*\\n)* +#\\d+ +0x\\w+ epoll_wait`, 'm'), bt.stderr);
+  t.match(readFileSync(`/proc/${pid}/status`, 'latin1'), /^State:\tS .*^TracerPid:\t0$/ms, 'it runs on, alone');
   const line =
     /^task 9 \(blocked_program::acquirer, \/native\/src\/main\.rs:\d+\) waits for Semaphore at 0x\w+ \(2 permits\), held by task 7 .*, task 8 /m;
   t.match(stdout, line);

@@ -1,0 +1,148 @@
+// A process of this machine under a gdbserver that rsptrace starts at the last moment and takes away.
+import { existsSync, readlinkSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { Gdbserver, type Subject, vectorDamage } from '../api/index.js';
+import { RsptraceError } from '../base/errors.js';
+import type { ElfFile } from '../elf/index.js';
+import { connect, placeInProcess } from '../facts/index.js';
+import type { Session } from '../rsp/index.js';
+import { type AtTarget, atTarget, type StubOptions, stubOpener } from './at-target.js';
+
+/** How long a program that was asked to end may take, in milliseconds. */
+const endMs = 3000;
+/** How long gdbserver may take to answer for the first time, in milliseconds. */
+const waitMs = 5000;
+const PT_INTERP = 3;
+
+export interface OutputWish {
+  /** Results go to stdout, so what the program writes there goes to stderr. With `--json` it always does. */
+  readonly isStdoutOurs?: boolean | undefined;
+}
+
+interface Under<T> {
+  readonly result: T;
+  /** It has gone; its process may be there. */
+  readonly server: Gdbserver;
+  /** How long the process stood before it was connected to. */
+  readonly connectingMs: number;
+  /** What its user must know of this gdbserver. */
+  readonly damage: string | undefined;
+}
+
+/** What a command looks at for a moment: a stub, or a process of this machine. */
+export interface LookedAt {
+  readonly remote: string | undefined;
+  readonly pid: string | undefined;
+}
+
+/** The program that is looked at: the one that is named, or the process's. */
+export function programOf(args: LookedAt & { readonly elf: string | undefined }): string {
+  return args.elf ?? executableOf(processNamed(args.pid as string));
+}
+
+/** The ELF as a process has it that is not stopped yet, so that all of it is read before. */
+export function placedAsIn({ pid }: LookedAt, elf: ElfFile): ElfFile {
+  const bias = pid === undefined ? 0n : placeInProcess(processNamed(pid), elf);
+  return bias === 0n ? elf : elf.loadedAt(bias);
+}
+
+/** Connects to what is looked at, runs `body`, and leaves it as it was. */
+export async function lookAt<T>(
+  { remote, pid }: LookedAt,
+  stub: StubOptions,
+  body: (target: AtTarget) => Promise<T>,
+): Promise<T> {
+  if (pid === undefined) return await atTarget(stubOpener(remote as string, stub), body);
+  return (await underGdbserver({ pid: processNamed(pid) }, stub, body)).result;
+}
+
+/** Starts gdbserver, connects, runs `body`, and waits until gdbserver has let go of the process. */
+export async function underGdbserver<T>(
+  subject: Subject,
+  { args, logger, wire, isStdoutOurs = args.json }: Omit<StubOptions, 'arch'> & OutputWish,
+  body: (target: AtTarget) => Promise<T>,
+): Promise<Under<T>> {
+  const damage = vectorDamage();
+  if (damage !== undefined) logger.warn({}, damage);
+  const begun: { server?: Gdbserver; connectingMs: number } = { connectingMs: 0 };
+  const open = async (): Promise<Session> => {
+    const server = await Gdbserver.start(subject, isStdoutOurs ? 2 : 'inherit');
+    begun.server = server;
+    const session = await connect(server.address, { logger, timeoutMs: args.timeout, waitMs, recordWire: wire });
+    begun.connectingMs = performance.now() - server.since;
+    return session;
+  };
+  try {
+    const result = await atTarget(open, body);
+    const { server, connectingMs } = begun;
+    if (server === undefined) throw new RsptraceError('GDBSERVER_FAILED', 'gdbserver was not started');
+    await server.gone();
+    return { result, server, connectingMs, damage };
+  } finally {
+    begun.server?.[Symbol.dispose]();
+  }
+}
+
+/** After the recording: a program that `runsOn` does so until Ctrl-C. */
+export async function endProgram(server: Gdbserver, runsOn: boolean): Promise<void> {
+  if (!runsOn) {
+    server.kill('SIGTERM');
+    if (!(await server.processEnded(endMs))) server.kill('SIGKILL');
+    await server.processEnded(endMs);
+    return;
+  }
+  if (!server.isAlive) return;
+  process.stderr.write('rsptrace: recording ended, the program runs on; Ctrl-C ends it\n');
+  const end = (): void => server.kill('SIGTERM');
+  process.on('SIGINT', end);
+  process.on('SIGTERM', end);
+  await server.processEnded();
+  process.off('SIGINT', end);
+  process.off('SIGTERM', end);
+}
+
+/** @throws RsptraceError `USAGE`, `ATTACH_NO_PROCESS` */
+export function processNamed(text: string): number {
+  const pid = Number(text);
+  if (!(Number.isSafeInteger(pid) && pid > 0)) {
+    throw new RsptraceError('USAGE', `'${text}' is no process number`, {
+      hint: '`pgrep -a NAME` shows the numbers of those that run',
+    });
+  }
+  return pid;
+}
+
+/** The program that a process runs: the file itself, also if it was removed, or is a container's. */
+export function executableOf(pid: number): string {
+  const link = `/proc/${pid}/exe`;
+  try {
+    const path = readlinkSync(link);
+    return path.endsWith(' (deleted)') || !existsSync(path) ? link : path;
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException;
+    if (code === 'ENOENT') {
+      throw new RsptraceError('ATTACH_NO_PROCESS', `there is no process ${pid}`, {
+        hint: '`pgrep -a NAME` shows the numbers of those that run',
+      });
+    }
+    throw new RsptraceError('GDBSERVER_FAILED', `the program of process ${pid} cannot be read: ${code}`, {
+      hint: 'tracing it needs the same user, or root',
+    });
+  }
+}
+
+/** A program that Linux starts, not a kernel: it has a loader, or the C library's start. */
+export function isLinuxProgram(elf: ElfFile): boolean {
+  return (
+    elf.segments.some(({ type }) => type === PT_INTERP) ||
+    elf.has('.note.ABI-tag') ||
+    elf.symbols.named('__libc_start_main').length > 0
+  );
+}
+
+/** A program as a shell finds it: a name without a slash that is no file here is looked for in PATH. */
+export function programNamed(name: string): string {
+  if (name.includes('/') || existsSync(name)) return name;
+  const places = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
+  return places.map((folder) => join(folder, name)).find((path) => existsSync(path)) ?? name;
+}
