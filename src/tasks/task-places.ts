@@ -6,7 +6,7 @@ import { embassyPollers, storageLayouts } from './runtimes/embassy.js';
 import { headerKinds } from './runtimes/header-tasks.js';
 import { headerTasks, runtimes } from './runtimes/index.js';
 import { runningOffset } from './runtimes/stage.js';
-import { cellLayouts, tokioPollers } from './runtimes/tokio.js';
+import { cellLayouts, tokioPollers, tokioPolls } from './runtimes/tokio.js';
 
 /** Where the runtimes that the program uses put the Futures of their tasks, as far as its ELF tells. */
 export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<TaskPlaces> {
@@ -32,7 +32,10 @@ export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<
       holders.set(typeName(holder), { future: future?.typeOffset ?? 0, offset: (place ?? 0) - offset });
   }
   for (const { future, place } of storageLayouts(context).values()) add(future, place.offset);
-  const hosts: TaskPlaces['hosts'][number][] = [];
+  const hosts: TaskPlaces['hosts'][number][] = tokioPolls(context).flatMap(({ die, layout }) => {
+    const [future, place] = [futures.ofType(layout.future), runningOffset(layout.stage)];
+    return future && place !== undefined ? [{ die, future: future.typeOffset, offset: place - layout.header }] : [];
+  });
   for (const { future: type, offset, die } of headerTasks.flatMap((tasks) => headerKinds(context, tasks))) {
     const future = add(type, offset);
     if (future) hosts.push({ die, future: future.typeOffset, offset });

@@ -146,7 +146,8 @@ export class InlinedSites {
       if (first && typeof this.#windows.around({ graph, node }) === 'string') continue;
       const { address } = graph.steps[node] as FlowStep;
       const task = this.#tasks.get(host.offset);
-      const self = selfPlace(future, address, { copy, host, task, futures: this.#futures, arch: this.#arch });
+      const about = { copy, host, task, futures: this.#futures, arch: this.#arch, graphs: this.#graphs };
+      const self = selfPlace(future, address, about);
       const frame = self && this.#graphs.frameAt(address);
       if (!frame) continue;
       if (typeof this.#windows.around({ graph, node }) !== 'string') return { address, frame, self };

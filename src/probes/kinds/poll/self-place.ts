@@ -13,6 +13,7 @@ import {
 } from '../../../dwarf/index.js';
 import type { CodeAddress } from '../../../elf/index.js';
 import type { FutureSet, FutureType, Guard, HeldInPlace, TaskPlaces } from '../../../futures/index.js';
+import type { FunctionGraphs } from '../../function-graphs.js';
 
 /** Where a Future lies, by one register at some instruction. */
 export interface SelfPlace {
@@ -54,35 +55,81 @@ interface Inlining {
   readonly task: HostedTask | undefined;
   readonly futures: FutureSet;
   readonly arch: Architecture;
+  readonly graphs: FunctionGraphs;
 }
 
 /**
  * Finds a Future's address at an instruction of a function into which its poll was inlined. Any parameter or variable
- * there may lead to it, by its type. Those of the copy itself are tried first, and the header of its task last.
+ * there may lead to it, by its type. Those of the copy itself are tried first, then what the function was called with,
+ * and the header of its task last.
  */
-export function selfPlace(
-  future: FutureType,
-  at: Addr,
-  { copy, host, task, futures, arch }: Inlining,
-): SelfPlace | undefined {
+export function selfPlace(future: FutureType, at: Addr, inlining: Inlining): SelfPlace | undefined {
+  const { copy, host } = inlining;
   const code = host.unit.codes.toCode(at);
-  const frame = host.block(DW_AT.frame_base);
   for (const variable of [...parametersOf(copy), ...variablesAt(host, code)]) {
-    const expression = locationAt(variable, DW_AT.location, code);
-    const type = through(variable, (die) => die.follow(DW_AT.type));
-    if (!expression || !type || expression.length === 0) continue;
-    for (const way of waysTo(future, type, futures)) {
-      const found = linear(variable, expression, frame, way.pointerAt, arch);
-      if (!found || (way.pointerAt === undefined) === found.isValue) continue;
-      return { register: found.register, offset: found.offset + way.offset, guards: way.guards };
-    }
+    const found = placeBy(variable, future, code, inlining);
+    if (found) return found;
   }
+  for (const parameter of parametersOf(host)) {
+    const found = placeBy(parameter, future, entryOf(host), inlining);
+    // What lies in memory may not lie there yet.
+    const kept = found?.isPointer && keptPlace(found, at, inlining);
+    if (kept) return kept;
+  }
+  return headerPlace(future, at, inlining);
+}
+
+/** By the type of one variable. */
+function placeBy(
+  variable: Die,
+  future: FutureType,
+  code: CodeAddress,
+  { host, futures, arch }: Inlining,
+): (SelfPlace & { readonly isPointer: boolean }) | undefined {
+  const expression = locationAt(variable, DW_AT.location, code);
+  const type = through(variable, (die) => die.follow(DW_AT.type));
+  if (!expression || !type || expression.length === 0) return undefined;
+  const frame = host.block(DW_AT.frame_base);
+  for (const way of waysTo(future, type, futures)) {
+    const found = linear(variable, expression, frame, way.pointerAt, arch);
+    if (!found || (way.pointerAt === undefined) === found.isValue) continue;
+    const { register, offset, isValue } = found;
+    return { register, offset: offset + way.offset, guards: way.guards, isPointer: isValue };
+  }
+  return undefined;
+}
+
+/** By the header of the task that a function of a runtime is called with. */
+function headerPlace(future: FutureType, at: Addr, inlining: Inlining): SelfPlace | undefined {
+  const { host, task, arch } = inlining;
   const [header] = task ? parametersOf(host) : [];
-  const expression = header && locationAt(header, DW_AT.location, code);
   const way = task && inside(future, [{ ...task, guards: [], repeats: [] }]);
-  if (!header || !expression || expression.length === 0 || !way) return undefined;
-  const found = linear(header, expression, frame, 0, arch);
-  return found?.isValue ? { ...way, register: found.register, offset: found.offset + way.offset } : undefined;
+  if (!header || !way) return undefined;
+  const frame = host.block(DW_AT.frame_base);
+  const placeAt = (code: CodeAddress): SelfPlace | undefined => {
+    const expression = locationAt(header, DW_AT.location, code);
+    if (!expression || expression.length === 0) return undefined;
+    const found = linear(header, expression, frame, 0, arch);
+    return found?.isValue ? { ...way, register: found.register, offset: found.offset + way.offset } : undefined;
+  };
+  const known = placeAt(host.unit.codes.toCode(at));
+  if (known) return known;
+  const found = placeAt(entryOf(host));
+  return found && keptPlace(found, at, inlining);
+}
+
+/** A place by a register at the function's entry, by one that still has its value at another instruction. */
+function keptPlace(
+  { register, offset, guards }: SelfPlace,
+  at: Addr,
+  { host, graphs }: Inlining,
+): SelfPlace | undefined {
+  const [kept] = graphs.kept(host, register, at);
+  return kept && { register: kept.register, offset: offset + kept.offset, guards };
+}
+
+function entryOf(host: Die): CodeAddress {
+  return rangesOf(host)[0]?.low ?? host.lowPc;
 }
 
 function parametersOf(copy: Die): Die[] {
