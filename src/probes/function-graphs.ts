@@ -3,14 +3,17 @@ import type { Addr } from '../base/addr.js';
 import { CallFrames, type DebugInfo, type Die, DW_AT, rangesOf } from '../dwarf/index.js';
 import { FlowGraph } from './flow-graph.js';
 
-/** An address, by one register at some instruction. */
-export interface RegisterPlace {
+/** The stack pointer that a function will return with, by one register at some instruction. */
+export interface FramePlace {
   readonly register: string;
   readonly offset: number;
 }
 
-/** The stack pointer that a function will return with. */
-export type FramePlace = RegisterPlace;
+/** A value by one register at some instruction. */
+export interface KeptPlace extends FramePlace {
+  /** The offset is added to the word so many bytes behind what the register points to, and not to the register. */
+  readonly through?: number | undefined;
+}
 
 /** The control flow of functions, and where their frames are. Keeps what it has found. */
 export class FunctionGraphs {
@@ -40,15 +43,15 @@ export class FunctionGraphs {
   }
 
   /**
-   * Registers that hold at an instruction what another one held at the function's entry, plus an offset: as the code
-   * itself says, because debug info may lose what the code still needs.
+   * What a register held at the function's entry, by registers at another instruction, the preferred one first: as the
+   * code itself says, because debug info may lose what the code still needs.
    */
-  kept(host: Die, register: string, at: Addr): readonly RegisterPlace[] {
+  kept(host: Die, register: string, at: Addr): readonly KeptPlace[] {
     const number = this.#numbers.get(register);
     const values = number === undefined ? undefined : this.#valuesIn(host);
     return (values?.at(at, number ?? 0) ?? []).flatMap((held) => {
       const name = this.#arch.dwarfRegister(held.register);
-      return name === undefined ? [] : [{ register: name, offset: held.offset }];
+      return name === undefined ? [] : [{ ...held, register: name }];
     });
   }
 

@@ -6,11 +6,11 @@ import { FlowGraph } from '../../src/probes/flow-graph.js';
 import { assemble } from '../support/assembled.js';
 
 /**
- * Code where the first argument's places are written beside it: `in_R_N` stands where R holds it plus N, `lost_R` where
- * R may hold something else.
+ * Code where the first argument's places are written beside it: `in_R_N` stands where R holds it plus N, `at_R_N` where
+ * the word N bytes behind what R points to does, `lost_R` and `gone_R` where they may hold something else.
  */
 function check(t: Test, arch: CompleteArchitecture, source: string): void {
-  const { bytes, labels } = assemble(arch, source, /^(in|lost)_/);
+  const { bytes, labels } = assemble(arch, source, /^(in|lost|at|gone)_/);
   const start = addr(0x10000);
   const elf = { bytesAt: () => bytes } as unknown as ElfFile;
   const range = { low: start, high: addOffset(start, bytes.length) };
@@ -22,9 +22,13 @@ function check(t: Test, arch: CompleteArchitecture, source: string): void {
   const first = numbers.find((number) => arch.dwarfRegister(number) === argument) ?? -1;
   for (const [label, offset] of labels) {
     const held = values.at(addOffset(start, offset), first);
-    const found = new Map(held.map((each) => [arch.dwarfRegister(each.register), each.offset]));
-    const [, what, register, wanted] = /^(in|lost)_([a-z0-9]+?)(?:_(\d+))?(?:__.*)?$/.exec(label) ?? [];
-    t.equal(found.get(register), what === 'in' ? Number(wanted) : undefined, label);
+    const [, what = '', name, wanted] = /^(in|lost|at|gone)_([a-z0-9]+?)(?:_(\d+))?(?:__.*)?$/.exec(label) ?? [];
+    const isWord = what === 'at' || what === 'gone';
+    const found = held.find(
+      ({ register, through }) => arch.dwarfRegister(register) === name && (through !== undefined) === isWord,
+    );
+    const expected = wanted === undefined ? undefined : Number(wanted);
+    t.equal(isWord ? found?.through : found && 0 - found.offset, expected, label);
   }
   t.ok(labels.length > 0);
 }
@@ -64,14 +68,27 @@ const x86Cases: Readonly<Record<string, string>> = {
     ret`,
   'a spill and its reload, and a wide store over it': `
     sub rsp, 64
-    mov [rsp + 8], rdi
-    mov [rsp + 40], rdi
+    gone_rsp: mov [rsp + 8], rdi
+    at_rsp_8: mov [rsp + 40], rdi
     call ext
-    lost_rdi: mov rdi, [rsp + 8]
-    in_rdi_0: movups [rsp + 32], xmm0
+    lost_rdi: at_rsp_8__behind: mov rdi, [rsp + 8]
+    in_rdi_0: mov dword ptr [rsp + 12], 0
+    at_rsp_40: movups [rsp + 32], xmm0
+    gone_rsp__wide:
     mov rsi, [rsp + 40]
     lost_rsi: add rsp, 64
     ret`,
+  'a stack that is aligned': `
+    push rbp
+    mov rbp, rsp
+    and rsp, -64
+    gone_rsp: sub rsp, 128
+    mov [rsp + 24], rdi
+    at_rsp_24: call ext
+    at_rsp_24__behind: mov rcx, [rsp + 24]
+    in_rcx_0: lea rsp, [rbp]
+    pop rbp
+    gone_rsp__after: ret`,
   'an exception comes back with what every call agrees on': `
     mov rbx, rdi
     mov r12, rdi

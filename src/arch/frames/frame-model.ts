@@ -50,15 +50,20 @@ export interface ControlFlow {
   isReached(node: number): boolean;
 }
 
-/** A register, and what is to be taken from it. */
+/** A value: that of a register plus an offset. */
 export interface Held {
   readonly register: number;
   readonly offset: number;
+  /** The offset is added to the word so many bytes behind what the register points to, and not to the register. */
+  readonly through?: number;
 }
 
 /** Where the code of a function has the values that it was called with. */
 export interface EntryValues {
-  /** Registers that, whatever way led to `pc`, hold there what `register` held at the entry, plus an offset. */
+  /**
+   * Where the code has at `pc`, whatever way led there, what `register` held at the entry: by registers first, then by
+   * words of the frame.
+   */
   at(pc: Addr, register: number): readonly Held[];
 }
 

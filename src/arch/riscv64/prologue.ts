@@ -76,7 +76,7 @@ export const frames: FrameModel = {
     interrupted: false,
   },
   analyse: (ranges: readonly CodeRange[]) => new FrameAnalysis(frames, rules, decoder, ranges),
-  follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, 32),
+  follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, frames),
   mayReturnFromTrap: (code) => trapReturns.some((bytes) => has(code, bytes)),
 };
 

@@ -91,7 +91,7 @@ export const frames: FrameModel = {
     interrupted: false,
   },
   analyse: (ranges) => new FrameAnalysis(frames, rules, decoder, ranges),
-  follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, 16),
+  follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, frames),
   mayReturnFromTrap,
 };
 

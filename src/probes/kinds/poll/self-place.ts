@@ -13,13 +13,11 @@ import {
 } from '../../../dwarf/index.js';
 import type { CodeAddress } from '../../../elf/index.js';
 import type { FutureSet, FutureType, Guard, HeldInPlace, TaskPlaces } from '../../../futures/index.js';
-import type { FunctionGraphs } from '../../function-graphs.js';
+import type { FunctionGraphs, KeptPlace } from '../../function-graphs.js';
+import type { PollAround, PollsAround } from './poll-around.js';
 
 /** Where a Future lies, by one register at some instruction. */
-export interface SelfPlace {
-  readonly register: string;
-  /** The Future's address is the register's value and this. */
-  readonly offset: number;
+export interface SelfPlace extends KeptPlace {
   /** It is there as long as these hold; offsets from the Future's start. */
   readonly guards: readonly Guard[];
 }
@@ -48,36 +46,96 @@ export function hostedTasks(futures: FutureSet, places: TaskPlaces | undefined):
 }
 
 /** What {@link selfPlace} goes by. */
-interface Inlining {
+export interface Inlining {
   readonly copy: Die;
   /** The function around it. */
   readonly host: Die;
   readonly task: HostedTask | undefined;
   readonly futures: FutureSet;
+  readonly around: PollsAround;
   readonly arch: Architecture;
   readonly graphs: FunctionGraphs;
 }
 
 /**
- * Finds a Future's address at an instruction of a function into which its poll was inlined. Any parameter or variable
- * there may lead to it, by its type. Those of the copy itself are tried first, then what the function was called with,
- * and the header of its task last.
+ * Finds a Future's address at an instruction of a function into which its poll was inlined: by the parameters of the
+ * copy, by the place of the Future that polls it, or by any variable or parameter whose type leads to it.
  */
 export function selfPlace(future: FutureType, at: Addr, inlining: Inlining): SelfPlace | undefined {
-  const { copy, host } = inlining;
+  const { copy, host, around } = inlining;
   const code = host.unit.codes.toCode(at);
-  for (const variable of [...parametersOf(copy), ...variablesAt(host, code)]) {
+  const told = firstOf(parametersOf(copy), (parameter) => placeBy(parameter, future, code, inlining));
+  if (told) return told;
+  const outer = around.directly(copy, host);
+  const inner = outer && innerPlace(outer, future, at, inlining);
+  if (inner) return inner;
+  // A Future polls what it holds or awaits, where that was moved to. Other variables are what it was moved out of.
+  const placeAt = (variable: Die): Found | undefined => {
     const found = placeBy(variable, future, code, inlining);
-    if (found) return found;
-  }
-  for (const parameter of parametersOf(host)) {
-    const found = placeBy(parameter, future, entryOf(host), inlining);
-    // What lies in memory may not lie there yet.
-    const kept = found?.isPointer && keptPlace(found, at, inlining);
-    if (kept) return kept;
-  }
-  return headerPlace(future, at, inlining);
+    return found && outer && !found.isPointer && nameOf(variable) !== awaited ? undefined : found;
+  };
+  return (
+    firstOf(variablesAt(host, code), placeAt) ??
+    firstOf(parametersOf(host), (parameter) => keptBy(parameter, future, at, inlining)) ??
+    headerPlace(future, at, inlining)
+  );
 }
+
+const awaited = '__awaitee';
+
+function firstOf<T, R>(all: readonly T[], find: (one: T) => R | undefined): R | undefined {
+  for (const one of all) {
+    const found = find(one);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function nameOf(variable: Die): string | undefined {
+  return variable.name ?? through(variable, (die) => die.follow(DW_AT.abstract_origin))?.name;
+}
+
+/** The place of a Future in the one that polls it. */
+function innerPlace(
+  { future: outer, copy }: PollAround,
+  future: FutureType,
+  at: Addr,
+  inlining: Inlining,
+): SelfPlace | undefined {
+  const way = outer.kind === 'impl' ? inside(future, heldIn(outer)) : awaitedPlace(outer, future);
+  if (!way) return undefined;
+  const place = copy ? selfPlace(outer, at, { ...inlining, copy }) : ownPlace(outer, at, inlining);
+  if (!place) return undefined;
+  const within = place.guards.map((guard) => ({ ...guard, offset: guard.offset - way.offset }));
+  return { ...place, offset: place.offset + way.offset, guards: [...within, ...way.guards] };
+}
+
+/** Where a Future awaits another one in its own bytes; undefined if there are several places, or none. */
+function awaitedPlace(outer: FutureType, future: FutureType): Pick<Way, 'offset' | 'guards'> | undefined {
+  const awaits = outer.states.flatMap(({ awaitee }) => (awaitee && !awaitee.box ? [awaitee] : []));
+  const [only, ...others] = new Set(awaits.flatMap((each) => (each.future === future ? [each.offset] : [])));
+  return only === undefined || others.length > 0 ? undefined : { offset: only, guards: [] };
+}
+
+/** Where a poll function's own Future is. */
+function ownPlace(future: FutureType, at: Addr, inlining: Inlining): SelfPlace | undefined {
+  const { host } = inlining;
+  const code = host.unit.codes.toCode(at);
+  return (
+    firstOf(parametersOf(host), (parameter) => placeBy(parameter, future, code, inlining)) ??
+    firstOf(parametersOf(host), (parameter) => keptBy(parameter, future, at, inlining))
+  );
+}
+
+/** By what the function was called with, as far as its code still has that. */
+function keptBy(parameter: Die, future: FutureType, at: Addr, inlining: Inlining): SelfPlace | undefined {
+  const found = placeBy(parameter, future, entryOf(inlining.host), inlining);
+  // What lies in memory may not lie there yet.
+  return found?.isPointer ? keptPlace(found, at, inlining) : undefined;
+}
+
+/** `isPointer`: the variable leads to the Future, and does not hold it. */
+type Found = SelfPlace & { readonly isPointer: boolean };
 
 /** By the type of one variable. */
 function placeBy(
@@ -85,7 +143,7 @@ function placeBy(
   future: FutureType,
   code: CodeAddress,
   { host, futures, arch }: Inlining,
-): (SelfPlace & { readonly isPointer: boolean }) | undefined {
+): Found | undefined {
   const expression = locationAt(variable, DW_AT.location, code);
   const type = through(variable, (die) => die.follow(DW_AT.type));
   if (!expression || !type || expression.length === 0) return undefined;
@@ -125,7 +183,7 @@ function keptPlace(
   { host, graphs }: Inlining,
 ): SelfPlace | undefined {
   const [kept] = graphs.kept(host, register, at);
-  return kept && { register: kept.register, offset: offset + kept.offset, guards };
+  return kept && { ...kept, offset: offset + kept.offset, guards };
 }
 
 function entryOf(host: Die): CodeAddress {
