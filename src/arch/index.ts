@@ -50,7 +50,14 @@ export type { Architecture, Capabilities, CompleteArchitecture, Identity } from 
 export type { AggregatePassing, CallingConvention } from './calls.js';
 export type { CounterRegister, GuestClock } from './clock.js';
 export type { CodeFlow, FlowStep } from './code-flow.js';
-export type { CodeRange, Confidence, FrameAt, FrameModel, FunctionFrames } from './frames/frame-model.js';
+export type {
+  CodeRange,
+  Confidence,
+  EntryValues,
+  FrameAt,
+  FrameModel,
+  FunctionFrames,
+} from './frames/frame-model.js';
 export { type CodePath, type Step, usualPath } from './inject/code-path.js';
 export type { InjectedCall } from './inject/injected-call.js';
 export * from './inject/probe-code.js';

@@ -1,4 +1,4 @@
-import type { Architecture } from '../arch/index.js';
+import type { Architecture, EntryValues } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { CallFrames, type DebugInfo, type Die, DW_AT, rangesOf } from '../dwarf/index.js';
 import { FlowGraph } from './flow-graph.js';
@@ -9,29 +9,63 @@ export interface FramePlace {
   readonly offset: number;
 }
 
+/** A value by one register at some instruction. */
+export interface KeptPlace extends FramePlace {
+  /** The offset is added to the word so many bytes behind what the register points to, and not to the register. */
+  readonly through?: number | undefined;
+}
+
 /** The control flow of functions, and where their frames are. Keeps what it has found. */
 export class FunctionGraphs {
   readonly #debug: DebugInfo;
   readonly #arch: Architecture;
   readonly #graphs = new Map<number, FlowGraph | undefined>();
   readonly #never = new Map<bigint, boolean>();
+  readonly #numbers: ReadonlyMap<string, number>;
+  readonly #values = new Map<number, EntryValues | undefined>();
   #frames: CallFrames | undefined;
 
   constructor(debug: DebugInfo, arch: Architecture) {
     this.#debug = debug;
     this.#arch = arch;
+    const numbers = Array.from({ length: arch.frames?.registerCount ?? 0 }, (_, number) => number);
+    this.#numbers = new Map(numbers.map((number) => [arch.dwarfRegister(number) ?? '', number]));
   }
 
   /** Undefined if the code of this function cannot be followed. */
   of(host: Die): FlowGraph | undefined {
     if (this.#graphs.has(host.offset)) return this.#graphs.get(host.offset);
-    const { codes } = host.unit;
-    const ranges = rangesOf(host).map(({ low, high }) => ({ low: codes.fromCode(low), high: codes.fromCode(high) }));
     const { elf } = this.#debug;
     const neverReturns = (target: Addr): boolean => this.neverReturns(target);
-    const graph = FlowGraph.of(ranges, { elf, arch: this.#arch, neverReturns });
+    const graph = FlowGraph.of(codeOf(host), { elf, arch: this.#arch, neverReturns });
     this.#graphs.set(host.offset, graph);
     return graph;
+  }
+
+  /**
+   * What a register held at the function's entry, by registers at another instruction, the preferred one first: as the
+   * code itself says, because debug info may lose what the code still needs.
+   */
+  kept(host: Die, register: string, at: Addr): readonly KeptPlace[] {
+    const number = this.#numbers.get(register);
+    const values = number === undefined ? undefined : this.#valuesIn(host);
+    return (values?.at(at, number ?? 0) ?? []).flatMap((held) => {
+      const name = this.#arch.dwarfRegister(held.register);
+      return name === undefined ? [] : [{ ...held, register: name }];
+    });
+  }
+
+  #valuesIn(host: Die): EntryValues | undefined {
+    if (this.#values.has(host.offset)) return this.#values.get(host.offset);
+    const { elf } = this.#debug;
+    const graph = this.of(host);
+    const ranges = codeOf(host).flatMap(({ low, high }) => {
+      const bytes = elf.bytesAt(low, Number(high - low));
+      return bytes ? [{ start: low, bytes }] : [];
+    });
+    const values = graph && this.#arch.frames?.follow(ranges, graph);
+    this.#values.set(host.offset, values);
+    return values;
   }
 
   frameAt(at: Addr): FramePlace | undefined {
@@ -68,6 +102,11 @@ export class FunctionGraphs {
     }
     return known;
   }
+}
+
+function codeOf(host: Die): { readonly low: Addr; readonly high: Addr }[] {
+  const { codes } = host.unit;
+  return rangesOf(host).map(({ low, high }) => ({ low: codes.fromCode(low), high: codes.fromCode(high) }));
 }
 
 /** Symbols of functions that are often without debug info. */

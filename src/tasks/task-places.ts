@@ -1,12 +1,27 @@
 import type { DebugInfo } from '../dwarf/index.js';
 import { type Die, typeName } from '../dwarf/index.js';
 import { type FutureSet, type FutureType, onlyHeld, type TaskEnder, type TaskPlaces } from '../futures/index.js';
+import type { TaskContext } from './runtime.js';
 import { asyncTasks, closed, dropperOf } from './runtimes/async-task.js';
-import { embassyPollers, storageLayouts } from './runtimes/embassy.js';
+import { embassyPollers, embassyPolls, storageLayouts } from './runtimes/embassy.js';
 import { headerKinds } from './runtimes/header-tasks.js';
 import { headerTasks, runtimes } from './runtimes/index.js';
 import { runningOffset } from './runtimes/stage.js';
-import { cellLayouts, tokioPollers } from './runtimes/tokio.js';
+import { cellLayouts, tokioPollers, tokioPolls } from './runtimes/tokio.js';
+
+/** The functions by which runtimes with cells and storages poll their tasks. */
+function hostsOf(context: Pick<TaskContext, 'debug' | 'note'>, futures: FutureSet): TaskPlaces['hosts'][number][] {
+  const cells = tokioPolls(context).map(({ die, layout: { future, stage, header } }) => {
+    return { die, future, place: runningOffset(stage), header };
+  });
+  const storages = embassyPolls(context).map(({ die, layout: { future, place, raw } }) => {
+    return { die, future, place: place.offset, header: raw.offset };
+  });
+  return [...cells, ...storages].flatMap(({ die, future: type, place, header }) => {
+    const future = futures.ofType(type);
+    return future && place !== undefined ? [{ die, future: future.typeOffset, offset: place - header }] : [];
+  });
+}
 
 /** Where the runtimes that the program uses put the Futures of their tasks, as far as its ELF tells. */
 export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<TaskPlaces> {
@@ -32,7 +47,7 @@ export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<
       holders.set(typeName(holder), { future: future?.typeOffset ?? 0, offset: (place ?? 0) - offset });
   }
   for (const { future, place } of storageLayouts(context).values()) add(future, place.offset);
-  const hosts: TaskPlaces['hosts'][number][] = [];
+  const hosts = hostsOf(context, futures);
   for (const { future: type, offset, die } of headerTasks.flatMap((tasks) => headerKinds(context, tasks))) {
     const future = add(type, offset);
     if (future) hosts.push({ die, future: future.typeOffset, offset });

@@ -1,11 +1,8 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import t, { type Test } from 'tap';
 import { type CompleteArchitecture, type FrameAt, riscv64, x86_64 } from '../../src/arch/index.js';
 import { addOffset, addr } from '../../src/base/addr.js';
+import { assemble } from '../support/assembled.js';
 
 /**
  * Code whose frames are written beside it. Each label `here_N:` stands where the CFA is N above the stack pointer; `fp_N:` where it is N
@@ -13,7 +10,7 @@ import { addOffset, addr } from '../../src/base/addr.js';
  * frame that could be told, `bottom_...` is code that nobody called.
  */
 function check(t: Test, arch: CompleteArchitecture, source: string): void {
-  const { bytes, labels } = assemble(arch, source);
+  const { bytes, labels } = assemble(arch, source, /^(?:trap_)?(?:here|fp|r\d+|none|bottom)/);
   const start = addr(0x10000);
   const frames = arch.frames.analyse([{ start, bytes }]);
   for (const [label, offset] of labels) {
@@ -43,25 +40,6 @@ function describe(arch: CompleteArchitecture, found: FrameAt | undefined): strin
   const sp =
     stack?.kind === 'saved' ? `_sp_${stack.offset}` : stack?.kind === 'register' ? `_spin_${stack.register}` : '';
   return `${interrupted ? 'trap_' : ''}${base}_${cfa.offset}_${back}${sp.replace('-', 'm')}`;
-}
-
-function assemble(arch: CompleteArchitecture, source: string): { bytes: Uint8Array; labels: [string, number][] } {
-  const folder = mkdtempSync(join(tmpdir(), 'rsptrace-prologue-'));
-  try {
-    const prefix = arch.name === 'riscv64' ? 'riscv64-linux-gnu-' : '';
-    const options = arch.name === 'riscv64' ? ['-march=rv64gc', '-mno-relax'] : ['-msyntax=intel', '-mnaked-reg'];
-    const [object, raw] = [join(folder, 'a.o'), join(folder, 'a.bin')];
-    execFileSync(`${prefix}as`, [...options, '-o', object, '-'], { input: `.text\n${source}\n` });
-    execFileSync(`${prefix}objcopy`, ['-O', 'binary', '-j', '.text', object, raw]);
-    const names = execFileSync(`${prefix}nm`, [object], { encoding: 'utf8' });
-    const labels = [...names.matchAll(/^([0-9a-f]+) t ((?:trap_)?(?:here|fp|r\d+|none|bottom).*)$/gm)];
-    return {
-      bytes: readFileSync(raw),
-      labels: labels.map(([, at = '', label = '']): [string, number] => [label, Number.parseInt(at, 16)]),
-    };
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
 }
 
 const riscvCases: Readonly<Record<string, string>> = {

@@ -206,12 +206,14 @@ t.test('what one place has noted another one takes, once, in the same frame and 
       fc.property(
         fc.nat(2 ** 15 - 1),
         fc.integer({ min: 1 }),
-        fc.constantFrom('same', 'frame', 'block', 'none'),
+        fc.constantFrom('same', 'word', 'frame', 'block', 'none'),
         (of, seed, what) => {
           const list = calls(target, 2, random(seed));
           // Two pushes and 40 bytes: the frame is the stack pointer at the entry.
           const frame = (offset: number) => ({ register: 'rsp', offset });
-          const noted = [{ of, frame: frame(8), pointer: { register: 'rbx', offset: -24 } }];
+          // The word on top of the stack is what rbx was.
+          const place = what === 'word' ? { register: 'rsp', through: 0 } : { register: 'rbx' };
+          const noted = [{ of, frame: frame(8), pointer: { ...place, offset: -24 } }];
           const taken = [{ of: what === 'block' ? of ^ 128 : of, frame: frame(what === 'frame' ? 120 : 56) }];
           const fields: RecordField[] = [{ at: 8, size: 8, from: { kind: 'kept', index: 0 } }];
           const both = [
@@ -225,7 +227,7 @@ t.test('what one place has noted another one takes, once, in the same frame and 
             if (JSON.stringify(left(outcome)) !== JSON.stringify(left(bare[i] as CallOutcome))) return false;
             const pointer = BigInt.asUintN(64, (list[i]?.registers[3] ?? 0n) - 24n);
             const record = word(outcome, RING, SLOT * (both.length - 1) + 8);
-            if (record !== (what === 'same' ? pointer : 0n)) return false;
+            if (record !== (what === 'same' || what === 'word' ? pointer : 0n)) return false;
             const isLeft = Array.from({ length: 2 ** NOTES_SHIFT }, (_, at) =>
               word(outcome, CONTROL_BYTES, 0x800 + 16 * at),
             ).some((key) => key !== 0n);

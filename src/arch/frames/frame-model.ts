@@ -42,6 +42,31 @@ export interface FunctionFrames {
   behindCall(pc: Addr): FrameAt | undefined;
 }
 
+/** Where control goes in a function: a node an instruction, the first one first. */
+export interface ControlFlow {
+  readonly steps: readonly { readonly address: Addr }[];
+  readonly next: readonly (readonly number[])[];
+  /** False for what only an exception leads to. */
+  isReached(node: number): boolean;
+}
+
+/** A value: that of a register plus an offset. */
+export interface Held {
+  readonly register: number;
+  readonly offset: number;
+  /** The offset is added to the word so many bytes behind what the register points to, and not to the register. */
+  readonly through?: number;
+}
+
+/** Where the code of a function has the values that it was called with. */
+export interface EntryValues {
+  /**
+   * Where the code has at `pc`, whatever way led there, what `register` held at the entry: by registers first, then by
+   * words of the frame.
+   */
+  at(pc: Addr, register: number): readonly Held[];
+}
+
 /** Registers and conventions of one architecture, as unwinding needs them. Registers have their DWARF numbers. */
 export interface FrameModel {
   /** Registers with a number below this are the integer registers. */
@@ -70,6 +95,8 @@ export interface FrameModel {
    * moved away. Call `prepare` of the architecture first.
    */
   analyse(ranges: readonly CodeRange[]): FunctionFrames;
+  /** Follows values along a function's control flow. Ranges are as those of `analyse`. */
+  follow(ranges: readonly CodeRange[], flow: ControlFlow): EntryValues;
   /** False if code surely has no return from a trap. Costs little: it looks for the bytes alone. */
   mayReturnFromTrap(code: Uint8Array): boolean;
 }

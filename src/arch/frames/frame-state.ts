@@ -3,7 +3,7 @@
  * a number.
  */
 export interface Value {
-  /** A register's index, or {@link CONSTANT}, or {@link ADDRESS}. */
+  /** A register's index, or {@link CONSTANT}, {@link ADDRESS}, or {@link ALIGNED} and below. */
   readonly base: number;
   readonly offset: number;
 }
@@ -12,6 +12,8 @@ export interface Value {
 export const CONSTANT = -1;
 /** The address `offset` bytes from the function's first instruction. */
 export const ADDRESS = -2;
+/** This and numbers below it are values that only stand for themselves. */
+export const ALIGNED = -3;
 
 const MAX_SLOTS = 256;
 const RANGE = 2 ** 31;

@@ -329,6 +329,12 @@ export interface RegisterPlace {
   readonly offset: number;
 }
 
+/** A pointer by a register: its value, or a word behind what it points to; and a number. */
+export interface PointerPlace extends RegisterPlace {
+  /** Where that word lies, in bytes from what the register points to. It is in the function's own frame. */
+  readonly through?: number | undefined;
+}
+
 /**
  * Pointers that code notes where a block begins, and takes where it ends. Each is known by the number of its block and
  * by the frame of the function around it. So threads, recursion and interrupts do not mix them up. An entry is two
@@ -364,7 +370,7 @@ export interface InnerTrampoline extends Trampoline {
   /** Pointers that are taken first. They are the record's `kept` words; 0 if nothing was noted. */
   readonly taken: readonly FrameNote[];
   /** Pointers that are noted last. */
-  readonly noted: readonly (FrameNote & { readonly pointer: RegisterPlace })[];
+  readonly noted: readonly (FrameNote & { readonly pointer: PointerPlace })[];
   readonly via: EntryTrampoline['via'];
 }
 

@@ -1,5 +1,5 @@
 import { addOffset } from '../../base/addr.js';
-import type { FrameNote, FrameNotes, InnerTrampoline, ProbeCode, RegisterPlace } from '../inject/probe-code.js';
+import type { FrameNote, FrameNotes, InnerTrampoline, PointerPlace, ProbeCode } from '../inject/probe-code.js';
 import {
   Assembler,
   add,
@@ -19,7 +19,7 @@ import {
   xori,
 } from './assembler.js';
 import { endHop, HOP_BACK, HOP_FRAME } from './patch.js';
-import { checkRecord, claim, claimRarely, fillRecord } from './record-code.js';
+import { checkRecord, claim, claimRarely, fillRecord, loadAt } from './record-code.js';
 import { SP } from './registers.js';
 import {
   hookFrameSize,
@@ -70,8 +70,17 @@ export function inner(trampoline: InnerTrampoline): ReturnType<ProbeCode['inner'
 }
 
 /** Clobbers t3 if the offset is large. */
-function value(assembler: Assembler, frame: TrampolineFrame, { register, offset }: RegisterPlace, to: number): void {
-  const from = original(assembler, frame, registerNamed(register), to);
+function value(
+  assembler: Assembler,
+  frame: TrampolineFrame,
+  { register, offset, through }: PointerPlace,
+  to: number,
+): void {
+  let from = original(assembler, frame, registerNamed(register), to);
+  if (through !== undefined) {
+    loadAt(assembler, 8, to, from, through);
+    from = to;
+  }
   if (offset >= -2048 && offset < 2048) {
     if (from !== to || offset !== 0) assembler.emit(addi(to, from, offset));
     return;

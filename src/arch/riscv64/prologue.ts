@@ -1,3 +1,4 @@
+import { FollowedValues } from '../frames/entry-values.js';
 import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frames/frame-analysis.js';
 import type { CodeRange, FrameModel } from '../frames/frame-model.js';
 import type { FrameRules } from '../frames/frame-rows.js';
@@ -75,6 +76,7 @@ export const frames: FrameModel = {
     interrupted: false,
   },
   analyse: (ranges: readonly CodeRange[]) => new FrameAnalysis(frames, rules, decoder, ranges),
+  follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, frames),
   mayReturnFromTrap: (code) => trapReturns.some((bytes) => has(code, bytes)),
 };
 

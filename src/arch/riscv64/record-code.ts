@@ -287,7 +287,13 @@ function loadGroups(fields: readonly RecordField[]): LoadGroup[] {
 }
 
 /** Zero-extended, from any offset. */
-function loadAt(assembler: Assembler, size: RecordField['size'], to: number, pointer: number, offset: number): void {
+export function loadAt(
+  assembler: Assembler,
+  size: RecordField['size'],
+  to: number,
+  pointer: number,
+  offset: number,
+): void {
   if (offset >= -2048 && offset < 2048) {
     assembler.emit(load(loadOps[size], to, pointer, offset));
     return;

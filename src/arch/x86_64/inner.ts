@@ -1,4 +1,4 @@
-import type { FrameNote, FrameNotes, InnerTrampoline, ProbeCode, RegisterPlace } from '../inject/probe-code.js';
+import type { FrameNote, FrameNotes, InnerTrampoline, PointerPlace, ProbeCode } from '../inject/probe-code.js';
 import { Assembler, Label } from './assembler.js';
 import { claimRarely, toPush, writeRecord } from './record.js';
 import { R10, R11, RAX, RSP } from './registers.js';
@@ -45,8 +45,12 @@ export function inner(trampoline: InnerTrampoline): ReturnType<ProbeCode['inner'
 }
 
 /** Into rax. */
-function value(code: Assembler, { register, offset }: RegisterPlace, stack: Stack): void {
-  const number = fetch(code, general(register), stack, RAX);
+function value(code: Assembler, { register, offset, through }: PointerPlace, stack: Stack): void {
+  let number = fetch(code, general(register), stack, RAX);
+  if (through !== undefined) {
+    code.load(RAX, { base: number, offset: through });
+    number = RAX;
+  }
   if (number !== RAX || offset !== 0) code.address(RAX, { base: number, offset });
 }
 

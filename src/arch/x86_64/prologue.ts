@@ -1,5 +1,6 @@
 import type { Addr } from '../../base/addr.js';
 import { addOffset } from '../../base/addr.js';
+import { FollowedValues } from '../frames/entry-values.js';
 import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frames/frame-analysis.js';
 import type { CodeRange, FrameModel } from '../frames/frame-model.js';
 import type { FrameRules } from '../frames/frame-rows.js';
@@ -90,6 +91,7 @@ export const frames: FrameModel = {
     interrupted: false,
   },
   analyse: (ranges) => new FrameAnalysis(frames, rules, decoder, ranges),
+  follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, frames),
   mayReturnFromTrap,
 };
 
@@ -99,6 +101,10 @@ function mayReturnFromTrap(code: Uint8Array): boolean {
     if (((code[at - 1] as number) & 0xf8) === 0x48) return true;
   return false;
 }
+
+/** What writes no register but its first operand; `imul` only if it has another one. */
+const writesFirst =
+  /^(mov(zx|sx|sxd|aps|ups|apd|upd|dqa|dqu|d|q|ss)|cmov\w+|set\w+|imul|not|neg|and|or|adc|sbb|sh[lr]d?|sar|ro[lr]|bs[fr]|bt[crs]|p?xor[pd]?s?)$/;
 
 const stop: Outcome = { next: undefined, kind: 'plain' };
 
@@ -234,6 +240,7 @@ function effect(instruction: Instruction, state: FrameState, offset: number): Fr
     case 'ud1':
       return undefined;
     default:
+      if (writesFirst.test(op) && (op !== 'imul' || operands.length > 1)) return clobber(state, first, address);
       // One-operand multiplications and divisions, string operations and other implicit results: none of them are
       // registers that functions preserve.
       return clobber(state.without([0, 1, 2, 4, 5]), first, address);

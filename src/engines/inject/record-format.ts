@@ -278,10 +278,10 @@ function pointerTo(
   blocks: readonly PlacedBlock[],
 ): number {
   const { pointer, through } = block;
-  const outer = blocks.find(
-    (each) => each.pointer === pointer && each.from === 0 && isSame(each.through, through.slice(0, -1)),
+  const outer = blocks.filter((each) => each.pointer === pointer && isSame(each.through, through.slice(0, -1)));
+  const [inOuter] = outer.flatMap(({ placed, from }) =>
+    placed.flatMap(({ offset, size, at }) => (from + offset === through.at(-1) && size === 8 ? [at] : [])),
   );
-  const inOuter = outer?.placed.find((load) => load.offset === through.at(-1) && load.size === 8)?.at;
   const at = through.length === 0 ? registers.get(pointer) : inOuter;
   if (at === undefined) throw new RangeError(`The record does not have the pointer at ${pointer} ${through}`);
   return at;

@@ -67,8 +67,8 @@ export interface BlockKind {
    * not ended.
    */
   at(pc: Addr): BlocksHere | undefined;
-  /** Memory to read where it begins. */
-  reads(at: Moment, block: BlockEdge): readonly MemoryRequest[];
+  /** Memory to read where it begins. Asked again with what was read, until nothing new is asked for. */
+  reads(at: Moment, block: BlockEdge, memory: HitMemory): readonly MemoryRequest[];
   begin(at: Moment, block: BlockEdge, around: Call | undefined, memory: HitMemory): TracedCall | undefined;
 }
 
@@ -239,7 +239,7 @@ export class CallTracer implements Tracer {
   }
 
   wants(hit: Hit): readonly MemoryRequest[] {
-    const requests: MemoryRequest[] = this.#blockReads(hit);
+    const requests: MemoryRequest[] = this.#blockReads(hit, nothingRead);
     if (this.#stacks.awaits(hit.pc)) {
       requests.push(...this.#exitReads(hit, nothingRead));
     }
@@ -266,9 +266,11 @@ export class CallTracer implements Tracer {
 
   wantsMore(hit: Hit, answers: readonly (Uint8Array | undefined)[]): readonly MemoryRequest[] {
     const returns = this.#stacks.awaits(hit.pc);
-    if (!this.#arrives && !returns) return [];
+    const hasBlocks = this.#at(hit.pc).blocks.length > 0;
+    if (!this.#arrives && !returns && !hasBlocks) return [];
     const memory = new Answers(this.#wanted, answers);
     const more = this.#arrives ? this.#kinds.flatMap((kind) => kind.moreReads?.(hit, memory) ?? []) : [];
+    if (hasBlocks) more.push(...this.#blockReads(hit, memory));
     if (returns) more.push(...this.#exitReads(hit, memory));
     const fresh = more.length === 0 ? more : newRequests(more, this.#wanted);
     if (fresh.length > 0) this.#wanted = [...this.#wanted, ...fresh];
@@ -445,13 +447,13 @@ export class CallTracer implements Tracer {
     return here;
   }
 
-  #blockReads(hit: Hit): MemoryRequest[] {
+  #blockReads(hit: Hit, memory: HitMemory): MemoryRequest[] {
     return this.#at(hit.pc).blocks.flatMap(({ kind, here }) => {
       const ending = here.ended.flatMap((edge) => this.#running(hit, edge));
       const begun = here.begun.filter((edge) => this.#running(hit, edge).length === 0);
       return [
         ...ending.flatMap((call) => call.payload.kind.exitReads(call, hit, nothingRead)),
-        ...begun.flatMap((edge) => kind.reads(hit, edge)),
+        ...begun.flatMap((edge) => kind.reads(hit, edge, memory)),
       ];
     });
   }

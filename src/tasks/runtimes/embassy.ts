@@ -57,7 +57,7 @@ export const embassy: Runtime = {
     const layouts = storageLayouts(context);
     if (layouts.size === 0) return undefined;
     const storages = new Map<Addr, StorageLayout>();
-    for (const [at, layout] of await spawnedOnce(context, layouts)) storages.set(at, layout);
+    for (const [at, layout] of await spawnedOnce(context)) storages.set(at, layout);
     for (const [at, layout] of await pooled(context, layouts, storages)) storages.set(at, layout);
     const found: StoredTask[] = [];
     for (const [at, layout] of [...storages].sort(([a], [b]) => (a < b ? -1 : 1))) {
@@ -127,13 +127,22 @@ function storageLayout({ note }: Pick<TaskContext, 'note'>, storage: Die, future
   };
 }
 
-/** The functions by which the executor polls tasks, where the tasks have names. */
-export function embassyPollers(context: Pick<TaskContext, 'debug' | 'note'>): TaskPoller[] {
+/** The functions by which the executor polls tasks, and what the tasks of each look like. */
+export function embassyPolls(
+  context: Pick<TaskContext, 'debug' | 'note'>,
+): { readonly die: Die; readonly address: Addr; readonly layout: StorageLayout }[] {
   const layouts = storageLayouts(context);
-  return functionsOf(context, `${RAW}::TaskStorage::poll`).flatMap(({ die }) => {
+  return functionsOf(context, `${RAW}::TaskStorage::poll`).flatMap(({ die, address }) => {
     const future = genericsOf(die).get('F');
     const layout = future && layouts.get(typeName(future));
-    const words = layout?.name && wordsOfText(layout.name);
+    return layout ? [{ die, address, layout }] : [];
+  });
+}
+
+/** Those of them where the tasks have names. */
+export function embassyPollers(context: Pick<TaskContext, 'debug' | 'note'>): TaskPoller[] {
+  return embassyPolls(context).flatMap(({ die, layout }) => {
+    const words = layout.name && wordsOfText(layout.name);
     if (!words) return [];
     const header = layout.raw.offset;
     const tell = ([start = 0n, length = 0n]: readonly bigint[]): KnownTask => {
@@ -146,16 +155,8 @@ export function embassyPollers(context: Pick<TaskContext, 'debug' | 'note'>): Ta
 }
 
 /** Storages in memory whose `poll_fn` is that of a `TaskStorage`. */
-async function spawnedOnce(
-  context: TaskContext,
-  layouts: ReadonlyMap<string, StorageLayout>,
-): Promise<Map<Addr, StorageLayout>> {
-  const byPoll = new Map<bigint, StorageLayout>();
-  for (const { die, address } of functionsOf(context, `${RAW}::TaskStorage::poll`)) {
-    const future = genericsOf(die).get('F');
-    const layout = future && layouts.get(typeName(future));
-    if (layout) byPoll.set(address, layout);
-  }
+async function spawnedOnce(context: TaskContext): Promise<Map<Addr, StorageLayout>> {
+  const byPoll = new Map<bigint, StorageLayout>(embassyPolls(context).map(({ address, layout }) => [address, layout]));
   const found = new Map<Addr, StorageLayout>();
   for (const [poll, places] of context.memory.places(byPoll.keys())) {
     const layout = byPoll.get(poll);

@@ -79,14 +79,21 @@ export const tokio: Runtime = {
   },
 };
 
-/** The functions by which its schedulers poll tasks, where their ids can be read. */
-export function tokioPollers(context: Pick<TaskContext, 'debug' | 'note'>): TaskPoller[] {
+/** The functions by which its schedulers poll tasks, and what the tasks of each look like. */
+export function tokioPolls(context: Pick<TaskContext, 'debug' | 'note'>): { die: Die; layout: CellLayout }[] {
   const layouts = cellLayouts(context);
   return functionsOf(context, `${TASK}::raw::poll`).flatMap(({ die }) => {
     const { T, S } = Object.fromEntries(genericsOf(die));
     const layout = T && S && layouts.get(`${typeName(T)}, ${typeName(S)}`);
-    if (!layout?.id) return [];
+    return layout ? [{ die, layout }] : [];
+  });
+}
+
+/** Those of them where a task's id can be read. */
+export function tokioPollers(context: Pick<TaskContext, 'debug' | 'note'>): TaskPoller[] {
+  return tokioPolls(context).flatMap(({ die, layout }) => {
     const { header, id, spawnedAt } = layout;
+    if (!id) return [];
     const words = [id, ...(spawnedAt ? [spawnedAt] : [])].map(({ offset }) => offset - header);
     const tell = ([number = 0n, place = 0n]: readonly bigint[]): KnownTask => {
       const spawned = locationOf(context, place);

@@ -5,6 +5,8 @@ import type { Guard } from '../../../futures/index.js';
 import { stackNumber } from '../../calls/call-stacks.js';
 import type { BlockEdge, BlocksHere, Moment } from '../../calls/call-tracer.js';
 import type { FramePlace } from '../../function-graphs.js';
+import type { HitMemory } from '../../reading.js';
+import type { MemoryRequest } from '../../tracer.js';
 import type { InlinedSite } from './inlined-sites.js';
 import { innerAddresses } from './inner-addresses.js';
 import type { InlinedProbe } from './resolve.js';
@@ -25,20 +27,31 @@ export class InlinedPlaces {
     return this.#at.get(pc);
   }
 
-  /** The Future of a block that begins here. */
+  /** The Future of a block that begins here; undefined if that is not known, or a word that leads to it is not read. */
   selfAt(
-    { pc, registers }: Moment,
+    at: Moment,
     block: number,
+    memory: HitMemory,
   ): { readonly address: Addr; readonly guards: readonly Guard[]; readonly isStored: boolean } | undefined {
-    for (const begin of this.#at.get(pc)?.begun ?? nowhere) {
-      if (begin.block !== block) continue;
-      const { self, isStored } = begin;
-      const base = registers.register(self.register);
-      return base === undefined
-        ? undefined
-        : { address: innerAddresses.at(addr(base), self.offset), guards: self.guards, isStored };
-    }
-    return undefined;
+    const begin = this.#beginAt(at, block);
+    const word = this.wordAt(at, block);
+    const base = word
+      ? memory.at(word.address, word.length)?.word(0)
+      : begin && at.registers.register(begin.self.register);
+    if (!begin || base === undefined) return undefined;
+    const { self, isStored } = begin;
+    return { address: innerAddresses.at(addr(base), self.offset), guards: self.guards, isStored };
+  }
+
+  /** The word that leads to the Future of a block that begins here; undefined if none does. */
+  wordAt(at: Moment, block: number): MemoryRequest | undefined {
+    const { register, through } = this.#beginAt(at, block)?.self ?? {};
+    const base = register === undefined || through === undefined ? undefined : at.registers.register(register);
+    return base === undefined ? undefined : { address: innerAddresses.at(addr(base), through ?? 0), length: 8 };
+  }
+
+  #beginAt({ pc }: Moment, block: number): Begin | undefined {
+    return this.#at.get(pc)?.begun.find((begin) => begin.block === block);
   }
 
   #here(address: Addr): Here {
@@ -89,5 +102,3 @@ class Begin extends Edge {
     this.isStored = isStored;
   }
 }
-
-const nowhere: readonly never[] = [];

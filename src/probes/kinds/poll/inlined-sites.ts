@@ -8,7 +8,8 @@ import { type FramePlace, FunctionGraphs } from '../../function-graphs.js';
 import { InnerWindows } from '../../inner-windows.js';
 import type { PatchWindow } from '../../read-plan.js';
 import { type InlinedBlock, inlinedBlock, straightFrom, unchangedFrom, untilStore } from './inlined-block.js';
-import { type HostedTask, type SelfPlace, selfPlace } from './self-place.js';
+import { PollsAround } from './poll-around.js';
+import { type HostedTask, type Inlining, type SelfPlace, selfPlace } from './self-place.js';
 
 /** The poll of a Future that was inlined into a function: the places in it where the poll begins and ends. */
 export interface InlinedSite {
@@ -37,6 +38,7 @@ export class InlinedSites {
   readonly #arch: Architecture;
   readonly #tasks: ReadonlyMap<number, HostedTask>;
   readonly #graphs: FunctionGraphs;
+  readonly #about: Omit<Inlining, 'copy' | 'host' | 'task'>;
   readonly #windows: InnerWindows;
   readonly #merged = new Map<number, ReadonlyMap<number, readonly AddressRange[]>>();
   readonly #located = new Map<bigint, boolean>();
@@ -55,6 +57,7 @@ export class InlinedSites {
     this.#futures = futures;
     this.#arch = arch;
     this.#graphs = new FunctionGraphs(debug, arch);
+    this.#about = { futures, around: new PollsAround(futures), arch, graphs: this.#graphs };
     this.#windows = new InnerWindows(this.#graphs, arch, debug.elf);
   }
 
@@ -135,24 +138,29 @@ export class InlinedSites {
     });
   }
 
-  /** The first of these instructions at which everything is known, and that can be patched if any can. */
+  /**
+   * The first of these instructions at which everything is known. One that can be patched is preferred, then one where a
+   * register holds what a word of the frame holds elsewhere.
+   */
   #beginAt(
     nodes: readonly number[],
     graph: FlowGraph,
     { future, copy, host }: { readonly future: FutureType; readonly copy: Die; readonly host: Die },
   ): Omit<InlinedSite['begins'][number], 'isStored'> | undefined {
-    let first: Omit<InlinedSite['begins'][number], 'isStored'> | undefined;
+    let best: { readonly begin: Omit<InlinedSite['begins'][number], 'isStored'>; readonly worth: number } | undefined;
     for (const node of nodes) {
-      if (first && typeof this.#windows.around({ graph, node }) === 'string') continue;
+      const isPatchable = typeof this.#windows.around({ graph, node }) !== 'string';
+      if (best && !isPatchable) continue;
       const { address } = graph.steps[node] as FlowStep;
       const task = this.#tasks.get(host.offset);
-      const self = selfPlace(future, address, { copy, host, task, futures: this.#futures, arch: this.#arch });
+      const self = selfPlace(future, address, { copy, host, task, ...this.#about });
       const frame = self && this.#graphs.frameAt(address);
       if (!frame) continue;
-      if (typeof this.#windows.around({ graph, node }) !== 'string') return { address, frame, self };
-      first ??= { address, frame, self };
+      const worth = (isPatchable ? 2 : 0) + (self.through === undefined ? 1 : 0);
+      if (worth > (best?.worth ?? -1)) best = { begin: { address, frame, self }, worth };
+      if (worth === 3) break;
     }
-    return first;
+    return best?.begin;
   }
 
   /**

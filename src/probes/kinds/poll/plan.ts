@@ -11,6 +11,7 @@ import {
   stackIsRead,
 } from '../../read-plan.js';
 import type { InlinedProbe, PollProbe, PollProbes } from './resolve.js';
+import type { SelfPlace } from './self-place.js';
 
 /** More loads make a trampoline slow, and a record large. */
 const mostLoads = 24;
@@ -170,7 +171,7 @@ export function planSites(sites: readonly InlinedProbe[], { windows, stackDepth 
         ...plan,
         inside: plan.inside && { ...plan.inside, noted },
         entryRegisters: [...new Set([frame.register, self.register])],
-        entryReads: isStored ? [{ ...object, pointer: self.register, from: self.offset }] : [],
+        entryReads: readsAt(self, isStored ? object : undefined),
       };
     });
     const ends = site.ends.map((end): ReadPlan => {
@@ -190,6 +191,16 @@ export function planSites(sites: readonly InlinedProbe[], { windows, stackDepth 
     });
     return [...begins, ...ends];
   });
+}
+
+/** The word that leads to a Future, if there is one, and what is wanted of the Future. */
+function readsAt(
+  { register: pointer, offset: from, through }: SelfPlace,
+  object: Pick<PlannedReads, 'align' | 'size' | 'loads'> | undefined,
+): PlannedReads[] {
+  if (through === undefined) return object ? [{ ...object, pointer, from }] : [];
+  const word = { pointer, from: through, align: 8, size: 8, loads: [{ offset: 0, size: 8 as const }] };
+  return object ? [word, { ...object, pointer, through: [through], from }] : [word];
 }
 
 /** See `FrameNote`. */

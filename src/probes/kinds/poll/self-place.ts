@@ -13,12 +13,11 @@ import {
 } from '../../../dwarf/index.js';
 import type { CodeAddress } from '../../../elf/index.js';
 import type { FutureSet, FutureType, Guard, HeldInPlace, TaskPlaces } from '../../../futures/index.js';
+import type { FunctionGraphs, KeptPlace } from '../../function-graphs.js';
+import type { PollAround, PollsAround } from './poll-around.js';
 
 /** Where a Future lies, by one register at some instruction. */
-export interface SelfPlace {
-  readonly register: string;
-  /** The Future's address is the register's value and this. */
-  readonly offset: number;
+export interface SelfPlace extends KeptPlace {
   /** It is there as long as these hold; offsets from the Future's start. */
   readonly guards: readonly Guard[];
 }
@@ -47,42 +46,148 @@ export function hostedTasks(futures: FutureSet, places: TaskPlaces | undefined):
 }
 
 /** What {@link selfPlace} goes by. */
-interface Inlining {
+export interface Inlining {
   readonly copy: Die;
   /** The function around it. */
   readonly host: Die;
   readonly task: HostedTask | undefined;
   readonly futures: FutureSet;
+  readonly around: PollsAround;
   readonly arch: Architecture;
+  readonly graphs: FunctionGraphs;
 }
 
 /**
- * Finds a Future's address at an instruction of a function into which its poll was inlined. Any parameter or variable
- * there may lead to it, by its type. Those of the copy itself are tried first, and the header of its task last.
+ * Finds a Future's address at an instruction of a function into which its poll was inlined: by the parameters of the
+ * copy, by the place of the Future that polls it, or by any variable or parameter whose type leads to it.
  */
-export function selfPlace(
+export function selfPlace(future: FutureType, at: Addr, inlining: Inlining): SelfPlace | undefined {
+  const { copy, host, around } = inlining;
+  const code = host.unit.codes.toCode(at);
+  const told = firstOf(parametersOf(copy), (parameter) => placeBy(parameter, future, code, inlining));
+  if (told) return told;
+  const outer = around.directly(copy, host);
+  const inner = outer && innerPlace(outer, future, at, inlining);
+  if (inner) return inner;
+  // A Future polls what it holds or awaits, where that was moved to. Other variables are what it was moved out of.
+  const placeAt = (variable: Die): Found | undefined => {
+    const found = placeBy(variable, future, code, inlining);
+    return found && outer && !found.isPointer && nameOf(variable) !== awaited ? undefined : found;
+  };
+  return (
+    firstOf(variablesAt(host, code), placeAt) ??
+    firstOf(parametersOf(host), (parameter) => keptBy(parameter, future, at, inlining)) ??
+    headerPlace(future, at, inlining)
+  );
+}
+
+const awaited = '__awaitee';
+
+function firstOf<T, R>(all: readonly T[], find: (one: T) => R | undefined): R | undefined {
+  for (const one of all) {
+    const found = find(one);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function nameOf(variable: Die): string | undefined {
+  return variable.name ?? through(variable, (die) => die.follow(DW_AT.abstract_origin))?.name;
+}
+
+/** The place of a Future in the one that polls it. */
+function innerPlace(
+  { future: outer, copy }: PollAround,
   future: FutureType,
   at: Addr,
-  { copy, host, task, futures, arch }: Inlining,
+  inlining: Inlining,
 ): SelfPlace | undefined {
+  const way = outer.kind === 'impl' ? inside(future, heldIn(outer)) : awaitedPlace(outer, future);
+  if (!way) return undefined;
+  const place = copy ? selfPlace(outer, at, { ...inlining, copy }) : ownPlace(outer, at, inlining);
+  if (!place) return undefined;
+  const within = place.guards.map((guard) => ({ ...guard, offset: guard.offset - way.offset }));
+  return { ...place, offset: place.offset + way.offset, guards: [...within, ...way.guards] };
+}
+
+/** Where a Future awaits another one in its own bytes; undefined if there are several places, or none. */
+function awaitedPlace(outer: FutureType, future: FutureType): Pick<Way, 'offset' | 'guards'> | undefined {
+  const awaits = outer.states.flatMap(({ awaitee }) => (awaitee && !awaitee.box ? [awaitee] : []));
+  const [only, ...others] = new Set(awaits.flatMap((each) => (each.future === future ? [each.offset] : [])));
+  return only === undefined || others.length > 0 ? undefined : { offset: only, guards: [] };
+}
+
+/** Where a poll function's own Future is. */
+function ownPlace(future: FutureType, at: Addr, inlining: Inlining): SelfPlace | undefined {
+  const { host } = inlining;
   const code = host.unit.codes.toCode(at);
+  return (
+    firstOf(parametersOf(host), (parameter) => placeBy(parameter, future, code, inlining)) ??
+    firstOf(parametersOf(host), (parameter) => keptBy(parameter, future, at, inlining))
+  );
+}
+
+/** By what the function was called with, as far as its code still has that. */
+function keptBy(parameter: Die, future: FutureType, at: Addr, inlining: Inlining): SelfPlace | undefined {
+  const found = placeBy(parameter, future, entryOf(inlining.host), inlining);
+  // What lies in memory may not lie there yet.
+  return found?.isPointer ? keptPlace(found, at, inlining) : undefined;
+}
+
+/** `isPointer`: the variable leads to the Future, and does not hold it. */
+type Found = SelfPlace & { readonly isPointer: boolean };
+
+/** By the type of one variable. */
+function placeBy(
+  variable: Die,
+  future: FutureType,
+  code: CodeAddress,
+  { host, futures, arch }: Inlining,
+): Found | undefined {
+  const expression = locationAt(variable, DW_AT.location, code);
+  const type = through(variable, (die) => die.follow(DW_AT.type));
+  if (!expression || !type || expression.length === 0) return undefined;
   const frame = host.block(DW_AT.frame_base);
-  for (const variable of [...parametersOf(copy), ...variablesAt(host, code)]) {
-    const expression = locationAt(variable, DW_AT.location, code);
-    const type = through(variable, (die) => die.follow(DW_AT.type));
-    if (!expression || !type || expression.length === 0) continue;
-    for (const way of waysTo(future, type, futures)) {
-      const found = linear(variable, expression, frame, way.pointerAt, arch);
-      if (!found || (way.pointerAt === undefined) === found.isValue) continue;
-      return { register: found.register, offset: found.offset + way.offset, guards: way.guards };
-    }
+  for (const way of waysTo(future, type, futures)) {
+    const found = linear(variable, expression, frame, way.pointerAt, arch);
+    if (!found || (way.pointerAt === undefined) === found.isValue) continue;
+    const { register, offset, isValue } = found;
+    return { register, offset: offset + way.offset, guards: way.guards, isPointer: isValue };
   }
+  return undefined;
+}
+
+/** By the header of the task that a function of a runtime is called with. */
+function headerPlace(future: FutureType, at: Addr, inlining: Inlining): SelfPlace | undefined {
+  const { host, task, arch } = inlining;
   const [header] = task ? parametersOf(host) : [];
-  const expression = header && locationAt(header, DW_AT.location, code);
   const way = task && inside(future, [{ ...task, guards: [], repeats: [] }]);
-  if (!header || !expression || expression.length === 0 || !way) return undefined;
-  const found = linear(header, expression, frame, 0, arch);
-  return found?.isValue ? { ...way, register: found.register, offset: found.offset + way.offset } : undefined;
+  if (!header || !way) return undefined;
+  const frame = host.block(DW_AT.frame_base);
+  const placeAt = (code: CodeAddress): SelfPlace | undefined => {
+    const expression = locationAt(header, DW_AT.location, code);
+    if (!expression || expression.length === 0) return undefined;
+    const found = linear(header, expression, frame, 0, arch);
+    return found?.isValue ? { ...way, register: found.register, offset: found.offset + way.offset } : undefined;
+  };
+  const known = placeAt(host.unit.codes.toCode(at));
+  if (known) return known;
+  const found = placeAt(entryOf(host));
+  return found && keptPlace(found, at, inlining);
+}
+
+/** A place by a register at the function's entry, by one that still has its value at another instruction. */
+function keptPlace(
+  { register, offset, guards }: SelfPlace,
+  at: Addr,
+  { host, graphs }: Inlining,
+): SelfPlace | undefined {
+  const [kept] = graphs.kept(host, register, at);
+  return kept && { ...kept, offset: offset + kept.offset, guards };
+}
+
+function entryOf(host: Die): CodeAddress {
+  return rangesOf(host)[0]?.low ?? host.lowPc;
 }
 
 function parametersOf(copy: Die): Die[] {

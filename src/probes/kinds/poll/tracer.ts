@@ -267,15 +267,17 @@ export class PollTracer implements CallKind {
     });
     return {
       at: (pc) => places.at(pc),
-      reads: (at, { block }) => {
-        const self = places.selfAt(at, block);
+      reads: (at, { block }, memory) => {
+        const self = places.selfAt(at, block, memory);
         const probe = all[block];
-        if (self === undefined || !probe) return [];
+        if (!probe) return [];
         const stack = probe.isAround ? undefined : this.#backtraces?.request(at.registers);
-        return [{ address: self.address, length: probe.length }, ...(stack ? [stack] : [])];
+        const word = places.wordAt(at, block);
+        const object = self && { address: self.address, length: probe.length };
+        return [word, object, stack].filter((each) => each !== undefined);
       },
       begin: (at, { block }, around, memory) => {
-        const self = places.selfAt(at, block);
+        const self = places.selfAt(at, block, memory);
         const probe = all[block];
         if (self === undefined || !probe) return undefined;
         const outer = pollAround(around);

@@ -1,0 +1,55 @@
+import { type Die, DW_TAG } from '../../../dwarf/index.js';
+import type { FutureSet, FutureType } from '../../../futures/index.js';
+
+/** The poll whose own code an inlined poll lies in. */
+export interface PollAround {
+  readonly future: FutureType;
+  /** Its copy, if it was inlined too; undefined: it is the function. */
+  readonly copy: Die | undefined;
+}
+
+/** Finds which poll makes another one that was inlined into it. */
+export class PollsAround {
+  readonly #futures: FutureSet;
+  /** The Futures of all copies, by their DIEs. */
+  #copies: ReadonlyMap<number, FutureType> | undefined;
+  /** Of each inlined call of a function, the one around it; undefined: the function itself. */
+  readonly #parents = new Map<number, ReadonlyMap<number, Die | undefined>>();
+
+  constructor(futures: FutureSet) {
+    this.#futures = futures;
+  }
+
+  /** Undefined if a function that is no Future's poll lies between, or there is none around it. */
+  directly(copy: Die, host: Die): PollAround | undefined {
+    const parents = this.#parentsIn(host);
+    if (!parents.has(copy.offset)) return undefined;
+    const parent = parents.get(copy.offset);
+    const future = parent ? this.#futureOf(parent) : this.#futures.byPollAddress(host.unit.codes.fromCode(host.lowPc));
+    return future && { future, copy: parent };
+  }
+
+  #futureOf(copy: Die): FutureType | undefined {
+    this.#copies ??= new Map(
+      this.#futures.all.flatMap((future) => future.inlined.map(({ die }) => [die.offset, future] as const)),
+    );
+    return this.#copies.get(copy.offset);
+  }
+
+  #parentsIn(host: Die): ReadonlyMap<number, Die | undefined> {
+    const known = this.#parents.get(host.offset);
+    if (known) return known;
+    const found = new Map<number, Die | undefined>();
+    const open: { readonly die: Die; readonly depth: number }[] = [];
+    const cursor = host.subtree();
+    while (cursor.next()) {
+      while ((open.at(-1)?.depth ?? -1) >= cursor.depth) open.pop();
+      if (cursor.tag !== DW_TAG.inlined_subroutine) continue;
+      const die = cursor.die();
+      found.set(die.offset, open.at(-1)?.die);
+      open.push({ die, depth: cursor.depth });
+    }
+    this.#parents.set(host.offset, found);
+    return found;
+  }
+}

@@ -1,0 +1,61 @@
+// What the code keeps of a call's arguments, compared with what debug info says of them where it says something.
+import t from 'tap';
+import { type Architecture, architectureOf } from '../../src/arch/index.js';
+import { addr } from '../../src/base/addr.js';
+import { DebugInfo, type Die, DW_AT, DW_TAG, locationAt, rangesOf } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
+import { findFutures } from '../../src/futures/index.js';
+import { FunctionGraphs } from '../../src/probes/function-graphs.js';
+import { elfPath } from '../qemu/guests/guests.js';
+
+/** The DWARF number of the register that holds all of a parameter; undefined if it is not in one. */
+function registerOf(parameter: Die, code: number): number | undefined {
+  const [operation, ...more] = locationAt(parameter, DW_AT.location, code) ?? [];
+  return operation !== undefined && more.length === 0 && operation >= 0x50 && operation < 0x70
+    ? operation - 0x50
+    : undefined;
+}
+
+interface Compared {
+  agree: number;
+  readonly wrong: string[];
+}
+
+function compare(debug: DebugInfo, arch: Architecture): Compared {
+  const names = Array.from(
+    { length: arch.frames?.registerCount ?? 0 },
+    (_, number) => arch.dwarfRegister(number) ?? '',
+  );
+  const graphs = new FunctionGraphs(debug, arch);
+  const found: Compared = { agree: 0, wrong: [] };
+  const polls = findFutures(debug).all.flatMap((future) => future.polls);
+  for (const { address } of polls) {
+    const host = debug.functionAt(address)?.die;
+    const graph = host && graphs.of(host);
+    const [self] = [...(host?.children() ?? [])].filter((die) => die.tag === DW_TAG.formal_parameter);
+    const entry = self && host && registerOf(self, rangesOf(host)[0]?.low ?? host.lowPc);
+    if (!graph || !host || !self || entry === undefined) continue;
+    for (const { address: at } of graph.steps) {
+      const told = registerOf(self, host.unit.codes.toCode(addr(at)));
+      if (told === undefined) continue;
+      for (const [number, name] of names.entries()) {
+        const same = graphs.kept(host, name, at).find(({ register }) => register === names[told]);
+        if (same?.offset === 0 && number === entry) found.agree++;
+        else if (same) found.wrong.push(`${host.name} at 0x${at.toString(16)}: ${name} in ${same.register}`);
+      }
+    }
+  }
+  return found;
+}
+
+for (const name of ['rv-o2', 'x86-o2']) {
+  t.test(name, async (t) => {
+    const elf = await ElfFile.open(elfPath(name));
+    const arch = architectureOf(elf.machine);
+    if (!arch) throw new Error(`no architecture of ${name}`);
+    await arch.prepare();
+    const { agree, wrong } = compare(DebugInfo.load(elf), arch);
+    t.strictSame(wrong, []);
+    t.ok(agree > 1000, `${agree}`);
+  });
+}
