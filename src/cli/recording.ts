@@ -67,7 +67,6 @@ import type { PanicLook } from './panic-report.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { ReadingLine } from './reading-line.js';
 import { type AskedArguments, recordsRequest } from './records-file.js';
-import { tableOptions } from './saved-trace.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
@@ -80,6 +79,7 @@ import {
   stopReport,
   switchedOffText,
 } from './stop-report.js';
+import { isColored, lineWidth, tableOptions } from './terminal.js';
 
 /** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */
 export interface Prepared {
@@ -437,7 +437,7 @@ function tellChecked(args: RecordingArguments, checked: Checked, guest: Guest | 
   const stream = args.json ? process.stderr : process.stdout;
   if (guest?.panic && !args.json) stream.write(`\n${guest.panic.text}`);
   const isAsked = checked.verdicts.length > 1 || isBroken(checked);
-  if (isAsked && !args.json) stream.write(`\n${checkedText(checked, tableOptions())}`);
+  if (isAsked && !args.json) stream.write(`\n${checkedText(checked, { color: isColored(), width: lineWidth() })}`);
   if (isAsked || args.junit !== undefined || args.markdown !== undefined) reportChecked(checked, args, stream);
 }
 
