@@ -410,7 +410,7 @@ function stopOnSignals(
 export function report(prepared: Prepared, recording: Recorded, guest?: Guest): number {
   const { args, reports } = prepared;
   const { error } = recording;
-  const checked = checkedOf(prepared, guest);
+  const checked = { ...checkedOf(prepared, guest), error };
   if (args.json) process.stdout.write(jsonLine(recordingJson(prepared, recording, guest, checked)));
   else tellTables(prepared, recording);
   tellLimits(args, recording, guest);
@@ -438,7 +438,8 @@ function tellChecked(args: RecordingArguments, checked: Checked, guest: Guest | 
   if (guest?.panic && !args.json) stream.write(`\n${guest.panic.text}`);
   const isAsked = checked.verdicts.length > 1 || isBroken(checked);
   if (isAsked && !args.json) stream.write(`\n${checkedText(checked, { color: isColored(), width: lineWidth() })}`);
-  if (isAsked || args.junit !== undefined || args.markdown !== undefined) reportChecked(checked, args, stream);
+  const isReported = checked.error !== undefined || args.junit !== undefined || args.markdown !== undefined;
+  if (isAsked || isReported) reportChecked(checked, args, stream);
 }
 
 /** A machine or a program that rsptrace has started, and how it ended. */
