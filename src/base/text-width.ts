@@ -30,10 +30,12 @@ export function clipEnd(text: string, width: number): string {
   return `${letters.join('')}…`;
 }
 
-/** A source file and line without its folders, if it is too long with them. Of other text the end is kept. */
+/** A source file and line, with as many of its folders as there is room for. Of other text the end is kept. */
 export function clipPlace(text: string, width: number): string {
-  const isPlace = textWidth(text) > width && !text.includes(' ');
-  return clipStart(isPlace ? text.slice(text.lastIndexOf('/') + 1) : text, width);
+  let place = text;
+  while (textWidth(place) > width && place.includes('/') && !place.includes(' '))
+    place = place.slice(place.indexOf('/') + 1);
+  return clipStart(place, width);
 }
 
 /** Lines of words that are at most so wide, if no word is wider; all but the first behind `indent`. */

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { textTable } from '../../src/base/columns.js';
 import { clipName, foldBrackets, lineOf } from '../../src/base/short-name.js';
-import { textWidth } from '../../src/base/text-width.js';
+import { clipPlace, textWidth } from '../../src/base/text-width.js';
 
 // Names as c++filt and rustc-demangle print them.
 const insert =
@@ -39,6 +39,11 @@ t.test('the name of a line gives way, and keeps something', async (t) => {
 });
 
 t.test('columns of names and places give way, the widest first', async (t) => {
+  t.strictSame(
+    [30, 20, 12, 6].map((width) => clipPlace('bore/src/net/mod.rs:463', width)),
+    ['bore/src/net/mod.rs:463', 'src/net/mod.rs:463', 'mod.rs:463', '…s:463'],
+  );
+  t.equal(clipPlace('woken in wake at src/net/mod.rs:463', 20), '…t src/net/mod.rs:463'.slice(-20).replace(/^./, '…'));
   const rows = [
     ['12', 'app::net::receive<std::vector<int> >', 'x86_64', 'lib/src/net/receive.cc:12'],
     ['3', 'main', 'riscv64', 'main.cc:3'],
@@ -48,7 +53,7 @@ t.test('columns of names and places give way, the widest first', async (t) => {
   t.equal(table()[1], '12  app::net::receive<std::vector<int> >  x86_64   lib/src/net/receive.cc:12');
   t.strictSame(table(60), [
     ' n  name                  arch     place',
-    '12  app::net::receive<…>  x86_64   receive.cc:12',
+    '12  app::net::receive<…>  x86_64   src/net/receive.cc:12',
     ' 3  main                  riscv64  main.cc:3',
     '',
   ]);
