@@ -14,6 +14,9 @@ import { Parser } from 'tap-parser';
 import { stringify } from 'tap-yaml';
 import { bundleTests } from './bundle-tests.mjs';
 
+// Where it is set, commands print more. The tests of that set it themselves.
+delete process.env.GITHUB_ACTIONS;
+
 const root = join(import.meta.dirname, '..');
 const SLOWEST = 10;
 /** Most files wait for a third of their time: for a guest, or for a time limit that they test. */

@@ -21,6 +21,23 @@ export function clipStart(text: string, width: number): string {
   return `…${letters.join('')}`;
 }
 
+/** Keeps the begin. */
+export function clipEnd(text: string, width: number): string {
+  if (textWidth(text) <= width) return text;
+  if (NARROW.test(text)) return `${text.slice(0, Math.max(0, width - 1))}…`;
+  const letters = [...text];
+  while (letters.length > 0 && textWidth(letters.join('')) > width - 1) letters.pop();
+  return `${letters.join('')}…`;
+}
+
+/** A source file and line, with as many of its folders as there is room for. Of other text the end is kept. */
+export function clipPlace(text: string, width: number): string {
+  let place = text;
+  while (textWidth(place) > width && place.includes('/') && !place.includes(' '))
+    place = place.slice(place.indexOf('/') + 1);
+  return clipStart(place, width);
+}
+
 /** Lines of words that are at most so wide, if no word is wider; all but the first behind `indent`. */
 export function wrapped(text: string, width: number, indent: string): string[] {
   const lines: string[] = [];

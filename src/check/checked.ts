@@ -1,5 +1,12 @@
 import type { Place, Verdict, VerdictState } from './section.js';
 
+/** An error of rsptrace, which is neither the guest's nor a budget's. */
+export interface TracerError {
+  readonly code: string;
+  readonly message: string;
+  readonly hint?: string | undefined;
+}
+
 /** What a check found, for reports. */
 export interface Checked {
   readonly program: string;
@@ -9,6 +16,8 @@ export interface Checked {
   readonly verdicts: readonly Verdict[];
   /** What could not be checked counts as broken. */
   readonly isStrict: boolean;
+  /** It ended the recording early, or there is none. */
+  readonly error?: TracerError | undefined;
 }
 
 export function isBroken({ verdicts, isStrict }: Checked): boolean {
@@ -24,6 +33,11 @@ export function tallyText(checked: Checked): string {
   const unseen = countOf(checked, 'unseen');
   const parts = [`${countOf(checked, 'kept')} kept`, `${countOf(checked, 'broken')} broken`];
   return [...parts, ...(unseen > 0 ? [`${unseen} not seen`] : [])].join(', ');
+}
+
+/** On one line: what failed, and what to do about it. */
+export function failureText({ message, hint }: TracerError): string {
+  return hint === undefined ? message : `${message}; ${hint}`;
 }
 
 /** A path below `folder` without it: a repository's tools know files by these. */

@@ -17,7 +17,8 @@ import { hartWord, sampleFactsJson, sampleFactsLines, type TraceRead } from '../
 import type { CheckArguments } from './check-options.js';
 import { reportChecked } from './check-report.js';
 import { ExitCode } from './failure.js';
-import { headJson, readSaved, tableOptions } from './saved-trace.js';
+import { headJson, readSaved } from './saved-trace.js';
+import { isColored, lineWidth } from './terminal.js';
 
 /** `rsptrace check TRACE --budget FILE`: 0 if every budget is kept, 4 if one is broken. */
 export async function check(args: CheckArguments): Promise<number> {
@@ -33,7 +34,7 @@ export async function check(args: CheckArguments): Promise<number> {
   process.stdout.write(
     args.json
       ? jsonLine({ ...headJson(args.trace, read), ...sampledJson(read), ...checkedJson(checked) })
-      : checkedText(checked, tableOptions()),
+      : checkedText(checked, { color: isColored(), width: lineWidth() }),
   );
   const { samples } = read.facts?.recording ?? {};
   if (samples && !args.json) process.stdout.write(textLines(sampleFactsLines(samples, hartWord(read.info))));

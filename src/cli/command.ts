@@ -1,4 +1,5 @@
 import type { Argv } from 'yargs';
+import type { MayReport } from './failed-check.js';
 import { checkFiles, type FileArguments, refuseExisting } from './files.js';
 import type { OptionTexts } from './option-texts.js';
 
@@ -9,6 +10,10 @@ export interface Command {
   readonly options: (args: Argv, texts: OptionTexts) => Argv<unknown>;
   /** Declares it under a name, `$0` for none. */
   readonly declare: (args: Argv, name: string, texts: OptionTexts, does: Does) => Argv;
+}
+
+function hasReports({ junit, markdown, github }: MayReport): boolean {
+  return junit !== undefined || markdown !== undefined || github === true;
 }
 
 /** `body` is imported when it runs: a command loads what it needs. */
@@ -28,10 +33,15 @@ export function command<T extends FileArguments>(
         (given) => {
           const behind = (given as { readonly '--'?: readonly string[] })['--'];
           const all = { ...(given as unknown as T), command: behind ?? [] };
-          does(() => {
+          does(async () => {
             checkFiles(all);
-            refuseExisting(all);
-            return body(all);
+            try {
+              refuseExisting(all);
+              return await body(all);
+            } catch (error) {
+              if (hasReports(all)) (await import('./failed-check.js')).reportFailure(all, error);
+              throw error;
+            }
           });
         },
       ),

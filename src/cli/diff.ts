@@ -15,8 +15,9 @@ import {
   timeText,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { headJson, noMatch, once, readChosen, tableOptions } from './saved-trace.js';
+import { headJson, noMatch, once, readChosen } from './saved-trace.js';
 import type { DiffArguments, DiffSortKey, FailOn } from './saved-trace-options.js';
+import { tableOptions } from './terminal.js';
 
 /** One kind of rows. */
 interface Part {

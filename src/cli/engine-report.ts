@@ -1,5 +1,5 @@
 import { hex } from '../base/addr.js';
-import { textTable } from '../base/columns.js';
+import { type ColumnsOptions, textTable } from '../base/columns.js';
 import type { StopLeak } from '../engines/index.js';
 import { type OwnTime, type ProbeFact, timeText } from '../trace/index.js';
 
@@ -15,14 +15,14 @@ export function choicesJson(choices: readonly ProbeFact[]): object[] {
 }
 
 /** For people: one line a probe, and under them why some need stops. */
-export function choiceTable(choices: readonly ProbeFact[], color = false): string {
+export function choiceTable(choices: readonly ProbeFact[], options: ColumnsOptions = { color: false }): string {
   const rows = choices.map(({ name, address, engine, why, partly }) => [
     hex(address),
     engine,
     name,
     why ?? partly ?? '',
   ]);
-  return textTable(['address', 'engine', 'function', 'why not without stops, or what is not seen'], rows, color);
+  return textTable(['address', 'engine', 'function~', 'why not without stops, or what is not seen'], rows, options);
 }
 
 /** For `--json`: nothing where it is not known. */

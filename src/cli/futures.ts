@@ -23,6 +23,7 @@ import { ExitCode } from './failure.js';
 import type { FuturesArguments } from './futures-options.js';
 import { openElf } from './open-elf.js';
 import { type Output, writeOutput } from './open-output.js';
+import { isColored, lineWidth } from './terminal.js';
 
 /** `rsptrace futures kernel.elf [GLOB]`: every Future in the program, without running it. Gives the exit status. */
 export async function showFutures(args: FuturesArguments): Promise<number> {
@@ -50,14 +51,14 @@ interface Shown {
 
 async function view(args: FuturesArguments, { elf, debug, set, futures }: Shown): Promise<string> {
   const names = new FutureNames(set.all);
-  const color = process.stdout.isTTY === true && process.stdout.hasColors();
+  const options = { color: isColored(), width: lineWidth() };
   if (args.json) {
     const known = await seenBy({ elf, debug, set, futures });
     const seen = (future: FutureType): SeenFuture | undefined => known?.get(future);
     return jsonLine(futuresJson({ program: args.elf, buildId: elf.buildId, futures, set, seen }));
   }
-  if (args.size) return futuresSizes(futures, names, color);
-  if (args.tree) return futuresTree(new FutureGraph(set, futures), names);
+  if (args.size) return futuresSizes(futures, names, options);
+  if (args.tree) return futuresTree(new FutureGraph(set, futures), names, options.width);
   if (args.dot) return futuresDot(new FutureGraph(set, futures), names);
   if (args.svg !== undefined) {
     const graph = new FutureGraph(set, futures);
@@ -65,7 +66,7 @@ async function view(args: FuturesArguments, { elf, debug, set, futures }: Shown)
   }
   const known = await seenBy({ elf, debug, set, futures });
   const seen = (future: FutureType): string => seenText[known?.get(future)?.seen ?? 'no-code'];
-  const table = futuresTable(futures, names, seen, color);
+  const table = futuresTable(futures, names, seen, options);
   return known ? `${table}\n${coverageSentence([...known.values()])}\n` : table;
 }
 

@@ -1,10 +1,11 @@
-import { clipStart } from '../base/text-width.js';
+import { lineOf } from '../base/short-name.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { compileGlob } from '../probes/index.js';
 import { CallTree, chosenByName, Inside, placeText, type TreeNode, timeText, totals } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { headJson, noMatch, readChosen, tableOptions } from './saved-trace.js';
+import { headJson, noMatch, readChosen } from './saved-trace.js';
 import type { GraphArguments, GraphSortKey, SavedTraceArguments } from './saved-trace-options.js';
+import { lineWidth } from './terminal.js';
 
 /** `rsptrace graph TRACE [FN]`: all calls merged by their stacks, as a tree. Gives the exit status. */
 export async function graph(args: GraphArguments & SavedTraceArguments): Promise<number> {
@@ -39,8 +40,6 @@ function print(all: Iterable<string>): void {
 }
 
 const PIECE = 1000;
-/** Columns of a name that are shown, even if the line is too long for the terminal then. */
-const LEAST_NAME = 16;
 
 /** What readers of JSON nest: two levels a call. */
 const DEEPEST_JSON = 1000;
@@ -91,6 +90,7 @@ function sorted(node: TreeNode, { times, sort, top }: Shown): TreeNode[] {
 /** In the manner of `uftrace graph`: a branch where a function calls several, a straight line where it calls one. */
 function* lines(tree: CallTree, shown: Shown, deepest: number): Generator<string> {
   const { times } = shown;
+  const width = lineWidth();
   const all = [...tree.root.children.values()].reduce((sum, node) => sum + (times.get(node) ?? 0), 0);
   yield `${'# TOTAL'.padStart(11)}${'SELF'.padStart(11)}  FUNCTION`;
   yield `${timeText(all).padStart(11)}${''.padStart(11)}  ${tree.info?.program ?? ''}`;
@@ -121,8 +121,7 @@ function* lines(tree: CallTree, shown: Shown, deepest: number): Generator<string
     const total = timeText(times.get(node) ?? 0).padStart(11);
     const mark = isBranch ? '+-' : '';
     const before = `${total}${timeText(node.self).padStart(11)}  ${indent}${mark}(${node.calls}) `;
-    const room = process.stdout.isTTY ? tableOptions().width - before.length : Number.POSITIVE_INFINITY;
-    yield `${before}${clipStart(node.frame?.name ?? '', Math.max(LEAST_NAME, room))}`;
+    yield lineOf(before, node.frame?.name ?? '', '', width);
     if (depth >= deepest) continue;
     put(node, `${indent}${isBranch ? (isLast ? '  ' : '| ') : ''} `, depth + 1);
   }

@@ -17,8 +17,9 @@ import {
   timeText,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { headJson, readChosen, tableOptions } from './saved-trace.js';
+import { headJson, readChosen } from './saved-trace.js';
 import type { InfoArguments } from './saved-trace-options.js';
+import { tableOptions } from './terminal.js';
 
 /** `rsptrace info TRACE`: what was recorded, how, and what is missing. Gives the exit status. */
 export async function info(args: InfoArguments): Promise<number> {

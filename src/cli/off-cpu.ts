@@ -13,7 +13,8 @@ import {
 import { ExitCode } from './failure.js';
 import { openSamples } from './open-samples.js';
 import type { ProfileArguments } from './profile-options.js';
-import { headJson, readChosen, tableOptions } from './saved-trace.js';
+import { headJson, readChosen } from './saved-trace.js';
+import { tableOptions } from './terminal.js';
 
 /** `rsptrace profile TRACE --off-cpu`: what tasks wait for, and who ends that. Gives the exit status. */
 export async function offCpu(args: ProfileArguments & { readonly elf: string }): Promise<number> {

@@ -29,7 +29,7 @@ import { openElf } from './open-elf.js';
 import { openSamples } from './open-samples.js';
 import { debugFilesOf } from './options.js';
 import { type ProfileArguments, periodOf } from './profile-options.js';
-import { tableOptions } from './saved-trace.js';
+import { tableOptions } from './terminal.js';
 import { wireRecorder } from './wire-file.js';
 
 type Chosen = ProfileArguments & { readonly elf: string };

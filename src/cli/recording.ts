@@ -67,7 +67,6 @@ import type { PanicLook } from './panic-report.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { ReadingLine } from './reading-line.js';
 import { type AskedArguments, recordsRequest } from './records-file.js';
-import { tableOptions } from './saved-trace.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
 import { StatusLine } from './status-line.js';
@@ -80,6 +79,7 @@ import {
   stopReport,
   switchedOffText,
 } from './stop-report.js';
+import { isColored, lineWidth, tableOptions } from './terminal.js';
 
 /** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */
 export interface Prepared {
@@ -410,7 +410,7 @@ function stopOnSignals(
 export function report(prepared: Prepared, recording: Recorded, guest?: Guest): number {
   const { args, reports } = prepared;
   const { error } = recording;
-  const checked = checkedOf(prepared, guest);
+  const checked = { ...checkedOf(prepared, guest), error };
   if (args.json) process.stdout.write(jsonLine(recordingJson(prepared, recording, guest, checked)));
   else tellTables(prepared, recording);
   tellLimits(args, recording, guest);
@@ -437,8 +437,9 @@ function tellChecked(args: RecordingArguments, checked: Checked, guest: Guest | 
   const stream = args.json ? process.stderr : process.stdout;
   if (guest?.panic && !args.json) stream.write(`\n${guest.panic.text}`);
   const isAsked = checked.verdicts.length > 1 || isBroken(checked);
-  if (isAsked && !args.json) stream.write(`\n${checkedText(checked, tableOptions())}`);
-  if (isAsked || args.junit !== undefined || args.markdown !== undefined) reportChecked(checked, args, stream);
+  if (isAsked && !args.json) stream.write(`\n${checkedText(checked, { color: isColored(), width: lineWidth() })}`);
+  const isReported = checked.error !== undefined || args.junit !== undefined || args.markdown !== undefined;
+  if (isAsked || isReported) reportChecked(checked, args, stream);
 }
 
 /** A machine or a program that rsptrace has started, and how it ended. */

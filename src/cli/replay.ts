@@ -1,13 +1,17 @@
 import { shownPlaces } from '../base/shown-place.js';
+import { clipEnd } from '../base/text-width.js';
 import { FromFirstEvent, Inside, type Lines, TextBytes, TreeWriter, writeJsonLines } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { readChosen } from './saved-trace.js';
 import type { ReplayArguments } from './saved-trace-options.js';
+import { isColored, lineWidth } from './terminal.js';
 
 /** `rsptrace replay TRACE`: what happened, as it happened. Gives the exit status. */
 export async function replay(args: ReplayArguments): Promise<number> {
-  const isColored = process.stdout.isTTY === true && process.stdout.hasColors();
-  const out = new Output(args.json ? (line) => line : isColored ? (line) => colored(shownPlaces(line)) : shownPlaces);
+  const width = lineWidth();
+  const fits = (line: string): string => `${clipEnd(shownPlaces(line).slice(0, -1), width)}\n`;
+  const shown = isColored() ? (line: string): string => colored(fits(line)) : fits;
+  const out = new Output(args.json ? (line) => line : width === Number.POSITIVE_INFINITY ? shownPlaces : shown);
   const sink = new FromFirstEvent(() => (args.json ? writeJsonLines(out) : new TreeWriter(out)));
   await readChosen(args.trace, (chosen) => (chosen ? new Inside(sink, chosen) : sink), args);
   sink.finish();

@@ -11,7 +11,6 @@ import {
   namesLeftOut,
   readTrace,
   stopsBesideText,
-  type TableOptions,
   type TraceRead,
   type TraceSink,
   Window,
@@ -154,11 +153,6 @@ export function noMatch(option: string, glob: string, names: readonly string[]):
   return new RsptraceError('TRACE_NO_MATCH', `nothing in the trace matches ${option} '${glob}'`, {
     hint: near.length > 0 ? `nearest: ${near.join(', ')}` : all.length > 0 ? some : 'it has no calls and no polls',
   });
-}
-
-export function tableOptions(): TableOptions {
-  const { isTTY, columns } = process.stdout;
-  return { color: isTTY === true && process.stdout.hasColors(), width: columns ?? (isTTY ? 80 : 200) };
 }
 
 /** The head of every JSON object about a trace. */

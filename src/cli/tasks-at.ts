@@ -1,12 +1,15 @@
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { plural } from '../base/plural.js';
+import { lineOf } from '../base/short-name.js';
 import { shownFile, shownPlace } from '../base/shown-place.js';
+import { clipPlace, textWidth } from '../base/text-width.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { type AwaitAt, type Moment, rootText, type TaskAt, TasksAt, timeText } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { headJson, noMatch, readSaved } from './saved-trace.js';
 import type { TaskSortKey } from './tasks-options.js';
+import { lineWidth } from './terminal.js';
 import type { TraceFilter } from './trace-filter.js';
 
 export interface TasksAtArguments {
@@ -34,7 +37,7 @@ export async function tasksAt(args: TasksAtArguments): Promise<number> {
     const tasks = shown.map((task) => taskJson(task, found.time));
     process.stdout.write(jsonLine({ ...headJson(trace, read), at_ns: found.time, ended: found.ended, tasks }));
   } else {
-    const lines = shown.flatMap((task) => taskLines(task, found));
+    const lines = shown.flatMap((task) => taskLines(task, found, lineWidth()));
     const ended = found.ended > 0 ? `; ${found.ended} had ended` : '';
     process.stdout.write(textLines([...lines, `${plural(shown.length, 'task')} at ${timeText(found.time)}${ended}`]));
   }
@@ -82,31 +85,43 @@ function innermost(tree: readonly AwaitAt[]): AwaitAt | undefined {
   return last && (innermost(last.awaits) ?? last);
 }
 
-function taskLines(task: TaskAt, { time: at, labels }: TasksAt): string[] {
+/** The share of a line that a place may have. */
+const PLACE_SHARE = 3;
+
+function taskLines(task: TaskAt, { time: at, labels }: TasksAt, width: number): string[] {
   const { root, state, since, hart, polls, woken } = task;
   const [only, ...more] = task.tree;
   const isOwn = more.length === 0 && only?.address === root.address && only.name === root.future.future;
-  const [awaited, place] = isOwn && only ? [only.awaits, placeOf(only)] : [task.tree, ''];
+  const [awaited, place] = isOwn && only ? [only.awaits, placeOf(only, width)] : [task.tree, ''];
   const what =
     state === 'running' ? `polled on ${labels.of(hart)} for` : state === 'waiting' ? 'waits for' : 'not known for';
   const wake = woken === undefined ? '' : `, woken ${timeText(at - woken.time)} ago`;
   const facts = `[${what} ${timeText(at - since)}, ${plural(polls, 'poll')}${wake}]`;
-  return [`${root.future.future}${place}  @${hex(root.address)}  ${facts}`, ...branches(awaited, '')];
+  const after = `${place}  @${hex(root.address)}`;
+  const whole = `${root.future.future}${after}  ${facts}`;
+  // In a narrow terminal the facts have a line of their own.
+  const lines =
+    textWidth(whole) <= width
+      ? [whole]
+      : [lineOf('', root.future.future, after, width), `${awaited.length > 0 ? '│ ' : '  '}${facts}`];
+  return [...lines, ...branches(awaited, '', width)];
 }
 
-function branches(nodes: readonly AwaitAt[], lead: string): string[] {
+function branches(nodes: readonly AwaitAt[], lead: string, width: number): string[] {
   return nodes.flatMap((node, index) => {
     const isLast = index === nodes.length - 1;
     const address = node.address === undefined ? '' : `  @${hex(node.address)}`;
-    const line = `${lead}${isLast ? '└─ ' : '├─ '}${node.name}${placeOf(node)}${address}${node.isOpen ? '  (being polled)' : ''}`;
-    return [line, ...branches(node.awaits, `${lead}${isLast ? '   ' : '│  '}`)];
+    const after = `${placeOf(node, width)}${address}${node.isOpen ? '  (being polled)' : ''}`;
+    const line = lineOf(`${lead}${isLast ? '└─ ' : '├─ '}`, node.name, after, width);
+    return [line, ...branches(node.awaits, `${lead}${isLast ? '   ' : '│  '}`, width)];
   });
 }
 
 /** `  Suspend0 at src/work.rs:12`; links of a chain have a place alone. */
-function placeOf({ state }: AwaitAt): string {
+function placeOf({ state }: AwaitAt, width: number): string {
   if (state?.file === undefined) return state === undefined ? '' : `  ${state.name}`;
-  return `  ${state.name} at ${state.line === undefined ? shownFile(state.file) : shownPlace(state.file, state.line)}`;
+  const place = state.line === undefined ? shownFile(state.file) : shownPlace(state.file, state.line);
+  return `  ${state.name} at ${clipPlace(place, width / PLACE_SHARE)}`;
 }
 
 function taskJson(task: TaskAt, at: number): object {

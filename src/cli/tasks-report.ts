@@ -1,7 +1,9 @@
 import type { FoundTasks } from '../api/index.js';
 import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
+import { lineOf } from '../base/short-name.js';
 import { shownFile, shownPlace } from '../base/shown-place.js';
+import { clipPlace } from '../base/text-width.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { type AwaitNode, type Fate, type FutureFields, type FutureLocal, type Task, waitText } from '../tasks/index.js';
 import { formatValue, valueJson } from '../values/index.js';
@@ -14,6 +16,8 @@ export interface Shown {
   readonly fields: FutureFields | undefined;
   /** How long the target stood for the look; undefined for a dump. */
   readonly stoodMs: number | undefined;
+  /** Columns of the terminal. */
+  readonly width?: number;
   /** Nothing told where heaps are, so that `--scan` may help. */
   readonly mayHaveHeap: boolean;
 }
@@ -59,11 +63,13 @@ export async function tasksJson({ elf, found, fields, stoodMs }: Shown): Promise
 }
 
 export async function tasksText(shown: Shown): Promise<string> {
-  const { found, fields } = shown;
+  const { found, fields, width = Number.POSITIVE_INFINITY } = shown;
   const lines: string[] = [];
   const waitsAt = new Map([...found.waits.values()].flat().map((wait) => [wait.node, wait] as const));
-  const show = async (node: AwaitNode, text: string, lead: string, inner: string): Promise<void> => {
-    lines.push(`${lead}${text}${found.isRunning(node) ? '  (being polled)' : ''}`);
+  const show = async (node: AwaitNode, facts: string, lead: string, inner: string): Promise<void> => {
+    const { before, name, after } = nodeText(node, width);
+    const all = `${after}${facts}${found.isRunning(node) ? '  (being polled)' : ''}`;
+    lines.push(lineOf(`${lead}${before}`, name, all, width));
     const locals = (await fields?.of(node)) ?? [];
     const below = node.awaits.length > 0 ? '│ ' : '  ';
     for (const local of locals) lines.push(`${inner}${below}  ${localText(local)}`);
@@ -71,10 +77,10 @@ export async function tasksText(shown: Shown): Promise<string> {
     if (wait) lines.push(`${inner}${below}${waitText(wait)}`);
     for (const [i, child] of node.awaits.entries()) {
       const isLast = i === node.awaits.length - 1;
-      await show(child, nodeText(child), `${inner}${isLast ? '└─ ' : '├─ '}`, `${inner}${isLast ? '   ' : '│  '}`);
+      await show(child, '', `${inner}${isLast ? '└─ ' : '├─ '}`, `${inner}${isLast ? '   ' : '│  '}`);
     }
   };
-  for (const task of [...found.tasks, ...found.blocking]) await show(task, taskText(task), '', '');
+  for (const task of [...found.tasks, ...found.blocking]) await show(task, factsText(task), '', '');
   return textLines([...lines, ...othersText(found.others), ...findingsText(found), summary(shown)]);
 }
 
@@ -120,22 +126,29 @@ function othersText(others: readonly Task[]): string[] {
   });
 }
 
-/** `labtasks::sleeper  Suspend0 at src/main.rs:17  @0x5581c0  [tokio: id 7, idle]`. */
-function taskText(task: Task): string {
+/** `  [tokio: id 7, idle]`, behind the task. */
+function factsText(task: Task): string {
   const facts = Object.entries(task.facts).map(([name, value]) => {
     const shown = typeof value === 'string' ? shownFile(value) : value;
     return name === 'state' ? shown : `${name} ${shown}`;
   });
-  return `${nodeText(task)}${facts.length === 0 ? '' : `  [${task.runtime}: ${facts.join(', ')}]`}`;
+  return facts.length === 0 ? '' : `  [${task.runtime}: ${facts.join(', ')}]`;
+}
+
+/** The name is what gives way in a narrow terminal. */
+interface NodeText {
+  readonly before: string;
+  readonly name: string;
+  readonly after: string;
 }
 
 /** `labkern::work::level3  Suspend1 at /labkern/src/work.rs:50  @0x8020a0c0`. */
-function nodeText({ future, typeName, state, address, path, maybe, cut }: AwaitNode): string {
-  const branch = path === '' || path === '__awaitee' ? '' : `${path}: `;
-  const place = state?.file === undefined ? '' : ` at ${shownPlace(state.file, state.line)}`;
+function nodeText({ future, typeName, state, address, path, maybe, cut }: AwaitNode, width: number): NodeText {
+  const before = path === '' || path === '__awaitee' ? '' : `${path}: `;
+  const place = state?.file === undefined ? '' : ` at ${clipPlace(shownPlace(state.file, state.line), width / 3)}`;
   const at = state === undefined ? '' : `  ${state.name}${place}`;
   const notes = `${maybe ? '  (may have been moved)' : ''}${cut === undefined ? '' : `  (${cut})`}`;
-  return `${branch}${future?.future ?? typeName}${at}  @${hex(address)}${notes}`;
+  return { before, name: future?.future ?? typeName, after: `${at}  @${hex(address)}${notes}` };
 }
 
 function localText({ name, value }: FutureLocal): string {

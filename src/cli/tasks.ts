@@ -38,6 +38,7 @@ import { openElf } from './open-elf.js';
 import { type CommonArguments, debugFilesOf } from './options.js';
 import { loadPlugins } from './plugins.js';
 import { blockedText, mebibytes, type Shown, tasksJson, tasksText } from './tasks-report.js';
+import { lineWidth } from './terminal.js';
 import { wireRecorder } from './wire-file.js';
 
 export interface TasksArguments extends CommonArguments, LookedAt {
@@ -171,7 +172,14 @@ async function show(args: TasksArguments, { program, view, own, stoodMs, knowsHe
   }
   for (const note of found.notes) process.stderr.write(`rsptrace: ${note}\n`);
   const fields = args.locals ? new FutureFields(program.debug, view.memory) : undefined;
-  const shown: Shown = { elf: args.elf, found, fields, stoodMs, mayHaveHeap: !knowsHeaps && args.scan.length === 0 };
+  const shown: Shown = {
+    elf: args.elf,
+    found,
+    fields,
+    stoodMs,
+    mayHaveHeap: !knowsHeaps && args.scan.length === 0,
+    width: lineWidth(),
+  };
   const text = args.blocked ? blockedText : tasksText;
   process.stdout.write(args.json ? await tasksJson(shown) : await text(shown));
   const isFound = found.deadlocks.length > 0 || found.lost.length > 0;

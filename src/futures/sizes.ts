@@ -1,8 +1,12 @@
-import { textTable } from '../base/columns.js';
+import { type ColumnsOptions, textTable } from '../base/columns.js';
 import { type FutureNames, shortType } from './short-names.js';
 import { blameChain, blameOf } from './size-blame.js';
 import { statesText } from './tree.js';
 import type { FutureType } from './types.js';
+
+/** Below this width of a terminal a table has its first columns alone. */
+const NARROW = 140;
+const NARROW_COLUMNS = 6;
 
 /** Futures inside one another that a line shows. */
 const MAX_CHAIN = 6;
@@ -12,7 +16,7 @@ const MAX_CHAIN = 6;
  * Then the Futures inside the largest member, each in the one before. An argument that is kept beside its awaited
  * copy shows among the members.
  */
-export function futuresSizes(futures: readonly FutureType[], names: FutureNames, color: boolean): string {
+export function futuresSizes(futures: readonly FutureType[], names: FutureNames, options: ColumnsOptions): string {
   const sorted = [...futures].sort((a, b) => b.size - a.size);
   const rows = sorted.map((future) => {
     const blame = blameOf(future);
@@ -29,10 +33,21 @@ export function futuresSizes(futures: readonly FutureType[], names: FutureNames,
       chainText(future, names),
     ];
   });
+  const columns = [
+    'size>',
+    'future~',
+    'bytes>',
+    'share>',
+    'state~',
+    'largest member~',
+    'next largest~',
+    'inside the largest~',
+  ];
+  const kept = (options.width ?? NARROW) < NARROW ? NARROW_COLUMNS : columns.length;
   return textTable(
-    ['size>', 'future', 'bytes>', 'share>', 'state', 'largest member', 'next largest', 'inside the largest'],
-    rows,
-    color,
+    columns.slice(0, kept),
+    rows.map((row) => row.slice(0, kept)),
+    options,
   );
 }
 

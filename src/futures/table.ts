@@ -1,9 +1,12 @@
 import { hex } from '../base/addr.js';
-import { textTable } from '../base/columns.js';
+import { type ColumnsOptions, textTable } from '../base/columns.js';
 import { shownFile } from '../base/shown-place.js';
 import { placeText } from '../trace/index.js';
 import type { FutureNames } from './short-names.js';
 import type { FutureType } from './types.js';
+
+/** Below this width of a terminal a table has no kinds and no poll functions, so that names keep some room. */
+const NARROW = 110;
 
 /**
  * One line per Future: name, size, how many states and awaits it has, its poll function. `seen` says how its polls are
@@ -13,7 +16,7 @@ export function futuresTable(
   futures: readonly FutureType[],
   names: FutureNames,
   seen: (future: FutureType) => string,
-  color: boolean,
+  options: ColumnsOptions,
 ): string {
   const rows = futures.map((future) => [
     names.of(future),
@@ -25,8 +28,14 @@ export function futuresTable(
     seen(future),
     shownFile(placeText(future) ?? ''),
   ]);
-  const columns = ['future', 'kind', 'size>', 'states>', 'awaits>', 'poll', 'seen', 'file:line'];
-  return textTable(columns, rows, color);
+  const columns = ['future~', 'kind', 'size>', 'states>', 'awaits>', 'poll', 'seen', 'file:line/'];
+  const isNarrow = (options.width ?? NARROW) < NARROW;
+  const kept = (_: string, index: number): boolean => !isNarrow || !['kind', 'poll'].includes(columns[index] ?? '');
+  return textTable(
+    columns.filter(kept),
+    rows.map((row) => row.filter(kept)),
+    options,
+  );
 }
 
 /** The address of its poll function; `inlined (3)` with the number of copies if it has none of its own. */

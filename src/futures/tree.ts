@@ -1,3 +1,5 @@
+import { lineOf } from '../base/short-name.js';
+import { clipPlace } from '../base/text-width.js';
 import { textLines } from '../base/visible.js';
 import { placeText } from '../trace/index.js';
 import type { Dependency, FutureGraph, FutureNode } from './graph.js';
@@ -16,7 +18,7 @@ const MAX_DEPTH = 200;
  *
  * A Future whose branches are shown above is marked `(*)`, a way back to itself `(cycle)`.
  */
-export function futuresTree(graph: FutureGraph, names: FutureNames): string {
+export function futuresTree(graph: FutureGraph, names: FutureNames, width = Number.POSITIVE_INFINITY): string {
   const lines: string[] = [];
   const shown = new Set<FutureNode>();
   const around: FutureNode[] = [];
@@ -32,21 +34,29 @@ export function futuresTree(graph: FutureGraph, names: FutureNames): string {
       const again = !cycle && known && shown.has(edge.target);
       const cut = cycle || again || around.length > MAX_DEPTH;
       const mark = cycle ? '  (cycle)' : cut && known ? '  (*)' : '';
-      lines.push(`${indent}${last ? '└─ ' : '├─ '}${edgeText(edge, names)}${mark}`);
+      const { before, name, after } = edgeText(edge, names);
+      lines.push(lineOf(`${indent}${last ? '└─ ' : '├─ '}${before}`, name, `${after}${mark}`, width));
       if (!cut) visit(edge.target, `${indent}${last ? '   ' : '│  '}`);
     });
     around.pop();
   };
 
   for (const root of graph.roots()) {
-    const place = placeText(root);
-    lines.push(`${names.of(root)}  ${root.size} B${place === undefined ? '' : `  ${place}`}`);
+    const full = placeText(root);
+    const place = full && clipPlace(full, width / 3);
+    lines.push(lineOf('', names.of(root), `  ${root.size} B${place === undefined ? '' : `  ${place}`}`, width));
     visit(root, '');
   }
   return textLines(lines);
 }
 
-function edgeText(edge: Dependency, names: FutureNames): string {
+interface EdgeText {
+  readonly before: string;
+  readonly name: string;
+  readonly after: string;
+}
+
+function edgeText(edge: Dependency, names: FutureNames): EdgeText {
   const { target, kind, path, count, states } = edge;
   const what = typeof target === 'string' ? shortType(target) : names.of(target);
   const verb = { awaits: 'awaits ', holds: '', 'may-be': 'may be ' }[kind];
@@ -54,7 +64,7 @@ function edgeText(edge: Dependency, names: FutureNames): string {
   const many = count > 1 ? ` x${count}` : '';
   const size = edge.pointer ? (kind === 'may-be' ? '' : '  by pointer') : `  ${edge.size} B`;
   const at = states.length === 0 ? '' : `  ${statesText(states)}`;
-  return `${verb}${where}${what}${many}${size}${at}`;
+  return { before: `${verb}${where}`, name: what, after: `${many}${size}${at}` };
 }
 
 /**

@@ -75,6 +75,10 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
   };
   let last = 0;
   let stops = 0;
+  const emit = (): void => {
+    samples.emit();
+    sink.flush();
+  };
   const sampled = await sampling({
     ...options,
     look: async () => {
@@ -83,12 +87,13 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
         time = clock.request(batch);
       });
       last = Math.max(last, time());
-      for (const look of all) samples.add(look, numbers.number(look.hart.id), last as GuestNanos);
+      for (const look of all) samples.take(look, numbers.number(look.hart.id), last as GuestNanos);
       stops++;
-      sink.flush();
       return samples.counts.samples < options.mostSamples;
     },
+    meanwhile: emit,
   });
+  emit();
   return {
     ...sampled,
     ...samples.counts,

@@ -11,6 +11,8 @@ export interface SamplingOptions {
   readonly signal: AbortSignal;
   /** Called at each look, the target standing. False: that was enough. */
   readonly look: () => Promise<boolean>;
+  /** What needs no target, and so is done while it runs. */
+  readonly meanwhile?: () => void;
 }
 
 export interface Sampled {
@@ -25,7 +27,8 @@ const LEAST = 0.5;
 const MOST = 1.5;
 
 /** Stops a target again and again, and looks at it. It stands when this returns, if it has not ended. */
-export async function sampling({ session, periodMs, durationMs, signal, look }: SamplingOptions): Promise<Sampled> {
+export async function sampling(options: SamplingOptions): Promise<Sampled> {
+  const { session, periodMs, durationMs, signal, look, meanwhile } = options;
   const began = performance.now();
   let ranMs = 0;
   const result = (end: Sampled['end']): Sampled => ({ end, ranMs, stoodMs: performance.now() - began - ranMs });
@@ -34,7 +37,8 @@ export async function sampling({ session, periodMs, durationMs, signal, look }: 
     const period = Math.min(periodMs * (LEAST + (MOST - LEAST) * Math.random()), durationMs - ranMs);
     const since = performance.now();
     const stopped = session.resume(resume);
-    const early = await Promise.race([stopped, sleep(period, signal)]);
+    meanwhile?.();
+    const early = await Promise.race([stopped, sleep(since + period, signal)]);
     const stop = early ?? (await session.interrupt());
     ranMs += performance.now() - since;
     if (hasEnded(stop)) return result('target-ended');
@@ -49,11 +53,11 @@ const TIMER = 2;
 const asleep = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Resolves with nothing, early when the signal comes. The last two milliseconds this thread sleeps: with timers alone,
+ * Resolves with nothing at that time, early when the signal comes. The last two milliseconds this thread sleeps: with timers alone,
  * each period below two milliseconds would be one.
  */
-async function sleep(ms: number, signal: AbortSignal): Promise<undefined> {
-  const until = performance.now() + ms;
+async function sleep(until: number, signal: AbortSignal): Promise<undefined> {
+  const ms = until - performance.now();
   if (ms > TIMER) await delay(ms - TIMER, undefined, { signal }).catch(() => {});
   // What was written for the target goes out first.
   await turn();

@@ -98,8 +98,9 @@ export class Sampler implements StopSampler {
     const { looks } = await this.#at(this.#options.session());
     for (const look of await looks.all()) {
       if (look.pc !== undefined && this.#options.isOwnCode(look.pc)) this.#counts.own++;
-      else this.#samples.add(look, this.#options.hartNumber(look.hart.id), time as GuestNanos);
+      else this.#samples.take(look, this.#options.hartNumber(look.hart.id), time as GuestNanos);
     }
+    this.#samples.emit();
     this.#counts.looks++;
     if (atProbe) this.#counts.atProbes++;
     this.#counts.stoodNs += Math.round((performance.now() - began) * 1e6);

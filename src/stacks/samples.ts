@@ -24,6 +24,12 @@ interface SampleSink {
   event(event: Sample): void;
 }
 
+interface Taken {
+  readonly look: HartLook;
+  readonly hart: number;
+  readonly time: GuestNanos;
+}
+
 /** Turns looks into samples. */
 export class Samples {
   readonly counts = { samples: 0, idle: 0, otherMode: 0, incomplete: 0 };
@@ -31,6 +37,7 @@ export class Samples {
   readonly #sink: SampleSink;
   readonly #periodNs: number;
   readonly #want: SampleWishes;
+  #taken: Taken[] = [];
 
   constructor(frames: SampledFrames, sink: SampleSink, periodMs: number, want: SampleWishes) {
     this.#frames = frames;
@@ -39,7 +46,8 @@ export class Samples {
     this.#want = want;
   }
 
-  add(look: HartLook, hart: number, time: GuestNanos): void {
+  /** Counts a sample, which {@link emit} names: names of new places take time, and nothing of the target. */
+  take(look: HartLook, hart: number, time: GuestNanos): void {
     const { mode, idle } = this.#want;
     const isKernel = look.privilege !== 'user';
     if (look.isIdle && !idle) this.counts.idle++;
@@ -47,6 +55,15 @@ export class Samples {
     else {
       this.counts.samples++;
       if (!look.stack.end.complete) this.counts.incomplete++;
+      this.#taken.push({ look, hart, time });
+    }
+  }
+
+  /** Emits what was taken. */
+  emit(): void {
+    const taken = this.#taken;
+    this.#taken = [];
+    for (const { look, hart, time } of taken) {
       const inner = this.#stackOf(look);
       const stack = [...(inner.length > 0 ? inner : [this.#frames.mark('[unknown]')]), ...this.#outermost(look, hart)];
       this.#sink.event({ type: 'sample', time, hart, stack, periodNs: this.#periodNs });

@@ -1,5 +1,6 @@
+import { foldBrackets } from '../base/short-name.js';
 import { shownFile } from '../base/shown-place.js';
-import { clipStart, padEndTo, textWidth } from '../base/text-width.js';
+import { clipPlace, clipStart, padEndTo, textWidth } from '../base/text-width.js';
 import { visible } from '../base/visible.js';
 import { placeText } from './text.js';
 
@@ -23,6 +24,8 @@ export interface TableLine {
 const GAP = '  ';
 const NAME_MIN = 16;
 const PLACE_MIN = 12;
+/** The share of the line that places keep beside long names. */
+const PLACE_SHARE = 1 / 3;
 
 /**
  * Numbers at the left, right-aligned; then names and places, shortened at their start to fit. Lines end in newlines.
@@ -42,7 +45,7 @@ export function textTable(
   const placeTitle = options.places ?? (isPlaced ? 'file:line' : '');
   const room = options.width - widths.reduce((sum, width) => sum + width + GAP.length, 0);
   const [nameWidth, placeWidth] = textWidths([nameTitle, ...names], [placeTitle, ...places], room);
-  const [shownNames, shownPlaces] = [clipAll(names, nameWidth), clipAll(places, placeWidth)];
+  const [shownNames, shownPlaces] = [clipAll(names, nameWidth), places.map((place) => clipPlace(place, placeWidth))];
   const row = (cells: readonly string[], name = '', place = ''): string => {
     const right = cells.map((cell, i) => cell.padStart(widths[i] ?? 0)).join(GAP);
     return `${right}${GAP}${padEndTo(name, nameWidth)}${GAP}${place}`.trimEnd();
@@ -98,7 +101,7 @@ function textWidths(names: readonly string[], places: readonly string[], room: n
   const widest = (texts: readonly string[]): number => texts.reduce((most, text) => Math.max(most, textWidth(text)), 0);
   const [name, place] = [widest(names), widest(places)];
   const forText = room - (place > 0 ? GAP.length : 0);
-  const placeWidth = Math.min(place, Math.max(PLACE_MIN, forText - name));
+  const placeWidth = Math.min(place, Math.max(PLACE_MIN, Math.floor(forText * PLACE_SHARE), forText - name));
   return [Math.min(name, Math.max(NAME_MIN, forText - placeWidth)), placeWidth];
 }
 
@@ -106,7 +109,8 @@ function textWidths(names: readonly string[], places: readonly string[], room: n
 const FEW = 8;
 
 /** Where different texts end alike, their common end is left out: `…ask::__ticker…`, `…ask::__waiter…`. */
-function clipAll(texts: readonly string[], width: number): string[] {
+function clipAll(names: readonly string[], width: number): string[] {
+  const texts = foldedApart(names, width);
   const alike = new Map<string, Set<string>>();
   const endOf = (text: string): string => clipStart(text, Math.max(FEW, width - FEW));
   for (const text of texts) {
@@ -120,6 +124,14 @@ function clipAll(texts: readonly string[], width: number): string[] {
     if (those.length < 2) return clipStart(text, width);
     return clipStart(`${text.slice(0, text.length - commonEnd(those))}…`, width);
   });
+}
+
+/** Names with brackets folded, unless that makes different ones alike. */
+function foldedApart(names: readonly string[], width: number): string[] {
+  const folded = names.map((name) => foldBrackets(name, width));
+  const meant = new Map<string, Set<string>>();
+  for (const [i, text] of folded.entries()) meant.set(text, (meant.get(text) ?? new Set()).add(names[i] ?? ''));
+  return folded.map((text, i) => ((meant.get(text)?.size ?? 0) > 1 ? (names[i] ?? '') : text));
 }
 
 /** How long the end is that texts have in common, from the begin of a word on. */

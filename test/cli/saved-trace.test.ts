@@ -2,13 +2,15 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { type CallBegin, type FunctionRef, openTrace } from '../../src/trace/index.js';
-import { rsptrace } from '../support/command.js';
+import { textWidth } from '../../src/base/text-width.js';
+import { type CallBegin, type FunctionRef, openTrace, type PollBegin } from '../../src/trace/index.js';
+import { main, rsptrace } from '../support/command.js';
 import { callgrindArcs, reportedFunctions, savedTrace } from '../support/saved-trace.js';
-import { info, nanos } from '../trace/stories.js';
+import { future, info, link, nanos, suspend0 } from '../trace/stories.js';
 
 const saved = await savedTrace(t);
 const { folder, trace } = saved;
@@ -351,6 +353,65 @@ t.test('graph --json has as many levels as asked for, and as readers of JSON tak
   t.match(ran, { status: 0, stderr: /calls nested deeper than 1000 are left out of the JSON/ });
   const { graph, cut_at_depth } = JSON.parse(ran.stdout) as { graph: readonly Nested[]; cut_at_depth: number };
   t.same([levels(graph), cut_at_depth], [1000, 1000]);
+});
+
+/** A call with a value that is too long for a terminal, and a poll that waits, with names and places that are, too. */
+function writeLong(path: string): void {
+  const name = `std::_Rb_tree<Edge*, ${'std::pair<Edge* const, long>, '.repeat(4)}int>::find(Edge* const&)`;
+  const file = `/build/${'a-folder/'.repeat(9)}stl_tree.h`;
+  const sink = openTrace(path);
+  sink.begin(info);
+  const fn: FunctionRef = { key: 0, name, instance: name, address: addr(16), file, line: 1929 };
+  const of = { hart: 0, depth: 0, function: fn };
+  const values = [{ name: 'key', value: `"${'k'.repeat(200)}"` }];
+  const call: CallBegin = { ...of, type: 'call-begin', time: nanos(1), around: undefined, arguments: values };
+  sink.event(call);
+  sink.event({ ...of, type: 'call-end', time: nanos(2), began: call.time, begin: call, result: undefined });
+  const task = { ...future(0, `app::${'a_module::'.repeat(9)}serve`, 7), file };
+  const root = { key: 0, future: task, address: addr(0x1000) };
+  const at = { hart: 0, root, future: task, address: root.address, depth: 0, state: { ...suspend0, file } };
+  const poll: PollBegin = { ...at, type: 'poll-begin', time: nanos(3), around: undefined };
+  sink.event(poll);
+  const chain = [link(undefined, 'tokio::time::Sleep', undefined)];
+  sink.event({ ...at, type: 'poll-end', time: nanos(4), began: poll.time, begin: poll, result: 'pending', chain });
+  sink.end();
+}
+
+t.test('a terminal of 80 columns has each line on one of its own, a file has all of it', async (t) => {
+  const long = join(folder, 'long.pftrace');
+  writeLong(long);
+  const budget = join(folder, 'long.json');
+  writeFileSync(budget, JSON.stringify({ version: 1, times: { 'fn:std::_Rb_tree*find*': { max: '1s' } } }));
+  const views = {
+    report: [long],
+    replay: [long],
+    graph: [long],
+    tasks: [long, '--at', '4ns'],
+    profile: ['--off-cpu', long],
+    check: [long, '--budget', budget],
+  };
+  for (const [verb, words] of Object.entries(views)) {
+    const command = ['stty cols 80 rows 24;', process.execPath, main, verb, ...words, '2>/dev/null'].join(' ');
+    // `script` is a terminal that keeps what is written to it.
+    const shown = execFileSync('script', ['-qec', command, '/dev/null'], {
+      encoding: 'utf8',
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    const lines = stripVTControlCharacters(shown).split('\r\n');
+    t.strictSame(
+      lines.filter((line) => textWidth(line) > 80),
+      [],
+      verb,
+    );
+    t.ok(
+      lines.some((line) => line.includes('…') || line.includes('std::_Rb_tree')),
+      `${verb} has something to shorten`,
+    );
+  }
+  const file = await rsptrace('replay', long).ended;
+  t.match(file.stdout, `key: "${'k'.repeat(200)}"`);
+  const { fn } = await json<{ readonly fn: readonly Row[] }>('report', long);
+  t.match(fn[0]?.name, /long>, int>::find\(Edge\* const&\)$/);
 });
 
 t.test('a diff names what is slower, new and gone, and breaks limits', async (t) => {

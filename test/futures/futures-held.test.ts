@@ -221,7 +221,7 @@ t.test('damaged debug info: it ends, in what can be known or an error of ours', 
       const set = findFutures(DebugInfo.load(ElfFile.parse(bytes, 'damaged.elf')));
       const names = new FutureNames(set.all);
       const graph = new FutureGraph(set, set.all);
-      void [futuresTree(graph, names), futuresDot(graph, names), futuresSizes(set.all, names, false)];
+      void [futuresTree(graph, names), futuresDot(graph, names), futuresSizes(set.all, names, { color: false })];
       void JSON.stringify(futuresJson({ program: '', buildId: undefined, futures: set.all, set }));
       for (const future of set.all) {
         holds += future.holds.length + future.states.reduce((sum, state) => sum + state.holds.length, 0);

@@ -1,12 +1,14 @@
 // Annotations of GitHub Actions: "Workflow commands for GitHub Actions", ::error and ::warning. Percent signs and line
 // ends are escaped, in properties colons and commas too, as actions/toolkit's command.ts does.
-import { type Checked, hasFile, relativeFile } from '../checked.js';
+import { type Checked, failureText, hasFile, relativeFile } from '../checked.js';
 import type { Verdict } from '../section.js';
 
-/** A line each for what is broken or was not seen. `folder`: the repository's, which is left out of paths. */
+/** A line each for what failed, is broken or was not seen. `folder`: the repository's, which is left out of paths. */
 export function githubAnnotations(checked: Checked, folder: string): string {
   const told = checked.verdicts.filter(({ state }) => state !== 'kept');
-  return told.map((verdict) => annotation(verdict, checked.isStrict, folder)).join('');
+  const { error } = checked;
+  const failure = error ? `::error title=${property(`rsptrace ${error.code}`)}::${data(failureText(error))}\n` : '';
+  return failure + told.map((verdict) => annotation(verdict, checked.isStrict, folder)).join('');
 }
 
 function annotation(

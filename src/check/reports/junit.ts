@@ -1,15 +1,18 @@
 // JUnit XML as CI servers read it (the schema of Jenkins' xunit plugin, and of testmoapp/junitxml): a suite a budget
-// file, a case a limit, `skipped` for what could not be checked.
-import { type Checked, countOf } from '../checked.js';
+// file, a case a limit, `skipped` for what could not be checked, an `error` where rsptrace itself failed.
+import { type Checked, countOf, failureText, type TracerError } from '../checked.js';
 import type { Verdict } from '../section.js';
 
 export function junitXml(checked: Checked): string {
-  const { program, budget, verdicts, isStrict } = checked;
+  const { program, budget, verdicts, isStrict, error } = checked;
   const unseen = countOf(checked, 'unseen');
   const failures = countOf(checked, 'broken') + (isStrict ? unseen : 0);
-  const counts = `tests="${verdicts.length}" failures="${failures}" errors="0" skipped="${isStrict ? 0 : unseen}"`;
+  const errors = error === undefined ? 0 : 1;
+  const counts = `tests="${verdicts.length + errors}" failures="${failures}" errors="${errors}" skipped="${isStrict ? 0 : unseen}"`;
   const name = escaped(`rsptrace ${program}${budget === undefined ? '' : ` ${budget}`}`);
-  const cases = verdicts.map((verdict) => caseXml(verdict, isStrict)).join('');
+  const cases = [...verdicts.map((verdict) => caseXml(verdict, isStrict)), ...(error ? [errorXml(error)] : [])].join(
+    '',
+  );
   return `<?xml version="1.0" encoding="UTF-8"?>
 <testsuites ${counts}>
   <testsuite name="${name}" ${counts}>
@@ -26,6 +29,12 @@ function caseXml({ section, subject, state, limit, measured, place }: Verdict, i
   const text = escaped(`${measured}; wanted: ${limit}`);
   if (state === 'unseen' && !isStrict) return `${head}><skipped message="${text}"/></testcase>\n`;
   return `${head}><failure message="${text}">${text}</failure></testcase>\n`;
+}
+
+function errorXml(error: TracerError): string {
+  const text = escaped(failureText(error));
+  const head = '    <testcase classname="rsptrace" name="recording">';
+  return `${head}<error type="${escaped(error.code)}" message="${text}">${text}</error></testcase>\n`;
 }
 
 /** XML's special characters, and none of those that XML 1.0 cannot hold. */

@@ -1,18 +1,20 @@
 import { shownFile } from '../../base/shown-place.js';
 import { placeText } from '../../trace/index.js';
-import { type Checked, tallyText } from '../checked.js';
+import { type Checked, failureText, tallyText } from '../checked.js';
 import type { Verdict } from '../section.js';
 
 /** A summary for a page: what is broken or was not seen in a table, the rest folded away. */
 export function checkedMarkdown(checked: Checked): string {
-  const { program, verdicts } = checked;
+  const { program, verdicts, error } = checked;
   const kept = verdicts.filter(({ state }) => state === 'kept');
   const rest = verdicts.filter(({ state }) => state !== 'kept');
-  const head = `### rsptrace: ${cell(program)}: ${tallyText(checked)}\n`;
+  const tally = verdicts.length === 0 && error ? 'not recorded' : tallyText(checked);
+  const head = `### rsptrace: ${cell(program)}: ${tally}\n`;
+  const failure = error ? `\n**rsptrace failed**: ${cell(failureText(error))} \\[${code(error.code)}\\]\n` : '';
   const bad = rest.length === 0 ? '' : `\n${table(rest)}`;
   const good =
     kept.length === 0 ? '' : `\n<details><summary>${kept.length} kept</summary>\n\n${table(kept)}\n</details>\n`;
-  return `${head}${bad}${good}`;
+  return `${head}${failure}${bad}${good}`;
 }
 
 function table(verdicts: readonly Verdict[]): string {

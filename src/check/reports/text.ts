@@ -1,8 +1,15 @@
 import { shownFile } from '../../base/shown-place.js';
-import { textLines } from '../../base/visible.js';
+import { wrapped } from '../../base/text-width.js';
+import { textLines, visible } from '../../base/visible.js';
 import { placeText } from '../../trace/index.js';
 import { type Checked, tallyText } from '../checked.js';
 import type { Verdict, VerdictState } from '../section.js';
+
+interface TextOptions {
+  /** ANSI colours: for terminals only. */
+  readonly color: boolean;
+  readonly width: number;
+}
 
 const marks: Readonly<Record<VerdictState, string>> = { kept: 'ok', broken: 'BROKEN', unseen: '-' };
 const colors: Readonly<Record<VerdictState, string>> = { kept: '\x1b[32m', broken: '\x1b[31m', unseen: '\x1b[33m' };
@@ -10,10 +17,10 @@ const colors: Readonly<Record<VerdictState, string>> = { kept: '\x1b[32m', broke
 /** What is broken stands last, where a long list is looked at first. */
 const order: readonly VerdictState[] = ['kept', 'unseen', 'broken'];
 
-/** For people: a line each; what is broken says where. */
-export function checkedText(checked: Checked, { color }: { readonly color: boolean }): string {
+/** For people: a line each, broken between words at `width`; what is broken says where. */
+export function checkedText(checked: Checked, options: TextOptions): string {
   const verdicts = order.flatMap((wanted) => checked.verdicts.filter(({ state }) => state === wanted));
-  const lines = verdicts.map((verdict) => line(verdict, color));
+  const lines = verdicts.map((verdict) => line(verdict, options));
   const { program, budget } = checked;
   const [head = ''] = textLines([
     `${program}${budget === undefined ? '' : `, ${budget}`}: ${tallyText(checked)}`,
@@ -21,10 +28,15 @@ export function checkedText(checked: Checked, { color }: { readonly color: boole
   return `${head}\n${lines.join('')}`;
 }
 
-function line({ section, subject, state, limit, measured, place }: Verdict, color: boolean): string {
+/** Where subjects begin. */
+const INDENT = 18;
+
+function line({ section, subject, state, limit, measured, place }: Verdict, { color, width }: TextOptions): string {
   const mark = marks[state].padEnd(6);
   const shown = color ? `${colors[state]}${mark}\x1b[0m` : mark;
   const where = state !== 'broken' || place === undefined ? '' : shownFile(placeText(place) ?? '');
   const told = state === 'kept' ? `${measured} (${limit})` : `${measured}; wanted: ${limit}`;
-  return `  ${shown} ${textLines([`${section.padEnd(8)} ${subject}: ${told}${where ? ` [${where}]` : ''}`])}`;
+  const text = visible(`${subject}: ${told}${where ? ` [${where}]` : ''}`);
+  const lines = wrapped(text, width - INDENT, '').join(`\n${' '.repeat(INDENT)}`);
+  return `  ${shown} ${visible(section.padEnd(8))} ${lines}\n`;
 }

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { type Addr, hex } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
-import { textTable } from '../../base/columns.js';
+import { type ColumnsOptions, textTable } from '../../base/columns.js';
 import { RsptraceError } from '../../base/errors.js';
 import { nearestWords } from '../../base/nearest.js';
 import type { DebugInfo, LineTable, Unit } from '../../dwarf/index.js';
@@ -65,7 +65,7 @@ export const line: ProbeKind<LineSpec, FoundLines> = {
     return {
       sink,
       json: (outcome) => ({ lines: rowsOf(found, sink, outcome).map(rowJson) }),
-      tables: (outcome, { color }) => [lineTable(rowsOf(found, sink, outcome), color)],
+      tables: (outcome, options) => [lineTable(rowsOf(found, sink, outcome), options)],
     };
   },
 };
@@ -214,7 +214,7 @@ function rowJson({ place: { name, address, by }, hits }: LineRow): object {
   return { probe: name, file: by.file, line: by.line, function: by.function ?? null, address: hex(address), hits };
 }
 
-function lineTable(rows: readonly LineRow[], color: boolean): string {
+function lineTable(rows: readonly LineRow[], options: ColumnsOptions): string {
   const cells = rows.map(({ place, hits }) => [String(hits), hex(place.address), place.name, place.by.function ?? '']);
-  return textTable(['hits>', 'address', 'line', 'function'], cells, color);
+  return textTable(['hits>', 'address', 'line/', 'function~'], cells, options);
 }

@@ -40,7 +40,7 @@ const columnSets: readonly (readonly Column[])[] = [
   ['calls', 'total', 'self', 'min', 'avg', 'p50', 'p95', 'p99', 'max', 'histogram'],
 ];
 /** Columns of text that names and places get before there are more numbers. */
-const TEXT_WIDTH = 30;
+const TEXT_WIDTH = 36;
 
 /** A line a row. As many columns as the terminal has room for; `lost` if there are any. */
 export function reportTable(rows: readonly ReportRow[], nameTitle: string, options: TableOptions): string {

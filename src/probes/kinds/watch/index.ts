@@ -26,7 +26,7 @@ export const watch: ProbeKind<WatchSpec, FoundPlaces> = {
     return {
       sink: summary,
       json: ({ watches }) => ({ watches: summary.rows(watches) }),
-      tables: ({ watches }, { color }) => [watchTable(summary.rows(watches), color)],
+      tables: ({ watches }, options) => [watchTable(summary.rows(watches), options)],
     };
   },
   preview(found) {

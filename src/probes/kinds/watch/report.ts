@@ -1,13 +1,13 @@
 import { hex } from '../../../base/addr.js';
-import { textTable } from '../../../base/columns.js';
+import { type ColumnsOptions, textTable } from '../../../base/columns.js';
 import type { WatchAccess, WatchRow } from '../../../trace/index.js';
 import type { PlannedWatch } from './resolve.js';
 
 const words: Readonly<Record<WatchAccess, string>> = { r: 'reads', w: 'writes', rw: 'reads and writes' };
 
 /** For people: one line a watched place. */
-export function watchTable(rows: readonly WatchRow[], color: boolean): string {
-  const titles = ['writes>', 'changed>', 'reads>', 'unclear>', 'last value', 'address', 'type', 'watch'];
+export function watchTable(rows: readonly WatchRow[], options: ColumnsOptions): string {
+  const titles = ['writes>', 'changed>', 'reads>', 'unclear>', 'last value~', 'address', 'type~', 'watch~'];
   const unclear = rows.some(({ accesses }) => accesses > 0);
   const cells = rows.map((row) => [
     String(row.writes),
@@ -21,7 +21,7 @@ export function watchTable(rows: readonly WatchRow[], color: boolean): string {
   ]);
   const kept = titles.map((_, index) => unclear || index !== 3);
   const pick = (line: readonly string[]): string[] => line.filter((_, index) => kept[index]);
-  return textTable(pick(titles), cells.map(pick), color);
+  return textTable(pick(titles), cells.map(pick), options);
 }
 
 /** For --dry-run. */
@@ -32,7 +32,7 @@ export function plannedTable(watches: readonly PlannedWatch[]): string {
     spec.name,
     words[spec.access],
   ]);
-  return textTable(['address', 'bytes>', 'watch', 'stops at'], rows, false);
+  return textTable(['address', 'bytes>', 'watch', 'stops at'], rows, { color: false });
 }
 
 /** The same for `--json`. */

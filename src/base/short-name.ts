@@ -1,0 +1,74 @@
+// Names of functions that are too long for a line: what is in brackets says the least.
+import { clipStart, textWidth } from './text-width.js';
+
+/** Brackets that enclose nothing, so that `operator<` and `->` open and close none. */
+const OTHER = /operator *(?:<=>|<<=?|>>=?|<=?|>=?|->\*?|\(\))|[-=]>|\(anonymous namespace\)/y;
+const CLOSED_BY: Readonly<Record<string, string>> = { '<': '>', '(': ')' };
+
+/** What stands between two brackets. */
+interface Group {
+  readonly start: number;
+  readonly end: number;
+  readonly depth: number;
+}
+
+/** A name that fits: see {@link foldBrackets}; then without its begin. */
+export function clipName(name: string, width: number): string {
+  return clipStart(foldBrackets(name, width), width);
+}
+
+/** What a name keeps of a line that has no room for it. */
+const LEAST_NAME = 20;
+
+/** A line that is at most so wide, if its name may be as short as that. */
+export function lineOf(before: string, name: string, after: string, width: number): string {
+  const room = width - textWidth(before) - textWidth(after);
+  return `${before}${clipName(name, Math.max(LEAST_NAME, room))}${after}`;
+}
+
+/**
+ * `std::_Rb_tree<int, std::less<…>>::find(…)`: arguments of templates and functions give way, the innermost first, until
+ * the name fits. Of `<T as Trait<U>>::of` only `U` does. A name whose brackets do not match stays as it is.
+ */
+export function foldBrackets(name: string, width: number): string {
+  let folded = name;
+  const groups = groupsOf(name);
+  const deepest = groups.reduce((most, { depth }) => Math.max(most, depth), 0);
+  for (let depth = deepest; depth > 0 && textWidth(folded) > width; depth--) folded = without(name, groups, depth);
+  return folded;
+}
+
+/** The name without what is in groups at that depth or deeper. */
+function without(name: string, groups: readonly Group[], depth: number): string {
+  let text = '';
+  let at = 0;
+  for (const group of groups) {
+    if (group.depth < depth || group.start < at) continue;
+    text += `${name.slice(at, group.start)}…`;
+    at = group.end;
+  }
+  return text + name.slice(at);
+}
+
+/** In the order of their starts; none if the brackets do not match. */
+function groupsOf(name: string): Group[] {
+  const groups: Group[] = [];
+  const open: { readonly start: number; readonly closing: string; readonly isArguments: boolean }[] = [];
+  for (let at = 0; at < name.length; at++) {
+    OTHER.lastIndex = at;
+    const other = OTHER.exec(name);
+    const letter = name[at] ?? '';
+    const closing = CLOSED_BY[letter];
+    const last = open.at(-1);
+    if (other !== null) at += other[0].length - 1;
+    else if (closing !== undefined)
+      open.push({ start: at + 1, closing, isArguments: /[\w>)\]:}]/.test(name[at - 1] ?? '') });
+    else if (letter === '>' || letter === ')') {
+      if (last?.closing !== letter) return [];
+      open.pop();
+      const { start, isArguments } = last;
+      if (isArguments && at - start > 1) groups.push({ start, end: at, depth: open.length + 1 });
+    }
+  }
+  return open.length > 0 ? [] : groups.sort((a, b) => a.start - b.start);
+}
