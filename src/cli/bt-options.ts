@@ -27,12 +27,15 @@ export function backtraceOptions<T>(args: Argv<T>) {
       describe: 'The most frames of one hart',
     })
     .check(({ elf, remote, pid }) => {
-      if ((remote === undefined) === (pid === undefined)) throw usage('give either --remote or --pid');
-      if (elf === undefined && pid === undefined) throw usage('no ELF is given');
+      if (remote !== undefined && pid !== undefined)
+        throw usage('--remote and --pid do not go together', 'leave one of them out');
+      if (remote === undefined && pid === undefined)
+        throw usage('where is the stub? --remote is missing', 'give --remote :1234, or --pid PID for a process');
+      if (elf === undefined && pid === undefined) throw usage('no ELF is given', "try 'rsptrace bt --help'");
       return true;
     });
 }
 
-function usage(message: string): RsptraceError {
-  return new RsptraceError('USAGE', message, { hint: "try 'rsptrace bt --help'" });
+function usage(message: string, hint: string): RsptraceError {
+  return new RsptraceError('USAGE', message, { hint });
 }
