@@ -105,10 +105,16 @@ export async function orDied<T>(qemu: Qemu, program: string, asked: Promise<T>):
   }
 }
 
+/** Of a kernel that QEMU cannot load by itself. */
+const bootsFromDisk =
+  'a kernel that its boot loader starts needs its disk image: rsptrace run KERNEL -- qemu-system-x86_64 -drive format=raw,file=IMAGE';
+
 function exited({ lastLines }: Qemu, program: string, how: string): RsptraceError {
   const last = lastLines.filter((line) => line !== '').join(' | ');
+  const said = last === '' ? 'it has said nothing on stderr' : `its last lines: ${last}`;
+  const needsLoader = /without PVH ELF Note/.test(last);
   return new RsptraceError('RUN_EXITED', `${program} ended (${how}) before the guest was started`, {
-    hint: last === '' ? 'it has said nothing on stderr' : `its last lines: ${last}`,
+    hint: needsLoader ? `${said}; ${bootsFromDisk}` : said,
   });
 }
 

@@ -18,10 +18,11 @@ export function reportFailure(args: MayReport, thrown: unknown): void {
   if (isOfReports.has(error.code) || args['dry-run']) return;
   const mayWrite = (path: string | undefined): boolean =>
     path !== undefined && (error.code !== 'OUTPUT_EXISTS' || !isThere(path));
-  const { junit, markdown, github = false, elf, trace, command, budget } = args;
+  const { junit, markdown, github = false, elf, trace, command = [], budget } = args;
+  const kernel = command[command.indexOf('-kernel') + 1];
   reportChecked(
     {
-      ...{ program: basename(elf ?? trace ?? command?.[0] ?? 'rsptrace'), trace: trace ?? '' },
+      ...{ program: basename(elf ?? trace ?? kernel ?? 'rsptrace'), trace: trace ?? '' },
       ...{ budget, verdicts: [], isStrict: args.strict ?? false, error: errorJson(error) },
     },
     {

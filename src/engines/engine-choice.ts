@@ -133,9 +133,10 @@ function missingForMachine({ name, privilege, addressSpaces }: Architecture): st
   return addressSpaces ? undefined : `page tables on ${name} are not known`;
 }
 
-function processSources({ counter, process }: ProbeCode): RecordSources {
+function processSources({ counter, floats, process }: ProbeCode): RecordSources {
   return {
     time: { kind: 'time', counter },
+    floats: { names: new Set(floats), mayBeOff: false },
     hart: process?.thread,
     returnRegister: undefined,
     outer: { kind: 'outer' },
@@ -144,11 +145,13 @@ function processSources({ counter, process }: ProbeCode): RecordSources {
 
 function sourcesFor(
   { returnAddress }: Architecture,
-  { counter }: ProbeCode,
+  { counter, floats }: ProbeCode,
   hart: HartSource | undefined,
 ): RecordSources {
   return {
     time: { kind: 'time', counter },
+    // A kernel switches the unit on when it is used.
+    floats: { names: new Set(floats), mayBeOff: true },
     hart,
     returnRegister: returnAddress.in === 'register' ? returnAddress.name : undefined,
     outer: hart ? undefined : { kind: 'control', offset: controlBlock.outer },

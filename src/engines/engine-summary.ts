@@ -178,7 +178,7 @@ const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
     text: 'trace the program in that kernel, with gdbserver there and --remote here; or its kernel, by the ELF of that',
   },
   {
-    why: /floating-point/,
+    why: /\(--no-args leaves values out\)/,
     code: 'no-args',
     text: 'leave values out with --no-args',
   },

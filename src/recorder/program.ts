@@ -225,7 +225,8 @@ function planAll(
     });
   }
   const general = new Set(arch.generalRegisters);
-  const wishes = { arch, general, stackDepth, values };
+  const floats = new Set(arch.probeCode?.floats);
+  const wishes = { arch, general, floats, stackDepth, values };
   const plans = mergePlans(found.flatMap((each) => each.kind.plans?.(each.found, wishes) ?? []));
   const options: EnginePlanOptions = {
     arch,

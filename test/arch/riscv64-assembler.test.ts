@@ -1,6 +1,6 @@
 import t from 'tap';
 import * as rv from '../../src/arch/riscv64/assembler.js';
-import { integerText as x } from '../../src/arch/riscv64/registers.js';
+import { floatName, integerText as x } from '../../src/arch/riscv64/registers.js';
 import { addr } from '../../src/base/addr.js';
 import { disassembleBytes, type Line } from './objdump.js';
 import { random, values } from './random.js';
@@ -47,6 +47,7 @@ function some(at: number): Encoded[] {
     ...(['sb', 'sh', 'sw', 'sd'] as const).map(
       (op) => (): Encoded => [rv.store(op, a, b, imm), `${op} ${x(a)},${imm}(${x(b)})`],
     ),
+    () => [rv.fsd(a, b, imm), `fsd ${floatName(a)},${imm}(${x(b)})`],
     () => [rv.amoaddD(a, b, c), `amoadd.d ${x(a)},${x(b)},(${x(c)})`],
     () => [rv.lrD(a, c), `lr.d ${x(a)},(${x(c)})`],
     () => [rv.scDRelease(a, b, c), `sc.d.rl ${x(a)},${x(b)},(${x(c)})`],

@@ -41,6 +41,7 @@ t.test('what the architecture or the record cannot do is refused', async (t) => 
   for (const [what, change] of [
     ['no such register', { fields: [field({ kind: 'register', name: 'rax' })] }],
     ['a float register', { fields: [field({ kind: 'register', name: 'fa0' })] }],
+    ['no float register', { fields: [field({ kind: 'float', name: 'a0', mayBeOff: true })] }],
     ['tsc', { fields: [field({ kind: 'time', counter: 'tsc' })] }],
     ['fs', { fields: [field({ kind: 'hart', how: 'fs' })] }],
     ['an APIC', { fields: [field({ kind: 'hart', how: 'apic' })] }],
@@ -110,6 +111,35 @@ t.test('a hooked return address lies where it is said to', async (t) => {
     t.equal(await machine.word(sp + BigInt(probeCode.hookedReturnOffset(keep.length))), place.done);
     t.equal(sp % 16n, 0n);
   }
+});
+
+t.test('a floating-point register is recorded, and left alone while the unit is off', async (t) => {
+  await using machine = await Machine.start();
+  const client = new Ring(machine);
+  await machine.write(place.helper, helper);
+  await client.reset();
+  const fields = [field({ kind: 'float', name: 'fa3', mayBeOff: true })];
+  const { patched } = await client.plantEntry(tested.code, near, ways[0] as Way, { ...plainEntry, fields });
+  const doubles = [0, -1.5, 1e300, Number.NaN].map((value) => {
+    return new BigUint64Array(Float64Array.of(value).buffer)[0] ?? 0n;
+  });
+  for (const fs of [1, 2, 3, 0])
+    for (const bits of doubles) {
+      const on =
+        fs === 0 ? '' : `li a1, ${fs << 13}; csrs mstatus, a1; fmv.d.x fa3, a0; csrc mstatus, a2; csrs mstatus, a1;`;
+      const before = `li a2, 0x6000; csrc mstatus, a2; ${on} li a1, ${place.code}; jr a1`;
+      await machine.write(place.hop, assemble(before, place.hop));
+      const start = calls.start();
+      await client.openFor(1);
+      const { a0: unused, ...registers } = start.registers;
+      const outcome = await call(machine, patched, {
+        ...start,
+        registers: { ...registers, a0: bits, pc: place.hop },
+      });
+      t.equal(outcome.registers.sp, start.registers.sp, 'it has returned, without a trap');
+      const record = (await client.records()).at(-1) as DataView;
+      t.equal(unsigned(record, 8), fs === 0 ? 2n ** 64n - 1n : bits, `FS ${fs}`);
+    }
 });
 
 t.test('rings of the smallest and the largest geometry are written as the contract says', async (t) => {

@@ -172,6 +172,11 @@ t.test('instructions without operands, and those of the system', async (t) => {
       [(code) => code.return(), 'ret', ''],
       [(code) => code.nop(), 'nop', ''],
       [(code) => code.pause(), 'pause', ''],
+      [(code) => code.readControl(), 'mov', 'rax,cr0'],
+      ...[0, 3, 7].flatMap((number): Case[] => [
+        [(code) => code.storeFloat({ base: 11, offset: 512 }, number), 'movq', `QWORD PTR [r11+0x200],xmm${number}`],
+        [(code) => code.storeFloat({ base: 3, offset: -8 }, number), 'movq', `QWORD PTR [rbx-0x8],xmm${number}`],
+      ]),
       [(code) => code.readTimeStamp(), 'rdtsc', ''],
       [(code) => code.identify(), 'cpuid', ''],
       [(code) => code.increment({ base: 12, offset: 0 }), 'lock inc', 'QWORD PTR [r12]'],

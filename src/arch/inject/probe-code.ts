@@ -119,6 +119,10 @@ export const headFlag = { pending: 1, locked: 2 } as const;
 /** The source of a record's field. `kept` words exist at an exit only: the values of those registers at the entry. */
 export type FieldSource =
   | { readonly kind: 'register'; readonly name: string }
+  /**
+   * The low 64 bits of one of {@link ProbeCode.floats}. `mayBeOff`: all-ones where the hart's floating-point unit is off.
+   */
+  | { readonly kind: 'float'; readonly name: string; readonly mayBeOff: boolean }
   /** At an entry the value before the trampoline; at an exit the value after the function's return. */
   | { readonly kind: 'stack-pointer' }
   | { readonly kind: 'return-address' }
@@ -597,6 +601,8 @@ export interface ProbeCode {
    * before each.
    */
   readonly spinsPerSecond: number;
+  /** Floating-point registers that a record may have. */
+  readonly floats: readonly string[];
   /** The counter for records' times, as {@link FieldSource} names it. */
   readonly counter: string;
   /**

@@ -115,6 +115,9 @@ export function store(op: StoreOp, value: number, base: number, offset: number):
 export const ld = (rd: number, base: number, offset: number): number => load('ld', rd, base, offset);
 export const sd = (value: number, base: number, offset: number): number => store('sd', value, base, offset);
 
+/** Of a floating-point register: differs from `sd` in the opcode alone. */
+export const fsd = (value: number, base: number, offset: number): number => (sd(value, base, offset) | 0x04) >>> 0;
+
 /** `rd` gets the old value at `address`; without an ordering of its own. */
 export const amoaddD = (rd: number, value: number, address: number): number => formatR(AMOADD_D, rd, address, value);
 export const lrD = (rd: number, address: number): number => formatR(LR_D, rd, address, 0);

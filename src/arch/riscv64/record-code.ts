@@ -16,6 +16,7 @@ import {
   andi,
   csr,
   fence,
+  fsd,
   type Label,
   ld,
   load,
@@ -36,7 +37,7 @@ import {
   T6,
 } from './assembler.js';
 import { follow, verifyPointer } from './condition.js';
-import { RA, SP, TP } from './registers.js';
+import { floatNumber, RA, SP, TP } from './registers.js';
 import { original, registerNamed, type TrampolineFrame } from './trampoline-frame.js';
 
 /**
@@ -213,8 +214,31 @@ function put(assembler: Assembler, field: RecordField, register: number): void {
 
 export function putField(assembler: Assembler, frame: TrampolineFrame, field: RecordField): void {
   if (field.from.kind === 'load') return;
-  put(assembler, field, sourceValue(assembler, frame, field.from));
+  if (field.from.kind === 'float') putFloat(assembler, field, field.from);
+  else put(assembler, field, sourceValue(assembler, frame, field.from));
 }
+
+const SSTATUS = 0x100;
+/** `sstatus.FS`: 0 while the unit is off, and each access to one of its registers traps. */
+const FS = { shift: 13, mask: 3 } as const;
+
+function putFloat(assembler: Assembler, { at, size }: RecordField, { name, mayBeOff }: FloatSource): void {
+  const number = floatNumber(name);
+  if (number === undefined || size !== 8) throw new RangeError(`${name} is no floating-point register of 8 bytes`);
+  const [off, done] = [assembler.label(), assembler.label()];
+  if (mayBeOff) {
+    assembler.emit(csr('csrrs', T3, SSTATUS, 0), srli(T3, T3, FS.shift), andi(T3, T3, FS.mask));
+    assembler.branch('beq', T3, 0, off);
+  }
+  assembler.emit(fsd(number, T2, at));
+  if (!mayBeOff) return;
+  assembler.jump(done);
+  assembler.place(off);
+  assembler.emit(addi(T3, 0, -1), sd(T3, T2, at));
+  assembler.place(done);
+}
+
+type FloatSource = FieldSource & { readonly kind: 'float' };
 
 export const timeCsrs = { cycle: 0xc00, time: 0xc01 } as const;
 const MHARTID = 0xf14;
@@ -223,7 +247,7 @@ const MHARTID = 0xf14;
 export function sourceValue(
   assembler: Assembler,
   frame: TrampolineFrame,
-  from: Exclude<FieldSource, { readonly kind: 'load' }>,
+  from: Exclude<FieldSource, { readonly kind: 'load' | 'float' }>,
 ): number {
   switch (from.kind) {
     case 'register':

@@ -48,6 +48,15 @@ export function floatName(number: number): string {
   return float[number] as string;
 }
 
+/** The registers of arguments and results (psABI, "Hardware Floating-point Calling Convention"): fa0 to fa7. */
+export const floatArguments: readonly string[] = float.slice(10, 18);
+
+/** The number of f0 to f31; undefined for other names. */
+export function floatNumber(name: string): number | undefined {
+  const number = float.indexOf(name);
+  return number < 0 ? undefined : number;
+}
+
 /** The register with this DWARF number by its target-description name; undefined for reserved numbers and CSRs. */
 export function dwarfRegister(number: number): string | undefined {
   if (number < 32) return integer[number];

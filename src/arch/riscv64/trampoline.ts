@@ -21,7 +21,7 @@ import { inner } from './inner.js';
 import { endHop, HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
 import { flush, pend, vanish } from './pending.js';
 import { checkRecord, claim, claimRarely, fillRecord, LINK, outerCopySteps } from './record-code.js';
-import { RA, SP } from './registers.js';
+import { floatArguments, RA, SP } from './registers.js';
 import { displace, displaceInside, loopsToStart, patchLengths } from './relocate.js';
 import { step } from './step.js';
 import {
@@ -306,6 +306,7 @@ export const probeCode: ProbeCode = {
   wait,
   flush,
   spinsPerSecond: 500_000,
+  floats: floatArguments,
   counter: 'time',
   hartSource,
   hookedReturnOffset: () => 0,

@@ -140,6 +140,19 @@ export class Assembler {
     this.#emit({ size, opcode: [size === 1 ? 0x88 : 0x89], reg: from, rm: to });
   }
 
+  /** movq: the low 8 bytes of xmm0 to xmm7, behind a general register. */
+  storeFloat({ base, offset }: { readonly base: number; readonly offset: number }, number: number): void {
+    if (number > 7 || (base & 7) === RSP) throw new RangeError(`xmm${number} cannot be stored there`);
+    const displacement = [0, 8, 16, 24].map((shift) => (offset >> shift) & 0xff);
+    const rex = base > 7 ? [0x41] : [];
+    this.raw(new Uint8Array([0x66, ...rex, 0x0f, 0xd6, 0x80 | (number << 3) | (base & 7), ...displacement]));
+  }
+
+  /** mov rax, cr0: in ring 0 alone. */
+  readControl(): void {
+    this.raw(new Uint8Array([0x0f, 0x20, 0xc0]));
+  }
+
   /** With 8 bytes the value must be one that is sign-extended from 32 bits. */
   storeConstant(to: Operand, value: bigint, size: Size): void {
     const opcode = [size === 1 ? 0xc6 : 0xc7];

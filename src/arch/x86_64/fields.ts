@@ -1,8 +1,8 @@
 import { addOffset } from '../../base/addr.js';
-import { controlBlock, type RecordField, type RingGeometry } from '../inject/probe-code.js';
+import { controlBlock, type FieldSource, type RecordField, type RingGeometry } from '../inject/probe-code.js';
 import { type Assembler, Label, type Place } from './assembler.js';
 import { follow, verifyPointer } from './condition.js';
-import { R11, RAX, RBX, RDX, RSP } from './registers.js';
+import { floatArguments, R11, RAX, RBX, RDX, RSP } from './registers.js';
 import { fetch, general, keptWord, type Stack } from './stack.js';
 
 type Load = RecordField & { readonly from: { readonly kind: 'load' } };
@@ -54,6 +54,9 @@ function writeField(
   const to = { base: R11, offset: at };
   let source = RAX;
   switch (from.kind) {
+    case 'float':
+      storeFloat(code, to, from, size);
+      return;
     case 'constant':
       storeConstant(code, to, from.value, size);
       return;
@@ -88,6 +91,31 @@ function writeField(
       throw new RangeError('Loads are written in groups');
   }
   code.store(to, source, size);
+}
+
+/** CR0: TS is set while the unit has another task's values, EM while there is none. Each access traps then. */
+const CR0_OFF = 0x0c;
+
+function storeFloat(
+  code: Assembler,
+  to: { readonly base: number; readonly offset: number },
+  { name, mayBeOff }: FieldSource & { readonly kind: 'float' },
+  size: RecordField['size'],
+): void {
+  const number = floatArguments.indexOf(name);
+  if (number < 0 || size !== 8) throw new RangeError(`${name} is no floating-point register of 8 bytes`);
+  const [off, done] = [new Label(), new Label()];
+  if (mayBeOff) {
+    code.readControl();
+    code.testConstant(RAX, CR0_OFF);
+    code.branch('ne', off);
+  }
+  code.storeFloat(to, number);
+  if (!mayBeOff) return;
+  code.jump(done);
+  code.bind(off);
+  code.storeConstant(to, -1n, 8);
+  code.bind(done);
 }
 
 function storeConstant(code: Assembler, to: Place, value: bigint, size: RecordField['size']): void {

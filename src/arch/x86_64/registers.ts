@@ -76,6 +76,9 @@ export function textName(number: number, size: 1 | 2 | 4 | 8): string {
   return { 1: low8, 2: low16, 4: low32, 8: numbered }[size][number] as string;
 }
 
+/** The registers of arguments and results (AMD64 psABI, "Parameter Passing"). */
+export const floatArguments: readonly string[] = Array.from({ length: 8 }, (_, index) => `xmm${index}`);
+
 /** The register with this DWARF number by its target-description name; undefined if target descriptions have none. */
 export function dwarfRegister(number: number): string | undefined {
   return dwarf[number];

@@ -26,7 +26,7 @@ import { inner } from './inner.js';
 import { flush, pend, type Rarely, vanish } from './pending.js';
 import { jumpBytes, linuxProcess } from './process.js';
 import { type Contents, claimRarely, outerCopySteps, toPush, writeRecord } from './record.js';
-import { R10, R11, RAX, RSP } from './registers.js';
+import { floatArguments, R10, R11, RAX, RSP } from './registers.js';
 import { displace, displaceInside, loopsToStart, patchBytes } from './relocate.js';
 import { fetch, general, type Stack } from './stack.js';
 import { step } from './step.js';
@@ -244,6 +244,7 @@ export const probeCode: ProbeCode = {
   flush,
   // `pause` ends QEMU's translation block: 130-250 ns per poll.
   spinsPerSecond: 5_000,
+  floats: floatArguments,
   counter: 'tsc',
   hartSource,
   hookedReturnOffset,

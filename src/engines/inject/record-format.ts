@@ -35,6 +35,8 @@ export interface RecordFormat {
   /** Offset of the hart's word, if there is one. */
   readonly hartAt: number | undefined;
   readonly registers: ReadonlyMap<string, number>;
+  /** Of these the ones that have no value where the word is all-ones. */
+  readonly mayBeOff: ReadonlySet<string>;
   readonly blocks: readonly BlockFormat[];
   /** In the order of `extents`. */
   readonly extentsRead: readonly ExtentFormat[];
@@ -84,6 +86,8 @@ const mostOuter = 24;
 export interface RecordSources {
   readonly time: FieldSource & { readonly kind: 'time' };
   readonly hart: (FieldSource & { readonly kind: 'hart' }) | undefined;
+  /** Floating-point registers, and whether a hart's unit may be off. */
+  readonly floats: { readonly names: ReadonlySet<string>; readonly mayBeOff: boolean };
   /** The register that holds the return address at an entry, if one does. */
   readonly returnRegister: string | undefined;
   /** The address of the outer Future; undefined if harts would mix their Futures up. */
@@ -105,7 +109,7 @@ function copiedOffsets(outer: PlannedReads): number[] {
 export function entryFormat(plan: ReadPlan, id: number, sources: RecordSources, room: number): RecordFormat {
   const taken = (plan.inside?.taken ?? []).map(noteName);
   const words = [
-    ...plan.entryRegisters.map((name) => ({ name, from: { kind: 'register', name } as FieldSource })),
+    ...plan.entryRegisters.map((name) => ({ name, from: registerSource(name, sources) })),
     ...taken.map((name, index) => ({ name, from: { kind: 'kept', index } as FieldSource })),
   ];
   const base = (pointer: string): LoadBase => {
@@ -122,6 +126,7 @@ export function entryFormat(plan: ReadPlan, id: number, sources: RecordSources, 
 }
 
 // A kernel has a hundred thousand formats, and most are alike: what they have in common is made once.
+const noNames: ReadonlySet<string> = new Set();
 const noRegisters: ReadonlyMap<string, number> = new Map();
 const withReturnAddress = new Map<string, ReadonlyMap<string, number>>();
 const stackPointerField: RecordField = { at: recordOffset.stackPointer, size: 8, from: { kind: 'stack-pointer' } };
@@ -140,13 +145,17 @@ function onlyReturnAddress(register: string): ReadonlyMap<string, number> {
 export function exitFormat(plan: ReadPlan, id: number, sources: RecordSources): RecordFormat {
   const { keep, registers, reads } = plan.exit;
   const words = [
-    ...registers.map((name) => ({ name, from: { kind: 'register', name } as FieldSource })),
+    ...registers.map((name) => ({ name, from: registerSource(name, sources) })),
     ...keep.map((name, index) => ({ name: keptName(name), from: { kind: 'kept', index } as FieldSource })),
   ];
   const base = (name: string) => ({ kind: 'kept', index: keep.indexOf(name.slice(keptName('').length)) }) as const;
   const kept = reads.map((read) => ({ ...read, pointer: keptName(read.pointer) }));
   const { extents = [] } = plan.exit;
   return format(id, sources, { words, reads: kept, extents, base, room: 0 });
+}
+
+function registerSource(name: string, { floats: { names, mayBeOff } }: RecordSources): FieldSource {
+  return names.has(name) ? { kind: 'float', name, mayBeOff } : { kind: 'register', name };
 }
 
 function keptName(register: string): string {
@@ -229,6 +238,7 @@ function format(
     size: copied.end,
     hartAt: sources.hart && o.hart,
     registers,
+    mayBeOff: words.some(({ from }) => from.kind === 'float' && from.mayBeOff) ? sources.floats.names : noNames,
     blocks,
     outerAt,
   };
@@ -335,6 +345,9 @@ export class OuterReadings {
 export type Outers = Pick<AddressMap<OuterReadings>, 'get'>;
 
 /** One record, read as registers and memory: what a stop would have answered. */
+/** What a trampoline writes for a floating-point register while the unit is off; also a NaN that nothing computes. */
+const OFF = 2n ** 64n - 1n;
+
 export class RecordReader implements RegisterReader, HitMemory {
   readonly #format: RecordFormat;
   readonly #words: WordCache;
@@ -367,7 +380,11 @@ export class RecordReader implements RegisterReader, HitMemory {
 
   register(name: string): bigint | undefined {
     const names = this.#names;
-    for (let i = 0; i < names.length; i++) if (names[i] === name) return this.word(this.#places[i] as number);
+    for (let i = 0; i < names.length; i++) {
+      if (names[i] !== name) continue;
+      const word = this.word(this.#places[i] as number);
+      return word === OFF && this.#format.mayBeOff.has(name) ? undefined : word;
+    }
     return undefined;
   }
 

@@ -97,6 +97,8 @@ export interface PlanWishes {
   readonly arch: Architecture;
   /** Registers that a trampoline can record. */
   readonly general: ReadonlySet<string>;
+  /** Floating-point registers that can be read without a stop, up to a word. */
+  readonly floats: ReadonlySet<string>;
   /** Frames of the stack that a hit records. */
   readonly stackDepth: number | undefined;
   /** Arguments and results are recorded. */

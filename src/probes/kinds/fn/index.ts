@@ -25,7 +25,7 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
     const { probes, unmatched } = functions;
     return { functions, unmatched, addresses: probes.map(({ address }) => address) };
   },
-  plans: ({ functions }, { values, general }) => functions.probes.map((probe) => planFunction(probe, values, general)),
+  plans: ({ functions }, wishes) => functions.probes.map((probe) => planFunction(probe, wishes)),
   tracer({ functions }, { elf, arch, debug, output, values, maxDepth }) {
     const loops = loopsToStart(elf, arch);
     const options = {

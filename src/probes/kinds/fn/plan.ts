@@ -3,12 +3,17 @@ import { planConditions } from '../../expressions/planned-conditions.js';
 import type { PlannedReads, ReadPlan } from '../../read-plan.js';
 import type { FunctionProbe } from '../../resolve-functions.js';
 import { ValueReads } from '../../value-reads.js';
+import type { PlanWishes } from '../kind.js';
 
 /** Bytes of a record for registers and for what they lead to: some less than the longest record has. */
 const mostShown = 160;
+const WORD = 8;
 
 /** What a function's hits read: the registers of its arguments, and of its result. */
-export function planFunction(probe: FunctionProbe, values: boolean, general: ReadonlySet<string>): ReadPlan {
+export function planFunction(
+  probe: FunctionProbe,
+  { values, general, floats }: Pick<PlanWishes, 'values' | 'general' | 'floats'>,
+): ReadPlan {
   const { address, size, ref, result, producer, stackArguments } = probe;
   const { registers: looked, reads, why, when } = planConditions(probe.when);
   const entry = [...new Set([...(values ? registersOf(probe.arguments.map(({ where }) => where)) : []), ...looked])];
@@ -17,7 +22,10 @@ export function planFunction(probe: FunctionProbe, values: boolean, general: Rea
   const exit = values && result ? registersOf([result.where]) : [];
   const returned = new ValueReads(values ? mostShown - 8 * exit.length : 0);
   if (result) returned.addRegisters(result.where, result.shape);
-  const foreign = [...entry, ...exit].find((name) => !general.has(name));
+  const places = values ? [...probe.arguments.map(({ where }) => where), ...(result ? [result.where] : [])] : [];
+  const wide = new Set(places.flatMap(wideRegisters));
+  const isRead = (name: string): boolean => floats.has(name) && !wide.has(name) && !looked.includes(name);
+  const foreign = [...entry, ...exit].find((name) => !general.has(name) && !isRead(name));
   return {
     address,
     codeSize: size,
@@ -52,6 +60,12 @@ function registersOf(places: readonly ValuePlace[]): string[] {
         : [],
   );
   return [...new Set(names)];
+}
+
+/** Those of which more than a word is asked for: vectors. */
+function wideRegisters(where: ValuePlace): string[] {
+  if (where.kind !== 'registers') return [];
+  return where.parts.flatMap((part) => (part.register !== undefined && part.size > WORD ? [part.register] : []));
 }
 
 function loadedBytes(reads: readonly PlannedReads[]): number {
