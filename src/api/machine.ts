@@ -106,15 +106,14 @@ export async function orDied<T>(qemu: Qemu, program: string, asked: Promise<T>):
 }
 
 /** Of a kernel that QEMU cannot load by itself. */
-const bootsFromDisk =
-  'a kernel that its boot loader starts needs its disk image: rsptrace run KERNEL -- qemu-system-x86_64 -drive format=raw,file=IMAGE';
+const bootsFromDisk = 'a kernel that its boot loader starts needs its disk image: rsptrace run KERNEL --';
 
 function exited({ lastLines }: Qemu, program: string, how: string): RsptraceError {
   const last = lastLines.filter((line) => line !== '').join(' | ');
   const said = last === '' ? 'it has said nothing on stderr' : `its last lines: ${last}`;
   const needsLoader = /without PVH ELF Note/.test(last);
   return new RsptraceError('RUN_EXITED', `${program} ended (${how}) before the guest was started`, {
-    hint: needsLoader ? `${said}; ${bootsFromDisk}` : said,
+    hint: needsLoader ? `${said}; ${bootsFromDisk} ${program} -drive format=raw,file=IMAGE` : said,
   });
 }
 
