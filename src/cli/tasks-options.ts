@@ -9,25 +9,13 @@ export type TaskSortKey = (typeof taskSortKeys)[number];
 
 /** What `rsptrace tasks` takes. */
 export function tasksOptions<T>(args: Argv<T>, texts: OptionTexts) {
-  return pluginOption(pidOption(optionalRemote(commonOptions(args))))
+  return savedOptions(dumpOptions(pluginOption(pidOption(optionalRemote(commonOptions(args))))))
     .usage(
       'rsptrace tasks --remote ADDR [options] <elf>\n       rsptrace tasks --pid PID [options] [elf]\n       rsptrace tasks --core FILE [options] <elf>\n       rsptrace tasks --at TIME [options] <trace>',
     )
     .positional('elf', {
       type: 'string',
       describe: 'The ELF that runs there, with debug info; with --at a saved trace. Default: the program of --pid',
-    })
-    .option('core', {
-      type: 'string',
-      requiresArg: true,
-      coerce: last<string>,
-      describe: 'Look at this memory dump instead: an ELF core, or with --base a raw image of RAM',
-    })
-    .option('base', {
-      type: 'string',
-      requiresArg: true,
-      coerce: last<string>,
-      describe: 'Where the raw image of --core begins: 0x80000000',
     })
     .option('scan', {
       type: 'string',
@@ -51,6 +39,39 @@ export function tasksOptions<T>(args: Argv<T>, texts: OptionTexts) {
       coerce: last<'show' | 'error'>,
       describe: 'Deadlocks and lost wakes; error: end with status 4 if there is any',
     })
+    .check(({ elf, at, filter, sort, top, remote, core, base, pid }) => {
+      const sources = [remote, core, pid].filter((one) => one !== undefined).length;
+      if (elf === undefined && (pid === undefined || at !== undefined)) throw usage('no ELF and no trace is given');
+      if (at !== undefined) {
+        if (sources > 0) throw usage('--at is for a saved trace, without --remote, --pid and --core');
+        return true;
+      }
+      if ([filter, sort, top].some((one) => one !== undefined)) throw usage('--filter, --sort and --top go with --at');
+      if (sources !== 1) throw usage('give one of --remote, --pid and --core, or --at TIME for a saved trace');
+      if (base !== undefined && core === undefined) throw usage('--base goes with --core');
+      return true;
+    });
+}
+
+function dumpOptions<T>(args: Argv<T>) {
+  return args
+    .option('core', {
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      describe: 'Look at this memory dump instead: an ELF core, or with --base a raw image of RAM',
+    })
+    .option('base', {
+      type: 'string',
+      requiresArg: true,
+      coerce: last<string>,
+      describe: 'Where the raw image of --core begins: 0x80000000',
+    });
+}
+
+/** Of a saved trace. */
+function savedOptions<T>(args: Argv<T>) {
+  return args
     .option('at', {
       type: 'string',
       requiresArg: true,
@@ -68,19 +89,7 @@ export function tasksOptions<T>(args: Argv<T>, texts: OptionTexts) {
       coerce: last<TaskSortKey>,
       describe: 'With --at: the most first; without it as they were first polled',
     })
-    .option('top', { type: 'string', requiresArg: true, coerce: count('--top'), describe: 'With --at: only so many' })
-    .check(({ elf, at, filter, sort, top, remote, core, base, pid }) => {
-      const sources = [remote, core, pid].filter((one) => one !== undefined).length;
-      if (elf === undefined && (pid === undefined || at !== undefined)) throw usage('no ELF and no trace is given');
-      if (at !== undefined) {
-        if (sources > 0) throw usage('--at is for a saved trace, without --remote, --pid and --core');
-        return true;
-      }
-      if ([filter, sort, top].some((one) => one !== undefined)) throw usage('--filter, --sort and --top go with --at');
-      if (sources !== 1) throw usage('give one of --remote, --pid and --core, or --at TIME for a saved trace');
-      if (base !== undefined && core === undefined) throw usage('--base goes with --core');
-      return true;
-    });
+    .option('top', { type: 'string', requiresArg: true, coerce: count('--top'), describe: 'With --at: only so many' });
 }
 
 function usage(message: string): RsptraceError {

@@ -54,8 +54,8 @@ export interface TasksArguments extends CommonArguments, LookedAt {
 }
 
 /**
- * `rsptrace tasks --remote ADDR kernel.elf`, or `--pid PID`: every task and what it awaits. Gives the exit status. Without
- * an ELF it is the process's program.
+ * `rsptrace tasks --remote ADDR kernel.elf`, or `--pid PID`: every task and what it awaits. Gives the exit status.
+ * Without an ELF it is the process's program.
  */
 export async function showTasks(
   given: Omit<TasksArguments, 'elf'> & { readonly elf: string | undefined },

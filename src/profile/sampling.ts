@@ -53,8 +53,8 @@ const TIMER = 2;
 const asleep = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Resolves with nothing at that time, early when the signal comes. The last two milliseconds this thread sleeps: with timers alone,
- * each period below two milliseconds would be one.
+ * Resolves with nothing at that time, early when the signal comes. The last two milliseconds this thread sleeps: with
+ * timers alone, each period below two milliseconds would be one.
  */
 async function sleep(until: number, signal: AbortSignal): Promise<undefined> {
   const ms = until - performance.now();
