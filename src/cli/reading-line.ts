@@ -5,10 +5,16 @@ const silentMs = 1000;
 const everyMs = 250;
 
 /** What takes long, in its order. */
-const readingPhases = ['reading', 'choosing engines for', 'boots once to see where the loader puts'] as const;
+const readingPhases = [
+  'reading',
+  'choosing engines for',
+  'boots once to see where the loader puts',
+  'waits for the firmware that starts',
+  'waits until its loader has started',
+] as const;
 
 /**
- * One line on stderr while a program is read, or looked for in a boot, for longer than a second. A thread of its own
+ * One line on stderr while a program is read, or its start is waited for, for longer than a second. A thread of its own
  * writes it, because reading keeps this one busy.
  */
 export class ReadingLine implements Disposable {
@@ -17,7 +23,8 @@ export class ReadingLine implements Disposable {
   readonly #shared = new Int32Array(new SharedArrayBuffer(12));
 
   /** `wanted`: also where stderr is no terminal. */
-  constructor(name: string, wanted: boolean) {
+  constructor(name: string, wanted: boolean, phase: (typeof readingPhases)[number] = 'reading') {
+    this.phase(phase);
     if (!wanted && process.stderr.isTTY !== true) return;
     const workerData = { shared: this.#shared, name, readingPhases, silentMs, everyMs };
     this.#worker = new Worker(`(${write})(require('node:worker_threads').workerData, require('node:fs'))`, {

@@ -8,6 +8,7 @@ import { samplesOf, trampolineRoom, verifyProgram } from '../recorder/index.js';
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { atTarget, stubOpener } from './at-target.js';
 import type { RecordingArguments } from './options.js';
+import { ReadingLine } from './reading-line.js';
 import {
   type Prepared,
   planWishes,
@@ -82,7 +83,9 @@ async function fromReset(
   if (hides === undefined || args.engine === 'stop') return undefined;
   await verifyProgram(session, program);
   const codeSize = trampolineRoom(program, planWishes(args, program));
+  using line = new ReadingLine(args.elf, args.progress, 'waits for the firmware that starts');
   const found = await hideAtReset({ session, arch: program.arch, elf: program.elf, codeSize, logger });
+  line[Symbol.dispose]();
   if (found === undefined) {
     if (hides === 'asked')
       process.stderr.write('rsptrace: --scratch hidden needs a QEMU that stands at its reset (-S)\n');

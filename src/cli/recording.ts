@@ -19,7 +19,7 @@ import {
   situationOf,
   tooOften,
 } from '../engines/index.js';
-import type { ResetVector } from '../facts/index.js';
+import { isMovedAtBoot, type ResetVector } from '../facts/index.js';
 import {
   type Found,
   type InlinedPolls,
@@ -322,6 +322,8 @@ export async function recordSession(
   let isSaid = args.json;
   let hurdles: readonly Hurdle[] = [];
   const silence = new Silence();
+  const isMoved = loadBias === undefined && isMovedAtBoot(prepared.program.elf);
+  using waiting = isMoved ? new ReadingLine(args.elf, args.progress, 'waits until its loader has started') : undefined;
   try {
     const recording = await record({
       ...askedOptions(prepared, hidden),
@@ -336,6 +338,7 @@ export async function recordSession(
       ...(onLeft === undefined ? {} : { onLeft }),
       ...(reconnect === undefined ? {} : { reconnect }),
       onHurdles: (found) => {
+        waiting?.[Symbol.dispose]();
         hurdles = found;
         if (!args.json) status.above(hurdlesText(found));
       },
@@ -346,6 +349,7 @@ export async function recordSession(
       },
       onLeftOut: (probes) => (args.json ? undefined : status.above(switchedOffText(probes))),
       onStart: (progress) => {
+        waiting?.[Symbol.dispose]();
         status.start(progress);
         silence.start(args.elf, progress);
       },

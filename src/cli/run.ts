@@ -81,8 +81,7 @@ async function movedBy(
 ): Promise<bigint | undefined> {
   if (given !== undefined || !isMovedAtBoot(elf)) return undefined;
   const started = performance.now();
-  using line = new ReadingLine(path, progress);
-  line.phase('boots once to see where the loader puts');
+  using line = new ReadingLine(path, progress, 'boots once to see where the loader puts');
   const found = await firstBoot({ command, elf, arch, logger, timeoutMs: timeout });
   line[Symbol.dispose]();
   const took = ((performance.now() - started) / 1000).toFixed(1);
