@@ -107,7 +107,7 @@ export async function orDied<T>(qemu: Qemu, program: string, asked: Promise<T>):
 
 /** Of a kernel that QEMU cannot load by itself. */
 const bootsFromDisk =
-  'a kernel that its boot loader starts needs its disk image: rsptrace run KERNEL -- qemu-system-x86_64 -drive format=raw,file=IMAGE';
+  'a kernel that its boot loader starts needs its disk image: rsptrace run KERNEL -- QEMU -drive format=raw,file=IMAGE';
 
 function exited({ lastLines }: Qemu, program: string, how: string): RsptraceError {
   const last = lastLines.filter((line) => line !== '').join(' | ');
