@@ -29,6 +29,7 @@ import type { SystemRegisters } from './system-registers.js';
  *   to trace polls of Futures that were inlined into other functions: `codeFlow`
  *   to read the guest's clock: `clocks`. Else times are those of the host while the guest ran.
  *   to tell user mode, kernel and firmware apart: `privilege`
+ *   to leave floating-point arguments out while a kernel has the unit off: `floatUnit`
  *   to support page tables (stacks of interrupted kernels, memory for trampolines): `addressSpaces`
  *   to support the engine without stops
  *       on machines: `probeCode`, `privilege` and `addressSpaces`
@@ -69,6 +70,8 @@ export interface Capabilities {
   /** Where the guest's time can be read, the best place first. */
   readonly clocks?: readonly GuestClock[];
   readonly privilege?: PrivilegeModel;
+  /** A register that tells whether a machine's floating-point unit is off: its registers are nobody's then. */
+  readonly floatUnit?: { readonly register: string; isOff(value: bigint): boolean };
   /** How page tables are read. */
   readonly addressSpaces?: AddressSpaces;
   /** Machine code that records events inside the target. */

@@ -13,6 +13,7 @@ import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
 import { type CommonArguments, debugFilesOf } from './options.js';
 import { stacksJson, stacksText } from './stacks-report.js';
+import { lineWidth } from './terminal.js';
 import { wireRecorder } from './wire-file.js';
 
 export interface BacktraceArguments extends CommonArguments, LookedAt {
@@ -68,7 +69,7 @@ async function printStacks(
           ...{ version: 1, program: args.elf, libraries: loaded.map(({ path }) => path), missing_libraries: missing },
           harts: stacksJson(found, sources),
         })
-      : [stacksText(found, sources, isProcess(session.features)), ...notes].join('\n'),
+      : [stacksText(found, sources, isProcess(session.features), lineWidth()), ...notes].join('\n'),
   );
   return ExitCode.recorded;
 }

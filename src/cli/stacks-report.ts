@@ -1,6 +1,8 @@
 import type { HartBacktrace } from '../api/index.js';
 import { type Addr, hex } from '../base/addr.js';
+import { lineOf } from '../base/short-name.js';
 import { shownPlace } from '../base/shown-place.js';
+import { clipPlace } from '../base/text-width.js';
 import { textLines } from '../base/visible.js';
 import { hartName } from '../facts/index.js';
 import type { OtherCode } from '../stacks/index.js';
@@ -53,24 +55,34 @@ function pcText(pc: Addr | undefined): string | null {
 }
 
 /** The stacks of all harts. `isProcess`: they are threads. */
-export function stacksText(harts: readonly HartBacktrace[], sources: SourceFrames, isProcess: boolean): string {
+export function stacksText(
+  harts: readonly HartBacktrace[],
+  sources: SourceFrames,
+  isProcess: boolean,
+  width = Number.POSITIVE_INFINITY,
+): string {
   return harts
     .map((each) => {
       const { id, name } = each.hart;
       const head = isProcess ? hartName(each.hart, true) : `hart ${id}${name === undefined ? '' : `  ${name}`}`;
-      return hartText(head, each, sources);
+      return hartText(head, each, sources, width);
     })
     .join('\n');
 }
 
-function hartText(head: string, { stack, firmware, other, variables }: HartBacktrace, sources: SourceFrames): string {
+function hartText(
+  head: string,
+  { stack, firmware, other, variables }: HartBacktrace,
+  sources: SourceFrames,
+  width: number,
+): string {
   const lines = [head];
   if (firmware !== undefined)
     lines.push(`  in firmware (machine mode) at ${hex(firmware)}${stack.frames.length > 0 ? ', below it:' : ''}`);
   if (other !== undefined) lines.push(`  ${otherText(other)}`);
   for (const frame of stack.frames) {
     sources.of(frame).forEach((source, index) => {
-      lines.push(frameText(frame, source, index === 0, isInterrupted(frame, firmware)));
+      lines.push(frameText(frame, source, { first: index === 0, interrupted: isInterrupted(frame, firmware), width }));
     });
     for (const { name, value } of variables.get(frame) ?? []) lines.push(`        ${name} = ${formatValue(value)}`);
   }
@@ -87,10 +99,15 @@ function otherText({ pc, privilege }: OtherCode): string {
 }
 
 /** `#3  0x80203abc labkern::exec::run at src/exec.rs:88  [cfi]`; inlined functions have no pc of their own. */
-function frameText(frame: Frame, source: SourceFrame, first: boolean, interrupted: boolean): string {
+function frameText(
+  frame: Frame,
+  source: SourceFrame,
+  { first, interrupted, width }: { readonly first: boolean; readonly interrupted: boolean; readonly width: number },
+): string {
   const number = first ? `#${frame.level}` : '';
   const library = first && frame.image?.isLibrary ? ` from ${frame.image.elf.path}` : '';
-  const where = source.file === undefined ? library : ` at ${shownPlace(source.file, source.line)}`;
+  const where =
+    source.file === undefined ? library : ` at ${clipPlace(shownPlace(source.file, source.line), width / 3)}`;
   const notes = [
     ...(source.inlined ? ['inlined'] : [frame.unwinder ?? '']),
     ...(source.inlined || frame.confidence === 'sure' ? [] : [frame.confidence]),
@@ -98,7 +115,7 @@ function frameText(frame: Frame, source: SourceFrame, first: boolean, interrupte
   ].filter((note) => note !== '');
   const note = notes.length === 0 ? '' : `  [${notes.join(', ')}]`;
   const pc = first ? hex(frame.pc) : ''.padEnd(hex(frame.pc).length);
-  return `  ${number.padEnd(4)}${pc} ${source.function ?? '??'}${where}${note}`;
+  return lineOf(`  ${number.padEnd(4)}${pc} `, source.function ?? '??', `${where}${note}`, width);
 }
 
 const endings: Readonly<Record<EndReason, string>> = {

@@ -3,7 +3,7 @@ import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
 import { lineOf } from '../base/short-name.js';
 import { shownFile, shownPlace } from '../base/shown-place.js';
-import { clipPlace } from '../base/text-width.js';
+import { clipPlace, textWidth, wrapped } from '../base/text-width.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { type AwaitNode, type Fate, type FutureFields, type FutureLocal, type Task, waitText } from '../tasks/index.js';
 import { formatValue, valueJson } from '../values/index.js';
@@ -68,10 +68,13 @@ export async function tasksText(shown: Shown): Promise<string> {
   const waitsAt = new Map([...found.waits.values()].flat().map((wait) => [wait.node, wait] as const));
   const show = async (node: AwaitNode, facts: string, lead: string, inner: string): Promise<void> => {
     const { before, name, after } = nodeText(node, width);
-    const all = `${after}${facts}${found.isRunning(node) ? '  (being polled)' : ''}`;
-    lines.push(lineOf(`${lead}${before}`, name, all, width));
-    const locals = (await fields?.of(node)) ?? [];
+    const polled = found.isRunning(node) ? '  (being polled)' : '';
     const below = node.awaits.length > 0 ? '│ ' : '  ';
+    // In a narrow terminal the facts have a line of their own.
+    const isLong = facts !== '' && textWidth(`${lead}${before}${name}${after}${facts}${polled}`) > width;
+    lines.push(lineOf(`${lead}${before}`, name, `${after}${isLong ? '' : facts}${polled}`, width));
+    if (isLong) lines.push(`${inner}${below}${facts.trim()}`);
+    const locals = (await fields?.of(node)) ?? [];
     for (const local of locals) lines.push(`${inner}${below}  ${localText(local)}`);
     const wait = waitsAt.get(node);
     if (wait) lines.push(`${inner}${below}${waitText(wait)}`);
@@ -81,7 +84,12 @@ export async function tasksText(shown: Shown): Promise<string> {
     }
   };
   for (const task of [...found.tasks, ...found.blocking]) await show(task, factsText(task), '', '');
-  return textLines([...lines, ...othersText(found.others), ...findingsText(found), summary(shown)]);
+  return textLines([
+    ...lines,
+    ...othersText(found.others),
+    ...findingsText(found),
+    ...wrapped(summary(shown), width, '  '),
+  ]);
 }
 
 /** Who waits for whom. */

@@ -1,9 +1,18 @@
 import { basename } from 'node:path';
+import type { Architecture } from '../arch/index.js';
 import { hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
-import { type ClockLeak, Engines, type Hurdle, StopEngine, type StopLeak, Watchpoints } from '../engines/index.js';
+import {
+  type ClockLeak,
+  type EnginePlanOptions,
+  Engines,
+  type Hurdle,
+  StopEngine,
+  type StopLeak,
+  Watchpoints,
+} from '../engines/index.js';
 import {
   type ClockReader,
   type ClosedCounter,
@@ -492,7 +501,7 @@ export class Run {
     earlier: Connection['earlier'] = { stops: 0, ranNs: 0, foreignHits: 0 },
   ): Connection {
     const { logger = silent, hardware, program: linked } = this.#options;
-    const { program, harts, code, places, ram } = this.#target;
+    const { program, plan, harts, code, places, ram } = this.#target;
     const { arch, elf } = program;
     const { calls: tracer, spaces, watches: watchEvents, sampler } = this.tracers;
     const tell: ConstructorParameters<typeof Watchpoints>[0]['tell'] = (access) => watchEvents.tell(access);
@@ -522,9 +531,17 @@ export class Run {
         return addresses;
       },
       findClock,
+      valueRegisters: valueRegisters(plan, arch),
     });
     return { session, engine, watches, earlier };
   }
+}
+
+/** What probes read besides general registers. */
+function valueRegisters({ plans }: Pick<EnginePlanOptions, 'plans'>, { generalRegisters }: Architecture): string[] {
+  const names = new Set(plans.flatMap(({ entryRegisters, exit }) => [...entryRegisters, ...exit.registers]));
+  for (const name of generalRegisters) names.delete(name);
+  return [...names];
 }
 
 /**

@@ -49,6 +49,8 @@ export const riscv64: CompleteArchitecture = {
   codeFlow,
   clocks,
   privilege,
+  // FS, bits 13 and 14.
+  floatUnit: { register: 'sstatus', isOff: (value) => (value & 0x6000n) === 0n },
   addressSpaces,
   probeCode,
   injectedCall,

@@ -49,6 +49,8 @@ export const x86_64: CompleteArchitecture = {
     { kind: 'acpi-pm', label: 'x86-acpi-pm' },
   ],
   privilege,
+  // EM and TS.
+  floatUnit: { register: 'cr0', isOff: (value) => (value & 0x0cn) !== 0n },
   addressSpaces,
   probeCode,
   injectedCall,

@@ -32,6 +32,8 @@ export interface StopSampler {
 }
 
 export interface StopEngineOptions extends StopPointsOptions {
+  /** Those that probes' values are in, beside the general ones. */
+  readonly valueRegisters?: readonly string[];
   readonly tracer: Tracer;
   /** The machine's RAM, if it can be read past the wire. */
   readonly ram?: GuestRam | undefined;

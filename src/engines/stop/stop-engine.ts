@@ -281,7 +281,7 @@ export class StopEngine {
   async #look(hart: string | undefined): Promise<Look> {
     const first = this.#session.batch(hart);
     const names = this.#checks?.ask();
-    const registers = first.readRegisters(names);
+    const registers = first.readRegisters(this.#andValues(names));
     // The clock is not chosen at a reset vector, because the machine has no useful clock there.
     if (!this.#options.resets) this.#clock ??= await this.#options.findClock();
     const time = this.#clock?.request(first);
@@ -293,7 +293,34 @@ export class StopEngine {
     const guessed = asking(value);
     const pc = value.register(this.#arch.pc);
     const stackPointer = value.register(this.#arch.sp);
-    return { registers: value, time, guessed, pc: pc === undefined ? undefined : addr(pc), stackPointer };
+    return {
+      registers: this.#withoutOff(value),
+      time,
+      guessed,
+      pc: pc === undefined ? undefined : addr(pc),
+      stackPointer,
+    };
+  }
+
+  /** The registers that are asked for beside all that a stub gives at once: floating-point ones, if values are there. */
+  #andValues(names: readonly string[] | undefined): readonly string[] | undefined {
+    const { session, valueRegisters = [] } = this.#options;
+    if (valueRegisters.length === 0 || !session.features.registerBlock) return names;
+    const unit = this.#arch.floatUnit?.register;
+    const wanted = unit === undefined ? valueRegisters : [...valueRegisters, unit];
+    return [...(names ?? []), ...wanted.filter((name) => session.target.register(name) !== undefined)];
+  }
+
+  /** While the unit is off, its registers may have values of another task. */
+  #withoutOff(registers: RegisterReader): RegisterReader {
+    const { valueRegisters = [] } = this.#options;
+    const { floatUnit } = this.#arch;
+    const state = valueRegisters.length === 0 ? undefined : floatUnit && registers.register(floatUnit.register);
+    if (state === undefined || !floatUnit?.isOff(state)) return registers;
+    return {
+      register: (name) => (valueRegisters.includes(name) ? undefined : registers.register(name)),
+      halves: (name, into, at) => registers.halves?.(name, into, at) ?? false,
+    };
   }
 
   /** Goes on from a stop that is no hit; `isPoint`: it was one that led to its own disarming. */
