@@ -8,6 +8,7 @@ import {
   asyncTimer,
 } from './async-lock.js';
 import { embassyMutex, embassyReceive, embassySend, embassySignal, embassyTimer } from './embassy.js';
+import { intrusiveMutex, intrusiveSemaphore } from './futures-intrusive.js';
 import { futuresMutex, futuresOneshot, futuresReceive, futuresSend } from './futures-rs.js';
 import { itsTurn, pendingForEver } from './never.js';
 import type { Primitive } from './resource.js';
@@ -50,6 +51,8 @@ export const primitives: readonly Primitive[] = [
   futuresReceive,
   futuresSend,
   futuresOneshot,
+  intrusiveMutex,
+  intrusiveSemaphore,
   pendingForEver,
   itsTurn,
 ];
