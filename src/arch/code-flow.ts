@@ -26,4 +26,6 @@ export interface FlowStep {
   readonly overwrites?: number;
   /** A `next` that may write memory of the frame. */
   readonly writesFrame?: boolean;
+  /** It begins a reservation of memory that another instruction ends, or it is the one that ends it. */
+  readonly reservation?: 'begins' | 'ends' | undefined;
 }

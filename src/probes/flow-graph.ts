@@ -31,6 +31,7 @@ export class FlowGraph {
   readonly untabled: readonly number[];
   readonly #reached: ReadonlySet<number>;
   #needed: Uint32Array | undefined;
+  #reserved: ReadonlySet<number> | undefined;
 
   private constructor(steps: readonly FlowStep[], next: readonly (readonly number[])[], leaves: ReadonlySet<number>) {
     this.untabled = [...leaves].filter((node) => steps[node]?.kind === 'indirect');
@@ -78,6 +79,30 @@ export class FlowGraph {
   neededAt(node: number): number {
     this.#needed ??= this.#findNeeded();
     return this.#needed[node] ?? 0;
+  }
+
+  /**
+   * Whether memory is reserved here that an instruction behind writes to: it would fail, and be tried for ever, if a
+   * trampoline made a reservation of its own.
+   */
+  isReserved(node: number): boolean {
+    this.#reserved ??= this.#findReserved();
+    return this.#reserved.has(node);
+  }
+
+  #findReserved(): ReadonlySet<number> {
+    const nodes = (what: FlowStep['reservation']): number[] =>
+      this.steps.flatMap(({ reservation }, node) => (reservation === what ? [node] : []));
+    const begins = nodes('begins');
+    if (begins.length === 0) return new Set();
+    const is = (what: FlowStep['reservation']) => (node: number) => this.steps[node]?.reservation === what;
+    const behind = this.reachable(
+      begins.flatMap((node) => this.next[node] ?? []),
+      this.next,
+      is('ends'),
+    );
+    const before = this.reachable(nodes('ends'), this.before, is('begins'));
+    return new Set([...behind].filter((node) => before.has(node) && !is('begins')(node)));
   }
 
   /** Backwards from what needs a value to where it is overwritten. */

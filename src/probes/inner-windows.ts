@@ -69,6 +69,7 @@ export class InnerWindows {
       this.#closed.set(graph, isClosed);
     }
     if (!isClosed) return 'a jump of the function around it may lead anywhere';
+    if (graph.isReserved(place.node)) return 'it lies between a load that reserves memory and the store to it';
     let why = 'a branch leads into the bytes that a patch would replace';
     const found: PatchWindow[] = [];
     // Far jumps need no room near the code.

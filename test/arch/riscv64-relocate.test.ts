@@ -226,6 +226,7 @@ t.test('what cannot be moved is refused, with the reason', async (t) => {
     ['far', 'mv a0,a1\nmv a1,a0\n1: mv a1,a2\nmv a2,a3\nmv a3,a4\nj 1b', /branch 10 bytes into it leads to byte 4/],
     ['far', 'nop\nnop\n1: nop\nnop\n2: auipc a0,0\njr -4(a0)\n', /branch 12 bytes into it leads to byte 4/],
     ['near', '1: lr.d a0,(a1)\nsc.d a2,a0,(a1)\nbnez a2,1b\nret', /lr\.d .* must stay close/],
+    ['near', 'sc.d a2,a0,(a1)\nret', /sc\.d .* must stay close/],
     ['near', 'nop\nebreak\nret', /ebreak means something/],
     ['near', 'mv sp,a0\nret', /changes stacks/],
     ['near', 'ld sp,8(a0)\nret', /changes stacks/],

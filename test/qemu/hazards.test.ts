@@ -1,4 +1,5 @@
 // What the engine without stops may stumble over: it says so, and the program computes what it does untraced.
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
@@ -51,6 +52,20 @@ t.test('code that sums itself up sees the jumps, and no breakpoints', async (t) 
     );
     t.equal(printed, engine === 'stop' ? untraced : untraced.replace('same', 'other'), engine);
   }
+});
+
+t.test('no trampoline lies between a load that reserves memory and its store, which would fail for ever', async (t) => {
+  const source = join(import.meta.dirname, '../support/kernels/hazards-riscv64.s');
+  const line =
+    readFileSync(source, 'utf8')
+      .split('\n')
+      .findIndex((text) => text.endsWith('# reserved')) + 1;
+  const probe = `line:hazards-riscv64.s:${line}`;
+  const { status, output, printed, stderr } = await traced(t, ['-p', probe, '--engine', 'mixed'], own);
+  t.equal(status, 0, stderr);
+  t.match(output.probes, [{ engine: 'stop', why: /between a load that reserves memory and the store to it/ }]);
+  t.match(output, { lines: [{ hits: calls }] });
+  t.equal(printed, untraced);
 });
 
 t.test('code that has changed since the beginning, with a stop at each call', async (t) => {

@@ -23,10 +23,18 @@ export const codeFlow: CodeFlow = {
       const names = named(instruction, address, upper);
       const kind = kindOf(instruction, target);
       const writesFrame = kind === 'next' && /^(store|float-store|unknown)$/.test(instruction.form);
-      return { address, length: instruction.length, kind, target, names, ...usesOf(instruction, kind), writesFrame };
+      const uses = usesOf(instruction, kind);
+      const reservation = reservationOf(instruction);
+      return { address, length: instruction.length, kind, target, names, ...uses, writesFrame, reservation };
     });
   },
 };
+
+/** Unprivileged ISA, 14.2 "Zalrsc": what `lr` reserves, `sc` writes to, if nothing else reserves meanwhile. */
+function reservationOf(instruction: Instruction): FlowStep['reservation'] {
+  if (instruction.form !== 'atomic' || !/^(?:lr|sc)\./.test(instruction.op)) return undefined;
+  return instruction.op.startsWith('lr.') ? 'begins' : 'ends';
+}
 
 function usesOf(
   instruction: Instruction,

@@ -365,6 +365,7 @@ export function moveOf(placed: Placed, at: Addr, how: JumpKind, code: Uint8Array
     }
     case 'atomic':
       if (instruction.op.startsWith('lr.')) return 'must stay close to the store that it reserves for';
+      if (instruction.op.startsWith('sc.')) return 'must stay close to the load that reserves for it';
       break;
     case 'system':
       if (instruction.op === 'ebreak') return 'means something to a debugger by its place';

@@ -24,6 +24,8 @@ _start:
     call work
     call changed
     mv s3, a0
+    la a0, counter
+    call reserves
     addi s2, s2, 1
     bne s2, s4, 1b
     call checksum
@@ -112,6 +114,17 @@ work_end:
     nop
     ret
     .size changed, . - changed
+    # Memory is reserved between the load and the store.
+    function reserves
+7:  lr.d t0, (a0)
+    addi t0, t0, 1                  # reserved
+    nop
+    nop
+    sc.d t1, t0, (a0)
+    bnez t1, 7b
+    ret
+    .size reserves, . - reserves
+
 replacement:
     addi a0, a0, 2
 
@@ -136,6 +149,8 @@ l_end:   .asciz "\n"
     .data
 digits:   .fill 20, 1, 0
 digits_end: .byte 0
+    .balign 8
+counter:  .quad 0
 
     .bss
     .balign 16
