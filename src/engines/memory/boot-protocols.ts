@@ -146,9 +146,7 @@ export function tablesIn(segment: Uint8Array): { readonly at: number; readonly c
   for (let at = 0; at + BIOS.stride <= segment.length; at += 4) {
     const table = segment.subarray(at, at + BIOS.mostEntries * BIOS.stride);
     if (table[16] !== RAM || table[0] !== 0 || table[1] !== 0) continue;
-    const entries = readMap(table, { stride: BIOS.stride, before: 0 }) ?? [];
-    const end = entries.findIndex(({ type }) => type === 0);
-    const told = end < 0 ? entries : entries.slice(0, end);
+    const told = readMap(table.subarray(0, endOf(table)), { stride: BIOS.stride, before: 0 }) ?? [];
     const [low] = told;
     if (low?.start !== 0 || low.size === 0 || low.size > BIOS.lowRam) continue;
     const isSorted = told.every(({ start }, index) => index === 0 || start > (told[index - 1]?.start ?? 0));
@@ -156,6 +154,14 @@ export function tablesIn(segment: Uint8Array): { readonly at: number; readonly c
       found.push({ at, count: told.length });
   }
   return found;
+}
+
+/** Where the first entry without a type begins, whatever lies behind it. */
+function endOf(table: Uint8Array): number {
+  let end = 0;
+  while (end + BIOS.stride <= table.length && table.subarray(end + 16, end + 20).some((byte) => byte !== 0))
+    end += BIOS.stride;
+  return end;
 }
 
 function word(value: number): Uint8Array {

@@ -3,7 +3,7 @@ import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { isRefusal, type Refusal } from '../../base/refusal.js';
 import type { Session, StopReply, TargetMemory } from '../../rsp/index.js';
 import { type BootStart, type MapPlace, mapPlace, registerOf } from './boot-protocols.js';
-import { joinReserved, readMap, type Taken, takeRam, writeMap } from './memory-map.js';
+import { joinedBehind, readMap, type Taken, takeRam, writeMap } from './memory-map.js';
 
 /** How long firmware may take to start the kernel, in milliseconds. */
 const bootMs = 30_000;
@@ -65,7 +65,7 @@ export async function hideInMemoryMap(
 function takeFrom(place: MapPlace, table: Uint8Array, hidden: number): Taken | undefined {
   const entries = readMap(table, place.format);
   const taken = entries && takeRam(entries, hidden, Math.min(place.disk ?? REACH, REACH));
-  return taken && place.isOfBios ? { ...taken, entries: joinReserved(taken.entries) } : taken;
+  return taken && place.isOfBios ? { ...taken, entries: joinedBehind(taken.entries, taken.start) } : taken;
 }
 
 /** Writes zeros over what is not zero. No loader takes memory over from a BIOS that has told it the RAM is free. */

@@ -78,14 +78,11 @@ export function takeRam(entries: readonly MapEntry[], size: number, ceiling = FO
   return { entries: [...entries.slice(0, at), ...split, ...entries.slice(at + 1)], start };
 }
 
-/** The same map with one entry for reserved ranges that touch. */
-export function joinReserved(entries: readonly MapEntry[]): MapEntry[] {
-  const joined: MapEntry[] = [];
-  for (const entry of entries) {
-    const before = joined.at(-1);
-    const touches = before?.type === RESERVED && entry.type === RESERVED && before.start + before.size === entry.start;
-    if (touches) joined[joined.length - 1] = { ...before, size: before.size + entry.size };
-    else joined.push(entry);
-  }
-  return joined;
+/** The same map with one entry less, if a reserved range follows on the one that begins at `start`. */
+export function joinedBehind(entries: readonly MapEntry[], start: number): readonly MapEntry[] {
+  const at = entries.findIndex((entry) => entry.start === start);
+  const [here, behind] = entries.slice(at, at + 2);
+  const follows = here && behind?.type === RESERVED && behind.start === here.start + here.size;
+  if (at < 0 || !follows || here.type !== RESERVED) return entries;
+  return [...entries.slice(0, at), { ...here, size: here.size + behind.size }, ...entries.slice(at + 2)];
 }
