@@ -82,8 +82,8 @@ export class FlowGraph {
   }
 
   /**
-   * Whether memory is reserved here that an instruction behind writes to: it would fail, and be tried for ever, if a
-   * trampoline made a reservation of its own.
+   * Whether memory is reserved here that an instruction behind writes to. A trampoline makes a reservation of its own.
+   * That write would then fail, and be tried for ever.
    */
   isReserved(node: number): boolean {
     this.#reserved ??= this.#findReserved();

@@ -43,8 +43,8 @@ export class FunctionGraphs {
   }
 
   /**
-   * What a register held at the function's entry, by registers at another instruction, the preferred one first: as the
-   * code itself says, because debug info may lose what the code still needs.
+   * What a register held at the function's entry, by registers at another instruction, the preferred one first. The
+   * code itself says it, because debug info may lose what the code still needs.
    */
   kept(host: Die, register: string, at: Addr): readonly KeptPlace[] {
     const number = this.#numbers.get(register);

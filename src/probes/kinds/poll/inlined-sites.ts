@@ -139,8 +139,8 @@ export class InlinedSites {
   }
 
   /**
-   * The first of these instructions at which everything is known. One that can be patched is preferred, then one where a
-   * register holds what a word of the frame holds elsewhere.
+   * The first of these instructions at which everything is known. One that can be patched is preferred, then one where
+   * a register holds what a word of the frame holds elsewhere.
    */
   #beginAt(
     nodes: readonly number[],
