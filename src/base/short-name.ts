@@ -27,8 +27,8 @@ export function lineOf(before: string, name: string, after: string, width: numbe
 }
 
 /**
- * `std::_Rb_tree<int, std::less<…>>::find(…)`: arguments of templates and functions give way, the innermost first, until
- * the name fits. Of `<T as Trait<U>>::of` only `U` does. A name whose brackets do not match stays as it is.
+ * `std::_Rb_tree<int, std::less<…>>::find(…)`: arguments of templates and functions give way, the innermost first,
+ * until the name fits. Of `<T as Trait<U>>::of` only `U` does. A name whose brackets do not match stays as it is.
  */
 export function foldBrackets(name: string, width: number): string {
   let folded = name;

@@ -14,10 +14,10 @@ const mostSteps = 256;
 
 /**
  * Runs a hart from user mode or firmware into its kernel, to its trap vector. QEMU's stub translates addresses in the
- * hart's mode, and shows the kernel's memory only there. A trap handler may begin with a process's page table, which need
- * not have the kernel. Then the hart goes on until it sees `text`, an address of the kernel's code. Does nothing if the
- * architecture does not need this, nor in firmware if the kernel's addresses are physical ones too. Afterwards the hart
- * may still be elsewhere, and the target may have ended.
+ * hart's mode, and shows the kernel's memory only there. A trap handler may begin with a process's page table, which
+ * need not have the kernel. Then the hart goes on until it sees `text`, an address of the kernel's code. Does nothing
+ * if the architecture does not need this, nor in firmware if the kernel's addresses are physical ones too. Afterwards
+ * the hart may still be elsewhere, and the target may have ended.
  */
 export async function runIntoKernel(
   session: Session,

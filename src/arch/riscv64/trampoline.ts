@@ -12,7 +12,7 @@ import {
   type ProbeCode,
   type ReturnHook,
 } from '../inject/probe-code.js';
-import { Assembler, addi, amoaddD, jalr, ld, nop, sd, T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
+import { Assembler, addi, amoaddD, jalr, type Label, ld, nop, sd, T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
 import { check } from './condition.js';
 import { countUp } from './count.js';
 import { disassemble } from './disassembly.js';
@@ -46,7 +46,7 @@ const LONGEST = 4096;
 
 function entry(trampoline: EntryTrampoline): Uint8Array {
   checkEntry(trampoline);
-  const { at, ring, fields, displaced, hook, nesting, outerCopy, extents = [], counters, via } = trampoline;
+  const { at, displaced, hook, nesting, outerCopy, extents = [], counters, via } = trampoline;
   const copies = outerCopy !== undefined || extents.length > 0;
   const assembler = new Assembler(at);
   const { saved, size } = slots(copies);
@@ -68,25 +68,11 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
     save(assembler, frame, [T0]);
   }
   save(assembler, frame, first);
-  const early = (...stored: readonly number[]): TrampolineFrame => {
-    return { ...frame, saved: new Map([...saved].filter(([register]) => stored.includes(register))) };
-  };
-  for (const condition of trampoline.when) check(assembler, early(T0, T1), condition, skip);
+  for (const condition of trampoline.when) check(assembler, onlySaved(frame, [T0, T1]), condition, skip);
   save(assembler, frame, others);
   let rarely = (): void => {};
-  if (counts) for (const counter of counters) countUp(assembler, early(T0, T1, ...others), counter);
-  else {
-    assembler.loadAddress(T0, ring.control);
-    const record = { ring, fields, outerCopy, extents };
-    if (trampoline.pends) rarely = pend(assembler, frame, record, dropped);
-    else {
-      const labels = claim(assembler, ring);
-      rarely = () => claimRarely(assembler, ring, labels, dropped);
-      fillRecord(assembler, frame, record);
-    }
-    if (nesting !== undefined && hook !== undefined) openOuter(assembler, frame, ring.control, nesting, hook);
-    if (hook !== undefined) pushHook(assembler, frame, hook);
-  }
+  if (counts) for (const counter of counters) countUp(assembler, onlySaved(frame, [T0, T1, ...others]), counter);
+  else rarely = record(assembler, trampoline, frame, dropped);
 
   const unhooked = (given: number): void => {
     assembler.place(dropped);
@@ -109,6 +95,32 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   }
   rarely();
   return assembler.finish();
+}
+
+/** Makes the record and the hook. Returns what makes the code that runs rarely, which jumps to `dropped` without room. */
+function record(
+  assembler: Assembler,
+  { ring, fields, hook, nesting, outerCopy, extents = [], pends }: EntryTrampoline,
+  frame: TrampolineFrame,
+  dropped: Label,
+): () => void {
+  let rarely = (): void => {};
+  assembler.loadAddress(T0, ring.control);
+  const made = { ring, fields, outerCopy, extents };
+  if (pends) rarely = pend(assembler, frame, made, dropped);
+  else {
+    const labels = claim(assembler, ring);
+    rarely = () => claimRarely(assembler, ring, labels, dropped);
+    fillRecord(assembler, frame, made);
+  }
+  if (nesting !== undefined && hook !== undefined) openOuter(assembler, frame, ring.control, nesting, hook);
+  if (hook !== undefined) pushHook(assembler, frame, hook);
+  return rarely;
+}
+
+/** The frame while only these registers are saved. */
+function onlySaved(frame: TrampolineFrame, stored: readonly number[]): TrampolineFrame {
+  return { ...frame, saved: new Map([...frame.saved].filter(([register]) => stored.includes(register))) };
 }
 
 function checkEntry(entry: EntryTrampoline): void {

@@ -165,9 +165,8 @@ function plain(instruction: Instruction, state: FrameState, offset: number): Out
 function effect(instruction: Instruction, state: FrameState, offset: number): FrameState | undefined {
   const { op, operands } = instruction;
   const [first, second] = operands;
-  const { values } = state;
-  const sp = values[RSP];
-  const address = (operand: Operand | undefined): Value | undefined => addressOf(operand, state, offset, instruction);
+  const sp = state.values[RSP];
+  const address: AddressOf = (operand) => addressOf(operand, state, offset, instruction);
   switch (op) {
     case 'push':
       return push(state, first?.kind === 'register' ? operandValue(first, state) : undefined, first?.size ?? 8);
@@ -180,52 +179,29 @@ function effect(instruction: Instruction, state: FrameState, offset: number): Fr
       return first?.kind === 'register' ? assign(moved, first, first.size === 8 ? state.load(sp) : undefined) : moved;
     }
     case 'leave': {
-      const top = values[RBP];
+      const top = state.values[RBP];
       return state.with(RSP, plus(top, 8)).with(RBP, state.load(top));
     }
     case 'enter':
       return state.with(RSP, undefined).with(RBP, undefined);
     case 'mov':
     case 'movabs':
-      if (first?.kind === 'memory') {
-        return state.store(
-          address(first),
-          first.size,
-          second?.kind === 'register' ? operandValue(second, state) : undefined,
-        );
-      }
-      if (first?.kind !== 'register') return state;
-      if (second?.kind === 'memory')
-        return assign(state, first, first.size === 8 ? state.load(address(second)) : undefined);
-      return assign(state, first, operandValue(second, state));
+      return move(state, first, second, address);
     case 'lea':
       return first?.kind === 'register' ? assign(state, first, first.size === 8 ? address(second) : undefined) : state;
     case 'add':
     case 'sub':
     case 'inc':
-    case 'dec': {
-      if (first?.kind === 'memory') return state.store(address(first), first.size, undefined);
-      if (first?.kind !== 'register') return state;
-      const by = op === 'inc' || op === 'dec' ? { base: CONSTANT, offset: 1 } : operandValue(second, state);
-      const negative = op === 'sub' || op === 'dec';
-      const value = first.size === 8 ? sum(operandValue(first, state), by, negative) : undefined;
-      return assign(state, first, value);
-    }
+    case 'dec':
+      return addition(op, state, first, second, address);
     case 'xor':
       if (first?.kind === 'register' && second?.kind === 'register' && first.name === second.name && first.size >= 4) {
         return assign(state, first, { base: CONSTANT, offset: 0 });
       }
       return clobber(state, first, address);
     case 'cmp': {
-      const other =
-        first?.kind === 'register' && second?.kind === 'register'
-          ? first.name === 'rsp'
-            ? second
-            : second.name === 'rsp'
-              ? first
-              : undefined
-          : undefined;
-      return other === undefined ? state : state.with(COMPARED, operandValue(other, state));
+      const other = isStackPointer(first) ? second : isStackPointer(second) ? first : undefined;
+      return other?.kind === 'register' ? state.with(COMPARED, operandValue(other, state)) : state;
     }
     case 'test':
     case 'bt':
@@ -245,6 +221,35 @@ function effect(instruction: Instruction, state: FrameState, offset: number): Fr
       // registers that functions preserve.
       return clobber(state.without([0, 1, 2, 4, 5]), first, address);
   }
+}
+
+type AddressOf = (operand: Operand | undefined) => Value | undefined;
+
+function move(state: FrameState, to: Operand | undefined, from: Operand | undefined, address: AddressOf): FrameState {
+  if (to?.kind === 'memory')
+    return state.store(address(to), to.size, from?.kind === 'register' ? operandValue(from, state) : undefined);
+  if (to?.kind !== 'register') return state;
+  if (from?.kind === 'memory') return assign(state, to, to.size === 8 ? state.load(address(from)) : undefined);
+  return assign(state, to, operandValue(from, state));
+}
+
+/** `add`, `sub`, `inc`, `dec`. */
+function addition(
+  op: string,
+  state: FrameState,
+  to: Operand | undefined,
+  from: Operand | undefined,
+  address: AddressOf,
+): FrameState {
+  if (to?.kind === 'memory') return state.store(address(to), to.size, undefined);
+  if (to?.kind !== 'register') return state;
+  const by = op === 'inc' || op === 'dec' ? { base: CONSTANT, offset: 1 } : operandValue(from, state);
+  const negative = op === 'sub' || op === 'dec';
+  return assign(state, to, to.size === 8 ? sum(operandValue(to, state), by, negative) : undefined);
+}
+
+function isStackPointer(operand: Operand | undefined): boolean {
+  return operand?.kind === 'register' && operand.name === 'rsp';
 }
 
 function push(state: FrameState, value: Value | undefined, size: number): FrameState {

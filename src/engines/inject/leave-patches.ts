@@ -9,8 +9,9 @@ import type { Piece } from './ring.js';
 const mostSteps = 64;
 
 /**
- * Steps every hart out of these bytes. At their first instruction, or at one of `places`, it may stay, because it runs
- * the new code from there.
+ * Steps every hart out of these bytes. It may stay at their first instruction, or at one of `places`: from there it
+ * runs the new code.
+ *
  * @throws RsptraceError `PATCH_REFUSED` for a hart that does not leave
  */
 export async function leavePatches(

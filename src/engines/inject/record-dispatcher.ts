@@ -2,7 +2,8 @@ import type { Architecture } from '../../arch/index.js';
 import { type Addr, hex } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
 import type { CallTracer, Moment } from '../../probes/index.js';
-import { OuterReadings, type Outers, RecordReader, recordOffset } from './record-format.js';
+import { recordOffset } from './record-format.js';
+import { OuterReadings, type Outers, RecordReader } from './record-reader.js';
 import type { Site } from './sites.js';
 import { WordCache } from './word-cache.js';
 

@@ -125,8 +125,8 @@ export class Breakpoints {
   }
 
   /**
-   * Inserts breakpoints. They are removed again at the first stop at any of them, unless they were there before.
-   * {@link Interception.then} may ask for the same place once more, which means the next time.
+   * Inserts breakpoints. They are removed again at the first stop at any of them, unless they were there before. If
+   * {@link Interception.then} asks for the same place once more, that means the next time.
    */
   async intercept(places: readonly Addr[], then: Interception['then']): Promise<void> {
     const interception: Interception = { places, then };

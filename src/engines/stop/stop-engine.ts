@@ -8,26 +8,16 @@ import type { Hit, MemoryRequest } from '../../probes/index.js';
 import { accessOf, type Watchpoint } from '../../probes/index.js';
 import type { Batch, Reply, Resume, Session, SignalStop, StopReply } from '../../rsp/index.js';
 import { Breakpoints, codeBytes, type Planted, type Point } from './breakpoints.js';
+import { FirstLook, type Look } from './first-look.js';
 import { type Found, HitChecks } from './hit-checks.js';
 import { ProcessEvents } from './process-events.js';
 import type { GuessedReads } from './read-guesses.js';
 import { RunningTimes } from './running-times.js';
 import { type Stepped, Stepper } from './stepping.js';
 import type { EngineEnd, ResetWatch, StopEngineOptions } from './stop-engine-options.js';
-import { StopReads } from './stop-reads.js';
 import { UnexpectedStops } from './unexpected-stops.js';
 
 export type { EngineEnd } from './stop-engine-options.js';
-
-/** What a stop has shown in its first write. */
-interface Look {
-  readonly registers: RegisterReader;
-  /** Undefined before there is a clock. */
-  readonly time: (() => number) | undefined;
-  readonly guessed: GuessedReads;
-  readonly pc: Addr | undefined;
-  readonly stackPointer: bigint | undefined;
-}
 
 /** What a hit leads to, in the write that goes on from it. */
 interface Passing {
@@ -58,10 +48,9 @@ export class StopEngine {
   readonly #stepper: Stepper;
   readonly #events: ProcessEvents;
   readonly #strangers: UnexpectedStops;
-  readonly #reads: StopReads;
+  readonly #looks: FirstLook;
   /** Undefined for a process, which has one address space. */
   readonly #checks: HitChecks | undefined;
-  #clock: ClockReader | undefined;
   #arrived = false;
   #askedToStop = false;
   readonly #times = new RunningTimes();
@@ -77,7 +66,7 @@ export class StopEngine {
     this.points = new Breakpoints(options);
     this.#stepper = new Stepper(options.session, options.arch, options.watches);
     this.#checks = HitChecks.for(options);
-    this.#reads = new StopReads(options);
+    this.#looks = new FirstLook(options, this.points, this.#checks);
     const onExec = async (): Promise<readonly Addr[]> => {
       this.#arrived = false;
       options.sampler?.forget();
@@ -87,7 +76,7 @@ export class StopEngine {
   }
 
   get clock(): ClockReader | undefined {
-    return this.#clock;
+    return this.#looks.clock;
   }
 
   /** Stops so far. */
@@ -200,36 +189,30 @@ export class StopEngine {
       const onward = this.#session.batch(hart);
       if (await this.#options.beside?.handles(stop, onward)) return this.#resume(onward);
       if (watched !== undefined) {
-        this.#clock ??= await this.#options.findClock();
+        const clock = await this.#looks.findClock();
         await this.#options.beside?.stopped(true);
-        const next = await this.#access(watched, hart, this.#clock);
+        const next = await this.#access(watched, hart, clock);
         watched = undefined;
         if (next !== 'again') return next;
         continue;
       }
-      const look = await this.#look(hart);
+      const look = await this.#looks.at(hart);
       const { registers, time, guessed, pc, stackPointer } = look;
       const { resets } = this.#options;
       const reset = pc === undefined ? undefined : await resets?.at(pc, hart);
       if (resets && reset === 'reset') return this.#reset(resets, time?.());
-      if (reset !== 'passed') this.#clock ??= await this.#options.findClock();
+      if (reset !== 'passed') await this.#looks.findClock();
       if (reset === 'passed' || !time) continue;
       const point = pc === undefined ? undefined : this.points.at(pc);
       await this.#sample(time(), inUse(point));
-      if (stop.reason === undefined && pc !== undefined && watches && !this.points.isWatched(pc)) {
-        watched = watches.next(await this.#codeAt(pc, hart), registers);
-        if (watched) continue;
-      }
+      watched = stop.reason === undefined ? await this.#nextAccess(look, hart) : undefined;
+      if (watched) continue;
       // Only for a plain hit the code may be read later, together with all its other reads.
       const isPlain = point && !point.intercept && !point.pause && (this.#arrived || asked);
       const found = pc === undefined || !inUse(point) ? undefined : this.#found(pc, registers, guessed);
-      if (found && point && !isPlain) {
-        found.code ??= await this.#checks?.read(found.pc, hart);
-        const whose = await this.#checks?.whose(found, hart);
-        const next = whose === 'foreign' ? await this.#passForeign(found, point, registers, hart) : whose;
-        if (next === 'again') continue;
-        if (next !== 'own') return next;
-      }
+      const next = found && point && !isPlain ? await this.#whose(found, point, registers, hart) : 'own';
+      if (next === 'again') continue;
+      if (next !== 'own') return next;
       if (await this.points.intercepted(point, hart)) {
         if (this.#stepper.ended) return this.#stepper.ended;
         continue;
@@ -250,9 +233,28 @@ export class StopEngine {
       this.#last = { time: time(), steps: this.#stepper.steps };
       const space = found && this.#checks?.space(found.standing);
       const hit: Hit = { hart: this.#options.hartNumber(hart), pc, stackPointer, space, registers, time: time() };
-      const next = await this.#handle(point, hit, hart, guessed, found);
-      if (next !== 'again') return next;
+      const after = await this.#handle(point, hit, hart, guessed, found);
+      if (after !== 'again') return after;
     }
+  }
+
+  /** What the instruction at a stop without a reason will access: some stubs stop before it, and do not tell why. */
+  async #nextAccess({ pc, registers }: Look, hart: string | undefined): Promise<Watchpoint | undefined> {
+    const { watches } = this.#options;
+    if (pc === undefined || !watches?.all.length || this.points.isWatched(pc)) return undefined;
+    return watches.next(await this.#codeAt(pc, hart), registers);
+  }
+
+  /** A hit whose code is read now: `own` if it is the program's, else how to go on. */
+  async #whose(
+    found: Found,
+    point: Point,
+    registers: RegisterReader,
+    hart: string | undefined,
+  ): Promise<StopReply | undefined | 'own' | 'again'> {
+    found.code ??= await this.#checks?.read(found.pc, hart);
+    const whose = await this.#checks?.whose(found, hart);
+    return whose === 'foreign' ? this.#passForeign(found, point, registers, hart) : (whose ?? 'own');
   }
 
   async #sample(time: number, atProbe: boolean): Promise<void> {
@@ -275,52 +277,6 @@ export class StopEngine {
   #firstHit(): Promise<boolean> {
     const { onFirstHit } = this.#options;
     return this.points.late.undisturbed(async () => (await onFirstHit?.(this.#checks?.inUserMode ?? false)) ?? true);
-  }
-
-  /** Registers, the clock and what this stop will probably read, in one write. */
-  async #look(hart: string | undefined): Promise<Look> {
-    const first = this.#session.batch(hart);
-    const names = this.#checks?.ask();
-    const registers = first.readRegisters(this.#andValues(names));
-    // The clock is not chosen at a reset vector, because the machine has no useful clock there.
-    if (!this.#options.resets) this.#clock ??= await this.#options.findClock();
-    const time = this.#clock?.request(first);
-    const asking = this.#reads.ask(first, names);
-    const hasCome = this.points.late.ask(first);
-    await first.send();
-    if (hasCome()) await this.points.plantLate();
-    const { value } = registers;
-    const guessed = asking(value);
-    const pc = value.register(this.#arch.pc);
-    const stackPointer = value.register(this.#arch.sp);
-    return {
-      registers: this.#withoutOff(value),
-      time,
-      guessed,
-      pc: pc === undefined ? undefined : addr(pc),
-      stackPointer,
-    };
-  }
-
-  /** The registers that are asked for beside all that a stub gives at once: floating-point ones, if values are there. */
-  #andValues(names: readonly string[] | undefined): readonly string[] | undefined {
-    const { session, valueRegisters = [] } = this.#options;
-    if (valueRegisters.length === 0 || !session.features.registerBlock) return names;
-    const unit = this.#arch.floatUnit?.register;
-    const wanted = unit === undefined ? valueRegisters : [...valueRegisters, unit];
-    return [...(names ?? []), ...wanted.filter((name) => session.target.register(name) !== undefined)];
-  }
-
-  /** While the unit is off, its registers may have values of another task. */
-  #withoutOff(registers: RegisterReader): RegisterReader {
-    const { valueRegisters = [] } = this.#options;
-    const { floatUnit } = this.#arch;
-    const state = valueRegisters.length === 0 ? undefined : floatUnit && registers.register(floatUnit.register);
-    if (state === undefined || !floatUnit?.isOff(state)) return registers;
-    return {
-      register: (name) => (valueRegisters.includes(name) ? undefined : registers.register(name)),
-      halves: (name, into, at) => registers.halves?.(name, into, at) ?? false,
-    };
   }
 
   /** Goes on from a stop that is no hit; `isPoint`: it was one that led to its own disarming. */
@@ -362,7 +318,7 @@ export class StopEngine {
     hart: string | undefined,
   ): Promise<StopReply | undefined | 'again'> {
     this.#strangers.expected();
-    this.#reads.learn(pc, [{ address: pc, length: codeBytes }]);
+    this.#looks.learn(pc, [{ address: pc, length: codeBytes }]);
     const stackPointer = registers.register(this.#arch.sp) ?? 0n;
     const watched = this.#options.watches?.next(code, registers);
     const stepped = await this.#stepper.over({ pc, stackPointer }, hart, [breakpoint], watched);
@@ -429,7 +385,7 @@ export class StopEngine {
     const more = repeated ? [] : await this.#readMore(hit, hart, guessed, answers);
     const changed = code !== undefined && this.points.changed(point, hit.pc, code.value);
     const again = [...(loads ? [load] : []), ...(wantsCode ? [here] : [])];
-    this.#reads.learn(hit.pc, [...requests, ...more, ...again]);
+    this.#looks.learn(hit.pc, [...requests, ...more, ...again]);
     const reaction = repeated ? { watch: [], unwatch: [] } : tracer.react(hit, answers);
 
     if (!repeated) await tracer.standing?.(hit, this.#session.memory(hart));

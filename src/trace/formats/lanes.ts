@@ -177,23 +177,26 @@ export class Lanes implements TraceSink {
   }
 
   event(event: TraceEvent): void {
-    if (event.type === 'gap') {
-      this.#writer.gap?.(event);
-      return;
+    switch (event.type) {
+      case 'gap':
+        this.#writer.gap?.(event);
+        break;
+      case 'reset':
+        this.#writer.reset?.(event);
+        break;
+      case 'console':
+        this.#writer.console?.(event);
+        break;
+      case 'stuck':
+        if (event.root) this.#life(event.root, event.time);
+        this.#writer.stuck?.(event);
+        break;
+      default:
+        this.#ofHart(event);
     }
-    if (event.type === 'reset') {
-      this.#writer.reset?.(event);
-      return;
-    }
-    if (event.type === 'console') {
-      this.#writer.console?.(event);
-      return;
-    }
-    if (event.type === 'stuck') {
-      if (event.root) this.#life(event.root, event.time);
-      this.#writer.stuck?.(event);
-      return;
-    }
+  }
+
+  #ofHart(event: Exclude<TraceEvent, Gap | Reset | ConsoleLine | Stuck>): void {
     if (!this.#harts[event.hart]) this.hart({ number: event.hart, name: `hart ${event.hart}` });
     switch (event.type) {
       case 'poll-begin':

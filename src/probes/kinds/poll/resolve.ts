@@ -114,31 +114,7 @@ export function resolvePolls(
   { inlined = 'auto', hidesDrops = () => false, places }: PollResolution = {},
 ): PollProbes {
   const shapes = new Shapes(debug);
-  const list = whiteList(specs);
-  const own = ownFutures(debug, futures);
-  const allowed = new Set(
-    futures.all.filter((future) => list.allows([future.future, future.instance], own.has(future))),
-  );
-  const byAddress = new Map<bigint, FoundPoll>();
-  const addPolls = (future: FutureType): void => {
-    for (const poll of future.polls) {
-      const known = byAddress.get(poll.address);
-      if (known) known.aliases.push(future);
-      else byAddress.set(poll.address, { future, poll, aliases: [] });
-    }
-  };
-  for (const future of allowed) addPolls(future);
-  const around = list.hasIncludes ? holdersOf(futures, allowed) : new Set<FutureType>();
-  for (const future of around) {
-    if (!list.hasExcluded([future.future, future.instance])) addPolls(future);
-  }
-  const polled = [...allowed, ...around].filter(
-    (future) => allowed.has(future) || !list.hasExcluded([future.future, future.instance]),
-  );
-  const wrappers = list.hasIncludes ? undefined : taskWrappers(futures, places ?? noTaskPlaces, allowed);
-  for (const future of wrappers?.keys() ?? []) {
-    if (!list.hasExcluded([future.future, future.instance])) addPolls(future);
-  }
+  const { allowed, polled, wrappers, polls } = selectPolls(debug, futures, specs, places);
   const joins = joinsAmong(wrappers);
   const inlinedSites = new InlinedSites(debug, futures, arch, hostedTasks(futures, places));
   const coverage = new Coverage(inlinedSites, futures, { polled: [...polled, ...joins], inlined });
@@ -151,7 +127,7 @@ export function resolvePolls(
   const sites = coverage.copies.map((copy): InlinedProbe => {
     return { ...copy, ref: ref(copy.future), isAround: !allows(copy.future) && !joins.has(copy.future) };
   });
-  const probes = [...byAddress.values()].map((found): PollProbe => {
+  const probes = polls.map((found): PollProbe => {
     const { future } = found;
     const entry = entryOf(found.poll, arch, shapes);
     const when = conditions.of(future, entry.selfRegister);
@@ -175,6 +151,43 @@ export function resolvePolls(
     polled: new Set([...polled, ...(wrappers?.keys() ?? [])]),
     allows,
   };
+}
+
+interface SelectedPolls {
+  /** The Futures that the probes select. */
+  readonly allowed: ReadonlySet<FutureType>;
+  /** These and what holds them. */
+  readonly polled: readonly FutureType[];
+  /** What wraps the Futures of tasks, with what it holds. */
+  readonly wrappers: ReturnType<typeof taskWrappers> | undefined;
+  /** The poll functions of all these, each address once. */
+  readonly polls: readonly FoundPoll[];
+}
+
+function selectPolls(
+  debug: DebugInfo,
+  futures: FutureSet,
+  specs: readonly ProbeSpec[],
+  places: TaskPlaces | undefined,
+): SelectedPolls {
+  const list = whiteList(specs);
+  const own = ownFutures(debug, futures);
+  const allowed = new Set(
+    futures.all.filter((future) => list.allows([future.future, future.instance], own.has(future))),
+  );
+  const around = list.hasIncludes ? holdersOf(futures, allowed) : new Set<FutureType>();
+  const isKept = (future: FutureType): boolean => !list.hasExcluded([future.future, future.instance]);
+  const polled = [...allowed, ...around].filter((future) => allowed.has(future) || isKept(future));
+  const wrappers = list.hasIncludes ? undefined : taskWrappers(futures, places ?? noTaskPlaces, allowed);
+  const byAddress = new Map<bigint, FoundPoll>();
+  for (const future of [...polled, ...[...(wrappers?.keys() ?? [])].filter(isKept)]) {
+    for (const poll of future.polls) {
+      const known = byAddress.get(poll.address);
+      if (known) known.aliases.push(future);
+      else byAddress.set(poll.address, { future, poll, aliases: [] });
+    }
+  }
+  return { allowed, polled, wrappers, polls: [...byAddress.values()] };
 }
 
 /** Names Futures for events, each once. */
