@@ -215,9 +215,8 @@ export class CallTracer implements Tracer {
   /** By address: most hits are at a few of them. */
   readonly #here = new AddressMap<Here>();
   #undigested: { readonly time: number; readonly tell: () => void }[] = [];
-  /** The result of `wants`, for `react`. */
-  #wanted: readonly MemoryRequest[] = [];
-  #arrives = false;
+  /** What `wants` found, for `react`. `arrives`: a call may begin. */
+  #asked: { readonly requests: readonly MemoryRequest[]; readonly arrives: boolean } = { requests: [], arrives: false };
 
   constructor(
     arch: Architecture,
@@ -259,21 +258,21 @@ export class CallTracer implements Tracer {
     }
     const stacked = this.#stackedReturn(hit);
     if ((arrives || isInstant) && stacked) requests.push(stacked);
-    this.#wanted = requests;
-    this.#arrives = arrives;
+    this.#asked = { requests, arrives };
     return requests;
   }
 
   wantsMore(hit: Hit, answers: readonly (Uint8Array | undefined)[]): readonly MemoryRequest[] {
     const returns = this.#stacks.awaits(hit.pc);
     const hasBlocks = this.#at(hit.pc).blocks.length > 0;
-    if (!this.#arrives && !returns && !hasBlocks) return [];
-    const memory = new Answers(this.#wanted, answers);
-    const more = this.#arrives ? this.#kinds.flatMap((kind) => kind.moreReads?.(hit, memory) ?? []) : [];
+    const { requests, arrives } = this.#asked;
+    if (!arrives && !returns && !hasBlocks) return [];
+    const memory = new Answers(requests, answers);
+    const more = arrives ? this.#kinds.flatMap((kind) => kind.moreReads?.(hit, memory) ?? []) : [];
     if (hasBlocks) more.push(...this.#blockReads(hit, memory));
     if (returns) more.push(...this.#exitReads(hit, memory));
-    const fresh = more.length === 0 ? more : newRequests(more, this.#wanted);
-    if (fresh.length > 0) this.#wanted = [...this.#wanted, ...fresh];
+    const fresh = more.length === 0 ? more : newRequests(more, requests);
+    if (fresh.length > 0) this.#asked = { requests: [...requests, ...fresh], arrives };
     return fresh;
   }
 
@@ -283,7 +282,7 @@ export class CallTracer implements Tracer {
   }
 
   react(hit: Hit, answers: readonly (Uint8Array | undefined)[]): Reaction {
-    const memory = new Answers(this.#wanted, answers);
+    const memory = new Answers(this.#asked.requests, answers);
     const watch: Addr[] = [];
     const unwatch: Addr[] = [];
     if (this.#stacks.awaits(hit.pc)) {
@@ -407,7 +406,7 @@ export class CallTracer implements Tracer {
 
   /** What a stop begins, and the calls that are therefore gone. */
   #arrivals(hit: Hit, memory: HitMemory): { readonly call?: Call; readonly lost: readonly Call[] }[] {
-    const returnAddress = this.#arrives ? this.#returnAddress(hit, memory) : undefined;
+    const returnAddress = this.#asked.arrives ? this.#returnAddress(hit, memory) : undefined;
     if (returnAddress === undefined) return [];
     const stackPointer = this.#afterReturn(hit);
     const begun = this.#kinds.flatMap(
