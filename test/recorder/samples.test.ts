@@ -52,18 +52,22 @@ interface Output {
   readonly functions: readonly { readonly function: string; readonly calls: number }[];
 }
 
-/** Within three points, and four standard deviations of so few samples. */
+/**
+ * Within three points, and four standard deviations of so few samples. On a machine too busy for all samples that were
+ * wanted, neighbours often find the guest at one place, because it has not run between them: so many fewer count.
+ */
 function sharesAreRight(
   t: Pick<Test, 'ok'>,
-  functions: Samples['functions'],
+  { functions, looks, wanted }: Samples,
   expected: Readonly<Record<string, number>>,
 ): void {
   const rows = functions.filter(({ name }) => name in expected);
   const count = rows.reduce((sum, { total }) => sum + total, 0);
   t.ok(count >= 50, `${count} samples`);
+  const apart = count * Math.min(1, looks / wanted);
   for (const [name, share] of Object.entries(expected)) {
     const measured = (rows.find((row) => row.name === name)?.total ?? 0) / count;
-    const tolerance = 0.03 + 4 * Math.sqrt((share * (1 - share)) / count);
+    const tolerance = 0.03 + 4 * Math.sqrt((share * (1 - share)) / apart);
     t.ok(Math.abs(measured - share) <= tolerance, `${name}: ${measured} for ${share}`);
   }
 }
@@ -82,7 +86,7 @@ for (const [arch, elf, ...qemu] of machines) {
     t.equal(ran.status, 0, ran.stderr.slice(-300));
     const { samples, events, functions, probes: used } = JSON.parse(ran.stdout) as Output;
     t.strictSame([...new Set(used.map(({ engine }) => engine))], ['target'], 'no probe stops');
-    sharesAreRight(t, samples.functions, shares);
+    sharesAreRight(t, samples, shares);
     t.ok(samples.looks <= samples.wanted * 1.1 + 2, `${samples.looks} of ${samples.wanted}`);
     t.equal(samples.taken + samples.idle + samples.own, samples.looks, 'one hart a look');
     t.ok(samples.stood_ns > 0);
@@ -168,7 +172,7 @@ t.test('a native program: shares by its own clock, calls by its own count', asyn
   t.strictSame(new Set(functions.map(({ calls }) => calls)), new Set([rounds]), 'each call, once');
   const total = spent.reduce((sum, one) => sum + one, 0);
   const own = Object.fromEntries(Object.keys(shares).map((name, i) => [name, (spent[i] ?? 0) / total]));
-  sharesAreRight(t, samples.functions, own);
+  sharesAreRight(t, samples, own);
 });
 
 t.test('nothing but samples, --dry-run, and a format without a place for them', async (t) => {
