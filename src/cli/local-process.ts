@@ -7,6 +7,7 @@ import type { ElfFile } from '../elf/index.js';
 import { connect, placeInProcess } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 import { type AtTarget, atTarget, type StubOptions, stubOpener } from './at-target.js';
+import { note } from './notes.js';
 
 /** How long a program that was asked to end may take, in milliseconds. */
 const endMs = 3000;
@@ -92,7 +93,7 @@ export async function endProgram(server: Gdbserver, runsOn: boolean): Promise<vo
     return;
   }
   if (!server.isAlive) return;
-  process.stderr.write('rsptrace: recording ended, the program runs on; Ctrl-C ends it\n');
+  note('recording ended, the program runs on; Ctrl-C ends it');
   const end = (): void => server.kill('SIGTERM');
   process.on('SIGINT', end);
   process.on('SIGTERM', end);
