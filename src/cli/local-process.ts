@@ -13,7 +13,6 @@ import { note } from './notes.js';
 const endMs = 3000;
 /** How long gdbserver may take to answer for the first time, in milliseconds. */
 const waitMs = 5000;
-const PT_INTERP = 3;
 
 export interface OutputWish {
   /** Results go to stdout, so what the program writes there goes to stderr. With `--json` it always does. */
@@ -130,15 +129,6 @@ export function executableOf(pid: number): string {
       hint: 'tracing it needs the same user, or root',
     });
   }
-}
-
-/** A program that Linux starts, not a kernel: it has a loader, or the C library's start. */
-export function isLinuxProgram(elf: ElfFile): boolean {
-  return (
-    elf.segments.some(({ type }) => type === PT_INTERP) ||
-    elf.has('.note.ABI-tag') ||
-    elf.symbols.named('__libc_start_main').length > 0
-  );
 }
 
 /** A program as a shell finds it: a name without a slash that is no file here is looked for in PATH. */

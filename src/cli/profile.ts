@@ -7,7 +7,7 @@ import { plural } from '../base/plural.js';
 import { jsonLine } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.js';
+import { architectureFor, isLinuxProgram, loadedElf, verifyArchitecture } from '../facts/index.js';
 import { type ProfileFacts, profile } from '../profile/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import {
@@ -23,7 +23,7 @@ import {
 } from '../trace/index.js';
 import { type AtTarget, atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
-import { endProgram, isLinuxProgram, processNamed, programNamed, programOf, underGdbserver } from './local-process.js';
+import { endProgram, processNamed, programNamed, programOf, underGdbserver } from './local-process.js';
 import { createLogger } from './logging.js';
 import { note } from './notes.js';
 import { openElf } from './open-elf.js';
