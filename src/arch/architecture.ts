@@ -22,7 +22,8 @@ import type { SystemRegisters } from './system-registers.js';
  *   bare minimum: to record with the stop engine
  *       Identity, RegisterModel, CallingConvention and InstructionModel, without what is optional there.
  *       `emulate` may return undefined: the instruction under a breakpoint is then single-stepped.
- *       C functions with structs as parameters: `aggregates`. Compiler helpers: `irregularFunctions`.
+ *       C functions with structs as parameters: `aggregates`. Floating-point numbers: `floats`.
+ *       Compiler helpers: `irregularFunctions`.
  *       Position-independent programs: the type of relative relocations in `elf/relocations.ts`.
  *   to read registers of a stub without target.xml: `registerDefaults`
  *   to support unwinding (`bt`, `tasks`, `--bt`), and to find trap handlers that must not be probed: `frames`

@@ -12,8 +12,33 @@ export interface CallingConvention {
   stackPointerAfterReturn(atEntry: bigint): bigint;
   /** How C passes structs by value. Without it, no argument from the first struct on is read. */
   readonly aggregates?: AggregatePassing;
+  /** How a program passes floating-point numbers; undefined if that is not known. */
+  floats?(program: ProgramAbi): FloatPassing | undefined;
   /** Functions that are never probed, because they are not called or do not return like others. */
   readonly irregularFunctions?: readonly { readonly name: RegExp; readonly reason: string }[];
+}
+
+/** What tells how a program was compiled. */
+export interface ProgramAbi {
+  /** `e_flags` of its ELF header. */
+  readonly flags: number;
+  /** A Linux process. */
+  readonly isProcess: boolean;
+}
+
+/** Floating-point numbers in registers of their own. */
+export interface FloatPassing {
+  readonly arguments: readonly string[];
+  readonly results: readonly [string, string];
+  /** Bytes of the widest number that has a register. Wider ones are passed as integers are. */
+  readonly widest: number;
+  /** Where a number is that finds none free. */
+  readonly overflow: 'integer-registers' | 'stack';
+  /**
+   * Of C's structs up to two words: each word of numbers alone has a register; or each member has one, if there are at
+   * most two.
+   */
+  readonly structs: 'by-word' | 'by-member';
 }
 
 /** Structs and unions by value without floating-point members. */

@@ -47,7 +47,7 @@ export function architectureNamed(gdbName: string): Architecture | undefined {
 
 export { PM_HZ, PM_WRAP, pmTicks, pmTimerPort, readPmTimer } from './acpi-timer.js';
 export type { Architecture, Capabilities, CompleteArchitecture, Identity } from './architecture.js';
-export type { AggregatePassing, CallingConvention } from './calls.js';
+export type { AggregatePassing, CallingConvention, FloatPassing } from './calls.js';
 export type { CounterRegister, GuestClock } from './clock.js';
 export type { CodeFlow, FlowStep } from './code-flow.js';
 export type {

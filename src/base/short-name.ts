@@ -1,5 +1,5 @@
 // Names of functions that are too long for a line: what is in brackets says the least.
-import { clipStart, textWidth } from './text-width.js';
+import { clipEnd, clipStart, textWidth } from './text-width.js';
 
 /** Brackets that enclose nothing, so that `operator<` and `->` open and close none. */
 const OTHER = /operator *(?:<=>|<<=?|>>=?|<=?|>=?|->\*?|\(\))|[-=]>|\(anonymous namespace\)/y;
@@ -19,11 +19,21 @@ export function clipName(name: string, width: number): string {
 
 /** What a name keeps of a line that has no room for it. */
 const LEAST_NAME = 20;
+/** The share of a line that the branches before a tree's name may have. */
+const BRANCHES_SHARE = 1 / 3;
 
-/** A line that is at most so wide, if its name may be as short as that. */
+/** A line that is at most so wide: the name gives way first, down to some letters, then the end of the line. */
 export function lineOf(before: string, name: string, after: string, width: number): string {
   const room = width - textWidth(before) - textWidth(after);
-  return `${before}${clipName(name, Math.max(LEAST_NAME, room))}${after}`;
+  return clipEnd(`${before}${clipName(name, Math.max(LEAST_NAME, room))}${after}`, width);
+}
+
+/** The branches before a tree's name. Where they are too long for the line, the level stands for the outer ones. */
+export function branchesIn(width: number, branches: string, level: number): string {
+  const room = Math.floor(width * BRANCHES_SHARE);
+  if (textWidth(branches) <= room) return branches;
+  const mark = `${level}…`;
+  return mark + branches.slice(branches.length - Math.max(0, room - mark.length));
 }
 
 /**

@@ -5,6 +5,7 @@ import type { Logger } from '../base/logger.js';
 import { connect, type TargetOptions } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 import { showConsole } from './console-output.js';
+import { note } from './notes.js';
 import type { CommonArguments } from './options.js';
 
 export interface StubOptions {
@@ -47,7 +48,7 @@ export async function atTarget<T>(open: () => Promise<Session>, body: (target: A
   let recording = false;
   const onSignal = (signal: NodeJS.Signals): void => {
     count++;
-    if (count === 2) process.stderr.write('rsptrace: leaving the target as it was; a third signal gives that up\n');
+    if (count === 2) note('leaving the target as it was; a third signal gives that up');
     if (count > 2) {
       release();
       process.kill(process.pid, signal);

@@ -1,5 +1,6 @@
 import { closeSync } from 'node:fs';
 import { messageOf } from '../base/errors.js';
+import { note } from './notes.js';
 import { openOutput, writeAll } from './open-output.js';
 
 /** The file of `--console`; opened before QEMU starts, so that a wrong path costs nothing. */
@@ -21,7 +22,7 @@ export class ConsoleFile implements Disposable {
     try {
       writeAll(this.#fd, text);
     } catch (error) {
-      process.stderr.write(`rsptrace: the console is kept no further in ${this.#path}: ${messageOf(error)}\n`);
+      note(`the console is kept no further in ${this.#path}: ${messageOf(error)}`);
       this[Symbol.dispose]();
     }
   }

@@ -15,6 +15,7 @@ import {
   timeText,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
+import { note } from './notes.js';
 import { headJson, noMatch, once, readChosen } from './saved-trace.js';
 import type { DiffArguments, DiffSortKey, FailOn } from './saved-trace-options.js';
 import { tableOptions } from './terminal.js';
@@ -54,14 +55,12 @@ export async function diff(args: DiffArguments): Promise<number> {
     };
     process.stdout.write(jsonLine(json));
   } else {
-    process.stderr.write(textLines(notes.map((note) => `rsptrace: ${note}`)));
+    note(...notes);
     process.stdout.write(namesOf(parts) === 0 ? 'nothing to compare\n' : table(changedRows(parts, args), parts));
   }
   for (const { limit, row } of broken) {
     const after = row.percent === undefined && row.after ? `, ${timeText(row.after.total)}` : '';
-    process.stderr.write(
-      textLines([`rsptrace: ${row.name}: ${percentText(row)}${after}, past --fail-on '${limit.text}'`]),
-    );
+    note(`${row.name}: ${percentText(row)}${after}, past --fail-on '${limit.text}'`);
   }
   return broken.length > 0 ? ExitCode.limitBroken : ExitCode.recorded;
 }

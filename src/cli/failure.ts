@@ -1,5 +1,6 @@
 import { type ErrorCode, type RsptraceError, toError } from '../base/errors.js';
 import { jsonLine, textLines } from '../base/visible.js';
+import { sentenceLines } from './notes.js';
 
 export const ExitCode = {
   recorded: 0,
@@ -44,16 +45,16 @@ export function errorJson(error: RsptraceError): ErrorJson {
   return hint === undefined ? { code, message } : { code, message, hint };
 }
 
-/** An error for the user: one sentence with its code, and what to do about it. */
-export function errorText(error: RsptraceError): string {
+/** An error for the user, on stderr: one sentence with its code, and what to do about it. */
+export function tellError(error: RsptraceError): void {
   const hint = error.hint === undefined ? [] : [`  ${error.hint}`];
-  return textLines([`rsptrace: ${error.message} [${error.code}]`, ...hint]);
+  process.stderr.write(sentenceLines([`rsptrace: ${error.message} [${error.code}]`, ...hint], process.stderr));
 }
 
 /** Reports an error; with `--json` also as the one object on stdout. Gives the exit status. */
 export function fail(thrown: unknown, { json }: { readonly json: boolean }): number {
   const error = toError(thrown);
-  process.stderr.write(errorText(error));
+  tellError(error);
   if (process.env.RSPTRACE_STACK && thrown instanceof Error)
     process.stderr.write(textLines(thrown.stack?.split('\n') ?? []));
   if (json) process.stdout.write(jsonLine({ version: 1, error: errorJson(error) }));

@@ -1,7 +1,7 @@
 import { architectureOf } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import { silent } from '../base/logger.js';
-import { jsonLine, textLines } from '../base/visible.js';
+import { jsonLine } from '../base/visible.js';
 // Single files are imported: a command that answers at once loads no more than it needs.
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
@@ -21,13 +21,14 @@ import { compileGlob, coverageSentence, howSeen, nearest, type SeenFuture } from
 import { taskPlaces } from '../tasks/index.js';
 import { ExitCode } from './failure.js';
 import type { FuturesArguments } from './futures-options.js';
+import { note } from './notes.js';
 import { openElf } from './open-elf.js';
 import { type Output, writeOutput } from './open-output.js';
 import { isColored, lineWidth } from './terminal.js';
 
 /** `rsptrace futures kernel.elf [GLOB]`: every Future in the program, without running it. Gives the exit status. */
 export async function showFutures(args: FuturesArguments): Promise<number> {
-  const logger = { ...silent, warn: (_: object, message: string): void => warn(message) };
+  const logger = { ...silent, warn: (_: object, message: string): void => note(message) };
   const elf = await openElf(args, logger);
   const debug = DebugInfo.load(elf);
   const set = findFutures(debug);
@@ -37,7 +38,7 @@ export async function showFutures(args: FuturesArguments): Promise<number> {
   else process.stdout.write(text);
   const [first, ...more] = set.warnings;
   if (first !== undefined && !args.json) {
-    warn(`note: ${first}${more.length > 0 ? ` (and ${more.length} more: --json lists them)` : ''}`);
+    note(`note: ${first}${more.length > 0 ? ` (and ${more.length} more: --json lists them)` : ''}`);
   }
   return ExitCode.recorded;
 }
@@ -107,8 +108,4 @@ function select(set: FutureSet, { elf, glob }: FuturesArguments): readonly Futur
 function svgOutput(path: string): Output {
   const failure = { code: 'OUTPUT_CANNOT_WRITE', sentence: 'the graph cannot be written to' } as const;
   return { option: '--svg', path, failure };
-}
-
-function warn(message: string): void {
-  process.stderr.write(textLines([`rsptrace: ${message}`]));
 }

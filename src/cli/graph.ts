@@ -1,8 +1,9 @@
-import { lineOf } from '../base/short-name.js';
+import { branchesIn, lineOf } from '../base/short-name.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { compileGlob } from '../probes/index.js';
 import { CallTree, chosenByName, Inside, placeText, type TreeNode, timeText, totals } from '../trace/index.js';
 import { ExitCode } from './failure.js';
+import { note } from './notes.js';
 import { headJson, noMatch, readChosen } from './saved-trace.js';
 import type { GraphArguments, GraphSortKey, SavedTraceArguments } from './saved-trace-options.js';
 import { lineWidth } from './terminal.js';
@@ -53,9 +54,7 @@ function printJson(
   const isCut = depth > deepest && isDeeper(tree, deepest);
   process.stdout.write(jsonLine({ ...head, cut_at_depth: isCut ? deepest : null, graph }));
   if (!isCut) return;
-  process.stderr.write(
-    `rsptrace: calls nested deeper than ${deepest} are left out of the JSON; without --json all are shown\n`,
-  );
+  note(`calls nested deeper than ${deepest} are left out of the JSON; without --json all are shown`);
 }
 
 /** Whether calls are nested deeper than that. */
@@ -120,7 +119,8 @@ function* lines(tree: CallTree, shown: Shown, deepest: number): Generator<string
     const { node, indent, isBranch, isLast, depth } = next;
     const total = timeText(times.get(node) ?? 0).padStart(11);
     const mark = isBranch ? '+-' : '';
-    const before = `${total}${timeText(node.self).padStart(11)}  ${indent}${mark}(${node.calls}) `;
+    const branches = branchesIn(width, `${indent}${mark}`, depth);
+    const before = `${total}${timeText(node.self).padStart(11)}  ${branches}(${node.calls}) `;
     yield lineOf(before, node.frame?.name ?? '', '', width);
     if (depth >= deepest) continue;
     put(node, `${indent}${isBranch ? (isLast ? '  ' : '| ') : ''} `, depth + 1);

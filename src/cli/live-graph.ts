@@ -3,15 +3,15 @@ import yargs from 'yargs';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { plural } from '../base/plural.js';
-import { textLines } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import { ElfFile } from '../elf/index.js';
-import { architectureFor, placeAtStart, placeInProcess } from '../facts/index.js';
+import { architectureFor, isLinuxProgram, placeAtStart, placeInProcess } from '../facts/index.js';
 import { compileGlob, nearest, StaticCalls } from '../probes/index.js';
 import { addressesOf, type Program } from '../recorder/index.js';
 import { type CallBegin, CallsBelow, FunctionGraph, type Lines, TextBytes, type TraceSink } from '../trace/index.js';
-import { ExitCode, errorText } from './failure.js';
-import { executableOf, isLinuxProgram, processNamed, programNamed } from './local-process.js';
+import { ExitCode, tellError } from './failure.js';
+import { executableOf, processNamed, programNamed } from './local-process.js';
+import { note } from './notes.js';
 import { noTexts } from './option-texts.js';
 import { type RecordingArguments, reconnectOption, recordingOptions } from './options.js';
 import { recordRunning, recordStarted } from './process.js';
@@ -55,9 +55,9 @@ export async function liveGraph(args: LiveArguments): Promise<number> {
         `${plural(roots, 'function')} with ${plural(names.length - roots, 'callee')}, ${depth} levels deep; ${plural(recording.events, 'event')}, ${plural(recording.stops, 'stop')}`,
         ...(open > 0 ? ['some of them call through pointers: what they call so is shown if others call it too'] : []),
       ];
-      process.stderr.write(textLines(notes.map((note) => `rsptrace: ${note}`)));
+      note(...notes);
       if (recording.error === undefined) return ExitCode.recorded;
-      process.stderr.write(errorText(recording.error));
+      tellError(recording.error);
       return ExitCode.cutShort;
     },
     subject.place,

@@ -7,12 +7,12 @@ import type { ElfFile } from '../elf/index.js';
 import { connect, placeInProcess } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 import { type AtTarget, atTarget, type StubOptions, stubOpener } from './at-target.js';
+import { note } from './notes.js';
 
 /** How long a program that was asked to end may take, in milliseconds. */
 const endMs = 3000;
 /** How long gdbserver may take to answer for the first time, in milliseconds. */
 const waitMs = 5000;
-const PT_INTERP = 3;
 
 export interface OutputWish {
   /** Results go to stdout, so what the program writes there goes to stderr. With `--json` it always does. */
@@ -92,7 +92,7 @@ export async function endProgram(server: Gdbserver, runsOn: boolean): Promise<vo
     return;
   }
   if (!server.isAlive) return;
-  process.stderr.write('rsptrace: recording ended, the program runs on; Ctrl-C ends it\n');
+  note('recording ended, the program runs on; Ctrl-C ends it');
   const end = (): void => server.kill('SIGTERM');
   process.on('SIGINT', end);
   process.on('SIGTERM', end);
@@ -129,15 +129,6 @@ export function executableOf(pid: number): string {
       hint: 'tracing it needs the same user, or root',
     });
   }
-}
-
-/** A program that Linux starts, not a kernel: it has a loader, or the C library's start. */
-export function isLinuxProgram(elf: ElfFile): boolean {
-  return (
-    elf.segments.some(({ type }) => type === PT_INTERP) ||
-    elf.has('.note.ABI-tag') ||
-    elf.symbols.named('__libc_start_main').length > 0
-  );
 }
 
 /** A program as a shell finds it: a name without a slash that is no file here is looked for in PATH. */

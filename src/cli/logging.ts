@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import type { Logger } from '../base/logger.js';
-import { textLines, visibleJson } from '../base/visible.js';
+import { visibleJson } from '../base/visible.js';
+import { note } from './notes.js';
 
 const levels: readonly string[] = ['trace', 'debug', 'info', 'warn', 'error', 'silent'];
 
@@ -26,7 +27,7 @@ type LogLevel = 'trace' | 'debug' | 'info' | 'warn';
 function tell(fields: object, message: string): void {
   const known = Object.entries(fields).filter(([, value]) => value !== undefined);
   const told = known.map(([name, value]) => `${name}: ${Array.isArray(value) ? value.join(', ') : String(value)}`);
-  process.stderr.write(textLines([`rsptrace: ${message}${told.length > 0 ? ` (${told.join('; ')})` : ''}`]));
+  note(`${message}${told.length > 0 ? ` (${told.join('; ')})` : ''}`);
 }
 
 const sentences: Pick<Logger, LogLevel> = { trace: tell, debug: tell, info: tell, warn: tell };

@@ -3,6 +3,7 @@ import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { endMissing, type MergeInput, mergeTraces, timeText } from '../trace/index.js';
 import { ExitCode } from './failure.js';
+import { note } from './notes.js';
 import { headJson, notesOn } from './saved-trace.js';
 import type { MergeArguments } from './saved-trace-options.js';
 import { traceOutput } from './trace-output.js';
@@ -21,7 +22,7 @@ export async function merge(args: MergeArguments): Promise<number> {
   try {
     const merged = await mergeTraces(inputs, sink);
     for (const { path, read } of merged) {
-      process.stderr.write(textLines(notesOn(path, read).map((note) => `rsptrace: ${note}`)));
+      note(...notesOn(path, read));
     }
     const events = merged.reduce((sum, { read }) => sum + read.events, 0);
     if (args.json) {

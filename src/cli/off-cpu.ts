@@ -1,5 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
-import { jsonLine, textLines } from '../base/visible.js';
+import { jsonLine } from '../base/visible.js';
 import {
   Inside,
   OffCpu,
@@ -11,6 +11,7 @@ import {
   type WaitRow,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
+import { note } from './notes.js';
 import { openSamples } from './open-samples.js';
 import type { ProfileArguments } from './profile-options.js';
 import { headJson, readChosen } from './saved-trace.js';
@@ -43,7 +44,7 @@ export async function offCpu(args: ProfileArguments & { readonly elf: string }):
     ...(more > 0 ? [`${more} more rows: --top ${rows.length} shows them`] : []),
     ...(waits.wakes === 0 ? ['the trace has no wakes, so nothing tells who ends a wait: record with --wakes'] : []),
   ];
-  process.stderr.write(textLines(notes.map((note) => `rsptrace: ${note}`)));
+  note(...notes);
   return ExitCode.recorded;
 }
 

@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, ftruncateSync, readdirSync, statSync, writeSync } from 'node:fs';
 import { type ErrorCode, messageOf, RsptraceError } from '../base/errors.js';
 import { abandon, type OpenedFile, openLocked } from '../base/locked-file.js';
+import { note } from './notes.js';
 
 /** A file that an option names for writing. */
 export interface Output {
@@ -18,7 +19,7 @@ export function openOutput(output: Output): number {
   const { path } = output;
   let opened: OpenedFile | undefined;
   try {
-    opened = openLocked(path, warn);
+    opened = openLocked(path, note);
     if (fstatSync(opened.fd).isFile()) ftruncateSync(opened.fd, 0);
     return opened.fd;
   } catch (error) {
@@ -53,11 +54,6 @@ export function isThere(path: string): boolean {
     // It is not there, or cannot be looked at: opening will report that.
     return false;
   }
-}
-
-/** Says that a file is not locked against a second rsptrace. */
-export function warn(message: string): void {
-  process.stderr.write(`rsptrace: ${message}\n`);
 }
 
 function cannotWrite({ path, failure, option }: Output, error: unknown): RsptraceError {

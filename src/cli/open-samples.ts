@@ -1,6 +1,6 @@
 import { RsptraceError } from '../base/errors.js';
 import { formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
-import { warn } from './open-output.js';
+import { note } from './notes.js';
 
 /** Refuses a file whose format has no place for samples. `merged`: that adds up those of one stack. Throws `USAGE`. */
 export function refuseWithoutSamples(path: string, how: 'any' | 'merged'): void {
@@ -19,5 +19,5 @@ export function refuseWithoutSamples(path: string, how: 'any' | 'merged'): void 
 /** The file of a profile's -o, in a format that has a place for samples. `merged`: that adds up those of one stack. */
 export function openSamples(path: string, force: boolean, how: 'any' | 'merged'): TraceSink {
   refuseWithoutSamples(path, how);
-  return openTrace(path, { lock: warn, force });
+  return openTrace(path, { lock: note, force });
 }

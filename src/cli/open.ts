@@ -7,6 +7,7 @@ import { headOf } from '../base/file-head.js';
 import { textLines } from '../base/visible.js';
 import { formats } from '../trace/index.js';
 import { ExitCode } from './failure.js';
+import { note } from './notes.js';
 import type { OpenArguments } from './saved-trace-options.js';
 
 const VIEWER = 'https://ui.perfetto.dev';
@@ -35,7 +36,7 @@ export async function open({ trace, browser, port }: OpenArguments): Promise<num
   process.once('SIGINT', fetched).once('SIGTERM', fetched);
   try {
     if (!browser || !(await isOpened(page))) process.stdout.write(textLines([page]));
-    process.stderr.write('rsptrace: serves the trace until the page has fetched it, or until Ctrl-C\n');
+    note('serves the trace until the page has fetched it, or until Ctrl-C');
     await isFetched;
     return ExitCode.recorded;
   } finally {

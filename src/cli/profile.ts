@@ -4,10 +4,10 @@ import type { Architecture } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { plural } from '../base/plural.js';
-import { jsonLine, textLines } from '../base/visible.js';
+import { jsonLine } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.js';
+import { architectureFor, isLinuxProgram, loadedElf, verifyArchitecture } from '../facts/index.js';
 import { type ProfileFacts, profile } from '../profile/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import {
@@ -23,8 +23,9 @@ import {
 } from '../trace/index.js';
 import { type AtTarget, atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
-import { endProgram, isLinuxProgram, processNamed, programNamed, programOf, underGdbserver } from './local-process.js';
+import { endProgram, processNamed, programNamed, programOf, underGdbserver } from './local-process.js';
 import { createLogger } from './logging.js';
+import { note } from './notes.js';
 import { openElf } from './open-elf.js';
 import { openSamples } from './open-samples.js';
 import { debugFilesOf } from './options.js';
@@ -175,7 +176,7 @@ function report(args: Chosen, facts: ProfileFacts, tree: CallTree): void {
     return;
   }
   process.stdout.write(sampleTable(rows.slice(0, args.top), facts.samples, tableOptions()));
-  process.stderr.write(textLines(notesOn(args, facts, rows.length)));
+  note(...notesOn(args, facts, rows.length));
 }
 
 function asJson(args: Chosen, facts: ProfileFacts, rows: ReturnType<typeof sampleRows>): object {
@@ -227,7 +228,7 @@ function notesOn(args: ProfileArguments, facts: ProfileFacts, rows: number): str
   }
   for (const { name, why } of missingLibraries) notes.push(`not read: ${name}: ${why}`);
   if (output !== undefined) notes.push(`${output}: ${formatOf(output)?.use ?? ''}`);
-  return notes.map((note) => `rsptrace: ${note}`);
+  return notes;
 }
 
 function traceFacts({ end, samples, looks }: ProfileFacts, stub: string): TraceFacts {

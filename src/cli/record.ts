@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
 import { isRefusal } from '../base/refusal.js';
-import { textLines } from '../base/visible.js';
 import { hideAtReset } from '../engines/index.js';
 import { nanosPerInstruction, ResetVector, sleeps } from '../facts/index.js';
 import { samplesOf, trampolineRoom, verifyProgram } from '../recorder/index.js';
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { atTarget, stubOpener } from './at-target.js';
+import { note } from './notes.js';
 import type { RecordingArguments } from './options.js';
 import { ReadingLine } from './reading-line.js';
 import {
@@ -37,8 +37,8 @@ export async function recordRemote(args: RecordArguments): Promise<number> {
   return withRecording(args, async (prepared) => {
     const recording = await recordAt(args, prepared);
     if (recording.end === 'guest-ended' && recording.stop?.kind === 'gone') {
-      process.stderr.write(
-        'rsptrace: the stub closed the connection while the guest ran: the guest ended, or its server was ended (this stub does not say which)\n',
+      note(
+        'the stub closed the connection while the guest ran: the guest ended, or its server was ended (this stub does not say which)',
       );
     }
     return report(prepared, recording);
@@ -87,19 +87,18 @@ async function fromReset(
   const found = await hideAtReset({ session, arch: program.arch, elf: program.elf, codeSize, logger });
   line[Symbol.dispose]();
   if (found === undefined) {
-    if (hides === 'asked')
-      process.stderr.write('rsptrace: --scratch hidden needs a QEMU that stands at its reset (-S)\n');
+    if (hides === 'asked') note('--scratch hidden needs a QEMU that stands at its reset (-S)');
     return undefined;
   }
   if (isRefusal(found)) {
     const refused = `no RAM can be kept from the guest for trampolines: ${found.refused}`;
-    if (hides === 'asked') process.stderr.write(textLines([`rsptrace: ${refused}`]));
+    if (hides === 'asked') note(refused);
     return { hidden: { refused } };
   }
   const { hidden, resetVector, command, taken } = found;
   const kept = `${taken / 2 ** 20} MiB of the guest's RAM are kept from it, for trampolines and records`;
   const wayOut = hides === 'asked' ? '' : '; --scratch none leaves it all, and each event stops the guest then';
-  process.stderr.write(`rsptrace: ${kept}${wayOut}\n`);
+  note(`${kept}${wayOut}`);
   const given = command.slice(1);
   return { hidden, resetVector, nanosPerInstruction: nanosPerInstruction(given), clockSleeps: sleeps(given) };
 }

@@ -57,10 +57,11 @@ import {
 } from '../trace/index.js';
 import { brokenParts, reportChecked } from './check-report.js';
 import { choicesJson, choiceTable, leakJson, leakLines, ownTimeJson } from './engine-report.js';
-import { ExitCode, errorJson, errorText } from './failure.js';
+import { ExitCode, errorJson, tellError } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
 import { createLogger } from './logging.js';
-import { isThere, warn } from './open-output.js';
+import { note, sentenceLines } from './notes.js';
+import { isThere } from './open-output.js';
 import { refuseWithoutSamples } from './open-samples.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
 import type { PanicLook } from './panic-report.js';
@@ -184,7 +185,7 @@ export function preparedProgram(
 /** The file of -o. An older one of the default name is kept under another. */
 function openOutputTrace({ output, force }: RecordingArguments, { formats }: LoadedPlugins, room: DiskRoom): TraceSink {
   const keepAs = output === defaultTrace.path ? defaultTrace.keepAs : undefined;
-  return openTrace(output, { lock: warn, force, keepAs, formats, room });
+  return openTrace(output, { lock: note, force, keepAs, formats, room });
 }
 
 function keptBefore({ output }: RecordingArguments): string | undefined {
@@ -420,7 +421,7 @@ export function report(prepared: Prepared, recording: Recorded, guest?: Guest): 
   tellLimits(args, recording, guest);
   tellChecked(args, checked, guest);
   if (error) {
-    process.stderr.write(errorText(error));
+    tellError(error);
     return ExitCode.cutShort;
   }
   const broken = brokenParts(checked);
@@ -511,59 +512,52 @@ function recordingJson(
 function tellTables({ args, plugins, program, reports, newest, older }: Prepared, recording: Recorded): void {
   const tables = reports.flatMap((each) => each.tables(recording, tableOptions()));
   process.stdout.write(tables.join('\n'));
-  process.stdout.write(
-    `\n${textLines([
-      closingLine(recording),
-      ...unrecordedLines(recording),
-      ...stopReport(recording, recording.situation),
-      ...leakLines(recording.leak, recording.stops),
-      ...(recording.situation.isProcess ? [`the process stood ${secondsText(recording.standingMs)} in all`] : []),
-      `trace: ${args.output}${newestText(newest, recording)} (${whatToDo(args.output, recording, program, plugins)})`,
-      ...(older === undefined ? [] : [`the trace before it is kept: ${older}`]),
-    ])}`,
-  );
+  const lines = [
+    closingLine(recording),
+    ...unrecordedLines(recording),
+    ...stopReport(recording, recording.situation),
+    ...leakLines(recording.leak, recording.stops),
+    ...(recording.situation.isProcess ? [`the process stood ${secondsText(recording.standingMs)} in all`] : []),
+    `trace: ${args.output}${newestText(newest, recording)} (${whatToDo(args.output, recording, program, plugins)})`,
+    ...(older === undefined ? [] : [`the trace before it is kept: ${older}`]),
+  ];
+  process.stdout.write(`\n${sentenceLines(lines, process.stdout)}`);
 }
 
 /** What is left out or stays behind: a sentence each, on stderr. */
 function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest | undefined): void {
   if (recording.tailLost) {
-    process.stderr.write(
-      'rsptrace: the guest ended with events in its memory that were not read yet; --until FUNCTION, the one that powers off, keeps them, and so does `rsptrace run` without --scratch\n',
+    note(
+      'the guest ended with events in its memory that were not read yet; --until FUNCTION, the one that powers off, keeps them, and so does `rsptrace run` without --scratch',
     );
   }
   if (recording.trampolinesStay && guest === undefined) {
-    process.stderr.write(
-      textLines([
-        `rsptrace: calls were open that return through trampolines, so these stay in ${recording.scratch}; they do no harm`,
-      ]),
-    );
+    note(`calls were open that return through trampolines, so these stay in ${recording.scratch}; they do no harm`);
   }
   const { openCounter } = recording;
   // A guest that we have ended keeps nothing.
   if (openCounter && (guest === undefined || guest.status !== null)) {
     const { register, harts } = openCounter;
-    process.stderr.write(
-      `rsptrace: calls were open that return through trampolines, which read the time counter: the kernel may go on reading it (${register}, on ${plural(harts.length, 'hart')})\n`,
+    note(
+      `calls were open that return through trampolines, which read the time counter: the kernel may go on reading it (${register}, on ${plural(harts.length, 'hart')})`,
     );
   }
   if (isNeverSeen(recording)) {
     const isMoved = recording.loadBias !== 0n;
     const where = isMoved ? `${hex(addr(recording.loadBias))} above its own addresses` : 'where it is linked';
     const moves = isMoved ? ' A loader may take another place each time (aslr).' : '';
-    process.stderr.write(
-      `rsptrace: nothing of ${basename(args.elf)} was in the target's memory when it began, and no probe was hit: is it the ELF that runs there, loaded ${where}?${moves}\n`,
+    note(
+      `nothing of ${basename(args.elf)} was in the target's memory when it began, and no probe was hit: is it the ELF that runs there, loaded ${where}?${moves}`,
     );
   }
   if (recording.foreignHits > 0) {
-    process.stderr.write(
-      `rsptrace: other code than ${basename(args.elf)}'s came to its probes' addresses ${plural(recording.foreignHits, 'time')}: it went on untouched and is not recorded, but each time costs a stop\n`,
+    note(
+      `other code than ${basename(args.elf)}'s came to its probes' addresses ${plural(recording.foreignHits, 'time')}: it went on untouched and is not recorded, but each time costs a stop`,
     );
   }
   if (recording.pastWire && args['record-wire'] !== undefined) {
-    process.stderr.write(
-      textLines([
-        `rsptrace: what was noted without stops did not pass over the wire, so that ${args['record-wire']} cannot be replayed; --engine stop makes a recording that can`,
-      ]),
+    note(
+      `what was noted without stops did not pass over the wire, so that ${args['record-wire']} cannot be replayed; --engine stop makes a recording that can`,
     );
   }
 }

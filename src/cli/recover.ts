@@ -7,7 +7,7 @@ import { KilledRecording, type Recovered } from '../recorder/index.js';
 import { endMissing, formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
-import { warn } from './open-output.js';
+import { note } from './notes.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { preparedProgram, untilOf } from './recording.js';
 import { type AskedArguments, askedOf, recordsFile } from './records-file.js';
@@ -65,7 +65,7 @@ async function write(
 
 /** A recording that still runs has its trace locked. */
 function lockOf(trace: string): number | undefined {
-  return existsSync(trace) && statSync(trace).isFile() ? openLocked(trace, warn).fd : undefined;
+  return existsSync(trace) && statSync(trace).isFile() ? openLocked(trace, note).fd : undefined;
 }
 
 /** Without -o the old trace is replaced when the new one is whole. */
@@ -73,7 +73,7 @@ function outputOf(
   { trace, output, force }: RecoverArguments,
   { formats: more }: LoadedPlugins,
 ): { readonly sink: TraceSink; readonly finish: () => void } {
-  const options = { lock: warn, formats: more };
+  const options = { lock: note, formats: more };
   if (output !== undefined) {
     return { sink: openTrace(output, { ...options, force }), finish: () => {} };
   }
@@ -103,5 +103,5 @@ function tell(args: RecoverArguments, { events, records, notes }: Recovered, plu
   }
   const use = formatOf(output, [...plugins.formats, ...formats])?.use ?? '';
   process.stdout.write(textLines([`${plural(events, 'event')} of ${plural(records, 'record')} in ${output} (${use})`]));
-  process.stderr.write(notes.map((note) => `rsptrace: ${note}\n`).join(''));
+  note(...notes);
 }

@@ -1,3 +1,4 @@
+import { branchesIn } from '../base/short-name.js';
 import { shownPlaces } from '../base/shown-place.js';
 import { clipEnd } from '../base/text-width.js';
 import { FromFirstEvent, Inside, type Lines, TextBytes, TreeWriter, writeJsonLines } from '../trace/index.js';
@@ -9,7 +10,7 @@ import { isColored, lineWidth } from './terminal.js';
 /** `rsptrace replay TRACE`: what happened, as it happened. Gives the exit status. */
 export async function replay(args: ReplayArguments): Promise<number> {
   const width = lineWidth();
-  const fits = (line: string): string => `${clipEnd(shownPlaces(line).slice(0, -1), width)}\n`;
+  const fits = (line: string): string => `${clipEnd(indentedIn(width, shownPlaces(line).slice(0, -1)), width)}\n`;
   const shown = isColored() ? (line: string): string => colored(fits(line)) : fits;
   const out = new Output(args.json ? (line) => line : width === Number.POSITIVE_INFINITY ? shownPlaces : shown);
   const sink = new FromFirstEvent(() => (args.json ? writeJsonLines(out) : new TreeWriter(out)));
@@ -56,6 +57,12 @@ class Output implements Lines {
   close(): void {
     this.flush();
   }
+}
+
+/** Deep calls keep their names in a narrow terminal: their level stands for blanks before them. */
+function indentedIn(width: number, line: string): string {
+  const [, before = '', blanks = '', rest = ''] = /^([^#].*?\[ ?\d+(?::\d+)?\] {2})( *)(.*)$/s.exec(line) ?? [];
+  return blanks === '' ? line : `${before}${branchesIn(width / 2, blanks, blanks.length / 2)}${rest}`;
 }
 
 /** What a hart or thread does has its colour; lines about the whole trace have none. */

@@ -10,15 +10,15 @@ import {
 } from '../api/index.js';
 import { addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { textLines } from '../base/visible.js';
 import { GuestWatch } from '../check/index.js';
 import { ElfFile } from '../elf/index.js';
-import { isMovedAtBoot, nanosPerInstruction, sleeps } from '../facts/index.js';
+import { isLinuxProgram, isMovedAtBoot, nanosPerInstruction, sleeps } from '../facts/index.js';
 import { panicFunctions, trampolineRoom } from '../recorder/index.js';
 import { onEvents, TaskSummary, tee } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
 import { type GuestArguments, guestLimits } from './guest-options.js';
-import { isLinuxProgram, programNamed } from './local-process.js';
+import { programNamed } from './local-process.js';
+import { note } from './notes.js';
 import type { RecordingArguments } from './options.js';
 import { lookAtPanic, type PanicLook } from './panic-report.js';
 import { recordProgram } from './process.js';
@@ -66,10 +66,10 @@ export async function recordRun(given: RunArguments): Promise<number> {
     : ({ command: target.command, notes: [] } satisfies Omit<DeterministicCommand, 'added'>);
   const args = { ...given, elf: target.elf, command };
   return withRecording(args, async (prepared) => {
-    if (target.isOurs) process.stderr.write(textLines([`rsptrace: starts ${target.command.join(' ')}`]));
+    if (target.isOurs) note(`starts ${target.command.join(' ')}`);
     const { text: sampled } = prepared.program.specs.find(({ kind }) => kind === 'sample') ?? {};
     const notes = sampled && given.deterministic ? [...fixed, `${sampled} interrupts by the host's clock`] : fixed;
-    process.stderr.write(textLines(notes.map((note) => `rsptrace: not every run will be the same: ${note}`)));
+    note(...notes.map((why) => `not every run will be the same: ${why}`));
     return runGuest(args, prepared);
   });
 }
@@ -85,10 +85,8 @@ async function movedBy(
   const found = await firstBoot({ command, elf, arch, logger, timeoutMs: timeout });
   line[Symbol.dispose]();
   const took = ((performance.now() - started) / 1000).toFixed(1);
-  process.stderr.write(
-    textLines([
-      `rsptrace: a first boot of ${took} s has shown that the loader moves ${basename(path)} by ${hex(addr(found))}; --load-bias ${hex(addr(found))} spares it`,
-    ]),
+  note(
+    `a first boot of ${took} s has shown that the loader moves ${basename(path)} by ${hex(addr(found))}; --load-bias ${hex(addr(found))} spares it`,
   );
   return found;
 }
@@ -201,7 +199,7 @@ class LastOrders {
   /** Nothing of ours is in the guest any more. It must not run on while its records are digested. */
   left(end: Recorded['end']): void {
     if (!this.#qemu.running || end === 'guest-ended' || end === 'panicked') return;
-    if (this.#mayRunOn(end)) process.stderr.write('rsptrace: recording ended, the guest runs on; Ctrl-C ends QEMU\n');
+    if (this.#mayRunOn(end)) note('recording ended, the guest runs on; Ctrl-C ends QEMU');
     else this.#kill('SIGTERM');
   }
 

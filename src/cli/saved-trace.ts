@@ -1,6 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
 import { plural } from '../base/plural.js';
-import { textLines } from '../base/visible.js';
 import { nearest } from '../probes/index.js';
 import {
   type AnyBegin,
@@ -15,6 +14,7 @@ import {
   type TraceSink,
   Window,
 } from '../trace/index.js';
+import { note } from './notes.js';
 import type { SelectionArguments, WindowArguments } from './saved-trace-options.js';
 import { filterFields, selectionOf, type TraceFilter } from './trace-filter.js';
 
@@ -22,7 +22,7 @@ import { filterFields, selectionOf, type TraceFilter } from './trace-filter.js';
 export async function readSaved(path: string, sink: TraceSink, window?: WindowArguments): Promise<TraceRead> {
   const { read, isEndless } = await readWindow(path, sink, window);
   const endless = isEndless ? ['nothing that --to names begins in the window, so it goes to the end'] : [];
-  for (const note of [...notesOn(path, read), ...endless]) process.stderr.write(textLines([`rsptrace: ${note}`]));
+  note(...notesOn(path, read), ...endless);
   return read;
 }
 

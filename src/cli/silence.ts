@@ -1,4 +1,5 @@
 import type { Progress } from '../recorder/index.js';
+import { note } from './notes.js';
 
 /** How long a guest may run without a hit before a message says so, in milliseconds. */
 const silentMs = 5000;
@@ -14,7 +15,7 @@ export class Silence {
       const why = codeAbsent
         ? `the target had nothing of ${elf} in its memory when it began: does it run that, or is its loader not done?`
         : `the target has ${elf} in its memory, and has not come to what is probed`;
-      process.stderr.write(`rsptrace: no probe was hit in ${silentMs / 1000} s: ${why}\n`);
+      note(`no probe was hit in ${silentMs / 1000} s: ${why}`);
     }, silentMs);
     this.#timer.unref();
   }

@@ -1,5 +1,5 @@
 import { messageOf, RsptraceError } from '../base/errors.js';
-import { ExitCode, errorText } from './failure.js';
+import { ExitCode, tellError } from './failure.js';
 
 /** The exit status if stdout could not be written. */
 let statusWithout: number = ExitCode.failed;
@@ -19,12 +19,10 @@ export function watchStandardStreams(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE' || failed) return;
     failed = true;
-    process.stderr.write(
-      errorText(
-        new RsptraceError('STDOUT_CANNOT_WRITE', `standard output cannot be written: ${messageOf(error)}`, {
-          hint: 'send it to a disk with room',
-        }),
-      ),
+    tellError(
+      new RsptraceError('STDOUT_CANNOT_WRITE', `standard output cannot be written: ${messageOf(error)}`, {
+        hint: 'send it to a disk with room',
+      }),
     );
   });
   // No stream is left for the message.

@@ -1,6 +1,5 @@
 // What stops cost, and what would spare them: said when the engines are known, and at the end.
 import { isRefusal } from '../base/refusal.js';
-import { textLines } from '../base/visible.js';
 import {
   adviceOnStops,
   adviceText,
@@ -16,6 +15,7 @@ import {
 import type { NoGuestRam } from '../facts/index.js';
 import type { EnginesChosen, Recording } from '../recorder/index.js';
 import type { ProbeFact } from '../trace/index.js';
+import { sentenceLines } from './notes.js';
 
 /**
  * For stderr, before anything is written to the target: all at once. Nothing if each is of some probes' code alone,
@@ -24,7 +24,7 @@ import type { ProbeFact } from '../trace/index.js';
 export function hurdlesText(hurdles: readonly Hurdle[]): string {
   if (!hurdles.some(isOfTarget)) return '';
   const lines = hurdleLines(hurdles).map((line) => `  ${line}`);
-  return textLines(['rsptrace: in the way of probes without stops:', ...lines]);
+  return sentenceLines(['rsptrace: in the way of probes without stops:', ...lines], process.stderr);
 }
 
 /** For stderr, when recording begins. Reasons that {@link hurdlesText} has told are not told again. */
@@ -36,20 +36,21 @@ export function enginesText(
   const summary = summarizeEngines(engines);
   const said = new Set(hurdles.some(isOfTarget) ? hurdles.map(({ text }) => text) : []);
   const advice = adviceOnStops(summary, refusal, situation);
-  return textLines([
+  const lines = [
     `rsptrace: ${engineSentence(summary)}`,
     ...[...reasonLines(summary).filter((line) => !said.has(line)), ...extraLines(summary)].map((line) => `  ${line}`),
     ...(advice ? [`  ${adviceText(advice)}`] : []),
     ...(ram && isRefusal(ram) ? [`  ${byPacketsText(ram)}`] : []),
-  ]);
+  ];
+  return sentenceLines(lines, process.stderr);
 }
 
 /** For stderr, when probes are switched off: all have one name. */
 export function switchedOffText(probes: readonly ProbeFact[]): string {
   const [first] = probes;
-  return first
-    ? textLines([`rsptrace: ${first.name} is left out from here on: ${first.why}; --engine mixed keeps it`])
-    : '';
+  if (first === undefined) return '';
+  const line = `rsptrace: ${first.name} is left out from here on: ${first.why}; --engine mixed keeps it`;
+  return sentenceLines([line], process.stderr);
 }
 
 function byPacketsText({ refused, wayOut }: NoGuestRam): string {

@@ -1,12 +1,13 @@
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { plural } from '../base/plural.js';
-import { lineOf } from '../base/short-name.js';
+import { branchesIn, lineOf } from '../base/short-name.js';
 import { shownFile, shownPlace } from '../base/shown-place.js';
 import { clipPlace, textWidth } from '../base/text-width.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { type AwaitAt, type Moment, rootText, type TaskAt, TasksAt, timeText } from '../trace/index.js';
 import { ExitCode } from './failure.js';
+import { note } from './notes.js';
 import { headJson, noMatch, readSaved } from './saved-trace.js';
 import type { TaskSortKey } from './tasks-options.js';
 import { lineWidth } from './terminal.js';
@@ -31,7 +32,7 @@ export async function tasksAt(args: TasksAtArguments): Promise<number> {
       hint: 'take a time, or a function that was traced: rsptrace report lists them',
     });
   }
-  if (!found.isReached) process.stderr.write(`rsptrace: ${trace} ends before: its end is shown\n`);
+  if (!found.isReached) note(`${trace} ends before: its end is shown`);
   const shown = select(found, args);
   if (args.json) {
     const tasks = shown.map((task) => taskJson(task, found.time));
@@ -104,16 +105,22 @@ function taskLines(task: TaskAt, { time: at, labels }: TasksAt, width: number): 
     textWidth(whole) <= width
       ? [whole]
       : [lineOf('', root.future.future, after, width), `${awaited.length > 0 ? '│ ' : '  '}${facts}`];
-  return [...lines, ...branches(awaited, '', width)];
+  return [...lines, ...branches(awaited, { lead: '', level: 1 }, width)];
 }
 
-function branches(nodes: readonly AwaitAt[], lead: string, width: number): string[] {
+interface Around {
+  readonly lead: string;
+  readonly level: number;
+}
+
+function branches(nodes: readonly AwaitAt[], { lead, level }: Around, width: number): string[] {
   return nodes.flatMap((node, index) => {
     const isLast = index === nodes.length - 1;
     const address = node.address === undefined ? '' : `  @${hex(node.address)}`;
     const after = `${placeOf(node, width)}${address}${node.isOpen ? '  (being polled)' : ''}`;
-    const line = lineOf(`${lead}${isLast ? '└─ ' : '├─ '}`, node.name, after, width);
-    return [line, ...branches(node.awaits, `${lead}${isLast ? '   ' : '│  '}`, width)];
+    const before = branchesIn(width, `${lead}${isLast ? '└─ ' : '├─ '}`, level);
+    const inner = { lead: `${lead}${isLast ? '   ' : '│  '}`, level: level + 1 };
+    return [lineOf(before, node.name, after, width), ...branches(node.awaits, inner, width)];
   });
 }
 

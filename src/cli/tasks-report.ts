@@ -1,7 +1,7 @@
 import type { FoundTasks } from '../api/index.js';
 import { hex } from '../base/addr.js';
 import { plural } from '../base/plural.js';
-import { lineOf } from '../base/short-name.js';
+import { branchesIn, lineOf } from '../base/short-name.js';
 import { shownFile, shownPlace } from '../base/shown-place.js';
 import { clipPlace, textWidth, wrapped } from '../base/text-width.js';
 import { jsonLine, textLines } from '../base/visible.js';
@@ -70,14 +70,15 @@ export async function tasksText(shown: Shown): Promise<string> {
     const { before, name, after } = nodeText(node, width);
     const polled = found.isRunning(node) ? '  (being polled)' : '';
     const below = node.awaits.length > 0 ? '│ ' : '  ';
+    const begin = `${branchesIn(width, lead, lead.length / 3)}${before}`;
     // In a narrow terminal the facts have a line of their own.
-    const isLong = facts !== '' && textWidth(`${lead}${before}${name}${after}${facts}${polled}`) > width;
-    lines.push(lineOf(`${lead}${before}`, name, `${after}${isLong ? '' : facts}${polled}`, width));
+    const isLong = facts !== '' && textWidth(`${begin}${name}${after}${facts}${polled}`) > width;
+    lines.push(lineOf(begin, name, `${after}${isLong ? '' : facts}${polled}`, width));
     if (isLong) lines.push(`${inner}${below}${facts.trim()}`);
     const locals = (await fields?.of(node)) ?? [];
     for (const local of locals) lines.push(`${inner}${below}  ${localText(local)}`);
     const wait = waitsAt.get(node);
-    if (wait) lines.push(`${inner}${below}${waitText(wait)}`);
+    if (wait) lines.push(...wrapped(`${inner}${below}${waitText(wait)}`, width, `${inner}${below}  `));
     for (const [i, child] of node.awaits.entries()) {
       const isLast = i === node.awaits.length - 1;
       await show(child, '', `${inner}${isLast ? '└─ ' : '├─ '}`, `${inner}${isLast ? '   ' : '│  '}`);

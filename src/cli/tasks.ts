@@ -34,6 +34,7 @@ import {
 import { ExitCode } from './failure.js';
 import { type LookedAt, lookAt, placedAsIn, programOf } from './local-process.js';
 import { createLogger } from './logging.js';
+import { note } from './notes.js';
 import { openElf } from './open-elf.js';
 import { type CommonArguments, debugFilesOf } from './options.js';
 import { loadPlugins } from './plugins.js';
@@ -166,11 +167,9 @@ async function show(args: TasksArguments, { program, view, own, stoodMs, knowsHe
   if (found.searched === 0 && found.unread > 0) throw nothingRead(args);
   if (found.unread > 0) {
     const all = mebibytes(found.searched + found.unread);
-    process.stderr.write(
-      `rsptrace: ${mebibytes(found.unread)} of ${all} could not be read: tasks that lie there are missing\n`,
-    );
+    note(`${mebibytes(found.unread)} of ${all} could not be read: tasks that lie there are missing`);
   }
-  for (const note of found.notes) process.stderr.write(`rsptrace: ${note}\n`);
+  note(...found.notes);
   const fields = args.locals ? new FutureFields(program.debug, view.memory) : undefined;
   const shown: Shown = {
     elf: args.elf,

@@ -1,10 +1,10 @@
 // What stdout is: a terminal, with its columns and colours, or a file.
-import type { TableOptions } from '../trace/index.js';
+import { FILE_WIDTH, type TableOptions } from '../trace/index.js';
 
 /** For tables, which have no endless lines in a file either. */
 export function tableOptions(): TableOptions {
   const { isTTY, columns } = process.stdout;
-  return { color: isColored(), width: columns ?? (isTTY ? 80 : 200) };
+  return { color: isColored(), width: columns ?? (isTTY ? 80 : FILE_WIDTH) };
 }
 
 /** For all else: endless in a file, where lines are searched and cut by other programs. */

@@ -1,6 +1,6 @@
 import { RsptraceError } from '../base/errors.js';
 import { formatFor, formats, openTrace, type TraceSink } from '../trace/index.js';
-import { warn } from './open-output.js';
+import { note } from './notes.js';
 import { loadPlugins } from './plugins.js';
 
 /** What names a trace to write, and its format. */
@@ -26,7 +26,7 @@ export async function traceOutput(args: TraceOutputArguments): Promise<{ open: (
       hint: `Known: ${known.map(({ name, extensions: [first] }) => `${first?.slice(1)} (${name})`).join(', ')}.`,
     });
   }
-  return { open: () => openTrace(output, { lock: warn, force, formats: plugins.formats, as }), use: as.use };
+  return { open: () => openTrace(output, { lock: note, force, formats: plugins.formats, as }), use: as.use };
 }
 
 function isNamed({ name, extensions }: (typeof formats)[number], wanted: string): boolean {

@@ -67,6 +67,11 @@ export class ElfFile {
     return this.#header.machine;
   }
 
+  /** `e_flags` of its header. */
+  get flags(): number {
+    return this.#header.flags;
+  }
+
   get entry(): Addr {
     return this.#header.entry;
   }

@@ -29,6 +29,8 @@ interface HeaderTable {
 export interface ElfHeader {
   readonly type: number;
   readonly machine: number;
+  /** e_flags: what a machine's ABI says there. */
+  readonly flags: number;
   /** In memory: shifted by the load bias. */
   readonly entry: Addr;
   readonly segments: HeaderTable;
@@ -79,10 +81,11 @@ export function readHeader(file: FileBytes, bias: bigint): ElfHeader {
   const entry = addr(r.u64() + bias);
   const segmentsAt = r.u64n();
   const sectionsAt = r.u64n();
-  r.skip(6);
+  const flags = r.u32();
+  r.skip(2);
   const segments = { at: segmentsAt, size: r.u16(), count: r.u16() };
   const sections = { at: sectionsAt, size: r.u16(), count: r.u16() };
-  return { type, machine, entry, segments, sections, namesIndex: r.u16() };
+  return { type, machine, flags, entry, segments, sections, namesIndex: r.u16() };
 }
 
 /** The segments, at their addresses in memory. Throws `ELF_DAMAGED`. */

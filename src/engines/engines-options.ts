@@ -49,6 +49,8 @@ export interface EnginesOptions extends EnginePlanOptions {
   };
   /** Keeps records, and what is needed to understand them; asked for when trampolines are installed. */
   readonly log?: (() => InstallationLog | undefined) | undefined;
+  /** A number of events ends the recording, so they are counted soon, although the target waits for that. */
+  readonly isCounted?: boolean;
   readonly logger?: Logger;
 }
 

@@ -90,7 +90,7 @@ export class Installed implements StopObserver {
    * meanwhile.
    */
   async begin(stops: StopEngine, onError: (thrown: unknown) => void): Promise<void> {
-    const { session, elf, nanosPerInstruction, logger = silent } = this.#options;
+    const { session, elf, nanosPerInstruction, isCounted = false, logger = silent } = this.#options;
     const target = this.#target;
     await this.#disarm(stops, target.sites);
     if (target.breakpoint !== undefined) {
@@ -104,7 +104,8 @@ export class Installed implements StopObserver {
     } else {
       if (this.scratch.shared?.endsWithTarget) await this.#waitForEnd(stops);
       // The end of QEMU is told by the wire.
-      this.#drain = new LiveDrain(target, (thrown) => (isClosed(thrown) ? undefined : onError(thrown)));
+      const onFailure = (thrown: unknown): void => (isClosed(thrown) ? undefined : onError(thrown));
+      this.#drain = new LiveDrain(target, onFailure, isCounted);
     }
     this.#watchGuards(onError);
     const { waiting } = target;

@@ -16,6 +16,7 @@ export { hasOwnFirmware, runIntoKernel } from './kernel-mode.js';
 export { type Libraries, loadedLibraries, mappedLibraries, seeLibraries } from './libraries.js';
 export { type LinuxCore, readLinuxCore } from './linux-core.js';
 export { changesItsCode, choosesItsPlace, isLinux, stackBytes } from './linux-kernel.js';
+export { isLinuxProgram } from './linux-program.js';
 export { kernelNotFound, loadedElf, shiftedByAuxv } from './load-bias.js';
 export { type MemoryPiece, readMemoryTree } from './memory-tree.js';
 export { biasWhenItRuns, isMovedAtBoot, type KernelWait } from './moved-kernel.js';

@@ -1,4 +1,4 @@
-import { lineOf } from '../base/short-name.js';
+import { branchesIn, lineOf } from '../base/short-name.js';
 import { clipPlace } from '../base/text-width.js';
 import { textLines } from '../base/visible.js';
 import { placeText } from '../trace/index.js';
@@ -35,7 +35,8 @@ export function futuresTree(graph: FutureGraph, names: FutureNames, width = Numb
       const cut = cycle || again || around.length > MAX_DEPTH;
       const mark = cycle ? '  (cycle)' : cut && known ? '  (*)' : '';
       const { before, name, after } = edgeText(edge, names);
-      lines.push(lineOf(`${indent}${last ? '└─ ' : '├─ '}${before}`, name, `${after}${mark}`, width));
+      const branches = branchesIn(width, `${indent}${last ? '└─ ' : '├─ '}`, around.length);
+      lines.push(lineOf(`${branches}${before}`, name, `${after}${mark}`, width));
       if (!cut) visit(edge.target, `${indent}${last ? '   ' : '│  '}`);
     });
     around.pop();

@@ -1,11 +1,11 @@
-import type { Architecture } from '../arch/index.js';
+import type { Architecture, FloatPassing } from '../arch/index.js';
 import { putLow } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import { type Die, DW_AT, DW_OP, DW_TAG, evaluate, type Location, locationAt } from '../dwarf/index.js';
 import type { CodeAddress } from '../elf/index.js';
 import type { Shape } from '../values/index.js';
-import { isFunction, isSurelyBlock, scalarsOf } from './scalar-layout.js';
+import { isFunction, isSurelyBlock, leavesOf, type Scalar, scalarsOf } from './scalar-layout.js';
 
 /** Where an argument is when a function's first instruction is about to run, or a result when it has returned. */
 export type ValuePlace =
@@ -27,6 +27,14 @@ export type ValuePart = {
 
 /** rustc's own calling convention, that of rustc versions that are not supported here, or the platform's. */
 export type Convention = 'rust' | 'old-rust' | 'c';
+
+/** How a function is called. */
+export interface Calling {
+  readonly arch: Architecture;
+  readonly convention: Convention;
+  /** Undefined if it is not known whether numbers have registers of their own. */
+  readonly floats: FloatPassing | undefined;
+}
 
 /** The first version whose convention is the one described here. */
 const knownRustc = 95;
@@ -57,15 +65,44 @@ export interface HiddenRegisters {
 /** The argument registers of one call, taken in turn. */
 class ArgumentRegisters {
   readonly #names: readonly string[];
+  readonly #floats: FloatPassing | undefined;
   #used: number;
+  #floatsUsed = 0;
   #isKnown: boolean;
   /** See {@link Placed.stack}. */
   stack = false;
 
-  constructor(names: readonly string[], { most, isKnown }: HiddenRegisters) {
-    this.#names = names;
+  constructor({ arch, floats }: Calling, { most, isKnown }: HiddenRegisters) {
+    this.#names = arch.arguments;
+    this.#floats = floats;
     this.#used = most;
     this.#isKnown = isKnown;
+  }
+
+  /** For a scalar: a number has a register of its own kind while there is one. */
+  takeFor({ float, size }: Pick<Scalar, 'float' | 'size'>): string | undefined {
+    if (!float || this.#floats === undefined || size > this.#floats.widest) return this.take();
+    const register = this.#floats.arguments[this.#floatsUsed];
+    if (register === undefined && this.#floats.overflow === 'integer-registers') return this.take();
+    this.#floatsUsed++;
+    if (register === undefined) this.stack = true;
+    return this.#isKnown ? register : undefined;
+  }
+
+  scalars(scalars: readonly Scalar[]): ValuePlace {
+    const parts = scalars.map(({ offset, size, float }) => ({
+      register: this.takeFor({ float, size }),
+      offset,
+      size,
+    }));
+    return parts.every(hasRegister) ? { kind: 'registers', parts } : unavailable;
+  }
+
+  /** Whether each of them finds a register of its kind. */
+  hasFor(scalars: readonly Scalar[]): boolean {
+    const wide = scalars.filter(({ float }) => float).length;
+    const fits = this.#floatsUsed + wide <= (this.#floats?.arguments.length ?? 0);
+    return fits && this.fits(scalars.length - wide);
   }
 
   take(): string | undefined {
@@ -74,9 +111,8 @@ class ArgumentRegisters {
     return this.#isKnown ? register : undefined;
   }
 
-  words(offsets: readonly { readonly offset: number; readonly size: number }[]): ValuePlace {
-    const parts = offsets.map(({ offset, size }) => ({ register: this.take(), offset, size }));
-    return parts.every(hasRegister) ? { kind: 'registers', parts } : unavailable;
+  words(size: number): ValuePlace {
+    return this.scalars(integerWords(size));
   }
 
   byAddress(): ValuePlace {
@@ -108,45 +144,78 @@ class ArgumentRegisters {
 }
 
 /**
- * The integer part of the calling conventions. The platform's is given by {@link Architecture}, from RISC-V's and
- * AMD64's psABI. For rustc's own see rustc_ty_utils/src/abi.rs: Each scalar has a register, and a block of bytes
- * above one word is passed by address. Nothing is known of arguments behind a floating-point one: it depends on the
- * target's float ABI whether that takes an integer register.
+ * The calling conventions: the platform's are given by {@link Architecture}, from RISC-V's and AMD64's psABI. For
+ * rustc's own see rustc_ty_utils/src/abi.rs: Each scalar has a register, and a block of bytes above one word is passed
+ * by address. Where `floats` is not known, nothing is known of arguments behind a number: it may take an integer
+ * register. Not every compiler marks C++ classes that are passed by address: their place in the frame tells.
  */
 export function placeArguments(
-  arch: Architecture,
-  convention: Convention,
+  calling: Calling,
   types: readonly Shape[],
   hidden: HiddenRegisters,
+  described: readonly Described[] = [],
 ): Placed {
-  const registers = new ArgumentRegisters(arch.arguments, hidden);
-  const places = types.map((type): ValuePlace => {
+  const registers = new ArgumentRegisters(calling, hidden);
+  const places = types.map((type, i): ValuePlace => {
     const { size } = type;
-    if (size === undefined) return registers.loseAll();
+    const told = described[i];
+    if (size === undefined || type.kind === 'opaque') return registers.loseAll();
     if (size === 0) return { kind: 'registers', parts: [] };
-    return convention === 'c' ? placeForC(arch, type, size, registers) : placeForRust(type, size, registers);
+    if (calling.convention === 'c' && (isByReference(type) || (told?.kind === 'frame' && told.byAddress)))
+      return registers.byAddress();
+    return calling.convention === 'c'
+      ? placeForC(calling, type, size, registers)
+      : placeForRust(calling, type, size, registers);
   });
   return { places, stack: registers.stack };
 }
 
-function placeForRust(type: Shape, size: number, registers: ArgumentRegisters): ValuePlace {
+function placeForRust({ floats }: Calling, type: Shape, size: number, registers: ArgumentRegisters): ValuePlace {
   // A function itself takes no register.
   if (isFunction(type)) return registers.lose(1);
   const scalars = scalarsOf(type);
-  if (scalars?.some(({ float }) => float)) return registers.lose(wordsIn(size));
-  if (scalars) return registers.words(scalars);
-  if (type.kind === 'integer' || size <= WORD) return registers.words(bytesInWords(size));
+  if (scalars?.some(({ float }) => float) && !floats) return registers.lose(wordsIn(size));
+  if (scalars) return registers.scalars(scalars);
+  if (type.kind === 'integer' || size <= WORD) return registers.words(size);
   return size > 2 * WORD || isSurelyBlock(type) ? registers.byAddress() : registers.loseAll();
 }
 
-function placeForC({ aggregates }: Architecture, type: Shape, size: number, registers: ArgumentRegisters): ValuePlace {
-  if (scalarsOf(type)?.some(({ float }) => float) ?? holdsFloat(type)) return registers.lose(wordsIn(size));
-  if (aggregates === undefined && !scalarKinds.has(type.kind)) return registers.loseAll();
-  if (size <= 2 * WORD) {
-    const fits = registers.fits(Math.ceil(size / WORD)) || aggregates?.maySplit;
-    return fits ? registers.words(bytesInWords(size)) : registers.onStack();
+function placeForC({ arch, floats }: Calling, type: Shape, size: number, registers: ArgumentRegisters): ValuePlace {
+  const { aggregates } = arch;
+  const isScalar = scalarKinds.has(type.kind) || type.kind === 'float';
+  // An array is a vector: C passes no other one.
+  if ((aggregates === undefined && !isScalar) || type.kind === 'array') return registers.loseAll();
+  if (size > 2 * WORD) return aggregates?.large === 'by-address' ? registers.byAddress() : registers.onStack();
+  if (holdsFloat(type)) {
+    const leaves = leavesOf(type);
+    if (leaves === undefined) return registers.loseAll();
+    if (floats === undefined) return registers.lose(wordsIn(size));
+    const scalars = floatScalars(floats, leaves, size);
+    if (scalars === undefined) return registers.loseAll();
+    if (registers.hasFor(scalars) || isScalar) return registers.scalars(scalars);
+    if (floats.overflow === 'stack') return registers.onStack();
   }
-  return aggregates?.large === 'by-address' ? registers.byAddress() : registers.onStack();
+  const fits = registers.fits(Math.ceil(size / WORD)) || aggregates?.maySplit;
+  return fits ? registers.words(size) : registers.onStack();
+}
+
+/** The registers that C's convention wants for a value with numbers; undefined if that is not known. */
+function floatScalars(
+  { structs, widest }: FloatPassing,
+  leaves: readonly Scalar[],
+  size: number,
+): readonly Scalar[] | undefined {
+  const isEach = (one: Scalar): boolean => one.size <= (one.float ? widest : WORD);
+  if (structs === 'by-member') {
+    const integers = leaves.filter(({ float }) => !float).length;
+    if (leaves.length <= 2 && integers < 2 && leaves.every(isEach)) return leaves;
+    return integerWords(size);
+  }
+  if (leaves.some(({ offset, size: bytes }) => offset % bytes !== 0)) return undefined;
+  return bytesInWords(size).map((word) => {
+    const inside = leaves.filter(({ offset }) => Math.floor(offset / WORD) === word.offset / WORD);
+    return { ...word, float: inside.every(({ float }) => float) };
+  });
 }
 
 /** Of what may be in registers: a word or two. */
@@ -205,12 +274,15 @@ function pointerInFrame(expression: Uint8Array | undefined): bigint | undefined 
  * the first register. rustc 1.95 and later return a block of bytes above one word through memory.
  */
 export function placeResult(
-  arch: Architecture,
-  convention: Convention,
+  { arch, convention, floats }: Calling,
   type: Shape,
 ): { readonly place: ValuePlace; readonly inMemory: boolean | undefined } {
   const { size } = type;
   if (size === undefined) return { place: unavailable, inMemory: undefined };
+  // A `long double`, complex numbers and vectors are in registers of their own.
+  if (convention === 'c' && (type.kind === 'opaque' || type.kind === 'array'))
+    return { place: unavailable, inMemory: size > 2 * WORD ? undefined : false };
+  if (convention === 'c' && isByReference(type)) return { place: unavailable, inMemory: true };
   if (size > 2 * WORD) return { place: unavailable, inMemory: true };
   const scalars = scalarsOf(type);
   const isBlock = convention !== 'c' && scalars === undefined && type.kind !== 'integer';
@@ -218,15 +290,38 @@ export function placeResult(
     const isSure = convention === 'rust' && isSurelyBlock(type);
     return { place: unavailable, inMemory: isSure ? true : undefined };
   }
-  const float = scalars?.some((scalar) => scalar.float) ?? (convention === 'c' && holdsFloat(type));
-  if (float) return { place: unavailable, inMemory: false };
-  const offsets = convention !== 'c' && scalars ? scalars : bytesInWords(size);
-  const parts = offsets.map(({ offset, size: bytes }, i) => ({
-    register: arch.results[i] as string,
-    offset,
-    size: bytes,
-  }));
-  return { place: { kind: 'registers', parts }, inMemory: false };
+  const returned = returnedScalars({ convention, floats }, type, size);
+  if (returned === undefined) return { place: unavailable, inMemory: scalars ? false : undefined };
+  return { place: placeReturned(returned, arch.results, floats), inMemory: false };
+}
+
+/** What a result is made of, each in a register of its own; undefined if that is not known. */
+function returnedScalars(
+  { convention, floats }: Pick<Calling, 'convention' | 'floats'>,
+  type: Shape,
+  size: number,
+): readonly Scalar[] | undefined {
+  if (convention !== 'c') {
+    const scalars = scalarsOf(type) ?? integerWords(size);
+    return floats || !scalars.some(({ float }) => float) ? scalars : undefined;
+  }
+  if (!holdsFloat(type)) return integerWords(size);
+  const leaves = leavesOf(type);
+  return floats && leaves && floatScalars(floats, leaves, size);
+}
+
+/** The first of each kind is in the first register of that kind. */
+function placeReturned(
+  scalars: readonly Scalar[],
+  integers: readonly string[],
+  floats: FloatPassing | undefined,
+): ValuePlace {
+  const left = { integer: [...integers], float: [...(floats?.results ?? [])] };
+  const parts = scalars.map(({ offset, size, float }) => {
+    const isFloat = float && size <= (floats?.widest ?? 0);
+    return { register: (isFloat ? left.float : left.integer).shift(), offset, size };
+  });
+  return parts.every(hasRegister) ? { kind: 'registers', parts } : unavailable;
 }
 
 /** What the debug info says about a parameter at the function's first instruction. */
@@ -236,7 +331,7 @@ export type Described =
    * In the frame, which the function's first instructions have not set up yet: the parameter is still at its
    * conventional place.
    */
-  | { readonly kind: 'frame' }
+  | { readonly kind: 'frame' /** The frame has its address. */; readonly byAddress: boolean }
   /** Nothing. `why`: it was optimised out, or is somewhere from a later instruction on. */
   | { readonly kind: 'nothing'; readonly why: string };
 
@@ -249,7 +344,8 @@ export function describedPlace(arch: Architecture, parameter: Die, entry: CodeAd
     if (constant === undefined || size > WORD) return { kind: 'nothing', why: whyNowhere(parameter, expression) };
     return { kind: 'place', place: { kind: 'registers', parts: [{ constant, offset: 0, size }] } };
   }
-  if (op === DW_OP.fbreg || isStackPointer(arch, op)) return { kind: 'frame' };
+  if (op === DW_OP.fbreg || isStackPointer(arch, op))
+    return { kind: 'frame', byAddress: pointerInFrame(expression) !== undefined };
   if (op >= DW_OP.breg0 && op <= DW_OP.breg31 && expression.length === 2 && expression[1] === 0) {
     const register = arch.dwarfRegister(op - DW_OP.breg0);
     return { kind: 'place', place: register === undefined ? unavailable : { kind: 'pointer', register } };
@@ -325,6 +421,18 @@ function bytesInWords(size: number): { offset: number; size: number }[] {
     size: Math.min(WORD, size - i * WORD),
   }));
 }
+
+function integerWords(size: number): Scalar[] {
+  return bytesInWords(size).map((word) => ({ ...word, float: false }));
+}
+
+/** A C++ class whose copies are made by its own code is passed by its address. */
+function isByReference({ die }: Shape): boolean {
+  return die?.number(DW_AT.calling_convention) === PASSED_BY_REFERENCE;
+}
+
+/** DW_CC_pass_by_reference. */
+const PASSED_BY_REFERENCE = 4;
 
 function isStackPointer(arch: Architecture, op: number): boolean {
   return op >= DW_OP.breg0 && op <= DW_OP.breg31 && arch.dwarfRegister(op - DW_OP.breg0) === arch.sp;

@@ -1,4 +1,4 @@
-import type { Architecture } from '../arch/index.js';
+import type { Architecture, FloatPassing } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import {
@@ -12,9 +12,11 @@ import {
   through,
 } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
+import { isLinuxProgram } from '../facts/index.js';
 import type { FunctionRef } from '../trace/index.js';
 import { type Shape, Shapes } from '../values/index.js';
 import {
+  type Calling,
   type Convention,
   type Described,
   describedPlace,
@@ -177,6 +179,7 @@ export function reasonOf(error: unknown): string {
 /** Turns functions into probes: what their arguments are, and where. */
 export class Describer {
   readonly #arch: Architecture;
+  readonly #floats: FloatPassing | undefined;
   readonly #debug: DebugInfo | undefined;
   readonly #shapes: Shapes | undefined;
   /** Asked if DWARF does not say. */
@@ -184,6 +187,7 @@ export class Describer {
 
   constructor(elf: ElfFile, arch: Architecture, debug: DebugInfo | undefined) {
     this.#arch = arch;
+    this.#floats = arch.floats?.({ flags: elf.flags, isProcess: isLinuxProgram(elf) });
     this.#debug = debug;
     this.#btf = btfSignatures(elf, arch);
     this.#shapes = debug && new Shapes(debug);
@@ -224,7 +228,8 @@ export class Describer {
     const convention: Convention = producer === 'rustc' && mangled ? rustConvention(die) : 'c';
     const resultType = typeOf(die);
     const resultShape = resultType && shapes.of(resultType);
-    const returned = resultShape && placeResult(this.#arch, convention, resultShape);
+    const calling: Calling = { arch: this.#arch, convention, floats: this.#floats };
+    const returned = resultShape && placeResult(calling, resultShape);
     const children = [...die.children()];
     const parameters = children.filter((child) => child.tag === DW_TAG.formal_parameter);
     const types = parameters.map((parameter) => shapes.of(typeOf(parameter)));
@@ -233,10 +238,10 @@ export class Describer {
     const own = nameOf(die) ?? '';
     const hidden = hiddenRegisters(own, children, entry, inMemory);
     const untupled = convention !== 'c' && isUntupled(own, types);
-    const placed = placeArguments(this.#arch, convention, untupled ? types.slice(0, -1) : types, hidden);
     const described = parameters.map((parameter, i) =>
       describedPlace(this.#arch, parameter, entry, types[i]?.size ?? 0),
     );
+    const placed = placeArguments(calling, untupled ? types.slice(0, -1) : types, hidden, described);
     const agrees = described.every((one, i) => one.kind !== 'place' || isSame(one.place, placed.places[i]));
     const variadic = children.some((child) => child.tag === DW_TAG.unspecified_parameters);
     return {

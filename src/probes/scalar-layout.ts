@@ -48,6 +48,38 @@ export function scalarsOf(shape: Shape, depth = 0): readonly Scalar[] | undefine
   }
 }
 
+/** All members of a C type that have bytes of their own; undefined where members share bytes, or that is not known. */
+export function leavesOf(shape: Shape, at = 0, depth = 0): readonly Scalar[] | undefined {
+  const { size } = shape;
+  if (size === undefined || depth > deepest) return undefined;
+  switch (shape.kind) {
+    case 'struct':
+      return flat(
+        shape.fields.map(({ bits, offset, type }) => (bits ? undefined : leavesOf(type(), at + offset, depth + 1))),
+      );
+    case 'array': {
+      const element = shape.element();
+      const each = element.size;
+      // Two words of numbers may be a vector, which has one register.
+      if (!each || size > 8) return undefined;
+      return flat(Array.from({ length: size / each }, (_, i) => leavesOf(element, at + i * each, depth + 1)));
+    }
+    case 'integer':
+    case 'bool':
+    case 'char':
+    case 'enumeration':
+    case 'pointer':
+    case 'float':
+      return [{ offset: at, size, float: shape.kind === 'float' }];
+    default:
+      return undefined;
+  }
+}
+
+function flat(parts: readonly (readonly Scalar[] | undefined)[]): readonly Scalar[] | undefined {
+  return parts.every((part) => part !== undefined) ? parts.flat() : undefined;
+}
+
 /**
  * Whether a type without scalars ({@link scalarsOf}) is surely a block of bytes. A union may be passed as its members
  * are or not: that depends on attributes which debug info does not tell.

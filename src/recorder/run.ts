@@ -399,6 +399,7 @@ export class Run {
       // At stops the time is the guest's own.
       nanosPerInstruction: watchesOf(program).length > 0 ? undefined : nanosPerInstruction,
       thresholdNs,
+      isCounted: this.#options.maxEvents !== undefined,
       counter: ({ code }) => this.#clock.counter(session, code.address),
       mustEnd: () => this.openCounter !== undefined,
       ends: plannedEnds(program.elf, until, panics),

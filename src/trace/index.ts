@@ -107,6 +107,6 @@ export {
   waitText,
 } from './text.js';
 export { TextBytes } from './text-bytes.js';
-export { type TableOptions, textTable, timeText } from './text-table.js';
+export { FILE_WIDTH, type TableOptions, textTable, timeText } from './text-table.js';
 export { Threshold } from './threshold.js';
 export { type WatchRow, WatchSummary } from './watch-summary.js';

@@ -20,11 +20,11 @@ export function subjectOf({ name }: ProbeFact): string {
 
 /** Below a table with rows of such probes, whose counts have a `>=`. */
 export const LEFT_OUT_NOTE =
-  '>= at least so many: the probe was left out, or switched off on the way; the time of calls that are missing counts for their callers\n';
+  '>= at least so many: the probe was left out, or switched off on the way; the time of calls that are missing counts for their callers';
 
 /** The same where the compiler is the reason. */
 export const INLINED_NOTE =
-  '>= at least so many: the compiler inlined polls of this Future, and some of those leave no mark\n';
+  '>= at least so many: the compiler inlined polls of this Future, and some of those leave no mark';
 
 /** A sentence for people; undefined if no probe was left out. */
 export function leftOutText(probes: readonly ProbeFact[]): string | undefined {

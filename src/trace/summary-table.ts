@@ -1,17 +1,17 @@
 import type { FunctionRow } from './function-summary.js';
 import { INLINED_NOTE, LEFT_OUT_NOTE } from './left-out.js';
 import { compare, type SummaryRow } from './summary.js';
-import { boundText, type TableOptions, textTable, timeWithError } from './text-table.js';
+import { boundText, type TableOptions, tableNotes, textTable, timeWithError } from './text-table.js';
 
 type Count = 'polls' | 'ready' | 'pending' | 'panicked' | 'cancelled' | 'derived' | 'lost';
 
 /** Counts for which a row may know only a lower bound. */
 const BOUNDS: ReadonlySet<Count> = new Set(['polls', 'ready', 'pending']);
 const UNKNOWN_NOTE =
-  'of some polls that were inlined memory does not tell the result: they count as neither ready nor pending (>=)\n';
+  'of some polls that were inlined memory does not tell the result: they count as neither ready nor pending (>=)';
 
 const DROPS_NOTE =
-  'cancelled: dropped before they were ready; those whose drop was inlined or left out leave no mark (- and >=)\n';
+  'cancelled: dropped before they were ready; those whose drop was inlined or left out leave no mark (- and >=)';
 
 /** More Futures are only counted in a note. */
 const MOST_NAMED = 3;
@@ -50,7 +50,7 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
     counts.includes('cancelled') ? rows.some((row) => row.cancelled_at_least) && DROPS_NOTE : unseenDropsNote(rows),
     rows.some(({ unknown }) => unknown > 0) && UNKNOWN_NOTE,
   ];
-  return `${table}${notes.filter(Boolean).join('')}`;
+  return `${table}${tableNotes(notes, options)}`;
 }
 
 /** Where no row has a `cancelled` one, and those that may have waited had drops which leave no mark. */
@@ -61,7 +61,7 @@ function unseenDropsNote(rows: readonly SummaryRow[]): string | false {
   if (names.length === 0) return false;
   const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : '';
   const named = `${names.slice(0, MOST_NAMED).join(', ')}${more}`;
-  return `no drop before ready was seen; these have drops that were inlined or left out and leave no mark: ${named}\n`;
+  return `no drop before ready was seen; these have drops that were inlined or left out and leave no mark: ${named}`;
 }
 
 function countText(row: SummaryRow, name: Count): string {
@@ -96,7 +96,7 @@ export function functionTable(rows: readonly FunctionRow[], options: TableOption
     line: row.line,
   }));
   const table = textTable([...counts, 'total', 'self', 'average', 'longest'], 'function', lines, options);
-  return rows.some((row) => row.at_least) ? `${table}${LEFT_OUT_NOTE}` : table;
+  return `${table}${tableNotes([rows.some((row) => row.at_least) && LEFT_OUT_NOTE], options)}`;
 }
 
 /** The short name of each row, or the long one if others have the same short one. */

@@ -3,7 +3,7 @@ import { textLines } from '../base/visible.js';
 import type { FunctionRef, ProbeFact, RootRef } from './events.js';
 import { LEFT_OUT_NOTE, namesLeftOut } from './left-out.js';
 import { compare } from './summary.js';
-import { type TableOptions, textTable } from './text-table.js';
+import { type TableOptions, tableNotes, textTable } from './text-table.js';
 
 /** A function whose calls were only counted. */
 export interface TallyRow {
@@ -57,15 +57,15 @@ export function countTable(rows: readonly TallyRow[], options: TableOptions): st
       line: line ?? null,
     };
   });
-  return textTable(['calls'], 'function', lines, options) + boundNote(called) + note;
+  return textTable(['calls'], 'function', lines, options) + boundNote(called, options) + note;
 }
 
 function callsText({ calls, isBound }: TallyRow): string {
   return `${isBound ? '>=' : ''}${calls}`;
 }
 
-function boundNote(rows: readonly TallyRow[]): string {
-  return rows.some(({ isBound }) => isBound) ? LEFT_OUT_NOTE : '';
+function boundNote(rows: readonly TallyRow[], options: TableOptions): string {
+  return tableNotes([rows.some(({ isBound }) => isBound) && LEFT_OUT_NOTE], options);
 }
 
 /** For the user: a line a function whose calls' numbers were added up, the largest first, or '' if there is none. */
@@ -90,7 +90,13 @@ export function addedTable(rows: readonly TallyRow[], as: 'sum' | 'avg', options
         line: line ?? null,
       };
     });
-  return textTable(['calls', as], 'function, number', lines, options) + boundNote(added.map(({ row }) => row));
+  return (
+    textTable(['calls', as], 'function, number', lines, options) +
+    boundNote(
+      added.map(({ row }) => row),
+      options,
+    )
+  );
 }
 
 /** For machines, in the order of {@link tallyJson}. `value`: the sum or the average; null without calls. */

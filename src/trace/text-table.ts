@@ -1,6 +1,6 @@
 import { foldBrackets } from '../base/short-name.js';
 import { shownFile } from '../base/shown-place.js';
-import { clipPlace, clipStart, padEndTo, textWidth } from '../base/text-width.js';
+import { clipPlace, clipStart, padEndTo, textWidth, wrapped } from '../base/text-width.js';
 import { visible } from '../base/visible.js';
 import { placeText } from './text.js';
 
@@ -20,6 +20,9 @@ export interface TableLine {
   readonly file: string | null;
   readonly line: number | null;
 }
+
+/** The width of tables in a file, which has no columns. */
+export const FILE_WIDTH = 200;
 
 const GAP = '  ';
 const NAME_MIN = 16;
@@ -53,6 +56,15 @@ export function textTable(
   const title = row(head, clipStart(nameTitle, nameWidth), clipStart(placeTitle, placeWidth));
   const body = lines.map(({ numbers }, i) => row(numbers, shownNames[i], shownPlaces[i]));
   return `${[options.color ? `\x1b[1m${title}\x1b[0m` : title, ...body].join('\n')}\n`;
+}
+
+/** Sentences below a table, broken between words in a terminal. Lines end in newlines. */
+export function tableNotes(notes: readonly (string | false)[], { width }: TableOptions): string {
+  return notes
+    .filter((note) => note !== false)
+    .flatMap((note) => (width < FILE_WIDTH ? wrapped(visible(note), width, '   ') : visible(note)))
+    .map((line) => `${line}\n`)
+    .join('');
 }
 
 function numberWidths(head: readonly string[], lines: readonly Pick<TableLine, 'numbers'>[]): number[] {

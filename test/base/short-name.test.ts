@@ -1,6 +1,6 @@
 import t from 'tap';
 import { textTable } from '../../src/base/columns.js';
-import { clipName, foldBrackets, lineOf } from '../../src/base/short-name.js';
+import { branchesIn, clipName, foldBrackets, lineOf } from '../../src/base/short-name.js';
 import { clipPlace, textWidth } from '../../src/base/text-width.js';
 
 // Names as c++filt and rustc-demangle print them.
@@ -34,8 +34,14 @@ t.test('the name of a line gives way, and keeps something', async (t) => {
   const name = 'labkern::exec::a_long_name_of_a_function';
   t.equal(lineOf('└─ ', name, '  @0x1', 40), `└─ …${name.slice(-30)}  @0x1`);
   t.equal(textWidth(lineOf('└─ ', name, '  @0x1', 40)), 40);
-  t.equal(lineOf(' '.repeat(40), name, '', 40).trimStart().length, 20);
+  t.equal(lineOf(' '.repeat(30), name, '', 40), `${' '.repeat(30)}…${name.slice(-19, -11)}…`);
   t.equal(lineOf('', name, '', Number.POSITIVE_INFINITY), name);
+});
+
+t.test('branches before a deep name give way to its level', async (t) => {
+  t.equal(branchesIn(30, ' |  |  +-', 3), ' |  |  +-');
+  t.equal(branchesIn(30, ' |  |  |  +-', 4), '4…|  |  +-');
+  t.equal(branchesIn(Number.POSITIVE_INFINITY, '│  '.repeat(99), 99), '│  '.repeat(99));
 });
 
 t.test('columns of names and places give way, the widest first', async (t) => {

@@ -181,7 +181,7 @@ int main(void) { return 0; }`;
   t.strictSame(where(of(gcc, 'large')), ['p=unavailable', 'q=rsi:4']);
   t.match(of(gcc, 'large'), { stackArguments: true, result: { where: { kind: 'unavailable' } } });
   t.strictSame(where(of(gcc, 'tiny')), ['p=rdi:4', 'after=rsi:4']);
-  t.strictSame(where(of(gcc, 'real')), ['a=rdi:4', 'b=unavailable', 'c=unavailable']);
+  t.strictSame(where(of(gcc, 'real')), ['a=rdi:4', 'b=xmm0:8', 'c=rsi:4']);
   t.equal(of(gcc, 'vary').stackArguments, true);
   t.match(of(gcc, 'nothing'), { arguments: [], result: undefined, stackArguments: false });
 

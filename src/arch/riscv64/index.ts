@@ -10,10 +10,13 @@ import { linux } from './linux.js';
 import { powerOff } from './power-off.js';
 import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
-import { dwarfRegister, generalRegisters, registerDefaults } from './registers.js';
+import { dwarfRegister, floatArguments, generalRegisters, registerDefaults } from './registers.js';
 import { reset } from './reset.js';
 import { systemRegisters } from './system-registers.js';
 import { probeCode } from './trampoline.js';
+
+/** Of e_flags: 0 soft, 2 single, 4 double, 6 quad. */
+const EF_FLOAT_ABI = 0x6;
 
 /** 64-bit RISC-V, little-endian, with the calls and numbers of the RISC-V ELF psABI. */
 export const riscv64: CompleteArchitecture = {
@@ -31,6 +34,13 @@ export const riscv64: CompleteArchitecture = {
   returnAddress: { in: 'register', name: 'ra' },
   stackPointerAfterReturn: (atEntry) => atEntry,
   aggregates: { maySplit: true, large: 'by-address' },
+  floats: ({ flags }) => ({
+    arguments: floatArguments,
+    results: ['fa0', 'fa1'],
+    widest: [0, 4, 8, 8][(flags & EF_FLOAT_ABI) >> 1] ?? 0,
+    overflow: 'integer-registers',
+    structs: 'by-member',
+  }),
   irregularFunctions: [
     { name: /^__riscv_(save|restore)_\d+$/, reason: 'part of a prologue: called with another return register' },
   ],

@@ -8,7 +8,7 @@ import { linux } from './linux.js';
 import { powerOff } from './power-off.js';
 import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
-import { dwarfRegister, generalRegisters, registerDefaults } from './registers.js';
+import { dwarfRegister, floatArguments, generalRegisters, registerDefaults } from './registers.js';
 import { reset } from './reset.js';
 import { systemRegisters } from './system-registers.js';
 import { probeCode } from './trampoline.js';
@@ -29,6 +29,11 @@ export const x86_64: CompleteArchitecture = {
   returnAddress: { in: 'stack', offset: 0 },
   stackPointerAfterReturn: (atEntry) => BigInt.asUintN(64, atEntry + 8n),
   aggregates: { maySplit: false, large: 'on-stack' },
+  // Nothing in an ELF tells which of them a kernel uses.
+  floats: ({ isProcess }) =>
+    isProcess
+      ? { arguments: floatArguments, results: ['xmm0', 'xmm1'], widest: 8, overflow: 'stack', structs: 'by-word' }
+      : undefined,
   irregularFunctions: [
     { name: /^__x86_(indirect|return)_thunk/, reason: 'a thunk: jumped to in place of a return or a jump' },
   ],

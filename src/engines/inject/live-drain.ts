@@ -15,13 +15,18 @@ const busy = 0.25;
 export class LiveDrain implements Drain {
   readonly #target: Drainable;
   readonly #onError: (thrown: unknown) => void;
+  readonly #digestsAlways: boolean;
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
 
-  /** Begins to poll. An error ends it and is given to `onError`. */
-  constructor(target: Drainable, onError: (thrown: unknown) => void) {
+  /**
+   * Begins to poll. An error ends it and is given to `onError`. `digestsAlways`: also while the ring fills fast, when
+   * records are else only kept for later.
+   */
+  constructor(target: Drainable, onError: (thrown: unknown) => void, digestsAlways = false) {
     this.#target = target;
     this.#onError = onError;
+    this.#digestsAlways = digestsAlways;
     this.#look();
   }
 
@@ -45,7 +50,8 @@ export class LiveDrain implements Drain {
   #look(): void {
     let more = false;
     try {
-      more = this.#target.drainLive() || this.#fills() || this.#target.digest(digestMs);
+      more = this.#target.drainLive() || this.#fills();
+      if (!more || this.#digestsAlways) more = this.#target.digest(digestMs) || more;
     } catch (thrown) {
       this.#onError(thrown);
       return;

@@ -1,6 +1,6 @@
 import { INLINED_NOTE, LEFT_OUT_NOTE } from '../left-out.js';
 import { compare } from '../summary.js';
-import { boundText, hasRoom, type TableOptions, textTable, timeText } from '../text-table.js';
+import { boundText, hasRoom, type TableOptions, tableNotes, textTable, timeText } from '../text-table.js';
 import type { Arc, Node } from './arcs.js';
 import { type Durations, powerOf } from './durations.js';
 import type { ReportRow } from './report.js';
@@ -60,7 +60,7 @@ export function reportTable(rows: readonly ReportRow[], nameTitle: string, optio
     rows.some(({ bound }) => bound === 'left-out') && LEFT_OUT_NOTE,
     rows.some(({ bound }) => bound === 'inlined') && INLINED_NOTE,
   ];
-  return `${table}${notes.filter(Boolean).join('')}`;
+  return `${table}${tableNotes(notes, options)}`;
 }
 
 function cell(row: ReportRow, column: Column, scale: Scale): string {

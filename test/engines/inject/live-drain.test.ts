@@ -6,6 +6,7 @@ import { type Drainable, LiveDrain } from '../../../src/engines/inject/live-drai
 /** A target that fills its ring at once, and a queue that holds no more than one such ring. */
 class Flood implements Drainable {
   #written: number;
+  readonly #room: number;
   #ring = 0;
   #queue = 0;
   filled = 0;
@@ -14,12 +15,13 @@ class Flood implements Drainable {
   vain = 0;
   longestVain = 0;
 
-  constructor(records: number) {
+  constructor(records: number, room = 100) {
     this.#written = records;
+    this.#room = room;
   }
 
   get hasRoom(): boolean {
-    return this.#queue < 100;
+    return this.#queue < this.#room;
   }
 
   drainLive(): boolean {
@@ -54,4 +56,14 @@ t.test('a full queue is digested, however fast the ring fills', async (t) => {
   drain.stop();
   t.equal(flood.digested, 1000);
   t.equal(flood.longestVain, 1, 'a ring that cannot be read is not looked at again before something was digested');
+});
+
+t.test('records are counted soon if a number of them ends the recording, however fast the ring fills', async (t) => {
+  for (const digestsAlways of [false, true]) {
+    const flood = new Flood(100_000, Number.POSITIVE_INFINITY);
+    const drain = new LiveDrain(flood, (thrown) => t.fail(String(thrown)), digestsAlways);
+    for (let looks = 0; looks < 10; looks++) await new Promise((resolve) => setImmediate(resolve));
+    drain.stop();
+    t.equal(flood.digested > 0, digestsAlways, `${flood.digested} of 1,000 that were read`);
+  }
 });

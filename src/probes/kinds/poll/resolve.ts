@@ -1,7 +1,7 @@
 import type { Architecture } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { RsptraceError } from '../../../base/errors.js';
-import type { DebugInfo } from '../../../dwarf/index.js';
+import type { DebugInfo, Die } from '../../../dwarf/index.js';
 import {
   type FutureSet,
   type FutureType,
@@ -12,7 +12,7 @@ import {
 } from '../../../futures/index.js';
 import type { FutureRef } from '../../../trace/index.js';
 import { Shapes } from '../../../values/index.js';
-import { placeResult, rustConvention } from '../../argument-places.js';
+import { type Calling, placeResult, rustConvention } from '../../argument-places.js';
 import type { Conditions } from '../../expressions/comparison.js';
 import { ProgramExpressions } from '../../expressions/program.js';
 import { nearest } from '../../glob.js';
@@ -236,14 +236,19 @@ function entryOf(
 function returnsThroughMemory(arch: Architecture, shapes: Shapes, { resultType }: PollFunction): boolean {
   if (resultType === undefined) return false;
   // A block of bytes above a word: through memory in all versions from 1.65 to 1.96, by the code that they make.
-  return placeResult(arch, rustConvention(resultType), shapes.of(resultType)).inMemory ?? true;
+  return placeResult(asInteger(arch, resultType), shapes.of(resultType)).inMemory ?? true;
+}
+
+/** Where numbers are makes no difference to these results. */
+function asInteger(arch: Architecture, resultType: Die): Calling {
+  return { arch, convention: rustConvention(resultType), floats: undefined };
 }
 
 /** How Ready differs from Pending in a result that is returned in registers. */
 function tagOf(arch: Architecture, shapes: Shapes, { result, resultType }: PollFunction): ResultTag | undefined {
   if (result === undefined || resultType === undefined) return undefined;
   const { offset } = result;
-  const { place } = placeResult(arch, rustConvention(resultType), shapes.of(resultType));
+  const { place } = placeResult(asInteger(arch, resultType), shapes.of(resultType));
   const parts = place.kind === 'registers' ? place.parts : [];
   const part = parts.find((at) => offset >= at.offset && offset < at.offset + at.size);
   if (part?.register !== undefined) return { register: part.register, shift: (offset - part.offset) * 8 };
