@@ -29,11 +29,16 @@ export function isMovedAtBoot(elf: ElfFile): boolean {
   return elf.type === ET.DYN && !isProgram && loads.some(({ address }) => address - loadBias < BigInt(PAGE));
 }
 
-/**
- * How far the kernel of this ELF was moved from its linked addresses. Undefined if no hart runs its code. Reads each
- * hart's pc and the page around it.
- */
-export async function biasFromCode(session: Session, arch: Architecture, elf: ElfFile): Promise<bigint | undefined> {
+/** A hart that runs the kernel. */
+interface InKernel {
+  /** How far the kernel was moved from its linked addresses. */
+  readonly bias: bigint;
+  /** It is at the first instruction. */
+  readonly isAtEntry: boolean;
+}
+
+/** Undefined if no hart runs this ELF's code. Reads each hart's pc and the page around it. */
+async function hartInKernel(session: Session, arch: Architecture, elf: ElfFile): Promise<InKernel | undefined> {
   for (const id of await session.hartIds()) {
     const batch = session.batch(id);
     const pc = batch.readRegister(arch.pc);
@@ -42,7 +47,9 @@ export async function biasFromCode(session: Session, arch: Architecture, elf: El
     const start = addr(pc.value & ~BigInt(PAGE - 1));
     const page = await session.memory(id).read(start, PAGE);
     const inElf = page && pageInElf(elf, page, Number(pc.value - start));
-    if (inElf !== undefined) return start - inElf + elf.loadBias;
+    if (inElf === undefined) continue;
+    const bias = start - inElf + elf.loadBias;
+    return { bias, isAtEntry: pc.value === elf.entry - elf.loadBias + bias };
   }
   return undefined;
 }
@@ -120,21 +127,21 @@ export async function biasWhenItRuns(
 ): Promise<bigint | undefined> {
   const { known, signal, mostMs, onFound } = wait;
   if (known !== undefined) return known;
-  const runs = await biasFromCode(session, arch, elf);
-  if (runs !== undefined) return runs;
+  const runs = await hartInKernel(session, arch, elf);
+  if (runs !== undefined) return runs.bias;
   const ram = await GuestRam.find(session);
   using open = ram instanceof GuestRam ? ram : undefined;
   const kernel = open && KernelInRam.of(elf, open, arch.addressSpaces?.search);
   const turns = new Turns(session, kernel, wait.everyMs);
   const deadline = performance.now() + mostMs;
   for (;;) {
-    const cause = await turns.run();
+    await turns.run();
     if (session.state.kind !== 'idle') return undefined;
-    const bias = await biasFromCode(session, arch, elf);
-    if (bias !== undefined) onFound?.(cause === 'breakpoint' ? 0 : turns.everyMs);
-    if (bias !== undefined || signal?.aborted || performance.now() > deadline) {
+    const found = await hartInKernel(session, arch, elf);
+    if (found !== undefined) onFound?.(found.isAtEntry ? 0 : turns.everyMs);
+    if (found !== undefined || signal?.aborted || performance.now() > deadline) {
       await turns.end();
-      return bias;
+      return found?.bias;
     }
   }
 }
@@ -170,8 +177,8 @@ class Turns {
     return this.#everyMs;
   }
 
-  /** Runs it on. Returns what has stopped it: that the kernel may have begun, or that it is time for a look. */
-  async run(): Promise<'breakpoint' | 'time'> {
+  /** Runs it on, until the kernel may have begun, or until it is time for a look. */
+  async run(): Promise<void> {
     await this.#prepare();
     const ended = new AbortController();
     const interrupt = (): void => {
@@ -184,10 +191,9 @@ class Turns {
     await this.#session.resume();
     clearTimeout(timer);
     ended.abort();
-    if (this.#lookBegan !== undefined) return 'time';
+    if (this.#lookBegan !== undefined) return;
     this.#lookBegan = performance.now();
     for (const entry of this.#inserted) this.#wrong.add(entry);
-    return 'breakpoint';
   }
 
   async end(): Promise<void> {
