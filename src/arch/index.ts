@@ -63,7 +63,14 @@ export type { InjectedCall } from './inject/injected-call.js';
 export * from './inject/probe-code.js';
 export type { Effects, EmulatedInstruction, InstructionModel, MemoryAccess } from './instructions.js';
 export type { LinuxCall, LinuxModel, SystemCallModel } from './linux.js';
-export type { AddressSpace, AddressSpaces, LargePageTable, Mapping, Translation } from './pages/address-space.js';
+export type {
+  AddressSpace,
+  AddressSpaces,
+  LargePageTable,
+  Mapping,
+  PageSearch,
+  Translation,
+} from './pages/address-space.js';
 export { walkNow } from './pages/page-walk.js';
 export {
   type BelowFirmware,

@@ -6,11 +6,13 @@
  *   gpa2hva ADDRESS               where QEMU has it: "Host virtual address for 0x80000000 (NAME) is 0x7fef20000000"
  *   /proc/PID/maps, PID/fd        the file behind it, if it is a shared one: that outlives QEMU
  *   /proc/PID/mem                 all other memory
+ *   /proc/PID/pagemap             what of it was ever touched (Documentation/admin-guide/mm/pagemap.rst): bit 63 of the
+ *                                 8 bytes of a page: it is present; bit 62: it is swapped out
  *   /proc/PID/cmdline             -object memory-backend-file, where the process may not be looked into
  */
 
 import { closeSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { type Addr, addOffset, addr, hex } from '../base/addr.js';
+import { type Addr, addr, hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import { readFully, writeFully } from '../base/file-bytes.js';
 import { type Logger, silent } from '../base/logger.js';
@@ -27,6 +29,10 @@ const PAGE = 4096;
 const COMPARED = 256;
 /** Places in each piece that are looked at for something other than zeros. */
 const LOOKS = 512;
+/** Bytes that are read at once. */
+const CHUNK = 2 ** 20;
+/** Pages that are asked for at once. */
+const ENTRIES = 2 ** 16;
 
 /** Why RAM is not read past the wire, and what would help; nothing would on another machine. */
 export interface NoGuestRam extends Refusal {
@@ -45,6 +51,22 @@ interface Piece {
   readonly name: string;
   /** It can be read when QEMU has ended. */
   readonly outlives: boolean;
+  /** Of the first byte in QEMU's own address space, where that is known. */
+  readonly host?: number;
+}
+
+/** Physical addresses. */
+export interface RamRange {
+  readonly start: bigint;
+  readonly end: bigint;
+}
+
+/** Memory that was read. */
+export interface RamChunk {
+  /** Physical. */
+  readonly start: bigint;
+  /** Valid until the next chunk is asked for. */
+  readonly bytes: Uint8Array;
 }
 
 /** RAM of a running machine. Its files are closed with it. */
@@ -52,9 +74,11 @@ export class GuestRam implements Disposable {
   readonly #pieces: readonly Piece[];
   readonly #word = new BigUint64Array(1);
   readonly #wordBytes = new Uint8Array(this.#word.buffer);
+  readonly #pid: number;
   #open = true;
 
-  constructor(pieces: readonly Piece[]) {
+  constructor(pid: number, pieces: readonly Piece[]) {
+    this.#pid = pid;
     this.#pieces = pieces;
   }
 
@@ -115,6 +139,26 @@ export class GuestRam implements Disposable {
     return this.#pieceAt(physical, length) !== undefined;
   }
 
+  /** What may have been touched, whole pages: all of it where the process may not be looked into. */
+  touched(): RamRange[] {
+    return this.#pieces.flatMap(({ host, start, end }) => {
+      const pages = host === undefined ? undefined : pagesOf(this.#pid, host, end - start);
+      if (pages === undefined) return [{ start, end }];
+      return pages.map(({ from, to }) => ({ start: start + BigInt(from), end: start + BigInt(to) }));
+    });
+  }
+
+  /** The bytes of such ranges. */
+  *chunks(ranges: readonly RamRange[]): Generator<RamChunk> {
+    const chunk = new Uint8Array(CHUNK);
+    for (const { start, end } of ranges) {
+      for (let at = start; at < end; at += BigInt(CHUNK)) {
+        const bytes = chunk.subarray(0, Math.min(CHUNK, Number(end - at)));
+        if (this.read(at, bytes)) yield { start: at, bytes };
+      }
+    }
+  }
+
   [Symbol.dispose](): void {
     if (this.#open) for (const file of new Set(this.#pieces.map((piece) => piece.file))) closeSync(file);
     this.#open = false;
@@ -124,6 +168,46 @@ export class GuestRam implements Disposable {
     if (!this.#open) return undefined;
     return this.#pieces.find(({ start, end }) => physical >= start && physical + BigInt(length) <= end);
   }
+}
+
+interface ByteRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Which bytes' pages a process has, of so many bytes from an address on; undefined if it does not say. */
+function pagesOf(pid: number, start: number, length: bigint): ByteRange[] | undefined {
+  let file: number;
+  try {
+    file = openSync(`/proc/${pid}/pagemap`, 'r');
+  } catch {
+    return undefined;
+  }
+  const pages = Number(length / BigInt(PAGE));
+  const entries = new Uint8Array(Math.min(pages, ENTRIES) * 8);
+  const found: ByteRange[] = [];
+  let from: number | undefined;
+  try {
+    for (let first = 0; first < pages; first += ENTRIES) {
+      const part = entries.subarray(0, Math.min(ENTRIES, pages - first) * 8);
+      if (!readFully(file, part, (start / PAGE + first) * 8)) return undefined;
+      for (let index = 0; index < part.length / 8; index++) {
+        const isThere = ((part[index * 8 + 7] as number) & 0xc0) !== 0;
+        const at = (first + index) * PAGE;
+        if (isThere) from ??= at;
+        else if (from !== undefined) {
+          found.push({ from, to: at });
+          from = undefined;
+        }
+      }
+    }
+  } catch {
+    return undefined;
+  } finally {
+    closeSync(file);
+  }
+  if (from !== undefined) found.push({ from, to: pages * PAGE });
+  return found;
 }
 
 function noProcess({ refused }: Refusal): NoGuestRam {
@@ -168,7 +252,7 @@ async function ofProcess(
   for (const { start, end } of pieces) {
     const host = await hostAddress(session, start, end);
     if (host === undefined) continue;
-    found.push({ start, end, file: memory, position: host, name: `/proc/${pid}/mem`, outlives: false });
+    found.push({ start, end, file: memory, position: host, host, name: `/proc/${pid}/mem`, outlives: false });
   }
   if (found.length === 0) {
     closeSync(memory);
@@ -176,7 +260,7 @@ async function ofProcess(
   }
   const readable = inFiles(pid, found);
   if (!readable.some(({ file }) => file === memory)) closeSync(memory);
-  return new GuestRam(readable);
+  return new GuestRam(pid, readable);
 }
 
 /** Where QEMU has a piece of RAM; undefined if it does not say, or if the piece is not in one piece there. */
@@ -236,7 +320,7 @@ function ofCommandLine(pid: number, pieces: readonly MemoryPiece[]): GuestRam | 
   const found = named
     .filter(({ name }) => files.get(name) === path)
     .map(({ start, end, offset }) => ({ start, end, file, position: offset, name: path, outlives: true }));
-  return new GuestRam(found);
+  return new GuestRam(pid, found);
 }
 
 /** The words of a process's command line; empty if it has ended. */
@@ -267,13 +351,15 @@ async function differs(
   return undefined;
 }
 
-/** Zeros are alike everywhere. */
+/** Zeros are alike everywhere. Pages that were never touched are left so, because a look would make QEMU have them. */
 function notZero(ram: GuestRam, start: bigint, end: bigint): Addr | undefined {
+  const ranges = ram.touched().filter((each) => each.start >= start && each.end <= end);
+  const pages = ranges.reduce((sum, each) => sum + (each.end - each.start) / BigInt(PAGE), 0n);
+  const step = (pages / BigInt(LOOKS) + 1n) * BigInt(PAGE);
   const bytes = new Uint8Array(COMPARED);
-  const step = ((end - start) / BigInt(LOOKS)) & ~BigInt(PAGE - 1);
-  for (let look = 0; look < LOOKS; look++) {
-    const at = addOffset(addr(start), BigInt(look) * step);
-    if (ram.read(at, bytes) && bytes.some((byte) => byte !== 0)) return at;
+  for (const range of ranges) {
+    for (let at = range.start; at < range.end; at += step)
+      if (ram.read(at, bytes) && bytes.some((byte) => byte !== 0)) return addr(at);
   }
   return undefined;
 }

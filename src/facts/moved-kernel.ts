@@ -4,9 +4,11 @@
  * page keeps its place within a page, because loaders move programs by whole pages.
  */
 import type { Architecture } from '../arch/index.js';
-import { addr } from '../base/addr.js';
+import { type Addr, addr } from '../base/addr.js';
 import { type ElfFile, ET } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
+import { GuestRam } from './guest-ram.js';
+import { KernelInRam } from './kernel-in-ram.js';
 
 const PT_LOAD = 1;
 const PT_INTERP = 3;
@@ -27,11 +29,16 @@ export function isMovedAtBoot(elf: ElfFile): boolean {
   return elf.type === ET.DYN && !isProgram && loads.some(({ address }) => address - loadBias < BigInt(PAGE));
 }
 
-/**
- * How far the kernel of this ELF was moved from its linked addresses. Undefined if no hart runs its code. Reads each
- * hart's pc and the page around it.
- */
-export async function biasFromCode(session: Session, arch: Architecture, elf: ElfFile): Promise<bigint | undefined> {
+/** A hart that runs the kernel. */
+interface InKernel {
+  /** How far the kernel was moved from its linked addresses. */
+  readonly bias: bigint;
+  /** It is at the first instruction. */
+  readonly isAtEntry: boolean;
+}
+
+/** Undefined if no hart runs this ELF's code. Reads each hart's pc and the page around it. */
+async function hartInKernel(session: Session, arch: Architecture, elf: ElfFile): Promise<InKernel | undefined> {
   for (const id of await session.hartIds()) {
     const batch = session.batch(id);
     const pc = batch.readRegister(arch.pc);
@@ -40,7 +47,9 @@ export async function biasFromCode(session: Session, arch: Architecture, elf: El
     const start = addr(pc.value & ~BigInt(PAGE - 1));
     const page = await session.memory(id).read(start, PAGE);
     const inElf = page && pageInElf(elf, page, Number(pc.value - start));
-    if (inElf !== undefined) return start - inElf + elf.loadBias;
+    if (inElf === undefined) continue;
+    const bias = start - inElf + elf.loadBias;
+    return { bias, isAtEntry: pc.value === elf.entry - elf.loadBias + bias };
   }
   return undefined;
 }
@@ -78,6 +87,20 @@ function equalShare(page: Uint8Array, code: Uint8Array, offset: number, from: nu
   return counted < leastBytes ? 0 : equal / counted;
 }
 
+/** A machine runs so many times as long as the last look at its harts took, but not longer than `LONG_MS`. */
+const SHARE = 30;
+const LONG_MS = 500;
+/** Time between two looks into all of RAM before a kernel is loaded, in milliseconds. */
+const RARE_MS = 100;
+/** And between two looks whether it is loaded. */
+const OFTEN_MS = 2;
+/** A kernel that is loaded is soon mapped and started: the machine stands for so long, while RAM is looked into. */
+const MOST_STANDING_MS = 300;
+/** It runs so long in between. */
+const SHORT_MS = 5;
+/** No processor has fewer breakpoints. */
+const MOST_BREAKPOINTS = 4;
+
 export interface KernelWait {
   /** How far it was moved, where that is known. */
   readonly known?: bigint | undefined;
@@ -85,25 +108,139 @@ export interface KernelWait {
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds for which the machine may run. */
   readonly mostMs: number;
-  /** Milliseconds that it runs between two looks: as much of the kernel's run may be missed. */
+  /** Milliseconds that it runs between two looks, if these cost little. */
   readonly everyMs: number;
+  /** Called when it was found, with the milliseconds of the kernel's run that were missed at most. */
+  readonly onFound?: ((missedMs: number) => void) | undefined;
 }
 
-/** The same, of a machine that runs until a hart is in the kernel. Undefined if none was, or the machine has ended. */
+/**
+ * The same, of a machine that runs until a hart is in the kernel. Undefined if none was, or the machine has ended.
+ * Where its RAM can be read past the wire, the machine stops at the kernel's first instruction. Else, and if it does
+ * not come there, harts are looked at again and again, as rarely as looks are slow.
+ */
 export async function biasWhenItRuns(
   session: Session,
   arch: Architecture,
   elf: ElfFile,
-  { known, signal, mostMs, everyMs }: KernelWait,
+  wait: KernelWait,
 ): Promise<bigint | undefined> {
+  const { known, signal, mostMs, onFound } = wait;
   if (known !== undefined) return known;
+  const runs = await hartInKernel(session, arch, elf);
+  if (runs !== undefined) return runs.bias;
+  const ram = await GuestRam.find(session);
+  using open = ram instanceof GuestRam ? ram : undefined;
+  const kernel = open && KernelInRam.of(elf, open, arch.addressSpaces?.search);
+  const turns = new Turns(session, kernel, wait.everyMs);
   const deadline = performance.now() + mostMs;
   for (;;) {
-    const bias = await biasFromCode(session, arch, elf);
-    if (bias !== undefined || signal?.aborted || performance.now() > deadline) return bias;
-    const timer = setTimeout(() => void session.interrupt().catch(() => {}), everyMs);
-    await session.resume();
-    clearTimeout(timer);
+    await turns.run();
     if (session.state.kind !== 'idle') return undefined;
+    const found = await hartInKernel(session, arch, elf);
+    if (found !== undefined) onFound?.(found.isAtEntry ? 0 : turns.everyMs);
+    if (found !== undefined || signal?.aborted || performance.now() > deadline) {
+      await turns.end();
+      return found?.bias;
+    }
+  }
+}
+
+/** A machine that runs from look to look. */
+class Turns {
+  readonly #session: Session;
+  readonly #kernel: KernelInRam | undefined;
+  readonly #leastMs: number;
+  #everyMs: number;
+  /** When the present look began, see `performance.now`. */
+  #lookBegan: number | undefined;
+  /** RAM shows more of the kernel than at the last look. */
+  #hasChanged = false;
+  /** Milliseconds for which the machine may yet stand because its kernel will begin soon. */
+  #standingMs = MOST_STANDING_MS;
+  #wasLoaded = false;
+  /** When all of RAM is to be looked into, see `performance.now`. */
+  #nextWatch = 0;
+  #inserted: Addr[] = [];
+  /** Where something else came, or where no breakpoint can be. */
+  readonly #wrong = new Set<Addr>();
+
+  constructor(session: Session, kernel: KernelInRam | undefined, leastMs: number) {
+    this.#session = session;
+    this.#kernel = kernel;
+    this.#leastMs = leastMs;
+    this.#everyMs = leastMs;
+  }
+
+  /** How long the machine last ran, at most. */
+  get everyMs(): number {
+    return this.#everyMs;
+  }
+
+  /** Runs it on, until the kernel may have begun, or until it is time for a look. */
+  async run(): Promise<void> {
+    await this.#prepare();
+    const ended = new AbortController();
+    const interrupt = (): void => {
+      ended.abort();
+      this.#lookBegan ??= performance.now();
+      void this.#session.interrupt().catch(() => {});
+    };
+    const timer = setTimeout(interrupt, this.#everyMs);
+    if (this.#kernel !== undefined) this.#watch(this.#kernel, ended.signal, interrupt);
+    await this.#session.resume();
+    clearTimeout(timer);
+    ended.abort();
+    if (this.#lookBegan !== undefined) return;
+    this.#lookBegan = performance.now();
+    for (const entry of this.#inserted) this.#wrong.add(entry);
+  }
+
+  async end(): Promise<void> {
+    await this.#place([]);
+  }
+
+  /** Before a turn: where the machine is to stop, and how long it runs. */
+  async #prepare(): Promise<void> {
+    const isSoon = this.#kernel?.isLoaded === true && this.#standingMs > 0;
+    if (isSoon) this.#hasChanged = this.#kernel?.hasChanged() || this.#hasChanged;
+    const guesses = this.#hasChanged ? (this.#kernel?.entries() ?? []) : this.#inserted;
+    this.#hasChanged = false;
+    await this.#place(guesses.filter((entry) => !this.#wrong.has(entry)).slice(0, MOST_BREAKPOINTS));
+    const cost = this.#lookBegan === undefined ? 0 : performance.now() - this.#lookBegan;
+    this.#lookBegan = undefined;
+    if (isSoon) this.#standingMs -= cost;
+    const longMs = Math.ceil(Math.min(Math.max(this.#leastMs, cost * SHARE), LONG_MS));
+    this.#everyMs = isSoon ? Math.max(this.#leastMs, SHORT_MS) : longMs;
+  }
+
+  /** Looks into RAM while the machine runs. `interrupt` is called when that shows more of the kernel. */
+  #watch(kernel: KernelInRam, ended: AbortSignal, interrupt: () => void): void {
+    let timer: ReturnType<typeof setTimeout>;
+    const look = (): void => {
+      const begin = performance.now();
+      const wasLoaded = this.#wasLoaded;
+      this.#wasLoaded = kernel.isLoaded;
+      if (begin >= this.#nextWatch) {
+        this.#hasChanged = kernel.hasChanged();
+        const end = performance.now();
+        this.#nextWatch = end + (this.#wasLoaded ? end - begin : RARE_MS);
+      }
+      if (this.#hasChanged || this.#wasLoaded !== wasLoaded) interrupt();
+      else timer = setTimeout(look, OFTEN_MS);
+    };
+    timer = setTimeout(look, OFTEN_MS);
+    ended.addEventListener('abort', () => clearTimeout(timer));
+  }
+
+  /** Has breakpoints at these addresses alone. */
+  async #place(wanted: readonly Addr[]): Promise<void> {
+    for (const address of this.#inserted.filter((entry) => !wanted.includes(entry)))
+      await this.#session.removeBreakpoint({ type: 1, address, kind: 1 });
+    const added: Addr[] = [];
+    for (const address of wanted.filter((entry) => !this.#inserted.includes(entry)))
+      if (await this.#session.insertBreakpoint({ type: 1, address, kind: 1 })) added.push(address);
+      else this.#wrong.add(address);
+    this.#inserted = [...this.#inserted.filter((entry) => wanted.includes(entry)), ...added];
   }
 }

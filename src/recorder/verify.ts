@@ -77,7 +77,11 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const { session, logger = silent } = options;
   verifyArchitecture(session, options.program.arch);
   const boots = isHiding(options.scratch) || (await isAtReset(session));
-  const wait = { signal: options.signal, known: options.loadBias, ...(boots ? bootWait : {}) };
+  let missedMs = 0;
+  const onFound = (ms: number): void => {
+    missedMs = ms;
+  };
+  const wait = { signal: options.signal, known: options.loadBias, onFound, ...(boots ? bootWait : {}) };
   const program = await loadedProgram(options.program, session, logger, wait);
   const { arch, elf } = program;
   if (samplesOf(program)) await verifySampling(session);
@@ -128,15 +132,15 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     pagingAt,
     ram,
     hurdles: new KnownHurdles(hurdles, options.onHurdles),
-    foundLate: boots && options.loadBias === undefined && offset !== 0n ? late(program.elf) : undefined,
+    foundLate: boots && missedMs > 0 ? late(program.elf, missedMs) : undefined,
   };
 }
 
 /** How long the boot of a kernel that its loader moves may take, and how often it is looked for, in milliseconds. */
 const bootWait = { mostMs: 120_000, everyMs: 5 };
 
-function late({ loadBias }: ElfFile): string {
-  return `where its loader puts the kernel was seen up to ${bootWait.everyMs} ms after it began; --load-bias ${hex(addr(loadBias))} records that`;
+function late({ loadBias }: ElfFile, missedMs: number): string {
+  return `where its loader puts the kernel was seen up to ${missedMs} ms after it began; --load-bias ${hex(addr(loadBias))} records that`;
 }
 
 /** Whether it is a machine that has not run yet. */

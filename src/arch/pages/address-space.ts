@@ -79,6 +79,18 @@ export interface Translation {
   readonly user: boolean;
 }
 
+/** How entries of page tables are known without a root to walk from. */
+export interface PageSearch {
+  /** How many levels of tables a kernel may use. */
+  readonly levels: readonly number[];
+  /** The bit of an entry's low word that says that it leads anywhere. */
+  readonly valid: number;
+  /** Where the page number begins in the low word. */
+  readonly shift: number;
+  /** Its bits in the high word. */
+  readonly highBits: number;
+}
+
 /** How page tables are read: tables of 512 entries of 8 bytes, as `page-walk.ts` walks them. */
 export interface AddressSpaces {
   /** The registers that {@link of} wants, by their target-description names. */
@@ -99,4 +111,5 @@ export interface AddressSpaces {
   tableChanges(code: Uint8Array): readonly number[];
   /** Bits of an entry that the processor may set: accessed and dirty. */
   readonly hardwareBits: bigint;
+  readonly search: PageSearch;
 }

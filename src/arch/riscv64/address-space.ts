@@ -70,6 +70,7 @@ export const addressSpaces: AddressSpaces = {
   alwaysPages: false,
   tableChanges: writesSatp,
   hardwareBits: A | D,
+  search: { levels: [3, 4], valid: 1, shift: 10, highBits: 0x3f_ffff },
 };
 
 function translation(registers: RegisterReader): Translation | Refusal {

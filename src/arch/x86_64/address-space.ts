@@ -65,6 +65,7 @@ export const addressSpaces: AddressSpaces = {
   alwaysPages: true,
   tableChanges: writesTable,
   hardwareBits: A | D,
+  search: { levels: [4], valid: 1, shift: 12, highBits: 0xf_ffff },
 };
 
 /**

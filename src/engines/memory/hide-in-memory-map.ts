@@ -3,6 +3,7 @@ import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { isRefusal, type Refusal } from '../../base/refusal.js';
 import type { Session, StopReply, TargetMemory } from '../../rsp/index.js';
 import { type BootStart, type MapPlace, mapPlace, registerOf } from './boot-protocols.js';
+import { writeAllOrNone } from './edited-memory.js';
 import { joinedBehind, readMap, type Taken, takeRam, writeMap } from './memory-map.js';
 
 /** How long firmware may take to start the kernel, in milliseconds. */
@@ -49,17 +50,12 @@ export async function hideInMemoryMap(
   const isFull = taken.entries.length > (place.isOfBios ? count : MOST_ENTRIES);
   if (isFull || !room?.every((byte, index) => byte === 0 || byte === before?.[end + index]))
     return { refused: `the memory map at ${hex(map)} has no room for another entry` };
-  for (const write of [{ address: map, bytes }, ...place.tell(taken)]) {
-    if (!(await memory.write(write.address, write.bytes)))
-      return { refused: `the memory map at ${hex(map)} cannot be written` };
-  }
-  const back = await memory.read(map, bytes.length);
-  if (back === undefined || Buffer.compare(back, bytes) !== 0)
-    return { refused: `the memory map at ${hex(map)} does not keep what is written` };
   const start = addr(taken.start);
+  // Before the table says so: RAM that cannot be cleared stays the guest's.
   if (place.isOfBios && !(await clear(memory, start, hidden)))
     return { refused: `${hidden / 2 ** 20} MiB at ${hex(start)} cannot be cleared of what the BIOS left there` };
-  return { start, size: hidden, written: bytes };
+  const failed = await writeAllOrNone(memory, [{ address: map, bytes }, ...place.tell(taken)]);
+  return failed ? { refused: `the memory map: ${failed.refused}` } : { start, size: hidden, written: bytes };
 }
 
 function takeFrom(place: MapPlace, table: Uint8Array, hidden: number): Taken | undefined {
