@@ -58,7 +58,6 @@ export class PacketLog {
       const packet = 'packet' in fields ? String(fields.packet) : '';
       if (message.startsWith('->')) return;
       if (packet.startsWith('%')) this.quirks.add('notifications between answers');
-      else if (packet === 'O') this.quirks.add('empty console packets as keep-alives');
       else if (/^O[0-9a-f]+$/.test(packet)) this.quirks.add('console packets nobody asked for');
     },
   };

@@ -98,6 +98,7 @@ const REST = `## What follows for rsptrace
   target halted after a detach: rsptrace has it resume. It looks for halted harts every 100 ms, which is most of the time of
   a hit; the test's configuration calls \`poll\` more often. Accesses of single-steps do not reach its watchpoints, and those of compressed
   instructions are reported without a reason: rsptrace tells both by the instruction.
+  While it works for long it sends empty console packets, to be heard.
 - **All but the emulators** (QEMU without KVM, valgrind) put a trap instruction into memory for Z0: probes of code that is not loaded yet wait for it
   ([record.md](record.md#code-that-is-not-there-yet)).
 - **rr** needs performance counters that few virtual machines have. The tests only say whether it could record, and do not try it.
