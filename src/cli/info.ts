@@ -8,6 +8,7 @@ import {
   hartWord,
   Inside,
   type ProbeFact,
+  ringFullText,
   sampleFactsJson,
   sampleFactsLines,
   stopsBesideText,
@@ -163,6 +164,7 @@ function losses({ facts, cut }: TraceRead, tally: EventTally): string[] {
     recording && recording.neverLoaded.length > 0 && `never loaded: ${recording.neverLoaded.join(', ')}`,
     recording?.timesAtMost && `durations are upper bounds, because ${recording.timesAtMost}`,
     stopsBesideText(facts),
+    ringFullText(recording?.ringFull),
     tally.inlined.size > 0 &&
       `polls are lower bounds, because the compiler inlined some, of ${someOf([...tally.inlined])}`,
     cut && `its end is cut off at byte ${cut.at}`,

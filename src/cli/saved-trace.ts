@@ -9,6 +9,7 @@ import {
   leftOutText,
   namesLeftOut,
   readTrace,
+  ringFullText,
   stopsBesideText,
   type TraceRead,
   type TraceSink,
@@ -133,6 +134,8 @@ export function notesOn(path: string, { cut, isOwn, otherPackets, events, facts 
   if (timesAtMost !== undefined) notes.push(`${path}: durations are upper bounds (<), because ${timesAtMost}`);
   const beside = stopsBesideText(facts);
   if (beside !== undefined) notes.push(`${path}: ${beside}`);
+  const waits = ringFullText(facts?.recording?.ringFull);
+  if (waits !== undefined) notes.push(`${path}: ${waits}`);
   if (cut) {
     const torn =
       cut.bytes === 0
@@ -167,6 +170,7 @@ export function headJson(path: string, { info, events, cut, facts }: TraceRead):
     cut_at: cut?.at ?? null,
     times_at_most: facts?.recording?.timesAtMost ?? null,
     stops_beside: facts?.recording?.stopsBeside ?? 0,
+    ring_full: facts?.recording?.ringFull ?? 0,
     probes_left_out: [...namesLeftOut(facts?.probes ?? [])],
   };
 }

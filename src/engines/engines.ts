@@ -36,6 +36,7 @@ interface Past {
   readonly records: number;
   readonly digestedMs: number;
   readonly missing: number;
+  readonly ringFull: number;
   /** One program has ended with records in a ring that only a stop could read. */
   readonly tailLost: boolean;
   /** Open calls return through trampolines, so that these stay in the target. */
@@ -64,6 +65,7 @@ export class Engines implements StopObserver {
     records: 0,
     digestedMs: 0,
     missing: 0,
+    ringFull: 0,
     tailLost: false,
     trampolinesStay: false,
     pastWire: false,
@@ -168,6 +170,11 @@ export class Engines implements StopObserver {
 
   get trampolinesStay(): boolean {
     return this.#past.trampolinesStay;
+  }
+
+  /** How often the ring was found full: the target waited for room. */
+  get ringFull(): number {
+    return this.#past.ringFull + (this.#installed?.ringFull ?? 0);
   }
 
   get records(): number {
@@ -323,12 +330,13 @@ export class Engines implements StopObserver {
     return this.#state.kind === 'left' ? this.#state.behind : this.#installed;
   }
 
-  #remember({ records, scratch, time, tailLost, trampolinesStay }: Installed, missing: number): void {
+  #remember({ records, ringFull, scratch, time, tailLost, trampolinesStay }: Installed, missing: number): void {
     const past = this.#past;
     this.#past = {
       records: past.records + records,
       digestedMs: past.digestedMs,
       missing: past.missing + missing,
+      ringFull: past.ringFull + ringFull,
       tailLost: past.tailLost || tailLost,
       trampolinesStay,
       pastWire: past.pastWire || scratch.shared !== undefined,

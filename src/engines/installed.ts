@@ -153,6 +153,10 @@ export class Installed implements StopObserver {
     return this.#target.records;
   }
 
+  get ringFull(): number {
+    return this.#target.ringFull;
+  }
+
   /** Calls were open at the end that return through trampolines. */
   get trampolinesStay(): boolean {
     return this.#trampolinesStay;

@@ -134,6 +134,7 @@ function factsOf(run: Run, missing: number): RecordingFacts {
     tailLost: engines.tailLost,
     ...(rest === undefined || rest === 'tick' ? {} : { timesAtMost: rest.why }),
     ...(stopsBeside > 0 ? { stopsBeside } : {}),
+    ...(engines.ringFull > 0 ? { ringFull: engines.ringFull } : {}),
     ...(run.tracers.sampler ? { samples: run.tracers.sampler.facts } : {}),
   };
 }
@@ -148,7 +149,7 @@ interface Outcome extends Pick<Recording, 'ram'> {
 
 function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Outcome): Recording {
   const { engines, stopping, tracers, watches, resets } = run;
-  const { choices, scratch, tailLost, trampolinesStay, pastWire } = engines;
+  const { choices, scratch, ringFull, tailLost, trampolinesStay, pastWire } = engines;
   const { leaked: leak } = run;
   const leftOut = new Set(engines.leftOut);
   const tallies = tracers.kinds.flatMap(({ counts }) => counts?.rows() ?? []);
@@ -182,6 +183,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     leak,
     stopError: leak && { tickNs: clock.resolutionNs, isUnknown: leak.rest !== 'tick' },
     missing,
+    ringFull,
     tailLost,
     trampolinesStay,
     openCounter: ended ? undefined : run.openCounter,

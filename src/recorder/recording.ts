@@ -156,6 +156,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly leak: StopLeak | undefined;
   /** What they have left in durations. */
   readonly stopError: StopError | undefined;
+  /** How often the ring of records was found full, so that the target waited. */
+  readonly ringFull: number;
   /** Events known to be missing from the trace. */
   readonly missing: number;
   /** Probes that were never inserted, because the target never loaded their code. */

@@ -447,6 +447,8 @@ export interface RecordingFacts {
   readonly timesAtMost?: string | undefined;
   /** Stops beside probes that need none: they have added to the times of the calls that they are in. */
   readonly stopsBeside?: number | undefined;
+  /** How often the ring of records was found full, so that the target waited; undefined if it never was. */
+  readonly ringFull?: number | undefined;
   /** How stacks were sampled beside probes. */
   readonly samples?: SampleFacts | undefined;
 }

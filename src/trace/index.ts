@@ -87,6 +87,7 @@ export { type SampleRow, type SampleSortKey, sampleRows, sampleSortKeys, sampleT
 export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } from './report/selection.js';
 export { type AwaitAt, type TaskAt, TasksAt } from './report/tasks-at.js';
 export { type Moment, Window } from './report/window.js';
+export { ringFullText } from './ring-full.js';
 export { type SampleFacts, sampleFactsFrom, sampleFactsJson, sampleFactsLines } from './sample-facts.js';
 export { stopsBesideText } from './stops-beside.js';
 export { type StopError, Summary, type SummaryRow, summaryJson } from './summary.js';

@@ -88,6 +88,8 @@ export class RingReader {
   #pieces: Piece[] = [];
   /** The share of the ring that was claimed between its last two reads. */
   filled = 0;
+  /** No more could be claimed when {@link wanted} was last asked: writers wait for room. */
+  isFull = false;
   records = 0;
   /** Records that came after others with later claims. */
   outOfOrder = 0;
@@ -143,6 +145,7 @@ export class RingReader {
     const claimed = head - (head % this.#slot);
     this.filled = (claimed - this.#head) / this.capacity;
     this.#head = claimed;
+    this.isFull = claimed >= this.#segments.limit;
     const end = Math.min(claimed, this.#segments.limit);
     for (let claim = this.#next; claim < end && claim - this.#next < most; ) {
       const piece = this.#segments.piece(claim, end);

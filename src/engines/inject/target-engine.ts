@@ -116,16 +116,16 @@ export interface StoppedRead {
 export class TargetEngine {
   readonly #options: TargetEngineOptions;
   readonly #logger: Logger;
-  readonly #placement: TrampolineLayout['placement'];
+  readonly #layout: TrampolineLayout;
   readonly #patches: Patches;
   readonly #ring: RingReader;
-  readonly #memory: Piece;
-  readonly #notes: Piece;
   readonly #control: ControlWords;
   readonly #counters: TargetCounters;
   readonly #drained: DrainedRecords;
   /** The guest's time when it ended, once that is known. */
   #passed: number | undefined;
+  /** How often the ring was found full that is read while the target runs: the target waited then. */
+  ringFull = 0;
   /** The stub's answers to the writes that went with the last resume. */
   #told: readonly Reply<boolean>[] = [];
 
@@ -138,11 +138,9 @@ export class TargetEngine {
     const regions = { code: scratch.code, data: { address: scratch.data.address, size } };
     const layout = layOutTrampolines({ ...options, scratch: regions, briefBelow: options.brief?.below });
     if (!layout) throw tooSmall(scratch.data.size);
-    const { control, memory, notes, placement: placed } = layout;
+    const { control, placement: placed } = layout;
+    this.#layout = layout;
     this.#control = new ControlWords(control);
-    this.#memory = memory;
-    this.#notes = notes;
-    this.#placement = placed;
     this.#counters = new TargetCounters(options.session, scratch, layout.counters, placed);
     this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger, options.chained);
     this.#ring = new RingReader(layout.ring, slotReader(options.isOneHart, insideIds(options.sites)));
@@ -154,7 +152,7 @@ export class TargetEngine {
 
   /** By index: why sites that could be patched have no trampoline after all. */
   get refused(): ReadonlyMap<number, string> {
-    return this.#placement.refused;
+    return this.#layout.placement.refused;
   }
 
   /** Sites whose functions are patched. */
@@ -179,17 +177,17 @@ export class TargetEngine {
 
   /** Where a full ring stops the target; undefined if the ring is drained while the target runs. */
   get breakpoint(): Addr | undefined {
-    return this.#options.scratch.shared ? undefined : this.#placement.breakpoint;
+    return this.#options.scratch.shared ? undefined : this.#layout.placement.breakpoint;
   }
 
   get placement(): Placement {
-    return this.#placement;
+    return this.#layout.placement;
   }
 
   /** Where a hart comes by that would run the instruction at an address: the patch that has displaced it, or itself. */
   passedBefore(address: Addr): Addr {
     const sites = new Set(this.sites);
-    const found = this.#placement.trampolines.find(
+    const found = this.#layout.placement.trampolines.find(
       ({ site, displaced: { start, length } }) => sites.has(site) && within(address, start, length),
     );
     return found?.displaced.start ?? address;
@@ -216,7 +214,7 @@ export class TargetEngine {
 
   /** True for an address in a trampoline. */
   holds(pc: bigint): boolean {
-    return this.#placement.ranges.some(({ address, length }) => within(addr(pc), address, length));
+    return this.#layout.placement.ranges.some(({ address, length }) => within(addr(pc), address, length));
   }
 
   /**
@@ -229,10 +227,15 @@ export class TargetEngine {
     if (this.#logger.isLevelEnabled('trace')) this.#traceTrampolines();
     // Wait a second, but once only: a killed client must not hang the guest.
     const [spins, looks] = scratch.shared ? [probeCode.spinsPerSecond, looksAtOnce] : [vainStops, 1];
-    const code = joined(this.#placement.code, this.#placement.ranges);
-    const writes = [...code, this.#ring.control(spins, looks), ...this.#placement.lists, ...this.#counters.zeros()];
-    if (this.#notes.length > 0)
-      writes.push({ address: this.#notes.address, bytes: new Uint8Array(this.#notes.length) });
+    const code = joined(this.#layout.placement.code, this.#layout.placement.ranges);
+    const writes = [
+      ...code,
+      this.#ring.control(spins, looks),
+      ...this.#layout.placement.lists,
+      ...this.#counters.zeros(),
+    ];
+    if (this.#layout.notes.length > 0)
+      writes.push({ address: this.#layout.notes.address, bytes: new Uint8Array(this.#layout.notes.length) });
     const lost = await writeChecked(this.#options.session, writes);
     if (lost) {
       throw new RsptraceError(
@@ -248,7 +251,7 @@ export class TargetEngine {
 
   #traceTrampolines(): void {
     const at = (write: Write | undefined): string | undefined => write && hex(write.address);
-    for (const { site, displaced, hop, entry, exit } of this.#placement.trampolines) {
+    for (const { site, displaced, hop, entry, exit } of this.#layout.placement.trampolines) {
       const { name: probe } = site.plan;
       const { kind: patch, length: displacedBytes } = displaced;
       const places = { hop: at(hop), entry: at(entry), exit: at(exit) };
@@ -285,6 +288,7 @@ export class TargetEngine {
     shared.read(0, this.#control.bytes);
     if (shared.endsWithTarget) this.#counters.readShared();
     const pieces = this.#ring.wanted(this.#control.head, room);
+    if (this.#ring.isFull) this.ringFull++;
     const read = pieces.map(({ address, length }) => {
       const bytes = queue.open(length);
       shared.read(at(address), bytes);
@@ -308,7 +312,7 @@ export class TargetEngine {
    * there was one.
    */
   async flush(): Promise<boolean> {
-    const { pending } = this.#placement.geometry;
+    const { pending } = this.#layout.placement.geometry;
     if (!pending) return false;
     const record = await readData(this.#options, { address: pending.record, length: 2 ** this.#options.slotShift });
     const writes = record ? this.#ring.flush(this.#control.head, record) : [];
@@ -325,7 +329,7 @@ export class TargetEngine {
       if (!last && (!later || scratch.calls)) this.#drained.digestAll();
       return;
     }
-    const read = await readRing({ session, scratch, memory: this.#memory }, (head) => {
+    const read = await readRing({ session, scratch, memory: this.#layout.memory }, (head) => {
       this.#control.bytes.set(head);
       return this.#ring.wanted(this.#control.head);
     });
@@ -397,7 +401,7 @@ export class TargetEngine {
 
   /** The return address that an exit trampoline's address stands for. */
   hooked(returnAddress: bigint): HookFrame | undefined {
-    return this.#placement.hooks.get(returnAddress);
+    return this.#layout.placement.hooks.get(returnAddress);
   }
 
   /**
@@ -467,7 +471,7 @@ export class TargetEngine {
   async mute(code: ProcessCode): Promise<boolean> {
     if (await this.#isInside()) return false;
     const batch = this.#options.session.batch();
-    const writes = [...this.#placement.hooks].map(([exit, { offset }]) =>
+    const writes = [...this.#layout.placement.hooks].map(([exit, { offset }]) =>
       batch.writeMemory(addr(exit), code.bareExit(offset)),
     );
     await batch.send();
@@ -484,8 +488,8 @@ export class TargetEngine {
       if (pc.value === undefined || this.holds(pc.value)) return true;
     }
     // An exit trampoline's own address is a return address, or was one.
-    const starts = [...this.#placement.hooks.keys()].sort((a, b) => (a < b ? -1 : 1));
-    const pieces = this.#placement.ranges.flatMap(({ address, length }) => {
+    const starts = [...this.#layout.placement.hooks.keys()].sort((a, b) => (a < b ? -1 : 1));
+    const pieces = this.#layout.placement.ranges.flatMap(({ address, length }) => {
       const end = addOffset(address, length);
       const cuts = [address as bigint, ...starts.filter((exit) => exit > address && exit < end), end as bigint];
       return cuts.slice(1).map((to, i) => ({ address: addr(cuts[i] ?? to), length: Number(to - (cuts[i] ?? to)) }));
@@ -498,8 +502,8 @@ export class TargetEngine {
    * object must not find it in them. If no code of ours can run any more, what trampolines keep is erased too.
    */
   async erase(isIdle: boolean): Promise<void> {
-    const { address } = isIdle ? this.#notes : this.#memory;
-    let left = Number(this.#memory.address - address) + this.#ring.touched;
+    const { address } = isIdle ? this.#layout.notes : this.#layout.memory;
+    let left = Number(this.#layout.memory.address - address) + this.#ring.touched;
     for (let at = address; left > 0; at = addOffset(at, mostErased), left -= mostErased) {
       await writeData(this.#options, [{ address: at, bytes: new Uint8Array(Math.min(left, mostErased)) }]);
     }

@@ -60,6 +60,7 @@ export class FactsReader {
       ...(note('left_out') === undefined ? {} : { leftOut: number('left_out') }),
       ...(note('times_at_most') === undefined ? {} : { timesAtMost: note('times_at_most') }),
       ...(note('stops_beside') === undefined ? {} : { stopsBeside: number('stops_beside') }),
+      ...(note('ring_full') === undefined ? {} : { ringFull: number('ring_full') }),
       ...(note('samples_wanted') === undefined
         ? {}
         : { samples: sampleFactsFrom((name) => number(`samples_${name}`)) }),

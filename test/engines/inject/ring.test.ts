@@ -127,6 +127,7 @@ t.test('whatever the interleaving, every record comes out once and in order', as
           if (!claimed) {
             waited++;
             drain();
+            if (!reader.isFull) throw new Error('it does not tell that a writer had to wait');
             claimed = target.claim();
           }
           if (claimed) return { claimed, value: value++ };
