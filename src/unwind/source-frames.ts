@@ -40,11 +40,20 @@ export class SourceFrames {
   }
 }
 
+const PT_LOAD = 1;
+const PF_X = 1;
+
+/** `_end` and other marks are below all that lies above the program. */
+function isCode({ segments }: ElfFile, at: Addr): boolean {
+  const code = segments.filter(({ type, flags }) => type === PT_LOAD && (flags & PF_X) !== 0);
+  return code.length === 0 || code.some(({ address, memorySize }) => at >= address && at - address < memorySize);
+}
+
 function describe(at: Addr, elf: ElfFile, debug: DebugInfo | undefined): readonly SourceFrame[] {
   const info = debug?.functionAt(at);
   const position = debug?.lineAt(at);
   if (debug === undefined || info === undefined) {
-    const symbol = elf.symbols.at(at);
+    const symbol = isCode(elf, at) ? elf.symbols.at(at) : undefined;
     const name = symbol && symbol.type !== 'object' ? demangle(symbol.name, elf.budget) : undefined;
     return [{ function: name, file: position?.file, line: position?.line, inlined: false }];
   }
