@@ -12,6 +12,8 @@ export interface SourceFrame {
   readonly inlined: boolean;
 }
 
+export type SourceFunction = Pick<SourceFrame, 'function' | 'file'>;
+
 /** Nested deeper than the inlining of any compiler. */
 const MAX_DEPTH = 256;
 const MAX_CACHED = 0x1_0000;
@@ -37,6 +39,15 @@ export class SourceFrames {
       this.#known.set(at, found);
     }
     return found;
+  }
+
+  /** The same without lines, which a table of a whole unit tells: each with the file that declares it. */
+  functionsOf({ pc, exact, image }: Pick<Frame, 'pc' | 'exact' | 'image'>): readonly SourceFunction[] {
+    const at = exact ? pc : addr(pc - 1n);
+    const [elf, debug] = image?.isLibrary ? [image.elf, image.debug] : [this.#elf, this.#debug];
+    const functions = debug === undefined ? [] : functionsAt(debug, at);
+    if (debug === undefined || functions.length === 0) return describe(at, elf, undefined);
+    return functions.map((die) => ({ function: functionName(die), file: debug.declarationOf(die).file }));
   }
 }
 
