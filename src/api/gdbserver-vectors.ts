@@ -11,12 +11,19 @@ import { readFileSync } from 'node:fs';
 /** The first version of GDB whose gdbserver writes them where they belong. */
 const firstRight = 14;
 
-/** What the user must know before a process comes under the gdbserver of this machine; undefined if that is nothing. */
-export function vectorDamage(): string | undefined {
+/**
+ * What the user must know before a process with this environment comes under the gdbserver of this machine; undefined
+ * if that is nothing.
+ */
+export function vectorDamage(environment: string): string | undefined {
+  if (WITHOUT_AVX512.test(environment)) return undefined;
   const version = hasAvx512() ? gdbserverVersion() : undefined;
   if (version === undefined || version >= firstRight) return undefined;
   return `gdbserver ${version} changes vector registers of AVX-512 at stops, and the program may go wrong: take that of GDB ${firstRight} or newer, or start the program with GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL`;
 }
+
+/** What the sentence asks for. */
+const WITHOUT_AVX512 = /^GLIBC_TUNABLES=.*\bhwcaps=\S*-AVX512F\b/m;
 
 function hasAvx512(): boolean {
   try {

@@ -17,15 +17,17 @@ export function clipName(name: string, width: number): string {
   return clipStart(foldBrackets(name, width), width);
 }
 
-/** What a name keeps of a line that has no room for it. */
+/** What a name keeps of a line that has no room for it, and of one with a place behind it. */
 const LEAST_NAME = 20;
+const LEAST_BEFORE_PLACE = 12;
 /** The share of a line that the branches before a tree's name may have. */
 const BRANCHES_SHARE = 1 / 3;
 
 /** A line that is at most so wide: the name gives way first, down to some letters, then the end of the line. */
 export function lineOf(before: string, name: string, after: string, width: number): string {
   const room = width - textWidth(before) - textWidth(after);
-  return clipEnd(`${before}${clipName(name, Math.max(LEAST_NAME, room))}${after}`, width);
+  const least = after === '' ? LEAST_NAME : LEAST_BEFORE_PLACE;
+  return clipEnd(`${before}${clipName(name, Math.max(least, room))}${after}`, width);
 }
 
 /** The branches before a tree's name. Where they are too long for the line, the level stands for the outer ones. */

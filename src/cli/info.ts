@@ -3,6 +3,7 @@ import { plural } from '../base/plural.js';
 import { wrapped } from '../base/text-width.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import {
+  type Chosen,
   type Gap,
   gapText,
   hartWord,
@@ -18,14 +19,16 @@ import {
   timeText,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { headJson, readChosen } from './saved-trace.js';
+import { headJson, notesOn, readChosen } from './saved-trace.js';
 import type { InfoArguments } from './saved-trace-options.js';
 import { tableOptions } from './terminal.js';
 
 /** `rsptrace info TRACE`: what was recorded, how, and what is missing. Gives the exit status. */
 export async function info(args: InfoArguments): Promise<number> {
   const tally = new EventTally();
-  const read = await readChosen(args.trace, (chosen) => (chosen ? new Inside(tally, chosen) : tally), args);
+  const into = (chosen: Chosen | undefined): TraceSink => (chosen ? new Inside(tally, chosen) : tally);
+  // The text has a line for each loss.
+  const read = await readChosen(args.trace, into, args, args.json ? notesOn : () => []);
   process.stdout.write(args.json ? jsonLine(json(args.trace, read, tally)) : text(args.trace, read, tally));
   return ExitCode.recorded;
 }
@@ -150,7 +153,7 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
   return textLines(body.flat());
 }
 
-function losses({ facts, cut }: TraceRead, tally: EventTally): string[] {
+function losses({ facts, cut, isOwn, otherPackets }: TraceRead, tally: EventTally): string[] {
   const { recording } = facts ?? {};
   const ends = tally.count('call-lost') + tally.count('poll-lost');
   const found = [
@@ -168,6 +171,8 @@ function losses({ facts, cut }: TraceRead, tally: EventTally): string[] {
     tally.inlined.size > 0 &&
       `polls are lower bounds, because the compiler inlined some, of ${someOf([...tally.inlined])}`,
     cut && `its end is cut off at byte ${cut.at}`,
+    !isOwn && 'it was not written by rsptrace: its slices are taken for calls, its tracks for threads',
+    !isOwn && otherPackets > 0 && `${plural(otherPackets, 'packet')} of it could not be used`,
   ].filter((line) => typeof line === 'string');
   return found.length > 0 ? found : ['none that is known'];
 }

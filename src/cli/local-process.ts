@@ -1,5 +1,5 @@
 // A process of this machine under a gdbserver that rsptrace starts at the last moment and takes away.
-import { existsSync, readlinkSync } from 'node:fs';
+import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { Gdbserver, type Subject, vectorDamage } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
@@ -62,7 +62,7 @@ export async function underGdbserver<T>(
   { args, logger, wire, isStdoutOurs = args.json }: Omit<StubOptions, 'arch'> & OutputWish,
   body: (target: AtTarget) => Promise<T>,
 ): Promise<Under<T>> {
-  const damage = vectorDamage();
+  const damage = vectorDamage(environmentOf(subject));
   if (damage !== undefined) logger.warn({}, damage);
   const begun: { server?: Gdbserver; connectingMs: number } = { connectingMs: 0 };
   const open = async (): Promise<Session> => {
@@ -80,6 +80,16 @@ export async function underGdbserver<T>(
     return { result, server, connectingMs, damage };
   } finally {
     begun.server?.[Symbol.dispose]();
+  }
+}
+
+/** A line a variable; nothing of a process that does not show it. */
+function environmentOf(subject: Subject): string {
+  if (!('pid' in subject)) return `GLIBC_TUNABLES=${process.env.GLIBC_TUNABLES ?? ''}`;
+  try {
+    return readFileSync(`/proc/${subject.pid}/environ`, 'latin1').replaceAll('\0', '\n');
+  } catch {
+    return '';
   }
 }
 

@@ -20,26 +20,32 @@ import type { SelectionArguments, WindowArguments } from './saved-trace-options.
 import { filterFields, selectionOf, type TraceFilter } from './trace-filter.js';
 
 /** Reads a trace into a sink, and says on stderr what of it is missing or was not understood. */
-export async function readSaved(path: string, sink: TraceSink, window?: WindowArguments): Promise<TraceRead> {
+export async function readSaved(
+  path: string,
+  sink: TraceSink,
+  window?: WindowArguments,
+  notes = notesOn,
+): Promise<TraceRead> {
   const { read, isEndless } = await readWindow(path, sink, window);
   const endless = isEndless ? ['nothing that --to names begins in the window, so it goes to the end'] : [];
-  note(...notesOn(path, read), ...endless);
+  note(...notes(path, read), ...endless);
   return read;
 }
 
 /**
  * The same for what `--filter` chooses: `into` makes the sink. Conditions are decided when a call has ended, so with
- * them the trace is read twice. Throws `TRACE_NO_MATCH` if nothing is chosen.
+ * them the trace is read twice. `notes` says what is missing. Throws `TRACE_NO_MATCH` if nothing is chosen.
  */
 export async function readChosen(
   path: string,
   into: (chosen: Chosen | undefined) => TraceSink,
   args: SelectionArguments,
+  notes = notesOn,
 ): Promise<TraceRead> {
   const { filter } = args;
-  if (filter === undefined) return await readSaved(path, into(undefined), args);
+  if (filter === undefined) return await readSaved(path, into(undefined), args, notes);
   const counting = new CountingChoice(await chosenBy(path, filter, args), filter);
-  const read = await readSaved(path, into(counting), args);
+  const read = await readSaved(path, into(counting), args, notes);
   if (counting.count === 0) throw nothingChosen(path, filter, counting.names);
   return read;
 }

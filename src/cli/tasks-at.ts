@@ -87,7 +87,7 @@ function innermost(tree: readonly AwaitAt[]): AwaitAt | undefined {
 }
 
 /** The share of a line that a place may have. */
-const PLACE_SHARE = 3;
+const PLACE_SHARE = 4;
 
 function taskLines(task: TaskAt, { time: at, labels }: TasksAt, width: number): string[] {
   const { root, state, since, hart, polls, woken } = task;

@@ -154,7 +154,7 @@ interface NodeText {
 /** `labkern::work::level3  Suspend1 at /labkern/src/work.rs:50  @0x8020a0c0`. */
 function nodeText({ future, typeName, state, address, path, maybe, cut }: AwaitNode, width: number): NodeText {
   const before = path === '' || path === '__awaitee' ? '' : `${path}: `;
-  const place = state?.file === undefined ? '' : ` at ${clipPlace(shownPlace(state.file, state.line), width / 3)}`;
+  const place = state?.file === undefined ? '' : ` at ${clipPlace(shownPlace(state.file, state.line), width / 4)}`;
   const at = state === undefined ? '' : `  ${state.name}${place}`;
   const notes = `${maybe ? '  (may have been moved)' : ''}${cut === undefined ? '' : `  (${cut})`}`;
   return { before, name: future?.future ?? typeName, after: `${at}  @${hex(address)}${notes}` };

@@ -75,10 +75,6 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
   };
   let last = 0;
   let stops = 0;
-  const emit = (): void => {
-    samples.emit();
-    sink.flush();
-  };
   const sampled = await sampling({
     ...options,
     look: async () => {
@@ -91,9 +87,13 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
       stops++;
       return samples.counts.samples < options.mostSamples;
     },
-    meanwhile: emit,
+    meanwhile: () => {
+      samples.emitNamed();
+      sink.flush();
+    },
   });
-  emit();
+  samples.emit();
+  sink.flush();
   return {
     ...sampled,
     ...samples.counts,

@@ -28,6 +28,11 @@ export class SampledFrames {
     return frames.flatMap((frame) => this.#functionsAt(frame));
   }
 
+  /** Whether all have names already: to find one may take as long as many samples. */
+  areNamed(frames: readonly Frame[]): boolean {
+    return frames.every(({ pc, image }) => image === undefined || this.#at.has(pc));
+  }
+
   /** A frame that is no function: `[idle]`. */
   mark(text: string): SampledFrame {
     return this.#frame(text, undefined);
@@ -49,7 +54,7 @@ export class SampledFrames {
     const known = this.#at.get(frame.pc);
     if (known !== undefined) return known;
     const made = this.#sources
-      .of(frame)
+      .functionsOf(frame)
       .map(({ function: name, file }) => this.#frame(name ?? unnamed(frame), name === undefined ? undefined : file));
     // A library may be loaded there later.
     if (frame.image !== undefined) this.#at.set(frame.pc, made);

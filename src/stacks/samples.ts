@@ -19,6 +19,8 @@ export interface SampleWishes {
   readonly labelOf?: ((hart: number) => string) | undefined;
 }
 
+type FrameNames = Pick<SampledFrames, 'of' | 'awaited' | 'areNamed' | 'mark'>;
+
 /** Where samples go: a trace's sink is one. */
 interface SampleSink {
   event(event: Sample): void;
@@ -30,16 +32,22 @@ interface Taken {
   readonly time: GuestNanos;
 }
 
+/** So many samples, and for so many milliseconds, may wait for names. */
+const MOST_UNNAMED = 1000;
+const UNNAMED_MS = 1000;
+
 /** Turns looks into samples. */
 export class Samples {
   readonly counts = { samples: 0, idle: 0, otherMode: 0, incomplete: 0 };
-  readonly #frames: SampledFrames;
+  readonly #frames: FrameNames;
   readonly #sink: SampleSink;
   readonly #periodNs: number;
   readonly #want: SampleWishes;
   #taken: Taken[] = [];
+  /** When the first of these came, by the host's clock in milliseconds. */
+  #since = 0;
 
-  constructor(frames: SampledFrames, sink: SampleSink, periodMs: number, want: SampleWishes) {
+  constructor(frames: FrameNames, sink: SampleSink, periodMs: number, want: SampleWishes) {
     this.#frames = frames;
     this.#sink = sink;
     this.#periodNs = Math.round(periodMs * 1e6);
@@ -55,14 +63,28 @@ export class Samples {
     else {
       this.counts.samples++;
       if (!look.stack.end.complete) this.counts.incomplete++;
+      if (this.#taken.length === 0) this.#since = performance.now();
       this.#taken.push({ look, hart, time });
     }
   }
 
   /** Emits what was taken. */
   emit(): void {
+    this.#emit(this.#taken.splice(0));
+  }
+
+  /**
+   * Emits what was taken up to the first place without a name. Names are found for many samples at once, because that
+   * keeps the next one waiting.
+   */
+  emitNamed(): void {
     const taken = this.#taken;
-    this.#taken = [];
+    if (taken.length >= MOST_UNNAMED || (taken.length > 0 && performance.now() - this.#since > UNNAMED_MS)) this.emit();
+    const first = taken.findIndex(({ look }) => !this.#frames.areNamed(look.stack.frames));
+    this.#emit(taken.splice(0, first < 0 ? taken.length : first));
+  }
+
+  #emit(taken: readonly Taken[]): void {
     for (const { look, hart, time } of taken) {
       const inner = this.#stackOf(look);
       const stack = [...(inner.length > 0 ? inner : [this.#frames.mark('[unknown]')]), ...this.#outermost(look, hart)];

@@ -12,6 +12,8 @@ export interface SourceFrame {
   readonly inlined: boolean;
 }
 
+export type SourceFunction = Pick<SourceFrame, 'function' | 'file'>;
+
 /** Nested deeper than the inlining of any compiler. */
 const MAX_DEPTH = 256;
 const MAX_CACHED = 0x1_0000;
@@ -38,13 +40,31 @@ export class SourceFrames {
     }
     return found;
   }
+
+  /** The same without lines, which a table of a whole unit tells: each with the file that declares it. */
+  functionsOf({ pc, exact, image }: Pick<Frame, 'pc' | 'exact' | 'image'>): readonly SourceFunction[] {
+    const at = exact ? pc : addr(pc - 1n);
+    const [elf, debug] = image?.isLibrary ? [image.elf, image.debug] : [this.#elf, this.#debug];
+    const functions = debug === undefined ? [] : functionsAt(debug, at);
+    if (debug === undefined || functions.length === 0) return describe(at, elf, undefined);
+    return functions.map((die) => ({ function: functionName(die), file: debug.declarationOf(die).file }));
+  }
+}
+
+const PT_LOAD = 1;
+const PF_X = 1;
+
+/** `_end` and other marks are below all that lies above the program. */
+function isCode({ segments }: ElfFile, at: Addr): boolean {
+  const code = segments.filter(({ type, flags }) => type === PT_LOAD && (flags & PF_X) !== 0);
+  return code.length === 0 || code.some(({ address, memorySize }) => at >= address && at - address < memorySize);
 }
 
 function describe(at: Addr, elf: ElfFile, debug: DebugInfo | undefined): readonly SourceFrame[] {
   const info = debug?.functionAt(at);
   const position = debug?.lineAt(at);
   if (debug === undefined || info === undefined) {
-    const symbol = elf.symbols.at(at);
+    const symbol = isCode(elf, at) ? elf.symbols.at(at) : undefined;
     const name = symbol && symbol.type !== 'object' ? demangle(symbol.name, elf.budget) : undefined;
     return [{ function: name, file: position?.file, line: position?.line, inlined: false }];
   }

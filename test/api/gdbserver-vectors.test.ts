@@ -1,7 +1,7 @@
 // Which gdbserver is told of: its version as distributions print it.
 import { execFileSync } from 'node:child_process';
 import t from 'tap';
-import { majorVersion } from '../../src/api/gdbserver-vectors.js';
+import { majorVersion, vectorDamage } from '../../src/api/gdbserver-vectors.js';
 
 t.test('the version is the last word of the first line', async (t) => {
   const texts = {
@@ -19,4 +19,10 @@ t.test('of the gdbserver that is here', async (t) => {
   const text = execFileSync('gdbserver', ['--version'], { encoding: 'latin1' });
   const [first = ''] = text.split('\n');
   t.ok(first.includes(` ${majorVersion(text)}.`), first);
+});
+
+t.test('a program that is started as it asks for is not told of', async (t) => {
+  for (const tunables of ['-AVX512F,-AVX512VL', 'AVX2,-AVX512F'])
+    t.equal(vectorDamage(`PATH=/bin\nGLIBC_TUNABLES=glibc.malloc.check=3:glibc.cpu.hwcaps=${tunables}\n`), undefined);
+  t.equal(vectorDamage('GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2'), vectorDamage(''));
 });

@@ -168,6 +168,8 @@ t.test('what is wrong is one sentence with a code', async (t) => {
   const cut = await rsptrace('report', join(folder, 'cut.pftrace')).ended;
   t.equal(cut.status, 0);
   t.match(cut.stderr, /is cut off: \d+ events could be read/);
+  const told = await rsptrace('info', join(folder, 'cut.pftrace')).ended;
+  t.match(told, { status: 0, stderr: /^$/, stdout: /^(?:losses)? +its end is cut off at byte \d+$/m }, 'said once');
 });
 
 /** Converts, and gives the path of what was written. */

@@ -134,6 +134,14 @@ export function briefKernel(
   return { elf, command: [...machine, '-kernel', elf] };
 }
 
+/** Builds `kernels/floats-x86_64.s`, which calls a function with a number so many times, with its floating-point unit on and off. */
+export function floatsKernel(t: { teardown: (fn: () => void) => void }, calls: number): PagingKernel {
+  const take = join(scratchFolder(t), 'take.o');
+  execFileSync('gcc', ['-g', '-O1', '-fno-pic', '-c', '-o', take, join(sources, 'floats-x86_64.c')]);
+  const elf = bareKernel(t, 'x86_64', 'floats-x86_64.s', { CALLS: calls }, [], [take]);
+  return { elf, command: ['qemu-system-x86_64', ...exit, '-nographic', '-kernel', elf] };
+}
+
 /**
  * Assembles `kernels/ends-riscv64.s`, whose functions are left in several ways; nothing tells that they have no arguments on the stack. It resets
  * the machine so many times at its end, and prints each time what it has called.
@@ -352,7 +360,7 @@ function bareKernel(
   const assembled = [...options, ...symbols, '-I', sources, '-o', object, join(sources, file)];
   if (arch === 'x86_64') {
     execFileSync('as', assembled);
-    execFileSync('ld', ['-Ttext-segment=0x100000', '-static', object, '-o', elf]);
+    execFileSync('ld', ['-Ttext-segment=0x100000', '-static', object, ...objects, '-o', elf]);
     return elf;
   }
   execFileSync('riscv64-linux-gnu-as', ['-march=rv64imac_zicsr_zifencei', ...assembled]);

@@ -275,6 +275,14 @@ for (const name of ['rv-o2', 'x86-o2']) {
   });
 }
 
+t.test('what is above the program has none of its names', async (t) => {
+  const { elf } = await open('x86-o2');
+  const sources = new SourceFrames(elf, undefined);
+  const last = Math.max(...elf.segments.map(({ address, memorySize }) => Number(address) + memorySize));
+  t.match(sources.of({ pc: addr(last + 0x10_0000), exact: true }), [{ function: undefined }]);
+  t.match(sources.of({ pc: elf.entry, exact: true }), [{ function: /\w/ }]);
+});
+
 for (const name of ['rv-o2', 'rv-o2-dwarf5', 'x86-o2']) {
   t.test(`${name}: inlined functions and lines are those of llvm-symbolizer`, async (t) => {
     const { elf } = await open(name);

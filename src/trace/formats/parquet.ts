@@ -72,6 +72,9 @@ class Rows {
   readonly #columns = emptyColumns();
   readonly #subjects = new WeakMap<SpanSubject, SpanSubject>();
   #count = 0;
+  /** Of the last row, and as it is shown. */
+  #type = '';
+  #shownType = '';
   /** When the last row ended, and the last one that is in the file. */
   #until = 0;
   #keptUntil = 0;
@@ -94,7 +97,8 @@ class Rows {
     const columns = this.#columns;
     const subject = this.#shown(span.subject);
     const at = this.#count++;
-    columns.type[at] = span.type;
+    if (span.type !== this.#type) [this.#type, this.#shownType] = [span.type, visible(span.type)];
+    columns.type[at] = this.#shownType;
     columns.time_ns[at] = BigInt(span.time_ns);
     columns.duration_ns[at] = span.duration_ns === undefined ? undefined : BigInt(span.duration_ns);
     columns.hart[at] = span.hart;
@@ -122,7 +126,11 @@ class Rows {
   #writeGroup(): void {
     if (this.#count === 0 || this.#hasFailed) return;
     const columns = this.#columns;
-    const data = spanColumns.map((name) => sourceOf(name, columns[name].slice(0, this.#count)));
+    const count = this.#count;
+    // The library copies what it is given.
+    const data = spanColumns.map((name) =>
+      sourceOf(name, count === GROUP ? columns[name] : columns[name].slice(0, count)),
+    );
     this.#writer.write({ columnData: data, rowGroupSize: GROUP });
     this.#count = 0;
     try {
@@ -193,7 +201,7 @@ function sourceOf(name: ColumnName, values: unknown[]): ColumnSource {
 }
 
 /** Columns whose texts are not of the subject. */
-const freeTexts: ReadonlySet<ColumnName> = new Set(['type', 'result', 'detail']);
+const freeTexts: ReadonlySet<ColumnName> = new Set(['result', 'detail']);
 
 function emptyColumns(): Columns {
   return Object.fromEntries(spanColumns.map((name) => [name, new Array(GROUP)])) as unknown as Columns;
