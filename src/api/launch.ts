@@ -1,7 +1,9 @@
-import { silent } from '../base/logger.js';
+import { addr, hex } from '../base/addr.js';
+import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { ElfFile } from '../elf/index.js';
-import { architectureFor, nanosPerInstruction, sleeps } from '../facts/index.js';
+import { architectureFor, isMovedAtBoot, nanosPerInstruction, sleeps } from '../facts/index.js';
+import { firstBoot } from './first-boot.js';
 import { onlyStops, startMachine } from './machine.js';
 import { type AttachOptions, Target } from './target.js';
 
@@ -16,14 +18,16 @@ export interface LaunchOptions extends AttachOptions {
 
 /**
  * Starts QEMU, frozen before its first instruction, so that nothing is missed. Trampolines have memory that the guest
- * is not told of. Disposing of the target ends QEMU.
- * @throws RsptraceError `RUN_*`, `ELF_*`, `ARCH_*`, `KERNEL_MOVES`, `RSP_*`
+ * is not told of. A kernel that its loader moves boots once before, to see where, unless `loadBias` says it. Disposing
+ * of the target ends QEMU.
+ * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN`, `RUN_*`, `ELF_*`, `ARCH_*`, `KERNEL_MOVES`, `RSP_*`
  */
 export async function launch(options: LaunchOptions): Promise<Target> {
   const { command, logger = silent, timeoutMs, engine, scratch, onConsole = () => {} } = options;
   const elf = await ElfFile.open(options.elf, { logger });
   const arch = architectureFor(elf);
   await arch.prepare();
+  const loadBias = options.loadBias ?? (await movedBy(options, elf, logger));
   const machine = await startMachine({
     ...{
       command,
@@ -44,5 +48,19 @@ export async function launch(options: LaunchOptions): Promise<Target> {
   };
   const times = { nanosPerInstruction: nanosPerInstruction(command), clockSleeps: sleeps(command) };
   const own = { resetVector, ended: qemu.ended, ...times };
-  return new Target(session, elf, isRefusal(hidden) && !scratch ? options : withHidden, end, own);
+  const asked = isRefusal(hidden) && !scratch ? options : withHidden;
+  return new Target(session, elf, { ...asked, ...(loadBias === undefined ? {} : { loadBias }) }, end, own);
+}
+
+/** How far a first boot shows that its loader moves a kernel; undefined if none does. */
+async function movedBy(
+  { command, timeoutMs }: LaunchOptions,
+  elf: ElfFile,
+  logger: Logger,
+): Promise<bigint | undefined> {
+  if (!isMovedAtBoot(elf)) return undefined;
+  const arch = architectureFor(elf);
+  const bias = await firstBoot({ command, elf, arch, logger, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+  logger.info({ bias: hex(addr(bias)) }, 'a first boot has shown how far the loader moves the kernel');
+  return bias;
 }

@@ -44,6 +44,8 @@ export interface AttachOptions extends Plugins {
   readonly timeoutMs?: number;
   /** Where trampolines may lie. */
   readonly scratch?: ScratchSources;
+  /** How far a loader has moved a position-independent kernel from its linked addresses, if that is known. */
+  readonly loadBias?: bigint;
 }
 
 export interface RunOptions {
@@ -163,7 +165,7 @@ export class Target implements AsyncDisposable {
   }
 
   async #record(options: RunOptions, ears: Ears, teller: Teller, own: AbortSignal): Promise<Recording> {
-    const { logger = silent, engine, scratch } = this.#options;
+    const { logger = silent, engine, scratch, loadBias } = this.#options;
     const { until, duration, maxEvents, signal, trace, force, sink } = options;
     const { resetVector, nanosPerInstruction, clockSleeps } = this.#own ?? {};
     const durationMs = duration === undefined ? undefined : milliseconds(duration);
@@ -173,7 +175,8 @@ export class Target implements AsyncDisposable {
     const program = await understand(this.elf, specs, known, logger, {
       inlined: engine === 'target' ? 'patched' : engine === 'stop' ? 'needed' : 'auto',
     });
-    const plan = enginePlan(await loadedProgram(program, this.session, logger), { wanted: engine });
+    const where = loadBias === undefined ? undefined : { known: loadBias };
+    const plan = enginePlan(await loadedProgram(program, this.session, logger, where), { wanted: engine });
     this.#learn(ears, engineChoices(plan, planEngines(plan).refused));
     const file = trace === undefined ? [] : [openTrace(trace, { force, formats: this.#options.formats })];
     const isTold = trace !== undefined || sink !== undefined;
@@ -184,6 +187,7 @@ export class Target implements AsyncDisposable {
       sink: tee([...file, ...(sink ? [sink] : []), teller]),
       signal: signal ? AbortSignal.any([signal, own]) : own,
       ...(engine === undefined ? {} : { engine }),
+      ...(loadBias === undefined ? {} : { loadBias }),
       ...(scratch === undefined ? {} : { scratch }),
       ...(address === undefined ? {} : { until: address }),
       ...(durationMs === undefined ? {} : { durationMs }),

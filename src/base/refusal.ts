@@ -1,5 +1,9 @@
 /** Why something cannot be had, in words for a person: an answer, not an error. */
-export type Refusal = { readonly refused: string };
+export interface Refusal {
+  readonly refused: string;
+  /** What would help, where that is known. */
+  readonly wayOut?: string;
+}
 
 export function isRefusal(value: object): value is Refusal {
   return 'refused' in value;

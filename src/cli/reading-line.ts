@@ -37,6 +37,10 @@ export class ReadingLine implements Disposable {
     this.#worker.unref();
   }
 
+  get isShown(): boolean {
+    return this.#worker !== undefined;
+  }
+
   phase(phase: (typeof readingPhases)[number]): void {
     Atomics.store(this.#shared, 0, readingPhases.indexOf(phase));
   }

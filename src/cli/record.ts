@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
 import { isRefusal } from '../base/refusal.js';
-import { hideAtReset } from '../engines/index.js';
-import { nanosPerInstruction, ResetVector, sleeps } from '../facts/index.js';
+import { firmwareMs, hideAtReset } from '../engines/index.js';
+import { isMovedAtBoot, nanosPerInstruction, ResetVector, sleeps } from '../facts/index.js';
 import { samplesOf, trampolineRoom, verifyProgram } from '../recorder/index.js';
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { atTarget, stubOpener } from './at-target.js';
@@ -29,6 +29,8 @@ export interface RecordArguments extends RecordingArguments {
 /** How long `--reconnect` tries, in milliseconds, and how long it waits between. */
 const reconnectMs = 10_000;
 const pauseMs = 200;
+/** After so long it is said that a machine's firmware is waited for, in milliseconds. */
+const lateMs = 3000;
 
 /** `rsptrace --remote ADDR kernel.elf`: records at a stub that was started elsewhere. Gives the exit status. */
 export async function recordRemote(args: RecordArguments): Promise<number> {
@@ -84,16 +86,21 @@ async function fromReset(
   await verifyProgram(session, program);
   const codeSize = trampolineRoom(program, planWishes(args, program));
   using line = new ReadingLine(args.elf, args.progress, 'waits for the firmware that starts');
+  const late = line.isShown ? undefined : setTimeout(sayThatItWaits, lateMs);
   const found = await hideAtReset({ session, arch: program.arch, elf: program.elf, codeSize, logger });
   line[Symbol.dispose]();
+  clearTimeout(late);
   if (found === undefined) {
     if (hides === 'asked') note('--scratch hidden needs a QEMU that stands at its reset (-S)');
     return undefined;
   }
   if (isRefusal(found)) {
     const refused = `no RAM can be kept from the guest for trampolines: ${found.refused}`;
-    if (hides === 'asked') note(refused);
-    return { hidden: { refused } };
+    // Else it is told with what else is in the way, unless the kernel must be found first.
+    const { wayOut } = found;
+    const isSaid = hides === 'asked' || (wayOut !== undefined && isMovedAtBoot(program.elf));
+    if (isSaid) note(`${refused}${wayOut ? `; ${wayOut}` : ''}`);
+    return { hidden: { ...found, refused } };
   }
   const { hidden, resetVector, command, taken } = found;
   const kept = `${taken / 2 ** 20} MiB of the guest's RAM are kept from it, for trampolines and records`;
@@ -101,6 +108,11 @@ async function fromReset(
   note(`${kept}${wayOut}`);
   const given = command.slice(1);
   return { hidden, resetVector, nanosPerInstruction: nanosPerInstruction(given), clockSleeps: sleeps(given) };
+}
+
+function sayThatItWaits(): void {
+  const what = "waits for the machine's firmware to start a kernel or a boot sector";
+  note(`${what}, for at most ${firmwareMs / 1000} s`);
 }
 
 /** Tries until the stub answers, because it may not have noticed yet that the link is broken. */

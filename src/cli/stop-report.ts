@@ -1,5 +1,5 @@
 // What stops cost, and what would spare them: said when the engines are known, and at the end.
-import { isRefusal } from '../base/refusal.js';
+import { isRefusal, type Refusal } from '../base/refusal.js';
 import {
   adviceOnStops,
   adviceText,
@@ -12,7 +12,6 @@ import {
   reasonLines,
   summarizeEngines,
 } from '../engines/index.js';
-import type { NoGuestRam } from '../facts/index.js';
 import type { EnginesChosen, Recording } from '../recorder/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { sentenceLines } from './notes.js';
@@ -53,7 +52,7 @@ export function switchedOffText(probes: readonly ProbeFact[]): string {
   return sentenceLines([line], process.stderr);
 }
 
-function byPacketsText({ refused, wayOut }: NoGuestRam): string {
+function byPacketsText({ refused, wayOut }: Refusal): string {
   return `the guest's RAM is read by packets: ${refused}${wayOut === undefined ? '' : `; ${wayOut}`}`;
 }
 

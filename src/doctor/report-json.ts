@@ -3,6 +3,7 @@ import { type Addr, hex } from '../base/addr.js';
 import { demangle } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { hurdlesJson, summarizeEngines } from '../engines/index.js';
+import { isMovedAtBoot } from '../facts/index.js';
 import type { Diagnosis } from './examine.js';
 import type { ProgramReport } from './program.js';
 import type { RoundTrip } from './round-trips.js';
@@ -146,7 +147,9 @@ function enginesJson({ probes }: ProgramReport): object {
 }
 
 /** `labkern::exec::run+0x12`, by the ELF's symbols; undefined outside of its code. */
+/** Undefined for a kernel that its loader has not moved yet: it is not at its linked addresses. */
 export function placeName(elf: ElfFile | undefined, address: Addr): string | undefined {
+  if (elf && elf.loadBias === 0n && isMovedAtBoot(elf)) return undefined;
   if (elf?.bytesAt(address, 1) === undefined) return undefined;
   const symbol = elf.symbols.at(address);
   if (symbol === undefined) return undefined;

@@ -135,9 +135,11 @@ function programSections(program: ProgramReport): [string, string[]][] {
       ? `is NOT what runs: ${problem.message}`
       : program.compared === 0
         ? 'has no code that could be compared'
-        : program.elsewhere > 0
-          ? `is not what runs just now: other code is at ${program.elsewhere} of ${program.compared} places, but it may run in another address space`
-          : `is what runs: ${program.same.length} of ${program.compared} places have its code${waits}${bias}`;
+        : program.absent === program.compared
+          ? `may run there later: ${plural(program.compared, 'place')}, whose code is not loaded yet${bias}`
+          : program.elsewhere > 0
+            ? `is not what runs just now: other code is at ${program.elsewhere} of ${program.compared} places, but it may run in another address space`
+            : `is what runs: ${program.same.length} of ${program.compared} places have its code${waits}${bias}`;
   const about = [
     program.debugInfo ? 'debug info' : 'no debug info',
     program.frameInfo ? 'call frame information' : 'no call frame information',

@@ -1,9 +1,9 @@
 // What keeps probes from running without stops: all of it at once, before anything is written to the target.
 import type { Addr } from '../base/addr.js';
 import { plural } from '../base/plural.js';
-import { isRefusal } from '../base/refusal.js';
+import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
-import { type ClosedCounter, closedCounter, type NoGuestRam } from '../facts/index.js';
+import { type ClosedCounter, closedCounter } from '../facts/index.js';
 import { codeOf } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { type EnginePlanOptions, engineChoices, planEngines, whyNoTrampolines } from './engine-choice.js';
@@ -22,9 +22,9 @@ const mostTold = 5;
 export interface Hurdle {
   /**
    * Stable, for programs. Of the probes' code: `code`, `reach`. Of the target: `trampolines`, `harts`, `process`,
-   * `memory`, `counter`, `packets`.
+   * `memory`, `counter`, `packets`, `boot`.
    */
-  readonly code: 'code' | 'reach' | 'trampolines' | 'harts' | 'process' | 'memory' | 'counter' | 'packets';
+  readonly code: 'code' | 'reach' | 'trampolines' | 'harts' | 'process' | 'memory' | 'counter' | 'packets' | 'boot';
   readonly text: string;
   /** What helps, or what is done about it anyway; undefined where nothing is known to. */
   readonly wayOut: string | undefined;
@@ -99,7 +99,7 @@ function farFrom(
 export interface TargetFacts extends Omit<ScratchRequest, 'text' | 'process' | 'ram'> {
   readonly plan: EnginePlanOptions;
   /** How the RAM of a machine is read. */
-  readonly pastWire: NoGuestRam | object | undefined;
+  readonly pastWire: Refusal | object | undefined;
 }
 
 /**
@@ -120,6 +120,9 @@ export async function findHurdles(facts: TargetFacts): Promise<readonly Hurdle[]
     const why = whyProcessStops(session);
     return why === undefined ? code : [{ code: 'process', text: why, wayOut: undefined, probes }, ...code];
   }
+  const { hidden } = facts;
+  if (hidden && isRefusal(hidden) && hidden.wayOut !== undefined)
+    found.push({ code: 'boot', text: hidden.refused, wayOut: hidden.wayOut, probes });
   const missing = await memoryMissing({ ...facts, text: first.plan.address, process: undefined });
   if (missing) {
     const wayOut = wayOutWithout(missing.refused, await situationOf(facts.session, facts.hidden !== undefined));
@@ -130,7 +133,7 @@ export async function findHurdles(facts: TargetFacts): Promise<readonly Hurdle[]
   if (closed) found.push(counterHurdle(closed, records));
   const { pastWire } = facts;
   if (!missing && pastWire && 'refused' in pastWire) {
-    const { refused, wayOut } = pastWire as NoGuestRam;
+    const { refused, wayOut } = pastWire as Refusal;
     const text = `the guest's RAM is read by packets, so a full ring is a stop: ${refused}`;
     if (!facts.hidden || isRefusal(facts.hidden) || !facts.hidden.isShared)
       found.push({ code: 'packets', text, wayOut, probes: records });

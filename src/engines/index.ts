@@ -44,6 +44,7 @@ export { findScratch } from './memory/find-scratch.js';
 export type { Intercept } from './memory/guest-allocator.js';
 export { HiddenMemory } from './memory/hidden-memory.js';
 export { type AtReset, expectedAtReset, type HiddenAtReset, hideAtReset } from './memory/hide-at-reset.js';
+export { firmwareMs } from './memory/hide-in-memory-map.js';
 export { linuxStart } from './memory/linux-start.js';
 export { type HiddenMemoryPlan, planHiddenMemory } from './memory/plan-hidden-memory.js';
 export { beginPrivacyProof } from './memory/prove-private.js';

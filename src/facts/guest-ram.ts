@@ -34,11 +34,6 @@ const CHUNK = 2 ** 20;
 /** Pages that are asked for at once. */
 const ENTRIES = 2 ** 16;
 
-/** Why RAM is not read past the wire, and what would help; nothing would on another machine. */
-export interface NoGuestRam extends Refusal {
-  readonly wayOut?: string;
-}
-
 /** A piece of RAM, and the file that has it. */
 interface Piece {
   /** Physical. */
@@ -92,7 +87,7 @@ export class GuestRam implements Disposable {
    * Finds and checks it. The target is stopped. Undefined for a target that is no machine of QEMU, and if the wire is
    * recorded.
    */
-  static async find(session: Session, logger: Logger = silent): Promise<GuestRam | NoGuestRam | undefined> {
+  static async find(session: Session, logger: Logger = silent): Promise<GuestRam | Refusal | undefined> {
     if ((await session.stub()).name !== 'qemu-system') return undefined;
     const server = session.serverProcess('qemu');
     if (server === undefined) return undefined;
@@ -210,7 +205,7 @@ function pagesOf(pid: number, start: number, length: bigint): ByteRange[] | unde
   return found;
 }
 
-function noProcess({ refused }: Refusal): NoGuestRam {
+function noProcess({ refused }: Refusal): Refusal {
   return refused.includes('another user') ? { refused, wayOut: asOwner } : { refused };
 }
 
@@ -218,12 +213,12 @@ const asOwner = 'run rsptrace as the user who started QEMU, outside of container
 const withPermission =
   'allow it with `sysctl kernel.yama.ptrace_scope=0`, or start QEMU with `-object memory-backend-file,id=ram,share=on,size=SIZE,mem-path=/dev/shm/NAME -machine memory-backend=ram`, or with `rsptrace run`';
 
-async function openRam(session: Session, pid: number): Promise<GuestRam | NoGuestRam> {
+async function openRam(session: Session, pid: number): Promise<GuestRam | Refusal> {
   const physical = await session.physicalMemory();
   const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
   const pieces = tree.filter(({ kind, start, end }) => kind === 'ram' && end - start >= SMALLEST);
   if (physical === undefined || pieces.length === 0) return { refused: 'QEMU does not say where its RAM is' };
-  let opened: GuestRam | NoGuestRam;
+  let opened: GuestRam | Refusal;
   try {
     opened = (await ofProcess(session, pid, pieces)) ?? ofCommandLine(pid, pieces);
   } catch (error) {
@@ -241,7 +236,7 @@ async function ofProcess(
   session: Session,
   pid: number,
   pieces: readonly MemoryPiece[],
-): Promise<GuestRam | NoGuestRam | undefined> {
+): Promise<GuestRam | Refusal | undefined> {
   let memory: number;
   try {
     memory = openSync(`/proc/${pid}/mem`, 'r+');
@@ -302,7 +297,7 @@ function openInode(pid: number, inode: number): number | undefined {
 }
 
 /** The file of `memory-backend-file`, if QEMU writes to it. Any user may read a command line. */
-function ofCommandLine(pid: number, pieces: readonly MemoryPiece[]): GuestRam | NoGuestRam {
+function ofCommandLine(pid: number, pieces: readonly MemoryPiece[]): GuestRam | Refusal {
   const options = qemuOptions(commandLineOf(pid).slice(1));
   const files = new Map<string, string>();
   for (const { name, value } of options) {

@@ -1,8 +1,9 @@
 import type { Addr } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
+import type { Refusal } from '../base/refusal.js';
 import type { EngineName, Hurdle, ScratchSources, StopLeak } from '../engines/index.js';
-import type { ClockName, ClosedCounter, GuestRam, InstructionClock, NoGuestRam, ResetVector } from '../facts/index.js';
+import type { ClockName, ClosedCounter, GuestRam, InstructionClock, ResetVector } from '../facts/index.js';
 import type { StuckTask } from '../futures/index.js';
 import type { FunctionOptions, HitObserver } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
@@ -95,7 +96,7 @@ export interface EnginesChosen {
   /** Why no probe can do without stops in this target. */
   readonly refusal: string | undefined;
   /** How the RAM of a machine of QEMU is read; undefined for other targets, and if the wire is recorded. */
-  readonly ram: RamPastWire | NoGuestRam | undefined;
+  readonly ram: RamPastWire | Refusal | undefined;
 }
 
 /** RAM that is read past the wire. `source`: the file. */

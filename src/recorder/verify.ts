@@ -1,13 +1,12 @@
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { silent } from '../base/logger.js';
-import { isRefusal } from '../base/refusal.js';
+import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import { type EngineName, type EnginePlanOptions, findHurdles, unavailable } from '../engines/index.js';
 import {
   GuestRam,
   hartName,
   insideKernel,
-  type NoGuestRam,
   pageTableChanges,
   pagingIsFinal,
   type TablePlace,
@@ -51,7 +50,7 @@ export interface Verified {
   /** Where the last page table may come into use: {@link settlesAt}, or behind what turns paging on. */
   readonly pagingAt: readonly TablePlace[];
   /** The machine's RAM past the wire, or why it is read by packets; undefined where there is only the wire. */
-  readonly ram: GuestRam | NoGuestRam | undefined;
+  readonly ram: GuestRam | Refusal | undefined;
   /** What will keep probes from running without stops. */
   readonly hurdles: KnownHurdles;
   /** Why the kernel's first moments are not recorded, if it had to be found while it ran. */

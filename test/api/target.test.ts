@@ -1,11 +1,13 @@
 // The library's face on a guest: what probes are told, against the guest's own counters and the source of the function probed.
 import t, { type Test } from 'tap';
+import { silent } from '../../src/base/logger.js';
 import { type AttachOptions, attach, launch, type PollHit, type Target } from '../../src/index.js';
 import { Findings, type Stuck, type TraceEvent, type TraceSink, tee } from '../../src/trace/index.js';
 import { Unavailable } from '../../src/values/index.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv } from '../qemu/guests/guests.js';
 import { usually } from '../support/long.js';
 import { gdbserver, pollsProgram } from '../support/native.js';
+import { movedKernel } from '../support/tiny-kernels.js';
 
 const longest = '120s';
 
@@ -27,6 +29,21 @@ function only(event: (event: TraceEvent) => unknown): TraceSink {
   const nothing = (): void => {};
   return { begin: nothing, hart: nothing, flush: nothing, end: nothing, event: (each) => void event(each) };
 }
+
+t.test('a kernel that its loader moves: a first boot shows where', async (t) => {
+  const { elf, command } = movedKernel(t, 300);
+  const texts: Uint8Array[] = [];
+  const said: unknown[] = [];
+  const logger = { ...silent, info: (...words: unknown[]) => void said.push(words) };
+  const onConsole = (text: Uint8Array): void => void texts.push(Uint8Array.from(text));
+  await using target = await launch({ elf, command, logger, onConsole });
+  t.match(said.at(0), [{ bias: '0x80200000' }, /^a first boot/]);
+  const work = target.probe('fn:work');
+  const { gaps } = await target.run({ duration: longest });
+  t.equal(work.hits, 300);
+  t.same(gaps, []);
+  t.match(Buffer.concat(texts).toString('latin1'), /0*300\r?\n$/, "the kernel's own count, of one boot");
+});
 
 for (const engine of ['auto', 'stop'] as const) {
   t.test(`arguments, results and tasks, engine ${engine}`, async (t) => {

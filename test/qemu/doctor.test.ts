@@ -2,13 +2,15 @@
 import { join } from 'node:path';
 import t from 'tap';
 import { addr, hex } from '../../src/base/addr.js';
+import { placeName } from '../../src/doctor/report-json.js';
+import { ElfFile } from '../../src/elf/index.js';
 import { connect } from '../../src/rsp/index.js';
-import { frozenGuest, rsptrace, scratchFolder, start } from '../support/command.js';
+import { frozenGuest, frozenQemu, rsptrace, scratchFolder, start } from '../support/command.js';
 import { STATUS } from '../support/counted-program.js';
 import { breakpointAt, doctorShape, monitored, runDoctor, standAt, withoutSupported } from '../support/doctor.js';
 import { checkShape } from '../support/json-shape.js';
 import { qemuSystem } from '../support/stub-servers.js';
-import { pagingKernel } from '../support/tiny-kernels.js';
+import { diskKernel, movedKernel, pagingKernel } from '../support/tiny-kernels.js';
 import { elfPath } from './guests/guests.js';
 
 const modes = {
@@ -134,4 +136,19 @@ t.test('no ELF, another ELF, several harts', async (t) => {
   const wrong = await rsptrace('doctor', '-r', qemu.socket, '-p', 'poll:nothing_of_that_name', elfPath('rv-o2')).ended;
   t.equal(wrong.status, 1, wrong.stderr);
   t.match(wrong.stderr, /PROBE_NO_MATCH/);
+});
+
+t.test('a disk that was not booted yet: its kernel may come, and has run nowhere', async (t) => {
+  const { elf, command } = diskKernel(t, 1);
+  const qemu = frozenQemu(t, command);
+  const { stdout } = await rsptrace('doctor', '--no-run', '--remote', qemu.socket, '-p', 'fn:work', elf).ended;
+  t.match(stdout, /^elf +\S+ may run there later: 1 place, whose code is not loaded yet$/m);
+});
+
+t.test('no function is named by addresses at which its loader will not leave a kernel', async (t) => {
+  const elf = await ElfFile.open(movedKernel(t, 1).elf);
+  const work = elf.symbols.named('work')[0]?.address ?? addr(0);
+  t.equal(placeName(elf, work), undefined);
+  const moved = elf.loadedAt(0x8020_0000n);
+  t.equal(placeName(moved, addr(work + 0x8020_0000n)), 'work');
 });

@@ -1,5 +1,6 @@
 import type { Addr } from '../../base/addr.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
+import type { Refusal } from '../../base/refusal.js';
 import type { PageFormat } from './page-walk.js';
 
 /**
@@ -99,9 +100,9 @@ export interface AddressSpaces {
    * The address space that registers describe; it is read from physical memory on request. Returns a sentence if it
    * cannot be known: a register is missing, or a paging mode is not supported.
    */
-  of(registers: RegisterReader, physical: MemoryReader): AddressSpace | { readonly refused: string };
+  of(registers: RegisterReader, physical: MemoryReader): AddressSpace | Refusal;
   /** How the same address space is translated, for who walks it in memory that needs no waiting. */
-  format(registers: RegisterReader): Translation | { readonly refused: string };
+  format(registers: RegisterReader): Translation | Refusal;
   /** No kernel of this architecture runs without paging. */
   readonly alwaysPages: boolean;
   /**

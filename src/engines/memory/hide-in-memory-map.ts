@@ -7,7 +7,7 @@ import { writeAllOrNone } from './edited-memory.js';
 import { joinedBehind, readMap, type Taken, takeRam, writeMap } from './memory-map.js';
 
 /** How long firmware may take to start the kernel, in milliseconds. */
-const bootMs = 30_000;
+export const firmwareMs = 30_000;
 /** A kernel that is mapped at its load address reaches no further from its text at the beginning of RAM. */
 const REACH = 2 ** 31;
 const MOST_ENTRIES = 128;
@@ -24,16 +24,16 @@ export interface HiddenInMap {
 /**
  * Lets the firmware run to the kernel's entry. Removes `hidden` bytes at the top of the first 2 GiB from the memory
  * map that the kernel will read. Afterwards the target is at the entry, before the first instruction. `before` is
- * what was written before a reset: the firmware does not clear the rest of it.
+ * what was written before a reset: the firmware does not clear the rest of it. It has `mostMs` milliseconds.
  */
 export async function hideInMemoryMap(
   session: Session,
   image: BootStart,
   hidden: number,
-  before?: Uint8Array,
+  { before, mostMs = firmwareMs }: { readonly before?: Uint8Array | undefined; readonly mostMs?: number } = {},
 ): Promise<HiddenInMap | Refusal> {
-  const stopped = await runTo(session, image);
-  if (stopped !== undefined) return { refused: stopped };
+  const stopped = await runTo(session, image, mostMs);
+  if (stopped !== undefined) return stopped;
   const memory = session.memory();
   const place = await mapPlace(session, memory, image.kind);
   if (isRefusal(place)) return place;
@@ -58,6 +58,11 @@ export async function hideInMemoryMap(
   return failed ? { refused: `the memory map: ${failed.refused}` } : { start, size: hidden, written: bytes };
 }
 
+const wayOutOf = {
+  bios: 'give the machine a disk or a CD to boot from',
+  kernel: "look at the machine's console for what its firmware waits for",
+} as const;
+
 function takeFrom(place: MapPlace, table: Uint8Array, hidden: number): Taken | undefined {
   const entries = readMap(table, place.format);
   const taken = entries && takeRam(entries, hidden, Math.min(place.disk ?? REACH, REACH));
@@ -76,19 +81,27 @@ async function clear(memory: TargetMemory, start: Addr, size: number): Promise<b
 }
 
 /** Runs to a physical address while paging is off there. Returns why it was not reached, or undefined. */
-async function runTo(session: Session, { kind, entry }: BootStart): Promise<string | undefined> {
+async function runTo(session: Session, { kind, entry }: BootStart, mostMs: number): Promise<Refusal | undefined> {
   const where = kind === 'bios' ? `boot sector at ${hex(entry)}` : `kernel's entry ${hex(entry)}`;
   const breakpoint = { type: 1, address: entry, kind: 1 } as const;
-  if (!(await session.insertBreakpoint(breakpoint))) return `no breakpoint can be set at its ${where}`;
-  const limit = setTimeout(() => void session.interrupt().catch(() => {}), bootMs);
+  if (!(await session.insertBreakpoint(breakpoint))) return { refused: `no breakpoint can be set at its ${where}` };
+  let isLate = false;
+  const limit = setTimeout(() => {
+    isLate = true;
+    void session.interrupt().catch(() => {});
+  }, mostMs);
   let stop: StopReply;
   try {
     stop = await session.resume();
   } finally {
     clearTimeout(limit);
   }
-  if (stop.kind !== 'signal') return `the guest ended before it came to its ${where}`;
+  if (stop.kind !== 'signal') return { refused: `the guest ended before it came to its ${where}` };
   await session.removeBreakpoint(breakpoint);
   const at = await registerOf(session, 'rip');
-  return at === entry ? undefined : `the guest did not come to its ${where}`;
+  if (at === entry) return undefined;
+  const refused = `the guest did not come to its ${where}`;
+  return isLate
+    ? { refused: `${refused} in ${mostMs / 1000} s`, wayOut: wayOutOf[kind === 'bios' ? kind : 'kernel'] }
+    : { refused };
 }

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { isRefusal } from '../../../src/base/refusal.js';
 import { hideAtReset } from '../../../src/engines/index.js';
+import { BOOT_SECTOR } from '../../../src/engines/memory/boot-protocols.js';
+import { hideInMemoryMap } from '../../../src/engines/memory/hide-in-memory-map.js';
 import { GuestRam } from '../../../src/facts/index.js';
 import { connect } from '../../../src/rsp/index.js';
 import { frozenQemu, scratchFolder } from '../../support/command.js';
@@ -124,3 +126,13 @@ for (const machine of [[], ['-M', 'q35', '-m', '3G']]) {
     isReservedIn(t, told, found.hidden);
   });
 }
+
+t.test('a PC that has nothing to boot: that is said, with what helps', async (t) => {
+  const qemu = frozenQemu(t, ['qemu-system-x86_64', '-nographic', '-nic', 'none']);
+  const session = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });
+  t.teardown(() => session.close());
+  t.same(await hideInMemoryMap(session, BOOT_SECTOR, 16 * MIB, { mostMs: 200 }), {
+    refused: 'the guest did not come to its boot sector at 0x7c00 in 0.2 s',
+    wayOut: 'give the machine a disk or a CD to boot from',
+  });
+});

@@ -6,7 +6,7 @@ import t, { type Test } from 'tap';
 import type { Architecture } from '../../../src/arch/index.js';
 import { type Addr, addOffset, addr } from '../../../src/base/addr.js';
 import { RsptraceError } from '../../../src/base/errors.js';
-import { isRefusal } from '../../../src/base/refusal.js';
+import { isRefusal, type Refusal } from '../../../src/base/refusal.js';
 import { ElfFile } from '../../../src/elf/index.js';
 import {
   beginPrivacyProof,
@@ -116,7 +116,7 @@ async function stopped(t: Test, name: string): Promise<Stopped> {
   return { qemu, session, arch, elf };
 }
 
-function scratchOf(made: Scratch | { readonly refused: string }): Scratch {
+function scratchOf(made: Scratch | Refusal): Scratch {
   if (isRefusal(made)) throw new Error(made.refused);
   return made;
 }

@@ -83,7 +83,7 @@ function hiding(image: BootStart): Hide {
   // The firmware does not clear the rest of what was written before a reset.
   let written: Uint8Array | undefined;
   return async (session, _, hidden) => {
-    const found = await hideInMemoryMap(session, image, hidden, written);
+    const found = await hideInMemoryMap(session, image, hidden, { before: written });
     if (isRefusal(found)) return found;
     written ??= found.written;
     return { start: found.start, size: found.size, fileBase: addr(0) };
