@@ -11,19 +11,51 @@ import { readFileSync } from 'node:fs';
 /** The first version of GDB whose gdbserver writes them where they belong. */
 const firstRight = 14;
 
+/** glibc, with this in GLIBC_TUNABLES, uses no AVX-512. */
+const withoutAvx512 = 'glibc.cpu.hwcaps=-AVX512F,-AVX512VL';
+const isWithout = /\bhwcaps=\S*-AVX512F\b/;
+
 /**
- * What the user must know before a process with this environment comes under the gdbserver of this machine; undefined
- * if that is nothing.
+ * What the user must know before a process with this value of GLIBC_TUNABLES comes under the gdbserver of this machine;
+ * undefined if that is nothing.
  */
-export function vectorDamage(environment: string): string | undefined {
-  if (WITHOUT_AVX512.test(environment)) return undefined;
-  const version = hasAvx512() ? gdbserverVersion() : undefined;
-  if (version === undefined || version >= firstRight) return undefined;
-  return `gdbserver ${version} changes vector registers of AVX-512 at stops, and the program may go wrong: take that of GDB ${firstRight} or newer, or start the program with GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL`;
+export function vectorDamage(tunables = ''): string | undefined {
+  const version = isWithout.test(tunables) ? undefined : wrongVersion();
+  return version === undefined
+    ? undefined
+    : `${damageOf(version)}, or start the program with GLIBC_TUNABLES=${withoutAvx512}`;
 }
 
-/** What the sentence asks for. */
-const WITHOUT_AVX512 = /^GLIBC_TUNABLES=.*\bhwcaps=\S*-AVX512F\b/m;
+/** How a program is to be started under the gdbserver of this machine, and what its user must know of that. */
+export interface UnharmedStart {
+  readonly environment: NodeJS.ProcessEnv;
+  readonly told: string | undefined;
+}
+
+/**
+ * glibc is told to use no AVX-512 where that would go wrong, unless the user has chosen what it may use.
+ *
+ * @param wrong the version of a gdbserver that does wrong
+ */
+export function unharmedStart(environment: NodeJS.ProcessEnv, wrong = wrongVersion): UnharmedStart {
+  const version = wrong();
+  const { GLIBC_TUNABLES: tunables = '' } = environment;
+  if (version === undefined || isWithout.test(tunables)) return { environment, told: undefined };
+  if (/\bhwcaps=/.test(tunables)) return { environment, told: damageOf(version) };
+  const all = tunables === '' ? withoutAvx512 : `${tunables}:${withoutAvx512}`;
+  const told = `the program is started with GLIBC_TUNABLES=${all}, because ${damageOf(version)}`;
+  return { environment: { ...environment, GLIBC_TUNABLES: all }, told };
+}
+
+function damageOf(version: number): string {
+  return `gdbserver ${version} changes vector registers of AVX-512 at stops, and code that uses them may go wrong: take that of GDB ${firstRight} or newer`;
+}
+
+/** Undefined if nothing is wrong here. */
+function wrongVersion(): number | undefined {
+  const version = hasAvx512() ? gdbserverVersion() : undefined;
+  return version === undefined || version >= firstRight ? undefined : version;
+}
 
 function hasAvx512(): boolean {
   try {

@@ -46,17 +46,17 @@ export class Gdbserver implements Disposable {
 
   /**
    * Stops the process, or starts the program and stops it at its first instruction. `output`: where a program's
-   * standard output goes; 2 for our standard error.
+   * standard output goes; 2 for our standard error. `env`: the program's environment.
    * @throws RsptraceError `GDBSERVER_NOT_FOUND`, `GDBSERVER_FAILED`
    */
-  static async start(subject: Subject, output: 'inherit' | 2 = 'inherit'): Promise<Gdbserver> {
+  static async start(subject: Subject, output: 'inherit' | 2 = 'inherit', env = process.env): Promise<Gdbserver> {
     const since = performance.now();
     const isRunning = 'pid' in subject;
     const what = isRunning ? ['--attach', '127.0.0.1:0', String(subject.pid)] : ['127.0.0.1:0', ...subject.command];
     // Ctrl-C on the terminal ends the recording, not the program.
     const input = isRunning || process.stdin.isTTY ? 'ignore' : 'inherit';
     const stdio = [input, isRunning ? 'ignore' : output, 'pipe'] as const;
-    const child = spawn('gdbserver', ['--once', ...what], { stdio: [...stdio], detached: true });
+    const child = spawn('gdbserver', ['--once', ...what], { stdio: [...stdio], detached: true, env });
     let said = '';
     child.stderr?.on('data', (piece: Buffer) => {
       if (said.length < mostSaid) said += piece.toString('latin1');

@@ -3,7 +3,7 @@ export { type DeterministicCommand, deterministicCommand, PULSE_US } from './det
 export { endingSignals } from './ending-signals.js';
 export { type FirstBootOptions, firstBoot } from './first-boot.js';
 export { Gdbserver, type Subject } from './gdbserver.js';
-export { vectorDamage } from './gdbserver-vectors.js';
+export { unharmedStart, vectorDamage } from './gdbserver-vectors.js';
 export type { AnyHit, CallHit, Handler, PollHit, PollReturn, ProbeOptions } from './hits.js';
 export { type LaunchOptions, launch } from './launch.js';
 export { lookForStuck } from './look-at-end.js';

@@ -1,7 +1,7 @@
 // A process of this machine under a gdbserver that rsptrace starts at the last moment and takes away.
 import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { Gdbserver, type Subject, vectorDamage } from '../api/index.js';
+import { Gdbserver, type Subject, unharmedStart, vectorDamage } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import { connect, placeInProcess } from '../facts/index.js';
@@ -62,11 +62,14 @@ export async function underGdbserver<T>(
   { args, logger, wire, isStdoutOurs = args.json }: Omit<StubOptions, 'arch'> & OutputWish,
   body: (target: AtTarget) => Promise<T>,
 ): Promise<Under<T>> {
-  const damage = vectorDamage(environmentOf(subject));
+  const { environment, told: damage } =
+    'pid' in subject
+      ? { environment: undefined, told: vectorDamage(tunablesOf(subject.pid)) }
+      : unharmedStart(process.env);
   if (damage !== undefined) logger.warn({}, damage);
   const begun: { server?: Gdbserver; connectingMs: number } = { connectingMs: 0 };
   const open = async (): Promise<Session> => {
-    const server = await Gdbserver.start(subject, isStdoutOurs ? 2 : 'inherit');
+    const server = await Gdbserver.start(subject, isStdoutOurs ? 2 : 'inherit', environment);
     begun.server = server;
     const session = await connect(server.address, { logger, timeoutMs: args.timeout, waitMs, recordWire: wire });
     begun.connectingMs = performance.now() - server.since;
@@ -83,13 +86,13 @@ export async function underGdbserver<T>(
   }
 }
 
-/** A line a variable; nothing of a process that does not show it. */
-function environmentOf(subject: Subject): string {
-  if (!('pid' in subject)) return `GLIBC_TUNABLES=${process.env.GLIBC_TUNABLES ?? ''}`;
+/** Undefined for a process that does not show it. */
+function tunablesOf(pid: number): string | undefined {
   try {
-    return readFileSync(`/proc/${subject.pid}/environ`, 'latin1').replaceAll('\0', '\n');
+    const variables = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
+    return variables.find((variable) => variable.startsWith('GLIBC_TUNABLES='));
   } catch {
-    return '';
+    return undefined;
   }
 }
 

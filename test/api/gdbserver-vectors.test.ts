@@ -1,7 +1,7 @@
 // Which gdbserver is told of: its version as distributions print it.
 import { execFileSync } from 'node:child_process';
 import t from 'tap';
-import { majorVersion, vectorDamage } from '../../src/api/gdbserver-vectors.js';
+import { majorVersion, unharmedStart, vectorDamage } from '../../src/api/gdbserver-vectors.js';
 
 t.test('the version is the last word of the first line', async (t) => {
   const texts = {
@@ -23,6 +23,23 @@ t.test('of the gdbserver that is here', async (t) => {
 
 t.test('a program that is started as it asks for is not told of', async (t) => {
   for (const tunables of ['-AVX512F,-AVX512VL', 'AVX2,-AVX512F'])
-    t.equal(vectorDamage(`PATH=/bin\nGLIBC_TUNABLES=glibc.malloc.check=3:glibc.cpu.hwcaps=${tunables}\n`), undefined);
+    t.equal(vectorDamage(`GLIBC_TUNABLES=glibc.malloc.check=3:glibc.cpu.hwcaps=${tunables}`), undefined);
   t.equal(vectorDamage('GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2'), vectorDamage(''));
+});
+
+t.test('one that we start has glibc use no AVX-512, unless the user has chosen', async (t) => {
+  const tunablesOf = (value: string | undefined, version: number | undefined) => {
+    const { environment, told } = unharmedStart({ PATH: '/bin', GLIBC_TUNABLES: value }, () => version);
+    t.equal(environment.PATH, '/bin');
+    return [environment.GLIBC_TUNABLES, told !== undefined];
+  };
+  const without = 'glibc.cpu.hwcaps=-AVX512F,-AVX512VL';
+  t.strictSame(tunablesOf(undefined, 13), [without, true]);
+  t.strictSame(tunablesOf('glibc.malloc.check=3', 13), [`glibc.malloc.check=3:${without}`, true]);
+  t.strictSame(tunablesOf('glibc.cpu.hwcaps=-AVX2', 13), ['glibc.cpu.hwcaps=-AVX2', true]);
+  t.strictSame(tunablesOf(without, 13), [without, false]);
+});
+
+t.test('a gdbserver that is right has its program started as it is', async (t) => {
+  t.strictSame(unharmedStart({ HOME: '/' }, () => undefined).environment, { HOME: '/' });
 });
