@@ -532,9 +532,14 @@ function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest 
     );
   }
   if (recording.trampolinesStay && guest === undefined) {
+    // Nobody maps it in a kernel's next page table any more.
+    const isHidden = recording.scratch?.startsWith('hidden RAM') === true;
+    const harm = isHidden
+      ? 'a kernel that turns to another page table before they have returned dies: record its boot to the end, or with --engine stop'
+      : 'they do no harm';
     process.stderr.write(
       textLines([
-        `rsptrace: calls were open that return through trampolines, so these stay in ${recording.scratch}; they do no harm`,
+        `rsptrace: calls were open that return through trampolines, so these stay in ${recording.scratch}; ${harm}`,
       ]),
     );
   }
