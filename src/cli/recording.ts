@@ -535,7 +535,12 @@ function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest 
     );
   }
   if (recording.trampolinesStay && guest === undefined) {
-    note(`calls were open that return through trampolines, so these stay in ${recording.scratch}; they do no harm`);
+    // Nobody maps it in a kernel's next page table any more.
+    const isHidden = recording.scratch?.startsWith('hidden RAM') === true;
+    const harm = isHidden
+      ? 'a kernel that turns to another page table before they have returned dies: record its boot to the end, or with --engine stop'
+      : 'they do no harm';
+    note(`calls were open that return through trampolines, so these stay in ${recording.scratch}; ${harm}`);
   }
   const { openCounter } = recording;
   // A guest that we have ended keeps nothing.

@@ -326,7 +326,7 @@ export class Installed implements StopObserver {
       return dropped;
     }
     this.#trampolinesStay = true;
-    logger.info({ scratch }, 'calls are still open: their trampolines stay, harmless');
+    logger.info({ scratch }, 'calls are still open: their trampolines stay');
     if (process && stands && (await this.#target.mute(process))) await this.scratch.releaseData?.();
     return dropped;
   }
