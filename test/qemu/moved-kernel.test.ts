@@ -77,7 +77,8 @@ t.test('attached at its reset: nothing is missed where its RAM can be read', asy
 });
 
 t.test('else what came before it was found is told', async (t) => {
-  const { elf, command } = movedKernel(t, calls);
+  // The longest time between two looks is 0.5 s.
+  const { elf, command } = movedKernel(t, calls, 20_000_000);
   const qemu = frozenQemu(t, command);
   // A recorded wire has nothing past it.
   const wire = join(scratchFolder(t), 'wire.jsonl');

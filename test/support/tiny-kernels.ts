@@ -281,15 +281,18 @@ export function diskKernel(t: { teardown: (fn: () => void) => void }, calls: num
   return { elf, command: ['qemu-system-x86_64', ...exit, '-nographic', '-drive', `file=${disk},format=raw`] };
 }
 
-/** Assembles `kernels/moved-riscv64.s`, a position-independent kernel that firmware starts elsewhere than it is linked. */
-export function movedKernel(t: { teardown: (fn: () => void) => void }, calls: number): PagingKernel {
+/**
+ * Assembles `kernels/moved-riscv64.s`, a position-independent kernel that firmware starts elsewhere than it is linked.
+ * It waits for so many ticks of 100 ns before its first call.
+ */
+export function movedKernel(t: { teardown: (fn: () => void) => void }, calls: number, wait = 3_000_000): PagingKernel {
   const folder = scratchFolder(t);
   const [elf, object, image] = ['kernel.elf', 'kernel.o', 'kernel.bin'].map((name) => join(folder, name)) as [
     string,
     string,
     string,
   ];
-  const symbols = ['--defsym', `CALLS=${calls}`, '--defsym', `WAIT=${3_000_000}`];
+  const symbols = ['--defsym', `CALLS=${calls}`, '--defsym', `WAIT=${wait}`];
   const source = join(sources, 'moved-riscv64.s');
   execFileSync('riscv64-linux-gnu-as', [
     '-g',
