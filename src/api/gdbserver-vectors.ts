@@ -33,8 +33,7 @@ export interface UnharmedStart {
 }
 
 /**
- * glibc is told to use no AVX-512 where that would go wrong, unless the user has chosen what it may use.
- *
+ * Where AVX-512 would go wrong, glibc is told not to use it, unless the user has chosen what it may use.
  * @param wrong the version of a gdbserver that does wrong
  */
 export function unharmedStart(environment: NodeJS.ProcessEnv, wrong = wrongVersion): UnharmedStart {

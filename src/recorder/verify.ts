@@ -76,12 +76,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const { session, logger = silent } = options;
   verifyArchitecture(session, options.program.arch);
   const boots = isHiding(options.scratch) || (await isAtReset(session));
-  let missedMs = 0;
-  const onFound = (ms: number): void => {
-    missedMs = ms;
-  };
-  const wait = { signal: options.signal, known: options.loadBias, onFound, ...(boots ? bootWait : {}) };
-  const program = await loadedProgram(options.program, session, logger, wait);
+  const { program, missedMs } = await programInPlace(options, boots);
   const { arch, elf } = program;
   if (samplesOf(program)) await verifySampling(session);
   const offset = elf.loadBias - options.program.elf.loadBias;
@@ -133,6 +128,20 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     hurdles: new KnownHurdles(hurdles, options.onHurdles),
     foundLate: boots && missedMs > 0 ? late(program.elf, missedMs) : undefined,
   };
+}
+
+/** The program with its addresses in the target, and what was missed at most of a kernel that had to be looked for. */
+async function programInPlace(
+  { session, program: linked, signal, loadBias, logger = silent }: RecordOptions,
+  boots: boolean,
+): Promise<{ readonly program: Program; readonly missedMs: number }> {
+  let missedMs = 0;
+  const onFound = (ms: number): void => {
+    missedMs = ms;
+  };
+  const wait = { signal, known: loadBias, onFound, ...(boots ? bootWait : {}) };
+  const program = await loadedProgram(linked, session, logger, wait);
+  return { program, missedMs };
 }
 
 /** How long the boot of a kernel that its loader moves may take, and how often it is looked for, in milliseconds. */

@@ -97,7 +97,7 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   return assembler.finish();
 }
 
-/** Makes the record and the hook. Returns what makes the code that runs rarely, which jumps to `dropped` without room. */
+/** Makes the record and the hook. Returns what makes the code that runs rarely; without room it jumps to `dropped`. */
 function record(
   assembler: Assembler,
   { ring, fields, hook, nesting, outerCopy, extents = [], pends }: EntryTrampoline,

@@ -9,8 +9,8 @@ const calibration = { first: 24, every: 64 };
 /**
  * Where a machine's clock follows the host's: it goes on at a breakpoint and stops there again, having done nothing.
  * The least that this has ever added is taken out of every stop. A stop with something to do adds more: QEMU
- * translates the code behind it anew, and runs code beside breakpoints an instruction at a time. So durations stay upper
- * bounds, whatever else the host has to do.
+ * translates the code behind it anew, and runs code beside breakpoints an instruction at a time. So durations stay
+ * upper bounds, whatever else the host has to do.
  */
 export class RepeatedLeak implements ClockLeak {
   readonly #clock: SteadyClock;
