@@ -26,9 +26,12 @@ export function vectorDamage(tunables = ''): string | undefined {
     : `${damageOf(version)}, or start the program with GLIBC_TUNABLES=${withoutAvx512}`;
 }
 
+/** Variables by name. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
 /** How a program is to be started under the gdbserver of this machine, and what its user must know of that. */
 export interface UnharmedStart {
-  readonly environment: NodeJS.ProcessEnv;
+  readonly environment: Environment;
   readonly told: string | undefined;
 }
 
@@ -36,7 +39,7 @@ export interface UnharmedStart {
  * Where AVX-512 would go wrong, glibc is told not to use it, unless the user has chosen what it may use.
  * @param wrong the version of a gdbserver that does wrong
  */
-export function unharmedStart(environment: NodeJS.ProcessEnv, wrong = wrongVersion): UnharmedStart {
+export function unharmedStart(environment: Environment, wrong: () => number | undefined = wrongVersion): UnharmedStart {
   const version = wrong();
   const { GLIBC_TUNABLES: tunables = '' } = environment;
   if (version === undefined || isWithout.test(tunables)) return { environment, told: undefined };

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
+import type { Environment } from './gdbserver-vectors.js';
 
 /** What is to be traced: a process that runs, or a command, whose first word is the program. */
 export type Subject = { readonly pid: number } | { readonly command: readonly string[] };
@@ -49,7 +50,11 @@ export class Gdbserver implements Disposable {
    * standard output goes; 2 for our standard error. `env`: the program's environment.
    * @throws RsptraceError `GDBSERVER_NOT_FOUND`, `GDBSERVER_FAILED`
    */
-  static async start(subject: Subject, output: 'inherit' | 2 = 'inherit', env = process.env): Promise<Gdbserver> {
+  static async start(
+    subject: Subject,
+    output: 'inherit' | 2 = 'inherit',
+    env: Environment = process.env,
+  ): Promise<Gdbserver> {
     const since = performance.now();
     const isRunning = 'pid' in subject;
     const what = isRunning ? ['--attach', '127.0.0.1:0', String(subject.pid)] : ['127.0.0.1:0', ...subject.command];
