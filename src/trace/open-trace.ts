@@ -66,7 +66,7 @@ export function formatFor(path: string, known: readonly Format[]): Format {
   const format = formatOf(path, known);
   if (format) return format;
   throw new RsptraceError('TRACE_UNKNOWN_FORMAT', `no trace format goes by the extension of ${path}`, {
-    hint: `Known extensions: ${extensionsText(known)}.`,
+    hint: `known extensions: ${extensionsText(known)}`,
   });
 }
 

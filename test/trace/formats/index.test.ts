@@ -89,11 +89,11 @@ t.test(
     }
     t.throws(() => openTrace(join(folder, 'a.own')), {
       code: 'TRACE_UNKNOWN_FORMAT',
-      hint: `Known extensions: ${formats.flatMap(({ extensions }) => extensions).join(', ')}.`,
+      hint: `known extensions: ${formats.flatMap(({ extensions }) => extensions).join(', ')}`,
     });
     t.throws(() => openTrace(join(folder, 'x.tsv'), { formats: [csv] }), {
       code: 'TRACE_UNKNOWN_FORMAT',
-      hint: `Known extensions: .own, .own.json, ${formats.flatMap(({ extensions }) => extensions).join(', ')}.`,
+      hint: `known extensions: .own, .own.json, ${formats.flatMap(({ extensions }) => extensions).join(', ')}`,
     });
   },
 );
