@@ -7,7 +7,7 @@
 // A process ends after a file that failed, and when it has grown large. tap's own runner costs each file seconds of CPU.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { Parser } from 'tap-parser';
@@ -210,6 +210,11 @@ async function runAll(waiting, host) {
 /** Paths from the root, those first that are to begin first. */
 function chosen() {
   const named = words.filter((word) => !word.startsWith('-')).map((file) => relative(root, resolve(file)));
+  const missing = named.find((file) => !existsSync(join(root, file)));
+  if (missing !== undefined) {
+    console.error(`scripts/run-tests.mjs: there is no ${missing}`);
+    process.exit(2);
+  }
   if (named.length > 0) return named;
   const rank = (file) => (FIRST.findIndex((folder) => file.startsWith(folder)) + FIRST.length + 1) % (FIRST.length + 1);
   return readdirSync(join(root, 'test'), { recursive: true })

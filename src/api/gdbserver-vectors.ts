@@ -36,7 +36,8 @@ export interface UnharmedStart {
 }
 
 /**
- * Where AVX-512 would go wrong, glibc is told not to use it, unless the user has chosen what it may use.
+ * Where AVX-512 would go wrong, glibc is told not to use it. What the user has chosen stays.
+ *
  * @param wrong the version of a gdbserver that does wrong
  */
 export function unharmedStart(environment: Environment, wrong: () => number | undefined = wrongVersion): UnharmedStart {

@@ -35,7 +35,7 @@ export interface FloatPassing {
   /** Where a number is that finds none free. */
   readonly overflow: 'integer-registers' | 'stack';
   /**
-   * Of C's structs up to two words: each word of numbers alone has a register; or each member has one, if there are at
+   * What has a register of C's structs up to two words: each word of numbers alone, or each member, if there are at
    * most two.
    */
   readonly structs: 'by-word' | 'by-member';

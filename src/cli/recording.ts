@@ -321,8 +321,6 @@ export async function recordSession(
   const stopping = stopOnSignals(told, ending);
   const status = new StatusLine(process.stderr, !args.json);
   const situation = await situationOf(session, isLaunched);
-  let isSaid = args.json;
-  let hurdles: readonly Hurdle[] = [];
   const silence = new Silence();
   const isMoved = loadBias === undefined && isMovedAtBoot(prepared.program.elf);
   using waiting = isMoved ? new ReadingLine(args.elf, args.progress, 'waits until its loader has started') : undefined;
@@ -339,17 +337,7 @@ export async function recordSession(
       ...(panics === undefined ? {} : { panics }),
       ...(onLeft === undefined ? {} : { onLeft }),
       ...(reconnect === undefined ? {} : { reconnect }),
-      onHurdles: (found) => {
-        waiting?.[Symbol.dispose]();
-        hurdles = found;
-        if (!args.json) status.above(hurdlesText(found));
-      },
-      onEngines: (chosen) => {
-        if (isSaid) return;
-        isSaid = true;
-        status.above(enginesText(chosen, situation, hurdles));
-      },
-      onLeftOut: (probes) => (args.json ? undefined : status.above(switchedOffText(probes))),
+      ...toldAbove(args.json ? undefined : status, situation, () => waiting?.[Symbol.dispose]()),
       onStart: (progress) => {
         waiting?.[Symbol.dispose]();
         status.start(progress);
@@ -362,6 +350,29 @@ export async function recordSession(
     silence.stop();
     stopping.release();
   }
+}
+
+/** Says above the status line what is in the way of probes without stops, how they are seen, and which are left out. */
+function toldAbove(
+  status: StatusLine | undefined,
+  situation: EngineSituation,
+  isFound: () => void,
+): Pick<RecordOptions, 'onHurdles' | 'onEngines' | 'onLeftOut'> {
+  let isSaid = false;
+  let hurdles: readonly Hurdle[] = [];
+  return {
+    onHurdles: (found) => {
+      isFound();
+      hurdles = found;
+      status?.above(hurdlesText(found));
+    },
+    onEngines: (chosen) => {
+      if (isSaid) return;
+      isSaid = true;
+      status?.above(enginesText(chosen, situation, hurdles));
+    },
+    onLeftOut: (probes) => status?.above(switchedOffText(probes)),
+  };
 }
 
 /** What the command line and the files that it names ask of a recording. */

@@ -155,6 +155,7 @@ t.test('what is wrong is one sentence with a code', async (t) => {
   t.match(await code('report', trace, '--callers', 'laef'), /^1 .*'laef' \[TRACE_NO_MATCH\]\n +nearest: leaf/);
   t.match(await code('report', trace, '--filter', 'zzzzzzzz'), /^1 .*TRACE_NO_MATCH/);
   t.match(await code('report', trace, '--from', 'soon'), /^2 .*--from takes a time/);
+  t.match(await code('convert', trace, '--to', 'folded', '-o', 'x'), /^2 .*; a format is named by the extension of -o/);
   t.match(await code('report', trace, '--sort', 'size'), /^2 /);
   t.match(await code('report', trace, '--top', '0'), /^2 .*--top takes a whole number/);
   t.match(await code('report', trace, '--by', 'fn', '--callers', 'leaf'), /^2 .*do not go together/);

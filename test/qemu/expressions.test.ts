@@ -143,7 +143,7 @@ t.test('what makes no sense is refused as watch: refuses it', async (t) => {
   for (const [probe, hint] of [
     [`fn:${polled} if t.idd == 3`, /has no member idd \(did you mean id\?/],
     [`fn:${polled} if t.fut == Somme`, /has no variant Somme \(did you mean Some\?/],
-    [`fn:${polled} if t.name == 3`, /t\.name is a &str: no number, bool, char or enum/],
+    [`fn:${polled} if t.name == 3`, /t\.name is a &str: no integer, bool, char or enum/],
     [`fn:${polled} if t.fut == 3`, /one of its variants \(its variants: None, Some\)/],
     [`fn:${polled} if labkern::exec::POLS > 3`, /nearest: labkern::exec::POLLS/],
     [`fn:${polled} if task == 3`, /it has no argument task \(arguments: t\)/],

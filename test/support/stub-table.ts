@@ -66,8 +66,8 @@ const INTRODUCTION = `# Stubs
 What each stub that rsptrace is tested with can do, and what it does that a client has to know. The tests write this file
 (\`UPDATE_DOCS=1 scripts/test test/rsp/stub-matrix.test.ts\`) and fail when a stub no longer does what stands here; the hit rates
 alone are not compared. Every stub goes through the same scenario: handshake, registers, memory read, written and read back,
-300 hits of a function (1,000 with \`--long\`) against the program's own count, an interrupt, a detach with a breakpoint still in, and the program's
-own output and exit status at the end.
+and 300 hits of a function (1,000 with \`--long\`) against the program's own count. Then come an interrupt and a detach with a breakpoint still in,
+and at the end the program's own output and exit status.
 
 \`test/wire\` has a recording of it for each of them, with 8 calls, that says the same of the stub when it is [played back](wire.md). So no stub
 is needed to look into a quirk. Where the client asks something new, \`UPDATE_WIRE=1 scripts/test test/rsp/recordings.test.ts\` records them anew.
@@ -85,8 +85,8 @@ const REST = `## What follows for rsptrace
   effect, \`kill -INT\` the QEMU process.
 - **gdbserver --attach** interrupts the process group of the traced program. A program that does not lead one (started by a
   script, not by a shell's prompt) it cannot interrupt. On its own machine rsptrace sends that signal itself; from another one it says so.
-- **gdbserver before GDB 14** changes vector registers on processors with AVX-512: it reads the registers of all threads at a stop and writes the upper ones back to
-  the wrong place (sourceware bug 30818). A thread that was stopped in the middle of \`memcpy\` then copies other bytes. An axum server under gdbserver 13.1 died of
+- **gdbserver before GDB 14** changes vector registers on processors with AVX-512. It reads the registers of all threads at a stop, and writes the upper ones
+  back to the wrong place (sourceware bug 30818). A thread that was stopped in the middle of \`memcpy\` then copies other bytes. An axum server under gdbserver 13.1 died of
   signal 11 within seconds in 5 of 5 runs with a stop at each poll, and under GDB as well. With \`GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL\` it did not in 3 of 3.
   \`attach\`, \`run PROGRAM\` and \`profile --pid\` say so where it applies. Programs that rsptrace starts it starts with that variable, unless yours has \`hwcaps\`.
   The engine without stops makes only a few stops, so that it happens less.

@@ -9,8 +9,8 @@ import type { Piece } from './ring.js';
 const mostSteps = 64;
 
 /**
- * Steps every hart out of these bytes. It may stay at their first instruction, or at one of `places`: from there it
- * runs the new code.
+ * Steps every hart out of these bytes. From their first instruction, and from `places`, it runs the new code: there it
+ * may stay.
  *
  * @throws RsptraceError `PATCH_REFUSED` for a hart that does not leave
  */

@@ -62,6 +62,14 @@ interface Late extends PassedBy {
  */
 const mostHeldBytes = 64 << 20;
 
+export interface RingCounts {
+  readonly records: number;
+  /** Records that came after others with later claims. */
+  readonly outOfOrder: number;
+  /** How often no more could be claimed when HEAD was read: writers waited for room. */
+  readonly full: number;
+}
+
 /**
  * The client's side of the ring that `arch/inject/probe-code.ts` draws. It says which bytes to read, what is
  * committed in them, and what to write to the target. It does no input and output itself. So the same code drains
@@ -88,11 +96,7 @@ export class RingReader {
   #pieces: Piece[] = [];
   /** The share of the ring that was claimed between its last two reads. */
   filled = 0;
-  /** No more could be claimed when {@link wanted} was last asked: writers wait for room. */
-  isFull = false;
-  records = 0;
-  /** Records that came after others with later claims. */
-  outOfOrder = 0;
+  readonly #counts = { records: 0, outOfOrder: 0, full: 0 };
 
   constructor(layout: RingLayout, slots: SlotReader) {
     this.#slot = 2 ** layout.geometry.slotShift;
@@ -100,6 +104,10 @@ export class RingReader {
     this.#late = new LateRecords(slots, this.#slot);
     this.#next = this.#segments.origin;
     this.#head = this.#segments.origin;
+  }
+
+  get counts(): RingCounts {
+    return this.#counts;
   }
 
   /** Bytes of memory. */
@@ -145,7 +153,7 @@ export class RingReader {
     const claimed = head - (head % this.#slot);
     this.filled = (claimed - this.#head) / this.capacity;
     this.#head = claimed;
-    this.isFull = claimed >= this.#segments.limit;
+    if (claimed >= this.#segments.limit) this.#counts.full++;
     const end = Math.min(claimed, this.#segments.limit);
     for (let claim = this.#next; claim < end && claim - this.#next < most; ) {
       const piece = this.#segments.piece(claim, end);
@@ -208,7 +216,7 @@ export class RingReader {
 
   #emit(view: DataView, start: number, end: number, onRecords: OnRecords): void {
     if (start >= end) return;
-    this.records += (end - start) / this.#slot;
+    this.#counts.records += (end - start) / this.#slot;
     this.#late.handOn(view, start, end, onRecords);
   }
 
@@ -242,8 +250,8 @@ export class RingReader {
       const bytes = read[next++] as Uint8Array;
       const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
       if (!this.#committed(view, 0, hole.claim)) continue;
-      this.outOfOrder++;
-      this.records++;
+      this.#counts.outOfOrder++;
+      this.#counts.records++;
       hole.segment.holes--;
       this.#late.write(hole, view, this.#head, onRecords);
     }

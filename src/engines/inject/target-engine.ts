@@ -124,8 +124,6 @@ export class TargetEngine {
   readonly #drained: DrainedRecords;
   /** The guest's time when it ended, once that is known. */
   #passed: number | undefined;
-  /** How often the ring was found full that is read while the target runs: the target waited then. */
-  ringFull = 0;
   /** The stub's answers to the writes that went with the last resume. */
   #told: readonly Reply<boolean>[] = [];
 
@@ -194,7 +192,7 @@ export class TargetEngine {
   }
 
   get records(): number {
-    return this.#ring.records;
+    return this.#ring.counts.records;
   }
 
   /** The share of the ring that was claimed between the last two drains. */
@@ -207,9 +205,14 @@ export class TargetEngine {
     return this.#drained.queue.room > 0;
   }
 
+  /** How often the target found no room and waited. A ring that is read at stops stops it instead, with its clock. */
+  get ringFull(): number {
+    return this.#options.scratch.shared ? this.#ring.counts.full : 0;
+  }
+
   /** Records that came later than their place in the order. */
   get outOfOrder(): number {
-    return this.#ring.outOfOrder;
+    return this.#ring.counts.outOfOrder;
   }
 
   /** True for an address in a trampoline. */
@@ -288,7 +291,6 @@ export class TargetEngine {
     shared.read(0, this.#control.bytes);
     if (shared.endsWithTarget) this.#counters.readShared();
     const pieces = this.#ring.wanted(this.#control.head, room);
-    if (this.#ring.isFull) this.ringFull++;
     const read = pieces.map(({ address, length }) => {
       const bytes = queue.open(length);
       shared.read(at(address), bytes);

@@ -45,7 +45,7 @@ export function scalarOf(shape: Shape): Scalar | undefined {
  * @throws RsptraceError `EXPRESSION_TYPE` where the two cannot be compared
  */
 export function meaningOf(literal: Literal, op: Op, shape: Shape, text: string): Meaning {
-  if (scalarOf(shape) === undefined) throw wrongType(`${text} is a ${shape.name}: no number, bool, char or enum`);
+  if (scalarOf(shape) === undefined) throw wrongType(`${text} is a ${shape.name}: no integer, bool, char or enum`);
   if (literal.kind === 'number') {
     const { value } = literal;
     if (shape.kind === 'enum')

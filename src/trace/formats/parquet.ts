@@ -41,6 +41,9 @@ const numbers: Partial<Record<(typeof spanColumns)[number], 'INT32' | 'INT64'>> 
   line: 'INT32',
 };
 
+/** So many types of rows are kept as they are shown. */
+const mostTypes = 64;
+
 type ColumnName = (typeof spanColumns)[number];
 type Columns = Record<ColumnName, unknown[]>;
 
@@ -71,13 +74,10 @@ class Rows {
   readonly #writer: ParquetWriter;
   readonly #columns = emptyColumns();
   readonly #subjects = new WeakMap<SpanSubject, SpanSubject>();
+  readonly #types = new Map<string, string>();
   #count = 0;
-  /** Of the last row, and as it is shown. */
-  #type = '';
-  #shownType = '';
   /** When the last row ended, and the last one that is in the file. */
-  #until = 0;
-  #keptUntil = 0;
+  #ends = { row: 0, file: 0 };
   #hasFailed = false;
   /** Bytes of the file that are written. */
   #offset = 0;
@@ -97,8 +97,7 @@ class Rows {
     const columns = this.#columns;
     const subject = this.#shown(span.subject);
     const at = this.#count++;
-    if (span.type !== this.#type) [this.#type, this.#shownType] = [span.type, visible(span.type)];
-    columns.type[at] = this.#shownType;
+    columns.type[at] = this.#shownType(span.type);
     columns.time_ns[at] = BigInt(span.time_ns);
     columns.duration_ns[at] = span.duration_ns === undefined ? undefined : BigInt(span.duration_ns);
     columns.hart[at] = span.hart;
@@ -112,7 +111,7 @@ class Rows {
     columns.task[at] = subject.task;
     columns.result[at] = span.result;
     columns.detail[at] = span.detail;
-    this.#until = span.time_ns + (span.duration_ns ?? 0);
+    this.#ends.row = span.time_ns + (span.duration_ns ?? 0);
     if (this.#count === GROUP) this.#writeGroup();
   }
 
@@ -138,7 +137,7 @@ class Rows {
     } catch (error) {
       throw this.#keepGroups(error);
     }
-    this.#keptUntil = this.#until;
+    this.#ends.file = this.#ends.row;
   }
 
   /** Of a full disk: makes the groups before this one readable, and says how many rows they have. */
@@ -151,11 +150,21 @@ class Rows {
     this.#bytes.offset = this.#offset;
     writer.finish();
     if (!this.#file.lastRecord(this.#bytes.getBytes())) return error;
-    const kept = `the file has ${plural(Number(writer.num_rows), 'row')}, up to ${timeText(this.#keptUntil)}`;
+    const kept = `the file has ${plural(Number(writer.num_rows), 'row')}, up to ${timeText(this.#ends.file)}`;
     return new RsptraceError('TRACE_WRITE_FAILED', `${error.message}; ${kept}`, {
       hint: writtenKept,
       cause: error.cause,
     });
+  }
+
+  #shownType(type: string): string {
+    let shown = this.#types.get(type);
+    if (shown === undefined) {
+      shown = visible(type);
+      // Foreign traces have types of their own.
+      if (this.#types.size < mostTypes) this.#types.set(type, shown);
+    }
+    return shown;
   }
 
   /** Without control characters: made once for all spans of it. */

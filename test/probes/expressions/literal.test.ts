@@ -50,7 +50,7 @@ t.test('what is no number has none', async (t) => {
     t.equal(scalarOf(none), undefined, none.kind);
     t.throws(() => meaningOf(number(1n), 'eq', none, 'self.x'), {
       code: 'EXPRESSION_TYPE',
-      message: /^self\.x is a .*: no number, bool, char or enum$/,
+      message: /^self\.x is a .*: no integer, bool, char or enum$/,
     });
   }
 });

@@ -1,10 +1,5 @@
 # The same as brief-riscv64.s for x86-64, started by QEMU through its PVH note: WAIT is in ticks of the TSC.
 
-    .section .note.pvh, "a", @note
-    .long 4, 4, 18
-    .asciz "Xen"
-    .long _start
-
     .macro function name
     .globl \name
     .type \name, @function
@@ -16,36 +11,7 @@
     lea (%rax, %rdx), \to
     .endm
 
-    .text
-    .code32
-    .globl _start
-_start:
-    mov $pages, %edi
-    mov $0x83, %eax                 # 2 MiB, writable
-    mov $512, %ecx
-0:  mov %eax, (%edi)
-    add $8, %edi
-    add $0x200000, %eax
-    loop 0b
-    movl $pages + 3, level3
-    movl $level3 + 3, level4
-    mov %cr4, %eax
-    or $0x20, %eax                  # PAE
-    mov %eax, %cr4
-    mov $level4, %eax
-    mov %eax, %cr3
-    mov $0xc0000080, %ecx           # EFER
-    rdmsr
-    or $0x100, %eax                 # LME
-    wrmsr
-    mov %cr0, %eax
-    or $0x80000000, %eax            # PG
-    mov %eax, %cr0
-    lgdt gdt_pointer
-    ljmp $8, $started
-    .code64
-started:
-    mov $stack_end, %esp
+    .include "long-mode-x86_64.s"
     # Where -icount counts, a stop may last until the next timer goes off: the one that the firmware left on (55 ms) does so once more.
     mov $0x30, %al
     out %al, $0x43
@@ -191,15 +157,3 @@ park:
 l_brief: .asciz "brief "
 l_long:  .asciz " long "
 l_end:   .asciz "\n"
-    .balign 8
-gdt:     .quad 0, 0x00af9b000000ffff
-gdt_pointer: .word 15
-    .long gdt
-
-    .bss
-    .balign 4096
-pages:   .skip 4096
-level3:  .skip 4096
-level4:  .skip 4096
-    .skip 4096
-stack_end:

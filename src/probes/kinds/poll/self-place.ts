@@ -58,8 +58,8 @@ export interface Inlining {
 }
 
 /**
- * Finds a Future's address at an instruction of a function into which its poll was inlined. The parameters of the copy
- * tell it, or the place of the Future that polls it, or any variable or parameter whose type leads to it.
+ * Finds a Future's address at an instruction of a function into which its poll was inlined. The copy's parameters tell
+ * it, or the place of the Future that polls it, or any variable whose type leads to it.
  */
 export function selfPlace(future: FutureType, at: Addr, inlining: Inlining): SelfPlace | undefined {
   const { copy, host, around } = inlining;
