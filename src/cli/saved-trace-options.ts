@@ -2,7 +2,7 @@ import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
 import { type EngineName, engineNames } from '../engines/index.js';
 import { compileGlob } from '../probes/index.js';
-import { formats, type Grouping, groupings, type Moment, type SortKey, sortKeys } from '../trace/index.js';
+import { type Grouping, groupings, type Moment, type SortKey, sortKeys } from '../trace/index.js';
 import type { OptionTexts } from './option-texts.js';
 import { asHart, count, last, logOption, pluginOption, seconds } from './options.js';
 import { parseFilter, type TraceFilter } from './trace-filter.js';
@@ -364,8 +364,8 @@ export function moment(option: string) {
     if (words.startsWith('fn:') && words.length > 3) return compileGlob(words.slice(3));
     const [, number, unit] = /^(\d+(?:\.\d+)?)(ns|us|ms|s|m)$/.exec(words.trim()) ?? [];
     if (number === undefined) {
-      const isFormat = formats.some(({ extensions }) => extensions.includes(`.${words}`));
-      const format = isFormat ? '; a format is named by the extension of -o' : '';
+      // The formats are not loaded for this.
+      const format = /^[a-z]+$/.test(words) ? '; a format is named by the extension of -o' : '';
       throw new Error(
         `${option} takes a time of the trace or a function: 1.2s, 350us, fn:init_done, not '${words}'${format}`,
       );
