@@ -365,7 +365,7 @@ export function moment(option: string) {
     const [, number, unit] = /^(\d+(?:\.\d+)?)(ns|us|ms|s|m)$/.exec(words.trim()) ?? [];
     if (number === undefined) {
       // The formats are not loaded for this.
-      const format = /^[a-z]+$/.test(words) ? '; a format is named by the extension of -o' : '';
+      const format = option === '--to' && /^[a-z]+$/.test(words) ? '; a format is named by the extension of -o' : '';
       throw new Error(
         `${option} takes a time of the trace or a function: 1.2s, 350us, fn:init_done, not '${words}'${format}`,
       );
