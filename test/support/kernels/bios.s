@@ -1,10 +1,12 @@
 # A boot sector that asks the BIOS for its memory map, an entry after the other (ACPI 6.5, 15.1 "INT 15H, E820H"). It prints
-# each as start, size and type on the first serial port, and ends QEMU.
+# each as start, size and type on the first serial port, and ends QEMU. Interrupts are off while it prints: at a timer's,
+# SeaBIOS writes on that port what it has not yet written of its own text, in the middle of a line.
         .code16
         .text
         .globl  _start
 _start: ljmp    $0, $1f
-1:      xor     %ax, %ax
+1:      cli
+        xor     %ax, %ax
         mov     %ax, %ds
         mov     %ax, %es
         mov     %ax, %ss
@@ -15,6 +17,7 @@ _start: ljmp    $0, $1f
         mov     $20, %ecx
         mov     $0x7e00, %di
         int     $0x15
+        cli
         jc      3f
         push    %ebx
         mov     0x7e04, %ebx
