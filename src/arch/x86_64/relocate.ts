@@ -54,8 +54,7 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
     if (entering !== undefined) return { refused: `${describe(entering)} goes into the first ${length} bytes` };
   }
   const writers = writersOf(taken, addOffset(start, length));
-  if ('refused' in writers) return writers;
-  return new Taken({ start, length, taken, writers });
+  return 'refused' in writers ? writers : new Taken({ code, start, length });
 }
 
 /** See `ProbeCode.displaceInside`. The decoder must be loaded (`prepare`). */
@@ -73,71 +72,92 @@ export function displaceInside(
   const before = taken.filter(({ offset }) => offset < place);
   const leaving = before.find(({ instruction }) => instruction.flow !== 'next') ?? taken.slice(0, -1).find(calls);
   if (leaving !== undefined) return { refused: `${describe(leaving)} cannot be carried out elsewhere` };
-  const head = before.map((each) => writerOf(each, undefined));
   const tail = writersOf(taken.slice(before.length), addOffset(start, code.length));
   if ('refused' in tail) return tail;
-  const immovable = head.indexOf(undefined);
-  if (immovable >= 0) return { refused: `${describe(before[immovable] as Place)} cannot be carried out elsewhere` };
-  const written = head.flatMap((write) => write ?? []);
-  return new TakenInside({ start, length: code.length, taken, writers: tail }, written);
+  const immovable = before.find((each) => writerOf(each, undefined) === undefined);
+  if (immovable) return { refused: `${describe(immovable)} cannot be carried out elsewhere` };
+  return new TakenInside({ code, start, length: code.length }, before.length);
 }
 
 function calls({ instruction: { flow } }: Place): boolean {
   return flow === 'call';
 }
 
-interface Places {
+/** Instructions that can be carried out elsewhere. */
+interface TakenCode {
+  readonly code: Uint8Array;
   readonly start: Addr;
+  /** Bytes of the instructions, which are the first ones of the code. */
   readonly length: number;
-  readonly taken: readonly Place[];
-  /** Of these or the last of them, and the jump back. */
-  readonly writers: readonly Writer[];
 }
 
-/** A class, because thousands are made: an object with functions of its own costs several times as much. */
+/**
+ * Tens of thousands are made, and few are asked for their instructions: these are decoded again where they are. It is a
+ * class, because an object with functions of its own costs several times as much.
+ */
 class Taken implements Displaced {
   readonly kind = 'near';
   readonly start: Addr;
-  readonly length: number;
   readonly patchLength = patchBytes;
-  readonly #taken: readonly Place[];
-  readonly #writers: readonly Writer[];
+  readonly length: number;
+  readonly #code: Uint8Array;
 
-  constructor({ start, length, taken, writers }: Places) {
+  constructor({ code, start, length }: TakenCode) {
+    this.#code = code;
     this.start = start;
     this.length = length;
-    this.#taken = taken;
-    this.#writers = writers;
+  }
+
+  get places(): readonly Place[] {
+    return [...instructions(this.#code.subarray(0, this.length), this.start)];
   }
 
   get text(): string[] {
-    return this.#taken.map(({ instruction }) => instruction.text);
+    return this.places.map(({ instruction }) => instruction.text);
   }
 
   relocate(at: Addr): Uint8Array {
-    const code = new Assembler(at);
-    for (const write of this.#writers) write(code);
-    return code.finish();
+    return this.moved(this.places, at);
+  }
+
+  /** The last instructions, or all of them, and the jump back. */
+  protected moved(places: readonly Place[], at: Addr): Uint8Array {
+    const writers = writersOf(places, addOffset(this.start, this.length));
+    // None was refused when they were taken.
+    return written('refused' in writers ? [] : writers, at);
   }
 }
 
 class TakenInside extends Taken implements DisplacedInside {
-  readonly #head: readonly Writer[];
+  readonly #head: number;
 
-  constructor(places: Places, head: readonly Writer[]) {
-    super(places);
+  /** The first `head` instructions come before the place. */
+  constructor(taken: TakenCode, head: number) {
+    super(taken);
     this.#head = head;
   }
 
   get textBefore(): string[] {
-    return this.text.slice(0, this.#head.length);
+    return this.text.slice(0, this.#head);
+  }
+
+  override relocate(at: Addr): Uint8Array {
+    return this.moved(this.places.slice(this.#head), at);
   }
 
   before(at: Addr): Uint8Array {
-    const code = new Assembler(at);
-    for (const write of this.#head) write(code);
-    return code.finish();
+    const head = this.places.slice(0, this.#head);
+    return written(
+      head.flatMap((place) => writerOf(place, undefined) ?? []),
+      at,
+    );
   }
+}
+
+function written(writers: readonly Writer[], at: Addr): Uint8Array {
+  const code = new Assembler(at);
+  for (const write of writers) write(code);
+  return code.finish();
 }
 
 /** See `ProbeCode.loopsToStart`. The decoder must be loaded (`prepare`). */

@@ -4,7 +4,7 @@ import type { CodeFacts, ReadPlan } from '../../probes/index.js';
 import { mark, markBytes, within } from './code-allocator.js';
 import type { Patch } from './placement.js';
 import type { Piece, Write } from './ring.js';
-import type { Site } from './sites.js';
+import { exitFields, type Site } from './sites.js';
 
 /**
  * The ways to patch all exits of a function whose return address must stay unchanged; undefined for any other. A tail
@@ -83,7 +83,7 @@ export function placeEnds({
 }: ExitsToPlace): { readonly writes: readonly Write[]; readonly patches: readonly Patch[] } | undefined {
   const writes: Write[] = [];
   const patches: Patch[] = [];
-  const common = { ring: geometry, fields: site.exit.fields, extents: site.exit.extents, hopped: hop !== undefined };
+  const common = { ring: geometry, fields: exitFields(site), extents: site.exit.extents, hopped: hop !== undefined };
   for (const end of ends) {
     if (end.tail !== undefined && exitAt === undefined) return undefined;
     const trampoline = (at: Addr): Uint8Array => code.end({ ...common, at, end, exit: exitAt });

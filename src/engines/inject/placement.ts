@@ -16,7 +16,7 @@ import { type ChosenExits, chooseExits, placeEnds } from './exit-patches.js';
 import { refuseUntilAgreed } from './inner-places.js';
 import { outerPlan } from './record-format.js';
 import type { Piece, Write } from './ring.js';
-import { bytesReplaced, counterBytes, type Site } from './sites.js';
+import { bytesReplaced, counterBytes, entryFields, exitFields, type Site } from './sites.js';
 
 /** What a patch belongs to. */
 export interface Patched {
@@ -247,7 +247,7 @@ function placeExit(site: Site, ends: ChosenExits | undefined, nests: boolean, me
   const bytes = code.exit({
     at: take.next,
     ring: memory.geometry,
-    fields: site.exit.fields,
+    fields: exitFields(site),
     extents: site.exit.extents,
     keep,
     nesting: nests,
@@ -280,7 +280,7 @@ function placeEntry(
   const bytes = code.entry({
     at: start,
     ring: geometry,
-    fields: counts ? [] : site.entry.fields,
+    fields: counts ? [] : entryFields(site),
     displaced,
     when: counts ? [] : plan.when,
     hook: exit?.hooked ? { exit: exit.write?.address ?? start, keep: plan.exit.keep } : undefined,
@@ -381,7 +381,7 @@ function placeInner(
   if (hop && hopAt === undefined) return noHop;
   const start = addOffset(take.next, markBytes);
   const via = hopAt === undefined ? 'patch' : ({ hop: hopAt } as const);
-  const { fields } = site.entry;
+  const fields = entryFields(site);
   const { code: bytes, place } = code.inner({ at: start, ring: geometry, fields, displaced, notes, taken, noted, via });
   const markAt = take(markBytes + bytes.length);
   if (markAt === undefined) return codeIsFull;

@@ -74,8 +74,11 @@ const noAddress = 0n as Addr;
 /** Gives each record's content to a tracer, as if the target had stopped there. */
 export class RecordDispatcher {
   readonly #options: RecordDispatcherOptions;
-  /** By the index of their sites. */
-  readonly #carriers: readonly (Carrier | undefined)[];
+  /** By their index; a hole where a probe has no trampolines. */
+  readonly #sites: readonly (Site | undefined)[];
+  /** Those that have come, by the index of their sites: a kernel has tens of thousands, and most never come. */
+  readonly #carriers: (Carrier | undefined)[];
+  readonly #words = new WordCache();
   /** The Futures whose polls are open, and which records may copy from. */
   readonly #outers = new AddressMap<OuterReadings>();
   /** How far a return raises the stack pointer. */
@@ -89,22 +92,32 @@ export class RecordDispatcher {
     const last = sites.reduce((most, { index }) => Math.max(most, index), -1);
     const byIndex: (Site | undefined)[] = new Array(last + 1).fill(undefined);
     for (const site of sites) byIndex[site.index] = site;
-    const words = new WordCache();
-    this.#carriers = byIndex.map((site) => site && carrierOf(site, words, this.#outers));
+    this.#sites = byIndex;
+    this.#carriers = new Array(last + 1).fill(undefined);
     this.#stackedBytes = Number(options.arch.stackPointerAfterReturn(0n));
+  }
+
+  #carrier(index: number): Carrier | undefined {
+    const known = this.#carriers[index];
+    if (known) return known;
+    const site = this.#sites[index];
+    if (!site) return undefined;
+    const carrier = carrierOf(site, this.#words, this.#outers);
+    this.#carriers[index] = carrier;
+    return carrier;
   }
 
   /** Counts that a call began or ended. */
   count(view: DataView, offset: number): void {
     const id = view.getUint32(offset + recordOffset.id, true);
-    if (this.#carriers[id >>> 1]?.hooks) this.open += (id & 1) === 1 ? -1 : 1;
+    if (this.#carrier(id >>> 1)?.hooks) this.open += (id & 1) === 1 ? -1 : 1;
   }
 
   /** The content of the record at an offset, for a log: words by register, as hex. */
   describe(view: DataView, offset: number): RecordText | undefined {
     const id = view.getUint32(offset + recordOffset.id, true);
     const isExit = (id & 1) === 1;
-    const carrier = this.#carriers[id >>> 1];
+    const carrier = this.#carrier(id >>> 1);
     if (!carrier) return undefined;
     const record = (isExit ? carrier.exit : carrier.entry).turn(view, offset);
     return {
@@ -122,7 +135,7 @@ export class RecordDispatcher {
   tell(view: DataView, offset: number): void {
     const id = view.getUint32(offset + recordOffset.id, true);
     const isExit = (id & 1) === 1;
-    const carrier = this.#carriers[id >>> 1];
+    const carrier = this.#carrier(id >>> 1);
     if (!carrier) return;
     const record = (isExit ? carrier.exit : carrier.entry).turn(view, offset);
     const { tracer, time, hartNumber } = this.#options;

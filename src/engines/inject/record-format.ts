@@ -21,6 +21,7 @@ import type { PlacedLoad } from './record-readings.js';
  * that fit. Entry and exit records of one probe differ; the id tells which it is.
  */
 export interface RecordFormat {
+  /** Without the id, which alone differs between probes that read the same: see {@link idField}. */
   readonly fields: readonly RecordField[];
   readonly outerCopy: OuterCopy | undefined;
   readonly extents: readonly ExtentCopy[];
@@ -99,8 +100,46 @@ function copiedOffsets(outer: PlannedReads): number[] {
   return offsets.length <= mostOuter ? offsets : [];
 }
 
-/** The record of a probe's entry, with `room` bytes for the copy of an outer Future. */
-export function entryFormat(plan: ReadPlan, id: number, sources: RecordSources, room: number): RecordFormat {
+/** Tells whose record it is. */
+export function idField(id: number): RecordField {
+  return { at: recordOffset.id, size: 4, from: { kind: 'constant', value: BigInt(id) } };
+}
+
+/** The formats of many probes. A kernel has a hundred thousand, and most are alike: each is made once. */
+export class RecordFormats {
+  readonly #sources: RecordSources;
+  /** Bytes for the copy of an outer Future. */
+  readonly #room: number;
+  readonly #known = new Map<string, RecordFormat>();
+
+  constructor(sources: RecordSources, room: number) {
+    this.#sources = sources;
+    this.#room = room;
+  }
+
+  /** The record of a probe's entry. */
+  entry(plan: Pick<ReadPlan, EntryPart>): RecordFormat {
+    const { inside, entryRegisters, entryReads, entryExtents, readsOuter } = plan;
+    const key = ['entry', inside && { taken: inside.taken }, entryRegisters, entryReads, entryExtents, readsOuter];
+    return this.#once(key, () => entryFormat(plan, this.#sources, this.#room));
+  }
+
+  /** The record of its return. */
+  exit({ exit }: Pick<ReadPlan, 'exit'>): RecordFormat {
+    return this.#once(['exit', exit], () => exitFormat(exit, this.#sources));
+  }
+
+  #once(content: readonly unknown[], make: () => RecordFormat): RecordFormat {
+    const key = JSON.stringify(content);
+    const known = this.#known.get(key) ?? make();
+    this.#known.set(key, known);
+    return known;
+  }
+}
+
+type EntryPart = 'inside' | 'entryRegisters' | 'entryReads' | 'entryExtents' | 'readsOuter';
+
+function entryFormat(plan: Pick<ReadPlan, EntryPart>, sources: RecordSources, room: number): RecordFormat {
   const taken = (plan.inside?.taken ?? []).map(noteName);
   const words = [
     ...plan.entryRegisters.map((name) => ({ name, from: registerSource(name, sources) })),
@@ -112,40 +151,27 @@ export function entryFormat(plan: ReadPlan, id: number, sources: RecordSources, 
   };
   const extents = plan.entryExtents ?? [];
   const content = { words, reads: plan.entryReads, extents, base, room: plan.readsOuter ? room : 0 };
-  const entry = format(id, sources, content, plan.inside === undefined);
+  const entry = format(sources, content, plan.inside === undefined);
   if (plan.inside || sources.returnRegister === undefined) return entry;
-  if (entry.registers === noRegisters) return { ...entry, registers: onlyReturnAddress(sources.returnRegister) };
   const registers = new Map(entry.registers).set(sources.returnRegister, recordOffset.returnAddress);
   return { ...entry, registers };
 }
 
-// A kernel has a hundred thousand formats, and most are alike: what they have in common is made once.
 const noNames: ReadonlySet<string> = new Set();
-const noRegisters: ReadonlyMap<string, number> = new Map();
-const withReturnAddress = new Map<string, ReadonlyMap<string, number>>();
 const stackPointerField: RecordField = { at: recordOffset.stackPointer, size: 8, from: { kind: 'stack-pointer' } };
 const returnAddressField: RecordField = { at: recordOffset.returnAddress, size: 8, from: { kind: 'return-address' } };
 
-function onlyReturnAddress(register: string): ReadonlyMap<string, number> {
-  let only = withReturnAddress.get(register);
-  if (!only) {
-    only = new Map([[register, recordOffset.returnAddress]]);
-    withReturnAddress.set(register, only);
-  }
-  return only;
-}
-
-/** The record of its return. What the entry kept has the name `kept:` and its register's name. */
-export function exitFormat(plan: ReadPlan, id: number, sources: RecordSources): RecordFormat {
-  const { keep, registers, reads } = plan.exit;
+/** What the entry kept has the name `kept:` and its register's name. */
+function exitFormat(exit: ReadPlan['exit'], sources: RecordSources): RecordFormat {
+  const { keep, registers, reads } = exit;
   const words = [
     ...registers.map((name) => ({ name, from: registerSource(name, sources) })),
     ...keep.map((name, index) => ({ name: keptName(name), from: { kind: 'kept', index } as FieldSource })),
   ];
   const base = (name: string) => ({ kind: 'kept', index: keep.indexOf(name.slice(keptName('').length)) }) as const;
   const kept = reads.map((read) => ({ ...read, pointer: keptName(read.pointer) }));
-  const { extents = [] } = plan.exit;
-  return format(id, sources, { words, reads: kept, extents, base, room: 0 });
+  const { extents = [] } = exit;
+  return format(sources, { words, reads: kept, extents, base, room: 0 });
 }
 
 function registerSource(name: string, { floats: { names, mayBeOff } }: RecordSources): FieldSource {
@@ -217,7 +243,6 @@ class RecordLayout {
 }
 
 function format(
-  id: number,
   sources: RecordSources,
   { words, reads, extents, base, room }: RecordContent,
   isCall = true,
@@ -225,12 +250,10 @@ function format(
   const o = recordOffset;
   const layout = new RecordLayout(sources.hart ? o.hart + 8 : o.hart);
   const { fields } = layout;
-  fields.push({ at: o.id, size: 4, from: { kind: 'constant', value: BigInt(id) } });
   fields.push({ at: o.time, size: 8, from: sources.time }, stackPointerField);
   if (isCall) fields.push(returnAddressField);
   if (sources.hart) fields.push({ at: o.hart, size: 8, from: sources.hart });
-  const registers =
-    words.length === 0 ? noRegisters : new Map(words.map(({ name, from }) => [name, layout.word(from)]));
+  const registers = new Map(words.map(({ name, from }) => [name, layout.word(from)]));
   const outer = room > 0 ? sources.outer : undefined;
   const outerAt = outer && layout.word(outer);
   const placed = layout.loads(byPointer(reads), base);
@@ -243,8 +266,7 @@ function format(
   const end = layout.at + (outer ? room : 0);
   const copied = placeExtents(extents, end, (word) => pointerTo(asBlock(word), registers, placed));
   return {
-    // Without the room that a list has to grow.
-    fields: fields.slice(),
+    fields,
     outerCopy,
     size: copied.end,
     hartAt: sources.hart && o.hart,

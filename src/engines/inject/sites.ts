@@ -1,10 +1,10 @@
-import { controlBlock, wordsOf } from '../../arch/index.js';
+import { controlBlock, type RecordField, wordsOf } from '../../arch/index.js';
 import type { Addr } from '../../base/addr.js';
 import type { ReadPlan } from '../../probes/index.js';
 import { alignment } from './code-allocator.js';
 import { refuseUntilAgreed } from './inner-places.js';
 import type { PatchableCode, PatchVerdict } from './patchable-code.js';
-import { entryFormat, exitFormat, outerRoom, type RecordFormat, type RecordSources } from './record-format.js';
+import { idField, outerRoom, type RecordFormat, RecordFormats, type RecordSources } from './record-format.js';
 
 /** A probe that is served by trampolines. */
 export interface Site extends PatchableCode {
@@ -15,6 +15,16 @@ export interface Site extends PatchableCode {
   readonly exit: RecordFormat;
   /** Number of words in the target that it counts in; 0: it writes records. */
   readonly counters: number;
+}
+
+/** All that a site's trampoline writes at the entry. */
+export function entryFields({ index, entry }: Site): readonly RecordField[] {
+  return [idField(2 * index), ...entry.fields];
+}
+
+/** All that is written at an exit. */
+export function exitFields({ index, exit }: Site): readonly RecordField[] {
+  return [idField(2 * index + 1), ...exit.fields];
 }
 
 export interface SitePlan {
@@ -41,11 +51,11 @@ export function planSites(
   const sites: Site[] = [];
   const refused = new Map<number, string>();
   let longest = 1 << leastSlotShift;
-  const room = outerRoom(plans);
+  const formats = new RecordFormats(sources, outerRoom(plans));
   const able: Site[] = [];
   for (const [index, plan] of plans.entries()) {
     const look = looks[index] ?? 'its code is not in the ELF';
-    const site = typeof look === 'string' ? look : planSite(plan, look, index, sources, room);
+    const site = typeof look === 'string' ? look : planSite(plan, look, index, formats);
     if (typeof site === 'string') refused.set(index, site);
     else able[index] = site;
   }
@@ -60,12 +70,10 @@ export function planSites(
 
 /** The records of every plan, whether its code can be patched or not. */
 export function planFormats(plans: readonly ReadPlan[], sources: RecordSources): readonly Site[] {
-  const room = outerRoom(plans);
+  const formats = new RecordFormats(sources, outerRoom(plans));
   const look: PatchableCode = { code: new Uint8Array(0), ways: [], ends: undefined };
   return plans.map((plan, index) => {
-    const entry = entryFormat(plan, 2 * index, sources, room);
-    const exit = exitFormat(plan, 2 * index + 1, sources);
-    return { plan, index, ...look, entry, exit, counters: 0 };
+    return { plan, index, ...look, entry: formats.entry(plan), exit: formats.exit(plan), counters: 0 };
   });
 }
 
@@ -74,16 +82,10 @@ export function bytesReplaced(site: PatchableCode | undefined): number {
   return Math.max(0, ...(site?.ways ?? []).map(({ length }) => length));
 }
 
-function planSite(
-  plan: ReadPlan,
-  look: PatchableCode,
-  index: number,
-  sources: RecordSources,
-  room: number,
-): Site | string {
+function planSite(plan: ReadPlan, look: PatchableCode, index: number, formats: RecordFormats): Site | string {
   const counters = plan.counts.reduce((sum, count) => sum + wordsOf(count), 0);
-  const entry = entryFormat(counters > 0 ? withoutReads(plan) : plan, 2 * index, sources, room);
-  const exit = exitFormat(plan, 2 * index + 1, sources);
+  const entry = formats.entry(counters > 0 ? withoutReads(plan) : plan);
+  const exit = formats.exit(plan);
   if (Math.max(entry.size, exit.size) > mostRecordBytes) return 'what it reads does not fit a record';
   return { plan, index, ...look, entry, exit, counters };
 }
@@ -103,7 +105,7 @@ function withoutReads(plan: ReadPlan): ReadPlan {
 export function codeRoom(sites: readonly Site[]): number {
   const roomOf = ({ plan, entry, exit, ends = [], counters }: Site): number => {
     // A probe that only counts writes no record.
-    const recorded = counters > 0 ? 0 : 384 + 24 * (entry.fields.length + exit.fields.length);
+    const recorded = counters > 0 ? 0 : 432 + 24 * (entry.fields.length + exit.fields.length);
     const hops = plan.entryReads.reduce((sum, { through = [] }) => sum + through.length, 0);
     const conditions = [...plan.when, ...plan.counts.flatMap(({ when }) => when)];
     const looked = conditions.reduce((sum, { behind }) => sum + 48 + 32 * (behind?.through.length ?? 0), 0);

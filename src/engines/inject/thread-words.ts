@@ -1,6 +1,7 @@
 import { type Addr, addr } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
 import { pidOf, type Session } from '../../rsp/index.js';
+import type { RecordFormat } from './record-format.js';
 import type { Site } from './sites.js';
 
 /** How the records of a process tell its threads apart. */
@@ -83,13 +84,22 @@ function threadNumber(id: string): number {
  * Sites whose records take the thread's own values from these words. If the thread has no unused words, outer polls
  * are not read.
  */
-export function withThreadWords(sites: readonly Site[], { offset, free }: ThreadWords): Site[] {
-  const placed = (format: Site['entry']): Site['entry'] => ({
+export function withThreadWords(sites: readonly Site[], words: ThreadWords): Site[] {
+  const known = new Map<RecordFormat, RecordFormat>();
+  const placed = (format: RecordFormat): RecordFormat => {
+    const made = known.get(format) ?? formatWith(format, words);
+    known.set(format, made);
+    return made;
+  };
+  return sites.map((site) => ({ ...site, entry: placed(site.entry), exit: placed(site.exit) }));
+}
+
+function formatWith(format: RecordFormat, { offset, free }: ThreadWords): RecordFormat {
+  return {
     ...format,
     fields: format.fields
       .filter(({ from }) => from.kind !== 'outer' || free !== undefined)
       .map((field) => (field.from.kind === 'hart' ? { ...field, from: { ...field.from, offset } } : field)),
     ...(free === undefined && { outerCopy: undefined, outerAt: undefined }),
-  });
-  return sites.map((site) => ({ ...site, entry: placed(site.entry), exit: placed(site.exit) }));
+  };
 }

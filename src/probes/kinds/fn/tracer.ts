@@ -30,11 +30,28 @@ export interface FunctionOptions {
   readonly loops?: (probe: FunctionProbe) => boolean | undefined;
 }
 
-/** A probe, and what formats its values; nothing if values are not recorded. */
-interface Probed {
-  readonly probe: FunctionProbe;
+/** What formats a function's values; nothing if values are not recorded. */
+interface Texts {
   readonly arguments: readonly { readonly name: string; readonly texts: ValueTexts }[];
   readonly result: ValueTexts | undefined;
+}
+
+/** A probe, and its texts from the first call on: a kernel has tens of thousands of functions, and few are called. */
+class Probed {
+  readonly probe: FunctionProbe;
+  readonly #plans: TextPlans | undefined;
+  #texts: Texts | undefined;
+
+  constructor(probe: FunctionProbe, values: boolean, plans: TextPlans | undefined) {
+    this.probe = probe;
+    this.#plans = plans;
+    if (!values) this.#texts = noTexts;
+  }
+
+  get texts(): Texts {
+    this.#texts ??= textsOf(this.probe, this.#plans);
+    return this.#texts;
+  }
 }
 
 /** What {@link CallTracer} keeps about an open call. */
@@ -55,6 +72,7 @@ interface TracedFunction extends TracedCall {
 type FunctionCall = OpenCall<TracedCall> & { readonly payload: TracedFunction };
 
 const none: readonly never[] = [];
+const noTexts: Texts = { arguments: none, result: undefined };
 
 /**
  * Turns hits at functions and at their return addresses into call events. Memory is read for conditions, and for
@@ -72,7 +90,7 @@ export class FunctionTracer implements CallKind {
     this.#maxDepth = options.maxDepth ?? Number.POSITIVE_INFINITY;
     this.#jumps = options.loops ?? (() => undefined);
     const { values = true, plans } = options;
-    for (const probe of probes) this.#probes.set(probe.address, probed(probe, values, plans));
+    for (const probe of probes) this.#probes.set(probe.address, new Probed(probe, values, plans));
   }
 
   isAt(pc: Addr): boolean {
@@ -89,18 +107,19 @@ export class FunctionTracer implements CallKind {
     const { when } = known.probe;
     const decided = when ? decide(when, registers, memory) : true;
     if (typeof decided !== 'boolean') return decided;
-    return decided ? known.arguments.flatMap(({ texts }) => texts.missing(registers, memory) ?? none) : none;
+    return decided ? known.texts.arguments.flatMap(({ texts }) => texts.missing(registers, memory) ?? none) : none;
   }
 
   begin({ pc, hart, time, registers }: Moment, site: CallSite, memory: HitMemory): TracedFunction | undefined {
     const known = this.#probes.get(pc);
     if (!known) return undefined;
-    const { probe, result } = known;
+    const { probe } = known;
     if (!site.isCall && isSameFrame(probe, site) && this.#mayLoop(probe)) return undefined;
     if (probe.when && !holds(probe.when, registers, memory)) return undefined;
     const nested = functionsAround(site.around);
     if (nested >= this.#maxDepth) return undefined;
-    const values = known.arguments.length > 0 ? argumentsOf(known, registers, memory) : none;
+    const { arguments: texts, result } = known.texts;
+    const values = texts.length > 0 ? argumentsOf(texts, registers, memory) : none;
     const began = this.#output.at(time);
     return { kind: this, probe, result, began, nested, hart, values, exit: undefined };
   }
@@ -175,19 +194,16 @@ export class FunctionTracer implements CallKind {
   }
 }
 
-function probed(probe: FunctionProbe, values: boolean, plans: TextPlans | undefined): Probed {
-  if (!values) return { probe, arguments: none, result: undefined };
-  const texts = probe.arguments.map(({ name, where, shape }) => ({
-    name,
-    texts: new ValueTexts(where, shape, plans),
-  }));
-  const { result } = probe;
-  return { probe, arguments: texts, result: result && new ValueTexts(result.where, result.shape, plans) };
+function textsOf({ arguments: all, result }: FunctionProbe, plans: TextPlans | undefined): Texts {
+  return {
+    arguments: all.map(({ name, where, shape }) => ({ name, texts: new ValueTexts(where, shape, plans) })),
+    result: result && new ValueTexts(result.where, result.shape, plans),
+  };
 }
 
-function argumentsOf(probed: Probed, registers: RegisterReader, memory: HitMemory): ArgumentValue[] {
+function argumentsOf(all: Texts['arguments'], registers: RegisterReader, memory: HitMemory): ArgumentValue[] {
   const values: ArgumentValue[] = [];
-  for (const { name, texts } of probed.arguments) {
+  for (const { name, texts } of all) {
     const value = texts.text(registers, memory);
     if (value !== undefined) values.push({ name, value });
   }
