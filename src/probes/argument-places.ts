@@ -59,6 +59,8 @@ export interface Placed {
 export interface HiddenRegisters {
   /** So many, or at most so many. */
   readonly most: number;
+  /** Of these, the one for the result's address, if there may be one. */
+  readonly result: 0 | 1;
   readonly isKnown: boolean;
 }
 
@@ -235,14 +237,15 @@ export function hiddenRegisters(
   entry: CodeAddress,
   resultInMemory: boolean | undefined,
 ): HiddenRegisters {
-  const result = { most: resultInMemory === false ? 0 : 1, isKnown: resultInMemory !== undefined };
+  const address = resultInMemory === false ? 0 : 1;
+  const result = { most: address, result: address, isKnown: resultInMemory !== undefined } as const;
   // A Future's own is `Pin<&mut Self>`.
   if (/^\{(async|gen|coroutine)/.test(name)) return { ...result, most: result.most + 1 };
   if (!/^\{closure#/.test(name)) return result;
   const captures = children.filter((child) => child.tag === DW_TAG.variable);
   const [first, ...others] = captures.map((one) => pointerInFrame(locationAt(one, DW_AT.location, entry)));
   const isOne = first !== undefined && others.length > 0 && others.every((at) => at === first);
-  return isOne ? { ...result, most: result.most + 1 } : { most: result.most + 2, isKnown: false };
+  return isOne ? { ...result, most: result.most + 1 } : { ...result, most: result.most + 2, isKnown: false };
 }
 
 /**

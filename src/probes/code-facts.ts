@@ -17,10 +17,8 @@ export function codeFacts(elf: ElfFile, arch: Architecture, debug: DebugInfo | u
   let frames: CallFrames | undefined;
   return {
     inRegisters(address) {
-      const found = debug?.functionAt(address);
-      if (found === undefined || found.low !== address) return false;
       describer ??= new Describer(elf, arch, debug);
-      return describer.inRegisters(address, found.die);
+      return describer.inRegisters(address);
     },
     enteredElsewhere(address, size) {
       const end = addOffset(address, size);

@@ -28,6 +28,7 @@ import {
   type ValuePlace,
 } from './argument-places.js';
 import { type BtfSignature, btfSignatures } from './btf-signature.js';
+import { ChangedSignatures, changesOf, isClone, mostWords } from './changed-signatures.js';
 import { type Conditions, compareFor, type FunctionComparison } from './expressions/comparison.js';
 import { ProgramExpressions } from './expressions/program.js';
 import { type NamedFunction, namedFunctions } from './function-names.js';
@@ -178,19 +179,26 @@ export function reasonOf(error: unknown): string {
 
 /** Turns functions into probes: what their arguments are, and where. */
 export class Describer {
+  readonly #elf: ElfFile;
   readonly #arch: Architecture;
+  /** No kernel. */
+  readonly #isProgram: boolean;
   readonly #floats: FloatPassing | undefined;
   readonly #debug: DebugInfo | undefined;
   readonly #shapes: Shapes | undefined;
   /** Asked if DWARF does not say. */
   readonly #btf: ((symbol: string) => BtfSignature | undefined) | undefined;
+  readonly #signatures: ChangedSignatures;
 
   constructor(elf: ElfFile, arch: Architecture, debug: DebugInfo | undefined) {
+    this.#elf = elf;
     this.#arch = arch;
-    this.#floats = arch.floats?.({ flags: elf.flags, isProcess: isLinuxProgram(elf) });
+    this.#isProgram = isLinuxProgram(elf);
+    this.#floats = arch.floats?.({ flags: elf.flags, isProcess: this.#isProgram });
     this.#debug = debug;
     this.#btf = btfSignatures(elf, arch);
     this.#shapes = debug && new Shapes(debug);
+    this.#signatures = new ChangedSignatures({ elf, arch, debug }, (address) => this.inRegisters(address));
   }
 
   probe(fn: NamedFunction, folded: readonly NamedFunction[], key: number): FunctionProbe {
@@ -199,23 +207,33 @@ export class Describer {
     const ref = { key, name, instance, address, file: declared?.file, line: declared?.line };
     const aliases = [...new Set(folded.map((other) => other.name))].filter((other) => other !== name);
     const told = die && this.#attempt(die, () => this.#signature(fn, die));
-    return { address, ref, size, aliases, ...(told ?? this.#bare(fn.symbol)) };
+    return { address, ref, size, aliases, ...(told ?? this.#bare(address, fn.symbol)) };
   }
 
-  /** The function that begins there, as its debug info describes it, certainly takes no argument on the stack. */
-  inRegisters(address: Addr, die: Die): boolean {
-    const symbol = linkageNameOf(die) ?? nameOf(die);
+  /** A function begins there that certainly takes no argument on the stack. */
+  inRegisters(address: Addr): boolean {
+    const found = this.#debug?.functionAt(address);
+    if (found === undefined) return this.#signatures.takesNoneOnStack(address);
+    const { die, low } = found;
+    if (low !== address) return false;
+    const symbol = this.#elf.symbols.at(address)?.name ?? linkageNameOf(die) ?? nameOf(die);
     return this.#attempt(die, () => this.#signature({ address, symbol }, die))?.stackArguments === false;
   }
 
-  #bare(symbol: string | undefined): Pick<FunctionProbe, 'arguments' | 'result' | 'stackArguments' | 'producer'> {
+  #bare(
+    address: Addr,
+    symbol: string | undefined,
+  ): Pick<FunctionProbe, 'arguments' | 'result' | 'stackArguments' | 'producer'> {
     const told = symbol === undefined ? undefined : this.#btf?.(symbol);
     if (told) return { ...told, result: undefined, producer: undefined };
     const registers = this.#arch.arguments.slice(0, rawArguments).map((register): FunctionArgument => {
       const where: ValuePlace = { kind: 'registers', parts: [{ register, offset: 0, size: 8 }] };
       return { name: register, type: undefined, shape: undefined, where };
     });
-    return { arguments: registers, result: undefined, stackArguments: true, producer: undefined };
+    // A kernel's functions without debug info are assembly, which is entered and left in many ways.
+    const isCompiled = this.#isProgram || isClone(symbol);
+    const stackArguments = !isCompiled || !this.#signatures.takesNoneOnStack(address);
+    return { arguments: registers, result: undefined, stackArguments, producer: undefined };
   }
 
   #signature(
@@ -242,7 +260,9 @@ export class Describer {
       describedPlace(this.#arch, parameter, entry, types[i]?.size ?? 0),
     );
     const placed = placeArguments(calling, untupled ? types.slice(0, -1) : types, hidden, described);
-    const agrees = described.every((one, i) => one.kind !== 'place' || isSame(one.place, placed.places[i]));
+    const changed = changesOf(die, fn.symbol);
+    const agrees =
+      !changed.arguments && described.every((one, i) => one.kind !== 'place' || isSame(one.place, placed.places[i]));
     const variadic = children.some((child) => child.tag === DW_TAG.unspecified_parameters);
     return {
       arguments: parameters.map((parameter, i): FunctionArgument => {
@@ -252,11 +272,24 @@ export class Describer {
       }),
       result:
         resultShape && returned && resultShape.size !== 0
-          ? { type: resultShape.name, shape: resultShape, where: returned.place }
+          ? { type: resultShape.name, shape: resultShape, where: changed.result ? resultChanged : returned.place }
           : undefined,
-      stackArguments: placed.stack || variadic || untupled,
+      stackArguments:
+        placed.stack ||
+        variadic ||
+        untupled ||
+        ((changed.arguments ||
+          // Line tables alone (the standard library's) do not name any.
+          parameters.length === 0 ||
+          this.#mayHaveMore(producer, mostWords(types, described, hidden))) &&
+          !this.#signatures.takesNoneOnStack(fn.address)),
       producer,
     };
+  }
+
+  #mayHaveMore(producer: FunctionProbe['producer'], words: number): boolean {
+    // gcc says which functions it has changed.
+    return producer !== 'gcc' && words > this.#arch.arguments.length;
   }
 
   #attempt<T>(die: Die, read: (debug: DebugInfo) => T): T | undefined {
@@ -264,6 +297,8 @@ export class Describer {
     return debug?.attempt(die.unit, () => read(debug));
   }
 }
+
+const resultChanged: ValuePlace = { kind: 'unavailable', why: 'the compiler may have left it out or changed it' };
 
 /** If the optimiser changed a function's signature (it drops unused arguments), only the debug info is reliable. */
 function choose(described: Described | undefined, placed: ValuePlace | undefined, agrees: boolean): ValuePlace {

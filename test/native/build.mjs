@@ -43,6 +43,7 @@ try {
     ['texts', 'texts.rs', 2, 'abort'],
     ['panics-o0', 'panics.rs', 0, 'unwind'],
     ['panics-o2', 'panics.rs', 2, 'unwind'],
+    ['promoted', 'promoted.rs', 3, 'abort'],
     ['never-o0', 'never.rs', 0, 'abort'],
     ['never-o2', 'never.rs', 2, 'abort'],
   ]) {

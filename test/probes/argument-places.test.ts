@@ -71,7 +71,7 @@ const cases: [string, Shape[], string, boolean][] = [
 ];
 for (const [name, types, wanted, stack] of cases) {
   t.test(`${name}: ${types.map((type) => `${type.kind} ${type.size}`).join(', ')}`, async (t) => {
-    const placed = placeArguments(conventions[name] as Calling, types, { most: 0, isKnown: true });
+    const placed = placeArguments(conventions[name] as Calling, types, { most: 0, result: 0, isKnown: true });
     t.equal(placed.places.map(text).join(', '), wanted);
     t.equal(placed.stack, stack, 'on the stack');
   });

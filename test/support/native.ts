@@ -100,6 +100,7 @@ type Committed =
   | 'results-o2'
   | 'panics-o0'
   | 'panics-o2'
+  | 'promoted'
   | 'never-o0'
   | 'never-o2'
   | 'tokio'

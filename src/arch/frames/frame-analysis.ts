@@ -1,7 +1,7 @@
 import type { Addr } from '../../base/addr.js';
-import type { CodeRange, FrameAt, FrameModel, FunctionFrames } from './frame-model.js';
+import type { CallersFrame, CodeRange, FrameAt, FrameModel, FunctionFrames } from './frame-model.js';
 import { type FrameRules, rowOf } from './frame-rows.js';
-import { type FrameState, same } from './frame-state.js';
+import { type FrameState, same, type Value } from './frame-state.js';
 import { FunctionCode } from './function-code.js';
 import { hasFrame, UsualFrames } from './usual-frames.js';
 import { type Edge, Worklist } from './worklist.js';
@@ -32,6 +32,12 @@ export interface TrapReturn {
 export interface FrameDecoder<I extends { readonly length: number }> {
   decode(range: CodeRange, offset: number): I | undefined;
   execute(instruction: I, state: FrameState, at: number, entry: Addr): Outcome;
+  /**
+   * Addresses that an instruction uses or computes, as far as they are known. An index is not counted. Undefined if it
+   * uses the stack pointer, whose value is not known. Left out is what sets a frame up: an address that becomes the
+   * stack pointer or the frame pointer.
+   */
+  addresses(instruction: I, state: FrameState): readonly Value[] | undefined;
   /** What compilers fill gaps with. */
   isPadding(instruction: I): boolean;
   /** The state at the first instruction. */
@@ -99,6 +105,22 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
       if (outcome.kind === 'call' && outcome.next !== undefined) return this.#frame(outcome.next, node.confidence);
     }
     return this.at(pc);
+  }
+
+  callersFrame(): CallersFrame {
+    const { stackPointer } = this.#model;
+    let isUsed = false;
+    let jumpsAnywhere = false;
+    const jumps: Addr[] = [];
+    for (const [at, { instruction, state }] of this.#nodes) {
+      const addresses = this.#code.addresses(instruction, state);
+      isUsed ||= addresses?.some(({ base, offset }) => base === stackPointer && offset >= 0) ?? true;
+      const { kind, target } = this.#code.execute(instruction, state, at);
+      // A jump table is used in a frame; a jump to a pointer, at its end, when the frame is gone.
+      if (kind === 'indirect') jumpsAnywhere ||= state.holdsOwn(stackPointer) || !state.values[stackPointer];
+      if (target !== undefined && !this.#code.has(target.offset)) jumps.push(this.#code.addressOf(target.offset));
+    }
+    return { isUsed, jumps, jumpsAnywhere };
   }
 
   /** For tests: the state before an instruction, in full. */

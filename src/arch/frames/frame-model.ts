@@ -40,6 +40,21 @@ export interface FunctionFrames {
   at(pc: Addr): FrameAt | undefined;
   /** The frame in the middle of a call that returns to `pc`. */
   behindCall(pc: Addr): FrameAt | undefined;
+  /** What the code does with the frame of its caller. */
+  callersFrame(): CallersFrame;
+}
+
+/**
+ * A caller puts the arguments that registers have no room for at the end of its frame, and below them, on x86-64, the
+ * return address.
+ */
+export interface CallersFrame {
+  /** The code may read, write or pass on an address there, from where the stack pointer was at the entry. */
+  readonly isUsed: boolean;
+  /** Where jumps out of the function lead, as calls that come last: what is there finds the same frame. */
+  readonly jumps: readonly Addr[];
+  /** A jump may lead anywhere. */
+  readonly jumpsAnywhere: boolean;
 }
 
 /** Where control goes in a function: a node an instruction, the first one first. */

@@ -1,7 +1,7 @@
-import type { Addr } from '../../base/addr.js';
+import { type Addr, addOffset } from '../../base/addr.js';
 import type { FrameDecoder, Outcome } from './frame-analysis.js';
 import type { CodeRange } from './frame-model.js';
-import type { FrameState } from './frame-state.js';
+import type { FrameState, Value } from './frame-state.js';
 
 /** The most bytes of one function: larger ones exist only in damaged files. */
 const MAX_CODE = 0x8_0000;
@@ -36,6 +36,14 @@ export class FunctionCode<I extends { readonly length: number }> {
 
   offsetOf(address: Addr): number {
     return Number(BigInt.asIntN(64, address - this.#entry));
+  }
+
+  addressOf(offset: number): Addr {
+    return addOffset(this.#entry, offset);
+  }
+
+  addresses(instruction: I, state: FrameState): readonly Value[] | undefined {
+    return this.#decoder.addresses(instruction, state);
   }
 
   has(offset: number): boolean {

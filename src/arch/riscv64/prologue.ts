@@ -38,6 +38,7 @@ const decoder: FrameDecoder<Instruction> = {
   entry: FrameState.entry(36).with(0, { base: CONSTANT, offset: 0 }),
   decode: ({ bytes }, offset) => decode(bytes, offset),
   execute,
+  addresses,
   isPadding: (instruction) =>
     (instruction.form === 'immediate' && instruction.op === 'addi' && instruction.rd === 0) ||
     instruction.form === 'unknown',
@@ -142,6 +143,34 @@ function execute(instruction: Instruction, state: FrameState, at: number): Outco
     case 'unknown':
       // All zeros and `csrrw x0, cycle, x0` are the two spellings of unimp. A number that is no instruction is data.
       return instruction.bits === 0 || instruction.bits === 0xc000_1073 ? stop : { next: state, kind: 'plain' };
+  }
+}
+
+function addresses(instruction: Instruction, { values }: FrameState): Value[] | undefined {
+  const from = addressRegister(instruction);
+  if (from === undefined) return [];
+  const value = plus(values[from.register], from.offset);
+  if (value !== undefined) return [value];
+  // Below a variable array, it is somewhere below the frame pointer.
+  return from.register === SP && values[FP]?.base !== SP ? undefined : [];
+}
+
+/** The register that an address is computed from, unless it becomes the stack pointer or the frame pointer. */
+function addressRegister(instruction: Instruction): { readonly register: number; readonly offset: number } | undefined {
+  switch (instruction.form) {
+    case 'load':
+    case 'store':
+    case 'float-load':
+    case 'float-store':
+      return { register: instruction.rs1, offset: instruction.imm };
+    case 'atomic':
+      return { register: instruction.rs1, offset: 0 };
+    case 'immediate': {
+      const { op, rd, rs1, imm } = instruction;
+      return op !== 'addi' || rd === SP || rd === FP ? undefined : { register: rs1, offset: imm };
+    }
+    default:
+      return undefined;
   }
 }
 

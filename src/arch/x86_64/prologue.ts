@@ -61,6 +61,7 @@ const decoder: FrameDecoder<Instruction> = {
   entry: called,
   decode: ({ start, bytes }: CodeRange, offset) => decode(bytes, addOffset(start, offset), offset),
   execute,
+  addresses,
   isPadding: ({ op }) => op === 'nop' || op === 'int3',
 };
 
@@ -221,6 +222,26 @@ function effect(instruction: Instruction, state: FrameState, offset: number): Fr
       // registers that functions preserve.
       return clobber(state.without([0, 1, 2, 4, 5]), first, address);
   }
+}
+
+const framePointers = new Set(['rsp', 'rbp']);
+
+function addresses({ op, operands }: Instruction, state: FrameState): Value[] | undefined {
+  const [to] = operands;
+  // It takes its return address off the stack itself.
+  const top = state.values[RSP];
+  if (op === 'pop' && top?.base === RSP && top.offset >= 0) return [top];
+  if (op === 'nop' || (op === 'lea' && to?.kind === 'register' && framePointers.has(to.name))) return [];
+  const found: Value[] = [];
+  for (const operand of operands) {
+    if (operand.kind !== 'memory' || operand.base === undefined) continue;
+    const number = numberOf.get(operand.base);
+    const value = number === undefined ? undefined : plus(state.values[number], operand.displacement);
+    // Aligned, or below a variable array: it is somewhere below the frame pointer.
+    if (value === undefined && number === RSP && state.values[RBP]?.base !== RSP) return undefined;
+    if (value !== undefined) found.push(value);
+  }
+  return found;
 }
 
 type AddressOf = (operand: Operand | undefined) => Value | undefined;
