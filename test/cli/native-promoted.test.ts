@@ -13,7 +13,7 @@ const programs: readonly (readonly [string, (t: Test) => string])[] = [
 for (const [what, build] of programs) {
   t.test(`${what}: the program computes what it does untraced, and each call is recorded`, async (t) => {
     const program = build(t);
-    const untraced = (await start(program).ended).stdout;
+    const untraced = (await start(program, []).ended).stdout;
     const { output, stdout } = await trace(t, [program], '--engine', 'target', '-p', 'fn:**');
     t.equal(stdout, untraced);
     const calls = new Map(output.functions.map((row) => [row.function.replace(/^.*::|\..*$/g, ''), row.calls]));
