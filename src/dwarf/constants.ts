@@ -57,6 +57,8 @@ export const DW_TAG = {
   call_site_parameter: 0x49,
   skeleton_unit: 0x4a,
   immutable_type: 0x4b,
+  /** Of gcc. */
+  GNU_formal_parameter_pack: 0x4108,
   GNU_call_site: 0x4109,
   GNU_call_site_parameter: 0x410a,
 } as const;

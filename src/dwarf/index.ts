@@ -15,6 +15,7 @@ export { type LocationEntry, locationAt, locationsOf, plainRegister } from './lo
 export { type NamedKind, NameIndex } from './name-index.js';
 export { linkageNameOf, nameOf, originOf, pathOf, qualifiedName, stripGenerics, through } from './names.js';
 export { DW_OP } from './op-codes.js';
+export { unpackedChildren } from './parameter-packs.js';
 export { type AddressRange, rangesOf } from './ranges.js';
 export type { CodePlace, SourceFunction } from './source-stack.js';
 export { staticAddress } from './static-address.js';

@@ -10,6 +10,7 @@ import {
   linkageNameOf,
   nameOf,
   through,
+  unpackedChildren,
 } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { isLinuxProgram } from '../facts/index.js';
@@ -248,7 +249,7 @@ export class Describer {
     const resultShape = resultType && shapes.of(resultType);
     const calling: Calling = { arch: this.#arch, convention, floats: this.#floats };
     const returned = resultShape && placeResult(calling, resultShape);
-    const children = [...die.children()];
+    const children = [...unpackedChildren(die)];
     const parameters = children.filter((child) => child.tag === DW_TAG.formal_parameter);
     const types = parameters.map((parameter) => shapes.of(typeOf(parameter)));
     const inMemory = returned ? returned.inMemory : false;

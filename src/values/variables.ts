@@ -13,6 +13,7 @@ import {
   nameOf,
   rangesOf,
   through,
+  unpackedChildren,
 } from '../dwarf/index.js';
 import type { CodeAddress } from '../elf/index.js';
 import { ObjectPlace, type PlacePart } from './object-place.js';
@@ -56,7 +57,7 @@ function scopesAt(fn: Die, pc: CodeAddress): Variable[] {
   for (let depth = 0; scope !== undefined && depth < MAX_SCOPES; depth++) {
     const here: Variable[] = [];
     let inner: Die | undefined;
-    for (const child of scope.children()) {
+    for (const child of unpackedChildren(scope)) {
       switch (child.tag) {
         case DW_TAG.formal_parameter:
         case DW_TAG.variable: {
