@@ -215,5 +215,6 @@ function probeLines(probes: readonly ProbeFact[]): string[] {
 
 /** A process is no guest. */
 function endText(end: string | undefined): string | undefined {
-  return end === 'guest-ended' ? 'the target ended' : end?.replace('-', ' ');
+  // A merged trace has several.
+  return end?.replaceAll('guest-ended', 'the target ended').replaceAll('-', ' ');
 }
