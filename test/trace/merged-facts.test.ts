@@ -33,7 +33,13 @@ const poor: RecordingFacts = {
 
 function read(recording: RecordingFacts | undefined, cut?: TraceRead['cut']): TraceRead {
   return {
-    info: { program: 'p', buildId: undefined, arch: 'a', clock: { name: 'c', resolutionNs: 1, guest: true }, harts: [] },
+    info: {
+      program: 'p',
+      buildId: undefined,
+      arch: 'a',
+      clock: { name: 'c', resolutionNs: 1, guest: true },
+      harts: [],
+    },
     facts: recording && { probes: [], recording, ownTime: { leastNs: 4, mostNs: 9, totalNs: 50 } },
     ...{ events: 0, isOwn: recording !== undefined, cut, otherPackets: 0 },
   };
