@@ -317,7 +317,8 @@ t.test("as cargo's runner: the ELF is QEMU's -kernel, or alone", async (t) => {
     t.equal((JSON.parse(stdout) as Output).functions[0]?.function, 'labkern::exec::run');
     if (command.length === 1) t.match(stderr, /rsptrace: starts qemu-system-\w+ .*-kernel /);
   }
-  for (const command of [[import.meta.filename], ['qemu-system-riscv64', '-M', 'virt']]) {
+  const flat = ['qemu-system-riscv64', '-kernel', import.meta.filename];
+  for (const command of [[import.meta.filename], ['qemu-system-riscv64', '-M', 'virt'], flat]) {
     const { status, stderr } = await rsptrace('run', ...out, '--', ...command).ended;
     t.match(`${status} ${stderr}`, /^2 .*RUN_NO_ELF/s);
   }
