@@ -19,7 +19,7 @@ import {
   timeText,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { headJson, notesOn, readChosen } from './saved-trace.js';
+import { headJson, notesOn, readChosen, restText } from './saved-trace.js';
 import type { InfoArguments } from './saved-trace-options.js';
 import { tableOptions } from './terminal.js';
 
@@ -136,7 +136,7 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
     ['time', `${timeText(tally.last - (tally.first ?? 0))}, from ${timeText(tally.first ?? 0)} on`],
     ['events', events === '' ? 'none' : events],
     ['end', endText(recording?.end) ?? 'not told: the recording came to no end, or is of another program'],
-    ...losses(read, tally).map((line): [string, string] => ['losses', line]),
+    ...losses(path, read, tally).map((line): [string, string] => ['losses', line]),
     ...costs(read).map((line): [string, string] => ['cost', line]),
     ...(recording?.samples ? sampleFactsLines(recording.samples, hartWord(about)) : []).map(
       (line): [string, string] => ['samples', line.slice('samples: '.length)],
@@ -153,7 +153,7 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
   return textLines(body.flat());
 }
 
-function losses({ facts, cut, isOwn, otherPackets }: TraceRead, tally: EventTally): string[] {
+function losses(path: string, { facts, cut, isOwn, otherPackets }: TraceRead, tally: EventTally): string[] {
   const { recording } = facts ?? {};
   const ends = tally.count('call-lost') + tally.count('poll-lost');
   const found = [
@@ -170,7 +170,7 @@ function losses({ facts, cut, isOwn, otherPackets }: TraceRead, tally: EventTall
     ringFullText(recording?.ringFull),
     tally.inlined.size > 0 &&
       `polls are lower bounds, because the compiler inlined some, of ${someOf([...tally.inlined])}`,
-    cut && `its end is cut off at byte ${cut.at}`,
+    cut && `its end is cut off at byte ${cut.at}${restText(path)}`,
     !isOwn && 'it was not written by rsptrace: its slices are taken for calls, its tracks for threads',
     !isOwn && otherPackets > 0 && `${plural(otherPackets, 'packet')} of it could not be used`,
   ].filter((line) => typeof line === 'string');
@@ -215,5 +215,6 @@ function probeLines(probes: readonly ProbeFact[]): string[] {
 
 /** A process is no guest. */
 function endText(end: string | undefined): string | undefined {
-  return end === 'guest-ended' ? 'the target ended' : end?.replace('-', ' ');
+  // A merged trace has several.
+  return end?.replaceAll('guest-ended', 'the target ended').replaceAll('-', ' ');
 }

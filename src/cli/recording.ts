@@ -21,6 +21,7 @@ import {
 } from '../engines/index.js';
 import { isMovedAtBoot, type ResetVector } from '../facts/index.js';
 import {
+  type ExcludedFunction,
   type Found,
   type InlinedPolls,
   type KindReport,
@@ -198,15 +199,18 @@ async function dryRun(args: RecordingArguments): Promise<number> {
   const { program, choices, hurdles } = await chosen(args);
   const previews = program.known.flatMap((kind) => kind.preview?.(foundOf(program, kind)) ?? []);
   const tables = previews.flatMap(({ table }) => table ?? []);
+  const excluded = program.kinds.flatMap(({ found }) => found.excluded ?? []);
   process.stdout.write(
     args.json
       ? jsonLine({
           ...{ version: 1, probes: choicesJson(choices), hurdles: hurdlesJson(hurdles) },
           ...merged(previews.map(({ json }) => json)),
+          not_probed: excluded.map(({ name, address, reason }) => ({ function: name, address: hex(address), reason })),
         })
       : [
           ...(choices.length > 0 || tables.length === 0 ? [choiceTable(choices)] : []),
           ...tables,
+          ...(excluded.length > 0 ? [textLines(['not probed:', ...excludedLines(excluded)])] : []),
           ...(hurdles.length > 0 ? [textLines(['in the way of probes without stops:', ...indented(hurdles)])] : []),
         ].join('\n'),
   );
@@ -229,6 +233,16 @@ async function chosen(
 
 function indented(hurdles: readonly Hurdle[]): string[] {
   return hurdleLines(hurdles).map((line) => `  ${line}`);
+}
+
+/** A line a reason. */
+function excludedLines(excluded: readonly ExcludedFunction[]): string[] {
+  const byReason = new Map<string, string[]>();
+  for (const { name, reason } of excluded) byReason.set(reason, [...(byReason.get(reason) ?? []), name]);
+  return [...byReason].map(([reason, names]) => {
+    const more = names.length > 6 ? ` and ${names.length - 6} more` : '';
+    return `  ${names.slice(0, 6).join(', ')}${more}: ${reason}`;
+  });
 }
 
 /** The members of all. */

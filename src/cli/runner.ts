@@ -22,6 +22,7 @@ export function runTarget(elf: string | undefined, command: readonly string[]): 
   const [program = '', ...args] = command;
   if (/^qemu-system-/.test(basename(program))) {
     const kernel = qemuOptions(args).findLast(({ name }) => name === 'kernel')?.value;
+    if (kernel && isOtherThanElf(kernel)) throw noElf(`-kernel ${kernel} is none`);
     if (kernel) return { elf: kernel, command, isOurs: false };
     throw noElf("QEMU's arguments have no -kernel");
   }
@@ -35,25 +36,38 @@ export function runTarget(elf: string | undefined, command: readonly string[]): 
   return { elf: program, command: [...start, '-kernel', program, ...append], isOurs: true };
 }
 
-/** `e_machine` of an ELF of 64 bits, little-endian; undefined for other files. */
-function machineOf(path: string): number | undefined {
+const elfMagic = 0x7f454c46;
+
+/** The first bytes of a file; undefined if it cannot be read, or is shorter. */
+function headOf(path: string): Buffer | undefined {
   const head = Buffer.alloc(20);
   try {
     const fd = openSync(path, 'r');
     try {
-      if (readSync(fd, head) < head.length) return undefined;
+      return readSync(fd, head) < head.length ? undefined : head;
     } finally {
       closeSync(fd);
     }
   } catch {
     return undefined;
   }
-  const isElf = head.readUInt32BE(0) === 0x7f454c46 && head[4] === 2 && head[5] === 1;
+}
+
+/** A flat binary, or a compressed kernel. */
+function isOtherThanElf(path: string): boolean {
+  const head = headOf(path);
+  return head !== undefined && head.readUInt32BE(0) !== elfMagic;
+}
+
+/** `e_machine` of an ELF of 64 bits, little-endian; undefined for other files. */
+function machineOf(path: string): number | undefined {
+  const head = headOf(path);
+  const isElf = head?.readUInt32BE(0) === elfMagic && head[4] === 2 && head[5] === 1;
   return isElf ? head.readUInt16LE(18) : undefined;
 }
 
 function noElf(why: string): RsptraceError {
   return new RsptraceError('RUN_NO_ELF', `it is not said which ELF runs: ${why}`, {
-    hint: 'rsptrace run kernel.elf -- qemu-system-..., or have -kernel kernel.elf among its arguments',
+    hint: 'name the linked kernel before --: rsptrace run kernel.elf -- qemu-system-..., or have -kernel kernel.elf among its arguments',
   });
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { RsptraceError } from '../base/errors.js';
 import { plural } from '../base/plural.js';
 import { nearest } from '../probes/index.js';
@@ -16,6 +17,7 @@ import {
   Window,
 } from '../trace/index.js';
 import { note } from './notes.js';
+import { recordsFile } from './records-file.js';
 import type { SelectionArguments, WindowArguments } from './saved-trace-options.js';
 import { filterFields, selectionOf, type TraceFilter } from './trace-filter.js';
 
@@ -147,11 +149,18 @@ export function notesOn(path: string, { cut, isOwn, otherPackets, events, facts 
       cut.bytes === 0
         ? '; its recorder was killed, found no room, or still runs'
         : `, and ${plural(cut.bytes, 'byte')} of another packet are left out`;
-    notes.push(`${path} is cut off: ${plural(events, 'event')} could be read, up to byte ${cut.at}${torn}`);
+    notes.push(
+      `${path} is cut off: ${plural(events, 'event')} could be read, up to byte ${cut.at}${torn}${restText(path)}`,
+    );
   }
   if (!isOwn) notes.push(`${path} was not written by rsptrace: its slices are taken for calls, its tracks for threads`);
   if (!isOwn && otherPackets > 0) notes.push(`${plural(otherPackets, 'packet')} of it could not be used`);
   return notes;
+}
+
+/** How to have the rest of a trace that is cut off, if its recorder has left records. */
+export function restText(path: string): string {
+  return existsSync(recordsFile(path)) ? `; \`rsptrace recover ${path}\` reads the rest` : '';
 }
 
 /** The error for a name that a trace does not have. */

@@ -25,6 +25,8 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly counter: (scratch: Scratch) => Promise<RecordCounter>;
   /** The target's clock counts instructions, and each takes this long. */
   readonly nanosPerInstruction?: number | undefined;
+  /** Two runs are to be alike: the host's time decides nothing that the target could notice. */
+  readonly isRepeatable?: boolean;
   /** Calls of functions that last fewer nanoseconds are dropped. */
   readonly thresholdNs?: number | undefined;
   readonly tracer: CallTracer;

@@ -56,9 +56,9 @@ export class Engines implements StopObserver {
   readonly #options: EnginesOptions;
   readonly #logger: Logger;
   readonly #choices: ProbeChoices;
-  readonly #memory = new ProvenScratch();
+  readonly #memory: ProvenScratch;
   readonly #warning: StopWarning;
-  readonly #budget = new StopBudget();
+  readonly #budget: StopBudget;
   #stopsBeside = 0;
   #state: State;
   #past: Past = {
@@ -77,6 +77,8 @@ export class Engines implements StopObserver {
   constructor(options: EnginesOptions) {
     this.#options = options;
     this.#logger = options.logger ?? silent;
+    this.#memory = new ProvenScratch(options.isRepeatable);
+    this.#budget = new StopBudget(options.isRepeatable);
     this.#warning = new StopWarning(this.#logger);
     this.#choices = new ProbeChoices(options);
     for (const { name: probe, engine, why } of this.#choices.facts)

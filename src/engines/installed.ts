@@ -92,17 +92,17 @@ export class Installed implements StopObserver {
   async begin(stops: StopEngine, onError: (thrown: unknown) => void): Promise<void> {
     const { session, elf, nanosPerInstruction, isCounted = false, logger = silent } = this.#options;
     const target = this.#target;
+    const { shared } = this.scratch;
     await this.#disarm(stops, target.sites);
-    if (target.breakpoint !== undefined) {
-      await stops.pause(target.breakpoint);
-      await this.#waitForEnd(stops);
+    if (target.breakpoint !== undefined) await stops.pause(target.breakpoint);
+    if (!shared || shared.endsWithTarget) await this.#waitForEnd(stops);
+    if (!shared) {
       // Not if a clock counts instructions, because two runs must be alike. Not for Linux, because a stop in user
       // mode does not see the kernel's memory.
       const interrupts =
         nanosPerInstruction === undefined && !changesItsCode(elf) && (await StoppedDrain.gains(session));
       this.#drain = new StoppedDrain(target, session, interrupts, onError);
     } else {
-      if (this.scratch.shared?.endsWithTarget) await this.#waitForEnd(stops);
       // The end of QEMU is told by the wire.
       const onFailure = (thrown: unknown): void => (isClosed(thrown) ? undefined : onError(thrown));
       this.#drain = new LiveDrain(target, onFailure, isCounted);
@@ -521,6 +521,7 @@ function engineOptions(
     brief: times && isOneHart && !times.own ? briefCalls(thresholdNs, times.counter) : undefined,
     chained: changesItsCode(elf),
     log: options.log?.()?.raw,
+    isRepeatable: options.isRepeatable ?? false,
     ...(logger ? { logger } : {}),
   };
 }

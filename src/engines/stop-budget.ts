@@ -3,30 +3,45 @@
  * more milliseconds than these counts as several: the events before it are understood while the target stands.
  */
 const budget = { atOnce: 200, aSecond: 50, share: 0.01, ms: 10 };
+/** The same for runs that are to be alike: so many stops in all, then so many more for each probe that is switched off. */
+const repeatable = { inAll: 1000, more: 250 };
 
 /**
  * What the probes that stop may cost beside probes that do not: a token bucket over all of them. When it is empty, the
  * probe with the most hits since it was last full is to be switched off.
  */
 export class StopBudget {
-  #left = budget.atOnce;
+  readonly #isRepeatable: boolean;
+  #left: number;
   #begun: Moment | undefined;
   #last: Moment | undefined;
   #stops = 0;
   readonly #hits = new Map<string, number>();
+
+  /** `isRepeatable`: the host's time does not matter, because two runs are to be alike. */
+  constructor(isRepeatable = false) {
+    this.#isRepeatable = isRepeatable;
+    this.#left = isRepeatable ? repeatable.inAll : budget.atOnce;
+  }
 
   /**
    * The target has stopped at a hit of the probe of this name; undefined at a return. Returns the name of a probe to
    * switch off if the budget is spent.
    */
   spend(probe: string | undefined, now: Moment): string | undefined {
+    const price = this.#isRepeatable ? 1 : this.#priceBy(now);
+    this.#left -= price;
+    if (probe !== undefined) this.#hits.set(probe, (this.#hits.get(probe) ?? 0) + 1);
+    this.#stops++;
+    return this.#left < 0 ? this.#takeMostHit() : undefined;
+  }
+
+  /** What the stop at this time costs, after what was gained until then. */
+  #priceBy(now: Moment): number {
     const price = this.#price(now);
     this.#left = Math.min(budget.atOnce, this.#left + this.#gained(now));
     if (this.#left === budget.atOnce) this.#hits.clear();
-    if (probe !== undefined) this.#hits.set(probe, (this.#hits.get(probe) ?? 0) + 1);
-    this.#left -= price;
-    this.#stops++;
-    return this.#left < 0 ? this.#takeMostHit() : undefined;
+    return price;
   }
 
   /** What the last stop counts for, and at least one. */
@@ -50,7 +65,7 @@ export class StopBudget {
     let most: string | undefined;
     for (const [probe, hits] of this.#hits) if (hits > (this.#hits.get(most ?? '') ?? 0)) most = probe;
     this.#hits.clear();
-    this.#left = budget.aSecond;
+    this.#left = this.#isRepeatable ? repeatable.more : budget.aSecond;
     return most;
   }
 }

@@ -10,6 +10,19 @@ const byName: readonly { readonly name: RegExp; readonly reason: string }[] = [
 ];
 
 /**
+ * What crti.o and crtbegin.o add to every program of a C compiler. Nothing tells the size of this code, so each call
+ * would stop the target.
+ */
+const startUp =
+  /^(_init|_fini|frame_dummy|(de)?register_tm_clones|__do_global_[cd]tors_aux|call_weak_fn|load_gp|_dl_relocate_static_pie)$/;
+
+/** Why a function is probed only if its own name is asked for; undefined if globs may match it, too. */
+export function leftToNames(symbol: string | undefined, size: number): string | undefined {
+  if (size > 0 || symbol === undefined || !startUp.test(symbol)) return undefined;
+  return "start-up code of the C compiler's, which a glob does not match: name it to have it probed";
+}
+
+/**
  * Sections whose code Linux itself forbids to probe (include/linux/compiler_types.h, `noinstr`;
  * asm-generic/kprobes.h).
  */

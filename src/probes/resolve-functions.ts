@@ -36,7 +36,7 @@ import { type NamedFunction, namedFunctions } from './function-names.js';
 import { nearest } from './glob.js';
 import { inlinedFunctions } from './inlined-functions.js';
 import { type ProbeSpec, whiteList } from './kinds/names.js';
-import { NoTrace } from './notrace.js';
+import { leftToNames, NoTrace } from './notrace.js';
 
 /** A parameter; or, for a function without debug info, an argument register. */
 export interface FunctionArgument {
@@ -124,7 +124,7 @@ export function resolveFunctions(
     const reason =
       functions.length === 0
         ? 'a label in assembly: nothing says that it is a function'
-        : notrace.reason(symbol, address, size);
+        : (notrace.reason(symbol, address, size) ?? (isNamed(name, includes) ? undefined : leftToNames(symbol, size)));
     if (reason !== undefined) {
       excluded.push({ name, address, reason });
       continue;
@@ -148,6 +148,11 @@ export function resolveFunctions(
   probes.sort((a, b) => (a.address < b.address ? -1 : 1));
   const unmatched = includes.filter((spec) => !matched.has(spec)).map(({ text }) => text);
   return { probes, excluded, unmatched };
+}
+
+/** Whether a probe asks for this very name. */
+function isNamed(name: string, includes: readonly ProbeSpec[]): boolean {
+  return includes.some(({ glob }) => glob === name);
 }
 
 /**

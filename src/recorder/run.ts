@@ -384,7 +384,7 @@ export class Run {
   }
 
   #makeEngines(): Engines {
-    const { session, logger = silent, scratch = {}, nanosPerInstruction, thresholdNs } = this.#options;
+    const { session, logger = silent, scratch = {}, nanosPerInstruction, counts, thresholdNs } = this.#options;
     const { program, plan, harts, words, until, panics, settlesAt, isProcess, ram } = this.#target;
     const { calls: tracer, kinds } = this.tracers;
     return new Engines({
@@ -398,6 +398,7 @@ export class Run {
       elf: program.elf,
       // At stops the time is the guest's own.
       nanosPerInstruction: watchesOf(program).length > 0 ? undefined : nanosPerInstruction,
+      isRepeatable: counts?.nanosPerInstruction !== undefined && counts.sleeps === false,
       thresholdNs,
       isCounted: this.#options.maxEvents !== undefined,
       counter: ({ code }) => this.#clock.counter(session, code.address),

@@ -12,7 +12,10 @@ export interface SourceFrame {
   readonly inlined: boolean;
 }
 
-export type SourceFunction = Pick<SourceFrame, 'function' | 'file'>;
+export interface SourceFunction extends Pick<SourceFrame, 'function' | 'file'> {
+  /** Of the function, or of its inlined copy; undefined without debug info. */
+  readonly die?: Die;
+}
 
 /** Nested deeper than the inlining of any compiler. */
 const MAX_DEPTH = 256;
@@ -47,7 +50,7 @@ export class SourceFrames {
     const [elf, debug] = image?.isLibrary ? [image.elf, image.debug] : [this.#elf, this.#debug];
     const functions = debug === undefined ? [] : functionsAt(debug, at);
     if (debug === undefined || functions.length === 0) return describe(at, elf, undefined);
-    return functions.map((die) => ({ function: functionName(die), file: debug.declarationOf(die).file }));
+    return functions.map((die) => ({ function: functionName(die), file: debug.declarationOf(die).file, die }));
   }
 }
 

@@ -95,6 +95,11 @@ t.test(`killed at ${kills} random moments`, async (t) => {
     const { signal } = await running.ended;
     if (signal === null) continue;
     const before = existsSync(trace) ? statSync(trace).size : 0;
+    if (before > 1000) {
+      const info = await rsptrace('info', trace).ended;
+      t.ok(info.stdout.includes(`cut off at byte`), info.stdout);
+      t.ok(info.stdout.includes(`\`rsptrace recover ${trace}\` reads the rest`), info.stdout);
+    }
     const { status, stdout, stderr } = await rsptrace('recover', trace, '--json').ended;
     t.equal(status, 0, stderr);
     const recovered = JSON.parse(stdout) as { records: number; events: number };

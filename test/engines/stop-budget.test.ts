@@ -54,3 +54,17 @@ t.test('a stop of 300 ms counts for many: the target stands for seconds at most'
   t.ok(first && first[0] > 5 && first[0] < 15, `switched off at stop ${first?.[0]}`);
   t.end();
 });
+
+t.test('runs that are to be alike have their stops counted, not timed', (t) => {
+  const offs = [0.01, 400].map((ms) => {
+    const budget = new StopBudget(true);
+    const off: number[] = [];
+    for (let i = 0; i < 2000; i++) {
+      if (budget.spend(`p${off.length}`, { hostMs: i * ms, ranMs: (i * ms) / 2 }) !== undefined) off.push(i);
+    }
+    return off;
+  });
+  t.same(offs[0], [1000, 1251, 1502, 1753]);
+  t.same(offs[0], offs[1]);
+  t.end();
+});

@@ -185,6 +185,18 @@ int main(void) { return 0; }`;
   t.equal(of(gcc, 'vary').stackArguments, true);
   t.match(of(gcc, 'nothing'), { arguments: [], result: undefined, stackArguments: false });
 
+  // Nothing tells how long they are, so each call would stop the program.
+  const startUp = ['_init', '_fini', 'frame_dummy', 'register_tm_clones'];
+  t.strictSame(
+    startUp.filter((name) => names(gcc).includes(name)),
+    [],
+  );
+  t.match(gcc.excluded.find(({ name }) => name === 'frame_dummy')?.reason, /a glob does not match: name it/);
+  t.strictSame(names(await resolve(join(folder, 'gcc0'), 'fn:frame_dummy', 'fn:_fini')).sort(), [
+    '_fini',
+    'frame_dummy',
+  ]);
+
   const optimised = await resolve(build('gcc', 'gcc2', '-O2'), 'fn:**');
   // The debug info of optimised code says itself that `c` is in the second integer register, `b` in a floating-point one.
   t.strictSame(where(of(optimised, 'real')), ['a=rdi:4', 'b=xmm0:8', 'c=rsi:4']);

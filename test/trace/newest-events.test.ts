@@ -127,6 +127,17 @@ t.test('the newest time is kept, with what is open in it and the last poll of ea
   t.same(written({ nanos: 5000 }, events).kept, events, 'all, if there is no more');
 });
 
+t.test('lines of the console count neither as events nor as ones that were left out', async (t) => {
+  const line = (time: number): TraceEvent => ({ type: 'console', time: at(time), text: 'booted' });
+  const call = begins(10);
+  const { kept, leftOut } = written({ nanos: 50 }, [line(1), line(2), call, ends(20, call), line(970), begins(1000)]);
+  t.same(
+    kept.map(({ type }) => type),
+    ['console', 'call-begin'],
+  );
+  t.equal(leftOut, 2);
+});
+
 t.test('memory is bounded, and so is a time', async (t) => {
   function* calls(count: number): Generator<TraceEvent> {
     for (let i = 0; i < count; i++) {

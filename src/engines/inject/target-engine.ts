@@ -64,6 +64,8 @@ export interface TargetEngineOptions {
   readonly brief?: BriefCalls | undefined;
   /** The program's functions keep frame pointers. */
   readonly chained?: boolean;
+  /** The target gets its room at stops alone, so that no two runs differ by how fast this process reads. */
+  readonly isRepeatable?: boolean;
   /** Where drained records wait; without it, in memory. */
   readonly log?: RawLog | undefined;
   readonly logger?: Logger;
@@ -124,6 +126,8 @@ export class TargetEngine {
   readonly #drained: DrainedRecords;
   /** The guest's time when it ended, once that is known. */
   #passed: number | undefined;
+  /** What was read while the target ran gives it this room, at its next stop. */
+  #owed: readonly Write[] = [];
   /** The stub's answers to the writes that went with the last resume. */
   #told: readonly Reply<boolean>[] = [];
 
@@ -173,9 +177,10 @@ export class TargetEngine {
     return this.#patches.changed;
   }
 
-  /** Where a full ring stops the target; undefined if the ring is drained while the target runs. */
+  /** Where a full ring stops the target; undefined if the target gets room while it runs. */
   get breakpoint(): Addr | undefined {
-    return this.#options.scratch.shared ? undefined : this.#layout.placement.breakpoint;
+    const { scratch, isRepeatable = false } = this.#options;
+    return scratch.shared && !isRepeatable ? undefined : this.#layout.placement.breakpoint;
   }
 
   get placement(): Placement {
@@ -205,9 +210,9 @@ export class TargetEngine {
     return this.#drained.queue.room > 0;
   }
 
-  /** How often the target found no room and waited. A ring that is read at stops stops it instead, with its clock. */
+  /** How often the target found no room and waited. A ring with a breakpoint stops it instead, with its clock. */
   get ringFull(): number {
-    return this.#options.scratch.shared ? this.#ring.counts.full : 0;
+    return this.breakpoint === undefined ? this.#ring.counts.full : 0;
   }
 
   /** Records that came later than their place in the order. */
@@ -226,10 +231,11 @@ export class TargetEngine {
    * @throws RsptraceError `SCRATCH_NOT_WRITABLE`, `PATCH_REFUSED`; then nothing is patched
    */
   async install(holdsStop: (piece: Piece) => boolean): Promise<void> {
-    const { scratch, code: probeCode } = this.#options;
+    const { code: probeCode } = this.#options;
     if (this.#logger.isLevelEnabled('trace')) this.#traceTrampolines();
     // Wait a second, but once only: a killed client must not hang the guest.
-    const [spins, looks] = scratch.shared ? [probeCode.spinsPerSecond, looksAtOnce] : [vainStops, 1];
+    const waits = this.breakpoint === undefined;
+    const [spins, looks] = waits ? [probeCode.spinsPerSecond, looksAtOnce] : [vainStops, 1];
     const code = joined(this.#layout.placement.code, this.#layout.placement.ranges);
     const writes = [
       ...code,
@@ -276,11 +282,13 @@ export class TargetEngine {
   }
 
   /**
-   * Reads the ring out of shared memory while the target runs; `all`: see {@link RingReader.accept}; `last`: also if
-   * too much waits to be digested.
+   * Reads the ring out of shared memory.
+   * @param stopped the target does not run; its `all`: see {@link RingReader.accept}; `last`: also if too much waits to
+   * be digested
    * @returns true if there is more
    */
-  drainLive({ all = false, last = false }: StoppedRead = {}): boolean {
+  drainLive(stopped?: StoppedRead): boolean {
+    const { all = false, last = false } = stopped ?? {};
     const { shared, data } = this.#options.scratch;
     const { queue } = this.#drained;
     // A part at a time, so that the guest gets room soon: a writer that waits for long gives us up.
@@ -296,9 +304,12 @@ export class TargetEngine {
       shared.read(at(address), bytes);
       return bytes;
     });
-    const writes = this.#accept(read, all);
+    this.#owed = [...this.#owed, ...this.#accept(read, all)];
     for (const bytes of read) queue.close(bytes);
-    for (const { address, bytes } of writes) shared.write(at(address), bytes);
+    if (this.breakpoint === undefined || stopped) {
+      for (const { address, bytes } of this.#owed) shared.write(at(address), bytes);
+      this.#owed = [];
+    }
     return this.#ring.next > next && this.#ring.hasMore;
   }
 

@@ -7,13 +7,21 @@ import { type Known, type ScratchRequest, unusable } from './source.js';
 
 /** Memory that may have another user is watched for this time, in milliseconds: the target must not write to it. */
 const proofMs = 100;
+/** Where two runs are to be alike it is watched for so many hits, because the host's time differs. */
+const proofHits = 100;
 
 /** Memory for trampolines and the ring. It is found once, however often it is too early to use it. */
 export class ProvenScratch {
   #found: Scratch | undefined;
-  #proof: { readonly scratch: Scratch; readonly until: number; readonly proof: PrivacyProof } | undefined;
+  #proof: { readonly scratch: Scratch; readonly isOver: () => boolean; readonly proof: PrivacyProof } | undefined;
+  readonly #isRepeatable: boolean;
   #proved = false;
   readonly #known: Known = {};
+
+  /** `isRepeatable`: two runs are to be alike. */
+  constructor(isRepeatable = false) {
+    this.#isRepeatable = isRepeatable;
+  }
 
   /**
    * At a stop: the memory, or undefined if it is too early. Memory that may have another user first holds a pattern
@@ -31,9 +39,9 @@ export class ProvenScratch {
     if (scratch.owned || this.#proved) return this.#shared(scratch, request);
     if (!this.#proof) {
       const proof = await beginPrivacyProof(scratch, request.session, request.ram);
-      this.#proof = { scratch, until: performance.now() + proofMs, proof };
+      this.#proof = { scratch, isOver: this.#isRepeatable ? afterHits() : afterTime(), proof };
     }
-    if (performance.now() < this.#proof.until) return undefined;
+    if (!this.#proof.isOver()) return undefined;
     const { proof } = this.#proof;
     this.#proof = undefined;
     const wrong = await proof.end();
@@ -76,4 +84,15 @@ export class ProvenScratch {
     await this.#proof.proof.end();
     await this.#proof.scratch.release();
   }
+}
+
+function afterTime(): () => boolean {
+  const until = performance.now() + proofMs;
+  return () => performance.now() >= until;
+}
+
+/** It is asked at every hit. */
+function afterHits(): () => boolean {
+  let left = proofHits;
+  return () => --left <= 0;
 }

@@ -16,6 +16,7 @@ import type {
 import type { Hooked } from '../../unwind/index.js';
 import type { CallKind, EventOutput, InstantKind } from '../calls/call-tracer.js';
 import type { ReadPlan } from '../read-plan.js';
+import type { ExcludedFunction } from '../resolve-functions.js';
 import type { PlannedWatch, WatchPlace } from './watch/resolve.js';
 
 /** One `--probe`, parsed. Each kind adds what its own text says. */
@@ -68,6 +69,8 @@ export interface Found {
   readonly addresses: readonly Addr[];
   /** Probes that match nothing, while others of the kind do. */
   readonly unmatched?: readonly string[];
+  /** Functions that match and are not probed all the same, with the reason. */
+  readonly excluded?: readonly ExcludedFunction[];
   /** Functions that run when a panic has been caught, and at no other time. */
   readonly catches?: readonly Addr[];
   /** Data that watchpoints trace: it needs no breakpoint in code, and each access stops the target. */

@@ -36,6 +36,8 @@ import { isOfTask, waitingState, waitText } from '../text.js';
 export interface LanePoll extends OpenCall {
   readonly begin: PollBegin;
   onRootLane: boolean;
+  /** What it polled and was pending; null for several, of which it is not known which one it awaits. */
+  inside?: PollEnd | null;
 }
 
 interface LaneCall extends OpenCall {
@@ -283,16 +285,19 @@ export class Lanes implements TraceSink {
       if (poll.onRootLane) life.polls.pop();
     }
     const root = life.root;
+    const end = throughWrapper(event, poll?.inside);
+    const outer = life.polls.at(-1);
+    if (outer && mayWait(end)) outer.inside = outer.inside === undefined ? end : null;
     if (life.polls.length > 0 || event.future.key !== root.future.key || event.address !== root.address) return;
     if (event.result === 'pending') {
       this.#stopWaiting(life, event.time);
-      const at = waitingState(event);
+      const at = waitingState(end);
       life.waiting = waitText(at);
-      this.#writer.waitBegin?.(event, life.waiting, at);
+      this.#writer.waitBegin?.(end, life.waiting, at);
       this.#count(life, 1, event.time);
     } else if (event.result === 'ready' || event.result === 'panicked') {
       this.#endLife(life, event.time, event.result);
-    } else life.unclear = event;
+    } else life.unclear = end;
   }
 
   /** A poll shows what the end of the one before has left open. */
@@ -415,4 +420,18 @@ export class Lanes implements TraceSink {
 
 function pollOf(open: LanePoll | LaneCall | undefined): LanePoll | undefined {
   return open !== undefined && 'onRootLane' in open ? open : undefined;
+}
+
+/**
+ * A Future without states of its own, as a library's around a task, awaits what it has polled. Its bytes do not tell
+ * that.
+ */
+function throughWrapper(end: PollEnd, inside: PollEnd | null | undefined): PollEnd {
+  if (!inside || end.state !== undefined || end.chain.length > 0 || !mayWait(end)) return end;
+  const { future, address, state, chain } = inside;
+  return { ...end, chain: [{ future, typeName: future.instance, address, state }, ...chain] };
+}
+
+function mayWait({ result }: PollEnd): boolean {
+  return result === 'pending' || result === 'unknown';
 }

@@ -3,6 +3,7 @@ import type { HartInfo, TraceEvent, TraceInfo, TraceSink } from '../events.js';
 import { readParts, type TraceRead } from '../read/read-trace.js';
 import type { Moment } from '../report/window.js';
 import { momentReached } from '../report/window.js';
+import { mergedFacts } from './merged-facts.js';
 import { Numbers, Renumber } from './renumber.js';
 
 /** One of several traces that become one. */
@@ -54,8 +55,7 @@ export async function mergeTraces(inputs: readonly MergeInput[], sink: TraceSink
     shift: source.shift,
     read: source.result(),
   }));
-  const probes = done.flatMap(({ read }) => read.facts?.probes ?? []);
-  sink.end({ probes, isCut: done.some(({ read }) => read.cut !== undefined) });
+  sink.end(mergedFacts(done.map(({ read }) => read)));
   return done;
 }
 

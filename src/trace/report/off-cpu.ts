@@ -150,7 +150,7 @@ export class OffCpu implements TraceSink {
   }
 
   #count(end: PollEnd, wokenBy: string, time: number, runnable: number): void {
-    const task = end.root.future.future;
+    const task = nameOf(end);
     const at = waitingState(end);
     const key = `${task}\n${at?.file}\n${at?.line}\n${wokenBy}`;
     let row = this.#rows.get(key);
@@ -178,4 +178,10 @@ export class OffCpu implements TraceSink {
     }
     return frame;
   }
+}
+
+/** The outermost Future that shows where it waits: what a library wraps around a task has no name of the program's. */
+function nameOf({ root, state, chain }: PollEnd): string {
+  const own = state === undefined ? chain.find((link) => link.state?.file !== undefined)?.future : undefined;
+  return (own ?? root.future).future;
 }

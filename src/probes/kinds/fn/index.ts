@@ -22,8 +22,8 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
   check: (specs) => verifyIncludes(specs, rules.name),
   resolve({ elf, debug, arch }, specs) {
     const functions = resolveFunctions(elf, debug, arch, specs);
-    const { probes, unmatched } = functions;
-    return { functions, unmatched, addresses: probes.map(({ address }) => address) };
+    const { probes, excluded, unmatched } = functions;
+    return { functions, excluded, unmatched, addresses: probes.map(({ address }) => address) };
   },
   plans: ({ functions }, wishes) => functions.probes.map((probe) => planFunction(probe, wishes)),
   tracer({ functions }, { elf, arch, debug, output, values, maxDepth }) {
