@@ -38,7 +38,7 @@ export class ChangedSignatures {
   }
 
   /**
-   * The code of the function shows that it takes nothing on the stack: it does not touch its caller's frame, nor does
+   * The code of the function shows that it takes nothing on the stack. It does not touch its caller's frame, nor does
    * what it jumps to.
    */
   takesNoneOnStack(address: Addr): boolean {
