@@ -41,6 +41,8 @@ interface Past {
   readonly tailLost: boolean;
   /** Open calls return through trampolines, so that these stay in the target. */
   readonly trampolinesStay: boolean;
+  /** These calls need them: they could not be made to return past them. */
+  readonly trampolinesNeeded: boolean;
   /** Records were read out of memory shared with the target, not through the stub. */
   readonly pastWire: boolean;
   /** Where the last trampolines were. */
@@ -68,6 +70,7 @@ export class Engines implements StopObserver {
     ringFull: 0,
     tailLost: false,
     trampolinesStay: false,
+    trampolinesNeeded: false,
     pastWire: false,
     source: undefined,
     time: undefined,
@@ -170,6 +173,10 @@ export class Engines implements StopObserver {
 
   get trampolinesStay(): boolean {
     return this.#past.trampolinesStay;
+  }
+
+  get trampolinesNeeded(): boolean {
+    return this.#past.trampolinesNeeded;
   }
 
   /** How often the ring was found full: the target waited for room. */
@@ -330,7 +337,8 @@ export class Engines implements StopObserver {
     return this.#state.kind === 'left' ? this.#state.behind : this.#installed;
   }
 
-  #remember({ records, ringFull, scratch, time, tailLost, trampolinesStay }: Installed, missing: number): void {
+  #remember(installed: Installed, missing: number): void {
+    const { records, ringFull, scratch, time, tailLost, trampolinesStay, trampolinesNeeded } = installed;
     const past = this.#past;
     this.#past = {
       records: past.records + records,
@@ -339,6 +347,7 @@ export class Engines implements StopObserver {
       ringFull: past.ringFull + ringFull,
       tailLost: past.tailLost || tailLost,
       trampolinesStay,
+      trampolinesNeeded,
       pastWire: past.pastWire || scratch.shared !== undefined,
       source: scratch.source,
       time: time ?? past.time,

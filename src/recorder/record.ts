@@ -149,7 +149,7 @@ interface Outcome extends Pick<Recording, 'ram'> {
 
 function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Outcome): Recording {
   const { engines, stopping, tracers, watches, resets } = run;
-  const { choices, scratch, ringFull, tailLost, trampolinesStay, pastWire } = engines;
+  const { choices, scratch, ringFull, tailLost, trampolinesStay, trampolinesNeeded, pastWire } = engines;
   const { leaked: leak } = run;
   const leftOut = new Set(engines.leftOut);
   const tallies = tracers.kinds.flatMap(({ counts }) => counts?.rows() ?? []);
@@ -186,6 +186,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     ringFull,
     tailLost,
     trampolinesStay,
+    trampolinesNeeded,
     openCounter: ended ? undefined : run.openCounter,
     pastWire,
     resets: resets?.count ?? 0,

@@ -169,6 +169,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly tailLost: boolean;
   /** Calls were open at the end that return through trampolines: these stay in the target, where `scratch` says. */
   readonly trampolinesStay: boolean;
+  /** They could not be made to return past them. */
+  readonly trampolinesNeeded: boolean;
   /** A counter that the kernel may read from now on, because such trampolines read it. */
   readonly openCounter: ClosedCounter | undefined;
   /** How often the machine was reset, and booted once more. */
