@@ -35,6 +35,7 @@ type State =
 interface Past {
   readonly records: number;
   readonly digestedMs: number;
+  readonly heldMs: number;
   readonly missing: number;
   readonly ringFull: number;
   /** One program has ended with records in a ring that only a stop could read. */
@@ -66,6 +67,7 @@ export class Engines implements StopObserver {
   #past: Past = {
     records: 0,
     digestedMs: 0,
+    heldMs: 0,
     missing: 0,
     ringFull: 0,
     tailLost: false,
@@ -323,6 +325,11 @@ export class Engines implements StopObserver {
     return this.#past.digestedMs + (this.#known?.digestedMs ?? 0);
   }
 
+  /** How much of that the target stood for, because stops wait for the records before them. */
+  get heldMs(): number {
+    return this.#past.heldMs + (this.#installed?.heldMs ?? 0);
+  }
+
   /** Drained records that were not digested yet. */
   get undigested(): number {
     return this.#known?.undigested ?? 0;
@@ -338,11 +345,12 @@ export class Engines implements StopObserver {
   }
 
   #remember(installed: Installed, missing: number): void {
-    const { records, ringFull, scratch, time, tailLost, trampolinesStay, trampolinesNeeded } = installed;
+    const { records, heldMs, ringFull, scratch, time, tailLost, trampolinesStay, trampolinesNeeded } = installed;
     const past = this.#past;
     this.#past = {
       records: past.records + records,
       digestedMs: past.digestedMs,
+      heldMs: past.heldMs + heldMs,
       missing: past.missing + missing,
       ringFull: past.ringFull + ringFull,
       tailLost: past.tailLost || tailLost,

@@ -236,6 +236,10 @@ export class Installed implements StopObserver {
     return this.#target.digestedMs;
   }
 
+  get heldMs(): number {
+    return this.#target.heldMs;
+  }
+
   /** Drained records that were not digested yet. */
   get undigested(): number {
     return this.#target.undigested;

@@ -171,6 +171,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     ranMs: run.ranMs,
     standingMs: run.session.stoodMs,
     digestedMs: engines.digestedMs,
+    heldMs: engines.heldMs,
     gaps: tracers.counting.gaps,
     tallies: boundTallies(
       tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)).map((row) => run.named(row)),

@@ -137,6 +137,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly standingMs: number;
   /** How long records were turned into events, in milliseconds. */
   readonly digestedMs: number;
+  /** How much of that the target stood for, because stops wait for the records before them. */
+  readonly heldMs: number;
   /** How long it ran, in milliseconds of the host. */
   readonly ranMs: number;
   /** Where nothing was recorded, in guest nanoseconds: because of `why`, or because the link was broken. */

@@ -368,6 +368,11 @@ export class TargetEngine {
     return this.#drained.digestedMs;
   }
 
+  /** How much of that the target stood for. */
+  get heldMs(): number {
+    return this.#drained.heldMs;
+  }
+
   /** Drained records that were not digested yet. */
   get undigested(): number {
     return this.#drained.queue.bytes / 2 ** this.#options.slotShift;
