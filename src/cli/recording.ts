@@ -519,6 +519,7 @@ function recordingJson(
     scratch: recording.scratch,
     ram: ramJson(recording),
     trampolines_stay: recording.trampolinesStay,
+    trampolines_needed: recording.trampolinesNeeded,
     counter_stays_open: recording.openCounter ? recording.openCounter.register : null,
     probes: choicesJson(recording.engines),
     guest_ns: recording.guestNs,
@@ -561,11 +562,14 @@ function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest 
   }
   if (recording.trampolinesStay && guest === undefined) {
     // Nobody maps it in a kernel's next page table any more.
-    const isHidden = recording.scratch?.startsWith('hidden RAM') === true;
+    const isHidden = recording.scratch?.startsWith('hidden RAM') === true && recording.trampolinesNeeded;
     const harm = isHidden
       ? 'a kernel that turns to another page table before they have returned dies: record its boot to the end, or with --engine stop'
       : 'they do no harm';
-    note(`calls were open that return through trampolines, so these stay in ${recording.scratch}; ${harm}`);
+    const what = recording.trampolinesNeeded
+      ? 'calls were open that return through trampolines, so these stay'
+      : 'calls were open, which return past the trampolines from now on: these stay';
+    note(`${what} in ${recording.scratch}; ${harm}`);
   }
   const { openCounter } = recording;
   // A guest that we have ended keeps nothing.

@@ -63,13 +63,18 @@ export function ramJson({ ram }: Recording): object | null {
   return { past_wire: false, why: ram.refused, way_out: ram.wayOut ?? null };
 }
 
+/** A longer time is said: in milliseconds. */
+const leastHeld = 100;
+
 /** `3129 stops took 4.8 s, 91 % of the time`, of that from the first resume to the end. */
 function stopCostText(recording: Recording, { isMachineOfQemu }: EngineSituation): string {
   const { stops } = recording;
   const text = stops === 1 ? '1 stop took' : `${stops} stops took`;
   const { stoodMs, share } = stopCost(recording);
+  const { heldMs } = recording;
+  const held = heldMs < leastHeld ? '' : `; ${secondsText(heldMs)} of it to understand the events before each`;
   const anew = isMachineOfQemu && stops > 1 ? ', and QEMU translates its code anew after each' : '';
-  return `${text} ${secondsText(stoodMs)}, ${percent(share)} of the time${anew}`;
+  return `${text} ${secondsText(stoodMs)}, ${percent(share)} of the time${anew}${held}`;
 }
 
 /** Lines for the end of the table: nothing where no probe stopped the target, and all of each was seen. */
@@ -102,6 +107,7 @@ export function stopJson(recording: Recording, situation: EngineSituation): obje
     partly: summary.partly,
     stood_ms: Math.round(stoodMs),
     stood_share: Number(share.toFixed(4)),
+    held_ms: Math.round(recording.heldMs),
     advice: adviceOnStops(summary, recording.refusal, situation) ?? null,
   };
 }

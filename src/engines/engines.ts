@@ -35,12 +35,15 @@ type State =
 interface Past {
   readonly records: number;
   readonly digestedMs: number;
+  readonly heldMs: number;
   readonly missing: number;
   readonly ringFull: number;
   /** One program has ended with records in a ring that only a stop could read. */
   readonly tailLost: boolean;
   /** Open calls return through trampolines, so that these stay in the target. */
   readonly trampolinesStay: boolean;
+  /** These calls need them: they could not be made to return past them. */
+  readonly trampolinesNeeded: boolean;
   /** Records were read out of memory shared with the target, not through the stub. */
   readonly pastWire: boolean;
   /** Where the last trampolines were. */
@@ -64,10 +67,12 @@ export class Engines implements StopObserver {
   #past: Past = {
     records: 0,
     digestedMs: 0,
+    heldMs: 0,
     missing: 0,
     ringFull: 0,
     tailLost: false,
     trampolinesStay: false,
+    trampolinesNeeded: false,
     pastWire: false,
     source: undefined,
     time: undefined,
@@ -172,6 +177,10 @@ export class Engines implements StopObserver {
 
   get trampolinesStay(): boolean {
     return this.#past.trampolinesStay;
+  }
+
+  get trampolinesNeeded(): boolean {
+    return this.#past.trampolinesNeeded;
   }
 
   /** How often the ring was found full: the target waited for room. */
@@ -318,6 +327,11 @@ export class Engines implements StopObserver {
     return this.#past.digestedMs + (this.#known?.digestedMs ?? 0);
   }
 
+  /** How much of that the target stood for, because stops wait for the records before them. */
+  get heldMs(): number {
+    return this.#past.heldMs + (this.#installed?.heldMs ?? 0);
+  }
+
   /** Drained records that were not digested yet. */
   get undigested(): number {
     return this.#known?.undigested ?? 0;
@@ -332,15 +346,18 @@ export class Engines implements StopObserver {
     return this.#state.kind === 'left' ? this.#state.behind : this.#installed;
   }
 
-  #remember({ records, ringFull, scratch, time, tailLost, trampolinesStay }: Installed, missing: number): void {
+  #remember(installed: Installed, missing: number): void {
+    const { records, heldMs, ringFull, scratch, time, tailLost, trampolinesStay, trampolinesNeeded } = installed;
     const past = this.#past;
     this.#past = {
       records: past.records + records,
       digestedMs: past.digestedMs,
+      heldMs: past.heldMs + heldMs,
       missing: past.missing + missing,
       ringFull: past.ringFull + ringFull,
       tailLost: past.tailLost || tailLost,
       trampolinesStay,
+      trampolinesNeeded,
       pastWire: past.pastWire || scratch.shared !== undefined,
       source: scratch.source,
       time: time ?? past.time,

@@ -1,4 +1,4 @@
-import type { ProbeCode, ProcessCode } from '../arch/index.js';
+import type { ProbeCode } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
@@ -66,6 +66,7 @@ export class Installed implements StopObserver {
   #exiting = false;
   #tailLost = false;
   #trampolinesStay = false;
+  #areNeeded = true;
   /** The kernel maps the memory as RAM of its own. */
   #isKnown = false;
 
@@ -162,6 +163,11 @@ export class Installed implements StopObserver {
     return this.#trampolinesStay;
   }
 
+  /** Those calls need the trampolines: they could not be made to return past them. */
+  get trampolinesNeeded(): boolean {
+    return this.#trampolinesStay && this.#areNeeded;
+  }
+
   /** The target has ended, and with it the records in a ring that only a stop could read. */
   get tailLost(): boolean {
     return this.#tailLost;
@@ -228,6 +234,10 @@ export class Installed implements StopObserver {
 
   get digestedMs(): number {
     return this.#target.digestedMs;
+  }
+
+  get heldMs(): number {
+    return this.#target.heldMs;
   }
 
   /** Drained records that were not digested yet. */
@@ -326,9 +336,17 @@ export class Installed implements StopObserver {
       return dropped;
     }
     this.#trampolinesStay = true;
-    logger.info({ scratch }, 'calls are still open: their trampolines stay');
-    if (process && stands && (await this.#target.mute(process))) await this.scratch.releaseData?.();
+    if (!process) this.#areNeeded = !(await this.#leadPast());
+    logger.info({ scratch, needed: this.#areNeeded }, 'calls are still open: their trampolines stay');
+    if (process && stands && (await this.#target.mute())) await this.scratch.releaseData?.();
     return dropped;
+  }
+
+  /** False if calls of a machine may still return through trampolines. */
+  async #leadPast(): Promise<boolean> {
+    const { session, elf, ram } = this.#options;
+    if (session.state.kind !== 'idle') return true;
+    return ram !== undefined && (await this.#target.leadPast(elf, ram));
   }
 
   /** Whether no code of ours can run any more. Open calls get time to end where it matters that they have. */
@@ -434,7 +452,7 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
   placed.moved = rare.length > 0 ? await moveStops(rare, request, target.placement) : undefined;
   const [first] = sites;
   if (target.sites.length + target.waiting === 0) throw unavailable(first && choices.why(first.index));
-  if (process) session.children.beforeGoing = (child) => cleanForked(options, child, target, process, logger);
+  if (process) session.children.beforeGoing = (child) => cleanForked(options, child, target, code, logger);
   return { ...placed, target, time: times?.own, counter: times?.counter, slack };
 }
 
@@ -567,7 +585,7 @@ async function cleanForked(
   { session }: EnginesOptions,
   child: string,
   target: TargetEngine,
-  code: ProcessCode,
+  code: ProbeCode,
   logger: Logger,
 ): Promise<void> {
   if (await cleanChild(session, child, target.placement, code)) return;

@@ -8,7 +8,7 @@ export { connect, knownArchitectures, type TargetOptions } from './connect.js';
 export { type CopyRoom, roomForCopy } from './copy-room.js';
 export { type ClosedCounter, CounterGate, closedCounter } from './counter-gate.js';
 export { FDT_HEADER, type FdtRange, fdtSize, readFdt, writeFdtSize } from './fdt.js';
-export { commandLineOf, GuestRam } from './guest-ram.js';
+export { commandLineOf, GuestRam, type RamRange } from './guest-ram.js';
 export { hartName } from './hart-name.js';
 export { hartSource } from './hart-source.js';
 export { type InstructionClock, instructionClock } from './instruction-clock.js';

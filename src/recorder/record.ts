@@ -149,7 +149,7 @@ interface Outcome extends Pick<Recording, 'ram'> {
 
 function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Outcome): Recording {
   const { engines, stopping, tracers, watches, resets } = run;
-  const { choices, scratch, ringFull, tailLost, trampolinesStay, pastWire } = engines;
+  const { choices, scratch, ringFull, tailLost, trampolinesStay, trampolinesNeeded, pastWire } = engines;
   const { leaked: leak } = run;
   const leftOut = new Set(engines.leftOut);
   const tallies = tracers.kinds.flatMap(({ counts }) => counts?.rows() ?? []);
@@ -171,6 +171,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     ranMs: run.ranMs,
     standingMs: run.session.stoodMs,
     digestedMs: engines.digestedMs,
+    heldMs: engines.heldMs,
     gaps: tracers.counting.gaps,
     tallies: boundTallies(
       tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)).map((row) => run.named(row)),
@@ -186,6 +187,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     ringFull,
     tailLost,
     trampolinesStay,
+    trampolinesNeeded,
     openCounter: ended ? undefined : run.openCounter,
     pastWire,
     resets: resets?.count ?? 0,

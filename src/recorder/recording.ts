@@ -137,6 +137,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly standingMs: number;
   /** How long records were turned into events, in milliseconds. */
   readonly digestedMs: number;
+  /** How much of that the target stood for, because stops wait for the records before them. */
+  readonly heldMs: number;
   /** How long it ran, in milliseconds of the host. */
   readonly ranMs: number;
   /** Where nothing was recorded, in guest nanoseconds: because of `why`, or because the link was broken. */
@@ -169,6 +171,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly tailLost: boolean;
   /** Calls were open at the end that return through trampolines: these stay in the target, where `scratch` says. */
   readonly trampolinesStay: boolean;
+  /** They could not be made to return past them. */
+  readonly trampolinesNeeded: boolean;
   /** A counter that the kernel may read from now on, because such trampolines read it. */
   readonly openCounter: ClosedCounter | undefined;
   /** How often the machine was reset, and booted once more. */

@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { linuxProcess } from '../../src/arch/x86_64/process.js';
+import { probeCode } from '../../src/arch/x86_64/trampoline.js';
 import { scratchFolder } from '../support/command.js';
 
 t.test('readelf finds every return address in the table, with its rule', async (t) => {
@@ -70,7 +71,7 @@ t.test('a clock is taken from the samples between whose two readings least time 
 
 t.test('what stands in for an exit trampoline fits into one', async (t) => {
   for (const offset of [24, 40, 56, 120]) {
-    const code = linuxProcess.bareExit(offset);
+    const code = probeCode.bareExit(offset, offset + 8);
     t.same([...code], [0x48, 0x8d, 0x64, 0x24, offset, 0xc3], 'lea rsp, [rsp + offset]; ret');
   }
 });

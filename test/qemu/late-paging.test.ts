@@ -14,6 +14,11 @@ interface Output {
   readonly probes: readonly { readonly function: string; readonly engine: string }[];
 }
 
+interface Left {
+  readonly trampolines_stay: boolean;
+  readonly trampolines_needed: boolean;
+}
+
 const calls = { early: 700, work: 20_000 };
 const why = 'the last page table was not in use yet';
 
@@ -139,6 +144,27 @@ for (const arch of ['riscv64', 'x86_64'] as const) {
     t.same(output.gaps, []);
     const engines = Object.fromEntries(output.probes.map(({ function: name, engine }) => [name, engine]));
     t.same(engines, { early: 'stop', middle: 'target', paging: 'target', work: 'target' });
+  });
+}
+
+// On x86_64 the kernel has an `add rsp, 24; ret`, and on riscv64 nothing alike.
+for (const arch of ['riscv64', 'x86_64'] as const) {
+  t.test(`${arch}: a call is open when the recording ends, and the kernel turns to another table in it`, async (t) => {
+    const { elf, command } = tablesKernel(t, arch, tables);
+    const qemu = frozenQemu(t, command);
+    const trace = join(scratchFolder(t), 'out.txt');
+    const options = ['--json', '-p', 'fn:settle', '-p', 'fn:middle', '--until', 'paging', '-o', trace];
+    const ran = await rsptrace('--remote', `unix:${qemu.socket}`, ...options, elf).ended;
+    t.equal(ran.status, 0, ran.stderr);
+    const output = JSON.parse(ran.stdout) as Output & Left;
+    t.same([output.end, callsOf(output)], ['until', { settle: 1, middle: tables.middle }]);
+    t.same([output.trampolines_stay, output.trampolines_needed], [true, false]);
+    t.match(ran.stderr, /calls were open, which return past the trampolines from now on/);
+    // A kernel that has died does not end its machine.
+    const killer = setTimeout(() => qemu.process.kill('SIGKILL'), 20_000);
+    t.teardown(() => clearTimeout(killer));
+    const console = (await qemu.ended).stdout.replaceAll('\r', '');
+    t.match(console, /00040\n03000\n20000\n$/, 'the kernel runs to its end');
   });
 }
 

@@ -502,11 +502,6 @@ export interface ProcessCode {
   wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr };
   /** How often it sleeps before it gives up: some seconds, so that a slow client on a busy machine is not given up. */
   readonly spins: number;
-  /**
-   * Code that can replace an exit trampoline and records nothing. The original return address is this many bytes
-   * above the stack pointer.
-   */
-  bareExit(returnOffset: number): Uint8Array;
   /** .eh_frame for exit trampolines' addresses that are return addresses, each with its `returnOffset`. */
   unwindTable(exits: ReadonlyMap<bigint, { readonly offset: number }>): Uint8Array;
   /** The most bytes of it. */
@@ -620,6 +615,10 @@ export interface ProbeCode {
   hookedReturnOffset(keep: number): number;
   /** Bytes of stack that the exit trampoline frees in addition to the function's own return. */
   hookFrameBytes(keep: number, nesting: boolean): number;
+  /** Code that can replace an exit trampoline and records nothing; it gets results of the two functions above. */
+  bareExit(returnOffset: number, frameBytes: number): Uint8Array;
+  /** The same as compilers write it. Undefined if programs hardly have that. */
+  readonly likeBareExit?: (returnOffset: number, frameBytes: number) => Uint8Array;
   /** The instruction at an offset of code located at `start`, for `usualPath`; undefined behind its end. */
   step(code: Uint8Array, start: Addr, offset: number): Step | undefined;
   readonly outerCopySteps: CopySteps;

@@ -194,6 +194,12 @@ function exit({ at, ring, fields, extents = [], keep, nesting, below }: ExitTram
   return assembler.finish();
 }
 
+function bareExit(_: number, frameBytes: number): Uint8Array {
+  const assembler = new Assembler(0n as Addr);
+  assembler.emit(ld(RA, SP, 0), addi(SP, SP, frameBytes), jalr(0, RA, 0));
+  return assembler.finish();
+}
+
 function end({
   at,
   ring,
@@ -323,6 +329,7 @@ export const probeCode: ProbeCode = {
   hartSource,
   hookedReturnOffset: () => 0,
   hookFrameBytes: hookFrameSize,
+  bareExit,
   step,
   disassemble,
   outerCopySteps,

@@ -60,13 +60,6 @@ function wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint
   return { code: code.finish(), breakpoint };
 }
 
-function bareExit(returnOffset: number): Uint8Array {
-  const code = new Assembler(0n as Addr);
-  code.moveStack(returnOffset);
-  code.return();
-  return code.finish();
-}
-
 /**
  * x87, SSE, AVX and AVX-512 (Intel SDM volume 1, 13.1). What the processor lacks is skipped. Their area ends at 2688.
  */
@@ -158,7 +151,6 @@ export const linuxProcess: ProcessCode = {
   thread: { kind: 'hart', how: 'fs' },
   wait,
   spins: 50_000,
-  bareExit,
   unwindTable,
   unwindTableBytes,
   call: { function: 'rbx', parameters: ['rdi', 'rsi'], saveBytes: 2688, code: callCode },

@@ -111,6 +111,21 @@ function exit({ at, ring, fields, extents, keep, nesting, below }: ExitTrampolin
   return code.finish();
 }
 
+function bareExit(returnOffset: number): Uint8Array {
+  const code = new Assembler(0n as Addr);
+  code.moveStack(returnOffset);
+  code.return();
+  return code.finish();
+}
+
+/** `add rsp, offset; ret`: nothing needs the flags behind a return. */
+function likeBareExit(returnOffset: number): Uint8Array {
+  const code = new Assembler(0n as Addr);
+  code.arithmetic('add', RSP, { constant: BigInt(returnOffset) });
+  code.return();
+  return code.finish();
+}
+
 function end({ at, ring, fields, extents, end: { before, tail, leave }, exit }: EndTrampoline): Uint8Array {
   const code = new Assembler(at);
   code.raw(before(code.here));
@@ -249,6 +264,8 @@ export const probeCode: ProbeCode = {
   hartSource,
   hookedReturnOffset,
   hookFrameBytes: hookBytes,
+  bareExit,
+  likeBareExit,
   step,
   disassemble,
   outerCopySteps,

@@ -17,6 +17,8 @@ export class DrainedRecords {
   readonly #waiting: { readonly at: number; readonly tell: () => void }[] = [];
   /** How long records were digested, in milliseconds. */
   digestedMs = 0;
+  /** How much of that the target stood for. */
+  heldMs = 0;
 
   /** `slot`: bytes of one record's slot. */
   constructor(dispatcher: RecordDispatcher, queue: RecordQueue, slot: number, logger: Logger) {
@@ -85,8 +87,14 @@ export class DrainedRecords {
     return false;
   }
 
+  /** While the target stands: what its stop means depends on all records before it. */
   digestAll(): void {
-    while (this.digest(Number.POSITIVE_INFINITY));
+    const before = this.digestedMs;
+    try {
+      while (this.digest(Number.POSITIVE_INFINITY));
+    } finally {
+      this.heldMs += this.digestedMs - before;
+    }
   }
 
   #trace(view: DataView, start: number, stop: number): void {

@@ -1,4 +1,4 @@
-import type { ProcessCode } from '../../arch/index.js';
+import type { ProbeCode } from '../../arch/index.js';
 import { addr } from '../../base/addr.js';
 import type { Session } from '../../rsp/index.js';
 import type { Placement } from './placement.js';
@@ -12,11 +12,11 @@ export async function cleanChild(
   session: Session,
   child: string,
   { patches, hooks }: Placement,
-  code: ProcessCode,
+  code: ProbeCode,
 ): Promise<boolean> {
   const batch = session.batch(child);
   const writes = patches.map(({ address, original }) => batch.writeMemory(address, original));
-  for (const [exit, { offset }] of hooks) writes.push(batch.writeMemory(addr(exit), code.bareExit(offset)));
+  for (const [exit, { offset, size }] of hooks) writes.push(batch.writeMemory(addr(exit), code.bareExit(offset, size)));
   await batch.send();
   return writes.every(({ value }) => value);
 }

@@ -1,11 +1,13 @@
-import { type Architecture, controlBlock, looksAtOnce, type ProbeCode, type ProcessCode } from '../../arch/index.js';
+import { type Architecture, controlBlock, looksAtOnce, type ProbeCode } from '../../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { type Logger, silent } from '../../base/logger.js';
+import type { ElfFile } from '../../elf/index.js';
+import type { GuestRam } from '../../facts/index.js';
 import type { CallTracer } from '../../probes/index.js';
 import { type Batch, type Reply, retry, type Session } from '../../rsp/index.js';
 import type { HookFrame } from '../../unwind/index.js';
-import type { Region, Scratch } from '../memory/scratch.js';
+import { PAGE, type Region, type Scratch } from '../memory/scratch.js';
 import { Backlog } from './backlog.js';
 import type { BriefCalls } from './brief-calls.js';
 import { ControlWords } from './control-words.js';
@@ -13,6 +15,7 @@ import { DrainedRecords } from './drained-records.js';
 import { interruptedInside } from './interrupted.js';
 import { runForMoment } from './leave-patches.js';
 import { LoggedRecords } from './logged-records.js';
+import { leadPast } from './open-returns.js';
 import { Patches } from './patches.js';
 import type { Placement } from './placement.js';
 import type { RawLog } from './raw-log.js';
@@ -376,6 +379,11 @@ export class TargetEngine {
     return this.#drained.digestedMs;
   }
 
+  /** How much of that the target stood for. */
+  get heldMs(): number {
+    return this.#drained.heldMs;
+  }
+
   /** Drained records that were not digested yet. */
   get undigested(): number {
     return this.#drained.queue.bytes / 2 ** this.#options.slotShift;
@@ -478,14 +486,34 @@ export class TargetEngine {
   }
 
   /**
+   * For calls of a machine that are still open: they return past the trampolines from now on, see {@link leadPast}.
+   * The target runs for moments if a hart is in a trampoline, which may hook one more return.
+   * @returns false if calls may still return through trampolines
+   */
+  async leadPast(elf: ElfFile, ram: GuestRam): Promise<boolean> {
+    const { session, scratch } = this.#options;
+    const options = { ...this.#options, elf, ram, placement: this.placement, ours: regionsOf(scratch) };
+    for (let moment = 1; await leadPast(options); moment *= 2) {
+      if (!(await this.#isInside())) return true;
+      if (moment > longestWrite) return false;
+      // Nobody answers a stop any more.
+      await session.clearBreakpoints();
+      await runForMoment(session, moment);
+      if (session.state.kind !== 'idle') return true;
+    }
+    return false;
+  }
+
+  /**
    * For calls that are still open: they return without a record from now on. Only their trampolines' code stays.
    * @returns false if a hart is in the middle of that code, or if the code cannot be written
    */
-  async mute(code: ProcessCode): Promise<boolean> {
+  async mute(): Promise<boolean> {
     if (await this.#isInside()) return false;
-    const batch = this.#options.session.batch();
-    const writes = [...this.#layout.placement.hooks].map(([exit, { offset }]) =>
-      batch.writeMemory(addr(exit), code.bareExit(offset)),
+    const { session, code } = this.#options;
+    const batch = session.batch();
+    const writes = [...this.#layout.placement.hooks].map(([exit, { offset, size }]) =>
+      batch.writeMemory(addr(exit), code.bareExit(offset, size)),
     );
     await batch.send();
     return writes.every(({ value }) => value);
@@ -534,6 +562,11 @@ export class TargetEngine {
     this.#drained.queue.settle();
     return [...writes, ...this.#control.answer()];
   }
+}
+
+function regionsOf({ code, data, dataPages }: Scratch): readonly Region[] {
+  const pages = dataPages?.map((physical) => ({ address: data.address, physical, size: PAGE })) ?? [];
+  return [code, data, ...pages];
 }
 
 /** Of records that begin and end no call. */

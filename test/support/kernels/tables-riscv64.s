@@ -56,12 +56,7 @@ high:
 1:  call middle
     addi s2, s2, -1
     bnez s2, 1b
-    rdtime t0
-    li t1, WAIT
-    add t1, t1, t0
-3:  rdtime t0
-    bltu t0, t1, 3b
-    call paging
+    call settle
     li s2, WORK
 2:  call work
     addi s2, s2, -1
@@ -121,6 +116,23 @@ paging:
     addi sp, sp, 16
     ret
     .size paging, . - paging
+
+# Is open while the table changes.
+    .globl settle
+    .type settle, @function
+settle:
+    addi sp, sp, -16
+    sd ra, 8(sp)
+    rdtime t0
+    li t1, WAIT
+    add t1, t1, t0
+3:  rdtime t0
+    bltu t0, t1, 3b
+    call paging
+    ld ra, 8(sp)
+    addi sp, sp, 16
+    ret
+    .size settle, . - settle
 
     counted middle, middles
 

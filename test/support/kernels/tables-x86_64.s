@@ -62,7 +62,7 @@ high:   lea     stack(%rip), %rsp
 2:      call    middle
         dec     %r12d
         jnz     2b
-        call    paging
+        call    settle
         mov     $WORK, %r12d
 3:      call    work
         dec     %r12d
@@ -98,6 +98,15 @@ paging: push    %rbx
         pop     %rbx
         ret
         .size   paging, . - paging
+
+        .globl  settle                  # is open while the table changes
+        .type   settle, @function
+settle: sub     $24, %rsp
+        nop
+        call    paging
+        add     $24, %rsp
+        ret
+        .size   settle, . - settle
 
         .globl  middle
         .type   middle, @function
