@@ -37,6 +37,7 @@ interface Past {
   readonly digestedMs: number;
   readonly missing: number;
   readonly ringFull: number;
+  readonly ringWaitedNs: number;
   /** One program has ended with records in a ring that only a stop could read. */
   readonly tailLost: boolean;
   /** Open calls return through trampolines, so that these stay in the target. */
@@ -66,6 +67,7 @@ export class Engines implements StopObserver {
     digestedMs: 0,
     missing: 0,
     ringFull: 0,
+    ringWaitedNs: 0,
     tailLost: false,
     trampolinesStay: false,
     pastWire: false,
@@ -177,6 +179,11 @@ export class Engines implements StopObserver {
   /** How often the ring was found full: the target waited for room. */
   get ringFull(): number {
     return this.#past.ringFull + (this.#installed?.ringFull ?? 0);
+  }
+
+  /** How long its harts waited then, all together, in nanoseconds of its own clock. */
+  get ringWaitedNs(): number {
+    return this.#past.ringWaitedNs + (this.#installed?.ringWaitedNs ?? 0);
   }
 
   get records(): number {
@@ -332,13 +339,15 @@ export class Engines implements StopObserver {
     return this.#state.kind === 'left' ? this.#state.behind : this.#installed;
   }
 
-  #remember({ records, ringFull, scratch, time, tailLost, trampolinesStay }: Installed, missing: number): void {
+  #remember(installed: Installed, missing: number): void {
+    const { records, ringFull, ringWaitedNs, scratch, time, tailLost, trampolinesStay } = installed;
     const past = this.#past;
     this.#past = {
       records: past.records + records,
       digestedMs: past.digestedMs,
       missing: past.missing + missing,
       ringFull: past.ringFull + ringFull,
+      ringWaitedNs: past.ringWaitedNs + ringWaitedNs,
       tailLost: past.tailLost || tailLost,
       trampolinesStay,
       pastWire: past.pastWire || scratch.shared !== undefined,
