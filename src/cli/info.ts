@@ -167,7 +167,7 @@ function losses(path: string, { facts, cut, isOwn, otherPackets }: TraceRead, ta
     recording && recording.neverLoaded.length > 0 && `never loaded: ${recording.neverLoaded.join(', ')}`,
     recording?.timesAtMost && `durations are upper bounds, because ${recording.timesAtMost}`,
     stopsBesideText(facts),
-    ringFullText(recording?.ringFull),
+    ringFullText(recording),
     tally.inlined.size > 0 &&
       `polls are lower bounds, because the compiler inlined some, of ${someOf([...tally.inlined])}`,
     cut && `its end is cut off at byte ${cut.at}${restText(path)}`,

@@ -142,7 +142,7 @@ export function notesOn(path: string, { cut, isOwn, otherPackets, events, facts 
   if (timesAtMost !== undefined) notes.push(`${path}: durations are upper bounds (<), because ${timesAtMost}`);
   const beside = stopsBesideText(facts);
   if (beside !== undefined) notes.push(`${path}: ${beside}`);
-  const waits = ringFullText(facts?.recording?.ringFull);
+  const waits = ringFullText(facts?.recording);
   if (waits !== undefined) notes.push(`${path}: ${waits}`);
   if (cut) {
     const torn =
@@ -186,6 +186,7 @@ export function headJson(path: string, { info, events, cut, facts }: TraceRead):
     times_at_most: facts?.recording?.timesAtMost ?? null,
     stops_beside: facts?.recording?.stopsBeside ?? 0,
     ring_full: facts?.recording?.ringFull ?? 0,
+    ring_waited_ns: facts?.recording?.ringWaitedNs ?? null,
     probes_left_out: [...namesLeftOut(facts?.probes ?? [])],
   };
 }

@@ -38,6 +38,7 @@ interface Past {
   readonly heldMs: number;
   readonly missing: number;
   readonly ringFull: number;
+  readonly ringWaitedNs: number;
   /** One program has ended with records in a ring that only a stop could read. */
   readonly tailLost: boolean;
   /** Open calls return through trampolines, so that these stay in the target. */
@@ -70,6 +71,7 @@ export class Engines implements StopObserver {
     heldMs: 0,
     missing: 0,
     ringFull: 0,
+    ringWaitedNs: 0,
     tailLost: false,
     trampolinesStay: false,
     trampolinesNeeded: false,
@@ -186,6 +188,11 @@ export class Engines implements StopObserver {
   /** How often the ring was found full: the target waited for room. */
   get ringFull(): number {
     return this.#past.ringFull + (this.#installed?.ringFull ?? 0);
+  }
+
+  /** How long its harts waited then, all together, in nanoseconds of its own clock. */
+  get ringWaitedNs(): number {
+    return this.#past.ringWaitedNs + (this.#installed?.ringWaitedNs ?? 0);
   }
 
   get records(): number {
@@ -347,14 +354,16 @@ export class Engines implements StopObserver {
   }
 
   #remember(installed: Installed, missing: number): void {
-    const { records, heldMs, ringFull, scratch, time, tailLost, trampolinesStay, trampolinesNeeded } = installed;
     const past = this.#past;
+    const { records, heldMs, ringFull, ringWaitedNs, scratch, time } = installed;
+    const { tailLost, trampolinesStay, trampolinesNeeded } = installed;
     this.#past = {
       records: past.records + records,
       digestedMs: past.digestedMs,
       heldMs: past.heldMs + heldMs,
       missing: past.missing + missing,
       ringFull: past.ringFull + ringFull,
+      ringWaitedNs: past.ringWaitedNs + ringWaitedNs,
       tailLost: past.tailLost || tailLost,
       trampolinesStay,
       trampolinesNeeded,

@@ -158,6 +158,11 @@ export class Installed implements StopObserver {
     return this.#target.ringFull;
   }
 
+  /** How long the target's harts waited for room, all together, in nanoseconds. */
+  get ringWaitedNs(): number {
+    return Math.round(this.#target.waitedTicks * (this.#placed.counter?.nanosPerTick ?? 0));
+  }
+
   /** Calls were open at the end that return through trampolines. */
   get trampolinesStay(): boolean {
     return this.#trampolinesStay;

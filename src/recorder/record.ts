@@ -134,7 +134,7 @@ function factsOf(run: Run, missing: number): RecordingFacts {
     tailLost: engines.tailLost,
     ...(rest === undefined || rest === 'tick' ? {} : { timesAtMost: rest.why }),
     ...(stopsBeside > 0 ? { stopsBeside } : {}),
-    ...(engines.ringFull > 0 ? { ringFull: engines.ringFull } : {}),
+    ...ringFacts(engines),
     ...(run.tracers.sampler ? { samples: run.tracers.sampler.facts } : {}),
   };
 }
@@ -149,7 +149,8 @@ interface Outcome extends Pick<Recording, 'ram'> {
 
 function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Outcome): Recording {
   const { engines, stopping, tracers, watches, resets } = run;
-  const { choices, scratch, ringFull, tailLost, trampolinesStay, trampolinesNeeded, pastWire } = engines;
+  const { choices, scratch, tailLost, trampolinesStay, trampolinesNeeded, pastWire } = engines;
+  const { ringFull = 0, ringWaitedNs = 0 } = ringFacts(engines);
   const { leaked: leak } = run;
   const leftOut = new Set(engines.leftOut);
   const tallies = tracers.kinds.flatMap(({ counts }) => counts?.rows() ?? []);
@@ -185,6 +186,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     stopError: leak && { tickNs: clock.resolutionNs, isUnknown: leak.rest !== 'tick' },
     missing,
     ringFull,
+    ringWaitedNs,
     tailLost,
     trampolinesStay,
     trampolinesNeeded,
@@ -194,4 +196,10 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     foreignHits: run.foreignHits,
     ...run.progress,
   };
+}
+
+/** What the trace says of waits for room. A wait between two reads of the ring is seen by its time alone. */
+function ringFacts({ ringFull, ringWaitedNs }: { readonly ringFull: number; readonly ringWaitedNs: number }) {
+  if (ringFull === 0 && ringWaitedNs === 0) return {};
+  return { ringFull: Math.max(ringFull, 1), ringWaitedNs };
 }

@@ -161,6 +161,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly stopError: StopError | undefined;
   /** How often the ring of records was found full, so that the target waited. */
   readonly ringFull: number;
+  /** How long its harts waited then, all together, in nanoseconds of its own clock. */
+  readonly ringWaitedNs: number;
   /** Events known to be missing from the trace. */
   readonly missing: number;
   /** Probes that were never inserted, because the target never loaded their code. */

@@ -449,6 +449,8 @@ export interface RecordingFacts {
   readonly stopsBeside?: number | undefined;
   /** How often the ring of records was found full, so that the target waited; undefined if it never was. */
   readonly ringFull?: number | undefined;
+  /** How long its harts waited then, all together; undefined if that is not known. */
+  readonly ringWaitedNs?: number | undefined;
   /** How stacks were sampled beside probes. */
   readonly samples?: SampleFacts | undefined;
 }

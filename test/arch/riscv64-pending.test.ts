@@ -85,7 +85,7 @@ async function plant(machine: Machine, client: Ring, way: Way, below: bigint): P
     body: place.code + BigInt(displaced.length),
     places: [...instructions(way.at, trampoline), ...instructions(place.exit, exit)],
     flush: instructions(flushAt, flush),
-    wait: instructions(place.wait, probeCode.wait(place.wait, client.geometry).code),
+    wait: instructions(place.wait, probeCode.wait(place.wait, client.geometry, 'time').code),
   };
 }
 

@@ -55,7 +55,7 @@ async function plant(client: Ring, way: Way, nesting: boolean): Promise<Planted>
     places: [
       ...instructions(way.at, trampoline),
       ...instructions(place.exit, exit),
-      ...instructions(place.wait, probeCode.wait(place.wait, client.geometry).code),
+      ...instructions(place.wait, probeCode.wait(place.wait, client.geometry, 'time').code),
       ...(way.hop === undefined || hop === undefined ? [] : instructions(way.hop, hop)),
     ],
   };
@@ -161,7 +161,7 @@ t.test('the client moves the limit lap after lap, and the claims go on', async (
   const [way] = ways as [Way];
   const { patched } = await plant(client, way, false);
   await client.reset();
-  const { breakpoint } = probeCode.wait(place.wait, smallRing);
+  const { breakpoint } = probeCode.wait(place.wait, smallRing, 'time');
   let waits = 0;
   for (let number = 0; number < 25; number++) {
     const from = calls.start();
@@ -196,7 +196,7 @@ t.test('a full ring that no stop makes room in stops again and again, then drops
   await machine.write(place.helper, helper);
   const [way] = ways as [Way];
   const { patched } = await plant(client, way, false);
-  const { breakpoint } = probeCode.wait(place.wait, smallRing);
+  const { breakpoint } = probeCode.wait(place.wait, smallRing, 'time');
   for (const { stops, makesRoom, looks } of [
     { stops: 3, makesRoom: undefined, looks: 1n },
     { stops: 3, makesRoom: undefined, looks: 1000n },
@@ -221,6 +221,7 @@ t.test('a full ring that no stop makes room in stops again and again, then drops
     t.equal(await client.control(controlBlock.dropped), makesRoom ? 0n : 1n);
     t.equal(await client.control(controlBlock.unattended), makesRoom ? 0n : 1n);
     t.equal(await client.claimed(), makesRoom ? 2 : 0);
+    t.ok((await client.control(controlBlock.waited)) > 0n, 'its time is counted');
   }
 });
 
@@ -294,7 +295,7 @@ t.test('events of several harts are all there, in order by hart', { timeout: 600
       hart,
     );
   }
-  const { breakpoint } = probeCode.wait(place.wait, client.geometry);
+  const { breakpoint } = probeCode.wait(place.wait, client.geometry, 'time');
   let stops = 0;
   for (;;) {
     const stopped = await machine.run([breakpoint, end]);

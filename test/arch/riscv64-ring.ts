@@ -88,7 +88,7 @@ export class Ring {
     await this.#machine.write(place.control, new Uint8Array(controlBlock.size));
     await this.set(controlBlock.head, this.capacity);
     await this.set(controlBlock.spins, spins);
-    await this.#machine.write(place.wait, probeCode.wait(place.wait, this.geometry).code);
+    await this.#machine.write(place.wait, probeCode.wait(place.wait, this.geometry, 'time').code);
     this.#limit = this.capacity;
     for (let index = 0n; index < this.count; index++) await this.open();
   }

@@ -92,7 +92,7 @@ function plant(below: bigint): Planted {
     if (bytes.length > room) throw new RangeError(`${bytes.length} bytes at ${offset}`);
     code.set(bytes, offset);
   };
-  put(0, probeCode.wait(CODE, geometry).code, 0x100);
+  put(0, probeCode.wait(CODE, geometry, 'tsc').code, 0x100);
   put(0x100, probeCode.flush(addOffset(CODE, 0x100), geometry), 0x100);
   const [text, data] = host.loaded.map(({ address, bytes }) => ({ address, bytes: Uint8Array.from(bytes) })) as [
     Region,

@@ -29,6 +29,7 @@ const poor: RecordingFacts = {
   timesAtMost: 'stops take time',
   stopsBeside: 4,
   ringFull: 3,
+  ringWaitedNs: 900,
 };
 
 function read(recording: RecordingFacts | undefined, cut?: TraceRead['cut']): TraceRead {
@@ -50,7 +51,7 @@ t.test('losses and bounds of each stay, numbers add up', (t) => {
   t.same(recording, {
     ...{ end: 'guest-ended, until', stub: 'qemu-system + gdbserver', events: 110, stops: 15, records: 95 },
     ...{ missing: 7, foreignHits: 2, neverLoaded: ['late'], tailLost: true, leftOut: 30 },
-    ...{ timesAtMost: 'stops take time', stopsBeside: 4, ringFull: 3, samples: undefined },
+    ...{ timesAtMost: 'stops take time', stopsBeside: 4, ringFull: 3, ringWaitedNs: 900, samples: undefined },
   });
   t.same(ownTime, { leastNs: 4, mostNs: 9, totalNs: 100 });
   t.equal(isCut, false);

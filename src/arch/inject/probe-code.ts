@@ -35,6 +35,8 @@ import type { Step } from './code-path.js';
 export const controlBlock = {
   /** Bytes claimed ever. On a cache line of its own. */
   head: 0,
+  /** Ticks that writers have waited for room, all together. On HEAD's line, because it changes rarely. */
+  waited: 56,
   /** Claims below this may be written. */
   limit: 64,
   /**
@@ -499,7 +501,7 @@ export interface ProcessCode {
   /**
    * Like {@link ProbeCode.wait}, but it sleeps between two polls, because the client that drains needs the processor.
    */
-  wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr };
+  readonly wait: ProbeCode['wait'];
   /** How often it sleeps before it gives up: some seconds, so that a slow client on a busy machine is not given up. */
   readonly spins: number;
   /** .eh_frame for exit trampolines' addresses that are return addresses, each with its `returnOffset`. */
@@ -586,9 +588,13 @@ export interface ProbeCode {
   /**
    * What a full ring jumps to. If the ring is read at stops, a breakpoint is inserted at `breakpoint`, whose
    * instruction does nothing. It is reached when `looks` polls found no room, and then again, because one drain may
-   * free nothing while another hart's record is uncommitted.
+   * free nothing while another hart's record is uncommitted. `counter`: what `waited` counts in, if records have it.
    */
-  wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr };
+  wait(
+    at: Addr,
+    ring: Omit<RingGeometry, 'wait'>,
+    counter?: string,
+  ): { readonly code: Uint8Array; readonly breakpoint: Addr };
   /** Moves a pending call's entry to the ring. Throws RangeError if no call can pend in this ring. */
   flush(at: Addr, ring: Omit<RingGeometry, 'wait'>): Uint8Array;
   /**

@@ -243,6 +243,11 @@ type FloatSource = FieldSource & { readonly kind: 'float' };
 export const timeCsrs = { cycle: 0xc00, time: 0xc01 } as const;
 const MHARTID = 0xf14;
 
+export function timeCsr(counter: string): number {
+  if (counter !== 'time' && counter !== 'cycle') throw new RangeError(`RISC-V has no ${counter}`);
+  return timeCsrs[counter];
+}
+
 /** The register that has the value; t3 if the value must be loaded or computed. */
 export function sourceValue(
   assembler: Assembler,
@@ -264,8 +269,7 @@ export function sourceValue(
       assembler.loadConstant(T3, from.value);
       return T3;
     case 'time':
-      if (from.counter !== 'time' && from.counter !== 'cycle') throw new RangeError(`RISC-V has no ${from.counter}`);
-      assembler.emit(csr('csrrs', T3, timeCsrs[from.counter], 0));
+      assembler.emit(csr('csrrs', T3, timeCsr(from.counter), 0));
       return T3;
     case 'hart':
       if (from.how === 'tp') return TP;

@@ -11,8 +11,27 @@ import {
   type Nesting,
   type ProbeCode,
   type ReturnHook,
+  type RingGeometry,
 } from '../inject/probe-code.js';
-import { Assembler, addi, amoaddD, jalr, type Label, ld, nop, sd, T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
+import {
+  Assembler,
+  addi,
+  amoaddD,
+  csr,
+  jalr,
+  type Label,
+  ld,
+  nop,
+  sd,
+  sub,
+  T0,
+  T1,
+  T2,
+  T3,
+  T4,
+  T5,
+  T6,
+} from './assembler.js';
 import { check } from './condition.js';
 import { countUp } from './count.js';
 import { disassemble } from './disassembly.js';
@@ -20,7 +39,7 @@ import { ends } from './exits.js';
 import { inner } from './inner.js';
 import { endHop, HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
 import { flush, pend, vanish } from './pending.js';
-import { checkRecord, claim, claimRarely, fillRecord, LINK, outerCopySteps } from './record-code.js';
+import { checkRecord, claim, claimRarely, fillRecord, LINK, outerCopySteps, timeCsr } from './record-code.js';
 import { floatArguments, RA, SP } from './registers.js';
 import { displace, displaceInside, loopsToStart, patchLengths } from './relocate.js';
 import { step } from './step.js';
@@ -251,14 +270,22 @@ function closeOuter(assembler: Assembler, frame: TrampolineFrame): void {
   assembler.emit(ld(T3, SP, before), sd(T3, T0, controlBlock.outer));
 }
 
+/** Bytes of stack: t4, what is left of `spins`, and when the wait began. */
+const waitFrame = 32;
+
 /**
  * In: t0 = the control block's address, t1 = the claim beyond the limit, t3 = return address. Returns to t3 to try
  * again, or behind the instruction there to drop the event. Clobbers t2; saves t4.
  */
-function wait(at: Addr): { readonly code: Uint8Array; readonly breakpoint: Addr } {
+function wait(
+  at: Addr,
+  _ring: Omit<RingGeometry, 'wait'>,
+  counter?: string,
+): { readonly code: Uint8Array; readonly breakpoint: Addr } {
   const assembler = new Assembler(at);
   const [again, look, drop, done] = [assembler.label(), assembler.label(), assembler.label(), assembler.label()];
-  assembler.emit(addi(SP, SP, -16), sd(T4, SP, 0));
+  assembler.emit(addi(SP, SP, -waitFrame), sd(T4, SP, 0));
+  if (counter !== undefined) assembler.emit(csr('csrrs', T2, timeCsr(counter), 0), sd(T2, SP, 16));
   assembler.emit(ld(T2, T0, controlBlock.spins), sd(T2, SP, 8));
   assembler.place(again);
   assembler.emit(ld(T4, T0, controlBlock.unattended));
@@ -277,7 +304,11 @@ function wait(at: Addr): { readonly code: Uint8Array; readonly breakpoint: Addr 
   assembler.place(drop);
   assembler.emit(addi(T2, 0, 1), addi(T4, T0, controlBlock.dropped), amoaddD(0, T2, T4), addi(LINK, LINK, 4));
   assembler.place(done);
-  assembler.emit(ld(T4, SP, 0), addi(SP, SP, 16), jalr(0, LINK, 0));
+  if (counter !== undefined) {
+    assembler.emit(csr('csrrs', T2, timeCsr(counter), 0), ld(T4, SP, 16), sub(T2, T2, T4));
+    assembler.emit(addi(T4, T0, controlBlock.waited), amoaddD(0, T2, T4));
+  }
+  assembler.emit(ld(T4, SP, 0), addi(SP, SP, waitFrame), jalr(0, LINK, 0));
   return { code: assembler.finish(), breakpoint };
 }
 

@@ -4,6 +4,7 @@ import { Assembler, Label } from './assembler.js';
 import { controlWord } from './fields.js';
 import { R10, R11, R12, R13, RAX, RBX, RCX, RDI, RDX, RSI, RSP } from './registers.js';
 import { unwindTable, unwindTableBytes } from './unwind-table.js';
+import { beginWait, endWait } from './wait-time.js';
 
 /* Numbers of arch/x86/entry/syscalls/syscall_64.tbl in Linux. */
 const NANOSLEEP = 35n;
@@ -21,14 +22,19 @@ const napNs = 100_000n;
  * In: rax = HEAD, r11 = return address. Clobbers r10; other registers keep the function's values. A signal may come
  * while it sleeps: then it polls again.
  *
- *      rsp + 0: timespec { 0, napNs } | 16: r11 | 24: rax | 32: rdi | rsi | rcx
+ *      rsp + 0: timespec { 0, napNs } | 16: r11 | 24: rax | 32: rdi | rsi | rcx | what `beginWait` has pushed
  */
-function wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr } {
+function wait(
+  at: Addr,
+  ring: Omit<RingGeometry, 'wait'>,
+  counter?: string,
+): { readonly code: Uint8Array; readonly breakpoint: Addr } {
   const code = new Assembler(at);
   const [look, drop, leave] = [new Label(), new Label(), new Label()];
   const unattended = controlWord(ring, controlBlock.unattended);
   const saved = [RCX, RSI, RDI, RAX, R11];
   const [wayBack, head] = [{ base: RSP, offset: 16 } as const, { base: RSP, offset: 24 } as const];
+  if (counter !== undefined) beginWait(code, counter);
   for (const register of saved) code.push(register);
   for (const word of [napNs, 0n]) {
     code.constant(RAX, word);
@@ -56,6 +62,7 @@ function wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint
   code.bind(leave);
   code.moveStack(16);
   for (const register of saved.toReversed()) code.pop(register);
+  if (counter !== undefined) endWait(code, ring, counter);
   code.jumpTo(R11);
   return { code: code.finish(), breakpoint };
 }

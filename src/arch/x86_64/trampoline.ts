@@ -30,6 +30,7 @@ import { floatArguments, R10, R11, RAX, RSP } from './registers.js';
 import { displace, displaceInside, loopsToStart, patchBytes } from './relocate.js';
 import { fetch, general, type Stack } from './stack.js';
 import { step } from './step.js';
+import { beginWait, endWait } from './wait-time.js';
 
 /**
  * Trampolines for x86 in 64-bit mode, ring 0 and ring 3. They use no register that they did not push, because gcc's
@@ -191,11 +192,16 @@ function writeOrWait(code: Assembler, contents: Contents, stack: Stack): Rarely 
 }
 
 /** In: rax = HEAD, r11 = return address. Clobbers r10. Nothing is claimed yet. */
-function wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint8Array; readonly breakpoint: Addr } {
+function wait(
+  at: Addr,
+  ring: Omit<RingGeometry, 'wait'>,
+  counter?: string,
+): { readonly code: Uint8Array; readonly breakpoint: Addr } {
   const code = new Assembler(at);
   const [again, look, drop, leave] = [new Label(), new Label(), new Label(), new Label()];
   const unattended = controlWord(ring, controlBlock.unattended);
   const spins = { base: RSP, offset: 0 } as const;
+  if (counter !== undefined) beginWait(code, counter);
   code.load(R10, controlWord(ring, controlBlock.spins));
   code.push(R10);
   code.bind(again);
@@ -218,6 +224,7 @@ function wait(at: Addr, ring: Omit<RingGeometry, 'wait'>): { readonly code: Uint
   code.address(R11, { base: R11, offset: jumpBytes });
   code.bind(leave);
   code.moveStack(8);
+  if (counter !== undefined) endWait(code, ring, counter);
   code.jumpTo(R11);
   return { code: code.finish(), breakpoint };
 }

@@ -16,8 +16,17 @@ export class ControlWords {
 
   /** HEAD, with its flags. */
   get head(): number {
+    return this.#word(controlBlock.head);
+  }
+
+  /** Ticks that writers have waited for room. */
+  get waited(): number {
+    return this.#word(controlBlock.waited);
+  }
+
+  #word(offset: number): number {
     const view = new DataView(this.bytes.buffer);
-    return view.getUint32(0, true) + view.getUint32(4, true) * 2 ** 32;
+    return view.getUint32(offset, true) + view.getUint32(offset + 4, true) * 2 ** 32;
   }
 
   /** How often a writer polls a full ring before its breakpoint stops the target, from the next answer on. */

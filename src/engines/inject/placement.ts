@@ -105,7 +105,7 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   const { sites, code, room, notes } = options;
   const near = room.near[0] ?? { address: room.code.address, length: 0 };
   const waitAt = waitAddress(options);
-  const wait = code.wait(waitAt, options.geometry);
+  const wait = code.wait(waitAt, options.geometry, counterOf(sites));
   const codeFree = { address: room.code.address, length: Number(waitAt - room.code.address) };
   const take = allocator(codeFree);
   const pending = placePending({ ...options.geometry, wait: waitAt }, options, take);
@@ -150,11 +150,19 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
  * Where the wait routine goes, which has the breakpoint. An emulator runs a page with a breakpoint instruction by
  * instruction, so it lies as far from the trampolines as possible.
  */
-function waitAddress({ code, room, geometry }: PlaceOptions): Addr {
-  const { length } = code.wait(room.code.address, geometry).code;
+function waitAddress({ code, room, geometry, sites }: PlaceOptions): Addr {
+  const { length } = code.wait(room.code.address, geometry, counterOf(sites)).code;
   const offset = Math.floor((room.code.length - length) / alignment) * alignment;
   if (offset < 0) throw new RangeError('no room for the wait routine');
   return addOffset(room.code.address, offset);
+}
+
+/** The counter that records have their times from; undefined if none has one. */
+function counterOf(sites: readonly Site[]): string | undefined {
+  for (const { entry, exit } of sites) {
+    for (const { from } of [...entry.fields, ...exit.fields]) if (from.kind === 'time') return from.counter;
+  }
+  return undefined;
 }
 
 /** A patch, and the jump in between if it leads to one. */

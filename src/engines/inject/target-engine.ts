@@ -218,6 +218,11 @@ export class TargetEngine {
     return this.breakpoint === undefined ? this.#ring.counts.full : 0;
   }
 
+  /** Ticks of the records' counter that its writers waited, all together; 0 where a full ring stops the target. */
+  get waitedTicks(): number {
+    return this.breakpoint === undefined ? this.#control.waited : 0;
+  }
+
   /** Records that came later than their place in the order. */
   get outOfOrder(): number {
     return this.#ring.counts.outOfOrder;

@@ -31,6 +31,7 @@ function mergedRecording(all: readonly RecordingFacts[]): RecordingFacts {
     timesAtMost: whys.length > 0 ? whys.join('; ') : undefined,
     stopsBeside: sum(all, 'stopsBeside'),
     ringFull: sum(all, 'ringFull'),
+    ringWaitedNs: sum(all, 'ringWaitedNs'),
     // Rates of several do not add up to one.
     samples: sampled.length === 1 ? sampled[0]?.samples : undefined,
   };
@@ -39,7 +40,16 @@ function mergedRecording(all: readonly RecordingFacts[]): RecordingFacts {
 /** Undefined if none has it. */
 function sum(
   all: readonly RecordingFacts[],
-  key: 'events' | 'stops' | 'records' | 'missing' | 'foreignHits' | 'leftOut' | 'stopsBeside' | 'ringFull',
+  key:
+    | 'events'
+    | 'stops'
+    | 'records'
+    | 'missing'
+    | 'foreignHits'
+    | 'leftOut'
+    | 'stopsBeside'
+    | 'ringFull'
+    | 'ringWaitedNs',
 ): number | undefined {
   const known = all.flatMap((facts) => facts[key] ?? []);
   return known.length > 0 ? known.reduce((total, each) => total + each, 0) : undefined;

@@ -61,6 +61,7 @@ export class FactsReader {
       ...(note('times_at_most') === undefined ? {} : { timesAtMost: note('times_at_most') }),
       ...(note('stops_beside') === undefined ? {} : { stopsBeside: number('stops_beside') }),
       ...(note('ring_full') === undefined ? {} : { ringFull: number('ring_full') }),
+      ...(note('ring_waited_ns') === undefined ? {} : { ringWaitedNs: number('ring_waited_ns') }),
       ...(note('samples_wanted') === undefined
         ? {}
         : { samples: sampleFactsFrom((name) => number(`samples_${name}`)) }),

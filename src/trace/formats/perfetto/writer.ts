@@ -398,7 +398,8 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   #tellRecording(recording: RecordingFacts, ownTime: OwnTime | undefined): void {
-    const { end, stub, neverLoaded, tailLost, leftOut, timesAtMost, stopsBeside, ringFull, samples } = recording;
+    const { end, stub, neverLoaded, tailLost, leftOut, timesAtMost, stopsBeside, samples } = recording;
+    const { ringFull, ringWaitedNs } = recording;
     const notes = this.#sequence.annotate();
     notes.text('end', end);
     if (stub !== undefined) notes.text('stub', stub);
@@ -413,6 +414,7 @@ export class PerfettoWriter implements LaneWriter {
     if (timesAtMost !== undefined) notes.text('times_at_most', timesAtMost);
     if (stopsBeside !== undefined) notes.text('stops_beside', String(stopsBeside));
     if (ringFull !== undefined) notes.text('ring_full', String(ringFull));
+    if (ringWaitedNs !== undefined) notes.text('ring_waited_ns', String(ringWaitedNs));
     for (const [name, value] of Object.entries(samples ? sampleFactsJson(samples) : {}))
       notes.text(`samples_${name}`, String(value));
     if (ownTime) notes.text('own_time_total_ns', String(ownTime.totalNs));
