@@ -48,7 +48,10 @@ export function leakLines(leak: StopLeak | undefined, stops: number): string[] {
   if (!leak || stops === 0) return [];
   const { totalNs, perStopNs, rest } = leak;
   const taken = `stops have added ${timeText(totalNs)} to the guest's clock, ${timeText(perStopNs)} each, which`;
-  if (rest === 'tick') return [`${taken} durations are without (+- is the clock's tick, for all stops inside)`];
+  if (rest === 'tick') {
+    const timer = "interrupts by the guest's timer come more often than without stops, and are in them";
+    return [`${taken} durations are without (+- is the clock's tick, for all stops inside); ${timer}`];
+  }
   const limit = rest.perStopNs === undefined ? '' : `, not known to better than ${timeText(rest.perStopNs)} a stop`;
   return [`durations are upper bounds (<)${limit}, because ${rest.why}; for better ones ${rest.wayOut}`];
 }

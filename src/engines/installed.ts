@@ -3,7 +3,7 @@ import { type Addr, addOffset, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
-import { changesItsCode, runIntoKernel } from '../facts/index.js';
+import { changesItsCode, PacketRam, runIntoKernel } from '../facts/index.js';
 import type { PlannedStop, StopObserver } from '../probes/index.js';
 import { retry } from '../rsp/index.js';
 import type { HookFrame } from '../unwind/index.js';
@@ -42,6 +42,9 @@ const ramIsKnown =
   'the kernel has mapped the RAM that was kept from it, as if it had not read how much there is: the recording ends if the kernel uses it. `rsptrace run` gives the machine more RAM instead';
 /** The longest of the moments in which open calls of a machine may end, in milliseconds; 63 ms in all. */
 const longestWait = 32;
+
+/** The most RAM that is searched by packets, in bytes. The target stands for up to 20 ms a MiB. */
+const mostByPackets = 256 << 20;
 
 export interface InstallRequest {
   readonly options: EnginesOptions;
@@ -349,9 +352,21 @@ export class Installed implements StopObserver {
 
   /** False if calls of a machine may still return through trampolines. */
   async #leadPast(): Promise<boolean> {
-    const { session, elf, ram } = this.#options;
+    const { session, elf } = this.#options;
     if (session.state.kind !== 'idle') return true;
+    const ram = this.#options.ram ?? (await this.#ramByPackets());
     return ram !== undefined && (await this.#target.leadPast(elf, ram));
+  }
+
+  /** Only where a kernel's next page table may not have the trampolines, because it takes long. */
+  async #ramByPackets(): Promise<PacketRam | undefined> {
+    const { session, logger = silent } = this.#options;
+    const ram = this.scratch.follow && (await PacketRam.find(session, mostByPackets));
+    if (ram) {
+      const mebibytes = Math.ceil(ram.size / 2 ** 20);
+      logger.warn({ mebibytes }, 'calls are open: the RAM is searched for their return addresses, by packets');
+    }
+    return ram;
   }
 
   /** Whether no code of ours can run any more. Open calls get time to end where it matters that they have. */

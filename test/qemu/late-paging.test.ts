@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
+import { FaultProxy } from '../support/fault-proxy.js';
 import { firmwareKernel, lateKernel, type PagingKernel, tablesKernel } from '../support/tiny-kernels.js';
 
 interface Output {
@@ -15,6 +16,7 @@ interface Output {
 }
 
 interface Left {
+  readonly ram: { readonly past_wire: boolean };
   readonly trampolines_stay: boolean;
   readonly trampolines_needed: boolean;
 }
@@ -148,15 +150,24 @@ for (const arch of ['riscv64', 'x86_64'] as const) {
 }
 
 // On x86_64 the kernel has an `add rsp, 24; ret`, and on riscv64 nothing alike.
-for (const arch of ['riscv64', 'x86_64'] as const) {
-  t.test(`${arch}: a call is open when the recording ends, and the kernel turns to another table in it`, async (t) => {
+for (const [arch, way] of [
+  ['riscv64', 'packets'],
+  ['riscv64', 'the wire, past it'],
+  ['x86_64', 'the wire, past it'],
+] as const) {
+  t.test(`${arch} by ${way}: the kernel turns to another table in a call that was open at the end`, async (t) => {
     const { elf, command } = tablesKernel(t, arch, tables);
     const qemu = frozenQemu(t, command);
+    // QEMU is not known behind something that forwards.
+    await using proxy = way === 'packets' ? await FaultProxy.start(qemu.socket) : undefined;
+    const stub = proxy?.path ?? `unix:${qemu.socket}`;
     const trace = join(scratchFolder(t), 'out.txt');
     const options = ['--json', '-p', 'fn:settle', '-p', 'fn:middle', '--until', 'paging', '-o', trace];
-    const ran = await rsptrace('--remote', `unix:${qemu.socket}`, ...options, elf).ended;
+    const ran = await rsptrace('--remote', stub, ...options, elf).ended;
     t.equal(ran.status, 0, ran.stderr);
     const output = JSON.parse(ran.stdout) as Output & Left;
+    t.equal(output.ram.past_wire, way !== 'packets');
+    t.equal(ran.stderr.includes('the RAM is searched for their return addresses, by packets'), way === 'packets');
     t.same([output.end, callsOf(output)], ['until', { settle: 1, middle: tables.middle }]);
     t.same([output.trampolines_stay, output.trampolines_needed], [true, false]);
     t.match(ran.stderr, /calls were open, which return past the trampolines from now on/);

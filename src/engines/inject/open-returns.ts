@@ -2,7 +2,7 @@
 import type { Architecture, ProbeCode } from '../../arch/index.js';
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import { type ElfFile, type ElfSection, SHF } from '../../elf/index.js';
-import type { GuestRam, RamRange } from '../../facts/index.js';
+import type { RamChunk, RamRange } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
 import type { HookFrame } from '../../unwind/index.js';
 import type { Region } from '../memory/scratch.js';
@@ -14,12 +14,20 @@ const mostPlaces = 8;
 /** Alignment of code that is written. */
 const ALIGN = 16;
 
+/** A machine's RAM, at a stop. */
+export interface SearchedRam {
+  /** What may have been touched. */
+  touched(): readonly RamRange[];
+  chunks(ranges: readonly RamRange[]): Iterable<RamChunk> | AsyncIterable<RamChunk>;
+  write(physical: bigint, bytes: Uint8Array): boolean | Promise<boolean>;
+}
+
 export interface OpenReturnsOptions {
   readonly session: Session;
   readonly arch: Architecture;
   readonly code: ProbeCode;
   readonly elf: ElfFile;
-  readonly ram: GuestRam;
+  readonly ram: SearchedRam;
   readonly placement: Pick<Placement, 'trampolines' | 'hooks'>;
   /** Memory of ours, which is not searched. */
   readonly ours: readonly Region[];
@@ -47,7 +55,7 @@ type Found = { readonly exit: bigint } & (
 export async function leadPast(options: OpenReturnsOptions): Promise<boolean> {
   const exits = exitsOf(options.placement);
   if (exits.size === 0) return true;
-  const found = [...wordsInRam(options, exits), ...(await wordsInRegisters(options, exits))];
+  const found = [...(await wordsInRam(options, exits)), ...(await wordsInRegisters(options, exits))];
   const stand = new StandIns(options);
   let isAll = true;
   for (const each of found) {
@@ -68,12 +76,15 @@ function exitsOf({ trampolines, hooks }: OpenReturnsOptions['placement']): Reado
 }
 
 /** The machine's RAM is searched word by word, as far as it was ever touched. */
-function wordsInRam({ ram, ours }: OpenReturnsOptions, exits: ReadonlyMap<bigint, Exit>): Found[] {
+async function wordsInRam(
+  { ram, ours }: OpenReturnsOptions,
+  exits: ReadonlyMap<bigint, Exit>,
+): Promise<readonly Found[]> {
   const found: Found[] = [];
   // A word is looked up if its high half is that of an exit, because a lookup costs a hundred times as much.
   const highs = [...new Set([...exits.keys()].map((exit) => Number(exit >> 32n)))];
   const [first = -1, second = first, ...more] = highs;
-  for (const { start, bytes } of ram.chunks(without(ram.touched(), ours))) {
+  for await (const { start, bytes } of ram.chunks(without(ram.touched(), ours))) {
     const words = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2);
     for (let high = 1; high < words.length; high += 2) {
       const value = words[high] as number;

@@ -3,7 +3,6 @@ import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { type Logger, silent } from '../../base/logger.js';
 import type { ElfFile } from '../../elf/index.js';
-import type { GuestRam } from '../../facts/index.js';
 import type { CallTracer } from '../../probes/index.js';
 import { type Batch, type Reply, retry, type Session } from '../../rsp/index.js';
 import type { HookFrame } from '../../unwind/index.js';
@@ -15,7 +14,7 @@ import { DrainedRecords } from './drained-records.js';
 import { interruptedInside } from './interrupted.js';
 import { runForMoment } from './leave-patches.js';
 import { LoggedRecords } from './logged-records.js';
-import { leadPast } from './open-returns.js';
+import { leadPast, type SearchedRam } from './open-returns.js';
 import { Patches } from './patches.js';
 import type { Placement } from './placement.js';
 import type { RawLog } from './raw-log.js';
@@ -495,7 +494,7 @@ export class TargetEngine {
    * The target runs for moments if a hart is in a trampoline, which may hook one more return.
    * @returns false if calls may still return through trampolines
    */
-  async leadPast(elf: ElfFile, ram: GuestRam): Promise<boolean> {
+  async leadPast(elf: ElfFile, ram: SearchedRam): Promise<boolean> {
     const { session, scratch } = this.#options;
     const options = { ...this.#options, elf, ram, placement: this.placement, ours: regionsOf(scratch) };
     for (let moment = 1; await leadPast(options); moment *= 2) {

@@ -1,0 +1,55 @@
+// A machine's RAM by packets, where it cannot be read past the wire: `info mtree -f` says where it is.
+import { addr } from '../base/addr.js';
+import type { Session, TargetMemory } from '../rsp/index.js';
+import type { RamChunk, RamRange } from './guest-ram.js';
+import { readMemoryTree } from './memory-tree.js';
+
+/** Smaller pieces belong to devices and firmware. */
+const SMALLEST = 2n ** 21n;
+/** Bytes that are read at once. */
+const CHUNK = 2 ** 20;
+
+/** RAM of a machine that stands, by physical address. */
+export class PacketRam {
+  readonly #memory: TargetMemory;
+  readonly #ranges: readonly RamRange[];
+
+  private constructor(memory: TargetMemory, ranges: readonly RamRange[]) {
+    this.#memory = memory;
+    this.#ranges = ranges;
+  }
+
+  /** Undefined where nobody says where the RAM is, and if it has more bytes than `most`. */
+  static async find(session: Session, most: number): Promise<PacketRam | undefined> {
+    if ((await session.stub()).name !== 'qemu-system') return undefined;
+    const memory = await session.physicalMemory();
+    const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
+    const ranges = tree.filter(({ kind, start, end }) => kind === 'ram' && end - start >= SMALLEST);
+    const ram = memory && new PacketRam(memory, ranges);
+    return ram && ram.size > 0 && ram.size <= most ? ram : undefined;
+  }
+
+  /** In bytes. */
+  get size(): number {
+    return Number(this.#ranges.reduce((sum, { start, end }) => sum + (end - start), 0n));
+  }
+
+  /** Nothing tells what of it was touched. */
+  touched(): readonly RamRange[] {
+    return this.#ranges;
+  }
+
+  async *chunks(ranges: readonly RamRange[]): AsyncGenerator<RamChunk> {
+    for (const { start, end } of ranges) {
+      for (let at = start; at < end; at += BigInt(CHUNK)) {
+        const read = await this.#memory.read(addr(at), Math.min(CHUNK, Number(end - at)));
+        // The packets' answers may begin anywhere in a buffer.
+        if (read) yield { start: at, bytes: read.byteOffset % 4 === 0 ? read : Uint8Array.from(read) };
+      }
+    }
+  }
+
+  write(physical: bigint, bytes: Uint8Array): Promise<boolean> {
+    return this.#memory.write(addr(physical), bytes);
+  }
+}
