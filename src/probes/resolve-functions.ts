@@ -84,6 +84,13 @@ export interface FunctionProbes {
 const rawArguments = 4;
 
 /**
+ * What rustc itself makes between `alloc` and an allocator, without debug info. It takes four numbers at most, in
+ * registers.
+ */
+const allocatorShim =
+  /(^|_7___rustc\d+_)__r(ust|dl|g)_(alloc|dealloc|realloc|alloc_zeroed|alloc_error_handler|no_alloc_shim_is_unstable(_v2)?)$/;
+
+/**
  * Resolves function probes to addresses. Without debug info the symbols are used. The architecture must be prepared.
  *
  * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` if every match was inlined;
@@ -220,7 +227,11 @@ export class Describer {
       const where: ValuePlace = { kind: 'registers', parts: [{ register, offset: 0, size: 8 }] };
       return { name: register, type: undefined, shape: undefined, where };
     });
-    return { arguments: registers, result: undefined, stackArguments: true, producer: undefined };
+    const isShim = symbol !== undefined && allocatorShim.test(symbol);
+    return {
+      ...{ arguments: registers, result: undefined },
+      ...{ stackArguments: !isShim, producer: isShim ? 'rustc' : undefined },
+    };
   }
 
   #signature(
