@@ -1,5 +1,5 @@
 import { type Architecture, controlBlock, type HartSource, type ProbeCode } from '../arch/index.js';
-import type { Addr } from '../base/addr.js';
+import { type Addr, addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import { type CodeFacts, codeOf, type ReadPlan } from '../probes/index.js';
@@ -40,9 +40,25 @@ export function lookAtPlans({
   if (wanted === 'stop' || !probeCode) return undefined;
   const codeAt = (plan: ReadPlan): Uint8Array | undefined => {
     const { address, length } = codeOf(plan);
-    return bytesAt(address, length);
+    return bytesAt(address, length + paddingBehind(plan, probeCode, bytesAt, facts));
   };
   return lookAtCode(plans, codeAt, probeCode, facts);
+}
+
+/** No compiler aligns functions further. */
+const mostPadding = 16;
+
+/** What a patch may use behind a function that is shorter: bytes that nothing runs, up to where the next one begins. */
+function paddingBehind(
+  { inside, address, codeSize }: ReadPlan,
+  { patches, padding }: ProbeCode,
+  bytesAt: EnginePlanOptions['bytesAt'],
+  facts: CodeFacts | undefined,
+): number {
+  const isShort = patches.some(({ bytes }) => codeSize < bytes);
+  if (inside || codeSize === 0 || !isShort || padding === undefined || facts === undefined) return 0;
+  const space = bytesAt(addOffset(address, codeSize), facts.spaceBehind(address, codeSize, mostPadding));
+  return space === undefined ? 0 : padding(space);
 }
 
 /**

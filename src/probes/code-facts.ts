@@ -10,6 +10,8 @@ export interface CodeFacts {
   inRegisters(address: Addr): boolean;
   /** Why other code than the function's own may lead into its middle, in words for the user. */
   enteredElsewhere(address: Addr, size: number): string | undefined;
+  /** Bytes behind a function that are no other's, up to `most`. */
+  spaceBehind(address: Addr, size: number, most: number): number;
 }
 
 export function codeFacts(elf: ElfFile, arch: Architecture, debug: DebugInfo | undefined): CodeFacts {
@@ -28,6 +30,14 @@ export function codeFacts(elf: ElfFile, arch: Architecture, debug: DebugInfo | u
       }
       frames ??= CallFrames.load(elf);
       return frames.hasLandingPads(address) ? 'exceptions may come back into it' : undefined;
+    },
+    spaceBehind(address, size, most) {
+      const end = addOffset(address, size);
+      const next = elf.symbols.above(addOffset(end, -1));
+      const space = next === undefined ? most : Math.min(most, Number(next.address - end));
+      // Without symbols the debug info knows where functions begin.
+      for (let i = 0; i < space; i++) if (debug?.functionAt(addOffset(end, i)) !== undefined) return i;
+      return space;
     },
   };
 }

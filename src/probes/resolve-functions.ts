@@ -86,6 +86,13 @@ export interface FunctionProbes {
 const rawArguments = 4;
 
 /**
+ * What rustc itself makes between `alloc` and an allocator, without debug info. It takes four numbers at most, in
+ * registers.
+ */
+const allocatorShim =
+  /(^|_7___rustc\d+_)__r(ust|dl|g)_(alloc|dealloc|realloc|alloc_zeroed|alloc_error_handler|no_alloc_shim_is_unstable(_v2)?)$/;
+
+/**
  * Resolves function probes to addresses. Without debug info the symbols are used. The architecture must be prepared.
  *
  * @throws RsptraceError `PROBE_NO_MATCH`, with the nearest names; `PROBE_INLINED` if every match was inlined;
@@ -236,10 +243,11 @@ export class Describer {
       const where: ValuePlace = { kind: 'registers', parts: [{ register, offset: 0, size: 8 }] };
       return { name: register, type: undefined, shape: undefined, where };
     });
-    // A kernel's functions without debug info are assembly, which is entered and left in many ways.
+    const isShim = symbol !== undefined && allocatorShim.test(symbol);
+    // Other functions of a kernel without debug info are assembly, which is entered and left in many ways.
     const isCompiled = this.#isProgram || isClone(symbol);
-    const stackArguments = !isCompiled || !this.#signatures.takesNoneOnStack(address);
-    return { arguments: registers, result: undefined, stackArguments, producer: undefined };
+    const stackArguments = !isShim && !(isCompiled && this.#signatures.takesNoneOnStack(address));
+    return { arguments: registers, result: undefined, stackArguments, producer: isShim ? 'rustc' : undefined };
   }
 
   #signature(

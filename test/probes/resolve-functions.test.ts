@@ -93,6 +93,15 @@ t.test('what is folded into one address is one probe with all its names', async 
   }
 });
 
+t.test("rustc's own functions for allocators, which have no debug info, take no argument on the stack", async (t) => {
+  for (const name of ['rv-o2', 'x86-o2']) {
+    const { probes } = await resolve(elfPath(name), 'fn:__rustc::**');
+    const shims = probes.filter(({ ref }) => /__rust_(no_)?alloc_/.test(ref.name));
+    t.equal(shims.length, 2, names({ probes, excluded: [], unmatched: [] }).join());
+    for (const shim of shims) t.match(shim, { stackArguments: false, producer: 'rustc' }, shim.ref.name);
+  }
+});
+
 t.test('what cannot be probed says why', async (t) => {
   const path = elfPath('rv-o2');
   await t.rejects(resolve(path, 'fn:deepp7'), { code: 'PROBE_NO_MATCH', hint: /labkern::work::deep7/ });

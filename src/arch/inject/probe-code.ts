@@ -544,6 +544,11 @@ export interface ProbeCode {
    */
   displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal;
   /**
+   * How many of these bytes, behind a function, are instructions that compilers align the next one with. {@link displace}
+   * takes them behind a short function's code. Undefined if functions are not aligned.
+   */
+  readonly padding?: (bytes: Uint8Array) => number;
+  /**
    * Takes all of these instructions out of the middle of a function, where control enters at the first one only.
    * `place` is the offset of the one that is probed. Refused, in words for the user, if they do not fit the patch or
    * one cannot be run elsewhere.

@@ -1,4 +1,4 @@
-import { type Addr, addOffset, hex } from '../../base/addr.js';
+import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { Displaced, DisplacedInside, InnerPatch, PatchKind } from '../inject/probe-code.js';
 import { Assembler } from './assembler.js';
@@ -220,11 +220,23 @@ function writersOf(taken: readonly Place[], end: Addr): Writer[] | Refusal {
     if (write === undefined) return { refused: `${describe(place)} cannot be carried out elsewhere` };
     writers.push(write);
     if (place.instruction.flow === 'jump' || place.instruction.flow === 'return') {
-      const foreign = taken.slice(index + 1).find(({ instruction }) => !/^(nop|int3)$/.test(instruction.op));
+      const foreign = taken.slice(index + 1).find(({ instruction }) => !isPadding.test(instruction.op));
       return foreign === undefined ? writers : { refused: `the function ends before ${describe(foreign)}` };
     }
   }
   return [...writers, (code) => code.jump(end)];
+}
+
+const isPadding = /^(nop|int3)$/;
+
+/** See `ProbeCode.padding`. */
+export function padding(bytes: Uint8Array): number {
+  let length = 0;
+  for (const { instruction, bytes: own } of instructions(bytes, addr(0n))) {
+    if (!isPadding.test(instruction.op)) break;
+    length += own.length;
+  }
+  return length;
 }
 
 const immovable = /^(loop\w*|j[er]?cxz|syscall|sysenter|int\w*|ud\d\w*|xbegin)$/;

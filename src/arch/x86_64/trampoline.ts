@@ -27,7 +27,7 @@ import { flush, pend, type Rarely, vanish } from './pending.js';
 import { jumpBytes, linuxProcess } from './process.js';
 import { type Contents, claimRarely, outerCopySteps, toPush, writeRecord } from './record.js';
 import { floatArguments, R10, R11, RAX, RSP } from './registers.js';
-import { displace, displaceInside, loopsToStart, patchBytes } from './relocate.js';
+import { displace, displaceInside, loopsToStart, padding, patchBytes } from './relocate.js';
 import { fetch, general, type Stack } from './stack.js';
 import { step } from './step.js';
 import { beginWait, endWait } from './wait-time.js';
@@ -253,6 +253,7 @@ export const probeCode: ProbeCode = {
   patches: [{ kind: 'near', bytes: patchBytes, reach: 2 ** 31 - patchBytes }],
   displace,
   displaceInside,
+  padding,
   loopsToStart,
   ends,
   patch,

@@ -5,7 +5,7 @@ import { planExits } from './exit-patches.js';
 
 /** How a function's code can be patched. */
 export interface PatchableCode {
-  /** The function, or the window around a place inside. */
+  /** The function, with padding behind it if it is short; or the window around a place inside. */
   readonly code: Uint8Array;
   /** Ways to patch its entry, the preferred one first. */
   readonly ways: readonly Displaced[];
@@ -80,7 +80,7 @@ function look(
   if (ways.length === 0) return why;
   // Patched exits may be anywhere in the function.
   if (plan.returnStays !== undefined && stopsIn(plan.address, plan.codeSize)) return stopInside;
-  const ends = planExits(plan, bytes, ways, code, facts);
+  const ends = planExits(plan, bytes.subarray(0, plan.codeSize), ways, code, facts);
   return typeof ends === 'string' ? ends : { code: bytes, ways, ends };
 }
 

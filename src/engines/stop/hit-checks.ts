@@ -131,7 +131,7 @@ export class HitChecks {
       }
       pages.add(start);
       if (!same && found.code) this.#changed.set(placeOf(found), found.code);
-    } else if (same === undefined && privilege !== (this.#runsAs ?? privilege)) {
+    } else if (same === undefined && isUser(privilege) !== isUser(this.#runsAs ?? privilege)) {
       this.foreign++;
       return 'foreign';
     }
@@ -178,6 +178,11 @@ export class HitChecks {
     const left = pageBytes - Number(pc % BigInt(pageBytes));
     return (await memory.read(pc, codeBytes)) ?? (left < codeBytes ? memory.read(pc, left) : undefined);
   }
+}
+
+/** A kernel may have its firmware in the same ELF, so it runs in two modes. */
+function isUser(privilege: Standing['privilege']): boolean {
+  return privilege === 'user';
 }
 
 function placeOf({ pc, standing: { privilege, root } }: Found): string {
