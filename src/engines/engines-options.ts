@@ -35,6 +35,8 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly counted: (probe: object, words: BigUint64Array) => void;
   /** Whether open calls should end before the target is left, because something stays open for their trampolines. */
   readonly mustEnd?: (() => boolean) | undefined;
+  /** Whether the target is to stay where it stands when the recording ends. */
+  readonly staysHere?: (() => boolean) | undefined;
   /** Functions at which the recording ends. */
   readonly ends: readonly PlannedStop[];
   /** Plans stops at places inside functions. */

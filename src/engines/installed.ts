@@ -352,10 +352,10 @@ export class Installed implements StopObserver {
 
   /** False if calls of a machine may still return through trampolines. */
   async #leadPast(): Promise<boolean> {
-    const { session, elf } = this.#options;
+    const { session, elf, staysHere } = this.#options;
     if (session.state.kind !== 'idle') return true;
     const ram = this.#options.ram ?? (await this.#ramByPackets());
-    return ram !== undefined && (await this.#target.leadPast(elf, ram));
+    return ram !== undefined && (await this.#target.leadPast(elf, ram, staysHere?.()));
   }
 
   /** Only where a kernel's next page table may not have the trampolines, because it takes long. */

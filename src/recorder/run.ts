@@ -403,6 +403,7 @@ export class Run {
       isCounted: this.#options.maxEvents !== undefined,
       counter: ({ code }) => this.#clock.counter(session, code.address),
       mustEnd: () => this.openCounter !== undefined,
+      staysHere: () => this.#options.stays === true || this.stopping.reason === 'panicked',
       ends: plannedEnds(program.elf, until, panics),
       planStops: (places) => (program.debug ? plannedStops(places, program.debug, program.arch) : []),
       hartNumber: (word) => words.number(word),

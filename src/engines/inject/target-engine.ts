@@ -491,15 +491,16 @@ export class TargetEngine {
 
   /**
    * For calls of a machine that are still open: they return past the trampolines from now on, see {@link leadPast}.
-   * The target runs for moments if a hart is in a trampoline, which may hook one more return.
+   * If a hart is in a trampoline, which may hook one more return, the target runs for moments. Not if it stays where it
+   * stands.
    * @returns false if calls may still return through trampolines
    */
-  async leadPast(elf: ElfFile, ram: SearchedRam): Promise<boolean> {
+  async leadPast(elf: ElfFile, ram: SearchedRam, staysHere = false): Promise<boolean> {
     const { session, scratch } = this.#options;
     const options = { ...this.#options, elf, ram, placement: this.placement, ours: regionsOf(scratch) };
     for (let moment = 1; await leadPast(options); moment *= 2) {
       if (!(await this.#isInside())) return true;
-      if (moment > longestWrite) return false;
+      if (staysHere || moment > longestWrite) return false;
       // Nobody answers a stop any more.
       await session.clearBreakpoints();
       await runForMoment(session, moment);
