@@ -521,6 +521,7 @@ function recordingJson(
     ram: ramJson(recording),
     trampolines_stay: recording.trampolinesStay,
     trampolines_needed: recording.trampolinesNeeded,
+    panic_breakpoints: recording.panicPlaces,
     counter_stays_open: recording.openCounter ? recording.openCounter.register : null,
     probes: choicesJson(recording.engines),
     guest_ns: recording.guestNs,
@@ -554,7 +555,11 @@ function tellTables({ args, plugins, program, reports, newest, older }: Prepared
   process.stdout.write(`\n${sentenceLines(lines, process.stdout)}`);
 }
 
-/** What is left out or stays behind: a sentence each, on stderr. */
+/** So many functions that panic slow a guest, which is told of recordings that take longer than this. */
+const manyPanics = 16;
+const slowMs = 5000;
+
+/** What is left out, stays behind or was slow: a sentence each, on stderr. */
 function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest | undefined): void {
   if (recording.tailLost) {
     note(
@@ -571,6 +576,11 @@ function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest 
       ? 'calls were open that return through trampolines, so these stay'
       : 'calls were open, which return past the trampolines from now on: these stay';
     note(`${what} in ${recording.scratch}; ${harm}`);
+  }
+  if (recording.panicPlaces >= manyPanics && recording.hostMs > slowMs) {
+    note(
+      `each of the ${recording.panicPlaces} functions that panic had a breakpoint, and QEMU looks through all of them at each jump to an address in a register: --on-panic ignore is faster`,
+    );
   }
   const { openCounter } = recording;
   // A guest that we have ended keeps nothing.

@@ -190,6 +190,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     tailLost,
     trampolinesStay,
     trampolinesNeeded,
+    panicPlaces: run.panicPlaces,
     openCounter: ended ? undefined : run.openCounter,
     pastWire,
     resets: resets?.count ?? 0,

@@ -175,6 +175,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly trampolinesStay: boolean;
   /** They could not be made to return past them. */
   readonly trampolinesNeeded: boolean;
+  /** Functions that panic, each of which had a breakpoint. */
+  readonly panicPlaces: number;
   /** A counter that the kernel may read from now on, because such trampolines read it. */
   readonly openCounter: ClosedCounter | undefined;
   /** How often the machine was reset, and booted once more. */

@@ -148,6 +148,11 @@ export class Run {
     return this.#target.hurdles.all;
   }
 
+  /** Functions that panic, at which it ends. */
+  get panicPlaces(): number {
+    return this.#target.panics.length;
+  }
+
   /** The counter that is open for the kernel; undefined if none was opened, or if it was closed again. */
   get openCounter(): ClosedCounter | undefined {
     return this.#clock.openCounter;

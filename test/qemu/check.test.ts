@@ -34,6 +34,7 @@ interface Output {
   readonly end: string;
   readonly events: number;
   readonly left_out?: number;
+  readonly panic_breakpoints: number;
   readonly functions: readonly { readonly function: string; readonly total_ns: number }[];
   readonly check: Checked;
   readonly panic?: {
@@ -174,6 +175,7 @@ t.test(
       );
       t.equal(status, 5);
       t.equal(output.end, 'panicked');
+      t.ok(output.panic_breakpoints > 1, `${output.panic_breakpoints} functions that panic`);
       t.match(stderr, /LAB PANIC panicked at src\/faulty.rs:\d+/, 'the guest goes on to say so');
       const line = Number(/faulty\.rs:(\d+)/.exec(stderr)?.[1]);
       t.match(output.panic, { function: 'faulty::check', line });
@@ -196,7 +198,7 @@ t.test(
     t.equal(passed.status, 1, "the guest's own");
     t.match(passed.stdout, /the guest panicked in faulty::check at \/labkern\/src\/faulty.rs:\d+\n\nhart.*\n +#0 /);
     const ignored = await json('rv-faulty', 3, '--force', '-o', join(folder, 'p.pftrace'), '--on-panic', 'ignore');
-    t.match([ignored.status, ignored.output.end], [5, 'guest-ended']);
+    t.match([ignored.status, ignored.output.end, ignored.output.panic_breakpoints], [5, 'guest-ended', 0]);
   },
 );
 
