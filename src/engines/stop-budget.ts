@@ -3,7 +3,7 @@
  * more milliseconds than these counts as several: the events before it are understood while the target stands.
  */
 const budget = { atOnce: 200, aSecond: 50, share: 0.01, ms: 10 };
-/** The same for runs that are to be alike: so many stops in all, then so many more for each probe that is switched off. */
+/** The same for runs that are to be alike: so many stops in all, then so many more a probe that is switched off. */
 const repeatable = { inAll: 1000, more: 250 };
 
 /**

@@ -544,8 +544,8 @@ export interface ProbeCode {
    */
   displace(code: Uint8Array, start: Addr, kind: PatchKind): Displaced | Refusal;
   /**
-   * How many of these bytes, behind a function, are instructions that compilers align the next one with. {@link displace}
-   * takes them behind a short function's code. Undefined if functions are not aligned.
+   * How many of these bytes behind a function only align the next one. {@link displace} takes them with a short
+   * function's code. Undefined if functions are not aligned.
    */
   readonly padding?: (bytes: Uint8Array) => number;
   /**

@@ -48,8 +48,8 @@ type Found = { readonly exit: bigint } & (
 /**
  * Lets open calls return past the trampolines. Each word that is the address of an exit trampoline becomes the address
  * of other code, which does the same and records nothing. That is right for any such word, wherever it lies. The code
- * is in the function's own section, which is there as long as the function runs: the program has such instructions
- * somewhere, or they are written behind the section's end. The target stands, and its patches are removed.
+ * is in the function's own section, which is there as long as the function runs. The program has such instructions
+ * there already, or they are written behind the section's end. The target stands, and its patches are removed.
  * @returns false if some calls still return through trampolines
  */
 export async function leadPast(options: OpenReturnsOptions): Promise<boolean> {
