@@ -1,5 +1,5 @@
 import type { ProbeCode } from '../arch/index.js';
-import { type Addr, addOffset, hex } from '../base/addr.js';
+import { type Addr, addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
@@ -511,7 +511,6 @@ function tellInstalled({ options, choices, threads }: InstallRequest, times: Tim
   const { sites, slotShift } = choices.plan;
   log?.installed({
     slotShift,
-    loadBias: hex(options.elf.loadBias),
     harts: options.harts,
     threads: threads && { offset: threads.offset, free: threads.free, process: threads.process },
     hasOwnTime: times?.own !== undefined,

@@ -13,11 +13,10 @@ import {
 } from '../engines/index.js';
 import { hartSource } from '../facts/index.js';
 import type { Hit } from '../probes/index.js';
-import type { TraceInfo } from '../trace/index.js';
 import { HartNumbers, HartWords } from './harts.js';
 import { enginePlan, type Program, programAt, samplesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
-import { type KnownHart, type ToldProbe, type ToldStop, toldFrom } from './told.js';
+import { type ToldBegin, type ToldProbe, type ToldStop, toldFrom } from './told.js';
 import { buildTracers, type Tracers } from './tracers.js';
 
 /** What a recording that was killed has left, given back as a trace. */
@@ -38,14 +37,11 @@ export type RecoverOptions = Pick<
 
 /** The inputs of a recording, in the file beside its trace. */
 export class KilledRecording {
-  readonly asked: object;
-  readonly info: TraceInfo;
+  readonly #begin: ToldBegin;
   readonly #path: string;
   readonly #fd: number;
   readonly #size: number;
   readonly #reader: LogReader;
-  readonly #harts: readonly KnownHart[];
-  readonly #watches: boolean;
 
   /** @throws RsptraceError `RECORDS_MISSING`, `RECORDS_DAMAGED` */
   constructor(path: string) {
@@ -61,10 +57,11 @@ export class KilledRecording {
     const part = this.#reader.next(this.#size);
     const told = part?.kind === 'told' ? toldFrom(part.text) : undefined;
     if (told?.type !== 'begin') throw damaged(path, 'it does not say what was recorded');
-    this.asked = told.asked;
-    this.info = told.info;
-    this.#harts = told.harts;
-    this.#watches = told.watches;
+    this.#begin = told;
+  }
+
+  get asked(): object {
+    return this.#begin.asked;
   }
 
   close(): void {
@@ -78,9 +75,11 @@ export class KilledRecording {
    */
   async recover(options: RecoverOptions): Promise<Recovered> {
     const { elf } = options.program;
-    if (elf.buildId !== this.info.buildId) throw mismatch(`${elf.path} is not the program that was recorded`);
-    const recovery = new Recovery(options, this.#harts, this.info);
-    const notes = this.#watches ? ['accesses of watched places are not in these records'] : [];
+    const { info, loadBias, watches } = this.#begin;
+    if (elf.buildId !== info.buildId) throw mismatch(`${elf.path} is not the program that was recorded`);
+    const program = await programAt(options.program, BigInt(loadBias), options.logger ?? silent);
+    const recovery = new Recovery({ ...options, program }, this.#begin);
+    const notes = watches ? ['accesses of watched places are not in these records'] : [];
     if (samplesOf(options.program)) notes.push('samples of stacks are not in these records');
     let last: string | undefined;
     for (;;) {
@@ -91,14 +90,15 @@ export class KilledRecording {
         break;
       }
       if (part.kind === 'records') recovery.records(part.view, part.start, part.end, this.#reader.slot);
-      else last = await this.#told(part.text, recovery);
+      else last = this.#told(part.text, recovery);
       if (last !== undefined) break;
     }
+    if (recovery.isEmpty) throw mismatch('none of its records is an event of this program');
     return { ...recovery.end(), notes: [...notes, ...recovery.notes, ...(last === undefined ? [] : [last])] };
   }
 
   /** Returns why the rest cannot be understood, if it cannot. */
-  async #told(text: string, recovery: Recovery): Promise<string | undefined> {
+  #told(text: string, recovery: Recovery): string | undefined {
     const told = toldFrom(text);
     if (told === undefined) throw damaged(this.#path, 'it tells something that is not known');
     switch (told.type) {
@@ -111,7 +111,7 @@ export class KilledRecording {
         recovery.words(told.words);
         return undefined;
       case 'installed':
-        if (!(await recovery.installed(told))) throw mismatch('the probes are not those that were recorded');
+        if (!recovery.installed(told)) throw mismatch('the probes are not those that were recorded');
         this.#reader.slot = 2 ** told.slotShift;
         return undefined;
       case 'clock':
@@ -139,7 +139,8 @@ class Recovery {
   #records = 0;
   readonly notes: string[] = [];
 
-  constructor(options: RecoverOptions, harts: readonly KnownHart[], info: TraceInfo) {
+  /** The program of the options lies where it lay in the target. */
+  constructor(options: RecoverOptions, { harts, info }: Pick<ToldBegin, 'harts' | 'info'>) {
     this.#options = options;
     this.#harts = new HartNumbers(harts, info.isProcess === true);
     this.#words = new HartWords(harts.length);
@@ -156,9 +157,8 @@ class Recovery {
   }
 
   /** False if these are other probes than the program's. */
-  async installed(facts: InstalledFacts): Promise<boolean> {
-    const { logger = silent, engine, functions, stackDepth, until } = this.#options;
-    const program = await programAt(this.#options.program, BigInt(facts.loadBias), logger);
+  installed(facts: InstalledFacts): boolean {
+    const { program, engine, functions, stackDepth, until } = this.#options;
     const end = until && addOffset(until, program.elf.loadBias);
     const plan = enginePlan(program, { wanted: engine, stackDepth, values: functions?.values, until: end });
     if (facts.hasOwnTime) this.notes.push('the time that trampolines took is in the durations');
@@ -211,6 +211,11 @@ class Recovery {
     calls.react(hit, memory);
     calls.digest();
     return true;
+  }
+
+  /** There were records, and no event came of them. */
+  get isEmpty(): boolean {
+    return this.#records > 0 && this.#tracers.output.events === 0;
   }
 
   end(): Omit<Recovered, 'notes'> {

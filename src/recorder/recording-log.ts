@@ -5,8 +5,7 @@ import type { Logger } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import { type CounterScale, type InstallationLog, type InstalledFacts, RawLog } from '../engines/index.js';
 import type { Hit, MemoryRequest, Reaction, Tracer } from '../probes/index.js';
-import type { TraceInfo } from '../trace/index.js';
-import type { KnownHart, Told } from './told.js';
+import type { Told, ToldBegin } from './told.js';
 
 /** What was asked for, in the words of who asked: it is kept, and given back when the trace is recovered. */
 export interface LogRequest {
@@ -38,14 +37,14 @@ export class RecordingLog implements InstallationLog {
     return this.#raw;
   }
 
-  begin(info: TraceInfo, harts: readonly KnownHart[], watches: boolean): void {
+  begin(begin: Omit<ToldBegin, 'type' | 'asked'>): void {
     const { path, asked, room } = this.#request;
     if (existsSync(path)) this.#logger.warn({ path }, 'replaces the records of a recording that was killed');
     this.#try(() => {
       this.#raw = new RawLog(path);
     });
     room?.offer(() => this.#giveRoom());
-    this.tell({ type: 'begin', asked, info, harts, watches });
+    this.tell({ type: 'begin', asked, ...begin });
   }
 
   installed(facts: InstalledFacts): void {

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import type { Architecture } from '../arch/index.js';
-import { hex } from '../base/addr.js';
+import { addr, hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
@@ -259,7 +259,8 @@ export class Run {
     };
     this.tracers.sink.begin(info);
     if (!this.log) return;
-    this.log.begin(info, harts.known(), watchesOf(program).length > 0);
+    const loadBias = hex(addr(elf.loadBias));
+    this.log.begin({ info, harts: harts.known(), loadBias, watches: watchesOf(program).length > 0 });
     const { onNew } = harts;
     harts.onNew = (hart, id) => {
       onNew(hart, id);

@@ -9,14 +9,7 @@ export interface KnownHart {
 
 /** Everything that a {@link RawLog} is told beside records. */
 export type Told =
-  | {
-      readonly type: 'begin';
-      readonly asked: object;
-      readonly info: TraceInfo;
-      readonly harts: readonly KnownHart[];
-      /** Accesses of watched places are not among the records. */
-      readonly watches: boolean;
-    }
+  | ToldBegin
   | { readonly type: 'hart'; readonly id: string }
   | { readonly type: 'words'; readonly words: readonly (readonly [word: string, hart: number])[] }
   | ({ readonly type: 'installed' } & InstalledFacts)
@@ -26,6 +19,18 @@ export type Told =
   | { readonly type: 'left-out'; readonly probes: readonly ToldProbe[] }
   /** The machine was reset, or another program runs: what comes then is not understood without this process. */
   | { readonly type: 'left' };
+
+/** What was recorded, of which target. */
+export interface ToldBegin {
+  readonly type: 'begin';
+  readonly asked: object;
+  readonly info: TraceInfo;
+  readonly harts: readonly KnownHart[];
+  /** How far the program was loaded from its own addresses. */
+  readonly loadBias: string;
+  /** Accesses of watched places are not among the records. */
+  readonly watches: boolean;
+}
 
 /** A probe that was left out. */
 export interface ToldProbe {
@@ -83,6 +88,7 @@ const shapes: Readonly<Record<Told['type'], Shape>> = {
   begin: {
     asked: isObject,
     harts: list(hart),
+    loadBias: word,
     watches: flag,
     info: shaped({
       ...{ program: text, 'buildId?': text, arch: text, 'isProcess?': flag },
@@ -93,7 +99,7 @@ const shapes: Readonly<Record<Told['type'], Shape>> = {
   hart: { id: text },
   words: { words: list((pair) => Array.isArray(pair) && pair.length === 2 && word(pair[0]) && whole(pair[1])) },
   installed: {
-    ...{ slotShift, loadBias: word, harts: whole, hasOwnTime: flag, sites: list(site) },
+    ...{ slotShift, harts: whole, hasOwnTime: flag, sites: list(site) },
     'threads?': shaped({ offset: whole, 'free?': whole, 'process?': text }),
   },
   clock: { ticks: number, nanos: number, nanosPerTick: (value) => number(value) && (value as number) > 0 },

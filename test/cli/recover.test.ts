@@ -10,6 +10,8 @@ import { elfPath, parseLab, qemuArgv } from '../qemu/guests/guests.js';
 import { main, rsptrace, scratchFolder, start } from '../support/command.js';
 import { long, usually } from '../support/long.js';
 import { randomOf } from '../support/mutations.js';
+import { compileReleased } from '../support/native.js';
+import { functionProbes } from '../support/native-trace.js';
 
 /** A line for each event. When the trace is whole, the records beside it are still there, and are copied. */
 const story = `
@@ -37,13 +39,18 @@ export default {
 };
 `;
 
-/** Records a guest to its end; a copy of its records lies where those of a killed one would. */
-async function recorded(t: Test, name: string, ...options: string[]) {
+/** Records a guest to its end. */
+function recorded(t: Test, name: string, ...options: string[]) {
+  return recordedFrom(t, [...options, elfPath(name), '--', ...qemuArgv(name)]);
+}
+
+/** What `run` runs, to its end; a copy of the records lies where those of a killed recording would. */
+async function recordedFrom(t: Test, asked: readonly string[]) {
   const folder = scratchFolder(t);
   const [plugin, trace, again] = [join(folder, 'story.mjs'), join(folder, 'a.story'), join(folder, 'b.story')];
   writeFileSync(plugin, story);
-  const words = ['--plugin', plugin, '--json', '--engine', 'target', '-o', trace, ...options, elfPath(name)];
-  const ran = await rsptrace('run', ...words, '--', ...qemuArgv(name)).ended;
+  const words = ['--plugin', plugin, '--json', '--engine', 'target', '-o', trace, ...asked];
+  const ran = await rsptrace('run', ...words).ended;
   t.equal(ran.status, 0, ran.stderr.slice(-300));
   t.notOk(existsSync(`${trace}.records`), 'a recording that ended keeps no records');
   copyFileSync(`${trace}.kept`, `${again}.records`);
@@ -56,25 +63,45 @@ const recordings = [
   ['rv-sched', '-p', 'fn:**', '--no-args'],
 ] as const;
 
+type Recorded = Awaited<ReturnType<typeof recorded>>;
+
+/** Recovers the records, and compares the events with those of the recording. */
+async function comesAgain(
+  t: Test,
+  { plugin, trace, again, said }: Recorded,
+  plain = (line: string) => line,
+): Promise<readonly string[]> {
+  const { status, stdout, stderr } = await rsptrace('recover', again, '--plugin', plugin, '--json').ended;
+  t.equal(status, 0, stderr);
+  const { records, events, notes } = JSON.parse(stdout) as { records: number; events: number; notes: string[] };
+  t.equal(records, said.records);
+  t.equal(events, said.events);
+  // What the guest printed came through rsptrace alone, and no time in the target is its own.
+  const lines = readFileSync(trace, 'utf8')
+    .split('\n')
+    .filter((line) => !line.startsWith('console '))
+    .map(plain);
+  const recovered = readFileSync(again, 'utf8').split('\n').map(plain);
+  t.same(recovered.slice(0, 2000), lines.slice(0, 2000));
+  t.ok(recovered.join('\n') === lines.join('\n'), `${lines.length} lines`);
+  t.notOk(existsSync(`${again}.records`), 'they are not needed any more');
+  return notes;
+}
+
 for (const [name, ...probes] of usually(recordings, ([name]) => name !== 'x86-o2')) {
   t.test(`${name}: out of the records alone come the same events`, async (t) => {
-    const { plugin, trace, again, said } = await recorded(t, name, ...probes);
-    const { status, stdout, stderr } = await rsptrace('recover', again, '--plugin', plugin, '--json').ended;
-    t.equal(status, 0, stderr);
-    const { records, events, notes } = JSON.parse(stdout) as { records: number; events: number; notes: string[] };
-    t.equal(records, said.records);
-    t.equal(events, said.events);
-    // What the guest printed came through rsptrace alone, and no time in the target is its own.
-    const lines = readFileSync(trace, 'utf8')
-      .split('\n')
-      .filter((line) => !line.startsWith('console '));
-    const recovered = readFileSync(again, 'utf8').split('\n');
-    t.same(recovered.slice(0, 2000), lines.slice(0, 2000));
-    t.ok(recovered.join('\n') === lines.join('\n'), `${lines.length} lines`);
+    const notes = await comesAgain(t, await recorded(t, name, ...probes));
     t.match(notes, ['what the guest printed is not in these records']);
-    t.notOk(existsSync(`${again}.records`), 'they are not needed any more');
   });
 }
+
+t.test('a position-independent program: out of the records alone come the same events', async (t) => {
+  const program = compileReleased(t, 'calls.c', ['-pie', '-fPIE']);
+  const found = await recordedFrom(t, [...functionProbes, '--', program, 'threads']);
+  t.ok(found.said.records > 1000, `${found.said.records} records`);
+  // The records keep the clock of a process by its origin, which is rounded.
+  await comesAgain(t, found, (line) => line.replace(/^(call-\w+) \d+ (.*?)(?: \d+)?$/, '$1 $2'));
+});
 
 const kills = long ? 50 : 3;
 

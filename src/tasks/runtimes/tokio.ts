@@ -23,6 +23,8 @@ const REFERENCES = 6n;
 const MOST_REFERENCES = 1n << 24n;
 /** tokio numbers tasks and runtimes from 1. */
 const MOST_NUMBER = 1n << 48n;
+/** Places where tasks are made that are kept. */
+const MOST_PLACES = 100_000;
 
 const TASK = 'tokio::runtime::task';
 
@@ -66,12 +68,13 @@ export const tokio: Runtime = {
       const layout = byPoll.get(word);
       if (layout) vtables.set(addOffset(at, -entry), layout);
     }
+    const located = locationsIn(context);
     const found: FoundRoot[] = [];
     for (const [vtable, places] of context.memory.places(vtables.keys())) {
       const layout = vtables.get(vtable);
       if (layout === undefined) continue;
       for (const place of places) {
-        const root = await taskAt(context, layout, addOffset(place, -layout.vtable.offset));
+        const root = await taskAt({ ...context, located }, layout, addOffset(place, -layout.vtable.offset));
         if (root) found.push(root);
       }
     }
@@ -91,12 +94,13 @@ export function tokioPolls(context: Pick<TaskContext, 'debug' | 'note'>): { die:
 
 /** Those of them where a task's id can be read. */
 export function tokioPollers(context: Pick<TaskContext, 'debug' | 'note'>): TaskPoller[] {
+  const located = locationsIn(context);
   return tokioPolls(context).flatMap(({ die, layout }) => {
     const { header, id, spawnedAt } = layout;
     if (!id) return [];
     const words = [id, ...(spawnedAt ? [spawnedAt] : [])].map(({ offset }) => offset - header);
     const tell = ([number = 0n, place = 0n]: readonly bigint[]): KnownTask => {
-      const spawned = locationOf(context, place);
+      const spawned = located(place);
       return { runtime: 'tokio', id: Number(number), ...(spawned === undefined ? {} : { spawned }) };
     };
     return [{ die, name: `${TASK}::raw::poll`, header, words, tell }];
@@ -155,7 +159,11 @@ function schedulerName(scheduler: Die): string {
   return kind ?? stripGenerics(name);
 }
 
-async function taskAt(context: TaskContext, layout: CellLayout, cell: Addr): Promise<FoundRoot | undefined> {
+async function taskAt(
+  context: TaskContext & { readonly located: Locations },
+  layout: CellLayout,
+  cell: Addr,
+): Promise<FoundRoot | undefined> {
   // A cell is put together on a stack, and moved to the heap.
   if (cell % BigInt(layout.align) !== 0n || isIn(context.stacks, cell)) return undefined;
   const bytes = await context.memory.read(cell, layout.size);
@@ -167,7 +175,7 @@ async function taskAt(context: TaskContext, layout: CellLayout, cell: Addr): Pro
   if (references === 0n || references > MOST_REFERENCES) return undefined;
   const [id, owner] = numbers;
   if (id === 0n || numbers.some((number) => number !== undefined && number > MOST_NUMBER)) return undefined;
-  const spawned = layout.spawnedAt && locationOf(context, numberAt(bytes, { ...layout.spawnedAt, size: 8 }));
+  const spawned = layout.spawnedAt && context.located(numberAt(bytes, { ...layout.spawnedAt, size: 8 }));
   const facts: TaskFacts = {
     ...(id === undefined ? {} : { id: Number(id) }),
     state: stateText(state),
@@ -217,16 +225,27 @@ function stateText(state: bigint): string {
 }
 
 /** `src/main.rs:12:5` of a `core::panic::Location`, a constant of the program. */
-function locationOf({ debug }: Pick<TaskContext, 'debug'>, at: bigint): string | undefined {
+type Locations = (at: bigint) => string | undefined;
+
+/** Each is read once: a server makes its tasks at a few places. */
+function locationsIn({ debug }: Pick<TaskContext, 'debug'>): Locations {
   const [type] = debug.typesNamed('core::panic::location::Location');
-  if (type === undefined || at === 0n) return undefined;
   // The file's name is `file` before Rust 1.91.
-  const file = memberAt(type, 'filename') ?? memberAt(type, 'file');
-  const [line, column] = [memberAt(type, 'line'), memberAt(type, 'col')];
-  const bytes = debug.elf.bytesAt(addr(at), layoutOf(type).size);
-  if (!bytes || !file || !line || !column) return undefined;
-  const length = Number(numberAt(bytes, { offset: file.offset + 8, size: 8 }));
-  const name = addr(numberAt(bytes, { offset: file.offset, size: 8 }));
-  const text = length < 4096 ? debug.elf.bytesAt(name, length) : undefined;
-  return text && `${new TextDecoder().decode(text)}:${numberAt(bytes, line)}:${numberAt(bytes, column)}`;
+  const file = type && (memberAt(type, 'filename') ?? memberAt(type, 'file'));
+  const [line, column] = [type && memberAt(type, 'line'), type && memberAt(type, 'col')];
+  if (!type || !file || !line || !column) return () => undefined;
+  const { size } = layoutOf(type);
+  const known = new Map<bigint, string | undefined>();
+  const read = (at: bigint): string | undefined => {
+    const bytes = at === 0n ? undefined : debug.elf.bytesAt(addr(at), size);
+    if (!bytes) return undefined;
+    const length = Number(numberAt(bytes, { offset: file.offset + 8, size: 8 }));
+    const name = addr(numberAt(bytes, { offset: file.offset, size: 8 }));
+    const text = length < 4096 ? debug.elf.bytesAt(name, length) : undefined;
+    return text && `${new TextDecoder().decode(text)}:${numberAt(bytes, line)}:${numberAt(bytes, column)}`;
+  };
+  return (at) => {
+    if (!known.has(at) && known.size < MOST_PLACES) known.set(at, read(at));
+    return known.get(at);
+  };
 }
