@@ -1,12 +1,10 @@
-import { copyBytes } from '../../copy-bytes.js';
 import { DEBUG_ANNOTATION, type EventType, TRACE_PACKET, TRACK_EVENT } from './fields.js';
-import { LEN, type ProtoBuffer, putVarint, varintLength } from './protobuf.js';
+import { LEN, type ProtoBuffer, putFixed64, putVarint, putVarint64, VARINT, varintLength } from './protobuf.js';
 
 /** What goes with every packet: `trusted_packet_sequence_id: 1`. */
 const SEQUENCE = Uint8Array.of(TRACE_PACKET.trustedPacketSequenceId << 3, 1);
 /** The track of events that name none: the defaults of the sequence have it. */
 export const DEFAULT_TRACK = 4;
-const littleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 /** Bytes of a packet before its {@link Tail} at most: tags, a length of 5 bytes, the time; and of its last word. */
 export const BEFORE_TAIL = 24;
 /** Bytes of a tail before its body, at most. */
@@ -98,9 +96,9 @@ export function putTail(
   return putVarint(bytes, at + 3, track);
 }
 
-/** Copies so many bytes, and up to three behind them. */
+/** Copies so many bytes, and up to three behind them. Words are little-endian, as on all of Node's hosts. */
 export function copyWords(words: Int32Array, length: number, to: DataView, offset: number): void {
-  for (let i = 0, at = offset; 4 * i < length; i++, at += 4) to.setInt32(at, words[i] as number, littleEndian);
+  for (let i = 0, at = offset; 4 * i < length; i++, at += 4) to.setInt32(at, words[i] as number, true);
 }
 
 export function kept({ bytes, length }: ProtoBuffer): Body {
@@ -114,18 +112,45 @@ function inWords(bytes: Uint8Array, length: number): Int32Array {
   return words;
 }
 
-/** A few bytes that are given once: each copy takes the place of the one before. */
+/**
+ * What differs between events that have one {@link Body}: addresses, and numbers of flows. What is put after
+ * {@link clear} takes the place of what was there before.
+ */
 export class PassingBody implements Body {
-  readonly words = new Int32Array(8);
+  /** Room for two addresses whose annotations spell their names, and for two flows. */
+  readonly words = new Int32Array(32);
   length = 0;
   readonly tails = undefined;
   readonly #bytes = new Uint8Array(this.words.buffer);
 
-  /** @throws RangeError past 32 bytes */
-  copy({ bytes, length }: ProtoBuffer): this {
-    if (length > this.#bytes.length) throw new RangeError(`${length} bytes are too many`);
-    copyBytes(bytes, length, this.#bytes, 0);
-    this.length = length;
+  clear(): this {
+    this.length = 0;
+    return this;
+  }
+
+  /** `name`: the annotation's name, as the field that gives it. */
+  pointer(name: Uint8Array, value: bigint): this {
+    const bytes = this.#bytes;
+    bytes[this.length] = (TRACK_EVENT.debugAnnotations << 3) | LEN;
+    const begin = this.length + 2;
+    let at = begin;
+    for (let i = 0; i < name.length; i++) bytes[at++] = name[i] as number;
+    bytes[at++] = (DEBUG_ANNOTATION.pointerValue << 3) | VARINT;
+    at = putVarint64(bytes, at, value);
+    bytes[begin - 1] = at - begin;
+    this.length = at;
+    return this;
+  }
+
+  /** A flow leads to the event from the last one of the same number, and on to the next. */
+  flow(number: number): this {
+    this.length = putFixed64(this.#bytes, this.length, TRACK_EVENT.flowIds, number);
+    return this;
+  }
+
+  /** The flow of this number ends at the event. */
+  endOfFlow(number: number): this {
+    this.length = putFixed64(this.#bytes, this.length, TRACK_EVENT.terminatingFlowIds, number);
     return this;
   }
 }

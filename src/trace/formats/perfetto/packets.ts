@@ -21,7 +21,6 @@ import {
   headLength,
   kept,
   noBody,
-  PassingBody,
   putTail,
   tailOf,
 } from './body.js';
@@ -54,7 +53,6 @@ export class PerfettoSequence {
   readonly #packet = new ProtoBuffer();
   readonly #interned = new Interned();
   readonly #annotations = new Annotations(this.#interned);
-  readonly #passing = new PassingBody();
   /** Their iids belong into the next packet. */
   readonly callstacks = new Callstacks(this.#interned.fresh);
   /** The time of the last event: the next one is written as its distance from it. */
@@ -158,28 +156,9 @@ export class PerfettoSequence {
   }
 
   /**
-   * The body of an event that a flow leads through: to it from the last one of the same number, and on to the next.
-   * `ended`: the number of a flow that ends there.
+   * The name of an annotation as the field that gives it, for {@link ValueNotes} and {@link PassingBody}. It belongs
+   * into the next event.
    */
-  flowBody(flow: number, ended?: number): Body {
-    this.#putFlow(flow, ended);
-    return kept(this.#packet);
-  }
-
-  /** The same of a flow that does not come again. Valid until the next call. */
-  passingFlowBody(flow: number, ended?: number): Body {
-    this.#putFlow(flow, ended);
-    return this.#passing.copy(this.#packet);
-  }
-
-  #putFlow(flow: number, ended: number | undefined): void {
-    const packet = this.#packet;
-    packet.clear();
-    packet.fixed64(TRACK_EVENT.flowIds, flow);
-    if (ended !== undefined) packet.fixed64(TRACK_EVENT.terminatingFlowIds, ended);
-  }
-
-  /** The name of an annotation as the field that gives it, for {@link ValueNotes}; it belongs into the next event. */
   nameField(name: string): Uint8Array {
     const field = new ProtoBuffer(64);
     putName(field, name, this.#interned);

@@ -4,7 +4,6 @@ import type {
   AwaitLink,
   Cancelled,
   DerivedPoll,
-  FutureRef,
   PollBegin,
   PollEnd,
   PollLost,
@@ -19,7 +18,7 @@ import type {
 import { ChainTexts, rootText, stackText, stateText, wakerText } from '../../text.js';
 import type { LifeEnd } from '../lanes.js';
 import type { Annotations } from './annotations.js';
-import type { Body } from './body.js';
+import { type Body, PassingBody } from './body.js';
 import type { PerfettoSequence } from './packets.js';
 
 interface Begin {
@@ -49,12 +48,8 @@ interface Derived {
   readonly body: Body;
 }
 
-/** The written bodies of one Future within the roots of one place. */
+/** The written bodies of one Future within the roots of one type. */
 interface Kept {
-  /** One of them. A Future that lies there anew has the same bodies. */
-  readonly root: RootRef;
-  readonly future: FutureRef;
-  readonly address: bigint;
   readonly begins: Begin[];
   readonly ends: End[];
   readonly changes: Change[];
@@ -66,24 +61,22 @@ const lifeText = { ready: 'completed', panicked: 'panicked', dropped: 'dropped b
 /** Flows of tasks have the roots' keys, which are lower. */
 const FIRST_WAKE = 2 ** 40;
 
-/** Log2 of the number of Futures that are kept, one per hash. */
-const keptShift = 12;
 /** Begins, ends, ... that are kept for one Future; a full list is emptied. */
-const waysKept = 16;
+const waysKept = 32;
 /** Wakes that are kept, one per hash: a power of two. */
 const wakesKept = 1024;
-/** The number of tasks whose flows are kept, a power of two. */
-const flowsKept = 1024;
-
 /**
  * The bodies of events of polls. A Future is polled in the same few ways over and over. So the last bodies are kept,
- * and found again by the identity of what an event names.
+ * and found again by the identity of what an event names. Where the Future and its task lie is beside them: a server
+ * has a hundred thousand places for the Futures of its requests, and a body for each would seldom come again.
  */
 export class PollBodies {
   readonly #sequence: PerfettoSequence;
   readonly #chains = new ChainTexts();
-  readonly #kept: (Kept | undefined)[] = new Array(1 << keptShift).fill(undefined);
-  readonly #flows: ({ readonly key: number; readonly body: Body } | undefined)[] = new Array(flowsKept).fill(undefined);
+  /** By the keys of the Future and of its root's. */
+  readonly #kept = new Map<number, Kept>();
+  readonly #beside = new PassingBody();
+  #names: { readonly address: Uint8Array; readonly task: Uint8Array } | undefined;
   readonly #wakes: (KeptWake | undefined)[] = new Array(wakesKept).fill(undefined);
   #ended: { readonly lost: Body; readonly cut: Body } | undefined;
   readonly #lives = new Map<LifeEnd, Body>();
@@ -102,25 +95,30 @@ export class PollBodies {
     noteState(notes, 'state_before', state);
     if (stack) notes.text('stack', stackText(stack));
     notes.text('task', root.future.future);
-    notes.pointer('task_address', root.address);
     const body = this.#sequence.body({ category: 'poll', name: future.future, place: future, stack });
     if (!stack) keep(begins, { state, body });
     return body;
   }
 
-  /** Connects the polls of a task, on all harts, and its waits between them. */
-  flow({ key }: RootRef): Body {
-    const slot = key & (flowsKept - 1);
-    const known = this.#flows[slot];
-    if (known?.key === key) return known.body;
-    const body = this.#sequence.flowBody(key);
-    this.#flows[slot] = { key, body };
-    return body;
+  /**
+   * What is beside the body of a begin. A flow connects the polls of a task, on all harts, and its waits between them.
+   * An arrow from the wake that caused the poll ends there. Valid until the next call.
+   */
+  besideBegin({ address, root }: PollBegin, isOutermost: boolean, wake?: number): Body {
+    const { address: name, task } = this.#addressNames();
+    const beside = this.#beside.clear().pointer(name, address).pointer(task, root.address);
+    if (isOutermost || wake !== undefined) beside.flow(root.key);
+    return wake === undefined ? beside : beside.endOfFlow(FIRST_WAKE + wake);
   }
 
-  /** The same, and the end of the arrow from the wake that caused the poll. Valid until the next call. */
-  wokenFlow({ key }: RootRef, wake: number): Body {
-    return this.#sequence.passingFlowBody(key, FIRST_WAKE + wake);
+  /** What is beside the body of another event of a Future. Valid until the next call. */
+  beside({ address }: Pick<PollBegin, 'address'>): Body {
+    return this.#beside.clear().pointer(this.#addressNames().address, address);
+  }
+
+  /** The flow that connects the polls of a task. Valid until the next call. */
+  flow({ key }: RootRef): Body {
+    return this.#beside.clear().flow(key);
   }
 
   /** What was woken, by whom, and where. */
@@ -143,13 +141,14 @@ export class PollBodies {
 
   /** The begin of the arrow to the poll that a wake causes. Valid until the next call. */
   wakeFlow(wake: number): Body {
-    return this.#sequence.passingFlowBody(FIRST_WAKE + wake);
+    return this.#beside.clear().flow(FIRST_WAKE + wake);
   }
 
   /** What was dropped, by whom, and where. */
   cancelled(event: Cancelled): Body {
     const { root, state, caller, future, implied } = event;
     const notes = this.#sequence.annotate();
+    notes.pointer('address', event.address);
     noteFuture(notes, event);
     noteState(notes, 'state_before', state);
     if (root) notes.text('task', rootText(root));
@@ -244,6 +243,7 @@ export class PollBodies {
     const notes = this.#sequence.annotate();
     if (event.type === 'poll-end') this.#noteEnd(notes, event);
     else notes.text('result', 'lost');
+    notes.pointer('address', event.address);
     noteFuture(notes, event);
     notes.pointer('task_address', event.root.address);
     noteBegan(notes, event);
@@ -268,20 +268,19 @@ export class PollBodies {
     if (chain.length > 0) notes.text('await_chain', this.#chains.text(chain));
   }
 
-  #of({ root, future, address }: Pick<PollBegin, 'root' | 'future' | 'address'>): Kept {
-    // A new root at a place takes the slot of the one before it: bodies of Futures that are gone do not pile up.
-    const hash = Math.imul(Math.imul(lowHalf(root.address), 0x0100_0193) ^ future.key, 0x0100_0193) ^ lowHalf(address);
-    const slot = Math.imul(hash, 0x9e37_79b1) >>> (32 - keptShift);
-    const known = this.#kept[slot];
-    if (known && isAlike(known.root, root) && known.future === future && known.address === address) return known;
-    const kept: Kept = { root, future, address, begins: [], ends: [], changes: [], derived: [] };
-    this.#kept[slot] = kept;
+  #addressNames(): { readonly address: Uint8Array; readonly task: Uint8Array } {
+    this.#names ??= { address: this.#sequence.nameField('address'), task: this.#sequence.nameField('task_address') };
+    return this.#names;
+  }
+
+  #of({ root, future }: Pick<PollBegin, 'root' | 'future'>): Kept {
+    const key = future.key * 2 ** 20 + root.future.key;
+    const known = this.#kept.get(key);
+    if (known) return known;
+    const kept: Kept = { begins: [], ends: [], changes: [], derived: [] };
+    this.#kept.set(key, kept);
     return kept;
   }
-}
-
-function isAlike(one: RootRef, other: RootRef): boolean {
-  return one === other || (one.future === other.future && one.address === other.address);
 }
 
 function isSamePlace(one: StackEntry, other: StackEntry): boolean {
@@ -304,8 +303,7 @@ function keep<T>(list: T[], item: T): void {
   list.push(item);
 }
 
-function noteFuture(notes: Annotations, { address, future }: Pick<PollBegin, 'address' | 'future'>): void {
-  notes.pointer('address', address);
+function noteFuture(notes: Annotations, { future }: Pick<PollBegin, 'future'>): void {
   if (future.instance !== future.future) notes.text('instance', future.instance);
   if (future.inlined) notes.bool('inlined_polls', true);
   if (future.hidesDrops) notes.bool('hides_drops', true);

@@ -3,20 +3,18 @@
  * (VARINT), 1 (I64, for doubles) and 2 (LEN) only; a field's tag is `number << 3 | wire type`, itself a varint. Written
  * front to back into one buffer that is used again for each message. Nothing is read here.
  */
+import { highHalf, lowHalf } from '../../../base/addr.js';
 import { copyBytes } from '../../copy-bytes.js';
 
-const VARINT = 0;
-/** Wire type of a double. */
+/** Wire type of an integer. */
+export const VARINT = 0;
+/** Wire type of a double, and of a number of 64 bits. */
 const FIXED64 = 1;
 /** Wire type of what has a length: texts, messages. */
 export const LEN = 2;
 const TWO_28 = 0x1000_0000;
 
 const utf8 = new TextEncoder();
-/** Splits a 64-bit value without bigint arithmetic (little-endian hosts, as Node's all are). */
-const wide = new BigUint64Array(1);
-const halves = new Uint32Array(wide.buffer);
-
 /** An append-only protobuf message. {@link clear} starts the next one in the same memory. */
 export class ProtoBuffer {
   #bytes: Uint8Array;
@@ -50,15 +48,7 @@ export class ProtoBuffer {
   uint64(field: number, value: bigint): void {
     this.#room(20);
     this.#varint((field << 3) | VARINT);
-    wide[0] = value;
-    let low = halves[0] as number;
-    let high = halves[1] as number;
-    while (high !== 0) {
-      this.#bytes[this.#length++] = (low & 0x7f) | 0x80;
-      low = ((low >>> 7) | (high << 25)) >>> 0;
-      high >>>= 7;
-    }
-    this.#varint(low);
+    this.#length = putVarint64(this.#bytes, this.#length, value);
   }
 
   /** A double field. */
@@ -67,15 +57,6 @@ export class ProtoBuffer {
     this.#varint((field << 3) | FIXED64);
     new DataView(this.#bytes.buffer, this.#bytes.byteOffset).setFloat64(this.#length, value, true);
     this.#length += 8;
-  }
-
-  /** A fixed64 field. */
-  fixed64(field: number, value: number): void {
-    this.#room(18);
-    this.#varint((field << 3) | FIXED64);
-    const high = Math.floor(value / 2 ** 32);
-    for (let shift = 0; shift < 32; shift += 8) this.#bytes[this.#length++] = value >>> shift;
-    for (let shift = 0; shift < 32; shift += 8) this.#bytes[this.#length++] = high >>> shift;
   }
 
   bool(field: number, value: boolean): void {
@@ -160,6 +141,26 @@ export function putVarint(bytes: Uint8Array, offset: number, value: number): num
     rest >>>= 7;
   }
   bytes[at++] = rest;
+  return at;
+}
+
+/** The same for all 64 bits of an unsigned integer. There is room for 10 bytes. */
+export function putVarint64(bytes: Uint8Array, offset: number, value: bigint): number {
+  let at = offset;
+  let low = lowHalf(value);
+  for (let high = highHalf(value); high !== 0; high >>>= 7) {
+    bytes[at++] = low | 0x80;
+    low = ((low >>> 7) | (high << 25)) >>> 0;
+  }
+  return putVarint(bytes, at, low);
+}
+
+/** Writes a fixed64 field of an integer from 0 to 2^53 at an offset; returns the offset behind it. */
+export function putFixed64(bytes: Uint8Array, offset: number, field: number, value: number): number {
+  let at = putVarint(bytes, offset, (field << 3) | FIXED64);
+  const high = Math.floor(value / 2 ** 32);
+  for (let shift = 0; shift < 32; shift += 8) bytes[at++] = value >>> shift;
+  for (let shift = 0; shift < 32; shift += 8) bytes[at++] = high >>> shift;
   return at;
 }
 

@@ -226,10 +226,8 @@ export class PerfettoWriter implements LaneWriter {
 
   pollBegin(event: PollBegin, isOutermost: boolean, wake?: number): void {
     const body = this.#bodies.begin(event);
-    const { root } = event;
-    const flow =
-      wake !== undefined ? this.#bodies.wokenFlow(root, wake) : isOutermost ? this.#bodies.flow(root) : undefined;
-    this.#event(EVENT.sliceBegin, callTrack(event), event.time, body, flow);
+    const beside = this.#bodies.besideBegin(event, isOutermost, wake);
+    this.#event(EVENT.sliceBegin, callTrack(event), event.time, body, beside);
   }
 
   pollEnd(begin: PollBegin, end: PollEnd): void {
@@ -278,11 +276,23 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   state(event: StateChange): void {
-    this.#event(EVENT.instant, rootTrack(event.root), event.time, this.#bodies.state(event));
+    this.#event(
+      EVENT.instant,
+      rootTrack(event.root),
+      event.time,
+      this.#bodies.state(event),
+      this.#bodies.beside(event),
+    );
   }
 
   derived(event: DerivedPoll): void {
-    this.#event(EVENT.instant, rootTrack(event.root), event.time, this.#bodies.derived(event));
+    this.#event(
+      EVENT.instant,
+      rootTrack(event.root),
+      event.time,
+      this.#bodies.derived(event),
+      this.#bodies.beside(event),
+    );
   }
 
   watch(event: WatchHit): void {

@@ -1,5 +1,11 @@
 import t from 'tap';
-import { ProtoBuffer, putVarint, varintLength } from '../../../../src/trace/formats/perfetto/protobuf.js';
+import {
+  ProtoBuffer,
+  putFixed64,
+  putVarint,
+  putVarint64,
+  varintLength,
+} from '../../../../src/trace/formats/perfetto/protobuf.js';
 import { children } from '../../decode-perfetto.js';
 import { decode } from '../../written.js';
 
@@ -87,14 +93,32 @@ t.test('a varint has as many bytes as it was said to have', async (t) => {
     }
 });
 
+t.test('integers of 64 bits', async (t) => {
+  const edges = [0n, 127n, 128n, 2n ** 28n, 2n ** 32n - 1n, 2n ** 32n, 2n ** 35n, 2n ** 63n, 2n ** 64n - 1n];
+  const alternate = edges.map((value) => value ^ 0x2a_aaaa_aaaa_aaaan);
+  for (const value of [...edges, ...alternate]) {
+    const bytes = new Uint8Array(12);
+    const end = putVarint64(bytes, 1, value);
+    let back = 0n;
+    for (let i = end - 1; i >= 1; i--) back = (back << 7n) | BigInt((bytes[i] ?? 0) & 0x7f);
+    t.equal(back, value);
+    const sevens = Math.max(1, Math.ceil(value.toString(2).length / 7));
+    t.equal(end - 1, value === 0n ? 1 : sevens, 'no byte too many');
+    t.same(
+      [...bytes.subarray(1, end)].map((byte) => byte >> 7),
+      [...new Array(end - 2).fill(1), 0],
+    );
+  }
+});
+
 t.test('fields of eight bytes, and fields that are copied', async (t) => {
   const buffer = new ProtoBuffer(1);
   for (const value of [0, 1, 2 ** 32 - 1, 2 ** 32, 0x12_3456_789a_bcde]) {
-    buffer.clear();
-    buffer.fixed64(3, value);
-    const view = new DataView(buffer.bytes.buffer, buffer.bytes.byteOffset);
+    const bytes = new Uint8Array(12);
+    const view = new DataView(bytes.buffer);
     // The tag: number 3, wire type 1.
-    t.same([buffer.length, view.getUint8(0), view.getBigUint64(1, true)], [9, 0x19, BigInt(value)]);
+    t.equal(putFixed64(bytes, 2, 3, value), 11);
+    t.same([view.getUint16(0), view.getUint8(2), view.getBigUint64(3, true), bytes[11]], [0, 0x19, BigInt(value), 0]);
   }
   buffer.clear();
   buffer.double(16, -1.5);

@@ -104,7 +104,7 @@ t.test('more names than a table holds are written in place', async (t) => {
   const [last] = decode(bytes.subarray(ends.at(-3)));
   const [event] = last ? children(last, 'track_event') : [];
   t.match(event, { name: ['f65539'], source_location: [{ file_name: ['f65539.rs'], line_number: ['3'] }] });
-  t.equal(event && children(event, 'debug_annotations')[1]?.string_value?.[0], 'f65539<T>');
+  t.equal(event && children(event, 'debug_annotations')[0]?.string_value?.[0], 'f65539<T>');
   t.notOk(event?.name_iid ?? event?.source_location_iid ?? last?.interned_data);
 });
 
