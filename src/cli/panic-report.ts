@@ -6,6 +6,7 @@ import { shownPlace } from '../base/shown-place.js';
 import { textLines } from '../base/visible.js';
 import { panicVerdict, type Verdict } from '../check/index.js';
 import { findFutures } from '../futures/index.js';
+import { panicsAt } from '../probes/index.js';
 import { loadedProgram, type Program } from '../recorder/index.js';
 import type { Session } from '../rsp/index.js';
 import type { AwaitNode } from '../tasks/index.js';
@@ -38,8 +39,11 @@ export async function lookAtPanic(
   const { elf, arch, debug } = await loadedProgram(linked, session, logger);
   const sources = new SourceFrames(elf, debug);
   const { harts } = await stacksAt(session, { elf, arch, debug, logger });
-  const frames = harts.flatMap(({ stack }) => stack.frames.flatMap((frame) => sources.of(frame)));
-  const guilty = frames.find(isGuilty);
+  const stacks = harts.map(({ stack }) => stack.frames);
+  const panicked = stacks.find(([first]) => first !== undefined && panicsAt(elf, first.pc));
+  // The handler that a program has, or another function that panics, whatever its name.
+  const callers = panicked?.slice(1) ?? stacks.flat();
+  const guilty = guiltyOf(callers.flatMap((frame) => sources.of(frame)));
   const verdict = panicVerdict({ ...guilty, function: guilty?.function ?? 'an unknown function' });
   const head = `the guest panicked ${verdict.measured}${guilty?.file === undefined ? '' : ` at ${shownPlace(guilty.file, guilty.line)}`}\n\n`;
   const tasks = await tasksThere(session, { elf, arch, debug }, traced, logger);
@@ -53,9 +57,14 @@ export async function lookAtPanic(
   };
 }
 
-function isGuilty({ function: name }: SourceFrame): boolean {
-  return name !== undefined && !machinery.test(name);
+/** Who has panicked: what the program itself has made, if the stack goes that far. */
+function guiltyOf(frames: readonly SourceFrame[]): SourceFrame | undefined {
+  const callers = frames.filter(({ function: name }) => name !== undefined && !machinery.test(name));
+  return callers.find(({ file }) => file === undefined || !standardLibrary.test(file)) ?? callers[0];
 }
+
+/** Files of Rust's own libraries, as rustc names them and as rustup installs them. */
+const standardLibrary = /\/rustc\/[0-9a-f]+\/library\/|\/rustlib\/src\/rust\/library\//;
 
 /** The tasks that are being polled, each with the tree of what it awaits. */
 async function tasksThere(

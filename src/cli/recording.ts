@@ -579,7 +579,7 @@ function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest 
   }
   if (recording.panicPlaces >= manyPanics && recording.hostMs > slowMs) {
     note(
-      `each of the ${recording.panicPlaces} functions that panic had a breakpoint, and QEMU looks through all of them at each jump to an address in a register: --on-panic ignore is faster`,
+      `${recording.panicPlaces} functions that panic had a breakpoint, because their callers are known at their entry only; QEMU looks through all breakpoints at each jump to an address in a register: --on-panic ignore spares that`,
     );
   }
   const { openCounter } = recording;

@@ -13,7 +13,8 @@ import { RsptraceError } from '../base/errors.js';
 import { GuestWatch } from '../check/index.js';
 import { ElfFile } from '../elf/index.js';
 import { isLinuxProgram, isMovedAtBoot, nanosPerInstruction, sleeps } from '../facts/index.js';
-import { panicFunctions, trampolineRoom } from '../recorder/index.js';
+import { panicPlaces } from '../probes/index.js';
+import { trampolineRoom } from '../recorder/index.js';
 import { onEvents, TaskSummary, tee } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
 import { type GuestArguments, guestLimits } from './guest-options.js';
@@ -139,7 +140,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
     ...{ nanosPerInstruction: nanosPerInstruction(args.command), clockSleeps: sleeps(args.command) },
     // When a line comes is up to the host: two runs that are alike else would not be.
     ...(isRepeatable(args) ? {} : { console: (take) => (record = take) }),
-    panics: args['on-panic'] === 'report' ? panicFunctions(elf) : [],
+    panics: args['on-panic'] === 'report' ? panicPlaces(prepared.program) : [],
     ending: ending.signal,
     onSignal: (name) => {
       signalled = name;

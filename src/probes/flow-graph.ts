@@ -160,7 +160,7 @@ function linked(steps: readonly FlowStep[], facts: FlowFacts): FlowGraph | undef
         return [...cases];
       }
       case 'call': {
-        const called = step.target ?? (step.names === undefined ? undefined : wordAt(step.names, facts.elf));
+        const called = calledBy(step, facts.elf);
         return called !== undefined && facts.neverReturns(called) ? [] : on;
       }
       case 'return':
@@ -173,6 +173,11 @@ function linked(steps: readonly FlowStep[], facts: FlowFacts): FlowGraph | undef
     }
   });
   return FlowGraph.from(steps, next, leaves);
+}
+
+/** Where a call or a jump leads, also if the ELF has the address in a word. */
+export function calledBy({ target, names }: FlowStep, elf: ElfFile): Addr | undefined {
+  return target ?? (names === undefined ? undefined : wordAt(names, elf));
 }
 
 function wordAt(at: Addr, elf: ElfFile): Addr | undefined {

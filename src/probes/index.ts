@@ -47,6 +47,7 @@ export { WatchEvents, watchRef } from './kinds/watch/events.js';
 export { overlaps, type PlannedWatch, resolveWatches, type WatchPlace } from './kinds/watch/resolve.js';
 export type { WatchSpec } from './kinds/watch/spec.js';
 export { type Access, accessOf, type Watchpoint } from './kinds/watch/watchpoint.js';
+export { panicPlaces, panicsAt } from './panic-places.js';
 export { type PlannedStop, plannedStops } from './places-inside.js';
 export {
   codeOf,

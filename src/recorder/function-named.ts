@@ -5,37 +5,6 @@ import type { ElfFile } from '../elf/index.js';
 import { compileGlob, entryPlan, type PlannedStop } from '../probes/index.js';
 
 /**
- * Rust's functions that panic, and the handler that a program has. Each never returns, so that it need not keep who
- * called it: only at its entry the caller is known.
- */
-const panics = new RegExp(
-  [
-    'core::panicking::',
-    'core::(option|result)::(unwrap|expect)_failed',
-    'core::slice::.*_fail',
-    'core::str::slice_error_fail',
-    'core::cell::panic_',
-    'alloc::.*(handle_alloc_error|capacity_overflow|handle_error)',
-    'std::panicking::begin_panic',
-    '(.*::)?rust_begin_unwind$',
-  ]
-    .map((path) => `^${path}`)
-    .join('|'),
-);
-
-/** The addresses of the functions that a program's panics begin with, as the ELF counts. */
-export function panicFunctions(elf: ElfFile): Addr[] {
-  const found = [...elf.symbols].filter(
-    (symbol) =>
-      symbol.type === 'function' && mayPanic.test(symbol.name) && panics.test(demangle(symbol.name, elf.budget)),
-  );
-  return [...new Set(found.map(({ address }) => address))];
-}
-
-/** Of a mangled name: spares demangling all others. */
-const mayPanic = /panic|_fail|handle_|overflow|begin_unwind/;
-
-/**
  * The address of a function by its symbol, mangled or not, as the ELF counts.
  * @throws RsptraceError `UNTIL_NO_FUNCTION`
  */

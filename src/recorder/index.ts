@@ -1,5 +1,5 @@
 export { tooEarly } from './early-stops.js';
-export { functionNamed, panicFunctions } from './function-named.js';
+export { functionNamed } from './function-named.js';
 export { HartNumbers } from './harts.js';
 export { KilledRecording, type Recovered } from './killed-recording.js';
 export {

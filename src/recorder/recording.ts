@@ -175,7 +175,7 @@ export interface Recording extends Progress, EnginesChosen {
   readonly trampolinesStay: boolean;
   /** They could not be made to return past them. */
   readonly trampolinesNeeded: boolean;
-  /** Functions that panic, each of which had a breakpoint. */
+  /** Functions that panic which had a breakpoint: see `panicPlaces`. */
   readonly panicPlaces: number;
   /** A counter that the kernel may read from now on, because such trampolines read it. */
   readonly openCounter: ClosedCounter | undefined;

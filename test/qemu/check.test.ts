@@ -175,7 +175,8 @@ t.test(
       );
       t.equal(status, 5);
       t.equal(output.end, 'panicked');
-      t.ok(output.panic_breakpoints > 1, `${output.panic_breakpoints} functions that panic`);
+      // On riscv64 functions that panic do not keep who called them, so each needs a breakpoint.
+      t.equal(output.panic_breakpoints, name === 'x86-faulty' ? 1 : 9);
       t.match(stderr, /LAB PANIC panicked at src\/faulty.rs:\d+/, 'the guest goes on to say so');
       const line = Number(/faulty\.rs:(\d+)/.exec(stderr)?.[1]);
       t.match(output.panic, { function: 'faulty::check', line });
