@@ -2,6 +2,8 @@
 // 0x7777 reset), SBI's System Reset Extension (SBI specification, chapter 10), the legacy sbi_shutdown (chapter 5.9),
 // and semihosting (SYS_EXIT; RISC-V semihosting, 2.; Arm semihosting, 7.11). Not seen: numbers that come from memory.
 import type { PowerOffModel } from '../power-off.js';
+import { decode } from './decode.js';
+import { reads, writes } from './relocate.js';
 
 /** Numbers that such code loads by `lui` and `addi`: of the test device, and the extension's id, "SRST". */
 const loaded = [0x5555, 0x3333, 0x7777, 0x5352_5354];
@@ -27,7 +29,8 @@ export const powerOff: PowerOffModel = {
     const found: number[] = [];
     for (let at = 0; at + 4 <= code.length; at += 2) {
       const word = view.getUint32(at, true) >>> 0;
-      if (endsNumber(view, at, word) || startsCall(view, at, word)) found.push(at);
+      const ends = endsNumber(view, at, word) && !isMask(code, at + 4, (word >>> 7) & 31);
+      if (ends || startsCall(view, at, word)) found.push(at);
     }
     return found;
   },
@@ -42,6 +45,18 @@ function endsNumber(view: DataView, at: number, word: number): boolean {
   const upper = number >>> 12;
   for (let before = at - 2; before >= Math.max(0, at - farthest); before -= 2) {
     if (luiOf(view, before, register) === upper) return true;
+  }
+  return false;
+}
+
+/** Code that counts the bits of 16-bit numbers masks them with 0x5555 and 0x3333. Nobody masks what ends a machine. */
+function isMask(code: Uint8Array, from: number, register: number): boolean {
+  for (let at = from; at < from + farthest; ) {
+    const instruction = decode(code, at);
+    if (instruction === undefined) return false;
+    if (reads(instruction, register)) return instruction.form === 'register' && instruction.op === 'and';
+    if (writes(instruction, register)) return false;
+    at += instruction.length;
   }
   return false;
 }
