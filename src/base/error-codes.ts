@@ -421,6 +421,10 @@ export const errorCodes = {
     remedy:
       'Name the ELF: `rsptrace run kernel.elf -- qemu-system-riscv64 ...`, or have `-kernel kernel.elf` behind `--`.',
   },
+  RUN_NOT_LOADABLE: {
+    means: 'QEMU would load the kernel where no machine has memory, because its ELF has no load addresses of its own.',
+    remedy: 'Have QEMU boot a flat binary: `objcopy -O binary kernel.elf kernel.bin`, then `-kernel kernel.bin`.',
+  },
   RUN_NOT_DETERMINISTIC: {
     means: "`--deterministic` was asked for a QEMU that runs on the host's processor, which counts no instructions.",
     remedy: 'Leave `-enable-kvm` and `-accel kvm` out, or `--deterministic`.',

@@ -25,7 +25,7 @@ import { lookAtPanic, type PanicLook } from './panic-report.js';
 import { recordProgram } from './process.js';
 import { ReadingLine } from './reading-line.js';
 import { type Prepared, planWishes, type Recorded, recordSession, report, withRecording } from './recording.js';
-import { runTarget } from './runner.js';
+import { runTarget, verifyLoadable } from './runner.js';
 import { refusedScratch } from './scratch-options.js';
 import { wireRecorder } from './wire-file.js';
 
@@ -58,7 +58,8 @@ export async function recordRun(given: RunArguments): Promise<number> {
   const isMachine = /^qemu-system-/.test(basename(given.command[0] ?? ''));
   if (!isMachine && elf !== undefined && isLinuxProgram(await ElfFile.open(elf)))
     return recordProgram({ ...given, elf });
-  const [own, ...rest] = given.command;
+  const [name, ...rest] = given.command;
+  const own = name === undefined ? undefined : programNamed(name);
   if (!isMachine && elf === undefined && own !== undefined && (await isOwnProgram(own)))
     return recordProgram({ ...given, elf: own, command: rest });
   const target = runTarget(elf, given.command);
@@ -67,6 +68,7 @@ export async function recordRun(given: RunArguments): Promise<number> {
     : ({ command: target.command, notes: [] } satisfies Omit<DeterministicCommand, 'added'>);
   const args = { ...given, elf: target.elf, command };
   return withRecording(args, async (prepared) => {
+    verifyLoadable(prepared.program.elf, command);
     if (target.isOurs) note(`starts ${target.command.join(' ')}`);
     const { text: sampled } = prepared.program.specs.find(({ kind }) => kind === 'sample') ?? {};
     const notes = sampled && given.deterministic ? [...fixed, `${sampled} interrupts by the host's clock`] : fixed;

@@ -1,8 +1,10 @@
 // `rsptrace run` without an ELF: as cargo's runner, or with the ELF that QEMU loads.
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { architectureOf } from '../arch/index.js';
+import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
+import type { ElfFile } from '../elf/index.js';
 import { qemuOptions } from '../facts/index.js';
 
 /** What to trace, and how it is started. */
@@ -15,7 +17,8 @@ export interface RunTarget {
 
 /**
  * The ELF and the command of `rsptrace run [ELF] -- COMMAND`. Without an ELF it is what QEMU's -kernel names; a command
- * that is an ELF itself, as cargo gives to a runner, gets a QEMU. Throws `RUN_NO_ELF`.
+ * that is an ELF itself, as cargo gives to a runner, gets a QEMU. Throws `RUN_NO_ELF`,
+ * `ELF_NOT_FOUND`.
  */
 export function runTarget(elf: string | undefined, command: readonly string[]): RunTarget {
   if (elf !== undefined) return { elf, command, isOurs: false };
@@ -30,8 +33,9 @@ export function runTarget(elf: string | undefined, command: readonly string[]): 
     throw new RsptraceError('USAGE', 'an argument is missing: kernel.elf', { hint: "try 'rsptrace --help'" });
   }
   const machine = machineOf(program);
-  const start = machine === undefined ? undefined : architectureOf(machine)?.kernelCommand;
-  if (start === undefined) throw noElf(`${program} is no ELF of a kernel that has a QEMU here`);
+  if (machine === undefined) throw noProgram(program);
+  const start = architectureOf(machine)?.kernelCommand;
+  if (start === undefined) throw noElf(`${program} is for a processor that rsptrace starts no QEMU for`);
   const append = args.length === 0 ? [] : ['-append', args.join(' ')];
   return { elf: program, command: [...start, '-kernel', program, ...append], isOurs: true };
 }
@@ -64,6 +68,42 @@ function machineOf(path: string): number | undefined {
   const head = headOf(path);
   const isElf = head?.readUInt32BE(0) === elfMagic && head[4] === 2 && head[5] === 1;
   return isElf ? head.readUInt16LE(18) : undefined;
+}
+
+/** A text, a script, a flat binary, or nothing at all. */
+function noProgram(path: string): RsptraceError {
+  if (!existsSync(path)) return new RsptraceError('ELF_NOT_FOUND', `there is no file ${path}`);
+  return new RsptraceError('RUN_NO_ELF', `${path} is no ELF of 64 bits, so it is neither a program nor a kernel`, {
+    hint: `of a program name the file that the compiler has made: rsptrace run ./program. If ${basename(path)} starts QEMU, name what it starts instead: rsptrace run kernel.elf -- qemu-system-...`,
+  });
+}
+
+/**
+ * QEMU loads a kernel's ELF at the physical addresses of its segments, and goes on in silence if no memory is there.
+ * Throws `RUN_NOT_LOADABLE`.
+ */
+export function verifyLoadable({ path, segments }: ElfFile, command: readonly string[]): void {
+  const [qemu = '', ...args] = command;
+  const kernel = qemuOptions(args).findLast(({ name }) => name === 'kernel')?.value;
+  if (!/^qemu-system-/.test(basename(qemu)) || kernel === undefined || !isSameFile(kernel, path)) return;
+  const far = segments.find(({ type, fileSize, physical }) => type === PT_LOAD && fileSize > 0 && physical >= noMemory);
+  if (far === undefined) return;
+  throw new RsptraceError(
+    'RUN_NOT_LOADABLE',
+    `QEMU cannot boot ${path}: it loads the code at its physical address, ${hex(far.physical)}, where no machine has memory`,
+    {
+      hint: `the kernel's build makes a flat binary of it: rust-objcopy -O binary ${basename(path)} kernel.bin, then rsptrace run ${basename(path)} -- ${basename(qemu)} ... -kernel kernel.bin. Or give its linker script load addresses: AT(...)`,
+    },
+  );
+}
+
+const PT_LOAD = 1;
+/** Physical addresses have 56 bits on riscv64 (privileged ISA, 12.4), and at most 52 on x86_64. */
+const noMemory = 1n << 56n;
+
+function isSameFile(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((path) => statSync(path, { throwIfNoEntry: false }));
+  return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino;
 }
 
 function noElf(why: string): RsptraceError {

@@ -325,6 +325,19 @@ t.test("as cargo's runner: the ELF is QEMU's -kernel, or alone", async (t) => {
     const { status, stderr } = await rsptrace('run', ...out, '--', ...command).ended;
     t.match(`${status} ${stderr}`, /^2 .*RUN_NO_ELF/s);
   }
+  const text = await rsptrace('run', ...out, '--', import.meta.filename).ended;
+  t.match(text.stderr, /check\.test\.\w+ is no ELF of 64 bits.*rsptrace run \.\/program/s);
+  const absent = await rsptrace('run', ...out, '--', join(folder, 'absent')).ended;
+  t.match(`${absent.status} ${absent.stderr}`, /^1 .*ELF_NOT_FOUND/s);
+  // As kernels are linked that only a flat binary boots: load addresses as high as the virtual ones.
+  const high = join(folder, 'high.elf');
+  const bytes = readFileSync(elfPath('rv-o2'));
+  const [at, size, count] = [Number(bytes.readBigUInt64LE(32)), bytes.readUInt16LE(54), bytes.readUInt16LE(56)];
+  const physical = 24;
+  for (let i = 0; i < count; i++) bytes.writeUInt32LE(0xffff_ffc0, at + i * size + physical + 4);
+  writeFileSync(high, bytes);
+  const { status, stderr } = await rsptrace('run', ...out, '--', high).ended;
+  t.match(`${status} ${stderr}`, /^1 .*address, 0xffffffc080\w+, where no machine has memory.*objcopy -O binary/s);
   const kvm = await rsptrace(
     'run',
     '--deterministic',
