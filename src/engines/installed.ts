@@ -1,5 +1,5 @@
 import type { ProbeCode } from '../arch/index.js';
-import { type Addr, addOffset, hex } from '../base/addr.js';
+import { type Addr, addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
@@ -257,6 +257,15 @@ export class Installed implements StopObserver {
     this.#target.whenDigested(tell);
   }
 
+  digestAll(): void {
+    this.#target.digestAll();
+  }
+
+  /** No more events are wanted. */
+  get isEnough(): boolean {
+    return this.#target.isEnough;
+  }
+
   /** See {@link TargetEngine.digest}. */
   digest(budgetMs: number): boolean {
     return this.#target.digest(budgetMs);
@@ -398,7 +407,7 @@ export class Installed implements StopObserver {
     await readLastRecords(lastPlaces(this.#options), {
       ...{ logger: silent, ...this.#options, stops },
       passedBefore: (address) => moved?.copyAt(address) ?? target.passedBefore(address),
-      drain: () => target.drainStopped({ later: true }),
+      drain: () => target.drainStopped(),
       onEnd: () => {
         this.#exiting = true;
       },
@@ -511,7 +520,6 @@ function tellInstalled({ options, choices, threads }: InstallRequest, times: Tim
   const { sites, slotShift } = choices.plan;
   log?.installed({
     slotShift,
-    loadBias: hex(options.elf.loadBias),
     harts: options.harts,
     threads: threads && { offset: threads.offset, free: threads.free, process: threads.process },
     hasOwnTime: times?.own !== undefined,

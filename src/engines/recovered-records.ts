@@ -11,8 +11,6 @@ import { remembered } from './inject/word-cache.js';
 export interface InstalledFacts {
   /** log2 of the bytes of a record's slot. */
   readonly slotShift: number;
-  /** How far the program was loaded from its own addresses. */
-  readonly loadBias: string;
   readonly harts: number;
   /** A process of Linux: how its threads are told apart. */
   readonly threads?:

@@ -12,7 +12,7 @@ import {
   recoveredRecords,
 } from '../engines/index.js';
 import { hartSource } from '../facts/index.js';
-import type { Hit } from '../probes/index.js';
+import { Answers, type Hit } from '../probes/index.js';
 import type { TraceInfo } from '../trace/index.js';
 import { HartNumbers, HartWords } from './harts.js';
 import { enginePlan, type Program, programAt, samplesOf } from './program.js';
@@ -46,6 +46,7 @@ export class KilledRecording {
   readonly #reader: LogReader;
   readonly #harts: readonly KnownHart[];
   readonly #watches: boolean;
+  readonly #loadBias: bigint;
 
   /** @throws RsptraceError `RECORDS_MISSING`, `RECORDS_DAMAGED` */
   constructor(path: string) {
@@ -65,6 +66,7 @@ export class KilledRecording {
     this.info = told.info;
     this.#harts = told.harts;
     this.#watches = told.watches;
+    this.#loadBias = BigInt(told.loadBias);
   }
 
   close(): void {
@@ -77,9 +79,11 @@ export class KilledRecording {
    * @throws RsptraceError `RECORDS_MISMATCH` if the program is another one, `RECORDS_DAMAGED`
    */
   async recover(options: RecoverOptions): Promise<Recovered> {
-    const { elf } = options.program;
+    const { program: linked, logger = silent } = options;
+    const { elf } = linked;
     if (elf.buildId !== this.info.buildId) throw mismatch(`${elf.path} is not the program that was recorded`);
-    const recovery = new Recovery(options, this.#harts, this.info);
+    const program = await programAt(linked, this.#loadBias, logger);
+    const recovery = new Recovery({ ...options, program }, this.#harts, this.info);
     const notes = this.#watches ? ['accesses of watched places are not in these records'] : [];
     if (samplesOf(options.program)) notes.push('samples of stacks are not in these records');
     let last: string | undefined;
@@ -91,14 +95,14 @@ export class KilledRecording {
         break;
       }
       if (part.kind === 'records') recovery.records(part.view, part.start, part.end, this.#reader.slot);
-      else last = await this.#told(part.text, recovery);
+      else last = this.#told(part.text, recovery);
       if (last !== undefined) break;
     }
     return { ...recovery.end(), notes: [...notes, ...recovery.notes, ...(last === undefined ? [] : [last])] };
   }
 
   /** Returns why the rest cannot be understood, if it cannot. */
-  async #told(text: string, recovery: Recovery): Promise<string | undefined> {
+  #told(text: string, recovery: Recovery): string | undefined {
     const told = toldFrom(text);
     if (told === undefined) throw damaged(this.#path, 'it tells something that is not known');
     switch (told.type) {
@@ -111,14 +115,15 @@ export class KilledRecording {
         recovery.words(told.words);
         return undefined;
       case 'installed':
-        if (!(await recovery.installed(told))) throw mismatch('the probes are not those that were recorded');
+        if (!recovery.installed(told)) throw mismatch('the probes are not those that were recorded');
         this.#reader.slot = 2 ** told.slotShift;
         return undefined;
       case 'clock':
         recovery.scale = told;
         return undefined;
       case 'stop':
-        return recovery.stop(told) ? undefined : 'a stop was recorded that this program does not have';
+        recovery.stop(told);
+        return undefined;
       case 'left-out':
         recovery.leftOut(told.probes);
         return undefined;
@@ -156,9 +161,8 @@ class Recovery {
   }
 
   /** False if these are other probes than the program's. */
-  async installed(facts: InstalledFacts): Promise<boolean> {
-    const { logger = silent, engine, functions, stackDepth, until } = this.#options;
-    const program = await programAt(this.#options.program, BigInt(facts.loadBias), logger);
+  installed(facts: InstalledFacts): boolean {
+    const { program, engine, functions, stackDepth, until } = this.#options;
     const end = until && addOffset(until, program.elf.loadBias);
     const plan = enginePlan(program, { wanted: engine, stackDepth, values: functions?.values, until: end });
     if (facts.hasOwnTime) this.notes.push('the time that trampolines took is in the durations');
@@ -187,9 +191,7 @@ class Recovery {
     this.#records += (end - start) / slot;
   }
 
-  /** False if the tracers ask for other memory than they did. */
-  stop(told: ToldStop): boolean {
-    const { calls } = this.#tracers;
+  stop(told: ToldStop): void {
     const hit: Hit = {
       hart: told.hart,
       pc: addr(BigInt(told.pc)),
@@ -200,17 +202,11 @@ class Recovery {
         register: (name) => (Object.hasOwn(told.registers, name) ? BigInt(told.registers[name] ?? 0) : undefined),
       },
     };
-    const memory = told.memory.map((bytes) =>
-      bytes === null ? undefined : Uint8Array.from(Buffer.from(bytes, 'hex')),
+    const asked = told.memory.map(({ address, length }) => ({ address: addr(BigInt(address)), length }));
+    const answers = told.memory.map(({ length, bytes }) =>
+      bytes?.length === 2 * length ? new Uint8Array(Buffer.from(bytes, 'hex')) : undefined,
     );
-    let asked = calls.wants(hit).length;
-    for (let more = 1; more > 0 && asked <= memory.length; asked += more) {
-      more = calls.wantsMore(hit, memory.slice(0, asked)).length;
-    }
-    if (asked !== memory.length) return false;
-    calls.react(hit, memory);
-    calls.digest();
-    return true;
+    this.#tracers.calls.replay(hit, new Answers(asked, answers));
   }
 
   end(): Omit<Recovered, 'notes'> {

@@ -5,8 +5,7 @@ import type { Logger } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import { type CounterScale, type InstallationLog, type InstalledFacts, RawLog } from '../engines/index.js';
 import type { Hit, MemoryRequest, Reaction, Tracer } from '../probes/index.js';
-import type { TraceInfo } from '../trace/index.js';
-import type { KnownHart, Told } from './told.js';
+import type { Told } from './told.js';
 
 /** What was asked for, in the words of who asked: it is kept, and given back when the trace is recovered. */
 export interface LogRequest {
@@ -38,14 +37,14 @@ export class RecordingLog implements InstallationLog {
     return this.#raw;
   }
 
-  begin(info: TraceInfo, harts: readonly KnownHart[], watches: boolean): void {
+  begin(program: Omit<Extract<Told, { type: 'begin' }>, 'type' | 'asked'>): void {
     const { path, asked, room } = this.#request;
     if (existsSync(path)) this.#logger.warn({ path }, 'replaces the records of a recording that was killed');
     this.#try(() => {
       this.#raw = new RawLog(path);
     });
     room?.offer(() => this.#giveRoom());
-    this.tell({ type: 'begin', asked, info, harts, watches });
+    this.tell({ type: 'begin', asked, ...program });
   }
 
   installed(facts: InstalledFacts): void {
@@ -93,11 +92,15 @@ export class RecordingLog implements InstallationLog {
 export class LoggedTracer implements Tracer {
   readonly #tracer: Tracer;
   readonly #log: RecordingLog;
+  /** The registers that are kept of every stop, because what a stop means may be known only later. */
+  readonly #names: readonly string[];
   #registers: NotedRegisters | undefined;
+  #asked: readonly MemoryRequest[] = [];
 
-  constructor(tracer: Tracer, log: RecordingLog) {
+  constructor(tracer: Tracer, log: RecordingLog, names: readonly string[]) {
     this.#tracer = tracer;
     this.#log = log;
+    this.#names = names;
   }
 
   get awaitsReturns(): boolean {
@@ -106,21 +109,28 @@ export class LoggedTracer implements Tracer {
 
   wants(hit: Hit): readonly MemoryRequest[] {
     this.#registers = new NotedRegisters(hit.registers);
-    return this.#tracer.wants({ ...hit, registers: this.#registers });
+    this.#asked = this.#tracer.wants({ ...hit, registers: this.#registers });
+    return this.#asked;
   }
 
   wantsMore(hit: Hit, memory: readonly (Uint8Array | undefined)[]): readonly MemoryRequest[] {
-    return this.#tracer.wantsMore?.(this.#noted(hit), memory) ?? [];
+    const more = this.#tracer.wantsMore?.(this.#noted(hit), memory) ?? [];
+    this.#asked = [...this.#asked, ...more];
+    return more;
   }
 
   react(hit: Hit, memory: readonly (Uint8Array | undefined)[]): Reaction {
     const noted = this.#noted(hit);
     const reaction = this.#tracer.react(noted, memory);
     const { hart, space, time } = hit;
+    for (const name of this.#names) noted.registers.register(name);
     this.#log.tell({
       ...{ type: 'stop', hart, pc: hex(hit.pc), sp: hex(hit.stackPointer), space, time },
       registers: this.#registers?.texts() ?? {},
-      memory: memory.map((bytes) => (bytes ? Buffer.from(bytes).toString('hex') : null)),
+      memory: this.#asked.map(({ address, length }, index) => {
+        const bytes = memory[index];
+        return { address: hex(address), length, bytes: bytes ? Buffer.from(bytes).toString('hex') : null };
+      }),
     });
     return reaction;
   }

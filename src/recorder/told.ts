@@ -13,6 +13,8 @@ export type Told =
       readonly type: 'begin';
       readonly asked: object;
       readonly info: TraceInfo;
+      /** How far the program was loaded from its own addresses. */
+      readonly loadBias: string;
       readonly harts: readonly KnownHart[];
       /** Accesses of watched places are not among the records. */
       readonly watches: boolean;
@@ -43,8 +45,14 @@ export interface ToldStop {
   readonly space?: number | undefined;
   readonly time: number;
   readonly registers: Readonly<Record<string, string>>;
-  /** The memory that was asked for, in hex, null where none is. */
-  readonly memory: readonly (string | null)[];
+  readonly memory: readonly ToldMemory[];
+}
+
+/** Memory that was asked for, its bytes in hex; null where none is. */
+export interface ToldMemory {
+  readonly address: string;
+  readonly length: number;
+  readonly bytes: string | null;
 }
 
 /** What a type of {@link Told} must have, by the names of JSON. A name that ends in `?` may be missing. */
@@ -57,6 +65,9 @@ const text: Check = (value) => typeof value === 'string';
 const flag: Check = (value) => typeof value === 'boolean';
 /** A number as text: below 2^64, hexadecimal. */
 const word: Check = (value) => typeof value === 'string' && /^0x[0-9a-f]{1,16}$/.test(value);
+/** The same below 2^512, as vector registers have. */
+const wide: Check = (value) => typeof value === 'string' && /^0x[0-9a-f]{1,128}$/.test(value);
+const bytes: Check = (value) => value === null || (typeof value === 'string' && /^([0-9a-f]{2})*$/.test(value));
 const list =
   (each: Check): Check =>
   (value) =>
@@ -82,6 +93,7 @@ const slotShift: Check = (value) => value === 6 || value === 7 || value === 8;
 const shapes: Readonly<Record<Told['type'], Shape>> = {
   begin: {
     asked: isObject,
+    loadBias: word,
     harts: list(hart),
     watches: flag,
     info: shaped({
@@ -93,13 +105,13 @@ const shapes: Readonly<Record<Told['type'], Shape>> = {
   hart: { id: text },
   words: { words: list((pair) => Array.isArray(pair) && pair.length === 2 && word(pair[0]) && whole(pair[1])) },
   installed: {
-    ...{ slotShift, loadBias: word, harts: whole, hasOwnTime: flag, sites: list(site) },
+    ...{ slotShift, harts: whole, hasOwnTime: flag, sites: list(site) },
     'threads?': shaped({ offset: whole, 'free?': whole, 'process?': text }),
   },
   clock: { ticks: number, nanos: number, nanosPerTick: (value) => number(value) && (value as number) > 0 },
   stop: {
-    ...{ hart: whole, pc: word, sp: word, 'space?': whole, time: number, registers: table(word) },
-    memory: list((bytes) => bytes === null || (typeof bytes === 'string' && /^([0-9a-f]{2})*$/.test(bytes))),
+    ...{ hart: whole, pc: word, sp: word, 'space?': whole, time: number, registers: table(wide) },
+    memory: list(shaped({ address: word, length: whole, bytes })),
   },
   'left-out': { probes: list(shaped({ name: text, address: word, 'why?': text })) },
   left: {},
