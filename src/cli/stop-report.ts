@@ -108,6 +108,7 @@ export function stopJson(recording: Recording, situation: EngineSituation): obje
     stood_ms: Math.round(stoodMs),
     stood_share: Number(share.toFixed(4)),
     held_ms: Math.round(recording.heldMs),
+    queued: recording.stopsQueued,
     advice: adviceOnStops(summary, recording.refusal, situation) ?? null,
   };
 }

@@ -4,7 +4,7 @@ import { messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import { changesItsCode, insideKernel } from '../facts/index.js';
-import type { StopObserver } from '../probes/index.js';
+import type { EarlierRecords, StopObserver } from '../probes/index.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
 import type { OwnTime, ProbeFact } from '../trace/index.js';
 import type { HookFrame } from '../unwind/index.js';
@@ -31,6 +31,9 @@ type State =
   /** `behind`: its records are not all digested. */
   | { readonly kind: 'left'; readonly behind: Installed | undefined };
 
+/** So many stops may wait for records before them. Then all are digested, so that memory stays bounded. */
+const mostWaiting = 10_000;
+
 /** The results of programs whose trampolines are gone. */
 interface Past {
   readonly records: number;
@@ -56,7 +59,7 @@ interface Past {
  * Chooses an engine for every probe, and joins the two engines. The stop engine lets the guest run. Probes that can
  * do without stops get trampolines at the first hit. Then the program runs, and its memory is mapped as it will stay.
  */
-export class Engines implements StopObserver {
+export class Engines implements StopObserver, EarlierRecords {
   readonly #options: EnginesOptions;
   readonly #logger: Logger;
   readonly #choices: ProbeChoices;
@@ -64,6 +67,9 @@ export class Engines implements StopObserver {
   readonly #warning: StopWarning;
   readonly #budget: StopBudget;
   #stopsBeside = 0;
+  /** Stops since all records were digested. */
+  #stopsWaiting = 0;
+  #stopsQueued = 0;
   #state: State;
   #past: Past = {
     records: 0,
@@ -248,7 +254,10 @@ export class Engines implements StopObserver {
     return (await this.#installed?.handles(stop, resume)) ?? false;
   }
 
-  /** Emits the events before a stop first. `tells`: the stop itself is an event, so every earlier record is flushed. */
+  /**
+   * Reads the records before a stop. `tells`: the stop itself is an event, so every earlier record is flushed. What
+   * is not at a probe's place has no turn in the queue: the events before it are emitted first.
+   */
   async stopped(tells: boolean, at?: Addr): Promise<void> {
     if (this.#state.kind !== 'installed') return;
     const { installed, stops } = this.#state;
@@ -258,11 +267,36 @@ export class Engines implements StopObserver {
     }
     if (at !== undefined && this.#options.wanted === 'auto') await this.#spend(at, stops);
     await installed.stopped(tells);
+    this.#stopsWaiting = this.areDigested ? 0 : this.#stopsWaiting + 1;
+    const hasTurn = at !== undefined && !this.#options.isRepeatable;
+    if ((tells && !hasTurn) || this.#stopsWaiting > mostWaiting) this.digestAll();
   }
 
-  /** Emits every event before this stop, which no probe has brought. */
+  /** Reads every record before this stop, which no probe has brought. */
   async catchUp(): Promise<void> {
     await this.#installed?.stopped(true);
+  }
+
+  /** See {@link EarlierRecords}. */
+  get areDigested(): boolean {
+    return this.undigested === 0;
+  }
+
+  digestAll(): void {
+    this.#known?.digestAll();
+  }
+
+  /** Stops that were understood after the target had run on, because records were before them. */
+  get stopsQueued(): number {
+    return this.#stopsQueued;
+  }
+
+  queue(tell: () => void): void {
+    this.#stopsQueued++;
+    const known = this.#known;
+    this.whenDigested(() => {
+      if (!known?.isEnough) tell();
+    });
   }
 
   /** Whether code of a trampoline lies there. */

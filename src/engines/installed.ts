@@ -257,6 +257,15 @@ export class Installed implements StopObserver {
     this.#target.whenDigested(tell);
   }
 
+  digestAll(): void {
+    this.#target.digestAll();
+  }
+
+  /** No more events are wanted. */
+  get isEnough(): boolean {
+    return this.#target.isEnough;
+  }
+
   /** See {@link TargetEngine.digest}. */
   digest(budgetMs: number): boolean {
     return this.#target.digest(budgetMs);
@@ -398,7 +407,7 @@ export class Installed implements StopObserver {
     await readLastRecords(lastPlaces(this.#options), {
       ...{ logger: silent, ...this.#options, stops },
       passedBefore: (address) => moved?.copyAt(address) ?? target.passedBefore(address),
-      drain: () => target.drainStopped({ later: true }),
+      drain: () => target.drainStopped(),
       onEnd: () => {
         this.#exiting = true;
       },

@@ -1,6 +1,6 @@
 /**
  * So many stops may come at once. Then so many a second, and no more than what takes this share of the time. A stop of
- * more milliseconds than these counts as several: the events before it are understood while the target stands.
+ * more milliseconds than these counts as several.
  */
 const budget = { atOnce: 200, aSecond: 50, share: 0.01, ms: 10 };
 /** The same for runs that are to be alike: so many stops in all, then so many more a probe that is switched off. */

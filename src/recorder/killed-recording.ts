@@ -12,7 +12,7 @@ import {
   recoveredRecords,
 } from '../engines/index.js';
 import { hartSource } from '../facts/index.js';
-import type { Hit } from '../probes/index.js';
+import { Answers, type Hit } from '../probes/index.js';
 import { HartNumbers, HartWords } from './harts.js';
 import { enginePlan, type Program, programAt, samplesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
@@ -74,10 +74,11 @@ export class KilledRecording {
    * @throws RsptraceError `RECORDS_MISMATCH` if the program is another one, `RECORDS_DAMAGED`
    */
   async recover(options: RecoverOptions): Promise<Recovered> {
-    const { elf } = options.program;
+    const { program: linked, logger = silent } = options;
+    const { elf } = linked;
     const { info, loadBias, watches } = this.#begin;
     if (elf.buildId !== info.buildId) throw mismatch(`${elf.path} is not the program that was recorded`);
-    const program = await programAt(options.program, BigInt(loadBias), options.logger ?? silent);
+    const program = await programAt(linked, BigInt(loadBias), logger);
     const recovery = new Recovery({ ...options, program }, this.#begin);
     const notes = watches ? ['accesses of watched places are not in these records'] : [];
     if (samplesOf(options.program)) notes.push('samples of stacks are not in these records');
@@ -118,7 +119,8 @@ export class KilledRecording {
         recovery.scale = told;
         return undefined;
       case 'stop':
-        return recovery.stop(told) ? undefined : 'a stop was recorded that this program does not have';
+        recovery.stop(told);
+        return undefined;
       case 'left-out':
         recovery.leftOut(told.probes);
         return undefined;
@@ -187,9 +189,7 @@ class Recovery {
     this.#records += (end - start) / slot;
   }
 
-  /** False if the tracers ask for other memory than they did. */
-  stop(told: ToldStop): boolean {
-    const { calls } = this.#tracers;
+  stop(told: ToldStop): void {
     const hit: Hit = {
       hart: told.hart,
       pc: addr(BigInt(told.pc)),
@@ -200,17 +200,11 @@ class Recovery {
         register: (name) => (Object.hasOwn(told.registers, name) ? BigInt(told.registers[name] ?? 0) : undefined),
       },
     };
-    const memory = told.memory.map((bytes) =>
-      bytes === null ? undefined : Uint8Array.from(Buffer.from(bytes, 'hex')),
+    const asked = told.memory.map(({ address, length }) => ({ address: addr(BigInt(address)), length }));
+    const answers = told.memory.map(({ length, bytes }) =>
+      bytes?.length === 2 * length ? new Uint8Array(Buffer.from(bytes, 'hex')) : undefined,
     );
-    let asked = calls.wants(hit).length;
-    for (let more = 1; more > 0 && asked <= memory.length; asked += more) {
-      more = calls.wantsMore(hit, memory.slice(0, asked)).length;
-    }
-    if (asked !== memory.length) return false;
-    calls.react(hit, memory);
-    calls.digest();
-    return true;
+    this.#tracers.calls.replay(hit, new Answers(asked, answers));
   }
 
   /** There were records, and no event came of them. */

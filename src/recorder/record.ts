@@ -173,6 +173,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     standingMs: run.session.stoodMs,
     digestedMs: engines.digestedMs,
     heldMs: engines.heldMs,
+    stopsQueued: engines.stopsQueued,
     gaps: tracers.counting.gaps,
     tallies: boundTallies(
       tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)).map((row) => run.named(row)),

@@ -92,11 +92,15 @@ export class RecordingLog implements InstallationLog {
 export class LoggedTracer implements Tracer {
   readonly #tracer: Tracer;
   readonly #log: RecordingLog;
+  /** The registers that are kept of every stop, because what a stop means may be known only later. */
+  readonly #names: readonly string[];
   #registers: NotedRegisters | undefined;
+  #asked: readonly MemoryRequest[] = [];
 
-  constructor(tracer: Tracer, log: RecordingLog) {
+  constructor(tracer: Tracer, log: RecordingLog, names: readonly string[]) {
     this.#tracer = tracer;
     this.#log = log;
+    this.#names = names;
   }
 
   get awaitsReturns(): boolean {
@@ -105,21 +109,28 @@ export class LoggedTracer implements Tracer {
 
   wants(hit: Hit): readonly MemoryRequest[] {
     this.#registers = new NotedRegisters(hit.registers);
-    return this.#tracer.wants({ ...hit, registers: this.#registers });
+    this.#asked = this.#tracer.wants({ ...hit, registers: this.#registers });
+    return this.#asked;
   }
 
   wantsMore(hit: Hit, memory: readonly (Uint8Array | undefined)[]): readonly MemoryRequest[] {
-    return this.#tracer.wantsMore?.(this.#noted(hit), memory) ?? [];
+    const more = this.#tracer.wantsMore?.(this.#noted(hit), memory) ?? [];
+    this.#asked = [...this.#asked, ...more];
+    return more;
   }
 
   react(hit: Hit, memory: readonly (Uint8Array | undefined)[]): Reaction {
     const noted = this.#noted(hit);
     const reaction = this.#tracer.react(noted, memory);
     const { hart, space, time } = hit;
+    for (const name of this.#names) noted.registers.register(name);
     this.#log.tell({
       ...{ type: 'stop', hart, pc: hex(hit.pc), sp: hex(hit.stackPointer), space, time },
       registers: this.#registers?.texts() ?? {},
-      memory: memory.map((bytes) => (bytes ? Buffer.from(bytes).toString('hex') : null)),
+      memory: this.#asked.map(({ address, length }, index) => {
+        const bytes = memory[index];
+        return { address: hex(address), length, bytes: bytes ? Buffer.from(bytes).toString('hex') : null };
+      }),
     });
     return reaction;
   }

@@ -139,6 +139,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly digestedMs: number;
   /** How much of that the target stood for, because stops wait for the records before them. */
   readonly heldMs: number;
+  /** Stops that were understood after the target had run on, because records were before them. */
+  readonly stopsQueued: number;
   /** How long it ran, in milliseconds of the host. */
   readonly ranMs: number;
   /** Where nothing was recorded, in guest nanoseconds: because of `why`, or because the link was broken. */

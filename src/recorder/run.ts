@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import type { Architecture } from '../arch/index.js';
-import { addr, hex } from '../base/addr.js';
+import { hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
@@ -20,7 +20,7 @@ import {
   verifyArchitecture,
   verifyCode,
 } from '../facts/index.js';
-import { plannedStops } from '../probes/index.js';
+import { type CallTracer, plannedStops, QueuedStops, type Tracer } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos, ProbeFact, TallyRow } from '../trace/index.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
@@ -259,8 +259,8 @@ export class Run {
     };
     this.tracers.sink.begin(info);
     if (!this.log) return;
-    const loadBias = hex(addr(elf.loadBias));
-    this.log.begin({ info, harts: harts.known(), loadBias, watches: watchesOf(program).length > 0 });
+    const watches = watchesOf(program).length > 0;
+    this.log.begin({ info, loadBias: hex(elf.loadBias), harts: harts.known(), watches });
     const { onNew } = harts;
     harts.onNew = (hart, id) => {
       onNew(hart, id);
@@ -513,12 +513,13 @@ export class Run {
     const { program, plan, harts, code, places, ram } = this.#target;
     const { arch, elf } = program;
     const { calls: tracer, spaces, watches: watchEvents, sampler } = this.tracers;
+    const values = valueRegisters(plan, arch);
     const tell: ConstructorParameters<typeof Watchpoints>[0]['tell'] = (access) => watchEvents.tell(access);
     const watches = new Watchpoints({ session, arch, places, logger, tell });
     const engine = new StopEngine({
       session,
       arch,
-      tracer: this.log ? new LoggedTracer(tracer, this.log) : tracer,
+      tracer: this.#stopTracer(tracer, [...arch.generalRegisters, ...values]),
       // Another connection may lead to another QEMU.
       ram: session === this.#options.session && ram && !isRefusal(ram) ? ram : undefined,
       spaces,
@@ -540,9 +541,15 @@ export class Run {
         return addresses;
       },
       findClock,
-      valueRegisters: valueRegisters(plan, arch),
+      valueRegisters: values,
     });
     return { session, engine, watches, earlier };
+  }
+
+  /** What takes the hits of stops: each has its turn behind the records before it, and is kept in the log. */
+  #stopTracer(calls: CallTracer, registers: readonly string[]): Tracer {
+    const queued = new QueuedStops(calls, this.engines);
+    return this.log ? new LoggedTracer(queued, this.log, registers) : queued;
   }
 }
 

@@ -18,7 +18,7 @@ export interface SamplerOptions {
   /** Whether code of a trampoline lies there. */
   readonly isOwnCode: (pc: bigint) => boolean;
   readonly hooked: Hooked;
-  /** Emits every event before this stop. */
+  /** Reads every record before this stop. */
   readonly catchUp: () => Promise<void>;
   readonly emit: (event: Sample) => void;
 }

@@ -25,9 +25,9 @@ export interface ToldBegin {
   readonly type: 'begin';
   readonly asked: object;
   readonly info: TraceInfo;
-  readonly harts: readonly KnownHart[];
   /** How far the program was loaded from its own addresses. */
   readonly loadBias: string;
+  readonly harts: readonly KnownHart[];
   /** Accesses of watched places are not among the records. */
   readonly watches: boolean;
 }
@@ -48,8 +48,14 @@ export interface ToldStop {
   readonly space?: number | undefined;
   readonly time: number;
   readonly registers: Readonly<Record<string, string>>;
-  /** The memory that was asked for, in hex, null where none is. */
-  readonly memory: readonly (string | null)[];
+  readonly memory: readonly ToldMemory[];
+}
+
+/** Memory that was asked for, its bytes in hex; null where none is. */
+export interface ToldMemory {
+  readonly address: string;
+  readonly length: number;
+  readonly bytes: string | null;
 }
 
 /** What a type of {@link Told} must have, by the names of JSON. A name that ends in `?` may be missing. */
@@ -62,6 +68,9 @@ const text: Check = (value) => typeof value === 'string';
 const flag: Check = (value) => typeof value === 'boolean';
 /** A number as text: below 2^64, hexadecimal. */
 const word: Check = (value) => typeof value === 'string' && /^0x[0-9a-f]{1,16}$/.test(value);
+/** The same below 2^512, as vector registers have. */
+const wide: Check = (value) => typeof value === 'string' && /^0x[0-9a-f]{1,128}$/.test(value);
+const bytes: Check = (value) => value === null || (typeof value === 'string' && /^([0-9a-f]{2})*$/.test(value));
 const list =
   (each: Check): Check =>
   (value) =>
@@ -87,8 +96,8 @@ const slotShift: Check = (value) => value === 6 || value === 7 || value === 8;
 const shapes: Readonly<Record<Told['type'], Shape>> = {
   begin: {
     asked: isObject,
-    harts: list(hart),
     loadBias: word,
+    harts: list(hart),
     watches: flag,
     info: shaped({
       ...{ program: text, 'buildId?': text, arch: text, 'isProcess?': flag },
@@ -104,8 +113,8 @@ const shapes: Readonly<Record<Told['type'], Shape>> = {
   },
   clock: { ticks: number, nanos: number, nanosPerTick: (value) => number(value) && (value as number) > 0 },
   stop: {
-    ...{ hart: whole, pc: word, sp: word, 'space?': whole, time: number, registers: table(word) },
-    memory: list((bytes) => bytes === null || (typeof bytes === 'string' && /^([0-9a-f]{2})*$/.test(bytes))),
+    ...{ hart: whole, pc: word, sp: word, 'space?': whole, time: number, registers: table(wide) },
+    memory: list(shaped({ address: word, length: whole, bytes })),
   },
   'left-out': { probes: list(shaped({ name: text, address: word, 'why?': text })) },
   left: {},

@@ -87,7 +87,7 @@ export class DrainedRecords {
     return false;
   }
 
-  /** While the target stands: what its stop means depends on all records before it. */
+  /** While the target stands. */
   digestAll(): void {
     const before = this.digestedMs;
     try {

@@ -6,8 +6,13 @@ export type Drainable = Pick<TargetEngine, 'drainLive' | 'hasRoom' | 'filled' | 
 
 /** How long to wait between two reads of a ring that was nearly empty, in milliseconds. */
 const idleMs = 1;
-/** How long records are digested between two reads of the ring, in milliseconds. */
-const digestMs = 2;
+/**
+ * How long records are digested between two reads of the ring, in milliseconds. Soon after a stop there may be another
+ * one, for which the target would stand so long.
+ */
+const digestMs = { soon: 0.25, later: 2 };
+/** What is soon after a stop, in milliseconds. */
+const soonMs = 20;
 /** A ring that fills by this share between two reads is read, and nothing else is done. */
 const busy = 0.25;
 
@@ -18,6 +23,9 @@ export class LiveDrain implements Drain {
   readonly #digestsAlways: boolean;
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
+  #stands = false;
+  /** When the target last went on. */
+  #since = Number.NEGATIVE_INFINITY;
 
   /**
    * Begins to poll. An error ends it and is given to `onError`. `digestsAlways`: also while the ring fills fast, when
@@ -30,8 +38,15 @@ export class LiveDrain implements Drain {
     this.#look();
   }
 
+  /** While the target stands, its stop is all that is worked on: each answer of the stub would wait for records. */
   runs(): () => void {
-    return () => {};
+    if (this.#stands) this.#immediate = setImmediate(() => this.#look());
+    this.#stands = false;
+    this.#since = performance.now();
+    return () => {
+      this.#stands = true;
+      this.#pause();
+    };
   }
 
   async handles(): Promise<boolean> {
@@ -39,10 +54,14 @@ export class LiveDrain implements Drain {
   }
 
   async stopped(tells: boolean): Promise<void> {
-    await this.#target.drainStopped({ all: tells, pending: tells, later: !tells });
+    await this.#target.drainStopped({ all: tells, pending: tells });
   }
 
   stop(): void {
+    this.#pause();
+  }
+
+  #pause(): void {
     clearTimeout(this.#timer);
     clearImmediate(this.#immediate);
   }
@@ -51,7 +70,7 @@ export class LiveDrain implements Drain {
     let more = false;
     try {
       more = this.#target.drainLive() || this.#fills();
-      if (!more || this.#digestsAlways) more = this.#target.digest(digestMs) || more;
+      if (!more || this.#digestsAlways) more = this.#target.digest(this.#digestMs) || more;
     } catch (thrown) {
       this.#onError(thrown);
       return;
@@ -59,6 +78,10 @@ export class LiveDrain implements Drain {
     // No timer: it would fire a millisecond later, and the target waits while the ring is full.
     if (more) this.#immediate = setImmediate(() => this.#look());
     else this.#timer = setTimeout(() => this.#look(), idleMs);
+  }
+
+  get #digestMs(): number {
+    return performance.now() - this.#since < soonMs ? digestMs.soon : digestMs.later;
   }
 
   /** The ring is worth another read at once. What was read may wait too long already: then it must be digested. */

@@ -98,12 +98,7 @@ export interface StoppedRead {
   readonly all?: boolean;
   /** Also emit the call that pends. */
   readonly pending?: boolean;
-  /** What is read waits for {@link TargetEngine.digest}. */
-  readonly later?: boolean;
-  /**
-   * The recording ends. What is read waits in any case, because no run follows that a process's time depends on.
-   * However much waits already: the ring is small beside it.
-   */
+  /** The recording ends: what is read waits however much waits already, because the ring is small beside it. */
   readonly last?: boolean;
   /**
    * Writes for the target go out together with its resume. If the ring cannot be read at this stop, another stop is
@@ -320,7 +315,7 @@ export class TargetEngine {
     return this.#ring.next > next && this.#ring.hasMore;
   }
 
-  /** Reads the ring while the target is stopped. */
+  /** Reads the ring while the target is stopped. What is read waits for {@link digest}. */
   async drainStopped(how: StoppedRead = {}): Promise<void> {
     if (this.#patches.planted.length === 0) return;
     await this.#drainStopped(how);
@@ -341,12 +336,10 @@ export class TargetEngine {
     return true;
   }
 
-  async #drainStopped({ all = false, later = false, last = false, resume }: StoppedRead): Promise<void> {
+  async #drainStopped({ all = false, last = false, resume }: StoppedRead): Promise<void> {
     const { session, scratch } = this.#options;
     if (scratch.shared) {
-      while (this.drainLive({ all, last }) || !(last || this.hasRoom)) if (!this.hasRoom) this.#drained.digestAll();
-      // The time in a process depends on how long it ran before its last stops.
-      if (!last && (!later || scratch.calls)) this.#drained.digestAll();
+      while (this.drainLive({ all, last }) || !(last || this.hasRoom)) if (!this.hasRoom) this.digestAll();
       return;
     }
     const read = await readRing({ session, scratch, memory: this.#layout.memory }, (head) => {
@@ -362,7 +355,7 @@ export class TargetEngine {
     // If the digesting throws, nobody waits for this promise.
     if (written !== true) written.catch(() => {});
     // While the stub works on the writes.
-    if (!(later || last) || !this.hasRoom) this.#drained.digestAll();
+    if (!last && !this.hasRoom) this.digestAll();
     if (!(await written)) throw lostRing(this.#control.address);
     await this.#counters.read();
   }
@@ -376,6 +369,11 @@ export class TargetEngine {
     if (this.#passed !== undefined) this.#options.tracer.passed(this.#passed);
     this.#passed = undefined;
     return false;
+  }
+
+  /** See {@link DrainedRecords.digestAll}. */
+  digestAll(): void {
+    this.#drained.digestAll();
   }
 
   /** How long records were digested, in milliseconds. */
@@ -396,6 +394,10 @@ export class TargetEngine {
   /** See {@link DrainedRecords.whenDigested}. */
   whenDigested(tell: () => void): void {
     this.#drained.whenDigested(tell);
+  }
+
+  get isEnough(): boolean {
+    return this.#drained.isEnough;
   }
 
   /** The rest of the drained records is not wanted. */

@@ -95,7 +95,7 @@ export class StopEngine {
   }
 
   /**
-   * {@link runningTime} at a moment of this run of the guest or of the one before. `hostMs`: milliseconds as
+   * {@link runningTime} at a moment of this run of the guest or of one before. `hostMs`: milliseconds as
    * `performance.now` counts.
    */
   runningTimeAt(hostMs: number): number {

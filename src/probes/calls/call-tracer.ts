@@ -72,6 +72,16 @@ export interface BlockKind {
   begin(at: Moment, block: BlockEdge, around: Call | undefined, memory: HitMemory): TracedCall | undefined;
 }
 
+/** What a kind can say of a hit before it is known which calls are open. */
+export interface AheadReads {
+  /** Memory to read at an entry. Asked again with what was read, until nothing new is asked for. */
+  entryReads(at: Moment, memory: HitMemory): readonly MemoryRequest[];
+  /** All is read: false if certainly no call begins whose return matters. */
+  mayBegin(at: Moment, memory: HitMemory): boolean;
+  /** Memory to read where a call returns that began at a stop. Asked again with what was read. */
+  exitReads(begun: Moment, at: Moment, memory: HitMemory): readonly MemoryRequest[];
+}
+
 /**
  * One kind of traced calls: polls, functions. `began`, `ended` and `lost` may run while the guest runs again; the
  * output's time is that of the hit.
@@ -102,6 +112,8 @@ export interface CallKind {
   panicked?(call: Call, hart: number): void;
   /** Calls without a function of their own. They are seen at stops only. */
   readonly blocks?: BlockKind | undefined;
+  /** Undefined where what is read depends on the calls that are open. */
+  readonly ahead?: AheadReads | undefined;
   /** Events are missing from here on to the next one, or probes of it are left out. */
   missed?(): void;
   leftOut?(probes: readonly ProbeFact[]): void;
@@ -311,6 +323,55 @@ export class CallTracer implements Tracer {
     // A call that began at a stop may have ended with one that a trampoline recorded.
     this.#unwatchIfIdle(hit.pc, unwatch);
     return { watch, unwatch };
+  }
+
+  /** A call is open that returns there, at a stop. */
+  awaits(returnAddress: bigint): boolean {
+    return this.#stacks.awaits(returnAddress);
+  }
+
+  /**
+   * Memory to read at a stop, although what came before it is not known yet: all that it may want. Asked again with
+   * what was read. `ending`: where calls began, at stops not known yet, that may end here. Undefined if what is read
+   * depends on the calls that are open.
+   */
+  readsAhead(hit: Hit, memory: HitMemory, ending: readonly Hit[]): readonly MemoryRequest[] | undefined {
+    const { kinds, blocks, instants } = this.#at(hit.pc);
+    const isOpen = kinds.some(({ ahead }) => !ahead) || blocks.length > 0;
+    if (this.#observer || isOpen) return undefined;
+    const requests: MemoryRequest[] = [];
+    if (this.#stacks.awaits(hit.pc)) requests.push(...this.#exitReads(hit, memory));
+    for (const begun of ending)
+      for (const { ahead } of this.#at(begun.pc).kinds) requests.push(...(ahead?.exitReads(begun, hit, memory) ?? []));
+    for (const { ahead } of kinds) requests.push(...(ahead?.entryReads(hit, memory) ?? []));
+    for (const kind of instants) requests.push(...(kind.reads?.(hit) ?? []));
+    const stacked = kinds.length + instants.length > 0 ? this.#stackedReturn(hit) : undefined;
+    if (stacked) requests.push(stacked);
+    return requests;
+  }
+
+  /** All of {@link readsAhead} is read: where a call returns that may begin here. */
+  beginsAhead(hit: Hit, memory: HitMemory): Omit<CallSite, 'around' | 'isCall'> | undefined {
+    const { kinds } = this.#at(hit.pc);
+    if (!kinds.some(({ ahead }) => ahead?.mayBegin(hit, memory))) return undefined;
+    const returnAddress = this.#returnAddress(hit, memory);
+    return returnAddress && { returnAddress, stackPointer: this.#afterReturn(hit) };
+  }
+
+  /** A stop whose memory was read before, in its turn. What is not among that cannot be read. */
+  replay(hit: Hit, memory: HitMemory): Reaction {
+    const answers: (Uint8Array | undefined)[] = [];
+    let requests = this.wants(hit);
+    do {
+      for (const { address, length } of requests) {
+        const bytes = memory.bytes(address, length);
+        answers.push(typeof bytes === 'string' ? undefined : bytes);
+      }
+      requests = this.wantsMore(hit, answers);
+    } while (requests.length > 0);
+    const reaction = this.react(hit, answers);
+    this.digest();
+    return reaction;
   }
 
   digest(): void {

@@ -5,6 +5,7 @@ import type { ArgumentValue, CallBegin, GuestNanos } from '../../../trace/index.
 import type { TextPlans } from '../../../values/index.js';
 import type { OpenCall } from '../../calls/call-stacks.js';
 import {
+  type AheadReads,
   type Call,
   type CallKind,
   type CallSite,
@@ -84,6 +85,14 @@ export class FunctionTracer implements CallKind {
   readonly #maxDepth: number;
   readonly #jumps: (probe: FunctionProbe) => boolean | undefined;
   readonly #loops = new Map<FunctionProbe, boolean>();
+  readonly ahead: AheadReads = {
+    entryReads: (at, memory) => this.moreReads(at, memory),
+    mayBegin: ({ pc, registers }, memory) => {
+      const when = this.#probes.get(pc)?.probe.when;
+      return !when || holds(when, registers, memory);
+    },
+    exitReads: ({ pc }, { registers }, memory) => this.#missing(this.#probes.get(pc)?.texts.result, registers, memory),
+  };
 
   constructor({ probes }: FunctionProbes, output: EventOutput, options: FunctionOptions = {}) {
     this.#output = output;
@@ -159,7 +168,11 @@ export class FunctionTracer implements CallKind {
   }
 
   exitReads({ payload }: FunctionCall, { registers }: Moment, memory: HitMemory): readonly MemoryRequest[] {
-    const missing = payload.result?.missing(registers, memory);
+    return this.#missing(payload.result, registers, memory);
+  }
+
+  #missing(result: ValueTexts | undefined, registers: RegisterReader, memory: HitMemory): readonly MemoryRequest[] {
+    const missing = result?.missing(registers, memory);
     return missing ? [missing] : none;
   }
 

@@ -2,7 +2,7 @@ import { bucketCount, bucketOf } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
 import type { RootRef, TallyRow } from '../../../trace/index.js';
-import type { Call, CallKind, CallSite, Moment, TracedCall } from '../../calls/call-tracer.js';
+import type { AheadReads, Call, CallKind, CallSite, Moment, TracedCall } from '../../calls/call-tracer.js';
 import { decide, holds, numberIn } from '../../expressions/comparison.js';
 import type { HitMemory } from '../../reading.js';
 import type { MemoryRequest } from '../../tracer.js';
@@ -44,6 +44,22 @@ const none: readonly never[] = [];
 export class TallyTracer implements CallKind {
   readonly #all: readonly Tally[];
   readonly #at = new AddressMap<Tally[]>();
+  readonly ahead: AheadReads = {
+    entryReads: (at, memory) => this.moreReads(at, memory),
+    mayBegin: ({ pc, registers }, memory) =>
+      (this.#at.get(pc) ?? none).some(
+        ({
+          probe: {
+            by,
+            function: { when },
+          },
+        }) => {
+          const isAtReturn = by !== undefined && by.kind !== 'entry';
+          return isAtReturn && (!when || holds(when, registers, memory));
+        },
+      ),
+    exitReads: () => none,
+  };
 
   constructor(probes: readonly TallyProbe[]) {
     this.#all = probes.map((probe) => ({
