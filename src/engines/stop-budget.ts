@@ -1,8 +1,9 @@
 /**
- * So many stops may come at once. Then so many a second, and no more than what takes this share of the time. A stop of
- * more milliseconds than these counts as several.
+ * So many stops may come at once, and so many more for each probe that is switched off. Then so many a second, and no
+ * more than what takes this share of the time. A stop of more milliseconds than these counts as several: a server may
+ * stand for half a second, not for two.
  */
-const budget = { atOnce: 200, aSecond: 50, share: 0.01, ms: 10 };
+const budget = { atOnce: 200, more: 25, aSecond: 50, share: 0.01, ms: 2 };
 /** The same for runs that are to be alike: so many stops in all, then so many more a probe that is switched off. */
 const repeatable = { inAll: 1000, more: 250 };
 
@@ -65,7 +66,7 @@ export class StopBudget {
     let most: string | undefined;
     for (const [probe, hits] of this.#hits) if (hits > (this.#hits.get(most ?? '') ?? 0)) most = probe;
     this.#hits.clear();
-    this.#left = this.#isRepeatable ? repeatable.more : budget.aSecond;
+    this.#left = this.#isRepeatable ? repeatable.more : budget.more;
     return most;
   }
 }
