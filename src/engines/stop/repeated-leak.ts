@@ -40,7 +40,7 @@ export class RepeatedLeak implements ClockLeak {
       stops: this.#asked,
       rest: {
         perStopNs: this.#between.count > 0 ? Math.round(this.#between.percentile(0.5)) : undefined,
-        why: 'QEMU runs code more slowly after a stop',
+        why: 'QEMU translates all code anew after a stop',
         wayOut: 'give QEMU -icount shift=0',
       },
     };
