@@ -106,7 +106,8 @@ async function calledBelow({ elf: path, isProcess }: Subject, fn: string, depth:
       all.map(({ name }) => name),
     );
   const below = [...calls.below(roots, depth).values()];
-  return { roots: roots.length, names: [...new Set(below.map(({ name }) => name))] };
+  // A generic function has its name once an instance, most of which are called elsewhere.
+  return { roots: roots.length, names: [...new Set(below.map(({ symbol, name }) => symbol ?? name))] };
 }
 
 async function openProgram(path: string, fn: string): Promise<ElfFile> {

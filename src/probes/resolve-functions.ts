@@ -131,7 +131,7 @@ export function resolveFunctions(
     const reason =
       functions.length === 0
         ? 'a label in assembly: nothing says that it is a function'
-        : (notrace.reason(symbol, address, size) ?? (isNamed(name, includes) ? undefined : leftToNames(symbol, size)));
+        : (notrace.reason(symbol, address, size) ?? (isNamed([name, symbol], includes) ? undefined : leftToNames(symbol, size)));
     if (reason !== undefined) {
       excluded.push({ name, address, reason });
       continue;
@@ -157,9 +157,9 @@ export function resolveFunctions(
   return { probes, excluded, unmatched };
 }
 
-/** Whether a probe asks for this very name. */
-function isNamed(name: string, includes: readonly ProbeSpec[]): boolean {
-  return includes.some(({ glob }) => glob === name);
+/** Whether a probe asks for one of these very names. */
+function isNamed(names: readonly (string | undefined)[], includes: readonly ProbeSpec[]): boolean {
+  return includes.some(({ glob }) => names.includes(glob));
 }
 
 /**

@@ -219,3 +219,29 @@ int main(void) { return 0; }`;
   t.strictSame(where(of(riscv, 'two')), ['p=a0:8+a1:8', 'q=a2:4']);
   t.equal(result(of(riscv, 'two')), 'a0+a1');
 });
+
+t.test('a symbol names one instance of a generic function, however it is mangled', async (t) => {
+  for (const [name, pattern] of [
+    ['rv-o0', /4exec.*4Lock.*4withuNC/],
+    ['x86-o2-legacy', /drop_in_place\$LT\$/],
+  ] as const) {
+    const known = [...readelfFunctions(elfPath(name))];
+    const instances = known.flatMap(
+      ([
+        address,
+        {
+          names: [symbol = ''],
+        },
+      ]) => (pattern.test(symbol) ? [{ address, symbol }] : []),
+    );
+    t.ok(instances.length > 2, `${instances.length} instances in ${name}`);
+    for (const { address, symbol } of instances.slice(0, 3)) {
+      const { probes } = await resolve(elfPath(name), `fn:${symbol}`);
+      t.strictSame(
+        probes.map((probe) => probe.address as bigint),
+        [address],
+        symbol,
+      );
+    }
+  }
+});
