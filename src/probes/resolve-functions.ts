@@ -131,7 +131,8 @@ export function resolveFunctions(
     const reason =
       functions.length === 0
         ? 'a label in assembly: nothing says that it is a function'
-        : (notrace.reason(symbol, address, size) ?? (isNamed([name, symbol], includes) ? undefined : leftToNames(symbol, size)));
+        : (notrace.reason(symbol, address, size) ??
+          (isNamed([name, symbol], includes) ? undefined : leftToNames(symbol, size)));
     if (reason !== undefined) {
       excluded.push({ name, address, reason });
       continue;
