@@ -415,6 +415,15 @@ function askedOptions(
   };
 }
 
+/** A signal that comes again within so many milliseconds is the same one: `timeout` sends it twice. */
+const repeatMs = 200;
+
+function ignoreRepeats(signal: NodeJS.Signals): void {
+  const ignore = (): void => {};
+  process.on(signal, ignore);
+  setTimeout(() => process.off(signal, ignore), repeatMs).unref();
+}
+
 /** Aborts at SIGINT, SIGTERM and SIGHUP, which it tells `told` first, and with `ending`; until it is released. */
 function stopOnSignals(
   told: SessionOptions['onSignal'],
@@ -422,6 +431,7 @@ function stopOnSignals(
 ): { readonly signal: AbortSignal; release(): void } {
   const stopper = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {
+    ignoreRepeats(signal);
     told?.(signal);
     stopper.abort();
   };

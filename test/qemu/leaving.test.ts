@@ -95,10 +95,12 @@ t.test('rsptrace run: after SIGINT QEMU runs on, and its console still comes thr
 t.test('rsptrace run: SIGTERM ends QEMU too, unless it is to be kept', async (t) => {
   for (const keep of [[], ['--keep-running']]) {
     const trace = join(scratchFolder(t), 'out.pftrace');
-    const tracer = rsptrace('run', ...keep, ...stops, '-o', trace, elfPath(slowed), '--', ...qemuArgv(slowed));
+    const tracer = rsptraceProcess('run', ...keep, ...stops, '-o', trace, elfPath(slowed), '--', ...qemuArgv(slowed));
     await tracer.shows('LAB cfg');
     await traceGrows(tracer, trace, enough);
     tracer.signal('SIGTERM');
+    // `timeout` signals its command, and then the process group that it is in.
+    if (keep.length === 0) await sleep(20).then(() => tracer.signal('SIGTERM'));
     const { status, stdout, stderr } = await tracer.ended;
     t.equal(status, 0, stderr);
     t.match(stdout, /ended by interrupted/);
