@@ -35,7 +35,7 @@ for (const name of ['rv-o2', 'x86-o2']) {
     const { status, stderr } = await rsptrace('run', ...options, elfPath(name), '--', ...qemuArgv(name)).ended;
     t.equal(status, 0, stderr.slice(-500));
     const inserted = insertedAtEnd(stderr);
-    t.ok(inserted.length > 5, `${inserted.length} breakpoints`);
+    t.ok(inserted.length > 0, `${inserted.length} breakpoints`);
     t.strictSame(await inPages(name, inserted), []);
   });
 

@@ -34,7 +34,7 @@ t.test('a probe past the budget is switched off', async (t) => {
   const { stops, engines, probes } = await run(t);
   t.ok(engines.switched_off > 0, `${engines.switched_off} of ${probes.length} probes switched off at ${stops} stops`);
   t.ok(engines.without_stops > probes.length / 2);
-  t.ok(stops > 50, `${stops} stops`);
+  t.ok(stops > 4, `${stops} stops`);
   const off = probes.filter(({ why }) => why?.startsWith('it stopped the target more often than --engine auto allows'));
   t.equal(off.length, engines.switched_off);
   t.ok(

@@ -67,8 +67,8 @@ const waysKept = 32;
 const wakesKept = 1024;
 /**
  * The bodies of events of polls. A Future is polled in the same few ways over and over. So the last bodies are kept,
- * and found again by the identity of what an event names. Where the Future and its task lie is beside them: a server
- * has a hundred thousand places for the Futures of its requests, and a body for each would seldom come again.
+ * and found again by the identity of what an event names. Where the Future and its task lie is beside them. A server
+ * has a hundred thousand places for the Futures of its requests: bodies of each would seldom come again.
  */
 export class PollBodies {
   readonly #sequence: PerfettoSequence;
