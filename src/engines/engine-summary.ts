@@ -186,7 +186,7 @@ const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
 
 const leaveOut: StopAdvice = {
   code: 'leave-out',
-  text: "leave these out: all with --engine target, one with -p '!fn:NAME' or -p '!poll:NAME'",
+  text: "leave these out: all with --engine target, one of a recording with -p '!fn:NAME' or -p '!poll:NAME'",
 };
 
 /**
