@@ -56,11 +56,14 @@ export async function lookAt<T>(
   return (await underGdbserver({ pid: processNamed(pid) }, stub, body)).result;
 }
 
-/** Starts gdbserver, connects, runs `body`, and waits until gdbserver has let go of the process. */
+/**
+ * Starts gdbserver, connects, runs `body`, and waits until gdbserver has let go of the process. `body` is told what its
+ * user must know of this gdbserver.
+ */
 export async function underGdbserver<T>(
   subject: Subject,
   { args, logger, wire, isStdoutOurs = args.json }: Omit<StubOptions, 'arch'> & OutputWish,
-  body: (target: AtTarget) => Promise<T>,
+  body: (target: AtTarget, damage: string | undefined) => Promise<T>,
 ): Promise<Under<T>> {
   const { environment, told: damage } =
     'pid' in subject
@@ -76,7 +79,7 @@ export async function underGdbserver<T>(
     return session;
   };
   try {
-    const result = await atTarget(open, body);
+    const result = await atTarget(open, (target) => body(target, damage));
     const { server, connectingMs } = begun;
     if (server === undefined) throw new RsptraceError('GDBSERVER_FAILED', 'gdbserver was not started');
     await server.gone();

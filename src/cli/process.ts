@@ -108,9 +108,12 @@ async function recordUnder(
   const { args, logger } = prepared;
   using wire = wireRecorder(args, logger);
   const at = { args, logger, wire, isStdoutOurs };
-  const { result, server, connectingMs, damage } = await underGdbserver(subject, at, (target) => {
+  const { result, server, connectingMs, damage } = await underGdbserver(subject, at, (target, damage) => {
     target.recordingBegins();
-    return recordSession(prepared, target.session, { isLaunched: 'command' in subject, ...options });
+    const isLaunched = 'command' in subject;
+    // A program that is started does without what would be damaged.
+    const stopsHarm = damage !== undefined && !isLaunched;
+    return recordSession(prepared, target.session, { isLaunched, stopsHarm, ...options });
   });
   const standingMs = result.standingMs + connectingMs;
   return { recording: { ...result, standingMs, serverFault: damage }, server };

@@ -304,6 +304,8 @@ export interface SessionOptions {
   readonly clockSleeps?: boolean | undefined;
   /** See `RecordOptions`. */
   readonly panics?: readonly Addr[] | undefined;
+  /** See `RecordOptions`. */
+  readonly stopsHarm?: boolean | undefined;
   /** Ends the recording when it is aborted. */
   readonly ending?: AbortSignal | undefined;
   /** Called with the signal that ends the recording. */
@@ -325,6 +327,7 @@ export async function recordSession(
     nanosPerInstruction,
     clockSleeps,
     panics,
+    stopsHarm,
     ending,
     onSignal: told,
     onLeft,
@@ -346,6 +349,7 @@ export async function recordSession(
       loadBias,
       nanosPerInstruction,
       clockSleeps,
+      stopsHarm,
       console,
       resetVector,
       ...(panics === undefined ? {} : { panics }),

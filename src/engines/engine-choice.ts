@@ -25,6 +25,8 @@ export interface EnginePlanOptions {
   readonly facts?: CodeFacts | undefined;
   /** A process of Linux: threads come and go. */
   readonly process?: boolean;
+  /** Each stop may damage the process, whatever is done there: `auto` makes none where most probes need none. */
+  readonly stopsHarm?: boolean | undefined;
   /** What {@link lookAtPlans} has analysed already. */
   readonly looks?: readonly PatchVerdict[] | undefined;
 }
@@ -95,13 +97,15 @@ export function whyNoTrampolines(arch: Architecture, process: boolean): string |
 
 /** Begins the reason of a probe that is left out for how many there are like it. */
 export const tooMany = 'so many breakpoints would slow all code near them';
+/** Begins the reason of a probe that is left out because the stub does harm at stops. */
+export const harmful = 'each stop under this gdbserver may damage the program';
 
 /** So many breakpoints a machine may have beside trampolines: where most probes run without stops, and where not. */
 const mostBreakpoints = { few: 50, many: 1000 };
 
 /** What each probe is carried out by. */
 export function engineChoices(
-  options: Pick<EnginePlanOptions, 'plans' | 'wanted' | 'process'>,
+  options: Pick<EnginePlanOptions, 'plans' | 'wanted' | 'process' | 'stopsHarm'>,
   refused: ReadonlyMap<number, string>,
 ): readonly ProbeFact[] {
   const { plans, wanted } = options;
@@ -113,9 +117,10 @@ export function engineChoices(
     }
     return { name, address, engine: 'target', why, ...(partly === undefined ? {} : { partly }) };
   });
-  if (!areTooMany(options, facts)) return facts;
+  const reason = whyNoneStops(options, facts);
+  if (reason === undefined) return facts;
   return facts.map((fact) =>
-    fact.engine === 'stop' ? { ...fact, engine: 'none', why: `${tooMany}: ${fact.why}` } : fact,
+    fact.engine === 'stop' ? { ...fact, engine: 'none', why: `${reason}: ${fact.why}` } : fact,
   );
 }
 
@@ -126,17 +131,20 @@ export function fewStop(plans: readonly ReadPlan[], facts: readonly ProbeFact[])
 }
 
 /**
- * QEMU runs a page that has a breakpoint instruction by instruction (accel/tcg/cpu-exec.c, check_for_breakpoints), hit
- * or not, so some hundred bring a kernel to a halt. A process's breakpoints cost nothing until they are hit.
+ * Why probes that stop are left out; undefined if they are not. QEMU runs a page that has a breakpoint instruction by
+ * instruction (accel/tcg/cpu-exec.c, check_for_breakpoints), hit or not, so some hundred bring a kernel to a halt. A
+ * process's breakpoints cost nothing until they are hit.
  */
-function areTooMany(
-  { plans, wanted, process = false }: Pick<EnginePlanOptions, 'plans' | 'wanted' | 'process'>,
+function whyNoneStops(
+  { plans, wanted, process = false, stopsHarm = false }: Parameters<typeof engineChoices>[0],
   facts: readonly ProbeFact[],
-): boolean {
-  if (wanted !== 'auto' || process || plans.some(({ stopIsAsked }) => stopIsAsked)) return false;
+): string | undefined {
+  if (wanted !== 'auto' || plans.some(({ stopIsAsked }) => stopIsAsked)) return undefined;
+  const few = fewStop(plans, facts);
+  if (process) return stopsHarm && few ? harmful : undefined;
   const stopping = facts.filter(({ engine }) => engine === 'stop').length;
-  if (stopping === facts.length) return false;
-  return stopping > (fewStop(plans, facts) ? mostBreakpoints.few : mostBreakpoints.many);
+  if (stopping === facts.length) return undefined;
+  return stopping > (few ? mostBreakpoints.few : mostBreakpoints.many) ? tooMany : undefined;
 }
 
 function missingForProcess({ name, probeCode, linux }: Architecture): string | undefined {

@@ -2,7 +2,7 @@ import { plural } from '../base/plural.js';
 import { insideKernel } from '../facts/index.js';
 import { stackIsRead } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
-import { tooMany } from './engine-choice.js';
+import { harmful, tooMany } from './engine-choice.js';
 import { codeIsFull } from './inject/placement.js';
 import { tooOften } from './probe-choices.js';
 
@@ -66,7 +66,7 @@ export function summarizeEngines(all: readonly ProbeFact[]): EngineSummary {
     leftOut: count.none,
     extras: [...extras].map(([what, probes]) => ({ what, probes })),
     switchedOff: choices.filter(({ engine, why }) => engine === 'none' && why?.startsWith(tooOften)).length,
-    crowded: choices.filter(({ engine, why }) => engine === 'none' && why?.startsWith(tooMany)).length,
+    crowded: choices.filter(({ engine, why = '' }) => engine === 'none' && leftOutFirst.test(why)).length,
     partly: grouped(choices, ({ partly }) => partly),
     reasons: grouped(choices, ({ engine, why = '' }) => (engine === 'target' ? undefined : why)),
   };
@@ -132,6 +132,9 @@ function linesOf(reasons: readonly StopReason[]): string[] {
   return others > 0 ? [...lines, `... and ${plural(others, 'other reason')}`] : lines;
 }
 
+/** Reasons of probes that are left out from the begin. */
+const leftOutFirst = new RegExp(`^(${tooMany}|${harmful})`);
+
 /** Why a probe stops at which the recording ends: it does so once, so nobody need spare it. */
 export const endsThere = 'the recording ends there';
 
@@ -146,6 +149,11 @@ const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
     why: new RegExp(`^${tooMany}`),
     code: 'engine-mixed',
     text: '--engine mixed keeps what is left out, however slow that makes the target',
+  },
+  {
+    why: new RegExp(`^${harmful}`),
+    code: 'newer-gdbserver',
+    text: 'take the gdbserver of GDB 14 or newer; --engine mixed keeps what is left out, at the risk of the program',
   },
   {
     why: /^--engine stop$/,

@@ -40,6 +40,8 @@ export interface RecordOptions {
   readonly hardware?: boolean;
   /** `auto` (the default): without stops if possible. */
   readonly engine?: EngineName;
+  /** Each stop may damage the process: `auto` makes none where most probes need none. */
+  readonly stopsHarm?: boolean | undefined;
   /** Take every stop before a kernel's last page table is in use, however many these are (`auto`). */
   readonly fromReset?: boolean;
   /** Where trampolines and the ring may be. */

@@ -407,6 +407,7 @@ export class Run {
       isRepeatable: counts?.nanosPerInstruction !== undefined && counts.sleeps === false,
       thresholdNs,
       isCounted: this.#options.maxEvents !== undefined,
+      stopsHarm: this.#options.stopsHarm,
       counter: ({ code }) => this.#clock.counter(session, code.address),
       mustEnd: () => this.openCounter !== undefined,
       staysHere: () => this.#options.stays === true || this.stopping.reason === 'panicked',

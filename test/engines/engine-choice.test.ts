@@ -1,0 +1,32 @@
+// Which probes stop the target, and which are left out instead.
+import t from 'tap';
+import { addr } from '../../src/base/addr.js';
+import { engineChoices } from '../../src/engines/engine-choice.js';
+import type { EngineName } from '../../src/engines/engine-names.js';
+import type { ReadPlan } from '../../src/probes/index.js';
+
+/** What becomes of ten probes, of which so many need a stop. */
+function chosen(
+  stopping: number,
+  options: { wanted?: EngineName; process?: boolean; stopsHarm?: boolean; asked?: boolean } = {},
+): string {
+  const { wanted = 'auto', process = true, stopsHarm = false, asked = false } = options;
+  const plans = Array.from({ length: 10 }, (_, i) => {
+    return { name: `f${i}`, address: addr(BigInt(i)), ...(asked ? { stopIsAsked: true } : {}) } as unknown as ReadPlan;
+  });
+  const refused = new Map(Array.from({ length: stopping }, (_, i) => [i, 'too short'] as const));
+  const facts = engineChoices({ plans, wanted, process, stopsHarm }, refused);
+  t.ok(facts.every(({ engine, why }) => engine === 'target' || why?.endsWith('too short')));
+  return [...new Set(facts.slice(0, stopping).map(({ engine }) => engine))].join();
+}
+
+t.test('where stops may damage a process, those few that need one are left out', (t) => {
+  t.equal(chosen(3), 'stop');
+  t.equal(chosen(3, { stopsHarm: true }), 'none');
+  t.equal(chosen(3, { stopsHarm: true, wanted: 'mixed' }), 'stop', 'as they are wanted');
+  t.equal(chosen(3, { stopsHarm: true, asked: true }), 'stop', 'with --exact or --bt');
+  t.equal(chosen(7, { stopsHarm: true }), 'stop', 'else hardly anything would be recorded');
+  t.equal(chosen(3, { stopsHarm: true, process: false }), 'stop', 'a machine');
+  t.equal(chosen(3, { wanted: 'target' }), 'none');
+  t.end();
+});
