@@ -89,7 +89,8 @@ const REST = `## What follows for rsptrace
   back to the wrong place (sourceware bug 30818). A thread that was stopped in the middle of \`memcpy\` then copies other bytes. An axum server under gdbserver 13.1 died of
   signal 11 within seconds in 5 of 5 runs with a stop at each poll, and under GDB as well. With \`GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL\` it did not in 3 of 3.
   \`attach\`, \`run PROGRAM\` and \`profile --pid\` say so where it applies. Programs that rsptrace starts it starts with that variable, unless yours has \`hwcaps\`.
-  The engine without stops makes only a few stops, so that it happens less.
+  The engine without stops makes only a few stops, so that it happens less. So \`attach\` leaves out probes that would stop such a process, where most do without;
+  \`--engine mixed\` keeps them.
 - **lldb-server** reports the system's own signal numbers (19 is SIGSTOP) and its PacketSize in decimal. A program that it has
   started prints through it; attach to one that runs to keep its output.
 - **vgdb** passes answers on through a socket with Nagle's algorithm, which delays all but the first of a batch by up to 40 ms.
