@@ -194,6 +194,6 @@ function parserOf(words: readonly string[], command?: string): Argv {
     .fail((message, error) => {
       // yargs wraps errors of option parsing; errors of a command arrive unchanged.
       if (error && error.name !== 'YError') throw error;
-      throw usageError(message ?? error.message, command);
+      throw usageError(message ?? error.message, command, commands[command ?? '$0']?.positionals);
     });
 }

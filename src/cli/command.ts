@@ -7,6 +7,8 @@ import type { OptionTexts } from './option-texts.js';
 export type Does = (body: () => Promise<number>) => void;
 
 export interface Command {
+  /** Its arguments, as yargs has them: `<elf> [glob]`. */
+  readonly positionals: string;
   readonly options: (args: Argv, texts: OptionTexts) => Argv<unknown>;
   /** Declares it under a name, `$0` for none. */
   readonly declare: (args: Argv, name: string, texts: OptionTexts, does: Does) => Argv;
@@ -24,6 +26,7 @@ export function command<T extends FileArguments>(
   body: (args: T & { readonly command: readonly string[] }) => Promise<number>,
 ): Command {
   return {
+    positionals,
     options,
     declare: (args, name, texts, does) =>
       args.command(

@@ -665,7 +665,7 @@ function closingLine(recording: Recording): string {
   const offNote = off > 0 ? `; ${plural(off, 'probe')} switched off (--engine mixed keeps such)` : '';
   const out = leftOut.length - off;
   const left = out === 1 ? '1 probe is left out, since it' : `${out} probes are left out, since they`;
-  const outNote = out > 0 ? `; ${left} would stop the target (--dry-run says why)` : '';
+  const outNote = out > 0 ? `; ${left} would stop the target (--json says why)` : '';
   return `${plural(events, 'event')}, ${plural(stops, 'stop')}, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${offNote}${why}`;
 }
 

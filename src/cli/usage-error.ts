@@ -3,11 +3,26 @@
 import { RsptraceError } from '../base/errors.js';
 import { usageHint } from './check-words.js';
 
-const sentences: readonly [RegExp, (found: RegExpExecArray) => string][] = [
+/** Arguments that a command must have. */
+const called: Readonly<Record<string, string>> = {
+  elf: 'kernel.elf',
+  trace: 'the trace',
+  other: 'the other trace',
+  'others..': 'another trace',
+  pid: 'the number of the process',
+};
+
+/** The arguments from the first that is missing on. */
+function missingWords(positionals: string, got: number, needed: number): string {
+  const names = [...positionals.matchAll(/<([^>]+)>/g)].map(([, name = '']) => called[name] ?? `the ${name}`);
+  return names.slice(got, needed).join(' and ');
+}
+
+const sentences: readonly [RegExp, (found: RegExpExecArray, positionals: string) => string][] = [
   [
     /^Not enough non-option arguments: got (\d+), need at least (\d+)/,
-    ([, got, needed]) =>
-      `an argument is missing: ${['kernel.elf', 'the type, or the other trace'].slice(Number(got), Number(needed)).join(' and ')}`,
+    ([, got, needed], positionals) =>
+      `an argument is missing: ${missingWords(positionals, Number(got), Number(needed))}`,
   ],
   [/^Missing required arguments?: remote/, () => 'where is the stub? --remote is missing'],
   [/^Missing required arguments?: output/, () => 'where is it to be written? -o is missing'],
@@ -45,13 +60,16 @@ const missingHints: Readonly<Record<string, string>> = {
   output: 'give -o FILE: its extension says the format, such as .folded, .json or .svg; --help has them all',
 };
 
-/** An error for the message `said` of yargs about the words of a command that `checkWords` has accepted. */
-export function usageError(said: string, command?: string): RsptraceError {
+/**
+ * An error for the message `said` of yargs about the words of a command that `checkWords` has accepted. `positionals`:
+ * the command's arguments, as yargs has them.
+ */
+export function usageError(said: string, command?: string, positionals = '<elf>'): RsptraceError {
   const [, missing = ''] = /^Missing required arguments?: (\w+)/.exec(said) ?? [];
   const hint = missingHints[missing] ?? usageHint(/^Unknown/.test(said) ? command : undefined);
   for (const [pattern, sentence] of sentences) {
     const found = pattern.exec(said);
-    if (found) return new RsptraceError('USAGE', sentence(found), { hint });
+    if (found) return new RsptraceError('USAGE', sentence(found, positionals), { hint });
   }
   return new RsptraceError('USAGE', said.trim().replace(/\s*\n\s*/g, '; '), { hint });
 }

@@ -66,10 +66,8 @@ export class Engines implements StopObserver, EarlierRecords {
   readonly #memory: ProvenScratch;
   readonly #warning: StopWarning;
   readonly #budget: StopBudget;
-  #stopsBeside = 0;
-  /** Stops since all records were digested. */
-  #stopsWaiting = 0;
-  #stopsQueued = 0;
+  /** Beside records; since all of these were digested; and those that waited in the queue. */
+  readonly #stops = { beside: 0, waiting: 0, queued: 0 };
   #state: State;
   #past: Past = {
     records: 0,
@@ -127,7 +125,7 @@ export class Engines implements StopObserver, EarlierRecords {
 
   /** How often probes have stopped the target beside others that do not. */
   get stopsBeside(): number {
-    return this.#stopsBeside;
+    return this.#stops.beside;
   }
 
   /** No probe has a trampoline, or will have one. */
@@ -262,14 +260,14 @@ export class Engines implements StopObserver, EarlierRecords {
     if (this.#state.kind !== 'installed') return;
     const { installed, stops } = this.#state;
     if (tells) {
-      this.#stopsBeside++;
+      this.#stops.beside++;
       this.#warning.stopped(() => this.choices);
     }
     if (at !== undefined && this.#options.wanted === 'auto') await this.#spend(at, stops);
     await installed.stopped(tells);
-    this.#stopsWaiting = this.areDigested ? 0 : this.#stopsWaiting + 1;
+    this.#stops.waiting = this.areDigested ? 0 : this.#stops.waiting + 1;
     const hasTurn = at !== undefined && !this.#options.isRepeatable;
-    if ((tells && !hasTurn) || this.#stopsWaiting > mostWaiting) this.digestAll();
+    if ((tells && !hasTurn) || this.#stops.waiting > mostWaiting) this.digestAll();
   }
 
   /** Reads every record before this stop, which no probe has brought. */
@@ -288,11 +286,11 @@ export class Engines implements StopObserver, EarlierRecords {
 
   /** Stops that were understood after the target had run on, because records were before them. */
   get stopsQueued(): number {
-    return this.#stopsQueued;
+    return this.#stops.queued;
   }
 
   queue(tell: () => void): void {
-    this.#stopsQueued++;
+    this.#stops.queued++;
     const known = this.#known;
     this.whenDigested(() => {
       if (!known?.isEnough) tell();
