@@ -77,6 +77,14 @@ kernel() {
   rm -rf "$folder"
 }
 
+# npm_tool PACKAGE VERSION: a package that only a test runs, as .cache/npm/node_modules/PACKAGE. Its "engines" ask for a newer
+# Node than ours, so that `npm ci` would warn everybody; what the test calls of it runs on ours.
+npm_tool() {
+  [ -e "$ROOT/.cache/npm/node_modules/$1" ] && return 0
+  say "installing $1"
+  npm install --prefix "$ROOT/.cache/npm" --no-save --no-package-lock --no-audit --no-fund --loglevel=error "$1@$2" >&2
+}
+
 # Node, the npm packages exactly as the lock file has them, and dist/.
 build() {
   command -v node >/dev/null || die "Node.js 20.19 or newer is needed (https://nodejs.org)"

@@ -1,6 +1,6 @@
 // The package as npm packs it, in a project of somebody else's: its declarations compile, strictly, without the types of Node.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { scratchFolder } from './support/command.js';
@@ -38,6 +38,7 @@ t.test('a project that uses every entry', (t) => {
   mkdirSync(modules);
   execFileSync('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder], { cwd: root });
   const packed = readdirSync(folder).find((file) => file.endsWith('.tgz')) ?? '';
+  t.ok(statSync(join(folder, packed)).size < 1_200_000, 'at most 1.2 MB');
   execFileSync('tar', ['xzf', packed], { cwd: folder });
   renameSync(join(folder, 'package'), join(modules, 'rsptrace'));
   for (const name of Object.keys(manifest.dependencies)) {
@@ -59,6 +60,13 @@ t.test('a project that uses every entry', (t) => {
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
   t.ok(entries.length >= 11, entries.join());
   t.equal(compile(folder), '');
+  const loaded = `${imports.join('')}console.log([${imports.map((_, i) => `Object.keys(e${i}).length`)}].every((n) => n > 0));`;
+  writeFileSync(join(folder, 'load.js'), loaded);
+  t.equal(
+    execFileSync(process.execPath, ['load.js'], { cwd: folder, encoding: 'utf8' }),
+    'true\n',
+    'every entry loads',
+  );
   t.end();
 });
 

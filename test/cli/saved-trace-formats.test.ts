@@ -222,7 +222,10 @@ t.test("Firefox Profiler: columns of one length, and a function's samples are it
 t.test("Firefox Profiler's own importer has every function's time", async (t) => {
   const path = join(folder, 'imported.firefox.json');
   await ok('convert', trace, '-o', path);
-  const cli = join(import.meta.dirname, '../../node_modules/@firefox-devtools/profiler-cli/dist/profiler-cli.js');
+  const cli = join(
+    import.meta.dirname,
+    '../../.cache/npm/node_modules/@firefox-devtools/profiler-cli/dist/profiler-cli.js',
+  );
   const env = { ...process.env, PROFILER_CLI_SESSION_DIR: join(folder, 'profiler') };
   const ask = (...words: string[]): string =>
     execFileSync(process.execPath, [cli, ...words], { env, encoding: 'utf8', timeout: 60_000 });

@@ -1,23 +1,18 @@
-// Makes few files of the command line in dist/cli, because one file starts several times as fast as four hundred:
-//   main.js and its chunks     a chunk for what several commands need
-//   help/*.txt                 the pages of --help: src/cli/help-pages.ts
-//   LICENSES.txt               of the packages that are in the bundle
-// The other packages stay beside rsptrace: those with WebAssembly, and what only few commands load.
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+// Makes the JavaScript of dist/, in few files, because one file starts several times as fast as four hundred:
+//   cli/main.js                the command line
+//   index.js, ROOM/index.js    the library's entries
+//   cli/chunk-*.js             what several of these need
+//   cli/help/*.txt             the pages of --help: src/cli/help-pages.ts
+//   cli/LICENSES.txt           of the packages that are in the bundle
+// The other packages are installed by npm: those with WebAssembly, and what only few commands load.
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { build } from 'esbuild';
 
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist/cli');
-const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const { dependencies, exports, optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const bundled = ['yargs', 'hyparquet-writer', 'string-width'];
-
-const { commandNames, helpText } = await import(join(out, 'command-line.js'));
-const { pageName, pageWidths } = await import(join(out, 'help-pages.js'));
-mkdirSync(join(out, 'help'), { recursive: true });
-for (const command of [undefined, ...commandNames])
-  for (const width of pageWidths)
-    writeFileSync(join(out, pageName(command, width)), `${await helpText(command, width)}\n`);
 
 /** Of an index.ts: for each name that it passes on, the file it comes from and its name there. */
 const passedOn = (index) => {
@@ -64,16 +59,25 @@ const pastIndexes = {
   },
 };
 
+/** Of `cli/`, tests and this script load the last four; benchmarks load the files of other rooms. */
+const alone = [
+  ...['cli/main', 'cli/command-line', 'cli/failure', 'cli/help-pages', 'cli/reading-line'],
+  ...['api/qemu', 'base/refusal', 'profile/sampling'],
+].map((name) => `src/${name}.ts`);
+/** package.json exports some of them; benchmarks load others. */
+const rooms = readdirSync(join(root, 'src')).filter((room) => existsSync(join(root, 'src', room, 'index.ts')));
+
 const { metafile } = await build({
   absWorkingDir: root,
-  // Tests run the last two in a process of their own.
-  entryPoints: ['main', 'command-line', 'failure'].map((name) => `src/cli/${name}.ts`),
-  outdir: 'dist/cli',
-  allowOverwrite: true,
+  entryPoints: [...alone, ...rooms.map((room) => `src/${room}/index.ts`), 'src/index.ts'],
+  outbase: 'src',
+  outdir: 'dist',
+  chunkNames: 'cli/[name]-[hash]',
   bundle: true,
   splitting: true,
   metafile: true,
   minifyWhitespace: true,
+  minifySyntax: true,
   external: Object.keys({ ...dependencies, ...optionalDependencies }).filter((name) => !bundled.includes(name)),
   platform: 'node',
   target: 'node20',
@@ -81,6 +85,25 @@ const { metafile } = await build({
   logLevel: 'warning',
   plugins: [pastIndexes],
 });
+
+// Declarations that no entry of the library leads to serve nobody.
+const declared = new Set();
+const declare = (file) => {
+  if (declared.has(file)) return;
+  declared.add(file);
+  for (const [, from] of readFileSync(file, 'utf8').matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)\.js'/g))
+    declare(resolve(dirname(file), `${from}.d.ts`));
+};
+for (const { types } of Object.values(exports)) declare(join(root, types));
+for (const file of readdirSync(join(root, 'dist'), { recursive: true }).map((name) => join(root, 'dist', name)))
+  if (file.endsWith('.d.ts') && !declared.has(file)) rmSync(file);
+
+const { commandNames, helpText } = await import(join(out, 'command-line.js'));
+const { pageName, pageWidths } = await import(join(out, 'help-pages.js'));
+mkdirSync(join(out, 'help'), { recursive: true });
+for (const command of [undefined, ...commandNames])
+  for (const width of pageWidths)
+    writeFileSync(join(out, pageName(command, width)), `${await helpText(command, width)}\n`);
 
 const packages = new Set();
 for (const input of Object.keys(metafile.inputs)) {
