@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Holds the direction of imports: a file may import from its own folder and from the index.ts of folders on floors below.
-// The floors are those of ARCHITECTURE.md. Exits 1 and names each import that breaks the rule.
+// Rooms inside a folder have floors of their own. The floors are those of ARCHITECTURE.md. Exits 1 and names each import that breaks the rule.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
@@ -28,6 +28,12 @@ const floors = {
   cli: 11,
   'index.ts': 11,
 };
+/** Rooms inside a folder: each imports only from those on lower floors; the folder's own files (index.ts) from all. */
+const rooms = {
+  'trace/events': 1,
+  'trace/formats': 2,
+  'trace/report': 3,
+};
 const externals = {
   // Only these folders may use these packages: the CLI's are kept out of the library.
   pino: ['cli'],
@@ -39,6 +45,8 @@ const externals = {
 };
 
 const room = (file) => relative(root, file).split('/')[0];
+const roomInside = (file) => relative(root, file).split('/').slice(0, 2).join('/');
+const haveRooms = new Set(Object.keys(rooms).map((name) => name.split('/')[0]));
 const problems = [];
 let edges = 0;
 for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
@@ -50,6 +58,9 @@ for (const entry of readdirSync(root, { recursive: true, withFileTypes: true }))
     problems.push(`${name}: the folder ${from} has no floor; give it one here and in ARCHITECTURE.md`);
     continue;
   }
+  const inside = roomInside(file);
+  if (haveRooms.has(from) && !(inside in rooms) && inside !== `${from}/index.ts`)
+    problems.push(`${name}: it belongs into a room of ${from}/, which have floors`);
   for (const [, specifier] of readFileSync(file, 'utf8').matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)) {
     edges++;
     if (specifier.startsWith('.')) {
@@ -58,6 +69,11 @@ for (const entry of readdirSync(root, { recursive: true, withFileTypes: true }))
       if (to !== from && !(floors[to] < floors[from])) problems.push(`${name} (${from}) imports ${specifier} (${to})`);
       else if (to !== from && to !== 'base' && target !== join(root, to, 'index.ts'))
         problems.push(`${name} imports ${specifier}: of another folder only its index.ts is imported`);
+      else if (to === from && inside in rooms) {
+        const other = roomInside(target);
+        if (other !== inside && !(rooms[other] < rooms[inside]))
+          problems.push(`${name} (${inside}) imports ${specifier} (${other})`);
+      }
     } else {
       const allowed = externals[specifier.split('/')[0]];
       if (allowed && !allowed.includes(from))

@@ -34,7 +34,7 @@ const LIMIT = long ? 7200 : 900;
 const FIRST = [
   'test/ci-examples',
   'test/rsp/stub-matrix',
-  'test/trace/trace-file',
+  'test/trace/formats/trace-file',
   'test/qemu/',
   'test/cli/',
   'test/unwind/live',
@@ -46,7 +46,7 @@ const ALONE = new Set([
   'test/arch/third-architecture.test.ts',
   'test/arch/x86_64-decode.test.ts',
   'test/trace/formats/speedscope/speedscope.test.ts',
-  'test/trace/trace-file.test.ts',
+  'test/trace/formats/trace-file.test.ts',
 ]);
 /** Bytes that a process may have come to when it is given one more file. */
 const LARGE = 2 ** 30;

@@ -1,4 +1,8 @@
-export { CallTimes } from './call-times.js';
+export { type Arc, Arcs, type Node } from './events/arcs.js';
+export { CallTimes } from './events/call-times.js';
+export { CallTree, type Frame, type TreeNode, totals } from './events/call-tree.js';
+export { CallsBelow } from './events/calls-below.js';
+export { Durations } from './events/durations.js';
 export type {
   AnyBegin,
   AnyEnd,
@@ -44,32 +48,51 @@ export type {
   WatchAccess,
   WatchHit,
   WatchRef,
-} from './events.js';
-export { endMissing } from './events.js';
-export { type Finding, type FindingKind, Findings, findingsText, findingText } from './findings.js';
+} from './events/events.js';
+export { endMissing } from './events/events.js';
+export { type Finding, type FindingKind, Findings, findingsText, findingText } from './events/findings.js';
+export { FromFirstEvent } from './events/from-first-event.js';
+export { type FunctionRow, FunctionSummary, functionJson } from './events/function-summary.js';
+export { HartLabels, hartWord } from './events/hart-labels.js';
+export { isSuspended } from './events/late-results.js';
+export { leftOutText, namesLeftOut, probesLeftOut, subjectOf } from './events/left-out.js';
+export { type Newest, NewestEvents } from './events/newest-events.js';
+export { onEvents } from './events/on-events.js';
+export { ringFullText } from './events/ring-full.js';
+export { type SampleFacts, sampleFactsFrom, sampleFactsJson, sampleFactsLines } from './events/sample-facts.js';
+export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } from './events/selection.js';
+export { stopsBesideText } from './events/stops-beside.js';
+export { type StopError, Summary, type SummaryRow, summaryJson } from './events/summary.js';
+export { type TaskRow, type TaskState, TaskSummary } from './events/task-summary.js';
+export { tee } from './events/tee.js';
+export {
+  argumentsText,
+  ChainTexts,
+  gapText,
+  ownTimeText,
+  placeText,
+  rootText,
+  stateText,
+  waitingState,
+  waitText,
+} from './events/text.js';
+export { FILE_WIDTH, type TableOptions, textTable, timeText } from './events/text-table.js';
+export { Threshold } from './events/threshold.js';
+export { type WatchRow, WatchSummary } from './events/watch-summary.js';
+export { type Moment, Window } from './events/window.js';
 export type { Extension, Format } from './formats/format.js';
 export { FunctionGraph } from './formats/ftrace.js';
 export { formatOf, formats } from './formats/index.js';
 export { writeJsonLines } from './formats/json-lines.js';
 export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
+export { formatFor, openTrace, type TraceOptions } from './formats/open-trace.js';
+export { OutputFile, type OutputOptions } from './formats/output/output-file.js';
+export { TextBytes } from './formats/output/text-bytes.js';
+export { readParts, readTrace, type TraceRead } from './formats/read/read-trace.js';
 export { type Lines, TreeWriter } from './formats/tree.js';
-export { FromFirstEvent } from './from-first-event.js';
-export { type FunctionRow, FunctionSummary, functionJson } from './function-summary.js';
-export { HartLabels, hartWord } from './hart-labels.js';
-export { isSuspended } from './late-results.js';
-export { leftOutText, namesLeftOut, probesLeftOut, subjectOf } from './left-out.js';
-export { type Merged, type MergeInput, mergeTraces } from './merge/merge.js';
-export { type Newest, NewestEvents } from './newest-events.js';
-export { onEvents } from './on-events.js';
-export { formatFor, openTrace, type TraceOptions } from './open-trace.js';
-export { OutputFile, type OutputOptions } from './output-file.js';
-export { readParts, readTrace, type TraceRead } from './read/read-trace.js';
-export { type Arc, Arcs, type Node } from './report/arcs.js';
-export { CallTree, type Frame, type TreeNode, totals } from './report/call-tree.js';
-export { CallsBelow } from './report/calls-below.js';
 export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';
-export { Durations } from './report/durations.js';
 export { memberText } from './report/member-text.js';
+export { type Merged, type MergeInput, mergeTraces } from './report/merge/merge.js';
 export { OffCpu, type WaitRow } from './report/off-cpu.js';
 export { offCpuTable } from './report/off-cpu-table.js';
 export { type Grouping, groupings, type Report, type ReportRow, reportBy } from './report/report.js';
@@ -84,30 +107,15 @@ export {
   sortRows,
 } from './report/report-table.js';
 export { type SampleRow, type SampleSortKey, sampleRows, sampleSortKeys, sampleTable } from './report/sample-rows.js';
-export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } from './report/selection.js';
-export { type AwaitAt, type TaskAt, TasksAt } from './report/tasks-at.js';
-export { type Moment, Window } from './report/window.js';
-export { ringFullText } from './ring-full.js';
-export { type SampleFacts, sampleFactsFrom, sampleFactsJson, sampleFactsLines } from './sample-facts.js';
-export { stopsBesideText } from './stops-beside.js';
-export { type StopError, Summary, type SummaryRow, summaryJson } from './summary.js';
-export { functionTable, summaryTable } from './summary-table.js';
-export { addedJson, addedTable, boundTallies, countTable, histogramText, type TallyRow, tallyJson } from './tallies.js';
-export { type TaskRow, type TaskState, TaskSummary } from './task-summary.js';
-export { taskTable } from './task-table.js';
-export { tee } from './tee.js';
+export { functionTable, summaryTable } from './report/summary-table.js';
 export {
-  argumentsText,
-  ChainTexts,
-  gapText,
-  ownTimeText,
-  placeText,
-  rootText,
-  stateText,
-  waitingState,
-  waitText,
-} from './text.js';
-export { TextBytes } from './text-bytes.js';
-export { FILE_WIDTH, type TableOptions, textTable, timeText } from './text-table.js';
-export { Threshold } from './threshold.js';
-export { type WatchRow, WatchSummary } from './watch-summary.js';
+  addedJson,
+  addedTable,
+  boundTallies,
+  countTable,
+  histogramText,
+  type TallyRow,
+  tallyJson,
+} from './report/tallies.js';
+export { taskTable } from './report/task-table.js';
+export { type AwaitAt, type TaskAt, TasksAt } from './report/tasks-at.js';

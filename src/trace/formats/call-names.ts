@@ -1,6 +1,6 @@
 import { visible } from '../../base/visible.js';
-import type { FunctionRef, FutureRef } from '../events.js';
-import { PiecesOf } from '../text-bytes.js';
+import type { FunctionRef, FutureRef } from '../events/events.js';
+import { PiecesOf } from './output/text-bytes.js';
 
 const names = new PiecesOf<FunctionRef | FutureRef>((what) =>
   visible('future' in what ? `poll ${what.future}` : what.name),

@@ -5,7 +5,7 @@
  */
 import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
-import { type Arc, Arcs, type Node } from '../report/arcs.js';
+import { type Arc, Arcs, type Node } from '../events/arcs.js';
 import type { Format } from './format.js';
 import { WrittenAtEnd } from './written-at-end.js';
 

@@ -2,8 +2,8 @@
 // ./spans.ts. A field with a comma, a quote or a break of line stands in quotes; what is not known is empty.
 import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
-import { PiecesOf, PiecesOfText, type TextBytes } from '../text-bytes.js';
 import type { Format } from './format.js';
+import { PiecesOf, PiecesOfText, type TextBytes } from './output/text-bytes.js';
 import { type Span, type SpanSubject, Spans, spanColumns } from './spans.js';
 
 const HEAD = spanColumns.join(',');

@@ -9,13 +9,21 @@
  */
 import { startOf } from '../../base/file-head.js';
 import { visible, visibleJson } from '../../base/visible.js';
-import type { AnyBegin, FunctionRef, FutureRef, HartInfo, SampledFrame, ThreadRef, TraceInfo } from '../events.js';
-import type { OutputFile } from '../output-file.js';
-import { furtherStacks, MOST_STACKS } from '../report/call-tree.js';
-import { threadText } from '../text.js';
-import type { TextBytes } from '../text-bytes.js';
+import { furtherStacks, MOST_STACKS } from '../events/call-tree.js';
+import type {
+  AnyBegin,
+  FunctionRef,
+  FutureRef,
+  HartInfo,
+  SampledFrame,
+  ThreadRef,
+  TraceInfo,
+} from '../events/events.js';
+import { threadText } from '../events/text.js';
 import type { Format } from './format.js';
 import { Lanes, type LaneWriter } from './lanes.js';
+import type { OutputFile } from './output/output-file.js';
+import type { TextBytes } from './output/text-bytes.js';
 import { Spool, type SpoolList } from './speedscope/spool.js';
 
 const COMMA = 0x2c;

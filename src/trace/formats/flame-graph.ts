@@ -5,8 +5,8 @@
  */
 import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
-import { CallTree, type TreeNode, totals } from '../report/call-tree.js';
-import { timeText } from '../text-table.js';
+import { CallTree, type TreeNode, totals } from '../events/call-tree.js';
+import { timeText } from '../events/text-table.js';
 import { flameScript } from './flame-script.js';
 import type { Format } from './format.js';
 import { WrittenAtEnd } from './written-at-end.js';

@@ -4,7 +4,7 @@
 // prints it.
 import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
-import { CallTree, stackOf } from '../report/call-tree.js';
+import { CallTree, stackOf } from '../events/call-tree.js';
 import type { Format } from './format.js';
 import { WrittenAtEnd } from './written-at-end.js';
 

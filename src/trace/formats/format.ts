@@ -1,7 +1,7 @@
 import type { FileHead } from '../../base/file-head.js';
-import type { TraceSink } from '../events.js';
-import type { OutputFile } from '../output-file.js';
-import type { Packing } from '../packed-block.js';
+import type { TraceSink } from '../events/events.js';
+import type { OutputFile } from './output/output-file.js';
+import type { Packing } from './output/packed-block.js';
 
 /**
  * A format of trace files, with everything that other code knows about it. A new one must

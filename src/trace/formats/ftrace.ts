@@ -14,8 +14,8 @@
 // comment. Written as events come; only the last begin waits for the next event.
 import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
-import type { AnyBegin, AnyEnd, HartInfo, TraceEvent, TraceInfo, TraceSink } from '../events.js';
-import { OpenCalls, type Track } from '../open-calls.js';
+import type { AnyBegin, AnyEnd, HartInfo, TraceEvent, TraceInfo, TraceSink } from '../events/events.js';
+import { OpenCalls, type Track } from '../events/open-calls.js';
 import {
   accessText,
   cancelText,
@@ -26,10 +26,10 @@ import {
   stateText,
   stuckText,
   wakeText,
-} from '../text.js';
-import { encoded, type TextBytes } from '../text-bytes.js';
+} from '../events/text.js';
 import { callName } from './call-names.js';
 import type { Format } from './format.js';
+import { encoded, type TextBytes } from './output/text-bytes.js';
 import type { Lines } from './tree.js';
 
 const HEAD = '# tracer: function_graph\n';

@@ -12,7 +12,7 @@ import { perfetto } from './perfetto/perfetto.js';
 import { pprof } from './pprof.js';
 import { speedscope } from './speedscope/speedscope.js';
 import { tree } from './tree.js';
-import { uftrace } from './uftrace.js';
+import { uftrace } from './uftrace/write.js';
 
 /** Every format of ours. What is said of formats anywhere comes from here. */
 export const formats: readonly Format[] = [

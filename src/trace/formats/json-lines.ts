@@ -2,10 +2,10 @@
 // known. The first line is about the trace: `{"type":"trace","version":1,...}`.
 import { startOf } from '../../base/file-head.js';
 import { jsonLine, visibleJson } from '../../base/visible.js';
-import type { TraceInfo, TraceSink } from '../events.js';
-import { encoded, PiecesOf, PiecesOfText, type TextBytes } from '../text-bytes.js';
+import type { TraceInfo, TraceSink } from '../events/events.js';
 import type { Format } from './format.js';
 import { putQuoted, quote } from './json-text.js';
+import { encoded, PiecesOf, PiecesOfText, type TextBytes } from './output/text-bytes.js';
 import { type Span, type SpanSubject, Spans } from './spans.js';
 import type { Lines } from './tree.js';
 

@@ -1,5 +1,5 @@
 import { visibleJson } from '../../base/visible.js';
-import type { TextBytes } from '../text-bytes.js';
+import type { TextBytes } from './output/text-bytes.js';
 
 /** Texts that are kept as JSON. */
 const mostQuoted = 1 << 14;

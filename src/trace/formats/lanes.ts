@@ -27,10 +27,10 @@ import type {
   TraceSink,
   Wake,
   WatchHit,
-} from '../events.js';
-import { isSuspended } from '../late-results.js';
-import { isOnTrack, type OpenCall, OpenCalls } from '../open-calls.js';
-import { isOfTask, waitingState, waitText } from '../text.js';
+} from '../events/events.js';
+import { isSuspended } from '../events/late-results.js';
+import { isOnTrack, type OpenCall, OpenCalls } from '../events/open-calls.js';
+import { isOfTask, waitingState, waitText } from '../events/text.js';
 
 /** What is known about a poll besides its begin: the lanes on which it is still open. */
 export interface LanePoll extends OpenCall {

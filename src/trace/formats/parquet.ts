@@ -11,10 +11,10 @@ import { RsptraceError } from '../../base/errors.js';
 import { startOf } from '../../base/file-head.js';
 import { plural } from '../../base/plural.js';
 import { visible } from '../../base/visible.js';
-import type { TraceInfo, TraceSink } from '../events.js';
-import { type OutputFile, writtenKept } from '../output-file.js';
-import { timeText } from '../text-table.js';
+import type { TraceInfo, TraceSink } from '../events/events.js';
+import { timeText } from '../events/text-table.js';
 import type { Format } from './format.js';
+import { type OutputFile, writtenKept } from './output/output-file.js';
 import { type Span, type SpanSubject, Spans, spanColumns } from './spans.js';
 
 const MAGIC = 'PAR1';

@@ -6,7 +6,7 @@
 import { highHalf, lowHalf } from '../../base/addr.js';
 import { type FileHead, unpackedStart } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
-import { CallTree, type Frame, stackOf } from '../report/call-tree.js';
+import { CallTree, type Frame, stackOf } from '../events/call-tree.js';
 import type { Format } from './format.js';
 import { ProtoBuffer } from './perfetto/protobuf.js';
 import { WrittenAtEnd } from './written-at-end.js';

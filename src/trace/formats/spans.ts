@@ -13,8 +13,8 @@ import type {
   TraceEvent,
   TraceInfo,
   TraceSink,
-} from '../events.js';
-import { type OpenCall, OpenCalls } from '../open-calls.js';
+} from '../events/events.js';
+import { type OpenCall, OpenCalls } from '../events/open-calls.js';
 import {
   accessText,
   argumentsText,
@@ -26,7 +26,7 @@ import {
   stateText,
   stuckText,
   wakerText,
-} from '../text.js';
+} from '../events/text.js';
 
 /** What a span is of. One object for all spans of the same function, or of the same Future of a task. */
 export interface SpanSubject {

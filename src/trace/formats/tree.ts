@@ -26,9 +26,9 @@ import type {
   TraceFacts,
   TraceInfo,
   TraceSink,
-} from '../events.js';
-import { hartWord } from '../hart-labels.js';
-import { OpenCalls, type Track } from '../open-calls.js';
+} from '../events/events.js';
+import { hartWord } from '../events/hart-labels.js';
+import { OpenCalls, type Track } from '../events/open-calls.js';
 import {
   accessText,
   argumentsText,
@@ -43,11 +43,11 @@ import {
   stuckText,
   threadText,
   wakeText,
-} from '../text.js';
-import { encoded, type TextBytes } from '../text-bytes.js';
-import { timeText } from '../text-table.js';
+} from '../events/text.js';
+import { timeText } from '../events/text-table.js';
 import { callName } from './call-names.js';
 import type { Format } from './format.js';
+import { encoded, type TextBytes } from './output/text-bytes.js';
 
 /** The call tree. */
 export const tree: Format = {

@@ -1,5 +1,5 @@
-import type { HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../events.js';
-import type { OutputFile } from '../output-file.js';
+import type { HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../events/events.js';
+import type { OutputFile } from './output/output-file.js';
 
 /** For formats that the end writes: passes events on to what gathers them, and writes once, if a trace has begun. */
 export class WrittenAtEnd implements TraceSink {

@@ -1,7 +1,7 @@
 import { shownFile } from '../../base/shown-place.js';
 import { clipPlace } from '../../base/text-width.js';
-import { placeText } from '../text.js';
-import { hasRoom, type TableOptions, textTable, timeText } from '../text-table.js';
+import { placeText } from '../events/text.js';
+import { hasRoom, type TableOptions, textTable, timeText } from '../events/text-table.js';
 import type { WaitRow } from './off-cpu.js';
 
 type Column = 'waits' | 'total' | 'ready' | 'avg' | 'max';

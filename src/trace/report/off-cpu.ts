@@ -10,9 +10,9 @@ import type {
   TraceInfo,
   TraceSink,
   Wake,
-} from '../events.js';
+} from '../events/events.js';
+import { linkText, waitingState, wakeSourceText } from '../events/text.js';
 import { Lanes, type LaneWriter } from '../formats/lanes.js';
-import { linkText, waitingState, wakeSourceText } from '../text.js';
 
 /** Waits at one await that the same code ended. Times are nanoseconds. */
 export interface WaitRow {

@@ -1,8 +1,8 @@
-import { INLINED_NOTE, LEFT_OUT_NOTE } from '../left-out.js';
-import { compare } from '../summary.js';
-import { boundText, hasRoom, type TableOptions, tableNotes, textTable, timeText } from '../text-table.js';
-import type { Arc, Node } from './arcs.js';
-import { type Durations, powerOf } from './durations.js';
+import type { Arc, Node } from '../events/arcs.js';
+import { type Durations, powerOf } from '../events/durations.js';
+import { INLINED_NOTE, LEFT_OUT_NOTE } from '../events/left-out.js';
+import { compare } from '../events/summary.js';
+import { boundText, hasRoom, type TableOptions, tableNotes, textTable, timeText } from '../events/text-table.js';
 import type { ReportRow } from './report.js';
 
 /** What a report can be sorted by, each with the most first; `name` by the alphabet. */

@@ -1,5 +1,6 @@
 import { hex } from '../../base/addr.js';
-import { CallTimes } from '../call-times.js';
+import { CallTimes } from '../events/call-times.js';
+import { Durations } from '../events/durations.js';
 import type {
   AnyBegin,
   CallEnd,
@@ -15,13 +16,12 @@ import type {
   TraceFacts,
   TraceInfo,
   TraceSink,
-} from '../events.js';
+} from '../events/events.js';
+import { HartLabels } from '../events/hart-labels.js';
+import { namesLeftOut } from '../events/left-out.js';
+import type { Chosen } from '../events/selection.js';
+import { rootText, waitingState, waitText } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
-import { HartLabels } from '../hart-labels.js';
-import { namesLeftOut } from '../left-out.js';
-import { rootText, waitingState, waitText } from '../text.js';
-import { Durations } from './durations.js';
-import type { Chosen } from './selection.js';
 
 /** What a report has a row for. */
 export const groupings = ['fn', 'future', 'task', 'hart', 'await'] as const;

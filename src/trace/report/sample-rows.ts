@@ -1,5 +1,5 @@
-import { type TableOptions, textTable } from '../text-table.js';
-import type { CallTree, Frame, TreeNode } from './call-tree.js';
+import type { CallTree, Frame, TreeNode } from '../events/call-tree.js';
+import { type TableOptions, textTable } from '../events/text-table.js';
 
 /** A function in a profile. */
 export interface SampleRow {

@@ -14,9 +14,9 @@ import type {
   TraceInfo,
   TraceSink,
   Wake,
-} from '../events.js';
-import { HartLabels } from '../hart-labels.js';
-import { type Moment, momentReached } from './window.js';
+} from '../events/events.js';
+import { HartLabels } from '../events/hart-labels.js';
+import { type Moment, momentReached } from '../events/window.js';
 
 /** A Future within a task, and what it awaits. */
 export interface AwaitAt {

@@ -1,7 +1,7 @@
 import { type FileHead, startOf } from '../../../base/file-head.js';
 import type { Format } from '../format.js';
 import { Lanes } from '../lanes.js';
-import { ChromeWriter } from './writer.js';
+import { ChromeWriter } from './write.js';
 
 /** Chrome's Trace Event Format: ./writer.ts. */
 export const chrome: Format = {

@@ -1,9 +1,9 @@
 import { hex } from '../../../base/addr.js';
 import { visibleJson } from '../../../base/visible.js';
-import type { AwaitLink, FutureRef, PollBegin, PollEnd, RootRef, StateRef } from '../../events.js';
-import { ChainTexts, placeText, rootText, stackText, stateText } from '../../text.js';
-import { encoded } from '../../text-bytes.js';
+import type { AwaitLink, FutureRef, PollBegin, PollEnd, RootRef, StateRef } from '../../events/events.js';
+import { ChainTexts, placeText, rootText, stackText, stateText } from '../../events/text.js';
 import { type Args, named, quote } from '../json-text.js';
+import { encoded } from '../output/text-bytes.js';
 
 /** Every async event of a root has this one category: viewers put `cat` + `id` on one track. */
 const ASYNC = 'future';

@@ -1,5 +1,5 @@
-import type { GuestNanos } from '../../events.js';
-import type { TextBytes } from '../../text-bytes.js';
+import type { GuestNanos } from '../../events/events.js';
+import type { TextBytes } from '../output/text-bytes.js';
 
 /** Picoseconds between two begins or ends that have one time. */
 const STEP = 1;

@@ -4,7 +4,7 @@
  * compress.
  */
 import { deflateSync, inflateSync } from 'node:zlib';
-import type { Packing } from '../../packed-block.js';
+import type { Packing } from '../output/packed-block.js';
 import { PACKET, TRACE_PACKET } from './fields.js';
 import { LEN, putVarint, varintLength } from './protobuf.js';
 

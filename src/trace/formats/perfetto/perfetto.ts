@@ -2,7 +2,7 @@ import type { Format } from '../format.js';
 import { Lanes } from '../lanes.js';
 import { packing } from './compressed.js';
 import { isPerfetto } from './recognize.js';
-import { PerfettoWriter } from './writer.js';
+import { PerfettoWriter } from './write/writer.js';
 
 /** Perfetto's own format, packets of Protocol Buffers: ./packets.ts. */
 export const perfetto: Format = {

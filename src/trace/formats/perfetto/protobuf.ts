@@ -4,7 +4,7 @@
  * front to back into one buffer that is used again for each message. Nothing is read here.
  */
 import { highHalf, lowHalf } from '../../../base/addr.js';
-import { copyBytes } from '../../copy-bytes.js';
+import { copyBytes } from '../output/copy-bytes.js';
 
 /** Wire type of an integer. */
 export const VARINT = 0;

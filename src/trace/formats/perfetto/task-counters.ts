@@ -1,6 +1,6 @@
-import type { Body } from './body.js';
 import { TRACK_DESCRIPTOR } from './fields.js';
-import type { PerfettoSequence } from './packets.js';
+import type { Body } from './write/body.js';
+import type { PerfettoSequence } from './write/packets.js';
 
 /** No hart has so high a number, and these take two bytes. */
 export const WAITING_TRACK = 0x3ffc;

@@ -1,4 +1,4 @@
-import type { Sample, SampledFrame } from '../../events.js';
+import type { Sample, SampledFrame } from '../../events/events.js';
 import type { Spool, SpoolList } from './spool.js';
 
 /** Samples of one hart, or all waits of an off-CPU profile. */

@@ -30,11 +30,11 @@ import type {
   SampledFrame,
   ThreadRef,
   TraceInfo,
-} from '../../events.js';
-import type { OutputFile } from '../../output-file.js';
-import { threadText } from '../../text.js';
+} from '../../events/events.js';
+import { threadText } from '../../events/text.js';
 import type { Format } from '../format.js';
 import { Lanes, type LaneWriter } from '../lanes.js';
+import type { OutputFile } from '../output/output-file.js';
 import { type SampledProfile, SampledProfiles } from './sampled-profiles.js';
 import { Spool, type SpoolList } from './spool.js';
 

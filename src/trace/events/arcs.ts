@@ -1,0 +1,119 @@
+import { CallTimes } from './call-times.js';
+import { Durations } from './durations.js';
+import type { AnyBegin, FunctionRef, FutureRef, TraceEvent, TraceInfo, TraceSink } from './events.js';
+import type { Chosen } from './selection.js';
+
+/** A function, or a Future that is polled. */
+export interface Node {
+  readonly name: string;
+  readonly instance: string;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  calls: number;
+  self: number;
+  total: number;
+}
+
+/** From a caller to what it calls; from nowhere if nothing that is traced was around. */
+export interface Arc {
+  readonly caller: Node | undefined;
+  readonly callee: Node;
+  calls: number;
+  /** Time inside the callee in these calls, as callgrind has it: recursion counts each time. */
+  total: number;
+  readonly durations: Durations;
+}
+
+/** Who calls what: counts and times of every arc, and of every function and Future. */
+export class Arcs implements TraceSink {
+  readonly #chosen: Chosen | undefined;
+  readonly #others = new WeakSet<AnyBegin>();
+  readonly #times = new CallTimes();
+  readonly #nodes = new Map<FunctionRef | FutureRef, Node>();
+  readonly #arcs = new Map<Node | undefined, Map<Node, Arc>>();
+
+  info: TraceInfo | undefined;
+
+  /** `chosen`: of these calls and polls alone. */
+  constructor(chosen?: Chosen) {
+    this.#chosen = chosen;
+  }
+
+  begin(info: TraceInfo): void {
+    this.info = info;
+  }
+
+  hart(): void {}
+
+  flush(): void {}
+
+  end(): void {}
+
+  event(event: TraceEvent): void {
+    switch (event.type) {
+      case 'call-begin':
+      case 'poll-begin': {
+        const isChosen = this.#chosen?.begin(event) !== false;
+        this.#times.begin(event, isChosen);
+        if (!isChosen) {
+          this.#others.add(event);
+          break;
+        }
+        this.#arcOf(event).calls++;
+        this.#node(event).calls++;
+        break;
+      }
+      case 'call-end':
+      case 'poll-end': {
+        const spent = this.#times.returned(event);
+        if (!spent || !event.begin || this.#others.has(event.begin)) break;
+        const arc = this.#arcOf(event.begin);
+        arc.total += spent.time;
+        arc.durations.add(spent.time);
+        arc.callee.self += spent.self;
+        arc.callee.total += spent.total;
+        break;
+      }
+      case 'call-lost':
+      case 'poll-lost':
+        this.#times.lost(event);
+        break;
+    }
+  }
+
+  get nodes(): Node[] {
+    return [...this.#nodes.values()];
+  }
+
+  get arcs(): Arc[] {
+    return [...this.#arcs.values()].flatMap((arcs) => [...arcs.values()]);
+  }
+
+  #arcOf(begin: AnyBegin): Arc {
+    const caller = begin.around && this.#node(begin.around);
+    const callee = this.#node(begin);
+    let arcs = this.#arcs.get(caller);
+    if (arcs === undefined) {
+      arcs = new Map();
+      this.#arcs.set(caller, arcs);
+    }
+    let arc = arcs.get(callee);
+    if (arc === undefined) {
+      arc = { caller, callee, calls: 0, total: 0, durations: new Durations() };
+      arcs.set(callee, arc);
+    }
+    return arc;
+  }
+
+  #node(begin: AnyBegin): Node {
+    const what = begin.type === 'call-begin' ? begin.function : begin.future;
+    let node = this.#nodes.get(what);
+    if (node === undefined) {
+      const { instance, file, line } = what;
+      const name = 'future' in what ? `poll ${what.future}` : what.name;
+      node = { name, instance, file, line, calls: 0, self: 0, total: 0 };
+      this.#nodes.set(what, node);
+    }
+    return node;
+  }
+}

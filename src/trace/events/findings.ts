@@ -1,0 +1,371 @@
+import { AddressMap } from '../../base/address-map.js';
+import { plural } from '../../base/plural.js';
+import { shownFile } from '../../base/shown-place.js';
+import { textLines } from '../../base/visible.js';
+import type {
+  Cancelled,
+  FutureRef,
+  PollBegin,
+  PollEnd,
+  RootRef,
+  StateRef,
+  Stuck,
+  TraceEvent,
+  TraceSink,
+  Wake,
+} from './events.js';
+import type { TaskRow } from './task-summary.js';
+import { dropperText, isOfTask, placeText, waitingState } from './text.js';
+import { timeText } from './text-table.js';
+
+/**
+ * `long-poll`: a poll took so long that other tasks of its executor had to wait. `self-wake-loop`: a task woke itself
+ * in each of many polls, and came to the same await again. `idle-polls`: a task was polled many times though nobody had
+ * woken it, and came to the same await each time. `woken-not-polled`: the executor did not poll a woken task
+ * for long. `dropped-pending`: a task's Future was dropped before it was ready. `large-future`: a task's Future is
+ * much larger than those of the others. `deadlock`, `likely-deadlock`, `lost-wake`: at the end memory showed that a
+ * task will not be polled again ({@link Stuck}).
+ */
+export type FindingKind =
+  | 'long-poll'
+  | 'self-wake-loop'
+  | 'idle-polls'
+  | 'woken-not-polled'
+  | 'dropped-pending'
+  | 'large-future'
+  | Stuck['why'];
+
+/** What is worth a look, as `--json` prints it. Times are guest nanoseconds since the trace's first event. */
+export interface Finding {
+  readonly kind: FindingKind;
+  /** The number of the task, as in the table of tasks; 0 for one that was not polled while it was recorded. */
+  readonly task: number;
+  readonly future: string;
+  readonly instance: string;
+  readonly file: string | null;
+  readonly line: number | null;
+  /** How often it was seen. */
+  readonly count: number;
+  /** When: the first of them, ten at most. */
+  readonly times_ns: readonly number[];
+  /**
+   * The longest poll or wait, in nanoseconds; the polls in a row; the size in bytes; null for what has no size:
+   * `dropped-pending`, deadlocks, lost wakes.
+   */
+  readonly worst: number | null;
+  /** For `dropped-pending`: who dropped it; null if only the memory of the task shows that it is gone. */
+  readonly by?: string | null;
+  /** Of a deadlock and a lost wake: for what the task waits, and who could end that, in words. */
+  readonly wait?: string;
+}
+
+/** What a recording can be certain of. What it is not certain of is left out. */
+export interface Certainty {
+  /** Times are the program's own, because nothing stopped it. */
+  readonly isTimed: boolean;
+  /** Every wake was seen. */
+  readonly seesWakes: boolean;
+}
+
+export interface FindingLimits {
+  /** Polls that take longer; 100 ms where it is left out. */
+  readonly longPollNs?: number | undefined;
+}
+
+const defaultLongPoll = 100e6;
+const longWait = 1e9;
+const selfWakesInRow = 100;
+const idlePollsInRow = 100;
+/** As clippy's `large_futures`. */
+const largeFuture = 16 * 1024;
+const timesLarger = 4;
+const mostTimes = 10;
+const mostFindings = 1000;
+
+/** What the search keeps of a task that lives. */
+interface Watched {
+  readonly root: RootRef;
+  outermost: PollBegin | undefined;
+  /** A poll inside the present one has taken too long already. */
+  isLong: boolean;
+  hasWokenItself: boolean;
+  /** Where its last poll came to wait, and in how many polls in a row it did and woke itself. */
+  place: StateRef | undefined;
+  inside: StateRef | undefined;
+  row: number;
+  woken: number | undefined;
+  /** Not polled so far. */
+  isNew: boolean;
+  /** The present poll was caused by a wake, or is the first. */
+  isWanted: boolean;
+  /** Polls in a row that were not, and came to the same await. */
+  idle: number;
+  /** Some wake of it was seen. */
+  isWakeable: boolean;
+}
+
+interface Found {
+  kind: FindingKind;
+  root: RootRef;
+  future: FutureRef;
+  place: { readonly file: string | undefined; readonly line: number | undefined };
+  count: number;
+  readonly times: number[];
+  worst: number;
+}
+
+/** Looks for what slows tasks down, while events come. */
+export class Findings implements TraceSink {
+  readonly #longPoll: number;
+  readonly #tasks = new AddressMap<Watched>();
+  readonly #found = new Map<string, Found>();
+  /** Tasks that were woken and not polled since. */
+  readonly #woken = new Set<Watched>();
+  /** Who dropped a task before it was ready. */
+  readonly #droppers = new Map<RootRef, string>();
+  readonly #stuck: Stuck[] = [];
+  /** A wake was seen of which nothing told the task. */
+  #strayWakes = false;
+  #now = 0;
+
+  constructor({ longPollNs = defaultLongPoll }: FindingLimits = {}) {
+    this.#longPoll = longPollNs;
+  }
+
+  begin(): void {}
+
+  hart(): void {}
+
+  flush(): void {}
+
+  end(): void {}
+
+  event(event: TraceEvent): void {
+    this.#now = event.type === 'gap' ? event.to : event.time;
+    switch (event.type) {
+      case 'poll-begin':
+        this.#begins(event);
+        break;
+      case 'poll-end':
+        this.#ends(event);
+        break;
+      case 'poll-lost':
+        this.#tasks.delete(event.root.address);
+        break;
+      case 'wake':
+        this.#wakes(event);
+        break;
+      case 'cancelled':
+        this.#cancels(event);
+        break;
+      case 'stuck':
+        if (this.#stuck.length < mostFindings) this.#stuck.push(event);
+        break;
+    }
+  }
+
+  /**
+   * Everything that was found, in the order of tasks, as far as it is certain. `rows`: the table of tasks.
+   */
+  all(rows: readonly TaskRow[], { isTimed, seesWakes }: Certainty, numberOf: (root: RootRef) => number): Finding[] {
+    for (const { root, woken } of this.#woken) if (woken !== undefined) this.#late(root, woken, this.#now);
+    this.#woken.clear();
+    const timed = [...this.#found.values()].filter(({ kind, root }) => {
+      if (kind === 'idle-polls') return seesWakes && (!this.#strayWakes || this.#tasks.get(root.address)?.isWakeable);
+      return isTimed || kind === 'self-wake-loop';
+    });
+    const found = timed.map(({ kind, root, future, place, count, times, worst }): Finding => {
+      const { future: name, instance } = future;
+      const at = place.file === undefined ? future : place;
+      const where = { file: at.file ?? null, line: at.line ?? null };
+      return { kind, task: numberOf(root), future: name, instance, ...where, count, times_ns: times, worst };
+    });
+    const stuck = this.#stuck.map((event) => ofStuck(event, event.root ? numberOf(event.root) : 0));
+    return [...found, ...ofRows(rows, this.#droppersByNumber(numberOf)), ...stuck].sort((a, b) => a.task - b.task);
+  }
+
+  /** Findings that are made of time, which stops make longer. */
+  get aboutTime(): number {
+    return [...this.#found.values()].filter(({ kind }) => ABOUT_TIME.has(kind)).length;
+  }
+
+  #droppersByNumber(numberOf: (root: RootRef) => number): ReadonlyMap<number, string> {
+    return new Map([...this.#droppers].map(([root, by]) => [numberOf(root), by]));
+  }
+
+  #begins(event: PollBegin): void {
+    const task = this.#of(event.root);
+    if (task.outermost) return;
+    task.outermost = event;
+    task.isLong = false;
+    task.hasWokenItself = false;
+    task.inside = undefined;
+    if (task.woken !== undefined) this.#late(task.root, task.woken, event.time);
+    task.isWanted = task.isNew || task.woken !== undefined;
+    task.isNew = false;
+    task.woken = undefined;
+    this.#woken.delete(task);
+  }
+
+  #ends(event: PollEnd): void {
+    const { root, begin, future, result, time } = event;
+    const task = this.#tasks.get(root.address);
+    if (!begin || task?.root !== root) return;
+    if (result === 'pending' || result === 'unknown') task.inside = waitingState(event) ?? task.inside;
+    if (time - begin.time >= this.#longPoll && !task.isLong) {
+      // The innermost poll that takes so long is the one to look at: it ends first.
+      task.isLong = true;
+      this.#add({ kind: 'long-poll', root, future, place: begin.state ?? future }, begin.time, time - begin.time);
+    }
+    if (begin !== task.outermost) return;
+    task.outermost = undefined;
+    const again = task.inside === task.place ? task.row + 1 : 1;
+    const isSame = task.inside === task.place && result !== 'ready';
+    task.row = task.hasWokenItself ? again : 0;
+    task.idle = isSame && !task.isWanted ? task.idle + 1 : 0;
+    task.place = task.inside;
+    const place = task.place ?? future;
+    const found = { root, future: root.future, place };
+    if (task.row >= selfWakesInRow) this.#add({ kind: 'self-wake-loop', ...found }, begin.time, task.row);
+    if (task.idle >= idlePollsInRow) this.#add({ kind: 'idle-polls', ...found }, begin.time, task.idle);
+  }
+
+  #cancels(event: Cancelled): void {
+    const { root } = event;
+    const task = root && this.#tasks.get(root.address);
+    if (!task || task.root !== root || !isOfTask(event)) return;
+    this.#tasks.delete(root.address);
+    this.#woken.delete(task);
+    this.#droppers.set(root, dropperText(event));
+  }
+
+  #wakes({ root, by, time }: Wake): void {
+    if (!root) this.#strayWakes = true;
+    const task = root && this.#tasks.get(root.address);
+    if (!task || task.root !== root) return;
+    if (by === root) task.hasWokenItself = true;
+    task.isWakeable = true;
+    task.woken ??= time;
+    this.#woken.add(task);
+  }
+
+  /** A task was woken at one time, and not polled before another. */
+  #late(root: RootRef, woken: number, until: number): void {
+    const { future } = root;
+    if (until - woken >= longWait)
+      this.#add({ kind: 'woken-not-polled', root, future, place: future }, woken, until - woken);
+  }
+
+  #add(what: Pick<Found, 'kind' | 'root' | 'future' | 'place'>, time: number, worst: number): void {
+    const key = `${what.kind} ${what.root.key} ${what.future.key}`;
+    const known = this.#found.get(key);
+    if (known) {
+      known.count++;
+      known.worst = Math.max(known.worst, worst);
+      if (known.times.length < mostTimes) known.times.push(time);
+    } else if (this.#found.size < mostFindings) {
+      this.#found.set(key, { ...what, count: 1, times: [time], worst });
+    }
+  }
+
+  #of(root: RootRef): Watched {
+    const known = this.#tasks.get(root.address);
+    if (known?.root === root) return known;
+    if (known) this.#woken.delete(known);
+    const task: Watched = {
+      root,
+      ...{ outermost: undefined, isLong: false, hasWokenItself: false },
+      ...{ place: undefined, inside: undefined, row: 0, woken: undefined },
+      ...{ isNew: true, isWanted: true, idle: 0, isWakeable: false },
+    };
+    this.#tasks.set(root.address, task);
+    return task;
+  }
+}
+
+function ofStuck({ why: kind, future, file, line, time, wait }: Stuck, task: number): Finding {
+  const { future: name, instance } = future;
+  const place = file === undefined ? future : { file, line };
+  const where = { file: place.file ?? null, line: place.line ?? null };
+  return { kind, task, future: name, instance, ...where, count: 1, times_ns: [time], worst: null, wait };
+}
+
+/** What the table of tasks shows. */
+function ofRows(rows: readonly TaskRow[], droppers: ReadonlyMap<number, string>): Finding[] {
+  const sizes = new Map(rows.flatMap(({ instance, size }) => (size === null ? [] : [[instance, size] as const])));
+  const sorted = [...sizes.values()].sort((a, b) => a - b);
+  const told = new Set<string>();
+  const found: Finding[] = [];
+  for (const row of rows) {
+    const { number: task, future, instance, file, line, size } = row;
+    const what = { task, future, instance, count: 1 };
+    if (row.state === 'dropped' || row.state === 'cancelled') {
+      const place = row.await ?? { file, line };
+      const times_ns = row.ended_ns === null ? [] : [row.ended_ns];
+      const by = droppers.get(task) ?? null;
+      found.push({ kind: 'dropped-pending', ...what, file: place.file, line: place.line, times_ns, worst: null, by });
+    }
+    const median = sorted[(sorted.length - 1) >> 1] ?? 0;
+    if (size === null || size < largeFuture || told.has(instance)) continue;
+    if (sorted.length > 1 && size < timesLarger * median) continue;
+    told.add(instance);
+    found.push({ kind: 'large-future', ...what, file, line, times_ns: [row.first_poll_ns], worst: size });
+  }
+  return found;
+}
+
+/** Findings that are shown; `--json` has all. */
+const mostShown = 20;
+
+const ABOUT_TIME: ReadonlySet<FindingKind> = new Set(['long-poll', 'woken-not-polled']);
+
+/**
+ * A line for each finding, ended by newlines; empty without one. `untold`: how many were left out, because stops took
+ * time.
+ */
+export function findingsText(findings: readonly Finding[], untold = 0): string {
+  const leftOut =
+    untold === 0
+      ? []
+      : [
+          `${plural(untold, 'finding')} about long polls or waits ${untold === 1 ? 'is' : 'are'} not told: stops take time, too (--long-poll TIME tells them)`,
+        ];
+  if (findings.length === 0) return textLines(leftOut);
+  const lines = findings.slice(0, mostShown).map((finding) => {
+    const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
+    const where = place === undefined ? '' : ` at ${shownFile(place)}`;
+    const who = finding.task === 0 ? 'a task that was not polled' : `task ${finding.task}`;
+    return `  ${who}, ${finding.future}${where}: ${findingText(finding)}`;
+  });
+  const more = findings.length - lines.length;
+  if (more > 0) lines.push(`  ... and ${more} more: --json has them`);
+  return textLines([plural(findings.length, 'finding'), ...lines, ...leftOut]);
+}
+
+/** What a finding says, without whose it is. */
+export function findingText({ kind, count, worst, by, wait, times_ns: [first = 0] }: Finding): string {
+  const since = `first at ${timeText(first)}`;
+  const number = worst ?? 0;
+  switch (kind) {
+    case 'long-poll':
+      return `${plural(count, 'poll')} took up to ${timeText(number)}, in which no other task of its executor ran; ${since}`;
+    case 'self-wake-loop':
+      return `it woke itself in ${number} polls in a row, and came to the same await; ${since}`;
+    case 'idle-polls':
+      return `it was polled ${number} times in a row though nobody had woken it, and came to the same await; ${since}`;
+    case 'woken-not-polled':
+      return `it was woken and not polled for up to ${timeText(number)}; ${since}`;
+    case 'dropped-pending':
+      return by === null
+        ? `it was dropped before it was ready, at the latest at ${timeText(first)}`
+        : `it was dropped before it was ready, at ${timeText(first)} by ${by}`;
+    case 'deadlock':
+      return `in a deadlock: it ${wait}`;
+    case 'likely-deadlock':
+      return `likely in a deadlock: it ${wait}`;
+    case 'lost-wake':
+      return `a lost wake: it ${wait}`;
+    case 'large-future':
+      return `its Future has ${number} bytes, which each move copies`;
+  }
+}

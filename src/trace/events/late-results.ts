@@ -1,0 +1,57 @@
+import { AddressMap } from '../../base/address-map.js';
+import type { FutureRef, PollBegin, PollEnd, StateRef } from './events.js';
+
+/**
+ * Results of polls whose own end does not show them: of a poll that was inlined, memory may look the same before and
+ * after. It was pending in two cases:
+ *
+ * - The next poll of the Future finds it at an await.
+ * - A Future around it is pending and awaits it.
+ */
+export class LateResults {
+  readonly #told: (future: FutureRef) => void;
+  /** By the Future's key: the addresses where the last poll ended without a result. */
+  readonly #open: (AddressMap<true> | undefined)[] = [];
+
+  /** `told` is called for each poll that was pending. */
+  constructor(told: (future: FutureRef) => void) {
+    this.#told = told;
+  }
+
+  began({ future, address, state }: PollBegin): void {
+    const open = this.#open[future.key];
+    if (!open?.get(address)) return;
+    open.delete(address);
+    if (isSuspended(state)) this.#told(future);
+  }
+
+  ended({ future, address, result, chain }: PollEnd): void {
+    if (result === 'unknown') {
+      let open = this.#open[future.key];
+      if (open === undefined) {
+        open = new AddressMap(64);
+        this.#open[future.key] = open;
+      }
+      open.set(address, true);
+      return;
+    }
+    this.#open[future.key]?.delete(address);
+    if (result !== 'pending') return;
+    for (const link of chain) {
+      const open = link.future && this.#open[link.future.key];
+      if (!link.future || link.address === undefined || !open?.get(link.address) || !isSuspended(link.state)) continue;
+      open.delete(link.address);
+      this.#told(link.future);
+    }
+  }
+
+  /** Events are missing. */
+  clear(): void {
+    this.#open.length = 0;
+  }
+}
+
+/** Whether a Future that was made by the compiler stands at an await. */
+export function isSuspended(state: Pick<StateRef, 'name'> | undefined): boolean {
+  return state?.name.startsWith('Suspend') ?? false;
+}

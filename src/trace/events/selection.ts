@@ -1,0 +1,192 @@
+import type {
+  AnyBegin,
+  AnyEnd,
+  ConsoleLine,
+  Gap,
+  HartInfo,
+  Reset,
+  Stuck,
+  TraceEvent,
+  TraceFacts,
+  TraceInfo,
+  TraceSink,
+} from './events.js';
+import { OpenCalls } from './open-calls.js';
+
+/** Which calls and polls are wanted: by kind, by name, and by what is known of each when it has ended. */
+export interface Selection {
+  /** Undefined: calls and polls. */
+  readonly kind: 'fn' | 'poll' | undefined;
+  readonly matches: (name: string) => boolean;
+  /** `end`: undefined if it did not come. Undefined if the name decides alone. */
+  readonly holds: ((begin: AnyBegin, end: AnyEnd | undefined) => boolean) | undefined;
+}
+
+export function isNamed({ kind, matches }: Selection, begin: AnyBegin): boolean {
+  if (begin.type === 'call-begin') {
+    const { name, instance } = begin.function;
+    return kind !== 'poll' && (matches(name) || (instance !== name && matches(instance)));
+  }
+  const { future, instance } = begin.future;
+  return kind !== 'fn' && (matches(future) || (instance !== future && matches(instance)));
+}
+
+/** What is wanted of a trace that is read once. */
+export interface Chosen {
+  /** Asked once for each begin, in their order. */
+  readonly begin: (begin: AnyBegin) => boolean;
+  /** Whether the name of what is neither a call nor a poll is wanted: of a task that is woken. */
+  readonly note: (name: string) => boolean;
+}
+
+/** Chooses by name alone. */
+export function chosenByName(selection: Selection): Chosen {
+  return { begin: (begin) => isNamed(selection, begin), note: selection.matches };
+}
+
+/** Notes which begins of a trace are wanted, where that is known when they have ended. Memory: a bit a begin. */
+export class Choosing implements TraceSink {
+  readonly #selection: Selection;
+  readonly #open = new OpenCalls<{ readonly begin: AnyBegin; readonly number: number }>();
+  readonly #unended = new Map<AnyBegin, number>();
+  readonly #marks = new Marks();
+  #begins = 0;
+
+  constructor(selection: Selection) {
+    this.#selection = selection;
+  }
+
+  begin(): void {}
+
+  hart(): void {}
+
+  flush(): void {}
+
+  event(event: TraceEvent): void {
+    switch (event.type) {
+      case 'call-begin':
+      case 'poll-begin': {
+        const number = this.#begins++;
+        if (!isNamed(this.#selection, event)) break;
+        this.#open.begin({ begin: event, number });
+        this.#unended.set(event, number);
+        break;
+      }
+      case 'call-end':
+      case 'call-lost':
+      case 'poll-end':
+      case 'poll-lost': {
+        const call = this.#open.end(event);
+        if (call === undefined) break;
+        this.#unended.delete(call.begin);
+        this.#decide(call.begin, event, call.number);
+        break;
+      }
+    }
+  }
+
+  end(): void {
+    for (const [begin, number] of this.#unended) this.#decide(begin, undefined, number);
+    this.#unended.clear();
+  }
+
+  /** For the same trace, read again. */
+  chosen(): Chosen {
+    let next = 0;
+    return { begin: () => this.#marks.has(next++), note: () => false };
+  }
+
+  #decide(begin: AnyBegin, end: AnyEnd | undefined, number: number): void {
+    if (this.#selection.holds?.(begin, end) ?? true) this.#marks.add(number);
+  }
+}
+
+/** A set of numbers from 0, a bit each. */
+class Marks {
+  #bits = new Uint8Array(1024);
+
+  add(number: number): void {
+    const at = number >>> 3;
+    if (at >= this.#bits.length) {
+      const bits = new Uint8Array(Math.max(2 * this.#bits.length, at + 1));
+      bits.set(this.#bits);
+      this.#bits = bits;
+    }
+    this.#bits[at] = (this.#bits[at] as number) | (1 << (number & 7));
+  }
+
+  has(number: number): boolean {
+    return (((this.#bits[number >>> 3] ?? 0) >>> (number & 7)) & 1) === 1;
+  }
+}
+
+interface Kept {
+  readonly begin: AnyBegin;
+  readonly isShown: boolean;
+}
+
+/** Passes on the calls and polls that are chosen with all that happens inside them, as `uftrace -F` does. */
+export class Inside implements TraceSink {
+  readonly #sink: TraceSink;
+  readonly #chosen: Chosen;
+  readonly #open = new OpenCalls<Kept>();
+
+  constructor(sink: TraceSink, chosen: Chosen) {
+    this.#sink = sink;
+    this.#chosen = chosen;
+  }
+
+  begin(info: TraceInfo): void {
+    this.#sink.begin(info);
+  }
+
+  hart(hart: HartInfo): void {
+    this.#sink.hart(hart);
+  }
+
+  event(event: TraceEvent): void {
+    switch (event.type) {
+      case 'call-begin':
+      case 'poll-begin': {
+        const isChosen = this.#chosen.begin(event);
+        const isShown = this.#open.of(event.around)?.isShown || isChosen;
+        this.#open.begin({ begin: event, isShown });
+        if (isShown) this.#sink.event(event);
+        break;
+      }
+      case 'call-end':
+      case 'call-lost':
+      case 'poll-end':
+      case 'poll-lost':
+        if (this.#open.end(event)?.isShown) this.#sink.event(event);
+        break;
+      case 'gap':
+      case 'reset':
+      case 'console':
+        this.#sink.event(event);
+        break;
+      case 'stuck':
+        if (this.#chosen.note(event.future.future)) this.#sink.event(event);
+        break;
+      default:
+        if (this.#isNoteShown(event)) this.#sink.event(event);
+    }
+  }
+
+  #isNoteShown(event: Exclude<TraceEvent, AnyBegin | AnyEnd | Gap | Reset | ConsoleLine | Stuck>): boolean {
+    if (this.#open.on(event).some(({ isShown }) => isShown)) return true;
+    if (event.type === 'wake' || event.type === 'cancelled') {
+      if (event.root !== undefined && this.#chosen.note(event.root.future.future)) return true;
+    }
+    if (event.type === 'sample') return event.stack.some(({ name }) => this.#chosen.note(name));
+    return 'future' in event && this.#chosen.note(event.future.future);
+  }
+
+  flush(): void {
+    this.#sink.flush();
+  }
+
+  end(facts?: TraceFacts): void {
+    this.#sink.end(facts);
+  }
+}

@@ -1,0 +1,314 @@
+import { hex } from '../../base/addr.js';
+import { AddressMap } from '../../base/address-map.js';
+import type {
+  Cancelled,
+  PollBegin,
+  PollEnd,
+  PollLost,
+  RootRef,
+  StateRef,
+  TraceEvent,
+  TraceSink,
+  Wake,
+} from './events.js';
+import type { StopError } from './summary.js';
+import { isOfTask, waitingState } from './text.js';
+
+/**
+ * What a task was doing when the recording ended. `cancelled`: its Future was dropped before it was ready. `dropped`:
+ * the same, which shows only in that another task has its memory: `ended_ns` is then when that was seen. `lost`: the
+ * end of its last poll was not seen. `unknown`: the result of its last poll is not in memory.
+ */
+export type TaskState = 'running' | 'waiting' | 'ready' | 'panicked' | 'cancelled' | 'dropped' | 'lost' | 'unknown';
+
+/** One task: the outermost Future that was polled, as `--json` prints it. Times are guest nanoseconds. */
+export interface TaskRow {
+  /** In the order of their first polls, from 1. */
+  readonly number: number;
+  readonly future: string;
+  readonly instance: string;
+  readonly file: string | null;
+  readonly line: number | null;
+  /** What its runtime knows of it; null if nothing, or if that was not seen. */
+  readonly runtime: string | null;
+  readonly id: number | null;
+  readonly name: string | null;
+  /** Where it was spawned: `src/main.rs:12:5`. */
+  readonly spawned: string | null;
+  /** Of the Future. */
+  readonly address: string;
+  /** Bytes of the Future. */
+  readonly size: number | null;
+  readonly state: TaskState;
+  /** Polls of the task: those of its Futures that stand in no other poll of it. */
+  readonly polls: number;
+  /** Time in these polls. */
+  readonly busy_ns: number;
+  /** The longest of them. */
+  readonly max_ns: number;
+  /** `busy_ns` and `max_ns` are upper bounds, see `SummaryRow`. */
+  readonly times_at_most?: true;
+  /** Time between them, and from the last one to the end of the recording if it will be polled again. */
+  readonly idle_ns: number;
+  /**
+   * Of `idle_ns`, the time from a wake to the next poll; null if wakes were not seen, as in the next four. Null also if
+   * some wakes told no task, and nothing tells that none of them was this one's.
+   */
+  readonly scheduled_ns: number | null;
+  readonly wakes: number | null;
+  /** `wakes` is a lower bound, because not every inlined wake leaves a mark. */
+  readonly wakes_at_least: boolean;
+  /** Those of `wakes` in a poll of the task. */
+  readonly self_wakes: number | null;
+  /** From the first wake since a poll began to the next poll: the mean, and the longest. */
+  readonly wake_to_poll_avg_ns: number | null;
+  readonly wake_to_poll_max_ns: number | null;
+  /** When it was first polled, since the trace's first event. */
+  readonly first_poll_ns: number;
+  /** When it was ready, dropped, or unwound; null if it was not. */
+  readonly ended_ns: number | null;
+  /** Where it waits, or waited last; null if it never did, or no file is known. */
+  readonly await: { readonly file: string; readonly line: number | null } | null;
+}
+
+/** What is counted of one task. */
+interface Tally {
+  readonly root: RootRef;
+  readonly number: number;
+  readonly first: number;
+  state: TaskState;
+  /** Its last poll was one of the root itself, and not only of what it holds. */
+  isOwn: boolean;
+  /** Its open polls, the outermost first. */
+  readonly open: PollBegin[];
+  polls: number;
+  busy: number;
+  max: number;
+  idle: number;
+  /** The end of its last poll. */
+  last: number;
+  ended: number | undefined;
+  wakes: number;
+  selfWakes: number;
+  /** The first wake since its last poll began. */
+  woken: number | undefined;
+  scheduled: number;
+  /** Polls that a wake caused, and the time between. */
+  readonly delays: { count: number; sum: number; max: number };
+  awaits: StateRef | undefined;
+  /** Where a Future inside it waits that its present poll has polled. */
+  inside: StateRef | undefined;
+}
+
+/** Tasks that have ended are kept up to this number; further ones are only counted. */
+const mostEnded = 10_000;
+
+/**
+ * Follows each task from its first poll on. Memory grows with the addresses of tasks, and with ended ones to a limit.
+ */
+export class TaskSummary implements TraceSink {
+  /** The newest task at each address. */
+  readonly #tasks = new AddressMap<Tally>();
+  readonly #ended: Tally[] = [];
+  readonly #live = new Set<Tally>();
+  readonly #numbers = new WeakMap<RootRef, number>();
+  #count = 0;
+  #leftOut = 0;
+  /** A wake was seen of which nothing told the task. */
+  #strayWakes = false;
+  /** The time of the last event. */
+  #now = 0;
+
+  begin(): void {}
+
+  hart(): void {}
+
+  flush(): void {}
+
+  end(): void {}
+
+  event(event: TraceEvent): void {
+    this.#now = event.type === 'gap' ? event.to : event.time;
+    if (event.type === 'poll-begin') this.#begins(event);
+    else if (event.type === 'poll-end') this.#ends(event);
+    else if (event.type === 'poll-lost') this.#loses(event);
+    else if (event.type === 'wake') this.#wakes(event);
+    else if (event.type === 'cancelled' && isOfTask(event)) this.#cancels(event);
+  }
+
+  /** Tasks that have ended and have no row, because there are too many. */
+  get leftOut(): number {
+    return this.#leftOut;
+  }
+
+  /** The number of a task, as its row has it; 0 if it has none. */
+  numberOf(root: RootRef): number {
+    return this.#numbers.get(root) ?? 0;
+  }
+
+  /** A row a task, in the order of their first polls. `seen`: which wakes were; none if undefined. */
+  rows(seen?: 'all' | 'some', error?: StopError): TaskRow[] {
+    const all = [...this.#ended, ...this.#live].sort((a, b) => a.number - b.number);
+    return all.map((task) => ({
+      ...this.#row(task),
+      ...wakesOf(seen && !this.#mayHaveStray(task) ? task : undefined),
+      wakes_at_least: seen === 'some',
+      ...(error?.isUnknown && task.busy > 0 ? { times_at_most: true } : {}),
+    }));
+  }
+
+  /** Wakers need not point to what is known of a task: those of a thread that blocks on one point to the thread. */
+  #mayHaveStray({ wakes, root }: Tally): boolean {
+    return this.#strayWakes && wakes === 0 && root.about === undefined;
+  }
+
+  #wakes({ root, by, time }: Wake): void {
+    const task = root && this.#tasks.get(root.address);
+    if (!root) this.#strayWakes = true;
+    if (!task || task.root !== root || task.ended !== undefined) return;
+    task.wakes++;
+    if (by === root) task.selfWakes++;
+    task.woken ??= time;
+  }
+
+  #cancels({ root, time, state }: Cancelled): void {
+    const task = root && this.#tasks.get(root.address);
+    if (!task || task.root !== root || task.ended !== undefined) return;
+    task.state = 'cancelled';
+    task.idle += time - task.last;
+    task.awaits ??= placed(state);
+    this.#over(task, time);
+  }
+
+  #begins(event: PollBegin): void {
+    const task = this.#of(event.root);
+    if (task.open.length === 0) {
+      if (task.polls > 0) task.idle += event.time - task.last;
+      if (task.woken !== undefined) {
+        const delay = event.time - task.woken;
+        const { delays } = task;
+        delays.count++;
+        delays.sum += delay;
+        delays.max = Math.max(delays.max, delay);
+        task.scheduled += event.time - Math.max(task.woken, task.last);
+        task.woken = undefined;
+      }
+      task.polls++;
+      task.state = 'running';
+      task.inside = undefined;
+    }
+    task.open.push(event);
+  }
+
+  #ends(event: PollEnd): void {
+    const task = this.#tasks.get(event.root.address);
+    const begin = task && this.#closed(task, event);
+    if (!task) return;
+    const isWaiting = event.result === 'pending' || event.result === 'unknown';
+    if (isWaiting) task.inside = placed(waitingState(event)) ?? task.inside;
+    if (!begin) return;
+    const time = event.time - begin.time;
+    task.busy += time;
+    task.max = Math.max(task.max, time);
+    task.last = event.time;
+    const isRoot = event.future === task.root.future && event.address === task.root.address;
+    task.state = event.result === 'pending' ? 'waiting' : isRoot ? event.result : 'unknown';
+    task.isOwn = isRoot;
+    if (isWaiting) task.awaits = task.inside;
+    else if (isRoot) this.#over(task, event.time);
+  }
+
+  #loses(event: PollLost): void {
+    const task = this.#tasks.get(event.root.address);
+    if (!task || !this.#closed(task, event)) return;
+    task.last = event.time;
+    task.state = 'lost';
+  }
+
+  /** The begin of a poll that is over, if it was the outermost. Those inside it are over too. */
+  #closed({ root, open }: Tally, { root: ended, begin }: PollEnd | PollLost): PollBegin | undefined {
+    const at = root.key === ended.key && begin ? open.lastIndexOf(begin) : -1;
+    if (at < 0) return undefined;
+    while (open.length > at) open.pop();
+    return at === 0 ? begin : undefined;
+  }
+
+  #of(root: RootRef): Tally {
+    const before = this.#tasks.get(root.address);
+    if (before?.root.key === root.key) return before;
+    // What lies where another task lay has its memory: that one was dropped.
+    if (before && before.ended === undefined && before.state === 'waiting') {
+      before.state = before.isOwn ? 'dropped' : 'unknown';
+      before.idle += this.#now - before.last;
+    }
+    if (before) this.#over(before, this.#now);
+    const first = this.#now;
+    const task: Tally = {
+      root,
+      number: ++this.#count,
+      ...{ first, state: 'running', isOwn: true, open: [], polls: 0, busy: 0, max: 0, idle: 0, last: first },
+      ...{ wakes: 0, selfWakes: 0, woken: undefined, scheduled: 0, delays: { count: 0, sum: 0, max: 0 } },
+      ended: undefined,
+      awaits: undefined,
+      inside: undefined,
+    };
+    this.#numbers.set(root, task.number);
+    this.#tasks.set(root.address, task);
+    this.#live.add(task);
+    return task;
+  }
+
+  #over(task: Tally, time: number): void {
+    if (task.ended !== undefined) return;
+    task.ended = time;
+    this.#live.delete(task);
+    if (this.#ended.length < mostEnded) this.#ended.push(task);
+    else this.#leftOut++;
+  }
+
+  #row(task: Tally): Omit<TaskRow, keyof WakeColumns | 'wakes_at_least'> {
+    const { root, state, awaits, ended } = task;
+    const { future, instance, file, line, size } = root.future;
+    const { runtime = null, id = null, name = null, spawned = null } = root.about ?? {};
+    // The end of the recording takes what is open for lost.
+    const isCut = state === 'lost' && task.last === this.#now;
+    const isLive = ended === undefined && state !== 'running' && state !== 'lost';
+    return {
+      number: task.number,
+      future,
+      instance,
+      file: file ?? null,
+      line: line ?? null,
+      ...{ runtime, id, name, spawned },
+      address: hex(root.address),
+      size: size ?? null,
+      state: isCut ? 'running' : state,
+      polls: task.polls,
+      busy_ns: task.busy,
+      max_ns: task.max,
+      idle_ns: task.idle + (isLive ? this.#now - task.last : 0),
+      first_poll_ns: task.first,
+      ended_ns: ended ?? null,
+      await: awaits?.file === undefined ? null : { file: awaits.file, line: awaits.line ?? null },
+    };
+  }
+}
+
+type WakeColumns = ReturnType<typeof wakesOf>;
+
+function wakesOf(
+  task: Tally | undefined,
+): Pick<TaskRow, 'scheduled_ns' | 'wakes' | 'self_wakes' | 'wake_to_poll_avg_ns' | 'wake_to_poll_max_ns'> {
+  const { count = 0, sum = 0, max = 0 } = task?.delays ?? {};
+  return {
+    scheduled_ns: task?.scheduled ?? null,
+    wakes: task?.wakes ?? null,
+    self_wakes: task?.selfWakes ?? null,
+    wake_to_poll_avg_ns: count > 0 ? Math.round(sum / count) : null,
+    wake_to_poll_max_ns: count > 0 ? max : null,
+  };
+}
+
+function placed(state: StateRef | undefined): StateRef | undefined {
+  return state?.file === undefined ? undefined : state;
+}

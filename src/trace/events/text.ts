@@ -1,0 +1,289 @@
+import { hex } from '../../base/addr.js';
+import type {
+  ArgumentValue,
+  AwaitLink,
+  Cancelled,
+  FutureRef,
+  Gap,
+  OwnTime,
+  PlaceHit,
+  PollEnd,
+  RootRef,
+  StackEntry,
+  StateRef,
+  Stuck,
+  TaskAbout,
+  ThreadRef,
+  TraceFacts,
+  Wake,
+  WatchHit,
+} from './events.js';
+
+/** `src/work.rs:34`, `src/work.rs`, or undefined where no file is known. */
+export function placeText(place: { file: string | undefined; line: number | undefined }): string | undefined {
+  if (place.file === undefined) return undefined;
+  return place.line === undefined ? place.file : `${place.file}:${place.line}`;
+}
+
+/** A task's name in a trace: `labkern::work::chain_task @0x80412340`. */
+export function rootText(root: RootRef): string {
+  return `${root.future.future} @${hex(root.address)}`;
+}
+
+/** What a runtime knows of a task: `tokio, id 12, spawned at src/main.rs:3:5`; `embassy, named blink`. */
+export function aboutText({ runtime, id, name, spawned }: TaskAbout): string {
+  const parts = [runtime];
+  if (id !== undefined) parts.push(`id ${id}`);
+  if (spawned !== undefined) parts.push(`spawned at ${spawned}`);
+  if (name !== undefined) parts.push(`named ${name}`);
+  return parts.join(', ');
+}
+
+/** The same backwards; undefined if the text is another one. */
+export function aboutOf(text: string): TaskAbout | undefined {
+  const found = /^([\w-]+)(?:, id (\d+))?(?:, spawned at (.*?))?(?:, named (.*))?$/s.exec(text);
+  if (!found) return undefined;
+  const [, runtime = '', id, spawned, name] = found;
+  return {
+    runtime,
+    ...(id === undefined ? {} : { id: Number(id) }),
+    ...(name === undefined ? {} : { name }),
+    ...(spawned === undefined ? {} : { spawned }),
+  };
+}
+
+/** A thread's name in a trace: `stack 0xff20000000014000`, or `stack 0x80211000 of space 0x80254000`. */
+export function threadText({ stack, space }: ThreadRef): string {
+  return `stack ${hex(stack)}${space === undefined ? '' : ` of space ${hex(space)}`}`;
+}
+
+/**
+ * Await chains in one line each, outermost first, without addresses: `a::outer at src/a.rs:3 > a::inner (Unresumed)`.
+ * A guest waits in the same few ways over and over, so texts are kept by the identity of the chain's parts.
+ */
+export class ChainTexts {
+  #start: ChainNode = { text: '', next: new Map() };
+  #count = 0;
+
+  text(chain: readonly AwaitLink[]): string {
+    let node = this.#start;
+    for (const link of chain) {
+      const who = link.future ?? link.typeName;
+      let states = node.next.get(who);
+      if (states === undefined) {
+        states = new Map();
+        node.next.set(who, states);
+      }
+      let next = states.get(link.state);
+      if (next === undefined) {
+        next = { text: node.text === '' ? linkText(link) : `${node.text} > ${linkText(link)}`, next: new Map() };
+        states.set(link.state, next);
+        this.#count++;
+      }
+      node = next;
+    }
+    if (this.#count > CHAINS_KEPT) {
+      this.#start = { text: '', next: new Map() };
+      this.#count = 0;
+    }
+    return node.text;
+  }
+}
+
+interface ChainNode {
+  readonly text: string;
+  readonly next: Map<FutureRef | string, Map<StateRef | undefined, ChainNode>>;
+}
+
+const CHAINS_KEPT = 4096;
+
+/** `labkern::work::level3 at src/work.rs:34`. */
+export function linkText({ future, typeName, state }: AwaitLink): string {
+  const name = future === undefined ? typeName : future.future;
+  if (state === undefined) return name;
+  const place = placeText(state);
+  return place === undefined ? `${name} (${state.name})` : `${name} at ${place}`;
+}
+
+const gapBegin = 'not recorded: ';
+const brokenLink = 'the link to the stub was broken';
+
+/** What a gap in a trace is called. */
+export function gapText({ why = brokenLink }: Pick<Gap, 'why'>): string {
+  return `${gapBegin}${why}`;
+}
+
+/** The reason in a gap's name; undefined if the link was broken. */
+export function gapReason(name: string): string | undefined {
+  const why = name.startsWith(gapBegin) ? name.slice(gapBegin.length) : brokenLink;
+  return why === brokenLink ? undefined : why;
+}
+
+/** What a reset in a trace is called. */
+export const resetText = 'the machine was reset';
+
+/** A stack in one line, innermost first: `work::leaf at src/work.rs:3 < exec::poll_task at src/exec.rs:74`. */
+export function stackText(stack: readonly StackEntry[]): string {
+  return stack
+    .map((entry) => {
+      const place = placeText(entry);
+      return `${entry.function ?? '??'}${place === undefined ? '' : ` at ${place}`}`;
+    })
+    .join(' < ');
+}
+
+/** `labkern::exec::poll_task at src/exec.rs:88`; an address if nothing is known about the code. */
+export function doerText({ by, pc }: WatchHit): string {
+  const place = placeText(by);
+  return `${by.function ?? hex(pc)}${place === undefined ? '' : ` at ${place}`}`;
+}
+
+/** `src/work.rs:42 in labkern::work::deep0`. */
+export function placeHitText({ place: { name, by } }: PlaceHit): string {
+  return by.function === undefined ? name : `${name} in ${by.function}`;
+}
+
+/** `wake of labkern::work::joiner @0x80412340 by itself, in labkern::exec::timer_tick at src/exec.rs:118`. */
+export function wakeText(wake: Wake): string {
+  const { root, waker, caller } = wake;
+  const place = placeText(caller);
+  const where =
+    caller.function === undefined ? '' : `, in ${caller.function}${place === undefined ? '' : ` at ${place}`}`;
+  return `wake of ${root === undefined ? hex(waker) : rootText(root)} by ${wakerText(wake)}${where}`;
+}
+
+/**
+ * The same of wakes that are alike, so without addresses:
+ * `labkern::work::producer in labkern::futs::send at src/futs.rs:3`.
+ */
+export function wakeSourceText({ root, by, caller }: Wake): string {
+  const place = placeText(caller);
+  const who = by === undefined ? 'no task' : by === root ? 'itself' : by.future.future;
+  const where = caller.function === undefined ? '' : ` in ${caller.function}`;
+  return `${who}${where}${place === undefined ? '' : ` at ${place}`}`;
+}
+
+/** `labkern::work::loser @0x80412340 was dropped at src/work.rs:3, by labkern::work::selector @0x80412300`. */
+export function cancelText(event: Cancelled): string {
+  const { future, address, state } = event;
+  const waited = state && placeText(state);
+  const where = waited === undefined ? '' : ` at ${waited}`;
+  return `${future.future} @${hex(address)} was dropped${where} ${howDropped(event)}`;
+}
+
+/** `labkern::work::payer @0x80412340 is in a deadlock at src/work.rs:51: it waits for Mutex .., held by task 3`. */
+export function stuckText(event: Stuck): string {
+  const { future, address, why, wait } = event;
+  const place = placeText(event);
+  return `${future.future} @${hex(address)} ${stuckWords[why]}${place === undefined ? '' : ` at ${place}`}: it ${wait}`;
+}
+
+const stuckWords = {
+  deadlock: 'is in a deadlock',
+  'likely-deadlock': 'is likely in a deadlock',
+  'lost-wake': 'has lost its wake',
+} as const;
+
+const impliedTexts = {
+  replaced: 'before another one began there',
+  'holder-ended': 'before the Future that held it ended',
+} as const;
+
+function howDropped(event: Cancelled): string {
+  if (event.implied === undefined) return `by ${dropperText(event)}`;
+  const by = event.by === undefined ? '' : `by ${wakerText(event)}, `;
+  return `${by}${impliedTexts[event.implied]}`;
+}
+
+/** `labkern::work::selector @0x80412300, in labkern::work::run at src/work.rs:7`; `no task`. */
+export function dropperText(event: Cancelled): string {
+  const { caller } = event;
+  const place = placeText(caller);
+  if (caller.function === undefined) return wakerText(event);
+  return `${wakerText(event)}, in ${caller.function}${place === undefined ? '' : ` at ${place}`}`;
+}
+
+/** The task itself is over with this Future. */
+export function isOfTask({ root, future, address }: Cancelled): boolean {
+  return root !== undefined && root.address === address && root.future.key === future.key;
+}
+
+/** Who woke or dropped: `itself`, another task, or `no task`. */
+export function wakerText({ root, by }: Pick<Wake, 'root' | 'by'>): string {
+  return by === undefined ? 'no task' : by === root ? 'itself' : rootText(by);
+}
+
+/** `4 -> 5`, `5, unchanged`, `read 5`, `accessed 5`; `?` stands for what could not be read. */
+export function accessText({ access, old, value, changed }: WatchHit): string {
+  const now = value ?? '?';
+  if (access !== 'write') return `${access === 'read' ? 'read' : 'accessed'} ${now}`;
+  return changed === false ? `${now}, unchanged` : `${old ?? '?'} -> ${now}`;
+}
+
+/** `x: 3, y: 0x80401230`. */
+export function argumentsText(values: readonly ArgumentValue[]): string {
+  let text = '';
+  for (const { name, value } of values) text += text === '' ? `${name}: ${value}` : `, ${name}: ${value}`;
+  return text;
+}
+
+/** Where a pending Future waits: the innermost await of its chain with a known place, else its own place. */
+export function waitingState(end: PollEnd): StateRef | undefined {
+  for (let i = end.chain.length - 1; i >= 0; i--) {
+    const state = end.chain[i]?.state;
+    if (state?.file !== undefined) return state;
+  }
+  return end.state;
+}
+
+/** The name of the slice between two polls: `waiting at src/work.rs:34`. */
+export function waitText(at: StateRef | undefined): string {
+  if (at === undefined) return 'waiting';
+  return kept(waits, at, () => {
+    const place = placeText(at);
+    return place === undefined ? 'waiting' : `waiting at ${place}`;
+  });
+}
+
+/** `Suspend0 at src/work.rs:34`, `Returned`. */
+export function stateText(state: StateRef): string {
+  return kept(states, state, () => {
+    const place = placeText(state);
+    return place === undefined ? state.name : `${state.name} at ${place}`;
+  });
+}
+
+const waits = new WeakMap<StateRef, string>();
+const states = new WeakMap<StateRef, string>();
+
+function kept(texts: WeakMap<StateRef, string>, state: StateRef, make: () => string): string {
+  let text = texts.get(state);
+  if (text === undefined) {
+    text = make();
+    texts.set(state, text);
+  }
+  return text;
+}
+
+/**
+ * The engine of each probe, by the probe's name: `without stops`, `stops: no memory for trampolines`. Instances of
+ * one generic function share a name, and their addresses follow it. At the end the overhead in guest time, if that is
+ * known.
+ */
+export function engineTexts({ probes, ownTime }: TraceFacts): [probe: string, engine: string][] {
+  const names = new Map<string, number>();
+  for (const { name } of probes) names.set(name, (names.get(name) ?? 0) + 1);
+  const texts = probes.map(({ name, address, engine, why, extra }): [string, string] => [
+    names.get(name) === 1 ? name : `${name} @${hex(address)}`,
+    `${engineText[engine]}${extra === undefined ? '' : ` (${extra})`}${why === undefined ? '' : `: ${why}`}`,
+  ]);
+  return ownTime ? [...texts, ['guest time', ownTimeText(ownTime)]] : texts;
+}
+
+/** `an event took 61 to 190 ns of it, which durations leave out`. */
+export function ownTimeText({ leastNs, mostNs }: OwnTime): string {
+  const took = leastNs === mostNs ? `${leastNs}` : `${leastNs} to ${mostNs}`;
+  return `an event took ${took} ns of it, which durations leave out`;
+}
+
+const engineText = { target: 'without stops', stop: 'stops', none: 'left out' };

@@ -1,0 +1,576 @@
+import { addr } from '../../../../base/addr.js';
+import type {
+  AnyBegin,
+  CallBegin,
+  CallEnd,
+  CallLost,
+  FunctionRef,
+  GuestNanos,
+  PlaceRef,
+  PollBegin,
+  PollEnd,
+  PollLost,
+  PollResult,
+  RootRef,
+  ThreadRef,
+  TraceEvent,
+  WatchHit,
+  WatchRef,
+} from '../../../events/events.js';
+import { aboutOf, gapReason } from '../../../events/text.js';
+import { EVENT } from '../fields.js';
+import { RUNNABLE_TRACK, WAITING_TRACK } from '../task-counters.js';
+import { addressOf, entryOf, type Hidden, Refs, stackOf } from './refs.js';
+import { NOTE } from './sequence.js';
+import type { PerfSample, TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
+
+/** An open slice; without a begin it is none of a poll or a call. */
+interface Slice {
+  readonly begin: AnyBegin | undefined;
+  /** For a gap. */
+  readonly from: number;
+  readonly name: string;
+}
+
+/** `before`: the one that was at its address before. */
+type Root = { -readonly [K in keyof RootRef]: RootRef[K] } & { hart: number; before: Root | undefined };
+
+type Outcome = Pick<PollEnd, 'result' | 'state' | 'chain'>;
+
+/** What a poll's begin tells. */
+interface Polled extends Pick<PollBegin, 'future' | 'address' | 'state' | 'stack'> {
+  readonly rootAddress: PollBegin['address'];
+  /** The Future of its task. */
+  readonly task: string | undefined;
+}
+
+interface Track {
+  readonly open: Slice[];
+  /** Where its last event was. */
+  hart: number;
+  readonly thread: ThreadRef | undefined;
+  readonly root: Root | undefined;
+}
+
+const none = addr(0n);
+
+/** The most numbers of tracks that are looked up in an array. */
+const DENSE = 1 << 16;
+
+/** Tracks by their numbers, most of which are small. */
+class Tracks {
+  readonly #dense: (Track | undefined)[] = new Array(DENSE).fill(undefined);
+  readonly #others = new Map<Uuid, Track>();
+
+  get(uuid: Uuid): Track | undefined {
+    return typeof uuid === 'number' && uuid < DENSE ? this.#dense[uuid] : this.#others.get(uuid);
+  }
+
+  set(uuid: Uuid, track: Track): void {
+    if (typeof uuid === 'number' && uuid < DENSE) this.#dense[uuid] = track;
+    else this.#others.set(uuid, track);
+  }
+
+  delete(uuid: Uuid): void {
+    if (typeof uuid === 'number' && uuid < DENSE) this.#dense[uuid] = undefined;
+    else this.#others.delete(uuid);
+  }
+}
+
+/**
+ * The events of a trace that rsptrace wrote, from its TrackEvents: what `formats/perfetto/writer.ts` does, backwards.
+ * Addresses of links of a chain are not in a trace. The hart of a state's change is that of the task's last poll.
+ */
+export class OwnTrace {
+  readonly #emit: (event: TraceEvent) => void;
+  readonly #refs = new Refs();
+  readonly #tracks = new Tracks();
+  /** The newest at each address, and each by its key. */
+  readonly #rootsAt = new Map<bigint, Root>();
+  readonly #roots = new Map<number, Root>();
+  #gaps: Uuid | undefined;
+  /** Calls and polls whose slices were ended while they went on. */
+  readonly #cut = new Map<string, AnyBegin[]>();
+  readonly #places = new Map<string, PlaceRef>();
+  readonly #watches = new Map<string, WatchRef>();
+  /** Its value as a number comes in the next packet. */
+  #watch: WatchHit | undefined;
+
+  constructor(emit: (event: TraceEvent) => void) {
+    this.#emit = emit;
+  }
+
+  hart(uuid: Uuid, hart: number): void {
+    this.#tracks.set(uuid, { open: [], hart, thread: undefined, root: undefined });
+  }
+
+  /** A track of a thread: `stack 0xff20000000014000 of space 0x80254000`. */
+  thread(uuid: Uuid, key: number, name: string): void {
+    const [, stack, space] = /^stack (\w+)(?: of space (\w+))?$/.exec(name) ?? [];
+    const thread = { key, stack: addressOf(stack) ?? none, space: addressOf(space) };
+    this.#tracks.set(uuid, { open: [], hart: 0, thread, root: undefined });
+  }
+
+  /** A track of a task: `labkern::work::chain_task @0x80412340`. */
+  root({ uuid, name, description }: TrackDescriptor): void {
+    const at = name.lastIndexOf(' @');
+    const address = addressOf(name.slice(at + 2)) ?? none;
+    const key = (Number(uuid) - 3) / 2;
+    const future = this.#refs.future(at < 0 ? name : name.slice(0, at), undefined, undefined);
+    const about = description === undefined ? undefined : aboutOf(description);
+    const root: Root = { key, address, future, about, hart: 0, before: this.#rootsAt.get(address) };
+    this.#forgetBefore(root.before);
+    this.#rootsAt.set(address, root);
+    this.#roots.set(key, root);
+    this.#tracks.set(uuid, { open: [], hart: 0, thread: undefined, root });
+  }
+
+  /** A task may be polled when the next one is at its address, as stacks go, but not two later. */
+  #forgetBefore(root: Root | undefined): void {
+    if (root?.before === undefined) return;
+    this.#roots.delete(root.before.key);
+    this.#tracks.delete(2 * root.before.key + 3);
+    root.before = undefined;
+  }
+
+  gapsTrack(uuid: Uuid): void {
+    this.#gaps = uuid;
+    this.other(uuid);
+  }
+
+  other(uuid: Uuid): void {
+    this.#tracks.set(uuid, { open: [], hart: 0, thread: undefined, root: undefined });
+  }
+
+  event(event: TrackEvent): void {
+    if (event.type === EVENT.counter) {
+      // Numbers of tasks follow from the other events.
+      if (event.track === WAITING_TRACK || event.track === RUNNABLE_TRACK) return;
+      if (this.#watch) this.#emitWatch(event.counter);
+      return;
+    }
+    if (this.#watch) this.#emitWatch(undefined);
+    const track = this.#tracks.get(event.track);
+    if (track === undefined) return;
+    if (event.type === EVENT.sliceBegin) this.#begin(track, event);
+    else if (event.type === EVENT.sliceEnd) this.#end(track, event);
+    else if (event.type === EVENT.instant) this.#instant(track, event);
+  }
+
+  sample({ time, cpu, stack, count }: PerfSample): void {
+    const frames = stack.map((frame) => this.#refs.frame(frame));
+    this.#emit({ type: 'sample', time: time as GuestNanos, hart: cpu, stack: frames, periodNs: count });
+  }
+
+  /** The trace is over. */
+  end(): void {
+    if (this.#watch) this.#emitWatch(undefined);
+  }
+
+  #emitWatch(number: number | undefined): void {
+    const watch = this.#watch as WatchHit;
+    this.#watch = undefined;
+    this.#emit(number === undefined ? watch : { ...watch, number });
+  }
+
+  #begin(track: Track, event: TrackEvent): void {
+    const time = event.time as GuestNanos;
+    let begin: AnyBegin | undefined;
+    if (event.category === 'call') begin = this.#callBegin(track, event, time);
+    else if (event.category === 'poll') begin = this.#pollBegin(track, event, time);
+    track.open.push({ begin, from: time, name: event.name });
+    if (begin !== undefined) this.#emit(begin);
+  }
+
+  #callBegin(track: Track, event: TrackEvent, time: GuestNanos): CallBegin {
+    const { thread } = track;
+    if (thread !== undefined) track.hart = Number(event.notes[NOTE.hart] ?? 0);
+    event.memo ??= this.#functionOf(event);
+    return {
+      type: 'call-begin',
+      time,
+      hart: track.hart,
+      thread,
+      function: event.memo as FunctionRef,
+      arguments: event.arguments,
+      around: aroundOf(track),
+      depth: track.open.length,
+    };
+  }
+
+  #functionOf(event: TrackEvent): FunctionRef {
+    const { name, notes, place } = event;
+    return this.#refs.function(name, addressNote(event, NOTE.address), textOf(notes[NOTE.instance]), place);
+  }
+
+  #polledOf(event: TrackEvent): Polled {
+    const { name, notes, place } = event;
+    const before = textOf(notes[NOTE.state_before]);
+    const stack = textOf(notes[NOTE.stack]);
+    return {
+      future: this.#refs.future(name, textOf(notes[NOTE.instance]), place, hiddenIn(event)),
+      address: addressNote(event, NOTE.address),
+      rootAddress: addressNote(event, NOTE.task_address),
+      task: textOf(notes[NOTE.task]),
+      state: before === undefined ? undefined : this.#refs.state(before),
+      stack: stack === undefined ? undefined : stackOf(stack),
+    };
+  }
+
+  #pollBegin(track: Track, event: TrackEvent, time: GuestNanos): PollBegin {
+    event.memo ??= this.#polledOf(event);
+    const { future, address, rootAddress, task, state, stack } = event.memo as Polled;
+    const { hart, thread } = track;
+    const root = this.#rootOf(track, event, rootAddress, task);
+    root.hart = hart;
+    const begin: PollBegin = {
+      type: 'poll-begin',
+      time,
+      hart,
+      thread,
+      root,
+      future: learnt(root, future, address),
+      address,
+      state,
+      around: aroundOf(track),
+      depth: track.open.length,
+    };
+    return stack === undefined ? begin : { ...begin, stack };
+  }
+
+  /** The flow of an outermost poll is its task's key; one inside belongs to the poll around it, if that is alike. */
+  #rootOf(track: Track, { flow }: TrackEvent, address: bigint, task = ''): Root {
+    if (flow !== undefined) {
+      const known = this.#roots.get(flow);
+      if (known !== undefined) return known;
+    }
+    for (let i = track.open.length - 1; i >= 0; i--) {
+      const begin = track.open[i]?.begin;
+      if (begin?.type === 'poll-begin' && begin.root.address === address) return begin.root as Root;
+    }
+    const known = this.#rootsAt.get(address);
+    if (known !== undefined) return known;
+    const key = flow ?? this.#roots.size;
+    const root: Root = {
+      key,
+      address: addr(address),
+      future: this.#refs.future(task, undefined, undefined),
+      hart: track.hart,
+      before: undefined,
+    };
+    this.#rootsAt.set(address, root);
+    this.#roots.set(key, root);
+    return root;
+  }
+
+  #end(track: Track, event: TrackEvent): void {
+    const slice = track.open.pop();
+    if (slice === undefined) return;
+    const { begin } = slice;
+    const time = event.time as GuestNanos;
+    const result = textOf(event.notes[NOTE.result]);
+    if (begin === undefined) {
+      if (event.track === this.#gaps) this.#emitGap(slice, time);
+    } else if (result === 'cut') this.#keepCut(begin);
+    else this.#emit(this.#endOf(begin, event, result === 'lost'));
+  }
+
+  #emitGap({ from, name }: Slice, to: GuestNanos): void {
+    const why = gapReason(name);
+    this.#emit({ type: 'gap', from: from as GuestNanos, to, ...(why === undefined ? {} : { why }) });
+  }
+
+  #endOf(begin: AnyBegin, event: TrackEvent, isLost: boolean): PollEnd | PollLost | CallEnd | CallLost {
+    const { hart, thread, depth, time: began } = begin;
+    const time = Math.max(event.time, began) as GuestNanos;
+    // Written out, because copying a common part costs as much as reading the event.
+    if (begin.type === 'call-begin') {
+      const { function: fn } = begin;
+      if (isLost) return { type: 'call-lost', time, hart, thread, function: fn, depth, began, begin };
+      const result = textOf(event.notes[NOTE.returned]);
+      return { type: 'call-end', time, hart, thread, function: fn, depth, began, begin, result };
+    }
+    const { root, future, address } = begin;
+    if (isLost) return { type: 'poll-lost', time, hart, thread, root, future, address, depth, began, begin };
+    const { result, state, chain } = this.#outcome(event);
+    return {
+      type: 'poll-end',
+      time,
+      hart,
+      thread,
+      root,
+      future,
+      address,
+      depth,
+      began,
+      begin,
+      result,
+      state,
+      chain,
+    };
+  }
+
+  /** Events of one meaning ask for one thing alone, so the memo is that. */
+  #outcome(event: TrackEvent): Outcome {
+    if (event.type !== EVENT.sliceEnd) return this.#outcomeOf(event);
+    event.memo ??= this.#outcomeOf(event);
+    return event.memo as Outcome;
+  }
+
+  #outcomeOf({ notes }: TrackEvent): Outcome {
+    const after = textOf(notes[NOTE.state_after]);
+    const chain = textOf(notes[NOTE.await_chain]);
+    return {
+      result: (textOf(notes[NOTE.result]) as PollResult | undefined) ?? 'unknown',
+      state: after === undefined ? undefined : this.#refs.state(after),
+      chain: chain === undefined ? noChain : this.#refs.chain(chain),
+    };
+  }
+
+  #keepCut(begin: AnyBegin): void {
+    const name = cutName(begin.type === 'call-begin' ? begin.function.name : begin.future.future, begin.time);
+    const list = this.#cut.get(name);
+    if (list === undefined) this.#cut.set(name, [begin]);
+    else list.push(begin);
+  }
+
+  #takeCut(name: string, began: number, thread: ThreadRef | undefined): AnyBegin | undefined {
+    const key = cutName(name, began);
+    const list = this.#cut.get(key) ?? [];
+    const at = list.findLastIndex((begin) => begin.thread === thread);
+    const begin = at < 0 ? undefined : list.splice(at, 1)[0];
+    if (list.length === 0) this.#cut.delete(key);
+    return begin;
+  }
+
+  #instant(track: Track, event: TrackEvent): void {
+    switch (event.category) {
+      case 'call':
+      case 'poll':
+        this.#orphan(track, event);
+        break;
+      case 'state':
+        this.#state(track, event, false);
+        break;
+      case 'derived':
+        // A poll that was derived has a result, a change of a state has none.
+        if (event.notes[NOTE.result] === undefined) this.#state(track, event, true);
+        else this.#derivedPoll(track, event);
+        break;
+      case 'watch':
+        this.#watchHit(track, event);
+        break;
+      case 'wake':
+        this.#wake(track, event);
+        break;
+      case 'cancelled':
+        this.#cancelled(track, event);
+        break;
+      case 'stuck':
+        this.#stuck(event);
+        break;
+      case 'reset':
+        this.#emit({ type: 'reset', time: event.time as GuestNanos });
+        break;
+      case 'console':
+        this.#emit({ type: 'console', time: event.time as GuestNanos, text: event.name });
+        break;
+      default:
+        if (track.root === undefined && track.thread === undefined) this.#placeHit(track, event);
+    }
+  }
+
+  /** An end whose slice has ended, or never was. */
+  #orphan(track: Track, event: TrackEvent): void {
+    const { name, notes, category } = event;
+    const isLost = notes[NOTE.result] === 'lost';
+    const time = event.time as GuestNanos;
+    const noted = notes[NOTE.began];
+    const began = (noted === undefined ? time : Number(noted)) as GuestNanos;
+    const begin = noted === undefined ? undefined : this.#takeCut(name, began, track.thread);
+    if (begin !== undefined) {
+      this.#emit(this.#endOf(begin, event, isLost));
+      return;
+    }
+    const { hart, thread } = track;
+    const wasLost = notes[NOTE.was_lost] === true ? true : undefined;
+    const common = { time, hart, thread, depth: track.open.length, began };
+    const address = addressNote(event, NOTE.address);
+    const instance = textOf(notes[NOTE.instance]);
+    if (category === 'call') {
+      const fn = this.#refs.function(name, address, instance, undefined);
+      if (isLost) this.#emit({ type: 'call-lost', ...common, function: fn });
+      else this.#emit({ type: 'call-end', ...common, function: fn, result: textOf(notes[NOTE.returned]), wasLost });
+      return;
+    }
+    const future = this.#refs.future(name, instance, undefined);
+    const root = this.#rootOf(track, event, addressNote(event, NOTE.task_address), textOf(notes[NOTE.task]));
+    const whose = { root, future, address };
+    if (isLost) this.#emit({ type: 'poll-lost', ...common, ...whose });
+    else this.#emit({ type: 'poll-end', ...common, ...whose, ...this.#outcome(event), wasLost });
+  }
+
+  #state({ root }: Track, event: TrackEvent, derived: boolean): void {
+    if (root === undefined) return;
+    const { notes } = event;
+    const [from, to] = [NOTE.state_before, NOTE.state_after].map((note) => {
+      const text = textOf(notes[note]);
+      return text === undefined ? undefined : this.#refs.state(text);
+    });
+    const suffix = `: ${to?.name ?? 'unknown state'}`;
+    const name = event.name.endsWith(suffix) ? event.name.slice(0, -suffix.length) : event.name;
+    const at = this.#ofRoot(root, event, this.#refs.future(name, textOf(notes[NOTE.instance]), undefined));
+    this.#emit({ type: 'state', ...at, from, to, derived });
+  }
+
+  #derivedPoll({ root }: Track, event: TrackEvent): void {
+    if (root === undefined) return;
+    const { notes, name, place } = event;
+    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), place, hiddenIn(event));
+    const { result, state } = this.#outcome(event);
+    this.#emit({ type: 'derived-poll', ...this.#ofRoot(root, event, future), result, state });
+  }
+
+  #ofRoot(root: Root, event: TrackEvent, future: PollBegin['future']) {
+    const address = addressNote(event, NOTE.address);
+    const time = event.time as GuestNanos;
+    return { time, hart: root.hart, root, future: learnt(root, future, address), address };
+  }
+
+  #watchHit({ hart }: Track, event: TrackEvent): void {
+    const { notes } = event;
+    const name = textOf(notes[NOTE.watch]) ?? event.name;
+    const address = addressNote(event, NOTE.address);
+    const key = `${name} ${address}`;
+    let watch = this.#watches.get(key);
+    if (watch === undefined) {
+      const type = textOf(notes[NOTE.type]) ?? '';
+      watch = { key: this.#watches.size, name, access: 'rw', asked: 'rw', address, size: 8, type };
+      this.#watches.set(key, watch);
+    }
+    const by = entryOf(textOf(notes[NOTE.by]) ?? '??');
+    const changed = notes[NOTE.changed];
+    this.#watch = {
+      type: 'watch',
+      time: event.time as GuestNanos,
+      hart,
+      watch,
+      access: (textOf(notes[NOTE.access]) as WatchHit['access'] | undefined) ?? 'access',
+      old: textOf(notes[NOTE.old]),
+      value: textOf(notes[NOTE.value]),
+      number: undefined,
+      changed: typeof changed === 'boolean' ? changed : undefined,
+      pc: addressNote(event, NOTE.pc),
+      by: by.function?.startsWith('0x') ? { ...by, function: undefined } : by,
+      inlined: notes[NOTE.inlined] === undefined ? [by] : stackOf(textOf(notes[NOTE.inlined]) ?? ''),
+    };
+  }
+
+  #wake({ hart }: Track, event: TrackEvent): void {
+    const { notes, place } = event;
+    const by = textOf(notes[NOTE.by]);
+    const root = this.#rootNamed(textOf(notes[NOTE.task]));
+    this.#emit({
+      type: 'wake',
+      time: event.time as GuestNanos,
+      hart,
+      waker: addressNote(event, NOTE.waker),
+      root,
+      by: by === 'itself' ? root : this.#rootNamed(by),
+      caller: { function: textOf(notes[NOTE.function]), file: place?.file, line: place?.line },
+    });
+  }
+
+  #cancelled({ hart }: Track, event: TrackEvent): void {
+    const { notes, name, place } = event;
+    const by = textOf(notes[NOTE.by]);
+    const root = this.#rootNamed(textOf(notes[NOTE.task]));
+    const address = addressNote(event, NOTE.address);
+    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), undefined, hiddenIn(event));
+    const before = textOf(notes[NOTE.state_before]);
+    const implied = textOf(notes[NOTE.implied]);
+    this.#emit({
+      type: 'cancelled',
+      time: event.time as GuestNanos,
+      hart,
+      root,
+      future: root ? learnt(root, future, address) : future,
+      address,
+      state: before === undefined ? undefined : this.#refs.state(before),
+      by: by === 'itself' ? root : this.#rootNamed(by),
+      caller: { function: textOf(notes[NOTE.function]), file: place?.file, line: place?.line },
+      implied: implied === 'replaced' || implied === 'holder-ended' ? implied : undefined,
+    });
+  }
+
+  #stuck(event: TrackEvent): void {
+    const { notes, name: why, place } = event;
+    if (why !== 'deadlock' && why !== 'likely-deadlock' && why !== 'lost-wake') return;
+    const root = this.#rootNamed(textOf(notes[NOTE.task]));
+    const address = addressNote(event, NOTE.task_address);
+    const name = textOf(notes[NOTE.future]) ?? '';
+    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), undefined);
+    this.#emit({
+      ...{ type: 'stuck', time: event.time as GuestNanos, root, address, why },
+      future: root ? learnt(root, future, address) : future,
+      wait: textOf(notes[NOTE.wait]) ?? '',
+      file: place?.file,
+      line: place?.line,
+    });
+  }
+
+  /** The newest root at an address: `labkern::work::chain_task @0x80412340`. */
+  #rootNamed(text: string | undefined): Root | undefined {
+    const at = text?.lastIndexOf(' @') ?? -1;
+    const address = at < 0 ? undefined : addressOf(text?.slice(at + 2));
+    return address === undefined ? undefined : this.#rootsAt.get(address);
+  }
+
+  #placeHit({ hart }: Track, event: TrackEvent): void {
+    const { name, category, notes, place } = event;
+    const address = notes[NOTE.address];
+    if (typeof address !== 'bigint') return;
+    const key = `${category} ${name} ${address}`;
+    let ref = this.#places.get(key);
+    if (ref === undefined) {
+      const by = { function: textOf(notes[NOTE.function]), file: place?.file, line: place?.line };
+      ref = { key: this.#places.size, name, category, address, by };
+      this.#places.set(key, ref);
+    }
+    this.#emit({ type: 'place', time: event.time as GuestNanos, hart, place: ref });
+  }
+}
+
+const noChain: PollEnd['chain'] = [];
+
+function aroundOf({ open }: Track): AnyBegin | undefined {
+  for (let i = open.length - 1; i >= 0; i--) {
+    const begin = open[i]?.begin;
+    if (begin !== undefined) return begin;
+  }
+  return undefined;
+}
+
+/** A task's track names its Future without the instance: what is polled at its address is that Future. */
+function learnt(root: Root, future: PollBegin['future'], address: bigint): PollBegin['future'] {
+  if (root.address === address && root.future !== future && root.future.future === future.future) root.future = future;
+  return future;
+}
+
+/** What of a Future leaves no mark. */
+function hiddenIn({ notes }: TrackEvent): Hidden {
+  return { polls: notes[NOTE.inlined_polls] === true, drops: notes[NOTE.hides_drops] === true };
+}
+
+function cutName(name: string, began: number): string {
+  return `${began} ${name}`;
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+function addressNote({ notes }: TrackEvent, note: number): PollBegin['address'] {
+  const value = notes[note];
+  return typeof value === 'bigint' ? value : none;
+}

@@ -1,0 +1,520 @@
+import { type Addr, addr } from '../../../../base/addr.js';
+import type { ArgumentValue } from '../../../events/events.js';
+import { Fields, I64, LEN, VARINT } from '../../read/fields.js';
+import {
+  CLOCK,
+  CLOCK_ID,
+  CLOCK_SNAPSHOT,
+  DEBUG_ANNOTATION,
+  PACKET_DEFAULTS,
+  PERF_SAMPLE,
+  PROCESS_DESCRIPTOR,
+  SEQ_INCREMENTAL_STATE_CLEARED,
+  THREAD_DESCRIPTOR,
+  TRACE_PACKET,
+  TRACK_DESCRIPTOR,
+  TRACK_EVENT,
+} from '../fields.js';
+import { Repeats } from './repeats.js';
+import {
+  type InternedFrame,
+  type NoteName,
+  noteName,
+  noteNames,
+  type Place,
+  readPlaceField,
+  Sequence,
+  type SequenceClock,
+} from './sequence.js';
+
+/** A track's number; a bigint if it is above 2^53. */
+export type Uuid = number | bigint;
+
+export interface TrackDescriptor {
+  readonly uuid: Uuid;
+  readonly parent: Uuid | undefined;
+  readonly name: string;
+  readonly description: string | undefined;
+  readonly rank: number;
+  readonly isCounter: boolean;
+  readonly isProcess: boolean;
+  readonly isThread: boolean;
+  readonly labels: readonly string[];
+}
+
+export type NoteValue = string | Addr | boolean | number | undefined;
+
+/** One TrackEvent: valid until the next event. */
+export interface TrackEvent {
+  /** TrackEvent.Type. */
+  readonly type: number;
+  readonly time: number;
+  readonly track: Uuid;
+  readonly category: string;
+  readonly name: string;
+  readonly place: Place | undefined;
+  /** The first of its flows. */
+  readonly flow: number | undefined;
+  readonly counter: number | undefined;
+  /** The annotations that rsptrace writes, by `NOTE`. */
+  readonly notes: readonly NoteValue[];
+  /** All others, `arg_` taken off. */
+  readonly arguments: readonly ArgumentValue[];
+  /** What the taker has worked out of it, apart from its time. Events that come again keep it. */
+  memo: unknown;
+}
+
+/** A PerfSample. */
+export interface PerfSample {
+  readonly time: number;
+  readonly cpu: number;
+  readonly stack: readonly InternedFrame[];
+  readonly count: number;
+}
+
+export interface TrackEventTaker {
+  sample(sample: PerfSample): void;
+  track(descriptor: TrackDescriptor): void;
+  event(event: TrackEvent): void;
+}
+
+const noArguments: readonly ArgumentValue[] = [];
+
+class Current implements TrackEvent {
+  type = 0;
+  time = 0;
+  track: Uuid = 0;
+  category = '';
+  name = '';
+  /** The clock that its time is counted on, if it is one of its sequence. */
+  clock: SequenceClock | undefined;
+  place: Place | undefined;
+  flow: number | undefined;
+  counter: number | undefined;
+  notes: NoteValue[] = new Array(noteNames.length).fill(undefined);
+  /** A new list for each event that has some: events keep theirs. */
+  arguments: readonly ArgumentValue[] = noArguments;
+  memo: unknown;
+  /** Which of `notes` are set: so many are valid, because emptying an array is slow. */
+  readonly noted: number[] = [];
+  notedCount = 0;
+
+  clear(): void {
+    this.type = 0;
+    this.category = '';
+    this.name = '';
+    this.clock = undefined;
+    this.place = undefined;
+    this.flow = undefined;
+    this.counter = undefined;
+    for (let i = 0; i < this.notedCount; i++) this.notes[this.noted[i] as number] = undefined;
+    this.notedCount = 0;
+    this.arguments = noArguments;
+    this.memo = undefined;
+  }
+
+  /** One that stays as it is. */
+  copy(): Current {
+    const copy = Object.assign(new Current(), this);
+    copy.notes = [...this.notes];
+    return copy;
+  }
+}
+
+const TIME_TAG = (TRACE_PACKET.timestamp << 3) | VARINT;
+const noPlace: Place = { file: undefined, line: undefined };
+
+/** Packets decoded: TrackEvents and what belongs to them. Of other packets it is only known how many there are. */
+export class TrackEvents {
+  readonly #taker: TrackEventTaker;
+  readonly #packet = new Fields();
+  readonly #message = new Fields();
+  readonly #entry = new Fields();
+  readonly #sequences = new Map<number, Sequence>();
+  readonly #addresses = new Addresses();
+  readonly #event = new Current();
+  readonly #repeats = new Repeats<Current>();
+  /** Packets that have nothing of tracks, or times of a clock of their own. */
+  others = 0;
+  #head = {
+    time: 0,
+    hasTime: false,
+    clock: 0,
+    sequence: 0,
+    flags: 0,
+    event: 0,
+    eventEnd: 0,
+    track: 0,
+    trackEnd: 0,
+    sample: 0,
+    sampleEnd: 0,
+  };
+
+  constructor(taker: TrackEventTaker) {
+    this.#taker = taker;
+  }
+
+  /** Takes a packet. Throws `Damage`. */
+  packet(bytes: Uint8Array, from: number, to: number): void {
+    const packet = this.#packet;
+    if (packet.bytes !== bytes) {
+      packet.use(bytes);
+      this.#message.use(bytes);
+      this.#entry.use(bytes);
+    }
+    const tail = bytes[from] === TIME_TAG ? this.#readTime(bytes, from + 1, to) : 0;
+    const known = tail === 0 ? undefined : this.#repeats.find(bytes, tail, to);
+    if (known !== undefined) {
+      known.time = timeOn(known.clock, this.#head.time);
+      this.#taker.event(known);
+      return;
+    }
+    // The time was read already.
+    const interned = this.#readHead(tail === 0 ? from : tail, to, tail > 0);
+    const head = this.#head;
+    const sequence = this.#sequenceOf(head.sequence);
+    if ((head.flags & SEQ_INCREMENTAL_STATE_CLEARED) !== 0) {
+      sequence.clear();
+      this.#repeats.clear();
+    }
+    if (interned) this.#readInterned(sequence, from, to);
+    if (head.trackEnd > 0) this.#descriptor(head.track, head.trackEnd);
+    const id = head.clock === 0 ? sequence.clock : head.clock;
+    const clock = sequence.clocks.get(id);
+    const isKnown = clock !== undefined || id < CLOCK_ID.firstOfSequence;
+    if (clock !== undefined) head.time = timeOn(clock, head.hasTime ? head.time : 0);
+    if (head.sampleEnd > 0) this.#sample(sequence, head.sample, head.sampleEnd);
+    else if (head.eventEnd === 0) {
+      if (head.trackEnd === 0 && !interned) this.others++;
+    } else if (!isKnown) this.others++;
+    else {
+      this.#event.clear();
+      this.#event.clock = clock;
+      this.#trackEvent(sequence, head.event, head.eventEnd);
+      const isAlone = tail > 0 && !interned && head.trackEnd === 0;
+      if (isAlone && this.#repeats.isWanted()) this.#repeats.keep(bytes, tail, to, this.#event.copy());
+    }
+  }
+
+  /** The time, which comes first in packets of ours. Returns the offset behind it; 0 if it is too long for that. */
+  #readTime(bytes: Uint8Array, from: number, to: number): number {
+    let time = 0;
+    let factor = 1;
+    for (let at = from; at < to && at < from + 7; at++) {
+      const byte = bytes[at] as number;
+      time += (byte & 0x7f) * factor;
+      if (byte < 0x80) {
+        this.#head.time = time;
+        return at + 1;
+      }
+      factor *= 128;
+    }
+    return 0;
+  }
+
+  /** The fields of the packet itself. Returns whether it has interned data, or defaults. */
+  #readHead(from: number, to: number, hasTime: boolean): boolean {
+    const packet = this.#packet;
+    const head = this.#head;
+    head.hasTime = hasTime;
+    head.clock = 0;
+    head.sequence = 0;
+    head.flags = 0;
+    head.eventEnd = 0;
+    head.trackEnd = 0;
+    head.sampleEnd = 0;
+    let interned = false;
+    packet.enter(from, to);
+    while (packet.next()) {
+      if (packet.type === VARINT) {
+        if (packet.number === TRACE_PACKET.timestamp) {
+          head.time = packet.value();
+          head.hasTime = true;
+        } else if (packet.number === TRACE_PACKET.trustedPacketSequenceId) head.sequence = packet.low;
+        else if (packet.number === TRACE_PACKET.sequenceFlags) head.flags = packet.low;
+        else if (packet.number === TRACE_PACKET.timestampClockId) head.clock = packet.low;
+      } else if (packet.type === LEN) {
+        if (packet.number === TRACE_PACKET.trackEvent) {
+          head.event = packet.from;
+          head.eventEnd = packet.to;
+        } else if (packet.number === TRACE_PACKET.trackDescriptor) {
+          head.track = packet.from;
+          head.trackEnd = packet.to;
+        } else if (packet.number === TRACE_PACKET.perfSample) {
+          head.sample = packet.from;
+          head.sampleEnd = packet.to;
+        } else if (
+          packet.number === TRACE_PACKET.internedData ||
+          packet.number === TRACE_PACKET.tracePacketDefaults ||
+          packet.number === TRACE_PACKET.clockSnapshot
+        ) {
+          interned = true;
+        }
+      }
+    }
+    return interned;
+  }
+
+  #sequenceOf(id: number): Sequence {
+    let sequence = this.#sequences.get(id);
+    if (sequence === undefined) {
+      sequence = new Sequence();
+      this.#sequences.set(id, sequence);
+    }
+    return sequence;
+  }
+
+  #readInterned(sequence: Sequence, from: number, to: number): void {
+    const packet = this.#packet;
+    packet.enter(from, to);
+    while (packet.next()) {
+      if (packet.type !== LEN) continue;
+      if (packet.number === TRACE_PACKET.internedData) {
+        this.#message.enter(packet.from, packet.to);
+        if (sequence.intern(this.#message, this.#entry)) this.#repeats.clear();
+      } else if (packet.number === TRACE_PACKET.tracePacketDefaults) this.#defaults(sequence, packet.from, packet.to);
+      else if (packet.number === TRACE_PACKET.clockSnapshot) this.#clocks(sequence, packet.from, packet.to);
+    }
+  }
+
+  /** Clocks of the sequence, by what BOOTTIME shows at the same moment. */
+  #clocks(sequence: Sequence, from: number, to: number): void {
+    const message = this.#message;
+    const entry = this.#entry;
+    let boottime = 0;
+    const units = new Map<number, number>();
+    this.#repeats.clear();
+    message.enter(from, to);
+    while (message.next()) {
+      if (message.number !== CLOCK_SNAPSHOT.clocks || message.type !== LEN) continue;
+      let [id, time, isIncremental, unit] = [0, 0, false, 1];
+      entry.enter(message.from, message.to);
+      while (entry.next()) {
+        if (entry.number === CLOCK.clockId) id = entry.low;
+        else if (entry.number === CLOCK.timestamp) time = entry.value();
+        else if (entry.number === CLOCK.isIncremental) isIncremental = entry.low !== 0;
+        else if (entry.number === CLOCK.unitMultiplierNs) unit = entry.value();
+      }
+      if (id === CLOCK_ID.boottime) boottime = time;
+      else if (id >= CLOCK_ID.firstOfSequence && isIncremental) units.set(id, unit);
+    }
+    for (const [id, unit] of units) sequence.clocks.set(id, { time: boottime, unit });
+  }
+
+  #defaults(sequence: Sequence, from: number, to: number): void {
+    const message = this.#message;
+    message.enter(from, to);
+    while (message.next()) {
+      if (message.number === PACKET_DEFAULTS.timestampClockId && message.type === VARINT) sequence.clock = message.low;
+      if (message.number !== PACKET_DEFAULTS.trackEventDefaults || message.type !== LEN) continue;
+      this.#repeats.clear();
+      const entry = this.#entry;
+      entry.enter(message.from, message.to);
+      while (entry.next()) {
+        if (entry.number === TRACK_EVENT.trackUuid && entry.type === VARINT) sequence.track = entry.key();
+      }
+    }
+  }
+
+  #descriptor(from: number, to: number): void {
+    const message = this.#message;
+    message.enter(from, to);
+    let uuid: Uuid = 0;
+    let parent: Uuid | undefined;
+    let name: string | undefined;
+    let description: string | undefined;
+    let rank = 0;
+    let isCounter = false;
+    let other: { readonly name: string; readonly labels: readonly string[] } | undefined;
+    let isProcess = false;
+    let isThread = false;
+    while (message.next()) {
+      const { number, type } = message;
+      if (type === VARINT) {
+        if (number === TRACK_DESCRIPTOR.uuid) uuid = message.key();
+        else if (number === TRACK_DESCRIPTOR.parentUuid) parent = message.key();
+        else if (number === TRACK_DESCRIPTOR.siblingOrderRank) rank = message.low;
+      } else if (type === LEN) {
+        if (number === TRACK_DESCRIPTOR.name) name = message.text();
+        else if (number === TRACK_DESCRIPTOR.description) description = message.text();
+        else if (number === TRACK_DESCRIPTOR.counter) isCounter = true;
+        else if (number === TRACK_DESCRIPTOR.process || number === TRACK_DESCRIPTOR.thread) {
+          isProcess = number === TRACK_DESCRIPTOR.process;
+          isThread = !isProcess;
+          other = this.#processOrThread(message.from, message.to, isProcess);
+        }
+      }
+    }
+    this.#taker.track({
+      uuid,
+      parent,
+      name: name ?? other?.name ?? '',
+      description,
+      rank,
+      isCounter,
+      isProcess,
+      isThread,
+      labels: other?.labels ?? [],
+    });
+  }
+
+  #processOrThread(from: number, to: number, isProcess: boolean): { name: string; labels: string[] } {
+    const nameField = isProcess ? PROCESS_DESCRIPTOR.processName : THREAD_DESCRIPTOR.threadName;
+    const entry = this.#entry;
+    let name: string | undefined;
+    let id = 0;
+    const labels: string[] = [];
+    entry.enter(from, to);
+    while (entry.next()) {
+      if (entry.type === LEN && entry.number === nameField) name = entry.text();
+      else if (entry.type === LEN && isProcess && entry.number === PROCESS_DESCRIPTOR.processLabels)
+        labels.push(entry.text());
+      else if (entry.type === VARINT && entry.number === (isProcess ? 1 : THREAD_DESCRIPTOR.tid)) id = entry.low;
+    }
+    return { name: name ?? `${isProcess ? 'process' : 'thread'} ${id}`, labels };
+  }
+
+  #sample(sequence: Sequence, from: number, to: number): void {
+    const message = this.#message;
+    let [cpu, count] = [0, 0];
+    let stack: readonly InternedFrame[] = [];
+    message.enter(from, to);
+    while (message.next()) {
+      if (message.type !== VARINT) continue;
+      if (message.number === PERF_SAMPLE.cpu) cpu = message.low;
+      else if (message.number === PERF_SAMPLE.timebaseCount) count = message.value();
+      else if (message.number === PERF_SAMPLE.callstackIid) stack = sequence.callstacks.get(message.value());
+    }
+    this.#taker.sample({ time: this.#head.time, cpu, stack, count });
+  }
+
+  #trackEvent(sequence: Sequence, from: number, to: number): void {
+    const message = this.#message;
+    const event = this.#event;
+    event.time = this.#head.time;
+    event.track = sequence.track;
+    message.enter(from, to);
+    while (message.next()) {
+      switch (message.number) {
+        case TRACK_EVENT.type:
+          event.type = message.low;
+          break;
+        case TRACK_EVENT.trackUuid:
+          event.track = message.key();
+          break;
+        case TRACK_EVENT.nameIid:
+          event.name = sequence.names.get(message.value());
+          break;
+        case TRACK_EVENT.categoryIids:
+          if (message.type === VARINT) event.category = sequence.categories.get(message.value());
+          break;
+        case TRACK_EVENT.debugAnnotations:
+          if (message.type === LEN) this.#note(sequence, message.from, message.to);
+          break;
+        case TRACK_EVENT.sourceLocationIid:
+          event.place = sequence.places.get(message.value());
+          break;
+        default:
+          this.#rareField(event);
+      }
+    }
+    this.#taker.event(event);
+  }
+
+  #rareField(event: Current): void {
+    const message = this.#message;
+    const { number, type } = message;
+    if (number === TRACK_EVENT.flowIds && type === I64) event.flow ??= message.high * 2 ** 32 + message.low;
+    else if (number === TRACK_EVENT.name && type === LEN) event.name = message.text();
+    else if (number === TRACK_EVENT.categories && type === LEN) event.category = message.text();
+    else if (number === TRACK_EVENT.counterValue && type === VARINT)
+      event.counter = Number(BigInt.asIntN(64, message.wide()));
+    else if (number === TRACK_EVENT.doubleCounterValue && type === I64) event.counter = message.double();
+    else if (number === TRACK_EVENT.sourceLocation && type === LEN) {
+      const place = { ...noPlace };
+      const entry = this.#entry;
+      entry.enter(message.from, message.to);
+      while (entry.next()) readPlaceField(entry, place);
+      event.place = place;
+    }
+  }
+
+  #note(sequence: Sequence, from: number, to: number): void {
+    const entry = this.#entry;
+    let name: NoteName | undefined;
+    let value: NoteValue;
+    entry.enter(from, to);
+    while (entry.next()) {
+      switch (entry.number) {
+        case DEBUG_ANNOTATION.nameIid:
+          name = sequence.noteNames.get(entry.value());
+          break;
+        case DEBUG_ANNOTATION.stringValueIid:
+          value = sequence.values.get(entry.value());
+          break;
+        case DEBUG_ANNOTATION.pointerValue:
+          value = this.#addresses.of(entry.low, entry.high);
+          break;
+        case DEBUG_ANNOTATION.stringValue:
+          value = entry.text();
+          break;
+        case DEBUG_ANNOTATION.name:
+          name = noteName(entry.text());
+          break;
+        case DEBUG_ANNOTATION.boolValue:
+          value = entry.low !== 0;
+          break;
+        case DEBUG_ANNOTATION.uintValue:
+          value = String(entry.wide());
+          break;
+        case DEBUG_ANNOTATION.intValue:
+          value = String(BigInt.asIntN(64, entry.wide()));
+          break;
+        case DEBUG_ANNOTATION.doubleValue:
+          value = String(entry.double());
+          break;
+      }
+    }
+    if (name === undefined || value === undefined) return;
+    const event = this.#event;
+    if (name.id >= 0) {
+      event.notes[name.id] = value;
+      event.noted[event.notedCount++] = name.id;
+      return;
+    }
+    const argument = { name: name.argument, value: valueText(value) };
+    if (event.arguments === noArguments) event.arguments = [argument];
+    else (event.arguments as ArgumentValue[]).push(argument);
+  }
+}
+
+/** The time of a packet with this timestamp, which the clock counts on from. */
+function timeOn(clock: SequenceClock | undefined, timestamp: number): number {
+  if (clock === undefined) return timestamp;
+  clock.time += timestamp * clock.unit;
+  return clock.time;
+}
+
+function valueText(value: NonNullable<NoteValue>): string {
+  return typeof value === 'bigint' ? `0x${value.toString(16)}` : String(value);
+}
+
+const KEPT = 1 << 12;
+
+/** Addresses by their halves: the same ones come again and again, and making a bigint costs as much as an event. */
+class Addresses {
+  readonly #low = new Uint32Array(KEPT);
+  readonly #high = new Uint32Array(KEPT);
+  readonly #kept: (Addr | undefined)[] = new Array(KEPT).fill(undefined);
+
+  of(low: number, high: number): Addr {
+    const slot = Math.imul(low ^ high, 0x9e37_79b1) >>> 20;
+    const known = this.#kept[slot];
+    if (known !== undefined && this.#low[slot] === low && this.#high[slot] === high) return known;
+    const made = addr((BigInt(high) << 32n) | BigInt(low));
+    this.#low[slot] = low;
+    this.#high[slot] = high;
+    this.#kept[slot] = made;
+    return made;
+  }
+}

@@ -1,0 +1,103 @@
+import type { SampledFrame, StackEntry } from '../../../events/events.js';
+import { CALLSTACK, FRAME, INTERNED_DATA, INTERNED_STRING, MAPPING } from '../fields.js';
+import type { ProtoBuffer } from '../protobuf.js';
+
+/** All frames are of one mapping, because a frame must have one. */
+const ONLY_MAPPING = 1;
+
+/** Call stacks that a sequence has written once (profiling/profile_common.proto), and names by their iids. */
+export class Callstacks {
+  /** The path of the only mapping. */
+  program = '';
+  readonly #fresh: ProtoBuffer;
+  readonly #texts = new Map<string, number>();
+  readonly #frames = new Map<SampledFrame, number>();
+  /** By the iids of their frames. */
+  readonly #stacks = new Map<string, number>();
+  /** Frames of entries, by their text. */
+  readonly #entries = new Map<string, SampledFrame>();
+  #hasMapping = false;
+
+  /** `fresh`: takes the fields of `InternedData` that go with the next packet. */
+  constructor(fresh: ProtoBuffer) {
+    this.#fresh = fresh;
+  }
+
+  /** The iid of a stack, the innermost frame first. */
+  of(stack: readonly SampledFrame[]): number {
+    this.#mapping();
+    // The outermost first.
+    const frames = stack.map((frame) => this.#frame(frame)).reverse();
+    const key = frames.join();
+    let iid = this.#stacks.get(key);
+    if (iid === undefined) {
+      iid = this.#stacks.size + 1;
+      this.#stacks.set(key, iid);
+      const message = this.#fresh.open(INTERNED_DATA.callstacks);
+      this.#fresh.uint(CALLSTACK.iid, iid);
+      for (const frame of frames) this.#fresh.uint(CALLSTACK.frameIds, frame);
+      this.#fresh.close(message);
+    }
+    return iid;
+  }
+
+  ofEntries(stack: readonly StackEntry[]): number {
+    return this.of(stack.map((entry) => this.#entry(entry)));
+  }
+
+  #entry({ function: name = '??', file, line }: StackEntry): SampledFrame {
+    const key = `${name}\n${file}\n${line}`;
+    let frame = this.#entries.get(key);
+    if (frame === undefined) {
+      frame = { name, instance: name, address: undefined, file, line };
+      this.#entries.set(key, frame);
+    }
+    return frame;
+  }
+
+  #mapping(): void {
+    if (this.#hasMapping) return;
+    this.#hasMapping = true;
+    const path = this.#text(INTERNED_DATA.mappingPaths, this.program);
+    const mapping = this.#fresh.open(INTERNED_DATA.mappings);
+    this.#fresh.uint(MAPPING.iid, ONLY_MAPPING);
+    this.#fresh.uint(MAPPING.pathStringIds, path);
+    this.#fresh.close(mapping);
+  }
+
+  #frame(frame: SampledFrame): number {
+    const fresh = this.#fresh;
+    let iid = this.#frames.get(frame);
+    if (iid === undefined) {
+      iid = this.#frames.size + 1;
+      this.#frames.set(frame, iid);
+      const name = this.#text(INTERNED_DATA.functionNames, frame.name);
+      const path = frame.file === undefined ? 0 : this.#text(INTERNED_DATA.sourcePaths, frame.file);
+      const message = fresh.open(INTERNED_DATA.frames);
+      fresh.uint(FRAME.iid, iid);
+      fresh.uint(FRAME.functionNameId, name);
+      fresh.uint(FRAME.mappingId, ONLY_MAPPING);
+      // Frames of one address are one frame, so each has an address of its own.
+      if (frame.address === undefined) fresh.uint(FRAME.relPc, iid);
+      else fresh.uint64(FRAME.relPc, frame.address);
+      if (path > 0) fresh.uint(FRAME.sourcePathIid, path);
+      if (frame.line !== undefined) fresh.uint(FRAME.lineNumber, frame.line);
+      fresh.close(message);
+    }
+    return iid;
+  }
+
+  #text(field: number, text: string): number {
+    const key = `${field} ${text}`;
+    let iid = this.#texts.get(key);
+    if (iid === undefined) {
+      iid = this.#texts.size + 1;
+      this.#texts.set(key, iid);
+      const message = this.#fresh.open(field);
+      this.#fresh.uint(INTERNED_STRING.iid, iid);
+      this.#fresh.text(INTERNED_STRING.str, text);
+      this.#fresh.close(message);
+    }
+    return iid;
+  }
+}

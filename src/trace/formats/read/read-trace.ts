@@ -1,0 +1,229 @@
+import { statSync } from 'node:fs';
+import { RsptraceError } from '../../../base/errors.js';
+import { headOf, unpackedStart } from '../../../base/file-head.js';
+import {
+  endMissing,
+  type HartInfo,
+  type TraceEvent,
+  type TraceFacts,
+  type TraceInfo,
+  type TraceSink,
+} from '../../events/events.js';
+import { chrome } from '../chrome/chrome.js';
+import { readChrome } from '../chrome/read.js';
+import { formats } from '../index.js';
+import { OwnTrace } from '../perfetto/read/own-trace.js';
+import { Packets, uncompressing } from '../perfetto/read/packets.js';
+import { FactsReader, headingOf, infoOf } from '../perfetto/read/trace-facts.js';
+import {
+  type PerfSample,
+  type TrackDescriptor,
+  type TrackEvent,
+  TrackEvents,
+  type TrackEventTaker,
+} from '../perfetto/read/track-events.js';
+import { isPerfetto } from '../perfetto/recognize.js';
+import { CONSOLE_TRACK, TRACE_VERSION } from '../perfetto/write/writer.js';
+import { isUftraceFolder, readUftrace } from '../uftrace/read.js';
+import { openBytes } from './bytes.js';
+import { Damage } from './fields.js';
+import { ForeignTrace, foreignInfo } from './foreign-trace.js';
+
+/** What is known about a trace when it has been read. */
+export interface TraceRead {
+  readonly info: TraceInfo;
+  /** Undefined if the recording came to no end, or the trace is another program's. */
+  readonly facts: TraceFacts | undefined;
+  readonly events: number;
+  /** It was written by rsptrace. */
+  readonly isOwn: boolean;
+  /**
+   * Where its end is missing: the offset (unpacked) behind the last whole packet, and the bytes behind that. Of older
+   * traces that end between two packets this is not known.
+   */
+  readonly cut: { readonly at: number; readonly bytes: number } | undefined;
+  /** Packets that hold nothing that is understood here. */
+  readonly otherPackets: number;
+}
+
+/**
+ * Reads a Perfetto trace (`.pftrace`, `.pftrace.gz`) of any length, and gives its events to a sink as they were
+ * recorded, from `begin` to `end`. An end that is cut off is no error: see {@link TraceRead.cut}. Of Chrome's trace
+ * events (`.json`) and of a directory of uftrace it reads the slices.
+ *
+ * Throws `TRACE_UNREADABLE`, `TRACE_FOREIGN` for what is no such trace, `TRACE_NEWER`, and `TRACE_DAMAGED`; then the
+ * sink has had the events before the damage, and no `end`. What the sink throws is thrown.
+ */
+export async function readTrace(path: string, sink: TraceSink): Promise<TraceRead> {
+  const parts = readParts(path, sink);
+  for (;;) {
+    const { done, value } = await parts.next();
+    if (done) return value;
+  }
+}
+
+/** The same part by part: what is asked for the next part decides when the sink gets more. */
+export async function* readParts(path: string, sink: TraceSink): AsyncGenerator<void, TraceRead> {
+  const bytes = isUftraceFolder(path) ? undefined : await openBytes(path);
+  try {
+    if (bytes === undefined) return yield* readUftrace(path, sink);
+    if (isChromeFile(path)) return yield* readChrome(path, bytes, sink);
+  } catch (error) {
+    throw error instanceof Damage ? damaged(path, undefined, error.message) : error;
+  }
+  const story = new Story(path, sink);
+  const decoder = new TrackEvents(story);
+  const packets = new Packets(uncompressing((chunk, from, to) => decoder.packet(chunk, from, to)));
+  try {
+    for await (const chunk of bytes) {
+      packets.feed(chunk);
+      yield;
+    }
+  } catch (error) {
+    if (!(error instanceof Damage)) throw error;
+    throw packets.offset === 0 ? foreign(path) : damaged(path, packets.offset, error.message);
+  }
+  if (packets.offset === 0) throw foreign(path);
+  const isCut = bytes.isCut || packets.torn > 0 || story.isWithoutEnd;
+  return {
+    ...story.end(isCut),
+    cut: isCut ? { at: packets.offset, bytes: packets.torn } : undefined,
+    otherPackets: decoder.others + story.unmatched,
+  };
+}
+
+/** As the writer ranks tracks: harts by their numbers, then threads. */
+const FIRST_THREAD_RANK = 0x10_0000;
+
+/** Turns TrackEvents into what a sink takes. The first one tells whose trace it is. */
+class Story implements TrackEventTaker {
+  readonly #path: string;
+  readonly #sink: TraceSink;
+  /** Until the first event. */
+  #early: TrackDescriptor[] = [];
+  #own: OwnTrace | undefined;
+  #foreign: ForeignTrace | undefined;
+  #info: TraceInfo | undefined;
+  readonly #facts = new FactsReader();
+  #events = 0;
+  /** The trace promised an instant `end`, which has not come. */
+  isWithoutEnd = false;
+
+  constructor(path: string, sink: TraceSink) {
+    this.#path = path;
+    this.#sink = sink;
+  }
+
+  track(descriptor: TrackDescriptor): void {
+    if (this.#own) this.#ownTrack(this.#own, descriptor, (hart) => this.#sink.hart(hart));
+    else if (this.#foreign) this.#foreign.track(descriptor);
+    else this.#early.push(descriptor);
+  }
+
+  event(event: TrackEvent): void {
+    if (this.#info === undefined) {
+      if (event.category === 'trace' && event.name === 'rsptrace') {
+        this.#beginOwn(event);
+        return;
+      }
+      this.#beginForeign();
+    }
+    if (this.#own === undefined) this.#foreign?.event(event);
+    else if (event.category !== 'trace') this.#own.event(event);
+    else if (event.name === 'engines') this.#facts.engines(event);
+    else if (event.name === 'recording') this.#facts.recording(event);
+    else if (event.name === 'end') this.isWithoutEnd = false;
+  }
+
+  /** Ends of another program's slices whose begins are not in the trace. */
+  get unmatched(): number {
+    return this.#foreign?.unmatched ?? 0;
+  }
+
+  /** Of other programs' samples nothing tells the clock and the threads, so they are left out. */
+  sample(sample: PerfSample): void {
+    this.#own?.sample(sample);
+  }
+
+  end(isCut: boolean): Pick<TraceRead, 'info' | 'facts' | 'events' | 'isOwn'> {
+    this.#own?.end();
+    if (this.#info === undefined) throw foreign(this.#path);
+    const { facts } = this.#facts;
+    this.#sink.end(isCut ? (facts ? { ...facts, isCut } : endMissing) : facts);
+    return { info: this.#info, facts, events: this.#events, isOwn: this.#own !== undefined };
+  }
+
+  readonly #emit = (event: TraceEvent): void => {
+    this.#events++;
+    this.#sink.event(event);
+  };
+
+  #beginOwn(event: TrackEvent): void {
+    const heading = headingOf(event);
+    if (heading.version > TRACE_VERSION) throw newer(this.#path, heading.version);
+    const own = new OwnTrace(this.#emit);
+    const harts: HartInfo[] = [];
+    for (const descriptor of this.#early) this.#ownTrack(own, descriptor, (hart) => harts.push(hart));
+    this.#early = [];
+    this.#own = own;
+    this.isWithoutEnd = heading.hasEnd;
+    this.#info = infoOf(heading, harts);
+    this.#sink.begin(this.#info);
+  }
+
+  #ownTrack(own: OwnTrace, descriptor: TrackDescriptor, newHart: (hart: HartInfo) => void): void {
+    const { uuid, name, rank, isCounter, isProcess, isThread } = descriptor;
+    if (isProcess || isThread || isCounter || name === 'tasks' || uuid === CONSOLE_TRACK) own.other(uuid);
+    else if (name === 'gaps') own.gapsTrack(uuid);
+    else if (typeof uuid === 'number' && uuid % 2 === 1) own.root(descriptor);
+    else if (rank >= FIRST_THREAD_RANK) own.thread(uuid, rank - FIRST_THREAD_RANK, name);
+    else {
+      own.hart(uuid, rank);
+      newHart({ number: rank, name });
+    }
+  }
+
+  #beginForeign(): void {
+    const program = this.#early.find(({ isProcess }) => isProcess)?.name ?? this.#path;
+    this.#foreign = new ForeignTrace(this.#emit, (hart) => this.#sink.hart(hart));
+    for (const descriptor of this.#early) this.#foreign.track(descriptor);
+    this.#early = [];
+    this.#info = foreignInfo(program);
+    this.#sink.begin(this.#info);
+  }
+}
+
+function isChromeFile(path: string): boolean {
+  const head = headOf(path);
+  return head !== undefined && chrome.recognizes({ ...head, bytes: unpackedStart(head.bytes) });
+}
+
+function foreign(path: string): RsptraceError {
+  const head = headOf(path);
+  const looks = head && formats.find((format) => !isPerfetto(head) && format.recognizes(head));
+  if (head === undefined && statSync(path).isFile()) {
+    return new RsptraceError('TRACE_FOREIGN', `${path} is empty`, {
+      hint: 'a recording that was killed before its first event leaves such a file: record again',
+    });
+  }
+  const like = looks ? `, but of the format ${looks.name}` : '';
+  return new RsptraceError('TRACE_FOREIGN', `${path} is no Perfetto trace with tracks${like}`, {
+    hint: "only .pftrace and .pftrace.gz, Chrome's .json and directories of uftrace are read: record into a .pftrace",
+  });
+}
+
+/** `offset`: up to where it can be read, if it can be cut there. */
+function damaged(path: string, offset: number | undefined, why: string): RsptraceError {
+  const where = offset === undefined ? '' : ` at byte ${offset}`;
+  return new RsptraceError('TRACE_DAMAGED', `${path} is damaged${where}: ${why}`, {
+    hint: offset === undefined ? 'write it again' : `\`head -c ${offset}\` of it, unpacked, can be read`,
+  });
+}
+
+function newer(path: string, version: number): RsptraceError {
+  return new RsptraceError(
+    'TRACE_NEWER',
+    `${path} was written by a newer rsptrace: its layout is ${version}, and ${TRACE_VERSION} is the newest known here`,
+    { hint: 'install that rsptrace, or a later one' },
+  );
+}

@@ -1,0 +1,96 @@
+import { basename } from 'node:path';
+import { Damage } from '../read/fields.js';
+
+/** 48 bits, as uftrace's records have them: high halves of kernels are cut alike. */
+const ADDRESSES = 2 ** 48;
+
+interface Mapping {
+  readonly start: number;
+  readonly end: number;
+  readonly addresses: readonly number[];
+  readonly names: readonly string[];
+}
+
+/** Names by address, from the maps of all of uftrace's sessions and the symbol files beside them. */
+export class UftraceSymbols {
+  readonly #isRelative: boolean;
+  readonly #bases = new Map<string, number>();
+  readonly #mappings: Mapping[] = [];
+  readonly #known = new Map<number, string>();
+
+  /** `isRelative`: symbols count from where their file is mapped. */
+  constructor(isRelative: boolean) {
+    this.#isRelative = isRelative;
+  }
+
+  /** Adds a map, whose lines are those of /proc/PID/maps. `symbols` gives the text of a symbol file. */
+  map(file: string, text: string, symbols: (name: string) => string | undefined): void {
+    if (!text.endsWith('\n')) throw new Damage(`${file} ends in the middle of a line`);
+    for (const [index, line] of text.trimEnd().split('\n').entries()) {
+      const [, from, to, path] = /^([\da-f]{1,16})-([\da-f]{1,16}) \S+ \S+ \S+ \S+(?: +(\S.*))?$/.exec(line) ?? [];
+      const [start, end] = [from, to].map((hex) => Number.parseInt(hex ?? '', 16) % ADDRESSES) as [number, number];
+      if (!(start <= end)) throw new Damage(`${file} has no mapping in line ${index + 1}`);
+      const [name] = path?.split(' build-id:') ?? [];
+      if (name?.startsWith('/')) this.#add(name, { start, end }, symbols);
+    }
+  }
+
+  nameAt(address: number): string {
+    let name = this.#known.get(address);
+    if (name === undefined) {
+      name = this.#find(address) ?? `0x${address.toString(16)}`;
+      this.#known.set(address, name);
+    }
+    return name;
+  }
+
+  #add(
+    path: string,
+    { start, end }: { start: number; end: number },
+    symbols: (name: string) => string | undefined,
+  ): void {
+    const name = `${basename(path)}.sym`;
+    const text = symbols(name);
+    if (text === undefined) return;
+    const base = this.#bases.get(path) ?? start;
+    this.#bases.set(path, base);
+    const rows = rowsOf(name, text, this.#isRelative ? base : 0);
+    const addresses = rows.map(({ address }) => address);
+    this.#mappings.push({ start, end, addresses, names: rows.map((row) => row.name) });
+  }
+
+  #find(address: number): string | undefined {
+    for (const { start, end, addresses, names } of this.#mappings) {
+      if (address < start || address >= end) continue;
+      const at = addresses.findLastIndex((each) => each <= address);
+      if (at >= 0) return names[at];
+    }
+    return undefined;
+  }
+}
+
+/**
+ * `0000000000001139 T main`, or with a size between the two. `? __sym_end` and the like are no symbols: they end the
+ * one before. The head says how many symbols there are.
+ */
+function rowsOf(file: string, text: string, base: number): { readonly address: number; readonly name: string }[] {
+  if (!text.endsWith('\n')) throw new Damage(`${file} ends in the middle of a line`);
+  const lines = text.trimEnd().split('\n');
+  const rows: { address: number; name: string }[] = [];
+  let ends = 0;
+  let isEnd = true;
+  for (const [index, line] of lines.entries()) {
+    if (line.startsWith('#')) continue;
+    const [, hex = '', kind, name = ''] = /^([\da-f]{8,16}) (?:[\da-f]{8} )?([?A-Za-z]) (.+)$/.exec(line) ?? [];
+    if (name === '') throw new Damage(`${file} has no symbol in line ${index + 1}`);
+    isEnd = kind === '?' && /^__\w+_end$/.test(name);
+    if (isEnd) ends++;
+    rows.push({ address: (base + Number.parseInt(hex, 16)) % ADDRESSES, name });
+  }
+  const said = Number(/^# symbols: (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
+  // rsptrace once counted the end, too.
+  if (!isEnd || !(said === rows.length - ends || said === rows.length)) {
+    throw new Damage(`${file} has ${rows.length - ends} symbols, and says that it has ${said}`);
+  }
+  return rows.sort((a, b) => a.address - b.address);
+}

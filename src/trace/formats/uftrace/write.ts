@@ -1,0 +1,380 @@
+/*
+ * uftrace's data directory (github.com/namhyung/uftrace: uftrace.h, utils/data-file.c, utils/symbol.c, cmds/info.c),
+ * version 4, as uftrace 0.9 and later read it. This part: entries and exits, no arguments.
+ *
+ *   info            40 bytes of header, then text
+ *   task.txt        the session, and a task a track
+ *   sid-*.map       one mapping with all symbols, and a stack
+ *   PROGRAM.sym     `ADDRESS TYPE NAME`, relative to the mapping, without sizes: 0.13 reads no sizes
+ *   TID.dat         16 bytes an event: u64 time, then type:2 more:1 magic:3 depth:10 addr:48
+ *
+ * A task is a hart, or a stack where stacks are known apart. Addresses are numbers of ours, 16 apart: records have no
+ * room for 64 bits, and Futures have no address. Calls that are open at the end end there.
+ */
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { messageOf, RsptraceError } from '../../../base/errors.js';
+import { outputExists } from '../../../base/locked-file.js';
+import { plural } from '../../../base/plural.js';
+import { visible } from '../../../base/visible.js';
+import type {
+  AnyBegin,
+  FunctionRef,
+  FutureRef,
+  GuestNanos,
+  HartInfo,
+  ThreadRef,
+  TraceInfo,
+} from '../../events/events.js';
+import { threadText } from '../../events/text.js';
+import { timeText } from '../../events/text-table.js';
+import type { Format } from '../format.js';
+import { Lanes, type LaneWriter } from '../lanes.js';
+import { nothingKept, writtenKept } from '../output/output-file.js';
+
+/** uftrace's directory. */
+export const uftrace: Format = {
+  name: 'uftrace directory',
+  extensions: ['.uftrace'],
+  about: 'a folder for uftrace: replay, report, graph, tui, dump',
+  use: 'uftrace replay -d, report -d, graph -d or tui -d',
+  isAppended: false,
+  recognizes: () => false,
+  openFolder: (path, isForced) => new Lanes(new UftraceWriter(folderAt(path, isForced))),
+};
+
+const MAGIC = 'Ftrace!\0';
+const FEATURES = { taskSession: 1 << 1, symRelAddr: 1 << 5, maxStack: 1 << 6 };
+const INFO = { exeName: 1 << 0, cmdline: 1 << 3, taskInfo: 1 << 7 };
+const RECORD = 16;
+const ENTRY = 0;
+const EXIT = 1;
+const RECORD_MAGIC = 5;
+/** Ten bits. */
+const DEEPEST = 1023;
+const SESSION = '0123456789abcdef';
+const BASE = 0x40_0000;
+const SYMBOL_STEP = 16;
+/** The first tid of a hart, and of a stack. */
+const FIRST_HART = 1;
+const FIRST_THREAD = 100_001;
+const BUFFER = 16 * 1024;
+/** Bytes of records that are given up at once where the other files find no room. */
+const CUT = 16 * 1024;
+
+interface Task {
+  readonly tid: number;
+  readonly name: string;
+  readonly buffer: Buffer;
+  used: number;
+  readonly open: number[];
+  /** Calls that are deeper than a record can say, and are left out. */
+  tooDeep: number;
+  last: number;
+  /** The time of the last record that is in its file. */
+  written: number;
+}
+
+class UftraceWriter implements LaneWriter {
+  readonly #folder: string;
+  readonly #tasks = new Map<number, Task>();
+  readonly #symbols = new Map<FunctionRef | FutureRef, number>();
+  readonly #names: string[] = [];
+  #program = 'program';
+  #isFailed = false;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  begin({ program }: TraceInfo): void {
+    this.#program = visible(program).replaceAll(/[/"]/g, '_') || 'program';
+  }
+
+  hart({ number, name }: HartInfo): void {
+    this.#addTask(FIRST_HART + number, name);
+  }
+
+  thread(thread: ThreadRef): void {
+    this.#addTask(FIRST_THREAD + thread.key, threadText(thread));
+  }
+
+  pollBegin(event: AnyBegin): void {
+    this.#enter(event);
+  }
+
+  pollEnd(begin: AnyBegin, { time }: { readonly time: GuestNanos }): void {
+    this.#exit(begin, time);
+  }
+
+  pollLost(begin: AnyBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void {
+    if (lanes !== 'root') this.#exit(begin, time);
+  }
+
+  callBegin(event: AnyBegin): void {
+    this.#enter(event);
+  }
+
+  callEnd(begin: AnyBegin, { time }: { readonly time: GuestNanos }): void {
+    this.#exit(begin, time);
+  }
+
+  callLost(begin: AnyBegin, time: GuestNanos): void {
+    this.#exit(begin, time);
+  }
+
+  callCut(begin: AnyBegin, time: GuestNanos): void {
+    this.#exit(begin, time);
+  }
+
+  flush(): void {
+    // Only the whole folder is readable.
+  }
+
+  end(): void {
+    if (this.#isFailed) return;
+    const last = Math.max(0, ...[...this.#tasks.values()].map((task) => task.last));
+    for (const task of this.#tasks.values()) {
+      while (task.open.length > 0) this.#record(task, EXIT, task.open.pop() ?? 0, last);
+      this.#flushTask(task);
+    }
+    const used = [...this.#tasks.values()].filter((task) => task.last >= 0);
+    this.#writeFiles(used.length > 0 ? used : [...this.#tasks.values()]);
+  }
+
+  #addTask(tid: number, name: string): void {
+    if (this.#tasks.has(tid)) return;
+    const task = { tid, name, buffer: Buffer.alloc(BUFFER), used: 0, open: [], tooDeep: 0, last: -1, written: -1 };
+    this.#tasks.set(tid, task);
+  }
+
+  #enter(begin: AnyBegin): void {
+    const task = this.#taskOf(begin);
+    if (task.open.length >= DEEPEST) {
+      task.tooDeep++;
+      return;
+    }
+    const symbol = this.#symbolOf(begin.type === 'call-begin' ? begin.function : begin.future);
+    this.#record(task, ENTRY, symbol, begin.time);
+    task.open.push(symbol);
+  }
+
+  #exit(begin: AnyBegin, time: number): void {
+    const task = this.#taskOf(begin);
+    if (task.tooDeep > 0) {
+      task.tooDeep--;
+      return;
+    }
+    const symbol = task.open.pop();
+    if (symbol !== undefined) this.#record(task, EXIT, symbol, time);
+  }
+
+  #taskOf({ hart, thread }: AnyBegin): Task {
+    return this.#tasks.get(thread ? FIRST_THREAD + thread.key : FIRST_HART + hart) as Task;
+  }
+
+  #symbolOf(what: FunctionRef | FutureRef): number {
+    let symbol = this.#symbols.get(what);
+    if (symbol === undefined) {
+      // The types of two instances of a generic function tell them apart.
+      const name = 'future' in what ? `poll ${what.instance}` : what.name;
+      symbol = this.#names.push(visible(name)) - 1;
+      this.#symbols.set(what, symbol);
+    }
+    return symbol;
+  }
+
+  #record(task: Task, type: number, symbol: number, time: number): void {
+    task.last = Math.max(task.last, time);
+    if (task.used + RECORD > BUFFER) this.#flushTask(task);
+    const { buffer, used } = task;
+    const address = BASE + SYMBOL_STEP * symbol;
+    buffer.writeUInt32LE(task.last % 2 ** 32, used);
+    buffer.writeUInt32LE(Math.floor(task.last / 2 ** 32), used + 4);
+    // type:2 more:1 magic:3 depth:10 addr:48; the address is below 2^32.
+    const low = type | (RECORD_MAGIC << 3) | (task.open.length << 6);
+    buffer.writeUInt16LE(low, used + 8);
+    buffer.writeUInt32LE(address, used + 10);
+    buffer.writeUInt16LE(0, used + 14);
+    task.used = used + RECORD;
+  }
+
+  #flushTask(task: Task): void {
+    const bytes = task.buffer.subarray(0, task.used);
+    task.used = 0;
+    if (this.#isFailed) return;
+    try {
+      appendFileSync(this.#data(task), bytes);
+      task.written = task.last;
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #writeFiles(tasks: readonly Task[]): void {
+    try {
+      this.#writeAround(tasks);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** All but the records. */
+  #writeAround(tasks: readonly Task[]): void {
+    const program = this.#program;
+    const path = `/${program}`;
+    const files: [name: string, content: string | Uint8Array][] = [
+      ['info', infoOf(path, tasks)],
+      ['task.txt', taskText(path, tasks)],
+      [`sid-${SESSION}.map`, mapOf(path, this.#names.length)],
+      [`${program}.sym`, symbolsOf(path, this.#names)],
+    ];
+    for (const [name, content] of files) writeFileSync(join(this.#folder, name), content);
+  }
+
+  #data({ tid }: Task): string {
+    return join(this.#folder, `${tid}.dat`);
+  }
+
+  /** Makes a readable folder of what there is, and throws how much that is. */
+  #fail(error: unknown): never {
+    this.#isFailed = true;
+    const kept = this.#keep();
+    const why = `cannot go on writing the trace ${this.#folder}: ${messageOf(error)}`;
+    throw new RsptraceError('TRACE_WRITE_FAILED', kept === undefined ? why : `${why}; ${kept}`, {
+      hint: kept === undefined ? nothingKept : writtenKept,
+      cause: error,
+    });
+  }
+
+  /** Undefined if there is no room for the files around the records, however many of these are given up. */
+  #keep(): string | undefined {
+    const tasks = [...this.#tasks.values()].filter((task) => existsSync(this.#data(task)));
+    try {
+      for (;;) {
+        const sizes = tasks.map((task) => statSync(this.#data(task)).size);
+        const largest = tasks[sizes.indexOf(Math.max(...sizes))];
+        if (!largest) return undefined;
+        for (const task of tasks) this.#cutRecords(task, 0);
+        try {
+          this.#writeAround(tasks);
+          break;
+        } catch {
+          if (!this.#cutRecords(largest, CUT)) return undefined;
+        }
+      }
+      const records = tasks.reduce((sum, task) => sum + statSync(this.#data(task)).size / RECORD, 0);
+      const lost = tasks.filter(({ written, last }) => written < last);
+      const until = Math.min(...(lost.length > 0 ? lost : tasks).map(({ written }) => written));
+      return `the folder has ${plural(records, 'record')}, up to ${timeText(until)}`;
+    } catch {
+      // The folder is gone, or may not be written: the error that began it is told.
+      return undefined;
+    }
+  }
+
+  /** Takes so many bytes off a task's records at least, to the end of a whole one. False if none are left. */
+  #cutRecords(task: Task, bytes: number): boolean {
+    const path = this.#data(task);
+    const { size } = statSync(path);
+    const rest = Math.floor(Math.max(0, size - bytes) / RECORD) * RECORD;
+    if (rest < size) truncateSync(path, rest);
+    if (rest === 0) return false;
+    const last = new Uint8Array(8);
+    const file = openSync(path, 'r');
+    try {
+      readSync(file, last, 0, last.length, rest - RECORD);
+    } finally {
+      closeSync(file);
+    }
+    task.written = Number(new DataView(last.buffer).getBigUint64(0, true));
+    return true;
+  }
+}
+
+function infoOf(path: string, tasks: readonly Task[]): Uint8Array {
+  const header = Buffer.alloc(40);
+  header.write(MAGIC, 'latin1');
+  header.writeUInt32LE(4, 8);
+  header.writeUInt16LE(header.length, 12);
+  header[14] = 1;
+  header[15] = 2;
+  header.writeBigUInt64LE(BigInt(FEATURES.taskSession | FEATURES.symRelAddr | FEATURES.maxStack), 16);
+  header.writeBigUInt64LE(BigInt(INFO.exeName | INFO.cmdline | INFO.taskInfo), 24);
+  header.writeUInt16LE(DEEPEST + 1, 32);
+  const tids = tasks.map(({ tid }) => tid).join(',');
+  const text = [
+    `exename:${path}`,
+    `cmdline:rsptrace ${path}`,
+    'taskinfo:lines=2',
+    `taskinfo:nr_tid=${tasks.length}`,
+    `taskinfo:tids=${tids}`,
+    '',
+  ];
+  return Buffer.concat([header, Buffer.from(text.join('\n'))]);
+}
+
+function taskText(path: string, tasks: readonly Task[]): string {
+  const pid = tasks[0]?.tid ?? FIRST_HART;
+  const lines = tasks.map(({ tid }) => `TASK timestamp=0.000000000 tid=${tid} pid=${pid}`);
+  return `${[`SESS timestamp=0.000000000 pid=${pid} sid=${SESSION} exename="${path}"`, ...lines].join('\n')}\n`;
+}
+
+/** As /proc/PID/maps; without a stack uftrace takes addresses for a kernel's. */
+function mapOf(path: string, symbols: number): string {
+  const hex = (value: number): string => value.toString(16).padStart(12, '0');
+  const end = BASE + Math.ceil(((symbols + 1) * SYMBOL_STEP) / 4096) * 4096;
+  return [
+    `${hex(BASE)}-${hex(end)} r-xp 00000000 00:00 0                          ${path}`,
+    '7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0                          [stack]',
+    '',
+  ].join('\n');
+}
+
+function symbolsOf(path: string, names: readonly string[]): string {
+  const line = (index: number, type: string, name: string): string =>
+    `${(index * SYMBOL_STEP).toString(16).padStart(16, '0')} ${type} ${name}`;
+  return [
+    `# symbols: ${names.length}`,
+    `# path name: ${path}`,
+    ...names.map((name, index) => line(index, 'T', name)),
+    line(names.length, '?', '__sym_end'),
+    '',
+  ].join('\n');
+}
+
+/** An empty folder. If that is forced, what this format writes is taken out of one that is there already. */
+function folderAt(path: string, isForced: boolean): string {
+  try {
+    if (existsSync(path)) {
+      const names = readdirSync(path);
+      if (names.length > 0 && !isForced) throw outputExists(path);
+      for (const name of names.filter(isOurs)) rmSync(join(path, name));
+    }
+    mkdirSync(path, { recursive: true });
+    return path;
+  } catch (error) {
+    if (error instanceof RsptraceError) throw error;
+    throw new RsptraceError('TRACE_CANNOT_WRITE', `cannot write the trace to ${path}: ${messageOf(error)}`, {
+      hint: 'Name a folder that can be written with -o.',
+      cause: error,
+    });
+  }
+}
+
+/** What this format writes; other files in the folder stay. */
+function isOurs(name: string): boolean {
+  return /^(?:info|task\.txt|sid-.*\.map|.*\.sym|\d+\.dat)$/.test(name);
+}

@@ -1,0 +1,112 @@
+import type { FunctionRow } from '../events/function-summary.js';
+import { INLINED_NOTE, LEFT_OUT_NOTE } from '../events/left-out.js';
+import { compare, type SummaryRow } from '../events/summary.js';
+import { boundText, type TableOptions, tableNotes, textTable, timeWithError } from '../events/text-table.js';
+
+type Count = 'polls' | 'ready' | 'pending' | 'panicked' | 'cancelled' | 'derived' | 'lost';
+
+/** Counts for which a row may know only a lower bound. */
+const BOUNDS: ReadonlySet<Count> = new Set(['polls', 'ready', 'pending']);
+const UNKNOWN_NOTE =
+  'of some polls that were inlined memory does not tell the result: they count as neither ready nor pending (>=)';
+
+const DROPS_NOTE =
+  'cancelled: dropped before they were ready; those whose drop was inlined or left out leave no mark (- and >=)';
+
+/** More Futures are only counted in a note. */
+const MOST_NAMED = 3;
+
+/** Always shown, even when all zero. */
+const USUAL: readonly Count[] = ['polls', 'ready', 'pending'];
+/** Shown if any row has one. */
+const RARE: readonly Count[] = ['panicked', 'cancelled', 'derived', 'lost'];
+
+/**
+ * The table for the user: one line per Future, the one with the most time first, each line ended by a newline.
+ * Instances of one generic Future differ in their generic arguments. Lines below say what `>=` means and which polls
+ * have no result, if a row has them.
+ */
+export function summaryTable(rows: readonly SummaryRow[], options: TableOptions): string {
+  if (rows.length === 0) return 'no polls were recorded\n';
+  const sorted = [...rows].sort(
+    (a, b) => b.total_ns - a.total_ns || compare(a.future, b.future) || compare(a.instance, b.instance),
+  );
+  const counts = [...USUAL, ...RARE.filter((name) => rows.some((row) => row[name] > 0))];
+  const names = displayNames(sorted.map(({ future, instance }) => [future, readable(instance)]));
+  const lines = sorted.map((row, i) => ({
+    numbers: [
+      ...counts.map((name) => countText(row, name)),
+      // Derived polls have no duration, because their begin was not seen.
+      ...(row.polls > row.derived + row.lost ? [totalText(row), boundText(row.max_ns, row.times_at_most)] : ['-', '-']),
+    ],
+    name: names[i] ?? '',
+    file: row.file,
+    line: row.line,
+  }));
+  const table = textTable([...counts, 'total', 'longest'], 'future', lines, options);
+  const notes = [
+    rows.some((row) => row.at_least && !row.probe_left_out) && INLINED_NOTE,
+    rows.some((row) => row.probe_left_out) && LEFT_OUT_NOTE,
+    counts.includes('cancelled') ? rows.some((row) => row.cancelled_at_least) && DROPS_NOTE : unseenDropsNote(rows),
+    rows.some(({ unknown }) => unknown > 0) && UNKNOWN_NOTE,
+  ];
+  return `${table}${tableNotes(notes, options)}`;
+}
+
+/** Where no row has a `cancelled` one, and those that may have waited had drops which leave no mark. */
+function unseenDropsNote(rows: readonly SummaryRow[]): string | false {
+  const mayHave = ({ polls, ready, panicked, cancelled_at_least }: SummaryRow): boolean =>
+    cancelled_at_least && polls > ready + panicked;
+  const names = [...new Set(rows.filter(mayHave).map(({ future }) => future))].sort(compare);
+  if (names.length === 0) return false;
+  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : '';
+  const named = `${names.slice(0, MOST_NAMED).join(', ')}${more}`;
+  return `no drop before ready was seen; these have drops that were inlined or left out and leave no mark: ${named}`;
+}
+
+function countText(row: SummaryRow, name: Count): string {
+  if (name === 'cancelled' && row.cancelled_at_least && row.cancelled === 0) return '-';
+  const isResult = name === 'ready' || name === 'pending';
+  const isBound =
+    name === 'cancelled' ? row.cancelled_at_least : (row.at_least && BOUNDS.has(name)) || (isResult && row.unknown > 0);
+  return `${isBound ? '>=' : ''}${row[name]}`;
+}
+
+function totalText(row: Pick<SummaryRow, 'total_ns' | 'total_error_ns' | 'times_at_most'>): string {
+  return row.times_at_most ? boundText(row.total_ns, true) : timeWithError(row.total_ns, row.total_error_ns);
+}
+
+/** The same of functions: one line each, the one with the most time first. */
+export function functionTable(rows: readonly FunctionRow[], options: TableOptions): string {
+  if (rows.length === 0) return 'no calls were recorded\n';
+  const sorted = [...rows].sort(
+    (a, b) => b.total_ns - a.total_ns || compare(a.function, b.function) || compare(a.instance, b.instance),
+  );
+  const counts: readonly ('calls' | 'lost')[] = rows.some((row) => row.lost > 0) ? ['calls', 'lost'] : ['calls'];
+  const names = displayNames(sorted.map((row) => [row.function, row.instance]));
+  const lines = sorted.map((row, i) => ({
+    numbers: [
+      ...counts.map((name) => `${name === 'calls' && row.at_least ? '>=' : ''}${row[name]}`),
+      ...(row.calls > row.lost
+        ? [totalText(row), ...[row.self_ns, row.avg_ns, row.max_ns].map((time) => boundText(time, row.times_at_most))]
+        : ['-', '-', '-', '-']),
+    ],
+    name: names[i] ?? '',
+    file: row.file,
+    line: row.line,
+  }));
+  const table = textTable([...counts, 'total', 'self', 'average', 'longest'], 'function', lines, options);
+  return `${table}${tableNotes([rows.some((row) => row.at_least) && LEFT_OUT_NOTE], options)}`;
+}
+
+/** The short name of each row, or the long one if others have the same short one. */
+export function displayNames(names: readonly (readonly [short: string, long: string])[]): string[] {
+  const uses = new Map<string, Set<string>>();
+  for (const [short, long] of names) uses.set(short, (uses.get(short) ?? new Set()).add(long));
+  return names.map(([short, long]) => ((uses.get(short)?.size ?? 0) > 1 ? long : short));
+}
+
+/** An instance's type as in its source: `work::add<u8, work::leaf>`, without the compiler's names for states. */
+export function readable(instance: string): string {
+  return instance.replaceAll('::{async_fn_env#0}', '').replaceAll(/\{(async_\w+)_env#/g, '{$1#');
+}

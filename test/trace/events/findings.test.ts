@@ -1,0 +1,153 @@
+// What is found in tasks whose faults are made, and that tasks without one have none.
+import t from 'tap';
+import { addr } from '../../../src/base/addr.js';
+import {
+  type Finding,
+  Findings,
+  findingsText,
+  type RootRef,
+  type StateRef,
+  TaskSummary,
+  type TraceEvent,
+  tee,
+} from '../../../src/trace/index.js';
+import { future, futures, nanos, returned, suspend0, suspend1, tell, unresumed } from '../stories.js';
+
+const limits = { longPollNs: 10_000_000 };
+
+function find(events: readonly TraceEvent[], isTimed = true): Finding[] {
+  const [tasks, findings] = [new TaskSummary(), new Findings(limits)];
+  tell(tee([tasks, findings]), events);
+  const all = () => findings.all(tasks.rows('all'), { isTimed, seesWakes: true }, (root) => tasks.numberOf(root));
+  const first = all();
+  t.strictSame(all(), first, 'as often as one asks');
+  return first;
+}
+
+const root: RootRef = { key: 3, future: futures[0], address: addr(0x1000) };
+
+/** One poll of a task, with a wake in it where it is woken. */
+function poll(
+  begin: number,
+  end: number,
+  more: Partial<{ root: RootRef; to: StateRef; by: RootRef }> = {},
+): TraceEvent[] {
+  const { root: whose = root, to = suspend0, by } = more;
+  const of = { hart: 0, root: whose, future: whose.future, address: whose.address, depth: 0 } as const;
+  const began = { type: 'poll-begin', ...of, time: nanos(begin), state: begin === 0 ? unresumed : suspend0 } as const;
+  const result = to === returned ? 'ready' : 'pending';
+  return [
+    began,
+    ...(by ? [wake(begin + 1, whose, by)] : []),
+    { type: 'poll-end', ...of, time: nanos(end), begin: began, began: began.time, result, state: to, chain: [] },
+  ];
+}
+
+const caller = { function: 'a', file: 'src/a.rs', line: 1 };
+const wake = (time: number, whose: RootRef, by?: RootRef): TraceEvent => ({
+  ...{ type: 'wake', time: nanos(time), hart: 0, waker: whose.address, root: whose, by, caller },
+});
+
+t.test('clean tasks have no finding', async (t) => {
+  const ready = [
+    ...poll(0, 50),
+    wake(60, root),
+    ...poll(70, 9_999_000),
+    wake(1e7, root),
+    ...poll(5e8, 5e8 + 1e6, { to: returned }),
+  ];
+  t.same(find(ready), []);
+  // It yields often, and comes on.
+  const yields = Array.from({ length: 300 }, (_, i) =>
+    poll(i * 10, i * 10 + 5, { by: root, to: i % 9 ? suspend0 : suspend1 }),
+  );
+  t.same(find(yields.flat()), []);
+  // Others wake it, at the same await.
+  t.same(find(Array.from({ length: 300 }, (_, i) => [...poll(i * 10, i * 10 + 5), wake(i * 10 + 7, root)]).flat()), []);
+});
+
+t.test('a poll that blocks: the innermost Future that took so long, by the line where it was resumed', async (t) => {
+  const inner = { hart: 0, root, future: futures[1], address: addr(0x1010), depth: 1 } as const;
+  const began = { type: 'poll-begin', ...inner, time: nanos(10), state: suspend1 } as const;
+  const end = { type: 'poll-end', ...inner, time: nanos(30_000_010), begin: began, began: began.time } as const;
+  const [first, last] = poll(0, 30_000_100);
+  const events = [first, began, { ...end, result: 'pending', state: suspend1, chain: [] }, last] as TraceEvent[];
+  const more = [...events, ...poll(4e7, 4e7 + 12_000_000)];
+  t.match(find(more), [
+    { kind: 'long-poll', task: 1, future: 'b', file: 'src/b.rs', line: 25, count: 1, times_ns: [10], worst: 3e7 },
+    {
+      kind: 'long-poll',
+      task: 1,
+      future: 'a',
+      file: 'src/a.rs',
+      line: 12,
+      count: 1,
+      times_ns: [4e7],
+      worst: 12_000_000,
+    },
+  ]);
+  t.same(find(more, false), [], 'stops take time that is not its own');
+  t.equal(find(poll(0, 9_999_999)).length, 0);
+});
+
+t.test('a task that wakes itself in a loop', async (t) => {
+  const loop = (times: number) =>
+    find(Array.from({ length: times }, (_, i) => poll(i * 10, i * 10 + 5, { by: root })).flat());
+  t.same(loop(99), []);
+  t.match(loop(150), [{ kind: 'self-wake-loop', task: 1, file: 'src/a.rs', line: 12, count: 51, worst: 150 }]);
+});
+
+t.test('a task that is woken, and that nobody polls', async (t) => {
+  const late = [...poll(0, 5), wake(10, root), ...poll(1_500_000_010, 1_500_000_020)];
+  t.match(find(late), [{ kind: 'woken-not-polled', count: 1, times_ns: [10], worst: 1.5e9 }]);
+  const other = { ...root, key: 4, address: addr(0x2000) };
+  const never = [
+    ...poll(0, 5),
+    wake(10, root),
+    ...poll(20, 30, { root: other }),
+    ...poll(2e9, 2e9 + 1, { root: other }),
+  ];
+  t.match(find(never), [{ kind: 'woken-not-polled', task: 1, count: 1, worst: 2e9 - 9 }], 'until the end');
+  const soon = [...poll(0, 5), wake(10, root), ...poll(999_999_999, 1_000_000_000)];
+  t.same(find(soon), []);
+});
+
+t.test('a task that is dropped before it is ready, and one that is much larger than others', async (t) => {
+  const next: RootRef = { ...root, key: 4 };
+  t.match(find([...poll(0, 5), ...poll(20, 30, { root: next, to: returned })]), [
+    { kind: 'dropped-pending', task: 1, file: 'src/a.rs', line: 12, times_ns: [20], worst: null },
+  ]);
+  const sized = (key: number, size: number): RootRef => ({
+    ...{ key, future: { ...future(key, `f${key}`, key), size }, address: addr(0x1000 * key) },
+  });
+  const all = (sizes: number[]) =>
+    find(sizes.flatMap((size, i) => poll(0, 5, { root: sized(i + 1, size), to: returned })));
+  t.match(all([200, 300, 16_384, 400]), [{ kind: 'large-future', task: 3, future: 'f3', line: 3, worst: 16_384 }]);
+  t.same(all([200, 300, 16_383]), []);
+  t.same(all([16_384, 16_500, 17_000]), [], 'all are as large');
+});
+
+t.test('the text names the task, the Future and the line', async (t) => {
+  t.equal(findingsText([]), '');
+  const many = find(poll(0, 12_000_000));
+  t.equal(
+    findingsText(many),
+    '1 finding\n  task 1, a at src/a.rs:10: 1 poll took up to 12.0 ms, in which no other task of its executor ran; first at 0 ns\n',
+  );
+  const lines = findingsText(Array.from({ length: 25 }, () => many[0] as Finding))
+    .trimEnd()
+    .split('\n');
+  t.equal(lines.length, 22);
+  t.equal(lines.at(-1), '  ... and 5 more: --json has them');
+});
+
+t.test('findings that are made of time, where stops took some of it', async (t) => {
+  const findings = new Findings(limits);
+  tell(findings, [...poll(0, 20_000_000), wake(3e7, root), ...poll(2e9, 2e9 + 1e6, { to: returned })]);
+  t.equal(findings.aboutTime, 2, 'a long poll and a late one');
+  t.equal(
+    findingsText([], 2),
+    '2 findings about long polls or waits are not told: stops take time, too (--long-poll TIME tells them)\n',
+  );
+  t.equal(findingsText([]), '');
+});

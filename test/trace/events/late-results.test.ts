@@ -1,0 +1,83 @@
+// What polls without a result of their own turn out to be, on events told by hand.
+import t from 'tap';
+import { addr } from '../../../src/base/addr.js';
+import { LateResults } from '../../../src/trace/events/late-results.js';
+import type { AwaitLink, FutureRef, PollBegin, PollEnd, PollResult, StateRef } from '../../../src/trace/index.js';
+
+const [inner, outer] = ['inner', 'outer'].map((future, key) => ({ key, future }) as FutureRef) as [
+  FutureRef,
+  FutureRef,
+];
+const state = (name: string | undefined) => (name === undefined ? undefined : ({ name } as StateRef));
+
+function late() {
+  const told: string[] = [];
+  const results = new LateResults(({ future }) => told.push(future));
+  return {
+    results,
+    told: () => told.splice(0),
+    began: (future: FutureRef, at: number, before?: string) =>
+      results.began({ future, address: addr(BigInt(at)), state: state(before) } as PollBegin),
+    ended: (future: FutureRef, at: number, result: PollResult, chain: readonly AwaitLink[] = []) =>
+      results.ended({ future, address: addr(BigInt(at)), result, chain } as unknown as PollEnd),
+  };
+}
+
+const link = (at: number | undefined, name?: string): AwaitLink => {
+  return {
+    future: inner,
+    typeName: 'inner',
+    address: at === undefined ? undefined : addr(BigInt(at)),
+    state: state(name),
+  };
+};
+
+t.test('the next poll finds it at an await, or not', async (t) => {
+  const { told, began, ended } = late();
+  for (const [before, expected] of [
+    ['Suspend0', ['inner']],
+    ['Suspend12', ['inner']],
+    ['Unresumed', []],
+    ['Returned', []],
+    [undefined, []],
+  ] as const) {
+    ended(inner, 0x10, 'unknown');
+    began(inner, 0x20, 'Suspend0');
+    began(outer, 0x10, 'Suspend0');
+    t.same(told(), [], 'another place, another Future');
+    began(inner, 0x10, before);
+    t.same(told(), expected, `${before}`);
+    began(inner, 0x10, 'Suspend0');
+    t.same(told(), [], 'one poll has one result');
+  }
+  ended(inner, 0x10, 'unknown');
+  ended(inner, 0x10, 'ready');
+  began(inner, 0x10, 'Suspend0');
+  t.same(told(), [], 'its last poll had a result');
+});
+
+t.test('a Future around it is pending and awaits it', async (t) => {
+  const { results, told, ended } = late();
+  const around = (result: PollResult, ...chain: AwaitLink[]) => {
+    ended(inner, 0x10, 'unknown');
+    ended(outer, 0x8, result, chain);
+    const found = told();
+    results.clear();
+    return found;
+  };
+  t.same(around('pending', link(0x10, 'Suspend0')), ['inner']);
+  t.same(around('pending', { ...link(1), future: undefined }, link(undefined), link(0x10, 'Suspend1')), ['inner']);
+  t.same(around('pending', link(0x18, 'Suspend0')), []);
+  t.same(around('pending', link(0x10, 'Unresumed')), [], 'another one, that nobody has polled yet');
+  t.same(around('pending', link(0x10)), []);
+  t.same(around('unknown', link(0x10, 'Suspend0')), []);
+  t.same(around('ready', link(0x10, 'Suspend0')), []);
+});
+
+t.test('nothing is said of what was open when events were missing', async (t) => {
+  const { results, told, began, ended } = late();
+  ended(inner, 0x10, 'unknown');
+  results.clear();
+  began(inner, 0x10, 'Suspend0');
+  t.same(told(), []);
+});

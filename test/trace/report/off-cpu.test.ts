@@ -1,0 +1,152 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import t from 'tap';
+import { addr } from '../../../src/base/addr.js';
+import { OffCpu, openTrace, reportBy, type Sample, type TraceEvent } from '../../../src/trace/index.js';
+import { scratchFolder } from '../../support/command.js';
+import { readWithSpeedscope } from '../../support/speedscope.js';
+import { futures, lateWaits, linked, nanos, stories, suspend0, suspend1, tell, trueWaits } from '../stories.js';
+
+const folder = scratchFolder(t);
+
+function profileOf(events: readonly TraceEvent[]): { readonly offCpu: OffCpu; readonly samples: readonly Sample[] } {
+  const samples: Sample[] = [];
+  const keep = (event: TraceEvent): void => void (event.type === 'sample' && samples.push(event));
+  const nothing = (): void => {};
+  const offCpu = new OffCpu({ begin: nothing, hart: nothing, flush: nothing, end: nothing, event: keep });
+  tell(offCpu, events);
+  return { offCpu, samples };
+}
+
+t.test('all waits of any story, and no other time', async () => {
+  fc.assert(
+    fc.property(stories, (told) => {
+      const last = Math.max(0, ...told.events.map((event) => (event.type === 'gap' ? event.to : event.time)));
+      const waited = [...trueWaits(told), ...lateWaits(told)].map(({ begin, end = last }) => end - begin);
+      const { offCpu, samples } = profileOf(told.events);
+      const rows = offCpu.rows();
+      const sum = (list: readonly number[]): number => list.reduce((all, one) => all + one, 0);
+      return (
+        sum(rows.map(({ waits }) => waits)) === waited.length &&
+        sum(rows.map(({ total }) => total)) === sum(waited) &&
+        sum(samples.map(({ periodNs }) => periodNs)) === sum(waited)
+      );
+    }),
+  );
+});
+
+const [a, b] = futures;
+const root = { key: 0, future: a, address: addr(0x1000n) };
+const of = { hart: 0, root, future: a, address: root.address, depth: 0 };
+const by = { key: 1, future: b, address: addr(0x2000n) };
+const wake = { type: 'wake', hart: 0, waker: root.address, root } as const;
+
+const story = linked([
+  { type: 'poll-begin', ...of, time: nanos(0), state: undefined },
+  { type: 'poll-end', ...of, time: nanos(10), began: nanos(0), result: 'pending', state: suspend0, chain: [] },
+  { ...wake, time: nanos(110), by, caller: { function: 'ring', file: 'src/r.rs', line: 7 } },
+  // The second wake does nothing.
+  { ...wake, time: nanos(120), by: undefined, caller: { function: 'tick', file: undefined, line: undefined } },
+  { type: 'poll-begin', ...of, time: nanos(140), state: suspend0 },
+  { type: 'poll-end', ...of, time: nanos(150), began: nanos(140), result: 'pending', state: suspend1, chain: [] },
+  {
+    ...{ type: 'cancelled', hart: 0, root, future: a, address: root.address, time: nanos(450), state: suspend1 },
+    ...{ by: undefined, caller: { function: undefined, file: undefined, line: undefined } },
+  },
+]);
+
+t.test('who woke it, how long it was ready then, and what was never woken', async (t) => {
+  const { offCpu, samples } = profileOf(story);
+  t.same(
+    samples.map(({ stack, periodNs }) => `${stack.map(({ name }) => name).join(' < ')}: ${periodNs}`),
+    [
+      'woken by b in ring at src/r.rs:7 < a at src/a.rs:12: 100',
+      '[woken, not polled yet] < woken by b in ring at src/r.rs:7 < a at src/a.rs:12: 30',
+      '[dropped] < a at src/b.rs:25: 300',
+    ],
+  );
+  t.match(offCpu.rows(), [
+    { task: 'a', wokenBy: 'b in ring at src/r.rs:7', waits: 1, total: 130, max: 130, runnable: 30 },
+    { task: 'a', wokenBy: '[dropped]', waits: 1, total: 300, max: 300, runnable: 0 },
+  ]);
+});
+
+/** A task that a library wraps, and what its one poll polls: these Futures, of which some are pending. */
+function wrapped(...inside: readonly ('pending' | 'ready')[]): readonly TraceEvent[] {
+  const inner = inside.flatMap((result, i) => {
+    const own = { hart: 0, root, future: b, address: addr(0x1008n + BigInt(i)), depth: 1 };
+    const ended = { result, state: result === 'ready' ? undefined : suspend1, chain: [] };
+    return [
+      { type: 'poll-begin', ...own, time: nanos(2 + 2 * i), state: undefined },
+      { type: 'poll-end', ...own, time: nanos(3 + 2 * i), began: nanos(2 + 2 * i), ...ended },
+    ] as const;
+  });
+  const end = { began: nanos(0), result: 'pending', state: undefined, chain: [] } as const;
+  return linked([
+    { type: 'poll-begin', ...of, time: nanos(0), state: undefined },
+    ...inner,
+    { type: 'poll-end', ...of, time: nanos(10), ...end },
+    { type: 'poll-begin', ...of, time: nanos(40), state: undefined },
+  ]);
+}
+
+t.test('what a library wraps around a task awaits the one Future that it polls', async (t) => {
+  const told = (...inside: readonly ('pending' | 'ready')[]) => {
+    const { offCpu, samples } = profileOf(wrapped(...inside));
+    return [offCpu.rows()[0], samples[0]?.stack.map(({ name }) => name)] as const;
+  };
+  t.match(told('pending'), [{ task: 'b', at: suspend1 }, ['[no wake seen]', 'b at src/b.rs:25', 'a']]);
+  t.match(told('ready', 'pending'), [{ task: 'b', at: suspend1 }, ['[no wake seen]', 'b at src/b.rs:25', 'a']]);
+  t.match(told('pending', 'pending'), [{ task: 'a', at: undefined }, ['[no wake seen]', 'a']], 'which one, if of two?');
+  t.match(told('ready'), [{ task: 'a', at: undefined }, ['[no wake seen]', 'a']]);
+});
+
+t.test('a poll whose end shows no result was pending if the next one finds the Future at an await', async (t) => {
+  const unknown = { type: 'poll-end', ...of, result: 'unknown', chain: [] } as const;
+  const events = linked([
+    { type: 'poll-begin', ...of, time: nanos(0), state: undefined },
+    { ...unknown, time: nanos(10), began: nanos(0), state: suspend0 },
+    { ...wake, time: nanos(60), by, caller: { function: 'ring', file: 'src/r.rs', line: 7 } },
+    { type: 'poll-begin', ...of, time: nanos(80), state: suspend0 },
+    // Its end still shows the await from which it began; the next poll shows another one.
+    { ...unknown, time: nanos(90), began: nanos(80), state: suspend0 },
+    { type: 'poll-begin', ...of, time: nanos(190), state: suspend1 },
+    // Nothing tells what came of the last one.
+    { ...unknown, time: nanos(200), began: nanos(190), state: suspend1 },
+  ]);
+  t.match(profileOf(events).offCpu.rows(), [
+    { at: { line: 12 }, wokenBy: 'b in ring at src/r.rs:7', waits: 1, total: 70, runnable: 20 },
+    { at: { line: 25 }, wokenBy: '[no wake seen]', waits: 1, total: 100 },
+  ]);
+  const report = reportBy('await');
+  tell(report, events);
+  const rows = report.rows().map(({ file, line, calls, total }) => [file, line, calls, total]);
+  t.same(rows, [
+    ['src/a.rs', 12, 1, 70],
+    ['src/b.rs', 25, 1, 100],
+  ]);
+});
+
+t.test('samples beside calls are a tree of their own, by their time', async (t) => {
+  const path = join(folder, 'both.folded');
+  const frame = { name: 'main', instance: 'main', address: undefined, file: undefined, line: undefined };
+  const sample: TraceEvent = { type: 'sample', time: nanos(5), hart: 0, stack: [frame], periodNs: 1000 };
+  tell(openTrace(path), [story[0] as TraceEvent, sample, sample, ...story.slice(1, 2)]);
+  t.equal(readFileSync(path, 'utf8'), 'poll a 10\n[samples];main 2000\n');
+});
+
+t.test("speedscope's own importer reads the same waits", async (t) => {
+  const path = join(folder, 'waits.speedscope.json');
+  tell(new OffCpu(openTrace(path)), story);
+  const { profiles, warnings } = await readWithSpeedscope(readFileSync(path, 'utf8'));
+  t.same(warnings, []);
+  t.same(
+    profiles.map((profile) => [profile.getName(), profile.getTotalWeight()]),
+    [['waits of tasks', 430]],
+  );
+  const times = new Map<string, number>();
+  profiles[0]?.forEachFrame((frame) => times.set(frame.name, frame.getTotalWeight()));
+  t.equal(times.get('a at src/a.rs:12'), 130);
+  t.equal(times.get('[woken, not polled yet]'), 30);
+});
