@@ -177,7 +177,7 @@ export class Target implements AsyncDisposable {
     });
     const where = loadBias === undefined ? undefined : { known: loadBias };
     const plan = enginePlan(await loadedProgram(program, this.session, logger, where), { wanted: engine });
-    this.#learn(ears, engineChoices(plan, planEngines(plan).refused));
+    this.#learn(ears, engineChoices(plan, planEngines(plan)));
     const file = trace === undefined ? [] : [openTrace(trace, { force, formats: this.#options.formats })];
     const isTold = trace !== undefined || sink !== undefined;
     return await record({

@@ -5,24 +5,29 @@ import { type OwnTime, type ProbeFact, timeText } from '../trace/index.js';
 
 /** For `--json`: one object a probe. */
 export function choicesJson(choices: readonly ProbeFact[]): object[] {
-  return choices.map(({ name, address, engine, why, partly }) => ({
+  return choices.map(({ name, address, engine, why, proof, partly }) => ({
     function: name,
     address: hex(address),
     engine,
     ...(why === undefined ? {} : { why }),
+    ...(proof === undefined ? {} : { proof }),
     ...(partly === undefined ? {} : { partly }),
   }));
 }
 
 /** For people: one line a probe, and under them why some need stops. */
 export function choiceTable(choices: readonly ProbeFact[], options: ColumnsOptions = { color: false }): string {
-  const rows = choices.map(({ name, address, engine, why, partly }) => [
+  const rows = choices.map(({ name, address, engine, why, proof, partly }) => [
     hex(address),
     engine,
     name,
-    why ?? partly ?? '',
+    why ?? partly ?? proof ?? '',
   ]);
-  return textTable(['address', 'engine', 'function~', 'why not without stops, or what is not seen'], rows, options);
+  return textTable(
+    ['address', 'engine', 'function~', 'why not without stops, what is not seen, or why it is allowed'],
+    rows,
+    options,
+  );
 }
 
 /** For `--json`: nothing where it is not known. */

@@ -228,7 +228,7 @@ async function chosen(
   const { given } = givenScratchOf(args, program.elf);
   const planned = planEngines(options);
   const hurdles = hurdlesOfCode(options, planned, program.elf, given?.address);
-  return { program, choices: engineChoices(options, planned.refused), hurdles };
+  return { program, choices: engineChoices(options, planned), hurdles };
 }
 
 function indented(hurdles: readonly Hurdle[]): string[] {

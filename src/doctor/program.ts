@@ -135,7 +135,7 @@ async function enginesFor(
 ): Promise<EnginesReport> {
   const { plans } = plan;
   const planned = planEngines(plan);
-  const choices = engineChoices(plan, planned.refused);
+  const choices = engineChoices(plan, planned);
   const [first] = plans;
   if (planned.sites.length === 0 || first === undefined) return { choices, scratch: undefined };
   const inProcess = isProcess(session.features);
@@ -169,7 +169,7 @@ async function enginesFor(
 }
 
 function allStop(plan: EnginePlanOptions, known: ReadonlyMap<number, string>, why: string): readonly ProbeFact[] {
-  return engineChoices(plan, new Map(plan.plans.map((_, index) => [index, known.get(index) ?? why])));
+  return engineChoices(plan, { refused: new Map(plan.plans.map((_, index) => [index, known.get(index) ?? why])) });
 }
 
 const mostFunctions = 64;

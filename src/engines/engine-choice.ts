@@ -31,6 +31,9 @@ export interface EnginePlanOptions {
   readonly looks?: readonly PatchVerdict[] | undefined;
 }
 
+/** What a plan has decided about each probe, by its index: why it cannot do without stops, or why it can. */
+export type Decisions = Pick<SitePlan, 'refused'> & Partial<Pick<SitePlan, 'sites'>>;
+
 /** The analysis before the target is known; undefined if no probe can do without stops anyway. */
 export function lookAtPlans({
   arch: { probeCode },
@@ -106,16 +109,22 @@ const mostBreakpoints = { few: 50, many: 1000 };
 /** What each probe is carried out by. */
 export function engineChoices(
   options: Pick<EnginePlanOptions, 'plans' | 'wanted' | 'process' | 'stopsHarm'>,
-  refused: ReadonlyMap<number, string>,
+  { refused, sites = [] }: Decisions,
 ): readonly ProbeFact[] {
   const { plans, wanted } = options;
+  const proofs = new Map(sites.map(({ index, proof }) => [index, proof]));
   const facts = plans.map(({ name, address, partly, notByStops }, index): ProbeFact => {
     const why = refused.get(index);
     if (why !== undefined) {
       const engine = wanted === 'target' || notByStops !== undefined ? 'none' : 'stop';
       return { name, address, engine, why, ...(notByStops === undefined ? {} : { extra: notByStops }) };
     }
-    return { name, address, engine: 'target', why, ...(partly === undefined ? {} : { partly }) };
+    const proof = proofs.get(index);
+    return {
+      ...{ name, address, engine: 'target', why },
+      ...(proof === undefined ? {} : { proof: proof.text }),
+      ...(partly === undefined ? {} : { partly }),
+    };
   });
   const reason = whyNoneStops(options, facts);
   if (reason === undefined) return facts;

@@ -45,7 +45,7 @@ export function hurdlesOfCode(
   if (plan.wanted === 'stop') return [];
   const whole = wholeTarget(plan);
   if (whole) return [whole];
-  const { reasons } = summarizeEngines(engineChoices(plan, planned.refused));
+  const { reasons } = summarizeEngines(engineChoices(plan, planned));
   const code = reasons.map((reason): Hurdle => {
     return { code: 'code', text: reasonLine(reason), wayOut: wayOutOf(reason.why), probes: reason.probes };
   });

@@ -52,7 +52,7 @@ export class ProbeChoices {
   }
 
   get facts(): readonly ProbeFact[] {
-    const facts = engineChoices(this.#options, this.#why);
+    const facts = engineChoices(this.#options, { ...this.#plan, refused: this.#why });
     if (this.#leftOut.size === 0) return facts;
     return facts.map((fact, index) => {
       const why = this.#leftOut.get(index);

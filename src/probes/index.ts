@@ -51,6 +51,7 @@ export { type Access, accessOf, type Watchpoint } from './kinds/watch/watchpoint
 export { panicPlaces, panicsAt } from './panic-places.js';
 export { type PlannedStop, plannedStops } from './places-inside.js';
 export {
+  type CodePiece,
   codeOf,
   entryPlan,
   type InnerPlace,

@@ -15,7 +15,7 @@ function chosen(
     return { name: `f${i}`, address: addr(BigInt(i)), ...(asked ? { stopIsAsked: true } : {}) } as unknown as ReadPlan;
   });
   const refused = new Map(Array.from({ length: stopping }, (_, i) => [i, 'too short'] as const));
-  const facts = engineChoices({ plans, wanted, process, stopsHarm }, refused);
+  const facts = engineChoices({ plans, wanted, process, stopsHarm }, { refused });
   t.ok(facts.every(({ engine, why }) => engine === 'target' || why?.endsWith('too short')));
   return [...new Set(facts.slice(0, stopping).map(({ engine }) => engine))].join();
 }

@@ -431,6 +431,8 @@ export interface FunctionExit {
   /** The address of the jump. */
   readonly start: Addr;
   readonly patchLength: number;
+  /** Bytes from there on that control must not enter elsewhere: the jump's, and those up to the exit's end. */
+  readonly length: number;
   /** Where a tail jump goes; undefined if the function returns. */
   readonly tail: Addr | undefined;
   /** The instructions before the last one, as code at `at`; the length is the same everywhere. */

@@ -129,6 +129,7 @@ function endAt(
     kind,
     start: addOffset(start, from),
     patchLength,
+    length: taken - from,
     tail,
     before(at) {
       const assembler = new Assembler(at);

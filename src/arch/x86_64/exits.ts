@@ -93,6 +93,7 @@ function endAt(places: readonly Place[], index: number, tail: Addr | undefined, 
     kind: 'near',
     start,
     patchLength: patchBytes,
+    length: Math.max(patchBytes, Number(last.next - start)),
     tail,
     before(at) {
       const code = new Assembler(at);

@@ -1,42 +1,58 @@
 import type { FunctionExit, Hop, ProbeCode, RingGeometry } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { CodeFacts, ReadPlan } from '../../probes/index.js';
+import { type Objection, objectionTo, type Subject } from '../proof/index.js';
 import { mark, markBytes, within } from './code-allocator.js';
 import type { Patch } from './placement.js';
 import type { Piece, Write } from './ring.js';
 import { exitFields, type Site } from './sites.js';
 
 /**
- * The ways to patch all exits of a function whose return address must stay unchanged; undefined for any other. A tail
- * jump's return is hooked: only the jump's target could notice.
- * @returns why there is none, in words for the user
+ * The ways to patch all exits of a function whose return address must stay unchanged. A tail jump's return is hooked:
+ * only the jump's target could notice.
+ * @param unhookable why the return address must stay
+ * @param taken ways to patch its entry
+ * @returns why there is none
  */
 export function planExits(
-  plan: ReadPlan,
+  subject: Subject,
+  unhookable: Objection,
   bytes: Uint8Array,
   taken: readonly { readonly length: number }[],
-  code: ProbeCode,
-  facts: CodeFacts | undefined,
-): readonly (readonly FunctionExit[])[] | string | undefined {
-  const { returnStays } = plan;
-  if (returnStays === undefined) return undefined;
-  const because = (why: string): string => `${returnStays}, and its ends cannot be patched: ${why}`;
+): readonly (readonly FunctionExit[])[] | Objection {
+  const { plan, probeCode, facts, stopsIn } = subject;
+  const because = (why: string): Objection => {
+    return { question: unhookable.question, why: `${unhookable.why}, and its ends cannot be patched: ${why}` };
+  };
   if (!facts) return because('the program changes its code as it runs');
   if (plan.exit.keep.length > 0 || plan.exit.reads.length > 0)
     return because('its return wants what it was called with');
+  // Patched exits may be anywhere in the function.
+  if (stopsIn({ address: plan.address, length: plan.codeSize })) return because('another probe stops in it');
   const entered = facts.enteredElsewhere(plan.address, plan.codeSize);
   if (entered !== undefined) return because(entered);
   const from = Math.max(...taken.map(({ length }) => length));
   const ways: (readonly FunctionExit[])[] = [];
   let why = 'no patch is known for this architecture';
-  for (const { kind } of code.patches) {
+  for (const { kind } of probeCode.patches) {
     if (kind === 'far' && !plan.scratchIsFree) continue;
     const inRegisters = (target: Addr): boolean => facts.inRegisters(target);
-    const ends = code.ends(bytes, plan.address, { kind, from, inRegisters });
+    const ends = probeCode.ends(bytes, plan.address, { kind, from, inRegisters });
     if ('refused' in ends) why = ends.refused;
-    else ways.push(ends);
+    else {
+      const found = firstObjection(subject, ends);
+      if (found) why = found.why;
+      else ways.push(ends);
+    }
   }
   return ways.length === 0 ? because(why) : ways;
+}
+
+function firstObjection(subject: Subject, ends: readonly FunctionExit[]): Objection | undefined {
+  for (const end of ends) {
+    const found = objectionTo('patch', subject, { address: end.start, length: end.length, by: end });
+    if (found) return found;
+  }
+  return undefined;
 }
 
 export interface ChosenExits {

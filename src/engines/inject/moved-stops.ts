@@ -7,7 +7,7 @@ import { codeOf, type PlannedStop, type ReadPlan } from '../../probes/index.js';
 import type { Session } from '../../rsp/index.js';
 import { type Allocator, allocator, mark, markBytes, within } from './code-allocator.js';
 import { redirect } from './leave-patches.js';
-import { lookAtCode } from './patchable-code.js';
+import { isObjection, lookAtCode } from './patchable-code.js';
 import { Patches } from './patches.js';
 import type { Patch, Patched, Placement } from './placement.js';
 import type { Piece, Write } from './ring.js';
@@ -165,7 +165,7 @@ function displace(
   { code, room, holdsStop, placement }: MovedStopsOptions,
 ): Displaced | DisplacedInside | undefined {
   const [look] = lookAtCode([plan], () => bytes, code, undefined);
-  if (look === undefined || typeof look === 'string') return undefined;
+  if (look === undefined || isObjection(look)) return undefined;
   return (look.inside ?? look.ways).find((way) => {
     const { kind, start, length } = way;
     const reach = code.patches.find((patch) => patch.kind === kind)?.reach ?? 0;

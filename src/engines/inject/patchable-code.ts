@@ -1,6 +1,8 @@
 import type { Displaced, DisplacedInside, FunctionExit, ProbeCode } from '../../arch/index.js';
 import type { Addr } from '../../base/addr.js';
+import type { Refusal } from '../../base/refusal.js';
 import type { CodeFacts, InnerPlace, ReadPlan } from '../../probes/index.js';
+import { type Objection, objectionTo, type Proof, proofOf, type Replaced, type Subject } from '../proof/index.js';
 import { planExits } from './exit-patches.js';
 
 /** How a function's code can be patched. */
@@ -13,33 +15,36 @@ export interface PatchableCode {
   readonly ends: readonly (readonly FunctionExit[])[] | undefined;
   /** Ways to patch a place inside a function; then there are no others. */
   readonly inside?: readonly DisplacedInside[];
+  /** Why all that is allowed. */
+  readonly proof: Proof;
 }
 
 /** Or why it cannot be patched. */
-export type PatchVerdict = PatchableCode | string;
+export type PatchVerdict = PatchableCode | Objection;
+
+export function isObjection(verdict: PatchVerdict): verdict is Objection {
+  return 'why' in verdict;
+}
 
 /**
- * Analyses the code of every probe; results have the probes' indices. It decodes each function completely, so it
- * takes a while.
+ * Asks all that must be proven before the code of every probe is changed; results have the probes' indices. It decodes
+ * each function completely, so it takes a while.
  */
 export function lookAtCode(
   plans: readonly ReadPlan[],
   bytesAt: (plan: ReadPlan) => Uint8Array | undefined,
-  code: ProbeCode,
+  probeCode: ProbeCode,
   facts: CodeFacts | undefined,
 ): readonly PatchVerdict[] {
   const stopsIn = stopsInside(plans);
-  return plans.map((plan) => look(plan, stopsIn, bytesAt(plan), code, facts));
+  return plans.map((plan) => look({ plan, probeCode, facts, stopsIn }, bytesAt(plan)));
 }
 
-/** Whether a probe that needs a stop lies at an address or within this many bytes behind it. */
-type StopsInside = (address: Addr, length: number) => boolean;
-
-function stopsInside(plans: readonly ReadPlan[]): StopsInside {
+function stopsInside(plans: readonly ReadPlan[]): Subject['stopsIn'] {
   const stops = plans
     .flatMap(({ address, needsStop }) => (needsStop === undefined ? [] : [address]))
     .sort((a, b) => (a < b ? -1 : 1));
-  return (address, length) => {
+  return ({ address, length }) => {
     let [low, high] = [0, stops.length];
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -51,54 +56,57 @@ function stopsInside(plans: readonly ReadPlan[]): StopsInside {
   };
 }
 
-/**
- * A breakpoint inside a patch would stop in the middle of the jump. A breakpoint on a displaced instruction would
- * never stop.
- */
-const stopInside = 'another probe stops in the code that a patch would replace';
+const noPatch: Objection = { question: 'movable', why: 'no patch is known for this architecture' };
 
-function look(
-  plan: ReadPlan,
-  stopsIn: StopsInside,
-  bytes: Uint8Array | undefined,
-  code: ProbeCode,
-  facts: CodeFacts | undefined,
-): PatchVerdict {
-  if (plan.needsStop !== undefined) return plan.needsStop;
-  if (!bytes) return 'its code is not in the ELF';
-  if (plan.inside) return lookInside(plan, plan.inside, bytes, code);
+function look(subject: Subject, bytes: Uint8Array | undefined): PatchVerdict {
+  const { plan, probeCode } = subject;
+  const none = objectionTo('probe', subject, { address: plan.address, length: 0 });
+  if (none) return none;
+  if (!bytes) return { question: 'code', why: 'its code is not in the ELF' };
+  if (plan.inside) return lookInside(subject, plan.inside, bytes);
   const ways: Displaced[] = [];
-  let why = 'no patch is known for this architecture';
-  for (const { kind } of code.patches) {
-    if (kind === 'far' && !plan.scratchIsFree && !code.entryIsPatchable?.(bytes)) continue;
-    const displaced = code.displace(bytes, plan.address, kind);
-    if ('refused' in displaced) why = displaced.refused;
-    else if (displaced.hookRefused !== undefined) why = displaced.hookRefused;
-    else if (stopsIn(plan.address, displaced.length)) why = stopInside;
-    else ways.push(displaced);
+  let objection = noPatch;
+  for (const { kind } of probeCode.patches) {
+    if (kind === 'far' && !plan.scratchIsFree && !probeCode.entryIsPatchable?.(bytes)) continue;
+    const displaced = probeCode.displace(bytes, plan.address, kind);
+    const found = 'refused' in displaced ? immovable(displaced) : objectionTo('patch', subject, replacedBy(displaced));
+    if (found) objection = found;
+    else if (!('refused' in displaced)) ways.push(displaced);
   }
-  if (ways.length === 0) return why;
-  // Patched exits may be anywhere in the function.
-  if (plan.returnStays !== undefined && stopsIn(plan.address, plan.codeSize)) return stopInside;
-  const ends = planExits(plan, bytes.subarray(0, plan.codeSize), ways, code, facts);
-  return typeof ends === 'string' ? ends : { code: bytes, ways, ends };
+  const [first] = ways;
+  if (!first) return objection;
+  if (!plan.seesReturn) return { code: bytes, ways, ends: undefined, proof: proofOf('entry') };
+  const unhookable = objectionTo('hook', subject, replacedBy(first));
+  if (!unhookable) return { code: bytes, ways, ends: undefined, proof: proofOf('hook') };
+  const ends = planExits(subject, unhookable, bytes.subarray(0, plan.codeSize), ways);
+  return 'why' in ends ? ends : { code: bytes, ways, ends, proof: proofOf('exits', unhookable) };
 }
 
-function lookInside(
-  { address, entryRegisters, scratchIsFree }: ReadPlan,
-  { window }: InnerPlace,
-  bytes: Uint8Array,
-  code: ProbeCode,
-): PatchVerdict {
+function immovable({ refused }: Refusal): Objection {
+  return { question: 'movable', why: refused };
+}
+
+function replacedBy(displaced: Displaced): Replaced {
+  const { start, length, patchLength } = displaced;
+  return { address: start, length: Math.max(length, patchLength), by: displaced };
+}
+
+function lookInside(subject: Subject, { window }: InnerPlace, bytes: Uint8Array): PatchVerdict {
+  const { probeCode, plan } = subject;
+  const { address, entryRegisters, scratchIsFree } = plan;
   const ways: DisplacedInside[] = [];
-  let why = 'no patch is known for this architecture';
-  for (const { kind } of code.patches) {
+  let objection = noPatch;
+  for (const { kind } of probeCode.patches) {
     // What is read must not be destroyed.
     const isFree = scratchIsFree && !entryRegisters.includes(window.free ?? '');
     const free = isFree ? window.free : undefined;
-    const displaced = code.displaceInside(bytes, window.address, Number(address - window.address), { kind, free });
-    if ('refused' in displaced) why = kind === 'near' ? displaced.refused : why;
-    else ways.push(displaced);
+    const displaced = probeCode.displaceInside(bytes, window.address, Number(address - window.address), { kind, free });
+    if ('refused' in displaced) objection = kind === 'near' ? immovable(displaced) : objection;
+    else {
+      const found = objectionTo('patch', subject, replacedBy(displaced));
+      if (found) objection = found;
+      else ways.push(displaced);
+    }
   }
-  return ways.length === 0 ? why : { code: bytes, ways, ends: undefined, inside: ways };
+  return ways.length === 0 ? objection : { code: bytes, ways, ends: undefined, inside: ways, proof: proofOf('inside') };
 }

@@ -1,9 +1,10 @@
 import { controlBlock, type RecordField, wordsOf } from '../../arch/index.js';
 import type { Addr } from '../../base/addr.js';
 import type { ReadPlan } from '../../probes/index.js';
+import { proofOf } from '../proof/index.js';
 import { alignment } from './code-allocator.js';
 import { refuseUntilAgreed } from './inner-places.js';
-import type { PatchableCode, PatchVerdict } from './patchable-code.js';
+import { isObjection, type PatchableCode, type PatchVerdict } from './patchable-code.js';
 import { idField, outerRoom, type RecordFormat, RecordFormats, type RecordSources } from './record-format.js';
 
 /** A probe that is served by trampolines. */
@@ -54,8 +55,12 @@ export function planSites(
   const formats = new RecordFormats(sources, outerRoom(plans));
   const able: Site[] = [];
   for (const [index, plan] of plans.entries()) {
-    const look = looks[index] ?? 'its code is not in the ELF';
-    const site = typeof look === 'string' ? look : planSite(plan, look, index, formats);
+    const look = looks[index];
+    const site = !look
+      ? 'its code is not in the ELF'
+      : isObjection(look)
+        ? look.why
+        : planSite(plan, look, index, formats);
     if (typeof site === 'string') refused.set(index, site);
     else able[index] = site;
   }
@@ -71,7 +76,7 @@ export function planSites(
 /** The records of every plan, whether its code can be patched or not. */
 export function planFormats(plans: readonly ReadPlan[], sources: RecordSources): readonly Site[] {
   const formats = new RecordFormats(sources, outerRoom(plans));
-  const look: PatchableCode = { code: new Uint8Array(0), ways: [], ends: undefined };
+  const look: PatchableCode = { code: new Uint8Array(0), ways: [], ends: undefined, proof: proofOf('entry') };
   return plans.map((plan, index) => {
     return { plan, index, ...look, entry: formats.entry(plan), exit: formats.exit(plan), counters: 0 };
   });

@@ -472,6 +472,8 @@ export interface ProbeFact {
   readonly engine: 'target' | 'stop' | 'none';
   /** Why not `target`. */
   readonly why: string | undefined;
+  /** Of `target`: what is done to the target's code, and what is known that allows it. */
+  readonly proof?: string | undefined;
   /** What the engine without stops does not see of it. */
   readonly partly?: string | undefined;
   /** Nobody asked for it by itself, and it is left out rather than have the target stop for it: `wakes`, `drops`. */
