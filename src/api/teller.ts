@@ -10,18 +10,18 @@ import {
   operandAt,
   placeIn,
 } from '../probes/index.js';
-import type {
-  AnyBegin,
-  AnyEnd,
-  CallBegin,
-  DerivedPoll,
-  FutureRef,
-  PlaceHit,
-  PollBegin,
-  PollEnd,
-  TraceEvent,
-  TraceSink,
-  WatchHit,
+import {
+  type AnyBegin,
+  type AnyEnd,
+  type CallBegin,
+  type DerivedPoll,
+  Fold,
+  type FutureRef,
+  type PlaceHit,
+  type PollBegin,
+  type PollEnd,
+  type TraceEvent,
+  type WatchHit,
 } from '../trace/index.js';
 import { ObjectPlace, type Operand, type PlainValue, plainValue, Unavailable, valueOfBytes } from '../values/index.js';
 import { recordedValue } from './captures.js';
@@ -49,7 +49,7 @@ interface Open {
  * Tells the probes of a target of their hits. Events come first, into this sink. Then, as an observer, it is given what
  * was read at the hit.
  */
-export class Teller implements TraceSink, HitObserver {
+export class Teller extends Fold implements HitObserver {
   readonly #ears: Ears;
   readonly #fail: (thrown: unknown) => void;
   #fresh: TraceEvent[] = [];
@@ -59,17 +59,10 @@ export class Teller implements TraceSink, HitObserver {
 
   /** `fail` is told what a handler throws. */
   constructor(ears: Ears, fail: (thrown: unknown) => void) {
+    super();
     this.#ears = ears;
     this.#fail = fail;
   }
-
-  begin(): void {}
-
-  hart(): void {}
-
-  flush(): void {}
-
-  end(): void {}
 
   event(event: TraceEvent): void {
     if (event.type === 'watch') this.#watch(event);

@@ -1,11 +1,11 @@
-import type { TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../trace/index.js';
+import { Fold, type TraceEvent, type TraceFacts, type TraceInfo, timeOf } from '../trace/index.js';
 import type { BudgetFile } from './budget-file.js';
 import type { Json, JsonObject } from './json.js';
 import type { Ending, HeadRoom, Verdict } from './section.js';
 import { selectorsOf } from './selector.js';
 
 /** Checks the budgets of a file against a trace, whose events it takes as a sink: while it is recorded, or later. */
-export class Checker implements TraceSink {
+export class Checker extends Fold {
   readonly budget: BudgetFile;
   #info: TraceInfo | undefined;
   #facts: TraceFacts | undefined;
@@ -15,23 +15,20 @@ export class Checker implements TraceSink {
   readonly #known = new Set<object>();
 
   constructor(budget: BudgetFile) {
+    super();
     this.budget = budget;
   }
 
-  begin(info: TraceInfo): void {
+  override begin(info: TraceInfo): void {
     this.#info = info;
   }
 
-  hart(): void {}
-
-  flush(): void {}
-
-  end(facts?: TraceFacts): void {
+  override end(facts?: TraceFacts): void {
     this.#facts = facts;
   }
 
   event(event: TraceEvent): void {
-    this.#now = event.type === 'gap' ? event.to : event.time;
+    this.#now = timeOf(event);
     this.#learn(event);
     for (const { section } of this.budget.sections) section.event(event);
   }

@@ -1,23 +1,15 @@
-import type { TraceEvent, TraceSink } from '../trace/index.js';
+import { Fold, type TraceEvent } from '../trace/index.js';
 import type { Names } from './section.js';
 
 /** Functions that are called more often are no phases of a boot. */
 const mostOnce = 12;
 
 /** Collects what a new budget file asks for. */
-export class NameCollector implements TraceSink {
+export class NameCollector extends Fold {
   readonly #tasks = new Set<string>();
   readonly #ready = new Set<string>();
   /** How often each was called. */
   readonly #calls = new Map<string, number>();
-
-  begin(): void {}
-
-  hart(): void {}
-
-  flush(): void {}
-
-  end(): void {}
 
   event(event: TraceEvent): void {
     if (event.type === 'call-begin') {

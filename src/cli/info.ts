@@ -4,6 +4,7 @@ import { wrapped } from '../base/text-width.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import {
   type Chosen,
+  Fold,
   type Gap,
   gapText,
   hartWord,
@@ -16,6 +17,7 @@ import {
   type TraceEvent,
   type TraceRead,
   type TraceSink,
+  timeOf,
   timeText,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
@@ -34,7 +36,7 @@ export async function info(args: InfoArguments): Promise<number> {
 }
 
 /** Events by their type, when they were, and what is missing among them. */
-class EventTally implements TraceSink {
+class EventTally extends Fold {
   readonly counts = new Map<TraceEvent['type'], number>();
   readonly harts: string[] = [];
   first: number | undefined;
@@ -44,17 +46,17 @@ class EventTally implements TraceSink {
   /** Time in which nothing was recorded, by why. */
   readonly gaps = new Map<string, { count: number; time: number }>();
 
-  begin({ harts }: Parameters<TraceSink['begin']>[0]): void {
+  override begin({ harts }: Parameters<TraceSink['begin']>[0]): void {
     for (const hart of harts) this.hart(hart);
   }
 
-  hart({ name }: Parameters<TraceSink['hart']>[0]): void {
+  override hart({ name }: Parameters<TraceSink['hart']>[0]): void {
     this.harts.push(name);
   }
 
   event(event: TraceEvent): void {
     this.counts.set(event.type, this.count(event.type) + 1);
-    const time = event.type === 'gap' ? event.to : event.time;
+    const time = timeOf(event);
     if (event.type === 'gap') this.#gap(event);
     if (event.type === 'derived-poll' || (event.type === 'poll-begin' && event.future.inlined)) {
       this.inlined.add(event.future.future);
@@ -73,10 +75,6 @@ class EventTally implements TraceSink {
   get unseen(): number {
     return [...this.gaps.values()].reduce((sum, { time }) => sum + time, 0);
   }
-
-  flush(): void {}
-
-  end(): void {}
 
   count(type: TraceEvent['type']): number {
     return this.counts.get(type) ?? 0;

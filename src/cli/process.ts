@@ -1,9 +1,10 @@
 // Recordings of a process of this machine: one that runs, or a program that is started.
+
 import { resolve } from 'node:path';
 import type { Gdbserver, Subject } from '../api/index.js';
 import { type GuestExit, GuestWatch } from '../check/index.js';
 import { placeAtStart, placeInProcess } from '../facts/index.js';
-import { onEvents, tee } from '../trace/index.js';
+import { onEvents, tee, timeOf } from '../trace/index.js';
 import { guestLimits, refuseMachineOptions } from './guest-options.js';
 import { endProgram, executableOf, type OutputWish, processNamed, underGdbserver } from './local-process.js';
 import type { RecordingArguments } from './options.js';
@@ -51,7 +52,7 @@ export function recordProgram(args: RunArguments & RecordingArguments): Promise<
       let signalled: NodeJS.Signals | undefined;
       const ending = new AbortController();
       using watch = new GuestWatch(guestLimits(args, [0]), () => ending.abort());
-      const timed = onEvents((event) => watch.time(event.type === 'gap' ? event.to : event.time));
+      const timed = onEvents((event) => watch.time(timeOf(event)));
       const sink = args['guest-time-limit'] === undefined ? prepared.sink : tee([prepared.sink, timed]);
       watch.begin();
       const { recording, server } = await recordUnder(

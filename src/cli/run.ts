@@ -15,7 +15,7 @@ import { ElfFile } from '../elf/index.js';
 import { isLinuxProgram, isMovedAtBoot, nanosPerInstruction, sleeps } from '../facts/index.js';
 import { panicPlaces } from '../probes/index.js';
 import { trampolineRoom } from '../recorder/index.js';
-import { onEvents, TaskSummary, tee } from '../trace/index.js';
+import { onEvents, TaskSummary, tee, timeOf } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
 import { type GuestArguments, guestLimits } from './guest-options.js';
 import { programNamed } from './local-process.js';
@@ -134,7 +134,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   const last = new LastOrders(machine.qemu, mayRunOn);
   watch.begin();
   const tasks = new TaskSummary();
-  const timed = onEvents((event) => watch.time(event.type === 'gap' ? event.to : event.time));
+  const timed = onEvents((event) => watch.time(timeOf(event)));
   const recording = await recordSession({ ...prepared, sink: tee([prepared.sink, timed, tasks]) }, machine.session, {
     isLaunched: true,
     loadBias,

@@ -1,9 +1,8 @@
-import type { HartInfo, TraceEvent, TraceFacts, TraceSink } from '../trace/index.js';
+import { Filter, type TraceEvent, type TraceFacts, type TraceSink, timeOf } from '../trace/index.js';
 import type { HartNumbers } from './harts.js';
 
 /** Counts the events that pass through, for progress and limits. */
-export class CountingSink implements TraceSink {
-  readonly #sink: TraceSink;
+export class CountingSink extends Filter {
   count = 0;
   span = 0;
   /** Where nothing was recorded, in guest nanoseconds: because of `why`, or because the link was broken. */
@@ -17,15 +16,15 @@ export class CountingSink implements TraceSink {
   #begun = false;
 
   constructor(sink: TraceSink, harts: HartNumbers) {
-    this.#sink = sink;
+    super(sink);
     harts.onNew = (hart) => {
-      if (this.#begun) this.#sink.hart(hart);
+      if (this.#begun) this.sink.hart(hart);
     };
   }
 
-  begin(...args: Parameters<TraceSink['begin']>): void {
+  override begin(...args: Parameters<TraceSink['begin']>): void {
     this.#begun = true;
-    this.#sink.begin(...args);
+    this.sink.begin(...args);
   }
 
   event(event: TraceEvent): void {
@@ -34,25 +33,21 @@ export class CountingSink implements TraceSink {
       const { from, to, why } = event;
       this.gaps.push({ from_ns: from, to_ns: to, ...(why === undefined ? {} : { why }) });
     }
-    const time = event.type === 'gap' ? event.to : event.time;
+    const time = timeOf(event);
     const isFirst = this.#first === undefined;
     this.#first ??= time;
     this.span = time - this.#first;
-    this.#sink.event(event);
+    this.sink.event(event);
     if (isFirst) this.onFirst();
     this.onEvent(this.count);
   }
 
-  hart(hart: HartInfo): void {
-    this.#sink.hart(hart);
+  override flush(): void {
+    if (this.#begun) this.sink.flush();
   }
 
-  flush(): void {
-    if (this.#begun) this.#sink.flush();
-  }
-
-  end(facts?: TraceFacts): void {
+  override end(facts?: TraceFacts): void {
     this.onLast();
-    this.#sink.end(facts);
+    this.sink.end(facts);
   }
 }

@@ -49,7 +49,7 @@ export type {
   WatchHit,
   WatchRef,
 } from './events/events.js';
-export { endMissing } from './events/events.js';
+export { endMissing, timeOf } from './events/events.js';
 export { type Finding, type FindingKind, Findings, findingsText, findingText } from './events/findings.js';
 export { FromFirstEvent } from './events/from-first-event.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './events/function-summary.js';
@@ -57,14 +57,13 @@ export { HartLabels, hartWord } from './events/hart-labels.js';
 export { isSuspended } from './events/late-results.js';
 export { leftOutText, namesLeftOut, probesLeftOut, subjectOf } from './events/left-out.js';
 export { type Newest, NewestEvents } from './events/newest-events.js';
-export { onEvents } from './events/on-events.js';
 export { ringFullText } from './events/ring-full.js';
 export { type SampleFacts, sampleFactsFrom, sampleFactsJson, sampleFactsLines } from './events/sample-facts.js';
 export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } from './events/selection.js';
+export { Filter, Fold, onEvents, tee } from './events/sinks.js';
 export { stopsBesideText } from './events/stops-beside.js';
 export { type StopError, Summary, type SummaryRow, summaryJson } from './events/summary.js';
 export { type TaskRow, type TaskState, TaskSummary } from './events/task-summary.js';
-export { tee } from './events/tee.js';
 export {
   argumentsText,
   ChainTexts,

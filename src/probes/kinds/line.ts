@@ -5,7 +5,7 @@ import { type ColumnsOptions, textTable } from '../../base/columns.js';
 import { RsptraceError } from '../../base/errors.js';
 import { nearestWords } from '../../base/nearest.js';
 import type { DebugInfo, LineTable, Unit } from '../../dwarf/index.js';
-import type { PlaceRef, TraceEvent, TraceSink } from '../../trace/index.js';
+import { Fold, type PlaceRef, type TraceEvent } from '../../trace/index.js';
 import { type PlacePatch, patchesInside, planInside } from '../places-inside.js';
 import type { ReadPlan } from '../read-plan.js';
 import { type AnyProbe, type Found, neededDebugInfo, type Outcome, type ProbeKind, type ProbeText } from './kind.js';
@@ -180,16 +180,8 @@ function planLine(place: PlaceRef, patch: PlacePatch | undefined): ReadPlan {
 }
 
 /** Counts hits by the place's key. */
-class PlaceCounts implements TraceSink {
+class PlaceCounts extends Fold {
   readonly hits: number[] = [];
-
-  begin(): void {}
-
-  hart(): void {}
-
-  flush(): void {}
-
-  end(): void {}
 
   event(event: TraceEvent): void {
     if (event.type === 'place' && event.place.category === line.name)

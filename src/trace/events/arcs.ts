@@ -1,7 +1,8 @@
 import { CallTimes } from './call-times.js';
 import { Durations } from './durations.js';
-import type { AnyBegin, FunctionRef, FutureRef, TraceEvent, TraceInfo, TraceSink } from './events.js';
+import type { AnyBegin, FunctionRef, FutureRef, TraceEvent, TraceInfo } from './events.js';
 import type { Chosen } from './selection.js';
+import { Fold } from './sinks.js';
 
 /** A function, or a Future that is polled. */
 export interface Node {
@@ -25,7 +26,7 @@ export interface Arc {
 }
 
 /** Who calls what: counts and times of every arc, and of every function and Future. */
-export class Arcs implements TraceSink {
+export class Arcs extends Fold {
   readonly #chosen: Chosen | undefined;
   readonly #others = new WeakSet<AnyBegin>();
   readonly #times = new CallTimes();
@@ -36,18 +37,13 @@ export class Arcs implements TraceSink {
 
   /** `chosen`: of these calls and polls alone. */
   constructor(chosen?: Chosen) {
+    super();
     this.#chosen = chosen;
   }
 
-  begin(info: TraceInfo): void {
+  override begin(info: TraceInfo): void {
     this.info = info;
   }
-
-  hart(): void {}
-
-  flush(): void {}
-
-  end(): void {}
 
   event(event: TraceEvent): void {
     switch (event.type) {

@@ -1,16 +1,8 @@
 import type { Addr } from '../../base/addr.js';
 import { CallTimes } from './call-times.js';
-import type {
-  AnyBegin,
-  FunctionRef,
-  FutureRef,
-  Sample,
-  SampledFrame,
-  TraceEvent,
-  TraceInfo,
-  TraceSink,
-} from './events.js';
+import type { AnyBegin, FunctionRef, FutureRef, Sample, SampledFrame, TraceEvent, TraceInfo } from './events.js';
 import { type OpenCall, OpenCalls } from './open-calls.js';
+import { Fold } from './sinks.js';
 
 /** A function, or a Future that is polled, as formats of stacks name it. */
 export interface Frame {
@@ -63,7 +55,7 @@ export const furtherStacks: SampledFrame = {
 };
 
 /** Calls and polls by their stacks, of all harts together. Past {@link MOST_STACKS} further stacks are merged. */
-export class CallTree implements TraceSink {
+export class CallTree extends Fold {
   readonly #root = nodeOf(undefined, undefined);
   info: TraceInfo | undefined;
   /** From the first event to the last. */
@@ -87,16 +79,12 @@ export class CallTree implements TraceSink {
     return this.#sampled.count;
   }
 
-  begin(info: TraceInfo): void {
+  override begin(info: TraceInfo): void {
     this.info = info;
   }
 
-  hart(): void {}
-
-  flush(): void {}
-
   /** Samples have their place in the tree from now on. */
-  end(): void {
+  override end(): void {
     const root = this.#root;
     const { root: sampled } = this.#sampled;
     if (this.samples === 0 || root === sampled.parent) return;

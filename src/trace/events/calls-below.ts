@@ -1,5 +1,6 @@
-import type { AnyBegin, AnyEnd, CallBegin, HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from './events.js';
+import type { AnyBegin, AnyEnd, CallBegin, TraceEvent, TraceSink } from './events.js';
 import { OpenCalls } from './open-calls.js';
+import { Filter } from './sinks.js';
 
 interface Kept {
   readonly begin: AnyBegin;
@@ -20,22 +21,13 @@ export interface CallsBelowOptions {
 }
 
 /** Passes on the calls of some functions and what they call, that many levels deep, and no others. */
-export class CallsBelow implements TraceSink {
-  readonly #sink: TraceSink;
+export class CallsBelow extends Filter {
   readonly #options: CallsBelowOptions;
   readonly #open = new OpenCalls<Kept>();
 
   constructor(sink: TraceSink, options: CallsBelowOptions) {
-    this.#sink = sink;
+    super(sink);
     this.#options = options;
-  }
-
-  begin(info: TraceInfo): void {
-    this.#sink.begin(info);
-  }
-
-  hart(hart: HartInfo): void {
-    this.#sink.hart(hart);
   }
 
   event(event: TraceEvent): void {
@@ -49,17 +41,9 @@ export class CallsBelow implements TraceSink {
         break;
       case 'gap':
       case 'reset':
-        this.#sink.event(event);
+        this.sink.event(event);
         break;
     }
-  }
-
-  flush(): void {
-    this.#sink.flush();
-  }
-
-  end(facts?: TraceFacts): void {
-    this.#sink.end(facts);
   }
 
   #begin(begin: CallBegin): void {
@@ -71,13 +55,13 @@ export class CallsBelow implements TraceSink {
     const isInterrupt = isShown && outer?.type === 'call-begin' && isForeign(outer, begin);
     this.#open.begin({ begin, level, isInterrupt });
     if (isInterrupt) interrupt(begin, begin.time, false);
-    if (isShown) this.#sink.event(begin);
+    if (isShown) this.sink.event(begin);
   }
 
   #end(event: AnyEnd): void {
     const kept = this.#open.end(event);
     if (kept === undefined || kept.level === 0 || kept.level > this.#options.depth) return;
-    this.#sink.event(event);
+    this.sink.event(event);
     if (kept.isInterrupt) this.#options.interrupt(kept.begin, event.time, true);
   }
 }

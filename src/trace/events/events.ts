@@ -391,6 +391,11 @@ export type TraceEvent =
   | Reset
   | ConsoleLine;
 
+/** When it was; of a gap, when recording continued. */
+export function timeOf(event: TraceEvent): GuestNanos {
+  return event.type === 'gap' ? event.to : event.time;
+}
+
 export interface HartInfo {
   readonly number: number;
   readonly name: string;

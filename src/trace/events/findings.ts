@@ -2,18 +2,19 @@ import { AddressMap } from '../../base/address-map.js';
 import { plural } from '../../base/plural.js';
 import { shownFile } from '../../base/shown-place.js';
 import { textLines } from '../../base/visible.js';
-import type {
-  Cancelled,
-  FutureRef,
-  PollBegin,
-  PollEnd,
-  RootRef,
-  StateRef,
-  Stuck,
-  TraceEvent,
-  TraceSink,
-  Wake,
+import {
+  type Cancelled,
+  type FutureRef,
+  type PollBegin,
+  type PollEnd,
+  type RootRef,
+  type StateRef,
+  type Stuck,
+  type TraceEvent,
+  timeOf,
+  type Wake,
 } from './events.js';
+import { Fold } from './sinks.js';
 import type { TaskRow } from './task-summary.js';
 import { dropperText, isOfTask, placeText, waitingState } from './text.js';
 import { timeText } from './text-table.js';
@@ -115,7 +116,7 @@ interface Found {
 }
 
 /** Looks for what slows tasks down, while events come. */
-export class Findings implements TraceSink {
+export class Findings extends Fold {
   readonly #longPoll: number;
   readonly #tasks = new AddressMap<Watched>();
   readonly #found = new Map<string, Found>();
@@ -129,19 +130,12 @@ export class Findings implements TraceSink {
   #now = 0;
 
   constructor({ longPollNs = defaultLongPoll }: FindingLimits = {}) {
+    super();
     this.#longPoll = longPollNs;
   }
 
-  begin(): void {}
-
-  hart(): void {}
-
-  flush(): void {}
-
-  end(): void {}
-
   event(event: TraceEvent): void {
-    this.#now = event.type === 'gap' ? event.to : event.time;
+    this.#now = timeOf(event);
     switch (event.type) {
       case 'poll-begin':
         this.#begins(event);

@@ -1,5 +1,6 @@
 import { CallTimes } from './call-times.js';
-import type { CallEnd, FunctionRef, TraceEvent, TraceInfo, TraceSink } from './events.js';
+import type { CallEnd, FunctionRef, TraceEvent } from './events.js';
+import { Fold } from './sinks.js';
 import { bounded, compare, errorMembers, type StopError } from './summary.js';
 
 /** What one function did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
@@ -42,18 +43,10 @@ interface Tally {
 }
 
 /** Counts calls per function; {@link rows} at any time. Calls still open count as calls and nothing else. */
-export class FunctionSummary implements TraceSink {
+export class FunctionSummary extends Fold {
   /** By the function's key. */
   readonly #tallies: Tally[] = [];
   readonly #times = new CallTimes();
-
-  begin(_info: TraceInfo): void {}
-
-  hart(): void {}
-
-  flush(): void {}
-
-  end(): void {}
 
   event(event: TraceEvent): void {
     switch (event.type) {

@@ -1,4 +1,15 @@
-import type { AnyBegin, HartInfo, PollEnd, RootRef, TraceEvent, TraceFacts, TraceInfo, TraceSink } from './events.js';
+import {
+  type AnyBegin,
+  type HartInfo,
+  type PollEnd,
+  type RootRef,
+  type TraceEvent,
+  type TraceFacts,
+  type TraceInfo,
+  type TraceSink,
+  timeOf,
+} from './events.js';
+import { Filter } from './sinks.js';
 
 /** How much a {@link NewestEvents} keeps. */
 export interface Newest {
@@ -18,8 +29,7 @@ interface Waiting {
  * A flight recorder: keeps the newest events in memory, and gives them to another sink when the recording ends. What
  * began earlier and is open in that time is kept, with its own time. So is the last poll of each task that waits.
  */
-export class NewestEvents implements TraceSink {
-  readonly #sink: TraceSink;
+export class NewestEvents extends Filter {
   readonly #newest: Newest;
   #info: TraceInfo | undefined;
   readonly #harts: HartInfo[] = [];
@@ -31,7 +41,7 @@ export class NewestEvents implements TraceSink {
   #cutByMemory = false;
 
   constructor(sink: TraceSink, newest: Newest) {
-    this.#sink = sink;
+    super(sink);
     this.#newest = newest;
   }
 
@@ -45,16 +55,16 @@ export class NewestEvents implements TraceSink {
     return this.#cutByMemory && this.#newest.nanos !== undefined;
   }
 
-  begin(info: TraceInfo): void {
+  override begin(info: TraceInfo): void {
     this.#info = info;
   }
 
-  hart(hart: HartInfo): void {
+  override hart(hart: HartInfo): void {
     this.#harts.push(hart);
   }
 
   /** Nothing is written before the end. */
-  flush(): void {}
+  override flush(): void {}
 
   event(event: TraceEvent): void {
     this.#events.push(event);
@@ -70,17 +80,17 @@ export class NewestEvents implements TraceSink {
   }
 
   /** Writes what is kept, and ends the sink. */
-  end(facts?: TraceFacts): void {
+  override end(facts?: TraceFacts): void {
     if (this.#info) {
-      this.#sink.begin(this.#info);
-      for (const hart of this.#harts) this.#sink.hart(hart);
-      for (const event of this.#earlier()) this.#sink.event(event);
-      for (const event of this.#events) this.#sink.event(event);
+      this.sink.begin(this.#info);
+      for (const hart of this.#harts) this.sink.hart(hart);
+      for (const event of this.#earlier()) this.sink.event(event);
+      for (const event of this.#events) this.sink.event(event);
     }
     this.#info = undefined;
     this.#events.clear();
     const recording = facts?.recording;
-    this.#sink.end(recording ? { ...facts, recording: { ...recording, leftOut: this.#leftOut } } : facts);
+    this.sink.end(recording ? { ...facts, recording: { ...recording, leftOut: this.#leftOut } } : facts);
   }
 
   #leaveOut(event: TraceEvent): void {
@@ -153,10 +163,6 @@ class EventQueue {
   *[Symbol.iterator](): Generator<TraceEvent> {
     for (let i = this.#first; i < this.#events.length; i++) yield this.#events[i] as TraceEvent;
   }
-}
-
-function timeOf(event: TraceEvent): number {
-  return event.type === 'gap' ? event.to : event.time;
 }
 
 /** What an event takes in memory, about: measured with V8's heap statistics. */

@@ -1,17 +1,6 @@
-import type {
-  AnyBegin,
-  AnyEnd,
-  ConsoleLine,
-  Gap,
-  HartInfo,
-  Reset,
-  Stuck,
-  TraceEvent,
-  TraceFacts,
-  TraceInfo,
-  TraceSink,
-} from './events.js';
+import type { AnyBegin, AnyEnd, ConsoleLine, Gap, Reset, Stuck, TraceEvent, TraceSink } from './events.js';
 import { OpenCalls } from './open-calls.js';
+import { Filter, Fold } from './sinks.js';
 
 /** Which calls and polls are wanted: by kind, by name, and by what is known of each when it has ended. */
 export interface Selection {
@@ -45,7 +34,7 @@ export function chosenByName(selection: Selection): Chosen {
 }
 
 /** Notes which begins of a trace are wanted, where that is known when they have ended. Memory: a bit a begin. */
-export class Choosing implements TraceSink {
+export class Choosing extends Fold {
   readonly #selection: Selection;
   readonly #open = new OpenCalls<{ readonly begin: AnyBegin; readonly number: number }>();
   readonly #unended = new Map<AnyBegin, number>();
@@ -53,14 +42,9 @@ export class Choosing implements TraceSink {
   #begins = 0;
 
   constructor(selection: Selection) {
+    super();
     this.#selection = selection;
   }
-
-  begin(): void {}
-
-  hart(): void {}
-
-  flush(): void {}
 
   event(event: TraceEvent): void {
     switch (event.type) {
@@ -85,7 +69,7 @@ export class Choosing implements TraceSink {
     }
   }
 
-  end(): void {
+  override end(): void {
     for (const [begin, number] of this.#unended) this.#decide(begin, undefined, number);
     this.#unended.clear();
   }
@@ -126,22 +110,13 @@ interface Kept {
 }
 
 /** Passes on the calls and polls that are chosen with all that happens inside them, as `uftrace -F` does. */
-export class Inside implements TraceSink {
-  readonly #sink: TraceSink;
+export class Inside extends Filter {
   readonly #chosen: Chosen;
   readonly #open = new OpenCalls<Kept>();
 
   constructor(sink: TraceSink, chosen: Chosen) {
-    this.#sink = sink;
+    super(sink);
     this.#chosen = chosen;
-  }
-
-  begin(info: TraceInfo): void {
-    this.#sink.begin(info);
-  }
-
-  hart(hart: HartInfo): void {
-    this.#sink.hart(hart);
   }
 
   event(event: TraceEvent): void {
@@ -151,25 +126,25 @@ export class Inside implements TraceSink {
         const isChosen = this.#chosen.begin(event);
         const isShown = this.#open.of(event.around)?.isShown || isChosen;
         this.#open.begin({ begin: event, isShown });
-        if (isShown) this.#sink.event(event);
+        if (isShown) this.sink.event(event);
         break;
       }
       case 'call-end':
       case 'call-lost':
       case 'poll-end':
       case 'poll-lost':
-        if (this.#open.end(event)?.isShown) this.#sink.event(event);
+        if (this.#open.end(event)?.isShown) this.sink.event(event);
         break;
       case 'gap':
       case 'reset':
       case 'console':
-        this.#sink.event(event);
+        this.sink.event(event);
         break;
       case 'stuck':
-        if (this.#chosen.note(event.future.future)) this.#sink.event(event);
+        if (this.#chosen.note(event.future.future)) this.sink.event(event);
         break;
       default:
-        if (this.#isNoteShown(event)) this.#sink.event(event);
+        if (this.#isNoteShown(event)) this.sink.event(event);
     }
   }
 
@@ -180,13 +155,5 @@ export class Inside implements TraceSink {
     }
     if (event.type === 'sample') return event.stack.some(({ name }) => this.#chosen.note(name));
     return 'future' in event && this.#chosen.note(event.future.future);
-  }
-
-  flush(): void {
-    this.#sink.flush();
-  }
-
-  end(facts?: TraceFacts): void {
-    this.#sink.end(facts);
   }
 }

@@ -1,6 +1,7 @@
 import { CallTimes } from './call-times.js';
-import type { FutureKind, FutureRef, PollEnd, PollResult, TraceEvent, TraceInfo, TraceSink } from './events.js';
+import type { FutureKind, FutureRef, PollEnd, PollResult, TraceEvent } from './events.js';
 import { LateResults } from './late-results.js';
+import { Fold } from './sinks.js';
 import { isOfTask } from './text.js';
 
 /** What one Future's type did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
@@ -65,7 +66,7 @@ interface Tally {
 const none = { panicked: 0, cancelled: 0, derived: 0, lost: 0, unknown: 0, total: 0, inside: 0, max: 0 };
 
 /** Counts polls per Future; {@link rows} at any time. Polls still open count as polls and nothing else. */
-export class Summary implements TraceSink {
+export class Summary extends Fold {
   /** By the Future's key. */
   readonly #tallies: Tally[] = [];
   readonly #times = new CallTimes();
@@ -74,14 +75,6 @@ export class Summary implements TraceSink {
     tally.pending++;
     tally.unknown--;
   });
-
-  begin(_info: TraceInfo): void {}
-
-  hart(): void {}
-
-  flush(): void {}
-
-  end(): void {}
 
   event(event: TraceEvent): void {
     switch (event.type) {

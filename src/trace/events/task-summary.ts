@@ -1,16 +1,17 @@
 import { hex } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
-import type {
-  Cancelled,
-  PollBegin,
-  PollEnd,
-  PollLost,
-  RootRef,
-  StateRef,
-  TraceEvent,
-  TraceSink,
-  Wake,
+import {
+  type Cancelled,
+  type PollBegin,
+  type PollEnd,
+  type PollLost,
+  type RootRef,
+  type StateRef,
+  type TraceEvent,
+  timeOf,
+  type Wake,
 } from './events.js';
+import { Fold } from './sinks.js';
 import type { StopError } from './summary.js';
 import { isOfTask, waitingState } from './text.js';
 
@@ -106,7 +107,7 @@ const mostEnded = 10_000;
 /**
  * Follows each task from its first poll on. Memory grows with the addresses of tasks, and with ended ones to a limit.
  */
-export class TaskSummary implements TraceSink {
+export class TaskSummary extends Fold {
   /** The newest task at each address. */
   readonly #tasks = new AddressMap<Tally>();
   readonly #ended: Tally[] = [];
@@ -119,16 +120,8 @@ export class TaskSummary implements TraceSink {
   /** The time of the last event. */
   #now = 0;
 
-  begin(): void {}
-
-  hart(): void {}
-
-  flush(): void {}
-
-  end(): void {}
-
   event(event: TraceEvent): void {
-    this.#now = event.type === 'gap' ? event.to : event.time;
+    this.#now = timeOf(event);
     if (event.type === 'poll-begin') this.#begins(event);
     else if (event.type === 'poll-end') this.#ends(event);
     else if (event.type === 'poll-lost') this.#loses(event);

@@ -1,5 +1,6 @@
-import type { CallBegin, CallEnd, CallLost, HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from './events.js';
+import type { CallBegin, CallEnd, CallLost, TraceEvent, TraceFacts, TraceSink } from './events.js';
 import { type OpenCall, OpenCalls } from './open-calls.js';
+import { Filter } from './sinks.js';
 
 /** A call that has begun. Either it is not yet known whether it lasts long enough, or it does and was passed on. */
 interface Held {
@@ -16,23 +17,14 @@ const mostWaiting = 1 << 16;
  * and are dropped too. Polls and states stay. Order is kept: while a call is too young to decide on, the events after
  * its begin wait, for at most the threshold.
  */
-export class Threshold implements TraceSink {
-  readonly #sink: TraceSink;
+export class Threshold extends Filter {
   readonly #nanos: number;
   readonly #open = new OpenCalls<OpenCall & { readonly held?: Held }>();
   #waiting: (TraceEvent | Held)[] = [];
 
   constructor(sink: TraceSink, nanos: number) {
-    this.#sink = sink;
+    super(sink);
     this.#nanos = nanos;
-  }
-
-  begin(info: TraceInfo): void {
-    this.#sink.begin(info);
-  }
-
-  hart(hart: HartInfo): void {
-    this.#sink.hart(hart);
   }
 
   event(event: TraceEvent): void {
@@ -54,15 +46,11 @@ export class Threshold implements TraceSink {
     if (this.#waiting.length > mostWaiting) this.#release(Number.POSITIVE_INFINITY);
   }
 
-  flush(): void {
-    this.#sink.flush();
-  }
-
   /** Calls whose end never came and that are shorter so far are left out. */
-  end(facts?: TraceFacts): void {
+  override end(facts?: TraceFacts): void {
     this.#waiting = this.#waiting.filter((item) => item.type !== 'held');
     this.#release(Number.POSITIVE_INFINITY);
-    this.#sink.end(facts);
+    this.sink.end(facts);
   }
 
   #callEnd(event: CallEnd | CallLost): void {
@@ -78,7 +66,7 @@ export class Threshold implements TraceSink {
   }
 
   #pass(event: TraceEvent): void {
-    if (this.#waiting.length === 0) this.#sink.event(event);
+    if (this.#waiting.length === 0) this.sink.event(event);
     else this.#waiting.push(event);
   }
 
@@ -91,7 +79,7 @@ export class Threshold implements TraceSink {
     const ripe = this.#waiting.splice(0, waits < 0 ? this.#waiting.length : waits);
     for (const item of ripe) {
       if (item.type === 'held') item.state = 'passed';
-      this.#sink.event(item.type === 'held' ? item.begin : item);
+      this.sink.event(item.type === 'held' ? item.begin : item);
     }
   }
 }

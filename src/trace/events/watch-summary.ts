@@ -1,4 +1,5 @@
-import type { TraceEvent, TraceInfo, TraceSink, WatchAccess, WatchRef } from './events.js';
+import type { TraceEvent, WatchAccess, WatchRef } from './events.js';
+import { Fold } from './sinks.js';
 
 /** The accesses of one place: a row of the table, as `--json` prints it. */
 export interface WatchRow {
@@ -31,16 +32,8 @@ interface Tally {
 }
 
 /** Counts accesses per watched place while they come. */
-export class WatchSummary implements TraceSink {
+export class WatchSummary extends Fold {
   readonly #tallies = new Map<number, Tally>();
-
-  begin(_info: TraceInfo): void {}
-
-  hart(): void {}
-
-  flush(): void {}
-
-  end(): void {}
 
   event(event: TraceEvent): void {
     if (event.type !== 'watch') return;

@@ -1,4 +1,5 @@
-import type { AnyBegin, AnyEnd, HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from './events.js';
+import { type AnyBegin, type AnyEnd, type TraceEvent, type TraceSink, timeOf } from './events.js';
+import { Filter } from './sinks.js';
 
 /** A moment: a time of the trace in nanoseconds, or the first time that something of a name begins. */
 export type Moment = number | ((name: string) => boolean);
@@ -7,8 +8,7 @@ export type Moment = number | ((name: string) => boolean);
  * Passes on what happens between two moments. A call counts if it begins there, then with all of its time. The moment
  * of an entry belongs to a window that begins with it, and not to one that ends with it.
  */
-export class Window implements TraceSink {
-  readonly #sink: TraceSink;
+export class Window extends Filter {
   readonly #from: Moment | undefined;
   readonly #to: Moment | undefined;
   #state: 'before' | 'inside' | 'after';
@@ -17,7 +17,7 @@ export class Window implements TraceSink {
   readonly #begun = new WeakSet<AnyBegin>();
 
   constructor(sink: TraceSink, from: Moment | undefined, to: Moment | undefined) {
-    this.#sink = sink;
+    super(sink);
     this.#from = from;
     this.#to = to;
     this.#state = from === undefined ? 'inside' : 'before';
@@ -38,14 +38,6 @@ export class Window implements TraceSink {
     return this.#isEmpty;
   }
 
-  begin(info: TraceInfo): void {
-    this.#sink.begin(info);
-  }
-
-  hart(hart: HartInfo): void {
-    this.#sink.hart(hart);
-  }
-
   event(event: TraceEvent): void {
     const isFirst = this.#state === 'before' && reached(event, this.#from);
     if (isFirst) this.#state = 'inside';
@@ -56,20 +48,12 @@ export class Window implements TraceSink {
       this.#isEmpty = false;
       if (event.type === 'call-begin' || event.type === 'poll-begin') this.#begun.add(event);
     }
-    if ('began' in event ? this.#hasBegun(event) : this.#state === 'inside') this.#sink.event(event);
+    if ('began' in event ? this.#hasBegun(event) : this.#state === 'inside') this.sink.event(event);
   }
 
   /** Whether what ends has begun inside. Of a begin that was never seen nothing more is known than where it ends. */
   #hasBegun({ begin }: AnyEnd): boolean {
     return begin ? this.#begun.has(begin) : this.#state === 'inside';
-  }
-
-  flush(): void {
-    this.#sink.flush();
-  }
-
-  end(facts?: TraceFacts): void {
-    this.#sink.end(facts);
   }
 }
 
@@ -79,7 +63,7 @@ function reached(event: TraceEvent, moment: Moment | undefined): boolean {
 
 /** Whether a moment has come with an event. */
 export function momentReached(event: TraceEvent, moment: Moment): boolean {
-  if (typeof moment === 'number') return (event.type === 'gap' ? event.to : event.time) >= moment;
+  if (typeof moment === 'number') return timeOf(event) >= moment;
   if (event.type === 'call-begin') return moment(event.function.name);
   if (event.type === 'place') return moment(event.place.name);
   return event.type === 'poll-begin' && moment(event.future.future);

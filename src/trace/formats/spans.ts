@@ -5,16 +5,14 @@ import type {
   DerivedPoll,
   FunctionRef,
   FutureRef,
-  HartInfo,
   PollEnd,
   RootRef,
   StateChange,
   StateRef,
   TraceEvent,
-  TraceInfo,
-  TraceSink,
 } from '../events/events.js';
 import { type OpenCall, OpenCalls } from '../events/open-calls.js';
+import { Fold } from '../events/sinks.js';
 import {
   accessText,
   argumentsText,
@@ -95,7 +93,7 @@ interface Open extends OpenCall {
 }
 
 /** Turns events into spans. Calls that are open at the end come last, without a duration. */
-export class Spans implements TraceSink {
+export class Spans extends Fold {
   readonly #write: (span: Span) => void;
   readonly #done: () => void;
   readonly #flush: () => void;
@@ -106,16 +104,13 @@ export class Spans implements TraceSink {
   #begun = 0;
 
   constructor(write: (span: Span) => void, flush: () => void, done: () => void) {
+    super();
     this.#write = write;
     this.#flush = flush;
     this.#done = done;
   }
 
-  begin(_info: TraceInfo): void {}
-
-  hart(_hart: HartInfo): void {}
-
-  flush(): void {
+  override flush(): void {
     this.#flush();
   }
 
@@ -136,7 +131,7 @@ export class Spans implements TraceSink {
     }
   }
 
-  end(): void {
+  override end(): void {
     for (const { begin } of this.#open.all().sort((a, b) => a.order - b.order)) {
       const { time, hart, thread, depth } = begin;
       const where = { time_ns: time, hart, thread: thread?.key, depth, subject: this.#subjects.of(begin) };

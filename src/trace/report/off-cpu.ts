@@ -1,16 +1,18 @@
-import type {
-  GuestNanos,
-  HartInfo,
-  PollEnd,
-  RootRef,
-  SampledFrame,
-  StateRef,
-  TraceEvent,
-  TraceFacts,
-  TraceInfo,
-  TraceSink,
-  Wake,
+import {
+  type GuestNanos,
+  type HartInfo,
+  type PollEnd,
+  type RootRef,
+  type SampledFrame,
+  type StateRef,
+  type TraceEvent,
+  type TraceFacts,
+  type TraceInfo,
+  type TraceSink,
+  timeOf,
+  type Wake,
 } from '../events/events.js';
+import { Filter } from '../events/sinks.js';
 import { linkText, waitingState, wakeSourceText } from '../events/text.js';
 import { Lanes, type LaneWriter } from '../formats/lanes.js';
 
@@ -48,8 +50,7 @@ const ignored = (): void => {};
  *
  * A wait begins where a task's poll ends. It ends with the next poll, the task's drop, or the trace.
  */
-export class OffCpu implements TraceSink {
-  readonly #sink: TraceSink;
+export class OffCpu extends Filter {
   readonly #lanes: Lanes;
   readonly #waiting = new Map<RootRef, PollEnd>();
   /** The first wake since a task's last poll began. */
@@ -63,37 +64,33 @@ export class OffCpu implements TraceSink {
   wakes = 0;
 
   constructor(sink: TraceSink) {
-    this.#sink = sink;
+    super(sink);
     this.#lanes = new Lanes(this.#writer());
   }
 
-  begin(info: TraceInfo): void {
-    this.#sink.begin(info);
+  override begin(info: TraceInfo): void {
+    this.sink.begin(info);
     this.#lanes.begin(info);
   }
 
-  hart(hart: HartInfo): void {
+  override hart(hart: HartInfo): void {
     this.#lanes.hart(hart);
   }
 
   event(event: TraceEvent): void {
-    this.#last = Math.max(this.#last, event.type === 'gap' ? event.to : event.time) as GuestNanos;
+    this.#last = Math.max(this.#last, timeOf(event)) as GuestNanos;
     if (event.type === 'wake') this.wakes++;
     this.#lanes.event(event);
     this.#tell(undefined);
   }
 
-  flush(): void {
-    this.#sink.flush();
-  }
-
-  end(facts?: TraceFacts): void {
+  override end(facts?: TraceFacts): void {
     for (const [root, end] of this.#waiting) {
       this.#over = { end, until: this.#last };
       this.#tell(this.#woken.has(root) ? undefined : marks.open);
     }
     this.#waiting.clear();
-    this.#sink.end(facts);
+    this.sink.end(facts);
   }
 
   /** In no particular order. */
@@ -106,7 +103,7 @@ export class OffCpu implements TraceSink {
       ...{ begin: ignored, thread: ignored, flush: ignored, end: ignored },
       ...{ pollEnd: ignored, pollLost: ignored },
       ...{ callBegin: ignored, callEnd: ignored, callLost: ignored, callCut: ignored },
-      hart: (hart) => this.#sink.hart(hart),
+      hart: (hart) => this.sink.hart(hart),
       wake: (event, number) => {
         if (event.root && number !== undefined) this.#woken.set(event.root, event);
       },
@@ -146,7 +143,7 @@ export class OffCpu implements TraceSink {
   }
 
   #emit({ hart }: PollEnd, time: GuestNanos, until: number, stack: readonly SampledFrame[]): void {
-    if (until > time) this.#sink.event({ type: 'sample', time, hart, stack, periodNs: until - time, isWait: true });
+    if (until > time) this.sink.event({ type: 'sample', time, hart, stack, periodNs: until - time, isWait: true });
   }
 
   #count(end: PollEnd, wokenBy: string, time: number, runnable: number): void {

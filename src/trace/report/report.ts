@@ -20,6 +20,7 @@ import type {
 import { HartLabels } from '../events/hart-labels.js';
 import { namesLeftOut } from '../events/left-out.js';
 import type { Chosen } from '../events/selection.js';
+import { Fold } from '../events/sinks.js';
 import { rootText, waitingState, waitText } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
 
@@ -162,7 +163,7 @@ class Rows {
   }
 }
 
-class CallReport implements Report {
+class CallReport extends Fold implements Report {
   readonly #subjectOf: SubjectOf;
   readonly #labels = new HartLabels();
   readonly #chosen: Chosen | undefined;
@@ -174,22 +175,21 @@ class CallReport implements Report {
   #tickNs = 1;
 
   constructor(subject: SubjectOf, chosen: Chosen | undefined) {
+    super();
     this.#subjectOf = subject;
     this.#chosen = chosen;
   }
 
-  begin(info: TraceInfo): void {
+  override begin(info: TraceInfo): void {
     this.#tickNs = info.clock.resolutionNs;
     this.#labels.begin(info);
   }
 
-  hart(hart: HartInfo): void {
+  override hart(hart: HartInfo): void {
     this.#labels.hart(hart);
   }
 
-  flush(): void {}
-
-  end(facts?: TraceFacts): void {
+  override end(facts?: TraceFacts): void {
     this.#facts = facts;
   }
 

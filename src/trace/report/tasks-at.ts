@@ -1,21 +1,22 @@
 import type { Addr } from '../../base/addr.js';
-import type {
-  AwaitLink,
-  DerivedPoll,
-  FutureRef,
-  HartInfo,
-  PollBegin,
-  PollEnd,
-  PollLost,
-  RootRef,
-  StateChange,
-  StateRef,
-  TraceEvent,
-  TraceInfo,
-  TraceSink,
-  Wake,
+import {
+  type AwaitLink,
+  type DerivedPoll,
+  type FutureRef,
+  type HartInfo,
+  type PollBegin,
+  type PollEnd,
+  type PollLost,
+  type RootRef,
+  type StateChange,
+  type StateRef,
+  type TraceEvent,
+  type TraceInfo,
+  timeOf,
+  type Wake,
 } from '../events/events.js';
 import { HartLabels } from '../events/hart-labels.js';
+import { Fold } from '../events/sinks.js';
 import { type Moment, momentReached } from '../events/window.js';
 
 /** A Future within a task, and what it awaits. */
@@ -82,7 +83,7 @@ interface Task {
 const noChain: readonly AwaitLink[] = [];
 
 /** Every task and what it awaits at a moment. What comes later is not looked at. */
-export class TasksAt implements TraceSink {
+export class TasksAt extends Fold {
   readonly #at: Moment;
   /** By the root's key; those that have ended are forgotten. */
   readonly #tasks = new Map<number, Task>();
@@ -95,20 +96,17 @@ export class TasksAt implements TraceSink {
   ended = 0;
 
   constructor(at: Moment) {
+    super();
     this.#at = at;
   }
 
-  begin(info: TraceInfo): void {
+  override begin(info: TraceInfo): void {
     this.labels.begin(info);
   }
 
-  hart(hart: HartInfo): void {
+  override hart(hart: HartInfo): void {
     this.labels.hart(hart);
   }
-
-  flush(): void {}
-
-  end(): void {}
 
   /** The moment has come, and did not lie behind the trace's end. */
   get isReached(): boolean {
@@ -122,7 +120,7 @@ export class TasksAt implements TraceSink {
 
   event(event: TraceEvent): void {
     if (this.#isOver) return;
-    const time = event.type === 'gap' ? event.to : event.time;
+    const time = timeOf(event);
     const isNumber = typeof this.#at === 'number';
     this.#isOver = isNumber ? time > (this.#at as number) : momentReached(event, this.#at);
     if (isNumber && this.#isOver) return;

@@ -1,6 +1,14 @@
 import { RsptraceError } from '../../../base/errors.js';
 import { plural } from '../../../base/plural.js';
-import type { GuestNanos, HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../../events/events.js';
+import {
+  type GuestNanos,
+  type HartInfo,
+  type TraceEvent,
+  type TraceFacts,
+  type TraceInfo,
+  type TraceSink,
+  timeOf,
+} from '../../events/events.js';
 import { timeText } from '../../events/text-table.js';
 import type { OutputFile } from './output-file.js';
 
@@ -40,7 +48,7 @@ export class KeptEvents implements TraceSink {
       throw this.#told(error);
     }
     this.#events++;
-    this.#mark(event.type === 'gap' ? event.to : event.time);
+    this.#mark(timeOf(event));
   }
 
   hart(hart: HartInfo): void {

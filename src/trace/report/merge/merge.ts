@@ -1,7 +1,7 @@
 import { RsptraceError } from '../../../base/errors.js';
-import type { HartInfo, TraceEvent, TraceInfo, TraceSink } from '../../events/events.js';
-import type { Moment } from '../../events/window.js';
-import { momentReached } from '../../events/window.js';
+import { type HartInfo, type TraceEvent, type TraceInfo, type TraceSink, timeOf } from '../../events/events.js';
+import { onEvents } from '../../events/sinks.js';
+import { type Moment, momentReached } from '../../events/window.js';
 import { readParts, type TraceRead } from '../../formats/read/read-trace.js';
 import { mergedFacts } from './merged-facts.js';
 import { Numbers, Renumber } from './renumber.js';
@@ -32,9 +32,9 @@ export interface Merged {
 export async function mergeTraces(inputs: readonly MergeInput[], sink: TraceSink): Promise<Merged[]> {
   const starts: number[] = [];
   const first = inputs[0];
-  const zero = first?.at === undefined ? 0 : await timeOf(first.path, first.at);
+  const zero = first?.at === undefined ? 0 : await firstTime(first.path, first.at);
   for (const { path, offset, at } of inputs) {
-    starts.push(offset ?? (at === undefined ? 0 : zero - (await timeOf(path, at))));
+    starts.push(offset ?? (at === undefined ? 0 : zero - (await firstTime(path, at))));
   }
   // Times of a trace are not below 0.
   const earliest = Math.min(0, ...starts);
@@ -104,14 +104,12 @@ class Source {
     this.#place = place;
     this.#sink = sink;
     this.#parts = readParts(path, {
+      ...onEvents((event) => void this.#events.push(place.numbers.event(event))),
       begin: (info) => {
         this.#info = info;
         for (const hart of info.harts) this.#hart(hart);
       },
       hart: (hart) => this.#hart(hart),
-      event: (event) => void this.#events.push(place.numbers.event(event)),
-      flush: () => {},
-      end: () => {},
     });
   }
 
@@ -161,18 +159,12 @@ class Source {
 const none = { name: 'trace', resolutionNs: 1, guest: false };
 
 /** When something first happens in a trace. */
-async function timeOf(path: string, moment: Moment): Promise<number> {
+async function firstTime(path: string, moment: Moment): Promise<number> {
   let found: number | undefined;
-  const parts = readParts(path, {
-    begin: () => {},
-    hart: () => {},
-    event: (event) => {
-      if (found === undefined && momentReached(event, moment)) found = event.type === 'gap' ? event.to : event.time;
-    },
-    flush: () => {},
-    end: () => {},
+  const look = onEvents((event) => {
+    if (found === undefined && momentReached(event, moment)) found = timeOf(event);
   });
-  for await (const _ of parts) if (found !== undefined) break;
+  for await (const _ of readParts(path, look)) if (found !== undefined) break;
   if (found !== undefined) return found;
   throw new RsptraceError('TRACE_NO_MATCH', `${path} has no event that --align asks for`, {
     hint: 'name one that each trace has: rsptrace report lists them',
