@@ -50,6 +50,7 @@ export interface RecordingArguments extends CommonArguments, CheckReportArgument
   readonly findings: 'show' | 'error' | 'off';
   readonly 'long-poll': number | undefined;
   readonly 'dry-run': boolean;
+  readonly 'keep-records': boolean;
   readonly progress: boolean;
   readonly 'from-reset': boolean;
   readonly scratch: string | undefined;
@@ -314,6 +315,11 @@ function engineOptions<T>(args: Argv<T>) {
       type: 'boolean',
       default: false,
       describe: 'Say on stderr how long reading takes, if that is over a second, also where it is no terminal',
+    })
+    .option('keep-records', {
+      type: 'boolean',
+      default: false,
+      describe: 'Keep what the target wrote beside the trace, for rsptrace dump: OUTPUT.records',
     })
     .option('dry-run', {
       type: 'boolean',

@@ -47,7 +47,7 @@ export function recordsRequest(args: RecordingArguments, room: DiskRoom): LogReq
     ...{ elf: resolve(args.elf), probe, ...debug, engine, exact, wakes, bt, threshold, until },
     ...{ 'max-depth': args['max-depth'], args: args.args, plugins: args.plugin.length, console: 'command' in args },
   };
-  return { path: recordsFile(args.output), asked, room };
+  return { path: recordsFile(args.output), asked, room, keeps: args['keep-records'] };
 }
 
 const kinds: { readonly [name in keyof Required<KeptArguments>]: (value: unknown) => boolean } = {

@@ -3,7 +3,7 @@ import { RsptraceError } from '../base/errors.js';
 import { openLocked } from '../base/locked-file.js';
 import { plural } from '../base/plural.js';
 import { jsonLine, textLines } from '../base/visible.js';
-import { KilledRecording, type Recovered } from '../recorder/index.js';
+import { KilledRecording, type Program, type Recovered, type RecoverOptions } from '../recorder/index.js';
 import { endMissing, formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
@@ -19,13 +19,8 @@ export async function recover(args: RecoverArguments): Promise<number> {
   const killed = new KilledRecording(records);
   const lock = lockOf(args.trace);
   try {
-    const plugins = await loadPlugins(args.plugin);
     const asked = askedOf(killed.asked);
-    if (asked.plugins !== args.plugin.length) {
-      throw new RsptraceError('RECORDS_MISMATCH', `it was recorded with ${plural(asked.plugins, 'plug-in')}`, {
-        hint: 'give the same files with --plugin',
-      });
-    }
+    const plugins = await pluginsAgain(asked.plugins, args.plugin);
     const out = outputOf(args, plugins);
     const recovered = await write(killed, asked, { args, plugins, sink: out.sink });
     out.finish();
@@ -47,20 +42,37 @@ async function write(
   try {
     const logger = createLogger(args.log);
     const program = await preparedProgram(asked, plugins, logger);
-    const depth = asked['max-depth'];
-    const until = untilOf(asked, program);
-    return await killed.recover({
-      ...{ program, sink, logger, engine: asked.engine },
-      functions: { values: asked.args, ...(depth === undefined ? {} : { maxDepth: depth }) },
-      ...(asked.threshold === undefined ? {} : { thresholdNs: asked.threshold }),
-      ...(asked.bt === undefined ? {} : { stackDepth: asked.bt }),
-      ...(until === undefined ? {} : { until }),
-    });
+    return await killed.recover({ ...recoverOptionsOf(asked, program), sink, logger });
   } catch (error) {
     sink.end(endMissing);
     if (args.output === undefined) rmSync(newFile(args.trace), { force: true });
     throw error;
   }
+}
+
+/**
+ * The plug-ins of a recording, which the command line names again.
+ * @throws RsptraceError `RECORDS_MISMATCH` if there were more or fewer
+ */
+export async function pluginsAgain(recorded: number, paths: readonly string[]): Promise<LoadedPlugins> {
+  const plugins = await loadPlugins(paths);
+  if (recorded === paths.length) return plugins;
+  throw new RsptraceError('RECORDS_MISMATCH', `it was recorded with ${plural(recorded, 'plug-in')}`, {
+    hint: 'give the same files with --plugin',
+  });
+}
+
+/** What decided the events of a recording, as it was asked for. */
+export function recoverOptionsOf(asked: AskedArguments, program: Program): Omit<RecoverOptions, 'sink'> {
+  const depth = asked['max-depth'];
+  const until = untilOf(asked, program);
+  return {
+    ...{ program, engine: asked.engine },
+    functions: { values: asked.args, ...(depth === undefined ? {} : { maxDepth: depth }) },
+    ...(asked.threshold === undefined ? {} : { thresholdNs: asked.threshold }),
+    ...(asked.bt === undefined ? {} : { stackDepth: asked.bt }),
+    ...(until === undefined ? {} : { until }),
+  };
 }
 
 /** A recording that still runs has its trace locked. */

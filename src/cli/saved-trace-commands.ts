@@ -3,6 +3,7 @@ import { type Command, command } from './command.js';
 import {
   convertOptions,
   diffOptions,
+  dumpOptions,
   graphOptions,
   infoOptions,
   mergeOptions,
@@ -44,6 +45,12 @@ export const savedTraceCommands: Readonly<Record<string, Command>> = {
     'the whole trace of a recording that was killed before it had understood all records',
     recoverOptions,
     async (args) => (await import('./recover.js')).recover(args),
+  ),
+  dump: command(
+    '<trace>',
+    'the records of a recording, decoded, with the events of each: --keep-records keeps them',
+    dumpOptions,
+    async (args) => (await import('./dump.js')).dump(args),
   ),
   check: command(
     '<trace>',

@@ -33,6 +33,12 @@ export interface ReportArguments extends SavedTraceArguments, SelectionArguments
 
 export interface InfoArguments extends SavedTraceArguments, SelectionArguments {}
 
+export interface DumpArguments extends SavedTraceArguments {
+  readonly explain: number | undefined;
+  readonly plugin: readonly string[];
+  readonly log: string | undefined;
+}
+
 export interface ReplayArguments extends SavedTraceArguments, SelectionArguments {}
 
 export const graphSortKeys = ['total', 'self', 'calls', 'name'] as const;
@@ -279,6 +285,19 @@ export function recoverOptions<T>(args: Argv<T>) {
     .option('output', { ...text, alias: 'o', describe: 'Another file than this trace, of the format of its extension' })
     .option('force', { type: 'boolean', default: false, describe: 'Overwrite what -o names' })
     .option('json', { type: 'boolean', default: false, describe: 'One JSON object on stdout' })
+    .option('log', logOption);
+}
+
+export function dumpOptions<T>(args: Argv<T>) {
+  return pluginOption(args)
+    .positional('trace', { type: 'string', demandOption: true, describe: 'The trace, or its .records' })
+    .option('explain', {
+      type: 'string',
+      requiresArg: true,
+      coerce: count('--explain'),
+      describe: 'Only this event, by its number: its records, their clock, and how its duration follows from them',
+    })
+    .option('json', { type: 'boolean', default: false, describe: 'JSON lines on stdout' })
     .option('log', logOption);
 }
 

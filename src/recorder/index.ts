@@ -1,7 +1,7 @@
 export { tooEarly } from './early-stops.js';
 export { functionNamed } from './function-named.js';
 export { HartNumbers } from './harts.js';
-export { KilledRecording, type Recovered } from './killed-recording.js';
+export { type InputObserver, KilledRecording, type Recovered, type RecoverOptions } from './killed-recording.js';
 export {
   addressesOf,
   type EnginePlanWishes,
@@ -18,4 +18,5 @@ export {
 export { record } from './record.js';
 export type { EnginesChosen, Progress, Recording, RecordOptions } from './recording.js';
 export type { LogRequest } from './recording-log.js';
+export type { Told } from './told.js';
 export { verifyProgram } from './verify.js';

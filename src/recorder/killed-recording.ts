@@ -6,8 +6,10 @@ import {
   type CounterScale,
   type EnginePlanOptions,
   type InstalledFacts,
+  type LogPart,
   LogReader,
   type RecordDispatcher,
+  type RecordText,
   rawLogMagic,
   recoveredRecords,
 } from '../engines/index.js';
@@ -16,7 +18,7 @@ import { Answers, type Hit } from '../probes/index.js';
 import { HartNumbers, HartWords } from './harts.js';
 import { enginePlan, type Program, programAt, samplesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
-import { type ToldBegin, type ToldProbe, type ToldStop, toldFrom } from './told.js';
+import { type Told, type ToldBegin, type ToldProbe, type ToldStop, toldFrom } from './told.js';
 import { buildTracers, type Tracers } from './tracers.js';
 
 /** What a recording that was killed has left, given back as a trace. */
@@ -27,12 +29,21 @@ export interface Recovered {
   readonly notes: readonly string[];
 }
 
+/** Sees the inputs of a recording before the events that come of them are emitted. */
+export interface InputObserver {
+  /** `offset`: where it is in the file. */
+  entry(offset: number, entry: Told): void;
+  /** `number` counts records from 1. `text`: undefined if no probe writes such a record. */
+  record(offset: number, number: number, text: RecordText | undefined, nanos: number): void;
+}
+
 export type RecoverOptions = Pick<
   RecordOptions,
   'sink' | 'engine' | 'functions' | 'stackDepth' | 'thresholdNs' | 'until'
 > & {
   readonly program: Program;
   readonly logger?: Logger;
+  readonly inputs?: InputObserver;
 };
 
 /** The inputs of a recording, in the file beside its trace. */
@@ -83,25 +94,37 @@ export class KilledRecording {
     const notes = watches ? ['accesses of watched places are not in these records'] : [];
     if (samplesOf(options.program)) notes.push('samples of stacks are not in these records');
     let last: string | undefined;
+    options.inputs?.entry(rawLogMagic.length, this.#begin);
     for (;;) {
+      const offset = this.#reader.position;
       const part = this.#reader.next(this.#size);
       if (part === undefined) break;
       if (part.kind === 'damaged') {
         last = `the records are damaged at offset ${part.at}: ${part.why}`;
         break;
       }
-      if (part.kind === 'records') recovery.records(part.view, part.start, part.end, this.#reader.slot);
-      else last = this.#told(part.text, recovery);
+      if (part.kind === 'records') {
+        const from = this.#reader.position - (part.end - part.start);
+        recovery.records(part, this.#reader.slot, from);
+      } else {
+        const told = this.#toldIn(part.text);
+        options.inputs?.entry(offset, told);
+        last = this.#tell(told, recovery);
+      }
       if (last !== undefined) break;
     }
     if (recovery.isEmpty) throw mismatch('none of its records is an event of this program');
     return { ...recovery.end(), notes: [...notes, ...recovery.notes, ...(last === undefined ? [] : [last])] };
   }
 
-  /** Returns why the rest cannot be understood, if it cannot. */
-  #told(text: string, recovery: Recovery): string | undefined {
+  #toldIn(text: string): Told {
     const told = toldFrom(text);
     if (told === undefined) throw damaged(this.#path, 'it tells something that is not known');
+    return told;
+  }
+
+  /** Returns why the rest cannot be understood, if it cannot. */
+  #tell(told: Told, recovery: Recovery): string | undefined {
     switch (told.type) {
       case 'begin':
         throw damaged(this.#path, 'it begins twice');
@@ -168,10 +191,7 @@ class Recovery {
       plan: { ...plan, ...target(program, facts) },
       facts,
       tracer: this.#tracers.calls,
-      time: (ticks) => {
-        const { ticks: from, nanos, nanosPerTick } = this.scale;
-        return Math.round(nanos + (ticks - from) * nanosPerTick);
-      },
+      time: (ticks) => this.#nanos(ticks),
       hartNumber: (word) => this.#words.number(word),
       threadNumber: (id) => this.#harts.number(id),
     });
@@ -184,9 +204,22 @@ class Recovery {
     );
   }
 
-  records(view: DataView, start: number, end: number, slot: number): void {
-    if (this.#dispatcher) for (let at = start; at < end; at += slot) this.#dispatcher.tell(view, at);
-    this.#records += (end - start) / slot;
+  /** `from`: where in the file they begin. */
+  records({ view, start, end }: Extract<LogPart, { kind: 'records' }>, slot: number, from: number): void {
+    const { inputs } = this.#options;
+    for (let at = start; at < end; at += slot) {
+      this.#records++;
+      if (inputs) {
+        const text = this.#dispatcher?.describe(view, at);
+        inputs.record(from + at - start, this.#records, text, text === undefined ? 0 : this.#nanos(text.ticks));
+      }
+      this.#dispatcher?.tell(view, at);
+    }
+  }
+
+  #nanos(ticks: number): number {
+    const { ticks: from, nanos, nanosPerTick } = this.scale;
+    return Math.round(nanos + (ticks - from) * nanosPerTick);
   }
 
   stop(told: ToldStop): void {
@@ -240,7 +273,7 @@ function opened(path: string): number {
     return openSync(path, 'r');
   } catch (cause) {
     throw new RsptraceError('RECORDS_MISSING', `there are no records in ${path}`, {
-      hint: 'only a recording without stops that was killed leaves them; the trace has all that was understood',
+      hint: 'a recording that was killed leaves them, or one with --keep-records; the trace has all that was understood',
       cause,
     });
   }

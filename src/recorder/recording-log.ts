@@ -14,6 +14,8 @@ export interface LogRequest {
   readonly asked: object;
   /** The trace may have the file's room if its disk is full. */
   readonly room?: DiskRoom | undefined;
+  /** The file stays when all of it is in the trace. */
+  readonly keeps?: boolean | undefined;
 }
 
 /** Writes the inputs of a recording beside its trace, until all of them are events in the trace. */
@@ -61,7 +63,7 @@ export class RecordingLog implements InstallationLog {
 
   /** All is in the trace. */
   remove(): void {
-    this.#try(() => this.#raw?.remove());
+    this.#try(() => (this.#request.keeps ? this.#raw?.close() : this.#raw?.remove()));
     this.#raw = undefined;
   }
 

@@ -93,8 +93,8 @@ export class Run {
       logger,
     });
     this.#takeConsole();
-    const isLogged = options.log && this.engines.choices.some(({ engine }) => engine === 'target');
-    this.log = isLogged ? new RecordingLog(options.log, logger) : undefined;
+    const isNeeded = options.log?.keeps || this.engines.choices.some(({ engine }) => engine === 'target');
+    this.log = options.log && isNeeded ? new RecordingLog(options.log, logger) : undefined;
     this.resets = this.#makeResets(logger);
     this.#connection = this.#connect(options.session, () => this.#firstClock());
   }
@@ -347,7 +347,8 @@ export class Run {
       await words.learn(this.session, program.elf, plan.hart.outside, (id) => harts.number(id));
       this.log?.tell({ type: 'words', words: [...words.hints].map(([word, hart]) => [hex(word), hart]) });
     }
-    if (this.engines.refusal !== undefined) this.log?.remove();
+    // Stops alone leave no records that are not yet events.
+    if (this.engines.refusal !== undefined && !this.#options.log?.keeps) this.log?.remove();
     if (!done && this.engines.isWaiting) await this.#early.tooEarly();
     if (this.engines.isInstalled) await this.#tables.watch();
     if (done) {

@@ -116,6 +116,12 @@ export class RawLog {
   /** Like `fs.readSync`. */
   readonly read: ReadAt = (into, length, position) => readSync(this.#fd, into, 0, length, position);
 
+  /** Ends the file, which stays. */
+  close(): void {
+    this.flush();
+    closeSync(this.#fd);
+  }
+
   /** Nobody needs it any more. */
   remove(): void {
     closeSync(this.#fd);

@@ -1,0 +1,231 @@
+import { existsSync } from 'node:fs';
+import { RsptraceError } from '../base/errors.js';
+import { plural } from '../base/plural.js';
+import { jsonLine, textLines } from '../base/visible.js';
+import { type InputObserver, KilledRecording, type Told } from '../recorder/index.js';
+import {
+  type AnyBegin,
+  type AnyEnd,
+  readTrace,
+  type TraceEvent,
+  type TraceInfo,
+  type TraceSink,
+} from '../trace/index.js';
+import { ExitCode } from './failure.js';
+import { createLogger } from './logging.js';
+import { note } from './notes.js';
+import { preparedProgram } from './recording.js';
+import { askedOf, recordsFile } from './records-file.js';
+import { pluginsAgain, recoverOptionsOf } from './recover.js';
+import type { DumpArguments } from './saved-trace-options.js';
+
+/** `rsptrace dump TRACE`: the inputs of a recording, decoded, and the events that came of each. Gives the exit status. */
+export async function dump(args: DumpArguments): Promise<number> {
+  const path = recordsOf(args.trace);
+  const killed = new KilledRecording(path);
+  try {
+    const asked = askedOf(killed.asked);
+    const plugins = await pluginsAgain(asked.plugins, args.plugin);
+    const logger = createLogger(args.log);
+    const program = await preparedProgram(asked, plugins, logger);
+    const writer = new DumpWriter(args.json, args.explain);
+    const options = { ...recoverOptionsOf(asked, program), logger };
+    if (args.explain !== undefined) writer.inTrace = await durationsIn(args.trace);
+    const { notes } = await killed.recover({ ...options, sink: writer, inputs: writer });
+    writer.flush();
+    if (args.explain !== undefined && !writer.isFound) {
+      throw new RsptraceError('TRACE_NO_MATCH', `these records make no event ${args.explain}`, {
+        hint: `they make ${plural(writer.events, 'event')}: \`rsptrace dump ${args.trace}\` numbers them`,
+      });
+    }
+    note(...notes);
+  } finally {
+    killed.close();
+  }
+  return ExitCode.recorded;
+}
+
+/** The records beside a trace, or a file of records itself. */
+function recordsOf(path: string): string {
+  if (path.endsWith('.records') || !existsSync(path) || existsSync(recordsFile(path))) {
+    return path.endsWith('.records') ? path : recordsFile(path);
+  }
+  throw new RsptraceError('RECORDS_MISSING', `there are no records in ${recordsFile(path)}`, {
+    hint: 'record with --keep-records: a recording that ends removes its records otherwise',
+  });
+}
+
+/** How long what ends lasts, by its type and name, in the order of ends. */
+type Durations = ReadonlyMap<string, readonly number[]>;
+
+/** Durations as the trace has them, without what was taken out of them. Undefined if there is no trace. */
+async function durationsIn(trace: string): Promise<Durations | undefined> {
+  if (trace.endsWith('.records') || !existsSync(trace)) return undefined;
+  const all = new Map<string, number[]>();
+  const event = (event: TraceEvent): void => {
+    const key = endKey(event);
+    if (key === undefined) return;
+    const { time, began } = event as AnyEnd;
+    const found = all.get(key);
+    if (found) found.push(time - began);
+    else all.set(key, [time - began]);
+  };
+  await readTrace(trace, { begin() {}, event, hart() {}, flush() {}, end() {} });
+  return all;
+}
+
+function endKey(event: TraceEvent): string | undefined {
+  return 'began' in event ? `${event.type} ${nameOf(event)}` : undefined;
+}
+
+/** Where an event comes from: a record, a stop, or what ended the recording. */
+interface Input {
+  readonly offset: number;
+  readonly kind: string;
+  readonly number?: number | undefined;
+  /** When it was, by the clock alone. */
+  readonly nanos?: number | undefined;
+  readonly content: object;
+}
+
+interface NumberedEvent {
+  readonly number: number;
+  readonly event: TraceEvent;
+}
+
+const BUFFER = 64 * 1024;
+
+/** Writes each input, and below it the events that came of it. */
+class DumpWriter implements TraceSink, InputObserver {
+  readonly #isJson: boolean;
+  /** Only this event is written, with the inputs of its begin and its end. */
+  readonly #wanted: number | undefined;
+  /** The inputs of what is open, by begin. */
+  readonly #begun = new Map<AnyBegin, Input>();
+  #input: Input = { offset: 0, kind: 'end', content: {} };
+  #info: TraceInfo | undefined;
+  #text = '';
+  /** How many of these have ended. */
+  readonly #ended = new Map<string, number>();
+  inTrace: Durations | undefined;
+  events = 0;
+  isFound = false;
+
+  constructor(isJson: boolean, wanted: number | undefined) {
+    this.#isJson = isJson;
+    this.#wanted = wanted;
+  }
+
+  begin(info: TraceInfo): void {
+    this.#info = info;
+  }
+
+  entry(offset: number, { type, ...content }: Told): void {
+    const nanos = 'time' in content ? content.time : undefined;
+    this.#come({ offset, kind: type, content, nanos });
+  }
+
+  record(offset: number, number: number, text: object | undefined, nanos: number): void {
+    this.#come({ offset, kind: 'record', number, nanos, content: text ?? { probe: 'of no probe' } });
+  }
+
+  event(event: TraceEvent): void {
+    const number = ++this.events;
+    const key = endKey(event);
+    if (key !== undefined) this.#ended.set(key, (this.#ended.get(key) ?? 0) + 1);
+    const from = 'begin' in event && event.begin ? this.#begun.get(event.begin) : undefined;
+    if (event.type === 'call-begin' || event.type === 'poll-begin') this.#begun.set(event, this.#input);
+    if ('begin' in event && event.begin) this.#begun.delete(event.begin);
+    if (this.#wanted === undefined) this.#write(eventLine({ number, event }), { number, ...eventJson(event) });
+    else if (this.#wanted === number) this.#explain({ number, event }, from);
+  }
+
+  hart(): void {}
+
+  flush(): void {
+    process.stdout.write(this.#text);
+    this.#text = '';
+  }
+
+  end(): void {}
+
+  #come(input: Input): void {
+    this.#input = input;
+    if (this.#wanted === undefined) this.#write(inputLine(input), input);
+  }
+
+  /** An event, the inputs that it comes from, and how its duration follows from theirs. */
+  #explain({ number, event }: NumberedEvent, from: Input | undefined): void {
+    this.isFound = true;
+    const inputs = from ? [from, this.#input] : [this.#input];
+    const [begin, end] = inputs.map(({ nanos }) => nanos);
+    const { clock } = this.#info ?? {};
+    const apart = from && begin !== undefined && end !== undefined ? end - begin : undefined;
+    const key = endKey(event);
+    const inTrace = key === undefined ? undefined : this.inTrace?.get(key)?.[(this.#ended.get(key) ?? 1) - 1];
+    if (this.#isJson) {
+      const facts = { inputs, clock, apart_ns: apart, duration_ns: inTrace };
+      this.#text += jsonLine({ version: 1, event: { number, ...eventJson(event) }, ...facts });
+      return;
+    }
+    const lines = [eventLine({ number, event }), ...inputs.map(inputLine)];
+    if (clock) lines.push(`  clock ${clock.name}, resolution ${clock.resolutionNs} ns`);
+    if (apart !== undefined) lines.push(...durationLines(apart, inTrace));
+    this.#text += textLines(lines);
+  }
+
+  #write(line: string, json: object): void {
+    this.#text += this.#isJson ? jsonLine(json) : textLines([line]);
+    if (this.#text.length > BUFFER) this.flush();
+  }
+}
+
+/** How a duration follows from the times of its two inputs. */
+function durationLines(apart: number, inTrace: number | undefined): readonly string[] {
+  const lines = [`  both inputs are ${apart} ns apart, by the clock alone`];
+  if (inTrace === undefined) return [...lines, '  there is no trace to compare this with'];
+  const out = apart - inTrace;
+  if (out === 0) return [...lines, '  that is the duration in the trace: nothing was taken out'];
+  return [
+    ...lines,
+    `  ${inTrace} ns is the duration in the trace: ${out} ns were taken out, which tracing itself took`,
+  ];
+}
+
+function inputLine({ offset, kind, number, content }: Input): string {
+  const which = number === undefined ? kind : `${kind} ${number}`;
+  return `${String(offset).padStart(10)} ${which}  ${fieldsText(content)}`;
+}
+
+/** `hart 0, ticks 12, words {a0 0x1, a1 0x2}`. */
+function fieldsText(value: object): string {
+  const texts = Object.entries(value).flatMap(([name, member]) => {
+    if (member === undefined) return [];
+    const label = Array.isArray(value) ? '' : `${name} `;
+    return [typeof member === 'object' && member !== null ? `${label}{${fieldsText(member)}}` : `${label}${member}`];
+  });
+  return texts.join(', ');
+}
+
+function eventLine({ number, event }: NumberedEvent): string {
+  return `           -> event ${number}  ${fieldsText(eventJson(event))}`;
+}
+
+/** What of an event is found again in a table or a trace. */
+function eventJson(event: TraceEvent): object {
+  const duration = 'began' in event ? event.time - event.began : undefined;
+  return {
+    type: event.type,
+    name: nameOf(event),
+    hart: 'hart' in event ? event.hart : undefined,
+    time_ns: 'time' in event ? event.time : undefined,
+    duration_ns: duration,
+    result: 'result' in event ? event.result : undefined,
+  };
+}
+
+function nameOf(event: TraceEvent): string | undefined {
+  if ('function' in event) return event.function.name;
+  if ('future' in event) return event.future.future;
+  return 'place' in event ? event.place.name : undefined;
+}
