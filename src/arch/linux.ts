@@ -4,6 +4,12 @@ import type { RegisterReader } from '../base/memory-reader.js';
 export interface LinuxModel {
   /** Numbers of the system calls that load code: mmap, mprotect, mremap, pkey_mprotect. */
   readonly mappingCalls: readonly number[];
+  /** The names of signals by their numbers, without SIG (signal(7)). */
+  readonly signals: readonly string[];
+  /** How many bytes the pc is behind a trap instruction when the program gets its SIGTRAP. */
+  readonly behindTrap: number;
+  /** Whether code begins with a trap instruction. */
+  isTrap(code: Uint8Array): boolean;
   /** General registers in the order of a core file's `pr_reg` (struct elf_prstatus): `user_regs_struct`. */
   readonly coreRegisters?: readonly string[];
   /** How a stopped thread is made to run system calls for the client. */
@@ -18,6 +24,13 @@ export interface LinuxModel {
     isBehindCall(code: Uint8Array, at: number): boolean;
   };
 }
+
+/** include/uapi/asm-generic/signal.h; x86 has the same. */
+export const genericSignals: readonly string[] = [
+  ...['', 'HUP', 'INT', 'QUIT', 'ILL', 'TRAP', 'ABRT', 'BUS', 'FPE', 'KILL', 'USR1', 'SEGV', 'USR2', 'PIPE', 'ALRM'],
+  ...['TERM', 'STKFLT', 'CHLD', 'CONT', 'STOP', 'TSTP', 'TTIN', 'TTOU', 'URG', 'XCPU', 'XFSZ', 'VTALRM', 'PROF'],
+  ...['WINCH', 'IO', 'PWR', 'SYS'],
+];
 
 /** System calls that are injected into a process. */
 export type LinuxCall =

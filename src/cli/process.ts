@@ -15,6 +15,7 @@ import {
   recordSession,
   report,
   type SessionOptions,
+  signalText,
   stopText,
   withRecording,
 } from './recording.js';
@@ -87,7 +88,7 @@ function guestOf({ stop, end }: Recorded, watch: GuestWatch, args: RunArguments)
 
 function exitOf(stop: Recorded['stop']): GuestExit | undefined {
   if (stop?.kind === 'exited') return { status: stop.status, signal: null };
-  return stop?.kind === 'terminated' ? { status: null, signal: `signal ${stop.signal}` } : undefined;
+  return stop?.kind === 'terminated' ? { status: null, signal: signalText(stop) } : undefined;
 }
 
 /**

@@ -683,9 +683,14 @@ function whatToDo(path: string, { events }: Recording, program: Program, plugins
   return formatOf(path, [...plugins.formats, ...formats])?.use ?? '';
 }
 
+/** The signal that ended a target: `signal 7 (SIGBUS)`. */
+export function signalText({ signal, name }: { readonly signal: number; readonly name?: string }): string {
+  return name === undefined ? `signal ${signal}` : `signal ${signal} (${name})`;
+}
+
 /** How a target ended, in words. */
 export function stopText(stop: Recording['stop']): string | undefined {
   if (stop?.kind === 'exited') return `status ${stop.status}`;
-  if (stop?.kind === 'terminated') return `signal ${stop.signal}`;
+  if (stop?.kind === 'terminated') return signalText(stop);
   return stop?.kind === 'gone' ? 'connection closed' : undefined;
 }

@@ -17,8 +17,8 @@ export function connect(address: string | RemoteAddress, options: TargetOptions 
 
 /** What `rsptrace/rsp` needs to know about every architecture. */
 export function knownArchitectures(): readonly KnownRegisters[] {
-  return architectures().map(({ name, gdbNames, pc, registerDefaults }) => ({
-    ...{ name, gdbNames, pc },
+  return architectures().map(({ name, gdbNames, pc, registerDefaults, linux }) => ({
+    ...{ name, gdbNames, pc, signals: linux?.signals },
     layout: registerDefaults?.layout,
     aliases: registerDefaults?.aliases ?? [],
   }));

@@ -21,6 +21,7 @@ export { kernelNotFound, loadedElf, shiftedByAuxv } from './load-bias.js';
 export { type MemoryPiece, readMemoryTree } from './memory-tree.js';
 export { biasWhenItRuns, isMovedAtBoot, type KernelWait } from './moved-kernel.js';
 export { insideKernel } from './other-spaces.js';
+export { ownSignal } from './own-signals.js';
 export { PacketRam } from './packet-ram.js';
 export { pageTableChanges, pagingIsFinal, type TablePlace, turnsPagingOn } from './paging-moment.js';
 export { powerOffPlaces } from './power-off-places.js';

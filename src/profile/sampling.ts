@@ -1,8 +1,11 @@
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
-import { programSignal, type Resume, type Session, type StopReply } from '../rsp/index.js';
+import type { Architecture } from '../arch/index.js';
+import { ownSignal } from '../facts/index.js';
+import type { Resume, Session, StopReply } from '../rsp/index.js';
 
 export interface SamplingOptions {
   readonly session: Session;
+  readonly arch: Architecture;
   /** Between two looks, of the time that the target runs, in milliseconds. */
   readonly periodMs: number;
   /** How long the target is to run, in milliseconds. */
@@ -28,7 +31,7 @@ const MOST = 1.5;
 
 /** Stops a target again and again, and looks at it. It stands when this returns, if it has not ended. */
 export async function sampling(options: SamplingOptions): Promise<Sampled> {
-  const { session, periodMs, durationMs, signal, look, meanwhile } = options;
+  const { session, arch, periodMs, durationMs, signal, look, meanwhile } = options;
   const began = performance.now();
   let ranMs = 0;
   const result = (end: Sampled['end']): Sampled => ({ end, ranMs, stoodMs: performance.now() - began - ranMs });
@@ -42,12 +45,13 @@ export async function sampling(options: SamplingOptions): Promise<Sampled> {
     const stop = early ?? (await session.interrupt());
     ranMs += performance.now() - since;
     if (hasEnded(stop)) return result('target-ended');
-    resume = await goesOn(session, stop);
+    resume = await goesOn(session, arch, stop);
     if (early === undefined && !(await look())) return result('samples');
   }
   return result(signal.aborted ? 'interrupted' : 'duration');
 }
 
+const SIGSTOP = 19;
 /** A timer counts whole milliseconds, and may be late by one. */
 const TIMER = 2;
 const asleep = new Int32Array(new SharedArrayBuffer(4));
@@ -73,10 +77,10 @@ function hasEnded({ kind }: StopReply): boolean {
 }
 
 /** Stops that are not ours: signals are handed on, children let go. */
-async function goesOn(session: Session, stop: StopReply): Promise<Resume> {
+async function goesOn(session: Session, arch: Architecture, stop: StopReply): Promise<Resume> {
   if (stop.kind !== 'signal') return { kind: 'continue' };
   await session.children.letGoAt(stop);
-  const signal = programSignal(stop);
-  // lldb-server interrupts with SIGSTOP (19 on Linux, 17 for gdb).
-  return signal === undefined || signal === 17 || signal === 19 ? { kind: 'continue' } : { kind: 'continue', signal };
+  const signal = await ownSignal(session, arch, stop);
+  // lldb-server interrupts with it.
+  return signal === undefined || signal === SIGSTOP ? { kind: 'continue' } : { kind: 'continue', signal };
 }

@@ -1,4 +1,4 @@
-import type { LinuxModel, SystemCallModel } from '../linux.js';
+import { genericSignals, type LinuxModel, type SystemCallModel } from '../linux.js';
 
 const parameters = ['rdi', 'rsi', 'rdx', 'r10', 'r8', 'r9'];
 /** The code segment of 64-bit programs on Linux. */
@@ -43,6 +43,9 @@ export const linux: LinuxModel = {
       ' ',
     ),
   mappingCalls: [9, 10, 25, 329],
+  signals: genericSignals,
+  behindTrap: 1,
+  isTrap: (code) => code[0] === 0xcc,
   systemCalls,
   forgottenTraps: { trap: 0xcc, isBehindCall },
 };

@@ -14,7 +14,6 @@ import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { AT, auxvAddress, parseMaps, readAuxv } from '../../facts/index.js';
 import { pidOf, type RegisterBlock, type Session } from '../../rsp/index.js';
-import { GDB_SIGNAL, linuxSignal } from './linux-signals.js';
 import { forgetThread, masksOf, saveThread, takeBackThread } from './saved-thread.js';
 
 /** Runs one call; a result within [-4095, -1] is a negated errno. */
@@ -26,6 +25,7 @@ const searched = 1 << 20;
 const maskBytes = 8;
 /** KILL and STOP. */
 const unblockable = (1n << 8n) | (1n << 18n);
+const [SIGINT, SIGTRAP, SIGSYS] = [2, 5, 31];
 const SIG_BLOCK = 0;
 const SIG_SETMASK = 2;
 /**
@@ -242,10 +242,9 @@ export class SystemCalls {
         throw unavailable(`the process ended, or another thread stopped, in system call ${name}`);
       }
       const after = await readRegisters(session, hart);
-      if (stop.signal === GDB_SIGNAL.SYS) throw unavailable(`the process may not make system call ${name}`);
+      if (stop.signal === SIGSYS) throw unavailable(`the process may not make system call ${name}`);
       // A SIGINT is how gdbserver interrupts: sent again, it would come to the program when that is left.
-      if (stop.signal !== GDB_SIGNAL.TRAP && stop.signal !== GDB_SIGNAL.INT && stop.signal !== 0)
-        held.push(stop.signal);
+      if (![0, SIGINT, SIGTRAP].includes(stop.signal)) held.push(stop.signal);
       const at = after.register(pc);
       if (at === addOffset(this.#instruction, model.instruction.length)) {
         return BigInt.asIntN(64, after.register(model.result) ?? 0n);
@@ -275,10 +274,7 @@ async function sendAgain(call: SystemCall, held: readonly number[]): Promise<voi
   if (held.length === 0) return;
   const thread = await call('gettid');
   const process = await call('getpid');
-  for (const each of held) {
-    const signal = linuxSignal(each);
-    if (signal !== undefined) await call('tgkill', process, thread, signal);
-  }
+  for (const signal of held) await call('tgkill', process, thread, signal);
 }
 
 /** The errno of a failed result, or undefined. */

@@ -1,13 +1,16 @@
+import type { Architecture } from '../../arch/index.js';
 import type { Addr } from '../../base/addr.js';
 import type { Logger } from '../../base/logger.js';
+import { ownSignal } from '../../facts/index.js';
 import type { Tracer } from '../../probes/index.js';
-import { type Breakpoint, programSignal, type Resume, type Session, type SignalStop } from '../../rsp/index.js';
+import type { Breakpoint, Resume, Session, SignalStop } from '../../rsp/index.js';
 import type { Breakpoints } from './breakpoints.js';
 import type { StopSampler } from './stop-engine-options.js';
 import type { Watchpoints } from './watchpoints.js';
 
 export interface ProcessEventsOptions {
   readonly session: Session;
+  readonly arch: Architecture;
   readonly points: Breakpoints;
   readonly tracer: Tracer;
   readonly watches?: Watchpoints;
@@ -19,8 +22,9 @@ export interface ProcessEventsOptions {
   readonly isSameProgram: () => Promise<boolean>;
 }
 
-/** SIGSTOP, as gdb and as Linux number it: lldb-server interrupts with it. */
-const interrupts: ReadonlySet<number> = new Set([17, 19]);
+/** lldb-server interrupts with it. */
+const SIGSTOP = 19;
+const SIGTRAP = 5;
 
 /** Stops of a process other than breakpoints: children, exec, system calls that load code, signals. */
 export class ProcessEvents {
@@ -37,7 +41,7 @@ export class ProcessEvents {
 
   /** Does what a stop requires, and returns how the process goes on; undefined if the stop is none of these. */
   async handle(stop: SignalStop): Promise<Resume | undefined> {
-    const { session, points, sampler } = this.#options;
+    const { session, arch, points, sampler } = this.#options;
     const { hart, child } = stop;
     if (stop.reason === 'fork' && child !== undefined) await session.children.letGo(child);
     else if (stop.reason === 'vfork' && child !== undefined) this.#lifted = await session.children.letVforkGo(child);
@@ -45,11 +49,22 @@ export class ProcessEvents {
     else if (stop.reason === 'exec') await this.#exec(stop);
     else if (stop.reason === 'syscall_return') await points.plantLate();
     else if (stop.reason !== 'syscall_entry') {
-      const signal = programSignal(stop);
-      const isOurs = (points.late.hasInterrupted || sampler?.hasInterrupted) && interrupts.has(stop.signal);
+      const signal = stop.signal === SIGTRAP ? undefined : await ownSignal(session, arch, stop);
+      const isOurs = (points.late.hasInterrupted || sampler?.hasInterrupted) && stop.signal === SIGSTOP;
       return signal === undefined || isOurs ? undefined : { ...this.#goOn(hart), signal };
     }
     return this.#goOn(hart);
+  }
+
+  /** How the process goes on from a trap where no breakpoint is, if that is its own. */
+  async trap(stop: SignalStop): Promise<Resume | undefined> {
+    const signal = await ownSignal(this.#options.session, this.#options.arch, stop);
+    return signal === undefined ? undefined : { ...this.#goOn(stop.hart), signal };
+  }
+
+  /** The same from a trap instruction under a breakpoint of ours. */
+  trapOf(hart: string | undefined): Resume {
+    return { ...this.#goOn(hart), signal: SIGTRAP };
   }
 
   /** While breakpoints are removed, the other threads of the process wait. */

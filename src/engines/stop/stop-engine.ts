@@ -1,5 +1,5 @@
 import type { Architecture } from '../../arch/index.js';
-import { type Addr, addr } from '../../base/addr.js';
+import { type Addr, addOffset, addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { silent } from '../../base/logger.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
@@ -226,7 +226,7 @@ export class StopEngine {
         continue;
       }
       if (pc === undefined || stackPointer === undefined || !point || !(point.permanent || point.awaited)) {
-        return this.#elsewhere(stop, look, point !== undefined);
+        return this.#elsewhere(stop, look, point);
       }
       this.#strangers.expected();
       if (this.#measuresLeak(point, pc, hart, time)) return this.#resume(this.#session.batch(hart));
@@ -279,8 +279,12 @@ export class StopEngine {
     return this.points.late.undisturbed(async () => (await onFirstHit?.(this.#checks?.inUserMode ?? false)) ?? true);
   }
 
-  /** Goes on from a stop that is no hit; `isPoint`: it was one that led to its own disarming. */
-  async #elsewhere(stop: SignalStop, { pc, stackPointer }: Look, isPoint: boolean): Promise<StopReply | undefined> {
+  /** Goes on from a stop that is no hit; `point`: where one was, which may have led to its own disarming. */
+  async #elsewhere(
+    stop: SignalStop,
+    { pc, stackPointer }: Look,
+    point: Point | undefined,
+  ): Promise<StopReply | undefined> {
     const { hart } = stop;
     const guard = pc === undefined ? undefined : this.points.late.guardAt(pc);
     if (guard && stackPointer !== undefined) {
@@ -288,7 +292,10 @@ export class StopEngine {
       const stepped = await this.#stepper.over({ pc: guard.address, stackPointer }, hart, [guard]);
       return stepped.stop.kind === 'signal' ? this.#resume(this.#session.batch(hart)) : stepped.stop;
     }
-    if (!isPoint) {
+    const isTrap = point?.code && this.#arch.linux?.isTrap(point.code);
+    const own = point && !isTrap ? undefined : await this.#events.trap(stop);
+    if (own) return this.#resume(this.#session.batch(hart), own);
+    if (!point) {
       this.#stepper.stopped(hart);
       if (!this.points.late.hasInterrupted && !this.#options.sampler?.hasInterrupted) this.#strangers.seen(stop, pc);
     }
@@ -411,6 +418,11 @@ export class StopEngine {
   ): Promise<StopReply | undefined | 'again'> {
     const { tracer, watches } = this.#options;
     let pc: Addr | undefined = hit.pc;
+    const { linux } = this.#arch;
+    if (linux && point.code && !this.#checks && linux.isTrap(point.code)) {
+      const behind = batch.writeRegister(this.#arch.pc, addOffset(pc, linux.behindTrap));
+      return this.#goOn(batch, inserts, repeated, [behind], this.#events.trapOf(hart));
+    }
     // The memory that the new instruction reads was not read.
     const effects = changed ? undefined : point.over?.effects(hit.registers, loaded);
     const touched = [...(load && load.length > 0 ? [load] : []), ...(effects?.memory ?? [])];
@@ -498,8 +510,9 @@ export class StopEngine {
     inserts: readonly Planted[],
     repeated: boolean,
     writes: readonly Reply<boolean>[] = [],
+    how?: Resume,
   ): Promise<StopReply | undefined> {
-    const next = this.#resume(batch);
+    const next = this.#resume(batch, how);
     // If digesting throws (a full disk), nobody awaits this promise any more. A wire that breaks then must not end
     // the process.
     next.catch(() => {});

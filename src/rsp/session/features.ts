@@ -1,4 +1,5 @@
 import { hexNumber } from '../wire/hex.js';
+import type { SignalNumbers } from './signals.js';
 
 /** What a stub can do, as its answers to the handshake say. */
 export interface StubFeatures {
@@ -25,6 +26,8 @@ export interface StubFeatures {
   readonly batches: boolean;
   /** QEMU's single-step flags (`ENABLE=1,NOIRQ=2,NOTIMER=4`); undefined on any other stub. */
   readonly qemuStepBits: string | undefined;
+  /** How the stub's numbers of signals become the system's. */
+  readonly signals: SignalNumbers;
 }
 
 /** The smallest and the largest PacketSize taken seriously. */

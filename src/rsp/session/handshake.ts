@@ -7,6 +7,7 @@ import { packetSizeOf, parseActions, parseSupported, type StubFeatures, transfer
 import { defaultRegisters, type KnownRegisters, knownRegisters } from './known-registers.js';
 import { packets } from './packets.js';
 import { type Request, TextRequest } from './request.js';
+import { SignalNumbers } from './signals.js';
 import { parseStopReply, pidOf, type StopReply } from './stop-reply.js';
 import { type RegisterDescription, readTargetXml, TargetDescription } from './target-description.js';
 import { readThreads } from './threads.js';
@@ -90,6 +91,8 @@ export async function shakeHands(
   const singleRegister = await readsSingly(ask, target.description, known);
   const stepBits = await ask(packets.qemuStepBits);
   const qemuStepBits = stepBits.startsWith('ENABLE=') ? stepBits : undefined;
+  // lldb-server has the system's numbers already; a machine has no signals.
+  const signals = new SignalNumbers(known?.signals, transfer.has('auxv') && !supported.has('native-signals'));
   return {
     features: {
       supported,
@@ -107,9 +110,10 @@ export async function shakeHands(
       // vCont.
       batches: !(qemuStepBits !== undefined && transfer.has('auxv')) && !(noAck && vCont.size === 0),
       qemuStepBits,
+      signals,
     },
     target: target.description,
-    stop,
+    stop: signals.stop(stop),
     harts,
     attached,
   };

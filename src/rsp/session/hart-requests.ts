@@ -4,6 +4,7 @@ import type { StubFeatures } from './features.js';
 import { OneByOne } from './one-by-one.js';
 import { packets } from './packets.js';
 import { type Request, SelectRequest } from './request.js';
+import type { SignalNumbers } from './signals.js';
 import { pidOf } from './stop-reply.js';
 
 /**
@@ -33,6 +34,7 @@ export class HartRequests {
   /** Sends batches: the link, or a queue before it if the stub needs that. */
   #sender: Pick<Link, 'send' | 'sendByte'>;
   #actions: ReadonlySet<string> | undefined;
+  #signals: SignalNumbers | undefined;
   /** The last plain continue, and its hart: it is the same at nearly every stop. */
   #continue: { readonly hart: string | undefined; readonly made: ResumePackets } | undefined;
 
@@ -42,7 +44,8 @@ export class HartRequests {
   }
 
   /** The handshake has learnt what the stub takes. */
-  begin({ batches, vCont }: StubFeatures): void {
+  begin({ batches, vCont, signals }: StubFeatures): void {
+    this.#signals = signals;
     if (!batches) this.#sender = new OneByOne(this.#link);
     this.#actions = vCont;
   }
@@ -84,7 +87,7 @@ export class HartRequests {
   #make(resume: Resume, stopped: string | undefined): ResumePackets {
     const actions = this.#actions;
     const action = resume.kind === 'continue' ? 'c' : 's';
-    const signal = resume.signal;
+    const signal = resume.signal && (this.#signals?.protocol(resume.signal) ?? resume.signal);
     const verb = signal === undefined ? action : action.toUpperCase() + signal.toString(16).padStart(2, '0');
     const hart = resume.hart !== ANY_HART ? resume.hart : undefined;
     if (actions?.has(verb[0] as string) === true && actions.has('c')) {

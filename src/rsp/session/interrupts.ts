@@ -1,11 +1,16 @@
 import { RsptraceError } from '../../base/errors.js';
+import type { StopReply } from './stop-reply.js';
+
+const SIGINT = 2;
 
 /** The interrupts that were sent: how long each may take, and whether the stop that it brings is still to come. */
 export class Interrupts {
   /** Stops the target if the stub cannot; called beside the interrupt packet. */
   also: (() => void) | undefined;
-  /** An interrupt was sent, and no stop by it has come yet: the stub may still have a SIGINT for the target. */
-  isOwed = false;
+  /** Interrupts by which no stop has come yet: the stub may still have a SIGINT for the target. */
+  #owed = 0;
+  /** When the target stopped, an interrupt of ours was owed. */
+  broughtStop = false;
   /** Interrupts were sent. Each may be a SIGINT that is still pending, even after a stop by another one. */
   wereSent = false;
   /** The target is a process, not a machine. */
@@ -17,11 +22,22 @@ export class Interrupts {
     this.#timeoutMs = timeoutMs;
   }
 
+  /** An interrupt was sent, and no stop by it has come yet. */
+  get isOwed(): boolean {
+    return this.#owed > 0;
+  }
+
+  /** The target has stopped, perhaps by a SIGINT. */
+  cameBy(stop: StopReply): void {
+    this.broughtStop = this.isOwed;
+    if (this.isOwed && stop.kind === 'signal' && stop.signal === SIGINT) this.#owed--;
+  }
+
   /** The packet was sent. `lost` is called if the run goes on for the whole timeout. */
   sent(lost: () => void): void {
     this.also?.();
     this.wereSent = true;
-    this.isOwed = true;
+    this.#owed++;
     this.#timer = setTimeout(() => {
       // Data that came while this thread was busy is read first.
       setImmediate(lost);

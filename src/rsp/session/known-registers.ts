@@ -14,6 +14,8 @@ export interface KnownRegisters {
   readonly layout: readonly { readonly name: string; readonly bits: number }[] | undefined;
   /** Names that stubs and assemblers use for the same register, one list each. */
   readonly aliases: readonly (readonly string[])[];
+  /** The names of signals by the numbers of its processes' system, without SIG. */
+  readonly signals?: readonly string[] | undefined;
 }
 
 /** The architecture that a stub names, else the expected one. */

@@ -9,6 +9,7 @@ import { HartRequests, type Resume } from './hart-requests.js';
 import { Interrupts } from './interrupts.js';
 import type { RegisterBlock } from './registers.js';
 import type { Request } from './request.js';
+import type { SignalNumbers } from './signals.js';
 import { StopReplies, type StopReply } from './stop-reply.js';
 
 /**
@@ -48,6 +49,7 @@ export class RunControl implements LinkEvents {
   readonly #logger: Logger;
   readonly #onConsole: ((text: Uint8Array) => void) | undefined;
   readonly #replies = new StopReplies();
+  #signals: SignalNumbers | undefined;
   /** The run that has begun. */
   #waiting: Waiting | undefined;
   /** Something has arrived that makes earlier answers doubtful. */
@@ -86,6 +88,7 @@ export class RunControl implements LinkEvents {
   /** The handshake has learnt where the target is stopped. */
   begin(features: StubFeatures, stop: StopReply): void {
     this.#requests.begin(features);
+    this.#signals = features.signals;
     this.interrupts.isProcess = isProcess(features);
     this.#stoppedAt(stop);
   }
@@ -160,7 +163,7 @@ export class RunControl implements LinkEvents {
   event(text: string): void {
     const stop = this.#replies.parse(text);
     if (stop !== undefined) {
-      this.#stopped(stop);
+      this.#stopped(this.#signals?.stop(stop) ?? stop);
     } else if (this.#waiting !== undefined && text.startsWith('F')) {
       answerFileIo(text, this.link, this.state.kind === 'interrupting', (output) => this.console(output));
     } else if (this.#waiting !== undefined) {
@@ -226,7 +229,7 @@ export class RunControl implements LinkEvents {
       this.#waiting = undefined;
       this.interrupts.runEnded();
       link.stopped();
-      if (stop.kind === 'signal' && stop.signal === 2) this.interrupts.isOwed = false;
+      this.interrupts.cameBy(stop);
       this.#stoppedAt(stop);
       waiting.resolve(stop);
     }

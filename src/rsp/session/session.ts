@@ -137,6 +137,11 @@ export class Session implements AsyncDisposable {
     return this.#control.interrupt();
   }
 
+  /** An interrupt of ours may have made the last stop. */
+  get wasInterrupted(): boolean {
+    return this.#control.interrupts.broughtStop;
+  }
+
   /**
    * Whether {@link interrupt} stops the target while it runs. Only a process under a gdbserver elsewhere may not hear
    * it.

@@ -30,7 +30,7 @@ export type StopReason =
 
 export interface SignalStop {
   readonly kind: 'signal';
-  /** GDB's signal numbers: 2 interrupt, 5 trap, 11 bad address. */
+  /** The system's number, for a process of a known one: 2 interrupt, 5 trap, 11 bad address. */
   readonly signal: number;
   /** The hart that stopped; undefined if the stub has none. */
   readonly hart: string | undefined;
@@ -49,7 +49,8 @@ export interface SignalStop {
 export type StopReply =
   | SignalStop
   | { readonly kind: 'exited'; readonly status: number; readonly pid?: string }
-  | { readonly kind: 'terminated'; readonly signal: number; readonly pid?: string }
+  /** `name`: of the signal, with SIG, where the system's names are known. */
+  | { readonly kind: 'terminated'; readonly signal: number; readonly name?: string; readonly pid?: string }
   /** One thread has ended; the others are as they were. */
   | { readonly kind: 'thread-exited'; readonly status: number; readonly hart: string }
   /** Nothing is left that could run. */
