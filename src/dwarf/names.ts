@@ -3,7 +3,6 @@ import type { Die } from './die.js';
 
 /** Deeper than any real nesting of namespaces; a damaged file may nest without end. */
 const MAX_DEPTH = 128;
-const MAX_LENGTH = 0x1_0000;
 const MAX_HOPS = 8;
 
 /**
@@ -45,13 +44,10 @@ export function pathOf(die: Die): string[] {
   const path = [nameOf(home) ?? '?'];
   if (home.unit.isFlat) return path;
   let at: Die | undefined = home;
-  let length = path[0]?.length ?? 0;
-  for (let depth = 0; depth < MAX_DEPTH && length < MAX_LENGTH; depth++) {
+  for (let depth = 0; depth < MAX_DEPTH; depth++) {
     at = at.unit.debug.indexOf(at.unit).scopeOf(at.offset);
     if (at === undefined || isUnit(at.tag)) break;
-    const name = nameOf(at) ?? '?';
-    path.push(name);
-    length += name.length;
+    path.push(nameOf(at) ?? '?');
   }
   return path.reverse();
 }

@@ -51,7 +51,7 @@ export function returnsNothing(fn: Die): boolean {
 
 /**
  * Whether a function whose first parameter is `Pin<&mut T>` is `<T as Future>::poll`. The mangled name shows the
- * trait. Without one the shape decides: `poll` in an impl block, from `&mut Context` to `Poll`.
+ * trait. Without one that can be read the shape decides: `poll` in an impl block, from `&mut Context` to `Poll`.
  */
 export function isFuturePoll(fn: Die): boolean {
   if (stripGenerics(nameOf(fn) ?? '') !== 'poll') return false;
@@ -59,8 +59,9 @@ export function isFuturePoll(fn: Die): boolean {
   if (!/^\{impl#\d+\}$/.test((scope && nameOf(scope)) ?? '')) return false;
   if (pollTypeOf(fn) === undefined && !returnsNothing(fn)) return false;
   const symbol = linkageNameOf(fn);
-  if (symbol !== undefined)
-    return /^<.* as core::future::future::Future>::poll$/.test(stripGenerics(demangle(symbol, fn.unit.budget)));
+  const name = symbol === undefined ? undefined : demangle(symbol, fn.unit.budget);
+  // What is too long to be demangled stays as it is.
+  if (name !== symbol) return /^<.* as core::future::future::Future>::poll$/.test(stripGenerics(name ?? ''));
   const [, context] = [...fn.children()].filter((d) => d.tag === DW_TAG.formal_parameter);
   return context !== undefined && typeName(context.follow(DW_AT.type)).includes('core::task::wake::Context');
 }
