@@ -32,6 +32,7 @@ t.test('the handshake goes in the order that every stub stands', async (t) => {
     'g',
     'p20',
     'qqemu.sstepbits',
+    'vAttach;2',
   ]);
   t.match(session, { attached: true, target: { architecture: 'riscv:rv64' }, state: { kind: 'idle' } });
   t.match(session.features, {

@@ -386,3 +386,10 @@ export function hartCounts(text: string): readonly HartCounts[] {
     return { outer, inner, ticks, sum };
   });
 }
+
+/** Assembles `kernels/clusters-riscv64.s` for QEMU's sifive_u, whose first hart is a cluster of its own. */
+export function clustersKernel(t: { teardown: (fn: () => void) => void }): PagingKernel {
+  const elf = bareKernel(t, 'riscv64', 'clusters-riscv64.s', { HARTS: 5, UART: 0x1001_0000 }, ['-g']);
+  const machine = ['qemu-system-riscv64', '-M', 'sifive_u', '-smp', '5', '-bios', 'none', '-nographic'];
+  return { elf, command: [...machine, '-kernel', elf] };
+}

@@ -21,7 +21,7 @@ import {
   TextRequest,
 } from './request.js';
 import type { RunControl } from './run-control.js';
-import type { StopReply } from './stop-reply.js';
+import { pidOf, type StopReply } from './stop-reply.js';
 import type { RegisterDescription, TargetDescription } from './target-description.js';
 
 /** What a batch needs of its session. */
@@ -29,6 +29,8 @@ export interface BatchContext {
   readonly control: RunControl;
   readonly features: StubFeatures;
   readonly target: TargetDescription;
+  /** By process, where there are several. */
+  readonly clusters: ReadonlyMap<string, TargetDescription>;
   readonly inserted: Map<string, Breakpoint>;
 }
 
@@ -74,7 +76,8 @@ export class Batch {
    * all).
    */
   readRegisters(names?: readonly string[]): Reply<RegisterBlock> {
-    const { target, features, control } = this.#context;
+    const { features, control } = this.#context;
+    const target = this.#target;
     const hart = this.#hart ?? control.stoppedHart;
     const block = features.registerBlock
       ? this.#add(
@@ -342,8 +345,14 @@ export class Batch {
     return request;
   }
 
+  /** Of the hart. */
+  get #target(): TargetDescription {
+    const { control, target, clusters } = this.#context;
+    return (clusters.size > 0 && clusters.get(pidOf(this.#hart ?? control.stoppedHart) ?? '')) || target;
+  }
+
   #register(name: string): RegisterDescription | undefined {
-    const { target } = this.#context;
+    const target = this.#target;
     const register = target.register(name);
     if (register === undefined && target.source !== 'target.xml') {
       throw new RsptraceError(

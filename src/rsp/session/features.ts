@@ -28,6 +28,8 @@ export interface StubFeatures {
   readonly qemuStepBits: string | undefined;
   /** How the stub's numbers of signals become the system's. */
   readonly signals: SignalNumbers;
+  /** The harts of one machine are several processes: QEMU has one for each cluster of processors. */
+  readonly isClustered: boolean;
 }
 
 /** The smallest and the largest PacketSize taken seriously. */

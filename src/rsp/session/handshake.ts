@@ -17,6 +17,8 @@ import { readObject } from './transfer.js';
 export interface Greeting {
   readonly features: StubFeatures;
   readonly target: TargetDescription;
+  /** Where there are several processes, that of each: their processors may have other registers. */
+  readonly clusters: ReadonlyMap<string, TargetDescription>;
   readonly stop: StopReply;
   readonly harts: readonly string[];
   readonly attached: boolean | undefined;
@@ -27,6 +29,8 @@ export interface RegisterOptions {
   readonly architectures?: readonly KnownRegisters[] | undefined;
   readonly expectedArchitecture?: string | undefined;
 }
+
+const MOST_CLUSTERS = 256;
 
 /** One question, answered as text. */
 export interface Ask {
@@ -74,16 +78,19 @@ export async function shakeHands(
   const stop = whyStopped(await ask(packets.whyStopped));
   const packetSize = packetSizeOf(supported);
   const transfer = transferObjects(supported);
-  const described = transfer.has('features')
-    ? await readTargetXml((annex) => readObject(ask, 'features', annex, packetSize))
-    : undefined;
-  const harts = [...(await readThreads(ask, transfer.has('threads'), packetSize)).keys()];
+  const readDescription = async () =>
+    transfer.has('features')
+      ? await readTargetXml((annex) => readObject(ask, 'features', annex, packetSize))
+      : undefined;
+  const described = await readDescription();
+  const readHarts = async () => [...(await readThreads(ask, transfer.has('threads'), packetSize)).keys()];
+  const first = await readHarts();
   const vCont = vPackets ? parseActions(await ask(packets.actions)) : new Set<string>();
   if (vCont.size > 0) {
     link.probes = [...probes, { packet: packets.actions, isAnswer: (text) => text.startsWith('vCont;') }];
   }
   const multiprocess = supported.get('multiprocess') === '+';
-  const pid = multiprocess ? pidAt(stop, harts) : undefined;
+  const pid = multiprocess ? pidAt(stop, first) : undefined;
   const attached = { '1': true, '0': false }[await ask(packets.attached(pid))];
 
   const known = knownRegisters(architectures, described?.architecture, expectedArchitecture);
@@ -93,6 +100,11 @@ export async function shakeHands(
   const qemuStepBits = stepBits.startsWith('ENABLE=') ? stepBits : undefined;
   // lldb-server has the system's numbers already; a machine has no signals.
   const signals = new SignalNumbers(known?.signals, transfer.has('auxv') && !supported.has('native-signals'));
+  const isMachine = qemuStepBits !== undefined && !transfer.has('auxv');
+  const others = isMachine && multiprocess ? await attachClusters(ask) : [];
+  const clusters = await describeAll(ask, [first[0] ?? '', ...others], async () => {
+    return (await describe(ask, await readDescription(), known, logger)).description;
+  });
   return {
     features: {
       supported,
@@ -111,12 +123,50 @@ export async function shakeHands(
       batches: !(qemuStepBits !== undefined && transfer.has('auxv')) && !(noAck && vCont.size === 0),
       qemuStepBits,
       signals,
+      isClustered: others.length > 0,
     },
-    target: target.description,
+    target: richest([target.description, ...clusters.values()]),
+    clusters,
     stop: signals.stop(stop),
-    harts,
+    harts: others.length > 0 ? await readHarts() : first,
     attached,
   };
+}
+
+/**
+ * QEMU has a process for each cluster of a machine's processors, numbered from 1, and lets a client see the first alone.
+ * Attaches to the others.
+ * @returns a hart of each
+ */
+async function attachClusters(ask: Ask): Promise<string[]> {
+  const harts: string[] = [];
+  for (let pid = 2; pid < MOST_CLUSTERS; pid++) {
+    const stop = parseStopReply(await ask(packets.attachProcess(pid)));
+    if (stop?.kind !== 'signal' || stop.hart === undefined) break;
+    harts.push(stop.hart);
+  }
+  return harts;
+}
+
+/** The descriptions of the processes of these harts, if there are several. The first hart is selected afterwards. */
+async function describeAll(
+  ask: Ask,
+  harts: readonly string[],
+  describeOne: () => Promise<TargetDescription>,
+): Promise<ReadonlyMap<string, TargetDescription>> {
+  const all = new Map<string, TargetDescription>();
+  if (harts.length < 2) return all;
+  // The first comes last.
+  for (const hart of harts.toReversed()) {
+    await ask(packets.selectHart(hart));
+    all.set(pidOf(hart) ?? '', await describeOne());
+  }
+  return all;
+}
+
+/** The description with the most registers. */
+function richest(all: readonly [TargetDescription, ...TargetDescription[]]): TargetDescription {
+  return all.reduce((a, b) => (b.registers.size > a.registers.size ? b : a));
 }
 
 /** Whether the stub answers `p`, tried with the program counter. */

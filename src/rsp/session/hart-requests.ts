@@ -35,6 +35,8 @@ export class HartRequests {
   #sender: Pick<Link, 'send' | 'sendByte'>;
   #actions: ReadonlySet<string> | undefined;
   #signals: SignalNumbers | undefined;
+  /** All processes run together. */
+  #isClustered = false;
   /** The last plain continue, and its hart: it is the same at nearly every stop. */
   #continue: { readonly hart: string | undefined; readonly made: ResumePackets } | undefined;
 
@@ -44,7 +46,8 @@ export class HartRequests {
   }
 
   /** The handshake has learnt what the stub takes. */
-  begin({ batches, vCont, signals }: StubFeatures): void {
+  begin({ batches, vCont, signals, isClustered }: StubFeatures): void {
+    this.#isClustered = isClustered;
     this.#signals = signals;
     if (!batches) this.#sender = new OneByOne(this.#link);
     this.#actions = vCont;
@@ -92,7 +95,7 @@ export class HartRequests {
     const hart = resume.hart !== ANY_HART ? resume.hart : undefined;
     if (actions?.has(verb[0] as string) === true && actions.has('c')) {
       if (hart !== undefined) return { before: [], resume: packets.run([`${verb}:${hart}`]) };
-      const pid = pidOf(stopped);
+      const pid = this.#isClustered ? undefined : pidOf(stopped);
       const all = pid === undefined ? 'c' : `c:p${pid}.-1`;
       if (resume.kind === 'step') return { before: [], resume: packets.run([verb]) };
       if (signal === undefined) return { before: [], resume: packets.run([all]) };

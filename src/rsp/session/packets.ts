@@ -24,6 +24,8 @@ export const packets = {
   actions: 'vCont?',
   attached: (pid: string | undefined) => (pid === undefined ? 'qAttached' : `qAttached:${pid}`),
   qemuStepBits: 'qqemu.sstepbits',
+  // QEMU: the next cluster of the machine, which is a process of the stub
+  attachProcess: (pid: number) => `vAttach;${pid.toString(16)}`,
 
   // Objects read in pieces: features (target.xml and what it includes), threads, memory-map, auxv.
   transfer: (object: string, annex: string, offset: number, length: number) =>

@@ -107,7 +107,7 @@ export function ascii(bytes: Uint8Array, start: number, end: number): string {
 /** Any answer, as text. */
 export class TextRequest extends Request<string> {
   override get takesStop(): boolean {
-    return this.packet === '?';
+    return this.packet === '?' || this.packet.startsWith('vAttach;');
   }
 
   override accept(bytes: Uint8Array, start: number, end: number): boolean {

@@ -60,7 +60,8 @@ export class Session implements AsyncDisposable {
     this.attached = greeting.attached;
     this.#ask = Object.assign((packet: string) => this.#answer(packet), { timeoutMs: control.link.timeoutMs });
     this.#logger = logger;
-    this.#context = { control, features: greeting.features, target: greeting.target, inserted: new Map() };
+    const { features, target, clusters } = greeting;
+    this.#context = { control, features, target, clusters, inserted: new Map() };
     this.#signals = new ProcessSignals(this, control, this.#ask);
     this.children = new ForkedChildren(this, this.#ask, logger);
     control.begin(greeting.features, greeting.stop);
