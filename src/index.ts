@@ -21,6 +21,7 @@ export {
   type RunOptions,
   type Target,
   type TaskOptions,
+  type UnseenFuture,
 } from './api/index.js';
 export { type Architecture, architectures, registerArchitecture } from './arch/index.js';
 export { type Addr, addr, hex } from './base/addr.js';

@@ -14,13 +14,14 @@ import {
   type ProbeSpec,
   type ReadPlan,
   resolveFunctions,
+  type SeenFuture,
   whiteList,
 } from '../probes/index.js';
-import type { FutureRef } from '../trace/index.js';
+import type { CallBegin, FutureRef, PollBegin } from '../trace/index.js';
 import { Unavailable } from '../values/index.js';
 import { type Capture, type CapturePlan, planCapture, StopReader, withCaptures } from './captures.js';
 import { planPolled } from './polled-captures.js';
-import type { Asked, Probe } from './probe.js';
+import type { Asked, Probe, UnseenFuture } from './probe.js';
 
 /** A probe at one address. */
 export interface Ear {
@@ -42,6 +43,7 @@ export class Ears {
   /** By the kind's name. */
   readonly #addresses = new Map<string, ReadonlySet<bigint>>();
   #reader: StopReader | undefined;
+  readonly #polled = new WeakMap<FutureRef, readonly Asked[]>();
 
   constructor(asked: readonly Asked[]) {
     this.#asked = asked;
@@ -61,8 +63,29 @@ export class Ears {
     return this.at(address).some(({ asked }) => asked.probe === probe);
   }
 
+  /**
+   * The probes of calls that listen where one begins, or those of polls that want a poll of this Future: also where it
+   * is not entered at a place of its own.
+   */
+  beginning(event: CallBegin | PollBegin, pc: Addr): readonly Ear[] {
+    if (event.type === 'call-begin') return this.at(pc).filter(({ asked }) => asked.spec.kind === 'fn');
+    const { instance } = event.future;
+    const here = this.at(pc).filter(({ asked, future }) => isPoll(asked.spec) && future?.instance === instance);
+    const others = this.polled(event.future).filter((asked) => !here.some((ear) => ear.asked === asked));
+    return [...here, ...others.map((asked) => ({ asked, ...nothing, plans: asked.captures.map(() => inlined) }))];
+  }
+
   /** The probes of polls that a Future is asked for by, whatever is in it. */
   polled(future: FutureRef): readonly Asked[] {
+    let known = this.#polled.get(future);
+    if (!known) {
+      known = this.#wanting(future);
+      this.#polled.set(future, known);
+    }
+    return known;
+  }
+
+  #wanting(future: FutureRef): readonly Asked[] {
     const specs = this.#asked.map(({ spec }) => spec).filter(isPoll);
     const names = [future.future, future.instance];
     if (whiteList(specs).hasExcluded(names)) return [];
@@ -124,11 +147,12 @@ export class Ears {
     const { spec } = asked;
     const reader = this.#reader;
     if (!isPoll(spec) || !reader) return;
+    asked.probe.unseen = unseenOf(spec, polls.coverage);
     const conditions = new PollConditions(reader.program, [spec]);
     const heard = polls.probes.flatMap((probe) => {
-      const { future, aliases, selfRegister } = probe;
-      const one = [future, ...aliases].find((each) => [each.future, each.instance].some(spec.matches));
-      return one ? [{ probe, future: one, when: conditions.of(one, selfRegister) }] : [];
+      const { future: first, aliases, selfRegister } = probe;
+      const wanted = [first, ...aliases].filter((each) => [each.future, each.instance].some(spec.matches));
+      return wanted.map((future) => ({ probe, future, when: conditions.of(future, selfRegister) }));
     });
     const plans = asked.captures.map((capture) =>
       planEverywhere(capture, heard, ({ probe, future }) => planPolled(capture, future, probe, reader)),
@@ -137,13 +161,19 @@ export class Ears {
       const own = plans.flatMap((each) => each[index] ?? []);
       this.#add(probe.address, { asked, fn: undefined, when, plans: own, future });
     }
+    if (spec.when.length > 0) return;
+    for (const { site, future } of polls.sites) {
+      if (![future.future, future.instance].some(spec.matches)) continue;
+      const own = asked.captures.map(() => inlined);
+      for (const { address } of site.begins) this.#add(address, { asked, ...nothing, plans: own, future });
+    }
   }
 
   #add(address: Addr, ear: Ear): void {
     const known = this.#at.get(address);
     if (!known) this.#at.set(address, [ear]);
     // The linker folds functions that are alike into one address: one probe listens there once.
-    else if (!known.some(({ asked }) => asked === ear.asked)) known.push(ear);
+    else if (!known.some(({ asked, future }) => asked === ear.asked && future === ear.future)) known.push(ear);
   }
 
   #plan({ name }: ProbeKind, plan: ReadPlan): ReadPlan {
@@ -156,6 +186,34 @@ export class Ears {
     );
   }
 }
+
+/**
+ * The Futures of a probe whose polls are not seen, all or some of them.
+ * @throws RsptraceError `PROBE_NO_MATCH`, `PROBE_INLINED` if its handler would never be called
+ */
+function unseenOf(spec: ProbeSpec, coverage: readonly SeenFuture[]): readonly UnseenFuture[] {
+  const wanted = coverage.filter(({ future }) => [future.future, future.instance].some(spec.matches));
+  const [first] = wanted;
+  if (!first)
+    throw new RsptraceError('PROBE_NO_MATCH', `no Future matches '${spec.text}'`, {
+      hint: 'rsptrace futures lists what the program has',
+    });
+  if (wanted.every(({ seen }) => seen === 'not' || seen === 'no-code')) {
+    const { future, reason, help } = first;
+    throw new RsptraceError('PROBE_INLINED', `no poll of '${spec.text}' can be seen: ${future.future}: ${reason}`, {
+      ...(help === undefined ? {} : { hint: help }),
+    });
+  }
+  return wanted.flatMap(({ future, seen, reason = '' }) => {
+    return seen === 'exact' ? [] : [{ future: future.future, instance: future.instance, seen, reason }];
+  });
+}
+
+/** Of a capture where a poll was inlined, and no stop is made. */
+const inlined: CapturePlan = {
+  kind: 'known',
+  value: new Unavailable('the compiler inlined this poll: probe with { stop: true }'),
+};
 
 const nothing = { fn: undefined, when: undefined, plans: [], future: undefined } as const;
 

@@ -22,7 +22,7 @@ export {
   understandFutures,
 } from './looks.js';
 export { type Machine, type MachineOptions, onlyStops, startMachine } from './machine.js';
-export type { Probe } from './probe.js';
+export type { Probe, UnseenFuture } from './probe.js';
 export type { Qemu } from './qemu.js';
 export { type AttachOptions, attach, type Plugins, type RunOptions, Target } from './target.js';
 export { type CopyOptions, copyProcess, copyTarget, type TargetCopy } from './task-copy.js';

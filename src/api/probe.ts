@@ -3,6 +3,14 @@ import type { ProbeFact } from '../trace/index.js';
 import { type Capture, parseCapture } from './captures.js';
 import type { AnyHit, Handler, ProbeOptions } from './hits.js';
 
+/** A Future whose polls a `poll:` probe does not see, or not all of them, and why. */
+export interface UnseenFuture {
+  readonly future: string;
+  readonly instance: string;
+  readonly seen: 'lower-bound' | 'not' | 'no-code';
+  readonly reason: string;
+}
+
 /** A probe of a target, and what is known of it. */
 export class Probe {
   /** As it was asked for: `fn:labkern::work::deep0`. */
@@ -15,6 +23,8 @@ export class Probe {
   lost = 0;
   /** How each place of it is carried out, and why so; known once a run has begun. */
   places: readonly ProbeFact[] = [];
+  /** Of `poll:` probes: Futures of whose polls some call no handler, and why; known once a run has begun. */
+  unseen: readonly UnseenFuture[] = [];
 
   constructor(text: string) {
     this.text = text;

@@ -102,9 +102,8 @@ export class Teller extends Fold implements HitObserver {
   #tell(event: TraceEvent, source: Source): Promise<void> {
     switch (event.type) {
       case 'call-begin':
-        return this.#begins(event, 'fn', source);
       case 'poll-begin':
-        return this.#begins(event, 'poll', source);
+        return this.#begins(event, source);
       case 'call-end':
       case 'poll-end':
         return this.#ends(event, source);
@@ -117,9 +116,9 @@ export class Teller extends Fold implements HitObserver {
     }
   }
 
-  async #begins(event: CallBegin | PollBegin, kind: string, source: Source): Promise<void> {
+  async #begins(event: CallBegin | PollBegin, source: Source): Promise<void> {
     const { at } = source;
-    const ears = this.#ears.at(at.pc).filter(({ asked }) => asked.spec.kind === kind);
+    const ears = this.#ears.beginning(event, at.pc);
     const opened: Open[] = [];
     // The end may be told before the handlers of records are done.
     if (ears.length > 0) this.#open.set(event, opened);
