@@ -80,6 +80,8 @@ step, and is faster.`;
 
 const REST = `## What follows for rsptrace
 
+- **QEMU** has a process for each cluster of a machine's processors (\`sifive_u\`, \`microchip-icicle-kit\`) and shows a client the first alone. rsptrace
+  attaches to all of them (\`vAttach\`).
 - **QEMU in user mode** waits for the acknowledgement of its answer without looking at what it has read already, so a batch of
   packets hangs it. It gets one packet at a time. It hears nothing while its program runs: where Ctrl-C or \`--duration\` has no
   effect, \`kill -INT\` the QEMU process.
