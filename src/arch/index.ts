@@ -59,6 +59,7 @@ export type {
   FunctionFrames,
 } from './frames/frame-model.js';
 export { type CodePath, type Step, usualPath } from './inject/code-path.js';
+export { type HookFrame, hookMark, hookMarkBytes, markedHook } from './inject/hook-frame.js';
 export type { InjectedCall } from './inject/injected-call.js';
 export * from './inject/probe-code.js';
 export type { Effects, EmulatedInstruction, InstructionModel, MemoryAccess } from './instructions.js';

@@ -1,4 +1,4 @@
-import type { ProbeCode } from '../arch/index.js';
+import type { HookFrame, ProbeCode } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
@@ -7,7 +7,6 @@ import { changesItsCode, insideKernel } from '../facts/index.js';
 import type { EarlierRecords, StopObserver } from '../probes/index.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
 import type { OwnTime, ProbeFact } from '../trace/index.js';
-import type { HookFrame } from '../unwind/index.js';
 import { unavailable } from './engine-choice.js';
 import type { EnginesOptions } from './engines-options.js';
 import type { TrampolineOverhead } from './inject/overhead.js';

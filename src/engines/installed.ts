@@ -1,4 +1,4 @@
-import type { ProbeCode } from '../arch/index.js';
+import type { HookFrame, ProbeCode } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
@@ -6,7 +6,6 @@ import { isRefusal } from '../base/refusal.js';
 import { changesItsCode, PacketRam, runIntoKernel } from '../facts/index.js';
 import type { PlannedStop, StopObserver } from '../probes/index.js';
 import { retry } from '../rsp/index.js';
-import type { HookFrame } from '../unwind/index.js';
 import { unavailable } from './engine-choice.js';
 import type { EnginesOptions, InstallationLog } from './engines-options.js';
 import { briefCalls } from './inject/brief-calls.js';

@@ -1,4 +1,4 @@
-import type { Confidence } from '../arch/index.js';
+import type { Confidence, HookFrame } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { UnwindRow } from '../base/unwind-row.js';
@@ -34,14 +34,6 @@ export interface Frame {
 /** Registers of one frame, by DWARF number or by the stub's name. */
 export interface FrameRegisters extends RegisterReader {
   numbered(number: number): bigint | undefined;
-}
-
-/** What a tracer has inserted between a frame and its caller by replacing a return address. */
-export interface HookFrame {
-  /** Where the original return address lies, in bytes from the stack pointer after the frame's own return. */
-  readonly offset: number;
-  /** Bytes of stack that are freed before the caller goes on. */
-  readonly size: number;
 }
 
 /** The original of a return address that a tracer has replaced; undefined for all others. */

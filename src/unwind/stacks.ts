@@ -6,6 +6,7 @@ import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { CodeImage, CodeImages } from './code-image.js';
 import type { End, Frame, Hooked, UnwinderName } from './frame.js';
+import { LeftCode } from './left-code.js';
 import { RegisterFile } from './registers.js';
 import { PAGE, pageOf, StackWindow } from './stack-window.js';
 import { Walk } from './walk.js';
@@ -47,6 +48,7 @@ export class Stacks {
   readonly #arch: Architecture;
   readonly #file: RegisterFile;
   readonly #images: CodeImages;
+  readonly #left: LeftCode;
   /** Where stacks end that were read: the next page is unreadable. */
   readonly #ends = new Set<Addr>();
 
@@ -66,6 +68,7 @@ export class Stacks {
       CodeImage.program(elf, frames, debug),
       libraries.map((library) => CodeImage.library(library, frames)),
     );
+    this.#left = new LeftCode(frames, this.#images);
   }
 
   /** Registers beyond the integer ones that should be read at a stop: CSRs that show where a trap came from. */
@@ -136,7 +139,7 @@ export class Stacks {
     const pc = registers.register(this.#arch.pc);
     if (pc === undefined) return undefined;
     const { unwinder = 'auto', depth = 64, hooked = () => undefined } = options;
-    const context = { file: this.#file, images: this.#images, unwinder, depth, hooked };
+    const context = { file: this.#file, images: this.#images, unwinder, depth, hooked, left: this.#left };
     return new Walk(context, pc, this.#file.read(registers));
   }
 }

@@ -4,6 +4,7 @@ import { isDamage } from '../base/errors.js';
 import { type Applied, applyRow } from './apply-row.js';
 import type { CodeImage, CodeImages, Picked } from './code-image.js';
 import { type End, type EndReason, endOf, type Frame, type Hooked, type UnwinderName } from './frame.js';
+import type { LeftCode } from './left-code.js';
 import type { RegisterFile, RegisterSet } from './registers.js';
 import type { StackWindow } from './stack-window.js';
 
@@ -14,6 +15,7 @@ export interface WalkContext {
   readonly unwinder: UnwinderName | 'auto';
   readonly depth: number;
   readonly hooked: Hooked;
+  readonly left: Pick<LeftCode, 'at'>;
 }
 
 const ranks: Readonly<Record<Confidence, number>> = { sure: 0, likely: 1, guess: 2 };
@@ -159,11 +161,14 @@ function isOutermost({ name, found }: Picked): boolean {
 }
 
 /** The caller behind replaced return addresses: one for each function that a tail call joined to this frame. */
-function seeThrough(applied: Applied, { hooked, file }: WalkContext, window: StackWindow): Applied {
+function seeThrough(applied: Applied, { hooked, left, file }: WalkContext, window: StackWindow): Applied {
   const { stackPointer } = file.model;
   let seen = applied;
   for (let hooks = 0; hooks < mostHooks && seen.kind === 'caller' && seen.returnAddress !== undefined; hooks++) {
-    const hook = hooked(seen.returnAddress);
+    if (seen.returnAddress === 0n) break;
+    window.missing = undefined;
+    const hook = hooked(seen.returnAddress) ?? left.at(seen.returnAddress, window);
+    if (hook === undefined && window.missing !== undefined) return { kind: 'need', address: window.missing };
     const stack = seen.registers.numbered(stackPointer);
     if (hook === undefined || stack === undefined) break;
     const original = window.word(stack, hook.offset);

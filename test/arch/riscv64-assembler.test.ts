@@ -78,10 +78,21 @@ t.test('every instruction is what objdump reads', async (t) => {
 
 t.test('compressed instructions are what objdump reads', async (t) => {
   const assembler = new rv.Assembler(addr(0));
-  assembler.emitCompressed(rv.cAddiSp(-16), rv.cAddiSp(16), rv.cSdsp0(5), rv.cLdsp0(5), rv.cSdsp0(31), rv.cLdsp0(31));
+  assembler.emitCompressed(
+    rv.cAddiSp(-16),
+    rv.cAddiSp(16),
+    rv.cSdsp0(5),
+    rv.cLdsp(5, 0),
+    rv.cSdsp0(31),
+    rv.cLdsp(31, 0),
+  );
+  assembler.emitCompressed(rv.cLdsp(1, 8), rv.cLdsp(1, 32), rv.cLdsp(1, 56), rv.cLdsp(1, 504), rv.cJrRa);
+  assembler.emitCompressed(rv.cAddi16Sp(32), rv.cAddi16Sp(48), rv.cAddi16Sp(64), rv.cAddi16Sp(128));
   t.same(
     disassembleBytes('riscv64', assembler.finish()).map(({ mnemonic, operands }) => `${mnemonic} ${operands}`),
-    ['c.addi sp,-16', 'c.addi sp,16', 'c.sdsp t0,0(sp)', 'c.ldsp t0,0(sp)', 'c.sdsp t6,0(sp)', 'c.ldsp t6,0(sp)'],
+    ['c.addi sp,-16', 'c.addi sp,16', 'c.sdsp t0,0(sp)', 'c.ldsp t0,0(sp)', 'c.sdsp t6,0(sp)', 'c.ldsp t6,0(sp)']
+      .concat(['c.ldsp ra,8(sp)', 'c.ldsp ra,32(sp)', 'c.ldsp ra,56(sp)', 'c.ldsp ra,504(sp)', 'c.jr ra'])
+      .concat(['c.addi16sp sp,32', 'c.addi16sp sp,48', 'c.addi16sp sp,64', 'c.addi16sp sp,128']),
   );
 });
 

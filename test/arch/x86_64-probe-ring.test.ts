@@ -177,16 +177,16 @@ t.test('an unwinder finds the return address of a hooked function', async (t) =>
     const { regions } = install(host, probe);
     const watch = [
       {
-        address: addOffset(SP, -probeCode.hookedReturnOffset(keep.length)),
-        size: probeCode.hookedReturnOffset(keep.length) + 8,
+        address: addOffset(SP, -probeCode.hookedReturnOffset(keep.length, false)),
+        size: probeCode.hookedReturnOffset(keep.length, false) + 8,
       },
     ];
     const { outcomes, returnAddress } = host.call({ watch, calls: [call] }, regions);
     t.equal(outcomes[0]?.registers[0], exit, 'it returns to the exit trampoline');
     t.equal(
-      Buffer.from(outcomes[0]?.watched[0] ?? []).readBigUInt64LE(probeCode.hookedReturnOffset(keep.length)),
+      Buffer.from(outcomes[0]?.watched[0] ?? []).readBigUInt64LE(probeCode.hookedReturnOffset(keep.length, false)),
       returnAddress,
     );
-    t.equal(probeCode.hookedReturnOffset(keep.length) % 16, 8, 'the stack is aligned as it was');
+    t.equal(probeCode.hookedReturnOffset(keep.length, false) % 16, 8, 'the stack is aligned as it was');
   }
 });

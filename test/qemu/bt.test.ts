@@ -1,10 +1,9 @@
 // `rsptrace bt` at guests that run, stand at a breakpoint, or were never started.
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
-import { architectureOf } from '../../src/arch/index.js';
-import { ElfFile } from '../../src/elf/index.js';
 import { connect } from '../../src/rsp/index.js';
 import { connections, frozenGuest, rsptrace } from '../support/command.js';
+import { stopAt } from '../support/stop-at.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
 
 interface Output {
@@ -25,19 +24,6 @@ interface Output {
     }[];
     readonly end: { readonly reason: string; readonly complete: boolean };
   }[];
-}
-
-/** Lets the guest run to a function, and leaves it standing there. */
-async function stopAt(socket: string, name: string, symbol: string): Promise<void> {
-  const elf = await ElfFile.open(elfPath(name));
-  const address = elf.symbols.named(symbol)[0]?.address;
-  const arch = architectureOf(elf.machine);
-  const code = address && elf.bytesAt(address, 4);
-  if (address === undefined || code === undefined || arch === undefined) throw new Error(`no ${symbol}`);
-  const session = await connect(`unix:${socket}`, { waitMs: 60_000 });
-  await session.insertBreakpoint({ type: 0, address, kind: arch.breakpointKind(code) });
-  await session.resume();
-  session.close();
 }
 
 const chain = ['deep7', 'deep6', 'deep5', 'deep4', 'deep3', 'deep2', 'deep1', 'deep0'].map(

@@ -1,8 +1,10 @@
 // Stacks through functions whose return addresses trampolines have replaced: the same as without.
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { rsptrace, scratchFolder } from '../support/command.js';
+import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import { stopAt } from '../support/stop-at.js';
 import type { ChromeRecord } from '../trace/decode-chrome.js';
 import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
 
@@ -54,5 +56,67 @@ for (const name of ['rv-o2', 'x86-o2']) {
       'both functions are on every stack',
     );
     t.strictSame(hooked, plain);
+  });
+}
+
+/** The functions of a hart's stack as gdb shows them, the innermost first, without those that are inlined. */
+function gdbStack(socket: string, elf: string): readonly string[] {
+  const commands = ['set debuginfod enabled off', 'set print frame-arguments none', `target remote ${socket}`, 'bt'];
+  const args = commands.flatMap((command) => ['-ex', command]);
+  const text = execFileSync('gdb-multiarch', ['-nx', '-batch', ...args, elf], { encoding: 'utf8', stdio: 'pipe' });
+  return text.split('\n').flatMap((line) => /^#\d+ +(?:0x\w+ in )?(.+?) \(/.exec(line)?.[1] ?? []);
+}
+
+interface Stacks {
+  readonly harts: readonly {
+    readonly frames: readonly { readonly function: string; readonly inlined: boolean }[];
+    readonly end: { readonly complete: boolean };
+  }[];
+}
+
+for (const [name, outermost] of [
+  ['rv-o2-long', '_start2'],
+  ['x86-o2-long', 'start64'],
+] as const) {
+  t.test(`${name}: stacks through calls that were open when the recording ended, by bt and by gdb`, async (t) => {
+    const qemu = frozenGuest(t, name);
+    const outer = ['exec::poll_task', 'exec::run', 'rust_main'].map((path) => `labkern::${path}`);
+    const traced = outer.flatMap((path) => ['-p', `fn:${path}`]);
+    const trace = join(scratchFolder(t), 'out.pftrace');
+    const args = ['-r', qemu.socket, '--json', '-n', '50', ...traced, '-o', trace, elfPath(name)];
+    const { status, stdout, stderr } = await rsptrace(...args).ended;
+    t.equal(status, 0, stderr);
+    t.match(JSON.parse(stdout), { trampolines_stay: true }, 'calls were open');
+    await stopAt(qemu.socket, name, 'deep7');
+    const bt = await rsptrace('bt', '-r', qemu.socket, '--json', elfPath(name)).ended;
+    const [hart] = (JSON.parse(bt.stdout) as Stacks).harts;
+    const frames = hart?.frames.filter(({ inlined }) => !inlined).map((frame) => frame.function) ?? [];
+    t.same(frames.slice(-4), [...outer, outermost]);
+    t.equal(hart?.end.complete, true);
+    await stopAt(qemu.socket, name, 'deep7');
+    const seen = gdbStack(qemu.socket, elfPath(name));
+    t.ok(seen.includes('labkern::work::deep7'), seen.join(' < '));
+    // gdb takes the borrowed code for a caller. Behind it, it finds the real one.
+    t.same(
+      seen.filter((path) => outer.includes(path)),
+      outer,
+      seen.join(' < '),
+    );
+    t.ok(seen.includes(outermost), 'to the outermost');
+  });
+}
+
+for (const name of ['rv-faulty', 'x86-faulty'] as const) {
+  t.test(`${name}: a panic has the same stack, however polls are traced`, async (t) => {
+    const planted = `loader,addr=${name === 'rv-faulty' ? '0x86000000' : '0x6000000'},data=3,data-len=4`;
+    const stackOf = async (engine: string): Promise<unknown> => {
+      const trace = join(scratchFolder(t), 'out.pftrace');
+      const args = ['--json', '--engine', engine, '-p', 'poll:**', '-p', 'fn:faulty::exec::*', '-o', trace];
+      const command = qemuArgv(name, ['-device', planted]);
+      const { stdout } = await rsptrace('run', ...args, elfPath(name), '--', ...command).ended;
+      const { panic } = JSON.parse(stdout) as { panic: { harts: Stacks['harts'] } };
+      return panic.harts.map(({ frames, end }) => ({ frames: frames.map((frame) => frame.function), end }));
+    };
+    t.same(await stackOf('auto'), await stackOf('stop'));
   });
 }

@@ -1,11 +1,11 @@
 // Each step of a walk, on a program drawn by hand: functions of 0x100 bytes, and what an unwinder knows of each.
 import t from 'tap';
-import { architectureOf, type Confidence } from '../../src/arch/index.js';
+import { architectureOf, type Confidence, type HookFrame } from '../../src/arch/index.js';
 import { type Addr, addr } from '../../src/base/addr.js';
 import { RsptraceError } from '../../src/base/errors.js';
 import type { UnwindRow } from '../../src/base/unwind-row.js';
 import type { CodeImages } from '../../src/unwind/code-image.js';
-import type { Found, HookFrame, UnwinderName } from '../../src/unwind/frame.js';
+import type { Found, UnwinderName } from '../../src/unwind/frame.js';
 import { RegisterFile } from '../../src/unwind/registers.js';
 import { StackWindow } from '../../src/unwind/stack-window.js';
 import { Walk, type WalkContext } from '../../src/unwind/walk.js';
@@ -73,7 +73,11 @@ function walk(
   const bytes = new DataView(new ArrayBuffer(words.length * 8));
   for (const [i, word] of words.entries()) bytes.setBigUint64(i * 8, word, true);
   window.add(addr(0x8000n), new Uint8Array(bytes.buffer));
-  const walked = new Walk({ file, images, unwinder: 'auto', depth, hooked }, pc, registers);
+  const walked = new Walk(
+    { file, images, unwinder: 'auto', depth, hooked, left: { at: () => undefined } },
+    pc,
+    registers,
+  );
   const needs: Addr[] = [];
   for (let need = walked.run(window); need !== undefined; need = walked.run(window)) {
     needs.push(need);

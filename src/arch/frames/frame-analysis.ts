@@ -38,6 +38,8 @@ export interface FrameDecoder<I extends { readonly length: number }> {
    * stack pointer or the frame pointer.
    */
   addresses(instruction: I, state: FrameState): readonly Value[] | undefined;
+  /** It goes where the caller called from. */
+  isReturn(instruction: I): boolean;
   /** What compilers fill gaps with. */
   isPadding(instruction: I): boolean;
   /** The state at the first instruction. */

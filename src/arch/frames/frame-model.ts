@@ -1,5 +1,6 @@
 import type { Addr } from '../../base/addr.js';
 import type { UnwindRow } from '../../base/unwind-row.js';
+import type { HookFrame } from '../inject/hook-frame.js';
 
 /** A stretch of code: a function, or one part of it. */
 export interface CodeRange {
@@ -112,6 +113,13 @@ export interface FrameModel {
   analyse(ranges: readonly CodeRange[]): FunctionFrames;
   /** Follows values along a function's control flow. Ranges are as those of `analyse`. */
   follow(ranges: readonly CodeRange[], flow: ControlFlow): EntryValues;
+  /** Whether an instruction that ends where these bytes end may be a call: else no call returns there. */
+  endsInCall(code: CodeRange): boolean;
+  /**
+   * What code does that only frees some stack and returns to an address that lies there; undefined for other code.
+   * Tracers leave such code behind as what calls return to.
+   */
+  shortReturn(code: CodeRange): HookFrame | undefined;
   /** False if code surely has no return from a trap. Costs little: it looks for the bytes alone. */
   mayReturnFromTrap(code: Uint8Array): boolean;
 }

@@ -625,13 +625,13 @@ export interface ProbeCode {
    * Bytes of stack between the stack pointer at the exit trampoline's first instruction and the original return
    * address.
    */
-  hookedReturnOffset(keep: number): number;
+  hookedReturnOffset(keep: number, nesting: boolean): number;
   /** Bytes of stack that the exit trampoline frees in addition to the function's own return. */
   hookFrameBytes(keep: number, nesting: boolean): number;
   /** Code that can replace an exit trampoline and records nothing; it gets results of the two functions above. */
   bareExit(returnOffset: number, frameBytes: number): Uint8Array;
-  /** The same as compilers write it. Undefined if programs hardly have that. */
-  readonly likeBareExit?: (returnOffset: number, frameBytes: number) => Uint8Array;
+  /** The same as compilers write it. */
+  likeBareExit(returnOffset: number, frameBytes: number): Uint8Array;
   /** The instruction at an offset of code located at `start`, for `usualPath`; undefined behind its end. */
   step(code: Uint8Array, start: Addr, offset: number): Step | undefined;
   readonly outerCopySteps: CopySteps;

@@ -134,13 +134,17 @@ export function csr(op: CsrOp, rd: number, number: number, source: number): numb
   return (field | (register(source) << 15) | (csrs.indexOf(op) << 12) | (register(rd) << 7) | 0x73) >>> 0;
 }
 
-/** Compressed, 16 bits: c.addi sp,imm; c.sdsp and c.ldsp with their offset zero. */
+/** Compressed, 16 bits: c.addi sp,imm; c.sdsp with its offset zero; c.ldsp; c.addi16sp; c.jr ra. */
 export const cAddiSp = (imm: number): number => {
   const field = signed(imm, 6, 1, 'Immediate');
   return ((field & 32) << 7) | (2 << 7) | ((field & 31) << 2) | 1;
 };
 export const cSdsp0 = (value: number): number => 0xe002 | (register(value) << 2);
-export const cLdsp0 = (rd: number): number => 0x6002 | (register(rd) << 7);
+export const cLdsp = (rd: number, offset: number): number =>
+  0x6002 | ((offset & 32) << 7) | (register(rd) << 7) | ((offset & 24) << 2) | ((offset & 448) >> 4);
+export const cAddi16Sp = (imm: number): number =>
+  0x6101 | ((imm & 512) << 3) | ((imm & 16) << 2) | ((imm & 64) >> 1) | ((imm & 384) >> 4) | ((imm & 32) >> 3);
+export const cJrRa = 0x8082;
 
 /** A distance split for `auipc` and a signed 12-bit rest; undefined if it exceeds 2 GiB. */
 export function split(distance: number): { readonly high: number; readonly low: number } | undefined {

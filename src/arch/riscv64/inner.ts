@@ -51,7 +51,7 @@ export function inner(trampoline: InnerTrampoline): ReturnType<ProbeCode['inner'
   save(assembler, frame, used);
   for (const [index, note] of taken.entries()) {
     take(assembler, frame, note, notes);
-    assembler.emit(sd(T0, SP, size + 8 * (1 + index)));
+    assembler.emit(sd(T0, SP, size + 8 * index));
   }
   assembler.loadAddress(T0, ring.control);
   const labels = claim(assembler, ring);

@@ -1,6 +1,6 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Displaced, FunctionExit, Hop } from '../inject/probe-code.js';
-import { Assembler, cAddiSp, cLdsp0, cSdsp0, T0 } from './assembler.js';
+import { Assembler, cAddiSp, cLdsp, cSdsp0, T0 } from './assembler.js';
 import { decode } from './decode.js';
 import { registerNamed } from './trampoline-frame.js';
 
@@ -40,7 +40,7 @@ function head(at: Addr, to: Addr): Uint8Array {
 
 /** The state is again as it was before the hop. */
 export function endHop(assembler: Assembler): void {
-  assembler.emitCompressed(cLdsp0(T0), cAddiSp(HOP_FRAME));
+  assembler.emitCompressed(cLdsp(T0, 0), cAddiSp(HOP_FRAME));
 }
 
 /**

@@ -3,6 +3,7 @@ import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frames/frame-
 import type { CodeRange, FrameModel } from '../frames/frame-model.js';
 import type { FrameRules } from '../frames/frame-rows.js';
 import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frames/frame-state.js';
+import { endsInCall, shortReturn } from '../frames/short-return.js';
 import { decode, type Instruction } from './decode.js';
 import { FP, RA, SP } from './registers.js';
 
@@ -39,6 +40,7 @@ const decoder: FrameDecoder<Instruction> = {
   decode: ({ bytes }, offset) => decode(bytes, offset),
   execute,
   addresses,
+  isReturn: (step) => step.form === 'jump-register' && step.rd === 0 && step.rs1 === RA && step.imm === 0,
   isPadding: (instruction) =>
     (instruction.form === 'immediate' && instruction.op === 'addi' && instruction.rd === 0) ||
     instruction.form === 'unknown',
@@ -78,6 +80,8 @@ export const frames: FrameModel = {
   },
   analyse: (ranges: readonly CodeRange[]) => new FrameAnalysis(frames, rules, decoder, ranges),
   follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, frames),
+  endsInCall: (code) => endsInCall(decoder, rules, code),
+  shortReturn: (code) => shortReturn(decoder, frames, code),
   mayReturnFromTrap: (code) => trapReturns.some((bytes) => has(code, bytes)),
 };
 

@@ -290,7 +290,7 @@ export function sourceValue(
 
 function keptAt(frame: TrampolineFrame, index: number): number {
   if (!Number.isInteger(index) || index < 0 || index >= frame.kept) throw new RangeError(`No kept register ${index}`);
-  return frame.frame + 8 * (1 + index);
+  return frame.frame + 8 * index;
 }
 
 /** Loads through one pointer, with one check. */

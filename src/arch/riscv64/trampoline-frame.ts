@@ -6,10 +6,10 @@ import { integerNumber, SP } from './registers.js';
  * stack there at any instruction, and may run trampolines itself.
  *
  *              +------------------+  sp of the function's caller: depth
+ *              | original ra      |  where compilers put it
  *              | (padding)        |
  *              | outer, outerPlan |  before this call, where it nests
- *              | kept 0 ...       |
- *      frame:  | original ra      |  sp of the function while it is hooked
+ *      frame:  | kept 0 ...       |  sp of the function while it is hooked
  *              +------------------+
  *              | t3               |
  *              | t0               |  sp for the jump back through a hop, which restores t0
@@ -31,7 +31,7 @@ export interface TrampolineFrame {
 
 const extraRegisters = [T4, T5, T6];
 
-/** Bytes of a hook frame. */
+/** Bytes of a hook frame. The original return address is the last word. */
 export function hookFrameSize(kept: number, nesting: boolean): number {
   return 16 * Math.ceil((1 + kept + (nesting ? 2 : 0)) / 2);
 }

@@ -17,6 +17,10 @@ import {
   Assembler,
   addi,
   amoaddD,
+  cAddi16Sp,
+  cAddiSp,
+  cJrRa,
+  cLdsp,
   csr,
   jalr,
   type Label,
@@ -157,8 +161,8 @@ function checkEntry(entry: EntryTrampoline): void {
 
 function pushHook(assembler: Assembler, frame: TrampolineFrame, { keep, exit }: ReturnHook): void {
   for (const [index, name] of keep.entries())
-    assembler.emit(sd(original(assembler, frame, registerNamed(name), T3), SP, frame.frame + 8 * (1 + index)));
-  assembler.emit(sd(RA, SP, frame.frame));
+    assembler.emit(sd(original(assembler, frame, registerNamed(name), T3), SP, frame.frame + 8 * index));
+  assembler.emit(sd(RA, SP, frame.depth - 8));
   assembler.loadAddress(RA, exit);
 }
 
@@ -173,7 +177,7 @@ function openOuter(
   { self, plan }: Nesting,
   { keep }: ReturnHook,
 ): void {
-  const before = frame.frame + 8 * (1 + keep.length);
+  const before = frame.frame + 8 * keep.length;
   assembler.loadAddress(T0, control);
   assembler.emit(ld(T3, T0, controlBlock.outer), sd(T3, SP, before));
   assembler.emit(ld(T3, T0, controlBlock.outerPlan), sd(T3, SP, before + 8));
@@ -188,11 +192,12 @@ function exit({ at, ring, fields, extents = [], keep, nesting, below }: ExitTram
   checkRecord(record);
   const assembler = new Assembler(at);
   const { saved, size } = slots(extents.length > 0);
+  const depth = size + hookFrameSize(keep.length, nesting);
   const frame: TrampolineFrame = {
-    saved: new Map([...saved, [RA, size]]),
+    saved: new Map([...saved, [RA, depth - 8]]),
     frame: size,
     kept: keep.length,
-    depth: size + hookFrameSize(keep.length, nesting),
+    depth,
     lost: undefined,
   };
   const dropped = assembler.label();
@@ -213,9 +218,20 @@ function exit({ at, ring, fields, extents = [], keep, nesting, below }: ExitTram
   return assembler.finish();
 }
 
-function bareExit(_: number, frameBytes: number): Uint8Array {
+function bareExit(returnOffset: number, frameBytes: number): Uint8Array {
   const assembler = new Assembler(0n as Addr);
-  assembler.emit(ld(RA, SP, 0), addi(SP, SP, frameBytes), jalr(0, RA, 0));
+  assembler.emit(ld(RA, SP, returnOffset), addi(SP, SP, frameBytes), jalr(0, RA, 0));
+  return assembler.finish();
+}
+
+/** `c.ldsp ra, offset(sp); c.addi sp, bytes; c.jr ra`; a larger frame is freed by `c.addi16sp`. */
+function likeBareExit(returnOffset: number, frameBytes: number): Uint8Array {
+  const assembler = new Assembler(0n as Addr);
+  assembler.emitCompressed(
+    cLdsp(RA, returnOffset),
+    frameBytes < 32 ? cAddiSp(frameBytes) : cAddi16Sp(frameBytes),
+    cJrRa,
+  );
   return assembler.finish();
 }
 
@@ -236,7 +252,7 @@ function end({
   if (tail !== undefined) {
     if (exit === undefined) throw new RangeError('A tail jump needs a hook');
     moveStack(assembler, -hookFrameSize(0, false));
-    assembler.emit(sd(RA, SP, 0));
+    assembler.emit(sd(RA, SP, hookFrameSize(0, false) - 8));
     assembler.loadAddress(RA, exit);
     assembler.raw(leave(assembler.here));
     return assembler.finish();
@@ -264,7 +280,7 @@ function registersUsed(extents: readonly unknown[]): readonly number[] {
 
 /** Restores the poll that was open before this call; a record of the exit refers to that poll. */
 function closeOuter(assembler: Assembler, frame: TrampolineFrame): void {
-  const before = frame.frame + 8 * (1 + frame.kept);
+  const before = frame.frame + 8 * frame.kept;
   assembler.emit(sd(0, T0, controlBlock.outer));
   assembler.emit(ld(T3, SP, before + 8), sd(T3, T0, controlBlock.outerPlan));
   assembler.emit(ld(T3, SP, before), sd(T3, T0, controlBlock.outer));
@@ -358,9 +374,10 @@ export const probeCode: ProbeCode = {
   floats: floatArguments,
   counter: 'time',
   hartSource,
-  hookedReturnOffset: () => 0,
+  hookedReturnOffset: (keep, nesting) => hookFrameSize(keep, nesting) - 8,
   hookFrameBytes: hookFrameSize,
   bareExit,
+  likeBareExit,
   step,
   disassemble,
   outerCopySteps,

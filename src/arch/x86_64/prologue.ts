@@ -5,6 +5,7 @@ import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frames/frame-
 import type { CodeRange, FrameModel } from '../frames/frame-model.js';
 import type { FrameRules } from '../frames/frame-rows.js';
 import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frames/frame-state.js';
+import { endsInCall, shortReturn } from '../frames/short-return.js';
 import { decode, type Instruction, type Operand } from './decode.js';
 import { name, textName } from './registers.js';
 
@@ -62,6 +63,7 @@ const decoder: FrameDecoder<Instruction> = {
   decode: ({ start, bytes }: CodeRange, offset) => decode(bytes, addOffset(start, offset), offset),
   execute,
   addresses,
+  isReturn: ({ op, operands }) => op === 'ret' && operands.length === 0,
   isPadding: ({ op }) => op === 'nop' || op === 'int3',
 };
 
@@ -93,6 +95,8 @@ export const frames: FrameModel = {
   },
   analyse: (ranges) => new FrameAnalysis(frames, rules, decoder, ranges),
   follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, frames),
+  endsInCall: (code) => endsInCall(decoder, rules, code),
+  shortReturn: (code) => shortReturn(decoder, frames, code),
   mayReturnFromTrap,
 };
 

@@ -1,16 +1,20 @@
 // Calls that are open when a recording ends return to trampolines. A kernel may turn to a page table that has none.
-import type { Architecture, ProbeCode } from '../../arch/index.js';
+import type { Architecture, HookFrame, ProbeCode } from '../../arch/index.js';
 import { type Addr, addOffset, addr } from '../../base/addr.js';
+import { isDamage } from '../../base/errors.js';
+import type { UnwindRow } from '../../base/unwind-row.js';
+import { CallFrames } from '../../dwarf/index.js';
 import { type ElfFile, type ElfSection, SHF } from '../../elf/index.js';
 import type { RamChunk, RamRange } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
-import type { HookFrame } from '../../unwind/index.js';
 import type { Region } from '../memory/scratch.js';
 import { PAGE } from '../memory/scratch.js';
 import type { Placement } from './placement.js';
 
 /** So many places of a section that have the right bytes are compared with the target's memory. */
 const mostPlaces = 8;
+/** No call has more bytes. */
+const longestCall = 8;
 /** Alignment of code that is written. */
 const ALIGN = 16;
 
@@ -148,6 +152,7 @@ class StandIns {
   readonly #sections: readonly ElfSection[];
   /** By section and stack frame. */
   readonly #known = new Map<string, Addr | undefined>();
+  #callFrames: CallFrames | undefined;
   /** By section: how many bytes before the end of its room are used. */
   readonly #used = new Map<ElfSection, number>();
 
@@ -166,20 +171,47 @@ class StandIns {
     return this.#known.get(key);
   }
 
-  /** Any bytes of the section will do, also from the middle of an instruction on. */
-  async #inProgram(section: ElfSection, { offset, size }: HookFrame): Promise<Addr | undefined> {
+  /**
+   * Any bytes of the section will do, also from the middle of an instruction on, but not behind a call: a stack may
+   * have that address for another reason. Best are places where call frame information describes the hook's frame,
+   * because a debugger that comes later goes by it.
+   */
+  async #inProgram(section: ElfSection, hook: HookFrame): Promise<Addr | undefined> {
     const { session, code, elf } = this.#options;
-    const wanted = code.likeBareExit?.(offset, size);
-    const bytes = wanted && elf.bytesAt(section.address, section.size);
-    if (wanted === undefined || bytes === undefined) return undefined;
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-    let at = text.indexOf(wanted);
-    for (let places = 0; at >= 0 && places < mostPlaces; places++, at = text.indexOf(wanted, at + 1)) {
-      const address = addOffset(section.address, at);
-      const there = await session.memory().read(address, wanted.length);
-      if (there !== undefined && Buffer.compare(there, wanted) === 0) return address;
+    const text = elf.bytesAt(section.address, section.size);
+    if (text === undefined) return undefined;
+    const ways = [code.likeBareExit(hook.offset, hook.size), code.bareExit(hook.offset, hook.size)];
+    const places = ways.flatMap((bytes) =>
+      [...this.#placesOf(bytes, text, section)].map((address) => ({ address, bytes })),
+    );
+    const isDescribed = (address: Addr): boolean => describes(this.#rowBefore(address), hook, this.#options.arch);
+    const described = places.filter(({ address }) => isDescribed(address));
+    for (const { address, bytes } of [...described, ...places].slice(0, mostPlaces)) {
+      const there = await session.memory().read(address, bytes.length);
+      if (there !== undefined && Buffer.compare(there, bytes) === 0) return address;
     }
     return undefined;
+  }
+
+  *#placesOf(wanted: Uint8Array, bytes: Uint8Array, { address }: ElfSection): Generator<Addr> {
+    const { frames } = this.#options.arch;
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + 1)) {
+      const from = Math.max(0, at - longestCall);
+      const before = { start: addOffset(address, from), bytes: bytes.subarray(from, at) };
+      if (frames && !frames.endsInCall(before)) yield addOffset(address, at);
+    }
+  }
+
+  /** What call frame information says of the byte before, as of any return address. */
+  #rowBefore(address: Addr): UnwindRow | undefined {
+    try {
+      this.#callFrames ??= CallFrames.load(this.#options.elf);
+      return this.#callFrames.row(this.#options.elf.codes.toCode(address) - 1);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return undefined;
+    }
   }
 
   /** Into the zeros behind the section, at their end, because hops may lie where they begin. */
@@ -197,6 +229,16 @@ class StandIns {
     this.#used.set(section, used);
     return address;
   }
+}
+
+/** Whether a row says of its frame what is true of a hook's frame, and nothing else. */
+function describes(row: UnwindRow | undefined, { offset, size }: HookFrame, { frames }: Architecture): boolean {
+  if (row === undefined || frames === undefined || row.cfa.kind !== 'register') return false;
+  const { register, offset: above } = row.cfa;
+  const back = row.registers.get(row.returnAddress);
+  const others = [...row.registers].filter(([number, { kind }]) => number !== row.returnAddress && kind !== 'same');
+  const isHook = register === frames.stackPointer && above === size;
+  return isHook && back?.kind === 'saved' && back.offset === offset - size && others.length === 0;
 }
 
 /** The rest of a section's last page, as far as nothing else of the program begins there. */

@@ -3,14 +3,16 @@ import {
   type Displaced,
   type EntryTrampoline,
   type FrameNotes,
+  type HookFrame,
   type Hop,
+  hookMark,
+  hookMarkBytes,
   type ProbeCode,
   type RingGeometry,
   wordsOf,
 } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
 import { codeOf, type InnerPlace, type PlannedCount } from '../../probes/index.js';
-import type { HookFrame } from '../../unwind/index.js';
 import { type Allocator, alignment, allocator, mark, markBytes, within } from './code-allocator.js';
 import { type ChosenExits, chooseExits, placeEnds } from './exit-patches.js';
 import { refuseUntilAgreed } from './inner-places.js';
@@ -225,7 +227,7 @@ function placeSite(site: Site, way: Way, places: Places): PlacedSite | string {
   if (typeof entry === 'string') return entry;
   if ((ends && !placedEnds) || (exit && !exit.write)) return codeIsFull;
   return {
-    writes: [...entry.writes, ...(exit?.write ? [exit.write] : []), ...(placedEnds?.writes ?? [])],
+    writes: [...entry.writes, ...(exit?.write ? [exit.mark, exit.write] : []), ...(placedEnds?.writes ?? [])],
     patches: [entry.patch, ...(placedEnds?.patches ?? [])],
     trampoline: { ...entry.trampoline, exit: exit?.write, ends: placedEnds?.writes ?? [] },
     hook: exit?.hook,
@@ -235,6 +237,8 @@ function placeSite(site: Site, way: Way, places: Places): PlacedSite | string {
 }
 
 interface PlacedExit {
+  /** Before it. */
+  readonly mark: Write;
   /** Undefined if there was no room. */
   readonly write: Write | undefined;
   /** A call that it ends may pend. */
@@ -252,8 +256,10 @@ function placeExit(site: Site, ends: ChosenExits | undefined, nests: boolean, me
   if (!hooked && !ends?.ends.some(({ tail }) => tail !== undefined)) return undefined;
   const pends = below !== undefined && hooked && plan.hasThreshold;
   const { keep } = plan.exit;
+  const markAt = take.next;
+  const at = addOffset(markAt, hookMarkBytes);
   const bytes = code.exit({
-    at: take.next,
+    at,
     ring: memory.geometry,
     fields: exitFields(site),
     extents: site.exit.extents,
@@ -261,9 +267,10 @@ function placeExit(site: Site, ends: ChosenExits | undefined, nests: boolean, me
     nesting: nests,
     below: pends ? below : undefined,
   });
-  const address = take(bytes.length);
-  const hook = { offset: code.hookedReturnOffset(keep.length), size: code.hookFrameBytes(keep.length, nests) };
-  return { write: address === undefined ? undefined : { address, bytes }, pends, hooked, hook };
+  const hasRoom = take(hookMarkBytes + bytes.length) !== undefined;
+  const hook = { offset: code.hookedReturnOffset(keep.length, nests), size: code.hookFrameBytes(keep.length, nests) };
+  const mark = { address: markAt, bytes: hookMark(hook) };
+  return { mark, write: hasRoom ? { address: at, bytes } : undefined, pends, hooked, hook };
 }
 
 interface EntryToPlace {

@@ -1,11 +1,10 @@
-import { type Architecture, controlBlock, looksAtOnce, type ProbeCode } from '../../arch/index.js';
+import { type Architecture, controlBlock, type HookFrame, looksAtOnce, type ProbeCode } from '../../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { type Logger, silent } from '../../base/logger.js';
 import type { ElfFile } from '../../elf/index.js';
 import type { CallTracer } from '../../probes/index.js';
 import { type Batch, type Reply, retry, type Session } from '../../rsp/index.js';
-import type { HookFrame } from '../../unwind/index.js';
 import { PAGE, type Region, type Scratch } from '../memory/scratch.js';
 import { Backlog } from './backlog.js';
 import type { BriefCalls } from './brief-calls.js';
