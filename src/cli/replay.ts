@@ -1,7 +1,15 @@
 import { branchesIn } from '../base/short-name.js';
 import { shownPlaces } from '../base/shown-place.js';
 import { clipEnd } from '../base/text-width.js';
-import { FromFirstEvent, Inside, type Lines, TextBytes, TreeWriter, writeJsonLines } from '../trace/index.js';
+import {
+  FromFirstEvent,
+  Inside,
+  type LineParts,
+  type Lines,
+  TextBytes,
+  TreeWriter,
+  writeJsonLines,
+} from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { readChosen } from './saved-trace.js';
 import type { ReplayArguments } from './saved-trace-options.js';
@@ -9,10 +17,7 @@ import { isColored, lineWidth } from './terminal.js';
 
 /** `rsptrace replay TRACE`: what happened, as it happened. Gives the exit status. */
 export async function replay(args: ReplayArguments): Promise<number> {
-  const width = lineWidth();
-  const fits = (line: string): string => `${clipEnd(indentedIn(width, shownPlaces(line).slice(0, -1)), width)}\n`;
-  const shown = isColored() ? (line: string): string => colored(fits(line)) : fits;
-  const out = new Output(args.json ? (line) => line : width === Number.POSITIVE_INFINITY ? shownPlaces : shown);
+  const out = new Output(args.json ? (line) => line : shownIn(lineWidth(), isColored()));
   const sink = new FromFirstEvent(() => (args.json ? writeJsonLines(out) : new TreeWriter(out)));
   await readChosen(args.trace, (chosen) => (chosen ? new Inside(sink, chosen) : sink), args);
   sink.finish();
@@ -24,18 +29,21 @@ const RESET = '\x1b[0m';
 /** Of harts and threads: as many as terminals tell apart on any background. */
 const colors = [36, 33, 32, 35, 34, 31];
 
+/** A line with its break; `parts`: of a hart or thread, and not of the whole trace. */
+type Shown = (line: string, parts?: LineParts) => string;
+
 /** Standard output, in large pieces. */
 class Output implements Lines {
-  readonly #shown: (line: string) => string;
+  readonly #shown: Shown;
   #text = '';
   readonly #line = new TextBytes();
 
-  constructor(shown: (line: string) => string) {
+  constructor(shown: Shown) {
     this.#shown = shown;
   }
 
-  textRecord(line: string): void {
-    this.#text += this.#shown(line);
+  textRecord(line: string, parts?: LineParts): void {
+    this.#text += this.#shown(line, parts);
     if (this.#text.length > BUFFER) this.flush();
   }
 
@@ -44,8 +52,8 @@ class Output implements Lines {
     return this.#line;
   }
 
-  endText(): void {
-    this.textRecord(this.#line.toString());
+  endText(parts?: LineParts): void {
+    this.textRecord(this.#line.toString(), parts);
   }
 
   flush(): void {
@@ -59,16 +67,22 @@ class Output implements Lines {
   }
 }
 
-/** Deep calls keep their names in a narrow terminal: their level stands for blanks before them. */
-function indentedIn(width: number, line: string): string {
-  const [, before = '', blanks = '', rest = ''] = /^([^#].*?\[ ?\d+(?::\d+)?\] {2})( *)(.*)$/s.exec(line) ?? [];
-  return blanks === '' ? line : `${before}${branchesIn(width / 2, blanks, blanks.length / 2)}${rest}`;
+/** How lines are shown: in a terminal they fit, and what a hart or thread does has its colour. */
+function shownIn(width: number, isColored: boolean): Shown {
+  if (width === Number.POSITIVE_INFINITY) return shownPlaces;
+  return (line, parts) => {
+    const whole = shownPlaces(line).slice(0, -1);
+    const fits = clipEnd(parts === undefined ? whole : indentedIn(width, whole, parts), width);
+    return `${isColored && parts !== undefined ? colored(fits, parts) : fits}\n`;
+  };
 }
 
-/** What a hart or thread does has its colour; lines about the whole trace have none. */
-function colored(line: string): string {
-  const [, before, track, rest] = /^(.{28}\s*)(\[ ?\d+(?::\d+)?\])(.*)\n$/s.exec(line) ?? [];
-  if (track === undefined) return line;
-  const number = Number(/(\d+)\]$/.exec(track)?.[1] ?? 0);
-  return `${before}\x1b[${colors[number % colors.length]}m${track}${rest}${RESET}\n`;
+/** Deep calls keep their names in a narrow terminal: their level stands for blanks before them. */
+function indentedIn(width: number, line: string, { text, level }: LineParts): string {
+  const begin = text - 2 * level;
+  return `${line.slice(0, begin)}${branchesIn(width / 2, line.slice(begin, text), level)}${line.slice(text)}`;
+}
+
+function colored(line: string, { track, number }: LineParts): string {
+  return `${line.slice(0, track)}\x1b[${colors[number % colors.length]}m${line.slice(track)}${RESET}`;
 }

@@ -113,15 +113,16 @@ export function engineChoices(
 ): readonly ProbeFact[] {
   const { plans, wanted } = options;
   const proofs = new Map(sites.map(({ index, proof }) => [index, proof]));
-  const facts = plans.map(({ name, address, partly, notByStops }, index): ProbeFact => {
+  const facts = plans.map(({ name, subject, address, partly, notByStops }, index): ProbeFact => {
+    const probe = { name, ...(subject === undefined ? {} : { subject }), address };
     const why = refused.get(index);
     if (why !== undefined) {
       const engine = wanted === 'target' || notByStops !== undefined ? 'none' : 'stop';
-      return { name, address, engine, why, ...(notByStops === undefined ? {} : { extra: notByStops }) };
+      return { ...probe, engine, why, ...(notByStops === undefined ? {} : { extra: notByStops }) };
     }
     const proof = proofs.get(index);
     return {
-      ...{ name, address, engine: 'target', why },
+      ...{ ...probe, engine: 'target', why },
       ...(proof === undefined ? {} : { proof: proof.text }),
       ...(partly === undefined ? {} : { partly }),
     };

@@ -89,6 +89,8 @@ export interface ReadPlan {
   /** Bytes of the function's code. */
   readonly codeSize: number;
   readonly name: string;
+  /** See `ProbeFact`. */
+  readonly subject?: string | undefined;
   /** Registers at the entry. */
   readonly entryRegisters: readonly string[];
   readonly entryReads: readonly PlannedReads[];

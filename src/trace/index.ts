@@ -79,6 +79,7 @@ export { FILE_WIDTH, type TableOptions, textTable, timeText } from './events/tex
 export { Threshold } from './events/threshold.js';
 export { type WatchRow, WatchSummary } from './events/watch-summary.js';
 export { type Moment, Window } from './events/window.js';
+export type { LineParts, Lines } from './formats/call-lines.js';
 export type { Extension, Format } from './formats/format.js';
 export { FunctionGraph } from './formats/ftrace.js';
 export { formatOf, formats } from './formats/index.js';
@@ -88,7 +89,7 @@ export { formatFor, openTrace, type TraceOptions } from './formats/open-trace.js
 export { OutputFile, type OutputOptions } from './formats/output/output-file.js';
 export { TextBytes } from './formats/output/text-bytes.js';
 export { readParts, readTrace, type TraceRead } from './formats/read/read-trace.js';
-export { type Lines, TreeWriter } from './formats/tree.js';
+export { TreeWriter } from './formats/tree.js';
 export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';
 export { memberText } from './report/member-text.js';
 export { type Merged, type MergeInput, mergeTraces } from './report/merge/merge.js';

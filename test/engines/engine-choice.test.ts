@@ -30,3 +30,11 @@ t.test('where stops may damage a process, those few that need one are left out',
   t.equal(chosen(3, { wanted: 'target' }), 'none');
   t.end();
 });
+
+t.test('what a probe is on goes with what becomes of it', async (t) => {
+  const plan = { name: 'k::leaf in k::run', subject: 'k::leaf', address: addr(1) } as unknown as ReadPlan;
+  for (const refused of [new Map(), new Map([[0, 'too short']])]) {
+    const [fact] = engineChoices({ plans: [plan], wanted: 'auto' }, { refused });
+    t.match(fact, { name: 'k::leaf in k::run', subject: 'k::leaf' });
+  }
+});

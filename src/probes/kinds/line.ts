@@ -176,7 +176,7 @@ function nameOf({ name, by }: PlaceRef): string {
 }
 
 function planLine(place: PlaceRef, patch: PlacePatch | undefined): ReadPlan {
-  return planInside(place.address, nameOf(place), patch);
+  return { ...planInside(place.address, nameOf(place), patch), subject: place.name };
 }
 
 /** Counts hits by the place's key. */

@@ -1,8 +1,7 @@
-import { CallTimes } from './call-times.js';
+import { type CallTime, TimedFold } from './call-times.js';
 import { Durations } from './durations.js';
-import type { AnyBegin, FunctionRef, FutureRef, TraceEvent, TraceInfo } from './events.js';
+import type { AnyBegin, CallEnd, FunctionRef, FutureRef, PollEnd, TraceInfo } from './events.js';
 import type { Chosen } from './selection.js';
-import { Fold } from './sinks.js';
 
 /** A function, or a Future that is polled. */
 export interface Node {
@@ -26,10 +25,9 @@ export interface Arc {
 }
 
 /** Who calls what: counts and times of every arc, and of every function and Future. */
-export class Arcs extends Fold {
+export class Arcs extends TimedFold {
   readonly #chosen: Chosen | undefined;
   readonly #others = new WeakSet<AnyBegin>();
-  readonly #times = new CallTimes();
   readonly #nodes = new Map<FunctionRef | FutureRef, Node>();
   readonly #arcs = new Map<Node | undefined, Map<Node, Arc>>();
 
@@ -45,36 +43,23 @@ export class Arcs extends Fold {
     this.info = info;
   }
 
-  event(event: TraceEvent): void {
-    switch (event.type) {
-      case 'call-begin':
-      case 'poll-begin': {
-        const isChosen = this.#chosen?.begin(event) !== false;
-        this.#times.begin(event, isChosen);
-        if (!isChosen) {
-          this.#others.add(event);
-          break;
-        }
-        this.#arcOf(event).calls++;
-        this.#node(event).calls++;
-        break;
-      }
-      case 'call-end':
-      case 'poll-end': {
-        const spent = this.#times.returned(event);
-        if (!spent || !event.begin || this.#others.has(event.begin)) break;
-        const arc = this.#arcOf(event.begin);
-        arc.total += spent.time;
-        arc.durations.add(spent.time);
-        arc.callee.self += spent.self;
-        arc.callee.total += spent.total;
-        break;
-      }
-      case 'call-lost':
-      case 'poll-lost':
-        this.#times.lost(event);
-        break;
+  protected began(begin: AnyBegin): boolean {
+    if (this.#chosen?.begin(begin) === false) {
+      this.#others.add(begin);
+      return false;
     }
+    this.#arcOf(begin).calls++;
+    this.#node(begin).calls++;
+    return true;
+  }
+
+  protected returned({ begin }: PollEnd | CallEnd, spent: CallTime): void {
+    if (!begin || this.#others.has(begin)) return;
+    const arc = this.#arcOf(begin);
+    arc.total += spent.time;
+    arc.durations.add(spent.time);
+    arc.callee.self += spent.self;
+    arc.callee.total += spent.total;
   }
 
   get nodes(): Node[] {

@@ -9,8 +9,19 @@
  *
  * A call that ends after the call around it was not inside it: it is on another stack.
  */
-import type { AnyBegin, CallEnd, CallLost, FunctionRef, FutureRef, PollEnd, PollLost } from './events.js';
+import type {
+  AnyBegin,
+  AnyEnd,
+  CallEnd,
+  CallLost,
+  FunctionRef,
+  FutureRef,
+  PollEnd,
+  PollLost,
+  TraceEvent,
+} from './events.js';
 import { OpenCalls } from './open-calls.js';
+import { Fold } from './sinks.js';
 
 interface TimedCall {
   readonly begin: AnyBegin;
@@ -74,6 +85,79 @@ export class CallTimes {
     if (call.around && !call.around.isOver) call.around.inside += call.inside;
     return true;
   }
+}
+
+/** What makes something of calls and polls by the time that each took. */
+export abstract class TimedFold extends Fold {
+  readonly #times = new CallTimes();
+
+  event(event: TraceEvent): void {
+    switch (event.type) {
+      case 'call-begin':
+      case 'poll-begin':
+        this.#times.begin(event, this.began(event));
+        break;
+      case 'call-end':
+      case 'poll-end': {
+        const spent = this.#times.returned(event);
+        // An end without a begin is no call.
+        if (spent) this.returned(event, spent);
+        break;
+      }
+      case 'call-lost':
+      case 'poll-lost':
+        if (this.#times.lost(event)) this.lost(event);
+        break;
+      default:
+        this.other(event);
+    }
+  }
+
+  /** Returns whether its time is added up. */
+  protected abstract began(begin: AnyBegin): boolean;
+
+  protected abstract returned(event: PollEnd | CallEnd, spent: CallTime): void;
+
+  /** Its end was not seen. */
+  protected lost(_event: PollLost | CallLost): void {}
+
+  protected other(_event: Exclude<TraceEvent, AnyBegin | AnyEnd>): void {}
+}
+
+/** What the calls of a function, or the polls of a Future, came to. */
+export interface Tally {
+  calls: number;
+  lost: number;
+  returned: number;
+  /** Time inside, recursion counted once. */
+  total: number;
+  /** Events in that time, see `CallTime`. */
+  inside: number;
+  self: number;
+  /** Of all that returned. */
+  sum: number;
+  max: number;
+}
+
+export const noCalls: Readonly<Tally> = {
+  calls: 0,
+  lost: 0,
+  returned: 0,
+  total: 0,
+  inside: 0,
+  self: 0,
+  sum: 0,
+  max: 0,
+};
+
+export function addTo(tally: Tally, { wasLost }: PollEnd | CallEnd, { time, self, total, events }: CallTime): void {
+  if (wasLost) tally.lost--;
+  tally.returned++;
+  tally.sum += time;
+  tally.self += self;
+  tally.total += total;
+  tally.inside += events;
+  tally.max = Math.max(tally.max, time);
 }
 
 /** For a call that was emitted as lost: the time inside it is added to the call around it. */

@@ -473,6 +473,8 @@ export interface OwnTime {
  */
 export interface ProbeFact {
   readonly name: string;
+  /** The function or the Future that it is on, where its name says more: of a poll that was inlined. */
+  readonly subject?: string | undefined;
   readonly address: Addr;
   readonly engine: 'target' | 'stop' | 'none';
   /** Why not `target`. */

@@ -1,6 +1,5 @@
-import { CallTimes } from './call-times.js';
-import type { CallEnd, FunctionRef, TraceEvent } from './events.js';
-import { Fold } from './sinks.js';
+import { addTo, type CallTime, noCalls, type Tally, TimedFold } from './call-times.js';
+import type { AnyBegin, CallEnd, CallLost, FunctionRef, PollEnd, PollLost } from './events.js';
 import { bounded, compare, errorMembers, type StopError } from './summary.js';
 
 /** What one function did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
@@ -29,56 +28,26 @@ export interface FunctionRow {
   readonly max_ns: number;
 }
 
-interface Tally {
+interface FunctionTally extends Tally {
   readonly function: FunctionRef;
-  calls: number;
-  lost: number;
-  returned: number;
-  total: number;
-  /** Events in that time, see `CallTime`. */
-  inside: number;
-  self: number;
-  sum: number;
-  max: number;
 }
 
 /** Counts calls per function; {@link rows} at any time. Calls still open count as calls and nothing else. */
-export class FunctionSummary extends Fold {
+export class FunctionSummary extends TimedFold {
   /** By the function's key. */
-  readonly #tallies: Tally[] = [];
-  readonly #times = new CallTimes();
+  readonly #tallies: FunctionTally[] = [];
 
-  event(event: TraceEvent): void {
-    switch (event.type) {
-      case 'call-begin':
-        this.#tally(event.function).calls++;
-        this.#times.begin(event);
-        break;
-      case 'poll-begin':
-        this.#times.begin(event);
-        break;
-      case 'poll-end':
-        this.#times.returned(event);
-        break;
-      case 'poll-lost':
-        this.#times.lost(event);
-        break;
-      case 'call-end':
-        this.#returned(event);
-        break;
-      case 'call-lost':
-        if (this.#times.lost(event)) this.#tally(event.function).lost++;
-        break;
-      case 'state':
-      case 'derived-poll':
-      case 'watch':
-      case 'place':
-      case 'wake':
-      case 'cancelled':
-      case 'stuck':
-      case 'reset':
-        break;
-    }
+  protected began(begin: AnyBegin): boolean {
+    if (begin.type === 'call-begin') this.#tally(begin.function).calls++;
+    return true;
+  }
+
+  protected returned(event: PollEnd | CallEnd, spent: CallTime): void {
+    if (event.type === 'call-end') addTo(this.#tally(event.function), event, spent);
+  }
+
+  protected override lost(event: PollLost | CallLost): void {
+    if (event.type === 'call-lost') this.#tally(event.function).lost++;
   }
 
   /** A row a function, in no particular order. `error`, `leftOut`: see `Summary.rows`. */
@@ -102,27 +71,9 @@ export class FunctionSummary extends Fold {
       }));
   }
 
-  #returned(event: CallEnd): void {
-    const spent = this.#times.returned(event);
-    // A return without an entry is no call.
-    if (!spent) return;
-    const tally = this.#tally(event.function);
-    if (event.wasLost) tally.lost--;
-    tally.returned++;
-    tally.sum += spent.time;
-    tally.self += spent.self;
-    tally.total += spent.total;
-    tally.inside += spent.events;
-    tally.max = Math.max(tally.max, spent.time);
-  }
-
-  #tally(fn: FunctionRef): Tally {
-    let tally = this.#tallies[fn.key];
-    if (tally === undefined) {
-      tally = { function: fn, calls: 0, lost: 0, returned: 0, total: 0, inside: 0, self: 0, sum: 0, max: 0 };
-      this.#tallies[fn.key] = tally;
-    }
-    return tally;
+  #tally(fn: FunctionRef): FunctionTally {
+    this.#tallies[fn.key] ??= { function: fn, ...noCalls };
+    return this.#tallies[fn.key] as FunctionTally;
   }
 }
 

@@ -12,10 +12,9 @@ export function namesLeftOut(probes: readonly ProbeFact[]): ReadonlySet<string> 
   return new Set(probesLeftOut(probes).map(subjectOf));
 }
 
-/** The function, or the Future; of a poll that was inlined (`work::level3 in work::chain`) that Future. */
-export function subjectOf({ name }: ProbeFact): string {
-  const at = name.indexOf(' in ');
-  return at < 0 ? name : name.slice(0, at);
+/** The function, or the Future. */
+export function subjectOf({ name, subject = name }: ProbeFact): string {
+  return subject;
 }
 
 /** Below a table with rows of such probes, whose counts have a `>=`. */

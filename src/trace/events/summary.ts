@@ -1,7 +1,17 @@
-import { CallTimes } from './call-times.js';
-import type { FutureKind, FutureRef, PollEnd, PollResult, TraceEvent } from './events.js';
+import { addTo, type CallTime, noCalls, type Tally, TimedFold } from './call-times.js';
+import type {
+  AnyBegin,
+  AnyEnd,
+  CallEnd,
+  CallLost,
+  FutureKind,
+  FutureRef,
+  PollEnd,
+  PollLost,
+  PollResult,
+  TraceEvent,
+} from './events.js';
 import { LateResults } from './late-results.js';
-import { Fold } from './sinks.js';
 import { isOfTask } from './text.js';
 
 /** What one Future's type did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
@@ -47,77 +57,54 @@ export interface SummaryRow {
   readonly max_ns: number;
 }
 
-interface Tally {
+interface FutureTally extends Tally, Record<PollResult, number> {
   readonly future: FutureRef;
-  polls: number;
-  ready: number;
-  pending: number;
-  panicked: number;
   cancelled: number;
   derived: number;
-  lost: number;
-  unknown: number;
-  total: number;
-  /** Events in that time, see `CallTime`. */
-  inside: number;
-  max: number;
 }
 
-const none = { panicked: 0, cancelled: 0, derived: 0, lost: 0, unknown: 0, total: 0, inside: 0, max: 0 };
+const noResults = { ready: 0, pending: 0, panicked: 0, unknown: 0, cancelled: 0, derived: 0 };
 
 /** Counts polls per Future; {@link rows} at any time. Polls still open count as polls and nothing else. */
-export class Summary extends Fold {
+export class Summary extends TimedFold {
   /** By the Future's key. */
-  readonly #tallies: Tally[] = [];
-  readonly #times = new CallTimes();
+  readonly #tallies: FutureTally[] = [];
   readonly #late = new LateResults((future) => {
     const tally = this.#tally(future);
     tally.pending++;
     tally.unknown--;
   });
 
-  event(event: TraceEvent): void {
-    switch (event.type) {
-      case 'poll-begin':
-        this.#times.begin(event);
-        this.#late.began(event);
-        this.#tally(event.future).polls++;
-        break;
-      case 'poll-end':
-        this.#returned(event);
-        break;
-      case 'poll-lost':
-        if (this.#times.lost(event)) this.#tally(event.future).lost++;
-        break;
-      case 'derived-poll': {
-        const tally = this.#tally(event.future);
-        tally.polls++;
-        tally.derived++;
-        count(tally, event.result);
-        break;
-      }
-      case 'cancelled':
-        // A task around the Futures that were asked for has no row.
-        if (!isOfTask(event) || this.#tallies[event.future.key]) this.#tally(event.future).cancelled++;
-        break;
-      case 'call-begin':
-        this.#times.begin(event);
-        break;
-      case 'call-end':
-        this.#times.returned(event);
-        break;
-      case 'call-lost':
-        this.#times.lost(event);
-        break;
-      case 'gap':
-        this.#late.clear();
-        break;
-      case 'state':
-      case 'watch':
-      case 'place':
-      case 'wake':
-      case 'reset':
-        break;
+  protected began(begin: AnyBegin): boolean {
+    if (begin.type === 'poll-begin') {
+      this.#late.began(begin);
+      this.#tally(begin.future).calls++;
+    }
+    return true;
+  }
+
+  protected returned(event: PollEnd | CallEnd, spent: CallTime): void {
+    if (event.type !== 'poll-end') return;
+    const tally = this.#tally(event.future);
+    addTo(tally, event, spent);
+    tally[event.result]++;
+    this.#late.ended(event);
+  }
+
+  protected override lost(event: PollLost | CallLost): void {
+    if (event.type === 'poll-lost') this.#tally(event.future).lost++;
+  }
+
+  protected override other(event: Exclude<TraceEvent, AnyBegin | AnyEnd>): void {
+    if (event.type === 'gap') this.#late.clear();
+    else if (event.type === 'derived-poll') {
+      const tally = this.#tally(event.future);
+      tally.calls++;
+      tally.derived++;
+      tally[event.result]++;
+    } else if (event.type === 'cancelled') {
+      // A task around the Futures that were asked for has no row.
+      if (!isOfTask(event) || this.#tallies[event.future.key]) this.#tally(event.future).cancelled++;
     }
   }
 
@@ -134,7 +121,7 @@ export class Summary extends Fold {
         kind: future.kind,
         file: future.file ?? null,
         line: future.line ?? null,
-        polls: counts.polls,
+        polls: counts.calls,
         ready: counts.ready,
         pending: counts.pending,
         panicked: counts.panicked,
@@ -151,43 +138,9 @@ export class Summary extends Fold {
       }));
   }
 
-  #returned(event: PollEnd): void {
-    const spent = this.#times.returned(event);
-    // An end without a begin is no poll.
-    if (!spent) return;
-    const tally = this.#tally(event.future);
-    if (event.wasLost) tally.lost--;
-    count(tally, event.result);
-    this.#late.ended(event);
-    tally.max = Math.max(tally.max, spent.time);
-    tally.total += spent.total;
-    tally.inside += spent.events;
-  }
-
-  #tally(future: FutureRef): Tally {
-    let tally = this.#tallies[future.key];
-    if (tally === undefined) {
-      tally = { future, polls: 0, ready: 0, pending: 0, ...none };
-      this.#tallies[future.key] = tally;
-    }
-    return tally;
-  }
-}
-
-function count(tally: Tally, result: PollResult): void {
-  switch (result) {
-    case 'ready':
-      tally.ready++;
-      break;
-    case 'pending':
-      tally.pending++;
-      break;
-    case 'panicked':
-      tally.panicked++;
-      break;
-    case 'unknown':
-      tally.unknown++;
-      break;
+  #tally(future: FutureRef): FutureTally {
+    this.#tallies[future.key] ??= { future, ...noCalls, ...noResults };
+    return this.#tallies[future.key] as FutureTally;
   }
 }
 

@@ -14,23 +14,11 @@
 // comment. Written as events come; only the last begin waits for the next event.
 import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
-import type { AnyBegin, AnyEnd, HartInfo, TraceEvent, TraceInfo, TraceSink } from '../events/events.js';
-import { OpenCalls, type Track } from '../events/open-calls.js';
-import {
-  accessText,
-  cancelText,
-  doerText,
-  gapText,
-  placeHitText,
-  resetText,
-  stateText,
-  stuckText,
-  wakeText,
-} from '../events/text.js';
-import { callName } from './call-names.js';
+import type { AnyBegin, AnyEnd, HartInfo, TraceInfo } from '../events/events.js';
+import type { Track } from '../events/open-calls.js';
+import { CallLines, callName } from './call-lines.js';
 import type { Format } from './format.js';
 import { encoded, type TextBytes } from './output/text-bytes.js';
-import type { Lines } from './tree.js';
 
 const HEAD = '# tracer: function_graph\n';
 
@@ -45,150 +33,82 @@ export const ftrace: Format = {
   open: (file) => new FunctionGraph(file),
 };
 
-interface Line {
-  readonly begin: AnyBegin;
-  readonly indent: number;
-}
-
 /** Writes function_graph's text. */
-export class FunctionGraph implements TraceSink {
-  readonly #out: Lines;
-  readonly #open = new OpenCalls<Line>();
-  /** It has begun, and nothing has happened since. */
-  #pending: Line | undefined;
+export class FunctionGraph extends CallLines {
   /** By hart, the thread whose calls came last. */
   readonly #threads: (number | undefined)[] = [];
 
-  constructor(out: Lines) {
-    this.#out = out;
-  }
-
-  begin({ program, arch, clock, harts }: TraceInfo): void {
+  override begin({ program, arch, clock, harts }: TraceInfo): void {
     const about = `# ${program}, ${arch}, ${clock.guest ? 'guest clock' : 'clock'} ${clock.name}`;
-    this.#out.textRecord(`${HEAD}#\n${visible(about)}\n`);
+    this.out.textRecord(`${HEAD}#\n${visible(about)}\n`);
     for (const hart of harts) this.hart(hart);
-    this.#out.textRecord('#     TIME        CPU  DURATION                  FUNCTION CALLS\n');
-    this.#out.textRecord('#      |          |     |   |                     |   |   |   |\n');
+    this.out.textRecord('#     TIME        CPU  DURATION                  FUNCTION CALLS\n');
+    this.out.textRecord('#      |          |     |   |                     |   |   |   |\n');
   }
 
-  hart({ number, name }: HartInfo): void {
-    this.#out.textRecord(`${visible(`# CPU ${number} is ${name}`)}\n`);
-  }
-
-  event(event: TraceEvent): void {
-    switch (event.type) {
-      case 'call-begin':
-      case 'poll-begin':
-        this.#begin(event);
-        break;
-      case 'call-end':
-      case 'call-lost':
-      case 'poll-end':
-      case 'poll-lost':
-        this.#end(event);
-        break;
-      case 'gap':
-        this.#openPending();
-        this.#out.textRecord(`# ${gapText(event)}\n`);
-        break;
-      case 'reset':
-        this.#openPending();
-        this.#out.textRecord(`# ${resetText}\n`);
-        break;
-      case 'console':
-        this.#openPending();
-        this.#out.textRecord(`${visible(`# console: ${event.text}`)}\n`);
-        break;
-      case 'stuck':
-        this.#openPending();
-        this.#out.textRecord(`${visible(`# ${stuckText(event)}`)}\n`);
-        break;
-      default:
-        this.#openPending();
-        this.#stop(this.#start(event, event.time, undefined, this.#open.on(event).length), `/* ${noteText(event)} */`);
-    }
+  override hart({ number, name }: HartInfo): void {
+    this.out.textRecord(`${visible(`# CPU ${number} is ${name}`)}\n`);
   }
 
   /** An interrupt came, or is over: as `print_graph_irq` marks it. */
   interrupt({ hart }: Track, time: number, isOver: boolean): void {
-    this.#openPending();
+    this.openPending();
     const mark = isOver ? '<========== |' : '==========> |';
-    const text = this.#out.startText();
+    const text = this.out.startText();
     putPlace(text, time, hart);
-    this.#stop(text, `  ${mark}`);
+    this.stop(text, `  ${mark}`);
   }
 
-  flush(): void {
-    this.#out.flush();
+  override end(): void {
+    this.openPending();
+    this.out.close();
   }
 
-  end(): void {
-    this.#openPending();
-    this.#out.close();
+  protected level(begin: AnyBegin): number {
+    return this.open.on(begin).length;
   }
 
-  #begin(begin: AnyBegin): void {
-    this.#openPending();
-    const line = { begin, indent: this.#open.on(begin).length };
-    this.#open.begin(line);
-    this.#pending = line;
+  /** With arguments, as the kernel's option funcgraph-args writes them. */
+  protected called(text: TextBytes, begin: AnyBegin): void {
+    text.piece(callName(begin));
+    const values = begin.type === 'call-begin' ? begin.arguments : [];
+    if (values.length === 0) text.piece(NO_ARGUMENTS);
+    else text.visible(`(${values.map(({ name, value }) => `${name}=${value}`).join(', ')})`);
   }
 
-  #end(event: AnyEnd): void {
-    const line = this.#open.end(event);
-    const isLost = event.type === 'call-lost' || event.type === 'poll-lost';
-    if (line === undefined) {
-      this.#openPending();
-      this.#close(this.#start(event, event.time, undefined, 0), event, CLOSE);
-      return;
-    }
-    const { begin, indent } = line;
-    const result = event.type === 'call-end' ? returned(event.result) : '';
-    const duration = isLost ? undefined : event.time - begin.time;
-    if (this.#pending === line) {
-      this.#pending = undefined;
-      const text = this.#start(begin, begin.time, duration, indent);
-      called(text, begin);
-      this.#stop(text, isLost ? '; /* lost */' : result === '' ? ';' : `; /* ${result} */`);
-      return;
-    }
-    this.#openPending();
-    const close = isLost ? CLOSE_LOST : result === '' ? CLOSE : ` ${result}${CLOSE}`;
-    this.#close(this.#start(begin, event.time, duration, indent), begin, close);
+  protected override lasted(begin: AnyBegin, end: AnyEnd): number | undefined {
+    return isLost(end) ? undefined : end.time - begin.time;
+  }
+
+  protected whole(end: AnyEnd): string {
+    const result = returned(end);
+    return isLost(end) ? '; /* lost */' : result === '' ? ';' : `; /* ${result} */`;
+  }
+
+  protected closed(text: TextBytes, begin: AnyBegin, end: AnyEnd): void {
+    const result = returned(end);
+    this.#close(text, begin, isLost(end) ? CLOSE_LOST : result === '' ? CLOSE : ` ${result}${CLOSE}`);
+  }
+
+  protected orphan(end: AnyEnd): void {
+    this.#close(this.start(end, end.time, undefined, 0), end, CLOSE);
   }
 
   #close(text: TextBytes, event: AnyBegin | AnyEnd, end: string): void {
     text.piece(OPEN_CLOSE);
     text.piece(callName(event));
-    this.#stop(text, end);
+    this.stop(text, end);
   }
 
-  #openPending(): void {
-    const line = this.#pending;
-    if (line === undefined) return;
-    this.#pending = undefined;
-    const { begin, indent } = line;
-    const text = this.#start(begin, begin.time, undefined, indent);
-    called(text, begin);
-    this.#stop(text, ' {');
-  }
-
-  /** What happened is to follow. */
-  #start({ hart, thread }: Track, time: number, duration: number | undefined, indent: number): TextBytes {
+  protected start({ hart, thread }: Track, time: number, duration: number | undefined, indent: number): TextBytes {
     if (thread !== undefined) this.#switch(hart, thread.key);
-    const text = this.#out.startText();
+    const text = this.out.startText();
     putPlace(text, time, hart);
     if (duration === undefined) text.blanks(DURATION);
     else putDuration(text, duration);
     text.piece(COLUMN);
     text.blanks(2 * indent);
     return text;
-  }
-
-  #stop(text: TextBytes, rest: string): void {
-    text.visible(rest);
-    text.byte(NEWLINE);
-    this.#out.endText();
   }
 
   #switch(hart: number, thread: number): void {
@@ -198,28 +118,7 @@ export class FunctionGraph implements TraceSink {
     if (before === undefined) return;
     const rule = ' ------------------------------------------\n';
     const names = [before, thread].map((key) => `stack-${key}`.padStart(15));
-    this.#out.textRecord(`${rule} ${String(hart).padStart(3)}) ${names[0]} => ${names[1]}\n${rule}\n`);
-  }
-}
-
-type Note = Exclude<TraceEvent, AnyBegin | AnyEnd | { readonly type: 'gap' | 'reset' | 'console' | 'stuck' }>;
-
-function noteText(event: Note): string {
-  switch (event.type) {
-    case 'derived-poll':
-      return `poll ${event.future.future} = ${event.result} (derived)`;
-    case 'state':
-      return `${event.future.future}: ${event.to === undefined ? 'unknown state' : stateText(event.to)}`;
-    case 'watch':
-      return `${event.watch.name}: ${accessText(event)}, by ${doerText(event)}`;
-    case 'place':
-      return placeHitText(event);
-    case 'wake':
-      return wakeText(event);
-    case 'cancelled':
-      return cancelText(event);
-    case 'sample':
-      return `sample: ${event.stack.map(({ name }) => name).join(' < ')}`;
+    this.out.textRecord(`${rule} ${String(hart).padStart(3)}) ${names[0]} => ${names[1]}\n${rule}\n`);
   }
 }
 
@@ -239,19 +138,14 @@ const UNIT = encoded(' us');
 const DIGITS = 7;
 const BLANK = 0x20;
 const POINT = 0x2e;
-const NEWLINE = 0x0a;
 
-/** With arguments, as the kernel's option funcgraph-args writes them. */
-function called(text: TextBytes, begin: AnyBegin): void {
-  text.piece(callName(begin));
-  const values = begin.type === 'call-begin' ? begin.arguments : [];
-  if (values.length === 0) text.piece(NO_ARGUMENTS);
-  else text.visible(`(${values.map(({ name, value }) => `${name}=${value}`).join(', ')})`);
+function isLost({ type }: AnyEnd): boolean {
+  return type === 'call-lost' || type === 'poll-lost';
 }
 
 /** As funcgraph-retval writes it. A text may have what ends a comment. */
-function returned(result: string | undefined): string {
-  return result === undefined ? '' : `ret=${result.replaceAll('*/', '* /')}`;
+function returned(end: AnyEnd): string {
+  return end.type === 'call-end' && end.result !== undefined ? `ret=${end.result.replaceAll('*/', '* /')}` : '';
 }
 
 /** Seconds with microseconds, and the hart. */

@@ -3,11 +3,11 @@
 import { startOf } from '../../base/file-head.js';
 import { jsonLine, visibleJson } from '../../base/visible.js';
 import type { TraceInfo, TraceSink } from '../events/events.js';
+import type { Lines } from './call-lines.js';
 import type { Format } from './format.js';
 import { putQuoted, quote } from './json-text.js';
 import { encoded, PiecesOf, PiecesOfText, type TextBytes } from './output/text-bytes.js';
 import { type Span, type SpanSubject, Spans } from './spans.js';
-import type { Lines } from './tree.js';
 
 /** JSON lines. */
 export const jsonLines: Format = {

@@ -12,40 +12,22 @@
 
 import { startOf } from '../../base/file-head.js';
 import { plural } from '../../base/plural.js';
-import { visible } from '../../base/visible.js';
 import type {
   AnyBegin,
   AnyEnd,
-  CallBegin,
   HartInfo,
-  PollBegin,
   PollEnd,
   ProbeFact,
   ThreadRef,
   TraceEvent,
   TraceFacts,
   TraceInfo,
-  TraceSink,
 } from '../events/events.js';
 import { hartWord } from '../events/hart-labels.js';
-import { OpenCalls, type Track } from '../events/open-calls.js';
-import {
-  accessText,
-  argumentsText,
-  ChainTexts,
-  cancelText,
-  doerText,
-  engineTexts,
-  gapText,
-  placeHitText,
-  resetText,
-  stateText,
-  stuckText,
-  threadText,
-  wakeText,
-} from '../events/text.js';
+import type { Track } from '../events/open-calls.js';
+import { argumentsText, ChainTexts, engineTexts, stateText, threadText } from '../events/text.js';
 import { timeText } from '../events/text-table.js';
-import { callName } from './call-names.js';
+import { type AboutAll, CallLines, callName } from './call-lines.js';
 import type { Format } from './format.js';
 import { encoded, type TextBytes } from './output/text-bytes.js';
 
@@ -61,165 +43,80 @@ export const tree: Format = {
   open: (file) => new TreeWriter(file),
 };
 
-interface Line {
-  readonly begin: AnyBegin;
-  /** What is open around it on its hart, or in its thread. */
-  readonly indent: number;
-}
-
-/** Where a call tree goes: a file, a terminal. */
-export interface Lines {
-  textRecord(line: string): void;
-  /** A line, with its break, that is composed in what this returns, up to {@link endText}. */
-  startText(): TextBytes;
-  endText(): void;
-  flush(): void;
-  close(): void;
-}
-
 /** Writes a readable call tree into `out`. */
-export class TreeWriter implements TraceSink {
-  readonly #out: Lines;
+export class TreeWriter extends CallLines {
   readonly #chains = new ChainTexts();
-  readonly #open = new OpenCalls<Line>();
-  /** It has begun, and nothing has happened since. */
-  #pending: Line | undefined;
   readonly #threads = new Set<ThreadRef>();
 
-  constructor(out: Lines) {
-    this.#out = out;
-  }
-
-  begin(info: TraceInfo): void {
+  override begin(info: TraceInfo): void {
     const { program, arch, clock, harts } = info;
     const clockText = clock.guest ? `guest clock ${clock.name}` : `clock ${clock.name}`;
-    this.#write(`# ${program}, ${arch}, ${clockText}`);
+    this.write(`# ${program}, ${arch}, ${clockText}`);
     for (const hart of harts) this.hart(hart);
-    this.#write(`#${'TIME'.padStart(15)}${'DURATION'.padStart(12)}  ${hartWord(info).toUpperCase()}`);
+    this.write(`#${'TIME'.padStart(15)}${'DURATION'.padStart(12)}  ${hartWord(info).toUpperCase()}`);
   }
 
-  hart(hart: HartInfo): void {
-    this.#write(`# [${String(hart.number).padStart(2)}] is ${hart.name}`);
+  override hart(hart: HartInfo): void {
+    this.write(`# [${String(hart.number).padStart(2)}] is ${hart.name}`);
   }
 
-  event(event: TraceEvent): void {
-    switch (event.type) {
-      case 'call-begin':
-      case 'poll-begin':
-        this.#begin(event);
-        break;
-      case 'call-end':
-        this.#end(event, event.result === undefined ? '' : ` = ${event.result}`);
-        break;
-      case 'poll-end':
-        this.#end(event, this.#resultText(event));
-        break;
-      case 'call-lost':
-      case 'poll-lost':
-        this.#end(event, ' = lost');
-        break;
-      case 'derived-poll':
-        this.#note(event, `poll ${event.future.future} = ${event.result} (derived)`);
-        break;
-      case 'state':
-        this.#note(event, `${event.future.future}: ${event.to === undefined ? 'unknown state' : stateText(event.to)}`);
-        break;
-      case 'watch':
-        this.#note(event, `${event.watch.name}: ${accessText(event)}, by ${doerText(event)}`);
-        break;
-      case 'place':
-        this.#note(event, placeHitText(event));
-        break;
-      case 'wake':
-        this.#note(event, wakeText(event));
-        break;
-      case 'cancelled':
-        this.#note(event, cancelText(event));
-        break;
-      case 'stuck':
-        this.#openPending();
-        this.#write(`# ${stuckText(event)}`);
-        break;
-      case 'gap':
-        this.#openPending();
-        this.#write(`# ${gapText(event)}: ${timeText(event.to - event.from)}`);
-        break;
-      case 'reset':
-        this.#openPending();
-        this.#write(`# ${resetText} at ${micros(event.time)} us`);
-        break;
-      case 'console':
-        this.#openPending();
-        this.#write(`# console: ${event.text}`);
-        break;
-    }
+  override event(event: TraceEvent): void {
+    if (event.type !== 'sample') super.event(event);
   }
 
-  flush(): void {
-    this.#out.flush();
+  override end(facts?: TraceFacts): void {
+    this.openPending();
+    if (facts) for (const line of probeLines(facts)) this.write(`# ${line}`);
+    this.out.close();
   }
 
-  end(facts?: TraceFacts): void {
-    this.#openPending();
-    if (facts) for (const line of probeLines(facts)) this.#write(`# ${line}`);
-    this.#out.close();
+  protected override comment(event: AboutAll): string {
+    const text = super.comment(event);
+    if (event.type === 'gap') return `${text}: ${timeText(event.to - event.from)}`;
+    return event.type === 'reset' ? `${text} at ${micros(event.time)} us` : text;
   }
 
-  #begin(begin: CallBegin | PollBegin): void {
-    this.#openPending();
+  protected level(begin: AnyBegin): number {
     const { thread } = begin;
     if (thread && !this.#threads.has(thread)) {
       this.#threads.add(thread);
-      this.#write(`# [..:${thread.key}] is on ${threadText(thread)}`);
+      this.write(`# [..:${thread.key}] is on ${threadText(thread)}`);
     }
-    const around = this.#open.of(begin.around);
-    const line = { begin, indent: around ? around.indent + 1 : this.#open.on(begin).length };
-    this.#open.begin(line);
-    this.#pending = line;
+    const around = this.open.of(begin.around);
+    return around ? around.indent + 1 : this.open.on(begin).length;
   }
 
-  #end(event: AnyEnd, result: string): void {
-    const line = this.#open.end(event);
-    if (line === undefined) {
-      this.#openPending();
-      const text = this.#start(event, event.time, undefined, this.#open.on(event).length);
-      text.piece(callName(event));
-      this.#stop(text, result);
-    } else this.#close(line, event.time, result);
-  }
-
-  /** A call's last line; its only one when it is still pending. */
-  #close(line: Line, time: number, result: string): void {
-    const { begin, indent } = line;
-    const duration = time - begin.time;
-    if (this.#pending === line) {
-      this.#pending = undefined;
-      const text = this.#start(begin, begin.time, duration, indent);
-      putCall(text, begin);
-      this.#stop(text, result);
+  protected called(text: TextBytes, begin: AnyBegin): void {
+    text.piece(callName(begin));
+    if (begin.type === 'poll-begin') {
+      if (begin.state === undefined) return;
+      text.piece(FROM);
+      text.visible(stateText(begin.state));
       return;
     }
-    this.#openPending();
-    const text = this.#start(begin, time, duration, indent);
+    text.byte(OPEN_ARGUMENTS);
+    if (begin.arguments.length > 0) text.visible(argumentsText(begin.arguments));
+    text.byte(CLOSE_ARGUMENTS);
+  }
+
+  protected whole(end: AnyEnd): string {
+    if (end.type === 'poll-end') return this.#resultText(end);
+    if (end.type !== 'call-end') return ' = lost';
+    return end.result === undefined ? '' : ` = ${end.result}`;
+  }
+
+  protected closed(text: TextBytes, begin: AnyBegin, end: AnyEnd): void {
     text.byte(CLOSE);
-    text.visible(result);
+    text.visible(this.whole(end));
     text.piece(COMMENT);
     text.piece(callName(begin));
-    this.#stop(text, ' */');
+    this.stop(text, ' */');
   }
 
-  #openPending(): void {
-    const line = this.#pending;
-    if (line === undefined) return;
-    this.#pending = undefined;
-    const text = this.#start(line.begin, line.begin.time, undefined, line.indent);
-    putCall(text, line.begin);
-    this.#stop(text, ' {');
-  }
-
-  #note(event: Track & { readonly time: number }, text: string): void {
-    this.#openPending();
-    this.#stop(this.#start(event, event.time, undefined, this.#open.on(event).length), `/* ${text} */`);
+  protected orphan(end: AnyEnd): void {
+    const text = this.start(end, end.time, undefined, this.open.on(end).length);
+    text.piece(callName(end));
+    this.stop(text, this.whole(end));
   }
 
   #resultText(end: PollEnd): string {
@@ -228,15 +125,17 @@ export class TreeWriter implements TraceSink {
     return end.result === 'pending' && end.state ? ` = pending, ${stateText(end.state)}` : ` = ${end.result}`;
   }
 
-  /** What happened is to follow. */
-  #start({ hart, thread }: Track, time: number, duration: number | undefined, indent: number): TextBytes {
-    const text = this.#out.startText();
+  protected start({ hart, thread }: Track, time: number, duration: number | undefined, indent: number): TextBytes {
+    const text = this.out.startText();
+    const from = text.length;
     text.micros(time, MICROS);
     text.piece(UNIT);
     const spent = duration === undefined ? '' : timeText(duration);
     text.blanks(Math.max(0, SPENT - spent.length));
     text.text(spent);
-    text.piece(TRACK);
+    text.piece(GAP);
+    const track = text.length - from;
+    text.byte(OPEN_TRACK);
     if (hart < 10) text.byte(BLANK);
     text.number(hart);
     if (thread !== undefined) {
@@ -245,17 +144,8 @@ export class TreeWriter implements TraceSink {
     }
     text.piece(TRACK_END);
     text.blanks(2 * indent);
+    this.parts = { track, text: text.length - from, level: indent, number: thread?.key ?? hart };
     return text;
-  }
-
-  #stop(text: TextBytes, rest: string): void {
-    text.visible(rest);
-    text.byte(NEWLINE);
-    this.#out.endText();
-  }
-
-  #write(line: string): void {
-    this.#out.textRecord(`${visible(line)}\n`);
   }
 }
 
@@ -263,7 +153,8 @@ export class TreeWriter implements TraceSink {
 const MICROS = 13;
 const SPENT = 12;
 const UNIT = encoded(' us');
-const TRACK = encoded('  [');
+const GAP = encoded('  ');
+const OPEN_TRACK = 0x5b;
 const TRACK_END = encoded(']  ');
 const COMMENT = encoded(' /* ');
 const FROM = encoded(' from ');
@@ -272,20 +163,6 @@ const COLON = 0x3a;
 const CLOSE = 0x7d;
 const OPEN_ARGUMENTS = 0x28;
 const CLOSE_ARGUMENTS = 0x29;
-const NEWLINE = 0x0a;
-
-function putCall(text: TextBytes, begin: AnyBegin): void {
-  text.piece(callName(begin));
-  if (begin.type === 'poll-begin') {
-    if (begin.state === undefined) return;
-    text.piece(FROM);
-    text.visible(stateText(begin.state));
-    return;
-  }
-  text.byte(OPEN_ARGUMENTS);
-  if (begin.arguments.length > 0) text.visible(argumentsText(begin.arguments));
-  text.byte(CLOSE_ARGUMENTS);
-}
 
 function micros(nanos: number): string {
   return `${Math.floor(nanos / 1000)}.${String(nanos % 1000).padStart(3, '0')}`;

@@ -1,8 +1,9 @@
 import { hex } from '../../base/addr.js';
-import { CallTimes } from '../events/call-times.js';
+import { type CallTime, TimedFold } from '../events/call-times.js';
 import { Durations } from '../events/durations.js';
 import type {
   AnyBegin,
+  AnyEnd,
   CallEnd,
   CallLost,
   FunctionRef,
@@ -20,7 +21,6 @@ import type {
 import { HartLabels } from '../events/hart-labels.js';
 import { namesLeftOut } from '../events/left-out.js';
 import type { Chosen } from '../events/selection.js';
-import { Fold } from '../events/sinks.js';
 import { rootText, waitingState, waitText } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
 
@@ -163,13 +163,12 @@ class Rows {
   }
 }
 
-class CallReport extends Fold implements Report {
+class CallReport extends TimedFold implements Report {
   readonly #subjectOf: SubjectOf;
   readonly #labels = new HartLabels();
   readonly #chosen: Chosen | undefined;
   /** Calls that are open and not wanted. */
   readonly #others = new WeakSet<AnyBegin>();
-  readonly #times = new CallTimes();
   readonly #rows = new Rows();
   #facts: TraceFacts | undefined;
   #tickNs = 1;
@@ -193,34 +192,14 @@ class CallReport extends Fold implements Report {
     this.#facts = facts;
   }
 
-  event(event: TraceEvent): void {
-    switch (event.type) {
-      case 'call-begin':
-      case 'poll-begin': {
-        const isChosen = this.#chosen?.begin(event) !== false;
-        this.#times.begin(event, isChosen);
-        if (!isChosen) {
-          this.#others.add(event);
-          break;
-        }
-        const subject = this.#subject(event);
-        if (subject && this.#counts(subject, event)) this.#rows.of(subject).calls++;
-        break;
-      }
-      case 'call-end':
-      case 'poll-end':
-        this.#returned(event);
-        break;
-      case 'call-lost':
-      case 'poll-lost':
-        this.#lost(event);
-        break;
-      case 'derived-poll': {
-        const subject = this.#subject({ ...event, type: 'poll-begin', state: undefined, depth: 0 });
-        if (subject) this.#rows.unseen.add(subject.key);
-        break;
-      }
+  protected began(begin: AnyBegin): boolean {
+    if (this.#chosen?.begin(begin) === false) {
+      this.#others.add(begin);
+      return false;
     }
+    const subject = this.#subject(begin);
+    if (subject && this.#counts(subject, begin)) this.#rows.of(subject).calls++;
+    return true;
   }
 
   rows(): ReportRow[] {
@@ -231,9 +210,8 @@ class CallReport extends Fold implements Report {
     return this.#subjectOf(begin, this.#labels);
   }
 
-  #returned(event: CallEnd | PollEnd): void {
-    const spent = this.#times.returned(event);
-    if (!spent || !this.#isWanted(event)) return;
+  protected returned(event: CallEnd | PollEnd, spent: CallTime): void {
+    if (!this.#isWanted(event)) return;
     const begin = event.begin ?? beginOf(event);
     const subject = this.#subject(begin);
     if (!subject) return;
@@ -246,11 +224,17 @@ class CallReport extends Fold implements Report {
     row.durations.add(spent.time);
   }
 
-  #lost(event: CallLost | PollLost): void {
-    if (!this.#times.lost(event) || !this.#isWanted(event)) return;
+  protected override lost(event: CallLost | PollLost): void {
+    if (!this.#isWanted(event)) return;
     const begin = event.begin ?? beginOf(event);
     const subject = this.#subject(begin);
     if (subject && this.#counts(subject, begin)) this.#rows.of(subject).lost++;
+  }
+
+  protected override other(event: Exclude<TraceEvent, AnyBegin | AnyEnd>): void {
+    if (event.type !== 'derived-poll') return;
+    const subject = this.#subject({ ...event, type: 'poll-begin', state: undefined, depth: 0 });
+    if (subject) this.#rows.unseen.add(subject.key);
   }
 
   #counts({ counts }: Subject, begin: AnyBegin): boolean {
@@ -259,14 +243,14 @@ class CallReport extends Fold implements Report {
     return true;
   }
 
-  #isWanted({ begin }: CallEnd | CallLost | PollEnd | PollLost): boolean {
+  #isWanted({ begin }: AnyEnd): boolean {
     if (this.#chosen === undefined) return true;
     return begin !== undefined && !this.#others.has(begin);
   }
 }
 
 /** Of an end whose begin was not seen: as much of the begin as it tells. */
-function beginOf(event: CallEnd | CallLost | PollEnd | PollLost): AnyBegin {
+function beginOf(event: AnyEnd): AnyBegin {
   if (event.type === 'call-end' || event.type === 'call-lost') return { ...event, type: 'call-begin', arguments: [] };
   return { ...event, type: 'poll-begin', state: undefined };
 }

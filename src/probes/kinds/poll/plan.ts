@@ -158,6 +158,7 @@ export function planSites(sites: readonly InlinedProbe[], { windows, stackDepth 
       const isKnown = typeof window !== 'string';
       return {
         ...entryPlan({ address, codeSize: 0, name: `${future.future} in ${into}` }),
+        subject: future.future,
         needsStop: why ?? (isKnown ? undefined : `it lies inside a function: ${window}`),
         partly: unread > 0 ? partly(unread) : undefined,
         inside: isKnown ? { window, taken: [], noted: [], groups: [block] } : noPlace(address, block),

@@ -12,9 +12,9 @@ import {
 import { chrome } from '../chrome/chrome.js';
 import { readChrome } from '../chrome/read.js';
 import { formats } from '../index.js';
+import { FactsReader, headingOf, infoOf, TRACE_VERSION } from '../perfetto/facts.js';
 import { OwnTrace } from '../perfetto/read/own-trace.js';
 import { Packets, uncompressing } from '../perfetto/read/packets.js';
-import { FactsReader, headingOf, infoOf } from '../perfetto/read/trace-facts.js';
 import {
   type PerfSample,
   type TrackDescriptor,
@@ -23,7 +23,7 @@ import {
   type TrackEventTaker,
 } from '../perfetto/read/track-events.js';
 import { isPerfetto } from '../perfetto/recognize.js';
-import { CONSOLE_TRACK, TRACE_VERSION } from '../perfetto/write/writer.js';
+import { CONSOLE_TRACK } from '../perfetto/write/writer.js';
 import { isUftraceFolder, readUftrace } from '../uftrace/read.js';
 import { openBytes } from './bytes.js';
 import { Damage } from './fields.js';

@@ -22,7 +22,7 @@ t.test(
     const rows = ['k::client', 'k::request', 'k::server'].map(row);
     const found = notAllSeen(rows, [
       probe('k::client', 'target'),
-      probe('k::client in executor::poll', 'none'),
+      { ...probe('k::client in executor::poll', 'none'), subject: 'k::client' },
       probe('k::request', 'none'),
       probe('k::server', 'stop'),
       probe('k::server', 'none', 'wakes'),

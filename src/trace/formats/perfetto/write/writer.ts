@@ -32,12 +32,10 @@ import {
   type Gap,
   type GuestNanos,
   type HartInfo,
-  type OwnTime,
   type PlaceHit,
   type PollBegin,
   type PollEnd,
   type PollLost,
-  type RecordingFacts,
   type Reset,
   type RootRef,
   type Sample,
@@ -52,12 +50,10 @@ import {
   type WatchRef,
 } from '../../../events/events.js';
 import type { Track } from '../../../events/open-calls.js';
-import { sampleFactsJson } from '../../../events/sample-facts.js';
 import {
   aboutText,
   accessText,
   doerText,
-  engineTexts,
   gapText,
   resetText,
   rootText,
@@ -66,6 +62,7 @@ import {
 } from '../../../events/text.js';
 import type { LaneWriter, LifeEnd } from '../../lanes.js';
 import type { OutputFile } from '../../output/output-file.js';
+import { putEngines, putHeading, putRecording } from '../facts.js';
 import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from '../fields.js';
 import { TaskCounters } from '../task-counters.js';
 import type { Body } from './body.js';
@@ -73,9 +70,6 @@ import { CallBodies } from './calls.js';
 import { PerfettoSequence } from './packets.js';
 import { PollBodies } from './polls.js';
 import { SamplePackets } from './samples.js';
-
-/** Of the layout of tracks, names and annotations, which src/trace/read reads back. */
-export const TRACE_VERSION = 3;
 
 const PROCESS_TRACK = 1;
 const TASKS_TRACK = 2;
@@ -175,19 +169,7 @@ export class PerfettoWriter implements LaneWriter {
   #tellInfo(info: TraceInfo, time: number): void {
     this.#info = undefined;
     if (this.#span) this.#span.first = time;
-    const { clock } = info;
-    const notes = this.#sequence.annotate();
-    notes.text('version', String(TRACE_VERSION));
-    notes.text('program', info.program);
-    if (info.buildId !== undefined) notes.text('build_id', info.buildId);
-    notes.text('arch', info.arch);
-    if (info.isProcess) notes.bool('process', true);
-    notes.text('clock', clock.name);
-    notes.text('clock_resolution_ns', String(clock.resolutionNs));
-    notes.bool('guest_clock', clock.guest);
-    // The last packet of a whole trace is the instant `end`.
-    notes.bool('has_end', true);
-    if (clock.nanosPerInstruction !== undefined) notes.text('ns_per_instruction', String(clock.nanosPerInstruction));
+    putHeading(this.#sequence.annotate(), info);
     const body = this.#sequence.body({ category: 'trace', name: 'rsptrace' });
     this.#sequence.event(EVENT.instant, PROCESS_TRACK, time, body);
   }
@@ -390,45 +372,24 @@ export class PerfettoWriter implements LaneWriter {
   end(facts?: TraceFacts): void {
     if (this.#info) this.#tellInfo(this.#info, 0);
     if (facts && facts !== endMissing) {
-      const notes = this.#sequence.annotate();
-      for (const [probe, engine] of engineTexts(facts)) notes.text(probe, engine);
-      const body = this.#sequence.body({ category: 'trace', name: 'engines' });
-      this.#event(EVENT.instant, PROCESS_TRACK, this.#span?.first ?? 0, body);
-      if (facts.recording) this.#tellRecording(facts.recording, facts.ownTime);
+      const first = this.#span?.first ?? 0;
+      putEngines(this.#sequence.annotate(), facts);
+      this.#ofTrace('engines', first);
+      if (facts.recording) {
+        putRecording(this.#sequence.annotate(), facts.recording, facts.ownTime);
+        this.#ofTrace('recording', first);
+      }
     }
-    if (this.#span && !facts?.isCut) this.#tellEnd(this.#span.last);
+    if (this.#span && !facts?.isCut) {
+      // A trace without it was cut off: its recorder was killed, or found no room.
+      this.#sequence.annotate();
+      this.#ofTrace('end', this.#span.last);
+    }
     this.#out.close();
   }
 
-  /** A trace without it was cut off: its recorder was killed, or found no room. */
-  #tellEnd(time: number): void {
-    this.#sequence.annotate();
-    const body = this.#sequence.body({ category: 'trace', name: 'end' });
-    this.#event(EVENT.instant, PROCESS_TRACK, time, body);
-  }
-
-  #tellRecording(recording: RecordingFacts, ownTime: OwnTime | undefined): void {
-    const { end, stub, neverLoaded, tailLost, leftOut, timesAtMost, stopsBeside, samples } = recording;
-    const { ringFull, ringWaitedNs } = recording;
-    const notes = this.#sequence.annotate();
-    notes.text('end', end);
-    if (stub !== undefined) notes.text('stub', stub);
-    notes.text('events', String(recording.events));
-    notes.text('stops', String(recording.stops));
-    notes.text('records', String(recording.records));
-    notes.text('missing', String(recording.missing));
-    notes.text('foreign_hits', String(recording.foreignHits));
-    if (neverLoaded.length > 0) notes.text('never_loaded', neverLoaded.join(', '));
-    notes.bool('tail_lost', tailLost);
-    if (leftOut !== undefined) notes.text('left_out', String(leftOut));
-    if (timesAtMost !== undefined) notes.text('times_at_most', timesAtMost);
-    if (stopsBeside !== undefined) notes.text('stops_beside', String(stopsBeside));
-    if (ringFull !== undefined) notes.text('ring_full', String(ringFull));
-    if (ringWaitedNs !== undefined) notes.text('ring_waited_ns', String(ringWaitedNs));
-    for (const [name, value] of Object.entries(samples ? sampleFactsJson(samples) : {}))
-      notes.text(`samples_${name}`, String(value));
-    if (ownTime) notes.text('own_time_total_ns', String(ownTime.totalNs));
-    const body = this.#sequence.body({ category: 'trace', name: 'recording' });
-    this.#event(EVENT.instant, PROCESS_TRACK, this.#span?.first ?? 0, body);
+  /** An instant about the whole trace, with the annotations so far. */
+  #ofTrace(name: string, time: number): void {
+    this.#event(EVENT.instant, PROCESS_TRACK, time, this.#sequence.body({ category: 'trace', name }));
   }
 }

@@ -1,0 +1,200 @@
+// What texts of calls have in common: a line for a begin and one for its end; a single line for both if nothing
+// happened in between. Written as events come; only the last begin waits for the next event.
+import { visible } from '../../base/visible.js';
+import type {
+  AnyBegin,
+  AnyEnd,
+  ConsoleLine,
+  FunctionRef,
+  FutureRef,
+  Gap,
+  Reset,
+  Stuck,
+  TraceEvent,
+} from '../events/events.js';
+import { OpenCalls, type Track } from '../events/open-calls.js';
+import { Fold } from '../events/sinks.js';
+import {
+  accessText,
+  cancelText,
+  doerText,
+  gapText,
+  placeHitText,
+  resetText,
+  stateText,
+  stuckText,
+  wakeText,
+} from '../events/text.js';
+import { PiecesOf, type TextBytes } from './output/text-bytes.js';
+
+/** Where the parts of a line stand: its track, and the text behind its indentation. */
+export interface LineParts {
+  readonly track: number;
+  readonly text: number;
+  readonly level: number;
+  /** Of the thread, or of the hart. */
+  readonly number: number;
+}
+
+/** Where a call tree goes: a file, a terminal. */
+export interface Lines {
+  textRecord(line: string): void;
+  /** A line, with its break, that is composed in what this returns, up to {@link endText}. */
+  startText(): TextBytes;
+  endText(parts?: LineParts): void;
+  flush(): void;
+  close(): void;
+}
+
+interface Line {
+  readonly begin: AnyBegin;
+  /** What is open around it on its hart, or in its thread. */
+  readonly indent: number;
+}
+
+export type AboutAll = Gap | Reset | ConsoleLine | Stuck;
+
+export abstract class CallLines extends Fold {
+  protected readonly out: Lines;
+  protected readonly open = new OpenCalls<Line>();
+  /** Of the line that is composed, where its format knows them. */
+  protected parts: LineParts | undefined;
+  /** It has begun, and nothing has happened since. */
+  #pending: Line | undefined;
+
+  constructor(out: Lines) {
+    super();
+    this.out = out;
+  }
+
+  event(event: TraceEvent): void {
+    switch (event.type) {
+      case 'call-begin':
+      case 'poll-begin':
+        this.#begin(event);
+        break;
+      case 'call-end':
+      case 'call-lost':
+      case 'poll-end':
+      case 'poll-lost':
+        this.#end(event);
+        break;
+      case 'gap':
+      case 'reset':
+      case 'console':
+      case 'stuck':
+        this.openPending();
+        this.write(`# ${this.comment(event)}`);
+        break;
+      default:
+        this.openPending();
+        this.stop(this.start(event, event.time, undefined, this.open.on(event).length), `/* ${noteText(event)} */`);
+    }
+  }
+
+  override flush(): void {
+    this.out.flush();
+  }
+
+  /** Starts a line of an event; what happened is to follow, then {@link stop}. */
+  protected abstract start(track: Track, time: number, duration: number | undefined, indent: number): TextBytes;
+
+  /** How far a call is indented, whose line is next. */
+  protected abstract level(begin: AnyBegin): number;
+
+  protected abstract called(text: TextBytes, begin: AnyBegin): void;
+
+  /** What ends the line of a call in which nothing happened. */
+  protected abstract whole(end: AnyEnd): string;
+
+  protected abstract closed(text: TextBytes, begin: AnyBegin, end: AnyEnd): void;
+
+  /** An end whose begin was not seen. */
+  protected abstract orphan(end: AnyEnd): void;
+
+  protected lasted(begin: AnyBegin, end: AnyEnd): number | undefined {
+    return end.time - begin.time;
+  }
+
+  protected comment(event: AboutAll): string {
+    if (event.type === 'gap') return gapText(event);
+    if (event.type === 'reset') return resetText;
+    return event.type === 'console' ? `console: ${event.text}` : stuckText(event);
+  }
+
+  protected openPending(): void {
+    const line = this.#pending;
+    if (line === undefined) return;
+    this.#pending = undefined;
+    const text = this.start(line.begin, line.begin.time, undefined, line.indent);
+    this.called(text, line.begin);
+    this.stop(text, ' {');
+  }
+
+  protected stop(text: TextBytes, rest: string): void {
+    text.visible(rest);
+    text.byte(NEWLINE);
+    this.out.endText(this.parts);
+  }
+
+  protected write(line: string): void {
+    this.out.textRecord(`${visible(line)}\n`);
+  }
+
+  #begin(begin: AnyBegin): void {
+    this.openPending();
+    const line = { begin, indent: this.level(begin) };
+    this.open.begin(line);
+    this.#pending = line;
+  }
+
+  #end(event: AnyEnd): void {
+    const line = this.open.end(event);
+    if (line === undefined) {
+      this.openPending();
+      this.orphan(event);
+      return;
+    }
+    const { begin, indent } = line;
+    const duration = this.lasted(begin, event);
+    if (this.#pending === line) {
+      this.#pending = undefined;
+      const text = this.start(begin, begin.time, duration, indent);
+      this.called(text, begin);
+      this.stop(text, this.whole(event));
+      return;
+    }
+    this.openPending();
+    this.closed(this.start(begin, event.time, duration, indent), begin, event);
+  }
+}
+
+const NEWLINE = 0x0a;
+
+const names = new PiecesOf<FunctionRef | FutureRef>((what) =>
+  visible('future' in what ? `poll ${what.future}` : what.name),
+);
+
+/** What a text calls a function, or the poll of a Future. */
+export function callName(event: { readonly function: FunctionRef } | { readonly future: FutureRef }): Uint8Array {
+  return names.of('function' in event ? event.function : event.future);
+}
+
+function noteText(event: Exclude<TraceEvent, AnyBegin | AnyEnd | AboutAll>): string {
+  switch (event.type) {
+    case 'derived-poll':
+      return `poll ${event.future.future} = ${event.result} (derived)`;
+    case 'state':
+      return `${event.future.future}: ${event.to === undefined ? 'unknown state' : stateText(event.to)}`;
+    case 'watch':
+      return `${event.watch.name}: ${accessText(event)}, by ${doerText(event)}`;
+    case 'place':
+      return placeHitText(event);
+    case 'wake':
+      return wakeText(event);
+    case 'cancelled':
+      return cancelText(event);
+    case 'sample':
+      return `sample: ${event.stack.map(({ name }) => name).join(' < ')}`;
+  }
+}

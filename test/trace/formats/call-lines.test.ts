@@ -1,0 +1,33 @@
+// Where the parts of a call tree's line stand, for who colours and indents it.
+import t from 'tap';
+import { type LineParts, TextBytes, TreeWriter } from '../../../src/trace/index.js';
+import { oneTask } from '../one-task.js';
+import { tell } from '../stories.js';
+
+t.test('call tree: the track and the text of each line stand where its parts say', async (t) => {
+  const bytes = new TextBytes();
+  const lines: { readonly line: string; readonly parts: LineParts | undefined }[] = [];
+  const out = {
+    textRecord: (line: string) => void lines.push({ line, parts: undefined }),
+    startText: () => {
+      bytes.startAlone();
+      return bytes;
+    },
+    endText: (parts?: LineParts) => void lines.push({ line: bytes.toString(), parts }),
+    flush: () => {},
+    close: () => {},
+  };
+  tell(new TreeWriter(out), oneTask);
+  t.ok(lines.some(({ parts }) => parts && parts.level > 0));
+  for (const { line, parts } of lines) {
+    if (parts === undefined) {
+      t.match(line, /^#/, 'of the whole trace');
+      continue;
+    }
+    const [, track, number, blanks, text] = /^.{28}(\[ ?\d*:?(\d+)\] {2})( *)(.*)$/s.exec(line) ?? [];
+    t.equal(line.slice(parts.track, parts.track + (track?.length ?? 0)), track);
+    t.equal(parts.number, Number(number));
+    t.equal(2 * parts.level, blanks?.length);
+    t.equal(line.slice(parts.text), text);
+  }
+});
