@@ -24,7 +24,7 @@ t.test('call tree: the track and the text of each line stand where its parts say
       t.match(line, /^#/, 'of the whole trace');
       continue;
     }
-    const [, track, number, blanks, text] = /^.{28}(\[ ?\d*:?(\d+)\] {2})( *)(.*)$/s.exec(line) ?? [];
+    const [, track, number, blanks, text] = /^.{28} *(\[ ?(?:\d+:)?(\d+)\] {2})( *)(.*)$/s.exec(line) ?? [];
     t.equal(line.slice(parts.track, parts.track + (track?.length ?? 0)), track);
     t.equal(parts.number, Number(number));
     t.equal(2 * parts.level, blanks?.length);
