@@ -15,6 +15,7 @@ import {
   hurdlesJson,
   hurdlesOfCode,
   planEngines,
+  refusedByStub,
   type ScratchSources,
   situationOf,
   tooOften,
@@ -663,10 +664,12 @@ function closingLine(recording: Recording): string {
   const leftOut = recording.engines.filter(({ engine }) => engine === 'none');
   const { length: off } = leftOut.filter(({ why }) => why?.startsWith(tooOften));
   const offNote = off > 0 ? `; ${plural(off, 'probe')} switched off (--engine mixed keeps such)` : '';
-  const out = leftOut.length - off;
+  const { length: refused } = leftOut.filter(({ why }) => why?.startsWith(refusedByStub));
+  const refusedNote = refused > 0 ? `; ${plural(refused, 'probe')} left out, since ${refusedByStub}` : '';
+  const out = leftOut.length - off - refused;
   const left = out === 1 ? '1 probe is left out, since it' : `${out} probes are left out, since they`;
   const outNote = out > 0 ? `; ${left} would stop the target (--json says why)` : '';
-  return `${plural(events, 'event')}, ${plural(stops, 'stop')}, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${offNote}${why}`;
+  return `${plural(events, 'event')}, ${plural(stops, 'stop')}, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${refusedNote}${offNote}${why}`;
 }
 
 /** What a flight recorder has kept. */

@@ -11,6 +11,7 @@ import {
   isOfTarget,
   reasonLines,
   summarizeEngines,
+  tooOften,
 } from '../engines/index.js';
 import type { EnginesChosen, Recording } from '../recorder/index.js';
 import type { ProbeFact } from '../trace/index.js';
@@ -48,7 +49,8 @@ export function enginesText(
 export function switchedOffText(probes: readonly ProbeFact[]): string {
   const [first] = probes;
   if (first === undefined) return '';
-  const line = `rsptrace: ${first.name} is left out from here on: ${first.why}; --engine mixed keeps it`;
+  const keeps = first.why?.startsWith(tooOften) ? '; --engine mixed keeps it' : '';
+  const line = `rsptrace: ${first.name} is left out from here on: ${first.why}${keeps}`;
   return sentenceLines([line], process.stderr);
 }
 

@@ -301,6 +301,12 @@ export class Engines implements StopObserver, EarlierRecords {
     return this.#installed?.holds(pc) ?? false;
   }
 
+  /** The stub does not let these probes stop the target: they are left out. */
+  leaveOut(places: readonly Addr[], why: string): void {
+    const off = this.#choices.leaveOut(places, why);
+    if (off.length > 0) this.#options.leftOut?.(off);
+  }
+
   /** Counts a stop. A probe that had too many is switched off here and now. */
   async #spend(at: Addr, stops: StopEngine): Promise<void> {
     const now = { hostMs: performance.now(), ranMs: stops.runningTime() / 1e6 };

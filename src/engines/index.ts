@@ -67,6 +67,7 @@ export { slackOf, textSlack } from './memory/text-slack.js';
 export { unlistedRam } from './memory/unlisted-ram.js';
 export { tooOften } from './probe-choices.js';
 export { type InstalledFacts, recoveredRecords } from './recovered-records.js';
+export { refusedByStub } from './stop/breakpoints.js';
 export type { ClockLeak, StopLeak, UnknownRest } from './stop/clock-leak.js';
 export { RepeatedLeak } from './stop/repeated-leak.js';
 export { JUMPS, SteppedLeak } from './stop/stepped-leak.js';

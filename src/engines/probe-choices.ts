@@ -79,6 +79,13 @@ export class ProbeChoices {
     return this.facts.filter((fact, index) => fact.name === name && this.#leftOut.has(index));
   }
 
+  /** Leaves out the probes at these places. Returns what is known of them now. */
+  leaveOut(places: readonly Addr[], why: string): readonly ProbeFact[] {
+    const indices = [...this.facts.keys()].filter((index) => places.includes(this.facts[index]?.address as Addr));
+    for (const index of indices) this.#leftOut.set(index, why);
+    return this.facts.filter((_, index) => indices.includes(index));
+  }
+
   /**
    * The target runs another program, whose code alone says what can be patched. The stated choices stay until
    * trampolines are installed.

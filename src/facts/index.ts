@@ -25,6 +25,7 @@ export { ownSignal } from './own-signals.js';
 export { PacketRam } from './packet-ram.js';
 export { pageTableChanges, pagingIsFinal, type TablePlace, turnsPagingOn } from './paging-moment.js';
 export { powerOffPlaces } from './power-off-places.js';
+export { processLimits } from './process-limits.js';
 export { type Mapping, parseMaps } from './process-maps.js';
 export { type ProcessMemory, processMappings, processMemory } from './process-memory.js';
 export { placeAtStart, placeInProcess } from './process-place.js';

@@ -535,6 +535,7 @@ export class Run {
       resets: this.resets,
       onFirstHit: (inUserMode) => this.#firstHit(inUserMode),
       beside: this.#tables,
+      refused: (places, why) => this.engines.leaveOut(places, why),
       sampler,
       leak: () => this.#leakOfStops(),
       onExec: async () => {

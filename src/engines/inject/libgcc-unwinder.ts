@@ -75,6 +75,8 @@ export class ProcessUnwinder {
   async remove(): Promise<void> {
     const table = this.#table;
     this.#table = undefined;
+    // Then its memory stays too.
+    if ((await this.#scratch.calls?.refusal()) !== undefined) return;
     if (table !== undefined) await this.#call(addOffset(table, -callRoom), this.#functions.remove, [table]);
   }
 

@@ -19,6 +19,7 @@ import type { Architecture } from '../../arch/index.js';
 import { type Addr, addOffset, hex } from '../../base/addr.js';
 import { messageOf } from '../../base/errors.js';
 import { type Logger, silent } from '../../base/logger.js';
+import { processLimits } from '../../facts/index.js';
 import type { Session } from '../../rsp/index.js';
 import { openMemfd } from './memfd.js';
 import { openProcessMemory } from './process-mem.js';
@@ -59,6 +60,8 @@ export async function mapIntoProcess(options: ProcessScratchOptions): Promise<Sc
   const [codeSize, dataSize] = [wholePages(options.codeSize), wholePages(options.dataSize)];
   const calls = await SystemCalls.open(session, options.arch);
   const size = page + codeSize + page + dataSize + page + page + page;
+  const limits = await processLimits((path) => session.remoteFile(path), calls.pid, codeSize + dataSize);
+  if (limits.memory !== undefined) throw unavailable(limits.memory);
   const mapped = await calls.with(async (call) => {
     const start = await reserve(call, options.text, size);
     try {
@@ -68,14 +71,14 @@ export async function mapIntoProcess(options: ProcessScratchOptions): Promise<Sc
       await mapAt(call, own, PROT.READ | PROT.WRITE, MAP.PRIVATE | MAP.ANONYMOUS, -1);
       await mapAt(call, code, PROT.READ | PROT.EXEC, MAP.PRIVATE | MAP.ANONYMOUS, -1);
       await mapAt(call, data, PROT.READ | PROT.WRITE, MAP.PRIVATE | MAP.ANONYMOUS, -1);
-      const shared = await share(session, calls.pid, call, data, logger);
+      const shared = await share(session, calls.pid, call, data, limits.fileSize, logger);
       return { start, code, data, own, ...shared };
     } catch (error) {
       if (session.state.kind === 'idle') await call('munmap', start, size);
       throw error;
     }
   });
-  return new ProcessScratch(calls, mapped, size);
+  return new ProcessScratch(calls, mapped, size, logger);
 }
 
 interface Mapped {
@@ -104,10 +107,12 @@ class ProcessScratch implements Scratch {
   readonly bulk?: BulkReads;
   readonly calls: SystemCalls;
   readonly #whole: Region;
+  readonly #logger: Logger;
   #released = false;
 
-  constructor(calls: SystemCalls, mapped: Mapped, size: number) {
+  constructor(calls: SystemCalls, mapped: Mapped, size: number, logger: Logger) {
     this.calls = calls;
+    this.#logger = logger;
     this.#whole = { address: mapped.start, size };
     this.code = mapped.code;
     this.data = mapped.data;
@@ -145,6 +150,11 @@ class ProcessScratch implements Scratch {
     this.shared?.close();
     await this.bulk?.close();
     if (this.calls.session.state.kind === 'gone') return;
+    const refused = await this.calls.refusal();
+    if (refused !== undefined) {
+      this.#logger.warn({ size }, `the memory of the trampolines stays in the process, unused: ${refused}`);
+      return;
+    }
     const result = await this.calls.with((call) => call('munmap', address, size));
     if (result !== 0n) throw unavailable(`munmap answers ${result}`);
   }
@@ -189,8 +199,14 @@ async function share(
   pid: number,
   call: SystemCall,
   data: Region,
+  fileSize: number | undefined,
   logger: Logger,
 ): Promise<Pick<Mapped, 'memfd' | 'shared' | 'bulk'>> {
+  // Past the limit, the call that gives a memfd its size would bring a SIGXFSZ.
+  if (fileSize === undefined || fileSize < data.size) {
+    logger.info({ fileSize }, 'the process may have no file of that size: its memory is read in another way');
+    return { memfd: false, shared: await pastWire(session, pid, data, logger) };
+  }
   // No other memfd has this name, so it is known to be ours before anything is written to it.
   const name = `rsptrace-${randomBytes(8).toString('hex')}`;
   const memory = session.memory();

@@ -13,7 +13,7 @@ import type { Architecture, LinuxCall, SystemCallModel } from '../../arch/index.
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { AT, auxvAddress, parseMaps, readAuxv } from '../../facts/index.js';
-import { pidOf, type RegisterBlock, type Session } from '../../rsp/index.js';
+import { pidOf, type RegisterBlock, type Session, type StopReply } from '../../rsp/index.js';
 import { forgetThread, masksOf, saveThread, takeBackThread } from './saved-thread.js';
 
 /** Runs one call; a result within [-4095, -1] is a negated errno. */
@@ -79,18 +79,17 @@ export class SystemCalls {
     if (pid === undefined) throw unavailable('the stub does not say which process it debugs');
     const registers = await readRegisters(session, hart);
     const number = Number.parseInt(pid, 16);
-    const file = await session.remoteFile(`/proc/${number}/status`);
-    const status = file && new TextDecoder('latin1').decode(file);
-    const refused = model.refused(registers, status);
+    const status = await statusOf(session, hart);
+    const refused = model.refused(registers, status) ?? whyNoCalls(status);
     if (refused !== undefined) throw unavailable(refused);
-    if (status !== undefined && /^Seccomp:\s*[12]/m.test(status)) {
-      throw unavailable(
-        'a seccomp filter watches the system calls of the process, and one that it does not know may end it',
-      );
-    }
     const instruction = await findInstruction(session, number, model.instruction, arch.codeAlignment);
     if (instruction === undefined) throw unavailable('no system call instruction was found in the process');
     return new SystemCalls({ session, arch, model }, number, instruction);
+  }
+
+  /** Why the process may make no calls at this stop: a filter may have come since the last one. */
+  async refusal(): Promise<string | undefined> {
+    return whyNoCalls(await statusOf(this.session, stoppedHart(this.session)));
   }
 
   /**
@@ -101,6 +100,8 @@ export class SystemCalls {
   async with<T>(body: (call: SystemCall) => Promise<T>): Promise<T> {
     const session = this.session;
     const hart = stoppedHart(session);
+    const refused = await this.refusal();
+    if (refused !== undefined) throw unavailable(refused);
     const { instruction } = this.#model;
     const there = await session.memory(hart).read(this.#instruction, instruction.length);
     if (there === undefined || Buffer.compare(there, instruction) !== 0) {
@@ -128,13 +129,8 @@ export class SystemCalls {
   static async takeBack(session: Session, arch: Architecture, hart: string): Promise<boolean> {
     const stackPointer = await takeBackThread(session, arch, hart);
     if (stackPointer === undefined) return false;
-    const [process, thread] = hart
-      .slice(1)
-      .split('.')
-      .map((part) => Number.parseInt(part, 16));
-    const status = await session.remoteFile(`/proc/${process}/task/${thread}/status`);
-    const text = status ? new TextDecoder('latin1').decode(status) : '';
-    const mask = BigInt(`0x${/^SigBlk:\s*([0-9a-f]{1,16})$/m.exec(text)?.[1] ?? '0'}`);
+    const status = await statusOf(session, hart);
+    const mask = BigInt(`0x${/^SigBlk:\s*([0-9a-f]{1,16})$/m.exec(status ?? '')?.[1] ?? '0'}`);
     const wanted = blockedSignals & ~unblockable;
     if ((mask & wanted) !== wanted) return true;
     const calls = await SystemCalls.open(session, arch, hart);
@@ -167,7 +163,7 @@ export class SystemCalls {
     const planted = batch.insertBreakpoint(place);
     await batch.send();
     const timer = setTimeout(() => void session.interrupt().catch(() => {}), longestRunMs);
-    const stop = planted.value ? await session.resume({ kind: 'continue', hart }) : undefined;
+    const stop = planted.value ? await this.#runTo(hart, breakpoint) : undefined;
     clearTimeout(timer);
     if (session.state.kind !== 'idle') throw unavailable('the process has ended');
     const after = await readRegisters(session, hart);
@@ -179,6 +175,20 @@ export class SystemCalls {
     await readRegisters(session, hart);
     const came = stop?.kind === 'signal' && stop.hart === hart && after.register(pc) === breakpoint;
     if (!came) throw unavailable(`code of ours stopped at ${hex(after.register(pc) ?? 0n)}`);
+  }
+
+  /** Past the probes of functions that injected code calls: such a call is none of the program. */
+  async #runTo(hart: string, end: Addr): Promise<StopReply> {
+    const session = this.session;
+    for (;;) {
+      const stop = await session.resume({ kind: 'continue', hart });
+      if (stop.kind !== 'signal' || stop.hart !== hart) return stop;
+      const at = (await readRegisters(session, hart)).register(this.#arch.pc);
+      const met = session.breakpoints.filter(({ address }) => address === at);
+      if (met.length === 0 || at === end) return stop;
+      const stepped = await session.stepOver(hart, met);
+      if (stepped.kind !== 'signal') return stepped;
+    }
   }
 
   /**
@@ -268,6 +278,25 @@ export class SystemCalls {
       });
     }
   }
+}
+
+/** The file of proc(5) of one thread, `pPID.TID`: each may have a filter and a mask of its own. */
+async function statusOf(session: Session, hart: string): Promise<string | undefined> {
+  const [process, thread] = hart
+    .slice(1)
+    .split('.')
+    .map((part) => Number.parseInt(part, 16));
+  const file = await session.remoteFile(`/proc/${process}/task/${thread}/status`);
+  return file && new TextDecoder('latin1').decode(file);
+}
+
+/** Seccomp ends a process for a call that its filter does not know, and nobody can read the filter. */
+function whyNoCalls(status: string | undefined): string | undefined {
+  const mode = /^Seccomp:\s*(\d)/m.exec(status ?? '')?.[1];
+  // A kernel without seccomp has no such line.
+  if (mode === '0' || (status !== undefined && mode === undefined)) return undefined;
+  if (mode === undefined) return 'whether a seccomp filter watches the process cannot be read';
+  return 'a seccomp filter watches the system calls of the process, and one that it does not know may end it';
 }
 
 async function sendAgain(call: SystemCall, held: readonly number[]): Promise<void> {

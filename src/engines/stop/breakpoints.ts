@@ -50,6 +50,8 @@ export interface StopPointsOptions extends KnownCode {
   readonly arch: Architecture;
   /** Hardware breakpoints everywhere, not only where software ones cannot work. */
   readonly hardware?: boolean;
+  /** Called with probes that go on without breakpoints, because the stub takes none there; without it, that is an error. */
+  readonly refused?: ((probes: readonly Addr[], why: string) => void) | undefined;
   readonly logger?: Logger;
 }
 
@@ -57,6 +59,9 @@ export interface CodePiece {
   readonly address: Addr;
   readonly length: number;
 }
+
+/** Begins the reason of a probe that is left out because the stub takes no breakpoint for it. */
+export const refusedByStub = 'the stub refused a breakpoint';
 
 /** Longest instruction of all architectures. */
 export const codeBytes = 16;
@@ -189,7 +194,14 @@ export class Breakpoints {
     const hardware = points.filter(({ breakpoint }) => breakpoint.type === 1).length;
     if (hardware > 0)
       this.#logger.info({ hardware, software: points.length - hardware }, 'hardware breakpoints are used');
-    if (refused.length > 0) throw this.#refusal(refused, 'a probe');
+    if (refused.length === 0) return;
+    const rest = points.length > refused.length && refused.every(({ breakpoint }) => breakpoint.type === 0);
+    if (!rest || !this.#options.refused) throw this.#refusal(refused, 'a probe');
+    for (const point of refused) point.permanent = false;
+    this.#options.refused(
+      refused.map(({ breakpoint }) => breakpoint.address),
+      `${refusedByStub} on it`,
+    );
   }
 
   /** Removes probes' breakpoints, all in one write. */
@@ -270,10 +282,18 @@ export class Breakpoints {
     return inserts;
   }
 
-  /** @throws RsptraceError `RSP_BREAKPOINT_REFUSED` if any of them was refused */
-  check(inserts: readonly Planted[]): void {
+  /**
+   * Takes a probe out whose call returns to where the stub takes no breakpoint: its return would never be seen.
+   * @throws RsptraceError `RSP_BREAKPOINT_REFUSED` if the target has too few
+   */
+  async check(inserts: readonly Planted[], probe: Addr): Promise<void> {
     const refused = inserts.filter(({ reply }) => !reply.value).map(({ point }) => point);
-    if (refused.length > 0) throw this.#refusal(refused, 'a return address');
+    const [first] = refused;
+    if (!first) return;
+    if (first.breakpoint.type !== 0 || !this.#options.refused) throw this.#refusal(refused, 'a return address');
+    for (const point of refused) point.awaited = false;
+    await this.disarm([probe]);
+    this.#options.refused([probe], `${refusedByStub} where its call returns, ${hex(first.breakpoint.address)}`);
   }
 
   /** Whether the code at a point must be read at this stop. */

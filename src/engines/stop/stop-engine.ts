@@ -405,7 +405,7 @@ export class StopEngine {
       if (!repeated) tracer.digest();
       return undefined;
     }
-    if (!(point.permanent || point.awaited)) return this.#goOn(third, inserts, repeated);
+    if (!(point.permanent || point.awaited)) return this.#goOn(hit.pc, third, inserts, repeated);
     return this.#pass(point, hit, hart, { batch: third, inserts, repeated, load, loaded: loaded?.value, changed });
   }
 
@@ -421,7 +421,7 @@ export class StopEngine {
     const { linux } = this.#arch;
     if (linux && point.code && !this.#checks && linux.isTrap(point.code)) {
       const behind = batch.writeRegister(this.#arch.pc, addOffset(pc, linux.behindTrap));
-      return this.#goOn(batch, inserts, repeated, [behind], this.#events.trapOf(hart));
+      return this.#goOn(hit.pc, batch, inserts, repeated, [behind], this.#events.trapOf(hart));
     }
     // The memory that the new instruction reads was not read.
     const effects = changed ? undefined : point.over?.effects(hit.registers, loaded);
@@ -434,11 +434,12 @@ export class StopEngine {
       const newPc = effects.registers.find(({ name }) => name === this.#arch.pc)?.value;
       for (const { address, bytes } of effects.memory) batch.writeMemory(address, bytes);
       const writes = effects.registers.map(({ name, value }) => batch.writeRegister(name, value));
-      if (newPc === undefined || !this.points.isWatched(newPc)) return this.#goOn(batch, inserts, repeated, writes);
+      if (newPc === undefined || !this.points.isWatched(newPc))
+        return this.#goOn(hit.pc, batch, inserts, repeated, writes);
       // The next instruction has a breakpoint too. Some stubs would run past it, so it is handled before the resume.
       await batch.send();
       pc = addr(newPc);
-      this.points.check(inserts);
+      await this.points.check(inserts, hit.pc);
       if (!repeated) tracer.digest();
     } else {
       const watched = watches?.next(point.code, hit.registers);
@@ -449,7 +450,7 @@ export class StopEngine {
       if (stepped.interrupted) point.rearrivals.set(onward(hit), hit.stackPointer);
       if (stepped.stop.kind !== 'signal') return stepped.stop;
       ({ pc } = stepped);
-      this.points.check(inserts);
+      await this.points.check(inserts, hit.pc);
       if (!repeated) tracer.digest();
       this.#tellAccesses(stepped, hit);
     }
@@ -506,6 +507,7 @@ export class StopEngine {
 
   /** Resumes with what the batch holds and digests the hit while the guest runs. */
   async #goOn(
+    at: Addr,
     batch: Batch,
     inserts: readonly Planted[],
     repeated: boolean,
@@ -520,7 +522,7 @@ export class StopEngine {
     const stop = await next;
     // The connection may have ended before all was answered.
     if (stop === undefined || stop.kind === 'gone') return stop;
-    this.points.check(inserts);
+    await this.points.check(inserts, at);
     if (writes.some((reply) => !reply.value)) {
       throw new RsptraceError('RSP_WRITE_REFUSED', 'the stub refused to write a register, and the guest has gone on', {
         hint: 'the instruction under a breakpoint could not be carried out: the guest may have gone wrong',
