@@ -214,7 +214,7 @@ export class Target implements AsyncDisposable {
     if (this.#isRunning) throw busy();
     const { logger = silent } = this.#options;
     const elf = await loadedElf(this.session, this.elf);
-    const debug = elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
+    const debug = elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined;
     return (await stacksAt(this.session, { elf, arch: this.arch, debug, logger }, options)).harts;
   }
 

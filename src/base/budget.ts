@@ -24,7 +24,7 @@ const FREE_ANSWER = 2000;
  */
 export class Budget {
   readonly #path: string;
-  readonly #size: number;
+  #size: number;
   readonly #times: number;
   #workLeft: number;
   #bytesLeft: number;
@@ -38,6 +38,13 @@ export class Budget {
     this.#times = times;
     this.#workLeft = times * (WORK + size * WORK_PER_BYTE);
     this.#bytesLeft = times * (MEMORY + size * MEMORY_PER_BYTE);
+  }
+
+  /** Another file is read with this one, at this one's cost. */
+  grow(bytes: number): void {
+    this.#size += bytes;
+    this.#workLeft += this.#times * bytes * WORK_PER_BYTE;
+    this.#bytesLeft += this.#times * bytes * MEMORY_PER_BYTE;
   }
 
   /** Charges work before it is done. `what` names the input in the error. */

@@ -97,8 +97,9 @@ export const errorCodes = {
     remedy: 'Give the linked kernel or program.',
   },
   DWARF_SPLIT: {
-    means: 'The debug info lies in separate .dwo files, which rsptrace does not read.',
-    remedy: 'Build with `split-debuginfo = "off"`, and give the linked program.',
+    means: 'The debug info lies in separate .dwo files or in a .dwp package, and none of these was found.',
+    remedy:
+      'Give the linked program, with the .dwp file beside it or the .dwo files where the build put them; `--debug-file` and `--debug-dir` lead to other places. Or build with `split-debuginfo = "off"`.',
   },
   DWARF_TOO_LARGE: {
     means: 'The ELF has more than 4 GiB of debug info.',

@@ -32,7 +32,7 @@ export async function backtrace(given: BacktraceArguments): Promise<number> {
   const arch = architectureFor(linked);
   await arch.prepare();
   const load = (elf: ElfFile): DebugInfo | undefined =>
-    elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
+    elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined;
   const known = load(linked);
   using wire = wireRecorder(args, logger);
   const stub = { args, logger, wire, arch };

@@ -32,14 +32,14 @@ export async function showFutures(args: FuturesArguments): Promise<number> {
   const elf = await openElf(args, logger);
   const debug = DebugInfo.load(elf);
   const set = findFutures(debug);
-  const futures = select(set, args);
-  const text = await view(args, { elf, debug, set, futures });
-  if (args.svg) writeOutput(svgOutput(args.svg), text);
-  else process.stdout.write(text);
   const [first, ...more] = set.warnings;
   if (first !== undefined && !args.json) {
     note(`note: ${first}${more.length > 0 ? ` (and ${more.length} more: --json lists them)` : ''}`);
   }
+  const futures = select(set, args);
+  const text = await view(args, { elf, debug, set, futures });
+  if (args.svg) writeOutput(svgOutput(args.svg), text);
+  else process.stdout.write(text);
   return ExitCode.recorded;
 }
 

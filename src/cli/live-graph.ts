@@ -94,7 +94,7 @@ async function calledBelow({ elf: path, isProcess }: Subject, fn: string, depth:
   }
   const arch = architectureFor(elf);
   await arch.prepare();
-  const debug = elf.has('.debug_info') ? DebugInfo.load(elf) : undefined;
+  const debug = elf.has('.debug_info') ? DebugInfo.load(elf, { linesSuffice: true }) : undefined;
   const calls = new StaticCalls({ elf, arch, debug });
   const matches = compileGlob(fn);
   const all = [...calls.functions()].filter(({ isFunction }) => isFunction);

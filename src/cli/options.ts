@@ -63,7 +63,7 @@ export function debugFileOptions<T>(args: Argv<T>) {
       type: 'string',
       requiresArg: true,
       coerce: last<string>,
-      describe: "The ELF's separate debug file, where it is not found by itself",
+      describe: "The ELF's separate debug file or .dwp package, where it is not found by itself",
     })
     .option('debug-dir', {
       type: 'string',

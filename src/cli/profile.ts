@@ -237,7 +237,7 @@ function traceFacts({ end, samples, looks }: ProfileFacts, stub: string): TraceF
 }
 
 function debugOf(elf: ElfFile, logger: Logger): DebugInfo | undefined {
-  return elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
+  return elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined;
 }
 
 function noDebugInfo(path: string): RsptraceError {

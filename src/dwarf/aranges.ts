@@ -46,8 +46,8 @@ function readSet(
   if ((size !== 8 && size !== 4) || selector !== 0) {
     throw new RsptraceError('DWARF_ADDRESS_SIZE', `addresses of ${size} bytes, segment selectors of ${selector}`);
   }
-  const unit = debug.unitAt(offset);
-  if (unit === undefined || unit.offset !== offset) {
+  const unit = debug.unitBeginningAt(offset);
+  if (unit === undefined) {
     throw new RsptraceError('DWARF_DAMAGED', `no unit begins at 0x${offset.toString(16)}`);
   }
   r.skip(Math.min(r.remaining, -(r.offset - start) & (2 * size - 1)));

@@ -14,9 +14,9 @@ import { type NamedKind, NameIndex } from './name-index.js';
 import { linkageNameOf, qualifiedName, through } from './names.js';
 import { type AddressRange, rangesOf } from './ranges.js';
 import { type CodePlace, codePlace } from './source-stack.js';
-import { checkSplit, splitFileError } from './split-dwarf.js';
+import { checkSupplement, readSplitUnits, splitFileError } from './split-dwarf.js';
 import { staticAddress } from './static-address.js';
-import { readUnitHeaders, type Unit } from './unit.js';
+import { readUnitHeaders, Unit } from './unit.js';
 import { UnitIndex } from './unit-index.js';
 import { UnitList } from './unit-list.js';
 import { UnitRanges } from './unit-ranges.js';
@@ -55,6 +55,8 @@ export interface FunctionInfo {
 export class DebugInfo {
   readonly elf: ElfFile;
   readonly sections: DwarfSections;
+  /** `DWARF_SPLIT`, where all entries are in .dwo files that were not found: lines are known, but nothing else. */
+  readonly missing: RsptraceError | undefined;
   readonly #warnings: Warnings;
   readonly #units: UnitList;
   readonly #indexes = new Map<Unit, UnitIndex>();
@@ -78,14 +80,19 @@ export class DebugInfo {
       ...readUnitHeaders(types, '.debug_types', info.length, warn),
     ];
     elf.budget.hold(headers.length * BYTES_OF_UNIT, 'the units');
-    this.#units = new UnitList(this, headers, abbrevs);
+    const home = { abbrevs, sections: this.sections, info: 0 };
+    const linked = headers.map((header) => new Unit(this, header, home));
+    const split = readSplitUnits(this, linked, info.length + types.length, MAX_INFO);
+    this.#units = new UnitList(split);
+    this.missing = split.missing;
+    checkSupplement(this);
   }
 
   /**
-   * Finds the units. Throws `DWARF_MISSING` (no debug info), `DWARF_SPLIT` (all of it is in .dwo files) or
-   * `ELF_DAMAGED`. Throws `DWARF_RELOCATABLE` for an object file, because its sections are not linked yet.
+   * Finds the units. Throws `DWARF_MISSING` (no debug info), `ELF_DAMAGED`, or, unless lines suffice, `DWARF_SPLIT`
+   * (see {@link missing}). Throws `DWARF_RELOCATABLE` for an object file, because its sections are not linked yet.
    */
-  static load(elf: ElfFile, options: { readonly logger?: Logger } = {}): DebugInfo {
+  static load(elf: ElfFile, options: { readonly logger?: Logger; readonly linesSuffice?: boolean } = {}): DebugInfo {
     if (!elf.has('.debug_info')) {
       const split = splitFileError(elf);
       if (split !== undefined) throw split;
@@ -97,12 +104,12 @@ export class DebugInfo {
       });
     }
     const debug = new DebugInfo(elf, options.logger ?? silent);
-    checkSplit(debug);
+    if (debug.missing !== undefined && !options.linesSuffice) throw debug.missing;
     return debug;
   }
 
   get units(): readonly Unit[] {
-    return this.#units.all;
+    return this.#units.used;
   }
 
   /** What could not be used, one sentence each. */
@@ -113,6 +120,16 @@ export class DebugInfo {
   /** Notes something that could not be used. */
   warn(message: string): void {
     this.#warnings.add(message);
+  }
+
+  /** Notes, in its own words, that a part of the debug info is not there; `hint`: how to have it. */
+  lack(message: string, hint: string): void {
+    this.#warnings.lack(message, hint);
+  }
+
+  /** The unit whose header begins at an offset of .debug_info; the split one, where a skeleton does. */
+  unitBeginningAt(offset: number): Unit | undefined {
+    return this.#units.beginningAt(offset);
   }
 
   /** The unit with a DIE offset. */

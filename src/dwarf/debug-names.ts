@@ -11,7 +11,7 @@
 // damaged anywhere or does not say where its entries are (gdb's). Its units are then scanned.
 import { ByteReader } from '../base/byte-reader.js';
 import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
-import { DW_AT, DW_FORM, DW_TAG } from './constants.js';
+import { DW_AT, DW_FORM, DW_TAG, DW_UT } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
 import { Die } from './die.js';
 import { fixedSize, SKIP } from './form-sizes.js';
@@ -108,8 +108,8 @@ function readTables(debug: DebugInfo, r: ByteReader, offsetSize: number, covered
   const pool = r.at(r.offset);
 
   const unitAt = (offset: number): Unit => {
-    const unit = debug.unitAt(offset);
-    if (unit === undefined || unit.offset !== offset || covered.has(unit)) {
+    const unit = debug.unitBeginningAt(offset);
+    if (unit === undefined || covered.has(unit)) {
       throw new RsptraceError('DWARF_DAMAGED', `no unit, or one of another index, begins at 0x${offset.toString(16)}`);
     }
     return unit;
@@ -143,6 +143,8 @@ function readIndex(debug: DebugInfo, r: ByteReader, offsetSize: number, covered:
         );
       }
       const home = type !== undefined ? types[type] : units[unit ?? 0];
+      // The entries of a skeleton whose .dwo file was not found are nowhere.
+      if (home?.header.type === DW_UT.skeleton) continue;
       const entry = home && target(home, home.offset + offset, abbreviation.tag);
       if (entry === undefined || seen.has(entry.offset)) continue;
       seen.add(entry.offset);

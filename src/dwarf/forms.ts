@@ -262,7 +262,7 @@ export function readReference(unit: Unit, v: Located): number | undefined {
       local = uleb(unit, v.at);
       break;
     case DW_FORM.ref_addr:
-      return fixed(unit, v.at, unit.version <= 2 ? unit.addressSize : unit.offsetSize);
+      return unit.home.info + fixed(unit, v.at, unit.version <= 2 ? unit.addressSize : unit.offsetSize);
     case DW_FORM.ref_sig8: {
       const high = fixed(unit, v.at + 4, 4)
         .toString(16)

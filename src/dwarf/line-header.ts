@@ -9,7 +9,7 @@
 // Source text embedded by clang (DW_LNCT_LLVM_source), sizes, times and MD5 sums are passed over.
 import { ByteReader } from '../base/byte-reader.js';
 import { RsptraceError } from '../base/errors.js';
-import type { DwarfSections } from '../elf/index.js';
+import type { SectionSource } from '../elf/index.js';
 import { DW_FORM } from './constants.js';
 import { fixedSize, SKIP } from './form-sizes.js';
 import { DW_LNCT } from './list-codes.js';
@@ -48,7 +48,7 @@ export interface LineHeader {
 const BYTES_IN_TABLES = 24;
 
 /** Reads the header at an offset of .debug_line. Throws `DWARF_VERSION`, `INPUT_TRUNCATED` or `ELF_TOO_COSTLY`. */
-export function readLineHeader(sections: DwarfSections, offset: number, unitAddressSize: number): LineHeader {
+export function readLineHeader(sections: SectionSource, offset: number, unitAddressSize: number): LineHeader {
   const bytes = sections.get('.debug_line');
   let r = new ByteReader(bytes, '.debug_line', Math.min(offset, bytes.length));
   let length = r.u32();
@@ -119,13 +119,13 @@ function readOldTables(r: ByteReader): Tables {
   return { directories, files };
 }
 
-function readTables(r: ByteReader, sections: DwarfSections, offsetSize: number): Tables {
+function readTables(r: ByteReader, sections: SectionSource, offsetSize: number): Tables {
   const directories = readEntries(r, sections, offsetSize).map((e) => e.name);
   return { directories, files: readEntries(r, sections, offsetSize) };
 }
 
 // format count (1) | { content type (uleb) | form (uleb) }* | entry count (uleb) | entries
-function readEntries(r: ByteReader, sections: DwarfSections, offsetSize: number): LineFile[] {
+function readEntries(r: ByteReader, sections: SectionSource, offsetSize: number): LineFile[] {
   const format = Array.from({ length: r.u8() }, () => ({ content: r.uleb(), form: r.uleb() }));
   const count = r.uleb();
   const entries: LineFile[] = [];
@@ -145,7 +145,7 @@ function readEntries(r: ByteReader, sections: DwarfSections, offsetSize: number)
   return entries;
 }
 
-function readPath(r: ByteReader, sections: DwarfSections, form: number, offsetSize: number): string {
+function readPath(r: ByteReader, sections: SectionSource, form: number, offsetSize: number): string {
   if (form === DW_FORM.string) return r.cstr();
   const section = form === DW_FORM.line_strp ? '.debug_line_str' : form === DW_FORM.strp ? '.debug_str' : undefined;
   if (section === undefined) {

@@ -1,3 +1,4 @@
+import type { SectionSource } from '../elf/index.js';
 import type { DebugInfo } from './debug-info.js';
 import { type FileName, FileNames } from './file-names.js';
 import { LineTable } from './line.js';
@@ -7,9 +8,9 @@ import type { Unit } from './unit.js';
 /** The line tables of all units, each read on first use. Several units may share one. */
 export class LineTables {
   readonly #debug: DebugInfo;
-  /** By offset in .debug_line; undefined is a damaged one. */
-  readonly #headers = new Map<number, LineHeader | undefined>();
-  readonly #tables = new Map<number, LineTable | undefined>();
+  /** By section and offset in .debug_line; undefined is a damaged one. */
+  readonly #headers = new Map<SectionSource, Map<number, LineHeader | undefined>>();
+  readonly #tables = new Map<LineHeader, LineTable | undefined>();
   readonly #files = new Map<Unit, FileNames>();
 
   constructor(debug: DebugInfo) {
@@ -19,15 +20,19 @@ export class LineTables {
   /** See {@link DebugInfo.lineHeader}. */
   header(unit: Unit): LineHeader | undefined {
     const debug = this.#debug;
-    const offset = debug.attempt(unit, () => unit.stmtList);
+    // The linker must know line tables, so a skeleton keeps its unit's.
+    const { sections } = unit.skeleton ?? unit;
+    const offset = debug.attempt(unit, () => (unit.skeleton ?? unit).stmtList);
     if (offset === undefined) return undefined;
-    if (!this.#headers.has(offset)) {
-      this.#headers.set(
+    const known = this.#headers.get(sections) ?? new Map<number, LineHeader | undefined>();
+    this.#headers.set(sections, known);
+    if (!known.has(offset)) {
+      known.set(
         offset,
-        debug.attempt(unit, () => readLineHeader(debug.sections, offset, unit.addressSize)),
+        debug.attempt(unit, () => readLineHeader(sections, offset, unit.addressSize)),
       );
     }
-    return this.#headers.get(offset);
+    return known.get(offset);
   }
 
   /** See {@link DebugInfo.lineTable}. */
@@ -35,14 +40,14 @@ export class LineTables {
     const debug = this.#debug;
     const header = this.header(unit);
     if (header === undefined) return undefined;
-    if (!this.#tables.has(header.offset)) {
-      const section = debug.sections.get('.debug_line');
+    if (!this.#tables.has(header)) {
+      const section = (unit.skeleton ?? unit).sections.get('.debug_line');
       this.#tables.set(
-        header.offset,
+        header,
         debug.attempt(unit, () => new LineTable(section, header, debug.elf)),
       );
     }
-    return this.#tables.get(header.offset);
+    return this.#tables.get(header);
   }
 
   /** See {@link DebugInfo.fileName}. */

@@ -1,5 +1,6 @@
 // Where a variable or parameter lies: DW_AT.location as one expression, or as a list of expressions by address range in
-// .debug_loc (DWARF 2-4) or .debug_loclists (DWARF 5, section 7.29).
+// .debug_loc (DWARF 2-4) or .debug_loclists (DWARF 5, section 7.29). In .debug_loc.dwo the lists of GNU's DebugFission are
+// those of DWARF 5 before it was one: lengths are words, expressions have two bytes of length.
 //
 // Expressions are handed on as bytes: expr.ts evaluates them.
 import { ByteReader } from '../base/byte-reader.js';
@@ -29,7 +30,7 @@ export function locationsOf(die: Die | DieCursor, attribute: number): LocationEn
   if (expression !== undefined) return [{ ...EVERYWHERE, expression }];
   const value = readNumber(unit, found);
   if (value === undefined) return [];
-  if (unit.version < 5) return readOldList(unit, value);
+  if (unit.version < 5) return unit.skeleton === undefined ? readOldList(unit, value) : readSplitList(unit, value);
   const offset =
     found.form === DW_FORM.loclistx ? listOffset(unit, '.debug_loclists', unit.bases.loclists, value) : value;
   return readLocationList(unit, offset);
@@ -67,10 +68,44 @@ function readOldList(unit: Unit, offset: number): LocationEntry[] {
   }
 }
 
+function readSplitList(unit: Unit, offset: number): LocationEntry[] {
+  const section = unit.sections.get('.debug_loc');
+  const r = new ByteReader(section, '.debug_loc.dwo', Math.min(offset, section.length));
+  let base = unit.lowPc;
+  const found: LocationEntry[] = [];
+  const add = (low: CodeAddress, high: CodeAddress): void => {
+    found.push({ low, high, expression: r.take(r.u16()) });
+  };
+  for (;;) {
+    unit.budget.spend(RANGE, '.debug_loc.dwo');
+    const kind = r.u8();
+    switch (kind) {
+      case DW_LLE.end_of_list:
+        return found;
+      case DW_LLE.base_addressx:
+        base = indexedAddress(unit, r.uleb());
+        break;
+      case DW_LLE.startx_endx:
+        add(indexedAddress(unit, r.uleb()), indexedAddress(unit, r.uleb()));
+        break;
+      case DW_LLE.startx_length: {
+        const low = indexedAddress(unit, r.uleb());
+        add(low, low + r.u32());
+        break;
+      }
+      case DW_LLE.offset_pair:
+        add(base + r.u32(), base + r.u32());
+        break;
+      default:
+        throw r.truncated(`a location list entry of a known kind, found ${kind}`);
+    }
+  }
+}
+
 function readLocationList(unit: Unit, offset: number): LocationEntry[] {
   const section = unit.sections.get('.debug_loclists');
   const r = new ByteReader(section, '.debug_loclists', Math.min(offset, section.length));
-  let base = unit.root.lowPc;
+  let base = unit.lowPc;
   const found: LocationEntry[] = [];
   const add = (low: CodeAddress, high: CodeAddress): void => {
     found.push({ low, high, expression: r.take(r.uleb()) });

@@ -32,7 +32,7 @@ export function rangesOf(die: Die | DieCursor): AddressRange[] {
   const { unit } = die;
   const value = readNumber(unit, ranges);
   if (value === undefined) return [];
-  if (unit.version < 5) return readOldRanges(unit, value);
+  if (unit.version < 5) return readOldRanges(unit, value + (unit.skeleton?.root.number(DW_AT.GNU_ranges_base) ?? 0));
   const offset =
     ranges.form === DW_FORM.rnglistx ? listOffset(unit, '.debug_rnglists', unit.bases.rnglists, value) : value;
   return readRangeList(unit, offset);
@@ -69,7 +69,7 @@ export function readOldEntry(
 
 /** The initial base of such a list: the unit's beginning, or 0. */
 export function firstBase(unit: Unit): CodeAddress {
-  const base = unit.root.lowPc;
+  const base = unit.lowPc;
   return Number.isNaN(base) ? unit.codes.ofFile(0, 0) : base;
 }
 
@@ -90,7 +90,7 @@ function readOldRanges(unit: Unit, offset: number): AddressRange[] {
 function readRangeList(unit: Unit, offset: number): AddressRange[] {
   const section = unit.sections.get('.debug_rnglists');
   const r = new ByteReader(section, '.debug_rnglists', Math.min(offset, section.length));
-  let base = unit.root.lowPc;
+  let base = unit.lowPc;
   const found: AddressRange[] = [];
   const add = (low: CodeAddress, high: CodeAddress): void => {
     if (high > low) found.push({ low, high });

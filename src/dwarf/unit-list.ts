@@ -1,19 +1,22 @@
 import { lastNotAbove } from '../elf/index.js';
-import type { AbbrevCache } from './abbrev.js';
-import type { DebugInfo } from './debug-info.js';
-import { Unit, type UnitHeader } from './unit.js';
+import type { SplitUnits } from './split-dwarf.js';
+import type { Unit } from './unit.js';
 
 /** All units of an ELF, by the offsets of their DIEs and, of type units, by signature. */
 export class UnitList {
-  readonly all: readonly Unit[];
+  /** Those whose entries are to be used, see {@link SplitUnits}. */
+  readonly used: readonly Unit[];
+  readonly #all: readonly Unit[];
+  readonly #inPlaceOf: ReadonlyMap<Unit, Unit>;
   readonly #starts: Float64Array;
   readonly #signatures = new Map<string, Unit>();
 
-  /** `headers` in the order of their offsets. */
-  constructor(debug: DebugInfo, headers: readonly UnitHeader[], abbrevs: AbbrevCache) {
-    this.all = headers.map((header, i) => new Unit(debug, header, i, abbrevs));
-    this.#starts = Float64Array.from(headers, (h) => h.offset);
-    for (const unit of this.all) {
+  constructor({ used, all, of }: SplitUnits) {
+    this.used = used;
+    this.#all = all;
+    this.#inPlaceOf = of;
+    this.#starts = Float64Array.from(all, (unit) => unit.offset);
+    for (const unit of all) {
       const { signature } = unit.header;
       if (signature !== undefined && !this.#signatures.has(signature)) this.#signatures.set(signature, unit);
     }
@@ -21,8 +24,14 @@ export class UnitList {
 
   /** The unit with a DIE offset. */
   at(offset: number): Unit | undefined {
-    const unit = this.all[lastNotAbove(this.#starts, this.#starts.length, offset)];
+    const unit = this.#all[lastNotAbove(this.#starts, this.#starts.length, offset)];
     return unit !== undefined && offset < unit.end ? unit : undefined;
+  }
+
+  /** The unit whose header begins at an offset, or the split one that it stands for. */
+  beginningAt(offset: number): Unit | undefined {
+    const unit = this.at(offset);
+    return unit?.offset === offset ? (this.#inPlaceOf.get(unit) ?? unit) : undefined;
   }
 
   /** The type unit with a signature (16 hex digits). */

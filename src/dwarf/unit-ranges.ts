@@ -13,19 +13,20 @@ export class UnitRanges {
   constructor(debug: DebugInfo) {
     this.#debug = debug;
     const list = new IntervalList();
-    const without = new Set<Unit>();
-    for (const unit of debug.units) {
-      const ranges = debug.attempt(unit, () => debug.rangesForTable(unit.root)) ?? [];
-      if (ranges.length === 0) without.add(unit);
-      for (const { low, high } of ranges) list.add(low, high, unit.index);
+    const without = new Map<Unit, number>();
+    for (const [index, unit] of debug.units.entries()) {
+      const ranges = debug.attempt(unit, () => debug.rangesForTable((unit.skeleton ?? unit).root)) ?? [];
+      if (ranges.length === 0) without.set(unit, index);
+      for (const { low, high } of ranges) list.add(low, high, index);
     }
     // A unit's root is preferred, because compilers leave .debug_aranges out, or put variables into it.
     if (without.size > 0) {
       readAranges(debug, (unit, low, high) => {
-        if (without.has(unit) && debug.elf.isLoaded(low)) list.add(low, high, unit.index);
+        const index = without.get(unit);
+        if (index !== undefined && debug.elf.isLoaded(low)) list.add(low, high, index);
       });
     }
-    this.#withoutRanges = [...without];
+    this.#withoutRanges = [...without.keys()];
     this.#index = new IntervalIndex(list);
   }
 

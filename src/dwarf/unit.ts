@@ -10,7 +10,7 @@
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { isDamage, RsptraceError } from '../base/errors.js';
-import type { CodeSpace, DwarfSections } from '../elf/index.js';
+import type { CodeAddress, CodeSpace, SectionSource } from '../elf/index.js';
 import type { AbbrevCache, AbbrevTable, UnitFormat } from './abbrev.js';
 import { DW_AT, DW_LANG, DW_UT } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
@@ -28,6 +28,8 @@ export interface UnitHeader extends UnitFormat {
   readonly section: string;
   readonly type: number;
   readonly abbrevOffset: number;
+  /** Of skeletons of DWARF 5 and what they stand for: 16 hex digits. */
+  readonly dwoId: string | undefined;
   /** Of type units: the signature as 16 hex digits, and the offset of the type's DIE. */
   readonly signature: string | undefined;
   readonly typeOffset: number;
@@ -76,7 +78,7 @@ function readHeader(r: ByteReader, start: number, base: number, offsetSize: numb
     throw new RsptraceError('DWARF_VERSION', `DWARF version ${version} is not one of 2 to 5`);
   }
   const offset = (): number => (offsetSize === 8 ? r.u64n() : r.u32());
-  let type: number = section === '.debug_types' ? DW_UT.type : DW_UT.compile;
+  let type: number = section.startsWith('.debug_types') ? DW_UT.type : DW_UT.compile;
   if (version >= 5) type = r.u8();
   let addressSize = version >= 5 ? r.u8() : 0;
   const abbrevOffset = offset();
@@ -89,7 +91,9 @@ function readHeader(r: ByteReader, start: number, base: number, offsetSize: numb
   if (type === DW_UT.type || type === DW_UT.split_type) {
     signature = r.u64().toString(16).padStart(16, '0');
     typeOffset = base + start + offset();
-  } else if (version >= 5 && (type === DW_UT.skeleton || type === DW_UT.split_compile)) r.skip(8);
+  }
+  const split = version >= 5 && (type === DW_UT.skeleton || type === DW_UT.split_compile);
+  const dwoId = split ? r.u64().toString(16).padStart(16, '0') : undefined;
   return {
     offset: base + start,
     end: base + r.end,
@@ -102,6 +106,7 @@ function readHeader(r: ByteReader, start: number, base: number, offsetSize: numb
     offsetSize,
     type,
     abbrevOffset,
+    dwoId,
     signature,
     typeOffset,
   };
@@ -116,26 +121,34 @@ const FLAT: ReadonlySet<number> = new Set([
   DW_LANG.Mips_Assembler,
 ]);
 
+/** Where a unit's header leads. */
+export interface UnitHome {
+  readonly abbrevs: AbbrevCache;
+  readonly sections: SectionSource;
+  /** The DIE offset from which DW_FORM.ref_addr counts. */
+  readonly info: number;
+}
+
 /** One unit: its header, and what is read on first use, its abbreviations and its root's attributes. */
 export class Unit implements UnitFormat {
   readonly debug: DebugInfo;
   readonly header: UnitHeader;
-  readonly index: number;
+  readonly home: UnitHome;
+  /** Of split DWARF: the unit in the linked file, which has what a linker must know. */
+  skeleton: Unit | undefined;
   readonly codes: CodeSpace;
   readonly budget: Budget;
-  readonly #abbrevs: AbbrevCache;
   #table: AbbrevTable | undefined;
   #root: Die | undefined;
   #flat: boolean | undefined;
   #bases: { str: number; addr: number; rnglists: number; loclists: number } | undefined;
 
-  constructor(debug: DebugInfo, header: UnitHeader, index: number, abbrevs: AbbrevCache) {
+  constructor(debug: DebugInfo, header: UnitHeader, home: UnitHome) {
     this.debug = debug;
     this.header = header;
-    this.index = index;
+    this.home = home;
     this.codes = debug.elf.codes;
     this.budget = debug.elf.budget;
-    this.#abbrevs = abbrevs;
   }
 
   get version(): number {
@@ -166,12 +179,12 @@ export class Unit implements UnitFormat {
     return this.header.bytes;
   }
 
-  get sections(): DwarfSections {
-    return this.debug.sections;
+  get sections(): SectionSource {
+    return this.home.sections;
   }
 
   get abbrevs(): AbbrevTable {
-    this.#table ??= this.#abbrevs.get(this.header.abbrevOffset, this.header);
+    this.#table ??= this.home.abbrevs.get(this.header.abbrevOffset, this.header);
     return this.#table;
   }
 
@@ -186,7 +199,12 @@ export class Unit implements UnitFormat {
   }
 
   get compDir(): string | undefined {
-    return this.root.string(DW_AT.comp_dir);
+    return this.root.string(DW_AT.comp_dir) ?? this.skeleton?.compDir;
+  }
+
+  /** What addresses in lists of ranges and locations are relative to at first; NO_ADDRESS if nothing says it. */
+  get lowPc(): CodeAddress {
+    return (this.skeleton ?? this).root.lowPc;
   }
 
   /** DW_LANG of the unit; undefined if the unit does not say. */
@@ -217,7 +235,7 @@ export class Unit implements UnitFormat {
     const read = (attribute: number, other: number): number => this.root.number(attribute) ?? other;
     this.#bases = {
       str: read(DW_AT.str_offsets_base, five ? (wide ? 16 : 8) : 0),
-      addr: read(DW_AT.addr_base, read(DW_AT.GNU_addr_base, five ? (wide ? 16 : 8) : 0)),
+      addr: this.skeleton?.bases.addr ?? read(DW_AT.addr_base, read(DW_AT.GNU_addr_base, five ? (wide ? 16 : 8) : 0)),
       rnglists: read(DW_AT.rnglists_base, wide ? 20 : 12),
       loclists: read(DW_AT.loclists_base, wide ? 20 : 12),
     };

@@ -19,6 +19,13 @@ export class Warnings {
     this.#log = log;
   }
 
+  /** Notes a part that is not there, which is logged as it is. */
+  lack(message: string, hint: string): void {
+    const text = `${message}: what is in them is missing here; ${hint}`;
+    this.list.push(text);
+    this.#log.warn({}, text);
+  }
+
   /** Notes something, once. The first is logged as a warning, because results lack its content. */
   add(message: string): void {
     this.#elf.budget.fault('debug info');

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { RsptraceError } from '../base/errors.js';
 
 /**
@@ -41,6 +41,8 @@ export class FileSource implements ByteSource {
 
   constructor(path: string) {
     this.#path = path;
+    // Opening a pipe would wait for who writes it.
+    if (!statSync(path).isFile()) throw new Error('it is no regular file');
     const fd = openSync(path, 'r');
     try {
       const stat = fstatSync(fd, { bigint: true });

@@ -7,7 +7,7 @@
 //
 // A file that is found must belong to the program: by its build id where both have one, else by the CRC.
 import { closeSync, existsSync, fstatSync, openSync, readSync, realpathSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { ElfFile } from './elf.js';
@@ -60,6 +60,31 @@ export function findDebugFile(
       warn(`${path} is not used as the debug file: ${why}`);
     } catch (error) {
       warn(`${path} is not used as the debug file: ${messageOf(error)}`);
+    }
+  }
+  return undefined;
+}
+
+/**
+ * The .dwp package of a program, named like it or like its debug file: beside either, or in a folder of debug files.
+ * Whether it belongs to the program each of its units says.
+ */
+export function findSplitPackage(
+  files: readonly (ElfFile | undefined)[],
+  { debugDirs = [] }: DebugFileOptions,
+  open: (path: string) => ElfFile,
+  warn: (message: string) => void,
+): ElfFile | undefined {
+  for (const file of files) {
+    if (file === undefined) continue;
+    const real = existsSync(file.path) ? realpathSync(file.path) : file.path;
+    const names = [file.path, real, ...debugDirs.map((dir) => join(dir, basename(file.path)))];
+    const path = names.map((name) => `${name}.dwp`).find((name) => existsSync(name));
+    if (path === undefined) continue;
+    try {
+      return open(path);
+    } catch (error) {
+      warn(`${path} is not used as the package of split debug info: ${messageOf(error)}`);
     }
   }
   return undefined;

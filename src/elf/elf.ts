@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import type { Addr } from '../base/addr.js';
 import { Budget } from '../base/budget.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
@@ -5,7 +6,7 @@ import type { Logger } from '../base/logger.js';
 import { type ByteSource, FileSource, MemorySource } from './byte-source.js';
 import { type CodeAddress, CodeSpace } from './code-address.js';
 import { ET, SHF, SHT } from './constants.js';
-import { findDebugFile, type OpenOptions } from './debug-file.js';
+import { type DebugFileOptions, findDebugFile, findSplitPackage, type OpenOptions } from './debug-file.js';
 import { FileBytes } from './file-bytes.js';
 import { type ElfHeader, type ElfSection, type ElfSegment, readHeader, readSections, readSegments } from './headers.js';
 import { LoadedImage } from './loaded-image.js';
@@ -40,7 +41,7 @@ export class ElfFile {
   readonly #sections: SectionTable;
   readonly #image: LoadedImage;
   #symbols: ElfSymbols | undefined;
-  #debugFile: ElfFile | undefined;
+  #beside: FilesBeside = {};
 
   private constructor(file: FileBytes, loadBias = 0n) {
     this.#file = file;
@@ -87,10 +88,7 @@ export class ElfFile {
    */
   static async open(path: string, options: OpenOptions & { readonly logger?: Logger } = {}): Promise<ElfFile> {
     const elf = ElfFile.#openOne(path);
-    if (options.debugFile !== undefined || !elf.has('.debug_info')) {
-      const warn = (message: string): void => options.logger?.warn({ elf: path }, message);
-      elf.#debugFile = findDebugFile(elf, options, (name) => ElfFile.#openOne(name), warn);
-    }
+    elf.#beside = ElfFile.#filesBeside(elf, options);
     const { loadBias = 0n } = options;
     if (loadBias === 0n) return elf;
     if (elf.type === ET.DYN) return elf.loadedAt(loadBias);
@@ -101,7 +99,37 @@ export class ElfFile {
 
   /** Files beside this one that belong to it and are read with it. */
   get debugFiles(): readonly string[] {
-    return this.#debugFile === undefined ? [] : [this.#debugFile.path];
+    const { debug, splitPackage } = this.#beside;
+    return [debug, splitPackage].flatMap((file) => (file === undefined ? [] : [file.path]));
+  }
+
+  /** The .dwp package with the debug info of units that are skeletons here; undefined if there is none. */
+  get splitPackage(): ElfFile | undefined {
+    return this.#beside.splitPackage;
+  }
+
+  /** Whether it is such a package itself. */
+  get isSplitPackage(): boolean {
+    return this.has('.debug_cu_index') || this.has('.debug_tu_index');
+  }
+
+  /** Folders that may have files with its debug info. */
+  get debugDirs(): readonly string[] {
+    return this.#beside.options?.debugDirs ?? [];
+  }
+
+  /** Another file that its debug info names; undefined if there is none. Throws what {@link parse} throws. */
+  beside(path: string): ElfFile | undefined {
+    return existsSync(path) ? ElfFile.#openOne(path) : undefined;
+  }
+
+  static #filesBeside(elf: ElfFile, options: OpenOptions & { readonly logger?: Logger }): FilesBeside {
+    const open = (name: string): ElfFile => ElfFile.#openOne(name);
+    const warn = (message: string): void => options.logger?.warn({ elf: elf.path }, message);
+    const named = options.debugFile === undefined ? undefined : open(options.debugFile);
+    if (named?.isSplitPackage) return { options, splitPackage: named };
+    const debug = named || !elf.has('.debug_info') ? findDebugFile(elf, options, open, warn) : undefined;
+    return { options, debug, splitPackage: findSplitPackage([elf, debug], options, open, warn) };
   }
 
   static #openOne(path: string): ElfFile {
@@ -125,7 +153,7 @@ export class ElfFile {
    */
   loadedAt(bias: bigint): ElfFile {
     const there = new ElfFile(this.#file, bias);
-    there.#debugFile = this.#debugFile?.loadedAt(bias);
+    there.#beside = { ...this.#beside, debug: this.#beside.debug?.loadedAt(bias) };
     return there;
   }
 
@@ -151,13 +179,13 @@ export class ElfFile {
   get symbols(): ElfSymbols {
     this.#symbols ??= this.#sections.hasPlain('.symtab')
       ? ElfSymbols.load(this)
-      : (this.#debugFile?.symbols ?? ElfSymbols.load(this));
+      : (this.#beside.debug?.symbols ?? ElfSymbols.load(this));
     return this.#symbols;
   }
 
   /** Where the debug info is, when it is in a file of its own. */
   get debugPath(): string | undefined {
-    return this.#debugFile?.path;
+    return this.#beside.debug?.path;
   }
 
   /**
@@ -166,7 +194,7 @@ export class ElfFile {
    * Throws `ELF_DAMAGED`.
    */
   section(name: string): Uint8Array | undefined {
-    if (this.#debugFile?.has(name) && isDebugSection(name)) return this.#debugFile.section(name);
+    if (this.#beside.debug?.has(name) && isDebugSection(name)) return this.#beside.debug.section(name);
     return this.#sections.content(name);
   }
 
@@ -177,7 +205,7 @@ export class ElfFile {
 
   /** Whether a section of this name exists, compressed or not. */
   has(name: string): boolean {
-    if (isDebugSection(name) && this.#debugFile?.has(name)) return true;
+    if (isDebugSection(name) && this.#beside.debug?.has(name)) return true;
     return this.#sections.has(name);
   }
 
@@ -224,6 +252,13 @@ export class ElfFile {
       if (type === NT_GNU_BUILD_ID && name === 'GNU') return Buffer.from(bytes).toString('hex');
     return undefined;
   }
+}
+
+/** Files with an ELF's debug info, and how they were searched for. */
+interface FilesBeside {
+  readonly debug?: ElfFile | undefined;
+  readonly splitPackage?: ElfFile | undefined;
+  readonly options?: DebugFileOptions;
 }
 
 function extentOf({ address, memorySize: size }: ElfSegment): { readonly address: Addr; readonly size: number } {

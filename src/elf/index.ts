@@ -5,6 +5,6 @@ export { type DebugFileOptions, debugLink, type OpenOptions } from './debug-file
 export { ElfFile, type ElfNote } from './elf.js';
 export type { ElfSection, ElfSegment } from './headers.js';
 export { IntervalIndex, IntervalList } from './intervals.js';
-export { DwarfSections } from './sections.js';
+export { DwarfSections, type SectionSource } from './sections.js';
 export { type ElfSymbol, ElfSymbols } from './symbols.js';
 export { asText, textAt } from './text-at.js';

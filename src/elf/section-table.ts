@@ -41,12 +41,17 @@ export class SectionTable {
     const legacy = name.startsWith('.debug_') ? `.z${name.slice(1)}` : undefined;
     const header = this.#byName.get(name) ?? (legacy === undefined ? undefined : this.#byName.get(legacy));
     if (header === undefined || header.type === SHT.NOBITS) return undefined;
-    const raw = this.#file.range(header.name, header.offset, header.size);
-    const packed = (header.flags & SHF_COMPRESSED) !== 0 || header.name === legacy;
-    const bytes = packed ? this.#unpack(raw, header.name, header.name === legacy) : raw;
+    // A .dwo file has a section of the same name for each type unit (COMDAT groups): they are one, in their order.
+    const headers = name.endsWith('.dwo') ? this.all.filter((section) => section.name === header.name) : [header];
+    const bytes = joined(headers.map((section) => this.#load(section, section.name === legacy)));
     this.#contents.set(name, bytes);
     if (bytes instanceof RsptraceError) throw bytes;
     return bytes;
+  }
+
+  #load(section: ElfSection, legacy: boolean): Uint8Array | RsptraceError {
+    const raw = this.#file.range(section.name, section.offset, section.size);
+    return (section.flags & SHF_COMPRESSED) !== 0 || legacy ? this.#unpack(raw, section.name, legacy) : raw;
   }
 
   /** A section's bytes as they are in the file. */
@@ -63,4 +68,12 @@ export class SectionTable {
       throw error;
     }
   }
+}
+
+/** The pieces as one; the first error, if one could not be read. */
+function joined(pieces: readonly (Uint8Array | RsptraceError)[]): Uint8Array | RsptraceError {
+  const [first] = pieces;
+  if (pieces.length === 1 && first !== undefined) return first;
+  const error = pieces.find((piece) => piece instanceof RsptraceError);
+  return error ?? Buffer.concat(pieces as Uint8Array[]);
 }

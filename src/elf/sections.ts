@@ -4,8 +4,18 @@ import { asText, textAt } from './text-at.js';
 
 const NOTHING = new Uint8Array(0);
 
-/** The DWARF sections of an ELF, each unpacked on first use; one that is missing is empty. */
-export class DwarfSections {
+/** Where a unit reads the sections of DWARF; one that is missing is empty. */
+export interface SectionSource {
+  /** What reading them may cost. */
+  readonly budget: Budget;
+  /** `.debug_info`, `.debug_str`, ...: the whole section. Throws `ELF_DAMAGED` if it cannot be read or unpacked. */
+  get(name: string): Uint8Array;
+  /** The zero-terminated string at an offset of a string section; undefined outside it or without an end. */
+  stringAt(name: string, offset: number): string | undefined;
+}
+
+/** The DWARF sections of an ELF, each unpacked on first use. */
+export class DwarfSections implements SectionSource {
   readonly #elf: ElfFile;
   readonly #loaded = new Map<string, Uint8Array>();
   readonly #texts = new Map<string, Uint8Array>();
@@ -14,12 +24,10 @@ export class DwarfSections {
     this.#elf = elf;
   }
 
-  /** What reading them may cost. */
   get budget(): Budget {
     return this.#elf.budget;
   }
 
-  /** `.debug_info`, `.debug_str`, ...: the whole section. Throws `ELF_DAMAGED` if it cannot be read or unpacked. */
   get(name: string): Uint8Array {
     let bytes = this.#loaded.get(name);
     if (bytes === undefined) {
@@ -29,7 +37,6 @@ export class DwarfSections {
     return bytes;
   }
 
-  /** The zero-terminated string at an offset of a string section; undefined outside it or without an end. */
   stringAt(name: string, offset: number): string | undefined {
     let text = this.#texts.get(name);
     if (text === undefined) {

@@ -90,7 +90,9 @@ export async function understand(
 ): Promise<Program> {
   const arch = architectureFor(elf);
   const asked = askedKinds(specs, known);
-  const debug = elf.has('.debug_info') ? DebugInfo.load(elf, { logger }) : undefined;
+  const read = elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined;
+  // A program none of whose entries were found is probed like one without debug info: nothing says its signatures.
+  const debug = read?.missing === undefined ? read : undefined;
   await arch.prepare();
   const found: FoundKind[] = [];
   for (const { kind, probes } of asked) {

@@ -46,7 +46,7 @@ export class CodeImage {
   get debug(): DebugInfo | undefined {
     if (this.#mayHaveDebug) {
       this.#mayHaveDebug = false;
-      if (this.elf.has('.debug_info')) this.#debug = DebugInfo.load(this.elf);
+      if (this.elf.has('.debug_info')) this.#debug = DebugInfo.load(this.elf, { linesSuffice: true });
     }
     return this.#debug;
   }

@@ -123,23 +123,15 @@ t.test('a guest whose debug info was moved is traced like the whole one', async 
   await t.rejects(probes(program), { code: 'DWARF_MISSING' });
 });
 
-t.test('split DWARF and supplementary files are told, not guessed', async (t) => {
+t.test('split files without their program and supplementary files are said, not guessed', async (t) => {
   const home = join(folder, 'dwo');
   mkdirSync(home);
-  for (const version of [4, 5]) {
-    const path = compile(home, `program${version}`, ['-gsplit-dwarf', `-gdwarf-${version}`]);
-    const elf = await ElfFile.open(path);
-    t.throws(() => DebugInfo.load(elf), {
-      code: 'DWARF_SPLIT',
-      message: /^1 of 1 units of .* have their debug info in \.dwo files \(.*small\.dwo, \.\.\.\), which are not read$/,
-      hint: /split-debuginfo=off/,
-    });
-    const dwo = readdirSync(home).find((name) => name.endsWith('.dwo'));
-    t.throws(() => DebugInfo.load(ElfFile.parse(bytesOf(join(home, dwo ?? '')), 'x.dwo')), {
-      code: 'DWARF_SPLIT',
-      message: 'x.dwo is a .dwo file: split debug info without its program',
-    });
-  }
+  compile(home, 'program', ['-gsplit-dwarf']);
+  const dwo = readdirSync(home).find((name) => name.endsWith('.dwo'));
+  t.throws(() => DebugInfo.load(ElfFile.parse(bytesOf(join(home, dwo ?? '')), 'x.dwo')), {
+    code: 'DWARF_SPLIT',
+    message: 'x.dwo is a .dwo file: split debug info without its program',
+  });
   t.throws(() => DebugInfo.load(ElfFile.parse(writeElf({ sections: PACKAGE }), 'x.dwp')), {
     code: 'DWARF_SPLIT',
     message: /is a \.dwp package/,
@@ -154,7 +146,7 @@ t.test('split DWARF and supplementary files are told, not guessed', async (t) =>
   const debug = DebugInfo.load(ElfFile.parse(writer.elf([alt]), 'mixed.elf'));
   t.equal(debug.typesNamed('u32').length, 1);
   t.match(debug.warnings, [
-    /^1 of 2 units of mixed\.elf have their debug info in \.dwo files \(gone\.dwo, \.\.\.\)/,
+    /^1 of 2 units of mixed\.elf have their debug info in \.dwo files, which were not found \(gone\.dwo, \.\.\.\)/,
     /^mixed\.elf shares debug info with the supplementary file \/usr\/lib\/debug\/\.dwz\/shared\.debug, which is not read/,
   ]);
 });
