@@ -81,7 +81,7 @@ import {
   secondsText,
   stopJson,
   stopReport,
-  switchedOffText,
+  switchedOffTexts,
 } from './stop-report.js';
 import { isColored, lineWidth, tableOptions } from './terminal.js';
 
@@ -379,6 +379,7 @@ function toldAbove(
 ): Pick<RecordOptions, 'onHurdles' | 'onEngines' | 'onLeftOut'> {
   let isSaid = false;
   let hurdles: readonly Hurdle[] = [];
+  const offText = switchedOffTexts();
   return {
     onHurdles: (found) => {
       isFound();
@@ -390,7 +391,7 @@ function toldAbove(
       isSaid = true;
       status?.above(enginesText(chosen, situation, hurdles));
     },
-    onLeftOut: (probes) => status?.above(switchedOffText(probes)),
+    onLeftOut: (probes) => status?.above(offText(probes)),
   };
 }
 

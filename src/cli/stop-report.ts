@@ -45,13 +45,27 @@ export function enginesText(
   return sentenceLines(lines, process.stderr);
 }
 
-/** For stderr, when probes are switched off: all have one name. */
-export function switchedOffText(probes: readonly ProbeFact[]): string {
-  const [first] = probes;
-  if (first === undefined) return '';
-  const keeps = first.why?.startsWith(tooOften) ? '; --engine mixed keeps it' : '';
-  const line = `rsptrace: ${first.name} is left out from here on: ${first.why}${keeps}`;
-  return sentenceLines([line], process.stderr);
+/** So many lines name probes that are switched off. */
+const mostLines = 5;
+
+/** For stderr, each time that probes are switched off: at first by name, then that there are more, then nothing. */
+export function switchedOffTexts(): (probes: readonly ProbeFact[]) => string {
+  let lines = 0;
+  return (probes) => {
+    if (++lines > mostLines + 1) return '';
+    const line = lines > mostLines ? 'more probes are left out from here on; --json names them all' : offLine(probes);
+    return sentenceLines([`rsptrace: ${line}`], process.stderr);
+  };
+}
+
+function offLine(probes: readonly ProbeFact[]): string {
+  const names = [...new Set(probes.map(({ name }) => name))];
+  const why = probes[0]?.why ?? '';
+  const keeps = why.startsWith(tooOften) ? '; --engine mixed keeps ' : '';
+  if (names.length === 1) return `${names[0]} is left out from here on: ${why}${keeps && `${keeps}it`}`;
+  const more = names.length > 3 ? ` and ${names.length - 3} more` : '';
+  const reason = keeps === '' ? why : 'they stopped the target more often than --engine auto allows';
+  return `${names.slice(0, 3).join(', ')}${more} are left out from here on: ${reason}${keeps && `${keeps}them`}`;
 }
 
 function byPacketsText({ refused, wayOut }: Refusal): string {

@@ -135,7 +135,7 @@ export function engineChoices(
 }
 
 /** Most probes run without stops, and nobody has asked for stops. */
-export function fewStop(plans: readonly ReadPlan[], facts: readonly ProbeFact[]): boolean {
+function fewStop(plans: readonly ReadPlan[], facts: readonly ProbeFact[]): boolean {
   if (plans.some(({ stopIsAsked }) => stopIsAsked)) return false;
   return facts.filter(({ engine }) => engine === 'target').length * 2 > facts.length;
 }

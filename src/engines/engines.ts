@@ -307,12 +307,13 @@ export class Engines implements StopObserver, EarlierRecords {
     if (off.length > 0) this.#options.leftOut?.(off);
   }
 
-  /** Counts a stop. A probe that had too many is switched off here and now. */
+  /** Counts a stop. Probes that had too many are switched off here and now. */
   async #spend(at: Addr, stops: StopEngine): Promise<void> {
     const now = { hostMs: performance.now(), ranMs: stops.runningTime() / 1e6 };
-    const spent = this.#budget.spend(this.#choices.nameAt(at), now);
-    if (spent === undefined || !this.#choices.fewStop) return;
-    const off = this.#choices.switchOff(spent);
+    const spent = this.#budget.spend(this.#choices.nameAt(at) ?? at, now);
+    if (spent.length === 0 || !this.#choices.someInject) return;
+    await stops.points.awaitNoMore(spent.filter((one) => typeof one === 'bigint'));
+    const off = this.#choices.switchOff(spent.filter((one) => typeof one === 'string'));
     if (off.length === 0) return;
     await stops.disarm(off.map(({ address }) => address));
     this.#options.leftOut?.(off);

@@ -2,7 +2,7 @@ import type { Addr } from '../base/addr.js';
 import { codeOf, type ReadPlan } from '../probes/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
-import { engineChoices, fewStop, planEngines, unavailable } from './engine-choice.js';
+import { engineChoices, planEngines, unavailable } from './engine-choice.js';
 import type { EnginesOptions } from './engines-options.js';
 import type { SitePlan } from './inject/sites.js';
 
@@ -60,9 +60,10 @@ export class ProbeChoices {
     });
   }
 
-  /** Most probes run without stops, and nobody has asked for stops: those that stop should not slow the others. */
-  get fewStop(): boolean {
-    return fewStop(this.#options.plans, this.facts);
+  /** Some probes run without stops, and nobody has asked for stops: those that stop should not slow the others. */
+  get someInject(): boolean {
+    if (this.#options.plans.some(({ stopIsAsked }) => stopIsAsked)) return false;
+    return this.facts.some(({ engine }) => engine === 'target');
   }
 
   /** The name of the probe here, if there is one. */
@@ -70,13 +71,12 @@ export class ProbeChoices {
     return this.#byAddress.get(address)?.name;
   }
 
-  /** Leaves out all places of the probes with this name that stop the target. Returns what is known of them now. */
-  switchOff(name: string): readonly ProbeFact[] {
-    for (const [index, fact] of this.facts.entries()) {
-      if (fact.name !== name || fact.engine !== 'stop') continue;
-      this.#leftOut.set(index, `${tooOften}: ${fact.why}`);
-    }
-    return this.facts.filter((fact, index) => fact.name === name && this.#leftOut.has(index));
+  /** Leaves out all places of the probes with these names that stop the target. Returns what is known of them now. */
+  switchOff(names: readonly string[]): readonly ProbeFact[] {
+    const off = new Set(names);
+    for (const [index, { name, engine, why }] of this.facts.entries())
+      if (off.has(name) && engine === 'stop') this.#leftOut.set(index, `${tooOften}: ${why}`);
+    return this.facts.filter(({ name }, index) => off.has(name) && this.#leftOut.has(index));
   }
 
   /** Leaves out the probes at these places. Returns what is known of them now. */

@@ -1,15 +1,21 @@
+import type { Addr } from '../base/addr.js';
+
 /**
- * So many stops may come at once, and so many more for each probe that is switched off. Then so many a second, and no
+ * So many stops may come at once, and so many more each time that probes are switched off. Then so many a second, and no
  * more than what takes this share of the time. A stop of more milliseconds than these counts as several: a server may
  * stand for half a second, not for two.
  */
 const budget = { atOnce: 200, more: 25, aSecond: 50, share: 0.01, ms: 2 };
-/** The same for runs that are to be alike: so many stops in all, then so many more a probe that is switched off. */
+/** The same for runs that are to be alike: so many stops in all, then so many more each time that probes are switched off. */
 const repeatable = { inAll: 1000, more: 250 };
+
+/** A probe with less than this share of the most hits is not switched off with the one that has these. */
+const leastShare = 1 / 8;
 
 /**
  * What the probes that stop may cost beside probes that do not: a token bucket over all of them. When it is empty, the
- * probe with the most hits since it was last full is to be switched off.
+ * probe with the most hits since it was last full is to be switched off; when it is empty again before it was full,
+ * the two with the most hits, then four, eight... So thousands of probes cost no more than a few do.
  */
 export class StopBudget {
   readonly #isRepeatable: boolean;
@@ -17,7 +23,9 @@ export class StopBudget {
   #begun: Moment | undefined;
   #last: Moment | undefined;
   #stops = 0;
-  readonly #hits = new Map<string, number>();
+  /** So many are switched off the next time. */
+  #next = 1;
+  readonly #hits = new Map<string | Addr, number>();
 
   /** `isRepeatable`: the host's time does not matter, because two runs are to be alike. */
   constructor(isRepeatable = false) {
@@ -26,22 +34,25 @@ export class StopBudget {
   }
 
   /**
-   * The target has stopped at a hit of the probe of this name; undefined at a return. Returns the name of a probe to
-   * switch off if the budget is spent.
+   * The target has stopped at a hit of the probe of this name, or where a call returns, perhaps another one than the
+   * open one that is waited for. Returns what is to stop it no more: nothing while the budget is not spent.
    */
-  spend(probe: string | undefined, now: Moment): string | undefined {
+  spend(at: string | Addr, now: Moment): readonly (string | Addr)[] {
     const price = this.#isRepeatable ? 1 : this.#priceBy(now);
     this.#left -= price;
-    if (probe !== undefined) this.#hits.set(probe, (this.#hits.get(probe) ?? 0) + 1);
+    this.#hits.set(at, (this.#hits.get(at) ?? 0) + 1);
     this.#stops++;
-    return this.#left < 0 ? this.#takeMostHit() : undefined;
+    return this.#left < 0 ? this.#takeMostHit() : [];
   }
 
   /** What the stop at this time costs, after what was gained until then. */
   #priceBy(now: Moment): number {
     const price = this.#price(now);
     this.#left = Math.min(budget.atOnce, this.#left + this.#gained(now));
-    if (this.#left === budget.atOnce) this.#hits.clear();
+    if (this.#left === budget.atOnce) {
+      this.#hits.clear();
+      this.#next = 1;
+    }
     return price;
   }
 
@@ -61,13 +72,15 @@ export class StopBudget {
     return ((now.hostMs - hostMs) / 1000) * Math.min(budget.aSecond, aSecond);
   }
 
-  /** The others may show what they cost without it. */
-  #takeMostHit(): string | undefined {
-    let most: string | undefined;
-    for (const [probe, hits] of this.#hits) if (hits > (this.#hits.get(most ?? '') ?? 0)) most = probe;
-    this.#hits.clear();
+  /** The others may show what they cost without these. */
+  #takeMostHit(): readonly (string | Addr)[] {
+    const byHits = [...this.#hits].sort(([, one], [, other]) => other - one);
+    const least = (byHits[0]?.[1] ?? 0) * leastShare;
+    const most = byHits.slice(0, this.#next).filter(([, hits]) => hits >= least);
+    for (const [at] of most) this.#hits.delete(at);
+    this.#next *= 2;
     this.#left = this.#isRepeatable ? repeatable.more : budget.more;
-    return most;
+    return most.map(([at]) => at);
   }
 }
 

@@ -221,6 +221,13 @@ export class Breakpoints {
     await batch.send();
   }
 
+  /** Open calls that return here do so unseen, until a later one is to return here, too. */
+  async awaitNoMore(returnAddresses: readonly Addr[]): Promise<void> {
+    const batch = this.#session.batch();
+    this.plant(batch, [], returnAddresses);
+    await batch.send();
+  }
+
   /** Whether the stop itself is what a place is for, and it is inserted. */
   isPause(address: Addr): boolean {
     const point = this.#points.get(address);
