@@ -41,6 +41,8 @@ const ramIsKnown =
   'the kernel has mapped the RAM that was kept from it, as if it had not read how much there is: the recording ends if the kernel uses it. `rsptrace run` gives the machine more RAM instead';
 /** The longest of the moments in which open calls of a machine may end, in milliseconds; 63 ms in all. */
 const longestWait = 32;
+/** And where it matters little: 31 ms in all. A debugger that comes later sees the stack of no hook then. */
+const briefWait = 16;
 
 /** The most RAM that is searched by packets, in bytes. The target stands for up to 20 ms a MiB. */
 const mostByPackets = 256 << 20;
@@ -380,11 +382,12 @@ export class Installed implements StopObserver {
   /** Whether no code of ours can run any more. Open calls get time to end where it matters that they have. */
   async #isIdle(inProcess: boolean): Promise<boolean> {
     if (inProcess) return await this.#target.becomesIdle();
+    const { mustEnd, staysHere } = this.#options;
     const isIdle = await this.#target.idle();
-    if (isIdle || !this.#options.mustEnd?.()) return isIdle;
+    if (isIdle || (staysHere?.() && !mustEnd?.())) return isIdle;
     // Nobody answers a stop any more.
     await this.#options.session.clearBreakpoints();
-    return await this.#target.becomesIdle(longestWait);
+    return await this.#target.becomesIdle(mustEnd?.() ? longestWait : briefWait);
   }
 
   async #reportCounts(reachable: boolean): Promise<void> {

@@ -43,6 +43,8 @@ export class Samples {
   readonly #sink: SampleSink;
   readonly #periodNs: number;
   readonly #want: SampleWishes;
+  /** Harts that were seen to run the program. */
+  readonly #began = new Set<number>();
   #taken: Taken[] = [];
   /** When the first of these came, by the host's clock in milliseconds. */
   #since = 0;
@@ -62,10 +64,16 @@ export class Samples {
     else if (mode !== 'all' && isKernel !== (mode === 'kernel')) this.counts.otherMode++;
     else {
       this.counts.samples++;
-      if (!look.stack.end.complete) this.counts.incomplete++;
+      if (this.#hasLostCallers(look, hart)) this.counts.incomplete++;
       if (this.#taken.length === 0) this.#since = performance.now();
       this.#taken.push({ look, hart, time });
     }
+  }
+
+  /** Before a hart runs the program for the first time, in firmware or a loader, no caller of it can be missing. */
+  #hasLostCallers({ stack: { frames, end } }: HartLook, hart: number): boolean {
+    if (frames.some(({ image }) => image !== undefined)) this.#began.add(hart);
+    return !end.complete && this.#began.has(hart);
   }
 
   /** Emits what was taken. */

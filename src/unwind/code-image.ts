@@ -11,6 +11,9 @@ export interface Picked {
   readonly found: Found;
 }
 
+/** Functions between the entry and the first call: a few labels of assembly. */
+const mostJoined = 8;
+
 /** One ELF in the target's memory, and how frames of its code are unwound. It is read only on request. */
 export class CodeImage {
   readonly elf: ElfFile;
@@ -21,6 +24,7 @@ export class CodeImage {
   #map: CodeMap | undefined;
   #frames: CodeFrames | undefined;
   #callFrames: CallFrames | undefined;
+  #joined: ReadonlySet<CodeAddress> | undefined;
   #unwinders: Readonly<Record<UnwinderName, Unwinder>> | undefined;
 
   private constructor(elf: ElfFile, model: FrameModel, isLibrary: boolean, debug?: DebugInfo) {
@@ -68,6 +72,13 @@ export class CodeImage {
   isEntry(code: CodeAddress): boolean {
     const own = this.functionAt(code);
     return own !== undefined && own.low === this.functionAt(this.toCode(this.elf.entry))?.low;
+  }
+
+  /** True where the program begins, and in functions that it jumps to from there. */
+  isJoinedToEntry(code: CodeAddress): boolean {
+    this.#joined ??= new Set(this.#codeFrames.joinedTo(this.toCode(this.elf.entry), mostJoined));
+    const own = this.functionAt(code);
+    return own !== undefined && this.#joined.has(own.low);
   }
 
   /** The result of the wanted unwinder for a place; `auto` is the best one. Throws `ELF_DAMAGED`. */

@@ -34,6 +34,19 @@ export class CodeFrames {
     return found;
   }
 
+  /** The function at an address, and those that it jumps to, directly or by others. */
+  joinedTo(address: CodeAddress, most: number): readonly CodeAddress[] {
+    const found: CodeAddress[] = [];
+    const wanted = [address];
+    for (let next = wanted.pop(); next !== undefined && found.length < most; next = wanted.pop()) {
+      const low = this.#code.functionAt(next)?.low;
+      if (low === undefined || found.includes(low)) continue;
+      found.push(low);
+      wanted.push(...(this.#framesOf(low)?.callersFrame().jumps ?? []).map((to) => this.#codes.toCode(to)));
+    }
+    return found;
+  }
+
   #framesOf(address: CodeAddress): FunctionFrames | undefined {
     const code = this.#code.functionAt(address);
     if (code === undefined) return undefined;

@@ -95,7 +95,9 @@ export class Walk {
     const next = addr(pc);
     const image = images.at(next, interrupted ? 0 : 1);
     if (image === undefined) {
-      this.end = endOf('outside-code', next);
+      // Code that the entry jumps to has no caller in the program: what started it lies outside.
+      const isBegin = this.#image?.isJoinedToEntry(this.#image.toCode(this.#pc)) ?? false;
+      this.end = isBegin ? endOf('entry') : endOf('outside-code', next);
       return;
     }
     if (interrupted) {

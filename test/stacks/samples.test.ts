@@ -57,3 +57,26 @@ t.test('samples wait for names together, in their order', async (t) => {
   t.equal(told().slice(0, 20), 'f1 f2 f2 f3 f1 f4 f4');
   t.equal(samples.counts.samples, 1005);
 });
+
+t.test('stacks that end early count from when a hart has run the program', async (t) => {
+  const samples = new Samples(new Names(), { event: () => {} }, 1, wishes);
+  const end = { reason: 'outside-code', complete: false };
+  const ended = (image: object | undefined): HartLook => {
+    const stack = { frames: [{ ...frame(1), image }], end } as unknown as HartLook['stack'];
+    return { ...look(1), stack };
+  };
+  const [inFirmware, inProgram] = [ended(undefined), ended({})];
+  const counts: number[] = [];
+  for (const [one, hart] of [
+    [inFirmware, 0],
+    [inFirmware, 1],
+    [inProgram, 0],
+    [inFirmware, 0],
+    [inFirmware, 1],
+  ] as const) {
+    samples.take(one, hart, 0 as GuestNanos);
+    counts.push(samples.counts.incomplete);
+  }
+  t.same(counts, [0, 0, 1, 2, 2]);
+  t.equal(samples.counts.samples, 5);
+});

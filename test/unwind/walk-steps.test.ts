@@ -20,6 +20,7 @@ interface Drawn {
   readonly found?: Found | undefined;
   readonly name?: UnwinderName;
   readonly isEntry?: boolean;
+  readonly isJoined?: boolean;
 }
 
 /** A frame of so many bytes, whose return address lies at its top. */
@@ -54,6 +55,7 @@ function walk(
   const image = {
     toCode: Number,
     isEntry: (pc: number) => functions[indexOf(BigInt(pc))]?.isEntry === true,
+    isJoinedToEntry: (pc: number) => functions[indexOf(BigInt(pc))]?.isJoined === true,
     find: ({ pc, exact }: { pc: number; exact: boolean }) => {
       asked.push({ pc: BigInt(pc), exact });
       const { found, name = 'cfi' } = functions[indexOf(BigInt(exact ? pc : pc - 1))] ?? {};
@@ -240,4 +242,10 @@ t.test('damage in what an unwinder found ends the walk, other errors do not hide
     },
   };
   t.throws(() => walk([throwing], []), { code: 'USAGE' });
+});
+
+t.test('what has started the program is no caller that is missing', async (t) => {
+  const outside = 0x9_0000n;
+  t.match(walk([frame(16)], [1n, outside]).end, { reason: 'outside-code', complete: false });
+  t.same(walk([{ ...frame(16), isJoined: true }], [1n, outside]).end, { reason: 'entry', complete: true });
 });

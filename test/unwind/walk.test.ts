@@ -314,3 +314,15 @@ for (const name of ['rv-o2', 'rv-o2-dwarf5', 'x86-o2']) {
     t.ok(inlined > 150, `${inlined} inlined functions at ${pcs.length} addresses`);
   });
 }
+
+t.test('in the code that the entry jumps to, before it has a stack: the firmware is no caller', async (t) => {
+  const { stacks } = await open('rv-o2');
+  const memory = memoryOf(() => 0n);
+  // By gdb: _start is `j _start2`; at _start2+28 it clears .bss; ra is still OpenSBI's.
+  const [clearing, inFirmware] = [0x8020001en, 0x8000982an];
+  const stack = await stacks.unwind(registersOf({ pc: clearing, sp, ra: inFirmware }), memory);
+  t.match(stack, { frames: { length: 1 }, end: { reason: 'entry', complete: true } });
+  const [deep7] = stacks.elf.symbols.named('deep7');
+  const elsewhere = await stacks.unwind(registersOf({ pc: deep7?.address ?? 0n, sp, ra: inFirmware }), memory);
+  t.match(elsewhere.end, { reason: 'outside-code', complete: false });
+});
