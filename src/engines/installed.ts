@@ -13,13 +13,13 @@ import { clearSlack } from './inject/clear-slack.js';
 import type { Drain } from './inject/drain.js';
 import { cleanChild } from './inject/forked-child.js';
 import { lastPlaces, readLastRecords } from './inject/last-records.js';
-import { ProcessUnwinder, unwinderRoom } from './inject/libgcc-unwinder.js';
 import { LiveDrain } from './inject/live-drain.js';
 import { defined, loadedLibrary } from './inject/loaded-library.js';
 import { MovedStops, movedStopsRoom } from './inject/moved-stops.js';
 import { TrampolineOverhead } from './inject/overhead.js';
 import type { Placement } from './inject/placement.js';
 import { processScale } from './inject/process-clock.js';
+import { ProcessUnwinders, unwinderRoom } from './inject/process-unwinders.js';
 import type { RecordCounter, RecordTime } from './inject/record-dispatcher.js';
 import type { Piece } from './inject/ring.js';
 import type { Site } from './inject/sites.js';
@@ -113,6 +113,7 @@ export class Installed implements StopObserver {
       this.#drain = new LiveDrain(target, onFailure, isCounted);
     }
     this.#watchGuards(onError);
+    await this.#placed.unwinder?.watch((place, then) => stops.points.intercept([place], then), onError);
     const { waiting } = target;
     logger.info({ probes: target.sites.length, waiting, scratch: this.scratch.source }, 'trampolines are installed');
   }
@@ -434,7 +435,7 @@ interface Placed {
   readonly target: TargetEngine;
   readonly time: TrampolineOverhead | undefined;
   readonly counter: RecordCounter | undefined;
-  readonly unwinder?: ProcessUnwinder | undefined;
+  readonly unwinder?: ProcessUnwinders | undefined;
   readonly moved?: MovedStops | undefined;
   /** Behind the program's text. */
   readonly slack: Region | undefined;
@@ -442,7 +443,7 @@ interface Placed {
 
 /** What is placed beside the trampolines. */
 interface Aside {
-  unwinder?: ProcessUnwinder | undefined;
+  unwinder?: ProcessUnwinders | undefined;
   moved?: MovedStops | undefined;
 }
 
@@ -474,9 +475,9 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
   for (const [index, why] of target.refused) choices.refuse(index, why);
   times?.own?.learn(code, target.placement);
   if (process) {
-    placed.unwinder = await ProcessUnwinder.find(session, elf, scratch, process);
+    placed.unwinder = new ProcessUnwinders({ session, elf, scratch, code: process });
     const room = addOffset(scratch.code.address, scratch.code.size - reserved);
-    await placed.unwinder?.register(room, target.placement.hooks);
+    await placed.unwinder.register(room, target.placement.hooks);
   }
   await target.install((piece) => stops.points.areIn(piece));
   noteChanged(target, choices);
@@ -637,7 +638,7 @@ function isClosed(thrown: unknown): boolean {
   return thrown instanceof RsptraceError && thrown.code === 'SCRATCH_CLOSED';
 }
 
-async function release(unwinder: ProcessUnwinder | undefined, scratch: Scratch): Promise<void> {
+async function release(unwinder: ProcessUnwinders | undefined, scratch: Scratch): Promise<void> {
   await unwinder?.remove();
   await scratch.release();
 }
