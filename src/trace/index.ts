@@ -1,4 +1,5 @@
 export { type Arc, Arcs, type Node } from './events/arcs.js';
+export { leftOutText, namesLeftOut, probesLeftOut, ringFullText, stopsBesideText, subjectOf } from './events/bounds.js';
 export { CallTimes } from './events/call-times.js';
 export { CallTree, type Frame, type TreeNode, totals } from './events/call-tree.js';
 export { CallsBelow } from './events/calls-below.js';
@@ -51,28 +52,21 @@ export type {
 } from './events/events.js';
 export { endMissing, timeOf } from './events/events.js';
 export { type Finding, type FindingKind, Findings, findingsText, findingText } from './events/findings.js';
-export { FromFirstEvent } from './events/from-first-event.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './events/function-summary.js';
 export { HartLabels, hartWord } from './events/hart-labels.js';
 export { isSuspended } from './events/late-results.js';
-export { leftOutText, namesLeftOut, probesLeftOut, subjectOf } from './events/left-out.js';
 export { type Newest, NewestEvents } from './events/newest-events.js';
-export { ringFullText } from './events/ring-full.js';
-export { type SampleFacts, sampleFactsFrom, sampleFactsJson, sampleFactsLines } from './events/sample-facts.js';
+export { type SampleFacts, sampleFactsJson, sampleFactsLines } from './events/sample-facts.js';
 export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } from './events/selection.js';
-export { Filter, Fold, onEvents, tee } from './events/sinks.js';
-export { stopsBesideText } from './events/stops-beside.js';
+export { Filter, Fold, FromFirstEvent, onEvents, tee } from './events/sinks.js';
 export { type StopError, Summary, type SummaryRow, summaryJson } from './events/summary.js';
 export { type TaskRow, type TaskState, TaskSummary } from './events/task-summary.js';
 export {
-  argumentsText,
-  ChainTexts,
   gapText,
   ownTimeText,
   placeText,
   rootText,
   stateText,
-  waitingState,
   waitText,
 } from './events/text.js';
 export { FILE_WIDTH, type TableOptions, textTable, timeText } from './events/text-table.js';
@@ -88,7 +82,7 @@ export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
 export { formatFor, openTrace, type TraceOptions } from './formats/open-trace.js';
 export { OutputFile, type OutputOptions } from './formats/output/output-file.js';
 export { TextBytes } from './formats/output/text-bytes.js';
-export { readParts, readTrace, type TraceRead } from './formats/read/read-trace.js';
+export { readTrace, type TraceRead } from './formats/read/read-trace.js';
 export { TreeWriter } from './formats/tree.js';
 export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';
 export { memberText } from './report/member-text.js';
@@ -107,7 +101,7 @@ export {
   sortRows,
 } from './report/report-table.js';
 export { type SampleRow, type SampleSortKey, sampleRows, sampleSortKeys, sampleTable } from './report/sample-rows.js';
-export { functionTable, summaryTable } from './report/summary-table.js';
+export { functionTable, summaryTable, taskTable } from './report/summary-table.js';
 export {
   addedJson,
   addedTable,
@@ -117,5 +111,4 @@ export {
   type TallyRow,
   tallyJson,
 } from './report/tallies.js';
-export { taskTable } from './report/task-table.js';
 export { type AwaitAt, type TaskAt, TasksAt } from './report/tasks-at.js';

@@ -156,11 +156,11 @@ export function wakeText(wake: Wake): string {
  * The same of wakes that are alike, so without addresses:
  * `labkern::work::producer in labkern::futs::send at src/futs.rs:3`.
  */
-export function wakeSourceText({ root, by, caller }: Wake): string {
+export function wakeSourceText({ root, by, caller }: Wake, shown = (place: string): string => place): string {
   const place = placeText(caller);
   const who = by === undefined ? 'no task' : by === root ? 'itself' : by.future.future;
   const where = caller.function === undefined ? '' : ` in ${caller.function}`;
-  return `${who}${where}${place === undefined ? '' : ` at ${place}`}`;
+  return `${who}${where}${place === undefined ? '' : ` at ${shown(place)}`}`;
 }
 
 /** `labkern::work::loser @0x80412340 was dropped at src/work.rs:3, by labkern::work::selector @0x80412300`. */

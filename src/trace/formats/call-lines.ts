@@ -27,7 +27,7 @@ import {
 } from '../events/text.js';
 import { PiecesOf, type TextBytes } from './output/text-bytes.js';
 
-/** Where the parts of a line stand: its track, and the text behind its indentation. */
+/** Where the parts of a line stand: its track, and the text behind its indentation. Valid until the next line. */
 export interface LineParts {
   readonly track: number;
   readonly text: number;
@@ -58,7 +58,7 @@ export abstract class CallLines extends Fold {
   protected readonly out: Lines;
   protected readonly open = new OpenCalls<Line>();
   /** Of the line that is composed, where its format knows them. */
-  protected parts: LineParts | undefined;
+  protected readonly parts: LineParts | undefined;
   /** It has begun, and nothing has happened since. */
   #pending: Line | undefined;
 

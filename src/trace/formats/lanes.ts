@@ -60,6 +60,14 @@ export interface LaneWriter extends SliceWriter, Partial<NoteWriter> {
   end(facts?: TraceFacts): void;
 }
 
+const ignored = (): void => {};
+/** For who wants few of these. */
+export const writesNothing: LaneWriter = {
+  ...{ begin: ignored, hart: ignored, thread: ignored, flush: ignored, end: ignored },
+  ...{ pollBegin: ignored, pollEnd: ignored, pollLost: ignored },
+  ...{ callBegin: ignored, callEnd: ignored, callLost: ignored, callCut: ignored },
+};
+
 /** What runs: slices on the lanes of harts and threads. */
 interface SliceWriter {
   /**

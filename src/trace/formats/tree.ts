@@ -45,6 +45,8 @@ export const tree: Format = {
 
 /** Writes a readable call tree into `out`. */
 export class TreeWriter extends CallLines {
+  /** One object, because lines are many. */
+  protected override readonly parts = { track: 0, text: 0, level: 0, number: 0 };
   readonly #chains = new ChainTexts();
   readonly #threads = new Set<ThreadRef>();
 
@@ -144,7 +146,11 @@ export class TreeWriter extends CallLines {
     }
     text.piece(TRACK_END);
     text.blanks(2 * indent);
-    this.parts = { track, text: text.length - from, level: indent, number: thread?.key ?? hart };
+    const { parts } = this;
+    parts.track = track;
+    parts.text = text.length - from;
+    parts.level = indent;
+    parts.number = thread?.key ?? hart;
     return text;
   }
 }

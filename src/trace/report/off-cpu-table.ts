@@ -1,6 +1,6 @@
 import { shownFile } from '../../base/shown-place.js';
 import { clipPlace } from '../../base/text-width.js';
-import { placeText } from '../events/text.js';
+import { placeText, wakeSourceText } from '../events/text.js';
 import { hasRoom, type TableOptions, textTable, timeText } from '../events/text-table.js';
 import type { WaitRow } from './off-cpu.js';
 
@@ -16,7 +16,7 @@ const TEXT_WIDTH = 60;
 
 /** A line an await of a task and what ends its waits. `ready`: of the time, from the wake to the poll. */
 export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): string {
-  const lines = rows.map(({ task, at, wokenBy, waits, total, max, runnable }) => {
+  const lines = rows.map(({ task, at, wokenBy, wake, waits, total, max, runnable }) => {
     const place = at && placeText(at);
     return {
       row: {
@@ -27,7 +27,7 @@ export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): st
         max: timeText(max),
       },
       name: `${task}${place === undefined ? '' : ` at ${clipPlace(shownFile(place), options.width / 4)}`}`,
-      file: shownSource(wokenBy),
+      file: wake ? wakeSourceText(wake, shownFile) : wokenBy,
       line: null,
     };
   });
@@ -38,11 +38,3 @@ export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): st
   const fitting = tables.findLast((table) => hasRoom(table.heads, table.lines, options, TEXT_WIDTH)) ?? tables[0];
   return textTable(fitting?.heads ?? [], 'task and await', fitting?.lines ?? [], { ...options, places: 'woken by' });
 }
-
-/** `sender in sender::{async_fn#0} at src/waits.rs:105`, with the place as people read it. */
-function shownSource(wokenBy: string): string {
-  const at = wokenBy.lastIndexOf(PLACE);
-  return at < 0 ? wokenBy : wokenBy.slice(0, at) + PLACE + shownFile(wokenBy.slice(at + PLACE.length));
-}
-
-const PLACE = ' at ';

@@ -14,7 +14,7 @@ import {
 } from '../events/events.js';
 import { Filter } from '../events/sinks.js';
 import { linkText, waitingState, wakeSourceText } from '../events/text.js';
-import { Lanes, type LaneWriter } from '../formats/lanes.js';
+import { Lanes, type LaneWriter, writesNothing } from '../formats/lanes.js';
 
 /** Waits at one await that the same code ended. Times are nanoseconds. */
 export interface WaitRow {
@@ -24,6 +24,8 @@ export interface WaitRow {
   readonly at: StateRef | undefined;
   /** `no task in labkern::exec::timer_tick at src/exec.rs:118`, or a mark: `[no wake seen]`. */
   readonly wokenBy: string;
+  /** One of those that did; undefined for a mark. */
+  readonly wake: Wake | undefined;
   waits: number;
   total: number;
   max: number;
@@ -40,8 +42,6 @@ interface Wait {
   readonly end: PollEnd;
   readonly until: GuestNanos;
 }
-
-const ignored = (): void => {};
 
 /**
  * The off-CPU profile of a trace of polls: what tasks wait for, and who ends that. Each wait goes on to another sink as
@@ -100,9 +100,7 @@ export class OffCpu extends Filter {
 
   #writer(): LaneWriter {
     return {
-      ...{ begin: ignored, thread: ignored, flush: ignored, end: ignored },
-      ...{ pollEnd: ignored, pollLost: ignored },
-      ...{ callBegin: ignored, callEnd: ignored, callLost: ignored, callCut: ignored },
+      ...writesNothing,
       hart: (hart) => this.sink.hart(hart),
       wake: (event, number) => {
         if (event.root && number !== undefined) this.#woken.set(event.root, event);
@@ -136,7 +134,7 @@ export class OffCpu extends Filter {
     const wake = this.#woken.get(end.root);
     const wokenBy = mark ?? (wake ? wakeSourceText(wake) : marks.unseen);
     const wokenAt = mark === undefined && wake ? Math.min(Math.max(wake.time, end.time), until) : until;
-    this.#count(end, wokenBy, until - end.time, until - wokenAt);
+    this.#count(end, { wokenBy, wake: mark === undefined ? wake : undefined }, until - end.time, until - wokenAt);
     const stack = [this.#frame(mark ?? (wake ? `woken by ${wokenBy}` : wokenBy)), ...this.#awaits(end)];
     this.#emit(end, end.time, wokenAt, stack);
     this.#emit(end, wokenAt as GuestNanos, until, [this.#frame(runnable), ...stack]);
@@ -146,13 +144,13 @@ export class OffCpu extends Filter {
     if (until > time) this.sink.event({ type: 'sample', time, hart, stack, periodNs: until - time, isWait: true });
   }
 
-  #count(end: PollEnd, wokenBy: string, time: number, runnable: number): void {
+  #count(end: PollEnd, source: Pick<WaitRow, 'wokenBy' | 'wake'>, time: number, runnable: number): void {
     const task = nameOf(end);
     const at = waitingState(end);
-    const key = `${task}\n${at?.file}\n${at?.line}\n${wokenBy}`;
+    const key = `${task}\n${at?.file}\n${at?.line}\n${source.wokenBy}`;
     let row = this.#rows.get(key);
     if (row === undefined) {
-      row = { task, at, wokenBy, waits: 0, total: 0, max: 0, runnable: 0 };
+      row = { task, at, ...source, waits: 0, total: 0, max: 0, runnable: 0 };
       this.#rows.set(key, row);
     }
     row.waits++;

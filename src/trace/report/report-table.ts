@@ -1,6 +1,6 @@
 import type { Arc, Node } from '../events/arcs.js';
+import { INLINED_NOTE, LEFT_OUT_NOTE } from '../events/bounds.js';
 import { type Durations, powerOf } from '../events/durations.js';
-import { INLINED_NOTE, LEFT_OUT_NOTE } from '../events/left-out.js';
 import { compare } from '../events/summary.js';
 import { boundText, hasRoom, type TableOptions, tableNotes, textTable, timeText } from '../events/text-table.js';
 import type { ReportRow } from './report.js';

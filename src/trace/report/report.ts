@@ -1,4 +1,5 @@
 import { hex } from '../../base/addr.js';
+import { namesLeftOut } from '../events/bounds.js';
 import { type CallTime, TimedFold } from '../events/call-times.js';
 import { Durations } from '../events/durations.js';
 import type {
@@ -19,10 +20,9 @@ import type {
   TraceSink,
 } from '../events/events.js';
 import { HartLabels } from '../events/hart-labels.js';
-import { namesLeftOut } from '../events/left-out.js';
 import type { Chosen } from '../events/selection.js';
-import { rootText, waitingState, waitText } from '../events/text.js';
-import { Lanes } from '../formats/lanes.js';
+import { placeText, rootText, waitingState } from '../events/text.js';
+import { Lanes, writesNothing } from '../formats/lanes.js';
 
 /** What a report has a row for. */
 export const groupings = ['fn', 'future', 'task', 'hart', 'await'] as const;
@@ -265,8 +265,8 @@ function awaiting({ chain, future }: PollEnd, at: StateRef | undefined): string 
 function awaitReport(chosen: Chosen | undefined): Report {
   const rows = new Rows();
   const since = new Map<RootRef, { readonly row: Row; readonly time: number }>();
-  const rowOf = (end: PollEnd, waiting: string, at: StateRef | undefined): Row | undefined => {
-    const place = waiting.replace(/^waiting at /, '');
+  const rowOf = (end: PollEnd, at: StateRef | undefined): Row | undefined => {
+    const place = (at && placeText(at)) ?? 'waiting';
     const name = awaiting(end, at);
     if (chosen !== undefined && ![end.root.future.future, name, place].some(chosen.note)) return undefined;
     const describe = () => ({ name, file: at?.file, line: at?.line });
@@ -280,9 +280,9 @@ function awaitReport(chosen: Chosen | undefined): Report {
     row.durations.add(time);
   };
   const lanes = new Lanes({
-    ...nothing,
-    waitBegin: (end, waiting, at) => {
-      const row = rowOf(end, waiting, at);
+    ...writesNothing,
+    waitBegin: (end, _name, at) => {
+      const row = rowOf(end, at);
       if (row !== undefined) since.set(end.root, { row, time: end.time });
     },
     waitEnd: (root, time) => {
@@ -292,8 +292,7 @@ function awaitReport(chosen: Chosen | undefined): Report {
       waited(wait.row, time - wait.time);
     },
     lateWait: (end, until) => {
-      const at = waitingState(end);
-      const row = rowOf(end, waitText(at), at);
+      const row = rowOf(end, waitingState(end));
       if (row !== undefined) waited(row, until - end.time);
     },
   });
@@ -314,10 +313,3 @@ function awaitReport(chosen: Chosen | undefined): Report {
     rows: () => rows.all(facts, tickNs),
   };
 }
-
-const ignored = (): void => {};
-const nothing = {
-  ...{ begin: ignored, hart: ignored, thread: ignored, flush: ignored, end: ignored },
-  ...{ pollBegin: ignored, pollEnd: ignored, pollLost: ignored },
-  ...{ callBegin: ignored, callEnd: ignored, callLost: ignored, callCut: ignored },
-};

@@ -1,7 +1,10 @@
+import { plural } from '../../base/plural.js';
+import { visible } from '../../base/visible.js';
+import { INLINED_NOTE, LEFT_OUT_NOTE } from '../events/bounds.js';
 import type { FunctionRow } from '../events/function-summary.js';
-import { INLINED_NOTE, LEFT_OUT_NOTE } from '../events/left-out.js';
 import { compare, type SummaryRow } from '../events/summary.js';
-import { boundText, type TableOptions, tableNotes, textTable, timeWithError } from '../events/text-table.js';
+import type { TaskRow } from '../events/task-summary.js';
+import { boundText, type TableOptions, tableNotes, textTable, timeText, timeWithError } from '../events/text-table.js';
 
 type Count = 'polls' | 'ready' | 'pending' | 'panicked' | 'cancelled' | 'derived' | 'lost';
 
@@ -109,4 +112,63 @@ export function displayNames(names: readonly (readonly [short: string, long: str
 /** An instance's type as in its source: `work::add<u8, work::leaf>`, without the compiler's names for states. */
 export function readable(instance: string): string {
   return instance.replaceAll('::{async_fn_env#0}', '').replaceAll(/\{(async_\w+)_env#/g, '{$1#');
+}
+
+const wakeHead = ['wakes', 'self', 'to poll', 'longest'];
+
+function wakeCells(row: TaskRow): string[] {
+  const { wake_to_poll_avg_ns: average, wake_to_poll_max_ns: longest } = row;
+  const times = [average, longest].map((time) => (time === null ? '-' : timeText(time)));
+  if (row.wakes === null) return wakeHead.map(() => '-');
+  const bound = row.wakes_at_least ? '>=' : '';
+  return [`${bound}${row.wakes}`, `${bound}${row.self_wakes}`, ...times];
+}
+
+/** What runtimes know: a column for each that some task has. */
+const known = ['id', 'name', 'spawned'] as const;
+
+/** Tasks in the table. */
+const mostRows = 30;
+
+/**
+ * The table of tasks for the user: one line each, the busiest first, and a line that says how many more there are. The
+ * place is that of the await where the task waits, or waited last. `hidesDrops`: such a task may be dropped unseen.
+ * Empty without tasks.
+ */
+export function taskTable(
+  rows: readonly TaskRow[],
+  leftOut: number,
+  options: TableOptions,
+  hidesDrops: (row: TaskRow) => boolean = () => false,
+): string {
+  if (rows.length === 0) return '';
+  const sorted = [...rows].sort((a, b) => b.busy_ns - a.busy_ns || b.polls - a.polls || a.number - b.number);
+  const seesWakes = rows.some(({ wakes }) => wakes !== null);
+  const shown = sorted.slice(0, mostRows);
+  const names = displayNames(shown.map(({ future, instance }) => [future, readable(instance)]));
+  const facts = known.filter((fact) => rows.some((row) => row[fact] !== null));
+  const lines = shown.map((row, i) => ({
+    numbers: [
+      String(row.number),
+      ...facts.map((fact) => visible(String(row[fact] ?? '-'))),
+      row.state,
+      String(row.polls),
+      ...[row.busy_ns, row.max_ns].map((time) => boundText(time, row.times_at_most)),
+      timeText(row.idle_ns),
+      ...(seesWakes ? wakeCells(row) : []),
+    ],
+    name: names[i] ?? '',
+    file: row.await?.file ?? null,
+    line: row.await?.line ?? null,
+  }));
+  const head = ['task', ...facts, 'state', 'polls', 'busy', 'longest', 'idle', ...(seesWakes ? wakeHead : [])];
+  const more = sorted.length - shown.length;
+  const unsure = rows.filter((row) => row.state === 'waiting' && hidesDrops(row)).length;
+  const notes = [
+    unsure > 0 &&
+      `${plural(unsure, 'task')} of those that wait may have been dropped: the compiler inlined the drop of its Future\n`,
+    more > 0 && `... and ${plural(more, 'task')} that ${more === 1 ? 'was' : 'were'} less busy: --json has them\n`,
+    leftOut > 0 && `${plural(leftOut, 'task')} more that ended ${leftOut === 1 ? 'has' : 'have'} no row\n`,
+  ];
+  return `${textTable(head, 'future', lines, { ...options, places: 'last await' })}${notes.filter(Boolean).join('')}`;
 }

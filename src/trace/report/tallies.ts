@@ -1,7 +1,7 @@
 import { plural } from '../../base/plural.js';
 import { textLines } from '../../base/visible.js';
+import { LEFT_OUT_NOTE, namesLeftOut } from '../events/bounds.js';
 import type { FunctionRef, ProbeFact, RootRef } from '../events/events.js';
-import { LEFT_OUT_NOTE, namesLeftOut } from '../events/left-out.js';
 import { compare } from '../events/summary.js';
 import { type TableOptions, tableNotes, textTable } from '../events/text-table.js';
 

@@ -1,6 +1,8 @@
 import t from 'tap';
+import { addr } from '../../../src/base/addr.js';
 import { type TableLine, textTable } from '../../../src/trace/events/text-table.js';
 import { offCpuTable } from '../../../src/trace/report/off-cpu-table.js';
+import { future, nanos } from '../stories.js';
 
 const line = (name: string, file = 'src/main.rs'): TableLine => ({ numbers: ['1'], name, file, line: 7 });
 const namesOf = (names: readonly string[], width: number): string[] =>
@@ -28,8 +30,12 @@ t.test('names that are cut can still be told apart', async (t) => {
 
 t.test('who woke a task stands before the place, whatever package that is in', async (t) => {
   const at = { name: 'Suspend0', file: '/k/src/main.rs', line: 31 };
-  const wokenBy = 'client in wake at /home/a/.cargo/registry/src/index-1/embassy-executor-0.10.0/src/raw/waker.rs:12';
-  const row = { task: 'server', at, wokenBy, waits: 1, total: 5, max: 5, runnable: 2 };
+  const file = '/home/a/.cargo/registry/src/index-1/embassy-executor-0.10.0/src/raw/waker.rs';
+  const client = { key: 1, future: future(1, 'client', 3), address: addr(0x8040_0000n) };
+  const hit = { type: 'wake', time: nanos(0), hart: 0, waker: client.address } as const;
+  const wake = { ...hit, root: undefined, by: client, caller: { function: 'wake', file, line: 12 } };
+  const wokenBy = `client in wake at ${file}:12`;
+  const row = { task: 'server', at, wokenBy, wake, waits: 1, total: 5, max: 5, runnable: 2 };
   t.match(
     offCpuTable([row], { color: false, width: 200 }),
     / server at \/k\/src\/main.rs:31 {2}client in wake at embassy-executor-0\.10\.0\/src\/raw\/waker\.rs:12\n$/,

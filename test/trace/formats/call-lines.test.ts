@@ -13,7 +13,7 @@ t.test('call tree: the track and the text of each line stand where its parts say
       bytes.startAlone();
       return bytes;
     },
-    endText: (parts?: LineParts) => void lines.push({ line: bytes.toString(), parts }),
+    endText: (parts?: LineParts) => void lines.push({ line: bytes.toString(), parts: parts && { ...parts } }),
     flush: () => {},
     close: () => {},
   };

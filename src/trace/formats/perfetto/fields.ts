@@ -17,7 +17,6 @@ export const TRACE_PACKET = {
   firstPacketOnSequence: 87,
 };
 export const SEQ_INCREMENTAL_STATE_CLEARED = 1;
-export const SEQ_NEEDS_INCREMENTAL_STATE = 2;
 
 export const TRACK_EVENT = {
   categoryIids: 3,

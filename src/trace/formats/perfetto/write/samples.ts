@@ -7,9 +7,7 @@ import type { PerfettoSequence } from './packets.js';
 const PID = 1;
 
 /** The thread that stands for a hart; 1 is the process's own. */
-export const tidOf = (hart: number): number => hart + 2;
-/** The hart of such a thread. */
-export const hartOf = (tid: number): number => tid - 2;
+const tidOf = (hart: number): number => hart + 2;
 
 /** Writes samples. */
 export class SamplePackets {

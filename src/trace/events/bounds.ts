@@ -1,0 +1,63 @@
+// What makes counts lower bounds, and times upper ones: probes that were left out, stops beside probes that need none, a
+// ring of records that was full.
+import { plural } from '../../base/plural.js';
+import type { ProbeFact, TraceFacts } from './events.js';
+import { timeText } from './text-table.js';
+
+/** Those that were asked for and have not seen all hits. */
+export function probesLeftOut(probes: readonly ProbeFact[]): readonly ProbeFact[] {
+  return probes.filter(({ engine, extra }) => engine === 'none' && extra === undefined);
+}
+
+/** What they are on: functions and Futures. Names, because a program may lie elsewhere than in its file. */
+export function namesLeftOut(probes: readonly ProbeFact[]): ReadonlySet<string> {
+  return new Set(probesLeftOut(probes).map(subjectOf));
+}
+
+/** The function, or the Future. */
+export function subjectOf({ name, subject = name }: ProbeFact): string {
+  return subject;
+}
+
+/** Below a table with rows of such probes, whose counts have a `>=`. */
+export const LEFT_OUT_NOTE =
+  '>= at least so many: the probe was left out, or switched off on the way; the time of calls that are missing counts for their callers';
+
+/** The same where the compiler is the reason. */
+export const INLINED_NOTE =
+  '>= at least so many: the compiler inlined polls of this Future, and some of those leave no mark';
+
+/** A sentence for people; undefined if no probe was left out. */
+export function leftOutText(probes: readonly ProbeFact[]): string | undefined {
+  const names = [...namesLeftOut(probes)];
+  if (names.length === 0) return undefined;
+  return `${plural(names.length, 'probe')} left out, or switched off on the way (${someOf(names)}): counts of them are lower bounds, and their time counts for their callers; rsptrace info says why`;
+}
+
+/** A sentence for people; undefined if there is nothing to say. */
+export function stopsBesideText(facts: TraceFacts | undefined): string | undefined {
+  const count = facts?.recording?.stopsBeside;
+  if (facts === undefined || count === undefined) return undefined;
+  const names = [...new Set(facts.probes.filter(({ engine }) => engine === 'stop').map(({ name }) => name))];
+  const where = names.length === 0 ? '' : ` (${someOf(names)})`;
+  return `${plural(count, 'stop')} beside probes that need none${where}: times of calls that a stop is in are too long, by up to milliseconds a stop`;
+}
+
+/** How often the ring was found full, and how long the target's harts waited then, all together. */
+interface RingWaits {
+  readonly ringFull?: number | undefined;
+  readonly ringWaitedNs?: number | undefined;
+}
+
+/** A sentence for people; undefined if there is nothing to say. */
+export function ringFullText({ ringFull, ringWaitedNs }: RingWaits = {}): string | undefined {
+  if (!ringFull) return undefined;
+  const all = ringWaitedNs ? `, ${timeText(ringWaitedNs)} in all harts or threads` : '';
+  const found = `the target waited for room in its ring of records at least ${plural(ringFull, 'time')}${all}`;
+  return `${found}: times of calls that a wait is in are too long; fewer probes, or --threshold, make waits rarer`;
+}
+
+/** Up to three names, and how many more. */
+function someOf(names: readonly string[]): string {
+  return names.length <= 3 ? names.join(', ') : `${names.slice(0, 3).join(', ')} and ${names.length - 3} more`;
+}
