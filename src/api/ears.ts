@@ -87,7 +87,7 @@ export class Ears {
 
   #wanting(future: FutureRef): readonly Asked[] {
     const specs = this.#asked.map(({ spec }) => spec).filter(isPoll);
-    const names = [future.future, future.instance];
+    const names = [future, ...(future.oneOf ?? [])].flatMap((one) => [one.future, one.instance]);
     if (whiteList(specs).hasExcluded(names)) return [];
     return this.#asked.filter(
       ({ spec }) => isPoll(spec) && !spec.excludes && spec.when.length === 0 && names.some(spec.matches),
@@ -150,8 +150,9 @@ export class Ears {
     asked.probe.unseen = unseenOf(spec, polls.coverage);
     const conditions = new PollConditions(reader.program, [spec]);
     const heard = polls.probes.flatMap((probe) => {
-      const { future: first, aliases, selfRegister } = probe;
-      const wanted = [first, ...aliases].filter((each) => [each.future, each.instance].some(spec.matches));
+      const { future: first, among, selfRegister } = probe;
+      const all = among.length > 0 ? among.map(({ future }) => future) : [first];
+      const wanted = all.filter((each) => [each.future, each.instance].some(spec.matches));
       return wanted.map((future) => ({ probe, future, when: conditions.of(future, selfRegister) }));
     });
     const plans = asked.captures.map((capture) =>

@@ -2,7 +2,7 @@ import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { Budget } from '../base/budget.js';
 import type { U32Column } from '../base/growable.js';
 import type { DebugInfo, Die } from '../dwarf/index.js';
-import { DW_AT, DW_TAG, evaluate, functionName, layoutOf, nameOf } from '../dwarf/index.js';
+import { DW_AT, DW_TAG, evaluate, functionName, layoutOf, linkageNameOf, nameOf } from '../dwarf/index.js';
 import { type CodeAddress, NO_ADDRESS } from '../elf/index.js';
 import { FutureCatalog } from './catalog.js';
 import type { FutureEntry } from './entry.js';
@@ -41,6 +41,8 @@ class Futures implements FutureSet, FutureLookup {
   readonly #byVtable = new Map<number, FutureEntry>();
   readonly #byPoll = new Map<number, FutureEntry>();
   #byOutput: Map<string, FutureEntry[]> | undefined;
+  /** Poll functions without code of their own. */
+  readonly #without: { readonly future: FutureEntry; readonly symbol: string }[] = [];
 
   constructor(debug: DebugInfo) {
     this.#debug = debug;
@@ -69,6 +71,7 @@ class Futures implements FutureSet, FutureLookup {
       });
     });
     each(scan.vtables, (offset) => this.#attempt(offset, (die) => this.#addVtable(die)));
+    this.#addMerged();
   }
 
   get warnings(): readonly string[] {
@@ -204,7 +207,11 @@ class Futures implements FutureSet, FutureLookup {
 
   #addPoll(future: FutureEntry, fn: Die): void {
     const poll = readPollFunction(this.#debug, fn);
-    if (poll === undefined) return;
+    if (poll === undefined) {
+      const symbol = linkageNameOf(fn);
+      if (symbol !== undefined) this.#without.push({ future, symbol });
+      return;
+    }
     const code = this.#debug.elf.codes.toCode(poll.address);
     const other = this.#byPoll.get(code);
     if (other === undefined) this.#byPoll.set(code, future);
@@ -218,12 +225,52 @@ class Futures implements FutureSet, FutureLookup {
     const code = addressOfStatic(variable);
     const vtable = variable.follow(DW_AT.type);
     const type = vtable?.follow(DW_AT.containing_type);
-    const future = type && this.#catalog.ofType(type);
+    const isFuture = variable.name?.endsWith(AS_FUTURE) === true;
+    const polled = isFuture ? this.#polledThrough(code) : undefined;
+    const future =
+      type && (this.#catalog.ofType(type) ?? (polled === undefined ? undefined : this.#catalog.add(type, 'impl')));
     if (future === undefined || !this.#debug.elf.isLoaded(code) || this.#byVtable.has(code)) return;
     const words = (vtable?.number(DW_AT.byte_size) ?? 0) / WORD;
-    if (!variable.name?.endsWith(AS_FUTURE) && !this.#holdsPoll(code, words, future)) return;
+    if (!isFuture && !this.#holdsPoll(code, words, future)) return;
+    if (polled !== undefined) this.#share(future, polled);
     this.#byVtable.set(code, future);
     future.polled.vtables.push(this.#debug.elf.codes.fromCode(code));
+  }
+
+  /** The known poll function that a vtable as `dyn Future` leads to: poll is the first method. */
+  #polledThrough(vtable: CodeAddress): CodeAddress | undefined {
+    const { codes } = this.#debug.elf;
+    const word = this.#debug.elf.bytesAt(addOffset(codes.fromCode(vtable), HEAD * WORD), WORD);
+    if (word === undefined) return undefined;
+    const code = codes.toCode(addr(new DataView(word.buffer, word.byteOffset, WORD).getBigUint64(0, true)));
+    return this.#byPoll.has(code) ? code : undefined;
+  }
+
+  /** The poll function of another Future is this one's too: the compiler or the linker made one of two that are alike. */
+  #share(future: FutureEntry, code: CodeAddress): void {
+    const other = this.#byPoll.get(code);
+    if (other === undefined || other === future) return;
+    const { codes } = this.#debug.elf;
+    const poll = other.polled.functions.find(({ address }) => codes.toCode(address) === code);
+    if (poll !== undefined) future.polled.add(code, poll);
+  }
+
+  /**
+   * Functions with the same code become one, and debug info names one of them. A symbol of the other may be left; else
+   * a Future of which there is no code may be polled by that of one that looks like it.
+   */
+  #addMerged(): void {
+    const { elf } = this.#debug;
+    for (const { future, symbol } of this.#without)
+      for (const { address } of elf.symbols.named(symbol)) this.#share(future, elf.codes.toCode(address));
+    const all = this.#catalog.all;
+    const bare = all.filter(({ polled }) => polled.functions.length === 0 && polled.inlined.length === 0);
+    const sizes = new Set(bare.map(({ size }) => size));
+    // What a Future looks like costs time.
+    const hosts = all.filter(({ polled, size }) => polled.functions.length > 0 && sizes.has(size));
+    for (const future of bare)
+      for (const { polled } of hosts.filter((host) => isLike(host, future)))
+        for (const { address } of polled.functions) this.#share(future, elf.codes.toCode(address));
   }
 
   /** Whether a vtable is that of a trait that has `poll`: a Future is also `Any`, or an error, or what a crate wants. */
@@ -245,6 +292,14 @@ const WORD = 8;
 /** Words of a vtable before those of the trait's methods: drop_in_place, size, align. */
 const HEAD = 3;
 const MOST_METHODS = 100;
+
+/** Whether the poll functions of two Futures may have the same code: of one async fn, or with the same members. */
+function isLike(a: FutureEntry, b: FutureEntry): boolean {
+  if (a.kind !== b.kind || a.size !== b.size) return false;
+  if (a.kind !== 'impl') return a.future === b.future && a.states.length === b.states.length;
+  const members = ({ fields }: FutureEntry): string => fields.map(({ type, offset }) => `${offset}:${type}`).join();
+  return a.size > 0 && members(a) === members(b);
+}
 
 function addressOfStatic(variable: Die): CodeAddress {
   const expression = variable.block(DW_AT.location);

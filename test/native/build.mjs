@@ -46,6 +46,8 @@ try {
     ['promoted', 'promoted.rs', 3, 'abort'],
     ['never-o0', 'never.rs', 0, 'abort'],
     ['never-o2', 'never.rs', 2, 'abort'],
+    ['merged', 'merged.rs', 3, 'abort'],
+    ['names', 'names.rs', 0, 'abort'],
   ]) {
     if (!isWanted(name)) continue;
     const program = join(folder, name);

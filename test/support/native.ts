@@ -103,6 +103,8 @@ type Committed =
   | 'promoted'
   | 'never-o0'
   | 'never-o2'
+  | 'merged'
+  | 'names'
   | 'tokio'
   | 'live-tokio-o0'
   | 'live-tokio-o3'

@@ -38,6 +38,8 @@ export interface FutureRef {
   readonly inlined?: boolean | undefined;
   /** The same of the function that drops it, or it has none that is called. */
   readonly hidesDrops?: boolean | undefined;
+  /** It is one of these, whose poll functions the compiler merged, and nothing tells which. Known while recording. */
+  readonly oneOf?: readonly FutureRef[] | undefined;
 }
 
 /** A state of a compiler-made Future: `Unresumed`, `Returned`, `Panicked`, `Suspend0`...; where it awaits. */

@@ -17,6 +17,8 @@ export interface SeenFuture {
   readonly reason: string | undefined;
   /** What would help. */
   readonly help: string | undefined;
+  /** How it is seen if each poll of the function that it shares tells whose it is. */
+  readonly ifTold?: SeenFuture;
 }
 
 /** One copy of a poll that was inlined, and where it is seen. */
@@ -37,6 +39,11 @@ export interface Missed {
   readonly tailLost?: boolean;
   /** Records that were dropped. */
   readonly missing?: number;
+}
+
+/** The same, by what was seen of poll functions that several Futures share. `untold`: Futures of polls that may be another's. */
+export function toldCoverage(seen: readonly SeenFuture[], untold: ReadonlySet<string>): readonly SeenFuture[] {
+  return seen.map((one) => (one.ifTold && !untold.has(one.future.instance) ? one.ifTold : one));
 }
 
 /** How they were seen by a recording: none exactly of which something was left out, whatever the code allows. */
@@ -225,10 +232,13 @@ export class Coverage {
       return { future, seen: 'no-code', reason: 'no code polls it', help: undefined };
     }
     const other = this.#foldedWith(future);
-    if (other) {
-      const reason = `the linker made one poll function of it and ${other.instance}, so both count together`;
-      return { future, seen: 'not', reason, help: 'link without folding identical code (--icf=none)' };
-    }
+    if (!other) return this.#unfolded(future, isPartly);
+    const reason = `the compiler or the linker made one poll function of it and ${other.instance}: a poll of which nothing tells whose it is counts as one of them`;
+    const help = 'link with --icf=none, and compile with -Z merge-functions=disabled';
+    return { future, seen: 'lower-bound', reason, help, ifTold: this.#unfolded(future, isPartly) };
+  }
+
+  #unfolded(future: FutureType, isPartly: boolean): SeenFuture {
     const missing = future.inlined.flatMap((copy) => {
       const known = this.#unused.get(copy);
       return known ? [{ ...known, into: copy.into }] : [];

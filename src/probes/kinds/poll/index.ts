@@ -31,12 +31,13 @@ import {
 } from '../kind.js';
 import { type NameRules, type ProbeSpec, parseNames } from '../names.js';
 import { Backtraces } from './backtraces.js';
-import { recordedCoverage } from './coverage.js';
+import { recordedCoverage, toldCoverage } from './coverage.js';
 import { coverageJson, coverageText } from './coverage-report.js';
 import { type DropFunction, dropFunctions } from './drop-functions.js';
 import { DropTracer, planDrop } from './drops.js';
 import { ImpliedDrops } from './implied-drops.js';
 import { mayInline } from './inlined-chain.js';
+import { MergedPolls } from './merged.js';
 import { cratesNotProbed, cratesNotProbedText } from './other-crates.js';
 import { type CatchProbe, catchProbes, planCatch } from './panics.js';
 import { notAllSeen, partsNote, unseenAround } from './parts-as-tasks.js';
@@ -131,7 +132,8 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     const { ref, allows, coverage } = polls;
     const implied = new ImpliedDrops(output, { coverage, ref, drops, hidden: hiddenDrops });
     const taskPolls = new TaskPolls(neededDebugInfo(context), places);
-    const calls = new PollTracer(futures, polls, output, { backtraces, tasks, taskPolls, implied });
+    const merged = new MergedPolls(neededDebugInfo(context), arch, futures);
+    const calls = new PollTracer(futures, polls, output, { backtraces, tasks, taskPolls, merged, implied });
     const instants = [
       ...(pollers.length > 0 ? [new PollerTracer(pollers, tasks, arch.arguments[0] as string)] : []),
       ...(wakes.length > 0 ? [new WakeTracer(wakes, tasks, context)] : []),
@@ -182,8 +184,15 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   const rows = (outcome: Outcome): readonly SummaryRow[] => {
     const unseen = unseenDrops(found, outcome);
     const all = summary.rows(outcome.stopError, namesLeftOut(outcome.engines));
-    return all.map((row) => (unseen.has(row.instance) ? { ...row, cancelled_at_least: true } : row));
+    const shared = unidentified(found.polls, all);
+    return all.map((row) => ({
+      ...row,
+      ...(unseen.has(row.instance) ? { cancelled_at_least: true } : {}),
+      ...(shared.has(row.instance) ? { at_least: true } : {}),
+    }));
   };
+  const covered = (outcome: Outcome) =>
+    toldCoverage(recordedCoverage(coverage, outcome), unidentified(found.polls, summary.rows()));
   const parts = (outcome: Outcome): readonly string[] => {
     const around = unseenAround(found.futures, coverage, tasks.rows());
     return [...new Set([...notAllSeen(rows(outcome), outcome.engines), ...around])];
@@ -197,7 +206,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       tasks_may_be_of: parts(outcome),
       findings: findings(outcome),
       findings_untold: untold(outcome),
-      coverage: { ...coverageJson(recordedCoverage(coverage, outcome)), not_probed: others },
+      coverage: { ...coverageJson(covered(outcome)), not_probed: others },
     }),
     tables(outcome, options) {
       const hides = ({ instance }: TaskRow): boolean => hidden.has(instance);
@@ -207,7 +216,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       const table = taskTable(shown, tasks.leftOut, options, hides) + note;
       const elsewhere = summed.length > 0 ? '' : cratesNotProbedText(others);
       const texts = [summaryTable(summed, options), elsewhere, table, findingsText(findings(outcome), untold(outcome))];
-      return [...texts.filter((text) => text !== ''), coverageText(recordedCoverage(coverage, outcome))];
+      return [...texts.filter((text) => text !== ''), coverageText(covered(outcome))];
     },
     findings: (outcome) => findings(outcome).length,
   };
@@ -220,6 +229,13 @@ function pollersBeside(pollers: readonly PollerProbe[], { windows }: PollProbes)
     const end = addOffset(address, MOST_PATCHED);
     return !taken.some((window) => window.address < end && addOffset(window.address, window.length) > address);
   });
+}
+
+/** The Futures of poll functions that several share, if some of the polls there told not whose they are. */
+function unidentified({ probes }: PollProbes, rows: readonly SummaryRow[]): ReadonlySet<string> {
+  const seen = new Set(rows.flatMap(({ instance, polls }) => (polls > 0 ? [instance] : [])));
+  const shared = probes.filter(({ ref, among }) => among.length > 0 && seen.has(ref.instance));
+  return new Set(shared.flatMap(({ among }) => among.map(({ future }) => future.instance)));
 }
 
 /** The Futures whose drops were left out. Names are compared: the program may lie elsewhere than in its file. */

@@ -27,6 +27,14 @@ import { type InlinedSite, InlinedSites } from './inlined-sites.js';
 import { hostedTasks } from './self-place.js';
 import { joinsAmong, taskWrappers, type Wrapped } from './task-wrappers.js';
 
+/** A Future that a poll function belongs to, and how its polls are told. */
+export interface PolledFuture {
+  readonly future: FutureType;
+  readonly ref: FutureRef;
+  readonly isAround: boolean;
+  readonly wraps?: Wrapped | undefined;
+}
+
 /** One poll function to probe, and everything that a hit at its entry needs to know. */
 export interface PollProbe {
   readonly address: Addr;
@@ -42,8 +50,11 @@ export interface PollProbe {
   readonly wraps?: Wrapped | undefined;
   /** Which of its polls emit events; undefined: all. The others are as those of one that was not asked for. */
   readonly when?: Conditions | undefined;
-  /** Other Futures whose poll the linker folded into this address: their polls are counted under this one's name. */
-  readonly aliases: readonly FutureType[];
+  /**
+   * The Futures that it belongs to, if the compiler or the linker made one function of several. The probe's own
+   * reference is then that of a poll of which nothing tells which of them it is.
+   */
+  readonly among: readonly PolledFuture[];
   /** The register that holds the Future's address at entry. */
   readonly selfRegister: string;
   /** The register that holds the address of the result at entry, if the result is too large for registers. */
@@ -127,13 +138,16 @@ export function resolvePolls(
   const sites = coverage.copies.map((copy): InlinedProbe => {
     return { ...copy, ref: ref(copy.future), isAround: !allows(copy.future) && !joins.has(copy.future) };
   });
-  const probes = polls.map((found): PollProbe => {
-    const { future } = found;
-    const entry = entryOf(found.poll, arch, shapes);
+  const probes = polls.map(({ poll, futures: [future, ...others] }): PollProbe => {
+    const entry = entryOf(poll, arch, shapes);
     const when = conditions.of(future, entry.selfRegister);
-    const wraps = wrappers?.get(future);
-    const isAround = (!allowed.has(future) && !joins.has(future)) || when?.length === 0;
-    return { ...found, ...entry, ref: ref(future), wraps, when, isAround };
+    const told = (each: FutureType): PolledFuture => {
+      const isAround = (!allowed.has(each) && !joins.has(each)) || when?.length === 0;
+      return { future: each, ref: ref(each), isAround, wraps: wrappers?.get(each) };
+    };
+    if (others.length === 0) return { poll, ...entry, ...told(future), when, among: [] };
+    const among = [future, ...others].map(told);
+    return { poll, ...entry, future, ref: ref.oneOf(among), isAround: among.every((one) => one.isAround), when, among };
   });
   const isSeen = [...allowed].some(allows) || probes.some(({ isAround }) => !isAround);
   if (!isSeen) conditions.throwRefused();
@@ -183,36 +197,54 @@ function selectPolls(
   for (const future of [...polled, ...[...(wrappers?.keys() ?? [])].filter(isKept)]) {
     for (const poll of future.polls) {
       const known = byAddress.get(poll.address);
-      if (known) known.aliases.push(future);
-      else byAddress.set(poll.address, { future, poll, aliases: [] });
+      if (known) known.futures.push(future);
+      else byAddress.set(poll.address, { poll, futures: [future] });
     }
   }
   return { allowed, polled, wrappers, polls: [...byAddress.values()] };
 }
 
 /** Names Futures for events, each once. */
-function futureRefs(
-  coverage: Coverage,
-  hidesDrops: (future: FutureType) => boolean,
-): (future: FutureType) => FutureRef {
+function futureRefs(coverage: Coverage, hidesDrops: (future: FutureType) => boolean): FutureRefs {
   const refs = new Map<FutureType, FutureRef>();
-  return (future) => {
+  const merged = new Map<string, FutureRef>();
+  const oneOf = (among: readonly PolledFuture[]): FutureRef => {
+    const { size, kind } = (among[0] as PolledFuture).future;
+    const name = (key: 'future' | 'instance'): string =>
+      `one of ${[...new Set(among.map(({ ref }) => ref[key]))].join(', ')} (the compiler merged them)`;
+    const instance = name('instance');
+    let known = merged.get(instance);
+    if (!known) {
+      const of = among.map(({ ref }) => ref);
+      const about = { future: name('future'), instance, kind, size, file: undefined, line: undefined };
+      known = { key: refs.size + merged.size + 1, ...about, inlined: false, hidesDrops: true, oneOf: of };
+      merged.set(instance, known);
+    }
+    return known;
+  };
+  const of = (future: FutureType): FutureRef => {
     let known = refs.get(future);
     if (!known) {
       const { future: name, instance, kind, file, line, size } = future;
       const isInlined = coverage.isInlined(future);
       const about = { future: name, instance, kind, file, line, size };
-      known = { key: refs.size + 1, ...about, inlined: isInlined, hidesDrops: hidesDrops(future) };
+      known = { key: refs.size + merged.size + 1, ...about, inlined: isInlined, hidesDrops: hidesDrops(future) };
       refs.set(future, known);
     }
     return known;
   };
+  return Object.assign(of, { oneOf });
+}
+
+/** Names each Future, and several of which nothing tells which one it is. */
+interface FutureRefs {
+  (future: FutureType): FutureRef;
+  oneOf(among: readonly PolledFuture[]): FutureRef;
 }
 
 interface FoundPoll {
-  readonly future: FutureType;
   readonly poll: PollFunction;
-  readonly aliases: FutureType[];
+  readonly futures: [FutureType, ...FutureType[]];
 }
 
 /** Where a poll function is entered, and what its registers hold there. */

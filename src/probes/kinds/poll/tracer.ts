@@ -40,7 +40,8 @@ import { type ImpliedDrops, isCompiled, type PolledPlace } from './implied-drops
 import { type DerivedStep, InlinedChain, mayInline } from './inlined-chain.js';
 import { InlinedPlaces } from './inlined-places.js';
 import { innerAddresses } from './inner-addresses.js';
-import type { InlinedProbe, PollProbe, PollProbes } from './resolve.js';
+import type { MergedPolls } from './merged.js';
+import type { InlinedProbe, PolledFuture, PollProbe, PollProbes } from './resolve.js';
 import { ResultRegister } from './result-tag.js';
 import type { TaskPoll, TaskPolls } from './task-polls.js';
 import type { TaskBook } from './wakes.js';
@@ -60,6 +61,8 @@ interface Probed {
   readonly tag: ResultRegister | undefined;
   /** Those that this poll function belongs to. */
   readonly futures: readonly FutureType[];
+  /** The same, each by itself, if these are several. */
+  readonly among: readonly Probed[];
   /** Each poll that returns is Pending. */
   readonly isNeverReady: boolean;
   /** Bytes of them that are read. */
@@ -207,6 +210,8 @@ interface PollTracerParts {
   readonly tasks?: TaskBook | undefined;
   /** Which polls runtimes make. Without it a poll inside another one belongs to the same task. */
   readonly taskPolls?: TaskPolls | undefined;
+  /** Which Future a poll is of, where one function polls several. */
+  readonly merged?: MergedPolls | undefined;
   readonly implied: ImpliedDrops;
 }
 
@@ -224,14 +229,16 @@ export class PollTracer implements CallKind {
   readonly #roots: Roots;
   readonly #implied: ImpliedDrops;
   readonly #taskPolls: TaskPolls | undefined;
+  readonly #merged: MergedPolls | undefined;
   readonly #paths = new AwaitPaths();
 
   constructor(
     futures: FutureSet,
     resolved: PollProbes,
     output: EventOutput,
-    { backtraces, tasks, taskPolls, implied }: PollTracerParts,
+    { backtraces, tasks, taskPolls, merged, implied }: PollTracerParts,
   ) {
+    this.#merged = merged;
     this.#taskPolls = taskPolls;
     this.#backtraces = backtraces;
     this.#implied = implied;
@@ -240,19 +247,19 @@ export class PollTracer implements CallKind {
     this.#resolved = resolved;
     this.#output = output;
     for (const probe of resolved.probes) {
-      const futures = [probe.future, ...probe.aliases];
-      this.#probes.set(probe.address, {
-        ...probed(probe, futures, this.#roots.ofType(probe.ref)),
-        wraps: this.#wrapping(probe),
-        fn: probe,
-        tag: ResultRegister.of(probe),
-        when: probe.when,
-      });
+      const futures = [probe.future, ...probe.among.map(({ future }) => future)];
+      const among = probe.among.map((one) => this.#entered(probe, one, [one.future]));
+      this.#probes.set(probe.address, { ...this.#entered(probe, probe, [...new Set(futures)]), among });
     }
     this.blocks = resolved.sites.length > 0 ? this.#inlinedPolls(resolved.sites) : undefined;
   }
 
-  #wrapping({ wraps }: PollProbe): Wrapping | undefined {
+  #entered(fn: PollProbe, one: PolledFuture, futures: readonly FutureType[]): Probed {
+    const own = { wraps: this.#wrapping(one), fn, tag: ResultRegister.of(fn), when: fn.when };
+    return { ...probed(one, futures, this.#roots.ofType(one.ref)), ...own };
+  }
+
+  #wrapping({ wraps }: PolledFuture): Wrapping | undefined {
     if (!wraps) return undefined;
     const ref = this.#resolved.ref(wraps.future);
     return { ...wraps, ref, roots: this.#roots.ofType(ref), way: [wraps] };
@@ -327,15 +334,16 @@ export class PollTracer implements CallKind {
 
   begin(at: Moment, site: CallSite, memory: HitMemory): TracedPoll | undefined {
     const { registers } = at;
-    const probe = this.#probes.get(at.pc);
-    const { fn } = probe ?? {};
+    const entered = this.#probes.get(at.pc);
+    const { fn } = entered ?? {};
     const pointer = fn && registers.register(fn.selfRegister);
-    if (!probe || !fn || pointer === undefined) return undefined;
+    if (!entered || !fn || pointer === undefined) return undefined;
     const self = pointer as Addr;
+    const outer = pollAround(site.around);
+    const probe = entered.among.length === 0 ? entered : this.#identified(entered, site, self, outer);
     const resultAt = fn.resultPointer === undefined ? undefined : registers.register(fn.resultPointer);
     const look = lookAt(probe, self, memory);
     const isAround = probe.isAround || (probe.when !== undefined && decide(probe.when, registers, memory) !== true);
-    const outer = pollAround(site.around);
     const entry = this.#entry(at, outer, memory);
     const made = this.#taskPolls?.returningTo(site.returnAddress);
     const within = outer && !isJump(site, outer) && isTask(outer, made) ? undefined : outer;
@@ -344,6 +352,26 @@ export class PollTracer implements CallKind {
       { probe, self, look, isAround, resultAt: result, guards: noGuards, within, runtime: made?.runtime, entry },
       at,
     );
+  }
+
+  /** Which of the Futures of one poll function is polled: by what the Future around holds there, or by who calls. */
+  #identified(probe: Probed, site: CallSite, self: Addr, outer: PollCall | undefined): Probed {
+    const around = outer && !isJump(site, outer) ? outer.payload : undefined;
+    const offset = around ? Number(self - around.self) : -1;
+    const inside = around && offset >= 0 && offset < around.probe.future.size ? around.probe : undefined;
+    // Code that was made of several functions itself tells nothing.
+    if (around && (inside ? inside.ref.oneOf !== undefined : isShared(around.probe))) return probe;
+    const [address, { returnAddress }] = [probe.fn?.address as Addr, site];
+    const found =
+      (inside && this.#paths.find(inside.future, offset, probe.futures)?.inner?.future) ??
+      this.#merged?.at({
+        address,
+        futures: probe.futures,
+        returnAddress,
+        outer: inside?.future,
+        copy: inside?.copy?.die,
+      });
+    return probe.among.find(({ future }) => future === found) ?? probe;
   }
 
   /** All of them have one shape, and no copies are made: a trace of a busy program has a million a second. */
@@ -603,6 +631,10 @@ function placeOf({ root, probe: { ref }, self }: TracedPoll): PolledPlace {
   return { root, ref, self };
 }
 
+function isShared({ fn }: Probed): boolean {
+  return fn !== undefined && fn.among.length > 0;
+}
+
 /** The innermost poll of the calls around a place. */
 export function pollAround(call: Call | undefined): PollCall | undefined {
   for (let at = call; at; at = at.parent) if (isPoll(at)) return at;
@@ -631,7 +663,7 @@ function probed(
 ): Probed {
   const isNeverReady = future.output === NEVER;
   const length = readLength(future);
-  const unknown = { when: undefined, fn: undefined, copy: undefined, tag: undefined, inlines: undefined };
+  const unknown = { when: undefined, fn: undefined, copy: undefined, tag: undefined, inlines: undefined, among: [] };
   return { future, ref, isAround, futures, isNeverReady, length, roots, wraps: undefined, ...unknown };
 }
 

@@ -1,0 +1,58 @@
+// Futures that debug info does not tell apart: several whose poll functions the compiler made one of, and some whose names are longer than
+// 64 KiB. The programs count their polls.
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { pollsPrinted, pollsProgram } from '../support/native.js';
+
+interface Output {
+  readonly futures: readonly { readonly future: string; readonly polls: number; readonly at_least: boolean }[];
+  readonly coverage: { readonly futures: readonly { readonly future: string; readonly seen: string }[] };
+}
+
+async function recorded(t: Test, name: 'merged' | 'names', ...args: string[]) {
+  const program = pollsProgram(t, name);
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const ran = await rsptrace('run', '--json', '-p', 'poll:**', '-o', trace, program, '--', ...args).ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const [, json = ''] = /^(\{.*\})$/m.exec(ran.stdout) ?? [];
+  return { ...(JSON.parse(json) as Output), counted: pollsPrinted((await start(program, args).ended).stdout) };
+}
+
+const KINDS = ['ReadFut', 'WriteFut', 'LockFut'];
+
+t.test('one poll function for three types: who calls it tells whose each poll is', async (t) => {
+  const { futures, coverage, counted } = await recorded(t, 'merged');
+  for (const kind of KINDS) {
+    const row = futures.find(({ future }) => future === `merged::${kind}`);
+    t.match(row, { polls: counted.get(kind), at_least: false }, kind);
+    t.match(
+      coverage.futures.find(({ future }) => future === `merged::${kind}`),
+      { seen: 'exact' },
+    );
+  }
+  t.notOk(futures.some(({ future }) => future.startsWith('one of ')));
+});
+
+t.test('polls of which nothing tells whose they are have a row of their own', async (t) => {
+  const { futures, coverage, counted } = await recorded(t, 'merged', 'boxed');
+  for (const kind of KINDS) {
+    const isBoxed = kind !== 'ReadFut';
+    const row = futures.find(({ future }) => future === `merged::${kind}`);
+    t.match(row, { polls: counted.get(kind), at_least: isBoxed }, kind);
+    const seen = isBoxed ? 'lower-bound' : 'exact';
+    t.match(
+      coverage.futures.find(({ future }) => future === `merged::${kind}`),
+      { seen },
+    );
+  }
+  const untold = futures.filter(({ future }) => future.startsWith('one of '));
+  t.match(untold, [{ future: /merged::LockFut, merged::WriteFut /, polls: counted.get('boxed') }]);
+});
+
+t.test('names of more than 64 KiB', async (t) => {
+  const { futures, counted } = await recorded(t, 'names');
+  const polls = (name: string): number =>
+    futures.reduce((sum, row) => (row.future === `names::${name}` ? sum + row.polls : sum), 0);
+  for (const [name, count] of counted) t.equal(polls(name), count, name);
+});
