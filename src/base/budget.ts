@@ -32,7 +32,7 @@ export class Budget {
   #over: RsptraceError | undefined;
 
   /** `times`: factor on the usual budget; by default the environment variable RSPTRACE_BUDGET, else 1. */
-  constructor(path: string, size: number, times = fromEnvironment()) {
+  constructor(path: string, size: number, times = budgetFactor()) {
     this.#path = path;
     this.#size = size;
     this.#times = times;
@@ -110,7 +110,8 @@ function sizeText(bytes: number): string {
   return bytes < 1 << 20 ? `${Math.round(bytes / 1024)} KiB` : `${Math.round(bytes / (1 << 20))} MiB`;
 }
 
-function fromEnvironment(): number {
+/** How many times the usual cost of reading a file is allowed: the environment variable RSPTRACE_BUDGET, else 1. */
+export function budgetFactor(): number {
   const times = Number(process.env.RSPTRACE_BUDGET ?? 1);
   return times > 0 && times < 1e6 ? times : 1;
 }

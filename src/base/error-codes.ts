@@ -512,6 +512,10 @@ export const errorCodes = {
     means: 'Nothing in a saved trace has the name, or the time, that an option asks for.',
     remedy: 'Take a name that `rsptrace report` lists, or a glob.',
   },
+  TRACE_TOO_LARGE: {
+    means: 'A packed trace unpacks to far more than a recording does: it is damaged, or made to be slow to read.',
+    remedy: 'Record it again; where you trust it, set `RSPTRACE_BUDGET=10` to allow ten times as much.',
+  },
   TRACE_UNKNOWN_FORMAT: {
     means: 'No trace format goes by the extension of the file.',
     remedy: 'Take one of the extensions that the error lists.',

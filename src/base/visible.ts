@@ -19,6 +19,11 @@ export function visible(text: string): string {
   return text.replace(HIDDEN, (c) => short[c] ?? `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
+/** The same of a text of several lines, which stay. */
+export function visibleLines(text: string): string {
+  return text.split(/\r?\n/).map(visible).join('\n');
+}
+
 /** Each text as a line of its own, whatever is in it. */
 export function textLines(lines: readonly string[]): string {
   return lines.map((line) => `${visible(line)}\n`).join('');

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import { createReadStream, statSync } from 'node:fs';
-import { createServer, type ServerResponse } from 'node:http';
+import { type FileHandle, open as openHandle } from 'node:fs/promises';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { basename } from 'node:path';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import { headOf } from '../base/file-head.js';
@@ -19,6 +19,9 @@ const viewed = ['Perfetto', 'Chrome Trace Events'];
  */
 export async function open({ trace, browser, port }: OpenArguments): Promise<number> {
   checkViewable(trace);
+  // Kept open: the file may be renamed or removed before the page asks for it.
+  await using file = await openFile(trace);
+  const { size } = await file.stat();
   const name = encodeURIComponent(basename(trace));
   const page = `${VIEWER}/#!/?url=http://127.0.0.1:${port}/${name}`;
   let fetched = (): void => {};
@@ -26,8 +29,10 @@ export async function open({ trace, browser, port }: OpenArguments): Promise<num
     fetched = resolve;
   });
   const server = createServer((request, response) => {
-    if (request.url !== `/${name}`) response.writeHead(404).end();
-    else serve(trace, request.method ?? 'GET', response, fetched);
+    // A page of another name whose address is this machine's (DNS rebinding) may not read the trace.
+    if (!isThisMachine(request.headers.host)) response.writeHead(403).end();
+    else if (request.url !== `/${name}`) response.writeHead(404).end();
+    else serve({ file, size }, request.method ?? 'GET', response, fetched);
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(cannotServe(port, error)));
@@ -35,15 +40,45 @@ export async function open({ trace, browser, port }: OpenArguments): Promise<num
   });
   process.once('SIGINT', fetched).once('SIGTERM', fetched);
   try {
-    if (!browser || !(await isOpened(page))) process.stdout.write(textLines([page]));
     note('serves the trace until the page has fetched it, or until Ctrl-C');
+    // A desktop's opener may stay as long as its browser does.
+    const isShown = browser && (await Promise.race([isOpened(page), isFetched.then(() => true)]));
+    if (!isShown) process.stdout.write(textLines([page]));
     await isFetched;
     return ExitCode.recorded;
   } finally {
     process.off('SIGINT', fetched).off('SIGTERM', fetched);
-    server.close();
-    server.closeAllConnections();
+    await ended(server);
   }
+}
+
+function isThisMachine(host: string | undefined): boolean {
+  return /^(localhost|127\.0\.0\.1)(:\d+)?$/.test(host ?? '');
+}
+
+/** Lets answers that are on their way end, for a second. */
+async function ended(server: Server): Promise<void> {
+  const isClosed = new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
+  const late = setTimeout(() => server.closeAllConnections(), 1000);
+  await isClosed;
+  clearTimeout(late);
+}
+
+async function openFile(trace: string): Promise<FileHandle> {
+  try {
+    return await openHandle(trace, 'r');
+  } catch (error) {
+    throw unreadable(trace, error);
+  }
+}
+
+function unreadable(trace: string, cause: unknown): RsptraceError {
+  return new RsptraceError('TRACE_UNREADABLE', `cannot read the trace ${trace}: ${messageOf(cause)}`, {
+    hint: 'name a .pftrace, .pftrace.gz or .json',
+    cause,
+  });
 }
 
 function checkViewable(trace: string): void {
@@ -51,10 +86,7 @@ function checkViewable(trace: string): void {
   try {
     head = headOf(trace);
   } catch (error) {
-    throw new RsptraceError('TRACE_UNREADABLE', `cannot read the trace ${trace}: ${messageOf(error)}`, {
-      hint: 'name a .pftrace, .pftrace.gz or .json',
-      cause: error,
-    });
+    throw unreadable(trace, error);
   }
   if (head !== undefined && formats.some((one) => viewed.includes(one.name) && one.recognizes(head))) return;
   throw new RsptraceError('TRACE_FOREIGN', `${trace} is nothing that ui.perfetto.dev shows`, {
@@ -62,10 +94,16 @@ function checkViewable(trace: string): void {
   });
 }
 
-function serve(trace: string, method: string, response: ServerResponse, fetched: () => void): void {
+interface Served {
+  readonly file: FileHandle;
+  readonly size: number;
+}
+
+function serve({ file, size }: Served, method: string, response: ServerResponse, fetched: () => void): void {
   response.setHeader('Access-Control-Allow-Origin', VIEWER);
   response.setHeader('Access-Control-Allow-Private-Network', 'true');
   response.setHeader('Cache-Control', 'no-cache');
+  response.setHeader('Connection', 'close');
   if (method === 'OPTIONS') {
     response.writeHead(204).end();
     return;
@@ -75,14 +113,20 @@ function serve(trace: string, method: string, response: ServerResponse, fetched:
     return;
   }
   response.setHeader('Content-Type', 'application/octet-stream');
-  response.setHeader('Content-Length', statSync(trace).size);
+  response.setHeader('Content-Length', size);
   if (method === 'HEAD') {
     response.end();
     return;
   }
-  response.once('finish', fetched);
-  createReadStream(trace)
+  let isRead = false;
+  // A client that has all of it may close the connection before the last write is known to be done.
+  response.once('finish', fetched).once('close', () => isRead && fetched());
+  file
+    .createReadStream({ autoClose: false, start: 0, end: size - 1 })
     .on('error', () => response.destroy())
+    .on('end', () => {
+      isRead = true;
+    })
     .pipe(response);
 }
 

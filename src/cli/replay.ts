@@ -19,7 +19,7 @@ import { isColored, lineWidth } from './terminal.js';
 export async function replay(args: ReplayArguments): Promise<number> {
   const out = new Output(args.json ? (line) => line : shownIn(lineWidth(), isColored()));
   const sink = new FromFirstEvent(() => (args.json ? writeJsonLines(out) : new TreeWriter(out)));
-  await readChosen(args.trace, (chosen) => (chosen ? new Inside(sink, chosen) : sink), args);
+  await readChosen(args.trace, (chosen) => (chosen ? new Inside(sink, chosen) : sink), { ...args, isPrinted: true });
   sink.finish();
   return ExitCode.recorded;
 }

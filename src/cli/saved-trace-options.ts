@@ -14,6 +14,8 @@ export interface SavedTraceArguments {
 }
 
 export interface WindowArguments {
+  /** What is read is printed meanwhile. */
+  readonly isPrinted?: boolean;
   readonly from: Moment | undefined;
   readonly to: Moment | undefined;
 }
@@ -368,9 +370,14 @@ export function openOptions<T>(args: Argv<T>) {
     .option('port', {
       ...text,
       default: '9001',
-      coerce: (given: string) => count('--port')(given) as number,
+      coerce: (given: string) => port(count('--port')(given) as number),
       describe: 'Where it is served: ui.perfetto.dev may fetch from 9001 alone',
     });
+}
+
+function port(given: number): number {
+  if (given >= 1 && given <= 65_535) return given;
+  throw new Error(`--port takes a port of this machine, 1 to 65535, not ${given}`);
 }
 
 const units = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, m: 60e9 } as const;

@@ -17,6 +17,7 @@ import {
   Window,
 } from '../trace/index.js';
 import { note } from './notes.js';
+import { ReadingLine } from './reading-line.js';
 import { recordsFile } from './records-file.js';
 import type { SelectionArguments, WindowArguments } from './saved-trace-options.js';
 import { filterFields, selectionOf, type TraceFilter } from './trace-filter.js';
@@ -69,6 +70,7 @@ interface WindowRead {
 async function readWindow(path: string, sink: TraceSink, window: WindowArguments | undefined): Promise<WindowRead> {
   const { from, to } = window ?? {};
   const inside = from === undefined && to === undefined ? undefined : new Window(sink, from, to);
+  using _line = window?.isPrinted ? undefined : new ReadingLine(path, false);
   const read = await readTrace(path, inside ?? sink);
   if (inside && !inside.hasBegun) {
     throw new RsptraceError('TRACE_NO_MATCH', `${path} has nothing from --from on`, {

@@ -74,3 +74,16 @@ t.test('what was checked until an error stands beside it', async (t) => {
     /: 1 kept, 0 broken\n\n\*\*rsptrace failed\*\*: no answer to "g" \\\| \\<5 s\\>; 100/,
   );
 });
+
+t.test('no report holds a character that nobody sees or that a terminal obeys', async (t) => {
+  const name = 'a\u202eb\u001b[31m\u0007\u2066';
+  const verdict = { section: 'times', subject: name, state: 'broken', limit: name, measured: name } as const;
+  const place = { file: `/src/${name}.rs`, line: 3 };
+  const error = { code: 'X', message: name, hint: name };
+  const verdicts = [{ ...verdict, place }];
+  const checked: Checked = { trace: name, program: name, budget: name, verdicts, isStrict: true, error };
+  for (const made of [junitXml(checked), checkedMarkdown(checked), githubAnnotations(checked, '/src')]) {
+    t.notMatch(made.replaceAll('\n', ''), /[\p{Cc}\p{Cf}]/u);
+    t.match(made, /\{202e\\?\}/);
+  }
+});

@@ -1,6 +1,8 @@
 // `rsptrace open`, as a browser would use it.
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { rsptrace, rsptraceProcess, scratchFolder } from '../support/command.js';
 
@@ -28,3 +30,54 @@ t.test('serves the trace to the viewer, and ends when that has fetched it', asyn
   writeFileSync(join(folder, 'notes.json'), '{}');
   t.match((await rsptrace('open', join(folder, 'notes.json')).ended).stderr, /TRACE_FOREIGN/);
 });
+
+t.test('only this machine, by its own name; the trace may be gone; ends after any complete download', async (t) => {
+  const port = 20_000 + ((process.pid + 7) % 20_000);
+  const text = `[\n${'{"ph":"M","ts":0,"pid":1,"tid":1,"name":"process_name","args":{"name":"k"}},\n'.repeat(20_000)}]\n`;
+  const path = join(folder, 'gone.json');
+  for (let i = 0; i < 6; i++) {
+    writeFileSync(path, text);
+    const run = rsptraceProcess('open', path, '--no-browser', '--port', String(port));
+    await run.shows('ui.perfetto.dev');
+    rmSync(path);
+    t.equal((await got(port, 'attacker.example', '/gone.json')).status, 403);
+    const whole = await got(port, `localhost:${port}`, '/gone.json');
+    t.match(whole, { status: 200, bytes: text.length });
+    t.equal((await run.ended).status, 0);
+  }
+  const far = await rsptrace('open', path, '--port', '70000').ended;
+  t.match(far, { status: 2, stderr: /1 to 65535.*\[USAGE\]/ });
+});
+
+t.test('Ctrl-C ends it while a browser runs in the foreground of xdg-open', async (t) => {
+  const path = join(folder, 'foreground.json');
+  writeFileSync(path, '[\n{"ph":"M","ts":0,"pid":1,"tid":1,"name":"process_name","args":{"name":"k"}}\n]\n');
+  const opener = join(folder, 'xdg-open');
+  const seen = join(folder, 'browser.pid');
+  writeFileSync(opener, `#!/bin/sh\necho $$ > ${seen}.new; mv ${seen}.new ${seen}\nexec sleep 300\n`, { mode: 0o755 });
+  const before = process.env.PATH;
+  process.env.PATH = `${folder}:${before}`;
+  t.teardown(() => {
+    process.env.PATH = before;
+  });
+  const run = rsptraceProcess('open', path, '--port', String(20_000 + ((process.pid + 13) % 20_000)));
+  while (!existsSync(seen) && !run.over()) await sleep(20);
+  t.teardown(() => process.kill(Number(readFileSync(seen, 'utf8'))));
+  run.signal('SIGINT');
+  t.equal((await run.ended).status, 0);
+});
+
+/** A plain GET, as curl's: it closes the connection as soon as it has all bytes. */
+function got(port: number, host: string, path: string): Promise<{ status: number; bytes: number }> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ host: '127.0.0.1', port, path, headers: { host }, agent: false }, (response) => {
+      let bytes = 0;
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes === Number(response.headers['content-length'])) response.socket.destroy();
+      });
+      response.on('close', () => resolve({ status: response.statusCode ?? 0, bytes }));
+    });
+    asked.on('error', reject).end();
+  });
+}

@@ -1,5 +1,6 @@
 // Annotations of GitHub Actions: "Workflow commands for GitHub Actions", ::error and ::warning. Percent signs and line
 // ends are escaped, in properties colons and commas too, as actions/toolkit's command.ts does.
+import { visibleLines } from '../../base/visible.js';
 import { type Checked, failureText, hasFile, relativeFile } from '../checked.js';
 import type { Verdict } from '../section.js';
 
@@ -26,7 +27,7 @@ function annotation(
 }
 
 function data(text: string): string {
-  return text.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
+  return visibleLines(text).replaceAll('%', '%25').replaceAll('\n', '%0A');
 }
 
 function property(text: string): string {

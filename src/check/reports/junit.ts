@@ -1,5 +1,6 @@
 // JUnit XML as CI servers read it (the schema of Jenkins' xunit plugin, and of testmoapp/junitxml): a suite a budget
 // file, a case a limit, `skipped` for what could not be checked, an `error` where rsptrace itself failed.
+import { visibleLines } from '../../base/visible.js';
 import { type Checked, countOf, failureText, type TracerError } from '../checked.js';
 import type { Verdict } from '../section.js';
 
@@ -37,9 +38,9 @@ function errorXml(error: TracerError): string {
   return `${head}<error type="${escaped(error.code)}" message="${text}">${text}</error></testcase>\n`;
 }
 
-/** XML's special characters, and none of those that XML 1.0 cannot hold. */
+/** XML's special characters, and none of those that XML 1.0 cannot hold or nobody sees. */
 function escaped(text: string): string {
-  return text
+  return visibleLines(text)
     .replace(/[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, '?')
     .replace(/[&<>"'\t\n\r]/g, (c) => `&#${c.charCodeAt(0)};`);
 }

@@ -1,4 +1,5 @@
 import { shownFile } from '../../base/shown-place.js';
+import { visible } from '../../base/visible.js';
 import { placeText } from '../../trace/index.js';
 import { type Checked, failureText, tallyText } from '../checked.js';
 import type { Verdict } from '../section.js';
@@ -26,9 +27,9 @@ function table(verdicts: readonly Verdict[]): string {
 }
 
 function cell(text: string): string {
-  return text.replace(/[\r\n]+/g, ' ').replace(/[\\|<>*_`[\]]/g, '\\$&');
+  return visible(text.replace(/[\r\n]+/g, ' ')).replace(/[\\|<>*_`[\]]/g, '\\$&');
 }
 
 function code(text: string): string {
-  return `\`${text.replace(/[\r\n`]+/g, ' ').replaceAll('|', '\\|')}\``;
+  return `\`${visible(text.replace(/[\r\n`]+/g, ' ')).replaceAll('|', '\\|')}\``;
 }

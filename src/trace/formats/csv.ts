@@ -1,5 +1,6 @@
 // Comma-separated values (RFC 4180), with a head: a row a call, a poll or an instant. The columns: `spanColumns` of
 // ./spans.ts. A field with a comma, a quote or a break of line stands in quotes; what is not known is empty.
+// One that a spreadsheet would take for a formula has an apostrophe before it.
 import { startOf } from '../../base/file-head.js';
 import { visible } from '../../base/visible.js';
 import type { Format } from './format.js';
@@ -62,12 +63,19 @@ function putNumber(row: TextBytes, value: number | undefined): void {
 }
 
 function putCell(row: TextBytes, text: string | undefined): void {
-  if (text === undefined || row.plain(text, COMMA, QUOTE)) return;
+  if (text === undefined) return;
+  const mayPlain = !isFormula(text);
+  if (mayPlain && row.plain(text, COMMA, QUOTE)) return;
   // Arguments have commas between them, and mostly no quote.
-  if (!row.plainQuoted(text)) row.piece(cells.of(text));
+  if (!mayPlain || !row.plainQuoted(text)) row.piece(cells.of(text));
+}
+
+/** What a spreadsheet would work out: names come from the program, and numbers are what they are. */
+function isFormula(text: string): boolean {
+  return /^[=+\-@]/.test(text) && !/^[+-]?\d+(\.\d+)?$/.test(text);
 }
 
 function cell(value: string): string {
-  const text = visible(value);
+  const text = `${isFormula(value) ? "'" : ''}${visible(value)}`;
   return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

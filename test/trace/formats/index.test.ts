@@ -4,12 +4,19 @@ import { join } from 'node:path';
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
 import { headOf } from '../../../src/base/file-head.js';
-import { type Format, formatOf, formats, openTrace, type TraceFacts } from '../../../src/trace/index.js';
+import {
+  type Format,
+  formatOf,
+  formats,
+  openTrace,
+  type TraceEvent,
+  type TraceFacts,
+} from '../../../src/trace/index.js';
 import { rsptrace } from '../../support/command.js';
 import { readChrome } from '../decode-chrome.js';
 import { readPerfetto } from '../decode-perfetto.js';
 import { oneTask } from '../one-task.js';
-import { tell } from '../stories.js';
+import { linked, nanos, tell } from '../stories.js';
 import { decode, folder, parse, write } from '../written.js';
 
 t.test('every format says at its end which engine each probe used', async (t) => {
@@ -118,4 +125,20 @@ t.test('docs/formats.md and --help say of each format what the list says', async
     t.match(docs, `| ${cells.join(' | ')} |`, name);
     t.match(help, `${extensions[0]} (${name}): ${about}`);
   }
+});
+
+t.test('no cell of CSV is a formula, and numbers stay what they are', async (t) => {
+  const call = { hart: 0, depth: 0, arguments: [] } as const;
+  const names = ['=HYPERLINK("http://x")', '+a', '-a,b', '@SUM', '-5', 'plain'];
+  const events = names.flatMap((name, i): TraceEvent[] => {
+    const began = nanos(i * 10);
+    const fn = { key: i, name, instance: 'i', address: addr(16n), file: undefined, line: undefined };
+    const begin = { type: 'call-begin', time: began, function: fn, ...call } as const;
+    return [begin, { type: 'call-end', time: nanos(i * 10 + 5), began, function: fn, ...call }];
+  });
+  const rows = write('formula.csv', linked(events)).toString().trimEnd().split('\n').slice(1);
+  t.same(
+    rows.map((row) => /^call,\d+,\d+,0,,0,(".*?[^"]"|[^,]*),/.exec(row)?.[1]),
+    [`"'=HYPERLINK(""http://x"")"`, "'+a", `"'-a,b"`, "'@SUM", '-5', 'plain'],
+  );
 });

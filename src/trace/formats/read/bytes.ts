@@ -1,11 +1,15 @@
 import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { createGunzip } from 'node:zlib';
+import { budgetFactor } from '../../../base/budget.js';
 import { messageOf, RsptraceError } from '../../../base/errors.js';
 import { isCode } from '../../../base/locked-file.js';
 import { Damage } from './fields.js';
 
 const CHUNK = 1024 * 1024;
+/** What a packed trace may unpack to: recordings take 3 to 30 times their packed size, gzip can pack 1000 to one. */
+const UNPACKED = 2 ** 30;
+const UNPACKED_PER_BYTE = 100;
 
 /** What a file holds, unpacked if it is gzip (RFC 1952). `isCut` becomes true if its end is missing. */
 export interface TraceBytes extends AsyncIterable<Uint8Array> {
@@ -22,8 +26,11 @@ export async function openBytes(path: string): Promise<TraceBytes> {
 }
 
 async function isGzip(path: string): Promise<boolean> {
+  const found = await stat(path);
+  if (found.isDirectory()) throw new Error('it is a folder, and none of uftrace');
+  // Opening a pipe would wait for who writes it, and a device may have no end.
+  if (!found.isFile()) throw new Error('it is no regular file');
   await using file = await open(path, 'r');
-  if ((await file.stat()).isDirectory()) throw new Error('it is a folder, and none of uftrace');
   const { buffer, bytesRead } = await file.read(Buffer.alloc(2), 0, 2, 0);
   return bytesRead === 2 && buffer[0] === 0x1f && buffer[1] === 0x8b;
 }
@@ -49,16 +56,27 @@ class FileBytes implements TraceBytes {
       return;
     }
     const unpacked = file.on('error', (error) => unpacked.destroy(error)).pipe(createGunzip({ chunkSize: CHUNK }));
+    let left = budgetFactor() * (UNPACKED + (await stat(this.#path)).size * UNPACKED_PER_BYTE);
     try {
-      yield* unpacked;
+      for await (const chunk of unpacked as AsyncIterable<Buffer>) {
+        left -= chunk.length;
+        if (left < 0) throw tooLarge(this.#path);
+        yield chunk;
+      }
     } catch (error) {
       if (isCode(error, 'Z_BUF_ERROR')) this.isCut = true;
       else if (/^Z_/.test((error as NodeJS.ErrnoException).code ?? '')) throw new Damage(messageOf(error));
-      else throw unreadable(this.#path, error);
+      else throw error instanceof RsptraceError ? error : unreadable(this.#path, error);
     } finally {
       file.destroy();
     }
   }
+}
+
+function tooLarge(path: string): RsptraceError {
+  return new RsptraceError('TRACE_TOO_LARGE', `${path} unpacks to over ${UNPACKED_PER_BYTE} times its size`, {
+    hint: `record it again; where you trust it, set RSPTRACE_BUDGET=${budgetFactor() * 10} to allow ten times as much`,
+  });
 }
 
 function unreadable(path: string, cause: unknown): RsptraceError {

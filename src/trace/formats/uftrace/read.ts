@@ -4,7 +4,7 @@
  * events, are left out. Records with arguments have a length that only the argument specification tells; they are
  * refused, and so is a recording of entries alone. Every length and number is checked.
  */
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { lstatSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { messageOf, RsptraceError } from '../../../base/errors.js';
@@ -29,8 +29,7 @@ const CHUNK = 64 * 1024;
 const noArguments: readonly never[] = [];
 
 export function isUftraceFolder(path: string): boolean {
-  const info = join(path, 'info');
-  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory() || !existsSync(info)) return false;
+  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory() || !isOwnFile(join(path, 'info'))) return false;
   return fileOf(path, 'info').subarray(0, MAGIC.length).toString('latin1') === MAGIC;
 }
 
@@ -99,8 +98,18 @@ function infoOf(bytes: Buffer): UftraceInfo {
   return { program: path && basename(path), hasRelativeSymbols: (features & FEATURE.relativeSymbols) !== 0 };
 }
 
+/** A link may lead anywhere, and a pipe or a device has no end. */
+function isOwnFile(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+function checkFile(path: string, name: string): void {
+  if (!isOwnFile(join(path, name))) throw new Error('it is no regular file of the folder');
+}
+
 function fileOf(path: string, name: string): Buffer {
   try {
+    checkFile(path, name);
     return readFileSync(join(path, name));
   } catch (error) {
     throw unreadable(path, name, error);
@@ -109,6 +118,7 @@ function fileOf(path: string, name: string): Buffer {
 
 async function opened(path: string, name: string): Promise<FileHandle> {
   try {
+    checkFile(path, name);
     return await open(join(path, name), 'r');
   } catch (error) {
     throw unreadable(path, name, error);

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import t from 'tap';
 import { RsptraceError } from '../../../../src/base/errors.js';
@@ -387,4 +388,34 @@ t.test('a directory of uftrace: what its header and records say is checked', asy
     t.equal(code, 'TRACE_DAMAGED', String(why));
     t.match(message, why);
   }
+});
+
+t.test('a pipe, a device and a link are no files of a trace, and are not opened', async (t) => {
+  const other = join(folder, 'other');
+  for (const name of readdirSync(recorded).filter((each) => /^info$|\.(dat|map|sym)$/.test(each))) {
+    for (const make of [['mkfifo'], ['ln', '-s', '/dev/zero'], ['ln', '-s', join(recorded, name)]]) {
+      rmSync(other, { recursive: true, force: true });
+      cpSync(recorded, other, { recursive: true });
+      rmSync(join(other, name));
+      execFileSync(make[0] as string, [...make.slice(1), join(other, name)]);
+      // Symbols of a library that no call is in are not asked for.
+      const { code } = await outcome(other);
+      t.ok(code === 'TRACE_UNREADABLE' || name.endsWith('.sym'), `${make.join(' ')} ${name}: ${code}`);
+    }
+  }
+  rmSync(other, { recursive: true, force: true });
+  execFileSync('mkfifo', [other]);
+  t.match(await outcome(other), { code: 'TRACE_UNREADABLE', message: /no regular file$/ });
+  t.match(await outcome('/dev/zero'), { code: 'TRACE_UNREADABLE', message: /no regular file$/ });
+});
+
+t.test('a packed trace that unpacks to far more than a recording does is not read to its end', async (t) => {
+  // Empty packets without end, and a thousandth of the budget.
+  const path = join(folder, 'bomb.pftrace.gz');
+  writeFileSync(path, gzipSync(Buffer.alloc(4 << 20).fill(Buffer.from([0x0a, 0x00]))));
+  process.env.RSPTRACE_BUDGET = '0.001';
+  t.teardown(() => delete process.env.RSPTRACE_BUDGET);
+  t.match(await outcome(path), { code: 'TRACE_TOO_LARGE', message: /unpacks to over 100 times its size$/ });
+  process.env.RSPTRACE_BUDGET = '1';
+  t.match(await outcome(path), { code: 'TRACE_FOREIGN' });
 });
