@@ -8,6 +8,8 @@ export interface LinuxModel {
   readonly signals: readonly string[];
   /** How many bytes the pc is behind a trap instruction when the program gets its SIGTRAP. */
   readonly behindTrap: number;
+  /** Whether code asks a kernel for something, and does nothing that only a kernel may. */
+  isProgram?(code: Uint8Array): boolean;
   /** Whether code begins with a trap instruction. */
   isTrap(code: Uint8Array): boolean;
   /** General registers in the order of a core file's `pr_reg` (struct elf_prstatus): `user_regs_struct`. */

@@ -1,5 +1,5 @@
 // A process of this machine under a gdbserver that rsptrace starts at the last moment and takes away.
-import { existsSync, readFileSync, readlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { Gdbserver, type Subject, unharmedStart, vectorDamage } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
@@ -125,7 +125,39 @@ export function processNamed(text: string): number {
       hint: '`pgrep -a NAME` shows the numbers of those that run',
     });
   }
-  return pid;
+  return livingThread(pid);
+}
+
+const saidOf = new Set<number>();
+
+/**
+ * What is attached to: the process, or its last thread where the main thread has ended before. gdbserver takes no such
+ * process as a whole, and threads that it does not trace would die of breakpoints.
+ */
+function livingThread(pid: number): number {
+  const stateOf = (path: string): string | undefined => {
+    try {
+      return /.*\) (.)/s.exec(readFileSync(`${path}/stat`, 'latin1'))?.[1];
+    } catch {
+      return undefined;
+    }
+  };
+  if (stateOf(`/proc/${pid}`) !== 'Z') return pid;
+  const tasks = `/proc/${pid}/task`;
+  const living = readdirSync(tasks).filter((task) => !['Z', 'X', undefined].includes(stateOf(`${tasks}/${task}`)));
+  const [thread] = living;
+  if (living.length === 1 && thread !== undefined) {
+    if (!saidOf.has(pid)) note(`the main thread of process ${pid} has ended: its last thread, ${thread}, is traced`);
+    saidOf.add(pid);
+    return Number(thread);
+  }
+  const rest =
+    living.length === 0
+      ? 'it has no thread any more'
+      : `gdbserver takes only one of its ${living.length} other threads`;
+  throw new RsptraceError('GDBSERVER_FAILED', `the main thread of process ${pid} has ended: ${rest}`, {
+    hint: 'a probe would end the threads that nobody traces; trace such a program from its start, with rsptrace run',
+  });
 }
 
 /** The program that a process runs: the file itself, also if it was removed, or is a container's. */

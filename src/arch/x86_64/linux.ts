@@ -45,10 +45,20 @@ export const linux: LinuxModel = {
   mappingCalls: [9, 10, 25, 329],
   signals: genericSignals,
   behindTrap: 1,
+  isProgram,
   isTrap: (code) => code[0] === 0xcc,
   systemCalls,
   forgottenTraps: { trap: 0xcc, isBehindCall },
 };
+
+/** SYSCALL, and no MOV to CR3 (0f 22 /3): every kernel that pages has one. */
+function isProgram(code: Uint8Array): boolean {
+  const bytes = Buffer.from(code.buffer, code.byteOffset, code.length);
+  if (bytes.indexOf(systemCalls.instruction) < 0) return false;
+  for (let register = 0xd8; register <= 0xdf; register++)
+    if (bytes.indexOf(Uint8Array.of(0x0f, 0x22, register)) >= 0) return false;
+  return true;
+}
 
 /** Intel SDM volume 2, CALL: e8 rel32; ff /2 with every form of its operand. */
 function isBehindCall(code: Uint8Array, at: number): boolean {
