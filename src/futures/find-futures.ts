@@ -226,7 +226,7 @@ class Futures implements FutureSet, FutureLookup {
     const vtable = variable.follow(DW_AT.type);
     const type = vtable?.follow(DW_AT.containing_type);
     const isFuture = variable.name?.endsWith(AS_FUTURE) === true;
-    const polled = isFuture ? this.#polledThrough(code) : undefined;
+    const polled = isFuture && !Number.isNaN(code) ? this.#polledThrough(code) : undefined;
     const future =
       type && (this.#catalog.ofType(type) ?? (polled === undefined ? undefined : this.#catalog.add(type, 'impl')));
     if (future === undefined || !this.#debug.elf.isLoaded(code) || this.#byVtable.has(code)) return;
