@@ -20,6 +20,8 @@ export class ProbeChoices {
   #refusal: string | undefined;
   /** Those that are left out for good: they had stopped the target too often, or there were too many like them. */
   readonly #leftOut = new Map<number, string>();
+  /** Kept, because there may be tens of thousands. Undefined when what they rest on has changed. */
+  #facts: readonly ProbeFact[] | undefined;
 
   /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
   constructor(options: EnginesOptions) {
@@ -52,12 +54,11 @@ export class ProbeChoices {
   }
 
   get facts(): readonly ProbeFact[] {
-    const facts = engineChoices(this.#options, { ...this.#plan, refused: this.#why });
-    if (this.#leftOut.size === 0) return facts;
-    return facts.map((fact, index) => {
+    this.#facts ??= engineChoices(this.#options, { ...this.#plan, refused: this.#why }).map((fact, index) => {
       const why = this.#leftOut.get(index);
       return why === undefined ? fact : { ...fact, engine: 'none', why };
     });
+    return this.#facts;
   }
 
   /** Some probes run without stops, and nobody has asked for stops: those that stop should not slow the others. */
@@ -74,16 +75,31 @@ export class ProbeChoices {
   /** Leaves out all places of the probes with these names that stop the target. Returns what is known of them now. */
   switchOff(names: readonly string[]): readonly ProbeFact[] {
     const off = new Set(names);
-    for (const [index, { name, engine, why }] of this.facts.entries())
-      if (off.has(name) && engine === 'stop') this.#leftOut.set(index, `${tooOften}: ${why}`);
-    return this.facts.filter(({ name }, index) => off.has(name) && this.#leftOut.has(index));
+    return this.#leave(
+      ({ name, engine }) => engine === 'stop' && off.has(name),
+      ({ why }) => `${tooOften}: ${why}`,
+    );
   }
 
   /** Leaves out the probes at these places. Returns what is known of them now. */
   leaveOut(places: readonly Addr[], why: string): readonly ProbeFact[] {
-    const indices = [...this.facts.keys()].filter((index) => places.includes(this.facts[index]?.address as Addr));
-    for (const index of indices) this.#leftOut.set(index, why);
-    return this.facts.filter((_, index) => indices.includes(index));
+    return this.#leave(
+      ({ address }) => places.includes(address),
+      () => why,
+    );
+  }
+
+  #leave(which: (fact: ProbeFact) => boolean, reason: (fact: ProbeFact) => string): readonly ProbeFact[] {
+    const left: ProbeFact[] = [];
+    this.#facts = this.facts.map((fact, index) => {
+      if (!which(fact)) return fact;
+      const why = reason(fact);
+      const now: ProbeFact = { ...fact, engine: 'none', why };
+      this.#leftOut.set(index, why);
+      left.push(now);
+      return now;
+    });
+    return left;
   }
 
   /**
@@ -92,28 +108,33 @@ export class ProbeChoices {
    */
   restart(): void {
     this.#plan = this.#planned;
+    this.#facts = undefined;
   }
 
   /** An installation begins: what was refused before is tried again. */
   retry(): void {
     this.#why = new Map(this.#planned.refused);
     this.#refusal = undefined;
+    this.#facts = undefined;
   }
 
   refuse(index: number, why: string): void {
     this.#why.set(index, why);
+    this.#facts = undefined;
   }
 
   /** No probe can do without stops. Those that could not before keep their reason. */
   refuseAll(why: string): void {
     this.#refusal = why;
     for (const index of this.#options.plans.keys()) if (!this.#why.has(index)) this.#why.set(index, why);
+    this.#facts = undefined;
   }
 
   /** Probes that write records cannot do without stops; those that only count can. */
   refuseRecords(why: string): void {
     for (const { index, counters } of this.#plan.sites) if (counters === 0) this.refuse(index, why);
     this.#plan = { ...this.#plan, sites: this.#plan.sites.filter(({ counters }) => counters > 0) };
+    this.#facts = undefined;
   }
 
   why(index: number): string | undefined {
@@ -131,6 +152,7 @@ export class ProbeChoices {
     const bytesAt = (address: Addr, length: number): Uint8Array | undefined => code.get(address)?.subarray(0, length);
     this.#plan = planEngines({ ...this.#options, bytesAt, looks: undefined });
     for (const [index, why] of this.#plan.refused) this.#why.set(index, why);
+    this.#facts = undefined;
     this.#leaveOutMany();
   }
 
@@ -139,5 +161,6 @@ export class ProbeChoices {
     if (this.#options.wanted === 'target') return;
     for (const [index, { engine, why, extra }] of this.facts.entries())
       if (engine === 'none' && extra === undefined && why !== undefined) this.#leftOut.set(index, why);
+    this.#facts = undefined;
   }
 }
