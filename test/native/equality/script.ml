@@ -1,0 +1,3 @@
+let rec fib n = if n < 2 then n else fib (n - 1) + fib (n - 2)
+let () = Printf.printf "%d\n" (fib 15)
+let () = try failwith "thrown" with Failure text -> print_endline text
