@@ -59,9 +59,12 @@ const pastIndexes = {
   },
 };
 
-/** Of `cli/`, tests and this script load the last four; benchmarks load the files of other rooms. */
+/**
+ * Of `cli/`, a supervisor runs `clean-up`, and tests and this script load the last four; benchmarks load the files of
+ * other rooms.
+ */
 const alone = [
-  ...['cli/main', 'cli/command-line', 'cli/failure', 'cli/help-pages', 'cli/reading-line'],
+  ...['cli/main', 'cli/clean-up', 'cli/command-line', 'cli/failure', 'cli/help-pages', 'cli/reading-line'],
   ...['api/qemu', 'base/refusal', 'profile/sampling'],
 ].map((name) => `src/${name}.ts`);
 /** package.json exports some of them; benchmarks load others. */

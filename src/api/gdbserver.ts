@@ -1,10 +1,12 @@
 // A process of this machine under a gdbserver of our own: one that runs, or a program that is started.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
+import { tracerOf } from './abandoned-server.js';
 import type { Environment } from './gdbserver-vectors.js';
+import { Supervisor } from './supervisor.js';
 
 /** What is to be traced: a process that runs, or a command, whose first word is the program. */
 export type Subject = { readonly pid: number } | { readonly command: readonly string[] };
@@ -17,11 +19,27 @@ const endMs = 3000;
 const mostSaid = 4000;
 
 /** How long to wait between looks at a process that is not our child, in milliseconds. */
-const lookMs = 50;
+const lookMs = 20;
 
-/** gdbserver's own lines on the stderr that it shares with the program. */
-const ownLines =
-  /^(?:Process .* created; pid = \d+|Attached; pid = \d+|Listening on port \d+|Remote debugging from .*|Detaching from process \d+|Killing process\(es\): .*|Child (?:exited with status|terminated with signal) .*)\r?\n/gm;
+/** A gdbserver that a closed pipe ends in the middle of attaching leaves the process stopped. */
+const survivor = ['-c', 'trap "" PIPE; exec gdbserver "$@"', 'sh'];
+/** What a shell ends with that does not find a command. */
+const notThere = 127;
+
+/** By which a supervisor finds the gdbserver of this process. */
+const ownWord = `rsptrace-${process.pid}`;
+
+/** What a program is started by: its standard error is ours, and not the pipe that gdbserver writes to. */
+const wrapper = ['--wrapper', 'sh', '-c', `'exec "$@" 2>&3 3>&-'`, ownWord, '--'];
+
+export interface GdbserverOptions {
+  /** Where a program's standard output goes; 2 for our standard error. */
+  readonly output?: 'inherit' | 2;
+  /** The program's environment. */
+  readonly env?: Environment;
+  /** A script for node that gets the server's number if this process is killed, see {@link Supervisor}. */
+  readonly cleanUp: string;
+}
 
 /**
  * A gdbserver that serves one client and then goes. Disposing of it ends it, and leaves a process that it was attached
@@ -35,37 +53,47 @@ export class Gdbserver implements Disposable {
   /** Since when the process stands at the latest, as `performance.now` counts. */
   readonly since: number;
   readonly #child: ChildProcess;
+  readonly #supervisor: Supervisor;
+  readonly #isAttached: boolean;
   readonly #startTime: string | undefined;
 
-  private constructor(child: ChildProcess, found: { address: string; pid: number; since: number }) {
+  private constructor(
+    child: ChildProcess,
+    supervisor: Supervisor,
+    found: { address: string; pid: number; since: number; isAttached: boolean },
+  ) {
     this.#child = child;
+    this.#supervisor = supervisor;
     this.address = found.address;
     this.pid = found.pid;
     this.since = found.since;
+    this.#isAttached = found.isAttached;
     this.#startTime = startTime(found.pid);
   }
 
   /**
-   * Stops the process, or starts the program and stops it at its first instruction. `output`: where a program's
-   * standard output goes; 2 for our standard error. `env`: the program's environment.
+   * Stops the process, or starts the program and stops it at its first instruction.
    * @throws RsptraceError `GDBSERVER_NOT_FOUND`, `GDBSERVER_FAILED`
    */
   static async start(
     subject: Subject,
-    output: 'inherit' | 2 = 'inherit',
-    env: Environment = process.env,
+    { output = 'inherit', env = process.env, cleanUp }: GdbserverOptions,
   ): Promise<Gdbserver> {
     const since = performance.now();
     const isRunning = 'pid' in subject;
-    const what = isRunning ? ['--attach', '127.0.0.1:0', String(subject.pid)] : ['127.0.0.1:0', ...subject.command];
+    const what = isRunning
+      ? ['--attach', '127.0.0.1:0', String(subject.pid)]
+      : [...wrapper, '127.0.0.1:0', ...subject.command];
     // Ctrl-C on the terminal ends the recording, not the program.
     const input = isRunning || process.stdin.isTTY ? 'ignore' : 'inherit';
-    const stdio = [input, isRunning ? 'ignore' : output, 'pipe'] as const;
-    const child = spawn('gdbserver', ['--once', ...what], { stdio: [...stdio], detached: true, env });
+    const stdio = isRunning ? [input, 'ignore', 'pipe'] : [input, output, 'pipe', 2];
+    const supervisor = new Supervisor(cleanUp, isRunning ? String(subject.pid) : ownWord);
+    const [program, before] = isRunning ? ['sh', survivor] : ['gdbserver', []];
+    const child = spawn(program, [...before, ...what], { stdio: stdio as StdioOptions, detached: true, env });
+    for (const event of ['exit', 'error']) child.once(event, () => supervisor.dismiss());
     let said = '';
     child.stderr?.on('data', (piece: Buffer) => {
       if (said.length < mostSaid) said += piece.toString('latin1');
-      if (!isRunning) process.stderr.write(piece.toString('latin1').replace(ownLines, ''), 'latin1');
     });
     await once(child, 'spawn').catch((thrown: unknown) => {
       throw notFound(thrown as NodeJS.ErrnoException);
@@ -75,17 +103,26 @@ export class Gdbserver implements Disposable {
     for (;;) {
       const port = /^Listening on port (\d+)/m.exec(said)?.[1];
       const pid = /pid = (\d+)/.exec(said)?.[1];
-      if (port && pid) return new Gdbserver(child, { address: `127.0.0.1:${port}`, pid: Number(pid), since });
+      if (port && pid) {
+        const found = { address: `127.0.0.1:${port}`, pid: Number(pid), since, isAttached: isRunning };
+        return new Gdbserver(child, supervisor, found);
+      }
       if (child.exitCode !== null || child.signalCode !== null || performance.now() > deadline) break;
       await Promise.race([child.stderr && once(child.stderr, 'data'), ended, delay(lookMs)]);
     }
     child.kill('SIGKILL');
+    if (child.exitCode === notThere) throw notFound({ code: 'ENOENT' });
     throw failed(subject, said);
   }
 
-  /** Resolves when gdbserver has ended, which it does when its client has gone; one that does not is ended. */
+  /**
+   * Resolves when gdbserver has ended, which it does when its client has gone; one that does not is ended. One that has
+   * let go of a program of its own would wait for the program's end.
+   */
   async gone(): Promise<void> {
-    if (await this.#hasEnded(endMs)) return;
+    const deadline = performance.now() + endMs;
+    while (performance.now() < deadline && (this.#isAttached || tracerOf(this.pid) === this.#child.pid))
+      if (await this.#hasEnded(lookMs)) return;
     this.#child.kill('SIGKILL');
     await this.#hasEnded(endMs);
   }
@@ -111,8 +148,11 @@ export class Gdbserver implements Disposable {
     }
   }
 
+  /** A process that was not left in order is left to the supervisor. */
   [Symbol.dispose](): void {
-    if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill('SIGKILL');
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    if (this.#isAttached) this.#supervisor.takeOver();
+    else this.#child.kill('SIGKILL');
   }
 
   async #hasEnded(withinMs: number): Promise<boolean> {
@@ -137,7 +177,7 @@ function startTime(pid: number): string | undefined {
   }
 }
 
-function notFound({ code, message }: NodeJS.ErrnoException): RsptraceError {
+function notFound({ code, message }: Partial<NodeJS.ErrnoException>): RsptraceError {
   const why = code === 'ENOENT' ? 'gdbserver is not installed' : `gdbserver cannot be started: ${message}`;
   return new RsptraceError('GDBSERVER_NOT_FOUND', why, { hint: 'on Debian: apt install gdbserver' });
 }

@@ -1,3 +1,4 @@
+export { abandonedServer, serverOf, takeOverServer } from './abandoned-server.js';
 export { type CoreCopy, copyCore } from './core-copy.js';
 export { type DeterministicCommand, deterministicCommand, PULSE_US } from './deterministic.js';
 export { endingSignals } from './ending-signals.js';

@@ -397,6 +397,10 @@ export const errorCodes = {
     means: '`gdbserver` could not attach to the process, or could not start the program.',
     remedy: 'See its last lines in the error. Attaching needs the same user and `kernel.yama.ptrace_scope` 0, or root.',
   },
+  GDBSERVER_GONE: {
+    means: '`gdbserver` was ended from outside while it traced a process: how a program ended is not known then.',
+    remedy: 'Look who killed it: the system may be short of memory.',
+  },
   GDBSERVER_NOT_FOUND: {
     means: '`rsptrace attach` and `rsptrace run PROGRAM` start gdbserver, and it is not installed.',
     remedy: 'On Debian: `apt install gdbserver`.',

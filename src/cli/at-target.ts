@@ -38,10 +38,14 @@ export interface AtTarget {
 /**
  * Connects, runs `body`, and leaves the target as it was. Connecting stops the target. So from then to the end a
  * signal (Ctrl-C) also leaves the target, which would otherwise stay stopped for ever. While a file is being read the
- * signal waits.
+ * signal waits. `after`: what becomes of the target then.
  * @throws RsptraceError `INTERRUPTED` after a signal
  */
-export async function atTarget<T>(open: () => Promise<Session>, body: (target: AtTarget) => Promise<T>): Promise<T> {
+export async function atTarget<T>(
+  open: () => Promise<Session>,
+  body: (target: AtTarget) => Promise<T>,
+  after = 'the target goes on as it was',
+): Promise<T> {
   let signalled: NodeJS.Signals | undefined;
   let session: Session | undefined;
   let count = 0;
@@ -68,7 +72,7 @@ export async function atTarget<T>(open: () => Promise<Session>, body: (target: A
     await pendingSignals();
     if (signalled !== undefined) {
       await leave(opened);
-      throw interrupted(signalled);
+      throw interrupted(signalled, after);
     }
     return await body({
       session: opened,
@@ -77,7 +81,7 @@ export async function atTarget<T>(open: () => Promise<Session>, body: (target: A
       },
     });
   } catch (error) {
-    throw signalled === undefined ? error : interrupted(signalled);
+    throw signalled === undefined ? error : interrupted(signalled, after);
   } finally {
     release();
   }
@@ -94,6 +98,6 @@ function pendingSignals(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-function interrupted(signal: NodeJS.Signals): RsptraceError {
-  return new RsptraceError('INTERRUPTED', `ended by ${signal} before it was done; the target goes on as it was`);
+function interrupted(signal: NodeJS.Signals, after: string): RsptraceError {
+  return new RsptraceError('INTERRUPTED', `ended by ${signal} before it was done; ${after}`);
 }

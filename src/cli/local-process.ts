@@ -1,16 +1,23 @@
 // A process of this machine under a gdbserver that rsptrace starts at the last moment and takes away.
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { Gdbserver, type Subject, unharmedStart, vectorDamage } from '../api/index.js';
+import { fileURLToPath } from 'node:url';
+import { abandonedServer, Gdbserver, type Subject, takeOverServer, unharmedStart, vectorDamage } from '../api/index.js';
+import { architectureNamed } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
+import { takeOutOwnCode } from '../engines/index.js';
 import { connect, placeInProcess } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
 import { type AtTarget, atTarget, type StubOptions, stubOpener } from './at-target.js';
 import { note } from './notes.js';
+import { takenOutText } from './taken-out.js';
 
 /** How long a program that was asked to end may take, in milliseconds. */
-const endMs = 3000;
+const endMs = 500;
+/** Beside this file, or beside the bundle that has it. */
+const cleanUp = fileURLToPath(new URL('clean-up.js', import.meta.url));
+
 /** How long gdbserver may take to answer for the first time, in milliseconds. */
 const waitMs = 5000;
 
@@ -19,14 +26,16 @@ export interface OutputWish {
   readonly isStdoutOurs?: boolean | undefined;
 }
 
-interface Under<T> {
-  readonly result: T;
-  /** It has gone; its process may be there. */
+interface UnderServer {
   readonly server: Gdbserver;
-  /** How long the process stood before it was connected to. */
-  readonly connectingMs: number;
   /** What its user must know of this gdbserver. */
   readonly damage: string | undefined;
+}
+
+interface Under<T> extends UnderServer {
+  readonly result: T;
+  /** How long the process stood before it was connected to. */
+  readonly connectingMs: number;
 }
 
 /** What a command looks at for a moment: a stub, or a process of this machine. */
@@ -57,13 +66,13 @@ export async function lookAt<T>(
 }
 
 /**
- * Starts gdbserver, connects, runs `body`, and waits until gdbserver has let go of the process. `body` is told what its
- * user must know of this gdbserver.
+ * Starts gdbserver, connects, runs `body`, and waits until gdbserver has let go of the process. A program that was
+ * started is ended if that fails.
  */
 export async function underGdbserver<T>(
   subject: Subject,
   { args, logger, wire, isStdoutOurs = args.json }: Omit<StubOptions, 'arch'> & OutputWish,
-  body: (target: AtTarget, damage: string | undefined) => Promise<T>,
+  body: (target: AtTarget, under: UnderServer) => Promise<T>,
 ): Promise<Under<T>> {
   const { environment, told: damage } =
     'pid' in subject
@@ -72,21 +81,46 @@ export async function underGdbserver<T>(
   if (damage !== undefined) logger.warn({}, damage);
   const begun: { server?: Gdbserver; connectingMs: number } = { connectingMs: 0 };
   const open = async (): Promise<Session> => {
-    const server = await Gdbserver.start(subject, isStdoutOurs ? 2 : 'inherit', environment);
+    if ('pid' in subject) await leaveAbandoned(subject.pid);
+    const server = await Gdbserver.start(subject, {
+      output: isStdoutOurs ? 2 : 'inherit',
+      cleanUp,
+      ...(environment && { env: environment }),
+    });
     begun.server = server;
     const session = await connect(server.address, { logger, timeoutMs: args.timeout, waitMs, recordWire: wire });
+    if ('pid' in subject) await leaveForgotten(session, subject.pid);
     begun.connectingMs = performance.now() - server.since;
     return session;
   };
   try {
-    const result = await atTarget(open, (target) => body(target, damage));
+    const after = 'pid' in subject ? undefined : 'its program was ended';
+    const result = await atTarget(open, (target) => body(target, { damage, server: begun.server as Gdbserver }), after);
     const { server, connectingMs } = begun;
     if (server === undefined) throw new RsptraceError('GDBSERVER_FAILED', 'gdbserver was not started');
     await server.gone();
     return { result, server, connectingMs, damage };
+  } catch (error) {
+    if (begun.server !== undefined && 'command' in subject) await endProgram(begun.server, false);
+    throw error;
   } finally {
     begun.server?.[Symbol.dispose]();
   }
+}
+
+/** A process that an rsptrace has traced which was killed, and whose gdbserver is there still. */
+async function leaveAbandoned(pid: number): Promise<void> {
+  const server = await abandonedServer(pid);
+  const taken = server === undefined ? undefined : await takeOverServer(server);
+  if (taken) note(`an earlier rsptrace was killed. ${takenOutText(taken)}`);
+}
+
+/** What an earlier rsptrace has left in the code of a process that nobody traced any more, and that stands now. */
+async function leaveForgotten(session: Session, pid: number): Promise<void> {
+  const arch = architectureNamed(session.target.architecture ?? '');
+  await arch?.prepare();
+  const taken = arch && (await takeOutOwnCode(session, arch, pid));
+  if (taken && taken.patches.length > 0) note(`an earlier rsptrace was killed. ${takenOutText({ ...taken, pid })}`);
 }
 
 /** Undefined for a process that does not show it. */
@@ -97,6 +131,12 @@ function tunablesOf(pid: number): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** The program is ended now. One that does not end by itself is killed, also while it is traced. */
+export function endSoon(server: Gdbserver): void {
+  server.kill('SIGTERM');
+  setTimeout(() => server.kill('SIGKILL'), endMs);
 }
 
 /** After the recording: a program that `runsOn` does so until Ctrl-C. */

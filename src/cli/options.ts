@@ -53,6 +53,7 @@ export interface RecordingArguments extends CommonArguments, CheckReportArgument
   readonly 'keep-records': boolean;
   readonly progress: boolean;
   readonly 'from-reset': boolean;
+  readonly lossless: boolean;
   readonly scratch: string | undefined;
   readonly 'scratch-symbol': string | undefined;
 }
@@ -296,6 +297,12 @@ function engineOptions<T>(args: Argv<T>) {
       type: 'boolean',
       default: false,
       describe: "Stop at every probe of a boot before the kernel's last page table is in use, not at 500 hits only",
+    })
+    .option('lossless', {
+      type: 'boolean',
+      default: false,
+      describe:
+        'A process waits where records come faster than they are read, as a machine always does, instead of at most 20 ms in a second, behind which records are lost',
     })
     .option('scratch', {
       type: 'string',

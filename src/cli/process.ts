@@ -2,11 +2,13 @@
 
 import { resolve } from 'node:path';
 import type { Gdbserver, Subject } from '../api/index.js';
+import { RsptraceError } from '../base/errors.js';
 import { type GuestExit, GuestWatch } from '../check/index.js';
 import { placeAtStart, placeInProcess } from '../facts/index.js';
 import { onEvents, tee, timeOf } from '../trace/index.js';
 import { guestLimits, refuseMachineOptions } from './guest-options.js';
-import { endProgram, executableOf, type OutputWish, processNamed, underGdbserver } from './local-process.js';
+import { endProgram, endSoon, executableOf, type OutputWish, processNamed, underGdbserver } from './local-process.js';
+import { OpenAtEnd } from './open-at-end.js';
 import type { RecordingArguments } from './options.js';
 import {
   type Guest,
@@ -21,6 +23,9 @@ import {
 } from './recording.js';
 import type { RunArguments } from './run.js';
 import { wireRecorder } from './wire-file.js';
+
+/** How long a program may be left in order that is to be ended after a signal, in milliseconds. */
+const leaveMs = 700;
 
 export interface AttachArguments extends Omit<RecordingArguments, 'elf'> {
   readonly pid: string;
@@ -56,22 +61,42 @@ export function recordProgram(args: RunArguments & RecordingArguments): Promise<
       const timed = onEvents((event) => watch.time(timeOf(event)));
       const sink = args['guest-time-limit'] === undefined ? prepared.sink : tee([prepared.sink, timed]);
       watch.begin();
+      const runsOn = (end: Recorded['end']): boolean =>
+        args['keep-running'] || (end === 'interrupted' && signalled === 'SIGINT');
       const { recording, server } = await recordUnder(
         { ...prepared, sink },
         { command },
         {
           ending: ending.signal,
-          onSignal: (name) => {
+          onSignal: (name, server) => {
             signalled = name;
+            // Nobody is there who could end it by a second one.
+            if (name !== 'SIGINT' && !args['keep-running']) setTimeout(() => server.kill('SIGKILL'), leaveMs).unref();
+          },
+          onLeft: (end, server) => {
+            if (end !== 'guest-ended' && !runsOn(end)) endSoon(server);
           },
         },
       );
-      const runsOn = args['keep-running'] || (recording.end === 'interrupted' && signalled === 'SIGINT');
-      if (recording.end !== 'guest-ended') await endProgram(server, runsOn);
+      if (recording.end !== 'guest-ended') await endProgram(server, runsOn(recording.end));
       return report(prepared, recording, guestOf(recording, watch, args));
     },
     placeAtStart,
   );
+}
+
+/** A server that was ended from outside says nothing of its program. */
+function withUnseenEnd(recording: Recorded, open: string): Recorded {
+  const isClosed = recording.end === 'failed' && codeOf(recording.error) === 'RSP_CLOSED';
+  if (!isClosed && (recording.end !== 'guest-ended' || recording.stop?.kind !== 'gone')) return recording;
+  const error = new RsptraceError('GDBSERVER_GONE', `gdbserver was ended from outside, ${open}`, {
+    hint: 'how the program ended, and whether it has, nobody saw',
+  });
+  return { ...recording, end: 'failed', error };
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof RsptraceError ? error.code : undefined;
 }
 
 /** How a program ended that rsptrace started. */
@@ -101,22 +126,34 @@ export async function recordStarted(prepared: Prepared, command: readonly string
   return recording;
 }
 
+/** Like those of {@link SessionOptions}, with the server that has the program. */
+interface UnderOptions extends Pick<SessionOptions, 'ending'> {
+  readonly onSignal?: (name: NodeJS.Signals, server: Gdbserver) => void;
+  readonly onLeft?: (end: Recorded['end'], server: Gdbserver) => void;
+}
+
 /** Starts gdbserver, records, and waits until gdbserver has let go of the process. */
 async function recordUnder(
   prepared: Prepared,
   subject: Subject,
-  { isStdoutOurs, ...options }: Pick<SessionOptions, 'ending' | 'onSignal'> & OutputWish = {},
+  { isStdoutOurs, ending, onSignal, onLeft }: UnderOptions & OutputWish = {},
 ): Promise<{ readonly recording: Recorded; readonly server: Gdbserver }> {
   const { args, logger } = prepared;
   using wire = wireRecorder(args, logger);
   const at = { args, logger, wire, isStdoutOurs };
-  const { result, server, connectingMs, damage } = await underGdbserver(subject, at, (target, damage) => {
+  const open = new OpenAtEnd();
+  const sink = tee([prepared.sink, onEvents(open.see)]);
+  const { result, server, connectingMs, damage } = await underGdbserver(subject, at, (target, under) => {
     target.recordingBegins();
     const isLaunched = 'command' in subject;
     // A program that is started does without what would be damaged.
-    const stopsHarm = damage !== undefined && !isLaunched;
-    return recordSession(prepared, target.session, { isLaunched, stopsHarm, ...options });
+    const stopsHarm = under.damage !== undefined && !isLaunched;
+    return recordSession({ ...prepared, sink }, target.session, {
+      ...{ isLaunched, stopsHarm, ending },
+      onSignal: (name) => onSignal?.(name, under.server),
+      onLeft: (end) => onLeft?.(end, under.server),
+    });
   });
   const standingMs = result.standingMs + connectingMs;
-  return { recording: { ...result, standingMs, serverFault: damage }, server };
+  return { recording: { ...withUnseenEnd(result, open.text), standingMs, serverFault: damage }, server };
 }

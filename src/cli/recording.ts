@@ -409,6 +409,7 @@ function askedOptions(
     hardware: args.hw,
     engine: engineOf(args),
     fromReset: args['from-reset'],
+    isLossless: args.lossless,
     scratch: { ...given, ...(hidden === undefined ? {} : { hidden }) },
     log: recordsRequest(args, room),
     ...(args.findings === 'off' ? {} : { look: lookForStuck(logger, plugins.runtimes, debugFilesOf(args)) }),

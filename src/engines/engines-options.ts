@@ -27,6 +27,8 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly nanosPerInstruction?: number | undefined;
   /** Two runs are to be alike: the host's time decides nothing that the target could notice. */
   readonly isRepeatable?: boolean;
+  /** A process waits for room in the ring as long as this client lives, and loses no record. */
+  readonly isLossless?: boolean;
   /** Calls of functions that last fewer nanoseconds are dropped. */
   readonly thresholdNs?: number | undefined;
   readonly tracer: CallTracer;

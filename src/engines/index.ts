@@ -34,6 +34,7 @@ export {
 export { isMark } from './inject/code-allocator.js';
 export { counterScale } from './inject/counter-rate.js';
 export { type Leftovers, removeLeftovers } from './inject/leftovers.js';
+export { type TakenOut, takeOutOwnCode } from './inject/own-code.js';
 export type { Patch, Trampoline } from './inject/placement.js';
 export { processCode, processMemory, whyProcessStops } from './inject/process-memory.js';
 export { type LogPart, LogReader, RawLog, type ReadAt, rawLogMagic } from './inject/raw-log.js';

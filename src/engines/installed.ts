@@ -26,6 +26,7 @@ import type { Site } from './inject/sites.js';
 import { StoppedDrain } from './inject/stopped-drain.js';
 import { TargetEngine } from './inject/target-engine.js';
 import { type ThreadWords, withThreadWords } from './inject/thread-words.js';
+import type { WaitLimit } from './inject/wait-lease.js';
 import { remembered } from './inject/word-cache.js';
 import { currentAddressSpace } from './memory/region-access.js';
 import { closeScratch, type Region, type Scratch } from './memory/scratch.js';
@@ -571,8 +572,13 @@ function engineOptions(
     chained: changesItsCode(elf),
     log: options.log?.()?.raw,
     isRepeatable: options.isRepeatable ?? false,
+    ...(inProcess && times && { waits: waitLimit(times.counter, options.isLossless) }),
     ...(logger ? { logger } : {}),
   };
+}
+
+function waitLimit({ nanosPerTick }: RecordCounter, isLossless = false): WaitLimit {
+  return { ticksPerMs: 1e6 / nanosPerTick, isLossless };
 }
 
 interface Times {

@@ -44,6 +44,8 @@ export interface RecordOptions {
   readonly stopsHarm?: boolean | undefined;
   /** Take every stop before a kernel's last page table is in use, however many these are (`auto`). */
   readonly fromReset?: boolean;
+  /** A process waits where records come faster than they are read, however long; as a machine always does. */
+  readonly isLossless?: boolean;
   /** Where trampolines and the ring may be. */
   readonly scratch?: ScratchSources;
   /** Record the pollers: the stack of this many frames at the beginning of every poll. */

@@ -409,6 +409,7 @@ export class Run {
       thresholdNs,
       isCounted: this.#options.maxEvents !== undefined,
       stopsHarm: this.#options.stopsHarm,
+      isLossless: this.#options.isLossless ?? false,
       counter: ({ code }) => this.#clock.counter(session, code.address),
       mustEnd: () => this.openCounter !== undefined,
       staysHere: () => this.#options.stays === true || this.stopping.reason === 'panicked',

@@ -1,5 +1,13 @@
 export { type Arc, Arcs, type Node } from './events/arcs.js';
-export { leftOutText, namesLeftOut, probesLeftOut, ringFullText, stopsBesideText, subjectOf } from './events/bounds.js';
+export {
+  leftOutText,
+  namesBound,
+  namesLeftOut,
+  probesLeftOut,
+  ringFullText,
+  stopsBesideText,
+  subjectOf,
+} from './events/bounds.js';
 export { CallTimes } from './events/call-times.js';
 export { CallTree, type Frame, type TreeNode, totals } from './events/call-tree.js';
 export { CallsBelow } from './events/calls-below.js';

@@ -28,7 +28,7 @@ export interface Probe {
   /** One behind the other, from {@link COUNTER} on. */
   readonly counted: readonly Counted[];
   /** A full ring is waited for as in a process of Linux. */
-  readonly sleeps?: boolean;
+  readonly inProcess?: boolean;
   /** log2 of the number of segments. */
   readonly countShift: number;
   /** log2 of the ring's bytes. */
@@ -49,7 +49,7 @@ export const INNER_PLAN = 0xc00;
 /** Where counters begin. */
 export const COUNTER = 0x400;
 export const OUTER_PLAN = 0x800;
-const EXIT = 0x100;
+const EXIT = 0x200;
 const ENTRY = 0x1000;
 
 export interface Installed {
@@ -67,7 +67,7 @@ export function install(host: ProbeHost, probe: Probe): Installed {
   const segmentShift = probe.ringShift - countShift;
   const ring = { control, wait: from, slotShift: 8, segmentShift, countShift };
   const code = new Uint8Array(0x2000);
-  const wait = probe.sleeps ? probeCode.process?.wait : probeCode.wait;
+  const wait = probe.inProcess ? probeCode.process?.wait : probeCode.wait;
   code.set(wait?.(from, ring).code ?? []);
   const exit = addOffset(from, EXIT);
   const nesting = probe.nesting !== undefined;

@@ -70,7 +70,7 @@ t.test('a full ring is waited for, then given up and left alone', async (t) => {
   const { control } = plainProbe;
   const word = (offset: number, value: bigint) => ({ address: addOffset(control, offset), value });
   const base = BigInt(RING_BYTES);
-  const { head, limit, unattended, dropped, spins } = controlBlock;
+  const { head, limit, unattended, dropped, spins, allowed, patience } = controlBlock;
   const slot = BigInt(SLOT);
   const none = { claims: 0, written: 0, dropped: 1n, unattended: 1n };
   const both = { claims: 2, written: 2, dropped: 0n, unattended: 0n };
@@ -91,10 +91,13 @@ t.test('a full ring is waited for, then given up and left alone', async (t) => {
     { name: 'laps behind the limit', writes: [word(limit, 4n * base + 1n)], want: both },
     { name: 'limit far off', writes: [word(limit, 1n << 63n)], want: both },
   ];
-  const ways = [undefined, 'rdi'].flatMap((nesting) => [false, true].map((sleeps) => ({ nesting, sleeps })));
+  const ways = [undefined, 'rdi'].flatMap((nesting) => [false, true].map((inProcess) => ({ nesting, inProcess })));
+  // In ticks. The beat stands still.
+  const measured = [word(allowed, 1n << 62n), word(patience, 100_000n)];
   for (const way of ways) {
     const probe = { ...plainProbe, ...way };
-    const list = cases.flatMap(({ writes }) => calls(probe, 1, random(8), { writes }));
+    const given = cases.map(({ writes }) => (way.inProcess ? [...measured, ...writes] : writes));
+    const list = given.flatMap((writes) => calls(probe, 1, random(8), { writes }));
     const ran = run(probe, list);
     for (const [call, { name, writes, want }] of cases.entries()) {
       const from = writes.find(({ address }) => address === addOffset(control, head))?.value ?? base;
@@ -188,5 +191,28 @@ t.test('an unwinder finds the return address of a hooked function', async (t) =>
       returnAddress,
     );
     t.equal(probeCode.hookedReturnOffset(keep.length, false) % 16, 8, 'the stack is aligned as it was');
+  }
+});
+
+t.test('a process waits for room no longer than it is allowed to', async (t) => {
+  const { limit, allowed, patience, waited, dropped, unattended } = controlBlock;
+  const probe = { ...plainProbe, inProcess: true };
+  const word = (offset: number, value: bigint) => ({ address: addOffset(probe.control, offset), value });
+  const full = [word(limit, BigInt(RING_BYTES)), word(patience, 1n << 62n)];
+  const cases = [
+    { name: 'not at all', writes: [...full, word(allowed, 5n), word(waited, 5n)], least: 0n },
+    { name: 'for some ticks', writes: [...full, word(allowed, 200_005n), word(waited, 5n)], least: 200_000n },
+    { name: 'it waited too long already', writes: [...full, word(allowed, 5n), word(waited, 6n)], least: 0n },
+  ];
+  const ran = run(
+    probe,
+    cases.flatMap(({ writes }) => calls(probe, 1, random(8), { writes })),
+  );
+  for (const [call, { name, writes, least }] of cases.entries()) {
+    const before = writes.find(({ address }) => address === addOffset(probe.control, waited))?.value ?? 0n;
+    const took = ran.control(call, waited) - before;
+    t.equal(ran.control(call, dropped), 1n, name);
+    t.equal(ran.control(call, unattended), 0n, 'it may wait again later');
+    t.ok(least === 0n ? took === 0n : took >= least, `${name}: ${took}`);
   }
 });

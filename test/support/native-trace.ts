@@ -51,7 +51,8 @@ export const functionProbes = ['leaf', 'middle', 'outer', 'fib*', 'job*', 'nap*'
 export async function trace(t: Test, program: readonly string[], ...options: string[]): Promise<Traced> {
   const server = await gdbserver(t, ...program);
   const file = join(scratchFolder(t), 'out.txt');
-  const ran = await rsptrace('-r', server.address, '--json', '-o', file, ...options, program[0] ?? '').ended;
+  const ran = await rsptrace('-r', server.address, '--json', '--lossless', '-o', file, ...options, program[0] ?? '')
+    .ended;
   t.equal(ran.status, 0, ran.stderr.slice(-300));
   const { stdout } = await server.ended;
   return { output: JSON.parse(ran.stdout) as Output, stdout, text: readFileSync(file, 'utf8') };

@@ -35,24 +35,33 @@ import type { Step } from './code-path.js';
 export const controlBlock = {
   /** Bytes claimed ever. On a cache line of its own. */
   head: 0,
+  /** A number that the client changes, some times a second, as long as it lives. */
+  beat: 16,
+  /** {@link waited} may come so far: a process's writers wait no longer. A client that is gone allows no more. */
+  allowed: 24,
+  /** A process's writers give up if `beat` has not changed for so many ticks. */
+  patience: 32,
   /** Ticks that writers have waited for room, all together. On HEAD's line, because it changes rarely. */
   waited: 56,
   /** Claims below this may be written. */
   limit: 64,
   /**
    * Not zero: nobody drains, so a writer drops its event at once when the ring is full. The wait routine sets it when
-   * it gives up.
+   * `beat` stands still.
    */
   unattended: 72,
   /** Records that were dropped, without a claim. */
   dropped: 80,
-  /** How often the wait routine passes its breakpoint before it gives up; never 0. */
+  /**
+   * How often the wait routine passes its breakpoint, then gives up if `beat` has not changed meanwhile; never 0.
+   * Not in a process.
+   */
   spins: 88,
   /** The Future whose poll is open (see `Nesting`), or 0. */
   outer: 96,
   /** Address of the list of what to copy out of it: u32 count, then `count` u32 byte offsets, then its size as u64. */
   outerPlan: 104,
-  /** How often `limit` is polled before each pass; a routine that sleeps between polls does so once. */
+  /** How often `limit` is polled before each pass; in a process once. */
   looks: 112,
   /** The counter's value when a pending call was last seen to end; 0: never. */
   ended: 120,
@@ -501,11 +510,10 @@ export interface ProcessCode {
   /** How threads are told apart. */
   readonly thread: HartSource;
   /**
-   * Like {@link ProbeCode.wait}, but it sleeps between two polls, because the client that drains needs the processor.
+   * Like {@link ProbeCode.wait}, but it measures its time: it keeps to `allowed` and `patience`. It makes no system
+   * call, because the process may come under a filter of them at any time.
    */
   readonly wait: ProbeCode['wait'];
-  /** How often it sleeps before it gives up: some seconds, so that a slow client on a busy machine is not given up. */
-  readonly spins: number;
   /** .eh_frame for exit trampolines' addresses that are return addresses, each with its `returnOffset`. */
   unwindTable(exits: ReadonlyMap<bigint, { readonly offset: number }>): Uint8Array;
   /** The most bytes of it. */

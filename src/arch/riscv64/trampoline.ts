@@ -286,7 +286,7 @@ function closeOuter(assembler: Assembler, frame: TrampolineFrame): void {
   assembler.emit(ld(T3, SP, before), sd(T3, T0, controlBlock.outer));
 }
 
-/** Bytes of stack: t4, what is left of `spins`, and when the wait began. */
+/** Bytes of stack: t4, what is left of `spins`, when the wait began, and the last beat. */
 const waitFrame = 32;
 
 /**
@@ -302,7 +302,7 @@ function wait(
   const [again, look, drop, done] = [assembler.label(), assembler.label(), assembler.label(), assembler.label()];
   assembler.emit(addi(SP, SP, -waitFrame), sd(T4, SP, 0));
   if (counter !== undefined) assembler.emit(csr('csrrs', T2, timeCsr(counter), 0), sd(T2, SP, 16));
-  assembler.emit(ld(T2, T0, controlBlock.spins), sd(T2, SP, 8));
+  assembler.emit(ld(T2, T0, controlBlock.beat), sd(T2, SP, 24), ld(T2, T0, controlBlock.spins), sd(T2, SP, 8));
   assembler.place(again);
   assembler.emit(ld(T4, T0, controlBlock.unattended));
   assembler.branch('bne', T4, 0, drop);
@@ -316,6 +316,9 @@ function wait(
   assembler.emit(nop());
   assembler.emit(ld(T2, SP, 8), addi(T2, T2, -1), sd(T2, SP, 8));
   assembler.branch('blt', 0, T2, again);
+  assembler.emit(ld(T2, T0, controlBlock.spins), sd(T2, SP, 8), ld(T2, SP, 24));
+  assembler.emit(ld(T4, T0, controlBlock.beat), sd(T4, SP, 24));
+  assembler.branch('bne', T2, T4, again);
   assembler.emit(addi(T4, 0, 1), sd(T4, T0, controlBlock.unattended));
   assembler.place(drop);
   assembler.emit(addi(T2, 0, 1), addi(T4, T0, controlBlock.dropped), amoaddD(0, T2, T4), addi(LINK, LINK, 4));

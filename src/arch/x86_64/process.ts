@@ -1,8 +1,8 @@
 import type { Addr } from '../../base/addr.js';
 import { type ClockSample, controlBlock, type ProcessCode, type RingGeometry } from '../inject/probe-code.js';
-import { Assembler, Label } from './assembler.js';
-import { controlWord } from './fields.js';
-import { R10, R11, R12, R13, RAX, RBX, RCX, RDI, RDX, RSI, RSP } from './registers.js';
+import { Assembler, Label, type Place } from './assembler.js';
+import { controlWord, readTime } from './fields.js';
+import { R10, R11, R12, R13, RAX, RBX, RDI, RDX, RSI, RSP } from './registers.js';
 import { unwindTable, unwindTableBytes } from './unwind-table.js';
 import { beginWait, endWait } from './wait-time.js';
 
@@ -15,54 +15,70 @@ const CLOCK_MONOTONIC = 1n;
 /** Bytes of a `jmp rel32`: the distance of the two places to which the wait routine returns. */
 export const jumpBytes = 5;
 
-/** Time between two polls of a full ring, in nanoseconds; the kernel adds some 50 us. */
-const napNs = 100_000n;
-
 /**
- * In: rax = HEAD, r11 = return address. Clobbers r10; other registers keep the function's values. A signal may come
- * while it sleeps: then it polls again.
+ * In: rax = HEAD, r11 = return address. Clobbers r10; other registers keep the function's values. Where no wait is
+ * allowed, it costs some instructions.
  *
- *      rsp + 0: timespec { 0, napNs } | 16: r11 | 24: rax | 32: rdi | rsi | rcx | what `beginWait` has pushed
+ *      rsp + 0: when `beat` changed | 8: that beat | 16: when the wait began | 24: rax | 32: rdx
  */
 function wait(
   at: Addr,
   ring: Omit<RingGeometry, 'wait'>,
-  counter?: string,
+  counter = 'tsc',
 ): { readonly code: Uint8Array; readonly breakpoint: Addr } {
   const code = new Assembler(at);
-  const [look, drop, leave] = [new Label(), new Label(), new Label()];
-  const unattended = controlWord(ring, controlBlock.unattended);
-  const saved = [RCX, RSI, RDI, RAX, R11];
-  const [wayBack, head] = [{ base: RSP, offset: 16 } as const, { base: RSP, offset: 24 } as const];
-  if (counter !== undefined) beginWait(code, counter);
-  for (const register of saved) code.push(register);
-  for (const word of [napNs, 0n]) {
-    code.constant(RAX, word);
-    code.push(RAX);
-  }
-  code.load(R10, controlWord(ring, controlBlock.spins));
+  const [look, renewed, waits] = [new Label(), new Label(), new Label()];
+  const [drop, leave, dropAtOnce] = [new Label(), new Label(), new Label()];
+  const word = (name: keyof typeof controlBlock): Place => controlWord(ring, controlBlock[name]);
+  const [changed, beat] = [{ base: RSP, offset: 0 } as const, { base: RSP, offset: 8 } as const];
+  const [began, head] = [{ base: RSP, offset: 16 } as const, { base: RSP, offset: 24 } as const];
+  code.arithmetic('cmp', word('unattended'), { constant: 0n });
+  code.branch('ne', dropAtOnce);
+  code.load(R10, word('waited'));
+  code.arithmetic('cmp', R10, word('allowed'));
+  code.branch('ae', dropAtOnce);
+  beginWait(code, counter);
+  code.push(word('beat'));
+  code.push({ base: RSP, offset: 8 });
   code.bind(look);
   const breakpoint = code.here;
   code.nop();
-  code.arithmetic('cmp', unattended, { constant: 0n });
+  code.arithmetic('cmp', word('unattended'), { constant: 0n });
   code.branch('ne', drop);
   code.load(RAX, head);
-  code.arithmetic('cmp', RAX, controlWord(ring, controlBlock.limit));
+  code.arithmetic('cmp', RAX, word('limit'));
   code.branch('b', leave);
-  code.constant(RAX, NANOSLEEP);
-  code.move(RDI, RSP);
-  code.constant(RSI, 0n);
-  code.systemCall();
-  code.decrement(R10);
-  code.branch('ne', look);
-  code.storeConstant(unattended, 1n, 8);
+  code.pause();
+  readTime(code, counter);
+  code.load(R10, word('beat'));
+  code.arithmetic('cmp', R10, beat);
+  code.branch('ne', renewed);
+  code.move(R10, RAX);
+  code.arithmetic('sub', R10, changed);
+  code.arithmetic('cmp', R10, word('patience'));
+  code.branch('b', waits);
+  code.storeConstant(word('unattended'), 1n, 8);
+  code.jump(drop);
+  code.bind(renewed);
+  code.store(beat, R10);
+  code.store(changed, RAX);
+  code.bind(waits);
+  code.arithmetic('sub', RAX, began);
+  code.arithmetic('add', RAX, word('waited'));
+  code.arithmetic('cmp', RAX, word('allowed'));
+  code.branch('b', look);
   code.bind(drop);
-  code.increment(controlWord(ring, controlBlock.dropped));
-  code.arithmetic('add', wayBack, { constant: BigInt(jumpBytes) });
+  code.load(RAX, head);
+  code.increment(word('dropped'));
+  code.address(R11, { base: R11, offset: jumpBytes });
   code.bind(leave);
+  code.load(RDX, { base: RSP, offset: 32 });
   code.moveStack(16);
-  for (const register of saved.toReversed()) code.pop(register);
-  if (counter !== undefined) endWait(code, ring, counter);
+  endWait(code, ring, counter);
+  code.jumpTo(R11);
+  code.bind(dropAtOnce);
+  code.increment(word('dropped'));
+  code.address(R11, { base: R11, offset: jumpBytes });
   code.jumpTo(R11);
   return { code: code.finish(), breakpoint };
 }
@@ -157,7 +173,6 @@ function clockResult(bytes: Uint8Array): readonly [first: ClockSample, last: Clo
 export const linuxProcess: ProcessCode = {
   thread: { kind: 'hart', how: 'fs' },
   wait,
-  spins: 50_000,
   unwindTable,
   unwindTableBytes,
   call: { function: 'rbx', parameters: ['rdi', 'rsi'], saveBytes: 2688, code: callCode },

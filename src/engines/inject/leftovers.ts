@@ -101,7 +101,7 @@ export async function removeLeftovers(session: Session, arch: Architecture, elf:
 }
 
 /** Threads of a process that carried out system calls for an rsptrace. They get their own registers back. */
-async function takeBackThreads(session: Session, arch: Architecture): Promise<readonly string[]> {
+export async function takeBackThreads(session: Session, arch: Architecture): Promise<readonly string[]> {
   const threads: string[] = [];
   const model = arch.linux?.systemCalls;
   if (!model || session.target.register(model.restart)?.offsetInG === undefined) return threads;
@@ -130,7 +130,7 @@ function functionStarts(elf: ElfFile): readonly Start[] {
  * Functions that jump, perhaps by a hop, to a trampoline with our mark and their address, and that equal the ELF
  * behind the jump.
  */
-async function findPatched(
+export async function findPatched(
   session: Session,
   code: ProbeCode,
   suspects: readonly { readonly start: Start; readonly found: Uint8Array }[],
@@ -188,7 +188,8 @@ async function findInside(
       some.map(({ address, size }) => [address, size]),
     );
     for (const [i, host] of some.entries()) {
-      for (const suspect of differences(code, elf, host, { now: found[i], from: taken.get(host.address) ?? 1 })) {
+      const whole = { ...host, expected: elf.bytesAt(host.address, host.size) };
+      for (const suspect of differences(code, whole, { now: found[i], from: taken.get(host.address) ?? 1 })) {
         suspects.push(suspect);
         hosts.set(suspect.start.address, host);
       }
@@ -201,14 +202,12 @@ async function findInside(
   });
 }
 
-/** Where a jump of ours may begin in a function, whose bytes are `now`. */
-function* differences(
+/** Where a jump of ours may begin in code, whose bytes are `now`. */
+export function* differences(
   code: ProbeCode,
-  elf: ElfFile,
-  { address, size }: Start,
-  { now, from }: { readonly now: Uint8Array | undefined; readonly from: number },
+  { address, size, expected }: Omit<Start, 'expected'> & { readonly expected: Uint8Array | undefined },
+  { now, from = 0 }: { readonly now: Uint8Array | undefined; readonly from?: number },
 ): Generator<{ readonly start: Start; readonly found: Uint8Array }> {
-  const expected = elf.bytesAt(address, size);
   if (!now || !expected || now.length !== size || same(now, expected)) return;
   // A jump may begin with bytes of the one that it replaces.
   for (const { bytes: length } of code.patches) {
@@ -224,7 +223,7 @@ function markedFunction(mark: Uint8Array): bigint {
 }
 
 /** Restores the ELF's bytes, and reads them back to be sure. */
-async function restore(session: Session, arch: Architecture, patched: readonly Patched[]): Promise<void> {
+export async function restore(session: Session, arch: Architecture, patched: readonly Patched[]): Promise<void> {
   if (patched.length === 0) return;
   await leavePatches(session, arch, patched);
   for (let from = 0; from < patched.length; from += atOnce) {
@@ -258,7 +257,7 @@ async function hartPlaces(session: Session, arch: Architecture): Promise<readonl
 }
 
 /** Asks the stub to remove breakpoints of both types. A stub that has none there says so, which does no harm. */
-async function removeBreakpoints(session: Session, arch: Architecture, places: readonly Start[]): Promise<void> {
+export async function removeBreakpoints(session: Session, arch: Architecture, places: readonly Start[]): Promise<void> {
   for (let from = 0; from < places.length; from += atOnce) {
     const batch = session.batch();
     for (const { address, expected } of places.slice(from, from + atOnce)) {

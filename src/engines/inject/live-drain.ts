@@ -2,7 +2,7 @@ import type { Drain } from './drain.js';
 import type { TargetEngine } from './target-engine.js';
 
 /** What is polled: a {@link TargetEngine} whose ring is in shared memory. */
-export type Drainable = Pick<TargetEngine, 'drainLive' | 'hasRoom' | 'filled' | 'digest' | 'drainStopped'>;
+export type Drainable = Pick<TargetEngine, 'drainLive' | 'hasRoom' | 'filled' | 'digest' | 'drainStopped' | 'renew'>;
 
 /** How long to wait between two reads of a ring that was nearly empty, in milliseconds. */
 const idleMs = 1;
@@ -40,6 +40,8 @@ export class LiveDrain implements Drain {
 
   /** While the target stands, its stop is all that is worked on: each answer of the stub would wait for records. */
   runs(): () => void {
+    // However long the target has stood.
+    this.#target.renew(true);
     if (this.#stands) this.#immediate = setImmediate(() => this.#look());
     this.#stands = false;
     this.#since = performance.now();

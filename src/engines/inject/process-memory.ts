@@ -20,8 +20,8 @@ export function whyProcessStops({ features }: Session): string | undefined {
   return 'the stub does not tell of forks, whose children would write into the same ring';
 }
 
-/** Trampolines that sleep where a machine's trampolines spin. */
+/** Trampolines that wait for room no longer than they are allowed to. */
 export function processCode({ probeCode }: Architecture): ProbeCode | undefined {
   const process = probeCode?.process;
-  return probeCode && process && { ...probeCode, wait: process.wait, spinsPerSecond: process.spins };
+  return probeCode && process && { ...probeCode, wait: process.wait };
 }

@@ -3,6 +3,12 @@ import { controlBlock, type RingGeometry } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Piece, RingLayout, Write } from './ring.js';
 
+/** A word of the control block. */
+export interface ControlWord {
+  readonly offset: number;
+  readonly value: bigint;
+}
+
 /** A part of the order of claims. It owns its memory until all of it was read. */
 export interface Segment {
   readonly base: Addr;
@@ -53,13 +59,12 @@ export class RingSegments {
     return { address: addOffset(this.of(claim).base, inside), length: Math.min(end - claim, this.#size - inside) };
   }
 
-  /** The control block before the first trampoline runs; written once. */
-  control(spins: number, looks: number): Write {
+  /** The control block before the first trampoline runs, with these words; written once. */
+  control(words: readonly ControlWord[]): Write {
     const bytes = new Uint8Array(controlBlock.segments + 8 * this.#table);
     const view = new DataView(bytes.buffer);
     view.setBigUint64(controlBlock.head, BigInt(this.origin), true);
-    view.setBigUint64(controlBlock.spins, BigInt(spins), true);
-    view.setBigUint64(controlBlock.looks, BigInt(looks), true);
+    for (const { offset, value } of words) view.setBigUint64(offset, value, true);
     const writes = this.advance(this.origin, this.origin);
     for (const { address, bytes: word } of writes) bytes.set(word, Number(address - this.#geometry.control));
     return { address: this.#geometry.control, bytes };

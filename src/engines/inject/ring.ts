@@ -2,7 +2,7 @@ import { controlBlock, headFlag, type RingGeometry } from '../../arch/index.js';
 import { type Addr, addOffset } from '../../base/addr.js';
 import { HeldRecords } from './held-records.js';
 import { LateRecords, type OnRecords, type PassedBy, type SlotReader } from './late-records.js';
-import { RingSegments, type Segment } from './ring-segments.js';
+import { type ControlWord, RingSegments, type Segment } from './ring-segments.js';
 
 /** Memory to read or to write in the target. */
 export interface Piece {
@@ -136,8 +136,8 @@ export class RingReader {
   }
 
   /** See {@link RingSegments.control}. */
-  control(spins: number, looks: number): Write {
-    return this.#segments.control(spins, looks);
+  control(words: readonly ControlWord[]): Write {
+    return this.#segments.control(words);
   }
 
   /**

@@ -34,6 +34,7 @@ import {
   writeChecked,
   writeData,
 } from './transfers.js';
+import { WaitLease, type WaitLimit } from './wait-lease.js';
 
 /** Bytes of zeros that are sent at once. */
 const mostErased = 1 << 20;
@@ -67,6 +68,8 @@ export interface TargetEngineOptions {
   readonly chained?: boolean;
   /** The target gets its room at stops alone, so that no two runs differ by how fast this process reads. */
   readonly isRepeatable?: boolean;
+  /** How long a process's writers may wait for room. */
+  readonly waits?: WaitLimit | undefined;
   /** Where drained records wait; without it, in memory. */
   readonly log?: RawLog | undefined;
   readonly logger?: Logger;
@@ -138,7 +141,10 @@ export class TargetEngine {
     if (!layout) throw tooSmall(scratch.data.size);
     const { control, placement: placed } = layout;
     this.#layout = layout;
-    this.#control = new ControlWords(control);
+    const { waits } = options;
+    // A breakpoint ends each of a writer's waits.
+    const lease = new WaitLease(waits && { ...waits, isLossless: waits.isLossless || this.breakpoint !== undefined });
+    this.#control = new ControlWords(control, lease);
     this.#counters = new TargetCounters(options.session, scratch, layout.counters, placed);
     this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger, options.chained);
     this.#ring = new RingReader(layout.ring, slotReader(options.isOneHart, insideIds(options.sites)));
@@ -234,13 +240,16 @@ export class TargetEngine {
   async install(holdsStop: (piece: Piece) => boolean): Promise<void> {
     const { code: probeCode } = this.#options;
     if (this.#logger.isLevelEnabled('trace')) this.#traceTrampolines();
-    // Wait a second, but once only: a killed client must not hang the guest.
     const waits = this.breakpoint === undefined;
     const [spins, looks] = waits ? [probeCode.spinsPerSecond, looksAtOnce] : [vainStops, 1];
     const code = joined(this.#layout.placement.code, this.#layout.placement.ranges);
     const writes = [
       ...code,
-      this.#ring.control(spins, looks),
+      this.#ring.control([
+        { offset: controlBlock.spins, value: BigInt(spins) },
+        { offset: controlBlock.looks, value: BigInt(looks) },
+        ...this.#control.first,
+      ]),
       ...this.#layout.placement.lists,
       ...this.#counters.zeros(),
     ];
@@ -282,6 +291,13 @@ export class TargetEngine {
     this.#control.looks = looks;
   }
 
+  /** Says to writers that this client lives, if it is time to, or `now`. */
+  renew(now = false): void {
+    const { shared, data } = this.#options.scratch;
+    if (!shared || this.breakpoint !== undefined) return;
+    for (const { address, bytes } of this.#control.renewed(now)) shared.write(Number(address - data.address), bytes);
+  }
+
   /**
    * Reads the ring out of shared memory.
    * @param stopped the target does not run; its `all`: see {@link RingReader.accept}; `last`: also if too much waits to
@@ -292,6 +308,7 @@ export class TargetEngine {
     const { all = false, last = false } = stopped ?? {};
     const { shared, data } = this.#options.scratch;
     const { queue } = this.#drained;
+    this.renew();
     // A part at a time, so that the guest gets room soon: a writer that waits for long gives us up.
     const room = Math.max(queue.room, last ? 1 : 0);
     if (!shared || room === 0) return false;
@@ -566,7 +583,8 @@ export class TargetEngine {
     const writes = this.#ring.accept(read, this.#drained.add, all);
     // What has left the ring is safe before the target may overwrite it.
     this.#drained.queue.settle();
-    return [...writes, ...this.#control.answer()];
+    const renewed = this.breakpoint === undefined || !this.#options.waits ? [] : this.#control.renewed(true);
+    return [...writes, ...this.#control.answer(), ...renewed];
   }
 }
 

@@ -10,6 +10,9 @@ const passedSignals = Array.from({ length: 78 }, (_, index) => index + 1).filter
   (n) => ![2, 5, 17, 18, 21, 22].includes(n),
 );
 
+/** Signals that reach a program when it is left: all but SIGINT, SIGTRAP and SIGSTOP, by which servers stop it. */
+const programSignals = Array.from({ length: 78 }, (_, index) => index + 1).filter((n) => ![2, 5, 17].includes(n));
+
 /**
  * Every packet that this client sends, by capability (GDB manual, "Remote Protocol"; QEMU's own: docs/system/gdb.rst).
  * Numbers are hex; a hart is a thread id as the stub spells it (`p01.02`, `1`, `-1` all, `0` any).
@@ -77,6 +80,7 @@ export const packets = {
       ? 'QCatchSyscalls:0'
       : `QCatchSyscalls:1;${numbers.map((number) => number.toString(16)).join(';')}`,
   processInfo: 'qProcessInfo',
+  programSignals: `QProgramSignals:${programSignals.map((signal) => signal.toString(16)).join(';')}`,
   passSignals: `QPassSignals:${passedSignals.map((signal) => signal.toString(16)).join(';')}`,
 
   sectionOffsets: 'qOffsets',

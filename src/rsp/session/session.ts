@@ -250,6 +250,15 @@ export class Session implements AsyncDisposable {
     if (this.features.supported.get('QPassSignals') === '+') await this.#ask(packets.passSignals);
   }
 
+  /**
+   * This server had another client, which is gone: it may have sent interrupts that are pending still. A SIGSTOP has
+   * made the server answer, and is not for the program.
+   */
+  async takeOver(): Promise<void> {
+    this.#control.interrupts.wereSent = true;
+    if (this.features.supported.get('QProgramSignals') === '+') await this.#ask(packets.programSignals);
+  }
+
   /** The target runs another program now: the breakpoints of the old one are gone with it. */
   forgetBreakpoints(): void {
     this.#context.inserted.clear();

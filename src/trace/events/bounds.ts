@@ -14,6 +14,12 @@ export function namesLeftOut(probes: readonly ProbeFact[]): ReadonlySet<string> 
   return new Set(probesLeftOut(probes).map(subjectOf));
 }
 
+/** Those, and if records are missing, all that had no stop: which of these have lost some is not known. */
+export function namesBound(probes: readonly ProbeFact[], missing = 0): ReadonlySet<string> {
+  const lossy = missing > 0 ? probes.filter(({ engine }) => engine === 'target') : [];
+  return new Set([...probesLeftOut(probes), ...lossy].map(subjectOf));
+}
+
 /** The function, or the Future. */
 export function subjectOf({ name, subject = name }: ProbeFact): string {
   return subject;
@@ -21,7 +27,7 @@ export function subjectOf({ name, subject = name }: ProbeFact): string {
 
 /** Below a table with rows of such probes, whose counts have a `>=`. */
 export const LEFT_OUT_NOTE =
-  '>= at least so many: the probe was left out, or switched off on the way; the time of calls that are missing counts for their callers';
+  '>= at least so many: the probe was left out, or switched off on the way, or records of it were lost; the time of calls that are missing counts for their callers';
 
 /** The same where the compiler is the reason. */
 export const INLINED_NOTE =

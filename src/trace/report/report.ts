@@ -1,5 +1,5 @@
 import { hex } from '../../base/addr.js';
-import { namesLeftOut } from '../events/bounds.js';
+import { namesBound } from '../events/bounds.js';
 import { type CallTime, TimedFold } from '../events/call-times.js';
 import { Durations } from '../events/durations.js';
 import type {
@@ -153,7 +153,7 @@ class Rows {
   }
 
   all(facts: TraceFacts | undefined, tickNs: number): ReportRow[] {
-    const leftOut = namesLeftOut(facts?.probes ?? []);
+    const leftOut = namesBound(facts?.probes ?? [], facts?.recording?.missing);
     const timesAtMost = facts?.recording?.timesAtMost === undefined ? undefined : Math.ceil(tickNs);
     const boundOf = (key: Subject['key'], { name, instance, isInlined }: Row): ReportRow['bound'] => {
       if (leftOut.has(name) || (instance !== undefined && leftOut.has(instance))) return 'left-out';

@@ -24,6 +24,8 @@ class Flood implements Drainable {
     return this.#queue < this.#room;
   }
 
+  renew(): void {}
+
   drainLive(): boolean {
     if (!this.hasRoom) {
       this.longestVain = Math.max(this.longestVain, ++this.vain);

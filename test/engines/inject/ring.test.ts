@@ -82,7 +82,7 @@ function ringOf(segments: number, garbage: number): TestRing {
   if (!layout) throw new Error('no room');
   const target = new Target(layout, memoryStart - 0x1000 + segments * 2 * slot, garbage);
   const reader = new RingReader(layout, slotReader(false));
-  const start = reader.control(1, 1);
+  const start = reader.control([]);
   target.bytes.set(start.bytes, target.at(start.address));
   return { target, reader, layout };
 }

@@ -1,4 +1,4 @@
-import { type FunctionRow, FunctionSummary, functionJson, functionTable, namesLeftOut } from '../../../trace/index.js';
+import { type FunctionRow, FunctionSummary, functionJson, functionTable, namesBound } from '../../../trace/index.js';
 import { TextPlans } from '../../../values/index.js';
 import { loopsToStart } from '../../code-facts.js';
 import { type FunctionProbes, resolveFunctions } from '../../resolve-functions.js';
@@ -39,8 +39,8 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
   report(found) {
     if (!found) return { json: () => ({ functions: [] }), tables: () => [] };
     const summary = new FunctionSummary();
-    const rows = ({ stopError, engines }: Outcome): readonly FunctionRow[] =>
-      summary.rows(stopError, namesLeftOut(engines));
+    const rows = ({ stopError, engines, missing }: Outcome): readonly FunctionRow[] =>
+      summary.rows(stopError, namesBound(engines, missing));
     return {
       sink: summary,
       json: (outcome) => ({ functions: functionJson(rows(outcome)) }),

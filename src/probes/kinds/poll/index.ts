@@ -11,7 +11,7 @@ import {
   type Finding,
   Findings,
   findingsText,
-  namesLeftOut,
+  namesBound,
   Summary,
   type SummaryRow,
   summaryJson,
@@ -183,7 +183,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   };
   const rows = (outcome: Outcome): readonly SummaryRow[] => {
     const unseen = unseenDrops(found, outcome);
-    const all = summary.rows(outcome.stopError, namesLeftOut(outcome.engines));
+    const all = summary.rows(outcome.stopError, namesBound(outcome.engines, outcome.missing));
     const shared = unidentified(found.polls, all);
     return all.map((row) => ({
       ...row,

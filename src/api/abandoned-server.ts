@@ -1,0 +1,196 @@
+// A gdbserver of this machine whose client is gone: takes out what that client had put into the process, and ends it.
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { architectureNamed } from '../arch/index.js';
+import { type TakenOut, takeOutOwnCode } from '../engines/index.js';
+import { connect } from '../facts/index.js';
+
+/** How long it may take until it listens, and until it answers, in milliseconds. */
+const answerMs = 10_000;
+const lookMs = 5;
+/** How long a server may take to be started, in milliseconds. */
+const startMs = 300;
+/** How long a supervisor has to begin, in milliseconds. */
+const supervisorMs = 1500;
+/** How long it may take to end when it has left the process, in milliseconds. */
+const endMs = 300;
+
+/** States of a listening socket, and of one with a client: /proc/net/tcp, include/net/tcp_states.h. */
+const [established, listening] = ['01', '0A'];
+
+/**
+ * The gdbserver that traces a process, if an rsptrace has started it that is gone: it stays without a client while its
+ * supervisor, which may be gone too, has time to act.
+ */
+export async function abandonedServer(pid: number): Promise<number | undefined> {
+  for (const deadline = performance.now() + supervisorMs; ; await delay(lookMs)) {
+    const tracer = tracerOf(pid);
+    if (tracer === undefined || !isOurs(tracer)) return undefined;
+    if (socketsOf(tracer).some(({ state }) => state === established)) return undefined;
+    if (performance.now() > deadline) return tracer;
+  }
+}
+
+/** The gdbserver of an rsptrace that is gone, by a word of its command line: see `Supervisor`. */
+export async function serverOf(word: string): Promise<number | undefined> {
+  for (const deadline = performance.now() + startMs; performance.now() < deadline; await delay(lookMs)) {
+    const found = readdirSync('/proc')
+      .map(Number)
+      .find((pid) => pid !== process.pid && isServerOf(wordsOf(pid), word));
+    if (found === undefined) continue;
+    return socketsOf(found).some(({ state }) => state === established) ? undefined : found;
+  }
+  return undefined;
+}
+
+/** Also while it is a shell that is about to become one. */
+function isServerOf(words: readonly string[], word: string): boolean {
+  const isAttached = words.at(-3) === '--attach' && words.at(-2) === '127.0.0.1:0' && words.at(-1) === word;
+  return isAttached || (words.includes('--wrapper') && words.includes(word));
+}
+
+/** Its command line. */
+function wordsOf(pid: number): readonly string[] {
+  return read(`/proc/${pid}/cmdline`).split('\0').slice(0, -1);
+}
+
+/** By its command line, which `Gdbserver.start` has written. */
+function isOurs(server: number): boolean {
+  const [program, ...words] = wordsOf(server);
+  const isAttached = words[0] === '--attach' && words[1] === '127.0.0.1:0';
+  return program === 'gdbserver' && (isAttached || words[0] === '--wrapper');
+}
+
+/**
+ * Connects to a gdbserver, takes patches and breakpoints out of its process, lets that run on, and ends the server.
+ * @returns undefined if the server, or its process, has ended by itself
+ */
+export async function takeOverServer(server: number): Promise<(TakenOut & { readonly pid: number }) | undefined> {
+  const port = await untilFound(server, () => socketsOf(server).find(({ state }) => state === listening)?.port);
+  const pid = port === undefined ? undefined : await untilFound(server, () => processOf(server));
+  if (port === undefined || pid === undefined) return undefined;
+  const answered = new AbortController();
+  const standing = makeStand(pid, answered.signal);
+  try {
+    await using session = await connect(`127.0.0.1:${port}`, { timeoutMs: answerMs });
+    answered.abort();
+    await session.takeOver();
+    const arch = architectureNamed(session.target.architecture ?? '');
+    const taken = arch && (await takeOutOwnCode(session, arch, pid));
+    await session.detach();
+    return taken && { ...taken, pid };
+  } finally {
+    answered.abort();
+    if (await standing) send(pid, 'SIGCONT');
+    await endServer(server);
+  }
+}
+
+/** A server waits for a process that runs, and listens again only when that stops. Returns whether it was stopped. */
+async function makeStand(pid: number, signal: AbortSignal): Promise<boolean> {
+  for (let runs = 0; !signal.aborted; await delay(lookMs)) {
+    runs = stands(pid) ? 0 : runs + 1;
+    if (runs < 2) continue;
+    send(pid, 'SIGSTOP');
+    return true;
+  }
+  return false;
+}
+
+/** All threads wait for their tracer. */
+function stands(pid: number): boolean {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`);
+    return threads.every((thread) => /^[tZX]/.test(stateOf(`/proc/${pid}/task/${thread}/stat`)));
+  } catch {
+    return true;
+  }
+}
+
+/** What follows the name in parentheses, which may have some itself. */
+function stateOf(path: string): string {
+  const text = read(path);
+  return text.slice(text.lastIndexOf(')') + 2);
+}
+
+async function untilFound<T>(server: number, find: () => T | undefined): Promise<T | undefined> {
+  for (const deadline = performance.now() + answerMs; performance.now() < deadline; await delay(lookMs)) {
+    const found = find();
+    if (found !== undefined) return found;
+    if (!isThere(server)) return undefined;
+  }
+  return undefined;
+}
+
+async function endServer(server: number): Promise<void> {
+  for (const deadline = performance.now() + endMs; performance.now() < deadline; await delay(lookMs))
+    if (!isThere(server)) return;
+  if (isGdbserver(server)) send(server, 'SIGKILL');
+}
+
+function isGdbserver(pid: number): boolean {
+  return read(`/proc/${pid}/comm`).trim() === 'gdbserver';
+}
+
+function isThere(pid: number): boolean {
+  return /^[^ZX]/.test(stateOf(`/proc/${pid}/stat`));
+}
+
+/** Who traces a process. */
+export function tracerOf(pid: number): number | undefined {
+  const tracer = Number(/^TracerPid:\s*(\d+)$/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0);
+  return tracer === 0 ? undefined : tracer;
+}
+
+/** The process that a server traces. */
+function processOf(server: number): number | undefined {
+  const pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
+  return pids.find((pid) => tracerOf(pid) === server);
+}
+
+interface TcpSocket {
+  readonly state: string;
+  readonly port: number;
+}
+
+function socketsOf(pid: number): readonly TcpSocket[] {
+  const inodes = new Set(namesIn(`/proc/${pid}/fd`).map((file) => linkOf(`/proc/${pid}/fd/${file}`)));
+  // local address and port, remote ones, state, ..., inode: the tenth
+  return read(`/proc/${pid}/net/tcp`)
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, , , , , , , , , inode]) => inodes.has(`socket:[${inode}]`))
+    .map(([, local = '', , state = '']) => ({ state, port: Number.parseInt(local.split(':')[1] ?? '', 16) }));
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return '';
+  }
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended.
+  }
+}

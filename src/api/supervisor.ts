@@ -1,0 +1,34 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import type { Writable } from 'node:stream';
+
+/**
+ * What outlives rsptrace: a shell with a session of its own that waits on a pipe whose other end only rsptrace has.
+ * When rsptrace ends without a call of {@link dismiss}, in whatever way, the shell becomes a node that runs `cleanUp`.
+ * It begins before the gdbserver does, so that no moment is without it.
+ */
+export class Supervisor {
+  readonly #shell: ChildProcessByStdio<Writable, null, null>;
+
+  /** `word`: one of the gdbserver's command line, by which it is found. */
+  constructor(cleanUp: string, word: string) {
+    const script = 'while read -r line; do [ "$line" ] || exit 0; done; exec "$@"';
+    this.#shell = spawn('sh', ['-c', script, 'rsptrace-supervisor', process.execPath, cleanUp, word], {
+      stdio: ['pipe', 'ignore', 'inherit'],
+      detached: true,
+    });
+    // Without a shell nobody takes over.
+    this.#shell.on('error', () => {});
+    this.#shell.stdin.on('error', () => {});
+    this.#shell.unref();
+    if ('unref' in this.#shell.stdin && typeof this.#shell.stdin.unref === 'function') this.#shell.stdin.unref();
+  }
+
+  /** Does now what it does when this process is killed. */
+  takeOver(): void {
+    this.#shell.stdin.end();
+  }
+
+  dismiss(): void {
+    this.#shell.stdin.end('\n');
+  }
+}
