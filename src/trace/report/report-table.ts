@@ -4,6 +4,7 @@ import { type Durations, powerOf } from '../events/durations.js';
 import { compare } from '../events/summary.js';
 import { boundText, hasRoom, type TableOptions, tableNotes, textTable, timeText } from '../events/text-table.js';
 import type { ReportRow } from './report.js';
+import { displayNames, readable } from './summary-table.js';
 
 /** What a report can be sorted by, each with the most first; `name` by the alphabet. */
 export const sortKeys = ['total', 'self', 'calls', 'min', 'avg', 'p50', 'p95', 'p99', 'max', 'lost', 'name'] as const;
@@ -52,8 +53,11 @@ export function reportTable(rows: readonly ReportRow[], nameTitle: string, optio
     return { heads, lines: rows.map((row) => ({ numbers: columns.map((column) => cell(row, column, scale)), row })) };
   });
   const fitting = tables.findLast(({ heads, lines }) => hasRoom(heads, lines, options, TEXT_WIDTH)) ?? tables[0];
-  const lines = (fitting?.lines ?? []).map(({ numbers, row: { name, file = null, line = null } }) => {
-    return { numbers, name, file, line };
+  const shown = fitting?.lines ?? [];
+  // Instances of one generic function or Future differ in their arguments.
+  const names = displayNames(shown.map(({ row: { name, instance = name } }) => [name, readable(instance)]));
+  const lines = shown.map(({ numbers, row: { file = null, line = null } }, i) => {
+    return { numbers, name: names[i] ?? '', file, line };
   });
   const table = textTable(fitting?.heads ?? [], nameTitle, lines, options);
   const notes = [
