@@ -1,6 +1,7 @@
 import type { CallingConvention } from './calls.js';
 import type { GuestClock } from './clock.js';
 import type { CodeFlow } from './code-flow.js';
+import type { CodeReferences } from './code-references.js';
 import type { FrameModel } from './frames/frame-model.js';
 import type { InjectedCall } from './inject/injected-call.js';
 import type { ProbeCode } from './inject/probe-code.js';
@@ -68,6 +69,8 @@ export interface Capabilities {
   readonly frames?: FrameModel;
   /** Where control goes in a function. */
   readonly codeFlow?: CodeFlow;
+  /** Where the branches of a whole text lead, quickly. Without it nothing is patched. */
+  readonly references?: CodeReferences;
   /** Where the guest's time can be read, the best place first. */
   readonly clocks?: readonly GuestClock[];
   readonly privilege?: PrivilegeModel;

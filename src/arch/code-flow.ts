@@ -24,6 +24,8 @@ export interface FlowStep {
   readonly needs?: number;
   /** Those that it overwrites, or that have no value behind it. */
   readonly overwrites?: number;
+  /** It reads or writes memory by a register that is not the stack pointer. */
+  readonly accesses?: boolean;
   /** A `next` that may write memory of the frame. */
   readonly writesFrame?: boolean;
   /** It begins a reservation of memory that another instruction ends, or it is the one that ends it. */

@@ -12,6 +12,8 @@ export interface LinuxModel {
   isProgram?(code: Uint8Array): boolean;
   /** Whether code begins with a trap instruction. */
   isTrap(code: Uint8Array): boolean;
+  /** What begins with one of these returns from a signal's handler (rt_sigreturn). */
+  readonly signalReturns?: readonly Uint8Array[];
   /** General registers in the order of a core file's `pr_reg` (struct elf_prstatus): `user_regs_struct`. */
   readonly coreRegisters?: readonly string[];
   /** How a stopped thread is made to run system calls for the client. */

@@ -1,10 +1,13 @@
 export { type BtfFunction, type BtfValue, btfFunctions, btfMember } from './btf.js';
 export { type CodeAddress, CodeSpace, lastNotAbove, NO_ADDRESS, signedWord } from './code-address.js';
+export { codePointers } from './code-pointers.js';
 export { ET, SHF, SHT } from './constants.js';
 export { type DebugFileOptions, debugLink, type OpenOptions } from './debug-file.js';
 export { ElfFile, type ElfNote } from './elf.js';
 export type { ElfSection, ElfSegment } from './headers.js';
 export { IntervalIndex, IntervalList } from './intervals.js';
 export { DwarfSections, type SectionSource } from './sections.js';
+export { type KnownCode, knownCode } from './known-code.js';
+export { DwarfSections } from './sections.js';
 export { type ElfSymbol, ElfSymbols } from './symbols.js';
 export { asText, textAt } from './text-at.js';

@@ -18,6 +18,8 @@ export interface ElfSymbol {
   readonly address: Addr;
   readonly size: number;
   readonly type: 'function' | 'object' | 'other';
+  /** It is that of a function which the loader calls once, and which returns the one that is meant (STT_GNU_IFUNC). */
+  readonly chooses: boolean;
   readonly binding: 'local' | 'global' | 'weak';
   /**
    * Visible outside its object file, whatever the linker has made of its binding: global, weak, or hidden (gABI,
@@ -155,6 +157,7 @@ export class ElfSymbols {
       address: this.#codes.fromCode(this.#start[i] as number),
       size: this.#size[i] as number,
       type: type === 2 || type === 10 ? 'function' : type === 1 ? 'object' : 'other',
+      chooses: type === 10,
       binding: info >> 4 === 1 ? 'global' : info >> 4 === 2 ? 'weak' : 'local',
       external: info >> 4 !== 0 || visibility === STV_INTERNAL || visibility === STV_HIDDEN,
     };

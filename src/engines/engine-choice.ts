@@ -2,7 +2,7 @@ import { type Architecture, controlBlock, type HartSource, type ProbeCode } from
 import { type Addr, addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
-import { type CodeFacts, codeOf, type ReadPlan } from '../probes/index.js';
+import { type CodeEntries, type CodeFacts, codeOf, type ReadPlan } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { EngineName } from './engine-names.js';
 import { lookAtCode, type PatchVerdict } from './inject/patchable-code.js';
@@ -23,6 +23,8 @@ export interface EnginePlanOptions {
    * it.
    */
   readonly facts?: CodeFacts | undefined;
+  /** Where control may come into the program's text. */
+  readonly entries?: CodeEntries | undefined;
   /** A process of Linux: threads come and go. */
   readonly process?: boolean;
   /** Each stop may damage the process, whatever is done there: `auto` makes none where most probes need none. */
@@ -41,13 +43,16 @@ export function lookAtPlans({
   plans,
   bytesAt,
   facts,
-}: Pick<EnginePlanOptions, 'arch' | 'wanted' | 'plans' | 'bytesAt' | 'facts'>): readonly PatchVerdict[] | undefined {
+  entries,
+}: Pick<EnginePlanOptions, 'arch' | 'wanted' | 'plans' | 'bytesAt' | 'facts' | 'entries'>):
+  | readonly PatchVerdict[]
+  | undefined {
   if (wanted === 'stop' || !probeCode) return undefined;
   const codeAt = (plan: ReadPlan): Uint8Array | undefined => {
     const { address, length } = codeOf(plan);
     return bytesAt(address, length + paddingBehind(plan, probeCode, bytesAt, facts));
   };
-  return lookAtCode(plans, codeAt, probeCode, facts);
+  return lookAtCode(plans, codeAt, probeCode, { facts, entries });
 }
 
 /** No compiler aligns functions further. */

@@ -1,3 +1,4 @@
+import type { Architecture } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import {
   type DebugInfo,
@@ -11,7 +12,7 @@ import {
   pathOf,
   stripGenerics,
 } from '../dwarf/index.js';
-import { type ElfFile, SHF } from '../elf/index.js';
+import { type ElfFile, type ElfSymbol, ET, SHF } from '../elf/index.js';
 
 /** A function with code of its own, under one of its names. */
 export interface NamedFunction {
@@ -32,11 +33,22 @@ export interface NamedFunction {
 }
 
 /** Every function of a program, in order of address: from its symbols, or from the debug info if it has none. */
-export function* namedFunctions(elf: ElfFile, debug: DebugInfo | undefined): Generator<NamedFunction> {
+export function* namedFunctions(
+  elf: ElfFile,
+  debug: DebugInfo | undefined,
+  arch?: Architecture,
+): Generator<NamedFunction> {
   let any = false;
-  for (const { name: symbol, address, size, type } of elf.symbols) {
+  for (const { name: symbol, address, size, type, chooses } of elf.symbols) {
     if (type === 'object' || !isCode(elf, address)) continue;
     any ||= type === 'function';
+    if (chooses && arch) {
+      const names = (chosen: ElfSymbol): Omit<NamedFunction, 'name' | 'instance' | 'names'> => {
+        return { address: chosen.address, size: chosen.size, symbol, die: undefined, isFunction: true };
+      };
+      for (const chosen of choicesOf(elf, arch, { address, size })) yield named(elf, names(chosen));
+      continue;
+    }
     const found = debug?.functionAt(address);
     const own = found?.low === address ? found : undefined;
     const length = own ? Number(own.high - own.low) : size;
@@ -69,6 +81,28 @@ function named(elf: ElfFile, fn: Omit<NamedFunction, 'name' | 'instance' | 'name
 /** A function of C, or one that is not mangled, has its own name as its symbol. */
 function isCalled(die: Die, symbol: string): boolean {
   return (linkageNameOf(die) ?? nameOf(die)) === symbol;
+}
+
+/** The functions whose addresses the code of a resolver makes: it returns one of them. */
+function choicesOf(
+  elf: ElfFile,
+  { references }: Architecture,
+  resolver: { readonly address: Addr; readonly size: number },
+): readonly ElfSymbol[] {
+  const code = elf.bytesAt(resolver.address, resolver.size);
+  if (!code || !references) return [];
+  const chosen = new Map<Addr, ElfSymbol>();
+  const names = (to: number): void => {
+    const symbol = Number.isNaN(to) ? undefined : elf.symbols.at(elf.codes.fromCode(to));
+    if (symbol?.type === 'function' && !symbol.chooses && symbol.size > 0 && elf.codes.toCode(symbol.address) === to)
+      chosen.set(symbol.address, symbol);
+  };
+  const text = { low: Number.NEGATIVE_INFINITY, high: Number.POSITIVE_INFINITY };
+  references.scan(code, {
+    ...{ at: elf.codes.toCode(resolver.address), text, starts: [], isFixed: elf.type === ET.EXEC },
+    ...{ leads: () => undefined, names, holds: names },
+  });
+  return [...chosen.values()];
 }
 
 function* subprograms(debug: DebugInfo, cursor: DieCursor): Generator<{ die: Die; low: number; high: number }> {

@@ -2,6 +2,7 @@ export type { ValuePlace } from './argument-places.js';
 export { bytesIn } from './argument-places.js';
 export { CallTracer, EventOutput, type HitObserver, type Moment } from './calls/call-tracer.js';
 export { type EarlierRecords, QueuedStops } from './calls/queued-stops.js';
+export { CodeEntries } from './code-entries.js';
 export { type CodeFacts, codeFacts } from './code-facts.js';
 export { type Conditions, holds, holdsAtStop, operandAt, placeIn } from './expressions/comparison.js';
 export { ofFuture, onlyInState } from './expressions/of-future.js';

@@ -1,5 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, hex } from '../base/addr.js';
+import { CallFrames } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 
 /** Functions that are entered or left in another way than by a call and a return. */
@@ -38,6 +39,7 @@ const mostCode = 0x1_0000;
 export class NoTrace {
   readonly #elf: ElfFile;
   readonly #arch: Architecture;
+  #frames: CallFrames | undefined;
 
   constructor(elf: ElfFile, arch: Architecture) {
     this.#elf = elf;
@@ -58,7 +60,19 @@ export class NoTrace {
     );
     if (section?.name === ownSection) return `code in ${ownSection}, where trampolines are written over it`;
     if (section) return `code in ${section.name}, which the kernel itself does not let anybody probe`;
-    return this.#entryReason(address, size);
+    return this.#signalReturn(address) ?? this.#entryReason(address, size);
+  }
+
+  /** A handler of signals returns to it: what its caller would have left is the interrupted program's. */
+  #signalReturn(address: Addr): string | undefined {
+    this.#frames ??= CallFrames.load(this.#elf);
+    const { linux } = this.#arch;
+    const begins = linux?.signalReturns?.some((code) => {
+      const own = this.#elf.bytesAt(address, code.length);
+      return own !== undefined && Buffer.compare(own, code) === 0;
+    });
+    if (!begins && this.#frames.rowAt(address)?.interrupted !== true) return undefined;
+    return 'it ends the handling of a signal or a trap: entered by a return, not by a call';
   }
 
   /**

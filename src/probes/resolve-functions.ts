@@ -109,7 +109,7 @@ export function resolveFunctions(
   const includes = specs.filter((spec) => !spec.excludes);
   const matched = new Set<ProbeSpec>();
   const places = new Map<bigint, NamedFunction[]>();
-  for (const one of namedFunctions(elf, debug)) {
+  for (const one of namedFunctions(elf, debug, arch)) {
     for (const spec of includes) if (one.names.some(spec.matches)) matched.add(spec);
     if (!list.allows(one.names, false)) continue;
     const known = places.get(one.address);

@@ -17,6 +17,7 @@ import { architectureFor, changesItsCode, hartSource, type KernelWait, loadedElf
 import {
   type AnyProbe,
   askedKinds,
+  CodeEntries,
   codeFacts,
   type FoundKind,
   type FoundSamples,
@@ -235,6 +236,7 @@ function planAll(
     wanted,
     plans: plans.map((plan) => (ends.includes(plan.address) ? { ...plan, needsStop: endsThere } : plan)),
     bytesAt: (address, length) => elf.bytesAt(address, length),
+    entries: wanted === 'stop' || !arch.probeCode ? undefined : CodeEntries.of(elf, arch),
     facts: changesItsCode(elf) ? undefined : codeFacts(elf, arch, debug),
     harts: 1,
   };

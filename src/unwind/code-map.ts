@@ -34,7 +34,7 @@ export class CodeMap {
   constructor(elf: ElfFile, debug: DebugInfo | undefined) {
     this.#elf = elf;
     this.#debug = debug;
-    this.#code = codeOf(elf);
+    this.#code = executable(elf);
     const symbols = [...elf.symbols].filter(
       ({ address, type }) => type !== 'object' && this.isCode(elf.codes.toCode(address)),
     );
@@ -103,7 +103,8 @@ export class CodeMap {
   }
 }
 
-function codeOf(elf: ElfFile): Span[] {
+/** Where an ELF has code. */
+export function executable(elf: ElfFile): Span[] {
   const span = (address: bigint, size: number): Span => {
     const low = elf.codes.toCode(address);
     return { low, high: low + size };

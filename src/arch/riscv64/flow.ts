@@ -25,10 +25,14 @@ export const codeFlow: CodeFlow = {
       const writesFrame = kind === 'next' && /^(store|float-store|unknown)$/.test(instruction.form);
       const uses = usesOf(instruction, kind);
       const reservation = reservationOf(instruction);
-      return { address, length: instruction.length, kind, target, names, ...uses, writesFrame, reservation };
+      const accesses = isAccess.test(instruction.form) && 'rs1' in instruction && instruction.rs1 !== SP;
+      const { length } = instruction;
+      return { address, length, kind, target, names, ...uses, accesses, writesFrame, reservation };
     });
   },
 };
+
+const isAccess = /^(load|store|float-load|float-store|atomic)$/;
 
 /** Unprivileged ISA, 14.2 "Zalrsc": what `lr` reserves, `sc` writes to, if nothing else reserves meanwhile. */
 function reservationOf(instruction: Instruction): FlowStep['reservation'] {

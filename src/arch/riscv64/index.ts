@@ -10,6 +10,7 @@ import { linux } from './linux.js';
 import { powerOff } from './power-off.js';
 import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
+import { references } from './references.js';
 import { dwarfRegister, floatArguments, generalRegisters, registerDefaults } from './registers.js';
 import { reset } from './reset.js';
 import { systemRegisters } from './system-registers.js';
@@ -57,6 +58,7 @@ export const riscv64: CompleteArchitecture = {
   prepare: async () => {},
   frames,
   codeFlow,
+  references,
   clocks,
   privilege,
   // FS, bits 13 and 14.

@@ -13,7 +13,8 @@ export const codeFlow: CodeFlow = {
       const { length, target } = instruction;
       const kind = kindOf(instruction);
       const writesFrame = kind === 'next' && mayWrite(instruction);
-      steps.push({ address, length, kind, target, names: named(instruction, address), writesFrame });
+      const names = named(instruction, address);
+      steps.push({ address, length, kind, target, names, writesFrame, accesses: accesses(instruction) });
       offset += length;
     }
   },
@@ -39,6 +40,11 @@ function kindOf({ op, flow, target, operands }: Instruction): FlowStep['kind'] {
 
 function mayWrite({ op, operands }: Instruction): boolean {
   return op.startsWith('push') || (operands[0]?.kind === 'memory' && !onlyReads.test(op));
+}
+
+function accesses({ op, operands }: Instruction): boolean {
+  if (op === 'lea' || op === 'nop') return false;
+  return operands.some((operand) => operand.kind === 'memory' && operand.base !== 'rsp');
 }
 
 /** What has memory as its first operand and does not write it. */

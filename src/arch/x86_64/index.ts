@@ -8,6 +8,7 @@ import { linux } from './linux.js';
 import { powerOff } from './power-off.js';
 import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
+import { references } from './references.js';
 import { dwarfRegister, floatArguments, generalRegisters, registerDefaults } from './registers.js';
 import { reset } from './reset.js';
 import { systemRegisters } from './system-registers.js';
@@ -49,6 +50,7 @@ export const x86_64: CompleteArchitecture = {
   prepare,
   frames,
   codeFlow,
+  references,
   clocks: [
     { kind: 'hpet', label: 'x86-hpet' },
     { kind: 'acpi-pm', label: 'x86-acpi-pm' },

@@ -42,6 +42,11 @@ export const linux: LinuxModel = {
     'r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss fs_base gs_base'.split(
       ' ',
     ),
+  // mov rax, 15 or mov eax, 15; syscall.
+  signalReturns: [
+    Uint8Array.of(0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05),
+    Uint8Array.of(0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05),
+  ],
   mappingCalls: [9, 10, 25, 329],
   signals: genericSignals,
   behindTrap: 1,

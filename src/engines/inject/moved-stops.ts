@@ -3,7 +3,7 @@ import { type Addr, addOffset } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import type { ElfFile } from '../../elf/index.js';
-import { codeOf, type PlannedStop, type ReadPlan } from '../../probes/index.js';
+import { CodeEntries, codeOf, type PlannedStop, type ReadPlan } from '../../probes/index.js';
 import type { Session } from '../../rsp/index.js';
 import { type Allocator, allocator, mark, markBytes, within } from './code-allocator.js';
 import { redirect } from './leave-patches.js';
@@ -162,9 +162,9 @@ function copyAt(place: Addr, plan: ReadPlan, { bytes, displaced, take, code }: D
 function displace(
   plan: ReadPlan,
   bytes: Uint8Array,
-  { code, room, holdsStop, placement }: MovedStopsOptions,
+  { arch, elf, code, room, holdsStop, placement }: MovedStopsOptions,
 ): Displaced | DisplacedInside | undefined {
-  const [look] = lookAtCode([plan], () => bytes, code, undefined);
+  const [look] = lookAtCode([plan], () => bytes, code, { facts: undefined, entries: CodeEntries.of(elf, arch) });
   if (look === undefined || isObjection(look)) return undefined;
   return (look.inside ?? look.ways).find((way) => {
     const { kind, start, length } = way;

@@ -1,7 +1,7 @@
 import type { Displaced, DisplacedInside, FunctionExit, ProbeCode } from '../../arch/index.js';
 import type { Addr } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
-import type { CodeFacts, InnerPlace, ReadPlan } from '../../probes/index.js';
+import type { InnerPlace, ReadPlan } from '../../probes/index.js';
 import { type Objection, objectionTo, type Proof, proofOf, type Replaced, type Subject } from '../proof/index.js';
 import { planExits } from './exit-patches.js';
 
@@ -34,10 +34,10 @@ export function lookAtCode(
   plans: readonly ReadPlan[],
   bytesAt: (plan: ReadPlan) => Uint8Array | undefined,
   probeCode: ProbeCode,
-  facts: CodeFacts | undefined,
+  known: Pick<Subject, 'facts' | 'entries'>,
 ): readonly PatchVerdict[] {
   const stopsIn = stopsInside(plans);
-  return plans.map((plan) => look({ plan, probeCode, facts, stopsIn }, bytesAt(plan)));
+  return plans.map((plan) => look({ plan, probeCode, ...known, stopsIn }, bytesAt(plan)));
 }
 
 function stopsInside(plans: readonly ReadPlan[]): Subject['stopsIn'] {

@@ -1,5 +1,5 @@
 import type { Displaced, FunctionExit, ProbeCode } from '../../arch/index.js';
-import type { CodeFacts, CodePiece, ReadPlan } from '../../probes/index.js';
+import type { CodeEntries, CodeFacts, CodePiece, ReadPlan } from '../../probes/index.js';
 
 /** What is known of a probe's place when a question is asked. */
 export interface Subject {
@@ -7,6 +7,8 @@ export interface Subject {
   readonly probeCode: ProbeCode;
   /** Undefined if the code changes as it runs, or if nothing is known of it. */
   readonly facts: CodeFacts | undefined;
+  /** Where control may come into the text; undefined if no ELF tells. */
+  readonly entries: CodeEntries | undefined;
   /** Whether a probe that needs a stop lies in these bytes, behind the first one. */
   readonly stopsIn: (piece: CodePiece) => boolean;
 }

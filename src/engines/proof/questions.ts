@@ -1,3 +1,4 @@
+import type { CodePiece } from '../../probes/index.js';
 import type { Objection, Proof, Question, Replaced, Subject, Way } from './question.js';
 
 /**
@@ -20,6 +21,18 @@ export const questions: readonly Question[] = [
       !plan.inside && stopsIn(replaced) ? 'another probe stops in the code that a patch would replace' : undefined,
   },
   {
+    name: 'entered',
+    forbids: 'patch',
+    holds: 'control enters these bytes at the first one only',
+    objection: (subject, replaced) => subject.entries?.into(replaced, ownCode(subject)),
+  },
+  {
+    name: 'known-by-address',
+    forbids: 'patch',
+    holds: 'nothing knows an instruction of them by its address',
+    objection: (subject, replaced) => subject.entries?.known(replaced, ownCode(subject)),
+  },
+  {
     name: 'begins-once',
     forbids: 'patch',
     holds: 'its first instruction begins a call',
@@ -32,6 +45,11 @@ export const questions: readonly Question[] = [
     objection: ({ plan }) => plan.returnStays,
   },
 ];
+
+/** The function of a probe at an entry; which one is around a place inside, symbols tell. */
+function ownCode({ plan: { inside, address, codeSize: length } }: Subject): CodePiece | undefined {
+  return inside ? undefined : { address, length };
+}
 
 /** The first objection of the questions that forbid this; undefined if there is none. */
 export function objectionTo(what: Question['forbids'], subject: Subject, replaced: Replaced): Objection | undefined {

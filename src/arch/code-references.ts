@@ -1,0 +1,29 @@
+/**
+ * One fast pass over a program's whole text. It decodes no more than it must, so it may find references that are none.
+ * It misses none, except short branches where `shortInto` is there.
+ */
+export interface CodeReferences {
+  scan(code: Uint8Array, options: ScanOptions): void;
+  /**
+   * Offsets at which bytes look like a branch into those from `low` to below `high`, too short for {@link scan}. Only
+   * decoding tells whether they are one. Undefined: the scan finds all.
+   */
+  readonly shortInto?: (code: Uint8Array, low: number, high: number) => readonly number[];
+}
+
+export interface ScanOptions {
+  /** Its first byte's address, as a number in which distances are exact. */
+  readonly at: number;
+  /** All text: what lies outside of it is of no interest to `holds`. */
+  readonly text: { readonly low: number; readonly high: number };
+  /** Offsets of instructions that surely begin there, in order. */
+  readonly starts: Iterable<number>;
+  /** It is linked to fixed addresses, so that a constant may be one. */
+  readonly isFixed: boolean;
+  /** A jump, branch or call leads there. */
+  readonly leads: (to: number) => void;
+  /** An instruction makes this address. */
+  readonly names: (address: number) => void;
+  /** These bits of an instruction may be an address. */
+  readonly holds: (address: number) => void;
+}

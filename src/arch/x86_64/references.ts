@@ -1,0 +1,56 @@
+import type { CodeReferences, ScanOptions } from '../code-references.js';
+
+/**
+ * x86-64 code is scanned byte by byte: an instruction may begin anywhere. Distances of 32 bits hardly ever lead into
+ * the text by chance. Those of 8 bits would in every sixth function, so they are asked for where it matters.
+ *
+ *     e8 call, e9 jmp, 0f 80-8f jcc, c7 f8 xbegin      rel32
+ *     REX.W 8d 05+8r                                   lea reg, [rip + rel32]
+ *     70-7f jcc, e0-e3 loop, jrcxz, eb jmp             rel8
+ */
+export const references: CodeReferences = {
+  scan(code, { at, text, isFixed, leads, names, holds }) {
+    const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
+    const end = code.length - 4;
+    for (let i = 1; i <= end; i++) {
+      const opcode = code[i - 1] as number;
+      if (opcode === 0xe8 || opcode === 0xe9) leads(at + i + 4 + view.getInt32(i, true));
+      else if (opcode >= 0x80 && opcode <= 0x8f && code[i - 2] === 0x0f) leads(at + i + 4 + view.getInt32(i, true));
+      else if (opcode === 0xf8 && code[i - 2] === 0xc7) leads(at + i + 4 + view.getInt32(i, true));
+      else if ((opcode & 0xc7) === 5 && code[i - 2] === 0x8d && ((code[i - 3] as number) & 0xf8) === 0x48)
+        names(at + i + 4 + view.getInt32(i, true));
+    }
+    if (isFixed) constants(code, view, { text, holds });
+  },
+  shortInto(code, low, high) {
+    const found: number[] = [];
+    for (let i = Math.max(0, low - 129); i < Math.min(code.length - 1, high + 126); i++) {
+      const opcode = code[i] as number;
+      const isShort = opcode >> 4 === 7 || opcode === 0xeb || (opcode >= 0xe0 && opcode <= 0xe3);
+      const to = isShort ? i + 2 + (((code[i + 1] as number) << 24) >> 24) : -1;
+      if (to >= low && to < high) found.push(i);
+    }
+    return found;
+  },
+};
+
+/** Constants of 32 bits that may be an address: zero-extended (`mov r32`, the low half of `movabs`) or sign-extended. */
+function constants(code: Uint8Array, view: DataView, { text, holds }: Pick<ScanOptions, 'text' | 'holds'>): void {
+  // Of code that lies elsewhere none is one.
+  if (text.low < -(2 ** 31) || text.low >= 2 ** 32) return;
+  const isHigh = text.low < 0;
+  for (let i = 1; i + 4 <= code.length; i++) {
+    const value = isHigh ? view.getInt32(i, true) : view.getUint32(i, true);
+    if (value >= text.low && value < text.high && mayHold(code, i)) holds(value);
+  }
+}
+
+/**
+ * Whether a constant may begin there: behind an opcode alone (b8 mov, 68 push, and 05, 2d, 3d of eax), or behind one
+ * (c7 mov, 81 add, cmp, ...) with its ModRM byte, SIB byte and displacement.
+ */
+function mayHold(code: Uint8Array, i: number): boolean {
+  const opcode = code[i - 1] as number;
+  if ((opcode & 0xf8) === 0xb8 || opcode === 0x68 || (opcode & 0xc7) === 5) return true;
+  return [2, 3, 4, 6, 7].some((back) => code[i - back] === 0xc7 || code[i - back] === 0x81);
+}

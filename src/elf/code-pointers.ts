@@ -1,0 +1,100 @@
+// Addresses that a program keeps in its data: gABI chapter 4, "Relocation", SHT_RELR with its bitmaps; x86-64 and
+// RISC-V psABI (R_*_RELATIVE, R_*_64). A program at fixed addresses has them as plain words.
+//
+//   SHT_RELA: r_offset (8) | r_info (8): type in the low half, symbol in the high half | r_addend (8)
+//
+// More are found than there are: in a program at fixed addresses every aligned word of 4 or 8 bytes counts.
+import { type Addr, addr } from '../base/addr.js';
+import type { CodeAddress } from './code-address.js';
+import { ET, SHF } from './constants.js';
+import type { ElfFile } from './elf.js';
+import type { ElfSection } from './headers.js';
+
+const PT_LOAD = 1;
+const PF_X = 1;
+const SHT_RELA = 4;
+const SHT_RELR = 19;
+const ENTRY = 24;
+/** By e_machine: R_*_RELATIVE, and R_*_64 (symbol and addend). */
+const types: Readonly<Record<number, { readonly relative: number; readonly word: number }>> = {
+  62: { relative: 8, word: 1 },
+  243: { relative: 3, word: 2 },
+};
+
+/** Calls `found` with each. */
+export function codePointers(elf: ElfFile, found: (address: CodeAddress) => void): void {
+  for (const section of elf.sections) {
+    if ((section.flags & SHF.ALLOC) === 0) continue;
+    if (section.type === SHT_RELA) addends(elf, section, found);
+    else if (section.type === SHT_RELR) packed(elf, section, found);
+  }
+  if (elf.type !== ET.EXEC) return;
+  const code = elf.sections.filter(({ flags }) => (flags & SHF.EXECINSTR) !== 0);
+  for (const { type, address, fileSize, flags } of elf.segments) {
+    if (type !== PT_LOAD || (code.length === 0 && (flags & PF_X) !== 0)) continue;
+    let from: bigint = address;
+    for (const one of [...code, { address: address + BigInt(fileSize), size: 0 }]) {
+      if (one.address < from || one.address > address + BigInt(fileSize)) continue;
+      words(elf, addr(from), Number(one.address - from), found);
+      from = one.address + BigInt(one.size);
+    }
+  }
+}
+
+function addends(elf: ElfFile, section: ElfSection, found: (address: CodeAddress) => void): void {
+  const view = viewOf(elf.rawSection(section));
+  const { relative, word } = types[elf.machine] ?? {};
+  const symbols = viewOf(elf.sections[section.link] && elf.rawSection(elf.sections[section.link] as ElfSection));
+  elf.budget.spend(view.byteLength / ENTRY, section.name);
+  for (let at = 0; at + ENTRY <= view.byteLength; at += ENTRY) {
+    const type = view.getUint32(at + 8, true);
+    const [low, high] = [view.getUint32(at + 16, true), view.getUint32(at + 20, true)];
+    if (type === relative) found(elf.codes.ofFile(low, high));
+    const symbol = type === word ? view.getUint32(at + 12, true) * ENTRY + 8 : Number.NaN;
+    if (symbol + 8 > symbols.byteLength || Number.isNaN(symbol)) continue;
+    const value = elf.codes.ofFile(symbols.getUint32(symbol, true), symbols.getUint32(symbol + 4, true));
+    found(elf.codes.plus(value, low, high));
+  }
+}
+
+/** A word with bit 0 clear is a place; one with it set has a bit for each of the 63 places behind. */
+function packed(elf: ElfFile, section: ElfSection, found: (address: CodeAddress) => void): void {
+  const view = viewOf(elf.rawSection(section));
+  elf.budget.spend(view.byteLength, section.name);
+  let next = 0;
+  const place = (at: CodeAddress): void => {
+    const bytes = elf.bytesAt(elf.codes.fromCode(at), 8);
+    if (!bytes) return;
+    const word = viewOf(bytes);
+    found(elf.codes.ofFile(word.getUint32(0, true), word.getUint32(4, true)));
+  };
+  for (let at = 0; at + 8 <= view.byteLength; at += 8) {
+    const [low, high] = [view.getUint32(at, true), view.getUint32(at + 4, true)];
+    if ((low & 1) === 0) {
+      const start = elf.codes.ofFile(low, high);
+      if (Number.isNaN(start)) return;
+      place(start);
+      next = start + 8;
+      continue;
+    }
+    for (let bit = 1; bit < 64; bit++)
+      if ((((bit < 32 ? low : high) >>> (bit & 31)) & 1) === 1) place(next + 8 * (bit - 1));
+    next += 8 * 63;
+  }
+}
+
+function words(elf: ElfFile, start: Addr, size: number, found: (address: CodeAddress) => void): void {
+  const view = viewOf(elf.bytesAt(start, size));
+  elf.budget.spend(view.byteLength / 4, 'the data');
+  for (let at = (4 - Number(start & 3n)) % 4; at + 4 <= view.byteLength; at += 4) {
+    const low = view.getUint32(at, true);
+    // Zero- and sign-extended are the same below 2 GiB, and at the top.
+    found(low < 0x8000_0000 ? low : elf.codes.ofFile(low, 0xffff_ffff));
+    if (low >= 0x8000_0000) found(low);
+    if (at + 8 <= view.byteLength) found(elf.codes.ofFile(low, view.getUint32(at + 4, true)));
+  }
+}
+
+function viewOf(bytes: Uint8Array | undefined): DataView {
+  return bytes ? new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength) : new DataView(new ArrayBuffer(0));
+}

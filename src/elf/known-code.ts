@@ -1,0 +1,96 @@
+// Instructions whose own addresses a table of the program has, because something acts on them where they lie.
+//
+//   __ex_table           Linux, include/asm-generic/extable.h, arch/*/include/asm/extable.h: int insn, fixup, data, each
+//                        a distance from itself; before 5.16 on RISC-V two addresses
+//   __jump_table         Linux, include/linux/jump_label.h: int code, target, each a distance from itself; long key
+//   .static_call_sites   Linux, include/linux/static_call_types.h: int addr, key, each a distance from itself
+//   __rseq_cs            include/uapi/linux/rseq.h: u32 version, flags; u64 start_ip, post_commit_offset, abort_ip
+//
+// Linux' tables lie between two symbols; a section of the name is taken where these are missing.
+import { type Addr, addOffset } from '../base/addr.js';
+import type { CodeAddress } from './code-address.js';
+import type { ElfFile } from './elf.js';
+
+export interface KnownCode {
+  readonly low: CodeAddress;
+  readonly high: CodeAddress;
+  /** In words for the user. */
+  readonly why: string;
+}
+
+interface Table {
+  readonly section: string;
+  readonly symbols: readonly [first: string, end: string];
+  readonly entry: number;
+  /** Bytes at each address that belong to it. */
+  readonly bytes: number;
+  readonly why: string;
+}
+
+const tables: readonly Table[] = [
+  {
+    ...{ section: '__ex_table', symbols: ['__start___ex_table', '__stop___ex_table'], entry: 12, bytes: 1 },
+    why: "the kernel's table of exceptions has the address of an instruction",
+  },
+  {
+    ...{ section: '__jump_table', symbols: ['__start___jump_table', '__stop___jump_table'], entry: 16, bytes: 4 },
+    why: 'the kernel itself rewrites an instruction (a static key)',
+  },
+  {
+    ...{ section: '.static_call_sites', symbols: ['__start_static_call_sites', '__stop_static_call_sites'], entry: 8 },
+    ...{ bytes: 5, why: 'the kernel itself rewrites an instruction (a static call)' },
+  },
+];
+
+/** In order of address. */
+export function knownCode(elf: ElfFile, isCode: (address: CodeAddress) => boolean): KnownCode[] {
+  const found = tables.flatMap((table) => entriesOf(elf, table, isCode));
+  found.push(...restartable(elf));
+  return found.sort((a, b) => a.low - b.low);
+}
+
+function entriesOf(
+  elf: ElfFile,
+  { section, symbols, entry, bytes: length, why }: Table,
+  isCode: (address: CodeAddress) => boolean,
+): KnownCode[] {
+  const where = between(elf, symbols) ?? elf.sections.find(({ name, size }) => name === section && size > 0);
+  const bytes = where && elf.bytesAt(where.address, where.size);
+  if (!where || !bytes) return [];
+  elf.budget.spend(bytes.length, section);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const start = elf.codes.toCode(where.address);
+  const relative = places(view, entry, (at) => start + at + view.getInt32(at, true));
+  const absolute = (): CodeAddress[] =>
+    places(view, 16, (at) => elf.codes.ofFile(view.getUint32(at, true), view.getUint32(at + 4, true)));
+  const lows = relative.every(isCode) ? relative : absolute();
+  return lows.filter(isCode).map((low) => ({ low, high: low + length, why }));
+}
+
+function places(view: DataView, entry: number, at: (offset: number) => CodeAddress): CodeAddress[] {
+  return Array.from({ length: Math.floor(view.byteLength / entry) }, (_, index) => at(index * entry));
+}
+
+function between(
+  elf: ElfFile,
+  [first, end]: readonly [string, string],
+): { readonly address: Addr; readonly size: number } | undefined {
+  const [low, high] = [elf.symbols.named(first)[0]?.address, elf.symbols.named(end)[0]?.address];
+  return low !== undefined && high !== undefined && high > low ? { address: low, size: Number(high - low) } : undefined;
+}
+
+/** Sequences that the kernel restarts if it interrupts them inside. */
+function restartable(elf: ElfFile): KnownCode[] {
+  return elf.sections
+    .filter(({ name }) => name === '__rseq_cs')
+    .flatMap(({ address, size }) =>
+      Array.from({ length: Math.floor(size / 32) }, (_, index): KnownCode[] => {
+        const bytes = elf.bytesAt(addOffset(address, index * 32), 32);
+        if (!bytes) return [];
+        const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+        const low = elf.codes.ofMemory(view.getUint32(8, true), view.getUint32(12, true));
+        const why = 'the kernel restarts a sequence of instructions that is interrupted there (rseq)';
+        return [{ low, high: low + view.getUint32(16, true), why }];
+      }).flat(),
+    );
+}

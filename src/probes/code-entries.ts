@@ -1,0 +1,290 @@
+import type { Architecture } from '../arch/index.js';
+import { type Addr, addOffset, hex } from '../base/addr.js';
+import { CallFrames } from '../dwarf/index.js';
+import {
+  type CodeAddress,
+  codePointers,
+  type ElfFile,
+  ET,
+  type KnownCode,
+  knownCode,
+  lastNotAbove,
+  SHF,
+} from '../elf/index.js';
+import { CodeMap, executable } from '../unwind/index.js';
+import type { CodePiece } from './read-plan.js';
+
+/** Executable bytes that lie together, and a bit for each of them. */
+interface Stretch {
+  readonly low: CodeAddress;
+  readonly bytes: Uint8Array;
+  readonly marks: Marks;
+}
+
+/** Where jumps, branches and calls lead, and which addresses something keeps or makes. */
+interface Marks {
+  readonly led: Uint8Array;
+  readonly named: Uint8Array;
+}
+
+/** The most entries of one jump table. */
+const mostEntries = 1 << 16;
+
+/** Marks of the last programs, by build id: an ELF is read once as linked and once more as loaded. */
+const kept = new Map<string, readonly Marks[]>();
+const mostKept = 4;
+const made = new WeakMap<ElfFile, CodeEntries>();
+
+/**
+ * Where control may come into a program's text otherwise than by running on: by jumps, branches and calls of any
+ * function, by addresses that data keeps (tables of jumps, landing pads, labels whose address is taken), and by
+ * symbols. One pass over all of it finds more than there is, and misses nothing. So what is free of it may be patched.
+ */
+export class CodeEntries {
+  readonly #elf: ElfFile;
+  readonly #arch: Architecture;
+  readonly #stretches: readonly Stretch[];
+  readonly #text: Span;
+  #known: readonly KnownCode[] | undefined;
+  #hosts: Hosts | undefined;
+  /** By a function's start: its instructions that lead somewhere. */
+  readonly #decoded = new Map<CodeAddress, ReadonlyMap<CodeAddress, CodeAddress>>();
+
+  private constructor(elf: ElfFile, arch: Architecture) {
+    this.#elf = elf;
+    this.#arch = arch;
+    const found = stretchesOf(elf);
+    const id = elf.buildId;
+    const known = id === undefined ? undefined : kept.get(id);
+    const isSame = known?.length === found.length && known.every(({ led }, i) => led.length === bitsFor(found[i]));
+    const marks = isSame ? known : found.map((one) => ({ led: bits(one), named: bits(one) }));
+    this.#stretches = found.map((one, i) => ({ ...one, marks: marks[i] as Marks }));
+    this.#text = {
+      low: Math.min(...found.map(({ low }) => low)),
+      high: Math.max(...found.map(({ low, bytes }) => low + bytes.length)),
+    };
+    if (isSame) return;
+    this.#scan();
+    if (id === undefined) return;
+    kept.set(id, marks);
+    for (const [first] of kept) if (kept.size > mostKept) kept.delete(first);
+  }
+
+  /** The architecture must be prepared. Kept for each ELF. */
+  static of(elf: ElfFile, arch: Architecture): CodeEntries {
+    const entries = made.get(elf) ?? new CodeEntries(elf, arch);
+    made.set(elf, entries);
+    return entries;
+  }
+
+  /**
+   * Why control may come into these bytes behind the first one, in words for the user.
+   * @param own the function whose own short branches are known; undefined: the one around
+   */
+  into({ address, length }: CodePiece, own?: CodePiece): string | undefined {
+    const low = this.#elf.codes.toCode(address);
+    const symbol = this.#symbolIn(address, length);
+    if (symbol !== undefined) return `${symbol} lies in the bytes that a patch would replace`;
+    const stretch = this.#stretchAt(low);
+    if (!stretch || !this.#arch.references) return undefined;
+    for (let at = low - stretch.low + 1; at < low - stretch.low + length; at++) {
+      if (has(stretch.marks.led, at)) return entered('a jump, branch or call', at + stretch.low - low);
+      if (has(stretch.marks.named, at)) return entered('an address that the program keeps', at + stretch.low - low);
+    }
+    return this.#shortInto(stretch, low - stretch.low, length, own);
+  }
+
+  /**
+   * Why these instructions must be run where they lie, in words for the user: something knows one of them by its
+   * address, as a handler of faults does.
+   * @param own the function whose labels count; undefined: the one around
+   */
+  known({ address, length }: CodePiece, own?: CodePiece): string | undefined {
+    const low = this.#elf.codes.toCode(address);
+    const stretch = this.#stretchAt(low);
+    if (!stretch) return undefined;
+    this.#known ??= knownCode(this.#elf, (code) => this.#stretchAt(code) !== undefined);
+    const table = this.#known.find((one) => one.low < low + length && one.high > low);
+    if (table) return table.why;
+    const label = this.#labelIn(own ?? { address, length });
+    const isNamed = label !== undefined || (own?.address !== address && has(stretch.marks.named, low - stretch.low));
+    if (!isNamed) return undefined;
+    const bytes = stretch.bytes.subarray(low - stretch.low, low - stretch.low + length);
+    const access = this.#arch.codeFlow?.steps(bytes, address).find(({ accesses }) => accesses);
+    return (
+      access &&
+      `${label ?? 'the program'} may know the load or store at +${hex(access.address - address)} by its address`
+    );
+  }
+
+  /** A symbol in a function that is none of a function. */
+  #labelIn({ address, length }: CodePiece): string | undefined {
+    const { symbols } = this.#elf;
+    for (let next = symbols.above(addOffset(address, -1)); next && next.address < address + BigInt(length); ) {
+      const label = symbols.allAt(next.address).find(({ type, size }) => type === 'other' && size === 0);
+      if (label) return label.name;
+      next = symbols.above(next.address);
+    }
+    return undefined;
+  }
+
+  #symbolIn(address: Addr, length: number): string | undefined {
+    const { symbols } = this.#elf;
+    const end = addOffset(address, length);
+    for (let next = symbols.above(address); next && next.address < end; next = symbols.above(next.address))
+      if (next.type !== 'object') return next.name;
+    return undefined;
+  }
+
+  /** Branches of one byte's distance: of neighbours, because those of the function itself are asked elsewhere. */
+  #shortInto({ low, bytes }: Stretch, from: number, length: number, own: CodePiece | undefined): string | undefined {
+    const candidates = this.#arch.references?.shortInto?.(bytes, from + 1, from + length) ?? [];
+    if (candidates.length === 0) return undefined;
+    this.#hosts ??= new Hosts(this.#elf);
+    const { codes } = this.#elf;
+    const ownLow = own ? codes.toCode(own.address) : this.#hosts.at(low + from)?.low;
+    for (const at of candidates) {
+      const host = this.#hosts.at(low + at);
+      const isOwn = own
+        ? low + at >= (ownLow as number) && low + at < (ownLow as number) + own.length
+        : host?.low === ownLow;
+      if (isOwn && ownLow !== undefined) continue;
+      const to = host && this.#leadsOf(host).get(low + at);
+      // Bytes of no known function may be code of one.
+      if (host && !(to !== undefined && to > low + from && to < low + from + length)) continue;
+      return 'a short branch of its neighbour leads into the bytes that a patch would replace';
+    }
+    return undefined;
+  }
+
+  #leadsOf({ low, high }: Span): ReadonlyMap<CodeAddress, CodeAddress> {
+    const known = this.#decoded.get(low);
+    if (known) return known;
+    const { codes } = this.#elf;
+    const leads = new Map<CodeAddress, CodeAddress>();
+    const start = codes.fromCode(low);
+    const bytes = this.#elf.bytesAt(start, high - low) ?? new Uint8Array(0);
+    for (const { address, target } of this.#arch.codeFlow?.steps(bytes, start) ?? [])
+      if (target !== undefined) leads.set(codes.toCode(address), codes.toCode(target));
+    this.#decoded.set(low, leads);
+    return leads;
+  }
+
+  #stretchAt(code: CodeAddress): Stretch | undefined {
+    return this.#stretches.find(({ low, bytes }) => code >= low && code < low + bytes.length);
+  }
+
+  #scan(): void {
+    const { references } = this.#arch;
+    if (!references) return;
+    const elf = this.#elf;
+    const bases = new Set<CodeAddress>();
+    const isFixed = elf.type === ET.EXEC;
+    for (const stretch of this.#stretches) {
+      const { low, bytes } = stretch;
+      elf.budget.spend(bytes.length, 'the program text');
+      references.scan(bytes, {
+        ...{ at: low, text: this.#text, isFixed, starts: this.#startsIn(stretch) },
+        leads: (to) => this.#mark('led', to, stretch),
+        names: (address) => {
+          if (!this.#mark('named', address, stretch)) bases.add(address);
+        },
+        holds: (address) => this.#mark('named', address, stretch),
+      });
+    }
+    codePointers(elf, (address) => this.#mark('named', address));
+    this.#tables([...bases].sort((a, b) => a - b));
+  }
+
+  *#startsIn({ low, bytes }: Stretch): Generator<number> {
+    for (const { address, type } of this.#elf.symbols) {
+      const at = this.#elf.codes.toCode(address) - low;
+      if (type === 'function' && at > 0 && at < bytes.length) yield at;
+    }
+  }
+
+  /** Tables of distances from their own first byte, whose address code makes. */
+  #tables(bases: readonly CodeAddress[]): void {
+    for (const section of this.#elf.sections) {
+      const low = this.#elf.codes.toCode(section.address);
+      const first = lastNotAbove(bases, bases.length, low - 1) + 1;
+      if ((section.flags & SHF.ALLOC) === 0 || !((bases[first] as number) < low + section.size)) continue;
+      const bytes = this.#elf.rawSection(section);
+      if (!bytes) continue;
+      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      for (let i = first; (bases[i] as number) < low + section.size; i++) {
+        const base = bases[i] as number;
+        const end = Math.min(bases[i + 1] ?? Number.POSITIVE_INFINITY, low + bytes.length, base + 4 * mostEntries);
+        for (let at = base; at + 4 <= end; at += 4)
+          if (!this.#mark('named', base + view.getInt32(at - low, true))) break;
+      }
+    }
+  }
+
+  /** @returns whether it lies in the text */
+  #mark(kind: keyof Marks, code: CodeAddress, near?: Stretch): boolean {
+    if (!(code >= this.#text.low && code < this.#text.high)) return false;
+    const isIn = ({ low, bytes }: Stretch): boolean => code >= low && code < low + bytes.length;
+    const stretch = near && isIn(near) ? near : this.#stretches.find(isIn);
+    if (!stretch) return false;
+    const at = code - stretch.low;
+    const marks = stretch.marks[kind];
+    marks[at >> 3] = (marks[at >> 3] as number) | (1 << (at & 7));
+    return true;
+  }
+}
+
+interface Span {
+  readonly low: CodeAddress;
+  readonly high: CodeAddress;
+}
+
+/** The function around an address: by symbols, else by call frame information, which stripped programs have. */
+class Hosts {
+  readonly #elf: ElfFile;
+  readonly #code: CodeMap;
+  readonly #lows: Float64Array;
+  readonly #highs: Float64Array;
+
+  constructor(elf: ElfFile) {
+    this.#elf = elf;
+    this.#code = new CodeMap(elf, undefined);
+    const ranges = [...CallFrames.load(elf).ranges()].sort((a, b) => a.low - b.low);
+    this.#lows = Float64Array.from(ranges, ({ low }) => low);
+    this.#highs = Float64Array.from(ranges, ({ high }) => high);
+  }
+
+  at(code: CodeAddress): Span | undefined {
+    const index = lastNotAbove(this.#lows, this.#lows.length, code);
+    const [low, high] = [this.#lows[index] ?? Number.NaN, this.#highs[index] ?? Number.NaN];
+    if (code >= low && code < high) return { low, high };
+    for (const { start, bytes } of this.#code.functionAt(code)?.ranges ?? []) {
+      const from = this.#elf.codes.toCode(start);
+      if (code >= from && code < from + bytes.length) return { low: from, high: from + bytes.length };
+    }
+    return undefined;
+  }
+}
+
+function entered(what: string, offset: number): string {
+  return `${what} leads to byte ${offset} of those that a patch would replace`;
+}
+
+function stretchesOf(elf: ElfFile): Omit<Stretch, 'marks'>[] {
+  return executable(elf).flatMap(({ low, high }) => {
+    const bytes = elf.bytesAt(elf.codes.fromCode(low), high - low);
+    return bytes ? [{ low, bytes }] : [];
+  });
+}
+
+function bitsFor({ bytes }: Omit<Stretch, 'marks'> = { low: 0, bytes: new Uint8Array(0) }): number {
+  return (bytes.length + 7) >> 3;
+}
+
+function bits(stretch: Omit<Stretch, 'marks'>): Uint8Array {
+  return new Uint8Array(bitsFor(stretch));
+}
+
+function has(marks: Uint8Array, at: number): boolean {
+  return (((marks[at >> 3] as number) >> (at & 7)) & 1) === 1;
+}
