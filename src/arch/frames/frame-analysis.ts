@@ -112,17 +112,30 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
   callersFrame(): CallersFrame {
     const { stackPointer } = this.#model;
     let isUsed = false;
+    let readsReturn = false;
     let jumpsAnywhere = false;
     const jumps: Addr[] = [];
     for (const [at, { instruction, state }] of this.#nodes) {
       const addresses = this.#code.addresses(instruction, state);
+      readsReturn ||= this.#readsReturn(addresses, this.#code.execute(instruction, state, at).next);
       isUsed ||= addresses?.some(({ base, offset }) => base === stackPointer && offset >= 0) ?? true;
       const { kind, target } = this.#code.execute(instruction, state, at);
       // A jump table is used in a frame; a jump to a pointer, at its end, when the frame is gone.
       if (kind === 'indirect') jumpsAnywhere ||= state.holdsOwn(stackPointer) || !state.values[stackPointer];
       if (target !== undefined && !this.#code.has(target.offset)) jumps.push(this.#code.addressOf(target.offset));
     }
-    return { isUsed, jumps, jumpsAnywhere };
+    return { isUsed, readsReturn, jumps, jumpsAnywhere };
+  }
+
+  /** It lies right where the stack pointer is at the entry, or in a register. */
+  #readsReturn(addresses: readonly Value[] | undefined, next: FrameState | undefined): boolean {
+    const { stackPointer, returnAddress, cfaAtEntry } = this.#model;
+    const isSlot = ({ base, offset }: Value): boolean => base === stackPointer && offset >= 0 && offset < cfaAtEntry;
+    if (!addresses || addresses.some(isSlot)) return true;
+    if (next?.values.some((value, index) => index !== returnAddress && value?.base === returnAddress)) return true;
+    for (const { register, address } of next?.saved() ?? [])
+      if (register === returnAddress && address.base !== stackPointer) return true;
+    return false;
   }
 
   /** For tests: the state before an instruction, in full. */

@@ -52,6 +52,8 @@ export interface FunctionFrames {
 export interface CallersFrame {
   /** The code may read, write or pass on an address there, from where the stack pointer was at the entry. */
   readonly isUsed: boolean;
+  /** The code reads, keeps or replaces its own return address, otherwise than to return. */
+  readonly readsReturn: boolean;
   /** Where jumps out of the function lead, as calls that come last: what is there finds the same frame. */
   readonly jumps: readonly Addr[];
   /** A jump may lead anywhere. */
