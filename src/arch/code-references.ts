@@ -4,11 +4,23 @@
  */
 export interface CodeReferences {
   scan(code: Uint8Array, options: ScanOptions): void;
+  /** Where a function's code leads outside of itself: more than there is, nothing missing. */
+  leave(code: Uint8Array, at: number): Leaving;
+  /** False if a function surely does not read its own return address. Undefined: nothing is known at so little cost. */
+  readonly mayReadReturn?: (code: Uint8Array) => boolean;
   /**
    * Offsets at which bytes look like a branch into those from `low` to below `high`, too short for {@link scan}. Only
    * decoding tells whether they are one. Undefined: the scan finds all.
    */
   readonly shortInto?: (code: Uint8Array, low: number, high: number) => readonly number[];
+}
+
+export interface Leaving {
+  readonly jumps: readonly number[];
+  readonly calls: readonly number[];
+  /** Words of memory that have the address instead, as those of imported functions do. */
+  readonly jumpsThrough: readonly number[];
+  readonly callsThrough: readonly number[];
 }
 
 export interface ScanOptions {

@@ -50,7 +50,7 @@ export type { Architecture, Capabilities, CompleteArchitecture, Identity } from 
 export type { AggregatePassing, CallingConvention, FloatPassing } from './calls.js';
 export type { CounterRegister, GuestClock } from './clock.js';
 export type { CodeFlow, FlowStep } from './code-flow.js';
-export type { CodeReferences, ScanOptions } from './code-references.js';
+export type { CodeReferences, Leaving, ScanOptions } from './code-references.js';
 export type {
   CodeRange,
   Confidence,

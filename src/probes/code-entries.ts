@@ -13,6 +13,7 @@ import {
 } from '../elf/index.js';
 import { CodeMap, executable } from '../unwind/index.js';
 import type { CodePiece } from './read-plan.js';
+import { ReturnLookers } from './return-lookers.js';
 
 /** Executable bytes that lie together, and a bit for each of them. */
 interface Stretch {
@@ -46,6 +47,7 @@ export class CodeEntries {
   readonly #stretches: readonly Stretch[];
   readonly #text: Span;
   #known: readonly KnownCode[] | undefined;
+  #lookers: ReturnLookers | undefined;
   #hosts: Hosts | undefined;
   /** By a function's start: its instructions that lead somewhere. */
   readonly #decoded = new Map<CodeAddress, ReadonlyMap<CodeAddress, CodeAddress>>();
@@ -126,6 +128,12 @@ export class CodeEntries {
       next = symbols.above(next.address);
     }
     return undefined;
+  }
+
+  /** Why the return address of the function there must not be replaced, in words for the user. */
+  looksAtReturn(address: Addr): string | undefined {
+    this.#lookers ??= new ReturnLookers(this.#elf, this.#arch);
+    return this.#lookers.objection(address);
   }
 
   #symbolIn(address: Addr, length: number): string | undefined {

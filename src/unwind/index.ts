@@ -1,6 +1,6 @@
 // Stacks of a stopped hart: three unwinders behind one interface, and the code that picks between them.
 
-export { CodeMap, executable } from './code-map.js';
+export { CodeMap, executable, type FunctionCode } from './code-map.js';
 export type { End, EndReason, Frame, FrameRegisters, Hooked, UnwinderName } from './frame.js';
 export { type FrameVariable, FrameVariables, type RunningPoll, runningPolls } from './frame-variables.js';
 export { functionsAt, type SourceFrame, SourceFrames } from './source-frames.js';

@@ -25,7 +25,14 @@ const cases: readonly (readonly [CompleteArchitecture, string, string, object])[
   ],
   [x86_64, 'below the stack pointer', 'mov [rsp-8], rdi; mov rax, [rsp-8]; ret', {}],
   [x86_64, 'an aligned frame', 'push rbp; mov rbp, rsp; and rsp, -32; sub rsp, 64; mov [rsp+40], rdi; leave; ret', {}],
-  [x86_64, 'its return address', 'pop rdx; mov eax, 1; push rdx; ret', { isUsed: true }],
+  [x86_64, 'its return address', 'pop rdx; mov eax, 1; push rdx; ret', { isUsed: true, readsReturn: true }],
+  [x86_64, 'that, read', 'mov rax, [rsp]; ret', { isUsed: true, readsReturn: true }],
+  [
+    x86_64,
+    'that, behind a frame',
+    'push rbx; sub rsp, 64; mov rax, [rsp+72]; add rsp, 64; pop rbx; ret',
+    { isUsed: true, readsReturn: true },
+  ],
   [x86_64, 'a tail jump', 'add rdi, 8; jmp out', { jumps: true }],
   [x86_64, 'a tail jump to a pointer', 'mov rax, [rdi]; jmp [rax+24]', { jumpsAnywhere: true }],
   [
@@ -53,6 +60,8 @@ const cases: readonly (readonly [CompleteArchitecture, string, string, object])[
     'addi sp, sp, -16; sd ra, 8(sp); sd s0, 0(sp); addi s0, sp, 16; sd a0, -16(s0); ld s0, 0(sp); ld ra, 8(sp); addi sp, sp, 16; ret',
     {},
   ],
+  [riscv64, 'its return address', 'mv a0, ra; ret', { readsReturn: true }],
+  [riscv64, 'that, kept elsewhere', 'sd ra, 0(a0); li a0, 0; ret', { readsReturn: true }],
   [riscv64, 'a tail jump to a pointer', 'ld a5, 8(a0); jr a5', { jumpsAnywhere: true }],
 ];
 
@@ -61,7 +70,7 @@ for (const [arch, what, code, does] of cases) {
     const { bytes, labels } = assemble(arch, `${code.replaceAll('; ', '\n')}\nout: nop\n`, /^out$/);
     const [, end = bytes.length] = labels[0] ?? [];
     const found = arch.frames.analyse([{ start: START, bytes: bytes.subarray(0, end) }]).callersFrame();
-    const expected = { isUsed: false, jumps: false, jumpsAnywhere: false, ...does };
+    const expected = { isUsed: false, readsReturn: false, jumps: false, jumpsAnywhere: false, ...does };
     t.strictSame({ ...found, jumps: found.jumps.includes(addr(START + BigInt(end))) }, expected);
   });
 }

@@ -51,7 +51,7 @@ for (const flags of [['-no-pie'], ['-pie'], ['-static']]) {
     onlyAlone(t, code, await preview(t, program, 'count'));
     const untraced = (await start(program, []).ended).stdout;
     t.match(untraced, /^sum \d+$/m);
-    const options = ['--json', '-o', `${program}.txt`, '-p', 'fn:victim_*'];
+    const options = ['--engine', 'mixed', '--json', '-o', `${program}.txt`, '-p', 'fn:victim_*'];
     const { status, stdout, stderr } = await rsptraceProcess('run', ...options, program).ended;
     t.equal(status, 0, stderr.slice(-300));
     t.ok(stderr.includes(untraced), 'it prints what it prints untraced');

@@ -1,4 +1,5 @@
 import type { CodeReferences, ScanOptions } from '../code-references.js';
+import { decoded } from './relocate.js';
 
 const NOT_KNOWN = Number.NaN;
 
@@ -19,6 +20,11 @@ export const references: CodeReferences = {
       from = start;
     }
     stretch(view, from, code.length, options);
+  },
+  leave(code, at) {
+    const out = decoded(code).targets.filter(({ to }) => to < 0 || to >= code.length);
+    const leading = (link: boolean): number[] => out.flatMap((one) => (one.link === link ? [at + one.to] : []));
+    return { jumps: leading(false), calls: leading(true), jumpsThrough: [], callsThrough: [] };
   },
 };
 

@@ -1,4 +1,5 @@
 import type { CodeReferences, ScanOptions } from '../code-references.js';
+import { mayReadReturn } from './return-reads.js';
 
 /**
  * x86-64 code is scanned byte by byte: an instruction may begin anywhere. Distances of 32 bits hardly ever lead into
@@ -22,6 +23,24 @@ export const references: CodeReferences = {
     }
     if (isFixed) constants(code, view, { text, holds });
   },
+  leave(code, at) {
+    const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
+    const [jumps, calls, jumpsThrough, callsThrough]: [number[], number[], number[], number[]] = [[], [], [], []];
+    for (let i = 1; i < code.length; i++) {
+      const opcode = code[i - 1] as number;
+      const short = i + 1 + (((code[i] as number) << 24) >> 24);
+      if ((opcode >> 4 === 7 || opcode === 0xeb) && (short < 0 || short >= code.length)) jumps.push(at + short);
+      if (i + 4 > code.length) continue;
+      const to = i + 4 + view.getInt32(i, true);
+      if (opcode === 0xe8) calls.push(at + to);
+      else if (opcode === 0xe9 || (opcode >> 4 === 8 && code[i - 2] === 0x0f)) {
+        if (to < 0 || to >= code.length) jumps.push(at + to);
+      } else if (opcode === 0x25 && code[i - 2] === 0xff) jumpsThrough.push(at + to);
+      else if (opcode === 0x15 && code[i - 2] === 0xff) callsThrough.push(at + to);
+    }
+    return { jumps, calls, jumpsThrough, callsThrough };
+  },
+  mayReadReturn,
   shortInto(code, low, high) {
     const found: number[] = [];
     for (let i = Math.max(0, low - 129); i < Math.min(code.length - 1, high + 126); i++) {

@@ -49,6 +49,8 @@ export function planExits(
 
 function firstObjection(subject: Subject, ends: readonly FunctionExit[]): Objection | undefined {
   for (const end of ends) {
+    const looks = end.tail === undefined ? undefined : subject.entries?.looksAtReturn(end.tail);
+    if (looks !== undefined) return { question: 'return-address', why: looks };
     const found = objectionTo('patch', subject, { address: end.start, length: end.length, by: end });
     if (found) return found;
   }

@@ -44,6 +44,12 @@ export const questions: readonly Question[] = [
     holds: 'its arguments are in registers',
     objection: ({ plan }) => plan.returnStays,
   },
+  {
+    name: 'return-address',
+    forbids: 'hook',
+    holds: 'nothing that its code or its jumps tell of looks at its return address',
+    objection: ({ plan, entries }) => entries?.looksAtReturn(plan.address),
+  },
 ];
 
 /** The function of a probe at an entry; which one is around a place inside, symbols tell. */
