@@ -1,5 +1,6 @@
 export { abandonedServer, serverOf, takeOverServer } from './abandoned-server.js';
 export { type CoreCopy, copyCore } from './core-copy.js';
+export { type CoreStacks, stacksInCore } from './core-stacks.js';
 export { type DeterministicCommand, deterministicCommand, PULSE_US } from './deterministic.js';
 export { endingSignals } from './ending-signals.js';
 export { type FirstBootOptions, firstBoot } from './first-boot.js';

@@ -1,4 +1,4 @@
-import { stacksAt } from '../api/index.js';
+import { type CoreStacks, stacksAt, stacksInCore } from '../api/index.js';
 import type { Architecture } from '../arch/index.js';
 import type { Logger } from '../base/logger.js';
 import { jsonLine } from '../base/visible.js';
@@ -6,6 +6,7 @@ import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
+import { openMemoryImage } from '../tasks/index.js';
 import { SourceFrames } from '../unwind/index.js';
 import { ExitCode } from './failure.js';
 import { type LookedAt, lookAt, placedAsIn, programOf } from './local-process.js';
@@ -22,9 +23,10 @@ export interface BacktraceArguments extends CommonArguments, LookedAt {
   readonly unwinder: 'auto' | 'cfi' | 'fp' | 'prologue';
   readonly depth: number;
   readonly locals: boolean;
+  readonly core: string | undefined;
 }
 
-/** `rsptrace bt --remote ADDR kernel.elf`, or `--pid PID`: the stack of each hart or thread. Gives the exit status. */
+/** `rsptrace bt --remote ADDR kernel.elf`, `--pid PID` or `--core FILE`: the stack of each hart or thread. Gives the exit status. */
 export async function backtrace(given: BacktraceArguments): Promise<number> {
   const logger = createLogger(given.log);
   const args = { ...given, elf: programOf(given) };
@@ -34,6 +36,12 @@ export async function backtrace(given: BacktraceArguments): Promise<number> {
   const load = (elf: ElfFile): DebugInfo | undefined =>
     elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined;
   const known = load(linked);
+  if (args.core !== undefined) {
+    using image = await openMemoryImage(args.core, undefined, linked);
+    const options = { unwinder: args.unwinder, depth: args.depth, locals: args.locals };
+    const program = { arch, debugOf: load, logger, ...debugFilesOf(args) };
+    return print(args, await stacksInCore(image, linked, program, options));
+  }
   using wire = wireRecorder(args, logger);
   const stub = { args, logger, wire, arch };
   return await lookAt(args, stub, ({ session }) => printStacks(session, args, { linked, arch, known, load, logger }));
@@ -58,9 +66,16 @@ async function printStacks(
   const options = { unwinder: args.unwinder, depth: args.depth, locals: args.locals };
   const program = { elf, arch, debug, logger, ...debugFilesOf(args) };
   const { harts: found, libraries } = await stacksAt(session, program, options);
-  const sources = new SourceFrames(elf, debug);
   if (await (await session.stub()).neverRan()) session.close();
   else await session.detach();
+  return print(args, { elf, debug, harts: found, libraries, isProcess: isProcess(session.features) });
+}
+
+function print(
+  args: BacktraceArguments & { readonly elf: string },
+  { elf, debug, harts: found, libraries, isProcess: hasThreads }: CoreStacks,
+): number {
+  const sources = new SourceFrames(elf, debug);
   const { loaded, missing } = libraries;
   const notes = missing.map(({ name, why }) => `not read: ${name}: ${why}\n`);
   process.stdout.write(
@@ -69,7 +84,7 @@ async function printStacks(
           ...{ version: 1, program: args.elf, libraries: loaded.map(({ path }) => path), missing_libraries: missing },
           harts: stacksJson(found, sources),
         })
-      : [stacksText(found, sources, isProcess(session.features), lineWidth()), ...notes].join('\n'),
+      : [stacksText(found, sources, hasThreads, lineWidth()), ...notes].join('\n'),
   );
   return ExitCode.recorded;
 }

@@ -69,7 +69,7 @@ export async function showTasks(
   runtimesCalled(args.runtime, [...own, ...runtimes, search]);
   const linked = await openElf(args, logger);
   if (args.core !== undefined) {
-    using image = await openMemoryImage(args.core, base);
+    using image = await openMemoryImage(args.core, base, linked);
     const { program, view } = await viewOfCore(args, image, linked, scan, logger);
     return show(args, { program, view, own, stoodMs: undefined, knowsHeaps: true });
   }

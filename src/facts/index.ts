@@ -14,7 +14,7 @@ export { hartSource } from './hart-source.js';
 export { type InstructionClock, instructionClock } from './instruction-clock.js';
 export { hasOwnFirmware, runIntoKernel } from './kernel-mode.js';
 export { type Libraries, loadedLibraries, mappedLibraries, seeLibraries } from './libraries.js';
-export { type LinuxCore, readLinuxCore } from './linux-core.js';
+export { coreThreads, type LinuxCore, readLinuxCore } from './linux-core.js';
 export { changesItsCode, choosesItsPlace, isLinux, stackBytes } from './linux-kernel.js';
 export { isLinuxProgram } from './linux-program.js';
 export { kernelNotFound, loadedElf, shiftedByAuxv } from './load-bias.js';

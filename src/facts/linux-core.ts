@@ -26,6 +26,8 @@ export interface CoreFile {
 }
 
 const NT = { PRSTATUS: 1, AUXV: 6, FILE: 0x4649_4c45 } as const;
+/** Of `pr_pid`. */
+const NUMBER_AT = 32;
 /** Of `pr_reg`, where words have 8 bytes. */
 const REGISTERS_AT = 112;
 const WORD = 8;
@@ -36,9 +38,20 @@ const ENTRY = 3 * WORD;
 export function readLinuxCore(notes: readonly ElfNote[], registers: readonly string[]): LinuxCore | undefined {
   const auxv = notes.find(({ type }) => type === NT.AUXV);
   if (!auxv) return undefined;
-  const threads = notes.flatMap(({ type, bytes }) => (type === NT.PRSTATUS ? [threadOf(bytes, registers)] : []));
+  const threads = coreThreads(notes, registers).map((thread) => thread.registers);
   const files = notes.find(({ type }) => type === NT.FILE);
   return { auxv: parseAuxv(auxv.bytes), threads, files: files ? filesOf(files.bytes) : [] };
+}
+
+/** The threads of a process, by number as the protocol writes it. In QEMU's dump of a machine they are its harts, counted from 1. */
+export function coreThreads(
+  notes: readonly ElfNote[],
+  registers: readonly string[],
+): readonly { readonly id: string; readonly registers: RegisterReader }[] {
+  return notes.flatMap(({ type, bytes }) => {
+    if (type !== NT.PRSTATUS || bytes.length < REGISTERS_AT) return [];
+    return [{ id: viewOf(bytes).getUint32(NUMBER_AT, true).toString(16), registers: threadOf(bytes, registers) }];
+  });
 }
 
 function threadOf(bytes: Uint8Array, names: readonly string[]): RegisterReader {

@@ -19,8 +19,8 @@ interface Output {
 const here = join(import.meta.dirname, '../native');
 const attached = 'if a debugger may attach here: sysctl kernel.yama.ptrace_scope=0, or as root';
 
-async function backtrace(address: string, program: string): Promise<Output> {
-  const { status, stdout, stderr } = await rsptrace('bt', '--json', '--remote', address, program).ended;
+async function backtrace(target: readonly string[], program: string): Promise<Output> {
+  const { status, stdout, stderr } = await rsptrace('bt', '--json', ...target, program).ended;
   if (status !== 0) throw new Error(stderr);
   return JSON.parse(stdout) as Output;
 }
@@ -49,8 +49,13 @@ t.test('threads that wait in libc have the frames that gdb finds', async (t) => 
   if (told === undefined) throw new Error(`gdb tells nothing, ${attached}: ${gdb.stderr}`);
   const wanted = JSON.parse(told) as Readonly<Record<string, readonly string[]>>;
   t.equal(Object.keys(wanted).length, 5);
-  for (const name of ['gdbserver', 'lldb-server']) {
-    const address = name === 'gdbserver' ? (await gdbserver(t, '--attach', pid)).address : await lldbServer(t, pid);
+  const core = join(scratchFolder(t), 'core');
+  execFileSync('gdb', ['-nx', '-batch', '-p', pid, '-ex', `gcore ${core}`], { stdio: 'ignore' });
+  for (const name of ['gdbserver', 'lldb-server', 'a core']) {
+    const address =
+      name === 'a core'
+        ? ['--core', core]
+        : ['--remote', name === 'gdbserver' ? (await gdbserver(t, '--attach', pid)).address : await lldbServer(t, pid)];
     const { harts, libraries, missing_libraries } = await backtrace(address, program);
     const found = harts.map(({ id, frames }) => {
       const pcs = frames.filter(({ level }, i) => level !== frames[i - 1]?.level).map(({ pc }) => pc);
@@ -91,7 +96,7 @@ int main(void) { puts("ready"); fflush(stdout); return middle(inner, 1); }\n`,
   await running.shows('ready');
   const names = async (): Promise<{ output: Output; functions: (string | null)[] }> => {
     const server = await gdbserver(t, '--attach', `${running.process.pid}`);
-    const output = await backtrace(server.address, program);
+    const output = await backtrace(['--remote', server.address], program);
     return { output, functions: (output.harts[0]?.frames ?? []).map((frame) => frame.function) };
   };
   t.same((await names()).functions.slice(1, 4), ['inner', 'middle', 'main']);
