@@ -35,7 +35,11 @@ export class LeftCode {
       const isRead = code !== undefined || window.missing === undefined;
       const mark = isRead ? bytesOf(window, addOffset(at, -hookMarkBytes), hookMarkBytes) : undefined;
       if (code === undefined || window.missing !== undefined) return undefined;
-      found = (mark && markedHook(mark)) ?? this.#model.shortReturn({ start: at, bytes: code });
+      // In memory, too: of code that no ELF here has, and of calls that are patched in.
+      const isCalled =
+        mark !== undefined && this.#model.endsInCall({ start: addOffset(at, -hookMarkBytes), bytes: mark });
+      found =
+        (mark && markedHook(mark)) ?? (isCalled ? undefined : this.#model.shortReturn({ start: at, bytes: code }));
     }
     if (this.#known.size >= mostKnown) this.#known.clear();
     this.#known.set(returnAddress, found);

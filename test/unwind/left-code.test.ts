@@ -65,8 +65,10 @@ for (const name of ['riscv64', 'x86_64'] as const) {
       ]) {
         t.same(found(arch, Buffer.from(other, 'hex'), bytes, true), hook, 'in the program');
         t.same(found(arch, new Uint8Array(0), bytes, false), hook, 'outside');
-        for (const ends of [call, near])
+        for (const ends of [call, near]) {
+          t.equal(found(arch, Buffer.from(ends, 'hex'), bytes, false), undefined, 'a call of code that no ELF has');
           t.equal(found(arch, Buffer.from(ends, 'hex'), bytes, true), undefined, 'a call returns there');
+        }
       }
     }
     for (const [what, bytes] of Object.entries(notShort[name]))
