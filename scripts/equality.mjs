@@ -232,7 +232,9 @@ function line({ pack, program, found, seconds, inject, stop, none, off, events, 
 
 for (const each of [inputs, shims, work, join(folder, 'bin')]) mkdirSync(each);
 const gdbserver = find('gdbserver');
-script('gdbserver', `#!/bin/sh\nexec ${gdbserver} --wrapper ${join(shims, 'wrapper')} -- "$@"\n`);
+// It takes one wrapper: this one instead of rsptrace's own.
+const past = 'if [ "$1" = --wrapper ]; then while [ "$1" != -- ]; do shift; done; shift; fi';
+script('gdbserver', `#!/bin/sh\n${past}\nexec ${gdbserver} --wrapper ${join(shims, 'wrapper')} -- "$@"\n`);
 script('wrapper', '#!/bin/sh\nexec "$@" >"$EQUALITY_OUT" 2>"$EQUALITY_ERR"\n');
 cpSync(lists, inputs, { recursive: true });
 {
