@@ -1,4 +1,9 @@
-import { lowHalf } from './addr.js';
+import { type Addr, lowHalf } from './addr.js';
+
+/** The key of an address in an address space: the address itself where there is one only. */
+export function inSpace(address: Addr, space: Addr | undefined): bigint {
+  return space === undefined ? address : (space << 64n) | address;
+}
 
 /**
  * A map by address. In a Map, a bigint costs ten times as much to hash as a number. The same addresses come again and

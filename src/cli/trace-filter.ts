@@ -8,7 +8,7 @@
 // NAME is one of `fields`, or an argument. With == and != a text may be a glob.
 import { RsptraceError } from '../base/errors.js';
 import { compileGlob } from '../probes/index.js';
-import { type AnyBegin, type AnyEnd, memberText, rootText, type Selection, stateText } from '../trace/index.js';
+import { type AnyBegin, type AnyEnd, memberText, type Selection, stateText } from '../trace/index.js';
 
 type Value = number | bigint | string | undefined;
 
@@ -153,7 +153,7 @@ function callField({ begin, end }: Call, name: string): Value {
     case 'state':
       return begin.type === 'poll-begin' && begin.state ? stateText(begin.state) : undefined;
     case 'task':
-      return begin.type === 'poll-begin' ? rootText(begin.root).replace(/ @\w+$/, '') : undefined;
+      return begin.type === 'poll-begin' ? begin.root.future.future : undefined;
     case 'awaits':
       return end?.type === 'poll-end' ? end.chain.at(-1)?.typeName : undefined;
   }

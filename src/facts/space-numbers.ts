@@ -18,7 +18,7 @@ export class SpaceNumbers {
     return number;
   }
 
-  root(number: number): Addr | undefined {
+  root(number = 0): Addr | undefined {
     return number > 0 ? this.#roots[number - 1] : undefined;
   }
 }

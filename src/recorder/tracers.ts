@@ -48,9 +48,9 @@ export function buildTracers(
   const output = new EventOutput(sink);
   const { values, maxDepth } = options.functions ?? {};
   const hooked: Hooked = (returnAddress) => run?.engines.hooked(returnAddress);
-  const context = { elf, arch, debug, output, stackDepth: options.stackDepth, hooked, values, maxDepth };
-  const kinds = program.kinds.flatMap(({ kind, found }) => kind.tracer?.(found, context) ?? []);
   const spaces = new SpaceNumbers();
+  const context = { elf, arch, debug, output, spaces, stackDepth: options.stackDepth, hooked, values, maxDepth };
+  const kinds = program.kinds.flatMap(({ kind, found }) => kind.tracer?.(found, context) ?? []);
   const calls = new CallTracer(
     arch,
     output,

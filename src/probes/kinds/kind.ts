@@ -3,6 +3,7 @@ import type { Addr } from '../../base/addr.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
 import { DebugInfo } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
+import type { SpaceNumbers } from '../../facts/index.js';
 import type { FutureSet, StuckTask, TaskPlaces } from '../../futures/index.js';
 import type {
   ProbeFact,
@@ -114,6 +115,8 @@ export interface TracerContext extends ProbedProgram {
   readonly stackDepth: number | undefined;
   /** The original of a return address that belongs to a trampoline. */
   readonly hooked: Hooked;
+  /** Names the address spaces of hits. */
+  readonly spaces: SpaceNumbers;
   /** See `FunctionOptions`. */
   readonly values: boolean | undefined;
   readonly maxDepth: number | undefined;

@@ -73,6 +73,8 @@ export interface RootRef {
   readonly key: number;
   readonly future: FutureRef;
   readonly address: Addr;
+  /** As of a thread: there may be another one at the same address of another space. */
+  readonly space?: Addr | undefined;
   readonly about?: TaskAbout | undefined;
 }
 

@@ -1,4 +1,4 @@
-import { AddressMap } from '../../base/address-map.js';
+import { AddressMap, inSpace } from '../../base/address-map.js';
 import { plural } from '../../base/plural.js';
 import { shownFile } from '../../base/shown-place.js';
 import { textLines } from '../../base/visible.js';
@@ -144,7 +144,7 @@ export class Findings extends Fold {
         this.#ends(event);
         break;
       case 'poll-lost':
-        this.#tasks.delete(event.root.address);
+        this.#tasks.delete(inSpace(event.root.address, event.root.space));
         break;
       case 'wake':
         this.#wakes(event);
@@ -165,7 +165,8 @@ export class Findings extends Fold {
     for (const { root, woken } of this.#woken) if (woken !== undefined) this.#late(root, woken, this.#now);
     this.#woken.clear();
     const timed = [...this.#found.values()].filter(({ kind, root }) => {
-      if (kind === 'idle-polls') return seesWakes && (!this.#strayWakes || this.#tasks.get(root.address)?.isWakeable);
+      if (kind === 'idle-polls')
+        return seesWakes && (!this.#strayWakes || this.#tasks.get(inSpace(root.address, root.space))?.isWakeable);
       return isTimed || kind === 'self-wake-loop';
     });
     const found = timed.map(({ kind, root, future, place, count, times, worst }): Finding => {
@@ -203,7 +204,7 @@ export class Findings extends Fold {
 
   #ends(event: PollEnd): void {
     const { root, begin, future, result, time } = event;
-    const task = this.#tasks.get(root.address);
+    const task = this.#tasks.get(inSpace(root.address, root.space));
     if (!begin || task?.root !== root) return;
     if (result === 'pending' || result === 'unknown') task.inside = waitingState(event) ?? task.inside;
     if (time - begin.time >= this.#longPoll && !task.isLong) {
@@ -226,16 +227,16 @@ export class Findings extends Fold {
 
   #cancels(event: Cancelled): void {
     const { root } = event;
-    const task = root && this.#tasks.get(root.address);
+    const task = root && this.#tasks.get(inSpace(root.address, root.space));
     if (!task || task.root !== root || !isOfTask(event)) return;
-    this.#tasks.delete(root.address);
+    this.#tasks.delete(inSpace(root.address, root.space));
     this.#woken.delete(task);
     this.#droppers.set(root, dropperText(event));
   }
 
   #wakes({ root, by, time }: Wake): void {
     if (!root) this.#strayWakes = true;
-    const task = root && this.#tasks.get(root.address);
+    const task = root && this.#tasks.get(inSpace(root.address, root.space));
     if (!task || task.root !== root) return;
     if (by === root) task.hasWokenItself = true;
     task.isWakeable = true;
@@ -263,7 +264,7 @@ export class Findings extends Fold {
   }
 
   #of(root: RootRef): Watched {
-    const known = this.#tasks.get(root.address);
+    const known = this.#tasks.get(inSpace(root.address, root.space));
     if (known?.root === root) return known;
     if (known) this.#woken.delete(known);
     const task: Watched = {
@@ -272,7 +273,7 @@ export class Findings extends Fold {
       ...{ place: undefined, inside: undefined, row: 0, woken: undefined },
       ...{ isNew: true, isWanted: true, idle: 0, isWakeable: false },
     };
-    this.#tasks.set(root.address, task);
+    this.#tasks.set(inSpace(root.address, root.space), task);
     return task;
   }
 }

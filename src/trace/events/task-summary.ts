@@ -1,5 +1,5 @@
 import { hex } from '../../base/addr.js';
-import { AddressMap } from '../../base/address-map.js';
+import { AddressMap, inSpace } from '../../base/address-map.js';
 import {
   type Cancelled,
   type PollBegin,
@@ -38,6 +38,8 @@ export interface TaskRow {
   readonly spawned: string | null;
   /** Of the Future. */
   readonly address: string;
+  /** The root of its process's page tables, where a kernel runs several. */
+  readonly space?: string;
   /** Bytes of the Future. */
   readonly size: number | null;
   readonly state: TaskState;
@@ -108,7 +110,7 @@ const mostEnded = 10_000;
  * Follows each task from its first poll on. Memory grows with the addresses of tasks, and with ended ones to a limit.
  */
 export class TaskSummary extends Fold {
-  /** The newest task at each address. */
+  /** The newest task at each address of a space. */
   readonly #tasks = new AddressMap<Tally>();
   readonly #ended: Tally[] = [];
   readonly #live = new Set<Tally>();
@@ -156,7 +158,7 @@ export class TaskSummary extends Fold {
   }
 
   #wakes({ root, by, time }: Wake): void {
-    const task = root && this.#tasks.get(root.address);
+    const task = root && this.#tasks.get(placeOf(root));
     if (!root) this.#strayWakes = true;
     if (!task || task.root !== root || task.ended !== undefined) return;
     task.wakes++;
@@ -165,7 +167,7 @@ export class TaskSummary extends Fold {
   }
 
   #cancels({ root, time, state }: Cancelled): void {
-    const task = root && this.#tasks.get(root.address);
+    const task = root && this.#tasks.get(placeOf(root));
     if (!task || task.root !== root || task.ended !== undefined) return;
     task.state = 'cancelled';
     task.idle += time - task.last;
@@ -194,7 +196,7 @@ export class TaskSummary extends Fold {
   }
 
   #ends(event: PollEnd): void {
-    const task = this.#tasks.get(event.root.address);
+    const task = this.#tasks.get(placeOf(event.root));
     const begin = task && this.#closed(task, event);
     if (!task) return;
     const isWaiting = event.result === 'pending' || event.result === 'unknown';
@@ -212,7 +214,7 @@ export class TaskSummary extends Fold {
   }
 
   #loses(event: PollLost): void {
-    const task = this.#tasks.get(event.root.address);
+    const task = this.#tasks.get(placeOf(event.root));
     if (!task || !this.#closed(task, event)) return;
     task.last = event.time;
     task.state = 'lost';
@@ -227,7 +229,7 @@ export class TaskSummary extends Fold {
   }
 
   #of(root: RootRef): Tally {
-    const before = this.#tasks.get(root.address);
+    const before = this.#tasks.get(placeOf(root));
     if (before?.root.key === root.key) return before;
     // What lies where another task lay has its memory: that one was dropped.
     if (before && before.ended === undefined && before.state === 'waiting') {
@@ -246,7 +248,7 @@ export class TaskSummary extends Fold {
       inside: undefined,
     };
     this.#numbers.set(root, task.number);
-    this.#tasks.set(root.address, task);
+    this.#tasks.set(placeOf(root), task);
     this.#live.add(task);
     return task;
   }
@@ -274,6 +276,7 @@ export class TaskSummary extends Fold {
       line: line ?? null,
       ...{ runtime, id, name, spawned },
       address: hex(root.address),
+      ...(root.space === undefined ? {} : { space: hex(root.space) }),
       size: size ?? null,
       state: isCut ? 'running' : state,
       polls: task.polls,
@@ -304,4 +307,8 @@ function wakesOf(
 
 function placed(state: StateRef | undefined): StateRef | undefined {
   return state?.file === undefined ? undefined : state;
+}
+
+function placeOf({ address, space }: RootRef): bigint {
+  return inSpace(address, space);
 }

@@ -1,4 +1,4 @@
-import { hex } from '../../base/addr.js';
+import { type Addr, addr, hex } from '../../base/addr.js';
 import type {
   ArgumentValue,
   AwaitLink,
@@ -25,9 +25,16 @@ export function placeText(place: { file: string | undefined; line: number | unde
   return place.line === undefined ? place.file : `${place.file}:${place.line}`;
 }
 
-/** A task's name in a trace: `labkern::work::chain_task @0x80412340`. */
+/** A task's name in a trace: `labkern::work::chain_task @0x80412340`, or `.. of space 0x80254000 @0x80412340`. */
 export function rootText(root: RootRef): string {
-  return `${root.future.future} @${hex(root.address)}`;
+  return `${root.future.future}${spaceText(root)} @${hex(root.address)}`;
+}
+
+/** The name of a task's Future, its space and its address: {@link rootText} backwards. */
+export function rootOf(text: string): { name: string; space: Addr | undefined; address: Addr } | undefined {
+  const [, name, space, address] = /^(.*?)(?: of space (0x[\da-f]{1,16}))? @(0x[\da-f]{1,16})$/s.exec(text) ?? [];
+  if (name === undefined || address === undefined) return undefined;
+  return { name, space: space === undefined ? undefined : addr(BigInt(space)), address: addr(BigInt(address)) };
 }
 
 /** What a runtime knows of a task: `tokio, id 12, spawned at src/main.rs:3:5`; `embassy, named blink`. */
@@ -54,7 +61,7 @@ export function aboutOf(text: string): TaskAbout | undefined {
 
 /** A thread's name in a trace: `stack 0xff20000000014000`, or `stack 0x80211000 of space 0x80254000`. */
 export function threadText({ stack, space }: ThreadRef): string {
-  return `stack ${hex(stack)}${space === undefined ? '' : ` of space ${hex(space)}`}`;
+  return `stack ${hex(stack)}${spaceText({ space })}`;
 }
 
 /**
@@ -263,6 +270,10 @@ function kept(texts: WeakMap<StateRef, string>, state: StateRef, make: () => str
     texts.set(state, text);
   }
   return text;
+}
+
+function spaceText({ space }: Pick<RootRef, 'space'>): string {
+  return space === undefined ? '' : ` of space ${hex(space)}`;
 }
 
 /**

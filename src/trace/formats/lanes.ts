@@ -1,4 +1,4 @@
-import { AddressMap } from '../../base/address-map.js';
+import { AddressMap, inSpace } from '../../base/address-map.js';
 import type {
   AnyBegin,
   CallBegin,
@@ -332,7 +332,7 @@ export class Lanes implements TraceSink {
   /** The first wake since a poll began causes the next one; others do nothing. */
   #wake(event: Wake): void {
     const { root } = event;
-    const life = root && this.#lives.get(root.address);
+    const life = root && this.#lives.get(inSpace(root.address, root.space));
     const causes = life?.root === root && life?.over === false && life.wake === undefined;
     const number = causes ? ++this.#wakes : undefined;
     const waits = causes && life?.waiting !== undefined;
@@ -343,7 +343,7 @@ export class Lanes implements TraceSink {
   }
 
   #cancelled(event: Cancelled): void {
-    const life = event.root && this.#lives.get(event.root.address);
+    const life = event.root && this.#lives.get(inSpace(event.root.address, event.root.space));
     this.#writer.cancelled?.(event);
     if (life?.root === event.root && life && isOfTask(event)) this.#endLife(life, event.time, 'dropped');
   }
@@ -389,7 +389,7 @@ export class Lanes implements TraceSink {
   }
 
   #life(root: RootRef, time: GuestNanos): Life {
-    const before = this.#lives.get(root.address);
+    const before = this.#lives.get(inSpace(root.address, root.space));
     if (before?.root.key === root.key) return before;
     const known = this.#replaced.size === 0 ? undefined : this.#replaced.get(root.key);
     if (known !== undefined) return known;
@@ -398,7 +398,7 @@ export class Lanes implements TraceSink {
       else this.#replaced.set(before.root.key, before);
     }
     const life: Life = { root, polls: [], ...noWait, over: false, isLost: false, wake: undefined };
-    this.#lives.set(root.address, life);
+    this.#lives.set(inSpace(root.address, root.space), life);
     this.#writer.lifeBegin?.(root, time);
     return life;
   }

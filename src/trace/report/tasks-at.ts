@@ -1,4 +1,5 @@
 import type { Addr } from '../../base/addr.js';
+import { inSpace } from '../../base/address-map.js';
 import {
   type AwaitLink,
   type DerivedPoll,
@@ -87,7 +88,7 @@ export class TasksAt extends Fold {
   readonly #at: Moment;
   /** By the root's key; those that have ended are forgotten. */
   readonly #tasks = new Map<number, Task>();
-  readonly #newest = new Map<Addr, Task>();
+  readonly #newest = new Map<bigint, Task>();
   #number = 0;
   #isOver = false;
   #time = 0;
@@ -238,13 +239,13 @@ export class TasksAt extends Fold {
     const known = this.#tasks.get(root.key);
     if (known) return known;
     // What lies where another task lay has its memory: that one was dropped.
-    const before = this.#newest.get(root.address);
+    const before = this.#newest.get(inSpace(root.address, root.space));
     if (before && before.open.length === 0) this.#over(before);
     const state = 'running';
     const nodes: Nodes = new Map();
     const task: Task = { root, first: time, nodes, open: [], state, since: time, hart, polls: 0, woken: undefined };
     this.#tasks.set(root.key, task);
-    this.#newest.set(root.address, task);
+    this.#newest.set(inSpace(root.address, root.space), task);
     return task;
   }
 

@@ -3,6 +3,7 @@ import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
+import type { SpaceNumbers } from '../../../facts/index.js';
 import type { StackEntry } from '../../../trace/index.js';
 import { SourceFrames } from '../../../unwind/index.js';
 import type { EventOutput } from '../../calls/call-tracer.js';
@@ -14,6 +15,8 @@ export interface InstantContext {
   readonly arch: Architecture;
   readonly debug: DebugInfo | undefined;
   readonly output: EventOutput;
+  /** Names the address spaces of hits. */
+  readonly spaces?: SpaceNumbers | undefined;
 }
 
 /** Who called: among the functions inlined at a return address, the innermost outside of Rust's library. */

@@ -1,5 +1,5 @@
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { AddressMap } from '../../../base/address-map.js';
+import { AddressMap, inSpace } from '../../../base/address-map.js';
 import type { FutureState, FutureType } from '../../../futures/index.js';
 import { type Cancelled, type FutureRef, isSuspended, type RootRef } from '../../../trace/index.js';
 import type { Call, EventOutput, InstantKind, InstantSite, Moment } from '../../calls/call-tracer.js';
@@ -28,6 +28,11 @@ interface Dropped {
   readonly state: FutureState | undefined;
 }
 
+/** Where they end: the tasks that are polled around, the innermost first, and the address space. */
+interface Around extends Pick<RootRef, 'space'> {
+  readonly open: ReadonlySet<RootRef>;
+}
+
 /**
  * Turns hits at functions that drop Futures into events. A Future was dropped before it was ready if it stands at an
  * await. One written by hand does not show that: it counts only as a task, whose polls have told.
@@ -38,6 +43,7 @@ export class DropTracer implements InstantKind {
   readonly #output: EventOutput;
   readonly #pointer: string;
   readonly #callers: Callers;
+  readonly #spaces: InstantContext['spaces'];
   /** The last task that was dropped at an address: what it held is dropped next. */
   readonly #tasks = new AddressMap<RootRef>();
   /** The last of all. */
@@ -49,6 +55,7 @@ export class DropTracer implements InstantKind {
     this.#output = context.output;
     this.#pointer = context.arch.arguments[0] as string;
     this.#callers = new Callers(context);
+    this.#spaces = context.spaces;
   }
 
   isAt(pc: Addr): boolean {
@@ -63,7 +70,10 @@ export class DropTracer implements InstantKind {
     return length === 0 ? [] : [{ address: addr(pointer), length }];
   }
 
-  hit({ pc, hart, registers }: Moment, { around, returnAddress, memory }: InstantSite): (() => void) | undefined {
+  hit(
+    { pc, hart, registers, space: number }: Moment,
+    { around, returnAddress, memory }: InstantSite,
+  ): (() => void) | undefined {
     const fn = this.#functions.get(pc);
     const pointer = fn && registers.register(this.#pointer);
     if (!fn || pointer === undefined) return undefined;
@@ -76,12 +86,13 @@ export class DropTracer implements InstantKind {
     const open = rootsAround(around);
     const by = pollAround(around)?.payload.root;
     const caller = this.#callers.at(returnAddress);
+    const space = this.#spaces?.root(number);
     return () => {
-      for (const event of this.#events(fn, dropped, open)) {
+      for (const event of this.#events(fn, dropped, { open, space })) {
         const { time } = this.#output;
-        if (this.#known.implied.wasTold(event.future, event.address)) continue;
+        if (this.#known.implied.wasTold(event.future, event.address, space)) continue;
         this.#output.emit({ type: 'cancelled', time, hart, ...event, by, caller });
-        this.#known.implied.dropped({ ...event, by }, hart);
+        this.#known.implied.dropped({ ...event, by, space }, hart);
       }
     };
   }
@@ -90,7 +101,7 @@ export class DropTracer implements InstantKind {
   #events(
     fn: DropFunction,
     dropped: readonly Dropped[],
-    open: ReadonlySet<RootRef>,
+    { open, space }: Around,
   ): Pick<Cancelled, 'root' | 'future' | 'address' | 'state'>[] {
     const { polls, tasks, ref, allows } = this.#known;
     const events: Pick<Cancelled, 'root' | 'future' | 'address' | 'state'>[] = [];
@@ -98,29 +109,35 @@ export class DropTracer implements InstantKind {
     for (const { target, self, state } of dropped) {
       if (state && !isSuspended(state)) continue;
       const future = ref(target.future);
-      const { root, isPending } = tasks.polledAt(self) ?? {};
+      const { root, isPending } = tasks.polledAt(inSpace(self, space)) ?? {};
       // Nobody but its own poll may drop a part of a task that stays. A runtime itself knows that it is not ready.
       if (root && !open.has(root) && (isPending || fn.when)) {
         const isSame = root.future === future;
         events.push({ root, future: root.future, address: root.address, state: isSame ? state : undefined });
         polls.dropped(root);
-        this.#tasks.set(root.address, root);
+        this.#tasks.set(inSpace(root.address, root.space), root);
         this.#last = root;
         if (isSame) continue;
       }
       // A runtime drops a task by a function around the one that drops the Future itself.
-      if (!root && this.#tasks.get(self)?.future === future) continue;
+      if (!root && this.#tasks.get(inSpace(self, space))?.future === future) continue;
       // Of several types that share one function nothing tells which one it is.
       if (!state || fn.when || target.offset > 0 || own.length > 1 || !allows(target.future)) continue;
-      events.push({ root: this.#taskOf(self, open), future, address: self, state });
+      events.push({ root: this.#taskOf(self, { open, space }), future, address: self, state });
     }
     return events;
   }
 
   /** The task that a Future belongs to: one that is being dropped, or the one that drops it in its poll. */
-  #taskOf(self: Addr, open: ReadonlySet<RootRef>): RootRef | undefined {
+  #taskOf(self: Addr, { open, space }: Around): RootRef | undefined {
     const { address, future } = this.#last ?? {};
-    if (address !== undefined && self >= address && self < address + BigInt(future?.size ?? 0)) return this.#last;
+    if (
+      address !== undefined &&
+      this.#last?.space === space &&
+      self >= address &&
+      self < address + BigInt(future?.size ?? 0)
+    )
+      return this.#last;
     const [innermost] = open;
     return innermost;
   }

@@ -1,5 +1,5 @@
 import type { Addr } from '../../../base/addr.js';
-import { AddressMap } from '../../../base/address-map.js';
+import { AddressMap, inSpace } from '../../../base/address-map.js';
 import type { FutureType } from '../../../futures/index.js';
 import {
   type AwaitLink,
@@ -75,7 +75,7 @@ export class ImpliedDrops {
 
   /** A poll begins: `isFirst` if the Future is in the state that it was made in, undefined if that was not read. */
   began({ root, ref, self }: PolledPlace, isFirst: boolean | undefined, hart: number): void {
-    const last = this.#followed.get(ref)?.get(self);
+    const last = this.#followed.get(ref)?.get(inSpace(self, root.space));
     if (!last || isFirst === false) return;
     this.#remove(last);
     if (last.is !== 'pending') return;
@@ -87,7 +87,8 @@ export class ImpliedDrops {
   polled({ root, ref, self }: PolledPlace, is: 'pending' | 'unknown', state: StateRef | undefined): void {
     const all = this.#followed.get(ref);
     if (!all) return;
-    const last = all.get(self);
+    const place = inSpace(self, root.space);
+    const last = all.get(place);
     if (last?.root === root && last.is !== 'dropped') {
       last.is = is;
       last.state = state;
@@ -95,16 +96,17 @@ export class ImpliedDrops {
     }
     if (last) this.#remove(last);
     const now: Polled = { root, future: ref, address: self, is, state };
-    all.set(self, now);
+    all.set(place, now);
     const ofRoot = this.#ofRoot.get(root);
     if (ofRoot) ofRoot.add(now);
     else this.#ofRoot.set(root, new Set([now]));
   }
 
   /** A Future that is pending awaits these. */
-  awaited(chain: readonly AwaitLink[]): void {
+  awaited(chain: readonly AwaitLink[], space?: Addr): void {
     for (const { future, address, state } of chain) {
-      const last = future && address !== undefined ? this.#followed.get(future)?.get(address) : undefined;
+      if (!future || address === undefined) continue;
+      const last = this.#followed.get(future)?.get(inSpace(address, space));
       if (last?.is !== 'unknown' || !isSuspended(state)) continue;
       last.is = 'pending';
       last.state = state;
@@ -112,8 +114,8 @@ export class ImpliedDrops {
   }
 
   /** The Future at this address is ready, was dropped, or nobody knows what it is: nothing is said of it. */
-  over({ ref, self }: Omit<PolledPlace, 'root'>): void {
-    const last = this.#followed.get(ref)?.get(self);
+  over({ ref, self, root: { space } }: Omit<PolledPlace, 'root'> & { readonly root: Pick<RootRef, 'space'> }): void {
+    const last = this.#followed.get(ref)?.get(inSpace(self, space));
     if (last) this.#remove(last);
   }
 
@@ -126,8 +128,17 @@ export class ImpliedDrops {
   }
 
   /** The same of one that is being dropped. A function that drops what it holds may come yet: see {@link wasTold}. */
-  dropped({ future, address, root, by }: Pick<Cancelled, 'future' | 'address' | 'root' | 'by'>, hart: number): void {
-    this.over({ ref: future, self: address });
+  dropped(
+    {
+      future,
+      address,
+      root,
+      by,
+      space,
+    }: Pick<Cancelled, 'future' | 'address' | 'root' | 'by'> & Pick<RootRef, 'space'>,
+    hart: number,
+  ): void {
+    this.over({ ref: future, self: address, root: { space } });
     for (const held of root ? this.#heldBy(root, address, future.size ?? 0) : nothing) {
       if (held.is !== 'pending') continue;
       this.#ofRoot.get(held.root)?.delete(held);
@@ -137,8 +148,8 @@ export class ImpliedDrops {
   }
 
   /** Whether its drop was told when its holder was dropped. */
-  wasTold(future: FutureRef, address: Addr): boolean {
-    return this.#followed.get(future)?.get(address)?.is === 'dropped';
+  wasTold(future: FutureRef, address: Addr, space?: Addr): boolean {
+    return this.#followed.get(future)?.get(inSpace(address, space))?.is === 'dropped';
   }
 
   #heldBy(root: RootRef, self: Addr, size: number): readonly Polled[] {
@@ -150,7 +161,7 @@ export class ImpliedDrops {
   /** Events are missing: what is pending may have ended meanwhile. */
   forget(): void {
     for (const held of this.#ofRoot.values())
-      for (const one of held) this.#followed.get(one.future)?.delete(one.address);
+      for (const one of held) this.#followed.get(one.future)?.delete(inSpace(one.address, one.root.space));
     this.#ofRoot.clear();
   }
 
@@ -172,7 +183,7 @@ export class ImpliedDrops {
   }
 
   #remove(one: Polled): void {
-    this.#followed.get(one.future)?.delete(one.address);
+    this.#followed.get(one.future)?.delete(inSpace(one.address, one.root.space));
     const held = this.#ofRoot.get(one.root);
     held?.delete(one);
     if (held?.size === 0) this.#ofRoot.delete(one.root);

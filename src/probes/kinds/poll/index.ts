@@ -126,16 +126,16 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     ];
   },
   tracer({ futures, polls, wakes, places, drops, pollers, hiddenDrops }, context) {
-    const { elf, arch, output, stackDepth: depth, hooked } = context;
+    const { elf, arch, output, stackDepth: depth, hooked, spaces } = context;
     const backtraces = depth ? new Backtraces(elf, arch, neededDebugInfo(context), { depth, hooked }) : undefined;
     const tasks = new TaskBook(places.offsets);
     const { ref, allows, coverage } = polls;
     const implied = new ImpliedDrops(output, { coverage, ref, drops, hidden: hiddenDrops });
     const taskPolls = new TaskPolls(neededDebugInfo(context), places);
     const merged = new MergedPolls(neededDebugInfo(context), arch, futures);
-    const calls = new PollTracer(futures, polls, output, { backtraces, tasks, taskPolls, merged, implied });
+    const calls = new PollTracer(futures, polls, output, { backtraces, tasks, taskPolls, merged, spaces, implied });
     const instants = [
-      ...(pollers.length > 0 ? [new PollerTracer(pollers, tasks, arch.arguments[0] as string)] : []),
+      ...(pollers.length > 0 ? [new PollerTracer(pollers, tasks, arch.arguments[0] as string, spaces)] : []),
       ...(wakes.length > 0 ? [new WakeTracer(wakes, tasks, context)] : []),
       ...(drops.length > 0 ? [new DropTracer(drops, { polls: calls, tasks, implied, ref, allows }, context)] : []),
     ];

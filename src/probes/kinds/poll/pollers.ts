@@ -1,6 +1,7 @@
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { AddressMap } from '../../../base/address-map.js';
+import { AddressMap, inSpace } from '../../../base/address-map.js';
 import { type DebugInfo, rangesOf } from '../../../dwarf/index.js';
+import type { SpaceNumbers } from '../../../facts/index.js';
 import type { TaskPlaces, TaskPoller } from '../../../futures/index.js';
 import type { InstantKind, InstantSite, Moment } from '../../calls/call-tracer.js';
 import { entryPlan, type PlannedReads, type ReadPlan } from '../../read-plan.js';
@@ -39,8 +40,10 @@ export class PollerTracer implements InstantKind {
   readonly #probes = new AddressMap<PollerProbe>();
   readonly #tasks: TaskBook;
   readonly #header: string;
+  readonly #spaces: SpaceNumbers | undefined;
 
-  constructor(probes: readonly PollerProbe[], tasks: TaskBook, header: string) {
+  constructor(probes: readonly PollerProbe[], tasks: TaskBook, header: string, spaces?: SpaceNumbers) {
+    this.#spaces = spaces;
     for (const probe of probes) this.#probes.set(probe.address, probe);
     this.#tasks = tasks;
     this.#header = header;
@@ -57,14 +60,15 @@ export class PollerTracer implements InstantKind {
     return [{ address: addr(header), length: lengthOf(probe) }];
   }
 
-  hit({ pc, registers }: Moment, { memory }: InstantSite): (() => void) | undefined {
+  hit({ pc, registers, space }: Moment, { memory }: InstantSite): (() => void) | undefined {
     const probe = this.#probes.get(pc);
     const header = probe && registers.register(this.#header);
     const bytes = probe && header !== undefined && memory.at(addr(header), lengthOf(probe))?.bytes;
     if (!probe || !bytes || bytes.length < lengthOf(probe)) return undefined;
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     const words = probe.words.map((offset) => view.getBigUint64(offset, true));
-    this.#tasks.tell(addOffset(addr(header), -probe.header), words, probe.tell);
+    const at = addOffset(addr(header), -probe.header);
+    this.#tasks.tell(inSpace(at, this.#spaces?.root(space)), words, probe.tell);
     return undefined;
   }
 }

@@ -1,5 +1,6 @@
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { AddressMap } from '../../../base/address-map.js';
+import { AddressMap, inSpace } from '../../../base/address-map.js';
+import type { SpaceNumbers } from '../../../facts/index.js';
 import {
   type ChainLink,
   type FutureSet,
@@ -71,7 +72,7 @@ interface Probed {
   readonly wraps: Wrapping | undefined;
   /** Whether Futures may be inlined into them; undefined until the first is polled. */
   inlines: boolean | undefined;
-  /** Roots that are alive, by address: one that is polled again is the same root. */
+  /** Roots that are alive, by address and space: one that is polled again is the same root. */
   readonly roots: AddressMap<RootRef>;
 }
 
@@ -156,7 +157,7 @@ class Roots {
     this.#tasks = tasks;
   }
 
-  /** Those of one type, by address. */
+  /** Those of one type, by address and space. */
   ofType(future: FutureRef): AddressMap<RootRef> {
     const roots = this.#ofType.get(future) ?? new AddressMap(64);
     this.#ofType.set(future, roots);
@@ -169,17 +170,18 @@ class Roots {
    */
   at(
     { roots, ref, future }: Pick<Probed, 'future' | 'ref' | 'roots'>,
-    { self, runtime }: Pick<Opened, 'self' | 'runtime'>,
+    { self, runtime, space }: Pick<Opened, 'self' | 'runtime'> & Pick<RootRef, 'space'>,
     outer = { future, self },
   ): RootRef {
-    let root = roots.get(self);
+    const place = inSpace(self, space);
+    let root = roots.get(place);
     if (!root) {
-      const header = this.#tasks?.headerOf(outer.future, outer.self);
+      const header = this.#tasks?.headerOf(outer.future, outer.self, space);
       // Without a header its wakes cannot be told, so nothing is said of it.
       const made = runtime === undefined || header === undefined ? undefined : { runtime };
       const about = (header === undefined ? undefined : this.#tasks?.about(header)) ?? made;
-      root = { key: ++this.#count, future: ref, address: self, about };
-      roots.set(self, root);
+      root = { key: ++this.#count, future: ref, address: self, space, about };
+      roots.set(place, root);
       this.#tasks?.add(root, header);
     }
     return root;
@@ -192,7 +194,7 @@ class Roots {
 
   /** It is no more. */
   over(root: RootRef): void {
-    this.#ofType.get(root.future)?.delete(root.address);
+    this.#ofType.get(root.future)?.delete(inSpace(root.address, root.space));
     this.#tasks?.polled(root, 'over');
   }
 
@@ -212,6 +214,8 @@ interface PollTracerParts {
   readonly taskPolls?: TaskPolls | undefined;
   /** Which Future a poll is of, where one function polls several. */
   readonly merged?: MergedPolls | undefined;
+  /** Names the address spaces of hits. */
+  readonly spaces?: SpaceNumbers | undefined;
   readonly implied: ImpliedDrops;
 }
 
@@ -230,14 +234,16 @@ export class PollTracer implements CallKind {
   readonly #implied: ImpliedDrops;
   readonly #taskPolls: TaskPolls | undefined;
   readonly #merged: MergedPolls | undefined;
+  readonly #spaces: SpaceNumbers | undefined;
   readonly #paths = new AwaitPaths();
 
   constructor(
     futures: FutureSet,
     resolved: PollProbes,
     output: EventOutput,
-    { backtraces, tasks, taskPolls, merged, implied }: PollTracerParts,
+    { backtraces, tasks, taskPolls, merged, spaces, implied }: PollTracerParts,
   ) {
+    this.#spaces = spaces;
     this.#merged = merged;
     this.#taskPolls = taskPolls;
     this.#backtraces = backtraces;
@@ -378,8 +384,10 @@ export class PollTracer implements CallKind {
   #open(opened: Opened, at: Moment): TracedPoll {
     const { probe, self, look, isAround, resultAt, guards, entry, within, runtime } = opened;
     const before = look?.state;
+    const space = this.#spaces?.root(at.space);
+    const place = inSpace(self, space);
     // A Future that was never polled cannot be the one that was here before: a new lifetime.
-    if (before?.name === 'Unresumed' && probe.roots.get(self) !== within?.payload.root) probe.roots.delete(self);
+    if (before?.name === 'Unresumed' && probe.roots.get(place) !== within?.payload.root) probe.roots.delete(place);
     return {
       kind: this,
       told: undefined,
@@ -387,7 +395,7 @@ export class PollTracer implements CallKind {
       guards,
       isAround,
       self,
-      root: within?.payload.root ?? this.#rootOf(probe, self, { look, runtime }),
+      root: within?.payload.root ?? this.#rootOf(probe, { self, look, runtime, space }),
       began: this.#output.at(at.time),
       before,
       resultAt,
@@ -398,12 +406,15 @@ export class PollTracer implements CallKind {
     };
   }
 
-  #rootOf(probe: Probed, self: Addr, { look, runtime }: Pick<Opened, 'look' | 'runtime'>): RootRef {
+  #rootOf(
+    probe: Probed,
+    { self, look, runtime, space }: Pick<Opened, 'self' | 'look' | 'runtime'> & Pick<RootRef, 'space'>,
+  ): RootRef {
     const { wraps } = probe;
-    if (!wraps) return this.#roots.at(probe, { self, runtime });
+    if (!wraps) return this.#roots.at(probe, { self, runtime, space });
     const address = addOffset(self, wraps.offset);
-    if (look?.along(wraps.way)[0]?.resumed?.name === 'Unresumed') wraps.roots.delete(address);
-    return this.#roots.at(wraps, { self: address, runtime }, { future: probe.future, self });
+    if (look?.along(wraps.way)[0]?.resumed?.name === 'Unresumed') wraps.roots.delete(inSpace(address, space));
+    return this.#roots.at(wraps, { self: address, runtime, space }, { future: probe.future, self });
   }
 
   #stackAt({ registers }: Moment, memory: HitMemory): readonly StackEntry[] | undefined {
@@ -537,7 +548,7 @@ export class PollTracer implements CallKind {
     const place = placeOf(poll);
     if (result === 'pending' || result === 'unknown') {
       this.#implied.polled(place, result, state);
-      if (result === 'pending') this.#implied.awaited(chain);
+      if (result === 'pending') this.#implied.awaited(chain, place.root.space);
       return;
     }
     this.#implied.over(place);

@@ -1,5 +1,5 @@
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { AddressMap } from '../../../base/address-map.js';
+import { AddressMap, inSpace } from '../../../base/address-map.js';
 import type { FutureType, KnownTask, TaskPlaces } from '../../../futures/index.js';
 import type { RootRef } from '../../../trace/index.js';
 import type { EventOutput, InstantKind, InstantSite, Moment } from '../../calls/call-tracer.js';
@@ -17,7 +17,10 @@ interface Told {
   readonly tell: (words: readonly bigint[]) => KnownTask;
 }
 
-/** The tasks that were polled, by what wakers point to and by their Futures' addresses: the newest of each. */
+/**
+ * The tasks that were polled, by what wakers point to and by their Futures' addresses: the newest of each. Addresses
+ * are those of an address space: see {@link inSpace}.
+ */
 export class TaskBook {
   readonly #offsets: TaskPlaces['offsets'];
   readonly #byHeader = new AddressMap<RootRef>();
@@ -31,47 +34,48 @@ export class TaskBook {
     this.#offsets = offsets;
   }
 
-  /** The address of its header; undefined if its runtime is not known. */
-  headerOf({ typeOffset }: FutureType, self: Addr): Addr | undefined {
+  /** Where its header lies; undefined if its runtime is not known. */
+  headerOf({ typeOffset }: FutureType, self: Addr, space: Addr | undefined): bigint | undefined {
     const offset = this.#offsets.get(typeOffset);
-    return offset === undefined ? undefined : addOffset(self, -offset);
+    return offset === undefined ? undefined : inSpace(addOffset(self, -offset), space);
   }
 
   /** A runtime polls the task at a header now. Words of a task stay the same as long as it lives. */
-  tell(header: Addr, words: readonly bigint[], tell: Told['tell']): void {
+  tell(header: bigint, words: readonly bigint[], tell: Told['tell']): void {
     const known = this.#told.get(header);
     const isSame = known?.tell === tell && known.words.every((word, i) => word === words[i]);
     if (!isSame) this.#told.set(header, { words, tell });
   }
 
   /** What its runtime knows of a task that is polled now. */
-  about(header: Addr): KnownTask | undefined {
+  about(header: bigint): KnownTask | undefined {
     const told = this.#told.get(header);
     return told?.tell(told.words);
   }
 
-  add(root: RootRef, header: Addr | undefined): void {
+  add(root: RootRef, header: bigint | undefined): void {
     if (header !== undefined) this.#byHeader.set(header, root);
-    this.#byFuture.set(root.address, root);
+    this.#byFuture.set(placeOf(root), root);
   }
 
   /** A poll of it has ended. `over`: it will not be polled again. `unknown`: nothing tells whether it will. */
   polled(root: RootRef, result: 'pending' | 'unknown' | 'over'): void {
-    if (result !== 'over') this.#polled.set(root.address, { root, isPending: result === 'pending' });
-    else if (this.#polled.get(root.address)?.root === root) this.#polled.delete(root.address);
+    const place = placeOf(root);
+    if (result !== 'over') this.#polled.set(place, { root, isPending: result === 'pending' });
+    else if (this.#polled.get(place)?.root === root) this.#polled.delete(place);
   }
 
   /** The task whose Future lies there and that is not over. `isPending`: its last poll has said that it is not ready. */
-  polledAt(address: Addr): { readonly root: RootRef; readonly isPending: boolean } | undefined {
-    return this.#polled.get(address);
+  polledAt(place: bigint): { readonly root: RootRef; readonly isPending: boolean } | undefined {
+    return this.#polled.get(place);
   }
 
-  withHeader(header: Addr): RootRef | undefined {
+  withHeader(header: bigint): RootRef | undefined {
     return this.#byHeader.get(header);
   }
 
-  withFuture(address: Addr): RootRef | undefined {
-    return this.#byFuture.get(address);
+  withFuture(place: bigint): RootRef | undefined {
+    return this.#byFuture.get(place);
   }
 
   forget(): void {
@@ -80,6 +84,10 @@ export class TaskBook {
     this.#told.clear();
     this.#polled.clear();
   }
+}
+
+function placeOf({ address, space }: RootRef): bigint {
+  return inSpace(address, space);
 }
 
 /** A call of a wake function. */
@@ -95,6 +103,7 @@ export class WakeTracer implements InstantKind {
   readonly #output: EventOutput;
   readonly #waker: string;
   readonly #callers: Callers;
+  readonly #spaces: InstantContext['spaces'];
   /** By hart. */
   readonly #last = new Map<number, Called>();
 
@@ -104,6 +113,7 @@ export class WakeTracer implements InstantKind {
     this.#output = context.output;
     this.#waker = context.arch.arguments[0] as string;
     this.#callers = new Callers(context);
+    this.#spaces = context.spaces;
   }
 
   isAt(pc: Addr): boolean {
@@ -117,7 +127,10 @@ export class WakeTracer implements InstantKind {
     return fn.box === undefined ? [] : [{ address: addr(waker), length: fn.box + WORD }];
   }
 
-  hit({ pc, hart, registers }: Moment, { around, returnAddress, memory }: InstantSite): (() => void) | undefined {
+  hit(
+    { pc, hart, registers, space }: Moment,
+    { around, returnAddress, memory }: InstantSite,
+  ): (() => void) | undefined {
     const fn = this.#functions.get(pc);
     const waker = fn && registers.register(this.#waker);
     if (!fn || waker === undefined) return undefined;
@@ -125,7 +138,7 @@ export class WakeTracer implements InstantKind {
     const last = this.#last.get(hart);
     this.#last.set(hart, called);
     if (this.#isWithin(last, called, returnAddress)) return undefined;
-    const root = this.#taskOf(fn, addr(waker), memory);
+    const root = this.#taskOf(fn, addr(waker), { memory, space: this.#spaces?.root(space) });
     const by = pollAround(around)?.payload.root;
     const caller = this.#callers.at(returnAddress);
     return () => {
@@ -141,11 +154,15 @@ export class WakeTracer implements InstantKind {
     return returnAddress > address && returnAddress <= address + BigInt(size);
   }
 
-  #taskOf({ box }: WakeFunction, waker: Addr, memory: InstantSite['memory']): RootRef | undefined {
-    const known = this.#tasks.withHeader(waker);
+  #taskOf(
+    { box }: WakeFunction,
+    waker: Addr,
+    { memory, space }: Pick<InstantSite, 'memory'> & Pick<RootRef, 'space'>,
+  ): RootRef | undefined {
+    const known = this.#tasks.withHeader(inSpace(waker, space));
     if (known || box === undefined) return known;
     const future = memory.at(waker, box + WORD)?.word(box);
-    return future === undefined ? undefined : this.#tasks.withFuture(addr(future));
+    return future === undefined ? undefined : this.#tasks.withFuture(inSpace(addr(future), space));
   }
 }
 

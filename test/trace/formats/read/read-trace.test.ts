@@ -12,9 +12,12 @@ import {
   FunctionSummary,
   functionJson,
   openTrace,
+  type RootRef,
   readTrace,
   Summary,
   summaryJson,
+  TaskSummary,
+  TasksAt,
   type TraceEvent,
   type TraceFacts,
   type TraceSink,
@@ -25,7 +28,7 @@ import { randomOf } from '../../../support/mutations.js';
 import { callStories, functions } from '../../call-stories.js';
 import { packetEnds } from '../../decode-perfetto.js';
 import { oneTask, root } from '../../one-task.js';
-import { info, linked, nanos, stories, tell } from '../../stories.js';
+import { futures, info, linked, nanos, stories, suspend0, tell } from '../../stories.js';
 import { folder, write } from '../../written.js';
 
 /** Keeps what it is given. */
@@ -87,6 +90,47 @@ t.test('read back and written again, a trace is the same file; its tables are th
     );
   }
   t.pass();
+});
+
+t.test('tasks at one address of two spaces are read back as two, with their wakes', async (t) => {
+  const [one, other] = [0x8025_4000n, 0x8025_8000n].map((space, key) => {
+    return { key, future: futures[0], address: addr(0x8040_0000n), space: addr(space) };
+  }) as [RootRef, RootRef];
+  const polled = (root: RootRef, began: number) => {
+    const { key, future, address, space } = root;
+    const at = { hart: 0, root, future, address, depth: 0, thread: { key, stack: addr(0x8021_0000n), space } };
+    const end = { time: nanos(began + 5), began: nanos(began), result: 'pending', state: suspend0, chain: [] } as const;
+    return [
+      { type: 'poll-begin', ...at, time: nanos(began), state: suspend0 } as const,
+      { type: 'poll-end', ...at, ...end } as const,
+    ];
+  };
+  const wake = (root: RootRef, time: number): TraceEvent => {
+    const caller = { function: undefined, file: undefined, line: undefined };
+    return { type: 'wake', time: nanos(time), hart: 0, waker: root.address, root, by: undefined, caller };
+  };
+  const begun = [...polled(one, 10), ...polled(other, 20), wake(one, 30), ...polled(one, 40), ...polled(other, 50)];
+  const events = linked(begun as TraceEvent[]);
+  const rows = (tasks: TaskSummary) => tasks.rows('all').map(({ polls, wakes, state }) => ({ polls, wakes, state }));
+  const wanted = [
+    { polls: 2, wakes: 1, state: 'waiting' },
+    { polls: 2, wakes: 0, state: 'waiting' },
+  ];
+  const recorded = new TaskSummary();
+  tell(recorded, events);
+  t.strictSame(rows(recorded), wanted);
+  const { first, second, read } = await again('spaces.pftrace', events);
+  t.ok(first.equals(second));
+  t.ok(read.isOwn);
+  const tasks = new TaskSummary();
+  await readTrace(join(folder, 'spaces.pftrace'), tasks);
+  t.strictSame(rows(tasks), wanted);
+  const at = new TasksAt(1000);
+  await readTrace(join(folder, 'spaces.pftrace'), at);
+  t.strictSame(
+    at.tasks().map(({ root, polls }) => [root.space, polls]),
+    [one, other].map(({ space }) => [space, 2]),
+  );
 });
 
 const thread = (key: number) => ({ key, stack: addr(0x8021_0000n + BigInt(key) * 0x1000n), space: addr(0x8025_4000n) });

@@ -1,4 +1,5 @@
 import { addr } from '../../../../base/addr.js';
+import { inSpace } from '../../../../base/address-map.js';
 import type {
   AnyBegin,
   CallBegin,
@@ -17,7 +18,7 @@ import type {
   WatchHit,
   WatchRef,
 } from '../../../events/events.js';
-import { aboutOf, gapReason } from '../../../events/text.js';
+import { aboutOf, gapReason, rootOf } from '../../../events/text.js';
 import { EVENT } from '../fields.js';
 import { RUNNABLE_TRACK, WAITING_TRACK } from '../task-counters.js';
 import { addressOf, entryOf, type Hidden, Refs, stackOf } from './refs.js';
@@ -85,7 +86,7 @@ export class OwnTrace {
   readonly #emit: (event: TraceEvent) => void;
   readonly #refs = new Refs();
   readonly #tracks = new Tracks();
-  /** The newest at each address, and each by its key. */
+  /** The newest at each address of a space, and each by its key. */
   readonly #rootsAt = new Map<bigint, Root>();
   readonly #roots = new Map<number, Root>();
   #gaps: Uuid | undefined;
@@ -113,14 +114,14 @@ export class OwnTrace {
 
   /** A track of a task: `labkern::work::chain_task @0x80412340`. */
   root({ uuid, name, description }: TrackDescriptor): void {
-    const at = name.lastIndexOf(' @');
-    const address = addressOf(name.slice(at + 2)) ?? none;
+    const { name: of, space, address } = rootOf(name) ?? { name, space: undefined, address: none };
+    const place = inSpace(address, space);
     const key = (Number(uuid) - 3) / 2;
-    const future = this.#refs.future(at < 0 ? name : name.slice(0, at), undefined, undefined);
+    const future = this.#refs.future(of, undefined, undefined);
     const about = description === undefined ? undefined : aboutOf(description);
-    const root: Root = { key, address, future, about, hart: 0, before: this.#rootsAt.get(address) };
+    const root: Root = { key, address, space, future, about, hart: 0, before: this.#rootsAt.get(place) };
     this.#forgetBefore(root.before);
-    this.#rootsAt.set(address, root);
+    this.#rootsAt.set(place, root);
     this.#roots.set(key, root);
     this.#tracks.set(uuid, { open: [], hart: 0, thread: undefined, root });
   }
@@ -248,17 +249,20 @@ export class OwnTrace {
       const begin = track.open[i]?.begin;
       if (begin?.type === 'poll-begin' && begin.root.address === address) return begin.root as Root;
     }
-    const known = this.#rootsAt.get(address);
+    const space = track.thread?.space;
+    const place = inSpace(addr(address), space);
+    const known = this.#rootsAt.get(place);
     if (known !== undefined) return known;
     const key = flow ?? this.#roots.size;
     const root: Root = {
       key,
       address: addr(address),
+      space,
       future: this.#refs.future(task, undefined, undefined),
       hart: track.hart,
       before: undefined,
     };
-    this.#rootsAt.set(address, root);
+    this.#rootsAt.set(place, root);
     this.#roots.set(key, root);
     return root;
   }
@@ -519,11 +523,10 @@ export class OwnTrace {
     });
   }
 
-  /** The newest root at an address: `labkern::work::chain_task @0x80412340`. */
+  /** The newest root at the address in a task's name. */
   #rootNamed(text: string | undefined): Root | undefined {
-    const at = text?.lastIndexOf(' @') ?? -1;
-    const address = at < 0 ? undefined : addressOf(text?.slice(at + 2));
-    return address === undefined ? undefined : this.#rootsAt.get(address);
+    const named = text === undefined ? undefined : rootOf(text);
+    return named && this.#rootsAt.get(inSpace(named.address, named.space));
   }
 
   #placeHit({ hart }: Track, event: TrackEvent): void {
