@@ -1,4 +1,4 @@
-import { AddressMap } from '../../base/address-map.js';
+import { AddressMap, inSpace } from '../../base/address-map.js';
 import type { FutureRef, PollBegin, PollEnd, StateRef } from './events.js';
 
 /**
@@ -18,29 +18,33 @@ export class LateResults {
     this.#told = told;
   }
 
-  began({ future, address, state }: PollBegin): void {
+  began({ future, address, root, state }: PollBegin): void {
     const open = this.#open[future.key];
-    if (!open?.get(address)) return;
-    open.delete(address);
+    const place = inSpace(address, root.space);
+    if (!open?.get(place)) return;
+    open.delete(place);
     if (isSuspended(state)) this.#told(future);
   }
 
-  ended({ future, address, result, chain }: PollEnd): void {
+  ended({ future, address, root: { space }, result, chain }: PollEnd): void {
+    const place = inSpace(address, space);
     if (result === 'unknown') {
       let open = this.#open[future.key];
       if (open === undefined) {
         open = new AddressMap(64);
         this.#open[future.key] = open;
       }
-      open.set(address, true);
+      open.set(place, true);
       return;
     }
-    this.#open[future.key]?.delete(address);
+    this.#open[future.key]?.delete(place);
     if (result !== 'pending') return;
     for (const link of chain) {
       const open = link.future && this.#open[link.future.key];
-      if (!link.future || link.address === undefined || !open?.get(link.address) || !isSuspended(link.state)) continue;
-      open.delete(link.address);
+      if (!link.future || link.address === undefined || !isSuspended(link.state)) continue;
+      const place = inSpace(link.address, space);
+      if (!open?.get(place)) continue;
+      open.delete(place);
       this.#told(link.future);
     }
   }

@@ -16,10 +16,10 @@ function late() {
   return {
     results,
     told: () => told.splice(0),
-    began: (future: FutureRef, at: number, before?: string) =>
-      results.began({ future, address: addr(BigInt(at)), state: state(before) } as PollBegin),
+    began: (future: FutureRef, at: number, before?: string, root = {}) =>
+      results.began({ future, root, address: addr(BigInt(at)), state: state(before) } as PollBegin),
     ended: (future: FutureRef, at: number, result: PollResult, chain: readonly AwaitLink[] = []) =>
-      results.ended({ future, address: addr(BigInt(at)), result, chain } as unknown as PollEnd),
+      results.ended({ future, root: {}, address: addr(BigInt(at)), result, chain } as unknown as PollEnd),
   };
 }
 
@@ -80,4 +80,13 @@ t.test('nothing is said of what was open when events were missing', async (t) =>
   results.clear();
   began(inner, 0x10, 'Suspend0');
   t.same(told(), []);
+});
+
+t.test('one at the same address of another space is another one', async (t) => {
+  const { told, began, ended } = late();
+  ended(inner, 1, 'unknown');
+  began(inner, 1, 'Suspend0', { space: addr(0x8025_4000n) });
+  t.strictSame(told(), []);
+  began(inner, 1, 'Suspend0');
+  t.strictSame(told(), ['inner']);
 });
