@@ -565,11 +565,20 @@ function tellTables({ args, plugins, program, reports, newest, older }: Prepared
     ...stopReport(recording, recording.situation),
     ...leakLines(recording.leak, recording.stops),
     ...[ringFullText(recording)].filter((line) => line !== undefined),
+    ...droppedLines(recording, args.lossless),
     ...(recording.situation.isProcess ? [`the process stood ${secondsText(recording.standingMs)} in all`] : []),
     `trace: ${args.output}${newestText(newest, recording)} (${whatToDo(args.output, recording, program, plugins)})`,
     ...(older === undefined ? [] : [`the trace before it is kept: ${older}`]),
   ];
   process.stdout.write(`\n${sentenceLines(lines, process.stdout)}`);
+}
+
+/** Why a process has lost records, and how it loses none. */
+function droppedLines({ missing, situation }: Recorded, isLossless: boolean): readonly string[] {
+  if (missing === 0 || !situation.isProcess || isLossless) return [];
+  return [
+    'records are missing because the process made them faster than they were read, and waits at most 20 ms in a second: --lossless makes it wait for all',
+  ];
 }
 
 /** So many functions that panic slow a guest, which is told of recordings that take longer than this. */

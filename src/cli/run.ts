@@ -25,7 +25,7 @@ import { lookAtPanic, type PanicLook } from './panic-report.js';
 import { recordProgram } from './process.js';
 import { ReadingLine } from './reading-line.js';
 import { type Prepared, planWishes, type Recorded, recordSession, report, withRecording } from './recording.js';
-import { runTarget, verifyLoadable } from './runner.js';
+import { nothingToBoot, runTarget, verifyLoadable } from './runner.js';
 import { refusedScratch } from './scratch-options.js';
 import { wireRecorder } from './wire-file.js';
 
@@ -69,6 +69,8 @@ export async function recordRun(given: RunArguments): Promise<number> {
   const args = { ...given, elf: target.elf, command };
   return withRecording(args, async (prepared) => {
     verifyLoadable(prepared.program.elf, command);
+    const idle = nothingToBoot(target.elf, command);
+    if (idle !== undefined) note(idle);
     if (target.isOurs) note(`starts ${target.command.join(' ')}`);
     const { text: sampled } = prepared.program.specs.find(({ kind }) => kind === 'sample') ?? {};
     const notes = sampled && given.deterministic ? [...fixed, `${sampled} interrupts by the host's clock`] : fixed;

@@ -97,6 +97,22 @@ export function verifyLoadable({ path, segments }: ElfFile, command: readonly st
   );
 }
 
+/** QEMU's options that name what it boots, or the state that it goes on from. */
+const boots =
+  /^(kernel|bios|drive|hd[a-d]|cdrom|fd[ab]|sd|mtdblock|pflash|blockdev|device|nic|netdev|incoming|loadvm|machine|M)$/;
+
+/** A sentence if nothing in QEMU's command leads to the program: the machine would stand idle for ever. */
+export function nothingToBoot(path: string, command: readonly string[]): string | undefined {
+  const [qemu = '', ...args] = command;
+  if (!/^qemu-system-/.test(basename(qemu))) return undefined;
+  const found = qemuOptions(args).some(({ name, value }) => {
+    if (name === 'M' || name === 'machine') return /pflash|firmware|kernel/.test(value);
+    return boots.test(name) && value !== 'none';
+  });
+  if (found) return undefined;
+  return `QEMU is given nothing to boot: -kernel ${basename(path)} is missing among its arguments`;
+}
+
 const PT_LOAD = 1;
 /** Physical addresses have 56 bits on riscv64 (privileged ISA, 12.4), and at most 52 on x86_64. */
 const noMemory = 1n << 56n;
