@@ -171,6 +171,7 @@ class Recovery {
     this.#words = new HartWords(harts.length);
     this.#tracers = buildTracers(options, { program: options.program, harts: this.#harts });
     this.#tracers.sink.begin(info);
+    this.#tracers.sink.flush();
   }
 
   hart(id: string): void {

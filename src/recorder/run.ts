@@ -191,6 +191,7 @@ export class Run {
     await this.session.passSignals();
     await this.resets?.watch();
     await this.#insert();
+    if (this.isProcess) await this.#beginNow();
     if (this.engine.waiting.length === 0) return;
     const { logger = silent } = this.#options;
     logger.info({ waiting: this.notLoaded }, 'code that is not loaded yet: these probes are planted when it is');
@@ -228,6 +229,12 @@ export class Run {
       clearInterval(flusher);
       stopping[Symbol.dispose]();
     }
+  }
+
+  /** The clock of a process is the host's, which is known before a hit: so its trace can be opened from now on. */
+  async #beginNow(): Promise<void> {
+    await this.engine.findClock();
+    this.tracers.sink.flush();
   }
 
   /** The recording ends: what was not recorded because it was too early is told. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { programNamed } from '../../src/cli/local-process.js';
-import { main, rsptrace, scratchFolder, start } from '../support/command.js';
+import { main, rsptrace, rsptraceProcess, scratchFolder, start, traceGrows } from '../support/command.js';
 import { changedCode, compileC, pollsPrinted, pollsProgram } from '../support/native.js';
 
 interface Output {
@@ -55,6 +55,23 @@ for (const flags of [['-no-pie'], ['-pie']]) {
     t.match(ended, { status: 7, stdout: 'ticking\n3000 ticks\n' }, 'it has run to its end');
   });
 }
+
+t.test('attach to an idle process: its trace can be opened before any probe is hit', async (t) => {
+  const target = start(
+    compileC(t, ticking.replace('while (ticks < most)', 'for (;;) pause();\nwhile (ticks < most)')),
+    [],
+  );
+  t.teardown(() => void target.process.kill('SIGKILL'));
+  await target.shows('ticking');
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const tracer = rsptraceProcess('attach', String(target.process.pid), '-p', 'fn:tick', '-o', trace);
+  await traceGrows(tracer, trace, 1);
+  const { status, stdout, stderr } = await rsptrace('info', '--json', trace).ended;
+  t.equal(status, 0, stderr);
+  t.match(JSON.parse(stdout), { events: 0 });
+  tracer.process.kill('SIGINT');
+  t.equal((await tracer.ended).status, 0);
+});
 
 t.test('graph of a process that runs: its calls, the thread that makes them, and let go', async (t) => {
   const target = start(compileC(t, ticking), ['3000']);

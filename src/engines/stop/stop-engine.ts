@@ -79,6 +79,11 @@ export class StopEngine {
     return this.#looks.clock;
   }
 
+  /** Chooses the clock now, at the latest at the first hit. */
+  async findClock(): Promise<void> {
+    await this.#looks.findClock();
+  }
+
   /** Stops so far. */
   get stops(): number {
     return this.#times.runs + this.#stepper.steps;

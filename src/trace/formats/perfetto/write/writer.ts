@@ -366,6 +366,8 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   flush(): void {
+    // The clock of a process is 0 where its recording begins: a machine's may be anywhere before its first event.
+    if (this.#info?.isProcess) this.#tellInfo(this.#info, 0);
     this.#out.flush();
   }
 
