@@ -1,7 +1,7 @@
 import { branchesIn, lineOf } from '../base/short-name.js';
 import { jsonLine, textLines } from '../base/visible.js';
 import { compileGlob } from '../probes/index.js';
-import { CallTree, chosenByName, Inside, placeText, type TreeNode, timeText, totals } from '../trace/index.js';
+import { CallTree, chosenByName, Inside, namesOf, placeText, type TreeNode, timeText, totals } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { note } from './notes.js';
 import { headJson, noMatch, readChosen } from './saved-trace.js';
@@ -90,6 +90,7 @@ function sorted(node: TreeNode, { times, sort, top }: Shown): TreeNode[] {
 function* lines(tree: CallTree, shown: Shown, deepest: number): Generator<string> {
   const { times } = shown;
   const width = lineWidth();
+  const names = namesOf([...tree.nodes()].flatMap(({ frame }) => frame ?? []));
   const all = [...tree.root.children.values()].reduce((sum, node) => sum + (times.get(node) ?? 0), 0);
   yield `${'# TOTAL'.padStart(11)}${'SELF'.padStart(11)}  FUNCTION`;
   yield `${timeText(all).padStart(11)}${''.padStart(11)}  ${tree.info?.program ?? ''}`;
@@ -121,7 +122,7 @@ function* lines(tree: CallTree, shown: Shown, deepest: number): Generator<string
     const mark = isBranch ? '+-' : '';
     const branches = branchesIn(width, `${indent}${mark}`, depth);
     const before = `${total}${timeText(node.self).padStart(11)}  ${branches}(${node.calls}) `;
-    yield lineOf(before, node.frame?.name ?? '', '', width);
+    yield lineOf(before, names.get(node.frame) ?? '', '', width);
     if (depth >= deepest) continue;
     put(node, `${indent}${isBranch ? (isLast ? '  ' : '| ') : ''} `, depth + 1);
   }
@@ -132,6 +133,7 @@ function childrenJson(node: TreeNode, shown: Shown, deepest: number): object[] {
   if (deepest <= 0) return [];
   return sorted(node, shown).map((child) => ({
     name: child.frame?.name,
+    instance: child.frame?.instance,
     place: child.frame && (placeText(child.frame) ?? null),
     calls: child.calls,
     total_ns: shown.times.get(child) ?? 0,

@@ -109,7 +109,7 @@ export {
   sortRows,
 } from './report/report-table.js';
 export { type SampleRow, type SampleSortKey, sampleRows, sampleSortKeys, sampleTable } from './report/sample-rows.js';
-export { functionTable, summaryTable, taskTable } from './report/summary-table.js';
+export { functionTable, namesOf, summaryTable, taskTable } from './report/summary-table.js';
 export {
   addedJson,
   addedTable,

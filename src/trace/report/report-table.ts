@@ -4,7 +4,7 @@ import { type Durations, powerOf } from '../events/durations.js';
 import { compare } from '../events/summary.js';
 import { boundText, hasRoom, type TableOptions, tableNotes, textTable, timeText } from '../events/text-table.js';
 import type { ReportRow } from './report.js';
-import { displayNames, readable } from './summary-table.js';
+import { displayNames, namesOf, readable } from './summary-table.js';
 
 /** What a report can be sorted by, each with the most first; `name` by the alphabet. */
 export const sortKeys = ['total', 'self', 'calls', 'min', 'avg', 'p50', 'p95', 'p99', 'max', 'lost', 'name'] as const;
@@ -72,11 +72,15 @@ function cell(row: ReportRow, column: Column, scale: Scale): string {
   const value = sortValue[column](row);
   if (column === 'calls') return `${row.bound ? '>=' : ''}${value}`;
   if (column === 'lost') return String(value);
-  return row.durations.count === 0 && column !== 'self' ? '-' : timeOf(row, Math.round(value));
+  return row.durations.count === 0 && column !== 'self' ? '-' : timeOf(row, column, Math.round(value));
 }
 
 /** An upper bound is a tick of the clock at least. */
-function timeOf({ timesAtMost }: ReportRow, nanos: number): string {
+function timeOf({ timesAtMost, zeroAtMost, durations, total }: ReportRow, column: SortKey, nanos: number): string {
+  const isSum = column === 'total' || column === 'self';
+  if (nanos === 0 && durations.count > 0 && timesAtMost === undefined && !(isSum && total > 0)) {
+    return boundText(zeroAtMost * (isSum ? durations.count : 1), true);
+  }
   return timesAtMost === undefined ? timeText(nanos) : boundText(Math.max(nanos, timesAtMost), true);
 }
 
@@ -128,6 +132,7 @@ export function rowJson(row: ReportRow): object {
     calls,
     at_least: row.bound !== undefined,
     ...(row.timesAtMost === undefined ? {} : { times_at_most: true }),
+    ...(durations.count > 0 && durations.min === 0 ? { zero_at_most_ns: row.zeroAtMost } : {}),
     lost,
     total_ns: Math.max(row.total, row.timesAtMost ?? 0),
     self_ns: Math.max(row.self, row.timesAtMost ?? 0),
@@ -157,6 +162,7 @@ function averageOf({ sum, count }: Durations): number {
 
 /** Arcs into one function, or out of it; `end` is the other side. Sorted, the most time first. */
 export function arcTable(arcs: readonly Arc[], end: 'caller' | 'callee', options: TableOptions): string {
+  const names = namesOf(arcs.flatMap((arc) => arc[end] ?? []));
   const lines = sortArcs(arcs).map((arc) => ({
     numbers: [
       String(arc.calls),
@@ -164,7 +170,7 @@ export function arcTable(arcs: readonly Arc[], end: 'caller' | 'callee', options
         ? ['-', '-', '-']
         : [arc.total, averageOf(arc.durations), arc.durations.max].map((nanos) => timeText(Math.round(nanos)))),
     ],
-    name: nameOf(arc[end]),
+    name: names.get(arc[end]) ?? nameOf(undefined),
     file: arc[end]?.file ?? null,
     line: arc[end]?.line ?? null,
   }));
@@ -175,7 +181,9 @@ export function arcJson(arc: Arc): object {
   const { caller, callee, calls, total, durations } = arc;
   return {
     caller: caller?.name ?? null,
+    caller_instance: caller?.instance ?? null,
     callee: callee.name,
+    callee_instance: callee.instance,
     calls,
     total_ns: total,
     ...durationsJson(durations),

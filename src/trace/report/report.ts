@@ -45,6 +45,8 @@ export interface ReportRow {
   readonly bound: 'left-out' | 'inlined' | undefined;
   /** Times are upper bounds, and this is the least that one may be: a tick of the clock. Undefined if they are not. */
   readonly timesAtMost: number | undefined;
+  /** What a time of 0 is less than: a tick of the clock, and what of an event durations leave out. */
+  readonly zeroAtMost: number;
   /** Those whose end was not seen; they have no time. */
   readonly lost: number;
   /** Time inside, recursion counted once. */
@@ -155,11 +157,12 @@ class Rows {
   all(facts: TraceFacts | undefined, tickNs: number): ReportRow[] {
     const leftOut = namesBound(facts?.probes ?? [], facts?.recording?.missing);
     const timesAtMost = facts?.recording?.timesAtMost === undefined ? undefined : Math.ceil(tickNs);
+    const zeroAtMost = Math.ceil(tickNs) + (facts?.ownTime?.mostNs ?? 0);
     const boundOf = (key: Subject['key'], { name, instance, isInlined }: Row): ReportRow['bound'] => {
       if (leftOut.has(name) || (instance !== undefined && leftOut.has(instance))) return 'left-out';
       return isInlined || this.unseen.has(key) ? 'inlined' : undefined;
     };
-    return [...this.#rows].map(([key, row]) => ({ ...row, bound: boundOf(key, row), timesAtMost }));
+    return [...this.#rows].map(([key, row]) => ({ ...row, bound: boundOf(key, row), timesAtMost, zeroAtMost }));
   }
 }
 

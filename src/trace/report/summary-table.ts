@@ -109,6 +109,16 @@ export function displayNames(names: readonly (readonly [short: string, long: str
   return names.map(([short, long]) => ((uses.get(short)?.size ?? 0) > 1 ? long : short));
 }
 
+/** The same of functions and Futures, whose names say `poll` where they are polled. */
+export function namesOf<T extends { readonly name: string; readonly instance: string }>(
+  all: Iterable<T>,
+): ReadonlyMap<T | undefined, string> {
+  const each = [...new Set(all)];
+  const long = ({ name, instance }: T): string => `${name.startsWith('poll ') ? 'poll ' : ''}${readable(instance)}`;
+  const names = displayNames(each.map((one) => [one.name, long(one)]));
+  return new Map(each.map((one, i) => [one, names[i] ?? one.name]));
+}
+
 /** An instance's type as in its source: `work::add<u8, work::leaf>`, without the compiler's names for states. */
 export function readable(instance: string): string {
   return instance.replaceAll('::{async_fn_env#0}', '').replaceAll(/\{(async_\w+)_env#/g, '{$1#');

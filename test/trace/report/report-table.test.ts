@@ -1,29 +1,68 @@
 // `rsptrace report` as people read it.
+import { join } from 'node:path';
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
-import { reportBy, reportTable, type TraceEvent } from '../../../src/trace/index.js';
+import {
+  openTrace,
+  type ReportRow,
+  reportBy,
+  reportTable,
+  rowJson,
+  type TraceEvent,
+} from '../../../src/trace/index.js';
+import { rsptrace, scratchFolder } from '../../support/command.js';
 import { linked, nanos, tell } from '../stories.js';
 
+const instances = ['w::W<blk>', 'w::W<net>', 'w::alone'];
+const generic = instances.flatMap((instance, i): TraceEvent[] => {
+  const fn = {
+    key: i,
+    name: instance.replace(/<.*/, ''),
+    instance,
+    address: addr(16n),
+    file: undefined,
+    line: undefined,
+  };
+  const call = { hart: 0, depth: 0, arguments: [], function: fn } as const;
+  const began = nanos(i * 10);
+  return [
+    { type: 'call-begin', time: began, ...call },
+    { type: 'call-end', time: nanos(i * 10 + 5), began, ...call },
+  ];
+});
+
 t.test('instances of one generic function are told apart by their arguments', async (t) => {
-  const instances = ['w::W<blk>', 'w::W<net>', 'w::alone'];
-  const events = instances.flatMap((instance, i): TraceEvent[] => {
-    const fn = {
-      key: i,
-      name: instance.replace(/<.*/, ''),
-      instance,
-      address: addr(16n),
-      file: undefined,
-      line: undefined,
-    };
-    const call = { hart: 0, depth: 0, arguments: [], function: fn } as const;
-    const began = nanos(i * 10);
+  const report = reportBy('fn');
+  tell(report, linked(generic));
+  const table = reportTable(report.rows(), 'function', { color: false, width: 120 });
+  for (const instance of instances) t.match(table, new RegExp(` ${instance}$`, 'm'));
+});
+
+t.test('a time of 0 is less than what the clock and durations leave out', async (t) => {
+  const fn = { key: 0, name: 'f', instance: 'f', address: addr(16n), file: undefined, line: undefined };
+  const call = { hart: 0, depth: 0, arguments: [], function: fn } as const;
+  const events = [0, 700].flatMap((took, i): TraceEvent[] => {
+    const began = nanos(i * 1000);
     return [
       { type: 'call-begin', time: began, ...call },
-      { type: 'call-end', time: nanos(i * 10 + 5), began, ...call },
+      { type: 'call-end', time: nanos(i * 1000 + took), began, ...call },
     ];
   });
   const report = reportBy('fn');
-  tell(report, linked(events));
-  const table = reportTable(report.rows(), 'function', { color: false, width: 120 });
-  for (const instance of instances) t.match(table, new RegExp(` ${instance}$`, 'm'));
+  tell(report, linked(events), { probes: [], ownTime: { leastNs: 20, mostNs: 30, totalNs: 100 } });
+  const rows = report.rows();
+  const table = reportTable(rows, 'function', { color: false, width: 200 });
+  const tick = 100;
+  t.match(table, new RegExp(`^ +2 +700 ns +700 ns +< ${tick + 30} ns +350 ns`, 'm'));
+  t.match(rowJson(rows[0] as ReportRow), { min_ns: 0, zero_at_most_ns: tick + 30, max_ns: 700 });
+});
+
+t.test('and so they are in a graph', async (t) => {
+  const trace = join(scratchFolder(t), 'generic.pftrace');
+  tell(openTrace(trace), linked(generic));
+  const { stdout } = await rsptrace('graph', trace).ended;
+  for (const instance of instances) t.match(stdout, new RegExp(`\\(1\\) ${instance}$`, 'm'));
+  const { stdout: json } = await rsptrace('graph', '--json', trace).ended;
+  const { graph } = JSON.parse(json) as { graph: readonly { readonly instance: string }[] };
+  t.same(graph.map(({ instance }) => instance).sort(), instances);
 });
