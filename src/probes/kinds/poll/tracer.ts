@@ -37,6 +37,7 @@ import { type Conditions, decide } from '../../expressions/comparison.js';
 import type { FutureLook, HitMemory } from '../../reading.js';
 import type { MemoryRequest } from '../../tracer.js';
 import type { Backtraces } from './backtraces.js';
+import { handedOn } from './handed-on.js';
 import { type ImpliedDrops, isCompiled, type PolledPlace } from './implied-drops.js';
 import { type DerivedStep, InlinedChain, mayInline } from './inlined-chain.js';
 import { InlinedPlaces } from './inlined-places.js';
@@ -70,6 +71,8 @@ interface Probed {
   readonly length: number;
   /** What a task is called by that is such a Future; undefined: by itself. */
   readonly wraps: Wrapping | undefined;
+  /** The Future whose result is theirs, and where it lies in them. */
+  readonly handedOn: ReturnType<typeof handedOn>;
   /** Whether Futures may be inlined into them; undefined until the first is polled. */
   inlines: boolean | undefined;
   /** Roots that are alive, by address and space: one that is polled again is the same root. */
@@ -102,6 +105,8 @@ interface TracedPoll extends TracedCall {
   readonly hart: number;
   /** Other values of the entry, until the begin is emitted. */
   entry: Entry | undefined;
+  /** The result of the last poll inside it of the Future whose result is its own. */
+  held: PollResult | undefined;
   /** The values of its return, until they are emitted. */
   exit: Exit | undefined;
 }
@@ -402,6 +407,7 @@ export class PollTracer implements CallKind {
       inlined: inlines(probe) ? new InlinedChain(look) : undefined,
       hart: at.hart,
       entry,
+      held: undefined,
       exit: undefined,
     };
   }
@@ -483,9 +489,11 @@ export class PollTracer implements CallKind {
 
   ended(call: PollCall): void {
     const { payload } = call;
-    const { inlined, exit } = payload;
+    const { inlined, exit, held } = payload;
     if (!exit) return;
-    const { look, result, hart } = exit;
+    const { look, hart } = exit;
+    const isHeld = exit.result === 'unknown' && (held === 'ready' || held === 'pending');
+    const result = isHeld ? held : exit.result;
     // Where an inlined Future has not changed, those inside it have been polled all the same.
     if (inlined && (result === 'ready' || result === 'pending' || (!payload.probe.fn && look?.state))) {
       this.#derived(payload, hart, inlined.end(look, result === 'ready'));
@@ -502,20 +510,23 @@ export class PollTracer implements CallKind {
   }
 
   #tellEnd(
-    { payload, depth, thread, wasLost }: PollCall,
+    call: PollCall,
     hart: number,
     result: PollResult,
     state: FutureState | undefined,
     chain: readonly AwaitLink[],
   ): void {
+    const { payload, depth, thread, wasLost } = call;
     const { probe, isAround, self, root, began, before } = payload;
     const { time } = this.#output;
     const future = probe.ref;
     const address = self;
+    handOn(call, result);
     this.#tellDrops(payload, { result, state, chain, hart });
     if (isRoot(payload)) {
       if (result === 'ready' || result === 'panicked') this.#roots.over(root);
-      else this.#roots.polled(root, result);
+      // What it holds may be pending when its own code says that it is over, so a drop of it is none of a pending one.
+      else this.#roots.polled(root, payload.exit?.result === 'unknown' ? 'unknown' : result);
     }
     if (isAround) return;
     if (state && state !== before) {
@@ -571,7 +582,9 @@ export class PollTracer implements CallKind {
     }
   }
 
-  lost({ payload, depth, thread }: PollCall, hart: number): void {
+  lost(call: PollCall, hart: number): void {
+    const { payload, depth, thread } = call;
+    handOn(call, 'unknown');
     const { probe, isAround, self, root, told, began } = payload;
     this.#implied.over(placeOf(payload));
     if (root.address === self) this.#roots.over(root);
@@ -638,6 +651,13 @@ function isRoot({ root, self, probe: { ref, wraps } }: TracedPoll): boolean {
   return root.future === ref && root.address === self;
 }
 
+/** A poll has ended: its result may be that of the poll around it. */
+function handOn({ payload: { self, probe }, parent }: PollCall, result: PollResult): void {
+  const outer = pollAround(parent)?.payload;
+  const held = outer?.probe.handedOn;
+  if (outer && held?.future === probe.future && self === addOffset(outer.self, held.offset)) outer.held = result;
+}
+
 function placeOf({ root, probe: { ref }, self }: TracedPoll): PolledPlace {
   return { root, ref, self };
 }
@@ -674,8 +694,9 @@ function probed(
 ): Probed {
   const isNeverReady = future.output === NEVER;
   const length = readLength(future);
+  const held = handedOn(future);
   const unknown = { when: undefined, fn: undefined, copy: undefined, tag: undefined, inlines: undefined, among: [] };
-  return { future, ref, isAround, futures, isNeverReady, length, roots, wraps: undefined, ...unknown };
+  return { future, ref, isAround, futures, isNeverReady, length, roots, handedOn: held, wraps: undefined, ...unknown };
 }
 
 /** Whether an enum around a Future still has the variant that holds it; true if that was not read. */
