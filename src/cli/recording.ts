@@ -138,6 +138,7 @@ async function prepareRecording(
   using line = new ReadingLine(args.elf, args.progress);
   const program = await preparedProgram(args, plugins, logger, place);
   checkFiles(args, program.elf.debugFiles);
+  note(...refusedByName(program).map(({ name, reason }) => `${name} is not probed: ${reason}`));
   line.phase('choosing engines for');
   // What no engine can provide is refused before anything is changed.
   enginePlan(program, planWishes(args, program));
@@ -206,7 +207,7 @@ async function dryRun(args: RecordingArguments): Promise<number> {
       ? jsonLine({
           ...{ version: 1, probes: choicesJson(choices), hurdles: hurdlesJson(hurdles) },
           ...merged(previews.map(({ json }) => json)),
-          not_probed: excluded.map(({ name, address, reason }) => ({ function: name, address: hex(address), reason })),
+          not_probed: excludedJson(excluded),
         })
       : [
           ...(choices.length > 0 || tables.length === 0 ? [choiceTable(choices)] : []),
@@ -234,6 +235,17 @@ async function chosen(
 
 function indented(hurdles: readonly Hurdle[]): string[] {
   return hurdleLines(hurdles).map((line) => `  ${line}`);
+}
+
+/** Those that a probe asks for by this very name, and that are left out beside others. */
+function refusedByName({ kinds: found, specs }: Program): ExcludedFunction[] {
+  const asked = new Set(specs.flatMap((spec) => ('glob' in spec ? [spec.glob] : [])));
+  return found.flatMap((each) => each.found.excluded ?? []).filter(({ name }) => asked.has(name));
+}
+
+/** For machines. */
+function excludedJson(excluded: readonly ExcludedFunction[]): object[] {
+  return excluded.map(({ name, address, reason }) => ({ function: name, address: hex(address), reason }));
 }
 
 /** A line a reason. */
@@ -503,7 +515,7 @@ export interface Guest {
 }
 
 function recordingJson(
-  { args, reports, newest, older }: Prepared,
+  { args, reports, newest, older, program }: Prepared,
   recording: Recorded,
   guest: Guest | undefined,
   checked: Checked,
@@ -541,6 +553,7 @@ function recordingJson(
     panic_breakpoints: recording.panicPlaces,
     counter_stays_open: recording.openCounter ? recording.openCounter.register : null,
     probes: choicesJson(recording.engines),
+    not_probed: excludedJson(refusedByName(program)),
     guest_ns: recording.guestNs,
     ...ownTimeJson(recording.ownTime),
     ...leakJson(recording.leak),

@@ -162,6 +162,14 @@ t.test('an older trace is refused, that of the default name is kept', async (t) 
   t.match(JSON.parse(run('--json').stdout), { older_trace: 'rsptrace.pftrace.old' });
 });
 
+t.test('a label in assembly that a probe names is said, beside those that are probed', async (t) => {
+  const program = compileC(t, `__asm__(".text\\n.globl plain\\nplain: ret");${ticking}`);
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const ran = await rsptrace('run', '--json', '-p', 'fn:tick', '-p', 'fn:plain', '-o', trace, program, '--', '3').ended;
+  t.match(ran.stderr, /^rsptrace: plain is not probed: a label in assembly: nothing says that it is a function$/m);
+  t.match(JSON.parse(ran.stdout), { functions: [{ calls: 3 }], not_probed: [{ function: 'plain' }] });
+});
+
 t.test('what is wrong is one sentence', async (t) => {
   const nothing = await rsptrace('attach', '4194300').ended;
   t.match(nothing.stderr, /there is no process 4194300 \[ATTACH_NO_PROCESS\]/);
