@@ -24,6 +24,7 @@ export const KINDS: Readonly<Record<string, string>> = {
   timer: 'a timer',
   task: 'the end of',
   tasks: 'the end of one of',
+  closure: 'what spawn_blocking runs',
   watch: 'a change of the watch',
   readable: 'a socket to be readable',
   writable: 'a socket to be writable',
@@ -36,6 +37,8 @@ export function waitText(wait: Wait<Task>): string {
   const { how, enders } = wait;
   const what = `waits for ${whatText(wait)}`;
   if (how === undefined) return what;
+  if (how === ITSELF && enders.length === 0)
+    return wait.detail === undefined ? `${what} a task that was not found` : what;
   if (how === ITSELF)
     return `${what} ${enders
       .map(({ task }) => taskName(task))

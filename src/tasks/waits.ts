@@ -84,6 +84,7 @@ export async function findWaits<T extends Waiting>(context: TaskContext, tasks: 
   const held = owners.length > 0 ? await heldBy(context, tasks, new Set(owners)) : [];
   const byHeader = new Map(tasks.flatMap((task) => (task.header === undefined ? [] : [[task.header, task] as const])));
   const given = givenTo(pending);
+  const byNode = nodesOf(pending);
   const of = new Map<T, readonly Wait<T>[]>();
   for (const [task, known] of pending) {
     const elsewhere = (each: Held<T>): boolean => each.task !== task;
@@ -94,7 +95,11 @@ export async function findWaits<T extends Waiting>(context: TaskContext, tasks: 
         detail: awaited.free ? FREE : awaited.detail,
         symbol: awaited.address && symbolAt(context, awaited.address),
         counted: awaited.enders?.counted,
-        ...endersOf(awaited, awaited.enders?.count === 'anybody' ? held.filter(elsewhere) : held, byHeader, given),
+        ...endersOf(awaited, awaited.enders?.count === 'anybody' ? held.filter(elsewhere) : held, {
+          byHeader,
+          byNode,
+          given,
+        }),
       })),
     );
   }
@@ -113,6 +118,20 @@ function givenTo<T>(pending: ReadonlyMap<T, readonly { node: AwaitNode; awaited:
     for (const { node, awaited } of known)
       if (awaited.free && awaited.address !== undefined)
         found.set(awaited.address, [...(found.get(awaited.address) ?? []), { task, holder: node, maybe: false }]);
+  return found;
+}
+
+/** Who is known without what it has: by its header, by the Future that waits, and who was given it. */
+interface Known<T> {
+  readonly byHeader: ReadonlyMap<Addr, T>;
+  readonly byNode: ReadonlyMap<Addr, Ender<T>>;
+  readonly given: Given<T>;
+}
+
+function nodesOf<T>(pending: ReadonlyMap<T, readonly { node: AwaitNode }[]>): ReadonlyMap<Addr, Ender<T>> {
+  const found = new Map<Addr, Ender<T>>();
+  for (const [task, known] of pending)
+    for (const { node } of known) found.set(node.address, { task, holder: node, maybe: false });
   return found;
 }
 
@@ -171,11 +190,12 @@ async function heldBy<T extends Waiting>(
 function endersOf<T>(
   { enders: asked, address, free = false }: Awaited,
   held: readonly Held<T>[],
-  byHeader: ReadonlyMap<Addr, T>,
-  given: Given<T>,
+  { byHeader, byNode, given }: Known<T>,
 ): Pick<Wait<T>, 'how' | 'enders' | 'needs' | 'known'> {
   if (asked === undefined || free) return { how: undefined, enders: [], needs: 'any', known: 'some' };
-  const { how, owners, key, tasks, needs, count } = asked;
+  const { how, owners, key, tasks, before, needs, count } = asked;
+  const ahead = before === undefined ? undefined : byNode.get(before);
+  if (ahead) return { how, enders: [ahead], needs, known: 'all' };
   // Who was given it has no guard yet: guards that are to be seen are stale.
   const next = address === undefined ? undefined : given.get(address);
   if (next && count === 1) return { how, enders: next, needs, known: 'all' };

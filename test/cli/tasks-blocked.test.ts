@@ -193,6 +193,23 @@ for (const build of usually(['blocked-o0', 'blocked-o3'] as const, (one) => one 
   });
 }
 
+for (const build of ['blocked-o0', 'blocked-o3'] as const) {
+  t.test(`${build}: who waits behind a queued writer, and for a closure`, async (t) => {
+    const { book, report, text } = await look(t, build, 'queue', 'ct');
+    t.equal(report.tasks.length, 5);
+    for (const { facts, waits = [] } of report.tasks) {
+      const { name, kind, by } = book.get(facts.id) as Booked;
+      const [wait] = waits;
+      t.equal(wait?.kind, kind, name);
+      if (kind === 'RwLock') t.strictSame(idsOf(wait?.by ?? []), by, `${name}: by whom`);
+      if (kind === 'closure') t.match(wait?.detail, /^blocked_program::wants_closure::.*closure/);
+    }
+    const blocked = await text('--blocked');
+    t.equal(blocked.match(/queued_reader, .*, queued behind task \d+ \(blocked_program::queued_writer, /g)?.length, 2);
+    t.match(blocked, /wants_closure, .* waits for what spawn_blocking runs \(blocked_program::wants_closure::.*\)$/m);
+  });
+}
+
 t.test('--blocked shows who waits for whom', async (t) => {
   const elf = pollsProgram(t, 'blocked-o3');
   const program = start(elf, ['mutexes', 'ct']);

@@ -1,7 +1,8 @@
 //! A program for tests: tasks of tokio that wait for each other. It says of each by its own book what it waits for, and who has that, and waits
 //! to be looked at. Its first argument says what is wrong: `clean` (nothing), `mutexes` (two tasks have one mutex each and want the other's),
 //! `channels` (a task waits for a message of one that waits for its end), `lost` (a task's wakers are gone); `boxes`: another executor boxes tasks of its own beside tokio's;
-//! `kept` (senders that no task has), `sockets` (tasks wait for sockets). Its second is `ct` or `mt`.
+//! `kept` (senders that no task has), `sockets` (tasks wait for sockets), `queue` (readers and
+//! a writer wait behind a queued writer, and a task waits for a closure). Its second is `ct` or `mt`.
 //!
 //! Built by `node test/native/build.mjs`.
 use std::any::Any;
@@ -482,6 +483,29 @@ impl<T> Started for JoinHandle<T> {
     }
 }
 
+async fn queued_reader(lock: Arc<RwLock<u64>>, writer: usize) {
+    waits("queued_reader", "RwLock", writer);
+    println!("{}", *lock.read().await);
+}
+/// Like `writer`, and the key of what waits behind it is its own.
+async fn queued_writer(lock: Arc<RwLock<u64>>, own: usize) {
+    holds(own);
+    waits("queued_writer", "RwLock", place(&lock));
+    *lock.write().await += 1;
+}
+async fn wants_closure() {
+    waits("wants_closure", "closure", 0);
+    tokio::task::spawn_blocking(|| std::thread::sleep(LONG)).await.unwrap();
+}
+async fn queue() {
+    let lock = Arc::new(RwLock::new(0));
+    tokio::spawn(reader(lock.clone())).await_started().await;
+    tokio::spawn(queued_writer(lock.clone(), 1)).await_started().await;
+    tokio::spawn(queued_reader(lock.clone(), 1)).await_started().await;
+    tokio::spawn(queued_reader(lock.clone(), 1)).await_started().await;
+    tokio::spawn(wants_closure()).await_started().await;
+}
+
 async fn program(what: String) {
     match what.as_str() {
         "mutexes" => mutexes().await,
@@ -490,6 +514,7 @@ async fn program(what: String) {
         "boxes" => boxes().await,
         "kept" => kept().await,
         "sockets" => sockets().await,
+        "queue" => queue().await,
         _ => clean().await,
     }
     tokio::time::sleep(Duration::from_millis(100)).await;

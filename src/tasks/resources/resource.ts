@@ -12,7 +12,8 @@ const BILLION = 1_000_000_000n;
 export interface Awaited {
   /**
    * A lock: `Mutex`, `RwLock`, `Semaphore`, `OnceCell`, `Barrier`. A channel: `message`, `room`, `oneshot`, `watch`,
-   * `Notify`, `Signal`. The end of others: `task`, `tasks`. A socket: `readable`, `writable`, `readable or writable`.
+   * `Notify`, `Signal`. The end of others: `task`, `tasks`, `closure` (on a
+   * thread of its own). A socket: `readable`, `writable`, `readable or writable`.
    * Time: `timer`. `nothing` (`pending()`), `turn` (it has woken itself).
    */
   readonly kind: string;
@@ -38,6 +39,8 @@ export interface Enders {
   readonly key?: Addr;
   /** Or the tasks themselves, by the address that stands for each in handles. */
   readonly tasks?: readonly Addr[];
+  /** Or the Future that waits before it for the same, by its address. */
+  readonly before?: Addr;
   /** All of them must act, or one is enough. */
   readonly needs: 'all' | 'any';
   /**

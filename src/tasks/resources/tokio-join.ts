@@ -7,8 +7,8 @@
  */
 
 import { type Addr, addOffset, addr } from '../../base/addr.js';
-import type { Die } from '../../dwarf/index.js';
-import { firstPointer, memberAt, numberAt, partCalled } from '../layout.js';
+import { type Die, typeName } from '../../dwarf/index.js';
+import { firstPointer, genericsOf, memberAt, numberAt, partCalled } from '../layout.js';
 import type { Pointed } from '../references.js';
 import type { Look, Primitive } from './resource.js';
 
@@ -21,9 +21,29 @@ export const tokioJoin: Primitive = {
     const task = await look.number({ type: look.typeOf(node), address: node.address }, 'raw.ptr');
     if (!task) return undefined;
     const enders = { how: 'itself', tasks: [addr(task)], needs: 'all' } as const;
-    return { kind: 'task', address: undefined, enders };
+    const closure = await closureOf(look, addr(task));
+    if (closure === undefined) return { kind: 'task', address: undefined, enders };
+    return { kind: 'closure', address: undefined, detail: closure, enders };
   },
 };
+
+const RUNTIME = 'tokio::runtime';
+const BLOCKING = /^tokio::runtime::(?:blocking::task|task::blocking)::BlockingTask<(.*)>$/;
+
+/** What `spawn_blocking` was given, where a handle leads to that: by the function that its header's vtable polls with. */
+async function closureOf(look: Look, task: Addr): Promise<string | undefined> {
+  const { debug, memory } = look.context;
+  const [header] = debug.typesNamed(`${RUNTIME}::task::core::Header`);
+  const [table] = debug.typesNamed(`${RUNTIME}::task::raw::Vtable`);
+  const [vtable, entry] = [header && memberAt(header, 'vtable'), table && memberAt(table, 'poll')];
+  const pointer = vtable && (await memory.read(addOffset(task, vtable.offset), 8));
+  if (!pointer || !entry) return undefined;
+  const at = addOffset(addr(numberAt(pointer, { offset: 0, size: 8 })), entry.offset);
+  const poll = (await memory.read(at, 8)) ?? debug.elf.bytesAt(at, 8);
+  const die = poll && debug.functionAt(addr(numberAt(poll, { offset: 0, size: 8 })))?.die;
+  const { T } = Object.fromEntries(die ? genericsOf(die) : []);
+  return T && BLOCKING.exec(typeName(T))?.[1];
+}
 
 const SET = 'tokio::task::join_set::JoinSet';
 

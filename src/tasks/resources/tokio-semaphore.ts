@@ -6,10 +6,10 @@
  *   MutexGuard { lock: &Mutex { s: batch_semaphore::Semaphore } }      SemaphorePermit { sem: &Semaphore { ll_sem } }
  */
 
-import type { Addr } from '../../base/addr.js';
-import { addr } from '../../base/addr.js';
+import { type Addr, addOffset, addr } from '../../base/addr.js';
 import { plural } from '../../base/plural.js';
 import type { AwaitNode } from '../await-tree.js';
+import { memberAt, numberAt, partCalled } from '../layout.js';
 import type { Pointed } from '../references.js';
 import { type Awaited, type Look, nameOfType, type Primitive } from './resource.js';
 
@@ -42,9 +42,39 @@ export const tokioSemaphore: Primitive = {
     const key = addr(semaphore);
     const around = await ownerOf(look, key, above);
     const free = await isFree(look, node, wanted ?? 1n);
-    return { ...waitFor(key, around, Number(wanted ?? 1n)), free };
+    const wait = waitFor(key, around, Number(wanted ?? 1n));
+    const writer = wait.kind === 'RwLock' && !free ? await writerBefore(look, node) : undefined;
+    const enders =
+      writer === undefined ? {} : { enders: { how: 'queued behind', before: writer, needs: 'all' as const } };
+    return { ...wait, ...enders, free };
   },
 };
+
+/** No program has more that wait for one lock; a damaged queue must end. */
+const MOST_QUEUED = 100_000;
+
+/**
+ * The next one before it in the queue that wants all permits: a lock goes to who waits longest, so nobody behind a
+ * writer gets it from those who have it. A queue's `next` leads to who came before.
+ */
+async function writerBefore(look: Look, node: AwaitNode): Promise<Addr | undefined> {
+  const type = look.typeOf(node);
+  const waiter = type && look.part(type, 'node');
+  const links = waiter && partCalled(waiter.type, 'PointersInner');
+  const next = links && memberAt(links.type, 'next');
+  if (!waiter || !links || !next || (await look.number({ type, address: node.address }, 'queued')) === 0n) {
+    return undefined;
+  }
+  const offset = waiter.offset + links.offset + next.offset;
+  for (let at = node.address, count = 0; count < MOST_QUEUED; count++) {
+    const bytes = await look.context.memory.read(addOffset(at, offset), 8);
+    const before = bytes && numberAt(bytes, { offset: 0, size: 8 });
+    if (!before) return undefined;
+    at = addOffset(addr(before), -waiter.offset);
+    if (((await look.number({ type, address: at }, 'num_permits')) ?? 0n) > 1n) return at;
+  }
+  return undefined;
+}
 
 /**
  * Permits are given to who waits longest: its waiter then lacks none. One that is not queued takes those that are left.
