@@ -386,7 +386,9 @@ export class Installed implements StopObserver {
     if (inProcess) return await this.#target.becomesIdle();
     const { mustEnd, staysHere } = this.#options;
     const isIdle = await this.#target.idle();
-    if (isIdle || (staysHere?.() && !mustEnd?.())) return isIdle;
+    // A kernel that turns to another page table meanwhile would have no trampolines in it: nobody would see that.
+    const mustStand = staysHere?.() || this.scratch.follow !== undefined;
+    if (isIdle || (mustStand && !mustEnd?.())) return isIdle;
     // Nobody answers a stop any more.
     await this.#options.session.clearBreakpoints();
     return await this.#target.becomesIdle(mustEnd?.() ? longestWait : briefWait);
