@@ -12,12 +12,12 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { findFutures } from '../dist/async/futures/index.js';
 import { StopEngine } from '../dist/engines/index.js';
-import { findClock, GuestRam } from '../dist/facts/index.js';
-import { findFutures } from '../dist/futures/index.js';
 import { parseProbe } from '../dist/probes/index.js';
-import { addressesOf, prepare, record } from '../dist/recorder/index.js';
+import { addressesOf, prepare, record } from '../dist/record/index.js';
 import { connect } from '../dist/rsp/index.js';
+import { findClock, GuestRam } from '../dist/target/index.js';
 import { openTrace, Summary, tee } from '../dist/trace/index.js';
 import { findGuest, unpack } from '../test/qemu/guests/store.mjs';
 import { floor, folder, gdb, inTime, median, roundsText, startGdbserver, startQemu } from './bench-lib.mjs';
@@ -131,7 +131,7 @@ async function byPackets(run) {
   }
 }
 
-/** What the C client asks for the time, as src/facts/clock.ts does. */
+/** What the C client asks for the time, as src/clock/clock.ts does. */
 const clocks = {
   riscv64: { name: 'riscv-time', packet: 'pc43' },
   x86_64: { name: 'x86-acpi-pm', packet: `qRcmd,${Buffer.from('i /w 0x608').toString('hex')}` },

@@ -8,8 +8,8 @@ import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { findFutures, stateOf } from '../dist/futures/index.js';
-import { prepare } from '../dist/recorder/index.js';
+import { findFutures, stateOf } from '../dist/async/futures/index.js';
+import { prepare } from '../dist/record/index.js';
 
 const root = resolve(import.meta.dirname, '..');
 const { values } = parseArgs({

@@ -10,7 +10,7 @@ import { architectureOf } from '../dist/arch/index.js';
 import { DebugInfo } from '../dist/dwarf/index.js';
 import { ElfFile } from '../dist/elf/index.js';
 import { connect } from '../dist/rsp/index.js';
-import { SourceFrames, Stacks, StackWindow } from '../dist/unwind/index.js';
+import { SourceFrames, Stacks, StackWindow } from '../dist/target/unwind/index.js';
 import { findGuest, unpack } from '../test/qemu/guests/store.mjs';
 
 const { values } = parseArgs({

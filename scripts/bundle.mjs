@@ -68,7 +68,9 @@ const alone = [
   ...['api/qemu', 'base/refusal', 'profile/sampling'],
 ].map((name) => `src/${name}.ts`);
 /** package.json exports some of them; benchmarks load others. */
-const rooms = readdirSync(join(root, 'src')).filter((room) => existsSync(join(root, 'src', room, 'index.ts')));
+const rooms = ['.', 'async', 'target']
+  .flatMap((folder) => readdirSync(join(root, 'src', folder)).map((name) => join(folder, name)))
+  .filter((room) => existsSync(join(root, 'src', room, 'index.ts')));
 
 const { metafile } = await build({
   absWorkingDir: root,

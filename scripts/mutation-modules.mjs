@@ -18,8 +18,8 @@ export const modules = [
   },
   {
     name: 'call-stacks',
-    mutate: ['src/probes/calls/call-stacks.ts'],
-    tests: ['test/probes/calls/call-stacks.test.ts', 'test/probes/calls/switched-stacks.test.ts'],
+    mutate: ['src/calls/call-stacks.ts'],
+    tests: ['test/calls/call-stacks.test.ts', 'test/calls/switched-stacks.test.ts'],
   },
   {
     name: 'framing',
@@ -53,8 +53,8 @@ export const modules = [
   },
   {
     name: 'walk',
-    mutate: ['src/unwind/walk.ts'],
-    tests: ['test/unwind/walk-steps.test.ts', 'test/unwind/walk.test.ts'],
+    mutate: ['src/target/unwind/walk.ts'],
+    tests: ['test/target/unwind/walk-steps.test.ts', 'test/target/unwind/walk.test.ts'],
   },
   {
     name: 'writers',

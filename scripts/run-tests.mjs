@@ -37,7 +37,7 @@ const FIRST = [
   'test/trace/formats/trace-file',
   'test/qemu/',
   'test/cli/',
-  'test/unwind/live',
+  'test/target/unwind/live',
   'test/arch/',
 ];
 

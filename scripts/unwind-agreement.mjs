@@ -8,7 +8,7 @@ import { architectureOf } from '../dist/arch/index.js';
 import { CallFrames } from '../dist/dwarf/index.js';
 import { ElfFile } from '../dist/elf/index.js';
 import { findGuest, readManifest, unpack } from '../test/qemu/guests/store.mjs';
-import { compare } from '../test/unwind/agreement.mjs';
+import { compare } from '../test/target/unwind/agreement.mjs';
 
 const given = process.argv.slice(2);
 const paths = given.length > 0 ? given : readManifest().map(({ name }) => unpack(findGuest(name)));

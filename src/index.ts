@@ -28,10 +28,10 @@ export { type Addr, addr, hex } from './base/addr.js';
 export { type ErrorCode, errorCodes, type OwnErrorCode, RsptraceError } from './base/errors.js';
 export type { Logger } from './base/logger.js';
 export type { MemoryReader, RegisterReader } from './base/memory-reader.js';
-export { connect, type TargetOptions as ConnectOptions } from './facts/index.js';
 export { type AnyProbe, type ProbeSpec, parseProbe } from './probes/index.js';
-export { type Program, type Progress, prepare, type Recording, type RecordOptions, record } from './recorder/index.js';
+export { type Program, type Progress, prepare, type Recording, type RecordOptions, record } from './record/index.js';
 export type { Session } from './rsp/index.js';
+export { connect, type TargetOptions as ConnectOptions } from './target/index.js';
 export {
   type Format,
   openTrace,

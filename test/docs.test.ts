@@ -51,10 +51,8 @@ t.test('every file that ARCHITECTURE.md and docs name exists', async (t) => {
       const name = match[1] ?? '';
       if (examples.test(name)) continue;
       files++;
-      // ARCHITECTURE.md has a table of the files of one folder, by their names alone.
-      const found = [name, join('src', name), join('src/engines/inject', name)].some((path) =>
-        existsSync(join(root, path)),
-      );
+      // rooms.md has a table of the files of one folder, by their names alone.
+      const found = [name, join('src', name), join('src/inject', name)].some((path) => existsSync(join(root, path)));
       if (!found) t.fail(`${page}: ${name} does not exist`);
     }
     for (const match of prose(page).matchAll(/(?<![\w/.])((?:scripts|docs|test)\/[\w./-]*\w)/g)) {

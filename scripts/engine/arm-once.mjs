@@ -1,7 +1,7 @@
 // Arms every function of a program that runs in QEMU, or under gdbserver, and leaves again; prints when it was how far, in milliseconds.
 //   arm-once.mjs qemu|gdbserver ELF
 import { parseProbe } from '../../dist/probes/index.js';
-import { enginePlan, prepare, record } from '../../dist/recorder/index.js';
+import { enginePlan, prepare, record } from '../../dist/record/index.js';
 import { connect } from '../../dist/rsp/index.js';
 import { startGdbserver } from '../bench-lib.mjs';
 import { sinkOf, whenInstalled, withQemu } from './hidden.mjs';

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseProbe } from '../../dist/probes/index.js';
-import { addressesOf, prepare } from '../../dist/recorder/index.js';
+import { addressesOf, prepare } from '../../dist/record/index.js';
 import { connect } from '../../dist/rsp/index.js';
 import { findGuest, unpack } from '../../test/qemu/guests/store.mjs';
 import { folder, gdb, median, startQemu } from '../bench-lib.mjs';

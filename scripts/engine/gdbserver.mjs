@@ -2,7 +2,7 @@
 // iteration. The time of the recording, less what the program takes untraced under gdbserver; beside it uftrace, of the same program with -pg.
 import { join, resolve } from 'node:path';
 import { parseProbe } from '../../dist/probes/index.js';
-import { addressesOf, prepare } from '../../dist/recorder/index.js';
+import { addressesOf, prepare } from '../../dist/record/index.js';
 import { folder, median, startGdbserver } from '../bench-lib.mjs';
 import { attached, build, bytesAnEvent, decodeRate, gdbEach, row, timed, times, untraced } from './common.mjs';
 

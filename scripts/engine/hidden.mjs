@@ -2,8 +2,8 @@
 
 import { startQemu } from '../../dist/api/qemu.js';
 import { isRefusal } from '../../dist/base/refusal.js';
-import { HiddenMemory, planHiddenMemory } from '../../dist/engines/index.js';
 import { connect } from '../../dist/rsp/index.js';
+import { HiddenMemory, planHiddenMemory } from '../../dist/scratch/index.js';
 
 /** It stands at its first instruction. `use` gets its session, the memory, its end, its console so far; QEMU is killed behind it. */
 export async function withQemu(command, use) {

@@ -3,7 +3,7 @@
 // installed, and without any the guest is stopped there once.
 import { planEngines } from '../../dist/engines/index.js';
 import { parseProbe } from '../../dist/probes/index.js';
-import { enginePlan, prepare, record } from '../../dist/recorder/index.js';
+import { enginePlan, prepare, record } from '../../dist/record/index.js';
 import { median } from '../bench-lib.mjs';
 import { labGuest, row, rsptrace } from './common.mjs';
 import { sinkOf, whenInstalled, withQemu } from './hidden.mjs';

@@ -5,7 +5,7 @@
 //   out of order: events of a hart that come before one that it did earlier, or do not nest as its calls do
 import { join, resolve } from 'node:path';
 import { parseProbe } from '../../dist/probes/index.js';
-import { prepare, record } from '../../dist/recorder/index.js';
+import { prepare, record } from '../../dist/record/index.js';
 import { folder } from '../bench-lib.mjs';
 import { build } from './common.mjs';
 import { sinkOf, withQemu } from './hidden.mjs';

@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { architectureNamed } from '../arch/index.js';
-import { type TakenOut, takeOutOwnCode } from '../engines/index.js';
-import { connect } from '../facts/index.js';
+import { type TakenOut, takeOutOwnCode } from '../inject/index.js';
+import { connect } from '../target/index.js';
 
 /** How long it may take until it listens, and until it answers, in milliseconds. */
 const answerMs = 10_000;

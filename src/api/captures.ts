@@ -1,10 +1,10 @@
 import { RsptraceError } from '../base/errors.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
+import type { HitMemory } from '../calls/index.js';
 import { type DebugInfo, littleEndian } from '../dwarf/index.js';
 import {
   type AssumedNumber,
   bytesAt,
-  type HitMemory,
   type NamedPlace,
   ProgramExpressions,
   planExpression,

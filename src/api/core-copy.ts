@@ -3,12 +3,12 @@
  * and the place where the program was loaded.
  */
 
+import { type MemoryImage, takeSnapshot, writableRegions } from '../async/tasks/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { silent } from '../base/logger.js';
 import type { ElfFile } from '../elf/index.js';
-import { type LinuxCore, mappedLibraries, readLinuxCore, shiftedByAuxv } from '../facts/index.js';
-import { type MemoryImage, takeSnapshot, writableRegions } from '../tasks/index.js';
+import { type LinuxCore, mappedLibraries, readLinuxCore, shiftedByAuxv } from '../target/index.js';
 import {
   type CopyOptions,
   clipped,

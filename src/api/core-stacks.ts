@@ -1,12 +1,12 @@
 import type { Architecture } from '../arch/index.js';
+import type { MemoryImage } from '../async/tasks/index.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { coreThreads, type Libraries, mappedLibraries, readLinuxCore, shiftedByAuxv } from '../facts/index.js';
-import type { MemoryImage } from '../tasks/index.js';
-import { type Frame, type FrameVariable, FrameVariables, Stacks } from '../unwind/index.js';
+import { coreThreads, type Libraries, mappedLibraries, readLinuxCore, shiftedByAuxv } from '../target/index.js';
+import { type Frame, type FrameVariable, FrameVariables, Stacks } from '../target/unwind/index.js';
 import type { BacktraceOptions, HartBacktrace } from './looks.js';
 
 /** The stacks in a core, and the program as it was loaded. */

@@ -1,6 +1,6 @@
 // What makes two runs of a QEMU alike (`-icount`, `-rtc`, `-seed` of qemu-options.hx), and what nothing does.
 import { RsptraceError } from '../base/errors.js';
-import { keyValues, qemuOptions } from '../facts/index.js';
+import { keyValues, qemuOptions } from '../target/index.js';
 
 /** A command line whose guest does the same in every run, as far as that can be had. */
 export interface DeterministicCommand {

@@ -1,7 +1,7 @@
+import type { FutureType } from '../async/futures/index.js';
 import type { Addr } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
 import { RsptraceError } from '../base/errors.js';
-import type { FutureType } from '../futures/index.js';
 import {
   type AnyProbe,
   type Conditions,

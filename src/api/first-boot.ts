@@ -1,7 +1,7 @@
 import type { Architecture } from '../arch/index.js';
 import type { Logger } from '../base/logger.js';
 import type { ElfFile } from '../elf/index.js';
-import { biasWhenItRuns, kernelNotFound, verifyArchitecture } from '../facts/index.js';
+import { biasWhenItRuns, kernelNotFound, verifyArchitecture } from '../target/index.js';
 import { connectTo, orDied, verifyEmulator } from './machine.js';
 import { startQemu } from './qemu.js';
 

@@ -2,7 +2,7 @@ import { addr, hex } from '../base/addr.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { ElfFile } from '../elf/index.js';
-import { architectureFor, isMovedAtBoot, nanosPerInstruction, sleeps } from '../facts/index.js';
+import { architectureFor, isMovedAtBoot, nanosPerInstruction, sleeps } from '../target/index.js';
 import { firstBoot } from './first-boot.js';
 import { onlyStops, startMachine } from './machine.js';
 import { type AttachOptions, Target } from './target.js';

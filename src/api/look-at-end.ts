@@ -1,7 +1,7 @@
+import { type Runtime, stuckTasks } from '../async/tasks/index.js';
 import type { Logger } from '../base/logger.js';
 import type { FoundPolls } from '../probes/index.js';
-import type { RecordOptions } from '../recorder/index.js';
-import { type Runtime, stuckTasks } from '../tasks/index.js';
+import type { RecordOptions } from '../record/index.js';
 import { tasksIn, taskView } from './looks.js';
 import { copyTarget } from './task-copy.js';
 

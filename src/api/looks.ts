@@ -1,14 +1,5 @@
 import type { Architecture } from '../arch/index.js';
-import type { Addr } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
-import type { Logger } from '../base/logger.js';
-import type { MemoryReader } from '../base/memory-reader.js';
-import { DebugInfo } from '../dwarf/index.js';
-import type { ElfFile } from '../elf/index.js';
-import { type Libraries, loadedLibraries } from '../facts/index.js';
-import { type FutureSet, findFutures } from '../futures/index.js';
-import type { Hart, Session } from '../rsp/index.js';
-import { type HartStack, hartStack } from '../stacks/index.js';
+import { type FutureSet, findFutures } from '../async/futures/index.js';
 import {
   type AwaitNode,
   findTasks,
@@ -20,7 +11,16 @@ import {
   type Tasks,
   takeSnapshot,
   writableRegions,
-} from '../tasks/index.js';
+} from '../async/tasks/index.js';
+import type { Addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import type { MemoryReader } from '../base/memory-reader.js';
+import { DebugInfo } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
+import type { Hart, Session } from '../rsp/index.js';
+import { type Libraries, loadedLibraries } from '../target/index.js';
+import { type HartStack, hartStack } from '../target/stacks/index.js';
 import {
   type Frame,
   type FrameVariable,
@@ -29,7 +29,7 @@ import {
   runningPolls,
   type StackOptions,
   Stacks,
-} from '../unwind/index.js';
+} from '../target/unwind/index.js';
 import type { TargetCopy } from './task-copy.js';
 
 /** A program as it is loaded, for a look at a target that stands. */

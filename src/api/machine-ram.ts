@@ -1,13 +1,13 @@
 import type { Architecture, Mapping } from '../arch/index.js';
+import { merged, type Region } from '../async/tasks/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { isRefusal } from '../base/refusal.js';
-import { GuestRam, readMemoryTree } from '../facts/index.js';
 import type { Session } from '../rsp/index.js';
-import type { HartStack } from '../stacks/index.js';
-import { merged, type Region } from '../tasks/index.js';
+import { GuestRam, readMemoryTree } from '../target/index.js';
+import type { HartStack } from '../target/stacks/index.js';
 
 /** One region at most: lengths are numbers that one read may have. */
 const LARGEST = 2n ** 40n;

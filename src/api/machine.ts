@@ -5,9 +5,9 @@ import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
-import { HiddenMemory, linuxStart, planHiddenMemory } from '../engines/index.js';
-import { choosesItsPlace, connect, ResetVector } from '../facts/index.js';
 import type { Session, WireRecorder } from '../rsp/index.js';
+import { HiddenMemory, linuxStart, planHiddenMemory } from '../scratch/index.js';
+import { choosesItsPlace, connect, ResetVector } from '../target/index.js';
 import { type Qemu, startQemu } from './qemu.js';
 
 /** How long a QEMU whose stub has closed the connection may take to end, in milliseconds. */

@@ -1,5 +1,5 @@
+import type { FutureType } from '../async/futures/index.js';
 import { RsptraceError } from '../base/errors.js';
-import type { FutureType } from '../futures/index.js';
 import { type NamedPlace, numberIn, ofFuture, onlyInState, type PollProbe, type Spot } from '../probes/index.js';
 import { Unavailable } from '../values/index.js';
 import { type Capture, type CapturePlan, planCapture, type StopReader } from './captures.js';

@@ -1,9 +1,11 @@
 import type { Architecture } from '../arch/index.js';
+import { deadStack, isIn, type Region, type Snapshot, takeSnapshot, writableRegions } from '../async/tasks/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import type { ElfFile } from '../elf/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
 import {
   type CopyRoom,
   type Libraries,
@@ -11,11 +13,9 @@ import {
   processMappings,
   processMemory,
   seeLibraries,
-} from '../facts/index.js';
-import { isProcess, type Session } from '../rsp/index.js';
-import { type HartStack, hartStack, isSeen } from '../stacks/index.js';
-import { deadStack, isIn, type Region, type Snapshot, takeSnapshot, writableRegions } from '../tasks/index.js';
-import { type Stack, Stacks } from '../unwind/index.js';
+} from '../target/index.js';
+import { type HartStack, hartStack, isSeen } from '../target/stacks/index.js';
+import { type Stack, Stacks } from '../target/unwind/index.js';
 import type { LookedAt, Understood } from './looks.js';
 import { machineRam } from './machine-ram.js';
 

@@ -1,15 +1,6 @@
 import type { MemoryReader } from '../base/memory-reader.js';
-import {
-  bytesIn,
-  type HitMemory,
-  type HitObserver,
-  holds,
-  holdsAtStop,
-  type Moment,
-  nothingRead,
-  operandAt,
-  placeIn,
-} from '../probes/index.js';
+import { type HitMemory, type HitObserver, type Moment, nothingRead } from '../calls/index.js';
+import { bytesIn, holds, holdsAtStop, operandAt, placeIn } from '../probes/index.js';
 import {
   type AnyBegin,
   type AnyEnd,

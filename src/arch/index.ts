@@ -3,6 +3,73 @@ import type { Architecture } from './architecture.js';
 import { riscv64 } from './riscv64/index.js';
 import { x86_64 } from './x86_64/index.js';
 
+export { PM_HZ, PM_WRAP, pmTicks, pmTimerPort, readPmTimer } from './acpi-timer.js';
+export type { Architecture, Capabilities, CompleteArchitecture, Identity } from './architecture.js';
+export type { AggregatePassing, CallingConvention, FloatPassing } from './calls.js';
+export type { CounterRegister, GuestClock } from './clock.js';
+export type { CodeFlow, FlowStep } from './code-flow.js';
+export type { CodeReferences, Leaving, ScanOptions } from './code-references.js';
+export type { CodeRange, Confidence, EntryValues, FrameAt, FrameModel, FunctionFrames } from './frames/frame-model.js';
+export { type CodePath, type Step, usualPath } from './inject/code-path.js';
+export { type HookFrame, hookMark, hookMarkBytes, markedHook } from './inject/hook-frame.js';
+export type { InjectedCall } from './inject/injected-call.js';
+export * from './inject/probe-code.js';
+export {
+  type AssemblyLine,
+  bucketCount,
+  bucketOf,
+  type ClockSamples,
+  type Condition,
+  type CopySteps,
+  type Counted,
+  type Counter,
+  type CounterCalibration,
+  controlBlock,
+  type Displaced,
+  type DisplacedInside,
+  type EntryTrampoline,
+  type ExtentCopy,
+  type FieldSource,
+  type FrameNote,
+  type FrameNotes,
+  type FunctionExit,
+  frameNoteBytes,
+  type HartSource,
+  type Hop,
+  headFlag,
+  type InnerTrampoline,
+  type IntegerIn,
+  type LoadBase,
+  looksAtOnce,
+  type OuterCopy,
+  type ProbeCode,
+  type ProcessCode,
+  type RecordField,
+  type RingGeometry,
+  wordsOf,
+} from './inject/probe-code.js';
+export type { Effects, EmulatedInstruction, InstructionModel, MemoryAccess } from './instructions.js';
+export type { LinuxCall, LinuxModel, SystemCallModel } from './linux.js';
+export type {
+  AddressSpace,
+  AddressSpaces,
+  LargePageTable,
+  Mapping,
+  PageSearch,
+  Translation,
+} from './pages/address-space.js';
+export { walkNow } from './pages/page-walk.js';
+export {
+  type BelowFirmware,
+  type Privilege,
+  type PrivilegeModel,
+  type Standing,
+  unknownStanding,
+} from './privilege.js';
+export type { RegisterDefaults, RegisterModel } from './registers.js';
+export type { ResetModel, ResetVectorAt } from './reset.js';
+export type { Paging, SystemRegister, SystemRegisters, SystemState } from './system-registers.js';
+
 const all: Architecture[] = [riscv64, x86_64];
 
 /** Every known architecture: rsptrace's own, and the registered ones. */
@@ -45,43 +112,4 @@ export function architectureNamed(gdbName: string): Architecture | undefined {
   return all.find((architecture) => architecture.gdbNames.includes(gdbName));
 }
 
-export { PM_HZ, PM_WRAP, pmTicks, pmTimerPort, readPmTimer } from './acpi-timer.js';
-export type { Architecture, Capabilities, CompleteArchitecture, Identity } from './architecture.js';
-export type { AggregatePassing, CallingConvention, FloatPassing } from './calls.js';
-export type { CounterRegister, GuestClock } from './clock.js';
-export type { CodeFlow, FlowStep } from './code-flow.js';
-export type { CodeReferences, Leaving, ScanOptions } from './code-references.js';
-export type {
-  CodeRange,
-  Confidence,
-  EntryValues,
-  FrameAt,
-  FrameModel,
-  FunctionFrames,
-} from './frames/frame-model.js';
-export { type CodePath, type Step, usualPath } from './inject/code-path.js';
-export { type HookFrame, hookMark, hookMarkBytes, markedHook } from './inject/hook-frame.js';
-export type { InjectedCall } from './inject/injected-call.js';
-export * from './inject/probe-code.js';
-export type { Effects, EmulatedInstruction, InstructionModel, MemoryAccess } from './instructions.js';
-export type { LinuxCall, LinuxModel, SystemCallModel } from './linux.js';
-export type {
-  AddressSpace,
-  AddressSpaces,
-  LargePageTable,
-  Mapping,
-  PageSearch,
-  Translation,
-} from './pages/address-space.js';
-export { walkNow } from './pages/page-walk.js';
-export {
-  type BelowFirmware,
-  type Privilege,
-  type PrivilegeModel,
-  type Standing,
-  unknownStanding,
-} from './privilege.js';
-export type { RegisterDefaults, RegisterModel } from './registers.js';
-export type { ResetModel, ResetVectorAt } from './reset.js';
-export type { Paging, SystemRegister, SystemRegisters, SystemState } from './system-registers.js';
 export { riscv64, x86_64 };

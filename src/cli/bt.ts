@@ -1,13 +1,13 @@
 import { type CoreStacks, stacksAt, stacksInCore } from '../api/index.js';
 import type { Architecture } from '../arch/index.js';
+import { openMemoryImage } from '../async/tasks/index.js';
 import type { Logger } from '../base/logger.js';
-import { jsonLine } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
-import { openMemoryImage } from '../tasks/index.js';
-import { SourceFrames } from '../unwind/index.js';
+import { architectureFor, loadedElf, verifyArchitecture } from '../target/index.js';
+import { SourceFrames } from '../target/unwind/index.js';
+import { jsonLine } from '../text/index.js';
 import { ExitCode } from './failure.js';
 import { type LookedAt, lookAt, placedAsIn, programOf } from './local-process.js';
 import { createLogger } from './logging.js';

@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { jsonLine, textLines } from '../base/visible.js';
 import {
   type BudgetFile,
   type Checked,
@@ -13,6 +12,7 @@ import {
   readBudget,
   writeBudget,
 } from '../check/index.js';
+import { jsonLine, textLines } from '../text/index.js';
 import { hartWord, sampleFactsJson, sampleFactsLines, type TraceRead } from '../trace/index.js';
 import type { CheckArguments } from './check-options.js';
 import { reportChecked } from './check-report.js';

@@ -1,5 +1,4 @@
-import { plural } from '../base/plural.js';
-import { jsonLine, textLines } from '../base/visible.js';
+import { jsonLine, plural, textLines } from '../text/index.js';
 import { endMissing, FromFirstEvent, Inside } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { headJson, readChosen } from './saved-trace.js';

@@ -1,10 +1,9 @@
 import { hex } from '../base/addr.js';
-import { plural } from '../base/plural.js';
-import { jsonLine } from '../base/visible.js';
 import { ElfFile } from '../elf/index.js';
-import { type Leftovers, removeLeftovers } from '../engines/index.js';
-import { architectureFor, loadedElf, verifyArchitecture } from '../facts/index.js';
+import { type Leftovers, removeLeftovers } from '../inject/index.js';
 import { isProcess } from '../rsp/index.js';
+import { architectureFor, loadedElf, verifyArchitecture } from '../target/index.js';
+import { jsonLine, plural } from '../text/index.js';
 import { atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';

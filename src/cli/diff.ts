@@ -1,6 +1,5 @@
-import { plural } from '../base/plural.js';
-import { jsonLine, textLines } from '../base/visible.js';
 import { compileGlob } from '../probes/index.js';
+import { jsonLine, plural, textLines } from '../text/index.js';
 import {
   type Chosen,
   changeOf,

@@ -1,11 +1,8 @@
 import { endingSignals } from '../api/index.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { jsonLine } from '../base/visible.js';
 import { type Diagnosis, diagnosisJson, diagnosisText, examine, type Subject } from '../doctor/index.js';
 import { ElfFile } from '../elf/index.js';
-import { expectedAtReset, type ScratchSources } from '../engines/index.js';
-import { architectureFor, connect, loadedElf } from '../facts/index.js';
 import { parseProbe } from '../probes/index.js';
 import {
   addressesOf,
@@ -15,8 +12,11 @@ import {
   planHarts,
   prepare,
   trampolineRoom,
-} from '../recorder/index.js';
+} from '../record/index.js';
 import type { Session } from '../rsp/index.js';
+import { expectedAtReset, type ScratchSources } from '../scratch/index.js';
+import { architectureFor, connect, loadedElf } from '../target/index.js';
+import { jsonLine } from '../text/index.js';
 import { showConsole } from './console-output.js';
 import { ExitCode, tellError } from './failure.js';
 import { checkFiles } from './files.js';

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import { RsptraceError } from '../base/errors.js';
-import { plural } from '../base/plural.js';
-import { jsonLine, textLines } from '../base/visible.js';
-import { type InputObserver, KilledRecording, type Told } from '../recorder/index.js';
+import { type InputObserver, KilledRecording, type Told } from '../record/index.js';
+import { jsonLine, plural, textLines } from '../text/index.js';
 import {
   type AnyBegin,
   type AnyEnd,

@@ -1,6 +1,6 @@
 import { hex } from '../base/addr.js';
-import { type ColumnsOptions, textTable } from '../base/columns.js';
-import type { StopLeak } from '../engines/index.js';
+import type { StopLeak } from '../clock/index.js';
+import { type ColumnsOptions, textTable } from '../text/index.js';
 import { type OwnTime, type ProbeFact, timeText } from '../trace/index.js';
 
 /** For `--json`: one object a probe. */

@@ -1,5 +1,5 @@
 import { type ErrorCode, type RsptraceError, toError } from '../base/errors.js';
-import { jsonLine, textLines } from '../base/visible.js';
+import { jsonLine, textLines } from '../text/index.js';
 import { sentenceLines } from './notes.js';
 
 export const ExitCode = {

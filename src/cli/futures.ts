@@ -1,14 +1,9 @@
 import { architectureOf } from '../arch/index.js';
-import { RsptraceError } from '../base/errors.js';
-import { silent } from '../base/logger.js';
-import { jsonLine } from '../base/visible.js';
-// Single files are imported: a command that answers at once loads no more than it needs.
-import { DebugInfo } from '../dwarf/index.js';
-import type { ElfFile } from '../elf/index.js';
-import type { FutureSet, FutureType } from '../futures/index.js';
 import {
   FutureGraph,
   FutureNames,
+  type FutureSet,
+  type FutureType,
   findFutures,
   futuresDot,
   futuresJson,
@@ -16,9 +11,15 @@ import {
   futuresTable,
   futuresTree,
   graphSvg,
-} from '../futures/index.js';
+} from '../async/futures/index.js';
+import { taskPlaces } from '../async/tasks/index.js';
+import { RsptraceError } from '../base/errors.js';
+import { silent } from '../base/logger.js';
+// Single files are imported: a command that answers at once loads no more than it needs.
+import { DebugInfo } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
 import { compileGlob, coverageSentence, howSeen, nearest, type SeenFuture } from '../probes/index.js';
-import { taskPlaces } from '../tasks/index.js';
+import { jsonLine } from '../text/index.js';
 import { ExitCode } from './failure.js';
 import type { FuturesArguments } from './futures-options.js';
 import { note } from './notes.js';

@@ -1,6 +1,5 @@
-import { branchesIn, lineOf } from '../base/short-name.js';
-import { jsonLine, textLines } from '../base/visible.js';
 import { compileGlob } from '../probes/index.js';
+import { branchesIn, jsonLine, lineOf, textLines } from '../text/index.js';
 import { CallTree, chosenByName, Inside, namesOf, placeText, type TreeNode, timeText, totals } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { note } from './notes.js';

@@ -1,7 +1,5 @@
 import { hex } from '../base/addr.js';
-import { plural } from '../base/plural.js';
-import { wrapped } from '../base/text-width.js';
-import { jsonLine, textLines } from '../base/visible.js';
+import { jsonLine, plural, textLines, wrapped } from '../text/index.js';
 import {
   type Chosen,
   Fold,

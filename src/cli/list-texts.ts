@@ -1,5 +1,5 @@
+import { runtimes, search } from '../async/tasks/index.js';
 import { kinds } from '../probes/index.js';
-import { runtimes, search } from '../tasks/index.js';
 import { formats } from '../trace/index.js';
 import type { OptionTexts } from './option-texts.js';
 

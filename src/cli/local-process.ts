@@ -6,9 +6,9 @@ import { abandonedServer, Gdbserver, type Subject, takeOverServer, unharmedStart
 import { architectureNamed } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
-import { takeOutOwnCode } from '../engines/index.js';
-import { connect, placeInProcess } from '../facts/index.js';
+import { takeOutOwnCode } from '../inject/index.js';
 import type { Session } from '../rsp/index.js';
+import { connect, placeInProcess } from '../target/index.js';
 import { type AtTarget, atTarget, type StubOptions, stubOpener } from './at-target.js';
 import { note } from './notes.js';
 import { takenOutText } from './taken-out.js';

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type { Logger } from '../base/logger.js';
-import { visibleJson } from '../base/visible.js';
+import { visibleJson } from '../text/index.js';
 import { note } from './notes.js';
 
 const levels: readonly string[] = ['trace', 'debug', 'info', 'warn', 'error', 'silent'];

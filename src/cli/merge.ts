@@ -1,6 +1,5 @@
 import { basename } from 'node:path';
-import { plural } from '../base/plural.js';
-import { jsonLine, textLines } from '../base/visible.js';
+import { jsonLine, plural, textLines } from '../text/index.js';
 import { endMissing, type MergeInput, mergeTraces, timeText } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { note } from './notes.js';

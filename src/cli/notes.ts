@@ -1,5 +1,4 @@
-import { wrapped } from '../base/text-width.js';
-import { visible } from '../base/visible.js';
+import { visible, wrapped } from '../text/index.js';
 
 /** What a person is to know beside the data: a line each on stderr. */
 export function note(...sentences: readonly string[]): void {

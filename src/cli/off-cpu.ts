@@ -1,5 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
-import { jsonLine } from '../base/visible.js';
+import { jsonLine } from '../text/index.js';
 import {
   Inside,
   OffCpu,

@@ -1,4 +1,4 @@
-import { plural } from '../base/plural.js';
+import { plural } from '../text/index.js';
 import type { TraceEvent } from '../trace/index.js';
 
 /** The calls and polls that were open when a program ended: the last events of its trace. */

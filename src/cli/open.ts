@@ -4,7 +4,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import { basename } from 'node:path';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import { headOf } from '../base/file-head.js';
-import { textLines } from '../base/visible.js';
+import { textLines } from '../text/index.js';
 import { formats } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { note } from './notes.js';

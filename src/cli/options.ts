@@ -1,7 +1,7 @@
 import type { Argv } from 'yargs';
+import { type ClockName, clockNames } from '../clock/index.js';
 import type { OpenOptions } from '../elf/index.js';
 import { type EngineName, engineNames } from '../engines/index.js';
-import { type ClockName, clockNames } from '../facts/index.js';
 import type { Wakes } from '../probes/index.js';
 import type { Newest } from '../trace/index.js';
 import { budgetOption, type CheckReportArguments, checkReportOptions } from './check-report-options.js';

@@ -1,17 +1,16 @@
 import { copyTarget, type FoundTasks, stacksAt, tasksIn, taskView } from '../api/index.js';
+import { findFutures } from '../async/futures/index.js';
+import type { AwaitNode } from '../async/tasks/index.js';
 import { hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { shownPlace } from '../base/shown-place.js';
-import { textLines } from '../base/visible.js';
 import { panicVerdict, type Verdict } from '../check/index.js';
-import { findFutures } from '../futures/index.js';
 import { panicsAt } from '../probes/index.js';
-import { loadedProgram, type Program } from '../recorder/index.js';
+import { loadedProgram, type Program } from '../record/index.js';
 import type { Session } from '../rsp/index.js';
-import type { AwaitNode } from '../tasks/index.js';
+import { type SourceFrame, SourceFrames } from '../target/unwind/index.js';
+import { shownPlace, textLines } from '../text/index.js';
 import type { TaskRow } from '../trace/index.js';
-import { type SourceFrame, SourceFrames } from '../unwind/index.js';
 import { stacksJson, stacksText } from './stacks-report.js';
 import { tasksJson, tasksText } from './tasks-report.js';
 

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import type { Gdbserver, Subject } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
 import { type GuestExit, GuestWatch } from '../check/index.js';
-import { placeAtStart, placeInProcess } from '../facts/index.js';
+import { placeAtStart, placeInProcess } from '../target/index.js';
 import { onEvents, tee, timeOf } from '../trace/index.js';
 import { guestLimits, refuseMachineOptions } from './guest-options.js';
 import { endProgram, endSoon, executableOf, type OutputWish, processNamed, underGdbserver } from './local-process.js';

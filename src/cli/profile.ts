@@ -3,13 +3,12 @@ import { endingSignals, onlyStops, type Subject, startMachine } from '../api/ind
 import type { Architecture } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { plural } from '../base/plural.js';
-import { jsonLine } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { architectureFor, isLinuxProgram, loadedElf, verifyArchitecture } from '../facts/index.js';
 import { type ProfileFacts, profile } from '../profile/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
+import { architectureFor, isLinuxProgram, loadedElf, verifyArchitecture } from '../target/index.js';
+import { jsonLine, plural } from '../text/index.js';
 import {
   CallTree,
   formatOf,

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
 import { isRefusal } from '../base/refusal.js';
-import { firmwareMs, hideAtReset } from '../engines/index.js';
-import { isMovedAtBoot, nanosPerInstruction, ResetVector, sleeps } from '../facts/index.js';
-import { samplesOf, trampolineRoom, verifyProgram } from '../recorder/index.js';
+import { samplesOf, trampolineRoom, verifyProgram } from '../record/index.js';
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
+import { firmwareMs, hideAtReset } from '../scratch/index.js';
+import { isMovedAtBoot, nanosPerInstruction, ResetVector, sleeps } from '../target/index.js';
 import { atTarget, stubOpener } from './at-target.js';
 import { note } from './notes.js';
 import type { RecordingArguments } from './options.js';

@@ -3,8 +3,6 @@ import { endingSignals, lookForStuck } from '../api/index.js';
 import { type Addr, addr, hex } from '../base/addr.js';
 import { DiskRoom } from '../base/disk-room.js';
 import type { Logger } from '../base/logger.js';
-import { plural } from '../base/plural.js';
-import { jsonLine, textLines } from '../base/visible.js';
 import { type Checked, Checker, checkedJson, checkedText, isBroken, readBudget, type Verdict } from '../check/index.js';
 import {
   type EngineName,
@@ -15,12 +13,9 @@ import {
   hurdlesJson,
   hurdlesOfCode,
   planEngines,
-  refusedByStub,
-  type ScratchSources,
   situationOf,
   tooOften,
 } from '../engines/index.js';
-import { isMovedAtBoot, type ResetVector } from '../facts/index.js';
 import {
   type ExcludedFunction,
   type Found,
@@ -43,8 +38,12 @@ import {
   record,
   samplesOf,
   tooEarly,
-} from '../recorder/index.js';
+} from '../record/index.js';
 import type { Session } from '../rsp/index.js';
+import type { ScratchSources } from '../scratch/index.js';
+import { refusedByStub } from '../stop/index.js';
+import { isMovedAtBoot, type ResetVector } from '../target/index.js';
+import { jsonLine, plural, textLines } from '../text/index.js';
 import {
   endMissing,
   formatOf,

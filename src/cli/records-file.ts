@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { DiskRoom } from '../base/disk-room.js';
 import { RsptraceError } from '../base/errors.js';
 import { engineNames } from '../engines/index.js';
-import type { LogRequest } from '../recorder/index.js';
+import type { LogRequest } from '../record/index.js';
 import type { RecordingArguments } from './options.js';
 
 /** The parts of a command line that decide what events a recording has. */

@@ -1,9 +1,8 @@
 import { closeSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { RsptraceError } from '../base/errors.js';
 import { openLocked } from '../base/locked-file.js';
-import { plural } from '../base/plural.js';
-import { jsonLine, textLines } from '../base/visible.js';
-import { KilledRecording, type Program, type Recovered, type RecoverOptions } from '../recorder/index.js';
+import { KilledRecording, type Program, type Recovered, type RecoverOptions } from '../record/index.js';
+import { jsonLine, plural, textLines } from '../text/index.js';
 import { endMissing, formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';

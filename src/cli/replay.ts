@@ -1,6 +1,4 @@
-import { branchesIn } from '../base/short-name.js';
-import { shownPlaces } from '../base/shown-place.js';
-import { clipEnd } from '../base/text-width.js';
+import { branchesIn, clipEnd, shownPlaces } from '../text/index.js';
 import {
   FromFirstEvent,
   Inside,

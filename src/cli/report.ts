@@ -1,6 +1,5 @@
-import { plural } from '../base/plural.js';
-import { jsonLine } from '../base/visible.js';
 import { compileGlob } from '../probes/index.js';
+import { jsonLine, plural } from '../text/index.js';
 import {
   type Arc,
   Arcs,

@@ -5,7 +5,7 @@ import { architectureOf } from '../arch/index.js';
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
-import { qemuOptions } from '../facts/index.js';
+import { qemuOptions } from '../target/index.js';
 
 /** What to trace, and how it is started. */
 export interface RunTarget {

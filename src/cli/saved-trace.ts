@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { RsptraceError } from '../base/errors.js';
-import { plural } from '../base/plural.js';
 import { nearest } from '../probes/index.js';
+import { plural } from '../text/index.js';
 import {
   type AnyBegin,
   Choosing,

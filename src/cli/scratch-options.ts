@@ -1,7 +1,6 @@
 import type { Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
-import type { ScratchSources } from '../engines/index.js';
-import { parseScratch, reservedIn, symbolMemory } from '../engines/index.js';
+import { parseScratch, reservedIn, type ScratchSources, symbolMemory } from '../scratch/index.js';
 
 export interface ScratchArguments {
   readonly scratch: string | undefined;

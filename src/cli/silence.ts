@@ -1,4 +1,4 @@
-import type { Progress } from '../recorder/index.js';
+import type { Progress } from '../record/index.js';
 import { note } from './notes.js';
 
 /** How long a guest may run without a hit before a message says so, in milliseconds. */

@@ -1,12 +1,9 @@
 import type { HartBacktrace } from '../api/index.js';
 import { type Addr, hex } from '../base/addr.js';
-import { lineOf } from '../base/short-name.js';
-import { shownPlace } from '../base/shown-place.js';
-import { clipPlace } from '../base/text-width.js';
-import { textLines } from '../base/visible.js';
-import { hartName } from '../facts/index.js';
-import type { OtherCode } from '../stacks/index.js';
-import type { EndReason, Frame, SourceFrame, SourceFrames } from '../unwind/index.js';
+import { hartName } from '../target/index.js';
+import type { OtherCode } from '../target/stacks/index.js';
+import type { EndReason, Frame, SourceFrame, SourceFrames } from '../target/unwind/index.js';
+import { clipPlace, lineOf, shownPlace, textLines } from '../text/index.js';
 import { formatValue, valueJson } from '../values/index.js';
 
 /** A member a hart. */

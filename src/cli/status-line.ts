@@ -1,5 +1,5 @@
 import type { WriteStream } from 'node:tty';
-import type { Progress } from '../recorder/index.js';
+import type { Progress } from '../record/index.js';
 
 const everyMs = 250;
 

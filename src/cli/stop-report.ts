@@ -13,7 +13,7 @@ import {
   summarizeEngines,
   tooOften,
 } from '../engines/index.js';
-import type { EnginesChosen, Recording } from '../recorder/index.js';
+import type { EnginesChosen, Recording } from '../record/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { sentenceLines } from './notes.js';
 

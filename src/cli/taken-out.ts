@@ -1,5 +1,5 @@
-import { plural } from '../base/plural.js';
-import type { TakenOut } from '../engines/index.js';
+import type { TakenOut } from '../inject/index.js';
+import { plural } from '../text/index.js';
 
 /** What became of a process whose rsptrace was killed: a sentence. */
 export function takenOutText({ pid, patches, traps }: TakenOut & { readonly pid: number }): string {

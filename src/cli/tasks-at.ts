@@ -1,10 +1,16 @@
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { plural } from '../base/plural.js';
-import { branchesIn, lineOf } from '../base/short-name.js';
-import { shownFile, shownPlace } from '../base/shown-place.js';
-import { clipPlace, textWidth } from '../base/text-width.js';
-import { jsonLine, textLines } from '../base/visible.js';
+import {
+  branchesIn,
+  clipPlace,
+  jsonLine,
+  lineOf,
+  plural,
+  shownFile,
+  shownPlace,
+  textLines,
+  textWidth,
+} from '../text/index.js';
 import { type AwaitAt, type Moment, rootText, type TaskAt, TasksAt, timeText } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { note } from './notes.js';

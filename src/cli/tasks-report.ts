@@ -1,11 +1,25 @@
 import type { FoundTasks } from '../api/index.js';
+import {
+  type AwaitNode,
+  type Fate,
+  type FutureFields,
+  type FutureLocal,
+  type Task,
+  waitText,
+} from '../async/tasks/index.js';
 import { hex } from '../base/addr.js';
-import { plural } from '../base/plural.js';
-import { branchesIn, lineOf } from '../base/short-name.js';
-import { shownFile, shownPlace } from '../base/shown-place.js';
-import { clipPlace, textWidth, wrapped } from '../base/text-width.js';
-import { jsonLine, textLines } from '../base/visible.js';
-import { type AwaitNode, type Fate, type FutureFields, type FutureLocal, type Task, waitText } from '../tasks/index.js';
+import {
+  branchesIn,
+  clipPlace,
+  jsonLine,
+  lineOf,
+  plural,
+  shownFile,
+  shownPlace,
+  textLines,
+  textWidth,
+  wrapped,
+} from '../text/index.js';
 import { formatValue, valueJson } from '../values/index.js';
 import { blockedLines, findingsJson, findingsText, waitJson } from './tasks-waits.js';
 

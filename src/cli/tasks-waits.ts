@@ -1,6 +1,4 @@
 import type { FoundTasks } from '../api/index.js';
-import { hex } from '../base/addr.js';
-import { plural } from '../base/plural.js';
 import {
   BLOCK_ON,
   type Deadlock,
@@ -12,7 +10,9 @@ import {
   type Wait,
   waitText,
   whatText,
-} from '../tasks/index.js';
+} from '../async/tasks/index.js';
+import { hex } from '../base/addr.js';
+import { plural } from '../text/index.js';
 
 /** A line for each wait of each task that another one can end, then the others, by what they wait for. */
 export function blockedLines({ tasks, blocking, waits }: FoundTasks): string[] {

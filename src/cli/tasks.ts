@@ -14,14 +14,6 @@ import {
   understandFutures,
 } from '../api/index.js';
 import type { Architecture } from '../arch/index.js';
-import { type Addr, addr } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
-import type { Logger } from '../base/logger.js';
-import { DebugInfo } from '../dwarf/index.js';
-import type { ElfFile } from '../elf/index.js';
-import { ET } from '../elf/index.js';
-import { architectureFor, isMovedAtBoot, loadedElf, roomForCopy, verifyArchitecture } from '../facts/index.js';
-import { isProcess, parseRemote } from '../rsp/index.js';
 import {
   FutureFields,
   type MemoryImage,
@@ -30,7 +22,14 @@ import {
   type Runtime,
   runtimes,
   search,
-} from '../tasks/index.js';
+} from '../async/tasks/index.js';
+import { type Addr, addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import { DebugInfo } from '../dwarf/index.js';
+import { type ElfFile, ET } from '../elf/index.js';
+import { isProcess, parseRemote } from '../rsp/index.js';
+import { architectureFor, isMovedAtBoot, loadedElf, roomForCopy, verifyArchitecture } from '../target/index.js';
 import { ExitCode } from './failure.js';
 import { type LookedAt, lookAt, placedAsIn, programOf } from './local-process.js';
 import { createLogger } from './logging.js';

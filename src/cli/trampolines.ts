@@ -1,6 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { jsonLine } from '../base/visible.js';
 import {
   examineTrampolines,
   madeUpScratch,
@@ -11,10 +10,11 @@ import {
   trampolinesText,
 } from '../doctor/index.js';
 import { planEngines } from '../engines/index.js';
-import { verifyArchitecture } from '../facts/index.js';
 import { parseProbe } from '../probes/index.js';
-import { enginePlan, loadedProgram, type Program, planHarts, prepare } from '../recorder/index.js';
+import { enginePlan, loadedProgram, type Program, planHarts, prepare } from '../record/index.js';
 import { isProcess } from '../rsp/index.js';
+import { verifyArchitecture } from '../target/index.js';
+import { jsonLine } from '../text/index.js';
 import { atTarget, stubOpener } from './at-target.js';
 import type { DoctorArguments } from './doctor.js';
 import { ExitCode } from './failure.js';

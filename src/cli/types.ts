@@ -1,9 +1,8 @@
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { shownFile } from '../base/shown-place.js';
-import { jsonLine, visible } from '../base/visible.js';
 import { DebugInfo } from '../dwarf/index.js';
 import { ElfFile } from '../elf/index.js';
+import { jsonLine, shownFile, visible } from '../text/index.js';
 import { type DescribedMember, type DescribedType, describeType, ProgramNames } from '../values/index.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';

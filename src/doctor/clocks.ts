@@ -1,6 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
-import { type ClockName, clockNames, findClock } from '../facts/index.js';
+import { type ClockName, clockNames, findClock } from '../clock/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ClockInfo } from '../trace/index.js';
 

@@ -2,9 +2,9 @@ import { type Architecture, architectureNamed, type SystemState } from '../arch/
 import { type Addr, addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import type { ElfFile } from '../elf/index.js';
-import type { ScratchSources } from '../engines/index.js';
-import { runIntoKernel } from '../facts/index.js';
 import { type Hart, isProcess, type Session } from '../rsp/index.js';
+import type { ScratchSources } from '../scratch/index.js';
+import { runIntoKernel } from '../target/index.js';
 import { type Advice, adviceFor } from './advice.js';
 import { type UsableClock, usableClocks } from './clocks.js';
 import { type HitReport, hitRate, whyUnstoppable } from './hits.js';

@@ -1,4 +1,5 @@
 // What a stub, its target and a program are and can do together, and how fast: for people who set a recording up.
+
 export type { Advice } from './advice.js';
 export { type Diagnosis, type ExamineOptions, examine } from './examine.js';
 export type { ProgramReport, Subject } from './program.js';

@@ -3,20 +3,12 @@ import { type Addr, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { isRefusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
-import {
-  type EnginePlanOptions,
-  engineChoices,
-  findHurdles,
-  findScratch,
-  type Hurdle,
-  planEngines,
-  processMemory,
-  type ScratchSources,
-  whyProcessStops,
-} from '../engines/index.js';
-import { type CodeCheck, GuestRam, verifyArchitecture, verifyCode } from '../facts/index.js';
+import { type EnginePlanOptions, engineChoices, findHurdles, type Hurdle, planEngines } from '../engines/index.js';
+import { processMemory, whyProcessStops } from '../inject/index.js';
 import type { KindPreview } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
+import { findScratch, type ScratchSources } from '../scratch/index.js';
+import { type CodeCheck, GuestRam, verifyArchitecture, verifyCode } from '../target/index.js';
 import type { ProbeFact } from '../trace/index.js';
 
 /** The named program, with its addresses in the target. */

@@ -3,7 +3,7 @@ import { type Addr, hex } from '../base/addr.js';
 import { demangle } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { hurdlesJson, summarizeEngines } from '../engines/index.js';
-import { isMovedAtBoot } from '../facts/index.js';
+import { isMovedAtBoot } from '../target/index.js';
 import type { Diagnosis } from './examine.js';
 import type { ProgramReport } from './program.js';
 import type { RoundTrip } from './round-trips.js';

@@ -1,6 +1,4 @@
 import { hex } from '../base/addr.js';
-import { plural } from '../base/plural.js';
-import { textLines } from '../base/visible.js';
 import {
   engineSentence,
   extraLines,
@@ -9,8 +7,9 @@ import {
   reasonLines,
   summarizeEngines,
 } from '../engines/index.js';
-import { hartName } from '../facts/index.js';
 import { isProcess, type StubName } from '../rsp/index.js';
+import { hartName } from '../target/index.js';
+import { plural, textLines } from '../text/index.js';
 import { hartWord } from '../trace/index.js';
 import type { Diagnosis, HartReport } from './examine.js';
 import type { ProgramReport } from './program.js';

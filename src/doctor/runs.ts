@@ -1,9 +1,9 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
-import { StopEngine } from '../engines/index.js';
-import { findClock } from '../facts/index.js';
+import { findClock } from '../clock/index.js';
 import type { Session } from '../rsp/index.js';
+import { StopEngine } from '../stop/index.js';
 
 /** How the guest is run for a short time. */
 export interface RunContext {

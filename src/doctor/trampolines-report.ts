@@ -1,8 +1,8 @@
 // What `rsptrace doctor --trampolines` prints, for a person and as JSON: docs/doctor.md.
 import type { AssemblyLine } from '../arch/index.js';
 import { hex } from '../base/addr.js';
-import { textLines } from '../base/visible.js';
-import type { Region } from '../engines/index.js';
+import type { Region } from '../scratch/index.js';
+import { textLines } from '../text/index.js';
 import type { CodePart, ProbeLayout, TrampolineReport } from './trampolines.js';
 
 export function trampolinesJson({ scratch, probes }: TrampolineReport): object {

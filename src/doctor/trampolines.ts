@@ -2,23 +2,19 @@ import type { Architecture, AssemblyLine } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import { isRefusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
+import { type EnginePlanOptions, planEngines } from '../engines/index.js';
 import {
   codeRoom,
-  type EnginePlanOptions,
-  findScratch,
   isMark,
   layOutTrampolines,
   type Patch,
-  planEngines,
   processCode,
   processMemory,
-  type Region,
-  type ScratchSources,
   type SitePlan,
-  slackOf,
   type Trampoline,
-} from '../engines/index.js';
+} from '../inject/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
+import { findScratch, type Region, type ScratchSources, slackOf } from '../scratch/index.js';
 
 /** Memory in which trampolines are laid out, for display. */
 export interface ShownScratch {

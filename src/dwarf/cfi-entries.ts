@@ -12,8 +12,7 @@
 import { highHalf, lowHalf } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
-import type { ElfFile } from '../elf/index.js';
-import { type CodeAddress, signedWord } from '../elf/index.js';
+import { type CodeAddress, type ElfFile, signedWord } from '../elf/index.js';
 import { DW_EH_PE } from './cfi-codes.js';
 
 /** What a CIE's augmentation says of its FDEs. */

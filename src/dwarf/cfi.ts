@@ -2,8 +2,7 @@ import { type Addr, hex } from '../base/addr.js';
 import type { Budget } from '../base/budget.js';
 import { isDamage, messageOf } from '../base/errors.js';
 import type { UnwindRow } from '../base/unwind-row.js';
-import type { ElfFile } from '../elf/index.js';
-import { type CodeAddress, type CodeSpace, lastNotAbove } from '../elf/index.js';
+import { type CodeAddress, type CodeSpace, type ElfFile, lastNotAbove } from '../elf/index.js';
 import { CfiSection, type Fde } from './cfi-entries.js';
 import { CfiTable } from './cfi-program.js';
 

@@ -6,8 +6,7 @@
 // opened.
 import { fromHalves } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import type { CodeAddress } from '../elf/index.js';
-import { asText, textAt } from '../elf/index.js';
+import { asText, type CodeAddress, textAt } from '../elf/index.js';
 import { DW_FORM } from './constants.js';
 import { lebEnd, u16At, u32At, ulebAt } from './form-sizes.js';
 import type { Unit } from './unit.js';

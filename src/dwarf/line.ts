@@ -5,10 +5,10 @@
 // most one row, so the program's length bounds the table.
 import { ByteReader } from '../base/byte-reader.js';
 import { F64Column, U32Column } from '../base/growable.js';
-import type { ElfFile } from '../elf/index.js';
 import {
   type CodeAddress,
   type CodeSpace,
+  type ElfFile,
   IntervalIndex,
   IntervalList,
   lastNotAbove,

@@ -2,12 +2,10 @@ import { type Architecture, controlBlock, type HartSource, type ProbeCode } from
 import { type Addr, addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
+import { lookAtCode, type PatchVerdict, planSites, type RecordSources, type SitePlan } from '../inject/index.js';
 import { type CodeEntries, type CodeFacts, codeOf, type ReadPlan } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { EngineName } from './engine-names.js';
-import { lookAtCode, type PatchVerdict } from './inject/patchable-code.js';
-import type { RecordSources } from './inject/record-format.js';
-import { planSites, type SitePlan } from './inject/sites.js';
 
 export interface EnginePlanOptions {
   readonly arch: Architecture;

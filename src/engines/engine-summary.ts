@@ -1,9 +1,9 @@
-import { plural } from '../base/plural.js';
-import { insideKernel } from '../facts/index.js';
+import { codeIsFull } from '../inject/index.js';
 import { stackIsRead } from '../probes/index.js';
+import { insideKernel } from '../target/index.js';
+import { plural } from '../text/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { harmful, tooMany } from './engine-choice.js';
-import { codeIsFull } from './inject/placement.js';
 import { tooOften } from './probe-choices.js';
 
 /** How many probes run without stops, and why the others do not. */

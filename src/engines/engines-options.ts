@@ -1,16 +1,14 @@
 import type { Addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
+import type { CallTracer } from '../calls/index.js';
 import type { ElfFile } from '../elf/index.js';
-import type { GuestRam } from '../facts/index.js';
-import type { CallTracer, PlannedStop } from '../probes/index.js';
+import type { RawLog, RecordCounter, TraceTime } from '../inject/index.js';
+import type { PlannedStop } from '../probes/index.js';
 import type { Session } from '../rsp/index.js';
+import type { Scratch, ScratchSources } from '../scratch/index.js';
+import type { GuestRam } from '../target/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { EnginePlanOptions } from './engine-choice.js';
-import type { TraceTime } from './inject/process-clock.js';
-import type { RawLog } from './inject/raw-log.js';
-import type { RecordCounter } from './inject/record-dispatcher.js';
-import type { Scratch } from './memory/scratch.js';
-import type { ScratchSources } from './memory/source.js';
 import type { InstalledFacts } from './recovered-records.js';
 
 export interface EnginesOptions extends EnginePlanOptions {

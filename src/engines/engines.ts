@@ -3,23 +3,26 @@ import type { Addr } from '../base/addr.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
-import { changesItsCode, insideKernel } from '../facts/index.js';
-import type { EarlierRecords, StopObserver } from '../probes/index.js';
+import type { EarlierRecords, StopObserver } from '../calls/index.js';
+import {
+  codeRoom,
+  findThreadWords,
+  middleOf,
+  processCode,
+  processMemory,
+  type ThreadWords,
+  type TrampolineOverhead,
+  whyProcessStops,
+} from '../inject/index.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
+import { type Intercept, ProvenScratch, type Scratch } from '../scratch/index.js';
+import { type StopEngine, StopWarning } from '../stop/index.js';
+import { changesItsCode, insideKernel } from '../target/index.js';
 import type { OwnTime, ProbeFact } from '../trace/index.js';
 import { unavailable } from './engine-choice.js';
 import type { EnginesOptions } from './engines-options.js';
-import type { TrampolineOverhead } from './inject/overhead.js';
-import { processCode, processMemory, whyProcessStops } from './inject/process-memory.js';
-import { codeRoom, middleOf } from './inject/sites.js';
-import { findThreadWords, type ThreadWords } from './inject/thread-words.js';
 import { Installed, type InstallRequest } from './installed.js';
-import type { Intercept } from './memory/guest-allocator.js';
-import { ProvenScratch } from './memory/proven-scratch.js';
-import type { Scratch } from './memory/scratch.js';
 import { ProbeChoices } from './probe-choices.js';
-import type { StopEngine } from './stop/stop-engine.js';
-import { StopWarning } from './stop/stop-warning.js';
 import { StopBudget } from './stop-budget.js';
 
 /** The state of the engine without stops in one program. */

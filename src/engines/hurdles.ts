@@ -1,19 +1,15 @@
 // What keeps probes from running without stops: all of it at once, before anything is written to the target.
 import type { Addr } from '../base/addr.js';
-import { plural } from '../base/plural.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
+import { type ClosedCounter, closedCounter } from '../clock/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { type ClosedCounter, closedCounter } from '../facts/index.js';
+import { type Site, type SitePlan, whyProcessStops, within } from '../inject/index.js';
 import { codeOf } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
+import { expectedSlack, memoryMissing, type ScratchRequest } from '../scratch/index.js';
+import { plural } from '../text/index.js';
 import { type EnginePlanOptions, engineChoices, planEngines, whyNoTrampolines } from './engine-choice.js';
 import { type EngineSituation, reasonLine, summarizeEngines, wayOutOf, wayOutWithout } from './engine-summary.js';
-import { within } from './inject/code-allocator.js';
-import { whyProcessStops } from './inject/process-memory.js';
-import type { Site, SitePlan } from './inject/sites.js';
-import { memoryMissing } from './memory/find-scratch.js';
-import type { ScratchRequest } from './memory/source.js';
-import { expectedSlack } from './memory/text-slack.js';
 
 /** So many hurdles with one way out are told; the rest are counted. */
 const mostTold = 5;

@@ -3,38 +3,44 @@ import { type Addr, addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
-import { changesItsCode, PacketRam, runIntoKernel } from '../facts/index.js';
-import type { PlannedStop, StopObserver } from '../probes/index.js';
+import type { StopObserver } from '../calls/index.js';
+import {
+  briefCalls,
+  cleanChild,
+  clearSlack,
+  type Drain,
+  defined,
+  LiveDrain,
+  lastPlaces,
+  loadedLibrary,
+  MovedStops,
+  movedStopsRoom,
+  type Piece,
+  type Placement,
+  ProcessUnwinders,
+  processScale,
+  type RecordCounter,
+  type RecordTime,
+  readLastRecords,
+  remembered,
+  type Site,
+  StoppedDrain,
+  TargetEngine,
+  type ThreadWords,
+  TrampolineOverhead,
+  unwinderRoom,
+  type WaitLimit,
+  withThreadWords,
+} from '../inject/index.js';
+import type { PlannedStop } from '../probes/index.js';
 import { retry } from '../rsp/index.js';
+import { closeScratch, currentAddressSpace, type Region, type Scratch, slackOf, unusable } from '../scratch/index.js';
+import type { StopEngine } from '../stop/index.js';
+import { changesItsCode, PacketRam, runIntoKernel } from '../target/index.js';
 import { unavailable } from './engine-choice.js';
 import type { EnginesOptions, InstallationLog } from './engines-options.js';
-import { briefCalls } from './inject/brief-calls.js';
-import { clearSlack } from './inject/clear-slack.js';
-import type { Drain } from './inject/drain.js';
-import { cleanChild } from './inject/forked-child.js';
-import { lastPlaces, readLastRecords } from './inject/last-records.js';
-import { LiveDrain } from './inject/live-drain.js';
-import { defined, loadedLibrary } from './inject/loaded-library.js';
-import { MovedStops, movedStopsRoom } from './inject/moved-stops.js';
-import { TrampolineOverhead } from './inject/overhead.js';
-import type { Placement } from './inject/placement.js';
-import { processScale } from './inject/process-clock.js';
-import { ProcessUnwinders, unwinderRoom } from './inject/process-unwinders.js';
-import type { RecordCounter, RecordTime } from './inject/record-dispatcher.js';
-import type { Piece } from './inject/ring.js';
-import type { Site } from './inject/sites.js';
-import { StoppedDrain } from './inject/stopped-drain.js';
-import { TargetEngine } from './inject/target-engine.js';
-import { type ThreadWords, withThreadWords } from './inject/thread-words.js';
-import type { WaitLimit } from './inject/wait-lease.js';
-import { remembered } from './inject/word-cache.js';
-import { currentAddressSpace } from './memory/region-access.js';
-import { closeScratch, type Region, type Scratch } from './memory/scratch.js';
-import { unusable } from './memory/source.js';
-import { slackOf } from './memory/text-slack.js';
 import type { ProbeChoices } from './probe-choices.js';
 import { siteFacts } from './recovered-records.js';
-import type { StopEngine } from './stop/stop-engine.js';
 
 /** How often guard pages of memory that the kernel may take are looked at, in milliseconds. */
 const guardsMs = 50;

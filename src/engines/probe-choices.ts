@@ -1,10 +1,10 @@
 import type { Addr } from '../base/addr.js';
+import type { SitePlan } from '../inject/index.js';
 import { codeOf, type ReadPlan } from '../probes/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { engineChoices, planEngines, unavailable } from './engine-choice.js';
 import type { EnginesOptions } from './engines-options.js';
-import type { SitePlan } from './inject/sites.js';
 
 /** Begins the reason of a probe that was switched off. */
 export const tooOften = 'it stopped the target more often than --engine auto allows';

@@ -1,11 +1,8 @@
 import type { Architecture } from '../arch/index.js';
 import { addr, hex } from '../base/addr.js';
-import type { CallTracer } from '../probes/index.js';
+import type { CallTracer } from '../calls/index.js';
+import { planFormats, RecordDispatcher, remembered, type Site, threadId, withThreadWords } from '../inject/index.js';
 import { type EnginePlanOptions, recordSources } from './engine-choice.js';
-import { RecordDispatcher } from './inject/record-dispatcher.js';
-import { planFormats, type Site } from './inject/sites.js';
-import { threadId, withThreadWords } from './inject/thread-words.js';
-import { remembered } from './inject/word-cache.js';
 
 /** What the records of an installation need to be understood: plain data, which a file can keep. */
 export interface InstalledFacts {

@@ -2,7 +2,7 @@ import type { Architecture } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { type DebugInfo, type Die, DW_AT, through } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { CodeMap } from '../unwind/index.js';
+import { CodeMap } from '../target/unwind/index.js';
 import type { Shape } from '../values/index.js';
 import type { Described, HiddenRegisters } from './argument-places.js';
 

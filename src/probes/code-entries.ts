@@ -11,7 +11,7 @@ import {
   lastNotAbove,
   SHF,
 } from '../elf/index.js';
-import { CodeMap, executable } from '../unwind/index.js';
+import { CodeMap, executable } from '../target/unwind/index.js';
 import type { CodePiece } from './read-plan.js';
 import { ReturnLookers } from './return-lookers.js';
 

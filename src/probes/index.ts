@@ -1,7 +1,4 @@
-export type { ValuePlace } from './argument-places.js';
-export { bytesIn } from './argument-places.js';
-export { CallTracer, EventOutput, type HitObserver, type Moment } from './calls/call-tracer.js';
-export { type EarlierRecords, QueuedStops } from './calls/queued-stops.js';
+export { bytesIn, type ValuePlace } from './argument-places.js';
 export { CodeEntries } from './code-entries.js';
 export { type CodeFacts, codeFacts } from './code-facts.js';
 export { type Conditions, holds, holdsAtStop, operandAt, placeIn } from './expressions/comparison.js';
@@ -66,7 +63,6 @@ export {
   type ReadPlan,
   stackIsRead,
 } from './read-plan.js';
-export { Answers, type HitMemory, nothingRead, Reading } from './reading.js';
 export {
   type ExcludedFunction,
   type FunctionArgument,
@@ -75,5 +71,4 @@ export {
   resolveFunctions,
 } from './resolve-functions.js';
 export { StaticCalls } from './static-calls.js';
-export type { Hit, MemoryRequest, Reaction, StopObserver, Tracer } from './tracer.js';
 export { extentWords } from './value-reads.js';

@@ -1,5 +1,5 @@
+import type { FutureSet, FutureType } from '../async/futures/index.js';
 import type { DebugInfo } from '../dwarf/index.js';
-import type { FutureSet, FutureType } from '../futures/index.js';
 import { isLibraryFile, languageCrates } from './library-crates.js';
 
 /** The source of a program, not of a library, in the name that rustc gives a unit: `src/main.rs/@/app.5e1f-cgu.0`. */

@@ -2,7 +2,7 @@ import type { Architecture, FlowStep, FrameAt, FunctionFrames } from '../arch/in
 import { type Addr, addOffset } from '../base/addr.js';
 import { type DebugInfo, demangle } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { CodeMap } from '../unwind/index.js';
+import { CodeMap } from '../target/unwind/index.js';
 import { calledBy, FlowGraph } from './flow-graph.js';
 
 /** Rust's functions that panic, and the handler that a program has. None of them returns. */

@@ -13,7 +13,7 @@ import {
   unpackedChildren,
 } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { isLinuxProgram } from '../facts/index.js';
+import { isLinuxProgram } from '../target/index.js';
 import type { FunctionRef } from '../trace/index.js';
 import { type Shape, Shapes } from '../values/index.js';
 import {

@@ -1,9 +1,8 @@
 import { type Addr, addr, hex, highHalf, lowHalf } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
+import type { HitMemory, MemoryRequest } from '../calls/index.js';
 import { formatValue, type Shape, type TextPlans, ValueText, valueOfBytes, wordText } from '../values/index.js';
 import { bytesIn, type ValuePlace } from './argument-places.js';
-import type { HitMemory } from './reading.js';
-import type { MemoryRequest } from './tracer.js';
 import { leadsToMemory, shownLimits } from './value-reads.js';
 
 /** Texts of one place that are kept, one per hash. */

@@ -1,8 +1,9 @@
 import { basename } from 'node:path';
-import { findClock, hartName } from '../facts/index.js';
-import { findFutures } from '../futures/index.js';
-import { HartNumbers } from '../recorder/index.js';
+import { findFutures } from '../async/futures/index.js';
+import { findClock } from '../clock/index.js';
+import { HartNumbers } from '../record/index.js';
 import { isProcess } from '../rsp/index.js';
+import { hartName } from '../target/index.js';
 import {
   LoadedCode,
   type LoadedCodeOptions,
@@ -10,9 +11,8 @@ import {
   SampledFrames,
   Samples,
   type SampleWishes,
-} from '../stacks/index.js';
-import type { ClockInfo, GuestNanos, TraceSink } from '../trace/index.js';
-import { HartLabels, type TraceInfo } from '../trace/index.js';
+} from '../target/stacks/index.js';
+import { type ClockInfo, type GuestNanos, HartLabels, type TraceInfo, type TraceSink } from '../trace/index.js';
 import { type Sampled, sampling } from './sampling.js';
 
 /** The program is as it is loaded. */

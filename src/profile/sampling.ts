@@ -1,7 +1,7 @@
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import type { Architecture } from '../arch/index.js';
-import { ownSignal } from '../facts/index.js';
 import type { Resume, Session, StopReply } from '../rsp/index.js';
+import { ownSignal } from '../target/index.js';
 
 export interface SamplingOptions {
   readonly session: Session;

@@ -1,5 +1,14 @@
-import type { Die } from '../dwarf/index.js';
-import { DW_AT, DW_TAG, layoutOf, type Member, sizeOf, typeName, type Variant, variantName } from '../dwarf/index.js';
+import {
+  type Die,
+  DW_AT,
+  DW_TAG,
+  layoutOf,
+  type Member,
+  sizeOf,
+  typeName,
+  type Variant,
+  variantName,
+} from '../dwarf/index.js';
 
 export interface DescribedMember {
   readonly name: string;

@@ -6,8 +6,7 @@
 //   VecDeque<T> { head, len, buf: RawVec }
 //   Rc, Arc     { ptr: NonNull { *RcInner { strong, weak, value | data } } }
 
-import type { Die } from '../dwarf/index.js';
-import { DW_AT, DW_TAG, pathOf, sizeOf, stripGenerics } from '../dwarf/index.js';
+import { type Die, DW_AT, DW_TAG, pathOf, sizeOf, stripGenerics } from '../dwarf/index.js';
 import type { Shapes } from './program-shapes.js';
 import type { FieldShape, Shape, SharedView, View } from './shape.js';
 

@@ -1,8 +1,7 @@
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import type { Die } from '../dwarf/index.js';
-import { DW_AT, littleEndian, through } from '../dwarf/index.js';
+import { type Die, DW_AT, littleEndian, through } from '../dwarf/index.js';
 import { type MemberExpr, type TypeExpr, textOf, typeText } from './member-expr.js';
 import {
   fieldsOf,

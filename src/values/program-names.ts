@@ -1,6 +1,14 @@
 import type { Addr } from '../base/addr.js';
-import type { DebugInfo } from '../dwarf/index.js';
-import { type Die, DieCursor, DW_AT, DW_TAG, qualifiedName, staticAddress, stripGenerics } from '../dwarf/index.js';
+import {
+  type DebugInfo,
+  type Die,
+  DieCursor,
+  DW_AT,
+  DW_TAG,
+  qualifiedName,
+  staticAddress,
+  stripGenerics,
+} from '../dwarf/index.js';
 import { type CodeAddress, NO_ADDRESS } from '../elf/index.js';
 
 /** A type or static that a name refers to. */

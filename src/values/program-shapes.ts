@@ -1,5 +1,6 @@
-import type { DebugInfo, Die } from '../dwarf/index.js';
 import {
+  type DebugInfo,
+  type Die,
   DW_AT,
   DW_ATE,
   DW_TAG,

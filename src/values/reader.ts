@@ -1,7 +1,6 @@
 import { type Addr, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import type { Die } from '../dwarf/index.js';
-import { littleEndian } from '../dwarf/index.js';
+import { type Die, littleEndian } from '../dwarf/index.js';
 import { readView } from './library-views.js';
 import { fromMemory, type Missing, ObjectPlace, type Reading } from './object-place.js';
 import type { Shapes } from './program-shapes.js';

@@ -1,8 +1,9 @@
 import type { Addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import type { DebugInfo, Die, Unit } from '../dwarf/index.js';
 import {
   type Answer,
+  type DebugInfo,
+  type Die,
   DW_AT,
   DW_TAG,
   evaluateAsync,
@@ -13,6 +14,7 @@ import {
   nameOf,
   rangesOf,
   through,
+  type Unit,
   unpackedChildren,
 } from '../dwarf/index.js';
 import type { CodeAddress } from '../elf/index.js';

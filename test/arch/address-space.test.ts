@@ -1,8 +1,14 @@
 // Page tables: what QEMU's own monitor shows of a machine that pages, and tables that no machine should have.
 import fc from 'fast-check';
 import t from 'tap';
-import type { AddressSpace, CompleteArchitecture, Mapping } from '../../src/arch/index.js';
-import { riscv64, walkNow, x86_64 } from '../../src/arch/index.js';
+import {
+  type AddressSpace,
+  type CompleteArchitecture,
+  type Mapping,
+  riscv64,
+  walkNow,
+  x86_64,
+} from '../../src/arch/index.js';
 import { type Addr, addOffset, addr } from '../../src/base/addr.js';
 import type { MemoryReader, RegisterReader } from '../../src/base/memory-reader.js';
 import { connect, type Session } from '../../src/rsp/index.js';

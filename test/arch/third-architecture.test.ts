@@ -20,8 +20,8 @@ import {
   type TraceEvent,
   type TraceSink,
 } from '../../src/index.js';
-import { enginePlan } from '../../src/recorder/index.js';
-import { Stacks } from '../../src/unwind/index.js';
+import { enginePlan } from '../../src/record/index.js';
+import { Stacks } from '../../src/target/unwind/index.js';
 import { scratchFolder, start } from '../support/command.js';
 import { ByteWriter, writeElf } from '../support/elf-writer.js';
 

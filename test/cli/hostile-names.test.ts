@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { jsonLine, visible, visibleJson } from '../../src/base/visible.js';
+import { jsonLine, visible, visibleJson } from '../../src/text/visible.js';
 import { openTrace, type TraceEvent } from '../../src/trace/index.js';
 import { type Ran, rsptrace, scratchFolder } from '../support/command.js';
 import { FakeStub, riscv } from '../support/fake-stub.js';

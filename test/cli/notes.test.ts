@@ -1,7 +1,7 @@
 // Notes on stderr: lines that a terminal shows, and that other programs search.
 import t from 'tap';
-import { textWidth } from '../../src/base/text-width.js';
 import { sentenceLines } from '../../src/cli/notes.js';
+import { textWidth } from '../../src/text/text-width.js';
 
 const sentence = 'rsptrace: 3 probes left out (work::level1, work::level2): counts of them are lower bounds';
 const hint = '  rsptrace info says why each of them was left out, in a line of its own';

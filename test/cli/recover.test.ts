@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { RsptraceError } from '../../src/base/errors.js';
 import { parseProbe } from '../../src/probes/index.js';
-import { KilledRecording, prepare } from '../../src/recorder/index.js';
+import { KilledRecording, prepare } from '../../src/record/index.js';
 import { elfPath, parseLab, qemuArgv } from '../qemu/guests/guests.js';
 import { main, rsptrace, scratchFolder, start } from '../support/command.js';
 import { long, usually } from '../support/long.js';
@@ -15,7 +15,6 @@ import { functionProbes } from '../support/native-trace.js';
 
 /** A line for each event. When the trace is whole, the records beside it are still there, and are copied. */
 const story = `
-import { copyFileSync, existsSync } from 'node:fs';
 const name = (event) => event.function?.name ?? event.future?.instance ?? event.waker ?? '';
 const line = (event) =>
   [event.type, event.time, event.hart, name(event), event.address, event.depth, event.result, event.state?.name,

@@ -6,7 +6,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { textWidth } from '../../src/base/text-width.js';
+import { textWidth } from '../../src/text/text-width.js';
 import { type CallBegin, type FunctionRef, openTrace, type PollBegin } from '../../src/trace/index.js';
 import { main, rsptrace } from '../support/command.js';
 import { callgrindArcs, reportedFunctions, savedTrace } from '../support/saved-trace.js';

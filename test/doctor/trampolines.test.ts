@@ -9,7 +9,7 @@ import {
 } from '../../src/doctor/index.js';
 import { planEngines } from '../../src/engines/index.js';
 import { parseProbe } from '../../src/probes/index.js';
-import { enginePlan, prepare } from '../../src/recorder/index.js';
+import { enginePlan, prepare } from '../../src/record/index.js';
 import { disassemble, disassembleBytes, type Line, type Machine } from '../arch/objdump.js';
 import { expected as riscvWords } from '../arch/riscv64-words.js';
 import { elfPath } from '../qemu/guests/guests.js';

@@ -1,12 +1,12 @@
 // One budget for the whole of a file: what asks for more than its size allows ends in one error, before the work is done. Time is
 // counted as work, so that the test says the same on every machine; memory is the process's own.
 import t from 'tap';
+import { findFutures } from '../../src/async/futures/index.js';
+import { shortType } from '../../src/async/futures/short-names.js';
 import { Budget } from '../../src/base/budget.js';
 import { RsptraceError } from '../../src/base/errors.js';
 import { CallFrames, DebugInfo, DieCursor, demangle, rangesOf, stripGenerics } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { findFutures } from '../../src/futures/index.js';
-import { shortType } from '../../src/futures/short-names.js';
 import { namedFunctions } from '../../src/probes/function-names.js';
 import { ProgramNames } from '../../src/values/index.js';
 import { brokenSection, costlyElves, nested } from '../support/costly-elves.js';

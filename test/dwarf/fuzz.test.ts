@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
 import t from 'tap';
+import { findFutures } from '../../src/async/futures/index.js';
 import { addOffset } from '../../src/base/addr.js';
 import { RsptraceError } from '../../src/base/errors.js';
 import {
@@ -24,7 +25,6 @@ import {
   typeName,
 } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { findFutures } from '../../src/futures/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { run } from '../support/dwarfdump.js';
 import { long } from '../support/long.js';

@@ -5,10 +5,10 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync,
 import { join } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
 import t, { type Test } from 'tap';
+import { findFutures } from '../../src/async/futures/index.js';
 import { addr } from '../../src/base/addr.js';
 import { DebugInfo, type Die, DieCursor, DW_AT, DW_OP, DW_TAG, locationsOf, rangesOf } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { findFutures } from '../../src/futures/index.js';
 import { run } from '../support/dwarfdump.js';
 import { compile, scratch } from '../support/small-programs.js';
 

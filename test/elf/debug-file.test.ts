@@ -8,7 +8,7 @@ import type { Logger } from '../../src/base/logger.js';
 import { silent } from '../../src/base/logger.js';
 import { DebugInfo, DW_AT, DW_TAG, DW_FORM as F } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { enginePlan, prepare } from '../../src/recorder/index.js';
+import { enginePlan, prepare } from '../../src/record/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { DwarfWriter } from '../support/dwarf-writer.js';
 import { run } from '../support/dwarfdump.js';

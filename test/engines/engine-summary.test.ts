@@ -8,8 +8,8 @@ import {
   reasonLines,
   summarizeEngines,
 } from '../../src/engines/index.js';
-import { insideKernel } from '../../src/facts/index.js';
 import { stackIsRead } from '../../src/probes/index.js';
+import { insideKernel } from '../../src/target/index.js';
 import type { ProbeFact } from '../../src/trace/index.js';
 
 const probe = (name: string, engine: ProbeFact['engine'], why?: string): ProbeFact => {

@@ -1,10 +1,10 @@
 // What the code keeps of a call's arguments, compared with what debug info says of them where it says something.
 import t from 'tap';
 import { type Architecture, architectureOf } from '../../src/arch/index.js';
+import { findFutures } from '../../src/async/futures/index.js';
 import { addr } from '../../src/base/addr.js';
 import { DebugInfo, type Die, DW_AT, DW_TAG, locationAt, rangesOf } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { findFutures } from '../../src/futures/index.js';
 import { FunctionGraphs } from '../../src/probes/function-graphs.js';
 import { elfPath } from '../qemu/guests/guests.js';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { ElfFile } from '../../src/elf/index.js';
 import { parseProbe } from '../../src/probes/index.js';
-import { addressesOf, prepare } from '../../src/recorder/program.js';
+import { addressesOf, prepare } from '../../src/record/program.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { children, protoc, readPerfetto, type Slice } from '../trace/decode-perfetto.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';

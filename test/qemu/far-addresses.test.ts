@@ -5,7 +5,7 @@ import t from 'tap';
 import { architectureOf } from '../../src/arch/index.js';
 import { addr, hex } from '../../src/base/addr.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { Stacks, StackWindow } from '../../src/unwind/index.js';
+import { Stacks, StackWindow } from '../../src/target/unwind/index.js';
 import { frozenQemu, rsptrace, scratchFolder, start } from '../support/command.js';
 import { FAR_BASE, pagingKernel } from '../support/tiny-kernels.js';
 

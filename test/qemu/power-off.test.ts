@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { architectureOf } from '../../src/arch/index.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { powerOffPlaces, qemuOptions } from '../../src/facts/index.js';
+import { powerOffPlaces, qemuOptions } from '../../src/target/index.js';
 import { type Frozen, frozenGuest, frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
 import { powerOffKernel } from '../support/tiny-kernels.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';

@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { knownArchitectures } from '../../src/facts/index.js';
 import { connect } from '../../src/rsp/index.js';
+import { knownArchitectures } from '../../src/target/index.js';
 import { FakeStub, riscv, type Script } from '../support/fake-stub.js';
 import { open } from './open.js';
 

@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { RsptraceError } from '../../src/base/errors.js';
-import { connect, knownArchitectures } from '../../src/facts/index.js';
 import { packetSizeOf, parseActions, parseSupported, transferObjects } from '../../src/rsp/session/features.js';
 import { defaultRegisters, knownRegisters } from '../../src/rsp/session/known-registers.js';
 import { RegisterBlock } from '../../src/rsp/session/registers.js';
 import { parseStopReply, pidOf } from '../../src/rsp/session/stop-reply.js';
 import { readTargetXml, TargetDescription } from '../../src/rsp/session/target-description.js';
 import { readXml } from '../../src/rsp/session/xml.js';
+import { connect, knownArchitectures } from '../../src/target/index.js';
 
 /** A handshake and one `g` as the stub answered them, and what gdb 13 makes of that stub (maint print remote-registers). */
 const wire = join(import.meta.dirname, '../wire');

@@ -1,9 +1,9 @@
 // A stop engine that only counts: how often each hart came by each address.
 import { architectureNamed } from '../../src/arch/index.js';
 import type { Addr } from '../../src/base/addr.js';
-import { type EngineEnd, StopEngine, type Watchpoints } from '../../src/engines/index.js';
-import { findClock } from '../../src/facts/index.js';
+import { findClock } from '../../src/clock/index.js';
 import type { Session } from '../../src/rsp/index.js';
+import { type EngineEnd, StopEngine, type Watchpoints } from '../../src/stop/index.js';
 
 export interface Counting {
   readonly engine: StopEngine;

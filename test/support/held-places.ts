@@ -1,6 +1,5 @@
 // Follows what rsptrace says of held Futures through a target's memory: arrays, boxes, vectors and lists, to the last element.
-import { type Addr, addOffset, hex } from '../../src/base/addr.js';
-import type { MemoryReader } from '../../src/base/memory-reader.js';
+
 import {
   type FutureSet,
   type FutureType,
@@ -8,7 +7,9 @@ import {
   liveAt,
   liveFutures,
   type NextBlock,
-} from '../../src/futures/index.js';
+} from '../../src/async/futures/index.js';
+import { type Addr, addOffset, hex } from '../../src/base/addr.js';
+import type { MemoryReader } from '../../src/base/memory-reader.js';
 
 export interface Place {
   readonly held: HeldFuture;

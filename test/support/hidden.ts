@@ -6,9 +6,9 @@ import { startQemu } from '../../src/api/qemu.js';
 import { type Architecture, architectureOf, architectures } from '../../src/arch/index.js';
 import { isRefusal } from '../../src/base/refusal.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { HiddenMemory, type HiddenMemoryPlan, planHiddenMemory } from '../../src/engines/index.js';
-import { ResetVector } from '../../src/facts/index.js';
 import { connect, type Session } from '../../src/rsp/index.js';
+import { HiddenMemory, type HiddenMemoryPlan, planHiddenMemory } from '../../src/scratch/index.js';
+import { ResetVector } from '../../src/target/index.js';
 import { scratchFolder } from './command.js';
 
 /** A machine with RAM that its guest is not told of, standing where `reserve` leaves it. */

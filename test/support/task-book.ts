@@ -3,12 +3,12 @@
 import { type FoundTasks, tasksIn, taskView, type Understood, understandFutures } from '../../src/api/index.js';
 import { copyTarget } from '../../src/api/task-copy.js';
 import type { Architecture } from '../../src/arch/index.js';
+import type { AwaitNode, Task } from '../../src/async/tasks/index.js';
 import { type Addr, addr } from '../../src/base/addr.js';
 import { silent } from '../../src/base/logger.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { architectureFor, connect, loadedElf } from '../../src/facts/index.js';
 import type { Session } from '../../src/rsp/index.js';
-import type { AwaitNode, Task } from '../../src/tasks/index.js';
+import { architectureFor, connect, loadedElf } from '../../src/target/index.js';
 
 /** What the program says of a task. */
 export interface Booked {

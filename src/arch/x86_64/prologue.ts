@@ -1,5 +1,4 @@
-import type { Addr } from '../../base/addr.js';
-import { addOffset } from '../../base/addr.js';
+import { type Addr, addOffset } from '../../base/addr.js';
 import { FollowedValues } from '../frames/entry-values.js';
 import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frames/frame-analysis.js';
 import type { CodeRange, FrameModel } from '../frames/frame-model.js';

@@ -1,6 +1,6 @@
 // Annotations of GitHub Actions: "Workflow commands for GitHub Actions", ::error and ::warning. Percent signs and line
 // ends are escaped, in properties colons and commas too, as actions/toolkit's command.ts does.
-import { visibleLines } from '../../base/visible.js';
+import { visibleLines } from '../../text/index.js';
 import { type Checked, failureText, hasFile, relativeFile } from '../checked.js';
 import type { Verdict } from '../section.js';
 

@@ -1,6 +1,6 @@
 // JUnit XML as CI servers read it (the schema of Jenkins' xunit plugin, and of testmoapp/junitxml): a suite a budget
 // file, a case a limit, `skipped` for what could not be checked, an `error` where rsptrace itself failed.
-import { visibleLines } from '../../base/visible.js';
+import { visibleLines } from '../../text/index.js';
 import { type Checked, countOf, failureText, type TracerError } from '../checked.js';
 import type { Verdict } from '../section.js';
 

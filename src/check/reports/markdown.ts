@@ -1,5 +1,4 @@
-import { shownFile } from '../../base/shown-place.js';
-import { visible } from '../../base/visible.js';
+import { shownFile, visible } from '../../text/index.js';
 import { placeText } from '../../trace/index.js';
 import { type Checked, failureText, tallyText } from '../checked.js';
 import type { Verdict } from '../section.js';

@@ -1,6 +1,4 @@
-import { shownFile } from '../../base/shown-place.js';
-import { wrapped } from '../../base/text-width.js';
-import { textLines, visible } from '../../base/visible.js';
+import { shownFile, textLines, visible, wrapped } from '../../text/index.js';
 import { placeText } from '../../trace/index.js';
 import { type Checked, tallyText } from '../checked.js';
 import type { Verdict, VerdictState } from '../section.js';

@@ -1,5 +1,5 @@
-import { shownFile } from '../../base/shown-place.js';
 import { compileGlob } from '../../probes/index.js';
+import { shownFile } from '../../text/index.js';
 import { placeText, type TaskRow, TaskSummary } from '../../trace/index.js';
 import { below, objectAt } from '../json.js';
 import { type Bounds, boundsAt, boundsText, nearBound } from '../limits.js';

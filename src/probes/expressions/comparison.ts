@@ -2,11 +2,10 @@ import type { Condition, IntegerIn } from '../../arch/index.js';
 import { addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
+import { Answers, type HitMemory, type MemoryRequest, newRequests } from '../../calls/index.js';
 import { littleEndian, staticAddress } from '../../dwarf/index.js';
 import { type Known, memberExprEvaluation, type Need, ObjectPlace, type Operand } from '../../values/index.js';
 import { bytesIn } from '../argument-places.js';
-import { Answers, type HitMemory } from '../reading.js';
-import type { MemoryRequest } from '../tracer.js';
 import type { Comparison } from './condition.js';
 import { type Meaning, meaningOf, scalarOf } from './literal.js';
 import {
@@ -167,14 +166,6 @@ export async function holdsAtStop(
       answers.push(await memory.read(request.address, request.length));
     }
   }
-}
-
-/** Those that were not made before: what was made and has no answer cannot be read. */
-export function newRequests(
-  wanted: readonly MemoryRequest[],
-  made: readonly MemoryRequest[],
-): readonly MemoryRequest[] {
-  return wanted.filter((one) => !made.some((each) => each.address === one.address && each.length === one.length));
 }
 
 function compare(

@@ -6,6 +6,7 @@ import { type Addr, addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import { nearestWords } from '../../base/nearest.js';
+import type { HitMemory, MemoryRequest } from '../../calls/index.js';
 import { type Die, staticAddress } from '../../dwarf/index.js';
 import {
   type EvaluationScope,
@@ -19,8 +20,6 @@ import {
 } from '../../values/index.js';
 import { bytesIn, type ValuePlace } from '../argument-places.js';
 import type { PlannedLoad, PlannedReads } from '../read-plan.js';
-import type { HitMemory } from '../reading.js';
-import type { MemoryRequest } from '../tracer.js';
 import { type ProgramExpressions, rootOf } from './program.js';
 
 /** What an expression's names stand for at an entry: a parameter, a register. */

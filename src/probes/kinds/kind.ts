@@ -1,10 +1,12 @@
 import type { Architecture } from '../../arch/index.js';
+import type { FutureSet, StuckTask, TaskPlaces } from '../../async/futures/index.js';
 import type { Addr } from '../../base/addr.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
+import type { CallKind, EventOutput, InstantKind } from '../../calls/index.js';
 import { DebugInfo } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
-import type { SpaceNumbers } from '../../facts/index.js';
-import type { FutureSet, StuckTask, TaskPlaces } from '../../futures/index.js';
+import type { SpaceNumbers } from '../../target/index.js';
+import type { Hooked } from '../../target/unwind/index.js';
 import type {
   ProbeFact,
   SampleFacts,
@@ -14,8 +16,6 @@ import type {
   TraceSink,
   WatchRef,
 } from '../../trace/index.js';
-import type { Hooked } from '../../unwind/index.js';
-import type { CallKind, EventOutput, InstantKind } from '../calls/call-tracer.js';
 import type { ReadPlan } from '../read-plan.js';
 import type { ExcludedFunction } from '../resolve-functions.js';
 import type { PlannedWatch, WatchPlace } from './watch/resolve.js';

@@ -1,10 +1,10 @@
 import { basename } from 'node:path';
 import { type Addr, hex } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
-import { type ColumnsOptions, textTable } from '../../base/columns.js';
 import { RsptraceError } from '../../base/errors.js';
 import { nearestWords } from '../../base/nearest.js';
 import type { DebugInfo, LineTable, Unit } from '../../dwarf/index.js';
+import { type ColumnsOptions, textTable } from '../../text/index.js';
 import { Fold, type PlaceRef, type TraceEvent } from '../../trace/index.js';
 import { type PlacePatch, patchesInside, planInside } from '../places-inside.js';
 import type { ReadPlan } from '../read-plan.js';

@@ -1,7 +1,5 @@
 import { AddressMap, inSpace } from '../../base/address-map.js';
-import { plural } from '../../base/plural.js';
-import { shownFile } from '../../base/shown-place.js';
-import { textLines } from '../../base/visible.js';
+import { plural, shownFile, textLines } from '../../text/index.js';
 import {
   type Cancelled,
   type FutureRef,

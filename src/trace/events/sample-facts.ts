@@ -1,4 +1,4 @@
-import { plural } from '../../base/plural.js';
+import { plural } from '../../text/index.js';
 import { timeText } from './text-table.js';
 
 /** How stacks were sampled beside probes. */

@@ -1,7 +1,13 @@
-import { foldBrackets } from '../../base/short-name.js';
-import { shownFile } from '../../base/shown-place.js';
-import { clipPlace, clipStart, padEndTo, textWidth, wrapped } from '../../base/text-width.js';
-import { visible } from '../../base/visible.js';
+import {
+  clipPlace,
+  clipStart,
+  foldBrackets,
+  padEndTo,
+  shownFile,
+  textWidth,
+  visible,
+  wrapped,
+} from '../../text/index.js';
 import { placeText } from './text.js';
 
 export interface TableOptions {

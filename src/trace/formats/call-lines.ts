@@ -1,6 +1,6 @@
 // What texts of calls have in common: a line for a begin and one for its end; a single line for both if nothing
 // happened in between. Written as events come; only the last begin waits for the next event.
-import { visible } from '../../base/visible.js';
+import { visible } from '../../text/index.js';
 import type {
   AnyBegin,
   AnyEnd,

@@ -4,7 +4,7 @@
  * its calls and the time inside the callee. `callgrind_annotate --inclusive=yes` and KCachegrind read it.
  */
 import { startOf } from '../../base/file-head.js';
-import { visible } from '../../base/visible.js';
+import { visible } from '../../text/index.js';
 import { type Arc, Arcs, type Node } from '../events/arcs.js';
 import type { Format } from './format.js';
 import { WrittenAtEnd } from './written-at-end.js';

@@ -2,7 +2,7 @@
 // ./spans.ts. A field with a comma, a quote or a break of line stands in quotes; what is not known is empty.
 // One that a spreadsheet would take for a formula has an apostrophe before it.
 import { startOf } from '../../base/file-head.js';
-import { visible } from '../../base/visible.js';
+import { visible } from '../../text/index.js';
 import type { Format } from './format.js';
 import { PiecesOf, PiecesOfText, type TextBytes } from './output/text-bytes.js';
 import { type Span, type SpanSubject, Spans, spanColumns } from './spans.js';

@@ -8,7 +8,7 @@
  * different stacks, up to a limit, and 1 KiB a track.
  */
 import { startOf } from '../../base/file-head.js';
-import { visible, visibleJson } from '../../base/visible.js';
+import { visible, visibleJson } from '../../text/index.js';
 import { furtherStacks, MOST_STACKS } from '../events/call-tree.js';
 import type {
   AnyBegin,

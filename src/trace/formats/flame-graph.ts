@@ -4,7 +4,7 @@
  * says their share. Nothing is loaded from elsewhere. Frames narrower than a tenth of a pixel are left out.
  */
 import { startOf } from '../../base/file-head.js';
-import { visible } from '../../base/visible.js';
+import { visible } from '../../text/index.js';
 import { CallTree, type TreeNode, totals } from '../events/call-tree.js';
 import { timeText } from '../events/text-table.js';
 import type { Format } from './format.js';

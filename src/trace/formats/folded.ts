@@ -3,7 +3,7 @@
 // what it called. A `;` in a name becomes `:`. Of a profile the number is that of its samples, as bcc's `profile -f`
 // prints it.
 import { startOf } from '../../base/file-head.js';
-import { visible } from '../../base/visible.js';
+import { visible } from '../../text/index.js';
 import { CallTree, stackOf } from '../events/call-tree.js';
 import type { Format } from './format.js';
 import { WrittenAtEnd } from './written-at-end.js';

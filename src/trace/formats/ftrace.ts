@@ -13,7 +13,7 @@
 // above 1 s. Where a hart goes on with another thread, three lines say so. What is neither a call nor a poll is a
 // comment. Written as events come; only the last begin waits for the next event.
 import { startOf } from '../../base/file-head.js';
-import { visible } from '../../base/visible.js';
+import { visible } from '../../text/index.js';
 import type { AnyBegin, AnyEnd, HartInfo, TraceInfo } from '../events/events.js';
 import type { Track } from '../events/open-calls.js';
 import { CallLines, callName } from './call-lines.js';

@@ -1,4 +1,4 @@
-import { visibleJson } from '../../base/visible.js';
+import { visibleJson } from '../../text/index.js';
 import type { TextBytes } from './output/text-bytes.js';
 
 /** Texts that are kept as JSON. */

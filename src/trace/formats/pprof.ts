@@ -5,7 +5,7 @@
  */
 import { highHalf, lowHalf } from '../../base/addr.js';
 import { type FileHead, unpackedStart } from '../../base/file-head.js';
-import { visible } from '../../base/visible.js';
+import { visible } from '../../text/index.js';
 import { CallTree, type Frame, stackOf } from '../events/call-tree.js';
 import type { Format } from './format.js';
 import { ProtoBuffer } from './perfetto/protobuf.js';

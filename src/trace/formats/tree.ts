@@ -11,7 +11,7 @@
 // Written as events come; only the last begin waits for the next event.
 
 import { startOf } from '../../base/file-head.js';
-import { plural } from '../../base/plural.js';
+import { plural } from '../../text/index.js';
 import type {
   AnyBegin,
   AnyEnd,

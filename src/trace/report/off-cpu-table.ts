@@ -1,5 +1,4 @@
-import { shownFile } from '../../base/shown-place.js';
-import { clipPlace } from '../../base/text-width.js';
+import { clipPlace, shownFile } from '../../text/index.js';
 import { placeText, wakeSourceText } from '../events/text.js';
 import { hasRoom, type TableOptions, textTable, timeText } from '../events/text-table.js';
 import type { WaitRow } from './off-cpu.js';

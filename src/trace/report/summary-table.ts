@@ -1,5 +1,4 @@
-import { plural } from '../../base/plural.js';
-import { visible } from '../../base/visible.js';
+import { plural, visible } from '../../text/index.js';
 import { INLINED_NOTE, LEFT_OUT_NOTE } from '../events/bounds.js';
 import type { FunctionRow } from '../events/function-summary.js';
 import { compare, type SummaryRow } from '../events/summary.js';

@@ -1,5 +1,4 @@
-import { plural } from '../../base/plural.js';
-import { textLines } from '../../base/visible.js';
+import { plural, textLines } from '../../text/index.js';
 import { LEFT_OUT_NOTE, namesLeftOut } from '../events/bounds.js';
 import type { FunctionRef, ProbeFact, RootRef } from '../events/events.js';
 import { compare } from '../events/summary.js';

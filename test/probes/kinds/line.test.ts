@@ -9,7 +9,7 @@ import { DebugInfo } from '../../../src/dwarf/index.js';
 import { ElfFile } from '../../../src/elf/index.js';
 import { parseProbe } from '../../../src/probes/index.js';
 import { line } from '../../../src/probes/kinds/line.js';
-import { addressesOf, enginePlan, prepare } from '../../../src/recorder/index.js';
+import { addressesOf, enginePlan, prepare } from '../../../src/record/index.js';
 import { elfPath } from '../../qemu/guests/guests.js';
 import { scratchFolder } from '../../support/command.js';
 

@@ -1,23 +1,23 @@
 import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
-import type { ArgumentValue, CallBegin, GuestNanos } from '../../../trace/index.js';
-import type { TextPlans } from '../../../values/index.js';
-import type { OpenCall } from '../../calls/call-stacks.js';
 import {
   type AheadReads,
   type Call,
   type CallKind,
   type CallSite,
   type EventOutput,
+  type HitMemory,
+  type MemoryRequest,
   type Moment,
+  type OpenCall,
   type TracedCall,
   toldAround,
-} from '../../calls/call-tracer.js';
+} from '../../../calls/index.js';
+import type { ArgumentValue, CallBegin, GuestNanos } from '../../../trace/index.js';
+import type { TextPlans } from '../../../values/index.js';
 import { decide, holds } from '../../expressions/comparison.js';
-import type { HitMemory } from '../../reading.js';
 import type { FunctionProbe, FunctionProbes } from '../../resolve-functions.js';
-import type { MemoryRequest } from '../../tracer.js';
 import { ValueTexts } from '../../value-texts.js';
 
 export interface FunctionOptions {

@@ -1,10 +1,10 @@
 import type { Architecture } from '../../../arch/index.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
+import type { MemoryRequest } from '../../../calls/index.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
+import { SourceFrames, type StackOptions, Stacks, StackWindow } from '../../../target/unwind/index.js';
 import type { StackEntry } from '../../../trace/index.js';
-import { SourceFrames, type StackOptions, Stacks, StackWindow } from '../../../unwind/index.js';
-import type { MemoryRequest } from '../../tracer.js';
 
 /** Stacks at hits: one piece of stack is read with the hit's other reads, and walked while the guest runs again. */
 export class Backtraces {

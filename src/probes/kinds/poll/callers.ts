@@ -1,12 +1,12 @@
 import type { Architecture } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
+import type { EventOutput } from '../../../calls/index.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
-import type { SpaceNumbers } from '../../../facts/index.js';
+import type { SpaceNumbers } from '../../../target/index.js';
+import { SourceFrames } from '../../../target/unwind/index.js';
 import type { StackEntry } from '../../../trace/index.js';
-import { SourceFrames } from '../../../unwind/index.js';
-import type { EventOutput } from '../../calls/call-tracer.js';
 import { doer } from '../../doer.js';
 
 /** What a tracer of instants is made from. */

@@ -1,8 +1,9 @@
 // Conditions at polls: `poll:GLOB if k > 3`. They are decided at the entry of a poll function, where all of the Future
 // is in memory. A member of a compiler-made Future lies in each state where that state keeps it, so a comparison is
 // worked out for each state. It does not hold in a state without that member.
+
+import type { FutureType } from '../../../async/futures/index.js';
 import { RsptraceError } from '../../../base/errors.js';
-import type { FutureType } from '../../../futures/index.js';
 import { type Conditions, compareFor, type FunctionComparison } from '../../expressions/comparison.js';
 import type { Comparison } from '../../expressions/condition.js';
 import { ofFuture, onlyInState } from '../../expressions/of-future.js';

@@ -1,5 +1,4 @@
-import { plural } from '../../../base/plural.js';
-import { textLines } from '../../../base/visible.js';
+import { plural, textLines } from '../../../text/index.js';
 import type { SeenFuture } from './coverage.js';
 
 /** Futures that are named for each reason; the JSON has all. */

@@ -1,7 +1,7 @@
 import type { Architecture } from '../../../arch/index.js';
-import { plural } from '../../../base/plural.js';
+import type { FutureSet, FutureType, InlinedPoll, TaskPlaces } from '../../../async/futures/index.js';
 import { type DebugInfo, rangesOf } from '../../../dwarf/index.js';
-import type { FutureSet, FutureType, InlinedPoll, TaskPlaces } from '../../../futures/index.js';
+import { plural } from '../../../text/index.js';
 import type { ProbeFact } from '../../../trace/index.js';
 import type { PatchWindow } from '../../read-plan.js';
 import type { InlinedPolls } from '../kind.js';

@@ -2,6 +2,8 @@
  * The functions by which Futures are dropped. The compiler makes a `core::ptr::drop_in_place::<T>` for every type that
  * has something to drop; from Rust 1.97 on its name is `drop_glue`. Runtimes have functions of their own for tasks.
  */
+
+import type { FutureSet, FutureType, TaskPlaces } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
 import {
   type DebugInfo,
@@ -14,7 +16,6 @@ import {
   typeName,
   type Unit,
 } from '../../../dwarf/index.js';
-import type { FutureSet, FutureType, TaskPlaces } from '../../../futures/index.js';
 
 /** A Future that a function drops. */
 export interface DropTarget {

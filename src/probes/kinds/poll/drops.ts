@@ -1,10 +1,9 @@
+import type { FutureState, FutureType } from '../../../async/futures/index.js';
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap, inSpace } from '../../../base/address-map.js';
-import type { FutureState, FutureType } from '../../../futures/index.js';
+import type { Call, EventOutput, InstantKind, InstantSite, MemoryRequest, Moment } from '../../../calls/index.js';
 import { type Cancelled, type FutureRef, isSuspended, type RootRef } from '../../../trace/index.js';
-import type { Call, EventOutput, InstantKind, InstantSite, Moment } from '../../calls/call-tracer.js';
 import { entryPlan, type PlannedLoad, type ReadPlan } from '../../read-plan.js';
-import type { MemoryRequest } from '../../tracer.js';
 import { Callers, type InstantContext } from './callers.js';
 import type { DropFunction, DropTarget } from './drop-functions.js';
 import type { ImpliedDrops } from './implied-drops.js';

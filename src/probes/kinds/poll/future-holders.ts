@@ -1,4 +1,4 @@
-import type { FutureSet, FutureType, HeldFuture } from '../../../futures/index.js';
+import type { FutureSet, FutureType, HeldFuture } from '../../../async/futures/index.js';
 
 /** All Futures that can hold one of these at any depth, in place or through pointers; without these themselves. */
 export function holdersOf(futures: FutureSet, held: ReadonlySet<FutureType>): Set<FutureType> {

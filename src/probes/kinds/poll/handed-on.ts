@@ -1,4 +1,4 @@
-import { type FutureType, onlyHeld } from '../../../futures/index.js';
+import { type FutureType, onlyHeld } from '../../../async/futures/index.js';
 
 /**
  * What a Future without states of its own consists of, if that is one Future in its own bytes with the same output:

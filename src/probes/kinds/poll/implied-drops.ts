@@ -1,6 +1,7 @@
+import type { FutureType } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { AddressMap, inSpace } from '../../../base/address-map.js';
-import type { FutureType } from '../../../futures/index.js';
+import type { EventOutput } from '../../../calls/index.js';
 import {
   type AwaitLink,
   type Cancelled,
@@ -10,7 +11,6 @@ import {
   type RootRef,
   type StateRef,
 } from '../../../trace/index.js';
-import type { EventOutput } from '../../calls/call-tracer.js';
 import { recordedCoverage, type SeenFuture } from './coverage.js';
 import type { DropFunction } from './drop-functions.js';
 

@@ -1,4 +1,3 @@
-import { addOffset } from '../../../base/addr.js';
 import {
   type FutureSet,
   type FutureType,
@@ -6,7 +5,8 @@ import {
   noTaskPlaces,
   type StuckTask,
   type TaskPlaces,
-} from '../../../futures/index.js';
+} from '../../../async/futures/index.js';
+import { addOffset } from '../../../base/addr.js';
 import {
   type Finding,
   Findings,

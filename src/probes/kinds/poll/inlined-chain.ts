@@ -1,6 +1,5 @@
-import type { FutureState, FutureType } from '../../../futures/index.js';
-import type { InnerFuture, InnerPoll } from '../../await-path.js';
-import type { FutureLook, Running } from '../../reading.js';
+import type { FutureState, FutureType, InnerFuture, InnerPoll } from '../../../async/futures/index.js';
+import type { FutureLook, Running } from '../../../calls/index.js';
 
 /** A poll that must have happened although no breakpoint saw it. */
 export interface DerivedStep {

@@ -1,12 +1,16 @@
+import type { Guard } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
-import type { Guard } from '../../../futures/index.js';
-import { stackNumber } from '../../calls/call-stacks.js';
-import type { BlockEdge, BlocksHere, Moment } from '../../calls/call-tracer.js';
+import {
+  type BlockEdge,
+  type BlocksHere,
+  type HitMemory,
+  type MemoryRequest,
+  type Moment,
+  stackNumber,
+} from '../../../calls/index.js';
 import type { FramePlace } from '../../function-graphs.js';
-import type { HitMemory } from '../../reading.js';
-import type { MemoryRequest } from '../../tracer.js';
 import type { InlinedSite } from './inlined-sites.js';
 import { innerAddresses } from './inner-addresses.js';
 import type { InlinedProbe } from './resolve.js';

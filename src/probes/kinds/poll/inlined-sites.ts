@@ -1,8 +1,8 @@
 import type { Architecture, FlowStep } from '../../../arch/index.js';
+import type { FutureSet, FutureType, InlinedPoll } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { type AddressRange, type DebugInfo, type Die, DW_AT, DW_TAG, rangesOf } from '../../../dwarf/index.js';
 import type { CodeSpace } from '../../../elf/index.js';
-import type { FutureSet, FutureType, InlinedPoll } from '../../../futures/index.js';
 import type { FlowGraph } from '../../flow-graph.js';
 import { type FramePlace, FunctionGraphs } from '../../function-graphs.js';
 import { InnerWindows } from '../../inner-windows.js';

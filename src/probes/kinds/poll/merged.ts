@@ -1,8 +1,8 @@
 import type { Architecture } from '../../../arch/index.js';
+import type { FutureSet, FutureState, FutureType } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
 import { type DebugInfo, type Die, qualifiedName, rangesOf } from '../../../dwarf/index.js';
-import type { FutureSet, FutureState, FutureType } from '../../../futures/index.js';
-import { functionsAt, SourceFrames } from '../../../unwind/index.js';
+import { functionsAt, SourceFrames } from '../../../target/unwind/index.js';
 
 /** A poll function that belongs to several Futures, and who calls it. */
 export interface MergedCall {

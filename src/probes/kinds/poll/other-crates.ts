@@ -1,6 +1,5 @@
-import { plural } from '../../../base/plural.js';
-import { textLines } from '../../../base/visible.js';
-import type { FutureSet, FutureType } from '../../../futures/index.js';
+import type { FutureSet, FutureType } from '../../../async/futures/index.js';
+import { plural, textLines } from '../../../text/index.js';
 import { languageCrates } from '../../library-crates.js';
 
 /** Crates that are named; the JSON has all. */

@@ -1,9 +1,8 @@
 // A poll with no other around it is taken for one of a task. If the probe of what is around it was left out, or
 // switched off on the way, or if its polls cannot be seen, parts of a task look like tasks.
 
-import { plural } from '../../../base/plural.js';
-import { textLines } from '../../../base/visible.js';
-import type { FutureSet } from '../../../futures/index.js';
+import type { FutureSet } from '../../../async/futures/index.js';
+import { plural, textLines } from '../../../text/index.js';
 import { namesLeftOut, type ProbeFact, type SummaryRow, type TaskRow } from '../../../trace/index.js';
 import type { SeenFuture } from './coverage.js';
 import { holdersOf } from './future-holders.js';

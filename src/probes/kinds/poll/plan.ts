@@ -1,5 +1,5 @@
+import type { FutureType, Guard } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
-import type { FutureType, Guard } from '../../../futures/index.js';
 import { planConditions } from '../../expressions/planned-conditions.js';
 import {
   entryPlan,

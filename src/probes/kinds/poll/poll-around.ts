@@ -1,5 +1,5 @@
+import type { FutureSet, FutureType } from '../../../async/futures/index.js';
 import { type Die, DW_TAG } from '../../../dwarf/index.js';
-import type { FutureSet, FutureType } from '../../../futures/index.js';
 
 /** The poll whose own code an inlined poll lies in. */
 export interface PollAround {

@@ -1,11 +1,10 @@
+import type { TaskPlaces, TaskPoller } from '../../../async/futures/index.js';
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap, inSpace } from '../../../base/address-map.js';
+import type { InstantKind, InstantSite, MemoryRequest, Moment } from '../../../calls/index.js';
 import { type DebugInfo, rangesOf } from '../../../dwarf/index.js';
-import type { SpaceNumbers } from '../../../facts/index.js';
-import type { TaskPlaces, TaskPoller } from '../../../futures/index.js';
-import type { InstantKind, InstantSite, Moment } from '../../calls/call-tracer.js';
+import type { SpaceNumbers } from '../../../target/index.js';
 import { entryPlan, type PlannedReads, type ReadPlan } from '../../read-plan.js';
-import type { MemoryRequest } from '../../tracer.js';
 import type { TaskBook } from './wakes.js';
 
 const WORD = 8;

@@ -1,7 +1,4 @@
 import type { Architecture } from '../../../arch/index.js';
-import type { Addr } from '../../../base/addr.js';
-import { RsptraceError } from '../../../base/errors.js';
-import type { DebugInfo, Die } from '../../../dwarf/index.js';
 import {
   type FutureSet,
   type FutureType,
@@ -9,7 +6,10 @@ import {
   noTaskPlaces,
   type PollFunction,
   type TaskPlaces,
-} from '../../../futures/index.js';
+} from '../../../async/futures/index.js';
+import type { Addr } from '../../../base/addr.js';
+import { RsptraceError } from '../../../base/errors.js';
+import type { DebugInfo, Die } from '../../../dwarf/index.js';
 import type { FutureRef } from '../../../trace/index.js';
 import { Shapes } from '../../../values/index.js';
 import { type Calling, placeResult, rustConvention } from '../../argument-places.js';

@@ -1,4 +1,5 @@
 import type { Architecture } from '../../../arch/index.js';
+import type { FutureSet, FutureType, Guard, HeldInPlace, TaskPlaces } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
 import {
   type Die,
@@ -12,7 +13,6 @@ import {
   through,
 } from '../../../dwarf/index.js';
 import type { CodeAddress } from '../../../elf/index.js';
-import type { FutureSet, FutureType, Guard, HeldInPlace, TaskPlaces } from '../../../futures/index.js';
 import type { FunctionGraphs, KeptPlace } from '../../function-graphs.js';
 import type { PollAround, PollsAround } from './poll-around.js';
 

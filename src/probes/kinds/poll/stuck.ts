@@ -1,5 +1,5 @@
-import type { FutureSet, StuckTask } from '../../../futures/index.js';
-import type { EventOutput } from '../../calls/call-tracer.js';
+import type { FutureSet, StuckTask } from '../../../async/futures/index.js';
+import type { EventOutput } from '../../../calls/index.js';
 import type { PollProbes } from './resolve.js';
 import type { TaskBook } from './wakes.js';
 

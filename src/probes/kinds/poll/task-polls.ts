@@ -1,8 +1,8 @@
+import type { InlinedPoll, TaskPlaces } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
 import { type DebugInfo, type Die, functionName } from '../../../dwarf/index.js';
-import type { InlinedPoll, TaskPlaces } from '../../../futures/index.js';
-import { functionsAt } from '../../../unwind/index.js';
+import { functionsAt } from '../../../target/unwind/index.js';
 
 /** A place in a runtime's code that polls tasks. */
 export interface TaskPoll {

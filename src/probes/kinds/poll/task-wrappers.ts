@@ -1,4 +1,10 @@
-import { type FutureSet, type FutureType, type HeldFuture, onlyHeld, type TaskPlaces } from '../../../futures/index.js';
+import {
+  type FutureSet,
+  type FutureType,
+  type HeldFuture,
+  onlyHeld,
+  type TaskPlaces,
+} from '../../../async/futures/index.js';
 
 /** A selected Future inside a task's own one. */
 export interface Wrapped {

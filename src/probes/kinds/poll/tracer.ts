@@ -1,15 +1,31 @@
-import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { AddressMap, inSpace } from '../../../base/address-map.js';
-import type { SpaceNumbers } from '../../../facts/index.js';
 import {
+  AwaitPaths,
   type ChainLink,
   type FutureSet,
   type FutureState,
   type FutureType,
   type Guard,
   type InlinedPoll,
+  type InnerFuture,
   NEVER,
-} from '../../../futures/index.js';
+} from '../../../async/futures/index.js';
+import { type Addr, addOffset, addr } from '../../../base/addr.js';
+import { AddressMap, inSpace } from '../../../base/address-map.js';
+import {
+  type BlockKind,
+  type Call,
+  type CallKind,
+  type CallSite,
+  type EventOutput,
+  type FutureLook,
+  type HitMemory,
+  type MemoryRequest,
+  type Moment,
+  type OpenCall,
+  type TracedCall,
+  toldAround,
+} from '../../../calls/index.js';
+import type { SpaceNumbers } from '../../../target/index.js';
 import type {
   AwaitLink,
   FutureRef,
@@ -21,21 +37,7 @@ import type {
   RootRef,
   StackEntry,
 } from '../../../trace/index.js';
-import { AwaitPaths, type InnerFuture } from '../../await-path.js';
-import type { OpenCall } from '../../calls/call-stacks.js';
-import {
-  type BlockKind,
-  type Call,
-  type CallKind,
-  type CallSite,
-  type EventOutput,
-  type Moment,
-  type TracedCall,
-  toldAround,
-} from '../../calls/call-tracer.js';
 import { type Conditions, decide } from '../../expressions/comparison.js';
-import type { FutureLook, HitMemory } from '../../reading.js';
-import type { MemoryRequest } from '../../tracer.js';
 import type { Backtraces } from './backtraces.js';
 import { handedOn } from './handed-on.js';
 import { type ImpliedDrops, isCompiled, type PolledPlace } from './implied-drops.js';

@@ -2,6 +2,8 @@
  * The functions by which tasks are woken: `wake` and `wake_by_ref` of each `RawWakerVTable` that the program has.
  * Whatever the executor is, its vtable is a constant of four functions, of which `clone` returns a `RawWaker`.
  */
+
+import { pointerOf } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
 import {
   type DebugInfo,
@@ -19,7 +21,6 @@ import {
   type Unit,
 } from '../../../dwarf/index.js';
 import { type ElfFile, SHF, SHT } from '../../../elf/index.js';
-import { pointerOf } from '../../../futures/index.js';
 
 /** One function of a vtable. Its first argument is what the waker points to. */
 export interface WakeFunction {

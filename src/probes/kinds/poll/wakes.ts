@@ -1,10 +1,9 @@
+import type { FutureType, KnownTask, TaskPlaces } from '../../../async/futures/index.js';
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap, inSpace } from '../../../base/address-map.js';
-import type { FutureType, KnownTask, TaskPlaces } from '../../../futures/index.js';
+import type { EventOutput, InstantKind, InstantSite, MemoryRequest, Moment } from '../../../calls/index.js';
 import type { RootRef } from '../../../trace/index.js';
-import type { EventOutput, InstantKind, InstantSite, Moment } from '../../calls/call-tracer.js';
 import { entryPlan, type ReadPlan } from '../../read-plan.js';
-import type { MemoryRequest } from '../../tracer.js';
 import { Callers, type InstantContext } from './callers.js';
 import { pollAround } from './tracer.js';
 import type { WakeFunction } from './wakers.js';

@@ -1,11 +1,18 @@
 import { bucketCount, bucketOf } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
+import type {
+  AheadReads,
+  Call,
+  CallKind,
+  CallSite,
+  HitMemory,
+  MemoryRequest,
+  Moment,
+  TracedCall,
+} from '../../../calls/index.js';
 import type { RootRef, TallyRow } from '../../../trace/index.js';
-import type { AheadReads, Call, CallKind, CallSite, Moment, TracedCall } from '../../calls/call-tracer.js';
 import { decide, holds, numberIn } from '../../expressions/comparison.js';
-import type { HitMemory } from '../../reading.js';
-import type { MemoryRequest } from '../../tracer.js';
 import { pollAround } from '../poll/tracer.js';
 import type { TallyProbe } from './resolve.js';
 

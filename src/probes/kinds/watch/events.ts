@@ -1,9 +1,9 @@
+import type { EventOutput } from '../../../calls/index.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
+import { SourceFrames } from '../../../target/unwind/index.js';
 import type { WatchAccess, WatchHit, WatchRef } from '../../../trace/index.js';
-import { SourceFrames } from '../../../unwind/index.js';
 import { formatValue, type Shape, type Value, valueOfBytes } from '../../../values/index.js';
-import type { EventOutput } from '../../calls/call-tracer.js';
 import { doer } from '../../doer.js';
 import { type Access, accessOf, type Watchpoint } from './watchpoint.js';
 

@@ -1,5 +1,5 @@
 import { hex } from '../../../base/addr.js';
-import { type ColumnsOptions, textTable } from '../../../base/columns.js';
+import { type ColumnsOptions, textTable } from '../../../text/index.js';
 import type { WatchAccess, WatchRow } from '../../../trace/index.js';
 import type { PlannedWatch } from './resolve.js';
 

@@ -1,5 +1,5 @@
 import { hex } from '../../../base/addr.js';
-import { visibleJson } from '../../../base/visible.js';
+import { visibleJson } from '../../../text/index.js';
 import type { AwaitLink, FutureRef, PollBegin, PollEnd, RootRef, StateRef } from '../../events/events.js';
 import { ChainTexts, placeText, rootText, stackText, stateText } from '../../events/text.js';
 import { type Args, named, quote } from '../json-text.js';

@@ -18,7 +18,7 @@
  * track have one time: picoseconds, below the clock's resolution, keep their order (slice-times.ts).
  */
 import { hex } from '../../../base/addr.js';
-import { visibleJson } from '../../../base/visible.js';
+import { visibleJson } from '../../../text/index.js';
 import {
   type CallBegin,
   type CallEnd,

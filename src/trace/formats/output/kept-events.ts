@@ -1,5 +1,5 @@
 import { RsptraceError } from '../../../base/errors.js';
-import { plural } from '../../../base/plural.js';
+import { plural } from '../../../text/index.js';
 import {
   type GuestNanos,
   type HartInfo,

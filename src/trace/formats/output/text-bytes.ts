@@ -1,4 +1,4 @@
-import { visible } from '../../../base/visible.js';
+import { visible } from '../../../text/index.js';
 
 const utf8 = new TextEncoder();
 const FIRST_SIZE = 4096;

@@ -1,14 +1,14 @@
 import { addr } from '../../../base/addr.js';
-import type {
-  CallBegin,
-  GuestNanos,
-  HartInfo,
-  PlaceRef,
-  TraceEvent,
-  TraceInfo,
-  TraceSink,
+import {
+  type CallBegin,
+  endMissing,
+  type GuestNanos,
+  type HartInfo,
+  type PlaceRef,
+  type TraceEvent,
+  type TraceInfo,
+  type TraceSink,
 } from '../../events/events.js';
-import { endMissing } from '../../events/events.js';
 import { EVENT } from '../perfetto/fields.js';
 import { Refs } from '../perfetto/read/refs.js';
 import type { TrackDescriptor, TrackEvent, Uuid } from '../perfetto/read/track-events.js';

@@ -15,7 +15,7 @@
  * file. In memory are the frames, the open calls, and 1 KiB a track.
  */
 import { startOf } from '../../../base/file-head.js';
-import { visibleJson } from '../../../base/visible.js';
+import { visibleJson } from '../../../text/index.js';
 import type {
   AnyBegin,
   CallBegin,

@@ -27,8 +27,7 @@ import {
 import { join } from 'node:path';
 import { messageOf, RsptraceError } from '../../../base/errors.js';
 import { outputExists } from '../../../base/locked-file.js';
-import { plural } from '../../../base/plural.js';
-import { visible } from '../../../base/visible.js';
+import { plural, visible } from '../../../text/index.js';
 import type {
   AnyBegin,
   FunctionRef,

@@ -4,9 +4,9 @@ import fc from 'fast-check';
 import t from 'tap';
 import { architectureNamed } from '../../../../src/arch/index.js';
 import { addr } from '../../../../src/base/addr.js';
-import type { FunctionProbe } from '../../../../src/probes/index.js';
-import { CallTracer, EventOutput, type FunctionOptions, FunctionTracer } from '../../../../src/probes/index.js';
-import type { Hit } from '../../../../src/probes/tracer.js';
+import type { Hit } from '../../../../src/calls/hit.js';
+import { CallTracer, EventOutput } from '../../../../src/calls/index.js';
+import { type FunctionOptions, type FunctionProbe, FunctionTracer } from '../../../../src/probes/index.js';
 import type { CallEvent, TraceEvent } from '../../../../src/trace/index.js';
 
 const riscv = architectureNamed('riscv:rv64');

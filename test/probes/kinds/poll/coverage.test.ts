@@ -1,8 +1,8 @@
 // What a recording has not got keeps its Futures from having been seen exactly.
 import t from 'tap';
+import { findFutures } from '../../../../src/async/futures/index.js';
 import { DebugInfo } from '../../../../src/dwarf/index.js';
 import { ElfFile } from '../../../../src/elf/index.js';
-import { findFutures } from '../../../../src/futures/index.js';
 import { recordedCoverage, type SeenFuture } from '../../../../src/probes/kinds/poll/coverage.js';
 import { elfPath } from '../../../qemu/guests/guests.js';
 

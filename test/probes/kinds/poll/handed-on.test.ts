@@ -1,6 +1,6 @@
 // Whose result is that of what it holds: types told by hand.
 import t from 'tap';
-import type { FutureType, HeldFuture } from '../../../../src/futures/index.js';
+import type { FutureType, HeldFuture } from '../../../../src/async/futures/index.js';
 import { handedOn } from '../../../../src/probes/kinds/poll/handed-on.js';
 
 const body = { output: 'u64', states: [{ name: 'Unresumed' }], holds: [] } as unknown as FutureType;

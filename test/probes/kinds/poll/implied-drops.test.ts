@@ -1,8 +1,8 @@
 // Drops that nothing shows by themselves, on polls told by hand.
 import t from 'tap';
+import type { FutureType } from '../../../../src/async/futures/index.js';
 import { type Addr, addr } from '../../../../src/base/addr.js';
-import type { FutureType } from '../../../../src/futures/index.js';
-import { EventOutput } from '../../../../src/probes/calls/call-tracer.js';
+import { EventOutput } from '../../../../src/calls/call-tracer.js';
 import type { DropFunction } from '../../../../src/probes/kinds/poll/drop-functions.js';
 import { ImpliedDrops } from '../../../../src/probes/kinds/poll/implied-drops.js';
 import type { Cancelled, FutureRef, ProbeFact, RootRef, StateRef, TraceEvent } from '../../../../src/trace/index.js';

@@ -1,8 +1,8 @@
 // Polls that the compiler inlined, worked out from the bytes of the Future around them, against stories told by hand.
 import t from 'tap';
-import type { FutureState, FutureType } from '../../../../src/futures/index.js';
+import type { FutureState, FutureType } from '../../../../src/async/futures/index.js';
+import { FutureLook } from '../../../../src/calls/reading.js';
 import { type DerivedStep, InlinedChain, mayInline } from '../../../../src/probes/kinds/poll/inlined-chain.js';
-import { FutureLook } from '../../../../src/probes/reading.js';
 
 interface Await {
   readonly future: FutureType;

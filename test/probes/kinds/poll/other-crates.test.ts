@@ -1,6 +1,6 @@
 // Futures that no probe selects: a recording without a poll names their crates.
 import t from 'tap';
-import type { FutureType } from '../../../../src/futures/index.js';
+import type { FutureType } from '../../../../src/async/futures/index.js';
 import { cratesNotProbed, cratesNotProbedText } from '../../../../src/probes/kinds/poll/other-crates.js';
 
 function future(crate: string, polls = 1): FutureType {

@@ -1,8 +1,8 @@
 // Futures too large for a trampoline: what is read of them is right, and what is not read is never taken for a state.
 import t from 'tap';
+import { awaitChain, type FutureState, type FutureType } from '../../../../src/async/futures/index.js';
 import { addr } from '../../../../src/base/addr.js';
-import { RecordReadings } from '../../../../src/engines/inject/record-readings.js';
-import { awaitChain, type FutureState, type FutureType } from '../../../../src/futures/index.js';
+import { RecordReadings } from '../../../../src/inject/record-readings.js';
 import { planPoll } from '../../../../src/probes/kinds/poll/plan.js';
 import type { PollProbe } from '../../../../src/probes/kinds/poll/resolve.js';
 

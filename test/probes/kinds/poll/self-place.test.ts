@@ -1,14 +1,14 @@
 // Where inlined polls have their Futures. Debug info, the code and the Future around tell that, each of some of them: they have to agree.
 import t from 'tap';
 import { type Architecture, architectureOf } from '../../../../src/arch/index.js';
+import { type FutureType, findFutures, type InlinedPoll } from '../../../../src/async/futures/index.js';
+import { taskPlaces } from '../../../../src/async/tasks/index.js';
 import { DebugInfo } from '../../../../src/dwarf/index.js';
 import { ElfFile } from '../../../../src/elf/index.js';
-import { type FutureType, findFutures, type InlinedPoll } from '../../../../src/futures/index.js';
 import { FunctionGraphs } from '../../../../src/probes/function-graphs.js';
 import { InlinedSites } from '../../../../src/probes/kinds/poll/inlined-sites.js';
 import { PollsAround } from '../../../../src/probes/kinds/poll/poll-around.js';
 import { hostedTasks, selfPlace } from '../../../../src/probes/kinds/poll/self-place.js';
-import { taskPlaces } from '../../../../src/tasks/index.js';
 import { elfPath } from '../../../qemu/guests/guests.js';
 import { pollsProgram } from '../../../support/native.js';
 

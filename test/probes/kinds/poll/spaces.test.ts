@@ -1,13 +1,13 @@
 // Processes of one program have their Futures at the same addresses: what is polled in one of them says nothing of the other.
 import t from 'tap';
+import type { FutureSet, FutureType } from '../../../../src/async/futures/index.js';
 import { addr } from '../../../../src/base/addr.js';
-import { SpaceNumbers } from '../../../../src/facts/index.js';
-import type { FutureSet, FutureType } from '../../../../src/futures/index.js';
-import { EventOutput } from '../../../../src/probes/calls/call-tracer.js';
+import { EventOutput } from '../../../../src/calls/call-tracer.js';
 import { ImpliedDrops } from '../../../../src/probes/kinds/poll/implied-drops.js';
 import type { PollProbes } from '../../../../src/probes/kinds/poll/resolve.js';
 import { PollTracer } from '../../../../src/probes/kinds/poll/tracer.js';
 import { TaskBook } from '../../../../src/probes/kinds/poll/wakes.js';
+import { SpaceNumbers } from '../../../../src/target/index.js';
 import type { FutureRef, RootRef } from '../../../../src/trace/index.js';
 
 const states = [{ name: 'Unresumed' }, { name: 'Returned' }, { name: 'Suspend0' }];

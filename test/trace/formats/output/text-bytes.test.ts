@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
-import { visible } from '../../../../src/base/visible.js';
+import { visible } from '../../../../src/text/visible.js';
 import { encoded, TextBytes } from '../../../../src/trace/formats/output/text-bytes.js';
 
 const text = fc.string({ unit: 'binary' });

@@ -1,0 +1,322 @@
+import { type Addr, addOffset, addr } from '../../base/addr.js';
+import type { Budget } from '../../base/budget.js';
+import type { U32Column } from '../../base/growable.js';
+import {
+  type DebugInfo,
+  type Die,
+  DW_AT,
+  DW_TAG,
+  evaluate,
+  functionName,
+  layoutOf,
+  linkageNameOf,
+  nameOf,
+} from '../../dwarf/index.js';
+import { type CodeAddress, NO_ADDRESS } from '../../elf/index.js';
+import { FutureCatalog } from './catalog.js';
+import type { FutureEntry } from './entry.js';
+import { HeldFutures, outputOfDyn } from './held-futures.js';
+import type { FutureLookup } from './layout.js';
+import { pointerOf } from './pointers.js';
+import {
+  declaredPinTarget,
+  isFuturePoll,
+  pinTarget,
+  pollTypeOf,
+  readInlinedPoll,
+  readPollFunction,
+  returnsNothing,
+} from './poll-functions.js';
+import { FutureScan } from './scan.js';
+import type { FutureKind, FutureSet, FutureType, HeldInPlace } from './types.js';
+
+/**
+ * Every type of Future in the debug info. Compiler-made ones are known by the shape of their environment (a variant
+ * part with `Unresumed`). All others are known by a `poll` whose `self` is `Pin<&mut T>`, or because a state or a
+ * `select!` awaits them. The same type has a DIE in
+ * each unit that uses it: types are the same if full name and size are equal. Damaged parts are left out with a
+ * warning.
+ */
+export function findFutures(debug: DebugInfo): FutureSet {
+  return new Futures(debug);
+}
+
+class Futures implements FutureSet, FutureLookup {
+  readonly contents: FutureLookup['contents'] = new Map();
+  readonly held: HeldFutures;
+  readonly futureOf = (type: Die): FutureEntry | undefined => this.#catalog.ofType(type);
+  readonly #debug: DebugInfo;
+  readonly #catalog = new FutureCatalog(this);
+  readonly #byVtable = new Map<number, FutureEntry>();
+  readonly #byPoll = new Map<number, FutureEntry>();
+  #byOutput: Map<string, FutureEntry[]> | undefined;
+  /** Poll functions without code of their own. */
+  readonly #without: { readonly future: FutureEntry; readonly symbol: string }[] = [];
+
+  constructor(debug: DebugInfo) {
+    this.#debug = debug;
+    this.held = new HeldFutures(debug, this.futureOf);
+    const scan = new FutureScan(debug);
+    each(scan.environments, (offset) => this.#attempt(offset, (die) => this.#addEnvironment(die)));
+    each(scan.awaited, (offset) => this.#attempt(offset, (type) => this.#addAwaited(type)));
+    each(scan.branches, (offset) => this.#attempt(offset, (type) => this.#addBranches(type)));
+    const polls = this.#findPolls(scan);
+    for (const [offset, future] of polls) this.#attempt(offset, (fn) => this.#addPoll(future, fn));
+    each(scan.instances, (offset, i) => {
+      const future = polls.get(scan.instanceOrigin.at(i));
+      if (future !== undefined) this.#attempt(offset, (fn) => this.#addPoll(future, fn));
+    });
+    const names = new Map<number, string>();
+    each(scan.inlined.at, (offset, i) => {
+      const future = polls.get(scan.inlined.origin.at(i));
+      if (future === undefined) return;
+      this.#attempt(offset, (copy) => {
+        const into = scan.inlined.into.at(i);
+        const around = debug.die(into);
+        if (around === undefined) return;
+        if (!names.has(into)) names.set(into, functionName(around));
+        const found = readInlinedPoll(debug, copy, around, names.get(into) ?? '?');
+        if (found !== undefined) future.polled.inlined.push(found);
+      });
+    });
+    each(scan.vtables, (offset) => this.#attempt(offset, (die) => this.#addVtable(die)));
+    this.#addMerged();
+  }
+
+  get warnings(): readonly string[] {
+    return this.#debug.warnings;
+  }
+
+  get budget(): Budget {
+    return this.#debug.elf.budget;
+  }
+
+  get all(): readonly FutureType[] {
+    return this.#catalog.all;
+  }
+
+  byPollAddress(address: Addr): FutureType | undefined {
+    return this.#byPoll.get(this.#debug.elf.codes.toCode(address));
+  }
+
+  byVtable(address: Addr): FutureType | undefined {
+    const known = this.#byVtable.get(this.#debug.elf.codes.toCode(address));
+    if (known !== undefined) return known;
+    // Poll is the first method.
+    const word = this.#debug.elf.bytesAt(addOffset(address, HEAD * WORD), WORD);
+    if (word === undefined) return undefined;
+    return this.#byPoll.get(
+      this.#debug.elf.codes.toCode(new DataView(word.buffer, word.byteOffset, 8).getBigUint64(0, true)),
+    );
+  }
+
+  behindDyn(typeName: string): readonly FutureType[] {
+    const output = outputOfDyn(typeName);
+    if (output === undefined) return [];
+    if (this.#byOutput === undefined) {
+      this.#byOutput = new Map();
+      for (const future of this.#catalog.all) {
+        if (future.vtables.length === 0 || future.output === undefined) continue;
+        const known = this.#byOutput.get(future.output);
+        if (known === undefined) this.#byOutput.set(future.output, [future]);
+        else known.push(future);
+      }
+    }
+    return this.#byOutput.get(output) ?? [];
+  }
+
+  inPlace(type: Die): readonly HeldInPlace[] {
+    return this.held.in(type).flatMap(({ future, hops, offset, repeats, guards }) => {
+      return future !== undefined && hops.length === 0 ? [{ future, offset, repeats, guards }] : [];
+    });
+  }
+
+  ofType(type: Die): FutureType | undefined {
+    return this.#catalog.ofType(type);
+  }
+
+  #attempt(offset: number, read: (die: Die) => void): void {
+    const unit = this.#debug.unitAt(offset);
+    if (unit === undefined) return;
+    this.#debug.attempt(unit, () => {
+      const die = this.#debug.die(offset);
+      if (die !== undefined) read(die);
+    });
+  }
+
+  #addEnvironment(type: Die): void {
+    const kind = /^\{(async_fn|async_block|async_closure)_env#\d+\}/.exec(nameOf(type) ?? '')?.[1];
+    // Generators have the same shape, but are never polled.
+    if (kind !== undefined) this.#catalog.add(type, kind as FutureKind);
+  }
+
+  /** What is awaited is a Future, also if nothing is left of its poll. Of a pointer its target is one. */
+  #addAwaited(type: Die): void {
+    const pointer = pointerOf(type);
+    const isOne = pointer !== undefined && pointer.vtable === undefined && pointer.length === undefined;
+    const awaited = isOne ? pointer.target : type;
+    if (awaited === undefined || (pointer !== undefined && !isOne)) return;
+    if (awaited.tag !== DW_TAG.structure_type || awaited.flag(DW_AT.declaration)) return;
+    if (pointerOf(awaited) === undefined && this.#catalog.ofType(awaited) === undefined)
+      this.#catalog.add(awaited, 'impl');
+  }
+
+  /** The branches of a `select!`, in a tuple or behind a reference to one. */
+  #addBranches(type: Die): void {
+    const tuple = type.tag === DW_TAG.pointer_type ? type.follow(DW_AT.type) : type;
+    if (!tuple?.name?.startsWith('(')) return;
+    for (const { type: branch } of layoutOf(tuple).members) if (branch) this.#addAwaited(branch);
+  }
+
+  /** The functions that are polls, by DIE offset: with code or abstract. */
+  #findPolls(scan: FutureScan): Map<number, FutureEntry> {
+    const targets = new Map<number, Die | undefined>();
+    const polls = new Map<number, FutureEntry>();
+    /** Types that are declared, and rows of functions that have one: another unit defines the type. */
+    const names = new Map<number, string>();
+    const declared: number[] = [];
+    each(scan.functions, (offset, i) => {
+      const parameter = scan.firstParameter.at(i);
+      if (!targets.has(parameter)) {
+        targets.set(parameter, undefined);
+        this.#attempt(parameter, (type) => {
+          targets.set(parameter, pinTarget(type));
+          const name = declaredPinTarget(type);
+          if (name !== undefined) names.set(parameter, name);
+        });
+      }
+      const target = targets.get(parameter);
+      if (target === undefined) {
+        if (names.has(parameter)) declared.push(i);
+        return;
+      }
+      this.#attempt(offset, (fn) => {
+        const made = this.#catalog.ofType(target);
+        if (made !== undefined && made.kind !== 'impl') {
+          if (/^\{async_/.test(nameOf(fn) ?? '') && (pollTypeOf(fn) !== undefined || returnsNothing(fn)))
+            polls.set(offset, made);
+        } else if (isFuturePoll(fn)) {
+          polls.set(offset, this.#catalog.add(target, 'impl'));
+        }
+        const polled = polls.get(offset)?.polled;
+        if (polled !== undefined) polled.poll ??= fn;
+      });
+    });
+    for (const row of declared) {
+      const future = this.#catalog.named(names.get(scan.firstParameter.at(row)) ?? '');
+      const offset = scan.functions.at(row);
+      if (future !== undefined) {
+        this.#attempt(offset, (fn) => {
+          if (future.kind === 'impl' ? isFuturePoll(fn) : /^\{async_/.test(nameOf(fn) ?? '')) polls.set(offset, future);
+        });
+      }
+    }
+    return polls;
+  }
+
+  #addPoll(future: FutureEntry, fn: Die): void {
+    const poll = readPollFunction(this.#debug, fn);
+    if (poll === undefined) {
+      const symbol = linkageNameOf(fn);
+      if (symbol !== undefined) this.#without.push({ future, symbol });
+      return;
+    }
+    const code = this.#debug.elf.codes.toCode(poll.address);
+    const other = this.#byPoll.get(code);
+    if (other === undefined) this.#byPoll.set(code, future);
+    else if (other !== future) {
+      this.#debug.warn(`${other.instance} and ${future.instance} have one poll function: the linker folded them`);
+    }
+    future.polled.add(code, poll);
+  }
+
+  #addVtable(variable: Die): void {
+    const code = addressOfStatic(variable);
+    const vtable = variable.follow(DW_AT.type);
+    const type = vtable?.follow(DW_AT.containing_type);
+    const isFuture = variable.name?.endsWith(AS_FUTURE) === true;
+    const polled = isFuture && !Number.isNaN(code) ? this.#polledThrough(code) : undefined;
+    const future =
+      type && (this.#catalog.ofType(type) ?? (polled === undefined ? undefined : this.#catalog.add(type, 'impl')));
+    if (future === undefined || !this.#debug.elf.isLoaded(code) || this.#byVtable.has(code)) return;
+    const words = (vtable?.number(DW_AT.byte_size) ?? 0) / WORD;
+    if (!isFuture && !this.#holdsPoll(code, words, future)) return;
+    if (polled !== undefined) this.#share(future, polled);
+    this.#byVtable.set(code, future);
+    future.polled.vtables.push(this.#debug.elf.codes.fromCode(code));
+  }
+
+  /** The known poll function that a vtable as `dyn Future` leads to: poll is the first method. */
+  #polledThrough(vtable: CodeAddress): CodeAddress | undefined {
+    const { codes } = this.#debug.elf;
+    const word = this.#debug.elf.bytesAt(addOffset(codes.fromCode(vtable), HEAD * WORD), WORD);
+    if (word === undefined) return undefined;
+    const code = codes.toCode(addr(new DataView(word.buffer, word.byteOffset, WORD).getBigUint64(0, true)));
+    return this.#byPoll.has(code) ? code : undefined;
+  }
+
+  /** The poll function of another Future is this one's too: the compiler or the linker made one of two that are alike. */
+  #share(future: FutureEntry, code: CodeAddress): void {
+    const other = this.#byPoll.get(code);
+    if (other === undefined || other === future) return;
+    const { codes } = this.#debug.elf;
+    const poll = other.polled.functions.find(({ address }) => codes.toCode(address) === code);
+    if (poll !== undefined) future.polled.add(code, poll);
+  }
+
+  /**
+   * Functions with the same code become one, and debug info names one of them. A symbol of the other may be left; else
+   * a Future of which there is no code may be polled by that of one that looks like it.
+   */
+  #addMerged(): void {
+    const { elf } = this.#debug;
+    for (const { future, symbol } of this.#without)
+      for (const { address } of elf.symbols.named(symbol)) this.#share(future, elf.codes.toCode(address));
+    const all = this.#catalog.all;
+    const bare = all.filter(({ polled }) => polled.functions.length === 0 && polled.inlined.length === 0);
+    const sizes = new Set(bare.map(({ size }) => size));
+    // What a Future looks like costs time.
+    const hosts = all.filter(({ polled, size }) => polled.functions.length > 0 && sizes.has(size));
+    for (const future of bare)
+      for (const { polled } of hosts.filter((host) => isLike(host, future)))
+        for (const { address } of polled.functions) this.#share(future, elf.codes.toCode(address));
+  }
+
+  /** Whether a vtable is that of a trait that has `poll`: a Future is also `Any`, or an error, or what a crate wants. */
+  #holdsPoll(vtable: CodeAddress, words: number, future: FutureEntry): boolean {
+    const { codes } = this.#debug.elf;
+    const methods = Math.min(words - HEAD, MOST_METHODS);
+    if (!(methods > 0)) return false;
+    const bytes = this.#debug.elf.bytesAt(addOffset(codes.fromCode(vtable), HEAD * WORD), methods * WORD);
+    const view = bytes && new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    for (let offset = 0; view && offset < view.byteLength; offset += WORD)
+      if (this.#byPoll.get(codes.toCode(addr(view.getBigUint64(offset, true)))) === future) return true;
+    return false;
+  }
+}
+
+/** How the names of vtables as `dyn Future` end. */
+const AS_FUTURE = ' as core::future::future::Future>::{vtable}';
+const WORD = 8;
+/** Words of a vtable before those of the trait's methods: drop_in_place, size, align. */
+const HEAD = 3;
+const MOST_METHODS = 100;
+
+/** Whether the poll functions of two Futures may have the same code: of one async fn, or with the same members. */
+function isLike(a: FutureEntry, b: FutureEntry): boolean {
+  if (a.kind !== b.kind || a.size !== b.size) return false;
+  if (a.kind !== 'impl') return a.future === b.future && a.states.length === b.states.length;
+  const members = ({ fields }: FutureEntry): string => fields.map(({ type, offset }) => `${offset}:${type}`).join();
+  return a.size > 0 && members(a) === members(b);
+}
+
+function addressOfStatic(variable: Die): CodeAddress {
+  const expression = variable.block(DW_AT.location);
+  const found = expression && evaluate(expression, variable.unit, () => undefined);
+  const location = found !== undefined && 'pieces' in found ? found.pieces[0]?.location : undefined;
+  return location?.kind === 'memory' ? variable.unit.codes.toCode(location.address) : NO_ADDRESS;
+}
+
+function each(column: U32Column, visit: (offset: number, row: number) => void): void {
+  for (let i = 0; i < column.length; i++) visit(column.at(i), i);
+}

@@ -1,0 +1,43 @@
+export { awaitChain, type ChainLink, stateOf } from './await-chain.js';
+export { AwaitPaths, type InnerFuture, type InnerPoll } from './await-path.js';
+export { futuresDot } from './dot.js';
+export { findFutures } from './find-futures.js';
+export { type Dependency, dependenciesOf, FutureGraph, type FutureNode } from './graph.js';
+export { graphSvg } from './graph-svg.js';
+export { futuresJson } from './json.js';
+export { type LiveFuture, liveAt, liveFutures, type NextBlock } from './live-futures.js';
+export { onlyHeld } from './only-held.js';
+export { pointerOf } from './pointers.js';
+export { FutureNames, shortType } from './short-names.js';
+export { type Blame, blameChain, blameOf } from './size-blame.js';
+export { futuresSizes } from './sizes.js';
+export { futuresTable } from './table.js';
+export {
+  type KnownTask,
+  noTaskPlaces,
+  type StuckTask,
+  type TaskEnder,
+  type TaskPlaces,
+  type TaskPoller,
+} from './task-places.js';
+export { futuresTree } from './tree.js';
+export {
+  type Awaitee,
+  type BoxedFuture,
+  type FutureKind,
+  type FutureSet,
+  type FutureState,
+  type FutureType,
+  type Guard,
+  type HeldFuture,
+  type HeldInPlace,
+  type Hop,
+  type HopTarget,
+  type InlinedPoll,
+  NEVER,
+  type Place,
+  type PollFunction,
+  type PollResultLayout,
+  type Repeat,
+  type StateLocal,
+} from './types.js';

@@ -1,0 +1,120 @@
+import { U32Column } from '../../base/growable.js';
+import { type DebugInfo, DieCursor, DW_AT, DW_LANG, DW_TAG, type Unit } from '../../dwarf/index.js';
+
+/** The name that rustc gives the member that holds what a state awaits. */
+export const AWAITEE = '__awaitee';
+/** The variable of tokio's `select!`, captured by reference or by value. tokio/src/macros/select.rs */
+const BRANCHES: ReadonlySet<string> = new Set(['_ref__futures', 'futures']);
+
+/** The result of one pass over all Rust units, as columns of DIE offsets that are not yet interpreted. */
+export class FutureScan {
+  /** Structs with a nested struct `Unresumed`: the environments of coroutines. */
+  readonly environments = new U32Column();
+  /** Functions with a first parameter, and that parameter's type. */
+  readonly functions = new U32Column();
+  readonly firstParameter = new U32Column();
+  /** Out-of-line copies of functions that are inlined elsewhere, and the abstract function they are copies of. */
+  readonly instances = new U32Column();
+  readonly instanceOrigin = new U32Column();
+  /** Inlined copies, what they are copies of, and the function around. */
+  readonly inlined = { at: new U32Column(), origin: new U32Column(), into: new U32Column() };
+  /** Variables named `<.. as ..Future>::{vtable}`. */
+  readonly vtables = new U32Column();
+  /** The types of what states await. */
+  readonly awaited = new U32Column();
+  /** The types of what closures keep as `futures`: in tokio's `select!` a tuple of its branches. */
+  readonly branches = new U32Column();
+
+  constructor(debug: DebugInfo) {
+    for (const unit of debug.units) debug.attempt(unit, () => isRust(unit) && this.#scan(unit));
+  }
+
+  #scan(unit: Unit): void {
+    const cursor = DieCursor.of(unit);
+    // The function around the cursor, and its depth; functions nest in no Rust program.
+    let current = 0;
+    let currentDepth = -1;
+    let parameterSeen = false;
+    // Of the structs around, the last one at each depth.
+    const structAt: number[] = [];
+    // Which members of the last struct are Futures, and their depth.
+    let futureMembers: FutureMembers | undefined;
+    let memberDepth = 0;
+    while (cursor.next()) {
+      if (cursor.depth <= currentDepth) currentDepth = -1;
+      switch (cursor.tag) {
+        case DW_TAG.subprogram: {
+          current = cursor.offset;
+          currentDepth = cursor.depth;
+          parameterSeen = false;
+          const origin = cursor.reference(DW_AT.abstract_origin);
+          if (origin !== undefined) {
+            this.instances.push(current);
+            this.instanceOrigin.push(origin);
+          }
+          break;
+        }
+        case DW_TAG.formal_parameter:
+          if (currentDepth >= 0 && !parameterSeen && cursor.depth === currentDepth + 1) {
+            parameterSeen = true;
+            const type = cursor.reference(DW_AT.type);
+            if (type !== undefined) {
+              this.functions.push(current);
+              this.firstParameter.push(type);
+            }
+          }
+          break;
+        case DW_TAG.inlined_subroutine:
+          if (currentDepth >= 0) this.#copy(cursor, current);
+          break;
+        case DW_TAG.structure_type:
+          structAt.length = Math.min(structAt.length, cursor.depth);
+          if (cursor.depth > 0 && cursor.name === 'Unresumed') {
+            const around = structAt[cursor.depth - 1];
+            if (around !== undefined) this.environments.push(around);
+          }
+          structAt[cursor.depth] = cursor.offset;
+          futureMembers = membersOf(cursor.name);
+          memberDepth = cursor.depth + 1;
+          break;
+        case DW_TAG.member:
+          if (futureMembers !== undefined && cursor.depth === memberDepth) this.#member(cursor, futureMembers);
+          break;
+        case DW_TAG.namespace:
+          structAt.length = Math.min(structAt.length, cursor.depth);
+          break;
+        case DW_TAG.variable:
+          if (cursor.depth === 1 && cursor.name?.endsWith('::{vtable}')) this.vtables.push(cursor.offset);
+          break;
+      }
+    }
+  }
+
+  #copy(cursor: DieCursor, into: number): void {
+    const origin = cursor.reference(DW_AT.abstract_origin);
+    if (origin === undefined) return;
+    this.inlined.at.push(cursor.offset);
+    this.inlined.origin.push(origin);
+    this.inlined.into.push(into);
+  }
+
+  #member(cursor: DieCursor, wanted: FutureMembers): void {
+    const { name } = cursor;
+    const isWanted = wanted === 'awaited' ? name === AWAITEE : name !== undefined && BRANCHES.has(name);
+    const type = isWanted ? cursor.reference(DW_AT.type) : undefined;
+    if (type !== undefined) this[wanted].push(type);
+  }
+}
+
+/** Which column the members of a struct that are Futures belong to. */
+type FutureMembers = 'awaited' | 'branches';
+
+function membersOf(struct: string | undefined): FutureMembers | undefined {
+  if (struct?.startsWith('Suspend')) return 'awaited';
+  return struct?.startsWith('{closure_env#') ? 'branches' : undefined;
+}
+
+function isRust(unit: Unit): boolean {
+  const language = unit.language;
+  return language === undefined || language === DW_LANG.Rust || language === DW_LANG.Rust_old;
+}

@@ -1,0 +1,176 @@
+import { type Addr, addOffset, addr } from '../../base/addr.js';
+import type { MemoryReader } from '../../base/memory-reader.js';
+import {
+  type FutureSet,
+  type FutureState,
+  type FutureType,
+  type LiveFuture,
+  liveAt,
+  liveFutures,
+  type NextBlock,
+  stateOf,
+} from '../futures/index.js';
+
+/** A Future in memory, and those that it holds: what it awaits, the branches of a join or a select. */
+export interface AwaitNode {
+  /** Undefined if neither the type nor the vtable says which Future this is. */
+  readonly future: FutureType | undefined;
+  readonly typeName: string;
+  readonly address: Addr;
+  /** For compiler-made Futures; also undefined if the state number is none of the type's. */
+  readonly state: FutureState | undefined;
+  /** How its holder has it: `__awaitee`, or the path of a member (`a.Pending.0`); empty for a root. */
+  readonly path: string;
+  /** Memory does not show whether it is still there: a local may have been moved out. */
+  readonly maybe: boolean;
+  /** Why nothing below is known. */
+  readonly cut: 'unreadable' | 'cycle' | 'depth' | undefined;
+  readonly awaits: readonly AwaitNode[];
+}
+
+/**
+ * The deepest chain. Chains are as deep as the program nests awaits; boxes can make them longer, damaged memory
+ * endless.
+ */
+const MAX_DEPTH = 256;
+/** The most Futures of one tree, and of one slice. */
+const MAX_NODES = 10_000;
+/** No Future is larger; a size from a damaged file must not cause endless reading. */
+const MAX_BYTES = 1 << 24;
+
+/** How its holder has a Future. */
+type Holding = Pick<AwaitNode, 'path' | 'maybe'>;
+
+/** Where a Future lies in a block of memory that was read. */
+interface InBlock {
+  readonly bytes: Uint8Array;
+  /** The block's address. */
+  readonly block: Addr;
+  readonly offset: number;
+}
+
+/**
+ * Reads await trees from memory: in place as deep as types nest, and through `Box`, `&mut`, `dyn Future`, `Vec` and
+ * lists.
+ */
+export class AwaitTrees {
+  readonly #futures: FutureSet;
+  readonly #memory: MemoryReader;
+  readonly #open = new Set<string>();
+  #left = MAX_NODES;
+
+  constructor(futures: FutureSet, memory: MemoryReader) {
+    this.#futures = futures;
+    this.#memory = memory;
+  }
+
+  /** The tree below the Future of this type at this address. */
+  async read(future: FutureType, address: Addr): Promise<AwaitNode> {
+    this.#left = MAX_NODES;
+    return this.#at(future, address, { path: '', maybe: false }, 0);
+  }
+
+  async #at(future: FutureType, address: Addr, holding: Holding, depth: number): Promise<AwaitNode> {
+    const key = `${address}:${future.typeOffset}`;
+    const open = this.#open.has(key);
+    const bytes = open || future.size > MAX_BYTES ? undefined : await this.#memory.read(address, future.size);
+    if (bytes === undefined) {
+      const cut = open ? 'cycle' : 'unreadable';
+      return { future, typeName: future.instance, address, state: undefined, ...holding, cut, awaits: [] };
+    }
+    this.#open.add(key);
+    try {
+      return await this.#inside(future, { bytes, block: address, offset: 0 }, holding, depth);
+    } finally {
+      this.#open.delete(key);
+    }
+  }
+
+  async #inside(future: FutureType, at: InBlock, holding: Holding, depth: number): Promise<AwaitNode> {
+    const { bytes, block, offset } = at;
+    const address = addOffset(block, offset);
+    const state = stateOf(future, bytes, offset);
+    const node = { future, typeName: future.instance, address, state, ...holding };
+    if (depth >= MAX_DEPTH || --this.#left <= 0) return { ...node, cut: 'depth', awaits: [] };
+    const awaits: AwaitNode[] = [];
+    for (const live of liveFutures(future, bytes, offset)) {
+      // A local that may have been moved out is shown only if it is suspended; else it is stale.
+      for (const inner of await this.#follow(live, bytes, block, depth + 1)) {
+        if (!inner.maybe || inner.state?.name.startsWith('Suspend')) awaits.push(inner);
+      }
+    }
+    return { ...node, cut: undefined, awaits: onceEach(awaits) };
+  }
+
+  async #follow(
+    { held, offset, next }: LiveFuture,
+    bytes: Uint8Array,
+    block: Addr,
+    depth: number,
+  ): Promise<AwaitNode[]> {
+    const path = held.role === 'awaitee' ? '__awaitee' : held.path;
+    if (next !== undefined) return this.#behind({ held, offset, next }, next, path, depth);
+    if (offset === undefined) return [];
+    const holding = { path, maybe: held.maybe };
+    if (held.future) return [await this.#inside(held.future, { bytes, block, offset }, holding, depth)];
+    const address = addOffset(block, offset);
+    const node = { future: undefined, typeName: held.typeName, address, state: undefined, ...holding };
+    return [{ ...node, cut: undefined, awaits: [] }];
+  }
+
+  async #behind(live: LiveFuture, next: NextBlock, path: string, depth: number): Promise<AwaitNode[]> {
+    const { held } = live;
+    const holding = { path, maybe: held.maybe };
+    if (held.vtable !== undefined && next.vtable !== undefined && next.hop >= held.hops.length) {
+      const concrete = this.#futures.byVtable(next.vtable);
+      if (concrete) return [await this.#at(concrete, next.pointer, holding, depth)];
+      const node = { future: undefined, typeName: held.typeName, address: next.pointer, state: undefined, ...holding };
+      return [{ ...node, cut: undefined, awaits: [] }];
+    }
+    const found: AwaitNode[] = [];
+    const stride = next.to.kind === 'slice' ? next.to.stride : 0;
+    const count = next.to.kind === 'one' ? 1 : Math.min(Number(next.count), MAX_NODES);
+    let pointer = next.pointer;
+    for (let i = 0; i < count && this.#left > 0; i++) {
+      // The whole block's size is not known: enough for the Future at its place, and for pointers on the way.
+      const size = Math.min(MAX_BYTES, Math.max(held.offset + held.size, ...held.hops.map((hop) => hop.offset + 16)));
+      const bytes = await this.#memory.read(pointer, Math.max(size, next.to.kind === 'list' ? next.to.next + 8 : 0));
+      if (bytes === undefined) {
+        const node = { future: held.future, typeName: held.typeName, address: pointer, state: undefined, ...holding };
+        found.push({ ...node, cut: 'unreadable', awaits: [] });
+        break;
+      }
+      for (const inner of liveAt(held, bytes, 0, next.hop)) {
+        if (this.#open.has(`${pointer}:${held.path}`)) continue;
+        found.push(...(await this.#follow(inner, bytes, pointer, depth)));
+      }
+      if (next.to.kind === 'list') {
+        const link = new DataView(bytes.buffer, bytes.byteOffset + next.to.next, 8).getBigUint64(0, true);
+        if (link === 0n) break;
+        pointer = addr(link);
+      } else pointer = addOffset(pointer, stride);
+    }
+    return found;
+  }
+}
+
+/**
+ * The branches of a `select!` are variables, and the closure that polls them refers to them: they are shown there. Of
+ * two ways that lead to one Future, as an awaited reference and the variable that it refers to, the surer one is shown.
+ */
+function onceEach(awaits: readonly AwaitNode[]): readonly AwaitNode[] {
+  const below = new Set<string>();
+  const keyOf = ({ address, typeName }: AwaitNode): string => `${address}:${typeName}`;
+  const note = (node: AwaitNode): void => {
+    for (const inner of node.awaits) {
+      if (inner.cut === undefined) below.add(keyOf(inner));
+      note(inner);
+    }
+  };
+  awaits.forEach(note);
+  const first = new Map<string, AwaitNode>();
+  for (const node of awaits) if (first.get(keyOf(node))?.maybe ?? true) first.set(keyOf(node), node);
+  // Those without bytes may share an address.
+  const isOther = (node: AwaitNode): boolean => node.future?.size === 0 || first.get(keyOf(node)) === node;
+  return awaits.filter((node) => !below.has(keyOf(node)) && isOther(node));
+}

@@ -1,0 +1,175 @@
+/*
+ * What a thread blocks on: the Future that it gave to a `block_on`. It lies on the thread's stack, or in a box. No
+ * runtime keeps its address, and while it is not polled no register need lead to it. Its type is taken from the
+ * functions called `block_on` on the thread's stack, by their generic arguments. Then the stack is searched for it. It
+ * is in a state in which it waits, and all that it awaits is as it is in a Future that waits.
+ */
+
+import { type Addr, addOffset, addr } from '../../base/addr.js';
+import { functionName, stripGenerics, typeName } from '../../dwarf/index.js';
+import { type Frame, functionsAt } from '../../target/unwind/index.js';
+import { type FutureType, onlyHeld, stateOf } from '../futures/index.js';
+import { type AwaitNode, AwaitTrees } from './await-tree.js';
+import { genericsOf, numberAt } from './layout.js';
+import type { TaskContext } from './runtime.js';
+import { Soundness } from './soundness.js';
+
+/** What a thread blocks on, in place. */
+export interface Blocking {
+  readonly future: FutureType;
+  readonly address: Addr;
+  /** The function that blocks. */
+  readonly by: string;
+}
+
+/** They are called so in tokio, async-io, futures-lite, futures-executor, pollster, and in many kernels. */
+const BLOCKS = /(?:^|::)block_on$/;
+/** More of a stack is not searched. */
+const MOST_BYTES = 1 << 22;
+const WORD = 8;
+/** A box on the way to a runtime's inner functions. */
+const BOXED = /^core::pin::Pin<alloc::boxed::Box<(.*), .*>>$/;
+
+/** A Future that a `block_on` was given. */
+interface Given {
+  readonly future: FutureType;
+  readonly by: string;
+  /** What shows whether it waits: itself, or what it consists of. Undefined if none of these has a state number. */
+  readonly waiting: { readonly future: FutureType; readonly offset: number } | undefined;
+  /** The frames that had it: where the innermost begins, and the end of the outermost. */
+  readonly start: Addr;
+  readonly end: Addr;
+}
+
+/**
+ * What the threads with these stacks block on. One is left out that is polled now, because its state is not that of a
+ * Future that waits. One that is found nowhere, or in two places, is noted.
+ */
+export async function findBlocking(
+  context: TaskContext,
+  stacks: readonly (readonly Frame[])[],
+): Promise<readonly Blocking[]> {
+  const found: Blocking[] = [];
+  const inlined = new Map(context.futures.all.flatMap((each) => each.inlined.map(({ die }) => [die.offset, each])));
+  for (const frames of stacks) {
+    const start = frames[0]?.cfa;
+    if (start === undefined) continue;
+    const { given, boxed } = givenOn(context, frames, inlined);
+    const [unseen, ...others] = given.filter(({ waiting }) => waiting === undefined);
+    if (unseen && others.length + 1 === given.length) context.note(unsure(unseen, undefined));
+    for (const each of given) {
+      if (!each.waiting) continue;
+      const places = likeliest(each, await placesOf(context, each, start, boxed.has(each.future.instance)));
+      const [address] = places ?? [];
+      if (places?.length === 1 && address !== undefined) found.push({ ...each, address });
+      else context.note(unsure(each, places?.length));
+    }
+  }
+  return found;
+}
+
+/** Further in there may be bytes of what was moved: of several places the only one in the frames that had it counts. */
+function likeliest({ start, end }: Given, places: readonly Addr[] | undefined): readonly Addr[] | undefined {
+  const inside = places?.filter((address) => address >= start && address < end);
+  return inside?.length === 1 ? inside : places;
+}
+
+/** `places`: undefined if the stack could not be read. */
+function unsure({ future, by, waiting }: Given, places: number | undefined): string {
+  const nowhere = places === undefined ? 'its stack was not read' : 'nowhere on the stack it is found waiting';
+  const found = places ? `it may lie in ${places} places of the stack` : nowhere;
+  const why = waiting ? found : 'written by hand, it has no state number to search for';
+  return `${future.future}, which a thread blocks on in ${by}, is not told: ${why}; rsptrace bt shows the stack`;
+}
+
+/** The Futures of the `block_on`s on a stack, and the types that were boxed there. */
+function givenOn(
+  { debug, futures }: TaskContext,
+  frames: readonly Frame[],
+  inlined: ReadonlyMap<number, FutureType>,
+): { readonly given: readonly Given[]; readonly boxed: ReadonlySet<string> } {
+  const given = new Map<FutureType, Given>();
+  const boxed = new Set<string>();
+  const polled = new Set<FutureType>();
+  for (const [index, { pc, exact, cfa, image }] of frames.entries()) {
+    if (image?.isLibrary || cfa === undefined) continue;
+    const at = exact ? pc : addr(pc - 1n);
+    const around = debug.functionAt(at);
+    const poll = around && futures.byPollAddress(around.low);
+    if (poll) polled.add(poll);
+    for (const die of functionsAt(debug, at)) {
+      const inner = inlined.get(die.offset);
+      if (inner) polled.add(inner);
+      const by = stripGenerics(functionName(die) ?? '');
+      if (!BLOCKS.test(by)) continue;
+      for (const type of genericsOf(die).values()) {
+        const [, inBox] = BOXED.exec(typeName(type)) ?? [];
+        if (inBox !== undefined) boxed.add(inBox);
+        const future = futures.ofType(type);
+        // One that refers to another is shown by that.
+        if (!future || /^(?:core::pin::Pin<|&mut |alloc::boxed::Box<)/.test(future.instance)) continue;
+        const all = [{ future, offset: 0 }, ...onlyHeld(future)];
+        const waiting = all.find((each) => each.future.discriminant);
+        if (all.some((each) => polled.has(each.future))) continue;
+        const start = given.get(future)?.start ?? frames[index - 1]?.cfa ?? cfa;
+        given.set(future, { future, by, waiting, start, end: cfa });
+      }
+    }
+  }
+  return { given: [...given.values()], boxed };
+}
+
+/** Where such a Future lies and waits, in the stack or in a box that the stack has; undefined if that is not read. */
+async function placesOf(
+  context: TaskContext,
+  { future, waiting, end }: Given,
+  start: Addr,
+  isBoxed: boolean,
+): Promise<readonly Addr[] | undefined> {
+  const { memory, futures } = context;
+  const length = Number(end - start);
+  const bytes = length > 0 && length <= MOST_BYTES ? await memory.read(start, length) : undefined;
+  if (bytes === undefined) return undefined;
+  const trees = new AwaitTrees(futures, memory);
+  const found = new Set<Addr>();
+  const shows = waiting ?? { future, offset: 0 };
+  const look = async (address: Addr): Promise<void> => {
+    if (found.has(address)) return;
+    if (await waits(context, await trees.read(shows.future, addOffset(address, shows.offset)))) found.add(address);
+  };
+  const step = Math.max(future.align ?? 1, 1);
+  for (let offset = toAligned(start, step); offset + future.size <= length; offset += step)
+    if (isSuspended(shows.future, bytes, offset + shows.offset)) await look(addOffset(start, offset));
+  if (!isBoxed) return [...found];
+  for (let offset = toAligned(start, WORD); offset + WORD <= length; offset += WORD) {
+    const address = addr(numberAt(bytes, { offset, size: WORD }));
+    const value = address === 0n ? undefined : await memory.read(address, future.size);
+    if (value && isSuspended(shows.future, value, shows.offset)) await look(address);
+  }
+  return [...found];
+}
+
+/** How many bytes behind an address the next multiple of `step` is. */
+function toAligned(start: Addr, step: number): number {
+  return (step - Number(start % BigInt(step))) % step;
+}
+
+function isSuspended(future: FutureType, bytes: Uint8Array, offset: number): boolean {
+  return stateOf(future, bytes, offset)?.name.startsWith('Suspend') ?? false;
+}
+
+/** Whether a Future waits, as far as its bytes tell, with all that it awaits. */
+async function waits(context: TaskContext, node: AwaitNode): Promise<boolean> {
+  const { future, state, cut, path, awaits } = node;
+  if (cut !== undefined && cut !== 'depth') return false;
+  const isAwaited = path === '' || path === '__awaitee';
+  if (future === undefined) return false;
+  if (future.discriminant && (state === undefined || (isAwaited && !state.name.startsWith('Suspend')))) return false;
+  // Who waits for another one has that.
+  if (future.discriminant && isAwaited && awaits.length === 0) return false;
+  // What is in the states of the others may have been moved out.
+  const type = future.kind === 'impl' ? context.debug.die(future.typeOffset) : undefined;
+  if (type && !(await new Soundness(context.memory).holds(type, node.address))) return false;
+  for (const inner of awaits) if (!(await waits(context, inner))) return false;
+  return true;
+}

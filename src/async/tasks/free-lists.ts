@@ -1,0 +1,147 @@
+/*
+ * Free memory as the program's own allocator keeps it. Allocators of kernels keep lists of free blocks in these blocks
+ * themselves (linked_list_allocator, and most that were written by hand):
+ *
+ *   static ALLOCATOR: T, which implements GlobalAlloc, leads to     Node { size: usize, next: pointer to Node }
+ *
+ * The node is the begin of its block. Without a size only the node's own bytes are known to be free.
+ */
+
+import { type Addr, addr } from '../../base/addr.js';
+import {
+  type Die,
+  DieCursor,
+  DW_AT,
+  DW_TAG,
+  elementCount,
+  layoutOf,
+  sizeOf,
+  staticAddress,
+  through,
+  typeName,
+  type Unit,
+} from '../../dwarf/index.js';
+import { firstPointer, numberAt, type Part } from './layout.js';
+import type { Region } from './memory-image.js';
+import type { TaskContext } from './runtime.js';
+
+/** Locks and cells around a list nest so deep at most. */
+const MAX_DEPTH = 10;
+/** Lists of one allocator, one for each size of blocks. */
+const MAX_LISTS = 64;
+const MAX_BLOCKS = 200_000;
+
+/** A type of which free blocks are a list. */
+interface Node {
+  readonly bytes: number;
+  /** Where its pointer to the next one is. */
+  readonly next: number;
+  readonly size: Part | undefined;
+}
+
+/** The first pointer of a list, or its first node, from the allocator's address. */
+interface Head {
+  readonly offset: number;
+  readonly node: Node;
+  readonly isNode: boolean;
+}
+
+/** The free blocks of the program's allocators; none of those of the standard library. */
+export async function freeBlocks(context: Pick<TaskContext, 'debug' | 'memory'>): Promise<readonly Region[]> {
+  const found: Region[] = [];
+  for (const { type, at } of allocators(context))
+    for (const head of headsIn(type)) found.push(...(await blocksOf(context, head, addr(at + BigInt(head.offset)))));
+  return found;
+}
+
+/** The statics whose types implement `GlobalAlloc`. */
+function allocators({ debug }: Pick<TaskContext, 'debug'>): { readonly type: Die; readonly at: Addr }[] {
+  const types = new Map<string, Die>();
+  for (const die of debug.functionsNamed('core::alloc::global::GlobalAlloc::dealloc')) {
+    const self = debug.attempt(die.unit, () => through(die, selfOf));
+    // One without members has nothing to lead to: the standard library's `System`.
+    if (self && headsIn(self).length > 0) types.set(typeName(self), self);
+  }
+  const found = new Map<Addr, { readonly type: Die; readonly at: Addr }>();
+  const look = (unit: Unit): void => {
+    const cursor = DieCursor.of(unit);
+    while (cursor.next()) {
+      if (cursor.tag !== DW_TAG.variable || !cursor.has(DW_AT.location)) continue;
+      const type = cursor.follow(DW_AT.type);
+      const known = type && types.get(typeName(type));
+      const at = known && staticAddress(cursor.die());
+      if (known && at !== undefined) found.set(at, { type: known, at });
+    }
+  };
+  if (types.size > 0) for (const unit of debug.units) debug.attempt(unit, () => look(unit));
+  return [...found.values()];
+}
+
+/** What the first parameter of a method refers to. */
+function selfOf(die: Die): Die | undefined {
+  for (const child of die.children())
+    if (child.tag === DW_TAG.formal_parameter) return child.follow(DW_AT.type)?.follow(DW_AT.type);
+  return undefined;
+}
+
+function headsIn(type: Die, offset = 0, depth = 0): Head[] {
+  if (depth > MAX_DEPTH) return [];
+  if (type.tag === DW_TAG.array_type) return headsInArray(type, offset, depth);
+  const own = nodeOf(type);
+  if (own) return [{ offset, node: own, isNode: true }];
+  const node = type.tag === DW_TAG.pointer_type ? nodeOf(type.follow(DW_AT.type)) : undefined;
+  if (node) return [{ offset, node, isNode: false }];
+  return partsOf(type).flatMap((part) => headsIn(part.type, offset + part.offset, depth + 1));
+}
+
+function headsInArray(type: Die, offset: number, depth: number): Head[] {
+  const element = type.follow(DW_AT.type);
+  const stride = sizeOf(element) ?? 0;
+  const count = Math.min(elementCount(type) ?? 0, MAX_LISTS);
+  const heads = element && stride > 0 ? headsIn(element, offset, depth + 1) : [];
+  return Array.from({ length: heads.length > 0 ? count : 0 }, (_, i) => i).flatMap((i) =>
+    heads.map((head) => ({ ...head, offset: head.offset + i * stride })),
+  );
+}
+
+/** Members, also of variants: an `Option` of a pointer has it at the same place. */
+function partsOf(type: Die): { readonly offset: number; readonly type: Die }[] {
+  if (type.tag !== DW_TAG.structure_type && type.tag !== DW_TAG.union_type) return [];
+  const { members, variantPart } = layoutOf(type);
+  const all = [...members, ...(variantPart?.variants.flatMap((variant) => variant.members) ?? [])];
+  return all.flatMap(({ type: part, offset }) => (part ? [{ offset, type: part }] : []));
+}
+
+/** A structure that points to its like, and perhaps says a size. */
+function nodeOf(type: Die | undefined): Node | undefined {
+  if (type?.tag !== DW_TAG.structure_type) return undefined;
+  const { members, variantPart } = layoutOf(type);
+  if (variantPart) return undefined;
+  let next: number | undefined;
+  let size: Part | undefined;
+  for (const { name, offset, type: part } of members) {
+    const pointer = firstPointer(part);
+    if (pointer?.type.offset === type.offset) next = offset + pointer.offset;
+    else if (part?.tag === DW_TAG.base_type && name === 'size') size = { offset, size: sizeOf(part) ?? 0, type: part };
+  }
+  const bytes = sizeOf(type);
+  return next === undefined || !bytes ? undefined : { bytes, next, size };
+}
+
+async function blocksOf({ memory }: Pick<TaskContext, 'memory'>, head: Head, at: Addr): Promise<Region[]> {
+  const { bytes: length, next, size } = head.node;
+  const word = async (place: Addr): Promise<bigint> => {
+    const bytes = await memory.read(place, 8);
+    return bytes ? numberAt(bytes, { offset: 0, size: 8 }) : 0n;
+  };
+  const found = new Map<bigint, Region>();
+  let block = await word(head.isNode ? addr(at + BigInt(next)) : at);
+  while (block !== 0n && !found.has(block) && found.size < MAX_BLOCKS) {
+    const bytes = await memory.read(addr(block), length);
+    if (bytes === undefined) break;
+    const free = size ? Number(numberAt(bytes, size)) : length;
+    found.set(block, { start: addr(block), length: Math.max(length, free) });
+    block = numberAt(bytes, { offset: next, size: 8 });
+  }
+  return [...found.values()];
+}

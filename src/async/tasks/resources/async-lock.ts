@@ -1,0 +1,98 @@
+/*
+ * What smol's programs wait for: async-lock, async-channel, async-task's handles and async-io's timers. Their Futures
+ * point to what they wait for in several layers of wrappers:
+ *
+ *   Lock { _inner: .. LockInner { mutex: &Mutex { state, .. }, .. } }
+ *   MutexGuard(&Mutex)      SemaphoreGuard(&Semaphore)
+ *   Recv { _inner: .. RecvInner { receiver: &Receiver { channel: Arc<Channel { sender_count, .. }> }, .. } }
+ *   Task { ptr: NonNull<()> } of a task's header      Timer { when: Option<Instant>, .. }
+ */
+
+import { addr } from '../../../base/addr.js';
+import type { AwaitNode } from '../await-tree.js';
+import type { Pointed } from '../references.js';
+import { guarded } from './guarded.js';
+import { deadlineIn, type Look, nameOfType, type Primitive } from './resource.js';
+
+const LOCK = 'async_lock';
+/** The bit of `Mutex::state`; above it those are counted who wait for too long. async-lock/src/mutex.rs */
+const LOCKED = 1n;
+
+const inModule = (module: string, ...names: readonly string[]): string[] =>
+  names.map((name) => `${LOCK}::${module}::${name}`);
+
+export const asyncMutex: Primitive = guarded({
+  kind: 'Mutex',
+  locks: inModule('mutex', 'Mutex'),
+  futures: inModule('mutex', 'Lock', 'LockArc'),
+  guards: inModule('mutex', 'MutexGuard', 'MutexGuardArc'),
+  lockedBit: LOCKED,
+});
+export const asyncSemaphore: Primitive = guarded({
+  kind: 'Semaphore',
+  locks: inModule('semaphore', 'Semaphore'),
+  futures: inModule('semaphore', 'Acquire', 'AcquireArc'),
+  guards: inModule('semaphore', 'SemaphoreGuard', 'SemaphoreGuardArc'),
+});
+const LOCKING = [
+  'Read',
+  'ReadArc',
+  'UpgradableRead',
+  'UpgradableReadArc',
+  'Write',
+  'WriteArc',
+  'Upgrade',
+  'UpgradeArc',
+];
+const GUARDS = ['RwLockReadGuard', 'RwLockUpgradableReadGuard', 'RwLockWriteGuard'];
+export const asyncRwLock: Primitive = guarded({
+  kind: 'RwLock',
+  locks: ['async_lock::rwlock::raw::RawRwLock', 'async_lock::rwlock::RwLock'],
+  futures: inModule('rwlock::futures', ...LOCKING),
+  guards: inModule('rwlock', ...GUARDS, ...GUARDS.map((name) => `${name}Arc`)),
+});
+
+/** The channel that the other end of is needed, and how many of these there are. */
+function channelOf(kind: string, future: string, own: string, other: 'Sender' | 'Receiver', how: string): Primitive {
+  const owners = [`async_channel::${other}`];
+  return {
+    futures: [`async_channel::${future}`],
+    owners,
+    async awaited(look, node) {
+      const end = (await look.pointers(node)).find(({ type }) => nameOfType(type) === `async_channel::${own}`);
+      const channel = end?.type && (await look.pointerIn(end.type, end.address, 'channel'));
+      if (!channel) return undefined;
+      const of = other === 'Sender' ? 'sender' : 'receiver';
+      const number = await look.number(channel, `${of}_count`);
+      const count = number === undefined ? 'unknown' : Number(number);
+      const counted = count === 'unknown' ? {} : { counted: { of, count } as const };
+      const enders = { how, owners, key: channel.address, needs: 'any', count, ...counted } as const;
+      return { kind, address: channel.address, enders };
+    },
+  };
+}
+
+export const asyncReceive: Primitive = channelOf('message', 'Recv', 'Receiver', 'Sender', 'to be sent by');
+export const asyncSend: Primitive = channelOf('room', 'Send', 'Sender', 'Receiver', 'to be taken from by');
+
+export const asyncTaskHandle: Primitive = {
+  futures: ['async_task::task::Task', 'async_task::task::FallibleTask'],
+  async awaited(look, node) {
+    const path = nameOfType(look.typeOf(node)).endsWith('FallibleTask') ? 'task.ptr' : 'ptr';
+    const header = await look.number(self(look, node), path);
+    if (!header) return undefined;
+    return { kind: 'task', address: undefined, enders: { how: 'itself', tasks: [addr(header)], needs: 'all' } };
+  },
+};
+
+export const asyncTimer: Primitive = {
+  futures: ['async_io::Timer'],
+  async awaited(look, node) {
+    const due = await deadlineIn(look, self(look, node), 'when');
+    return { kind: 'timer', address: undefined, ...(due === undefined ? {} : { detail: `due at ${due} s` }) };
+  },
+};
+
+function self(look: Look, node: AwaitNode): Pick<Pointed, 'type' | 'address'> {
+  return { type: look.typeOf(node), address: node.address };
+}

@@ -1,0 +1,86 @@
+/*
+ * embassy-sync and embassy-time. Locks and channels are mostly statics, which have a name. A channel's other end is a
+ * shared reference that anybody may have, and to a static code needs none in memory. A Mutex has a guard:
+ *
+ *   MutexGuard { mutex: &Mutex { state: .. RefCell<State { locked, .. }>, .. } }
+ *   ReceiveFuture { channel: &Channel }      Timer { expires_at, .. }
+ */
+
+import { addOffset } from '../../../base/addr.js';
+import type { AwaitNode } from '../await-tree.js';
+import { partCalled } from '../layout.js';
+import type { Pointed } from '../references.js';
+import { type Look, type Primitive, reachable } from './resource.js';
+
+const SYNC = 'embassy_sync';
+const GUARDS = [`${SYNC}::mutex::MutexGuard`, `${SYNC}::mutex::MappedMutexGuard`];
+
+/** What a Future written by hand, or the closure of a `poll_fn`, points to. */
+async function pointed(look: Look, node: AwaitNode, name: string): Promise<Pointed | undefined> {
+  const type = look.typeOf(node);
+  for (const path of [name, `f.${name}`, `f._ref__${name}`]) {
+    const found = type && (await look.pointerIn(type, node.address, path));
+    if (found) return found;
+  }
+  return look.selfOf(node);
+}
+
+const CHANNEL = `${SYNC}::channel::Channel`;
+const SIGNAL = `${SYNC}::signal::Signal`;
+
+const channelOf = (kind: string, ...futures: readonly string[]): Primitive => ({
+  futures: futures.map((name) => `${SYNC}::channel::${name}`),
+  owners: [`&${CHANNEL}`],
+  async awaited(look, node) {
+    const channel = await pointed(look, node, 'channel');
+    return channel && { kind, address: channel.address, enders: reachable(CHANNEL, channel.address) };
+  },
+});
+
+export const embassyReceive: Primitive = channelOf(
+  'message',
+  ...['ReceiveFuture', 'ReceiveReadyFuture', 'DynamicReceiveFuture'],
+);
+export const embassySend: Primitive = channelOf('room', 'SendFuture', 'DynamicSendFuture');
+
+export const embassyMutex: Primitive = {
+  futures: [`${SYNC}::mutex::lock`, `${SYNC}::mutex::Mutex::lock`],
+  owners: GUARDS,
+  async awaited(look, node) {
+    const mutex = await pointed(look, node, 'self');
+    if (!mutex) return undefined;
+    const enders = { how: 'held by', owners: GUARDS, key: mutex.address, needs: 'all', count: 1 } as const;
+    return { kind: 'Mutex', address: mutex.address, enders, free: (await isLocked(look, mutex)) === false };
+  },
+};
+
+async function isLocked(look: Look, { type, address }: Pointed): Promise<boolean | undefined> {
+  const around = type && look.part(type, 'state');
+  const state = around && partCalled(around.type, 'State');
+  if (!around || !state) return undefined;
+  const at = addOffset(address, around.offset + state.offset);
+  const locked = await look.number({ type: state.type, address: at }, 'locked');
+  return locked === undefined ? undefined : locked !== 0n;
+}
+
+export const embassySignal: Primitive = {
+  futures: [`${SYNC}::signal::wait`, `${SIGNAL}::wait`],
+  owners: [`&${SIGNAL}`],
+  async awaited(look, node) {
+    const signal = await pointed(look, node, 'self');
+    return signal && { kind: 'Signal', address: signal.address, enders: reachable(SIGNAL, signal.address) };
+  },
+};
+
+/** A Timer, or the closure in `Ticker::next`. */
+export const embassyTimer: Primitive = {
+  futures: ['embassy_time::timer::Timer', 'embassy_time::timer::next', 'embassy_time::timer::Ticker::next'],
+  async awaited(look, node) {
+    const instant = await pointed(look, node, 'self__expires_at');
+    const type = look.typeOf(node);
+    const tick = instant
+      ? await look.number(instant, 'ticks')
+      : await look.number({ type, address: node.address }, 'expires_at.ticks');
+    return { kind: 'timer', address: undefined, ...(tick === undefined ? {} : { detail: `due at tick ${tick}` }) };
+  },
+};

@@ -1,0 +1,157 @@
+import { type Addr, addr } from '../../../base/addr.js';
+import { type Die, layoutOf, stripGenerics, typeName } from '../../../dwarf/index.js';
+import type { AwaitNode } from '../await-tree.js';
+import { firstPointer, memberAt, numberAt, type Part, partCalled } from '../layout.js';
+import { behindCounts, type Pointed, References } from '../references.js';
+import type { TaskContext } from '../runtime.js';
+
+/** No part of a second has more nanoseconds; in an `Option` more means none. */
+const BILLION = 1_000_000_000n;
+
+/** What a Future at the end of an await tree waits for. */
+export interface Awaited {
+  /**
+   * A lock: `Mutex`, `RwLock`, `Semaphore`, `OnceCell`, `Barrier`. A channel: `message`, `room`, `oneshot`, `watch`,
+   * `Notify`, `Signal`. The end of others: `task`, `tasks`, `closure` (on a
+   * thread of its own). A socket: `readable`, `writable`, `readable or writable`.
+   * Time: `timer`. `nothing` (`pending()`), `turn` (it has woken itself).
+   */
+  readonly kind: string;
+  /** Of what it waits for; undefined if nothing stands for it in memory. */
+  readonly address: Addr | undefined;
+  /** More in words: `due at tick 400`. */
+  readonly detail?: string;
+  /** Who can end the wait; undefined if memory does not tell. */
+  readonly enders?: Enders;
+  /** By the lock's own state nobody has it, or it was given to who waits here, and needs only be polled. */
+  readonly free?: boolean;
+}
+
+/** How those are found who can end a wait. */
+export interface Enders {
+  /** What they have to it: `held by`, `reachable by`; `itself` if the end of the task is waited for. */
+  readonly how: string;
+  /**
+   * Types whose owner can end it, if one of its pointers leads to what `key` lies in. `&NAME` is every pointer to such
+   * a value or to what it is a part of.
+   */
+  readonly owners?: readonly string[];
+  readonly key?: Addr;
+  /** Or the tasks themselves, by the address that stands for each in handles. */
+  readonly tasks?: readonly Addr[];
+  /** Or the Future that waits before it for the same, by its address. */
+  readonly before?: Addr;
+  /** All of them must act, or one is enough. */
+  readonly needs: 'all' | 'any';
+  /**
+   * How many there are, if something counts them; `unknown` if there may be others. `anybody`: these can end it, but
+   * need not be about to, and any code may.
+   */
+  readonly count?: number | 'unknown' | 'anybody';
+  /** How many there are in all by the channel's own count, wherever they are. */
+  readonly counted?: Counted;
+}
+
+/** So many can end a wait, some of which perhaps no task has. */
+export interface Counted {
+  readonly of: 'sender' | 'receiver';
+  readonly count: number;
+}
+
+/**
+ * Knows the Futures of one kind of lock, channel or timer: an object in a file of `tasks/resources/`. Layouts come
+ * from the program's DWARF; where a member is missing, it notes which.
+ */
+export interface Primitive {
+  /** The Futures that wait for it, by their names without generic arguments. */
+  readonly futures: readonly string[];
+  /** The types whose owners can end a wait. */
+  readonly owners?: readonly string[];
+  /** Of those of its Futures that hold others, what these wait for is told. */
+  readonly isAdapter?: true;
+  /** `above` are the Futures that await it, the innermost first. Undefined if it cannot be told. */
+  awaited(look: Look, node: AwaitNode, above: readonly AwaitNode[]): Promise<Awaited | undefined>;
+}
+
+/** Reads what primitives ask for. */
+export class Look {
+  readonly context: TaskContext;
+
+  constructor(context: TaskContext) {
+    this.context = context;
+  }
+
+  typeOf({ future }: AwaitNode): Die | undefined {
+    return future && this.context.debug.die(future.typeOffset);
+  }
+
+  /** A member by the names on the way to it; what is missing is noted. */
+  part(type: Die, path: string): Part | undefined {
+    return memberAt(type, path, (what) => this.context.note(`${what}, so some waits are not told`));
+  }
+
+  /** The number, or pointer, that a member of a value is. */
+  async number({ type, address }: Pick<Pointed, 'type' | 'address'>, path: string): Promise<bigint | undefined> {
+    const part = type && this.part(type, path);
+    const bytes = part && (await this.context.memory.read(address, part.offset + part.size));
+    return bytes && numberAt(bytes, { ...part, size: Math.min(part.size, 8) });
+  }
+
+  /** All pointers that a Future has in its own bytes. */
+  async pointers(node: AwaitNode): Promise<readonly Pointed[]> {
+    const type = this.typeOf(node);
+    if (type === undefined) return [];
+    const found = await new References(this.context.memory, new Set([nameOfType(type)])).in(type, node.address);
+    return found.map(({ target }) => target);
+  }
+
+  /** What a method's Future has as its `self`: a reference or an `Arc`, which stays in its place. */
+  async selfOf(node: AwaitNode): Promise<Pointed | undefined> {
+    const type = this.typeOf(node);
+    const part = type && layoutOf(type).variantPart;
+    const states = part?.variants.flatMap((variant) => variant.members[0]?.type ?? []) ?? [];
+    for (const state of states) {
+      const found = await this.pointerIn(state, node.address, 'self');
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  /** What the pointer in a member leads to: `self`, `chan`. */
+  async pointerIn(type: Die, address: Addr, path: string): Promise<Pointed | undefined> {
+    const part = memberAt(type, path);
+    const pointer = part && firstPointer(part.type);
+    const at = part && pointer && part.offset + pointer.offset;
+    const bytes = at === undefined ? undefined : await this.context.memory.read(address, at + 8);
+    if (at === undefined || !bytes) return undefined;
+    const target = numberAt(bytes, { offset: at, size: 8 });
+    return target === 0n ? undefined : behindCounts(pointer?.type, addr(target));
+  }
+}
+
+/** The seconds of the system's monotonic clock that an `Instant` stands for, with three digits. */
+export async function deadlineIn(
+  look: Look,
+  { type, address }: Pick<Pointed, 'type' | 'address'>,
+  path: string,
+): Promise<string | undefined> {
+  const instant = type && look.part(type, path);
+  const time = instant && partCalled(instant.type, 'Timespec');
+  const [seconds, nanoseconds] = ['tv_sec', 'tv_nsec'].map((name) => time && memberAt(time.type, name));
+  const at = instant && time && instant.offset + time.offset;
+  const bytes = at === undefined ? undefined : await look.context.memory.read(address, at + (time?.size ?? 0));
+  if (at === undefined || !bytes || !seconds || !nanoseconds) return undefined;
+  const whole = numberAt(bytes, { offset: at + seconds.offset, size: 8 });
+  const parts = numberAt(bytes, { offset: at + nanoseconds.offset, size: 4 });
+  return parts < BILLION ? `${whole}.${String(parts).padStart(9, '0').slice(0, 3)}` : undefined;
+}
+
+/** A type's name without generic arguments. */
+export function nameOfType(type: Die | undefined): string {
+  return type ? stripGenerics(typeName(type)) : '';
+}
+
+/** Whoever has a pointer to it can end the wait; of a static anybody, for code needs no pointer in memory. */
+export function reachable(name: string, key: Addr): Enders {
+  return { how: 'reachable by', owners: [`&${name}`], key, needs: 'any', count: 'anybody' };
+}

@@ -1,0 +1,47 @@
+/*
+ * compio, an executor a thread on io_uring. A task is a `TaskAlloc<F>` on the heap:
+ *
+ *   TaskAlloc   header: Header { state, vtable, .. }
+ *               future: the Future F, or its result
+ */
+
+import { typeName } from '../../../dwarf/index.js';
+import { genericsOf, memberAt } from '../layout.js';
+import type { HeaderTasks } from './header-tasks.js';
+
+/** Bits of `Header::state`; above them is the number of references. compio-executor/src/task/state.rs */
+const STATE = { SCHEDULED: 1n, COMPLETED: 16n, NOT_CANCELLED: 64n } as const;
+const REFERENCES = 7n;
+/** More wakers than a task has: the word is no state, because the memory was freed. */
+const MOST_REFERENCES = 1n << 24n;
+
+const TASK = 'compio_executor::task';
+
+export const compio: HeaderTasks = {
+  name: 'compio',
+  wakers: /\bcompio_executor::(?:waker|task)::/,
+  polls: /^compio_executor::task::TaskAlloc::run_future(?:::|$)/,
+  header: `${TASK}::Header`,
+  vtable: `${TASK}::TaskVtable`,
+  entry: 'run_future',
+  function: `${TASK}::TaskAlloc::run_future`,
+  futureAt({ debug }, generics) {
+    const [future] = [...generics.values()].map(typeName);
+    const task = debug
+      .typesNamed(`${TASK}::TaskAlloc`)
+      .find((each) => [...genericsOf(each).values()].map(typeName).join() === future);
+    const [place, header] = task ? [memberAt(task, 'future'), memberAt(task, 'header')] : [];
+    return place && header && place.offset - header.offset;
+  },
+  read(word) {
+    const state = word('state');
+    if (state === undefined) return undefined;
+    const references = state >> REFERENCES;
+    if (references === 0n || references > MOST_REFERENCES) return undefined;
+    const has = (bit: bigint): boolean => (state & bit) !== 0n;
+    const isOver = has(STATE.COMPLETED);
+    const words = [isOver ? 'complete' : has(STATE.SCHEDULED) ? 'scheduled' : 'idle'];
+    if (!has(STATE.NOT_CANCELLED)) words.push('cancelled');
+    return { isOver, state: words.join(', ') };
+  },
+};

@@ -1,0 +1,44 @@
+/*
+ * glommio, an executor a thread on io_uring. A task is one allocation that no type describes:
+ *
+ *   Header { state: u8, references, vtable, .. }   then the schedule function S, then the Future F or its result R
+ */
+
+import { layoutOf } from '../../../dwarf/index.js';
+import { alignedTo, alignOf, type HeaderTasks } from './header-tasks.js';
+
+/** Bits of `Header::state`. glommio/src/task/state.rs */
+const STATE = { SCHEDULED: 1n, RUNNING: 2n, COMPLETED: 4n, CLOSED: 8n, HANDLE: 16n } as const;
+/** Above them is nothing: where there is, the memory was freed. */
+const ALL = 31n;
+
+const TASK = 'glommio::task';
+
+export const glommio: HeaderTasks = {
+  name: 'glommio',
+  wakers: /\bglommio::task::raw::/,
+  polls: /^glommio::task::raw::RawTask::run(?:::|$)/,
+  header: `${TASK}::header::Header`,
+  vtable: `${TASK}::raw::TaskVTable`,
+  entry: 'run',
+  function: `${TASK}::raw::RawTask::run`,
+  // As `RawTask::task_layout` computes it.
+  futureAt({ debug }, generics) {
+    const [header] = debug.typesNamed(`${TASK}::header::Header`);
+    const [future, result, schedule] = ['F', 'R', 'S'].map((name) => generics.get(name));
+    if (!header || !future || !result || !schedule) return undefined;
+    const scheduleAt = alignedTo(layoutOf(header).size, alignOf(schedule));
+    return alignedTo(scheduleAt + layoutOf(schedule).size, Math.max(alignOf(future), alignOf(result)));
+  },
+  read(word) {
+    const state = word('state');
+    if (state === undefined || state > ALL) return undefined;
+    const has = (bit: bigint): boolean => (state & bit) !== 0n;
+    // A closed task keeps its Future until the executor runs it once more.
+    const isOver = has(STATE.COMPLETED) || (has(STATE.CLOSED) && !has(STATE.SCHEDULED) && !has(STATE.RUNNING));
+    const words = [has(STATE.RUNNING) ? 'running' : has(STATE.SCHEDULED) ? 'scheduled' : isOver ? 'complete' : 'idle'];
+    if (has(STATE.CLOSED)) words.push('closed');
+    words.push(has(STATE.HANDLE) ? 'handle held' : 'detached');
+    return { isOver, state: words.join(', ') };
+  },
+};

@@ -1,0 +1,127 @@
+/*
+ * Runtimes with one allocation a task: a header that points to a vtable, a constant of the program, and the Future
+ * behind it. One of the vtable's functions is generic over the Future. So the vtables are found in the program's data,
+ * and the headers in memory by the vtables' addresses.
+ */
+
+import { type Addr, addOffset, addr } from '../../../base/addr.js';
+import { type Die, layoutOf, typeName } from '../../../dwarf/index.js';
+import { isFreed } from '../freed.js';
+import { genericsOf, memberAt, numberAt, type Part } from '../layout.js';
+import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
+import { functionsOf, wordsInData } from './constants.js';
+
+/** What a header says of its task. `undefined`: these bytes are no task. */
+export type HeaderFacts = { readonly isOver: boolean; readonly state: string } | undefined;
+
+/** How one runtime keeps its tasks. Paths are those of its crate. */
+export interface HeaderTasks {
+  readonly name: string;
+  readonly wakers: RegExp;
+  readonly polls: RegExp;
+  /** The type of the header, whose member `vtable` points to the vtable. */
+  readonly header: string;
+  readonly vtable: string;
+  /** The vtable's member with the function that polls, and that function, whose first type is the Future. */
+  readonly entry: string;
+  readonly function: string;
+  /** How many bytes behind the header the Future lies. */
+  futureAt(context: Pick<TaskContext, 'debug'>, generics: ReadonlyMap<string, Die>): number | undefined;
+  /** `word`: a number in the header by its member's name. */
+  read(word: (member: string) => bigint | undefined): HeaderFacts;
+}
+
+/** A kind of task that the program can spawn. */
+export interface HeaderKind {
+  readonly future: Die;
+  /** Of the Future, from the header. */
+  readonly offset: number;
+  /** The function that polls it, and where that begins. */
+  readonly die: Die;
+  readonly address: Addr;
+}
+
+export function headerRuntime(tasks: HeaderTasks): Runtime {
+  const { name, wakers, polls } = tasks;
+  return { name, wakers, polls, roots: (context) => rootsOf(context, tasks) };
+}
+
+/** The kinds of a runtime's tasks, as the functions tell that were compiled for them. */
+export function headerKinds(context: Pick<TaskContext, 'debug' | 'note'>, tasks: HeaderTasks): HeaderKind[] {
+  return functionsOf(context, tasks.function).flatMap(({ die, address }) => {
+    const generics = genericsOf(die);
+    const [future] = generics.values();
+    const offset = future && context.debug.attempt(die.unit, () => tasks.futureAt(context, generics));
+    if (future && offset !== undefined) return [{ future, offset, die, address }];
+    const type = future ? `tasks of \`${typeName(future)}\` are` : 'a kind of task is';
+    context.note(`${tasks.name}: ${type} missing, because the debug info has not where the Future lies`);
+    return [];
+  });
+}
+
+async function rootsOf(context: TaskContext, tasks: HeaderTasks): Promise<FoundRoot[] | undefined> {
+  const { debug, note } = context;
+  if (functionsOf(context, tasks.function).length === 0) return undefined;
+  const kinds = new Map(headerKinds(context, tasks).map((kind) => [kind.address as bigint, kind]));
+  const without = (what: string): void => note(`${tasks.name}: ${what}, so its tasks cannot be listed`);
+  const [header, table] = [debug.typesNamed(tasks.header)[0], debug.typesNamed(tasks.vtable)[0]];
+  if (!header || !table) {
+    without(`\`${tasks.header}\` or \`${tasks.vtable}\` is not in the debug info`);
+    return [];
+  }
+  const pointer = memberAt(header, 'vtable', without);
+  const entry = memberAt(table, tasks.entry, without);
+  if (!pointer || !entry) return [];
+  const vtables = new Map<bigint, HeaderKind>();
+  for (const { word, at } of wordsInData(debug.elf, new Set(kinds.keys()))) {
+    const kind = kinds.get(word);
+    if (kind) vtables.set(addOffset(at, -entry.offset), kind);
+  }
+  const found: FoundRoot[] = [];
+  for (const [vtable, places] of context.memory.places(vtables.keys())) {
+    const kind = vtables.get(vtable);
+    for (const place of kind ? places : []) {
+      const root = kind && (await taskAt(context, { tasks, header, kind }, addOffset(place, -pointer.offset)));
+      if (root) found.push(root);
+    }
+  }
+  return found;
+}
+
+async function taskAt(
+  context: TaskContext,
+  { tasks, header, kind }: { readonly tasks: HeaderTasks; readonly header: Die; readonly kind: HeaderKind },
+  at: Addr,
+): Promise<FoundRoot | undefined> {
+  const { size, align = 8 } = layoutOf(header);
+  // It is put together on a stack, and moved to the heap.
+  if (at % BigInt(align) !== 0n || isIn(context.stacks, at)) return undefined;
+  const bytes = await context.memory.read(at, size);
+  if (!bytes || (await isFreed(context.memory, context.heaps, at, size))) return undefined;
+  const word = (member: string): bigint | undefined => {
+    const part: Part | undefined = memberAt(header, member);
+    return part && numberAt(bytes, part);
+  };
+  const facts = tasks.read(word);
+  if (facts === undefined) return undefined;
+  return {
+    future: context.futures.ofType(kind.future),
+    typeName: typeName(kind.future),
+    address: addr(addOffset(at, kind.offset)),
+    references: [at],
+    header: at,
+    fate: facts.isOver ? 'ended' : 'live',
+    facts: { state: facts.state },
+  };
+}
+
+/** What of an allocation is aligned to. Types that are no structs have their own size. */
+export function alignOf(type: Die): number {
+  const { size, align } = layoutOf(type);
+  return align ?? Math.max(1, Math.min(size, 16));
+}
+
+/** The next multiple of an alignment. */
+export function alignedTo(offset: number, align: number): number {
+  return Math.ceil(offset / align) * align;
+}

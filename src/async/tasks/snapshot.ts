@@ -1,0 +1,303 @@
+import { type Addr, addOffset, addr } from '../../base/addr.js';
+import type { MemoryReader } from '../../base/memory-reader.js';
+import { lastNotAbove } from '../../elf/index.js';
+import type { Region } from './memory-image.js';
+
+/** Memory as it was at one moment: it can be searched, and read when the target runs again. */
+export interface Snapshot extends MemoryReader {
+  /** What was copied, in order, without overlaps. */
+  readonly regions: readonly Region[];
+  /** Bytes that were copied. */
+  readonly searched: number;
+  /** Bytes that were asked for and could not be read, or were more than fit. */
+  readonly unread: number;
+  /** Where these words lie, 8-aligned, in all that was copied. */
+  places(words: Iterable<bigint>): ReadonlyMap<bigint, readonly Addr[]>;
+  /** Where words lie that point into these ranges, by the start of each. */
+  pointersInto(ranges: readonly AddressRange[]): ReadonlyMap<Addr, readonly Addr[]>;
+}
+
+export interface AddressRange {
+  readonly start: Addr;
+  /** Behind its last byte. */
+  readonly end: Addr;
+}
+
+/** What is read at once: large, so that few requests are on their way. The last is given up if it cannot be read. */
+const PIECES: readonly number[] = [1 << 26, 1 << 20, 1 << 14];
+/** A copy of more than this is not kept in memory. */
+const LARGEST = 2 ** 30;
+
+/** Heaps are copied in pieces of so many bytes, and what a word near an end points to may go on behind it. */
+const GRANULE = 1 << 16;
+const TAIL = 1 << 13;
+/** Bits of an address within its page. */
+const PAGE = 12n;
+
+interface Piece {
+  readonly start: Addr;
+  readonly bytes: Uint8Array;
+}
+
+export interface SnapshotOptions {
+  /** Reads later on what was not copied: a program's constants, from its file. */
+  readonly beyond?: MemoryReader;
+  /** Memory that may hold heaps: of it is copied what the words in the regions point to, and those there in turn. */
+  readonly heaps?: readonly Region[];
+}
+
+/** Copies memory. */
+export async function takeSnapshot(
+  memory: MemoryReader,
+  regions: readonly Region[],
+  { beyond = { read: async () => undefined }, heaps = [] }: SnapshotOptions = {},
+): Promise<Snapshot> {
+  const copier = new Copier(memory);
+  const own = merged(regions);
+  for (const region of own) await copier.copy(region);
+  if (heaps.length > 0) await copier.follow(own, heaps);
+  return new CopiedMemory(copier, beyond);
+}
+
+class Copier {
+  readonly pieces: Piece[] = [];
+  searched = 0;
+  unread = 0;
+  readonly #memory: MemoryReader;
+
+  constructor(memory: MemoryReader) {
+    this.#memory = memory;
+  }
+
+  async copy({ start, length }: Region): Promise<void> {
+    if (this.searched + length > LARGEST) {
+      this.unread += length;
+      return;
+    }
+    for (let at = 0; at < length; ) {
+      const [size, bytes] = await largestPiece(this.#memory, addOffset(start, at), length - at);
+      if (bytes) this.pieces.push({ start: addOffset(start, at), bytes });
+      if (bytes) this.searched += size;
+      else this.unread += size;
+      at += size;
+    }
+  }
+
+  /** Copies of the heaps what words point to, beginning with those that were copied, until no word leads further. */
+  async follow(own: readonly Region[], heaps: readonly Region[]): Promise<void> {
+    const granules = new Set<number>();
+    const heapAt = indexOf(heaps);
+    const ownAt = indexOf(own);
+    for (let done = 0; done < this.pieces.length; ) {
+      const fresh: number[] = [];
+      const want = (address: number): void => {
+        const granule = Math.floor(address / GRANULE);
+        if (granules.has(granule) || !heapAt(address) || ownAt(address)) return;
+        granules.add(granule);
+        fresh.push(granule);
+      };
+      for (; done < this.pieces.length; done++) {
+        eachAddress(this.pieces[done] as Piece, (address) => {
+          want(address);
+          // What begins at a granule's end goes on in the next one.
+          if (address % GRANULE > GRANULE - TAIL) want(address + TAIL);
+        });
+      }
+      const found = fresh.map((granule) => ({ start: addr(BigInt(granule) * BigInt(GRANULE)), length: GRANULE }));
+      // A word may look like an address and be none: what cannot be read there is not missed.
+      const { unread } = this;
+      for (const region of without(within(merged(found), heaps), own)) await this.copy(region);
+      this.unread = unread;
+    }
+  }
+}
+
+/** As much as can be read at once; undefined bytes where the smallest piece cannot be read. */
+async function largestPiece(
+  memory: MemoryReader,
+  start: Addr,
+  most: number,
+): Promise<readonly [size: number, bytes: Uint8Array | undefined]> {
+  let size = 0;
+  for (const limit of PIECES) {
+    if (Math.min(limit, most) === size) continue;
+    size = Math.min(limit, most);
+    const bytes = await memory.read(start, size);
+    if (bytes) return [size, bytes];
+  }
+  return [size, undefined];
+}
+
+class CopiedMemory implements Snapshot {
+  readonly searched: number;
+  readonly unread: number;
+  readonly #pieces: readonly Piece[];
+  readonly #beyond: MemoryReader;
+
+  constructor({ pieces, searched, unread }: Pick<Copier, 'pieces' | 'searched' | 'unread'>, beyond: MemoryReader) {
+    this.#pieces = pieces.toSorted((a, b) => (a.start < b.start ? -1 : 1));
+    this.#beyond = beyond;
+    this.searched = searched;
+    this.unread = unread;
+  }
+
+  get regions(): readonly Region[] {
+    return this.#pieces.map(({ start, bytes }) => ({ start, length: bytes.length }));
+  }
+
+  async read(address: Addr, length: number): Promise<Uint8Array | undefined> {
+    const bytes = new Uint8Array(length);
+    for (let done = 0; done < length; ) {
+      const at = addOffset(address, done);
+      const piece = this.#pieceAt(at);
+      if (piece === undefined) return done === 0 ? await this.#beyond.read(address, length) : undefined;
+      const offset = Number(at - piece.start);
+      const part = piece.bytes.subarray(offset, offset + length - done);
+      bytes.set(part, done);
+      done += part.length;
+    }
+    return bytes;
+  }
+
+  places(words: Iterable<bigint>): ReadonlyMap<bigint, readonly Addr[]> {
+    const found = new Map<bigint, Addr[]>([...words].map((word) => [word, []]));
+    if (found.size === 0) return found;
+    const filter = new LowWords(found.keys());
+    for (const { start, bytes } of this.#pieces) {
+      const skip = Number((8n - (start % 8n)) % 8n);
+      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+      filter.each(bytes, skip, (offset) => {
+        found.get(view.getBigUint64(offset, true))?.push(addOffset(start, offset));
+      });
+    }
+    return found;
+  }
+
+  pointersInto(ranges: readonly AddressRange[]): ReadonlyMap<Addr, readonly Addr[]> {
+    const found = new Map<Addr, Addr[]>(ranges.map(({ start }) => [start, []]));
+    // By pages: a word is looked at closely only if its page has a part of a range.
+    const pages = new Map<number, AddressRange[]>();
+    for (const range of ranges) {
+      for (let page = Number(range.start >> PAGE); page <= Number((range.end - 1n) >> PAGE); page++) {
+        const known = pages.get(page);
+        if (known) known.push(range);
+        else pages.set(page, [range]);
+      }
+    }
+    if (pages.size === 0) return found;
+    for (const { start, bytes } of this.#pieces) {
+      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+      for (let offset = Number((8n - (start % 8n)) % 8n); offset + 8 <= bytes.length; offset += 8) {
+        const page = view.getUint32(offset + 4, true) * 2 ** 20 + (view.getUint32(offset, true) >>> 12);
+        const near = pages.get(page);
+        if (near === undefined) continue;
+        const word = view.getBigUint64(offset, true);
+        const place = addOffset(start, offset);
+        for (const range of near) if (word >= range.start && word < range.end) found.get(range.start)?.push(place);
+      }
+    }
+    return found;
+  }
+
+  #pieceAt(address: Addr): Piece | undefined {
+    let [low, high] = [0, this.#pieces.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#pieces[middle] as Piece).start <= address) low = middle + 1;
+      else high = middle;
+    }
+    const piece = this.#pieces[low - 1];
+    return piece && address < piece.start + BigInt(piece.bytes.length) ? piece : undefined;
+  }
+}
+
+/** Tells quickly that a word is none of those wanted: by the range and the hash of its low half. */
+class LowWords {
+  readonly #lowest: number;
+  readonly #span: number;
+  readonly #hashes = new Uint8Array(1 << 16);
+
+  constructor(words: Iterable<bigint>) {
+    const lows = Array.from(words, (word) => Number(word & 0xffff_ffffn));
+    this.#lowest = lows.reduce((a, b) => Math.min(a, b));
+    this.#span = lows.reduce((a, b) => Math.max(a, b)) - this.#lowest;
+    for (const low of lows) this.#hashes[(low >>> 3) & 0xffff] = 1;
+  }
+
+  /** Calls for each 8-aligned word that may be one of them. */
+  each(bytes: Uint8Array, skip: number, found: (offset: number) => void): void {
+    const start = bytes.byteOffset + skip;
+    // A copy is aligned where a view of it would not be.
+    const aligned = start % 4 === 0 ? bytes : bytes.slice();
+    const from = aligned === bytes ? start : skip;
+    const count = (bytes.length - skip) >> 3;
+    if (count <= 0) return;
+    const halves = new Uint32Array(aligned.buffer, from, count * 2);
+    const [lowest, span, hashes] = [this.#lowest, this.#span, this.#hashes];
+    for (let i = 0; i < halves.length; i += 2) {
+      const low = halves[i] as number;
+      if (low - lowest <= span && low >= lowest && hashes[(low >>> 3) & 0xffff] === 1) found(skip + i * 4);
+    }
+  }
+}
+
+/** In order, what overlaps or adjoins joined. */
+export function merged(regions: readonly Region[]): Region[] {
+  const found: { start: Addr; length: number }[] = [];
+  for (const { start, length } of regions.toSorted((a, b) => (a.start < b.start ? -1 : 1))) {
+    if (length <= 0) continue;
+    const last = found.at(-1);
+    const gap = last === undefined ? 1n : start - (last.start + BigInt(last.length));
+    if (last !== undefined && gap <= 0n) last.length = Math.max(last.length, Number(start - last.start) + length);
+    else found.push({ start: addr(start), length });
+  }
+  return found;
+}
+
+/** The parts of some regions that lie in others. */
+function within(regions: readonly Region[], others: readonly Region[]): Region[] {
+  return regions.flatMap(({ start, length }) =>
+    merged(others).flatMap((other) => {
+      const from = other.start > start ? other.start : start;
+      const [end, otherEnd] = [addOffset(start, length), addOffset(other.start, other.length)];
+      const to = otherEnd < end ? otherEnd : end;
+      return to > from ? [{ start: from, length: Number(to - from) }] : [];
+    }),
+  );
+}
+
+/** The parts of some regions that lie in none of the others. */
+function without(regions: readonly Region[], others: readonly Region[]): Region[] {
+  return others.reduce<readonly Region[]>(
+    (left, { start, length }) =>
+      left.flatMap((region) => {
+        const [end, otherEnd] = [addOffset(region.start, region.length), addOffset(start, length)];
+        if (otherEnd <= region.start || start >= end) return [region];
+        return [
+          ...(start > region.start ? [{ start: region.start, length: Number(start - region.start) }] : []),
+          ...(otherEnd < end ? [{ start: otherEnd, length: Number(end - otherEnd) }] : []),
+        ];
+      }),
+    regions,
+  ) as Region[];
+}
+
+/** Tells whether an address lies in one of the regions. Numbers are exact to 2 KiB in the upper half: enough. */
+function indexOf(regions: readonly Region[]): (address: number) => boolean {
+  const ordered = merged(regions);
+  const starts = Float64Array.from(ordered, ({ start }) => Number(start));
+  return (address) => {
+    const index = lastNotAbove(starts, starts.length, address);
+    return index >= 0 && address < (starts[index] as number) + (ordered[index] as Region).length;
+  };
+}
+
+/** Every 8-aligned word of a piece that is no small number, as a number. */
+function eachAddress({ start, bytes }: Piece, found: (address: number) => void): void {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  for (let offset = Number((8n - (start % 8n)) % 8n); offset + 8 <= bytes.length; offset += 8) {
+    const low = view.getUint32(offset, true);
+    const high = view.getUint32(offset + 4, true);
+    if (high !== 0 || low > 0xffff) found(high * 2 ** 32 + low);
+  }
+}

@@ -1,0 +1,126 @@
+import { hex } from '../../base/addr.js';
+import { plural, shownPlace } from '../../text/index.js';
+import type { AwaitNode } from './await-tree.js';
+import { BLOCK_ON, type Task } from './find-tasks.js';
+import type { Wait } from './waits.js';
+
+/** More of those who can end one wait are only counted. */
+const MOST_NAMED = 5;
+/** Code that is not the program's own. */
+const LIBRARY = /\/(?:registry\/src|git\/checkouts|rustc|rustlib)\//;
+
+/** The folder of a package that came from a registry. */
+const PACKAGE = /^.*\/registry\/src\/[^/]+\/[^/]+\//;
+
+/** How a task ends a wait for its end. */
+export const ITSELF = 'itself';
+const REACHABLE = 'reachable by';
+/** What a task waits for, in a sentence. */
+export const KINDS: Readonly<Record<string, string>> = {
+  message: 'a message of the channel',
+  room: 'room in the channel',
+  oneshot: 'the message of the oneshot',
+  timer: 'a timer',
+  task: 'the end of',
+  tasks: 'the end of one of',
+  closure: 'what spawn_blocking runs',
+  watch: 'a change of the watch',
+  readable: 'a socket to be readable',
+  writable: 'a socket to be writable',
+  nothing: 'nothing, for ever',
+  turn: 'its next turn',
+};
+
+/** `waits for Mutex at 0x5581c0, held by task 12 (app::worker, src/db.rs:40)`. */
+export function waitText(wait: Wait<Task>): string {
+  const { how, enders } = wait;
+  const what = `waits for ${whatText(wait)}`;
+  if (how === undefined) return what;
+  if (how === ITSELF && enders.length === 0)
+    return wait.detail === undefined ? `${what} a task that was not found` : what;
+  if (how === ITSELF)
+    return `${what} ${enders
+      .map(({ task }) => taskName(task))
+      .slice(0, MOST_NAMED)
+      .join(', ')}${moreThan(enders.length)}`;
+  if (enders.length === 0) return `${what}, ${noneText(wait, how)}`;
+  // A task that has two, one of them perhaps moved out, is named once.
+  const names = new Set(
+    enders.map(({ task, holder }) => taskName(task, (holder && placeOf(task, [holder])) ?? placeOf(task))),
+  );
+  const named = [...names].slice(0, MOST_NAMED);
+  const isOne = named.length > 1 && enders.every(({ maybe }) => maybe);
+  const more = moreThan(names.size);
+  return `${what}, ${how} ${named.join(isOne ? ' or ' : ', ')}${more}${othersText(wait)}`;
+}
+
+/** Of a static memory does not tell who will use it, because code needs no pointer to it. */
+function noneText({ symbol, how, counted }: Wait<Task>, words: string): string {
+  if (counted?.count === 0) return `and all ${counted.of}s are gone`;
+  if (counted) return `${plural(counted.count, counted.of)}, held by no task that was found`;
+  return how === REACHABLE && symbol !== undefined
+    ? 'a static: memory does not tell whose code uses it'
+    : `${words} no task that was found`;
+}
+
+/** Those who can end it, and have no task that was found. */
+function othersText({ known, enders, counted }: Wait<Task>): string {
+  const left = counted === undefined ? 0 : counted.count - enders.length;
+  if (left > 0 && counted) return ` or ${plural(left, `other ${counted.of}`)}, held by no task that was found`;
+  return known === 'some' && counted === undefined ? ' or others' : '';
+}
+
+function moreThan(count: number): string {
+  return count > MOST_NAMED ? ` and ${count - MOST_NAMED} more` : '';
+}
+
+/** `Mutex app::SUM at 0x5581c0`. */
+export function whatText({ kind, symbol, address, detail }: Wait<Task>): string {
+  if (kind === 'readable' || kind === 'writable') return detail === undefined ? kind : `${kind}: ${detail}`;
+  const at = address === undefined ? '' : ` at ${hex(address)}`;
+  return `${KINDS[kind] ?? kind}${symbol === undefined ? '' : ` ${symbol}`}${at}${detail === undefined ? '' : ` (${detail})`}`;
+}
+
+/** `task 12 (app::worker, src/db.rs:40)`: its first Future in the program's own code, and its number or address. */
+export function taskName(task: Task, place = placeOf(task)): string {
+  const { id, name } = task.facts;
+  const what = task.runtime === BLOCK_ON ? 'what a thread blocks on' : `task ${id ?? hex(task.address)}`;
+  const nodes = chain(task);
+  const isOwn = ownFiles(nodes);
+  const own = nodes.find(({ future }) => isOwn(future?.file)) ?? task;
+  const future = own.future?.future ?? own.typeName;
+  const words = [...(name === undefined ? [] : [`"${name}"`]), future, ...(place === undefined ? [] : [place])];
+  return `${what} (${words.join(', ')})`;
+}
+
+/** Where it waits in the program's own code: the innermost await there. */
+export function placeOf(task: Task, nodes?: readonly AwaitNode[]): string | undefined {
+  const { file, line } = awaitOf(task, nodes) ?? {};
+  return file === undefined ? undefined : shownPlace(file, line);
+}
+
+/** The same, as a file and a line. */
+export function awaitOf(
+  task: Task,
+  nodes: readonly AwaitNode[] = chain(task),
+): { readonly file: string | undefined; readonly line: number | undefined } | undefined {
+  const isOwn = ownFiles(chain(task));
+  const own = nodes.findLast(({ state }) => isOwn(state?.file))?.state;
+  // A macro's await lies in the macro's file.
+  return own ?? nodes.findLast(({ future }) => isOwn(future?.file))?.future;
+}
+
+/** Tells the program's own files. If it came from a registry itself, these are the package of the outermost Future. */
+function ownFiles(nodes: readonly AwaitNode[]): (file: string | undefined) => boolean {
+  const files = nodes.flatMap(({ future, state }) => [future?.file, state?.file].filter((file) => file !== undefined));
+  if (files.some((file) => !LIBRARY.test(file))) return (file) => file !== undefined && !LIBRARY.test(file);
+  const [folder] = PACKAGE.exec(files[0] ?? '') ?? [];
+  return (file) => folder !== undefined && (file?.startsWith(folder) ?? false);
+}
+
+/** From a Future to the end of what it awaits, by the first branch of each. */
+function chain(node: AwaitNode): AwaitNode[] {
+  const nodes = [node];
+  for (let at = node.awaits[0]; at !== undefined; at = at.awaits[0]) nodes.push(at);
+  return nodes;
+}

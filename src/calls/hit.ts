@@ -1,0 +1,64 @@
+import type { Addr } from '../base/addr.js';
+import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
+import type { Batch, SignalStop } from '../rsp/index.js';
+
+/** One stop at a probed place, with everything that is read at every stop. */
+export interface Hit {
+  readonly hart: number;
+  readonly pc: Addr;
+  readonly stackPointer: bigint;
+  /** Its address space, if a program runs in several: calls of different spaces are not related. */
+  readonly space?: number | undefined;
+  readonly registers: RegisterReader;
+  /** Guest nanoseconds. */
+  readonly time: number;
+}
+
+export interface MemoryRequest {
+  readonly address: Addr;
+  readonly length: number;
+}
+
+/** What a tracer does at a hit. `wants` and `react` run while the guest is stopped, `digest` while it runs again. */
+export interface Tracer {
+  /** Memory to read at this hit, now that its registers are known. */
+  wants(hit: Hit): readonly MemoryRequest[];
+  /** Memory that those answers, and all before them, lead to. Asked until there is none. */
+  wantsMore?(hit: Hit, memory: readonly (Uint8Array | undefined)[]): readonly MemoryRequest[];
+  /** All is read: places where a return is awaited from now on, and those where none is any more. */
+  react(hit: Hit, memory: readonly (Uint8Array | undefined)[]): Reaction;
+  /** Interprets the hit and emits its events. */
+  digest(): void;
+  /** The target stands at this hit until the promise resolves; undefined where nobody looks. */
+  standing?(hit: Hit, memory: MemoryReader): Promise<void> | undefined;
+  /** A call is open whose return is a stop. */
+  readonly awaitsReturns?: boolean;
+  /** The program is gone, replaced by another: no call returns any more. */
+  abandon(): void;
+}
+
+export interface Reaction {
+  readonly watch: readonly Addr[];
+  readonly unwatch: readonly Addr[];
+}
+
+/** An engine that traces without stops, and is informed of the other engine's stops. */
+export interface StopObserver {
+  /** The target runs until the returned function is called. It may interrupt the target meanwhile. */
+  runs(): () => void;
+  /** Returns true if this observer requested the stop and has handled it. Pending writes are queued in `resume`. */
+  handles(stop: SignalStop, resume: Batch): Promise<boolean>;
+  /**
+   * At every other stop, before it is handled. `tells`: the stop may emit an event. `at`: where, if that is a probe's
+   * address or one where a call returns.
+   */
+  stopped(tells: boolean, at?: Addr): Promise<void>;
+}
+
+/** Those that were not made before: what was made and has no answer cannot be read. */
+export function newRequests(
+  wanted: readonly MemoryRequest[],
+  made: readonly MemoryRequest[],
+): readonly MemoryRequest[] {
+  return wanted.filter((one) => !made.some((each) => each.address === one.address && each.length === one.length));
+}

@@ -1,0 +1,21 @@
+export { type OpenCall, stackNumber } from './call-stacks.js';
+export {
+  type AheadReads,
+  type BlockEdge,
+  type BlockKind,
+  type BlocksHere,
+  type Call,
+  type CallKind,
+  type CallSite,
+  CallTracer,
+  EventOutput,
+  type HitObserver,
+  type InstantKind,
+  type InstantSite,
+  type Moment,
+  type TracedCall,
+  toldAround,
+} from './call-tracer.js';
+export { type Hit, type MemoryRequest, newRequests, type Reaction, type StopObserver, type Tracer } from './hit.js';
+export { type EarlierRecords, QueuedStops } from './queued-stops.js';
+export { Answers, type FutureLook, type HitMemory, nothingRead, Reading, type Running } from './reading.js';

@@ -1,0 +1,152 @@
+import type { Addr } from '../base/addr.js';
+import { AddressMap } from '../base/address-map.js';
+import type { MemoryReader } from '../base/memory-reader.js';
+import { stackNumber } from './call-stacks.js';
+import type { CallTracer } from './call-tracer.js';
+import { type Hit, type MemoryRequest, newRequests, type Reaction, type Tracer } from './hit.js';
+import { Answers, type HitMemory, nothingRead } from './reading.js';
+
+/** What was recorded without stops before a stop, and is not understood yet. */
+export interface EarlierRecords {
+  /** Nothing is left of that. */
+  readonly areDigested: boolean;
+  /** Makes events of all of it, while the target stands. */
+  digestAll(): void;
+  /** Calls `tell` when all of it has become events; not at all where no more events are wanted. */
+  queue(tell: () => void): void;
+}
+
+/** A call that began at a stop which waits in the queue. */
+interface Begun {
+  readonly hit: Hit;
+  readonly returnAddress: Addr;
+  /** See {@link stackNumber}. */
+  readonly stackPointer: number;
+}
+
+/** What the present stop reads, if it is to wait in the queue. */
+interface Waiting {
+  readonly requests: readonly MemoryRequest[];
+  /** Calls that may end here. */
+  readonly ending: readonly Begun[];
+}
+
+/**
+ * Lets a stop wait for its turn behind records that were not digested yet, so that the target need not stand while
+ * they are. All that the stop may mean is read, and it is understood when they are events. A stop whose reads depend on
+ * the calls before it has those digested first.
+ *
+ *      stop     read all that it may mean | resume
+ *      queue    record, record, record, stop, record, ...  ->  CallTracer
+ */
+export class QueuedStops implements Tracer {
+  readonly #tracer: CallTracer;
+  readonly #earlier: EarlierRecords;
+  /** By the address that they return to. */
+  readonly #begun = new AddressMap<readonly Begun[]>(64);
+  /** Return addresses that are perhaps awaited no more. */
+  #idle = new Set<Addr>();
+  #waiting: Waiting | undefined;
+
+  constructor(tracer: CallTracer, earlier: EarlierRecords) {
+    this.#tracer = tracer;
+    this.#earlier = earlier;
+  }
+
+  get awaitsReturns(): boolean {
+    return this.#tracer.awaitsReturns || this.#begun.size > 0;
+  }
+
+  wants(hit: Hit): readonly MemoryRequest[] {
+    this.#waiting = undefined;
+    if (!this.#earlier.areDigested) {
+      const ending = this.#endingAt(hit);
+      const requests = this.#readsAhead(hit, nothingRead, ending);
+      if (requests) {
+        this.#waiting = { requests, ending };
+        return requests;
+      }
+      this.#earlier.digestAll();
+    }
+    return this.#tracer.wants(hit);
+  }
+
+  wantsMore(hit: Hit, answers: readonly (Uint8Array | undefined)[]): readonly MemoryRequest[] {
+    const waiting = this.#waiting;
+    if (!waiting) return this.#tracer.wantsMore(hit, answers);
+    const { requests, ending } = waiting;
+    const fresh = this.#readsAhead(hit, new Answers(requests, answers), ending, requests) ?? [];
+    if (fresh.length > 0) this.#waiting = { requests: [...requests, ...fresh], ending };
+    return fresh;
+  }
+
+  react(hit: Hit, answers: readonly (Uint8Array | undefined)[]): Reaction {
+    const waiting = this.#waiting;
+    if (!waiting) {
+      const { watch, unwatch } = this.#tracer.react(hit, answers);
+      return { watch, unwatch: [...unwatch, ...this.#takeIdle()] };
+    }
+    const memory = new Answers(waiting.requests, answers);
+    for (const call of waiting.ending) this.#forget(call);
+    const place = this.#tracer.beginsAhead(hit, memory);
+    const begun = place && { hit, ...place };
+    if (begun) this.#begun.set(begun.returnAddress, [...(this.#begun.get(begun.returnAddress) ?? []), begun]);
+    this.#earlier.queue(() => this.#understand(hit, memory, begun));
+    return { watch: begun ? [begun.returnAddress] : [], unwatch: this.#takeIdle() };
+  }
+
+  digest(): void {
+    this.#tracer.digest();
+  }
+
+  standing(hit: Hit, memory: MemoryReader): Promise<void> | undefined {
+    return this.#waiting ? undefined : this.#tracer.standing(hit, memory);
+  }
+
+  abandon(): void {
+    this.#begun.clear();
+    this.#idle.clear();
+    this.#tracer.abandon();
+  }
+
+  #readsAhead(
+    hit: Hit,
+    memory: HitMemory,
+    ending: readonly Begun[],
+    known: readonly MemoryRequest[] = [],
+  ): readonly MemoryRequest[] | undefined {
+    const reads = this.#tracer.readsAhead(
+      hit,
+      memory,
+      ending.map((call) => call.hit),
+    );
+    return reads && newRequests(reads, known);
+  }
+
+  /** The turn of a stop has come: from now on its call is known to the tracer. */
+  #understand(hit: Hit, memory: HitMemory, begun: Begun | undefined): void {
+    if (begun) this.#forget(begun);
+    for (const address of this.#tracer.replay(hit, memory).unwatch) this.#idle.add(address);
+  }
+
+  #endingAt({ pc, stackPointer, space }: Hit): readonly Begun[] {
+    const at = stackNumber(stackPointer);
+    return (this.#begun.get(pc) ?? []).filter((call) => call.stackPointer === at && call.hit.space === space);
+  }
+
+  #forget(call: Begun): void {
+    const { returnAddress } = call;
+    const others = (this.#begun.get(returnAddress) ?? []).filter((other) => other !== call);
+    if (others.length > 0) this.#begun.set(returnAddress, others);
+    else this.#begun.delete(returnAddress);
+    this.#idle.add(returnAddress);
+  }
+
+  /** Where no call returns any more, as far as is known. */
+  #takeIdle(): readonly Addr[] {
+    if (this.#idle.size === 0) return [];
+    const idle = [...this.#idle].filter((address) => !this.#begun.get(address) && !this.#tracer.awaits(address));
+    this.#idle.clear();
+    return idle;
+  }
+}

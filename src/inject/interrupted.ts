@@ -1,0 +1,103 @@
+import type { Architecture } from '../arch/index.js';
+import { type Addr, addr } from '../base/addr.js';
+import type { Session } from '../rsp/index.js';
+import type { Piece } from './ring.js';
+
+/** Bytes of a stack that are searched. An interrupt's frame lies near the top of the stack. */
+const looked = 4096;
+const PAGE = 4096n;
+/** The most pieces of stacks that are searched for one hart. */
+const mostStacks = 4;
+
+/** Bytes that change. Interrupted code resumes only where one of their instructions begins, if these are known. */
+export interface ChangedCode extends Piece {
+  readonly code?: Uint8Array;
+}
+
+/**
+ * Finds places (named by their first address) in whose middle some interrupted code would resume. The evidence is the
+ * return address of a trap in a register, or any word on a hart's stack that looks like such an address. A word that
+ * only looks so costs a retry later. Words that other tasks have saved are missed.
+ * @param chained functions keep frame pointers, which lead from a handler's own stack to the one before
+ */
+export async function interruptedInside(
+  session: Session,
+  arch: Architecture,
+  places: readonly ChangedCode[],
+  chained = false,
+): Promise<ReadonlySet<bigint>> {
+  const sorted = [...places].sort((a, b) => (a.address < b.address ? -1 : 1));
+  const found = new Set<bigint>();
+  const look = (word: bigint): void => {
+    let low = 0;
+    let high = sorted.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((sorted[middle] as ChangedCode).address < word) low = middle + 1;
+      else high = middle;
+    }
+    const place = sorted[low - 1];
+    if (place && word < place.address + BigInt(place.length) && beginsAt(arch, place, word)) found.add(place.address);
+  };
+  for (const { id } of await session.harts()) {
+    const batch = session.batch(id);
+    const stackPointer = batch.readRegister(arch.sp);
+    const record = chained ? arch.privilege?.frameRecord : undefined;
+    const framePointer = record && batch.readRegister(record.framePointer);
+    const { registers = [], find } = arch.privilege?.trapReturns ?? {};
+    const traps = new Map(
+      registers
+        .filter((name) => session.target.register(name) !== undefined)
+        .map((name) => [name, batch.readRegister(name)]),
+    );
+    await batch.send();
+    find?.({ register: (name) => traps.get(name)?.value }).forEach(look);
+    let at = stackPointer.value;
+    let frame = framePointer?.value;
+    for (let stacks = 0; at !== undefined && stacks < mostStacks; stacks++) {
+      const from = addr(at & ~7n);
+      const words = await stackWords(session, id, from);
+      if (words === undefined) break;
+      for (const word of words) look(word);
+      frame = frame && record && frameBehind(words, from, frame, record.below);
+      at = frame && record && frame - BigInt(record.below);
+    }
+  }
+  return found;
+}
+
+/**
+ * Whether an instruction begins there. A far jump leaves an address near its target in a register. So trampolines that
+ * go back to the function make many words that lie in a patch. Few of these are at an instruction.
+ */
+function beginsAt({ codeFlow }: Architecture, { address, code }: ChangedCode, at: bigint): boolean {
+  if (!code || !codeFlow) return true;
+  const steps = codeFlow.steps(code, address);
+  const last = steps.at(-1);
+  // The bytes may end within an instruction, which is no step then. Of all that is no step any byte may begin one.
+  const known = last ? last.address + BigInt(last.length) : address;
+  return at >= known || steps.some((step) => step.address === at);
+}
+
+/**
+ * Follows frame records: the caller's frame pointer is stored `below` bytes below a frame pointer. Returns the first
+ * frame pointer of their chain that lies outside these words and can be a kernel's. It lies on the stack that the
+ * interrupt has left, or higher up on this one.
+ */
+function frameBehind(words: BigUint64Array, from: Addr, frame: bigint, below: number): bigint | undefined {
+  let next = frame;
+  for (let frames = 0; frames < words.length; frames++) {
+    if (next % 8n !== 0n || next >> 63n === 0n) return undefined;
+    const index = (next - BigInt(below) - from) / 8n;
+    if (index < 0n || index >= words.length) return frames === 0 ? undefined : next;
+    next = words[Number(index)] ?? 0n;
+  }
+  return undefined;
+}
+
+async function stackWords(session: Session, hart: string, start: Addr): Promise<BigUint64Array | undefined> {
+  const memory = session.memory(hart);
+  const toPageEnd = Number(PAGE - (start % PAGE));
+  const bytes = (await memory.read(start, looked)) ?? (await memory.read(start, toPageEnd));
+  return bytes && new BigUint64Array(Uint8Array.from(bytes).buffer);
+}

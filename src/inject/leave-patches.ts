@@ -1,0 +1,98 @@
+import type { Architecture } from '../arch/index.js';
+import { type Addr, hex } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import { ANY_HART, programSignal, type Session } from '../rsp/index.js';
+import { type ChangedCode, interruptedInside } from './interrupted.js';
+import type { Piece } from './ring.js';
+
+/** More steps than a patch has instructions, including the interrupts that come between. */
+const mostSteps = 64;
+
+/**
+ * Steps every hart out of these bytes. From their first instruction, and from `places`, it runs the new code: there it
+ * may stay.
+ *
+ * @throws RsptraceError `PATCH_REFUSED` for a hart that does not leave
+ */
+export async function leavePatches(
+  session: Session,
+  arch: Architecture,
+  patches: readonly Piece[],
+  places: ReadonlyMap<bigint, Addr> = new Map(),
+): Promise<void> {
+  const inside = (pc: bigint): boolean =>
+    !places.has(pc) && patches.some(({ address, length }) => pc > address && pc < address + BigInt(length));
+  for (const { id } of await session.harts()) {
+    let signal: number | undefined;
+    for (let steps = 0; ; steps++) {
+      const batch = session.batch(id);
+      const pc = batch.readRegister(arch.pc);
+      await batch.send();
+      if (signal === undefined && (pc.value === undefined || !inside(pc.value))) break;
+      if (steps === mostSteps) {
+        throw new RsptraceError(
+          'PATCH_REFUSED',
+          `a hart does not leave ${hex(pc.value ?? 0n)}, where code is to be changed`,
+          {
+            hint: '--engine stop patches nothing',
+          },
+        );
+      }
+      const stop = await session.resume({ kind: 'step', hart: id, ...(signal === undefined ? {} : { signal }) });
+      if (session.state.kind !== 'idle') return;
+      // A signal came instead: the step that forwards it to the process enters its handler.
+      signal = programSignal(stop);
+    }
+  }
+}
+
+/** Harts at these places go on where each one leads. */
+export async function redirect(session: Session, arch: Architecture, places: ReadonlyMap<bigint, Addr>): Promise<void> {
+  if (places.size === 0) return;
+  for (const { id } of await session.harts()) {
+    const batch = session.batch(id);
+    const pc = batch.readRegister(arch.pc);
+    await batch.send();
+    const to = pc.value === undefined ? undefined : places.get(pc.value);
+    if (to === undefined) continue;
+    const write = session.batch(id);
+    write.writeRegister(arch.pc, to);
+    await write.send();
+  }
+}
+
+/** How many short runs the target gets before its patches are removed. */
+const mostTries = 20;
+
+/**
+ * Lets the target run for short times. Ends when no hart is in these bytes or would resume there.
+ * @returns where this failed (first addresses); the target may have ended meanwhile
+ */
+export async function runOutOfPatches(
+  session: Session,
+  arch: Architecture,
+  patches: readonly ChangedCode[],
+  chained = false,
+): Promise<ReadonlySet<bigint>> {
+  for (let tries = 0; ; tries++) {
+    await leavePatches(session, arch, patches);
+    const inside = await interruptedInside(session, arch, patches, chained);
+    if (inside.size === 0 || tries === mostTries) return inside;
+    await runForMoment(session, 1);
+    if (session.state.kind !== 'idle') return inside;
+  }
+}
+
+/** Lets the target run for this time in milliseconds, or to its next stop; it may have ended meanwhile. */
+export async function runForMoment(session: Session, ms: number): Promise<void> {
+  const timer = setTimeout(() => void session.interrupt().catch(() => {}), ms);
+  let stop = await session.resume();
+  clearTimeout(timer);
+  // A process stops for forks (the child is released) and for signals (they are forwarded).
+  for (let more = mostTries; more > 0 && session.state.kind === 'idle' && stop.kind === 'signal'; more--) {
+    if (stop.reason === 'fork' && stop.child !== undefined) await session.children.letGo(stop.child);
+    const signal = programSignal(stop);
+    if (signal === undefined) break;
+    stop = await session.resume({ kind: 'step', hart: stop.hart ?? ANY_HART, signal });
+  }
+}

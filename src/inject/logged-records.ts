@@ -1,0 +1,108 @@
+import { type Logger, silent } from '../base/logger.js';
+import { Backlog, leastShared, type RecordQueue, type Run } from './backlog.js';
+import type { LogReader, RawLog } from './raw-log.js';
+
+/** Bytes that are drained at once: they stay in the processor's cache until they are in the file. */
+const drainedAtOnce = 1 << 20;
+
+/** Records that wait in a file: the target never waits for the client to understand them. */
+export class LoggedRecords implements RecordQueue {
+  readonly #log: RawLog;
+  readonly #reader: LogReader;
+  readonly #logger: Logger;
+  /** What the file has no more room for. */
+  readonly #memory = new Backlog();
+  #failed = false;
+  #run: Run | undefined;
+  #bytes = 0;
+  readonly #arena = new ArrayBuffer(4 * drainedAtOnce);
+  #used = 0;
+
+  constructor(log: RawLog, slot: number, logger: Logger = silent) {
+    this.#log = log;
+    this.#logger = logger;
+    this.#reader = log.reader(slot);
+  }
+
+  get bytes(): number {
+    return this.#bytes + this.#memory.bytes;
+  }
+
+  get room(): number {
+    return this.#failed ? this.#memory.room : drainedAtOnce;
+  }
+
+  get first(): Run | undefined {
+    if (this.#run && this.#run.start < this.#run.end) return this.#run;
+    for (;;) {
+      const part = this.#reader.next(this.#log.length);
+      if (part?.kind === 'told') continue;
+      this.#run = part?.kind === 'records' ? { ...part } : undefined;
+      return this.#run ?? this.#memory.first;
+    }
+  }
+
+  open(length: number): Uint8Array {
+    if (length < leastShared || this.#used + length > this.#arena.byteLength) return new Uint8Array(length);
+    const bytes = new Uint8Array(this.#arena, this.#used, length);
+    this.#used += length;
+    return bytes;
+  }
+
+  close(): void {}
+
+  add(view: DataView, start: number, end: number): void {
+    this.#notice();
+    if (this.#failed) {
+      this.#remember(view, start, end);
+      return;
+    }
+    try {
+      this.#log.records(new Uint8Array(view.buffer, view.byteOffset + start, end - start));
+      this.#bytes += end - start;
+    } catch (thrown) {
+      this.#fail(thrown);
+      this.#remember(view, start, end);
+    }
+  }
+
+  settle(): void {
+    this.#used = 0;
+    this.#notice();
+    if (this.#failed) return;
+    try {
+      this.#log.flush();
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+  }
+
+  advance(run: Run, bytes: number): void {
+    if (run !== this.#run) {
+      this.#memory.advance(run, bytes);
+      return;
+    }
+    run.start += bytes;
+    this.#bytes -= bytes;
+  }
+
+  /** The file may have ended, so that the trace has its room. */
+  #notice(): void {
+    if (!this.#failed && this.#log.isGivenUp) this.#fail(new Error('the trace needs the room'));
+  }
+
+  #remember(view: DataView, start: number, end: number): void {
+    // The memory that it lies in is used again.
+    const bytes = Uint8Array.from(new Uint8Array(view.buffer, view.byteOffset + start, end - start));
+    this.#memory.add(new DataView(bytes.buffer), 0, bytes.length);
+  }
+
+  #fail(thrown: unknown): void {
+    this.#failed = true;
+    const rest = this.#log.unwritten();
+    this.#bytes -= rest.length;
+    if (rest.length > 0) this.#memory.add(new DataView(rest.buffer), 0, rest.length);
+    const { path } = this.#log;
+    this.#logger.warn({ error: String(thrown), path }, 'records wait in memory now, so the target may have to wait');
+  }
+}

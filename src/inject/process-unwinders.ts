@@ -1,0 +1,167 @@
+import type { ProcessCode } from '../arch/index.js';
+import { type Addr, addOffset } from '../base/addr.js';
+import { messageOf } from '../base/errors.js';
+import type { ElfFile } from '../elf/index.js';
+import type { Session } from '../rsp/index.js';
+import { type Scratch, stackBelow, unavailable } from '../scratch/index.js';
+import { DefiningFiles, defined } from './loaded-library.js';
+import { loaderStop } from './loader-stop.js';
+
+/** The function that throws: a program without it never unwinds. */
+const throws = '_Unwind_RaiseException';
+/** What each walk of libgcc comes by first, in a library whose addresses are relocated then. */
+const gate = '_Unwind_Find_FDE';
+/**
+ * libgcc's functions to register code that no file describes: (table, 48 bytes of its own), and to deregister it:
+ * (table).
+ */
+const registers = '__register_frame_info';
+const removes = '__deregister_frame_info';
+const objectBytes = 64;
+
+interface Functions {
+  readonly register: Addr;
+  readonly remove: Addr;
+}
+
+/** Waits for the next stop at one of these places, once; with nothing, no longer. */
+export type WaitAt = (place: Addr, then: () => Promise<void>) => Promise<void>;
+
+interface Needs {
+  readonly session: Session;
+  readonly elf: ElfFile;
+  readonly scratch: Scratch;
+  readonly code: ProcessCode;
+}
+
+/**
+ * Tells a process's unwinders which addresses the trampolines' return addresses stand for, so that exceptions and
+ * panics find their way. It calls libgcc's `__register_frame_info` in the process. A library that comes later brings an
+ * unwinder of its own: the dynamic loader stops at each change, and that unwinder at its first walk.
+ */
+export class ProcessUnwinders {
+  readonly #needs: Needs;
+  readonly #files: DefiningFiles;
+  /** Those that have the table, each with its functions. */
+  readonly #registered = new Map<ElfFile, Functions>();
+  readonly #awaited = new Set<ElfFile>();
+  #objects = 0;
+  /** Where the dynamic loader comes by. */
+  #loader: Addr | undefined;
+  #table: Addr | undefined;
+
+  constructor(needs: Needs) {
+    this.#needs = needs;
+    this.#files = new DefiningFiles(needs.session, needs.scratch, throws);
+  }
+
+  /**
+   * Writes the table and registers it. The code that does so may be written at `at`; the table follows it.
+   * @throws RsptraceError `SCRATCH_UNAVAILABLE` if the process has an unwinder that takes no such table, or may get one
+   * that nobody sees come
+   */
+  async register(room: Addr, exits: ReadonlyMap<bigint, { readonly offset: number }>): Promise<void> {
+    const { session, scratch, code } = this.#needs;
+    if (!scratch.own || exits.size === 0) return;
+    this.#loader = await loaderStop(session, this.#needs.elf);
+    const unwinders = await this.#unwinders();
+    for (const each of unwinders) functionsOf(each);
+    const table = addOffset(room, callRoom);
+    if (!(await session.memory().write(table, code.unwindTable(exits))))
+      throw unavailable('the stub does not write memory');
+    this.#table = table;
+    for (const each of unwinders) await this.#register(each);
+  }
+
+  /** Watches what is loaded from now on. */
+  async watch(waitAt: WaitAt, onError: (thrown: unknown) => void): Promise<void> {
+    const place = this.#loader;
+    if (place === undefined || this.#table === undefined) return;
+    const changed = async (): Promise<void> => {
+      try {
+        await this.#follow(waitAt, onError);
+      } catch (thrown) {
+        onError(unavailable(`a library came while calls were traced: ${messageOf(thrown)}`));
+      }
+      await waitAt(place, changed);
+    };
+    await waitAt(place, changed);
+  }
+
+  /** A library has come or gone, and is not relocated yet. */
+  async #follow(waitAt: WaitAt, onError: (thrown: unknown) => void): Promise<void> {
+    const unwinders = await this.#unwinders();
+    const isThere = new Set(unwinders);
+    for (const known of this.#registered.keys()) if (!isThere.has(known)) this.#registered.delete(known);
+    for (const known of this.#awaited) if (!isThere.has(known)) this.#awaited.delete(known);
+    for (const each of unwinders) {
+      if (this.#registered.has(each) || this.#awaited.has(each)) continue;
+      functionsOf(each);
+      const place = defined(each, gate);
+      if (place === undefined) throw unavailable(`${each.path} does not say where it walks stacks`);
+      this.#awaited.add(each);
+      await waitAt(place, () => this.#register(each).catch(onError));
+    }
+  }
+
+  /** Deregisters the table, before its memory is freed. */
+  async remove(): Promise<void> {
+    const table = this.#table;
+    this.#table = undefined;
+    // Then its memory stays too.
+    if (table === undefined || (await this.#needs.scratch.calls?.refusal()) !== undefined) return;
+    const isThere = new Set(await this.#unwinders());
+    for (const [each, { remove }] of this.#registered)
+      if (isThere.has(each)) await this.#call(addOffset(table, -callRoom), remove, [table]);
+  }
+
+  async #unwinders(): Promise<ElfFile[]> {
+    const { elf } = this.#needs;
+    const own = defined(elf, throws) === undefined ? [] : [elf];
+    const start = defined(elf, throws);
+    return [...own, ...(await this.#files.now()).filter((each) => defined(each, throws) !== start)];
+  }
+
+  async #register(unwinder: ElfFile): Promise<void> {
+    const { scratch } = this.#needs;
+    const table = this.#table;
+    if (!scratch.own || table === undefined || this.#registered.has(unwinder)) return;
+    const functions = functionsOf(unwinder);
+    // The first one lies below what the call saves, the others grow down from the page's end.
+    const at = this.#objects === 0 ? 0 : scratch.own.size - objectBytes * this.#objects;
+    if (at !== 0 && at < objectBytes + this.#needs.code.call.saveBytes)
+      throw unavailable('more unwinders came than there is room for');
+    this.#objects++;
+    await this.#call(addOffset(table, -callRoom), functions.register, [table, addOffset(scratch.own.address, at)]);
+    this.#registered.set(unwinder, functions);
+    this.#awaited.delete(unwinder);
+  }
+
+  async #call(at: Addr, address: Addr, parameters: readonly Addr[]): Promise<void> {
+    const { session, scratch, code } = this.#needs;
+    const { calls, own } = scratch;
+    const { call } = code;
+    if (!calls || !own) throw unavailable('it is no memory of a process');
+    const { bytes, breakpoint } = call.code(at, addOffset(own.address, objectBytes));
+    if (!(await session.memory().write(at, bytes))) throw unavailable('the stub does not write memory');
+    const set: Record<string, bigint> = { [call.function]: address };
+    for (const [i, value] of parameters.entries()) set[call.parameters[i] ?? ''] = value;
+    await calls.with(() => calls.run(at, breakpoint, set, stackBelow));
+  }
+}
+
+function functionsOf(unwinder: ElfFile): Functions {
+  const [register, remove] = [defined(unwinder, registers), defined(unwinder, removes)];
+  if (register !== undefined && remove !== undefined) return { register, remove };
+  throw unavailable(
+    `exceptions may pass the probed functions, and the unwinder of ${unwinder.path} cannot be told of trampolines`,
+  );
+}
+
+/** Bytes for the code that calls. */
+const callRoom = 64;
+
+/** Bytes that {@link ProcessUnwinders.register} needs. */
+export function unwinderRoom(code: ProcessCode, exits: number): number {
+  return callRoom + code.unwindTableBytes(exits);
+}

@@ -1,0 +1,261 @@
+import type { Architecture } from '../arch/index.js';
+import { taskPlaces } from '../async/tasks/index.js';
+import { type Addr, hex } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
+import { DebugInfo } from '../dwarf/index.js';
+import { ElfFile, type OpenOptions } from '../elf/index.js';
+import {
+  type EngineName,
+  type EnginePlanOptions,
+  endsThere,
+  lookAtPlans,
+  planEngines,
+  whyNoTrampolines,
+} from '../engines/index.js';
+import { codeRoom } from '../inject/index.js';
+import {
+  type AnyProbe,
+  askedKinds,
+  CodeEntries,
+  codeFacts,
+  type FoundKind,
+  type FoundSamples,
+  type FoundWatches,
+  type InlinedPolls,
+  kinds,
+  mergePlans,
+  type ProbeKind,
+  type Wakes,
+} from '../probes/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
+import {
+  architectureFor,
+  changesItsCode,
+  hartSource,
+  type KernelWait,
+  loadedElf,
+  verifyCode,
+} from '../target/index.js';
+
+/** A program that was read, with its probes resolved: everything that can be known before the target is used. */
+export interface Program {
+  readonly elf: ElfFile;
+  readonly arch: Architecture;
+  /** Undefined for a program without debug info, whose functions are known by their symbols. */
+  readonly debug: DebugInfo | undefined;
+  /** The kinds of probes that are asked for, in the order of the list of kinds. */
+  readonly kinds: readonly FoundKind[];
+  readonly specs: readonly AnyProbe[];
+  /** See {@link InlinedPolls}. */
+  readonly inlined: InlinedPolls | undefined;
+  readonly wakes: Wakes | undefined;
+  /** The kinds of probes that there are. */
+  readonly known: readonly ProbeKind[];
+  /** What {@link enginePlan} has given, by its wishes. */
+  readonly planned: Map<string, EnginePlanOptions>;
+}
+
+/** How polls are traced. */
+export interface PollOptions {
+  readonly inlined?: InlinedPolls | undefined;
+  readonly wakes?: Wakes | undefined;
+}
+
+export interface PlaceOptions {
+  /** How far the target has moved the program, where that is known before it is stopped. */
+  readonly place?: ((elf: ElfFile) => bigint) | undefined;
+}
+
+/**
+ * Reads an ELF (and its debug file, if it has one) and resolves probes against it.
+ * @throws RsptraceError `ELF_*`, `DWARF_*`, `DEBUG_FILE_MISMATCH`, `ARCH_UNSUPPORTED`, `PROBE_*`, `EXPRESSION_*`,
+ * `WATCH_*`
+ */
+export async function prepare(
+  path: string,
+  specs: readonly AnyProbe[],
+  logger: Logger = silent,
+  { inlined, wakes, place, ...debugFiles }: OpenOptions & PollOptions & PlaceOptions = {},
+  known: readonly ProbeKind[] = kinds,
+): Promise<Program> {
+  const linked = await ElfFile.open(path, { ...debugFiles, logger });
+  const bias = place?.(linked) ?? 0n;
+  const elf = bias === 0n ? linked : linked.loadedAt(bias);
+  return understand(elf, specs, known, logger, { inlined, wakes });
+}
+
+/**
+ * Resolves probes against an ELF that has been read. `known`: the kinds of probes that there are.
+ * @throws RsptraceError as {@link prepare} does
+ */
+export async function understand(
+  elf: ElfFile,
+  specs: readonly AnyProbe[],
+  known: readonly ProbeKind[],
+  logger: Logger = silent,
+  { inlined, wakes }: PollOptions = {},
+): Promise<Program> {
+  const arch = architectureFor(elf);
+  const asked = askedKinds(specs, known);
+  const read = elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined;
+  // A program none of whose entries were found is probed like one without debug info: nothing says its signatures.
+  const debug = read?.missing === undefined ? read : undefined;
+  await arch.prepare();
+  const found: FoundKind[] = [];
+  for (const { kind, probes } of asked) {
+    found.push({ kind, found: await kind.resolve({ elf, arch, debug, inlined, wakes, places: taskPlaces }, probes) });
+  }
+  for (const probe of found.flatMap((each) => each.found.unmatched ?? []))
+    logger.warn({ probe }, 'a probe that matches no function');
+  return { elf, arch, debug, kinds: found, specs, inlined, wakes, known, planned: new Map() };
+}
+
+/**
+ * The program with its addresses in the target: a position-independent one is read once more if it is not where it
+ * was prepared for. `wait`: for a kernel that its loader moves.
+ */
+export async function loadedProgram(
+  program: Program,
+  session: Session,
+  logger: Logger,
+  wait?: Partial<KernelWait>,
+): Promise<Program> {
+  const elf = await loadedElf(session, program.elf, wait);
+  const inlined = inlinedIn(program, session);
+  if (elf === program.elf && inlined === program.inlined) return program;
+  if (elf !== program.elf) logger.info({ bias: hex(elf.loadBias) }, 'the program is position-independent');
+  return understand(elf, program.specs, program.known, logger, { ...program, inlined });
+}
+
+/** Where no probe can do without stops, they are spared. */
+function inlinedIn({ inlined, arch }: Program, session: Session): PollOptions['inlined'] {
+  const why = whyNoTrampolines(arch, isProcess(session.features));
+  return (inlined ?? 'auto') === 'auto' && why !== undefined ? 'needed' : inlined;
+}
+
+/** The same, where it is known how far the program was moved. */
+export async function programAt(program: Program, bias: bigint, logger: Logger): Promise<Program> {
+  if (bias === program.elf.loadBias) return program;
+  return understand(program.elf.loadedAt(bias), program.specs, program.known, logger, program);
+}
+
+/**
+ * Addresses at which the target's code is compared with the ELF's: those of the probes, or the program's entry if
+ * only data is watched.
+ */
+export function codeToVerify(program: Program): Addr[] {
+  const probes = addressesOf(program);
+  const { entry } = program.elf;
+  return probes.length > 0 || program.elf.bytesAt(entry, 1) === undefined ? probes : [entry];
+}
+
+/** Every address of a probe, each once, in ascending order. */
+export function addressesOf({ kinds: found }: Program): Addr[] {
+  return [...new Set(found.flatMap((each) => each.found.addresses))].sort((a, b) => (a < b ? -1 : 1));
+}
+
+/** What is traced by watchpoints. */
+export function watchesOf({ kinds: found }: Program): readonly FoundWatches[] {
+  return found.flatMap((each) => each.found.watches ?? []);
+}
+
+/** How often stacks are sampled, if they are. */
+export function samplesOf({ kinds: found }: Program): FoundSamples | undefined {
+  return found.find((each) => each.found.samples)?.found.samples;
+}
+
+/** After an exec: whether the process runs the ELF, loaded at the same address. */
+export async function isLoadedAlike(
+  session: Session,
+  linked: ElfFile,
+  loaded: ElfFile,
+  code: readonly Addr[],
+): Promise<boolean> {
+  try {
+    const now = await loadedElf(session, linked);
+    return now.loadBias === loaded.loadBias && (await verifyCode(session, loaded, code)).absent.length < code.length;
+  } catch (error) {
+    if (error instanceof RsptraceError && /^(LOAD_ADDRESS_UNKNOWN|ELF_MISMATCH)$/.test(error.code)) return false;
+    throw error;
+  }
+}
+
+/** The options of a recording that decide which engine a probe can have. */
+export interface EnginePlanWishes {
+  readonly wanted?: EngineName | undefined;
+  readonly stackDepth?: number | undefined;
+  /** Arguments and results are recorded. */
+  readonly values?: boolean | undefined;
+  /** Where the recording ends. */
+  readonly until?: Addr | undefined;
+  readonly panics?: readonly Addr[] | undefined;
+}
+
+/**
+ * Chooses engines as far as possible before the target is known; for `record`, and for a preview. Slow with many
+ * probes: it takes as long as reading the program. So call it before connecting, with the options of `record`. The
+ * result is cached on the program.
+ *
+ * @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and something is watched;
+ * `STACKS_UNAVAILABLE` if stacks are asked for and no poll is traced
+ */
+export function enginePlan(program: Program, options: EnginePlanWishes = {}): EnginePlanOptions {
+  const { wanted = 'auto', stackDepth, values = true, until, panics = [] } = options;
+  const ends = [...(until === undefined ? [] : [until]), ...panics];
+  const key = [wanted, stackDepth, values, ...ends].join();
+  const plan = program.planned.get(key) ?? planAll(program, wanted, stackDepth, values, ends);
+  program.planned.set(key, plan);
+  return plan;
+}
+
+/** Bytes of code that the trampolines of a recording may need, see `codeRoom`. */
+export function trampolineRoom(program: Program, options?: EnginePlanWishes): number {
+  return codeRoom(planEngines(enginePlan(program, options)).sites);
+}
+
+function planAll(
+  program: Program,
+  wanted: EngineName,
+  stackDepth: number | undefined,
+  values: boolean,
+  ends: readonly Addr[],
+): EnginePlanOptions {
+  const { arch, elf, debug, kinds: found } = program;
+  const [watch] = watchesOf(program).flatMap(({ planned }) => planned);
+  if (wanted === 'target' && watch) {
+    throw new RsptraceError('ENGINE_UNAVAILABLE', `'${watch.spec.text}' cannot be carried out without stops`, {
+      hint: '--engine auto stops for what is watched, and for what else needs it',
+    });
+  }
+  if (stackDepth !== undefined && !found.some(({ kind }) => kind.readsStacks)) {
+    const reader = kinds.find((kind) => kind.readsStacks)?.name;
+    throw new RsptraceError('STACKS_UNAVAILABLE', `--bt records who polls, and no ${reader} is traced`, {
+      hint: `add --probe '${reader}:GLOB', or leave --bt out`,
+    });
+  }
+  const general = new Set(arch.generalRegisters);
+  const floats = new Set(arch.probeCode?.floats);
+  const wishes = { arch, general, floats, stackDepth, values };
+  const plans = mergePlans(found.flatMap((each) => each.kind.plans?.(each.found, wishes) ?? []));
+  const options: EnginePlanOptions = {
+    arch,
+    wanted,
+    plans: plans.map((plan) => (ends.includes(plan.address) ? { ...plan, needsStop: endsThere } : plan)),
+    bytesAt: (address, length) => elf.bytesAt(address, length),
+    entries: wanted === 'stop' || !arch.probeCode ? undefined : CodeEntries.of(elf, arch),
+    facts: changesItsCode(elf) ? undefined : codeFacts(elf, arch, debug),
+    harts: 1,
+  };
+  return { ...options, looks: lookAtPlans(options) };
+}
+
+/** The choice of engines once the target is known: how many harts it has, and how trampolines tell them apart. */
+export function planHarts(
+  { arch, elf, debug }: Program,
+  session: Session,
+  harts: number,
+): Pick<EnginePlanOptions, 'harts' | 'hart'> {
+  const several = harts > 1 && !isProcess(session.features);
+  return { harts, hart: several ? hartSource(arch, elf, debug, harts) : undefined };
+}

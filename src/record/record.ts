@@ -1,0 +1,207 @@
+import type { StuckTask } from '../async/futures/index.js';
+import { messageOf } from '../base/errors.js';
+import { silent } from '../base/logger.js';
+import { isRefusal } from '../base/refusal.js';
+import { instructionClock } from '../clock/index.js';
+import { watchRef } from '../probes/index.js';
+import { type StopReply, stubOfHandshake } from '../rsp/index.js';
+import { boundTallies, type ClockInfo, type GuestNanos, type RecordingFacts } from '../trace/index.js';
+import type { Recording, RecordOptions } from './recording.js';
+import { detach, Run } from './run.js';
+import { verify } from './verify.js';
+
+/**
+ * Records a trace. Verifies that the target runs this program, chooses the engine for each probe, and arms the
+ * target. Runs the target until it ends or an option says stop, and leaves it running with nothing of rsptrace in it.
+ *
+ * If the wire breaks in the middle, the result has an `error`. What was recorded is kept.
+ * @throws RsptraceError for what is wrong before the guest runs: `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`,
+ * `LOAD_ADDRESS_UNKNOWN`, `RSP_*`, `WATCH_*`
+ */
+export async function record(asked: RecordOptions): Promise<Recording> {
+  const started = performance.now();
+  const options = await withClock(asked);
+  const target = await verify(options);
+  const { ram } = target;
+  using _ram = ram && !isRefusal(ram) ? ram : undefined;
+  const run = new Run(options, target);
+  target.hurdles.tell();
+  await run.arm();
+  const begun = performance.now();
+  const ended = await run.toEnd();
+  const stoodMs = performance.now() - begun - run.ranMs;
+  const { missing, clock } = await leave(run, options, performance.now() - begun);
+  return summarize(run, { ram, ended, missing, clock, stoodMs, hostMs: performance.now() - started });
+}
+
+/** Adds whether the guest's clock counts instructions. */
+async function withClock(options: RecordOptions): Promise<RecordOptions> {
+  const { session, nanosPerInstruction, clockSleeps: sleeps } = options;
+  const counts = await instructionClock(session, { nanosPerInstruction, sleeps });
+  return { ...options, counts, nanosPerInstruction: nanosPerInstruction ?? counts?.nanosPerInstruction };
+}
+
+/** How long records are digested between two looks at signals and timers, in milliseconds. */
+const digestMs = 20;
+
+/** Last phase: reads what the target still holds, removes everything from it, and ends the trace. */
+async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<{ missing: number; clock: ClockInfo }> {
+  const { logger = silent, stays = false, onLeft } = options;
+  const { tracers, engines, stopping } = run;
+  let missing = 0;
+  let look: TaskLook | undefined;
+  try {
+    const isIdle = run.session.state.kind === 'idle';
+    await run.endEarly();
+    // While the target runs out of patches, it must not stop at a watched access.
+    if (isIdle) await run.engine.settle();
+    ({ missing } = await engines.leave(isIdle));
+    if (run.session.state.kind === 'idle' && !engines.trampolinesStay) await run.closeCounter();
+    if (tookMs >= leastForLook) look = await lookAtTasks(run, options);
+  } catch (thrown) {
+    stopping.fail(thrown);
+  }
+  // The target runs on before the trace is ended, because some formats write most of it then.
+  await detach(run.session, logger, stays || stopping.reason === 'panicked');
+  onLeft?.(stopping.reason);
+  try {
+    while (engines.digest(digestMs)) await new Promise(setImmediate);
+    tracers.calls.finish();
+    if (look) await tellStuck(run, look);
+  } catch (thrown) {
+    stopping.fail(thrown);
+  }
+  const clock = run.engine.clock?.info ?? { name: 'running-intervals', resolutionNs: 1, guest: false };
+  try {
+    if (!run.engine.clock) run.begin(clock);
+    const recording = factsOf(run, missing);
+    tracers.sink.end({ probes: engines.choices, ownTime: engines.ownTime, recording });
+  } catch (thrown) {
+    stopping.fail(thrown);
+  }
+  run.log?.remove();
+  if (run.notLoaded.length > 0)
+    logger.warn({ probes: run.notLoaded }, 'their code was never loaded: these probes were not planted');
+  return { missing, clock };
+}
+
+/** What is known of the tasks of a target that stood, and when that was. */
+interface TaskLook {
+  readonly time: GuestNanos;
+  readonly understand: () => Promise<readonly StuckTask[]>;
+}
+
+/** A shorter recording is not worth the time that the target would stand for it: in milliseconds. */
+const leastForLook = 1000;
+
+/** Undefined if nobody asks for it, or if the end of the recording was not ours to choose. */
+async function lookAtTasks(run: Run, { look, logger = silent }: RecordOptions): Promise<TaskLook | undefined> {
+  const { reason } = run.stopping;
+  const isOurs = reason === 'duration' || reason === 'interrupted';
+  if (!look || !isOurs || run.session.state.kind !== 'idle') return undefined;
+  try {
+    return { time: await run.now(), understand: await look(run.session, run.program) };
+  } catch (error) {
+    logger.info({ error: messageOf(error) }, 'the tasks at the end were not looked at');
+    return undefined;
+  }
+}
+
+/** Memory can show what no event does: tasks that wait for each other, or for nobody. */
+async function tellStuck({ tracers }: Run, { time, understand }: TaskLook): Promise<void> {
+  const stuck = await understand();
+  if (stuck.length === 0) return;
+  tracers.output.moveTo(time);
+  for (const kind of tracers.kinds) kind.stuck?.(stuck);
+}
+
+/** What a saved trace tells of its recording. */
+function factsOf(run: Run, missing: number): RecordingFacts {
+  const { engines, stopping, foreignHits, notLoaded } = run;
+  const { events, stops, records } = run.progress;
+  const rest = stops > 0 ? run.leaked?.rest : undefined;
+  // The clock is left as stops make it where others need none.
+  const stopsBeside = engines.onlyStops ? 0 : engines.stopsBeside;
+  return {
+    end: stopping.reason,
+    stub: stubOfHandshake(run.session.features),
+    events,
+    stops,
+    records,
+    missing,
+    foreignHits,
+    neverLoaded: notLoaded,
+    tailLost: engines.tailLost,
+    ...(rest === undefined || rest === 'tick' ? {} : { timesAtMost: rest.why }),
+    ...(stopsBeside > 0 ? { stopsBeside } : {}),
+    ...ringFacts(engines),
+    ...(run.tracers.sampler ? { samples: run.tracers.sampler.facts } : {}),
+  };
+}
+
+interface Outcome extends Pick<Recording, 'ram'> {
+  readonly ended: StopReply | undefined;
+  readonly missing: number;
+  readonly clock: ClockInfo;
+  readonly stoodMs: number;
+  readonly hostMs: number;
+}
+
+function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Outcome): Recording {
+  const { engines, stopping, tracers, watches, resets } = run;
+  const { choices, scratch, tailLost, trampolinesStay, trampolinesNeeded, pastWire } = engines;
+  const { ringFull = 0, ringWaitedNs = 0 } = ringFacts(engines);
+  const { leaked: leak } = run;
+  const leftOut = new Set(engines.leftOut);
+  const tallies = tracers.kinds.flatMap(({ counts }) => counts?.rows() ?? []);
+  return {
+    end: stopping.reason,
+    clock,
+    isProcess: run.isProcess,
+    loadBias: run.program.elf.loadBias,
+    stop: ended,
+    error: stopping.error,
+    hostMs,
+    hurdles: run.hurdles,
+    neverLoaded: run.notLoaded,
+    engines: choices,
+    refusal: engines.refusal,
+    ram,
+    stopsBeside: engines.onlyStops ? undefined : engines.stopsBeside,
+    stoodMs,
+    ranMs: run.ranMs,
+    standingMs: run.session.stoodMs,
+    digestedMs: engines.digestedMs,
+    heldMs: engines.heldMs,
+    stopsQueued: engines.stopsQueued,
+    gaps: tracers.counting.gaps,
+    tallies: boundTallies(
+      tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)).map((row) => run.named(row)),
+      choices,
+    ),
+    watches: watches.all.map(watchRef),
+    samples: tracers.sampler?.facts,
+    scratch,
+    ownTime: engines.ownTime,
+    leak,
+    stopError: leak && { tickNs: clock.resolutionNs, isUnknown: leak.rest !== 'tick' },
+    missing,
+    ringFull,
+    ringWaitedNs,
+    tailLost,
+    trampolinesStay,
+    trampolinesNeeded,
+    panicPlaces: run.panicPlaces,
+    openCounter: ended ? undefined : run.openCounter,
+    pastWire,
+    resets: resets?.count ?? 0,
+    foreignHits: run.foreignHits,
+    ...run.progress,
+  };
+}
+
+/** What the trace says of waits for room. A wait between two reads of the ring is seen by its time alone. */
+function ringFacts({ ringFull, ringWaitedNs }: { readonly ringFull: number; readonly ringWaitedNs: number }) {
+  if (ringFull === 0 && ringWaitedNs === 0) return {};
+  return { ringFull: Math.max(ringFull, 1), ringWaitedNs };
+}

@@ -1,0 +1,177 @@
+import { existsSync } from 'node:fs';
+import { hex } from '../base/addr.js';
+import type { DiskRoom } from '../base/disk-room.js';
+import type { Logger } from '../base/logger.js';
+import type { RegisterReader } from '../base/memory-reader.js';
+import type { Hit, MemoryRequest, Reaction, Tracer } from '../calls/index.js';
+import type { CounterScale, InstallationLog, InstalledFacts } from '../engines/index.js';
+import { RawLog } from '../inject/index.js';
+import type { Told, ToldBegin } from './told.js';
+
+/** What was asked for, in the words of who asked: it is kept, and given back when the trace is recovered. */
+export interface LogRequest {
+  /** The file beside the trace. */
+  readonly path: string;
+  readonly asked: object;
+  /** The trace may have the file's room if its disk is full. */
+  readonly room?: DiskRoom | undefined;
+  /** The file stays when all of it is in the trace. */
+  readonly keeps?: boolean | undefined;
+}
+
+/** Writes the inputs of a recording beside its trace, until all of them are events in the trace. */
+export class RecordingLog implements InstallationLog {
+  readonly #request: LogRequest;
+  readonly #logger: Logger;
+  #raw: RawLog | undefined;
+
+  constructor(request: LogRequest, logger: Logger) {
+    this.#request = request;
+    this.#logger = logger;
+  }
+
+  /** Undefined before {@link begin}, after {@link remove}, and if the file cannot be written. */
+  get opened(): InstallationLog | undefined {
+    return this.#raw && this;
+  }
+
+  get raw(): RawLog {
+    if (!this.#raw) throw new TypeError('the log is not open');
+    return this.#raw;
+  }
+
+  begin(begin: Omit<ToldBegin, 'type' | 'asked'>): void {
+    const { path, asked, room } = this.#request;
+    if (existsSync(path)) this.#logger.warn({ path }, 'replaces the records of a recording that was killed');
+    this.#try(() => {
+      this.#raw = new RawLog(path);
+    });
+    room?.offer(() => this.#giveRoom());
+    this.tell({ type: 'begin', asked, ...begin });
+  }
+
+  installed(facts: InstalledFacts): void {
+    this.tell({ type: 'installed', ...facts });
+  }
+
+  clock(scale: CounterScale): void {
+    this.tell({ type: 'clock', ...scale });
+  }
+
+  tell(what: Told): void {
+    this.#try(() => this.#raw?.tell(what));
+  }
+
+  /** All is in the trace. */
+  remove(): void {
+    this.#try(() => (this.#request.keeps ? this.#raw?.close() : this.#raw?.remove()));
+    this.#raw = undefined;
+  }
+
+  #giveRoom(): boolean {
+    const raw = this.#raw;
+    if (!raw) return false;
+    let isGiven = false;
+    this.#try(() => {
+      const { path } = this.#request;
+      if (!raw.isGivenUp)
+        this.#logger.warn({ path }, 'the disk is full, and the trace gets the room of these records: no `recover`');
+      isGiven = raw.giveRoom();
+    });
+    return isGiven;
+  }
+
+  #try(work: () => void): void {
+    try {
+      work();
+    } catch (thrown) {
+      const { path } = this.#request;
+      this.#logger.warn({ error: String(thrown), path }, 'the records of a recording that is killed will be lost');
+    }
+  }
+}
+
+/** Keeps what a tracer was given at stops. */
+export class LoggedTracer implements Tracer {
+  readonly #tracer: Tracer;
+  readonly #log: RecordingLog;
+  /** The registers that are kept of every stop, because what a stop means may be known only later. */
+  readonly #names: readonly string[];
+  #registers: NotedRegisters | undefined;
+  #asked: readonly MemoryRequest[] = [];
+
+  constructor(tracer: Tracer, log: RecordingLog, names: readonly string[]) {
+    this.#tracer = tracer;
+    this.#log = log;
+    this.#names = names;
+  }
+
+  get awaitsReturns(): boolean {
+    return this.#tracer.awaitsReturns ?? true;
+  }
+
+  wants(hit: Hit): readonly MemoryRequest[] {
+    this.#registers = new NotedRegisters(hit.registers);
+    this.#asked = this.#tracer.wants({ ...hit, registers: this.#registers });
+    return this.#asked;
+  }
+
+  wantsMore(hit: Hit, memory: readonly (Uint8Array | undefined)[]): readonly MemoryRequest[] {
+    const more = this.#tracer.wantsMore?.(this.#noted(hit), memory) ?? [];
+    this.#asked = [...this.#asked, ...more];
+    return more;
+  }
+
+  react(hit: Hit, memory: readonly (Uint8Array | undefined)[]): Reaction {
+    const noted = this.#noted(hit);
+    const reaction = this.#tracer.react(noted, memory);
+    const { hart, space, time } = hit;
+    for (const name of this.#names) noted.registers.register(name);
+    this.#log.tell({
+      ...{ type: 'stop', hart, pc: hex(hit.pc), sp: hex(hit.stackPointer), space, time },
+      registers: this.#registers?.texts() ?? {},
+      memory: this.#asked.map(({ address, length }, index) => {
+        const bytes = memory[index];
+        return { address: hex(address), length, bytes: bytes ? Buffer.from(bytes).toString('hex') : null };
+      }),
+    });
+    return reaction;
+  }
+
+  digest(): void {
+    this.#tracer.digest();
+  }
+
+  standing(...args: Parameters<NonNullable<Tracer['standing']>>): Promise<void> | undefined {
+    return this.#tracer.standing?.(...args);
+  }
+
+  abandon(): void {
+    this.#tracer.abandon();
+  }
+
+  #noted(hit: Hit): Hit {
+    this.#registers ??= new NotedRegisters(hit.registers);
+    return { ...hit, registers: this.#registers };
+  }
+}
+
+/** Notes which registers are asked for. */
+class NotedRegisters implements RegisterReader {
+  readonly #registers: RegisterReader;
+  readonly #noted = new Map<string, bigint>();
+
+  constructor(registers: RegisterReader) {
+    this.#registers = registers;
+  }
+
+  register(name: string): bigint | undefined {
+    const value = this.#registers.register(name);
+    if (value !== undefined) this.#noted.set(name, value);
+    return value;
+  }
+
+  texts(): Record<string, string> {
+    return Object.fromEntries([...this.#noted].map(([name, value]) => [name, `0x${value.toString(16)}`]));
+  }
+}

@@ -1,0 +1,186 @@
+import { type Addr, hex } from '../base/addr.js';
+import type { Logger } from '../base/logger.js';
+import type { StopObserver } from '../calls/index.js';
+import type { Engines } from '../engines/index.js';
+import type { Batch, Session, SignalStop } from '../rsp/index.js';
+import type { StopEngine } from '../stop/index.js';
+import type { TablePlace } from '../target/index.js';
+import type { EarlyStops } from './early-stops.js';
+
+/** A place that has changed the table so often, with nothing for us to do, is left alone. */
+const mostIdle = 4;
+/** So often a place is waited for while there are no trampolines. */
+const mostEarly = 50;
+/**
+ * A breakpoint slows the code of its page. After this time without a stop it is looked where the target is, in
+ * milliseconds. The next looks come after twice the time each, up to the longest.
+ */
+const patience = { first: 500, longest: 8000 };
+/** A place is left alone if the target was seen in its page in this share of the looks, and after so many looks. */
+const hot = { share: 0.25, looks: 5 };
+const CODE_PAGE = 12n;
+const SIGINT = 2;
+
+export interface TableChangesOptions {
+  readonly places: readonly TablePlace[];
+  readonly engines: Engines;
+  readonly engine: () => StopEngine;
+  readonly session: () => Session;
+  /** The name of the program counter. */
+  readonly pc: string;
+  /** What is done while there are no trampolines. */
+  readonly early: () => Pick<EarlyStops, 'changed' | 'patience' | 'takeOut'>;
+  /** The target may be interrupted: two runs need not be alike. */
+  readonly interrupts: boolean;
+  readonly logger: Logger;
+}
+
+/**
+ * Stands behind each place where a kernel turns to another page table, from when that matters. Trampolines that are
+ * there already are mapped in the new table too, before a function is called that leads to them.
+ */
+export class TableChanges implements StopObserver {
+  readonly #options: TableChangesOptions;
+  /** By place: how often it was passed to no purpose. */
+  readonly #waiting = new Map<TablePlace, number>();
+  /** How long it has run without trampolines, in milliseconds. */
+  #ran = 0;
+  /** The same since they were there, since a probe last stopped it, or since the last look. */
+  #quiet = 0;
+  readonly #looks = new QuietLooks();
+  #interrupted = false;
+
+  constructor(options: TableChangesOptions) {
+    this.#options = options;
+  }
+
+  /** The machine begins. */
+  begin(): void {
+    this.#ran = 0;
+    this.#quiet = 0;
+    this.#looks.begin();
+    this.#waiting.clear();
+  }
+
+  /** From now on a change of the table matters. */
+  async watch(): Promise<void> {
+    for (const place of this.#options.places) if (!this.#waiting.has(place)) await this.#wait(place, 0);
+  }
+
+  runs(): () => void {
+    const stop = this.#options.engines.runs();
+    const left = this.#left;
+    if (left === undefined) return stop;
+    const began = performance.now();
+    const timer = setTimeout(() => this.#interrupt(), left);
+    return () => {
+      clearTimeout(timer);
+      const ms = performance.now() - began;
+      if (this.#options.engines.isInstalled) this.#quiet += ms;
+      else this.#ran += ms;
+      stop();
+    };
+  }
+
+  /** How long the target may run until something is to be done, in milliseconds; undefined: for ever. */
+  get #left(): number | undefined {
+    const { engines, early, interrupts } = this.#options;
+    if (!interrupts) return undefined;
+    if (engines.isInstalled) return this.#waiting.size > 0 ? this.#looks.patience - this.#quiet : undefined;
+    const most = early().patience;
+    return most === undefined ? undefined : most - this.#ran;
+  }
+
+  async handles(stop: SignalStop, resume: Batch): Promise<boolean> {
+    const isOurs = this.#interrupted && stop.signal === SIGINT && stop.reason === undefined;
+    if (isOurs) await this.#tooLong();
+    return (await this.#options.engines.handles(stop, resume)) || isOurs;
+  }
+
+  stopped(tells: boolean, at?: Addr): Promise<void> {
+    if (tells) this.#quiet = 0;
+    return this.#options.engines.stopped(tells, at);
+  }
+
+  async #wait(place: TablePlace, idle: number): Promise<void> {
+    this.#waiting.set(place, idle);
+    await this.#options.engine().points.intercept(place.addresses, () => this.#changed(place, idle));
+  }
+
+  async #changed(place: TablePlace, idle: number): Promise<void> {
+    const { engines, early } = this.#options;
+    this.#waiting.delete(place);
+    const isEarly = !engines.isInstalled;
+    if (isEarly) await early().changed();
+    const isIdle = isEarly || (await engines.followTable());
+    const now = isIdle ? idle + 1 : 0;
+    if (now < (isEarly ? mostEarly : mostIdle)) await this.#wait(place, isEarly && engines.isInstalled ? 0 : now);
+  }
+
+  async #tooLong(): Promise<void> {
+    this.#interrupted = false;
+    if (this.#options.engines.isInstalled) await this.#leave();
+    else await this.#options.early().takeOut();
+  }
+
+  /** Leaves the places alone that slow the code that runs most. Missing one of them may cost the kernel its life. */
+  async #leave(): Promise<void> {
+    this.#quiet = 0;
+    const places = this.#looks.add(await this.#pcs(), [...this.#waiting.keys()]);
+    if (places.length === 0) return;
+    for (const place of places) this.#waiting.delete(place);
+    await this.#options.engine().points.release(places.flatMap(({ addresses }) => addresses));
+    this.#options.logger.warn(
+      { at: places.map((place) => place.addresses.map(hex).join(' or ')).join(', ') },
+      'the page table is no longer watched there, because a breakpoint slows the code beside it: if the kernel changes it once more, --engine stop is safe',
+    );
+  }
+
+  async #pcs(): Promise<readonly bigint[]> {
+    const session = this.#options.session();
+    const pcs: bigint[] = [];
+    for (const { id } of await session.harts()) {
+      const batch = session.batch(id);
+      const pc = batch.readRegister(this.#options.pc);
+      await batch.send();
+      if (pc.value !== undefined) pcs.push(pc.value);
+    }
+    return pcs;
+  }
+
+  #interrupt(): void {
+    const session = this.#options.session();
+    if (session.state.kind !== 'running') return;
+    this.#interrupted = true;
+    // An error here also ends the run, which reports it.
+    session.interrupt().catch(() => {});
+  }
+}
+
+/** Where the target was found while no probe stopped it. */
+class QuietLooks {
+  #looks = 0;
+  readonly #seen = new Map<TablePlace, number>();
+
+  begin(): void {
+    this.#looks = 0;
+    this.#seen.clear();
+  }
+
+  /** How long until the next look, in milliseconds. */
+  get patience(): number {
+    return Math.min(patience.first * 2 ** this.#looks, patience.longest);
+  }
+
+  /** Returns those of the places whose code page runs much. */
+  add(pcs: readonly bigint[], places: readonly TablePlace[]): readonly TablePlace[] {
+    this.#looks++;
+    const pages = new Set(pcs.map((pc) => pc >> CODE_PAGE));
+    return places.filter((place) => {
+      const isThere = place.addresses.some((address) => pages.has(address >> CODE_PAGE));
+      const seen = (this.#seen.get(place) ?? 0) + Number(isThere);
+      this.#seen.set(place, seen);
+      return this.#looks >= hot.looks && seen >= hot.share * this.#looks;
+    });
+  }
+}

@@ -1,0 +1,174 @@
+import { type Addr, addOffset, addr, hex } from '../base/addr.js';
+import { silent } from '../base/logger.js';
+import { isRefusal, type Refusal } from '../base/refusal.js';
+import type { ElfFile } from '../elf/index.js';
+import { type EngineName, type EnginePlanOptions, findHurdles, unavailable } from '../engines/index.js';
+import type { WatchPlace } from '../probes/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
+import {
+  GuestRam,
+  hartName,
+  insideKernel,
+  pageTableChanges,
+  pagingIsFinal,
+  type TablePlace,
+  verifyArchitecture,
+  verifyCode,
+  verifyPlace,
+} from '../target/index.js';
+import { HartNumbers, HartWords } from './harts.js';
+import { KnownHurdles } from './known-hurdles.js';
+import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts, samplesOf, watchesOf } from './program.js';
+import type { RecordOptions } from './recording.js';
+import { verifySampling } from './sampler.js';
+
+/** A target that runs the program: what is known about both before anything is inserted. */
+export interface Verified {
+  /** With its addresses in the target. */
+  readonly program: Program;
+  /** A process of Linux; else a machine. */
+  readonly isProcess: boolean;
+  /** Where the target's code was compared with the ELF's. */
+  readonly code: readonly Addr[];
+  /** None of that code is in the target yet. */
+  readonly isAbsent: boolean;
+  /** Other code is there now: the program runs in other address spaces than the present one. */
+  readonly isElsewhere: boolean;
+  readonly plan: EnginePlanOptions;
+  readonly harts: HartNumbers;
+  readonly words: HartWords;
+  /** What is watched. */
+  readonly places: readonly WatchPlace[];
+  /** The recording ends there. */
+  readonly until: Addr | undefined;
+  readonly panics: readonly Addr[];
+  /**
+   * The address where the kernel's page table is its last one; undefined if it is that already, or if the address is
+   * not known.
+   */
+  readonly settlesAt: Addr | undefined;
+  /** Where the last page table may come into use: {@link settlesAt}, or behind what turns paging on. */
+  readonly pagingAt: readonly TablePlace[];
+  /** The machine's RAM past the wire, or why it is read by packets; undefined where there is only the wire. */
+  readonly ram: GuestRam | Refusal | undefined;
+  /** What will keep probes from running without stops. */
+  readonly hurdles: KnownHurdles;
+  /** Why the kernel's first moments are not recorded, if it had to be found while it ran. */
+  readonly foundLate: string | undefined;
+}
+
+/**
+ * Whether a machine has the code of a program, as far as that is loaded. For who changes the machine before it is
+ * recorded.
+ * @throws RsptraceError `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`, `RSP_*`
+ */
+export async function verifyProgram(session: Session, program: Program): Promise<void> {
+  verifyArchitecture(session, program.arch);
+  await verifyCode(session, program.elf, codeToVerify(program));
+}
+
+/**
+ * First phase: compares the target with the ELF, before anything is inserted.
+ * @throws RsptraceError `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`, `LOAD_ADDRESS_UNKNOWN`, `RSP_*`, `WATCH_*`,
+ * `SAMPLES_UNAVAILABLE`
+ */
+export async function verify(options: RecordOptions): Promise<Verified> {
+  const { session, logger = silent } = options;
+  verifyArchitecture(session, options.program.arch);
+  const boots = isHiding(options.scratch) || (await isAtReset(session));
+  const { program, missedMs } = await programInPlace(options, boots);
+  const { arch, elf } = program;
+  if (samplesOf(program)) await verifySampling(session);
+  const offset = elf.loadBias - options.program.elf.loadBias;
+  const until = options.until && addOffset(options.until, offset);
+  const panics = (options.panics ?? []).map((address) => addOffset(address, offset));
+  // A second connection would not know what was written over the first.
+  const wanted: EngineName | undefined = options.reconnect ? 'stop' : options.engine;
+  const plan = enginePlan(program, { ...options, wanted, values: options.functions?.values, until, panics });
+  const code = codeToVerify(program);
+  await verifyPlace(session, arch, elf);
+  const { absent, elsewhere } = await verifyCode(session, elf, code);
+  // Its code would be patched in whatever address space is in use.
+  if (elsewhere.length > 0 && wanted === 'target') throw unavailable(insideKernel);
+  if (elsewhere.length > 0)
+    logger.info(
+      { places: elsewhere.length },
+      'other code is there now: hits count in the address spaces where the program runs',
+    );
+  if (!isProcess(session.features) && !arch.privilege)
+    logger.warn(
+      { arch: arch.name },
+      'who runs on a hart is not known: hits by other programs are told by their code only',
+    );
+  const process = isProcess(session.features);
+  const known = (await session.harts()).map((hart) => ({ id: hart.id, name: hartName(hart, process) }));
+  const harts = new HartNumbers(known, process);
+  const count = harts.all().length;
+  const places = await Promise.all(watchesOf(program).map((watches) => watches.locate(session.memory())));
+  const { settlesAt, pagingAt } = await pagingPlaces(options, program);
+  const all = { ...plan, ...planHarts(program, session, count), process };
+  const ram = await GuestRam.find(session, logger);
+  const facts = { ...options.scratch, session, arch, elf, plan: all, pastWire: ram, logger };
+  const hurdles = await findHurdles(facts);
+  return {
+    program,
+    isProcess: process,
+    code,
+    isAbsent: absent.length === code.length,
+    isElsewhere: elsewhere.length > 0,
+    plan: all,
+    harts,
+    words: new HartWords(count),
+    places: places.flat(),
+    until,
+    panics,
+    settlesAt,
+    pagingAt,
+    ram,
+    hurdles: new KnownHurdles(hurdles, options.onHurdles),
+    foundLate: boots && missedMs > 0 ? late(program.elf, missedMs) : undefined,
+  };
+}
+
+/** The program with its addresses in the target, and what was missed at most of a kernel that had to be looked for. */
+async function programInPlace(
+  { session, program: linked, signal, loadBias, logger = silent }: RecordOptions,
+  boots: boolean,
+): Promise<{ readonly program: Program; readonly missedMs: number }> {
+  let missedMs = 0;
+  const onFound = (ms: number): void => {
+    missedMs = ms;
+  };
+  const wait = { signal, known: loadBias, onFound, ...(boots ? bootWait : {}) };
+  const program = await loadedProgram(linked, session, logger, wait);
+  return { program, missedMs };
+}
+
+/** How long the boot of a kernel that its loader moves may take, and how often it is looked for, in milliseconds. */
+const bootWait = { mostMs: 120_000, everyMs: 5 };
+
+function late({ loadBias }: ElfFile, missedMs: number): string {
+  return `where its loader puts the kernel was seen up to ${missedMs} ms after it began; --load-bias ${hex(addr(loadBias))} records that`;
+}
+
+/** Whether it is a machine that has not run yet. */
+async function isAtReset(session: Session): Promise<boolean> {
+  return !isProcess(session.features) && (await (await session.stub()).neverRan());
+}
+
+/** Whether RAM was hidden from the guest: its kernel has not begun, though firmware may have run. */
+function isHiding(scratch: RecordOptions['scratch']): boolean {
+  return scratch?.hidden !== undefined && !isRefusal(scratch.hidden);
+}
+
+/** Before its kernel's first instruction a machine has not set up its last page table. */
+async function pagingPlaces(
+  { session, scratch }: RecordOptions,
+  { elf, arch }: Program,
+): Promise<Pick<Verified, 'settlesAt' | 'pagingAt'>> {
+  const settlesAt = pagingIsFinal(elf);
+  const places = settlesAt === undefined ? pageTableChanges(elf, arch) : [{ addresses: [settlesAt] }];
+  const mayBegin = scratch?.hidden === undefined && !scratch?.given && places.length > 0;
+  const begins = isHiding(scratch) || (mayBegin && (await isAtReset(session)));
+  return begins ? { settlesAt, pagingAt: places } : { settlesAt: undefined, pagingAt: [] };
+}

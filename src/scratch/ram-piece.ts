@@ -1,0 +1,293 @@
+import type { AddressSpace, Architecture } from '../arch/index.js';
+import { type Addr, addOffset, addr, hex } from '../base/addr.js';
+import { isRefusal, type Refusal } from '../base/refusal.js';
+import type { Session } from '../rsp/index.js';
+import type { GuestRam } from '../target/index.js';
+import { mapBesideText } from './large-page-slots.js';
+import { OwnPages } from './own-pages.js';
+import {
+  accessTo,
+  checkMapped,
+  currentAddressSpace,
+  type GuardPage,
+  physicalOf,
+  plantGuards,
+  restore,
+} from './region-access.js';
+import {
+  alignUp,
+  LARGE_PAGE,
+  type MapRefusal,
+  mostForCode,
+  PAGE,
+  type Region,
+  type Scratch,
+  type SharedMemory,
+} from './scratch.js';
+
+/** What the target's program says about its paging. */
+export interface PagingFacts {
+  /** A runtime address of its code that the trampolines must be near. It includes the slide of a relocated kernel. */
+  readonly text: Addr;
+  /** Whether it turns paging on at some time (see `turnsPagingOn`). */
+  readonly pages: boolean;
+  /**
+   * Bytes of code that the trampolines may need. The code gets that many bytes in large pages, but not more than
+   * {@link mostForCode}.
+   */
+  readonly codeSize?: number | undefined;
+  /** Part of it never pages (see `hasOwnFirmware`), and sees the trampolines only at their physical addresses. */
+  readonly ownFirmware?: boolean;
+}
+
+/** Why memory is not mapped elsewhere. */
+export const neverPages = 'part of the program is firmware, which does not page and could not reach it';
+
+const REACH = 2n ** 31n;
+const GIB = 2n ** 30n;
+/** Pages for page tables of ours: enough for eight tables of a kernel that share nothing. */
+const TABLES = 16;
+
+export interface RamPieceOptions {
+  /** Physical; both are multiples of 2 MiB, and there are two of them at least. */
+  readonly start: Addr;
+  readonly size: number;
+  /** See {@link Scratch}. */
+  readonly owned: boolean;
+  /** For the user: `hidden RAM`, and a note that follows its address. */
+  readonly what: string;
+  readonly note: string;
+  /** A piece of it that this process can read itself. */
+  readonly shared?: (piece: Required<Region>) => SharedMemory | undefined;
+  /** See {@link Scratch.isWatched}. */
+  readonly isWatched?: boolean;
+  /** Why the kernel uses the RAM. Asked once it can be mapped, because the answer takes long. */
+  readonly unused?: () => Promise<Refusal | undefined>;
+  /** The machine's RAM, if it can be read past the wire. */
+  readonly ram?: GuestRam | undefined;
+}
+
+/** Where the memory is mapped. */
+interface Placed {
+  readonly address: Addr;
+  /** Bytes of the code's pages, guards included. */
+  readonly split: number;
+  /** For the user. */
+  readonly where: string;
+  readonly pages: OwnPages;
+  readonly unmap?: () => Promise<void>;
+  readonly follow: NonNullable<Scratch['follow']>;
+}
+
+/**
+ * RAM that the guest does not know about. A kernel can use it after {@link map}: at once if the kernel does not page,
+ * else when its final page table is in use.
+ *
+ *      start                                                                              start + size
+ *      | guard page | code ...                | guard page || data ...   | page tables | guard page |
+ *      |<------------ a multiple of 2 MiB ---------------->||<------- a multiple of 2 MiB ------->|
+ */
+export class RamPiece {
+  readonly start: Addr;
+  readonly size: number;
+  readonly #session: Session;
+  readonly #options: RamPieceOptions;
+
+  constructor(session: Session, options: RamPieceOptions) {
+    this.#session = session;
+    this.#options = options;
+    this.start = options.start;
+    this.size = options.size;
+  }
+
+  /**
+   * Makes the RAM usable for the kernel. The target is stopped in the kernel's own code, or at its reset if the
+   * kernel does not page.
+   */
+  async map(arch: Architecture, facts: PagingFacts): Promise<Scratch | MapRefusal> {
+    const { text, codeSize = 0 } = facts;
+    const space = await currentAddressSpace(this.#session, arch);
+    if (isRefusal(space)) return { ...space, later: false };
+    if (space.user) return { refused: 'the target stands in user mode', later: true };
+    if (space.scheme === 'off' && facts.pages)
+      return { refused: 'the kernel has not turned its paging on', later: true };
+    const textAt = await physicalOf(space, text);
+    if (textAt === undefined) return { refused: `the kernel's text at ${hex(text)} is not mapped`, later: true };
+    const used = await this.#options.unused?.();
+    if (used) return { ...used, later: false };
+
+    const linear = addr(this.start + (text - textAt));
+    const far = BigInt.asIntN(64, linear - text);
+    // Jumps and pc-relative addresses have 32 bits.
+    const isInReach = far >= -REACH && far + BigInt(this.size) < REACH;
+    const whole = { address: linear, physical: this.start, size: this.size };
+    const split = Math.min(alignUp(codeSize + 2 * PAGE, LARGE_PAGE), mostForCode(this.size));
+    const code = { ...whole, size: split };
+    const data = {
+      address: addOffset(linear, split),
+      physical: addOffset(this.start, split),
+      size: this.size - split,
+    };
+    const notThere = (await checkMapped(space, code, 'code')) ?? (await checkMapped(space, data, 'data'));
+    if (notThere === undefined) {
+      if (isInReach) {
+        const pages = this.#ownPages(arch, linear, split);
+        return this.#scratch({ address: linear, split, where: '', pages, follow: follower(pages, text, textAt) });
+      }
+      return {
+        refused: `the ${this.#options.what} at ${hex(linear)} is out of reach of the text at ${hex(text)}: give the guest less RAM`,
+        later: false,
+      };
+    }
+
+    const placed =
+      (isInReach && linear === this.start && (await this.#atItself(arch, space, split))) ||
+      (facts.ownFirmware ? { refused: neverPages } : await this.#nearText(arch, space, text, split));
+    if (isRefusal(placed)) return { ...placed, later: false };
+    const { address, pages } = placed;
+    const where = `, mapped at ${hex(address)}`;
+    return this.#scratch({ ...placed, split, where, follow: follower(pages, text, textAt) });
+  }
+
+  /**
+   * Maps the memory at its physical address, where that is free. There it is also for code of the same program that
+   * never pages: firmware in machine mode.
+   */
+  async #atItself(
+    arch: Architecture,
+    space: AddressSpace,
+    split: number,
+  ): Promise<Pick<Placed, 'address' | 'pages'> | undefined> {
+    const pages = this.#ownPages(arch, this.start, split);
+    if (!(await pages.enter(space))) return { address: this.start, pages };
+    await pages.remove();
+    return undefined;
+  }
+
+  /**
+   * Maps the memory into the table that maps the text, which all address spaces of the kernel share. If the text lies
+   * in larger pages there is none: then into the GiB beside it.
+   */
+  async #nearText(
+    arch: Architecture,
+    space: AddressSpace,
+    text: Addr,
+    split: number,
+  ): Promise<Pick<Placed, 'address' | 'pages' | 'unmap'> | Refusal> {
+    if ((await space.largePageTable(text)) !== undefined) {
+      const large = { physical: this.start, count: this.size / LARGE_PAGE, code: split / LARGE_PAGE };
+      const slots = await mapBesideText(this.#session, arch, space, text, large);
+      if (isRefusal(slots)) return slots;
+      const { address } = slots;
+      return { address, pages: this.#ownPages(arch, address, split), unmap: async () => void (await slots.unmap()) };
+    }
+    const middle = (text & -GIB) + GIB / 2n;
+    let why: Refusal = { refused: `there is no room beside the text at ${hex(text)}` };
+    for (const address of [middle + GIB, middle - GIB]) {
+      if (address < 0n || address >= 2n ** 64n) continue;
+      const pages = this.#ownPages(arch, addr(address), split);
+      const wrong = await pages.enter(space);
+      if (!wrong) return { address: addr(address), pages };
+      await pages.remove();
+      why = wrong;
+    }
+    return why;
+  }
+
+  #ownPages(arch: Architecture, address: Addr, split: number): OwnPages {
+    const tables = { address, physical: addOffset(this.start, this.size - (TABLES + 1) * PAGE), size: TABLES * PAGE };
+    return new OwnPages({
+      session: this.#session,
+      arch,
+      address,
+      physical: this.start,
+      count: this.size / LARGE_PAGE,
+      code: split / LARGE_PAGE,
+      tables,
+    });
+  }
+
+  async #scratch({ address, split, where, pages, unmap, follow }: Placed): Promise<Scratch | MapRefusal> {
+    const piece = (offset: number, size: number): Required<Region> => ({
+      address: addOffset(address, offset),
+      physical: addOffset(this.start, offset),
+      size,
+    });
+    const { what, note, owned } = this.#options;
+    const putBack = owned ? async () => {} : await this.#kept(piece(0, this.size));
+    const leave = async (): Promise<void> => {
+      await pages.remove();
+      await unmap?.();
+    };
+    if (putBack === undefined) {
+      await leave();
+      return { refused: `the ${what} at ${hex(this.start)} cannot be read`, later: false };
+    }
+    const release = async (): Promise<void> => {
+      await leave();
+      await putBack();
+    };
+    const guards = await plantGuards([
+      await this.#guard('before the code', piece(0, PAGE)),
+      await this.#guard('behind the code', piece(split - PAGE, PAGE)),
+      await this.#guard('behind the data', piece(this.size - PAGE, PAGE)),
+    ]);
+    if (isRefusal(guards)) {
+      await release();
+      return { ...guards, later: false };
+    }
+    const data = piece(split, this.size - split - (TABLES + 1) * PAGE);
+    return {
+      source: `${what} ${hex(this.start)}..${hex(addOffset(this.start, this.size))}${where}${note}`,
+      owned,
+      isWatched: this.#options.isWatched ?? false,
+      code: piece(PAGE, split - 2 * PAGE),
+      data,
+      shared: this.#shared(data),
+      verifyGuards: guards,
+      follow,
+      release,
+    };
+  }
+
+  /** A function that restores the contents, once; undefined if they cannot be read. */
+  async #kept(whole: Required<Region>): Promise<(() => Promise<void>) | undefined> {
+    const access = await accessTo(this.#session, whole, { ram: this.#options.ram, isData: false });
+    let bytes = await access.read(0, whole.size);
+    if (bytes === undefined) return undefined;
+    return async () => {
+      if (bytes !== undefined) await restore(access, bytes);
+      bytes = undefined;
+    };
+  }
+
+  async #guard(where: string, page: Required<Region>): Promise<GuardPage> {
+    const shared = this.#shared(page);
+    const access = await accessTo(this.#session, page, { ram: this.#options.ram, isData: true });
+    return {
+      where,
+      address: page.address,
+      read: () => {
+        if (shared === undefined) return access.read(0, PAGE);
+        const bytes = new Uint8Array(PAGE);
+        shared.read(0, bytes);
+        return bytes;
+      },
+      write: (bytes) => access.write(0, bytes),
+    };
+  }
+
+  #shared(piece: Required<Region>): SharedMemory | undefined {
+    return this.#options.shared?.(piece);
+  }
+}
+
+/** See {@link Scratch.follow}. */
+function follower(pages: OwnPages, text: Addr, textAt: Addr): NonNullable<Scratch['follow']> {
+  return async (space) => {
+    // A process's table, or one of a hart that does not page yet.
+    const isKernel = space.pages !== undefined && (await physicalOf(space, text)) === textAt;
+    if (!isKernel || (await pages.isIn(space))) return { entered: false };
+    return (await pages.enter(space, true)) ?? { entered: true, isKnown: pages.isKnown };
+  };
+}

@@ -1,0 +1,136 @@
+import type { AddressSpace, Architecture } from '../arch/index.js';
+import { type Addr, addOffset, hex } from '../base/addr.js';
+import type { Refusal } from '../base/refusal.js';
+import type { Session, TargetMemory } from '../rsp/index.js';
+import type { GuestRam } from '../target/index.js';
+import { PAGE, type Region } from './scratch.js';
+
+/**
+ * A region as the client reads and writes it at a stop: by physical address if that is known, whatever the stopped
+ * hart can see.
+ */
+export interface RegionAccess {
+  read(offset: number, length: number): Promise<Uint8Array | undefined>;
+  /** False if the stub refused it. A write that was accepted need not have been kept. */
+  write(offset: number, bytes: Uint8Array): Promise<boolean>;
+}
+
+/** Ways to a machine's memory past the wire. */
+export interface PastWire {
+  /** Undefined: by packets only. */
+  readonly ram: GuestRam | undefined;
+  /** Nothing there is ever executed. QEMU does not notice that code is written past the wire. */
+  readonly isData: boolean;
+}
+
+export async function accessTo(session: Session, region: Region, past?: PastWire): Promise<RegionAccess> {
+  const packets = await packetsTo(session, region);
+  const { physical } = region;
+  const ram = physical !== undefined && past?.ram?.holds(physical, region.size) ? past.ram : undefined;
+  if (physical === undefined || ram === undefined) return packets;
+  const write = (offset: number, bytes: Uint8Array): boolean => ram.write(addOffset(physical, offset), bytes);
+  return {
+    read: async (offset, length) => {
+      const bytes = new Uint8Array(length);
+      return ram.read(addOffset(physical, offset), bytes) ? bytes : packets.read(offset, length);
+    },
+    write: async (offset, bytes) => (past?.isData && write(offset, bytes)) || packets.write(offset, bytes),
+  };
+}
+
+/** Bytes that {@link restore} compares at once. */
+const restoredAtOnce = 16 * PAGE;
+
+/** Writes back what has changed of a region. */
+export async function restore(access: RegionAccess, before: Uint8Array): Promise<void> {
+  for (let offset = 0; offset < before.length; offset += restoredAtOnce) {
+    const bytes = before.subarray(offset, offset + restoredAtOnce);
+    const now = await access.read(offset, bytes.length);
+    if (now === undefined || Buffer.compare(now, bytes) !== 0) await access.write(offset, bytes);
+  }
+}
+
+async function packetsTo(session: Session, region: Region): Promise<RegionAccess> {
+  const physical = region.physical === undefined ? undefined : await session.physicalMemory();
+  const base = physical === undefined || region.physical === undefined ? region.address : region.physical;
+  const memory: TargetMemory = physical ?? session.memory();
+  return {
+    read: (offset, length) => memory.read(addOffset(base, offset), length),
+    write: (offset, bytes) => memory.write(addOffset(base, offset), bytes),
+  };
+}
+
+/** The stopped hart's view of memory, read through the stub. */
+export async function currentAddressSpace(session: Session, arch: Architecture): Promise<AddressSpace | Refusal> {
+  const { addressSpaces } = arch;
+  if (!addressSpaces) return { refused: `page tables on ${arch.name} are not known` };
+  const physical = await session.physicalMemory();
+  if (physical === undefined) return { refused: 'the stub gives no physical memory, so page tables cannot be read' };
+  const batch = session.batch();
+  const block = batch.readRegisters(addressSpaces.registers.filter((name) => session.target.register(name)));
+  await batch.send();
+  return addressSpaces.of(block.value, physical);
+}
+
+/**
+ * Checks that every page of a region lies at the right physical address and has the necessary rights in the kernel.
+ * Returns why not, or undefined.
+ */
+export async function checkMapped(
+  space: AddressSpace,
+  region: Required<Region>,
+  rights: 'code' | 'data',
+): Promise<string | undefined> {
+  for (let offset = 0; offset < region.size; ) {
+    const at = addOffset(region.address, offset);
+    const mapping = await space.translate(at);
+    if (mapping === undefined) return `0x${at.toString(16)} is not mapped`;
+    const inside = at - mapping.virtual;
+    if (mapping.physical + inside !== region.physical + BigInt(offset)) return `0x${at.toString(16)} is other memory`;
+    const allowed = !mapping.user && (rights === 'code' ? mapping.executable : mapping.writable);
+    if (!allowed) return `0x${at.toString(16)} is not ${rights === 'code' ? 'executable' : 'writable'} for the kernel`;
+    offset += mapping.size - Number(inside);
+  }
+  return undefined;
+}
+
+/** The physical address of a virtual one; undefined if it is not mapped. */
+export async function physicalOf(space: AddressSpace, address: Addr): Promise<Addr | undefined> {
+  const mapping = await space.translate(address);
+  return mapping === undefined ? undefined : addOffset(mapping.physical, address - mapping.virtual);
+}
+
+/** Bytes that are never written by chance, different for every place. */
+export function pattern(place: bigint, length: number): Uint8Array {
+  const bytes = new Uint8Array(length);
+  let state = Number((place ^ (place >> 32n)) & 0xffff_ffffn) ^ 0x9e37_79b9;
+  for (let at = 0; at < length; at++) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    bytes[at] = state >>> 24;
+  }
+  return bytes;
+}
+
+export interface GuardPage {
+  /** For the user: what a write to it means. */
+  readonly where: string;
+  readonly address: Addr;
+  read(): Promise<Uint8Array | undefined> | Uint8Array;
+  write(bytes: Uint8Array): Promise<boolean> | boolean;
+}
+
+/** Fills pages with a pattern. Returns the check that it is still there: a sentence if it is not. */
+export async function plantGuards(pages: readonly GuardPage[]): Promise<(() => Promise<string | undefined>) | Refusal> {
+  const check = async (wrong: (page: GuardPage) => string): Promise<string | undefined> => {
+    for (const page of pages) {
+      const now = await page.read();
+      if (now === undefined) return `the guard page ${page.where} cannot be read`;
+      if (Buffer.compare(now, pattern(page.address, PAGE)) !== 0) return wrong(page);
+    }
+    return undefined;
+  };
+  for (const page of pages) await page.write(pattern(page.address, PAGE));
+  const lost = await check(({ address }) => `memory at ${hex(address)} does not keep what is written`);
+  if (lost !== undefined) return { refused: lost };
+  return () => check(({ where, address }) => `somebody wrote to the guard page ${where}, at ${hex(address)}`);
+}

@@ -1,0 +1,92 @@
+import type { Architecture } from '../arch/index.js';
+import type { Addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import type { Refusal } from '../base/refusal.js';
+import type { ElfFile } from '../elf/index.js';
+import type { Session } from '../rsp/index.js';
+import type { GuestRam } from '../target/index.js';
+import type { GuestAllocator, Intercept } from './guest-allocator.js';
+import type { PagingFacts, RamPiece } from './ram-piece.js';
+import type { ReservedMemory } from './reserved-memory.js';
+import type { MapRefusal, Scratch } from './scratch.js';
+
+/** One origin of memory for trampolines. Each is an object in a file of `sources/`; `sources/index.ts` lists them. */
+export interface ScratchSource {
+  /** For the log: `hidden RAM`. */
+  readonly name: string;
+  /**
+   * Called at a stop in the program.
+   * @throws RsptraceError `SCRATCH_UNUSABLE` for memory that the user named
+   */
+  find(request: SourceRequest): Promise<SourceResult>;
+  /** Before anything is written to the target: whether there may be such memory; or why not, if that is worth telling. */
+  expects(request: SourceRequest): Promise<boolean | Refusal>;
+}
+
+/** Memory; or a refusal, which ends the search; or nothing, so that the next source is asked. */
+export type SourceResult = Scratch | Refusal | MapRefusal | None;
+
+/** This source has no memory here. `none`: the reason, which the user is told if every source is without. */
+export interface None {
+  readonly none: string | undefined;
+}
+
+/** RAM that a machine's guest was not told of. */
+export interface HiddenSource {
+  /** It lies in a file of ours, which is read past the wire. */
+  readonly isShared: boolean;
+  /** Makes it usable for the kernel; at a later stop, if it is too early. */
+  map(arch: Architecture, facts: PagingFacts, ram?: GuestRam): Promise<Scratch | MapRefusal>;
+  /** The machine was reset. */
+  hideAgain(): Promise<Refusal | undefined>;
+}
+
+export interface ScratchSources {
+  /** Or why there is none for us. */
+  readonly hidden?: HiddenSource | Refusal;
+  /** What the user named. */
+  readonly given?: ReservedMemory;
+  /** The user says that the kernel leaves the end of RAM alone. */
+  readonly top?: boolean;
+}
+
+export interface ScratchRequest extends ScratchSources {
+  readonly session: Session;
+  readonly arch: Architecture;
+  readonly elf: ElfFile;
+  /** An address of the program's code that trampolines must be near. */
+  readonly text: Addr;
+  /** The machine's RAM, if it can be read past the wire. */
+  readonly ram?: GuestRam | undefined;
+  /** Bytes of code that there may be, if the memory can be divided freely. */
+  readonly codeSize?: number | undefined;
+  /** Bytes wanted of a process of Linux, if the target is one. */
+  readonly process?: { readonly codeSize: number; readonly dataSize: number } | undefined;
+  /** What is found out once, however often memory is asked for. */
+  readonly known?: Known;
+  /** Without it the program's allocator is not asked, only named as the last choice. */
+  readonly intercept?: Intercept;
+  readonly logger?: Logger;
+}
+
+/** What every source is asked with. */
+export interface SourceRequest extends ScratchRequest {
+  readonly known: Known;
+  /** Whether the program turns paging on at some time (see `turnsPagingOn`). */
+  readonly pages: boolean;
+  /** Part of the program never pages (see `hasOwnFirmware`). */
+  readonly ownFirmware: boolean;
+}
+
+export interface Known {
+  unlisted?: RamPiece | Refusal;
+  top?: RamPiece | Refusal;
+  allocator?: GuestAllocator;
+  ownFirmware?: boolean;
+}
+
+/** For memory that only the user vouches for: why it cannot be used. */
+export function unusable(why: string): RsptraceError {
+  return new RsptraceError('SCRATCH_UNUSABLE', why, { hint: '--engine stop needs no memory in the target' });
+}

@@ -1,0 +1,73 @@
+import { type Addr, addOffset, addr, hex } from '../base/addr.js';
+import { isRefusal, type Refusal } from '../base/refusal.js';
+import type { ElfFile } from '../elf/index.js';
+import type { Session } from '../rsp/index.js';
+import { type FdtRange, type GuestRam, readMemoryTree } from '../target/index.js';
+import { deviceTree } from './hide-in-device-tree.js';
+import { machines } from './machines/index.js';
+import { RamPiece } from './ram-piece.js';
+import { accessTo } from './region-access.js';
+import { LARGE_PAGE } from './scratch.js';
+import { freeOf } from './unlisted-ram.js';
+
+const PT_LOAD = 1;
+/** One large page for code and one for data. */
+const SIZE = 2 * LARGE_PAGE;
+/** A PC's firmware has its tables at the very end, a riscv loader the device tree: so far down it is tried. */
+const LOWEST = 24 * 2 ** 20;
+/** Read at once. */
+const CHUNK = 64 * 2 ** 10;
+
+/**
+ * The highest RAM that nobody has used: every byte of it is zero, as QEMU gives RAM to its guest. The guest may use it
+ * later, so it is watched. The target is stopped.
+ */
+export async function topOfRam(session: Session, elf: ElfFile, ram: GuestRam | undefined): Promise<RamPiece | Refusal> {
+  if ((await session.stub()).name !== 'qemu-system') return { refused: 'the stub is not that of a machine of QEMU' };
+  const physical = await session.physicalMemory();
+  const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
+  const pieces = tree
+    .filter(({ kind }) => kind === 'ram')
+    .toSorted((a, b) => Number(b.end - b.start - (a.end - a.start)));
+  const [largest] = pieces;
+  if (physical === undefined || largest === undefined) return { refused: 'QEMU does not say where its RAM is' };
+  const hasTree = machines.some((machine) => machine.hasDeviceTree?.(tree));
+  const found = hasTree ? await deviceTree(physical) : undefined;
+  const taken: FdtRange[] = [
+    ...(found && !isRefusal(found) ? [{ base: found.at, size: BigInt(found.blob.length) }] : []),
+    ...elf.segments
+      .filter(({ type }) => type === PT_LOAD)
+      .map((each) => ({ base: each.physical, size: BigInt(each.memorySize) })),
+  ];
+  const lowest = largest.end - BigInt(LOWEST);
+  let used: Addr | undefined;
+  for (const { base, size } of freeOf(largest.start, largest.end, taken).toReversed()) {
+    for (let start = base + size - BigInt(SIZE); start >= base && start >= lowest; start -= BigInt(LARGE_PAGE)) {
+      const dirty = await firstUsed(session, addr(start), ram);
+      if (dirty === undefined) return pieceAt(session, addr(start), ram);
+      used ??= dirty;
+    }
+  }
+  return {
+    refused:
+      used === undefined
+        ? 'the program or the device tree is there'
+        : `the guest uses it: there is something at ${hex(used)}`,
+  };
+}
+
+function pieceAt(session: Session, start: Addr, ram: GuestRam | undefined): RamPiece {
+  const what = 'the end of RAM';
+  return new RamPiece(session, { start, size: SIZE, owned: false, what, note: '', isWatched: true, ram });
+}
+
+/** The first chunk that is not all zeros, or that cannot be read. */
+async function firstUsed(session: Session, start: Addr, ram: GuestRam | undefined): Promise<Addr | undefined> {
+  const access = await accessTo(session, { address: start, physical: start, size: SIZE }, { ram, isData: true });
+  for (let offset = 0; offset < SIZE; offset += CHUNK) {
+    const bytes = await access.read(offset, CHUNK);
+    const at = bytes === undefined ? 0 : bytes.findIndex((byte) => byte !== 0);
+    if (at >= 0) return addOffset(start, offset + at);
+  }
+  return undefined;
+}

@@ -1,0 +1,394 @@
+import type { Architecture, EmulatedInstruction } from '../arch/index.js';
+import { type Addr, addr, hex } from '../base/addr.js';
+import type { RsptraceError } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
+import type { Batch, Breakpoint, Reply, Session } from '../rsp/index.js';
+import type { KnownCode } from '../target/index.js';
+import { BreakpointTypes, breakpointsRefused } from './breakpoint-types.js';
+import { DeferredBreakpoints } from './deferred-breakpoints.js';
+import { MemoryWrites } from './memory-writes.js';
+
+/** A place where the guest stops. */
+export interface Point {
+  breakpoint: Breakpoint;
+  over: EmulatedInstruction | undefined;
+  /** The bytes that `over` was made from. */
+  code: Uint8Array | undefined;
+  /** The code here was read from the target. */
+  seen: boolean;
+  /** True for a probe's own address: its breakpoint stays inserted. */
+  permanent: boolean;
+  /** True while some open call returns here. */
+  awaited: boolean;
+  /** Set where there is no probe: the stop itself is the purpose. */
+  pause: (() => void) | undefined;
+  intercept: Interception | undefined;
+  /** True if the breakpoint was inserted for `intercept` alone. */
+  borrowed: boolean;
+  /**
+   * The stack pointer by hart, or by address space (negative). A step over this place ran into an interrupt or signal
+   * handler, so the same hit will be reported once more.
+   */
+  readonly rearrivals: Map<number, bigint>;
+}
+
+export interface Interception {
+  readonly places: readonly Addr[];
+  /** Called once, at the first stop at any of them. */
+  readonly then: (hart: string | undefined, at: Addr) => Promise<void>;
+}
+
+/** A breakpoint whose insertion was sent but not yet answered. */
+export interface Planted {
+  readonly point: Point;
+  readonly reply: Reply<boolean>;
+}
+
+/** If the ELF does not have the code, the target's memory is read. */
+export interface StopPointsOptions extends KnownCode {
+  readonly session: Session;
+  readonly arch: Architecture;
+  /** Hardware breakpoints everywhere, not only where software ones cannot work. */
+  readonly hardware?: boolean;
+  /** Called with probes that go on without breakpoints, because the stub takes none there; without it, that is an error. */
+  readonly refused?: ((probes: readonly Addr[], why: string) => void) | undefined;
+  readonly logger?: Logger;
+}
+
+export interface CodePiece {
+  readonly address: Addr;
+  readonly length: number;
+}
+
+/** Begins the reason of a probe that is left out because the stub takes no breakpoint for it. */
+export const refusedByStub = 'the stub refused a breakpoint';
+
+/** Longest instruction of all architectures. */
+export const codeBytes = 16;
+
+/**
+ * Every place that has or had a breakpoint. Probes stay; return addresses stay while a call is open that returns
+ * there.
+ */
+export class Breakpoints {
+  readonly #options: StopPointsOptions;
+  readonly #session: Session;
+  readonly #types: BreakpointTypes;
+  readonly #logger: Logger;
+  readonly #points = new Map<bigint, Point>();
+  /** Places where instructions are not emulated but single-stepped. */
+  #stepped: readonly CodePiece[] = [];
+  readonly writes: MemoryWrites;
+  /** Probes whose code is not loaded yet. */
+  readonly late: DeferredBreakpoints;
+
+  constructor(options: StopPointsOptions) {
+    this.#options = options;
+    this.#session = options.session;
+    this.writes = new MemoryWrites(options.session);
+    this.#logger = options.logger ?? silent;
+    this.#types = new BreakpointTypes(options.session, options.hardware === true);
+    this.late = new DeferredBreakpoints(options);
+  }
+
+  at(pc: bigint): Point | undefined {
+    return this.#points.get(pc);
+  }
+
+  /** True if a stop here has a meaning. */
+  isWatched(pc: bigint): boolean {
+    const point = this.#points.get(pc);
+    return point !== undefined && (point.permanent || point.awaited);
+  }
+
+  /**
+   * Inserts permanent breakpoints at these addresses, all in one write. An insertion is deferred if memory does not
+   * yet hold the program's code, because a trap instruction would damage what is there.
+   * @throws RsptraceError `RSP_BREAKPOINT_REFUSED`
+   */
+  async arm(addresses: readonly Addr[], pause?: () => void): Promise<void> {
+    // Some stubs show their trap instructions when memory is read.
+    const fresh = addresses.filter((address) => !this.#points.get(address)?.permanent);
+    await this.armNow(this.#options.hardware ? fresh : await this.late.hold(fresh, pause));
+    if (pause) for (const address of addresses) this.#at(address, pause);
+  }
+
+  /** Inserts the deferred breakpoints whose code is loaded now. */
+  async plantLate(): Promise<void> {
+    const arrived = await this.late.take();
+    if (arrived.length === 0) return;
+    await this.armNow(arrived.map(({ address }) => address));
+    for (const { address, pause } of arrived) if (pause) this.#at(address, pause);
+    this.#logger.info({ probes: arrived.length, waiting: this.late.addresses.length }, 'code has been loaded: planted');
+    await this.late.prepare();
+  }
+
+  /** A permanent breakpoint that belongs to no probe. */
+  async pause(address: Addr, pause: () => void): Promise<void> {
+    await this.armNow([address]);
+    this.#at(address, pause);
+  }
+
+  /**
+   * Inserts breakpoints. They are removed again at the first stop at any of them, unless they were there before. If
+   * {@link Interception.then} asks for the same place once more, that means the next time.
+   */
+  async intercept(places: readonly Addr[], then: Interception['then']): Promise<void> {
+    const interception: Interception = { places, then };
+    const borrowed: Point[] = [];
+    for (const place of places) {
+      const point = await this.of(place);
+      if (point.borrowed || !point.permanent) borrowed.push(point);
+      point.intercept = interception;
+    }
+    await this.armNow(places);
+    for (const point of borrowed) borrow(point);
+  }
+
+  /** No longer waits at these places. */
+  async release(places: readonly Addr[]): Promise<void> {
+    const borrowed = places.filter((place) => this.#give(place));
+    if (borrowed.length > 0) await this.disarm(borrowed);
+  }
+
+  /** True if the breakpoint here was inserted for an interception alone, and may be removed. */
+  #give(place: Addr): boolean {
+    const point = this.#points.get(place);
+    if (!point?.intercept) return false;
+    point.intercept = undefined;
+    return giveBack(point);
+  }
+
+  /**
+   * Whether a caller has waited for a stop here. If so, the hart may be at another place afterwards. False also if the
+   * caller wants to wait here again: then the stop is over.
+   */
+  async intercepted(point: Point | undefined, hart: string | undefined): Promise<boolean> {
+    if (!point?.intercept) return false;
+    const { intercept, breakpoint } = point;
+    const same = intercept.places.filter((place) => this.#points.get(place)?.intercept === intercept);
+    await this.release(same);
+    await intercept.then(hart, breakpoint.address);
+    return this.#points.get(breakpoint.address)?.intercept === undefined;
+  }
+
+  #at(address: Addr, pause: () => void): void {
+    const point = this.#points.get(address);
+    if (!point) return;
+    point.borrowed = false;
+    point.pause = pause;
+  }
+
+  /** Like {@link arm}, but never deferred. */
+  async armNow(addresses: readonly Addr[]): Promise<void> {
+    const points: Point[] = [];
+    for (const address of addresses) {
+      const point = await this.of(address);
+      giveBack(point);
+      if (point.permanent) continue;
+      point.permanent = true;
+      points.push(point);
+    }
+    let refused = await this.#insert(points);
+    if (this.#types.fallBack(refused)) refused = await this.#insert(refused);
+    const hardware = points.filter(({ breakpoint }) => breakpoint.type === 1).length;
+    if (hardware > 0)
+      this.#logger.info({ hardware, software: points.length - hardware }, 'hardware breakpoints are used');
+    if (refused.length === 0) return;
+    const rest = points.length > refused.length && refused.every(({ breakpoint }) => breakpoint.type === 0);
+    if (!rest || !this.#options.refused) throw this.#refusal(refused, 'a probe');
+    for (const point of refused) point.permanent = false;
+    this.#options.refused(
+      refused.map(({ breakpoint }) => breakpoint.address),
+      `${refusedByStub} on it`,
+    );
+  }
+
+  /** Removes probes' breakpoints, all in one write. */
+  async disarm(addresses: readonly Addr[]): Promise<void> {
+    await this.late.drop(addresses);
+    const batch = this.#session.batch();
+    for (const address of addresses) {
+      const point = this.#points.get(address);
+      if (!point?.permanent || point.pause) continue;
+      if (point.intercept) {
+        borrow(point);
+        continue;
+      }
+      point.permanent = false;
+      if (!point.awaited) batch.removeBreakpoint(point.breakpoint);
+    }
+    await batch.send();
+  }
+
+  /** Open calls that return here do so unseen, until a later one is to return here, too. */
+  async awaitNoMore(returnAddresses: readonly Addr[]): Promise<void> {
+    const batch = this.#session.batch();
+    this.plant(batch, [], returnAddresses);
+    await batch.send();
+  }
+
+  /** Whether the stop itself is what a place is for, and it is inserted. */
+  isPause(address: Addr): boolean {
+    const point = this.#points.get(address);
+    return point?.permanent === true && point.pause !== undefined && !point.borrowed && !point.intercept;
+  }
+
+  /** Stops at other places from now on, which run the same instructions: by the places so far. */
+  async movePauses(moves: ReadonlyMap<Addr, Addr>): Promise<void> {
+    await this.armNow([...moves.values()]);
+    for (const [from, to] of moves) {
+      const point = this.#points.get(from);
+      if (!point?.pause) continue;
+      this.#at(to, point.pause);
+      point.pause = undefined;
+    }
+    await this.disarm([...moves.keys()]);
+  }
+
+  /** Whether a place that is in use lies in these bytes. */
+  areIn(piece: CodePiece): boolean {
+    return [...this.#points].some(([at, { permanent, awaited }]) => (permanent || awaited) && isIn(at, piece));
+  }
+
+  /** These bytes differ from the ELF's, so instructions in them are stepped, not emulated. */
+  leaveToSteps(pieces: readonly CodePiece[]): void {
+    this.#stepped = pieces;
+    for (const [at, point] of this.#points) if (pieces.some((piece) => isIn(at, piece))) toStep(point);
+  }
+
+  /** The target has lost all breakpoints. Returns the addresses of the permanent and the deferred ones. */
+  forget(): Addr[] {
+    const stayed = [...this.#points].filter(([, { permanent }]) => permanent).map(([address]) => addr(address));
+    this.#points.clear();
+    this.#stepped = [];
+    return [...stayed, ...this.late.forget()];
+  }
+
+  /**
+   * Puts packets into a batch: returns are awaited at the `watched` places from now on, and no longer at the
+   * `unwatched` ones.
+   */
+  plant(batch: Batch, watched: readonly Point[], unwatched: readonly Addr[]): Planted[] {
+    const inserts: Planted[] = [];
+    if (watched.some(({ breakpoint }) => breakpoint.type === 1)) this.late.giveWay(batch);
+    for (const point of watched) {
+      if (!point.awaited && !point.permanent) inserts.push({ point, reply: batch.insertBreakpoint(point.breakpoint) });
+      point.awaited = true;
+    }
+    for (const address of unwatched) {
+      const point = this.#points.get(address);
+      if (!point?.awaited) continue;
+      point.awaited = false;
+      if (point.permanent) continue;
+      batch.removeBreakpoint(point.breakpoint);
+      // A hart that comes back from a handler now is not stopped any more. A later call that returns here is another
+      // call.
+      point.rearrivals.clear();
+    }
+    return inserts;
+  }
+
+  /**
+   * Takes a probe out whose call returns to where the stub takes no breakpoint: its return would never be seen.
+   * @throws RsptraceError `RSP_BREAKPOINT_REFUSED` if the target has too few
+   */
+  async check(inserts: readonly Planted[], probe: Addr): Promise<void> {
+    const refused = inserts.filter(({ reply }) => !reply.value).map(({ point }) => point);
+    const [first] = refused;
+    if (!first) return;
+    if (first.breakpoint.type !== 0 || !this.#options.refused) throw this.#refusal(refused, 'a return address');
+    for (const point of refused) point.awaited = false;
+    await this.disarm([probe]);
+    this.#options.refused([probe], `${refusedByStub} where its call returns, ${hex(first.breakpoint.address)}`);
+  }
+
+  /** Whether the code at a point must be read at this stop. */
+  wantsCode({ seen }: Point): boolean {
+    return !seen || this.#options.codeChanges === true;
+  }
+
+  /**
+   * True if the program has changed the code at a point, or if that is unknown. From then on its present code is
+   * emulated.
+   */
+  changed(point: Point, address: Addr, code: Uint8Array | undefined): boolean {
+    const { arch, codeChanges } = this.#options;
+    point.seen = true;
+    if (code !== undefined && point.code !== undefined && Buffer.compare(code, point.code) === 0) return false;
+    if (!codeChanges) {
+      // A step runs whatever is there. Some stubs show their own breakpoints, here or in the following bytes.
+      const length = point.over?.length ?? 0;
+      if (code === undefined || length === 0 || arch.isBreakpoint(code)) return false;
+      if (Buffer.compare(code.subarray(0, length), point.code?.subarray(0, length) ?? code) === 0) return false;
+      this.#logger.info({ address: hex(address) }, 'the program has changed its code here');
+    }
+    point.code = code;
+    point.over = code && arch.emulate(code, address);
+    return true;
+  }
+
+  /** The point at an address; created if there is none. */
+  async of(address: Addr): Promise<Point> {
+    let point = this.#points.get(address);
+    if (!point) {
+      const { arch } = this.#options;
+      let code = this.#options.code(address, codeBytes);
+      code ??= await this.#session.memory().read(address, 4);
+      const bytes = code ?? new Uint8Array(4);
+      point = {
+        breakpoint: await this.#types.choose(address, arch.breakpointKind(bytes)),
+        over: code && arch.emulate(code, address),
+        code,
+        seen: false,
+        permanent: false,
+        awaited: false,
+        pause: undefined,
+        intercept: undefined,
+        borrowed: false,
+        rearrivals: new Map(),
+      };
+      if (this.#stepped.some((piece) => isIn(address, piece))) toStep(point);
+      this.#points.set(address, point);
+    }
+    return point;
+  }
+
+  /** Inserts the breakpoints of points in one write; returns those that were refused. */
+  async #insert(points: readonly Point[]): Promise<Point[]> {
+    const batch = this.#session.batch();
+    if (points.some(({ breakpoint }) => breakpoint.type === 1)) this.late.giveWay(batch);
+    const inserted = points.map((point) => ({ point, reply: batch.insertBreakpoint(point.breakpoint) }));
+    await batch.send();
+    return inserted.filter(({ reply }) => !reply.value).map(({ point }) => point);
+  }
+
+  #refusal(points: readonly Point[], place: 'a probe' | 'a return address'): RsptraceError {
+    const refused = points.map(({ breakpoint }) => breakpoint);
+    return breakpointsRefused(refused, this.#session.breakpoints, place);
+  }
+}
+
+function isIn(at: bigint, { address, length }: CodePiece): boolean {
+  return at >= address && at < address + BigInt(length);
+}
+
+function toStep(point: Point): void {
+  point.over = undefined;
+  point.code = undefined;
+  point.seen = true;
+}
+
+/** The breakpoint is there for an interception alone from now on: a stop at it tells nothing. */
+function borrow(point: Point): void {
+  point.borrowed = true;
+  point.pause = () => {};
+}
+
+/** Returns whether it was there for an interception alone. */
+function giveBack(point: Point): boolean {
+  const { borrowed } = point;
+  if (borrowed) point.pause = undefined;
+  point.borrowed = false;
+  return borrowed;
+}

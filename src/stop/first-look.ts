@@ -1,0 +1,94 @@
+import { type Addr, addr } from '../base/addr.js';
+import type { RegisterReader } from '../base/memory-reader.js';
+import type { MemoryRequest } from '../calls/index.js';
+import type { ClockReader } from '../clock/index.js';
+import type { Breakpoints } from './breakpoints.js';
+import type { HitChecks } from './hit-checks.js';
+import type { GuessedReads } from './read-guesses.js';
+import type { StopEngineOptions } from './stop-engine-options.js';
+import { StopReads } from './stop-reads.js';
+
+/** What a stop has shown in its first write. */
+export interface Look {
+  readonly registers: RegisterReader;
+  /** Undefined before there is a clock. */
+  readonly time: (() => number) | undefined;
+  readonly guessed: GuessedReads;
+  readonly pc: Addr | undefined;
+  readonly stackPointer: bigint | undefined;
+}
+
+/** A stop's first write: registers, the clock and the memory that the stop will probably read. */
+export class FirstLook {
+  readonly #options: StopEngineOptions;
+  readonly #checks: HitChecks | undefined;
+  readonly #points: Breakpoints;
+  readonly #reads: StopReads;
+  #clock: ClockReader | undefined;
+
+  constructor(options: StopEngineOptions, points: Breakpoints, checks: HitChecks | undefined) {
+    this.#options = options;
+    this.#points = points;
+    this.#checks = checks;
+    this.#reads = new StopReads(options);
+  }
+
+  get clock(): ClockReader | undefined {
+    return this.#clock;
+  }
+
+  /** The clock, which is chosen at the first call. */
+  async findClock(): Promise<ClockReader> {
+    this.#clock ??= await this.#options.findClock();
+    return this.#clock;
+  }
+
+  async at(hart: string | undefined): Promise<Look> {
+    const { session, arch, resets } = this.#options;
+    const first = session.batch(hart);
+    const names = this.#checks?.ask();
+    const registers = first.readRegisters(this.#andValues(names));
+    // The clock is not chosen at a reset vector, because the machine has no useful clock there.
+    const clock = resets ? this.#clock : await this.findClock();
+    const time = clock?.request(first);
+    const asking = this.#reads.ask(first, names);
+    const hasCome = this.#points.late.ask(first);
+    await first.send();
+    if (hasCome()) await this.#points.plantLate();
+    const { value } = registers;
+    const pc = value.register(arch.pc);
+    return {
+      registers: this.#withoutOff(value),
+      time,
+      guessed: asking(value),
+      pc: pc === undefined ? undefined : addr(pc),
+      stackPointer: value.register(arch.sp),
+    };
+  }
+
+  /** The memory that the stop at this place finally read: the next look there reads it at once. */
+  learn(pc: bigint, wanted: readonly MemoryRequest[]): void {
+    this.#reads.learn(pc, wanted);
+  }
+
+  /** The registers that are asked for beside all that a stub gives at once: floating-point ones, if values are there. */
+  #andValues(names: readonly string[] | undefined): readonly string[] | undefined {
+    const { session, arch, valueRegisters = [] } = this.#options;
+    if (valueRegisters.length === 0 || !session.features.registerBlock) return names;
+    const unit = arch.floatUnit?.register;
+    const wanted = unit === undefined ? valueRegisters : [...valueRegisters, unit];
+    return [...(names ?? []), ...wanted.filter((name) => session.target.register(name) !== undefined)];
+  }
+
+  /** While the unit is off, its registers may have values of another task. */
+  #withoutOff(registers: RegisterReader): RegisterReader {
+    const { valueRegisters = [], arch } = this.#options;
+    const { floatUnit } = arch;
+    const state = valueRegisters.length === 0 ? undefined : floatUnit && registers.register(floatUnit.register);
+    if (state === undefined || !floatUnit?.isOff(state)) return registers;
+    return {
+      register: (name) => (valueRegisters.includes(name) ? undefined : registers.register(name)),
+      halves: (name, into, at) => registers.halves?.(name, into, at) ?? false,
+    };
+  }
+}

@@ -1,0 +1,96 @@
+import type { Architecture } from '../arch/index.js';
+import type { Addr } from '../base/addr.js';
+import type { Logger } from '../base/logger.js';
+import type { Tracer } from '../calls/index.js';
+import type { Breakpoint, Resume, Session, SignalStop } from '../rsp/index.js';
+import { ownSignal } from '../target/index.js';
+import type { Breakpoints } from './breakpoints.js';
+import type { StopSampler } from './stop-engine-options.js';
+import type { Watchpoints } from './watchpoints.js';
+
+export interface ProcessEventsOptions {
+  readonly session: Session;
+  readonly arch: Architecture;
+  readonly points: Breakpoints;
+  readonly tracer: Tracer;
+  readonly watches?: Watchpoints;
+  readonly sampler?: StopSampler | undefined;
+  readonly logger: Logger;
+  /** Further places for probes in the new program. */
+  readonly onExec: () => Promise<readonly Addr[]>;
+  /** Whether the process runs the probed program again, at the same addresses. */
+  readonly isSameProgram: () => Promise<boolean>;
+}
+
+/** lldb-server interrupts with it. */
+const SIGSTOP = 19;
+const SIGTRAP = 5;
+
+/** Stops of a process other than breakpoints: children, exec, system calls that load code, signals. */
+export class ProcessEvents {
+  readonly #options: ProcessEventsOptions;
+  /**
+   * Breakpoints that are removed while the child of a vfork uses the memory. Its traps would be reported to nobody,
+   * and it would die of them.
+   */
+  #lifted: readonly Breakpoint[] = [];
+
+  constructor(options: ProcessEventsOptions) {
+    this.#options = options;
+  }
+
+  /** Does what a stop requires, and returns how the process goes on; undefined if the stop is none of these. */
+  async handle(stop: SignalStop): Promise<Resume | undefined> {
+    const { session, arch, points, sampler } = this.#options;
+    const { hart, child } = stop;
+    if (stop.reason === 'fork' && child !== undefined) await session.children.letGo(child);
+    else if (stop.reason === 'vfork' && child !== undefined) this.#lifted = await session.children.letVforkGo(child);
+    else if (stop.reason === 'vforkdone') await this.#putBack();
+    else if (stop.reason === 'exec') await this.#exec(stop);
+    else if (stop.reason === 'syscall_return') await points.plantLate();
+    else if (stop.reason !== 'syscall_entry') {
+      const signal = stop.signal === SIGTRAP ? undefined : await ownSignal(session, arch, stop);
+      const isOurs = (points.late.hasInterrupted || sampler?.hasInterrupted) && stop.signal === SIGSTOP;
+      return signal === undefined || isOurs ? undefined : { ...this.#goOn(hart), signal };
+    }
+    return this.#goOn(hart);
+  }
+
+  /** How the process goes on from a trap where no breakpoint is, if that is its own. */
+  async trap(stop: SignalStop): Promise<Resume | undefined> {
+    const signal = await ownSignal(this.#options.session, this.#options.arch, stop);
+    return signal === undefined ? undefined : { ...this.#goOn(stop.hart), signal };
+  }
+
+  /** The same from a trap instruction under a breakpoint of ours. */
+  trapOf(hart: string | undefined): Resume {
+    return { ...this.#goOn(hart), signal: SIGTRAP };
+  }
+
+  /** While breakpoints are removed, the other threads of the process wait. */
+  #goOn(hart: string | undefined): Extract<Resume, { kind: 'continue' }> {
+    return this.#lifted.length > 0 && hart !== undefined ? { kind: 'continue', hart } : { kind: 'continue' };
+  }
+
+  async #putBack(): Promise<void> {
+    const batch = this.#options.session.batch();
+    for (const breakpoint of this.#lifted) batch.insertBreakpoint(breakpoint);
+    this.#lifted = [];
+    await batch.send();
+  }
+
+  /** The process runs another program. If it is the same program, its probes are inserted again; else none are. */
+  async #exec(stop: SignalStop): Promise<void> {
+    const { session, points, tracer, watches, logger } = this.#options;
+    this.#lifted = [];
+    session.forgetBreakpoints();
+    const disarmed = await this.#options.onExec();
+    tracer.abandon();
+    const probes = points.forget();
+    if (await this.#options.isSameProgram()) {
+      await points.arm([...probes, ...disarmed]);
+      await watches?.arm();
+      await points.late.prepare();
+    } else logger.warn({ program: stop.path }, 'the process runs another program now, which is not traced');
+  }
+}

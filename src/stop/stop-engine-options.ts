@@ -1,0 +1,72 @@
+import type { Addr } from '../base/addr.js';
+import type { StopObserver, Tracer } from '../calls/index.js';
+import type { ClockLeak, ClockReader } from '../clock/index.js';
+import type { StopReply } from '../rsp/index.js';
+import type { GuestRam, SpaceNumbers } from '../target/index.js';
+import type { StopPointsOptions } from './breakpoints.js';
+import type { Watchpoints } from './watchpoints.js';
+
+/** A machine that may be reset: it boots again, with its program as it was at first. */
+export interface ResetWatch {
+  /**
+   * Whether a hart at `pc` is there because the machine was reset. `passed`: it was not, and the hart is further on
+   * now.
+   */
+  at(pc: bigint, hart: string | undefined): Promise<'reset' | 'passed' | 'elsewhere'>;
+  /** Ends the old boot and prepares the new one. `time`: the clock's value, if a clock is in use. */
+  again(time: number | undefined): Promise<void>;
+}
+
+/** Takes samples at stops, and interrupts the target for them. */
+export interface StopSampler {
+  /** The target runs until the returned function is called. */
+  runs(): () => void;
+  /** It is time for a sample, at whatever stop. */
+  readonly isDue: boolean;
+  /** The last run ended with its interrupt, or with a stop that came in the same moment. */
+  readonly hasInterrupted: boolean;
+  /** The target stands. `atProbe`: a probe's place has stopped it. */
+  take(time: number, atProbe: boolean): Promise<void>;
+  /** The process runs another program. */
+  forget(): void;
+}
+
+export interface StopEngineOptions extends StopPointsOptions {
+  /** Those that probes' values are in, beside the general ones. */
+  readonly valueRegisters?: readonly string[];
+  readonly tracer: Tracer;
+  /** The machine's RAM, if it can be read past the wire. */
+  readonly ram?: GuestRam | undefined;
+  /** Numbers of address spaces, for hits' `space`. */
+  readonly spaces?: SpaceNumbers | undefined;
+  /** Called once, at the first hit. */
+  readonly findClock: () => Promise<ClockReader>;
+  /** For a machine that may be reset. */
+  readonly resets?: ResetWatch | undefined;
+  /**
+   * Called at hits, before they are handled, until it returns true. It does what must wait until the program runs,
+   * and may disarm probes. `inUserMode`: the program runs in a kernel that is not the program.
+   */
+  readonly onFirstHit?: (inUserMode: boolean) => Promise<boolean>;
+  readonly beside?: StopObserver;
+  readonly sampler?: StopSampler | undefined;
+  /** Takes what stops add to the clock out of it; undefined where nobody can. Asked at each stop. */
+  readonly leak?: (() => ClockLeak | undefined) | undefined;
+  /**
+   * Called when the process runs another program, before the open calls of the old one are closed. Returns further
+   * places for probes.
+   */
+  readonly onExec?: () => Promise<readonly Addr[]>;
+  /** What is watched in addition to the probes. */
+  readonly watches?: Watchpoints;
+  /** Asked after an exec: whether the process runs the probed program again, at the same addresses. */
+  readonly isSameProgram: () => Promise<boolean>;
+  /** Called when a hart is seen for the first time; returns its number. */
+  readonly hartNumber: (id: string | undefined) => number;
+}
+
+/** Why the engine stopped running the guest. */
+export type EngineEnd =
+  | { readonly kind: 'guest-ended'; readonly stop: StopReply }
+  /** The guest is stopped, and the session still knows every breakpoint: detach or resume it. */
+  | { readonly kind: 'asked' };

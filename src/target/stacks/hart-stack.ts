@@ -1,0 +1,196 @@
+import type { AddressSpace, Architecture, Privilege } from '../../arch/index.js';
+import { type Addr, addOffset, addr } from '../../base/addr.js';
+import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
+import type { ElfFile } from '../../elf/index.js';
+import { type Batch, isProcess, type Session } from '../../rsp/index.js';
+import { changesItsCode, isOwnPage, pageBytes } from '../index.js';
+import type { Stack, StackOptions, Stacks } from '../unwind/index.js';
+
+/** A stopped hart's stack. */
+export interface HartStack {
+  readonly stack: Stack;
+  readonly registers: RegisterReader;
+  /** The memory with the stack, as the hart's code sees it. */
+  readonly memory: MemoryReader;
+  /** The hart is in the firmware: the stack is that of the kernel below. */
+  readonly firmware: Addr | undefined;
+  /** The hart runs another program that this ELF does not describe: there are no frames. */
+  readonly other: OtherCode | undefined;
+}
+
+export interface OtherCode {
+  readonly pc: Addr;
+  readonly privilege: Privilege | undefined;
+}
+
+/** What is known of a hart, or of code, before its stack is walked. */
+export interface HartStackOptions extends StackOptions {
+  /** The answer to {@link askRegisters}; without it they are read. */
+  readonly registers?: RegisterReader;
+  /** Pages that were found to have the ELF's code, for harts outside of user mode: more are added. */
+  readonly ownPages?: Set<string>;
+}
+
+/** Asks for the registers that a hart's stack is walked with. */
+export function askRegisters(
+  batch: Batch,
+  { target }: Session,
+  arch: Architecture,
+  stacks: Stacks,
+): { readonly value: RegisterReader } {
+  const { addressSpaces, privilege } = arch;
+  const wanted = [
+    ...stacks.specialRegisters,
+    ...(addressSpaces?.registers ?? []),
+    ...(privilege?.belowFirmware?.registers ?? []),
+  ];
+  const names = new Set(target.source === 'target.xml' ? wanted : []);
+  return batch.readRegisters([...names].filter((name) => target.register(name) !== undefined));
+}
+
+/**
+ * Walks the stack of a hart. In its present mode the hart cannot read everything, for example not the kernel's stack
+ * from firmware. The rest is read through its page tables, if the stub gives physical memory.
+ */
+export async function hartStack(
+  session: Session,
+  hart: string,
+  arch: Architecture,
+  stacks: Stacks,
+  options: HartStackOptions = {},
+): Promise<HartStack> {
+  const belowFirmware = arch.privilege?.belowFirmware;
+  const registers = options.registers ?? (await readRegisters(session, hart, arch, stacks));
+  const direct = session.memory(hart);
+  const pc = registers.register(arch.pc);
+  const physical = async (): Promise<MemoryReader | undefined> => session.physicalMemory();
+  if (pc !== undefined && !stacks.isCode(pc)) {
+    // In machine mode addresses are physical.
+    const found = await belowFirmware?.find(registers, (await physical()) ?? direct);
+    if (found !== undefined) {
+      const firmware = addr(pc);
+      if (found.from === 'nowhere') return { stack: atFirmware, registers, memory: direct, firmware, other: undefined };
+      // These reads fail where there is no memory. By physical address QEMU answers zeros there.
+      const memory = new SpaceMemory(arch, found.below, undefined, async () => direct);
+      const stack = await stacks.unwind(found.below, memory, { ...options, ahead: undefined });
+      const end = found.from === 'pc' ? atFirmware.end : stack.end;
+      return { stack: { frames: stack.frames, end }, registers: found.below, memory, firmware, other: undefined };
+    }
+  }
+  const memory = new SpaceMemory(arch, registers, direct, physical);
+  const other = await otherCode({ session, hart, arch, stacks, registers, ownPages: options.ownPages });
+  const stack = other ? inOtherCode : await stacks.unwind(registers, memory, options);
+  return { stack, registers, memory, firmware: undefined, other };
+}
+
+/**
+ * Whether a hart runs a program that the ELF does not describe. Then it is in user mode outside of the ELF's code, or
+ * has other code at its addresses.
+ */
+async function otherCode({
+  session,
+  hart,
+  arch,
+  stacks,
+  registers,
+  ownPages,
+}: Running): Promise<OtherCode | undefined> {
+  const pc = registers.register(arch.pc);
+  if (pc === undefined || isProcess(session.features)) return undefined;
+  const standing = arch.privilege?.standing(registers);
+  const privilege = standing?.privilege;
+  const { elf } = stacks;
+  const other = { pc: addr(pc), privilege };
+  if (!stacks.isCode(pc)) return privilege === 'user' ? other : undefined;
+  // Programs change within one address space; what is beneath them does not.
+  const page = privilege === 'user' ? undefined : `${standing?.root} ${pc / BigInt(pageBytes)}`;
+  if (changesItsCode(elf) || (page !== undefined && ownPages?.has(page))) return undefined;
+  const isOwn = (await isOwnPage(session.memory(hart), (at, length) => elf.bytesAt(at, length), other.pc)) ?? true;
+  if (isOwn && page !== undefined) ownPages?.add(page);
+  return isOwn ? undefined : other;
+}
+
+/** A hart, and the code that it may run. */
+interface Running {
+  readonly session: Session;
+  readonly hart: string;
+  readonly arch: Architecture;
+  readonly stacks: Stacks;
+  readonly registers: RegisterReader;
+  readonly ownPages: HartStackOptions['ownPages'] | undefined;
+}
+
+async function readRegisters(
+  session: Session,
+  hart: string,
+  arch: Architecture,
+  stacks: Stacks,
+): Promise<RegisterReader> {
+  const batch = session.batch(hart);
+  const registers = askRegisters(batch, session, arch, stacks);
+  await batch.send();
+  return registers.value;
+}
+
+/** Whether some memory has a program's code, judged by the page where the code begins. */
+export async function isSeen(elf: ElfFile, memory: MemoryReader): Promise<boolean> {
+  return (await isOwnPage(memory, (at, length) => elf.bytesAt(at, length), elf.entry)) ?? false;
+}
+
+const inOtherCode: Stack = { frames: [], end: { reason: 'other-code', complete: false } };
+const atFirmware: Stack = { frames: [], end: { reason: 'firmware', complete: false } };
+
+/** Memory as code with these registers sees it: as the hart sees it now, else through the page tables. */
+class SpaceMemory implements MemoryReader {
+  readonly #arch: Architecture;
+  readonly #registers: RegisterReader;
+  readonly #direct: MemoryReader | undefined;
+  readonly #physical: () => Promise<MemoryReader | undefined>;
+  #space: { readonly space: AddressSpace; readonly physical: MemoryReader } | undefined;
+  #isAsked = false;
+
+  constructor(
+    arch: Architecture,
+    registers: RegisterReader,
+    direct: MemoryReader | undefined,
+    physical: () => Promise<MemoryReader | undefined>,
+  ) {
+    this.#arch = arch;
+    this.#registers = registers;
+    this.#direct = direct;
+    this.#physical = physical;
+  }
+
+  async read(address: Addr, length: number): Promise<Uint8Array | undefined> {
+    return (await this.#direct?.read(address, length)) ?? this.#throughTables(address, length);
+  }
+
+  async #throughTables(address: Addr, length: number): Promise<Uint8Array | undefined> {
+    const known = await this.#tables();
+    if (known === undefined) return undefined;
+    const bytes = new Uint8Array(length);
+    for (let done = 0; done < length; ) {
+      const at = addOffset(address, done);
+      const leaf = await known.space.translate(at);
+      if (leaf === undefined) return undefined;
+      const inside = at - leaf.virtual;
+      const size = Math.min(length - done, leaf.size - Number(inside));
+      const piece = await known.physical.read(addOffset(leaf.physical, inside), size);
+      if (piece === undefined) return undefined;
+      bytes.set(piece, done);
+      done += size;
+    }
+    return bytes;
+  }
+
+  async #tables(): Promise<{ readonly space: AddressSpace; readonly physical: MemoryReader } | undefined> {
+    if (this.#isAsked) return this.#space;
+    this.#isAsked = true;
+    const physical = await this.#physical();
+    const space = physical && this.#arch.addressSpaces?.of(this.#registers, physical);
+    if (physical === undefined || space === undefined || 'refused' in space) return undefined;
+    // Without paging the hart sees all memory there is.
+    if (space.scheme !== 'off' || this.#direct === undefined) this.#space = { space, physical };
+    return this.#space;
+  }
+}

@@ -1,0 +1,65 @@
+import type { Architecture } from '../../arch/index.js';
+import type { Logger } from '../../base/logger.js';
+import type { DebugInfo } from '../../dwarf/index.js';
+import type { ElfFile } from '../../elf/index.js';
+import { isProcess, type Session } from '../../rsp/index.js';
+import { type Libraries, loadedLibraries } from '../index.js';
+import { Stacks } from '../unwind/index.js';
+
+export interface LoadedCodeOptions {
+  readonly session: Session;
+  readonly elf: ElfFile;
+  readonly arch: Architecture;
+  readonly debug: DebugInfo | undefined;
+  readonly debugDirs?: readonly string[];
+  readonly logger: Logger;
+}
+
+/** The code that stacks are walked in. A process may load more of it while it is sampled. */
+export class LoadedCode {
+  readonly #options: LoadedCodeOptions;
+  #libraries: Libraries = { loaded: [], missing: [] };
+  #stacks: Stacks;
+  /** Looks that led into unknown code since the libraries were listed, and how many are to lead to the next list. */
+  #strayed = 0;
+  #patience = 1;
+
+  private constructor(options: LoadedCodeOptions) {
+    this.#options = options;
+    this.#stacks = this.#walker();
+  }
+
+  static async find(options: LoadedCodeOptions): Promise<LoadedCode> {
+    const code = new LoadedCode(options);
+    await code.#list();
+    return code;
+  }
+
+  get stacks(): Stacks {
+    return this.#stacks;
+  }
+
+  get missing(): Libraries['missing'] {
+    return this.#libraries.missing;
+  }
+
+  /** A stack has led into unknown code. Each list that brings nothing new doubles how many it takes for the next. */
+  async strayed(): Promise<void> {
+    if (!isProcess(this.#options.session.features) || ++this.#strayed < this.#patience) return;
+    const before = this.#libraries.loaded.length;
+    await this.#list();
+    this.#strayed = 0;
+    this.#patience = this.#libraries.loaded.length === before ? 2 * this.#patience : 1;
+  }
+
+  async #list(): Promise<void> {
+    const { session, elf, logger, debugDirs } = this.#options;
+    this.#libraries = await loadedLibraries(session, elf, { logger, ...(debugDirs ? { debugDirs } : {}) });
+    this.#stacks = this.#walker();
+  }
+
+  #walker(): Stacks {
+    const { elf, arch, debug } = this.#options;
+    return new Stacks(elf, arch, debug, this.#libraries.loaded);
+  }
+}

@@ -1,0 +1,117 @@
+import type { CodeRange } from '../../arch/index.js';
+import type { DebugInfo } from '../../dwarf/index.js';
+import { type CodeAddress, type ElfFile, lastNotAbove, SHF } from '../../elf/index.js';
+
+/** A function's code: its entry first, then the parts that the compiler put elsewhere. */
+export interface FunctionCode {
+  readonly low: CodeAddress;
+  readonly ranges: readonly CodeRange[];
+}
+
+interface Span {
+  readonly low: CodeAddress;
+  readonly high: CodeAddress;
+}
+
+const PF_X = 1;
+const PT_LOAD = 1;
+/** The most bytes of one function: larger ones exist only in damaged files. */
+const MAX_FUNCTION = 0x8_0000;
+
+/** Which function an address belongs to: from the symbols, or from the debug info if there are none. */
+export class CodeMap {
+  readonly #elf: ElfFile;
+  readonly #debug: DebugInfo | undefined;
+  readonly #code: readonly Span[];
+  readonly #starts: Float64Array;
+  /** NaN for a symbol without a size: it reaches to the next one. */
+  readonly #ends: Float64Array;
+  /** The entry of the function whose cold part begins here. */
+  readonly #coldOf = new Map<CodeAddress, CodeAddress>();
+  readonly #coldParts = new Map<CodeAddress, CodeAddress[]>();
+  readonly #functions = new Map<CodeAddress, FunctionCode | undefined>();
+
+  constructor(elf: ElfFile, debug: DebugInfo | undefined) {
+    this.#elf = elf;
+    this.#debug = debug;
+    this.#code = executable(elf);
+    const symbols = [...elf.symbols].filter(
+      ({ address, type }) => type !== 'object' && this.isCode(elf.codes.toCode(address)),
+    );
+    const sized = new Map<CodeAddress, number>();
+    const byName = new Map<string, CodeAddress>();
+    let open = Number.NEGATIVE_INFINITY;
+    for (const { address, size, name, type } of symbols) {
+      const low = elf.codes.toCode(address);
+      if (!byName.has(name)) byName.set(name, low);
+      // A label inside a function is no function.
+      if (size === 0 && low < open) continue;
+      if (type === 'function' || size > 0) open = Math.max(open, low + size);
+      sized.set(low, Math.max(size, sized.get(low) ?? 0));
+    }
+    const starts = [...sized.keys()].sort((a, b) => a - b);
+    this.#starts = Float64Array.from(starts);
+    this.#ends = Float64Array.from(starts, (low) => (sized.get(low) ? low + (sized.get(low) as number) : Number.NaN));
+    for (const [name, low] of byName) {
+      const parent = /^(.*)\.cold(?:\.\d+)?$/.exec(name)?.[1];
+      const entry = parent === undefined ? undefined : byName.get(parent);
+      if (entry === undefined) continue;
+      this.#coldOf.set(low, entry);
+      this.#coldParts.set(entry, [...(this.#coldParts.get(entry) ?? []), low]);
+    }
+  }
+
+  /** Inside an executable section or segment. */
+  isCode(address: CodeAddress): boolean {
+    return this.#code.some(({ low, high }) => address >= low && address < high);
+  }
+
+  /** The function that holds an address. */
+  functionAt(address: CodeAddress): FunctionCode | undefined {
+    const span = this.#spanAt(address);
+    if (span === undefined) return undefined;
+    const low = this.#coldOf.get(span.low) ?? span.low;
+    if (!this.#functions.has(low)) this.#functions.set(low, this.#read(low));
+    return this.#functions.get(low);
+  }
+
+  #read(low: CodeAddress): FunctionCode | undefined {
+    const ranges: CodeRange[] = [];
+    for (const part of [low, ...(this.#coldParts.get(low) ?? [])]) {
+      const span = this.#spanAt(part);
+      const start = this.#elf.codes.fromCode(part);
+      const bytes = span && this.#elf.bytesAt(start, Math.min(span.high - part, MAX_FUNCTION));
+      if (bytes !== undefined) ranges.push({ start, bytes });
+    }
+    return ranges.length === 0 ? undefined : { low, ranges };
+  }
+
+  #spanAt(address: CodeAddress): Span | undefined {
+    const section = this.#code.find(({ low, high }) => address >= low && address < high);
+    if (section === undefined) return undefined;
+    let at = lastNotAbove(this.#starts, this.#starts.length, address);
+    // Symbols may nest: the innermost one that reaches this far, not too far back.
+    for (let back = 0; at >= 0 && back < 16; back++, at--) {
+      const low = this.#starts[at] as number;
+      const end = this.#ends[at] as number;
+      const high = Number.isNaN(end) ? (this.#starts[at + 1] ?? section.high) : end;
+      if (address < high && low >= section.low) return { low, high: Math.min(high, section.high) };
+    }
+    const { codes } = this.#elf;
+    const known = this.#debug?.functionAt(codes.fromCode(address));
+    return known && { low: codes.toCode(known.low), high: codes.toCode(known.high) };
+  }
+}
+
+/** Where an ELF has code. */
+export function executable(elf: ElfFile): Span[] {
+  const span = (address: bigint, size: number): Span => {
+    const low = elf.codes.toCode(address);
+    return { low, high: low + size };
+  };
+  const sections = elf.sections.filter(({ flags, size }) => (flags & SHF.EXECINSTR) !== 0 && size > 0);
+  if (sections.length > 0) return sections.map(({ address, size }) => span(address, size));
+  return elf.segments
+    .filter(({ type, flags }) => type === PT_LOAD && (flags & PF_X) !== 0)
+    .map(({ address, fileSize }) => span(address, fileSize));
+}

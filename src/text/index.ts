@@ -1,0 +1,6 @@
+export { type ColumnsOptions, textTable } from './columns.js';
+export { plural } from './plural.js';
+export { branchesIn, foldBrackets, lineOf } from './short-name.js';
+export { shownFile, shownPlace, shownPlaces } from './shown-place.js';
+export { clipEnd, clipPlace, clipStart, padEndTo, textWidth, wrapped } from './text-width.js';
+export { jsonLine, textLines, visible, visibleJson, visibleLines } from './visible.js';

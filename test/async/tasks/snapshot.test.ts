@@ -1,0 +1,83 @@
+// A copy of memory, against a copy made by hand; and what it follows into heaps.
+import t from 'tap';
+import { takeSnapshot } from '../../../src/async/tasks/index.js';
+import { addr } from '../../../src/base/addr.js';
+import type { MemoryReader } from '../../../src/base/memory-reader.js';
+
+/** Memory of some pieces; what is not in them cannot be read. */
+function memoryOf(...pieces: readonly { readonly start: bigint; readonly bytes: Uint8Array }[]): MemoryReader {
+  return {
+    async read(address, length) {
+      const piece = pieces.find(
+        ({ start, bytes }) => address >= start && address + BigInt(length) <= start + BigInt(bytes.length),
+      );
+      const offset = piece === undefined ? 0 : Number(address - piece.start);
+      return piece?.bytes.slice(offset, offset + length);
+    },
+  };
+}
+
+function words(size: number, values: Readonly<Record<number, bigint>>): Uint8Array {
+  const bytes = new Uint8Array(size);
+  const view = new DataView(bytes.buffer);
+  for (const [offset, value] of Object.entries(values)) view.setBigUint64(Number(offset), value, true);
+  return bytes;
+}
+
+t.test('words are found at every aligned place, in every piece', async (t) => {
+  const memory = memoryOf(
+    { start: 0x1000n, bytes: words(64, { 0: 0x8000_1234n, 56: 0xffff_ffff_8000_1230n }) },
+    { start: 0x9000n, bytes: words(64, { 8: 0x8000_1234n, 12: 0n }) },
+  );
+  const copy = await takeSnapshot(memory, [
+    { start: addr(0x1000n), length: 64 },
+    { start: addr(0x9000n), length: 64 },
+  ]);
+  const found = copy.places([0x8000_1234n, 0xffff_ffff_8000_1230n, 5n]);
+  t.strictSame(found.get(0x8000_1234n), [0x1000n, 0x9008n]);
+  t.strictSame(found.get(0xffff_ffff_8000_1230n), [0x1038n]);
+  t.strictSame(found.get(5n), []);
+  t.equal(copy.searched, 128);
+});
+
+t.test('pieces that cannot be read are counted, and the rest is there', async (t) => {
+  const memory = memoryOf({ start: 0x10000n, bytes: words(0x4000, { 16376: 7n }) });
+  const copy = await takeSnapshot(memory, [{ start: addr(0x10000n), length: 0x8000 }]);
+  t.equal(copy.searched, 0x4000);
+  t.equal(copy.unread, 0x4000);
+  t.equal((await copy.read(addr(0x13ff8n), 8))?.[0], 7);
+  t.equal(await copy.read(addr(0x13ffcn), 8), undefined, 'half of it is not there');
+  const other = await takeSnapshot(memory, [], { beyond: memory });
+  t.equal((await other.read(addr(0x13ff8n), 8))?.[0], 7, 'what was not copied is read beyond');
+});
+
+t.test('heaps are followed from word to word, and no further', async (t) => {
+  const heap = words(0x100000, { 65544: 0x9005_0010n, 327696: 0x1000n, 589824: 0x9008_0000n });
+  const memory = memoryOf(
+    { start: 0x1000n, bytes: words(64, { 16: 0x9001_0000n, 24: 0xdead_0000n }) },
+    { start: 0x9000_0000n, bytes: heap },
+  );
+  const copy = await takeSnapshot(memory, [{ start: addr(0x1000n), length: 64 }], {
+    heaps: [
+      { start: addr(0x9000_0000n), length: 0x100000 },
+      { start: addr(0xdead_0000n), length: 0x10000 },
+    ],
+  });
+  t.strictSame(
+    copy.regions.map(({ start }) => start),
+    [0x1000n, 0x9001_0000n, 0x9005_0000n],
+    'what the own words lead to, and from there',
+  );
+  t.equal(copy.unread, 0, 'a word that only looks like an address is no loss');
+});
+
+t.test('pointers into ranges, by the start of each', async (t) => {
+  const memory = memoryOf({ start: 0x1000n, bytes: words(64, { 0: 0x2008n, 8: 0x2010n, 16: 0x3ff8n, 24: 0x4000n }) });
+  const copy = await takeSnapshot(memory, [{ start: addr(0x1000n), length: 64 }]);
+  const found = copy.pointersInto([
+    { start: addr(0x2000n), end: addr(0x2010n) },
+    { start: addr(0x3000n), end: addr(0x5000n) },
+  ]);
+  t.strictSame(found.get(addr(0x2000n)), [0x1000n]);
+  t.strictSame(found.get(addr(0x3000n)), [0x1010n, 0x1018n]);
+});
