@@ -69,8 +69,6 @@ export async function recordRun(given: RunArguments): Promise<number> {
   const args = { ...given, elf: target.elf, command };
   return withRecording(args, async (prepared) => {
     verifyLoadable(prepared.program.elf, command);
-    const idle = nothingToBoot(target.elf, command);
-    if (idle !== undefined) note(idle);
     if (target.isOurs) note(`starts ${target.command.join(' ')}`);
     const { text: sampled } = prepared.program.specs.find(({ kind }) => kind === 'sample') ?? {};
     const notes = sampled && given.deterministic ? [...fixed, `${sampled} interrupts by the host's clock`] : fixed;
@@ -129,6 +127,8 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
       outlives: args['keep-running'],
     },
   });
+  const idle = nothingToBoot(args.elf, args.command);
+  if (idle !== undefined) note(idle);
   let signalled: NodeJS.Signals | undefined;
   // After a SIGTERM or SIGHUP no user is there who could end it by a second one.
   const mayRunOn = (end: Recorded['end']): boolean =>
