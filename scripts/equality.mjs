@@ -32,7 +32,8 @@ const LIMIT = Number(process.env.EQUALITY_LIMIT ?? 300) * 1000;
 const words = process.argv.slice(2);
 const has = (option) => words.includes(option);
 const chosen = words.filter((word) => !word.startsWith('--'));
-const path = `${process.env.PATH}${delimiter}/usr/sbin${delimiter}/sbin`;
+/** Debian's own programs first: a user's folders may have others of the same names, or scripts. */
+const path = ['/usr/bin', '/bin', '/usr/sbin', '/sbin', process.env.PATH].join(delimiter);
 
 /** A line: `*`, if it is of the few; the package; the command as a shell reads it. The first word is the program. */
 const programs = readFileSync(join(lists, 'programs.txt'), 'utf8')
@@ -188,6 +189,7 @@ async function compare({ pack, program, command }) {
   const found = find(program);
   if (found === undefined) return { pack, program, found: ['it is not installed'] };
   const real = realpathSync(found);
+  if (readFileSync(real).readUInt32BE(0) !== 0x7f454c46) return { pack, program, found: [`${real} is no ELF`] };
   const symbols = withSymbols(readFileSync(real));
   // The same program, but for sections that are not loaded: both runs have it.
   const ran = symbols === undefined ? real : join(folder, 'bin', basename(program));
