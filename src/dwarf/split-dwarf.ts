@@ -52,7 +52,10 @@ export function readSplitUnits(debug: DebugInfo, linked: readonly Unit[], end: n
     used: [...linked.map((unit) => of.get(unit) ?? unit), ...files.opened.flatMap((file) => file.typeUnits)],
     all: [...linked, ...files.opened.flatMap((file) => file.units)],
     of,
-    missing: lost.length === linked.length ? new RsptraceError('DWARF_SPLIT', what, { hint: HINT }) : undefined,
+    missing:
+      lost.length > 0 && lost.length === linked.length
+        ? new RsptraceError('DWARF_SPLIT', what, { hint: HINT })
+        : undefined,
   };
 }
 

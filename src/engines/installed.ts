@@ -314,7 +314,7 @@ export class Installed implements StopObserver {
       if (session.state.kind !== 'idle') return await this.#readOut();
       await this.#reportCounts(true);
       const dropped = await retry(session, () => this.#putAway(logger));
-      return dropped + (await this.#target.finish(true));
+      return dropped + this.#target.finish();
     } finally {
       await closeScratch(this.scratch);
     }
@@ -340,7 +340,7 @@ export class Installed implements StopObserver {
       }));
     this.#tailLost = !isRead && !this.#exiting;
     if (!isThere) await this.#reportCounts(false);
-    return dropped + (await target.finish(isThere));
+    return dropped + target.finish();
   }
 
   /**

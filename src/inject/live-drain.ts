@@ -40,8 +40,12 @@ export class LiveDrain implements Drain {
 
   /** While the target stands, its stop is all that is worked on: each answer of the stub would wait for records. */
   runs(): () => void {
-    // However long the target has stood.
-    this.#target.renew(true);
+    // However long the target has stood. It may have ended meanwhile, which the resume finds.
+    try {
+      this.#target.renew(true);
+    } catch (thrown) {
+      this.#onError(thrown);
+    }
     if (this.#stands) this.#immediate = setImmediate(() => this.#look());
     this.#stands = false;
     this.#since = performance.now();

@@ -425,14 +425,13 @@ export class TargetEngine {
    * The last records were drained: those that are still held follow. They all wait for {@link digest}. Returns how many
    * slots were claimed and never committed.
    */
-  async finish(reachable: boolean): Promise<number> {
+  finish(): number {
     const missing = this.#ring.finish(this.#drained.add);
     this.#drained.queue.settle();
     const { brief } = this.#options;
-    // Open calls lasted until the end.
-    const ended =
-      brief && reachable && !this.#drained.isEnough ? await controlWord(this.#options, controlBlock.ended) : 0;
-    if (brief && ended > 0) this.#passed = brief.time(ended);
+    const { ended } = this.#control;
+    // Open calls lasted until the end. The target may be gone by now, so that is as the ring was last read.
+    if (brief && ended > 0 && !this.#drained.isEnough) this.#passed = brief.time(ended);
     return missing;
   }
 
