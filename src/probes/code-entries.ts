@@ -22,10 +22,14 @@ interface Stretch {
   readonly marks: Marks;
 }
 
-/** Where jumps, branches and calls lead, and which addresses something keeps or makes. */
+/**
+ * Where jumps, branches and calls lead, which addresses something keeps or makes, and where tables of distances from
+ * their own first byte lead, as those of jumps do.
+ */
 interface Marks {
   readonly led: Uint8Array;
   readonly named: Uint8Array;
+  readonly tabled: Uint8Array;
 }
 
 /** The most entries of one jump table. */
@@ -59,7 +63,7 @@ export class CodeEntries {
     const id = elf.buildId;
     const known = id === undefined ? undefined : kept.get(id);
     const isSame = known?.length === found.length && known.every(({ led }, i) => led.length === bitsFor(found[i]));
-    const marks = isSame ? known : found.map((one) => ({ led: bits(one), named: bits(one) }));
+    const marks = isSame ? known : found.map((one) => ({ led: bits(one), named: bits(one), tabled: bits(one) }));
     this.#stretches = found.map((one, i) => ({ ...one, marks: marks[i] as Marks }));
     this.#text = {
       low: Math.min(...found.map(({ low }) => low)),
@@ -91,14 +95,16 @@ export class CodeEntries {
     if (!stretch || !this.#arch.references) return undefined;
     for (let at = low - stretch.low + 1; at < low - stretch.low + length; at++) {
       if (has(stretch.marks.led, at)) return entered('a jump, branch or call', at + stretch.low - low);
-      if (has(stretch.marks.named, at)) return entered('an address that the program keeps', at + stretch.low - low);
+      if (has(stretch.marks.named, at) || has(stretch.marks.tabled, at))
+        return entered('an address that the program keeps', at + stretch.low - low);
     }
     return this.#shortInto(stretch, low - stretch.low, length, own);
   }
 
   /**
    * Why these instructions must be run where they lie, in words for the user: something knows one of them by its
-   * address, as a handler of faults does.
+   * address, as a handler of faults does. What compares that with where a fault was keeps it whole, or as a distance
+   * from the entry itself; a distance from a table's first byte is added to it and jumped to.
    * @param own the function whose labels count; undefined: the one around
    */
   known({ address, length }: CodePiece, own?: CodePiece): string | undefined {
@@ -224,7 +230,7 @@ export class CodeEntries {
         const base = bases[i] as number;
         const end = Math.min(bases[i + 1] ?? Number.POSITIVE_INFINITY, low + bytes.length, base + 4 * mostEntries);
         for (let at = base; at + 4 <= end; at += 4)
-          if (!this.#mark('named', base + view.getInt32(at - low, true))) break;
+          if (!this.#mark('tabled', base + view.getInt32(at - low, true))) break;
       }
     }
   }
