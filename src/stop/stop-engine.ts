@@ -187,6 +187,8 @@ export class StopEngine {
     let asked = this.#options.onFirstHit === undefined;
     const watches = this.#options.watches?.all.length ? this.#options.watches : undefined;
     let watched = watches?.reported(stop);
+    /** Where it stopped. Its hit may remove the breakpoint, and move the hart on. */
+    let first: Point | undefined;
     for (;;) {
       if (this.#askedToStop) return undefined;
       const event = await this.#events.handle(stop);
@@ -209,6 +211,7 @@ export class StopEngine {
       if (reset !== 'passed') await this.#looks.findClock();
       if (reset === 'passed' || !time) continue;
       const point = pc === undefined ? undefined : this.points.at(pc);
+      first ??= point;
       await this.#sample(time(), inUse(point));
       watched = stop.reason === undefined ? await this.#nextAccess(look, hart) : undefined;
       if (watched) continue;
@@ -231,7 +234,7 @@ export class StopEngine {
         continue;
       }
       if (pc === undefined || stackPointer === undefined || !point || !(point.permanent || point.awaited)) {
-        return this.#elsewhere(stop, look, point);
+        return this.#elsewhere(stop, look, first);
       }
       this.#strangers.expected();
       if (this.#measuresLeak(point, pc, hart, time)) return this.#resume(this.#session.batch(hart));
@@ -284,7 +287,7 @@ export class StopEngine {
     return this.points.late.undisturbed(async () => (await onFirstHit?.(this.#checks?.inUserMode ?? false)) ?? true);
   }
 
-  /** Goes on from a stop that is no hit; `point`: where one was, which may have led to its own disarming. */
+  /** Goes on from a stop that is no hit, or was one; `point`: where that was, which may have led to its own disarming. */
   async #elsewhere(
     stop: SignalStop,
     { pc, stackPointer }: Look,
