@@ -15,6 +15,9 @@ const supervisorMs = 1500;
 /** How long it may take to end when it has left the process, in milliseconds. */
 const endMs = 300;
 
+/** In the environment of a gdbserver that rsptrace has attached to a process: a word by which that is found. */
+export const markOfOurs = 'RSPTRACE_SERVER';
+
 /** States of a listening socket, and of one with a client: /proc/net/tcp, include/net/tcp_states.h. */
 const [established, listening] = ['01', '0A'];
 
@@ -31,12 +34,12 @@ export async function abandonedServer(pid: number): Promise<number | undefined> 
   }
 }
 
-/** The gdbserver of an rsptrace that is gone, by a word of its command line: see `Supervisor`. */
+/** The gdbserver of an rsptrace that is gone, by its word: see `Supervisor`. */
 export async function serverOf(word: string): Promise<number | undefined> {
   for (const deadline = performance.now() + startMs; performance.now() < deadline; await delay(lookMs)) {
     const found = readdirSync('/proc')
       .map(Number)
-      .find((pid) => pid !== process.pid && isServerOf(wordsOf(pid), word));
+      .find((pid) => pid !== process.pid && isServerOf(pid, word));
     if (found === undefined) continue;
     return socketsOf(found).some(({ state }) => state === established) ? undefined : found;
   }
@@ -44,9 +47,15 @@ export async function serverOf(word: string): Promise<number | undefined> {
 }
 
 /** Also while it is a shell that is about to become one. */
-function isServerOf(words: readonly string[], word: string): boolean {
-  const isAttached = words.at(-3) === '--attach' && words.at(-2) === '127.0.0.1:0' && words.at(-1) === word;
-  return isAttached || (words.includes('--wrapper') && words.includes(word));
+function isServerOf(pid: number, word: string): boolean {
+  const words = wordsOf(pid);
+  return (words.includes('--attach') && markOf(pid) === word) || (words.includes('--wrapper') && words.includes(word));
+}
+
+/** Undefined for a server that somebody else has started. */
+function markOf(pid: number): string | undefined {
+  const variables = read(`/proc/${pid}/environ`).split('\0');
+  return variables.find((variable) => variable.startsWith(`${markOfOurs}=`))?.slice(markOfOurs.length + 1);
 }
 
 /** Its command line. */
@@ -54,11 +63,10 @@ function wordsOf(pid: number): readonly string[] {
   return read(`/proc/${pid}/cmdline`).split('\0').slice(0, -1);
 }
 
-/** By its command line, which `Gdbserver.start` has written. */
+/** By what `Gdbserver.start` has given it. */
 function isOurs(server: number): boolean {
-  const [program, ...words] = wordsOf(server);
-  const isAttached = words[0] === '--attach' && words[1] === '127.0.0.1:0';
-  return program === 'gdbserver' && (isAttached || words[0] === '--wrapper');
+  const [program, first] = wordsOf(server);
+  return program === 'gdbserver' && (first === '--wrapper' || (first === '--attach' && markOf(server) !== undefined));
 }
 
 /**

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
-import { tracerOf } from './abandoned-server.js';
+import { markOfOurs, tracerOf } from './abandoned-server.js';
 import type { Environment } from './gdbserver-vectors.js';
 import { Supervisor } from './supervisor.js';
 
@@ -87,9 +87,12 @@ export class Gdbserver implements Disposable {
     // Ctrl-C on the terminal ends the recording, not the program.
     const input = isRunning || process.stdin.isTTY ? 'ignore' : 'inherit';
     const stdio = isRunning ? [input, 'ignore', 'pipe'] : [input, output, 'pipe', 2];
-    const supervisor = new Supervisor(cleanUp, isRunning ? String(subject.pid) : ownWord);
+    const word = isRunning ? `${ownWord}-${subject.pid}` : ownWord;
+    const supervisor = new Supervisor(cleanUp, word);
     const [program, before] = isRunning ? ['sh', survivor] : ['gdbserver', []];
-    const child = spawn(program, [...before, ...what], { stdio: stdio as StdioOptions, detached: true, env });
+    // A program that is started would have it from gdbserver.
+    const marked = isRunning ? { ...env, [markOfOurs]: word } : env;
+    const child = spawn(program, [...before, ...what], { stdio: stdio as StdioOptions, detached: true, env: marked });
     for (const event of ['exit', 'error']) child.once(event, () => supervisor.dismiss());
     let said = '';
     child.stderr?.on('data', (piece: Buffer) => {

@@ -9,7 +9,7 @@ import type { Writable } from 'node:stream';
 export class Supervisor {
   readonly #shell: ChildProcessByStdio<Writable, null, null>;
 
-  /** `word`: one of the gdbserver's command line, by which it is found. */
+  /** `word`: one of the gdbserver's command line, or of its environment, by which it is found. */
   constructor(cleanUp: string, word: string) {
     const script = 'while read -r line; do [ "$line" ] || exit 0; done; exec "$@"';
     this.#shell = spawn('sh', ['-c', script, 'rsptrace-supervisor', process.execPath, cleanUp, word], {

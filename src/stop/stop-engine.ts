@@ -287,7 +287,7 @@ export class StopEngine {
     return this.points.late.undisturbed(async () => (await onFirstHit?.(this.#checks?.inUserMode ?? false)) ?? true);
   }
 
-  /** Goes on from a stop that is no hit, or was one; `point`: where that was, which may have led to its own disarming. */
+  /** Goes on from a stop that is no hit, or was one; `point`: where it was, which may have led to its own disarming. */
   async #elsewhere(
     stop: SignalStop,
     { pc, stackPointer }: Look,
