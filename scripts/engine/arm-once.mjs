@@ -34,7 +34,7 @@ async function measure({ session, scratch, began }) {
     logger,
     sink: {
       ...sink,
-      // Told when the clock is known: at the first hit.
+      // LogEntry when the clock is known: at the first hit.
       begin: () => {
         times.called = since();
       },

@@ -7,7 +7,7 @@ import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { coreThreads, type Libraries, mappedLibraries, readLinuxCore, shiftedByAuxv } from '../target/index.js';
 import { type Frame, type FrameVariable, FrameVariables, Stacks } from '../target/unwind/index.js';
-import type { BacktraceOptions, HartBacktrace } from './looks.js';
+import type { BacktraceOptions, HartBacktrace } from './views.js';
 
 /** The stacks in a core, and the program as it was loaded. */
 export interface CoreStacks {

@@ -8,7 +8,12 @@ export { Gdbserver, type Subject } from './gdbserver.js';
 export { unharmedStart, vectorDamage } from './gdbserver-vectors.js';
 export type { AnyHit, CallHit, Handler, PollHit, PollReturn, ProbeOptions } from './hits.js';
 export { type LaunchOptions, launch } from './launch.js';
-export { lookForStuck } from './look-at-end.js';
+export { type Machine, type MachineOptions, onlyStops, startMachine } from './machine.js';
+export type { Probe, UnseenFuture } from './probe.js';
+export type { Qemu } from './qemu.js';
+export { findStuck } from './stuck-at-end.js';
+export { type AttachOptions, attach, type Plugins, type RunOptions, Target } from './target.js';
+export { type CopyOptions, copyProcess, copyTarget, type TargetCopy } from './task-copy.js';
 export {
   type BacktraceOptions,
   dumpView,
@@ -22,9 +27,4 @@ export {
   taskView,
   type Understood,
   understandFutures,
-} from './looks.js';
-export { type Machine, type MachineOptions, onlyStops, startMachine } from './machine.js';
-export type { Probe, UnseenFuture } from './probe.js';
-export type { Qemu } from './qemu.js';
-export { type AttachOptions, attach, type Plugins, type RunOptions, Target } from './target.js';
-export { type CopyOptions, copyProcess, copyTarget, type TargetCopy } from './task-copy.js';
+} from './views.js';

@@ -13,9 +13,12 @@ import type { ScratchSources } from '../scratch/index.js';
 import { architectureFor, connect, loadedElf, type ResetVector, verifyArchitecture } from '../target/index.js';
 import { type Format, openTrace, type ProbeFact, type TraceSink, tee } from '../trace/index.js';
 import type { PlainValue } from '../values/index.js';
-import { Ears } from './ears.js';
+import { HandlerCalls } from './handler-calls.js';
+import { Handlers } from './handlers.js';
 import type { AnyHit, CallHit, Handler, PollHit, PollReturn, ProbeOptions } from './hits.js';
-import { lookForStuck } from './look-at-end.js';
+import { type Asked, askedProbe, type Probe } from './probe.js';
+import { findStuck } from './stuck-at-end.js';
+import { copyTarget } from './task-copy.js';
 import {
   type BacktraceOptions,
   type FoundTasks,
@@ -25,10 +28,7 @@ import {
   tasksIn,
   taskView,
   understandFutures,
-} from './looks.js';
-import { type Asked, askedProbe, type Probe } from './probe.js';
-import { copyTarget } from './task-copy.js';
-import { Teller } from './teller.js';
+} from './views.js';
 
 /** What of one's own a target knows besides what there is. */
 export interface Plugins {
@@ -146,18 +146,18 @@ export class Target implements AsyncDisposable {
     this.#isRunning = true;
     const stopper = new AbortController();
     let failed: { readonly thrown: unknown } | undefined;
-    const ears = new Ears(this.#asked);
-    const teller = new Teller(ears, (thrown) => {
+    const handlers = new Handlers(this.#asked);
+    const handlerCalls = new HandlerCalls(handlers, (thrown) => {
       failed ??= { thrown };
       stopper.abort();
     });
     try {
-      const recording = await this.#record(options, ears, teller, stopper.signal);
+      const recording = await this.#record(options, handlers, handlerCalls, stopper.signal);
       // What the guest wrote last is still on its way.
       if (recording.end === 'guest-ended' && this.#own)
         await Promise.race([this.#own.ended, delay(lastWordsMs, undefined, { ref: false })]);
-      await teller.done();
-      this.#learn(ears, recording.engines);
+      await handlerCalls.done();
+      this.#learn(handlers, recording.engines);
       if (failed) throw failed.thrown;
       return recording;
     } finally {
@@ -165,12 +165,17 @@ export class Target implements AsyncDisposable {
     }
   }
 
-  async #record(options: RunOptions, ears: Ears, teller: Teller, own: AbortSignal): Promise<Recording> {
+  async #record(
+    options: RunOptions,
+    handlers: Handlers,
+    handlerCalls: HandlerCalls,
+    own: AbortSignal,
+  ): Promise<Recording> {
     const { logger = silent, engine, scratch, loadBias } = this.#options;
     const { until, duration, maxEvents, signal, trace, force, sink } = options;
     const { resetVector, nanosPerInstruction, clockSleeps } = this.#own ?? {};
     const durationMs = duration === undefined ? undefined : milliseconds(duration);
-    const known = this.#kinds.map((kind) => ears.hearing(kind));
+    const known = this.#kinds.map((kind) => handlers.wrapped(kind));
     const specs = this.#asked.map(({ spec }) => spec);
     const address = until === undefined ? undefined : functionNamed(this.elf, until);
     const program = await understand(this.elf, specs, known, logger, {
@@ -178,14 +183,14 @@ export class Target implements AsyncDisposable {
     });
     const where = loadBias === undefined ? undefined : { known: loadBias };
     const plan = enginePlan(await loadedProgram(program, this.session, logger, where), { wanted: engine });
-    this.#learn(ears, engineChoices(plan, planEngines(plan)));
+    this.#learn(handlers, engineChoices(plan, planEngines(plan)));
     const file = trace === undefined ? [] : [openTrace(trace, { force, formats: this.#options.formats })];
     const isTold = trace !== undefined || sink !== undefined;
     return await record({
-      ...(isTold ? { look: lookForStuck(logger, this.#options.runtimes ?? []) } : {}),
-      ...{ session: this.session, program, logger, observer: teller, stays: true },
+      ...(isTold ? { look: findStuck(logger, this.#options.runtimes ?? []) } : {}),
+      ...{ session: this.session, program, logger, observer: handlerCalls, stays: true },
       ...(this.#own ? { resetVector, nanosPerInstruction, clockSleeps } : {}),
-      sink: tee([...file, ...(sink ? [sink] : []), teller]),
+      sink: tee([...file, ...(sink ? [sink] : []), handlerCalls]),
       signal: signal ? AbortSignal.any([signal, own]) : own,
       ...(engine === undefined ? {} : { engine }),
       ...(loadBias === undefined ? {} : { loadBias }),
@@ -227,8 +232,8 @@ export class Target implements AsyncDisposable {
     return [...kinds, ...(this.#options.kinds ?? [])];
   }
 
-  #learn(ears: Ears, facts: readonly ProbeFact[]): void {
-    for (const { probe } of this.#asked) probe.places = facts.filter(({ address }) => ears.hears(probe, address));
+  #learn(handlers: Handlers, facts: readonly ProbeFact[]): void {
+    for (const { probe } of this.#asked) probe.places = facts.filter(({ address }) => handlers.handles(probe, address));
   }
 }
 

@@ -16,8 +16,8 @@ import {
 } from '../target/index.js';
 import { type HartStack, hartStack, isSeen } from '../target/stacks/index.js';
 import { type Stack, Stacks } from '../target/unwind/index.js';
-import type { LookedAt, Understood } from './looks.js';
 import { machineRam } from './machine-ram.js';
+import type { LookedAt, Understood } from './views.js';
 
 /** All that a look at tasks needs of a target, copied while it stood. */
 export interface TargetCopy {

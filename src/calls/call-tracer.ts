@@ -34,7 +34,7 @@ export interface CallSite {
 export interface TracedCall {
   readonly kind: CallKind;
   /** The event of its begin, once emitted. */
-  told?: AnyBegin | undefined;
+  emitted?: AnyBegin | undefined;
 }
 
 /**
@@ -140,8 +140,8 @@ export interface InstantSite {
 }
 
 /** The innermost poll or call around this one that was emitted. */
-export function toldAround({ parent }: Call): AnyBegin | undefined {
-  for (let around = parent; around; around = around.parent) if (around.payload.told) return around.payload.told;
+export function emittedAround({ parent }: Call): AnyBegin | undefined {
+  for (let around = parent; around; around = around.parent) if (around.payload.emitted) return around.payload.emitted;
   return undefined;
 }
 
@@ -299,18 +299,18 @@ export class CallTracer implements Tracer {
     if (this.#stacks.awaits(hit.pc)) {
       const { ended, lost } = this.#stacks.leave(hit, hit.pc, stackNumber(hit.stackPointer));
       for (const call of ended) call.payload.kind.returning(call, hit, memory);
-      if (ended.length > 0) this.#later(hit, () => this.#tellEnd(hit.hart, ended, lost));
+      if (ended.length > 0) this.#later(hit, () => this.#reportEnd(hit.hart, ended, lost));
       for (const { returnAddress } of [...ended, ...lost]) this.#unwatchIfIdle(returnAddress, unwatch);
     }
     const here = this.#at(hit.pc);
     if (here.catches) {
       const gone = this.#stacks.unwind(hit, this.#afterReturn(hit));
-      if (gone.length > 0) this.#later(hit, () => this.#tellPanic(hit.hart, gone));
+      if (gone.length > 0) this.#later(hit, () => this.#reportPanic(hit.hart, gone));
       for (const { returnAddress } of gone) this.#unwatchIfIdle(returnAddress, unwatch);
     }
     for (const gone of this.#laterBlocks(hit, memory)) this.#unwatchIfIdle(gone.returnAddress, unwatch);
     for (const { call, lost } of this.#arrivals(hit, memory)) {
-      this.#later(hit, () => this.#tellBegin(hit.hart, call, lost));
+      this.#later(hit, () => this.#reportBegin(hit.hart, call, lost));
       if (call) watch.push(call.returnAddress as Addr);
       for (const gone of lost) this.#unwatchIfIdle(gone.returnAddress, unwatch);
     }
@@ -392,15 +392,15 @@ export class CallTracer implements Tracer {
   entered(at: Moment, returnAddress: Addr, stackPointer: number, memory: HitMemory): void {
     this.#output.moveTo(at.time);
     const { kinds, instants, catches } = this.#at(at.pc);
-    if (catches) this.#tellPanic(at.hart, this.#stacks.unwind(at, stackPointer));
+    if (catches) this.#reportPanic(at.hart, this.#stacks.unwind(at, stackPointer));
     let begins = false;
     for (const kind of kinds) {
       const begun = this.#begin(kind, at, { returnAddress, stackPointer, isCall: true }, memory);
       if (!begun) continue;
-      this.#tellBegin(at.hart, begun.call, begun.lost);
+      this.#reportBegin(at.hart, begun.call, begun.lost);
       begins = true;
     }
-    if (!begins) this.#tellLost(at.hart, this.#stacks.overwrite(at, stackPointer));
+    if (!begins) this.#reportLost(at.hart, this.#stacks.overwrite(at, stackPointer));
     for (const kind of instants) {
       const around = this.#stacks.enclosing(at, stackPointer);
       kind.hit(at, { around, returnAddress, memory })?.();
@@ -413,7 +413,7 @@ export class CallTracer implements Tracer {
     this.#output.moveTo(at.time);
     const { ended, lost } = this.#stacks.leave(at, at.pc, stackPointer);
     for (const call of ended) call.payload.kind.returning(call, at, memory);
-    this.#tellEnd(at.hart, ended, lost);
+    this.#reportEnd(at.hart, ended, lost);
     this.#observer?.recorded(at, memory);
   }
 
@@ -424,11 +424,11 @@ export class CallTracer implements Tracer {
     for (const { kind, here } of blocks) {
       for (const edge of here.ended) {
         const { ended, lost } = this.#endBlock(at, edge, memory);
-        if (ended.length > 0) this.#tellEnd(at.hart, ended, lost);
+        if (ended.length > 0) this.#reportEnd(at.hart, ended, lost);
       }
       for (const edge of here.begun) {
         const begun = this.#beginBlock(kind, at, edge, memory);
-        if (begun) this.#tellBegin(at.hart, begun.call, begun.lost);
+        if (begun) this.#reportBegin(at.hart, begun.call, begun.lost);
       }
     }
     for (const kind of instants) kind.hit(at, { around: undefined, returnAddress: undefined, memory })?.();
@@ -523,13 +523,13 @@ export class CallTracer implements Tracer {
     for (const { kind, here } of this.#at(hit.pc).blocks) {
       for (const edge of here.ended) {
         const { ended, lost } = this.#endBlock(hit, edge, memory);
-        if (ended.length > 0) this.#later(hit, () => this.#tellEnd(hit.hart, ended, lost));
+        if (ended.length > 0) this.#later(hit, () => this.#reportEnd(hit.hart, ended, lost));
         gone.push(...lost);
       }
       for (const edge of here.begun) {
         const begun = this.#beginBlock(kind, hit, edge, memory);
         if (!begun) continue;
-        this.#later(hit, () => this.#tellBegin(hit.hart, begun.call, begun.lost));
+        this.#later(hit, () => this.#reportBegin(hit.hart, begun.call, begun.lost));
         gone.push(...begun.lost);
       }
     }
@@ -567,21 +567,21 @@ export class CallTracer implements Tracer {
     return stackPointer === undefined ? noCalls : this.#stacks.endingAt(hit, edge.key, stackPointer);
   }
 
-  #tellBegin(hart: number, call: Call | undefined, lost: readonly Call[]): void {
-    this.#tellLost(hart, lost);
+  #reportBegin(hart: number, call: Call | undefined, lost: readonly Call[]): void {
+    this.#reportLost(hart, lost);
     call?.payload.kind.began(call, lost);
   }
 
-  #tellEnd(hart: number, ended: readonly Call[], lost: readonly Call[]): void {
-    this.#tellLost(hart, lost);
+  #reportEnd(hart: number, ended: readonly Call[], lost: readonly Call[]): void {
+    this.#reportLost(hart, lost);
     for (const call of ended) call.payload.kind.ended(call);
   }
 
-  #tellLost(hart: number, lost: readonly Call[]): void {
+  #reportLost(hart: number, lost: readonly Call[]): void {
     for (const call of lost) call.payload.kind.lost(call, hart);
   }
 
-  #tellPanic(hart: number, gone: readonly Call[]): void {
+  #reportPanic(hart: number, gone: readonly Call[]): void {
     for (const call of gone) {
       const { kind } = call.payload;
       if (kind.panicked) kind.panicked(call, hart);

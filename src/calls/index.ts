@@ -9,12 +9,12 @@ export {
   type CallSite,
   CallTracer,
   EventOutput,
+  emittedAround,
   type HitObserver,
   type InstantKind,
   type InstantSite,
   type Moment,
   type TracedCall,
-  toldAround,
 } from './call-tracer.js';
 export { type Hit, type MemoryRequest, newRequests, type Reaction, type StopObserver, type Tracer } from './hit.js';
 export { type EarlierRecords, QueuedStops } from './queued-stops.js';

@@ -1,7 +1,7 @@
 // Run by the supervisor of a gdbserver, whose rsptrace has been killed. Its one argument: a word of that.
 import { serverOf, takeOverServer } from '../api/index.js';
 import { messageOf } from '../base/errors.js';
-import { note } from './notes.js';
+import { note } from './standard-error.js';
 import { takenOutText } from './taken-out.js';
 
 try {

@@ -14,9 +14,9 @@ import {
   timeText,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { note } from './notes.js';
 import { headJson, noMatch, once, readChosen } from './saved-trace.js';
 import type { DiffArguments, DiffSortKey, FailOn } from './saved-trace-options.js';
+import { note } from './standard-error.js';
 import { tableOptions } from './terminal.js';
 
 /** One kind of rows. */

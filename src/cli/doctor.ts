@@ -18,7 +18,7 @@ import { expectedAtReset, type ScratchSources } from '../scratch/index.js';
 import { architectureFor, connect, loadedElf } from '../target/index.js';
 import { jsonLine } from '../text/index.js';
 import { showConsole } from './console-output.js';
-import { ExitCode, tellError } from './failure.js';
+import { ExitCode, reportError } from './failure.js';
 import { checkFiles } from './files.js';
 import { createLogger } from './logging.js';
 import { type CommonArguments, debugFilesOf } from './options.js';
@@ -89,7 +89,7 @@ export async function doctor(args: DoctorArguments): Promise<number> {
   process.stdout.write(args.json ? jsonLine(diagnosisJson(found)) : diagnosisText(found));
   const problem = found.program?.problem;
   if (problem === undefined) return ExitCode.recorded;
-  tellError(problem);
+  reportError(problem);
   return ExitCode.failed;
 }
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { RsptraceError } from '../base/errors.js';
-import { type InputObserver, KilledRecording, type Told } from '../record/index.js';
+import { type InputObserver, KilledRecording, type LogEntry } from '../record/index.js';
 import { jsonLine, plural, textLines } from '../text/index.js';
 import {
   type AnyBegin,
@@ -12,11 +12,11 @@ import {
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
-import { note } from './notes.js';
 import { preparedProgram } from './recording.js';
 import { askedOf, recordsFile } from './records-file.js';
 import { pluginsAgain, recoverOptionsOf } from './recover.js';
 import type { DumpArguments } from './saved-trace-options.js';
+import { note } from './standard-error.js';
 
 /** `rsptrace dump TRACE`: the inputs of a recording, decoded, and the events that came of each. Gives the exit status. */
 export async function dump(args: DumpArguments): Promise<number> {
@@ -119,7 +119,7 @@ class DumpWriter implements TraceSink, InputObserver {
     this.#info = info;
   }
 
-  entry(offset: number, { type, ...content }: Told): void {
+  entry(offset: number, { type, ...content }: LogEntry): void {
     const nanos = 'time' in content ? content.time : undefined;
     this.#come({ offset, kind: type, content, nanos });
   }

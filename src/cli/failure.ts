@@ -1,6 +1,6 @@
 import { type ErrorCode, type RsptraceError, toError } from '../base/errors.js';
 import { jsonLine, textLines } from '../text/index.js';
-import { sentenceLines } from './notes.js';
+import { sentenceLines } from './standard-error.js';
 
 export const ExitCode = {
   recorded: 0,
@@ -46,7 +46,7 @@ export function errorJson(error: RsptraceError): ErrorJson {
 }
 
 /** An error for the user, on stderr: one sentence with its code, and what to do about it. */
-export function tellError(error: RsptraceError): void {
+export function reportError(error: RsptraceError): void {
   const hint = error.hint === undefined ? [] : [`  ${error.hint}`];
   process.stderr.write(sentenceLines([`rsptrace: ${error.message} [${error.code}]`, ...hint], process.stderr));
 }
@@ -54,7 +54,7 @@ export function tellError(error: RsptraceError): void {
 /** Reports an error; with `--json` also as the one object on stdout. Gives the exit status. */
 export function fail(thrown: unknown, { json }: { readonly json: boolean }): number {
   const error = toError(thrown);
-  tellError(error);
+  reportError(error);
   if (process.env.RSPTRACE_STACK && thrown instanceof Error)
     process.stderr.write(textLines(thrown.stack?.split('\n') ?? []));
   if (json) process.stdout.write(jsonLine({ version: 1, error: errorJson(error) }));

@@ -22,9 +22,9 @@ import { compileGlob, coverageSentence, howSeen, nearest, type SeenFuture } from
 import { jsonLine } from '../text/index.js';
 import { ExitCode } from './failure.js';
 import type { FuturesArguments } from './futures-options.js';
-import { note } from './notes.js';
 import { openElf } from './open-elf.js';
 import { type Output, writeOutput } from './open-output.js';
+import { note } from './standard-error.js';
 import { isColored, lineWidth } from './terminal.js';
 
 /** `rsptrace futures kernel.elf [GLOB]`: every Future in the program, without running it. Gives the exit status. */

@@ -9,15 +9,15 @@ import { addressesOf, type Program } from '../record/index.js';
 import { architectureFor, isLinuxProgram, placeAtStart, placeInProcess } from '../target/index.js';
 import { plural } from '../text/index.js';
 import { type CallBegin, CallsBelow, FunctionGraph, type Lines, TextBytes, type TraceSink } from '../trace/index.js';
-import { ExitCode, tellError } from './failure.js';
+import { ExitCode, reportError } from './failure.js';
 import { executableOf, processNamed, programNamed } from './local-process.js';
-import { note } from './notes.js';
 import { noTexts } from './option-texts.js';
 import { type RecordingArguments, reconnectOption, recordingOptions } from './options.js';
 import { recordRunning, recordStarted } from './process.js';
 import { recordAt } from './record.js';
 import { type Prepared, type Recorded, withRecording } from './recording.js';
 import type { GraphArguments } from './saved-trace-options.js';
+import { note } from './standard-error.js';
 
 type LiveArguments = GraphArguments & { readonly fn: string; readonly command: readonly string[] };
 
@@ -57,7 +57,7 @@ export async function liveGraph(args: LiveArguments): Promise<number> {
       ];
       note(...notes);
       if (recording.error === undefined) return ExitCode.recorded;
-      tellError(recording.error);
+      reportError(recording.error);
       return ExitCode.cutShort;
     },
     subject.place,

@@ -10,7 +10,7 @@ import { takeOutOwnCode } from '../inject/index.js';
 import type { Session } from '../rsp/index.js';
 import { connect, placeInProcess } from '../target/index.js';
 import { type AtTarget, atTarget, type StubOptions, stubOpener } from './at-target.js';
-import { note } from './notes.js';
+import { note } from './standard-error.js';
 import { takenOutText } from './taken-out.js';
 
 /** How long a program that was asked to end may take, in milliseconds. */

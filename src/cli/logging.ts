@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type { Logger } from '../base/logger.js';
 import { visibleJson } from '../text/index.js';
-import { note } from './notes.js';
+import { note } from './standard-error.js';
 
 const levels: readonly string[] = ['trace', 'debug', 'info', 'warn', 'error', 'silent'];
 

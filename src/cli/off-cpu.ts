@@ -11,10 +11,10 @@ import {
   type WaitRow,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { note } from './notes.js';
 import { openSamples } from './open-samples.js';
 import type { ProfileArguments } from './profile-options.js';
 import { headJson, readChosen } from './saved-trace.js';
+import { note } from './standard-error.js';
 import { tableOptions } from './terminal.js';
 
 /** `rsptrace profile TRACE --off-cpu`: what tasks wait for, and who ends that. Gives the exit status. */

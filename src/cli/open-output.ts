@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, ftruncateSync, readdirSync, statSync, writeSync } from 'node:fs';
 import { type ErrorCode, messageOf, RsptraceError } from '../base/errors.js';
 import { abandon, type OpenedFile, openLocked } from '../base/locked-file.js';
-import { note } from './notes.js';
+import { note } from './standard-error.js';
 
 /** A file that an option names for writing. */
 export interface Output {

@@ -1,6 +1,6 @@
 import { RsptraceError } from '../base/errors.js';
 import { formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
-import { note } from './notes.js';
+import { note } from './standard-error.js';
 
 /** Refuses a file whose format has no place for samples. `merged`: that adds up those of one stack. Throws `USAGE`. */
 export function refuseWithoutSamples(path: string, how: 'any' | 'merged'): void {

@@ -7,8 +7,8 @@ import { headOf } from '../base/file-head.js';
 import { textLines } from '../text/index.js';
 import { formats } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { note } from './notes.js';
 import type { OpenArguments } from './saved-trace-options.js';
+import { note } from './standard-error.js';
 
 const VIEWER = 'https://ui.perfetto.dev';
 const viewed = ['Perfetto', 'Chrome Trace Events'];

@@ -24,11 +24,11 @@ import { type AtTarget, atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { endProgram, processNamed, programNamed, programOf, underGdbserver } from './local-process.js';
 import { createLogger } from './logging.js';
-import { note } from './notes.js';
 import { openElf } from './open-elf.js';
 import { openSamples } from './open-samples.js';
 import { debugFilesOf } from './options.js';
 import { type ProfileArguments, periodOf } from './profile-options.js';
+import { note } from './standard-error.js';
 import { tableOptions } from './terminal.js';
 import { wireRecorder } from './wire-file.js';
 

@@ -6,7 +6,6 @@ import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { firmwareMs, hideAtReset } from '../scratch/index.js';
 import { isMovedAtBoot, nanosPerInstruction, ResetVector, sleeps } from '../target/index.js';
 import { atTarget, stubOpener } from './at-target.js';
-import { note } from './notes.js';
 import type { RecordingArguments } from './options.js';
 import { ReadingLine } from './reading-line.js';
 import {
@@ -19,6 +18,7 @@ import {
   withRecording,
 } from './recording.js';
 import { hidesRam } from './scratch-options.js';
+import { note } from './standard-error.js';
 import { wireRecorder } from './wire-file.js';
 
 export interface RecordArguments extends RecordingArguments {

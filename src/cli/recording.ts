@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { endingSignals, lookForStuck } from '../api/index.js';
+import { endingSignals, findStuck } from '../api/index.js';
 import { type Addr, addr, hex } from '../base/addr.js';
 import { DiskRoom } from '../base/disk-room.js';
 import type { Logger } from '../base/logger.js';
@@ -59,10 +59,9 @@ import {
 } from '../trace/index.js';
 import { brokenParts, reportChecked } from './check-report.js';
 import { choicesJson, choiceTable, leakJson, leakLines, ownTimeJson } from './engine-report.js';
-import { ExitCode, errorJson, tellError } from './failure.js';
+import { ExitCode, errorJson, reportError } from './failure.js';
 import { checkFiles, defaultTrace } from './files.js';
 import { createLogger } from './logging.js';
-import { note, sentenceLines } from './notes.js';
 import { isThere } from './open-output.js';
 import { refuseWithoutSamples } from './open-samples.js';
 import { debugFilesOf, type RecordingArguments } from './options.js';
@@ -72,6 +71,7 @@ import { ReadingLine } from './reading-line.js';
 import { type AskedArguments, recordsRequest } from './records-file.js';
 import { givenScratchOf } from './scratch-options.js';
 import { Silence } from './silence.js';
+import { note, sentenceLines } from './standard-error.js';
 import { StatusLine } from './status-line.js';
 import {
   enginesText,
@@ -423,7 +423,7 @@ function askedOptions(
     isLossless: args.lossless,
     scratch: { ...given, ...(hidden === undefined ? {} : { hidden }) },
     log: recordsRequest(args, room),
-    ...(args.findings === 'off' ? {} : { look: lookForStuck(logger, plugins.runtimes, debugFilesOf(args)) }),
+    ...(args.findings === 'off' ? {} : { look: findStuck(logger, plugins.runtimes, debugFilesOf(args)) }),
     ...(until === undefined ? {} : { until }),
     functions: { values: args.args, ...(args['max-depth'] === undefined ? {} : { maxDepth: args['max-depth'] }) },
     ...(args.threshold === undefined ? {} : { thresholdNs: args.threshold }),
@@ -471,11 +471,11 @@ export function report(prepared: Prepared, recording: Recorded, guest?: Guest): 
   const { error } = recording;
   const checked = { ...checkedOf(prepared, guest), error };
   if (args.json) process.stdout.write(jsonLine(recordingJson(prepared, recording, guest, checked)));
-  else tellTables(prepared, recording);
-  tellLimits(args, recording, guest);
+  else reportTables(prepared, recording);
+  reportLimits(args, recording, guest);
   tellChecked(args, checked, guest);
   if (error) {
-    tellError(error);
+    reportError(error);
     return ExitCode.cutShort;
   }
   const broken = brokenParts(checked);
@@ -568,7 +568,7 @@ function recordingJson(
   };
 }
 
-function tellTables({ args, plugins, program, reports, newest, older }: Prepared, recording: Recorded): void {
+function reportTables({ args, plugins, program, reports, newest, older }: Prepared, recording: Recorded): void {
   const tables = reports.flatMap((each) => each.tables(recording, tableOptions()));
   process.stdout.write(tables.join('\n'));
   const lines = [
@@ -598,7 +598,7 @@ const manyPanics = 16;
 const slowMs = 5000;
 
 /** What is left out, stays behind or was slow: a sentence each, on stderr. */
-function tellLimits(args: RecordingArguments, recording: Recorded, guest: Guest | undefined): void {
+function reportLimits(args: RecordingArguments, recording: Recorded, guest: Guest | undefined): void {
   if (recording.tailLost) {
     note(
       'the guest ended with events in its memory that were not read yet; --until FUNCTION, the one that powers off, keeps them, and so does `rsptrace run` without --scratch',

@@ -19,7 +19,6 @@ import { onEvents, TaskSummary, tee, timeOf } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
 import { type GuestArguments, guestLimits } from './guest-options.js';
 import { programNamed } from './local-process.js';
-import { note } from './notes.js';
 import type { RecordingArguments } from './options.js';
 import { lookAtPanic, type PanicLook } from './panic-report.js';
 import { recordProgram } from './process.js';
@@ -27,6 +26,7 @@ import { ReadingLine } from './reading-line.js';
 import { type Prepared, planWishes, type Recorded, recordSession, report, withRecording } from './recording.js';
 import { nothingToBoot, runTarget, verifyLoadable } from './runner.js';
 import { refusedScratch } from './scratch-options.js';
+import { note } from './standard-error.js';
 import { wireRecorder } from './wire-file.js';
 
 export interface RunArguments extends Omit<RecordingArguments, 'elf'>, GuestArguments {

@@ -16,10 +16,10 @@ import {
   type TraceSink,
   Window,
 } from '../trace/index.js';
-import { note } from './notes.js';
 import { ReadingLine } from './reading-line.js';
 import { recordsFile } from './records-file.js';
 import type { SelectionArguments, WindowArguments } from './saved-trace-options.js';
+import { note } from './standard-error.js';
 import { filterFields, selectionOf, type TraceFilter } from './trace-filter.js';
 
 /** Reads a trace into a sink, and says on stderr what of it is missing or was not understood. */

@@ -1,5 +1,5 @@
 import type { Progress } from '../record/index.js';
-import { note } from './notes.js';
+import { note } from './standard-error.js';
 
 /** How long a guest may run without a hit before a message says so, in milliseconds. */
 const silentMs = 5000;

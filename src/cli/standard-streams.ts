@@ -1,5 +1,5 @@
 import { messageOf, RsptraceError } from '../base/errors.js';
-import { ExitCode, tellError } from './failure.js';
+import { ExitCode, reportError } from './failure.js';
 
 /** The exit status if stdout could not be written. */
 let statusWithout: number = ExitCode.failed;
@@ -19,7 +19,7 @@ export function watchStandardStreams(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE' || failed) return;
     failed = true;
-    tellError(
+    reportError(
       new RsptraceError('STDOUT_CANNOT_WRITE', `standard output cannot be written: ${messageOf(error)}`, {
         hint: 'send it to a disk with room',
       }),

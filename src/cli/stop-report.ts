@@ -15,7 +15,7 @@ import {
 } from '../engines/index.js';
 import type { EnginesChosen, Recording } from '../record/index.js';
 import type { ProbeFact } from '../trace/index.js';
-import { sentenceLines } from './notes.js';
+import { sentenceLines } from './standard-error.js';
 
 /**
  * For stderr, before anything is written to the target: all at once. Nothing if each is of some probes' code alone,

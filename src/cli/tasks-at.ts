@@ -13,8 +13,8 @@ import {
 } from '../text/index.js';
 import { type AwaitAt, type Moment, rootText, type TaskAt, TasksAt, timeText } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { note } from './notes.js';
 import { headJson, noMatch, readSaved } from './saved-trace.js';
+import { note } from './standard-error.js';
 import type { TaskSortKey } from './tasks-options.js';
 import { lineWidth } from './terminal.js';
 import type { TraceFilter } from './trace-filter.js';

@@ -33,10 +33,10 @@ import { architectureFor, isMovedAtBoot, loadedElf, roomForCopy, verifyArchitect
 import { ExitCode } from './failure.js';
 import { type LookedAt, lookAt, placedAsIn, programOf } from './local-process.js';
 import { createLogger } from './logging.js';
-import { note } from './notes.js';
 import { openElf } from './open-elf.js';
 import { type CommonArguments, debugFilesOf } from './options.js';
 import { loadPlugins } from './plugins.js';
+import { note } from './standard-error.js';
 import { blockedText, mebibytes, type Shown, tasksJson, tasksText } from './tasks-report.js';
 import { lineWidth } from './terminal.js';
 import { wireRecorder } from './wire-file.js';

@@ -1,7 +1,7 @@
 import { RsptraceError } from '../base/errors.js';
 import { formatFor, formats, openTrace, type TraceSink } from '../trace/index.js';
-import { note } from './notes.js';
 import { loadPlugins } from './plugins.js';
+import { note } from './standard-error.js';
 
 /** What names a trace to write, and its format. */
 export interface TraceOutputArguments {

@@ -210,7 +210,7 @@ export class Installed implements StopObserver {
 
   runs(): () => void {
     const { counter } = this.#placed;
-    if (counter?.stands) tellClock(this.#options.log?.(), counter);
+    if (counter?.stands) reportClock(this.#options.log?.(), counter);
     return this.#drain?.runs() ?? (() => {});
   }
 
@@ -480,7 +480,7 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
   const reserved = process ? unwinderRoom(process, sites.length) : movedStopsRoom(rare.length);
   const slack = await slackOf({ session, arch, elf });
   const target = new TargetEngine(engineOptions(request, { times, slack, reserved }));
-  tellInstalled(request, times);
+  reportInstalled(request, times);
   for (const [index, why] of target.refused) choices.refuse(index, why);
   times?.own?.learn(code, target.placement);
   if (process) {
@@ -527,7 +527,7 @@ async function moveStops(
 }
 
 /** What is needed to understand the records once this process is gone. */
-function tellInstalled({ options, choices, threads }: InstallRequest, times: Times | undefined): void {
+function reportInstalled({ options, choices, threads }: InstallRequest, times: Times | undefined): void {
   const log = options.log?.();
   const { sites, slotShift } = choices.plan;
   log?.installed({
@@ -537,10 +537,10 @@ function tellInstalled({ options, choices, threads }: InstallRequest, times: Tim
     hasOwnTime: times?.own !== undefined,
     sites: sites.map(siteFacts),
   });
-  if (times && !times.counter.stands) tellClock(log, times.counter);
+  if (times && !times.counter.stands) reportClock(log, times.counter);
 }
 
-function tellClock(log: InstallationLog | undefined, { origin, nanosPerTick }: RecordCounter): void {
+function reportClock(log: InstallationLog | undefined, { origin, nanosPerTick }: RecordCounter): void {
   log?.clock({ ...origin(), nanosPerTick });
 }
 

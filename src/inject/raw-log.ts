@@ -16,7 +16,7 @@ export const rawLogMagic = Uint8Array.of(0x52, 0x53, 0x50, 0x54, 0x52, 0x52, 0x4
 
 export const frameHead = 8;
 /** The longest frame that is not of records: a program with a million probes. */
-export const mostToldBytes = 256 << 20;
+export const mostEntryBytes = 256 << 20;
 /** Bytes of records that are gathered before they are written. */
 const gathered = 256 << 10;
 /** Bytes that are read at once. */
@@ -202,7 +202,7 @@ export class LogReader {
         this.#at += frameHead;
         this.#left = length;
       } else if (kind !== frameKind.told) return { kind: 'damaged', at, why: `there are no frames of kind ${kind}` };
-      else if (length > mostToldBytes) return { kind: 'damaged', at, why: `a text of ${length} bytes` };
+      else if (length > mostEntryBytes) return { kind: 'damaged', at, why: `a text of ${length} bytes` };
       else return this.#told(length, end);
     }
   }

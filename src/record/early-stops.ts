@@ -143,16 +143,16 @@ export class EarlyStops {
   /** The recording ends: the probes may still be out. */
   async end(): Promise<void> {
     await this.hit();
-    await this.#tellLoaded();
-    await this.#tellOut();
+    await this.#reportLoaded();
+    await this.#reportOut();
   }
 
-  async #tellOut(): Promise<void> {
+  async #reportOut(): Promise<void> {
     if (this.#out) await this.#options.unrecorded(this.#out.since, this.#out.why);
     this.#out = undefined;
   }
 
-  async #tellLoaded(): Promise<void> {
+  async #reportLoaded(): Promise<void> {
     const { loaded, unrecorded, places } = this.#options;
     if (places.length > 0 && (await loaded.end())) await unrecorded(undefined, notAsLinked);
   }
@@ -160,7 +160,7 @@ export class EarlyStops {
   /** The page table has changed. Where trampolines can be, they are placed, and breakpoints where they cannot. */
   async changed(): Promise<void> {
     const { engines, arrive } = this.#options;
-    await this.#tellLoaded();
+    await this.#reportLoaded();
     if (!this.#out && !this.#isSlow) return;
     // Of the breakpoints some wait for trampolines, and these are not left to the first hit.
     this.#isSlow = false;
@@ -174,7 +174,7 @@ export class EarlyStops {
   /** Breakpoints where no trampolines are, or will be. */
   async #armAgain(): Promise<void> {
     const { engines, engine, addresses } = this.#options;
-    await this.#tellOut();
+    await this.#reportOut();
     const withoutStops = new Set<Addr>(engines.isWaiting ? engines.withoutStops : engines.unarmed);
     await engine().arm(addresses.filter((address) => !withoutStops.has(address)));
   }

@@ -2,6 +2,7 @@ export { tooEarly } from './early-stops.js';
 export { functionNamed } from './function-named.js';
 export { HartNumbers } from './harts.js';
 export { type InputObserver, KilledRecording, type Recovered, type RecoverOptions } from './killed-recording.js';
+export type { LogEntry } from './log-entries.js';
 export {
   addressesOf,
   type EnginePlanWishes,
@@ -18,5 +19,4 @@ export {
 export { record } from './record.js';
 export type { EnginesChosen, Progress, Recording, RecordOptions } from './recording.js';
 export type { LogRequest } from './recording-log.js';
-export type { Told } from './told.js';
 export { verifyProgram } from './verify.js';

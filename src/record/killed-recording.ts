@@ -7,9 +7,9 @@ import { type CounterScale, type EnginePlanOptions, type InstalledFacts, recover
 import { type LogPart, LogReader, type RecordDispatcher, type RecordText, rawLogMagic } from '../inject/index.js';
 import { hartSource } from '../target/index.js';
 import { HartNumbers, HartWords } from './harts.js';
+import { type BeginEntry, entryFrom, type LogEntry, type ProbeEntry, type StopEntry } from './log-entries.js';
 import { enginePlan, type Program, programAt, samplesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
-import { type Told, type ToldBegin, type ToldProbe, type ToldStop, toldFrom } from './told.js';
 import { buildTracers, type Tracers } from './tracers.js';
 
 /** What a recording that was killed has left, given back as a trace. */
@@ -23,7 +23,7 @@ export interface Recovered {
 /** Sees the inputs of a recording before the events that come of them are emitted. */
 export interface InputObserver {
   /** `offset`: where it is in the file. */
-  entry(offset: number, entry: Told): void;
+  entry(offset: number, entry: LogEntry): void;
   /** `number` counts records from 1. `text`: undefined if no probe writes such a record. */
   record(offset: number, number: number, text: RecordText | undefined, nanos: number): void;
 }
@@ -39,7 +39,7 @@ export type RecoverOptions = Pick<
 
 /** The inputs of a recording, in the file beside its trace. */
 export class KilledRecording {
-  readonly #begin: ToldBegin;
+  readonly #begin: BeginEntry;
   readonly #path: string;
   readonly #fd: number;
   readonly #size: number;
@@ -57,7 +57,7 @@ export class KilledRecording {
       throw damaged(path, 'it does not begin as such a file of this version');
     this.#reader = new LogReader(read);
     const part = this.#reader.next(this.#size);
-    const told = part?.kind === 'told' ? toldFrom(part.text) : undefined;
+    const told = part?.kind === 'told' ? entryFrom(part.text) : undefined;
     if (told?.type !== 'begin') throw damaged(path, 'it does not say what was recorded');
     this.#begin = told;
   }
@@ -108,14 +108,14 @@ export class KilledRecording {
     return { ...recovery.end(), notes: [...notes, ...recovery.notes, ...(last === undefined ? [] : [last])] };
   }
 
-  #toldIn(text: string): Told {
-    const told = toldFrom(text);
+  #toldIn(text: string): LogEntry {
+    const told = entryFrom(text);
     if (told === undefined) throw damaged(this.#path, 'it tells something that is not known');
     return told;
   }
 
   /** Returns why the rest cannot be understood, if it cannot. */
-  #tell(told: Told, recovery: Recovery): string | undefined {
+  #tell(told: LogEntry, recovery: Recovery): string | undefined {
     switch (told.type) {
       case 'begin':
         throw damaged(this.#path, 'it begins twice');
@@ -156,7 +156,7 @@ class Recovery {
   readonly notes: string[] = [];
 
   /** The program of the options lies where it lay in the target. */
-  constructor(options: RecoverOptions, { harts, info }: Pick<ToldBegin, 'harts' | 'info'>) {
+  constructor(options: RecoverOptions, { harts, info }: Pick<BeginEntry, 'harts' | 'info'>) {
     this.#options = options;
     this.#harts = new HartNumbers(harts, info.isProcess === true);
     this.#words = new HartWords(harts.length);
@@ -190,7 +190,7 @@ class Recovery {
     return this.#dispatcher !== undefined;
   }
 
-  leftOut(probes: readonly ToldProbe[]): void {
+  leftOut(probes: readonly ProbeEntry[]): void {
     this.#tracers.calls.leftOut(
       probes.map(({ name, address, why }) => ({ name, address: addr(BigInt(address)), engine: 'none', why })),
     );
@@ -214,7 +214,7 @@ class Recovery {
     return Math.round(nanos + (ticks - from) * nanosPerTick);
   }
 
-  stop(told: ToldStop): void {
+  stop(told: StopEntry): void {
     const hit: Hit = {
       hart: told.hart,
       pc: addr(BigInt(told.pc)),

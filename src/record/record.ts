@@ -67,7 +67,7 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   try {
     while (engines.digest(digestMs)) await new Promise(setImmediate);
     tracers.calls.finish();
-    if (look) await tellStuck(run, look);
+    if (look) await reportStuck(run, look);
   } catch (thrown) {
     stopping.fail(thrown);
   }
@@ -108,7 +108,7 @@ async function lookAtTasks(run: Run, { look, logger = silent }: RecordOptions): 
 }
 
 /** Memory can show what no event does: tasks that wait for each other, or for nobody. */
-async function tellStuck({ tracers }: Run, { time, understand }: TaskLook): Promise<void> {
+async function reportStuck({ tracers }: Run, { time, understand }: TaskLook): Promise<void> {
   const stuck = await understand();
   if (stuck.length === 0) return;
   tracers.output.moveTo(time);

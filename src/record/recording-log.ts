@@ -6,7 +6,7 @@ import type { RegisterReader } from '../base/memory-reader.js';
 import type { Hit, MemoryRequest, Reaction, Tracer } from '../calls/index.js';
 import type { CounterScale, InstallationLog, InstalledFacts } from '../engines/index.js';
 import { RawLog } from '../inject/index.js';
-import type { Told, ToldBegin } from './told.js';
+import type { BeginEntry, LogEntry } from './log-entries.js';
 
 /** What was asked for, in the words of who asked: it is kept, and given back when the trace is recovered. */
 export interface LogRequest {
@@ -40,7 +40,7 @@ export class RecordingLog implements InstallationLog {
     return this.#raw;
   }
 
-  begin(begin: Omit<ToldBegin, 'type' | 'asked'>): void {
+  begin(begin: Omit<BeginEntry, 'type' | 'asked'>): void {
     const { path, asked, room } = this.#request;
     if (existsSync(path)) this.#logger.warn({ path }, 'replaces the records of a recording that was killed');
     this.#try(() => {
@@ -58,7 +58,7 @@ export class RecordingLog implements InstallationLog {
     this.tell({ type: 'clock', ...scale });
   }
 
-  tell(what: Told): void {
+  tell(what: LogEntry): void {
     this.#try(() => this.#raw?.tell(what));
   }
 

@@ -348,7 +348,7 @@ export class Run {
     if (!done && this.engines.isWaiting) await this.#early.tooEarly();
     if (this.engines.isInstalled) await this.#tables.watch();
     if (done) {
-      this.#tellLeftOut(this.engines.choices);
+      this.#reportLeftOut(this.engines.choices);
       this.#options.onEngines?.({
         engines: this.engines.choices,
         refusal: this.engines.refusal,
@@ -359,7 +359,7 @@ export class Run {
   }
 
   /** What probes see no more all hits is known to the tracers, now and after a kill. */
-  #tellLeftOut(choices: readonly ProbeFact[]): void {
+  #reportLeftOut(choices: readonly ProbeFact[]): void {
     const probes = choices.filter(({ engine }) => engine === 'none');
     if (probes.length === 0) return;
     this.tracers.calls.leftOut(probes);
@@ -413,7 +413,7 @@ export class Run {
       planStops: (places) => (program.debug ? plannedStops(places, program.debug, program.arch) : []),
       hartNumber: (word) => words.number(word),
       leftOut: (probes) => {
-        this.#tellLeftOut(probes);
+        this.#reportLeftOut(probes);
         this.#options.onLeftOut?.(probes);
       },
       answered: () => this.#early.answered(),

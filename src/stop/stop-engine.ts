@@ -8,7 +8,7 @@ import type { ClockReader } from '../clock/index.js';
 import { accessOf, type Watchpoint } from '../probes/index.js';
 import type { Batch, Reply, Resume, Session, SignalStop, StopReply } from '../rsp/index.js';
 import { Breakpoints, codeBytes, type Planted, type Point } from './breakpoints.js';
-import { FirstLook, type Look } from './first-look.js';
+import { FirstReads, type Look } from './first-reads.js';
 import { type Found, HitChecks } from './hit-checks.js';
 import { ProcessEvents } from './process-events.js';
 import type { GuessedReads } from './read-guesses.js';
@@ -48,7 +48,7 @@ export class StopEngine {
   readonly #stepper: Stepper;
   readonly #events: ProcessEvents;
   readonly #strangers: UnexpectedStops;
-  readonly #looks: FirstLook;
+  readonly #looks: FirstReads;
   /** Undefined for a process, which has one address space. */
   readonly #checks: HitChecks | undefined;
   #arrived = false;
@@ -66,7 +66,7 @@ export class StopEngine {
     this.points = new Breakpoints(options);
     this.#stepper = new Stepper(options.session, options.arch, options.watches);
     this.#checks = HitChecks.for(options);
-    this.#looks = new FirstLook(options, this.points, this.#checks);
+    this.#looks = new FirstReads(options, this.points, this.#checks);
     const onExec = async (): Promise<readonly Addr[]> => {
       this.#arrived = false;
       options.sampler?.forget();
@@ -460,7 +460,7 @@ export class StopEngine {
       ({ pc } = stepped);
       await this.points.check(inserts, hit.pc);
       if (!repeated) tracer.digest();
-      this.#tellAccesses(stepped, hit);
+      this.#reportAccesses(stepped, hit);
     }
     return this.#from(pc, hart);
   }
@@ -501,11 +501,11 @@ export class StopEngine {
     const breakpoints = here && this.points.isWatched(pc) ? [here.breakpoint] : [];
     const stepped = await this.#stepper.over({ pc, stackPointer }, hart, breakpoints, point);
     if (stepped.stop.kind !== 'signal') return stepped.stop;
-    this.#tellAccesses(stepped, at);
+    this.#reportAccesses(stepped, at);
     return this.#from(stepped.pc, hart);
   }
 
-  #tellAccesses({ accessed }: Stepped, { hart, time }: Pick<Hit, 'hart' | 'time'>): void {
+  #reportAccesses({ accessed }: Stepped, { hart, time }: Pick<Hit, 'hart' | 'time'>): void {
     for (const { point, old, pc, exact } of accessed) {
       // If an instruction reads and writes, a watch of reads gets the value that was read.
       const value = exact && accessOf(point.breakpoint) === 'r' ? old : point.known;

@@ -96,15 +96,15 @@ function instructions(at: bigint, code: Uint8Array): bigint[] {
   return places;
 }
 
-interface Told {
+interface LogEntry {
   readonly name: bigint;
   readonly kind: bigint;
   readonly time: bigint;
 }
 
-async function told(client: Ring): Promise<{ readonly torn: number[]; readonly all: Told[] }> {
+async function told(client: Ring): Promise<{ readonly torn: number[]; readonly all: LogEntry[] }> {
   const torn: number[] = [];
-  const all: Told[] = [];
+  const all: LogEntry[] = [];
   for (const [number, record] of (await client.records()).entries()) {
     if (unsigned(record, 0) !== client.claimOf(number)) torn.push(number);
     all.push({ name: unsigned(record, 32), kind: unsigned(record, 8), time: unsigned(record, timeAt) });
@@ -112,11 +112,11 @@ async function told(client: Ring): Promise<{ readonly torn: number[]; readonly a
   return { torn, all };
 }
 
-const kindsOf = (all: readonly Told[], of: bigint): string =>
+const kindsOf = (all: readonly LogEntry[], of: bigint): string =>
   all.flatMap(({ name, kind }) => (name === of ? [kind] : [])).join();
 
 /** Whether every end is that of the call that began last. */
-function nests(all: readonly Told[]): boolean {
+function nests(all: readonly LogEntry[]): boolean {
   const open: bigint[] = [];
   return (
     all.every(({ name, kind }) => (kind === ENTRY ? open.push(name) > 0 : open.pop() === name)) && open.length === 0
@@ -242,7 +242,7 @@ for (const [index, { way, below, around, handler, count, full }] of cases.entrie
   });
 }
 
-const shown = (all: readonly Told[]): string => all.map(({ name, kind }) => `${name}:${kind}`).join(' ');
+const shown = (all: readonly LogEntry[]): string => all.map(({ name, kind }) => `${name}:${kind}`).join(' ');
 
 t.test(
   'a call that pends costs no claim, however full the ring is; one that is long has its record first',

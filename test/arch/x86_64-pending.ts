@@ -40,14 +40,14 @@ export interface Play {
   readonly at: readonly number[];
 }
 
-export interface Told {
+export interface LogEntry {
   readonly id: bigint;
   readonly kind: bigint;
   readonly time: bigint;
 }
 
 export interface Played {
-  readonly all: readonly Told[];
+  readonly all: readonly LogEntry[];
   /** Claims whose slots are not written. */
   readonly torn: readonly number[];
   readonly flags: bigint;
@@ -208,7 +208,7 @@ export function play(the: Play): { readonly runs: readonly Played[]; readonly ba
     ];
     const head = controls.getBigUint64(controlBlock.head, true);
     const claimed = Number(head - BigInt(CAPACITY)) >> slotShift;
-    const [all, torn]: [Told[], number[]] = [[], []];
+    const [all, torn]: [LogEntry[], number[]] = [[], []];
     for (let number = 0; number < claimed; number++) {
       const word = (offset: number): bigint => segments.getBigUint64(SLOT * number + offset, true);
       if (word(0) !== BigInt(CAPACITY + SLOT * number)) torn.push(number);

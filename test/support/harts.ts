@@ -20,16 +20,16 @@ interface Output {
 }
 
 /** What one hart's track tells. */
-interface Told {
+interface LogEntry {
   readonly calls: Map<string, number>;
   readonly open: { readonly name: string; readonly call: number; readonly args: Record<string, unknown> }[];
   last: number;
 }
 
 /** Reads a trace record by record, each against what the program must have done; counts by the hart that the track is named after. */
-async function readCalls(path: string): Promise<{ readonly harts: Map<number, Told>; readonly wrong: string[] }> {
+async function readCalls(path: string): Promise<{ readonly harts: Map<number, LogEntry>; readonly wrong: string[] }> {
   const numbers = new Map<number, number>();
-  const harts = new Map<number, Told>();
+  const harts = new Map<number, LogEntry>();
   const wrong: string[] = [];
   for await (const line of createInterface({ input: createReadStream(path) })) {
     if (!line.startsWith('{')) continue;

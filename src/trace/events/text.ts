@@ -140,7 +140,7 @@ export function stackText(stack: readonly StackEntry[]): string {
 }
 
 /** `labkern::exec::poll_task at src/exec.rs:88`; an address if nothing is known about the code. */
-export function doerText({ by, pc }: WatchHit): string {
+export function actorText({ by, pc }: WatchHit): string {
   const place = placeText(by);
   return `${by.function ?? hex(pc)}${place === undefined ? '' : ` at ${place}`}`;
 }

@@ -16,8 +16,8 @@ import { OpenCalls, type Track } from '../events/open-calls.js';
 import { Fold } from '../events/sinks.js';
 import {
   accessText,
+  actorText,
   cancelText,
-  doerText,
   gapText,
   placeHitText,
   resetText,
@@ -187,7 +187,7 @@ function noteText(event: Exclude<TraceEvent, AnyBegin | AnyEnd | AboutAll>): str
     case 'state':
       return `${event.future.future}: ${event.to === undefined ? 'unknown state' : stateText(event.to)}`;
     case 'watch':
-      return `${event.watch.name}: ${accessText(event)}, by ${doerText(event)}`;
+      return `${event.watch.name}: ${accessText(event)}, by ${actorText(event)}`;
     case 'place':
       return placeHitText(event);
     case 'wake':

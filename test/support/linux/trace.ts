@@ -59,7 +59,7 @@ interface Kernel {
 }
 
 /** What a trace tells, function by function. */
-interface Told {
+interface LogEntry {
   /** How often it begins on each CPU. */
   readonly begun: number[];
   /** Calls whose return was not seen. */
@@ -67,9 +67,9 @@ interface Told {
 }
 
 /** Reads a trace, in which every thread has a track of its own, and slices nest. */
-function readCalls(trace: string): { readonly told: Map<string, Told>; readonly wrong: string[] } {
+function readCalls(trace: string): { readonly told: Map<string, LogEntry>; readonly wrong: string[] } {
   const cpus = new Map<number, number>();
-  const told = new Map<string, Told>();
+  const told = new Map<string, LogEntry>();
   const tracks = new Map<number, string[]>();
   const wrong: string[] = [];
   for (const line of trace.split('\n')) {

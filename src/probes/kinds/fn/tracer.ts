@@ -7,12 +7,12 @@ import {
   type CallKind,
   type CallSite,
   type EventOutput,
+  emittedAround,
   type HitMemory,
   type MemoryRequest,
   type Moment,
   type OpenCall,
   type TracedCall,
-  toldAround,
 } from '../../../calls/index.js';
 import type { ArgumentValue, CallBegin, GuestNanos } from '../../../trace/index.js';
 import type { TextPlans } from '../../../values/index.js';
@@ -57,7 +57,7 @@ class Probed {
 
 /** What {@link CallTracer} keeps about an open call. */
 interface TracedFunction extends TracedCall {
-  told?: CallBegin | undefined;
+  emitted?: CallBegin | undefined;
   readonly probe: FunctionProbe;
   readonly result: ValueTexts | undefined;
   readonly began: GuestNanos;
@@ -152,7 +152,7 @@ export class FunctionTracer implements CallKind {
     const { hart, probe, values } = payload;
     payload.values = none;
     const { time } = this.#output;
-    const around = toldAround(call);
+    const around = emittedAround(call);
     const begin = {
       type: 'call-begin',
       time,
@@ -163,7 +163,7 @@ export class FunctionTracer implements CallKind {
       around,
       arguments: values,
     } as const;
-    payload.told = begin;
+    payload.emitted = begin;
     this.#output.emit(begin);
   }
 
@@ -181,7 +181,7 @@ export class FunctionTracer implements CallKind {
   }
 
   ended({ payload, depth, thread, wasLost }: FunctionCall): void {
-    const { probe, began, told, exit } = payload;
+    const { probe, began, emitted, exit } = payload;
     if (!exit) return;
     const { hart, result } = exit;
     const { time } = this.#output;
@@ -193,7 +193,7 @@ export class FunctionTracer implements CallKind {
       thread,
       function: fn,
       depth,
-      begin: told,
+      begin: emitted,
       began,
       result,
       wasLost,
@@ -201,9 +201,9 @@ export class FunctionTracer implements CallKind {
   }
 
   lost({ payload, depth, thread }: FunctionCall, hart: number): void {
-    const { probe, told, began } = payload;
+    const { probe, emitted, began } = payload;
     const { time } = this.#output;
-    this.#output.emit({ type: 'call-lost', time, hart, thread, function: probe.ref, depth, begin: told, began });
+    this.#output.emit({ type: 'call-lost', time, hart, thread, function: probe.ref, depth, begin: emitted, began });
   }
 }
 

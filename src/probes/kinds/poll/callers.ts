@@ -7,7 +7,7 @@ import type { ElfFile } from '../../../elf/index.js';
 import type { SpaceNumbers } from '../../../target/index.js';
 import { SourceFrames } from '../../../target/unwind/index.js';
 import type { StackEntry } from '../../../trace/index.js';
-import { doer } from '../../doer.js';
+import { actingFunction } from '../../acting-function.js';
 
 /** What a tracer of instants is made from. */
 export interface InstantContext {
@@ -30,10 +30,10 @@ export class Callers {
 
   /** Without a return address nobody is named. */
   at(returnAddress: Addr | undefined): StackEntry {
-    const known = returnAddress === undefined ? doer([]) : this.#known.get(returnAddress);
-    if (known || returnAddress === undefined) return known ?? doer([]);
+    const known = returnAddress === undefined ? actingFunction([]) : this.#known.get(returnAddress);
+    if (known || returnAddress === undefined) return known ?? actingFunction([]);
     const inlined = this.#sources.of({ pc: returnAddress, exact: false });
-    const found = doer(inlined.map(({ function: name, file, line }) => ({ function: name, file, line })));
+    const found = actingFunction(inlined.map(({ function: name, file, line }) => ({ function: name, file, line })));
     this.#known.set(returnAddress, found);
     return found;
   }

@@ -42,7 +42,7 @@ export interface Missed {
 }
 
 /** The same, by what was seen of poll functions that several Futures share. `untold`: Futures of polls that may be another's. */
-export function toldCoverage(seen: readonly SeenFuture[], untold: ReadonlySet<string>): readonly SeenFuture[] {
+export function reportedCoverage(seen: readonly SeenFuture[], untold: ReadonlySet<string>): readonly SeenFuture[] {
   return seen.map((one) => (one.ifTold && !untold.has(one.future.instance) ? one.ifTold : one));
 }
 

@@ -31,7 +31,7 @@ import {
 } from '../kind.js';
 import { type NameRules, type ProbeSpec, parseNames } from '../names.js';
 import { Backtraces } from './backtraces.js';
-import { recordedCoverage, toldCoverage } from './coverage.js';
+import { recordedCoverage, reportedCoverage } from './coverage.js';
 import { coverageJson, coverageText } from './coverage-report.js';
 import { type DropFunction, dropFunctions } from './drop-functions.js';
 import { DropTracer, planDrop } from './drops.js';
@@ -44,7 +44,7 @@ import { notAllSeen, partsNote, unseenAround } from './parts-as-tasks.js';
 import { planPoll, planSites } from './plan.js';
 import { type PollerProbe, PollerTracer, planPoller, pollerProbes } from './pollers.js';
 import { type PollProbes, resolvePolls } from './resolve.js';
-import { tellStuck } from './stuck.js';
+import { reportStuck } from './stuck.js';
 import { TaskPolls } from './task-polls.js';
 import { PollTracer } from './tracer.js';
 import { areInlined, type WakeFunction, wakeFunctions } from './wakers.js';
@@ -139,7 +139,7 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
       ...(wakes.length > 0 ? [new WakeTracer(wakes, tasks, context)] : []),
       ...(drops.length > 0 ? [new DropTracer(drops, { polls: calls, tasks, implied, ref, allows }, context)] : []),
     ];
-    const stuck = (found: readonly StuckTask[]): void => tellStuck(found, { futures, polls, tasks, output });
+    const stuck = (found: readonly StuckTask[]): void => reportStuck(found, { futures, polls, tasks, output });
     return { calls, instants, stuck };
   },
   report(found, wishes) {
@@ -192,7 +192,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
     }));
   };
   const covered = (outcome: Outcome) =>
-    toldCoverage(recordedCoverage(coverage, outcome), unidentified(found.polls, summary.rows()));
+    reportedCoverage(recordedCoverage(coverage, outcome), unidentified(found.polls, summary.rows()));
   const parts = (outcome: Outcome): readonly string[] => {
     const around = unseenAround(found.futures, coverage, tasks.rows());
     return [...new Set([...notAllSeen(rows(outcome), outcome.engines), ...around])];

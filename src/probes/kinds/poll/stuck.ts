@@ -11,7 +11,7 @@ interface Known {
 }
 
 /** Emits an event for each of these tasks that was polled, or whose Futures the probes select. */
-export function tellStuck(found: readonly StuckTask[], { futures, polls, tasks, output }: Known): void {
+export function reportStuck(found: readonly StuckTask[], { futures, polls, tasks, output }: Known): void {
   const byInstance = new Map(futures.all.map((future) => [future.instance, future]));
   for (const { futures: nodes, ...about } of found) {
     const root = nodes

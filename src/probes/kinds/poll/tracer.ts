@@ -17,13 +17,13 @@ import {
   type CallKind,
   type CallSite,
   type EventOutput,
+  emittedAround,
   type FutureLook,
   type HitMemory,
   type MemoryRequest,
   type Moment,
   type OpenCall,
   type TracedCall,
-  toldAround,
 } from '../../../calls/index.js';
 import type { SpaceNumbers } from '../../../target/index.js';
 import type {
@@ -91,7 +91,7 @@ interface Wrapping extends Pick<Probed, 'future' | 'ref' | 'roots'> {
 /** What {@link CallTracer} keeps about an open poll. */
 interface TracedPoll extends TracedCall {
   /** The event of its begin, when it was emitted. */
-  told: PollBegin | undefined;
+  emitted: PollBegin | undefined;
   readonly probe: Probed;
   /** Where the Future exists as long as it is not Ready, if its poll was inlined. */
   readonly guards: readonly Guard[];
@@ -397,7 +397,7 @@ export class PollTracer implements CallKind {
     if (before?.name === 'Unresumed' && probe.roots.get(place) !== within?.payload.root) probe.roots.delete(place);
     return {
       kind: this,
-      told: undefined,
+      emitted: undefined,
       probe,
       guards,
       isAround,
@@ -457,11 +457,11 @@ export class PollTracer implements CallKind {
       future: probe.ref,
       address: self,
       depth,
-      around: toldAround(call),
+      around: emittedAround(call),
       state: before,
       stack: entry?.stack,
     };
-    payload.told = begin;
+    payload.emitted = begin;
     this.#output.emit(begin);
   }
 
@@ -502,16 +502,16 @@ export class PollTracer implements CallKind {
     }
     const { self } = payload;
     const chain = look && result !== 'ready' ? look.chainAt(self, this.#futures, this.#link) : noLinks;
-    this.#tellEnd(call, hart, result, look?.state, chain);
+    this.#reportEnd(call, hart, result, look?.state, chain);
   }
 
   /** Unwinding leaves every compiler-made Future in its state `Panicked`; others have no state. */
   panicked(call: PollCall, hart: number): void {
     const state = call.payload.probe.future.states.find(({ name }) => name === 'Panicked');
-    this.#tellEnd(call, hart, 'panicked', state, noLinks);
+    this.#reportEnd(call, hart, 'panicked', state, noLinks);
   }
 
-  #tellEnd(
+  #reportEnd(
     call: PollCall,
     hart: number,
     result: PollResult,
@@ -524,7 +524,7 @@ export class PollTracer implements CallKind {
     const future = probe.ref;
     const address = self;
     handOn(call, result);
-    this.#tellDrops(payload, { result, state, chain, hart });
+    this.#reportDrops(payload, { result, state, chain, hart });
     if (isRoot(payload)) {
       if (result === 'ready' || result === 'panicked') this.#roots.over(root);
       // What it holds may be pending when its own code says that it is over, so a drop of it is none of a pending one.
@@ -534,7 +534,7 @@ export class PollTracer implements CallKind {
     if (state && state !== before) {
       this.#output.emit({ type: 'state', time, hart, root, future, address, from: before, to: state, derived: false });
     }
-    const begin = payload.told;
+    const begin = payload.emitted;
     this.#output.emit({
       type: 'poll-end',
       time,
@@ -554,7 +554,7 @@ export class PollTracer implements CallKind {
   }
 
   /** What the end of a poll says of drops that nothing shows. */
-  #tellDrops(
+  #reportDrops(
     poll: TracedPoll,
     { result, state, chain, hart }: Pick<PollEnd, 'result' | 'state' | 'chain' | 'hart'>,
   ): void {
@@ -587,12 +587,12 @@ export class PollTracer implements CallKind {
   lost(call: PollCall, hart: number): void {
     const { payload, depth, thread } = call;
     handOn(call, 'unknown');
-    const { probe, isAround, self, root, told, began } = payload;
+    const { probe, isAround, self, root, emitted, began } = payload;
     this.#implied.over(placeOf(payload));
     if (root.address === self) this.#roots.over(root);
     if (isAround) return;
     const { time } = this.#output;
-    const of = { time, hart, thread, root, future: probe.ref, address: self, depth, begin: told, began };
+    const of = { time, hart, thread, root, future: probe.ref, address: self, depth, begin: emitted, began };
     this.#output.emit({ type: 'poll-lost', ...of });
   }
 

@@ -11,7 +11,7 @@ import type { WakeFunction } from './wakers.js';
 const WORD = 8;
 
 /** What a runtime has said of a task: words, and what these mean. */
-interface Told {
+interface LogEntry {
   readonly words: readonly bigint[];
   readonly tell: (words: readonly bigint[]) => KnownTask;
 }
@@ -25,7 +25,7 @@ export class TaskBook {
   readonly #byHeader = new AddressMap<RootRef>();
   readonly #byFuture = new AddressMap<RootRef>();
   /** By header: the newest. */
-  readonly #told = new AddressMap<Told>();
+  readonly #told = new AddressMap<LogEntry>();
   /** Those that are not over, as far as the last poll of each tells. */
   readonly #polled = new AddressMap<{ readonly root: RootRef; readonly isPending: boolean }>();
 
@@ -40,7 +40,7 @@ export class TaskBook {
   }
 
   /** A runtime polls the task at a header now. Words of a task stay the same as long as it lives. */
-  tell(header: bigint, words: readonly bigint[], tell: Told['tell']): void {
+  tell(header: bigint, words: readonly bigint[], tell: LogEntry['tell']): void {
     const known = this.#told.get(header);
     const isSame = known?.tell === tell && known.words.every((word, i) => word === words[i]);
     if (!isSame) this.#told.set(header, { words, tell });

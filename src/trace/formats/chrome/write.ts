@@ -49,9 +49,9 @@ import {
 import type { Track } from '../../events/open-calls.js';
 import {
   accessText,
+  actorText,
   argumentsText,
   cancelText,
-  doerText,
   engineTexts,
   gapText,
   placeText,
@@ -81,7 +81,7 @@ interface OfRoot {
 }
 
 /** What a record is about. */
-interface Told {
+interface LogEntry {
   readonly category: string;
   readonly name: string;
   readonly args: Args;
@@ -298,7 +298,7 @@ export class ChromeWriter implements LaneWriter {
       old: event.old,
       value: event.value,
       changed: event.changed,
-      by: doerText(event),
+      by: actorText(event),
       inlined: event.inlined.length > 1 ? stackText(event.inlined) : undefined,
       pc: hex(event.pc),
       address: hex(watch.address),
@@ -336,7 +336,7 @@ export class ChromeWriter implements LaneWriter {
   }
 
   end(facts?: TraceFacts): void {
-    if (this.#state !== 'before' && this.#state !== 'ended') this.#tellFacts(this.#firstTime);
+    if (this.#state !== 'before' && this.#state !== 'ended') this.#reportFacts(this.#firstTime);
     if (facts && facts !== endMissing) {
       this.#record(
         'i',
@@ -355,7 +355,7 @@ export class ChromeWriter implements LaneWriter {
   }
 
   #slice(phase: 'B' | 'E', event: PollBegin | CallBegin, time: GuestNanos, what: FunctionRef | FutureRef): void {
-    this.#tellFacts(time);
+    this.#reportFacts(time);
     const tid = trackOf(event);
     const line = this.#start(phase);
     this.#times.putNext(tid, time, line);
@@ -386,7 +386,7 @@ export class ChromeWriter implements LaneWriter {
     this.#instant(tid, time, named('detail', name, args));
   }
 
-  #onTrack(tid: number, time: GuestNanos, { category, name, args }: Told): void {
+  #onTrack(tid: number, time: GuestNanos, { category, name, args }: LogEntry): void {
     this.#instant(tid, time, named(category, name, args));
   }
 
@@ -399,7 +399,7 @@ export class ChromeWriter implements LaneWriter {
 
   /** What it is is to follow. */
   #startInstant(tid: number, time: GuestNanos): TextBytes {
-    this.#tellFacts(time);
+    this.#reportFacts(time);
     const line = this.#start('i');
     this.#times.put(tid, time, line);
     line.piece(PROCESS);
@@ -413,7 +413,7 @@ export class ChromeWriter implements LaneWriter {
   }
 
   #asyncPiece(phase: 'b' | 'n' | 'e', { hart, time }: Pick<OfRoot, 'hart' | 'time'>, piece: Uint8Array): void {
-    this.#tellFacts(time);
+    this.#reportFacts(time);
     const line = this.#start(phase);
     line.micros(time);
     line.piece(PROCESS);
@@ -424,12 +424,12 @@ export class ChromeWriter implements LaneWriter {
   }
 
   #record(phase: string, time: GuestNanos, fields: string, args: Args): void {
-    this.#tellFacts(time);
+    this.#reportFacts(time);
     this.#write(phase, time, fields, args);
   }
 
   /** At the time of the first event, because there may be nothing else for long after 0. */
-  #tellFacts(time: GuestNanos): void {
+  #reportFacts(time: GuestNanos): void {
     const facts = this.#facts;
     if (facts === undefined) return;
     this.#facts = undefined;

@@ -85,14 +85,14 @@ const slice = sliceOf(3);
 
 const thread = fc.record({ slices: fc.array(slice, { minLength: 1, maxLength: 4 }), isPairs: fc.boolean() });
 
-interface Told {
+interface LogEntry {
   readonly lines: object[];
   /** Of each slice by its end: name, begin, end. */
   readonly slices: [string, number, number][];
 }
 
-function tell(tid: number, { slices, isPairs }: { slices: readonly Slice[]; isPairs: boolean }): Told {
-  const told: Told = { lines: [], slices: [] };
+function tell(tid: number, { slices, isPairs }: { slices: readonly Slice[]; isPairs: boolean }): LogEntry {
+  const told: LogEntry = { lines: [], slices: [] };
   const visit = ({ name, own, inside }: Slice, from: number): number => {
     const at = { pid: 1, tid, name, cat: 'x' };
     if (isPairs) told.lines.push({ ...at, ph: 'B', ts: from, args: { own } });

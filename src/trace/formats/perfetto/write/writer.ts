@@ -53,7 +53,7 @@ import type { Track } from '../../../events/open-calls.js';
 import {
   aboutText,
   accessText,
-  doerText,
+  actorText,
   gapText,
   resetText,
   rootText,
@@ -157,7 +157,7 @@ export class PerfettoWriter implements LaneWriter {
 
   /** All events go through here: facts about the whole trace are written where it begins. */
   #event(type: EventType, track: number, time: number, body?: Body, more?: Body): void {
-    if (this.#info) this.#tellInfo(this.#info, time);
+    if (this.#info) this.#reportInfo(this.#info, time);
     this.#reach(time);
     this.#sequence.event(type, track, time, body, more);
   }
@@ -166,7 +166,7 @@ export class PerfettoWriter implements LaneWriter {
     if (this.#span && time > this.#span.last) this.#span.last = time;
   }
 
-  #tellInfo(info: TraceInfo, time: number): void {
+  #reportInfo(info: TraceInfo, time: number): void {
     this.#info = undefined;
     if (this.#span) this.#span.first = time;
     putHeading(this.#sequence.annotate(), info);
@@ -285,7 +285,7 @@ export class PerfettoWriter implements LaneWriter {
     if (event.old !== undefined) notes.value('old', event.old);
     if (event.value !== undefined) notes.value('value', event.value);
     if (event.changed !== undefined) notes.bool('changed', event.changed);
-    notes.text('by', doerText(event));
+    notes.text('by', actorText(event));
     if (inlined.length > 1) notes.text('inlined', stackText(inlined));
     notes.pointer('pc', event.pc);
     notes.pointer('address', watch.address);
@@ -315,7 +315,7 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   sample(event: Sample): void {
-    if (this.#info) this.#tellInfo(this.#info, event.time);
+    if (this.#info) this.#reportInfo(this.#info, event.time);
     this.#reach(event.time);
     this.#samples.write(event);
   }
@@ -367,12 +367,12 @@ export class PerfettoWriter implements LaneWriter {
 
   flush(): void {
     // The clock of a process is 0 where its recording begins: a machine's may be anywhere before its first event.
-    if (this.#info?.isProcess) this.#tellInfo(this.#info, 0);
+    if (this.#info?.isProcess) this.#reportInfo(this.#info, 0);
     this.#out.flush();
   }
 
   end(facts?: TraceFacts): void {
-    if (this.#info) this.#tellInfo(this.#info, 0);
+    if (this.#info) this.#reportInfo(this.#info, 0);
     if (facts && facts !== endMissing) {
       const first = this.#span?.first ?? 0;
       putEngines(this.#sequence.annotate(), facts);

@@ -16,7 +16,7 @@ import {
 } from '../trace/index.js';
 import { ObjectPlace, type Operand, type PlainValue, plainValue, Unavailable, valueOfBytes } from '../values/index.js';
 import { recordedValue } from './captures.js';
-import type { Ear, Ears } from './ears.js';
+import type { Handlers, PlacedHandler } from './handlers.js';
 import type { AnyHit, CallHit, PollHit, PollReturn } from './hits.js';
 import { polledCapture } from './polled-captures.js';
 import type { Asked } from './probe.js';
@@ -32,7 +32,7 @@ type Source = { readonly at: Moment } & (
 
 /** A call or poll that a probe was told of. */
 interface Open {
-  readonly ear: Ear;
+  readonly placed: PlacedHandler;
   readonly hit: AnyHit;
 }
 
@@ -40,8 +40,8 @@ interface Open {
  * Tells the probes of a target of their hits. Events come first, into this sink. Then, as an observer, it is given what
  * was read at the hit.
  */
-export class Teller extends Fold implements HitObserver {
-  readonly #ears: Ears;
+export class HandlerCalls extends Fold implements HitObserver {
+  readonly #handlers: Handlers;
   readonly #fail: (thrown: unknown) => void;
   #fresh: TraceEvent[] = [];
   readonly #open = new Map<AnyBegin, readonly Open[]>();
@@ -49,9 +49,9 @@ export class Teller extends Fold implements HitObserver {
   readonly #pending = new Set<Promise<unknown>>();
 
   /** `fail` is told what a handler throws. */
-  constructor(ears: Ears, fail: (thrown: unknown) => void) {
+  constructor(handlers: Handlers, fail: (thrown: unknown) => void) {
     super();
-    this.#ears = ears;
+    this.#handlers = handlers;
     this.#fail = fail;
   }
 
@@ -109,35 +109,43 @@ export class Teller extends Fold implements HitObserver {
 
   async #begins(event: CallBegin | PollBegin, source: Source): Promise<void> {
     const { at } = source;
-    const ears = this.#ears.beginning(event, at.pc);
+    const handlers = this.#handlers.beginning(event, at.pc);
     const opened: Open[] = [];
     // The end may be told before the handlers of records are done.
-    if (ears.length > 0) this.#open.set(event, opened);
-    for (const ear of ears) {
-      const { when } = ear;
+    if (handlers.length > 0) this.#open.set(event, opened);
+    for (const placed of handlers) {
+      const { when } = placed;
       if (when && source.record && !holds(when, at.registers, source.record)) continue;
       if (when && source.memory && !(await holdsAtStop(when, at.registers, source.memory))) continue;
       const hit = source.record
-        ? hitOf(event, recordedValues(ear, at, source.record), undefined)
-        : hitOf(event, await this.#values(ear, event, at, source.memory), source.memory);
-      opened.push({ ear, hit });
-      const told = tellHit(ear.asked, hit);
+        ? hitOf(event, recordedValues(placed, at, source.record), undefined)
+        : hitOf(event, await this.#values(placed, event, at, source.memory), source.memory);
+      opened.push({ placed, hit });
+      const told = reportHit(placed.asked, hit);
       if (!source.record) await told;
       else if (told instanceof Promise) this.#keep(told);
     }
   }
 
-  async #values(ear: Ear, event: TraceEvent, at: Moment, memory: MemoryReader): Promise<Record<string, PlainValue>> {
+  async #values(
+    placed: PlacedHandler,
+    event: TraceEvent,
+    at: Moment,
+    memory: MemoryReader,
+  ): Promise<Record<string, PlainValue>> {
     const values: Record<string, PlainValue> = {};
-    const reader = this.#ears.reader;
-    for (const [index, capture] of ear.asked.captures.entries()) {
+    const reader = this.#handlers.reader;
+    for (const [index, capture] of placed.asked.captures.entries()) {
       if (reader === undefined) {
-        values[capture.text] = withoutTypes(ear, index, at);
-      } else if (ear.fn) {
-        const places = ear.fn.arguments;
+        values[capture.text] = withoutTypes(placed, index, at);
+      } else if (placed.fn) {
+        const places = placed.fn.arguments;
         values[capture.text] = await reader.value(capture, memory, (name) => operandAt(name, places, at.registers));
-      } else if (event.type === 'poll-begin' && ear.future) {
-        const self: Operand = { shape: reader.shape(ear.future.typeOffset), place: ObjectPlace.memory(event.address) };
+      } else if (event.type === 'poll-begin' && placed.future) {
+        const self: Operand = {
+          shape: reader.shape(placed.future.typeOffset),
+          place: ObjectPlace.memory(event.address),
+        };
         values[capture.text] = await reader.value(polledCapture(capture), memory, (name) =>
           name === 'self' ? self : undefined,
         );
@@ -150,11 +158,11 @@ export class Teller extends Fold implements HitObserver {
     const opened = event.begin && this.#open.get(event.begin);
     if (!event.begin || !opened) return;
     this.#open.delete(event.begin);
-    for (const { ear, hit } of opened) {
-      const { probe, onReturn } = ear.asked;
+    for (const { placed, hit } of opened) {
+      const { probe, onReturn } = placed.asked;
       probe.returns++;
       if (!onReturn) continue;
-      const found = event.type === 'poll-end' ? pollReturn(event) : this.#result(ear, source);
+      const found = event.type === 'poll-end' ? pollReturn(event) : this.#result(placed, source);
       const result = found instanceof Promise ? await found : found;
       const told = onReturn(hit, result, event.time - event.began);
       if (!source.record) await told;
@@ -163,12 +171,12 @@ export class Teller extends Fold implements HitObserver {
   }
 
   /** Of a record without an await. */
-  #result({ fn }: Ear, { at, memory }: Source): PlainValue | Promise<PlainValue> {
+  #result({ fn }: PlacedHandler, { at, memory }: Source): PlainValue | Promise<PlainValue> {
     const place = fn?.result;
     if (!place) return {};
     const { shape, where } = place;
     if (where.kind === 'unavailable') return new Unavailable('it is not in registers');
-    const reader = this.#ears.reader;
+    const reader = this.#handlers.reader;
     if (memory && reader) return reader.read({ shape, place: placeIn(where, shape.size ?? 0, at.registers) }, memory);
     if (where.kind === 'pointer') return new Unavailable('it lies in memory: probe with { stop: true }');
     const bytes = shape.size ? bytesIn(where, shape.size, at.registers) : new Uint8Array(0);
@@ -176,29 +184,29 @@ export class Teller extends Fold implements HitObserver {
   }
 
   async #derived(event: DerivedPoll): Promise<void> {
-    for (const asked of this.#ears.polled(event.future)) {
+    for (const asked of this.#handlers.polled(event.future)) {
       const why = new Unavailable('the compiler inlined this poll');
       const values = Object.fromEntries(asked.captures.map(({ text }) => [text, why]));
       const { time, hart, future, root: task } = event;
       const hit: PollHit = { time, hart, values, memory: undefined, event, future, task, ...derivedPoll(event) };
-      await tellHit(asked, hit);
+      await reportHit(asked, hit);
     }
   }
 
   async #place(event: PlaceHit, source: Source): Promise<void> {
-    for (const { asked } of this.#ears.at(source.at.pc)) {
+    for (const { asked } of this.#handlers.at(source.at.pc)) {
       if (asked.spec.kind !== event.place.category) continue;
       const why = new Unavailable('only functions and polls have captures');
       const values = Object.fromEntries(asked.captures.map(({ text }) => [text, why]));
       const { time, hart, place } = event;
-      await tellHit(asked, { time, hart, values, memory: source.memory, event, place });
+      await reportHit(asked, { time, hart, values, memory: source.memory, event, place });
     }
   }
 
   #watch(event: WatchHit): void {
-    for (const asked of this.#ears.watching(event.watch.name)) {
+    for (const asked of this.#handlers.watching(event.watch.name)) {
       const { time, hart } = event;
-      const told = tellHit(asked, { time, hart, values: {}, memory: undefined, event, access: event });
+      const told = reportHit(asked, { time, hart, values: {}, memory: undefined, event, access: event });
       if (told instanceof Promise) this.#keep(told);
     }
   }
@@ -207,11 +215,11 @@ export class Teller extends Fold implements HitObserver {
     const opened = event.begin && this.#open.get(event.begin);
     if (!event.begin || !opened) return;
     this.#open.delete(event.begin);
-    for (const { ear } of opened) ear.asked.probe.lost++;
+    for (const { placed } of opened) placed.asked.probe.lost++;
   }
 }
 
-function tellHit({ probe, handler }: Asked, hit: AnyHit): unknown {
+function reportHit({ probe, handler }: Asked, hit: AnyHit): unknown {
   probe.hits++;
   return handler?.(hit);
 }
@@ -245,11 +253,11 @@ function pollReturn({ result, state, chain }: PollEnd): PollReturn {
 
 const notRead = 'it was not read';
 
-function recordedValues({ asked, plans }: Ear, at: Moment, record: HitMemory): Record<string, PlainValue> {
+function recordedValues({ asked, plans }: PlacedHandler, at: Moment, record: HitMemory): Record<string, PlainValue> {
   const value = (index: number): PlainValue => recordedValue(plans[index] ?? notRead, at.registers, record);
   return Object.fromEntries(asked.captures.map(({ text }, index) => [text, value(index)]));
 }
 
-function withoutTypes({ plans }: Ear, index: number, at: Moment): PlainValue {
+function withoutTypes({ plans }: PlacedHandler, index: number, at: Moment): PlainValue {
   return recordedValue(plans[index] ?? 'there is no debug info', at.registers, nothingRead);
 }

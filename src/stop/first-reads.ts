@@ -19,7 +19,7 @@ export interface Look {
 }
 
 /** A stop's first write: registers, the clock and the memory that the stop will probably read. */
-export class FirstLook {
+export class FirstReads {
   readonly #options: StopEngineOptions;
   readonly #checks: HitChecks | undefined;
   readonly #points: Breakpoints;

@@ -8,20 +8,20 @@ export interface KnownHart {
 }
 
 /** Everything that a {@link RawLog} is told beside records. */
-export type Told =
-  | ToldBegin
+export type LogEntry =
+  | BeginEntry
   | { readonly type: 'hart'; readonly id: string }
   | { readonly type: 'words'; readonly words: readonly (readonly [word: string, hart: number])[] }
   | ({ readonly type: 'installed' } & InstalledFacts)
   | ({ readonly type: 'clock' } & CounterScale)
-  | ToldStop
+  | StopEntry
   /** Probes that do not see all hits from now on. */
-  | { readonly type: 'left-out'; readonly probes: readonly ToldProbe[] }
+  | { readonly type: 'left-out'; readonly probes: readonly ProbeEntry[] }
   /** The machine was reset, or another program runs: what comes then is not understood without this process. */
   | { readonly type: 'left' };
 
 /** What was recorded, of which target. */
-export interface ToldBegin {
+export interface BeginEntry {
   readonly type: 'begin';
   readonly asked: object;
   readonly info: TraceInfo;
@@ -33,14 +33,14 @@ export interface ToldBegin {
 }
 
 /** A probe that was left out. */
-export interface ToldProbe {
+export interface ProbeEntry {
   readonly name: string;
   readonly address: string;
   readonly why?: string | undefined;
 }
 
 /** A stop at a probe: all that was read of the target there. */
-export interface ToldStop {
+export interface StopEntry {
   readonly type: 'stop';
   readonly hart: number;
   readonly pc: string;
@@ -48,17 +48,17 @@ export interface ToldStop {
   readonly space?: number | undefined;
   readonly time: number;
   readonly registers: Readonly<Record<string, string>>;
-  readonly memory: readonly ToldMemory[];
+  readonly memory: readonly MemoryEntry[];
 }
 
 /** Memory that was asked for, its bytes in hex; null where none is. */
-export interface ToldMemory {
+export interface MemoryEntry {
   readonly address: string;
   readonly length: number;
   readonly bytes: string | null;
 }
 
-/** What a type of {@link Told} must have, by the names of JSON. A name that ends in `?` may be missing. */
+/** What a type of {@link LogEntry} must have, by the names of JSON. A name that ends in `?` may be missing. */
 type Shape = Readonly<Record<string, Check>>;
 type Check = (value: unknown) => boolean;
 
@@ -93,7 +93,7 @@ const site = shaped({ index: whole, address: word, entry: whole, exit: whole });
 /** Slots of 64 to 256 bytes. */
 const slotShift: Check = (value) => value === 6 || value === 7 || value === 8;
 
-const shapes: Readonly<Record<Told['type'], Shape>> = {
+const shapes: Readonly<Record<LogEntry['type'], Shape>> = {
   begin: {
     asked: isObject,
     loadBias: word,
@@ -121,7 +121,7 @@ const shapes: Readonly<Record<Told['type'], Shape>> = {
 };
 
 /** What a text tells; undefined if it tells nothing that is known. */
-export function toldFrom(json: string): Told | undefined {
+export function entryFrom(json: string): LogEntry | undefined {
   let value: unknown;
   try {
     value = JSON.parse(json);
@@ -131,7 +131,7 @@ export function toldFrom(json: string): Told | undefined {
   if (!isObject(value)) return undefined;
   const { type } = value;
   const isKnown = typeof type === 'string' && Object.hasOwn(shapes, type);
-  return isKnown && shaped(shapes[type as Told['type']])(value) ? (value as unknown as Told) : undefined;
+  return isKnown && shaped(shapes[type as LogEntry['type']])(value) ? (value as unknown as LogEntry) : undefined;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -7,7 +7,7 @@ const unknown: StackEntry = { function: undefined, file: undefined, line: undefi
  * Who acts at a place, of the functions that are inlined into each other there, innermost first. `fetch_add` is
  * everywhere, so the interesting function is its caller.
  */
-export function doer(inlined: readonly StackEntry[]): StackEntry {
+export function actingFunction(inlined: readonly StackEntry[]): StackEntry {
   return inlined.find((entry) => !isLibrary(entry)) ?? inlined[0] ?? unknown;
 }
 

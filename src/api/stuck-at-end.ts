@@ -2,14 +2,14 @@ import { type Runtime, stuckTasks } from '../async/tasks/index.js';
 import type { Logger } from '../base/logger.js';
 import type { FoundPolls } from '../probes/index.js';
 import type { RecordOptions } from '../record/index.js';
-import { tasksIn, taskView } from './looks.js';
 import { copyTarget } from './task-copy.js';
+import { tasksIn, taskView } from './views.js';
 
 /**
  * For findings that only memory shows, deadlocks and lost wakes: copies what a look at tasks needs while the target
  * stands. `runtimes`: those of plug-ins.
  */
-export function lookForStuck(
+export function findStuck(
   logger: Logger,
   runtimes: readonly Runtime[],
   debugFiles: { readonly debugDirs?: readonly string[] | undefined } = {},

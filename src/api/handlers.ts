@@ -24,7 +24,7 @@ import { planPolled } from './polled-captures.js';
 import type { Asked, Probe, UnseenFuture } from './probe.js';
 
 /** A probe at one address. */
-export interface Ear {
+export interface PlacedHandler {
   readonly asked: Asked;
   /** Of a function: what is known of it. */
   readonly fn: FunctionProbe | undefined;
@@ -37,9 +37,9 @@ export interface Ear {
 }
 
 /** Which of a target's probes listens where, and what they want read there. */
-export class Ears {
+export class Handlers {
   readonly #asked: readonly Asked[];
-  #at = new AddressMap<Ear[]>();
+  #at = new AddressMap<PlacedHandler[]>();
   /** By the kind's name. */
   readonly #addresses = new Map<string, ReadonlySet<bigint>>();
   #reader: StopReader | undefined;
@@ -54,12 +54,12 @@ export class Ears {
     return this.#reader;
   }
 
-  at(pc: Addr): readonly Ear[] {
+  at(pc: Addr): readonly PlacedHandler[] {
     return this.#at.get(pc) ?? [];
   }
 
   /** Whether a probe listens at an address. */
-  hears(probe: Probe, address: Addr): boolean {
+  handles(probe: Probe, address: Addr): boolean {
     return this.at(address).some(({ asked }) => asked.probe === probe);
   }
 
@@ -67,11 +67,11 @@ export class Ears {
    * The probes of calls that listen where one begins, or those of polls that want a poll of this Future: also where it
    * is not entered at a place of its own.
    */
-  beginning(event: CallBegin | PollBegin, pc: Addr): readonly Ear[] {
+  beginning(event: CallBegin | PollBegin, pc: Addr): readonly PlacedHandler[] {
     if (event.type === 'call-begin') return this.at(pc).filter(({ asked }) => asked.spec.kind === 'fn');
     const { instance } = event.future;
     const here = this.at(pc).filter(({ asked, future }) => isPoll(asked.spec) && future?.instance === instance);
-    const others = this.polled(event.future).filter((asked) => !here.some((ear) => ear.asked === asked));
+    const others = this.polled(event.future).filter((asked) => !here.some((placed) => placed.asked === asked));
     return [...here, ...others.map((asked) => ({ asked, ...nothing, plans: asked.captures.map(() => inlined) }))];
   }
 
@@ -100,7 +100,7 @@ export class Ears {
   }
 
   /** The kind, with what the probes here want read. None is asked for where no probe is. */
-  hearing(kind: ProbeKind): ProbeKind {
+  wrapped(kind: ProbeKind): ProbeKind {
     return {
       ...kind,
       isDefault: false,
@@ -170,20 +170,20 @@ export class Ears {
     }
   }
 
-  #add(address: Addr, ear: Ear): void {
+  #add(address: Addr, placed: PlacedHandler): void {
     const known = this.#at.get(address);
-    if (!known) this.#at.set(address, [ear]);
+    if (!known) this.#at.set(address, [placed]);
     // The linker folds functions that are alike into one address: one probe listens there once.
-    else if (!known.some(({ asked, future }) => asked === ear.asked && future === ear.future)) known.push(ear);
+    else if (!known.some(({ asked, future }) => asked === placed.asked && future === placed.future)) known.push(placed);
   }
 
   #plan({ name }: ProbeKind, plan: ReadPlan): ReadPlan {
-    const ears = this.at(plan.address).filter(({ asked }) => asked.spec.kind === name);
-    if (ears.some(({ asked }) => asked.stop))
+    const handlers = this.at(plan.address).filter(({ asked }) => asked.spec.kind === name);
+    if (handlers.some(({ asked }) => asked.stop))
       return { ...plan, needsStop: plan.needsStop ?? 'the probe asks for stops', stopIsAsked: true };
     return withCaptures(
       plan,
-      ears.flatMap(({ plans }) => plans),
+      handlers.flatMap(({ plans }) => plans),
     );
   }
 }
