@@ -32,6 +32,7 @@ int main(void) {
 `;
 
 const plugin = `
+import { copyFileSync, existsSync } from 'node:fs';
 const line = ({ type, function: fn, depth, arguments: all, result }) =>
   [type, fn?.name, depth, all?.filter(({ name }) => name !== 'v').map(({ value }) => value), result].join(' ');
 export default {

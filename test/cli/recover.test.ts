@@ -15,6 +15,7 @@ import { functionProbes } from '../support/native-trace.js';
 
 /** A line for each event. When the trace is whole, the records beside it are still there, and are copied. */
 const story = `
+import { copyFileSync, existsSync } from 'node:fs';
 const name = (event) => event.function?.name ?? event.future?.instance ?? event.waker ?? '';
 const line = (event) =>
   [event.type, event.time, event.hart, name(event), event.address, event.depth, event.result, event.state?.name,
