@@ -27,7 +27,7 @@ async function elsewhere(t: Test, program: readonly string[], edit: (packet: str
   t.match(output.scratch, /^memory mapped into process \d+ \(memfd on another machine\)$/);
   t.equal(output.missing, 0);
   sameCalls(t, output, stdout);
-  const sent = proxy.passed['to-stub'];
+  const sent = proxy.sent;
   const reads = [...sent.matchAll(/\$m[0-9a-f]+,([0-9a-f]+)#/g)].map(([, size = '']) => Number.parseInt(size, 16));
   return {
     records: output.records,

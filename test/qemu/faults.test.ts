@@ -54,7 +54,7 @@ async function recording(t: Test, ...options: string[]): Promise<Traced> {
 /** Waits until so many more stops have been handled, or the command has ended. */
 async function moreStops({ proxy, tracer }: Pick<Traced, 'proxy' | 'tracer'>, count: number): Promise<void> {
   // Each stop asks for the registers.
-  const stops = (): number => proxy.passed['to-stub'].split('$g#').length - 1;
+  const stops = (): number => proxy.sent.split('$g#').length - 1;
   const until = stops() + count;
   while (stops() < until && !tracer.over()) await new Promise((resolve) => setTimeout(resolve, 10));
 }
@@ -212,7 +212,7 @@ t.test('a stop that nobody asked for', async (t) => {
 t.test('an answer that comes after its time-out', async (t) => {
   const { qemu, proxy, tracer, trace } = await recording(t);
   let held = '';
-  const passed = proxy.passed['to-stub'].length;
+  const passed = proxy.sent.length;
   const hold = {
     edit: (text: string): string => {
       held += text;
@@ -227,7 +227,7 @@ t.test('an answer that comes after its time-out', async (t) => {
     },
   };
   // Until the link asks who is there.
-  while (!proxy.passed['to-stub'].slice(passed).includes('$qSupported') && !tracer.over()) {
+  while (!proxy.sent.slice(passed).includes('$qSupported') && !tracer.over()) {
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   proxy.faults['to-stub'] = {};

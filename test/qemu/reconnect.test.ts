@@ -42,8 +42,8 @@ async function traced(
   const tracer = rsptrace(...args, '-o', trace, elf);
   await qemu.shows('LAB cfg');
   for (let n = 0; n < times; n++) {
-    const from = proxy.passed['to-stub'].length;
-    while (proxy.passed['to-stub'].length < from + 10_000 && !tracer.over()) {
+    const from = proxy.sent.length;
+    while (proxy.sent.length < from + 10_000 && !tracer.over()) {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     harm(proxy, n);

@@ -19,7 +19,7 @@ export interface Faults {
   readonly split?: number;
   /** Every chunk is held for so long, in ms. */
   readonly delay?: number;
-  /** Sees each chunk as latin-1 text, with all that passed before; what it gives goes on. */
+  /** Sees each chunk as latin-1 text, with all that clients have sent; what it gives goes on. */
   readonly edit?: (text: string, proxy: FaultProxy) => string;
 }
 
@@ -39,8 +39,8 @@ export class FaultProxy implements AsyncDisposable {
   readonly path = join(tmpdir(), `fault-proxy-${randomBytes(6).toString('hex')}`);
   /** Changes may be made at any time. */
   readonly faults: Record<Direction, Faults>;
-  /** What has passed, before anything was done to it. */
-  readonly passed: Record<Direction, string> = { 'to-stub': '', 'to-client': '' };
+  /** What clients have sent, before anything was done to it. What stubs answer may be more than a string holds: RAM. */
+  sent = '';
   /** Bytes dropped, added, changed. */
   harm = 0;
   connections = 0;
@@ -138,7 +138,7 @@ export class FaultProxy implements AsyncDisposable {
 
   #harmed(text: string, direction: Direction): string[] {
     const { drop = 0, duplicate = 0, flip = 0, split, edit } = this.faults[direction];
-    this.passed[direction] += text;
+    if (direction === 'to-stub') this.sent += text;
     const next = this.#random[direction];
     const edited = edit === undefined ? text : edit(text, this);
     const out = drop + duplicate + flip > 0 ? this.#hurt(edited, direction) : edited;
