@@ -102,6 +102,13 @@ export interface Brief {
   readonly record: Addr;
 }
 
+/** As far as code was placed there. Behind it, open calls may be led to return, which then are in no code of ours. */
+function usedOf({ address: start, length }: Piece, writes: readonly Write[]): readonly Piece[] {
+  const inside = writes.filter(({ address }) => address >= start && address < addOffset(start, length));
+  const ends = inside.map(({ address, bytes }) => Number(address - start) + bytes.length);
+  return ends.length === 0 ? [] : [{ address: start, length: Math.max(...ends) }];
+}
+
 /** Places the trampolines and builds every byte of them. Their order in memory is the order of the sites. */
 export function placeSites(options: PlaceOptions): Placement & { readonly lists: readonly Write[] } {
   const { sites, code, room, notes } = options;
@@ -128,11 +135,12 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   }
   refuseDisagreeing(sites, refused);
   const kept = all.filter(({ trampoline }) => !refused.has(trampoline.site.index));
+  const written = [{ address: waitAt, bytes: wait.code }, ...pending.writes, ...all.flatMap(({ writes }) => writes)];
   return {
-    code: [{ address: waitAt, bytes: wait.code }, ...pending.writes, ...all.flatMap(({ writes }) => writes)],
+    code: written,
     patches: kept.flatMap(({ patches }) => patches),
     trampolines: kept.map(({ trampoline }) => trampoline),
-    ranges: [room.code, ...room.near.slice(0, 1)],
+    ranges: [room.code, ...usedOf(near, written)],
     breakpoint: wait.breakpoint,
     geometry,
     exits: new Map(all.flatMap(({ trampoline: { site, exit } }) => (exit ? [[site.index, exit.address]] : []))),

@@ -167,6 +167,10 @@ for (const [arch, way] of [
     t.equal(ran.status, 0, ran.stderr);
     const output = JSON.parse(ran.stdout) as Output & Left;
     t.equal(output.ram.past_wire, way !== 'packets');
+    const [, ...searches] = proxy?.sent.split('$m80000000,') ?? [];
+    t.equal(searches.length, proxy ? 1 : 0);
+    for (const after of searches)
+      t.notMatch(after, /\$(vCont;)?[cC]/, 'the kernel does not run on before the client leaves');
     t.equal(ran.stderr.includes('the RAM is searched for their return addresses, by packets'), way === 'packets');
     t.same([output.end, callsOf(output)], ['until', { settle: 1, middle: tables.middle }]);
     t.same([output.trampolines_stay, output.trampolines_needed], [true, false]);
