@@ -127,8 +127,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
       outlives: args['keep-running'],
     },
   });
-  const idle = nothingToBoot(args.elf, args.command);
-  if (idle !== undefined) note(idle);
+  note(...nothingToBoot(args.elf, args.command));
   let signalled: NodeJS.Signals | undefined;
   // After a SIGTERM or SIGHUP no user is there who could end it by a second one.
   const mayRunOn = (end: Recorded['end']): boolean =>

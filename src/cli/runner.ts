@@ -102,15 +102,14 @@ const boots =
   /^(kernel|bios|drive|hd[a-d]|cdrom|fd[ab]|sd|mtdblock|pflash|blockdev|device|nic|netdev|incoming|loadvm|machine|M)$/;
 
 /** A sentence if nothing in QEMU's command leads to the program: the machine would stand idle for ever. */
-export function nothingToBoot(path: string, command: readonly string[]): string | undefined {
+export function nothingToBoot(path: string, command: readonly string[]): readonly string[] {
   const [qemu = '', ...args] = command;
-  if (!/^qemu-system-/.test(basename(qemu))) return undefined;
+  if (!/^qemu-system-/.test(basename(qemu))) return [];
   const found = qemuOptions(args).some(({ name, value }) => {
     if (name === 'M' || name === 'machine') return /pflash|firmware|kernel/.test(value);
     return boots.test(name) && value !== 'none';
   });
-  if (found) return undefined;
-  return `QEMU is given nothing to boot: -kernel ${basename(path)} is missing among its arguments`;
+  return found ? [] : [`QEMU is given nothing to boot: -kernel ${basename(path)} is missing among its arguments`];
 }
 
 const PT_LOAD = 1;
