@@ -1,7 +1,8 @@
 // A gdbserver of this machine whose client is gone: takes out what that client had put into the process, and ends it.
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { architectureNamed } from '../arch/index.js';
+import { entriesOf, linkOf, textOf } from '../base/proc.js';
 import { type TakenOut, takeOutOwnCode } from '../inject/index.js';
 import { connect } from '../target/index.js';
 
@@ -54,13 +55,13 @@ function isServerOf(pid: number, word: string): boolean {
 
 /** Undefined for a server that somebody else has started. */
 function markOf(pid: number): string | undefined {
-  const variables = read(`/proc/${pid}/environ`).split('\0');
+  const variables = textOf(`/proc/${pid}/environ`).split('\0');
   return variables.find((variable) => variable.startsWith(`${markOfOurs}=`))?.slice(markOfOurs.length + 1);
 }
 
 /** Its command line. */
 function wordsOf(pid: number): readonly string[] {
-  return read(`/proc/${pid}/cmdline`).split('\0').slice(0, -1);
+  return textOf(`/proc/${pid}/cmdline`).split('\0').slice(0, -1);
 }
 
 /** By what `Gdbserver.start` has given it. */
@@ -117,7 +118,7 @@ function stands(pid: number): boolean {
 
 /** What follows the name in parentheses, which may have some itself. */
 function stateOf(path: string): string {
-  const text = read(path);
+  const text = textOf(path);
   return text.slice(text.lastIndexOf(')') + 2);
 }
 
@@ -137,7 +138,7 @@ async function endServer(server: number): Promise<void> {
 }
 
 function isGdbserver(pid: number): boolean {
-  return read(`/proc/${pid}/comm`).trim() === 'gdbserver';
+  return textOf(`/proc/${pid}/comm`).trim() === 'gdbserver';
 }
 
 function isThere(pid: number): boolean {
@@ -146,7 +147,7 @@ function isThere(pid: number): boolean {
 
 /** Who traces a process. */
 export function tracerOf(pid: number): number | undefined {
-  const tracer = Number(/^TracerPid:\s*(\d+)$/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0);
+  const tracer = Number(/^TracerPid:\s*(\d+)$/m.exec(textOf(`/proc/${pid}/status`))?.[1] ?? 0);
   return tracer === 0 ? undefined : tracer;
 }
 
@@ -162,37 +163,13 @@ interface TcpSocket {
 }
 
 function socketsOf(pid: number): readonly TcpSocket[] {
-  const inodes = new Set(namesIn(`/proc/${pid}/fd`).map((file) => linkOf(`/proc/${pid}/fd/${file}`)));
+  const inodes = new Set(entriesOf(`/proc/${pid}/fd`).map((file) => linkOf(`/proc/${pid}/fd/${file}`)));
   // local address and port, remote ones, state, ..., inode: the tenth
-  return read(`/proc/${pid}/net/tcp`)
+  return textOf(`/proc/${pid}/net/tcp`)
     .split('\n')
     .map((line) => line.trim().split(/\s+/))
     .filter(([, , , , , , , , , inode]) => inodes.has(`socket:[${inode}]`))
     .map(([, local = '', , state = '']) => ({ state, port: Number.parseInt(local.split(':')[1] ?? '', 16) }));
-}
-
-function namesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
-function linkOf(path: string): string {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return '';
-  }
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    return '';
-  }
 }
 
 function send(pid: number, signal: NodeJS.Signals): void {

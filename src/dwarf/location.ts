@@ -30,10 +30,10 @@ export function locationsOf(die: Die | DieCursor, attribute: number): LocationEn
   if (expression !== undefined) return [{ ...EVERYWHERE, expression }];
   const value = readNumber(unit, found);
   if (value === undefined) return [];
-  if (unit.version < 5) return unit.skeleton === undefined ? readOldList(unit, value) : readSplitList(unit, value);
+  if (unit.version < 5) return unit.skeleton === undefined ? readOldList(unit, value) : readList(unit, value, fission);
   const offset =
     found.form === DW_FORM.loclistx ? listOffset(unit, '.debug_loclists', unit.bases.loclists, value) : value;
-  return readLocationList(unit, offset);
+  return readList(unit, offset, dwarf5);
 }
 
 /** The expression that is valid at an address; the default entry if no other one is. */
@@ -68,51 +68,42 @@ function readOldList(unit: Unit, offset: number): LocationEntry[] {
   }
 }
 
-function readSplitList(unit: Unit, offset: number): LocationEntry[] {
-  const section = unit.sections.get('.debug_loc');
-  const r = new ByteReader(section, '.debug_loc.dwo', Math.min(offset, section.length));
-  let base = unit.lowPc;
-  const found: LocationEntry[] = [];
-  const add = (low: CodeAddress, high: CodeAddress): void => {
-    found.push({ low, high, expression: r.take(r.u16()) });
-  };
-  for (;;) {
-    unit.budget.spend(RANGE, '.debug_loc.dwo');
-    const kind = r.u8();
-    switch (kind) {
-      case DW_LLE.end_of_list:
-        return found;
-      case DW_LLE.base_addressx:
-        base = indexedAddress(unit, r.uleb());
-        break;
-      case DW_LLE.startx_endx:
-        add(indexedAddress(unit, r.uleb()), indexedAddress(unit, r.uleb()));
-        break;
-      case DW_LLE.startx_length: {
-        const low = indexedAddress(unit, r.uleb());
-        add(low, low + r.u32());
-        break;
-      }
-      case DW_LLE.offset_pair:
-        add(base + r.u32(), base + r.u32());
-        break;
-      default:
-        throw r.truncated(`a location list entry of a known kind, found ${kind}`);
-    }
-  }
+/** How a list of kinds and operands is spelt: DWARF 5's, or that of GNU's DebugFission before it. */
+interface ListForm {
+  readonly section: '.debug_loclists' | '.debug_loc';
+  /** As errors name it. */
+  readonly name: string;
+  /** Kinds above it are not known. */
+  readonly lastKind: number;
+  /** A length, or a distance from the base. */
+  readonly distance: (r: ByteReader) => number;
+  readonly expressionSize: (r: ByteReader) => number;
 }
 
-function readLocationList(unit: Unit, offset: number): LocationEntry[] {
-  const section = unit.sections.get('.debug_loclists');
-  const r = new ByteReader(section, '.debug_loclists', Math.min(offset, section.length));
+const dwarf5: ListForm = {
+  ...{ section: '.debug_loclists', name: '.debug_loclists', lastKind: DW_LLE.start_length },
+  distance: (r) => r.uleb(),
+  expressionSize: (r) => r.uleb(),
+};
+const fission: ListForm = {
+  ...{ section: '.debug_loc', name: '.debug_loc.dwo', lastKind: DW_LLE.offset_pair },
+  distance: (r) => r.u32(),
+  expressionSize: (r) => r.u16(),
+};
+
+function readList(unit: Unit, offset: number, form: ListForm): LocationEntry[] {
+  const { distance } = form;
+  const section = unit.sections.get(form.section);
+  const r = new ByteReader(section, form.name, Math.min(offset, section.length));
   let base = unit.lowPc;
   const found: LocationEntry[] = [];
   const add = (low: CodeAddress, high: CodeAddress): void => {
-    found.push({ low, high, expression: r.take(r.uleb()) });
+    found.push({ low, high, expression: r.take(form.expressionSize(r)) });
   };
   for (;;) {
-    unit.budget.spend(RANGE, '.debug_loclists');
+    unit.budget.spend(RANGE, form.name);
     const kind = r.u8();
+    if (kind > form.lastKind) throw unknownKind(r, kind);
     switch (kind) {
       case DW_LLE.end_of_list:
         return found;
@@ -124,11 +115,11 @@ function readLocationList(unit: Unit, offset: number): LocationEntry[] {
         break;
       case DW_LLE.startx_length: {
         const low = indexedAddress(unit, r.uleb());
-        add(low, low + r.uleb());
+        add(low, low + distance(r));
         break;
       }
       case DW_LLE.offset_pair:
-        add(base + r.uleb(), base + r.uleb());
+        add(base + distance(r), base + distance(r));
         break;
       case DW_LLE.default_location:
         add(EVERYWHERE.low, EVERYWHERE.high);
@@ -141,11 +132,15 @@ function readLocationList(unit: Unit, offset: number): LocationEntry[] {
         break;
       case DW_LLE.start_length: {
         const low = readAddress(r, unit);
-        add(low, low + r.uleb());
+        add(low, low + distance(r));
         break;
       }
       default:
-        throw r.truncated(`a location list entry of a known kind, found ${kind}`);
+        throw unknownKind(r, kind);
     }
   }
+}
+
+function unknownKind(r: ByteReader, kind: number): Error {
+  return r.truncated(`a location list entry of a known kind, found ${kind}`);
 }

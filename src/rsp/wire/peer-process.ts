@@ -7,8 +7,9 @@
  *   /proc/PID/fd/N        a link to `socket:[INODE]`
  */
 
-import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { entriesOf, linkOf, textOf } from '../../base/proc.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { SocketAddress } from './transport.js';
 
@@ -81,29 +82,5 @@ function isSameSocket({ bound, path }: PeerSocket, id: string): boolean {
     return theirs.ino === ours.ino && theirs.dev === ours.dev;
   } catch {
     return false;
-  }
-}
-
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'latin1');
-  } catch {
-    return '';
-  }
-}
-
-function entriesOf(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
-function linkOf(path: string): string {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return '';
   }
 }
