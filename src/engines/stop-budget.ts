@@ -6,7 +6,7 @@ import type { Addr } from '../base/addr.js';
  * stand for half a second, not for two.
  */
 const budget = { atOnce: 200, more: 25, aSecond: 50, share: 0.01, ms: 2 };
-/** The same for runs that are to be alike: so many stops in all, then so many more each time that probes are switched off. */
+/** The same for runs that are to be alike: so many stops in all, and so many more whenever probes are switched off. */
 const repeatable = { inAll: 1000, more: 250 };
 
 /** A probe with less than this share of the most hits is not switched off with the one that has these. */
@@ -14,8 +14,8 @@ const leastShare = 1 / 8;
 
 /**
  * What the probes that stop may cost beside probes that do not: a token bucket over all of them. When it is empty, the
- * probe with the most hits since it was last full is to be switched off; when it is empty again before it was full,
- * the two with the most hits, then four, eight... So thousands of probes cost no more than a few do.
+ * probe with the most hits since it was last full is to be switched off. When it is empty again before it was full,
+ * two are, then four, eight... So thousands of probes cost no more than a few do.
  */
 export class StopBudget {
   readonly #isRepeatable: boolean;

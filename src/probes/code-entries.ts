@@ -103,8 +103,8 @@ export class CodeEntries {
 
   /**
    * Why these instructions must be run where they lie, in words for the user: something knows one of them by its
-   * address, as a handler of faults does. What compares that with where a fault was keeps it whole, or as a distance
-   * from the entry itself; a distance from a table's first byte is added to it and jumped to.
+   * address, as a handler of faults does. A handler compares whole addresses, or distances from the entry itself. A
+   * distance from a table's first byte is a place to jump to.
    * @param own the function whose labels count; undefined: the one around
    */
   known({ address, length }: CodePiece, own?: CodePiece): string | undefined {
