@@ -287,7 +287,7 @@ export const errorCodes = {
   },
   PROBE_SYNTAX: {
     means: 'The probe cannot be parsed.',
-    remedy: 'See docs/record.md for how probes are written.',
+    remedy: 'See docs/probes.md for how probes are written.',
   },
   PROBE_UNSAFE: {
     means: 'What matches must not be probed, because the target would break.',

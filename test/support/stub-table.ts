@@ -104,6 +104,6 @@ const REST = `## What follows for rsptrace
   instructions are reported without a reason: rsptrace tells both by the instruction.
   While it works for long it sends empty console packets, to be heard.
 - **All but the emulators** (QEMU without KVM, valgrind) put a trap instruction into memory for Z0: probes of code that is not loaded yet wait for it
-  ([record.md](record.md#code-that-is-not-there-yet)).
+  ([probes.md](probes.md#code-that-is-not-there-yet)).
 - **rr** needs performance counters that few virtual machines have. The tests only say whether it could record, and do not try it.
 `;
