@@ -26,7 +26,7 @@ export async function firstBoot({ command, elf, arch, logger, timeoutMs }: First
   const program = command[0] ?? '';
   verifyEmulator(program, arch.name);
   using qemu = await startQemu([...command, '-snapshot'], () => {}, { outlives: false, hasInput: false });
-  const options = { command, logger, wire: undefined, ...(timeoutMs === undefined ? {} : { timeoutMs }) };
+  const options = { command, logger, wire: undefined, timeoutMs };
   const session = await orDied(qemu, program, connectTo(qemu, options));
   try {
     verifyArchitecture(session, arch);

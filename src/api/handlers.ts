@@ -202,7 +202,7 @@ function unseenOf(spec: ProbeSpec, coverage: readonly SeenFuture[]): readonly Un
   if (wanted.every(({ seen }) => seen === 'not' || seen === 'no-code')) {
     const { future, reason, help } = first;
     throw new RsptraceError('PROBE_INLINED', `no poll of '${spec.text}' can be seen: ${future.future}: ${reason}`, {
-      ...(help === undefined ? {} : { hint: help }),
+      hint: help,
     });
   }
   return wanted.flatMap(({ future, seen, reason = '' }) => {

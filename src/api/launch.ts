@@ -38,7 +38,7 @@ export async function launch(options: LaunchOptions): Promise<Target> {
       outlives: false,
       hidesNothing: engine === 'stop' ? onlyStops : undefined,
     },
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    timeoutMs,
   });
   const { hidden, resetVector, session, qemu } = machine;
   const withHidden = { ...options, scratch: { ...scratch, hidden } };
@@ -49,7 +49,7 @@ export async function launch(options: LaunchOptions): Promise<Target> {
   const times = { nanosPerInstruction: nanosPerInstruction(command), clockSleeps: sleeps(command) };
   const own = { resetVector, ended: qemu.ended, ...times };
   const asked = isRefusal(hidden) && !scratch ? options : withHidden;
-  return new Target(session, elf, { ...asked, ...(loadBias === undefined ? {} : { loadBias }) }, end, own);
+  return new Target(session, elf, { ...asked, loadBias }, end, own);
 }
 
 /** How far a first boot shows that its loader moves a kernel; undefined if none does. */
@@ -60,7 +60,7 @@ async function movedBy(
 ): Promise<bigint | undefined> {
   if (!isMovedAtBoot(elf)) return undefined;
   const arch = architectureFor(elf);
-  const bias = await firstBoot({ command, elf, arch, logger, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+  const bias = await firstBoot({ command, elf, arch, logger, timeoutMs });
   logger.info({ bias: hex(addr(bias)) }, 'a first boot has shown how far the loader moves the kernel');
   return bias;
 }

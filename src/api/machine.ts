@@ -129,7 +129,7 @@ export async function connectTo(
   });
   const session = connect(`unix:${qemu.socket}`, {
     logger,
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    timeoutMs,
     waitMs: 10_000,
     signal: abort.signal,
     recordWire: wire,

@@ -192,12 +192,12 @@ export class Target implements AsyncDisposable {
       ...(this.#own ? { resetVector, nanosPerInstruction, clockSleeps } : {}),
       sink: tee([...file, ...(sink ? [sink] : []), handlerCalls]),
       signal: signal ? AbortSignal.any([signal, own]) : own,
-      ...(engine === undefined ? {} : { engine }),
-      ...(loadBias === undefined ? {} : { loadBias }),
-      ...(scratch === undefined ? {} : { scratch }),
-      ...(address === undefined ? {} : { until: address }),
-      ...(durationMs === undefined ? {} : { durationMs }),
-      ...(maxEvents === undefined ? {} : { maxEvents }),
+      engine,
+      loadBias,
+      scratch,
+      until: address,
+      durationMs,
+      maxEvents,
     });
   }
 
@@ -248,8 +248,7 @@ export async function attach(remote: string, program: string, options: AttachOpt
   const elf = await ElfFile.open(program, { logger });
   const arch = architectureFor(elf);
   await arch.prepare();
-  const timeout = timeoutMs === undefined ? {} : { timeoutMs };
-  const session = await connect(remote, { logger, expectedArchitecture: arch.name, ...timeout });
+  const session = await connect(remote, { logger, expectedArchitecture: arch.name, timeoutMs });
   try {
     verifyArchitecture(session, arch);
     return new Target(session, elf, options, () => leave(session), undefined);

@@ -24,7 +24,7 @@ export function stubOpener(remote: string, { args, logger, wire, arch }: StubOpt
       timeoutMs: args.timeout,
       onConsole: showConsole,
       recordWire: wire,
-      ...(arch === undefined ? {} : { expectedArchitecture: arch.name }),
+      expectedArchitecture: arch?.name,
     });
 }
 

@@ -9,9 +9,9 @@ export function choicesJson(choices: readonly ProbeFact[]): object[] {
     function: name,
     address: hex(address),
     engine,
-    ...(why === undefined ? {} : { why }),
-    ...(proof === undefined ? {} : { proof }),
-    ...(partly === undefined ? {} : { partly }),
+    why,
+    proof,
+    partly,
   }));
 }
 

@@ -90,7 +90,7 @@ function outputsOf(args: FileArguments): Output[] {
   const named = (option: string, path: string | undefined): Output[] =>
     path === undefined || path === '' ? [] : [{ option, name: `${option} ${path}`, identity: identityOf(path) }];
   const losing = (option: string, path: string | undefined): Output[] =>
-    named(option, path).map((output) => ({ ...output, ...(path === undefined ? {} : { losesAt: path }) }));
+    named(option, path).map((output) => ({ ...output, losesAt: path }));
   const { path, keepAs } = defaultTrace;
   const kept = `${path}${keepAs}`;
   return [

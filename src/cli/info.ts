@@ -114,7 +114,7 @@ function json(path: string, read: TraceRead, tally: EventTally): object {
 }
 
 function probeJson({ name, address, engine, why }: ProbeFact): object {
-  return { name, ...(address === 0n ? {} : { address: hex(address) }), engine, ...(why === undefined ? {} : { why }) };
+  return { name, ...(address === 0n ? {} : { address: hex(address) }), engine, why };
 }
 
 function text(path: string, read: TraceRead, tally: EventTally): string {

@@ -67,10 +67,10 @@ export function recoverOptionsOf(asked: AskedArguments, program: Program): Omit<
   const until = untilOf(asked, program);
   return {
     ...{ program, engine: asked.engine },
-    functions: { values: asked.args, ...(depth === undefined ? {} : { maxDepth: depth }) },
-    ...(asked.threshold === undefined ? {} : { thresholdNs: asked.threshold }),
-    ...(asked.bt === undefined ? {} : { stackDepth: asked.bt }),
-    ...(until === undefined ? {} : { until }),
+    functions: { values: asked.args, maxDepth: depth },
+    thresholdNs: asked.threshold,
+    stackDepth: asked.bt,
+    until,
   };
 }
 

@@ -37,7 +37,7 @@ export function stacksJson(harts: readonly HartBacktrace[], sources: SourceFrame
     end: {
       reason: stack.end.reason,
       complete: stack.end.complete,
-      ...(stack.end.pc === undefined ? {} : { pc: hex(stack.end.pc) }),
+      pc: stack.end.pc === undefined ? undefined : hex(stack.end.pc),
     },
   }));
 }

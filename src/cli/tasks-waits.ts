@@ -92,5 +92,5 @@ export function findingsJson(found: FoundTasks): object {
 function refer({ tasks, blocking }: FoundTasks, task: Task): object {
   const { id } = task.facts;
   if (task.runtime === BLOCK_ON) return { blocking: blocking.indexOf(task) };
-  return { task: tasks.indexOf(task), ...(id === undefined ? {} : { id }) };
+  return { task: tasks.indexOf(task), id };
 }

@@ -161,7 +161,7 @@ async function show(args: TasksArguments, { program, view, own, stoodMs, knowsHe
   const { runtime } = args;
   const found: FoundTasks = await tasksIn(program, view, {
     runtimes: own,
-    ...(runtime === undefined ? {} : { runtime }),
+    runtime,
   });
   if (found.searched === 0 && found.unread > 0) throw nothingRead(args);
   if (found.unread > 0) {

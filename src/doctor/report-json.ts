@@ -89,7 +89,7 @@ function hitsJson({ hits, elf }: Diagnosis): object {
     function: rate ? (placeName(elf, rate.address) ?? null) : null,
     ran_ms: tenth(ranMs),
     guest_ended: !stands,
-    ...(why === undefined ? {} : { why }),
+    why,
   };
 }
 
@@ -134,7 +134,7 @@ function programJson(program: ProgramReport): object {
       function: name,
       address: hex(address),
       engine,
-      ...(why === undefined ? {} : { why }),
+      why,
     })),
     ...Object.fromEntries(program.previews.flatMap(({ json }) => Object.entries(json))),
   };

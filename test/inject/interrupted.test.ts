@@ -87,7 +87,7 @@ t.test('bytes that end within an instruction: it begins there all the same', asy
     const place = { address: patched.address, length: code.length, code };
     const found: bigint[] = [];
     for (let offset = 1n; offset < BigInt(code.length); offset++) {
-      const sp = arch === x86_64 ? { rsp: task } : { sp: task };
+      const sp: Record<string, bigint> = arch === x86_64 ? { rsp: task } : { sp: task };
       const session = machine(new Map([[task + 8n, patched.address + offset]]), sp);
       if ((await interruptedInside(session, arch, [place])).size > 0) found.push(offset);
     }

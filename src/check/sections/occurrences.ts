@@ -1,6 +1,6 @@
 // `reach`, `never`, `order`: whether and when things come for the first time.
 import { type GuestNanos, type TraceEvent, timeText } from '../../trace/index.js';
-import { below, invalid, type Json, listAt, objectAt } from '../json.js';
+import { below, invalid, type Json, type JsonObject, listAt, objectAt } from '../json.js';
 import { roomyTime, timeAt } from '../limits.js';
 import type { Ending, Place, SectionKind, Verdict } from '../section.js';
 import { placeOf, type Selector, selectorAt } from '../selector.js';
@@ -56,7 +56,7 @@ export const reach: SectionKind = {
         }),
       updated: ({ info }, headRoom) =>
         Object.fromEntries(
-          wanted.map(({ first: { selector, time } }) => [
+          wanted.map(({ first: { selector, time } }): [string, JsonObject] => [
             selector.text,
             time === undefined ? {} : { within: roomyTime(time, headRoom, info.clock) },
           ]),

@@ -61,7 +61,7 @@ export class ProcessSignals {
       await this.#session.children.letGoAt(state.stop);
       // A signal that came instead is the program's; a SIGINT is an earlier interrupt of ours.
       const signal = programSignal(state.stop);
-      await this.#session.resume({ kind: 'continue', ...(signal === undefined ? {} : { signal }) });
+      await this.#session.resume({ kind: 'continue', signal });
     }
   }
 

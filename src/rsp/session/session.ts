@@ -188,7 +188,7 @@ export class Session implements AsyncDisposable {
    * a signal it runs the handler's first instruction, if there is a handler.
    */
   stepOver(hart: string, over: Breakpoint | readonly Breakpoint[], signal?: number): Promise<StopReply> {
-    const step: Resume = { kind: 'step', hart, ...(signal === undefined ? {} : { signal }) };
+    const step: Resume = { kind: 'step', hart, signal };
     const breakpoints = 'type' in over ? [over] : over;
     return stepWithout(this, liftedForStep(breakpoints, this.#context.inserted, this.features), hart, step);
   }

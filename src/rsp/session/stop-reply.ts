@@ -202,10 +202,10 @@ function parseT(text: string): SignalStop | undefined {
     hart,
     reason,
     ...(address === undefined || !reason?.endsWith('watch') ? {} : { address }),
-    ...(child === undefined ? {} : { child }),
-    ...(path === undefined ? {} : { path }),
+    child,
+    path,
     registers: registers ?? noRegisters,
-    ...(core === undefined ? {} : { core }),
+    core,
   };
 }
 

@@ -191,7 +191,7 @@ export class WireReader implements Disposable {
   #unreadable(why: string, cause?: unknown): RsptraceError {
     return new RsptraceError('RSP_REPLAY_UNREADABLE', `${this.path} cannot be replayed: ${why}`, {
       hint: 'give a file that --record-wire has written',
-      ...(cause === undefined ? {} : { cause }),
+      cause,
     });
   }
 }

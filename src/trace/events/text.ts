@@ -53,9 +53,9 @@ export function aboutOf(text: string): TaskAbout | undefined {
   const [, runtime = '', id, spawned, name] = found;
   return {
     runtime,
-    ...(id === undefined ? {} : { id: Number(id) }),
-    ...(name === undefined ? {} : { name }),
-    ...(spawned === undefined ? {} : { spawned }),
+    id: id === undefined ? undefined : Number(id),
+    name,
+    spawned,
   };
 }
 

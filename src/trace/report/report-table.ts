@@ -125,13 +125,13 @@ export function rowJson(row: ReportRow): object {
   const { name, instance, address, file, line, calls, lost, durations } = row;
   return {
     name,
-    ...(instance === undefined ? {} : { instance }),
-    ...(address === undefined ? {} : { address }),
+    instance,
+    address,
     file: file ?? null,
     line: line ?? null,
     calls,
     at_least: row.bound !== undefined,
-    ...(row.timesAtMost === undefined ? {} : { times_at_most: true }),
+    times_at_most: row.timesAtMost === undefined ? undefined : true,
     ...(durations.count > 0 && durations.min === 0 ? { zero_at_most_ns: row.zeroAtMost } : {}),
     lost,
     total_ns: Math.max(row.total, row.timesAtMost ?? 0),

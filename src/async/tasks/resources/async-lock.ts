@@ -89,7 +89,7 @@ export const asyncTimer: Primitive = {
   futures: ['async_io::Timer'],
   async awaited(look, node) {
     const due = await deadlineIn(look, self(look, node), 'when');
-    return { kind: 'timer', address: undefined, ...(due === undefined ? {} : { detail: `due at ${due} s` }) };
+    return { kind: 'timer', address: undefined, detail: due === undefined ? undefined : `due at ${due} s` };
   },
 };
 

@@ -81,6 +81,6 @@ export const embassyTimer: Primitive = {
     const tick = instant
       ? await look.number(instant, 'ticks')
       : await look.number({ type, address: node.address }, 'expires_at.ticks');
-    return { kind: 'timer', address: undefined, ...(tick === undefined ? {} : { detail: `due at tick ${tick}` }) };
+    return { kind: 'timer', address: undefined, detail: tick === undefined ? undefined : `due at tick ${tick}` };
   },
 };

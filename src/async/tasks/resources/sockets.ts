@@ -92,7 +92,7 @@ export const asyncReady: Primitive = {
 
 function waitFor(isReader: boolean, socket: string | undefined): Awaited {
   const kind = isReader ? 'readable' : 'writable';
-  return { kind, address: undefined, ...(socket === undefined ? {} : { detail: socket }) };
+  return { kind, address: undefined, detail: socket };
 }
 
 /** The socket that a Future above is a method of. */

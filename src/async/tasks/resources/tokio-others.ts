@@ -15,7 +15,7 @@ export const tokioSleep: Primitive = {
   futures: ['tokio::time::sleep::Sleep'],
   async awaited(look, node) {
     const due = await deadlineIn(look, { type: look.typeOf(node), address: node.address }, 'deadline');
-    return { kind: 'timer', address: undefined, ...(due === undefined ? {} : { detail: `due at ${due} s` }) };
+    return { kind: 'timer', address: undefined, detail: due === undefined ? undefined : `due at ${due} s` };
   },
 };
 

@@ -101,7 +101,7 @@ export function tokioPollers(context: Pick<TaskContext, 'debug' | 'note'>): Task
     const words = [id, ...(spawnedAt ? [spawnedAt] : [])].map(({ offset }) => offset - header);
     const tell = ([number = 0n, place = 0n]: readonly bigint[]): KnownTask => {
       const spawned = located(place);
-      return { runtime: 'tokio', id: Number(number), ...(spawned === undefined ? {} : { spawned }) };
+      return { runtime: 'tokio', id: Number(number), spawned };
     };
     return [{ die, name: `${TASK}::raw::poll`, header, words, tell }];
   });

@@ -54,7 +54,7 @@ export function planFunction(
 function registersOf(places: readonly ValuePlace[]): string[] {
   const names = places.flatMap((where) =>
     where.kind === 'registers'
-      ? where.parts.flatMap((part) => ('register' in part ? [part.register] : []))
+      ? where.parts.flatMap((part) => part.register ?? [])
       : where.kind === 'pointer'
         ? [where.register]
         : [],

@@ -98,6 +98,6 @@ export class KeptEvents implements TraceSink {
       ? `the file has ${plural(last.events, 'event')}, up to ${timeText(last.time)}`
       : 'no event is in it';
     const { code, message, hint, cause } = error;
-    return new RsptraceError(code, `${message}; ${kept}`, { ...(hint === undefined ? {} : { hint }), cause });
+    return new RsptraceError(code, `${message}; ${kept}`, { hint, cause });
   }
 }

@@ -118,8 +118,7 @@ export function putHeading(into: Annotations, { clock, ...info }: TraceInfo): vo
 export function headingOf(event: TrackEvent): Heading {
   const flat = takeNotes(notesOf(event), headingNotes, noHeading);
   const { clock: name, resolutionNs, guest, nanosPerInstruction, ...info } = flat;
-  const instructions = nanosPerInstruction === undefined ? {} : { nanosPerInstruction };
-  return { ...info, clock: { name, resolutionNs, guest, ...instructions } };
+  return { ...info, clock: { name, resolutionNs, guest, nanosPerInstruction } };
 }
 
 export function infoOf({ version: _, hasEnd: __, ...info }: Heading, harts: readonly HartInfo[]): TraceInfo {
@@ -180,7 +179,7 @@ function probeOf(name: string, text: string): ProbeFact {
     address: address ?? addr(0n),
     engine,
     why: colon < 0 ? undefined : text.slice(colon + 2),
-    ...(extra === undefined ? {} : { extra }),
+    extra,
   };
 }
 

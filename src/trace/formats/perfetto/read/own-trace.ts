@@ -281,7 +281,7 @@ export class OwnTrace {
 
   #emitGap({ from, name }: Slice, to: GuestNanos): void {
     const why = gapReason(name);
-    this.#emit({ type: 'gap', from: from as GuestNanos, to, ...(why === undefined ? {} : { why }) });
+    this.#emit({ type: 'gap', from: from as GuestNanos, to, why });
   }
 
   #endOf(begin: AnyBegin, event: TrackEvent, isLost: boolean): PollEnd | PollLost | CallEnd | CallLost {
