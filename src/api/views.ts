@@ -3,6 +3,7 @@ import { type FutureSet, findFutures } from '../async/futures/index.js';
 import {
   type AwaitNode,
   findTasks,
+  isFreed,
   type MemoryImage,
   type Region,
   type Runtime,
@@ -132,12 +133,16 @@ export interface FoundTasks extends Tasks {
  */
 export async function tasksIn(
   { debug, futures }: Understood,
-  { polls, frames, ...view }: TaskView,
+  { polls, ...view }: TaskView,
   { runtimes: own = [], runtime }: TaskOptions = {},
 ): Promise<FoundTasks> {
   const running = polls.flatMap((stack) => stack.slice(-1));
   const asked = runtimesCalled(runtime, [...own, ...runtimes, search]);
-  const found = await findTasks({ debug, futures, running, ...view }, asked, frames);
+  const values = new FrameVariables(debug, view.memory);
+  const variables = (frame: Frame): Promise<readonly FrameVariable[]> => values.of(frame);
+  const { memory, heaps } = view;
+  const freed = (block: Addr, bytes: number): Promise<boolean> => isFreed(memory, heaps, block, bytes);
+  const found = await findTasks({ debug, futures, running, variables, isFreed: freed, ...view }, asked);
   const now = new Set(polls.flat().map(({ future, address }) => key(address, future.instance)));
   return { ...found, isRunning: ({ address, typeName }) => now.has(key(address, typeName)) };
 }

@@ -1,9 +1,11 @@
 // `--plugin FILE`: kinds of probes, formats and runtimes of one's own, through the bundled command.
+import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { elfPath, parseLab, qemuArgv } from '../qemu/guests/guests.js';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import { pollsProgram } from '../support/native.js';
 
 const root = join(import.meta.dirname, '..', '..');
 const example = join(root, 'examples', 'plugin.mjs');
@@ -13,6 +15,36 @@ function plugin(t: Test, text: string): string {
   const file = join(scratchFolder(t), 'own.mjs');
   writeFileSync(file, text);
   return file;
+}
+
+interface Node {
+  readonly future: string;
+  readonly state: string;
+  readonly awaits: readonly Node[];
+}
+
+interface Found extends Node {
+  readonly runtime: string;
+  readonly fate: string;
+  readonly facts: Readonly<Record<string, string>>;
+}
+
+const names = (nodes: readonly Node[]): string[] => nodes.map(({ future }) => future);
+
+/** What `rsptrace tasks` lists of a program that has printed this, with the executors of examples/. */
+async function tasksOf(t: Test, name: Parameters<typeof pollsProgram>[1], printed: string) {
+  const program = pollsProgram(t, name);
+  const running = spawn(program, { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.teardown(() => running.kill('SIGKILL'));
+  let stdout = '';
+  for await (const chunk of running.stdout) {
+    stdout += chunk;
+    if (stdout.includes(printed)) break;
+  }
+  const args = ['tasks', '--json', '--plugin', join(root, 'examples', 'executors.mjs'), '--pid', `${running.pid}`];
+  const { status, stdout: json, stderr } = await rsptrace(...args, program).ended;
+  t.equal(status, 0, stderr.slice(-400));
+  return JSON.parse(json) as { tasks: readonly Found[]; others: readonly Found[] };
 }
 
 t.test('a kind of probe and a format, by the example', async (t) => {
@@ -28,6 +60,32 @@ t.test('a kind of probe and a format, by the example', async (t) => {
   t.ok(rows.every((row) => /^\d+(?:\.\d+)?,0,place,deep7$/.test(row)));
   t.equal(events, parseLab(stderr).stats.get('deep_calls')?.calls);
 });
+
+for (const level of ['o0', 'o3'] as const) {
+  // Three Futures on main's stack; by turn 200 one has ended, which needs 15 times 3 turns (100 / 7, rounded up) and one.
+  t.test(`executors: what cassette polls, ${level}`, async (t) => {
+    const { tasks, others } = await tasksOf(t, `cassettes-${level}`, 'turn 200');
+    t.strictSame(
+      tasks.map(({ runtime, facts, future, state, awaits }) => [runtime, facts.variable, future, state, names(awaits)]),
+      [
+        ['cassette', 'blinker', 'cassettes_program::blink', 'Suspend0', ['cassette::yield_now']],
+        ['cassette', 'writer', 'cassettes_program::write', 'Suspend0', ['cassettes_program::settle']],
+      ],
+    );
+    t.strictSame(
+      others.map(({ fate, future }) => [fate, future]),
+      [['ended', 'cassettes_program::read']],
+    );
+  });
+
+  t.test(`executors: what local-runtime spawned, ${level}`, async (t) => {
+    const { tasks } = await tasksOf(t, `local-tasks-${level}`, 'two are left');
+    t.strictSame(
+      tasks.map(({ runtime, state, awaits }) => [runtime, state, names(awaits)]),
+      [1, 2].map(() => ['local-runtime', 'Suspend0', ['local_tasks_program::every']]),
+    );
+  });
+}
 
 t.test('its probes stand beside others without a target', async (t) => {
   const args = ['run', '--dry-run', '--json', '--plugin', example, '-p', 'symbol:timer_tick', '-p', 'fn:deep0'];

@@ -73,6 +73,12 @@ try {
   if (isWanted('nested-o0')) keep('nested-o0', nested(0));
   if (isWanted('nested-o3')) keep('nested-o3', nested(3));
   if (isWanted('rings')) keep('rings', rings());
+  for (const level of [0, 3])
+    for (const [name, crate] of [
+      ['cassettes', 'cassette = "=0.3.0"'],
+      ['local-tasks', 'local-runtime = "=0.2.1"'],
+    ])
+      if (isWanted(`${name}-o${level}`)) keep(`${name}-o${level}`, ownExecutor(name, crate, level));
   for (const [name, ...how] of [
     ['embassy-08-o3', '0.8', 3],
     ['embassy-09-o0', '0.9', 0],
@@ -145,6 +151,11 @@ function nested(level) {
     'futures = { version = "=0.3.34", default-features = false, features = ["std"] }\nasync-executor = "1"';
   const project = projectOf('nested', ['rt', 'rt-multi-thread'], { beside });
   return project.build(`opt-level = ${level}\n`, []);
+}
+
+/** Builds a program of an executor that only a plug-in of examples/ knows. */
+function ownExecutor(name, dependency, level) {
+  return projectOf(name, [], { dependency }).build(`opt-level = ${level}\n`, []);
 }
 
 /** Builds rings.rs with the executors that run a thread each on io_uring. */

@@ -126,6 +126,10 @@ type Committed =
   | 'embassy-09-o0'
   | 'executor'
   | 'rings'
+  | 'cassettes-o0'
+  | 'cassettes-o3'
+  | 'local-tasks-o0'
+  | 'local-tasks-o3'
   | 'faults'
   | 'texts';
 

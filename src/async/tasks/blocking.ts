@@ -42,16 +42,13 @@ interface Given {
 }
 
 /**
- * What the threads with these stacks block on. One is left out that is polled now, because its state is not that of a
+ * What threads block on. One is left out that is polled now, because its state is not that of a
  * Future that waits. One that is found nowhere, or in two places, is noted.
  */
-export async function findBlocking(
-  context: TaskContext,
-  stacks: readonly (readonly Frame[])[],
-): Promise<readonly Blocking[]> {
+export async function findBlocking(context: TaskContext): Promise<readonly Blocking[]> {
   const found: Blocking[] = [];
   const inlined = new Map(context.futures.all.flatMap((each) => each.inlined.map(({ die }) => [die.offset, each])));
-  for (const frames of stacks) {
+  for (const frames of context.frames) {
     const start = frames[0]?.cfa;
     if (start === undefined) continue;
     const { given, boxed } = givenOn(context, frames, inlined);

@@ -1,6 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import { demangle } from '../../dwarf/index.js';
-import type { Frame } from '../../target/unwind/index.js';
 import { type FutureType, onlyHeld } from '../futures/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
 import { type Blocking, findBlocking } from './blocking.js';
@@ -50,18 +49,13 @@ export interface Tasks {
  * Every task that can be found, with its await tree. Each runtime that the program uses lists its own. Then memory is
  * searched for `dyn Future`s: every spawned Future is one in an executor that boxes its tasks. A Future that another
  * one holds is no task, nor is one that has returned. Futures that a hart polls now count, wherever they lie.
- * `stacks`: the frames of each thread, which may block on a Future.
  */
-export async function findTasks(
-  context: Omit<TaskContext, 'note'>,
-  runtimes: readonly Runtime[],
-  stacks: readonly (readonly Frame[])[] = [],
-): Promise<Tasks> {
+export async function findTasks(context: Omit<TaskContext, 'note'>, runtimes: readonly Runtime[]): Promise<Tasks> {
   const notes = new Set<string>();
   const full: TaskContext = { ...context, note: (text) => notes.add(text) };
   const finder = new Finder(full, runtimes);
   const used: string[] = [];
-  for (const each of await findBlocking(full, stacks)) await finder.addBlocking(each);
+  for (const each of await findBlocking(full)) await finder.addBlocking(each);
   for (const runtime of [
     ...runtimes.filter((each) => each !== search),
     ...runtimes.filter((each) => each === search),

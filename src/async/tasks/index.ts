@@ -1,6 +1,7 @@
 export { type AwaitNode, AwaitTrees } from './await-tree.js';
 export type { Deadlock } from './deadlocks.js';
 export { BLOCK_ON, findTasks, type Task, type Tasks } from './find-tasks.js';
+export { isFreed } from './freed.js';
 export { FutureFields, type FutureLocal } from './future-fields.js';
 export { genericsOf, memberAt, numberAt, type Part, partCalled } from './layout.js';
 export { type MemoryImage, openMemoryImage, type Region } from './memory-image.js';
@@ -8,6 +9,7 @@ export type { NoTask } from './no-task.js';
 export { deadStack, writableRegions } from './regions.js';
 export { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from './runtime.js';
 export { functionsOf, type TaskFunction, wordsInData } from './runtimes/constants.js';
+export { type HeaderFacts, type HeaderTasks, headerRuntime } from './runtimes/header-tasks.js';
 export { runtimes, search } from './runtimes/index.js';
 export { type AddressRange, merged, type Snapshot, takeSnapshot } from './snapshot.js';
 export { stuckTasks } from './stuck.js';

@@ -1,5 +1,6 @@
 import type { Addr } from '../../base/addr.js';
 import type { DebugInfo } from '../../dwarf/index.js';
+import type { Frame, FrameVariable } from '../../target/unwind/index.js';
 import type { FutureSet, FutureType } from '../futures/index.js';
 import type { Region } from './memory-image.js';
 import type { Snapshot } from './snapshot.js';
@@ -42,16 +43,20 @@ export interface TaskContext {
   readonly futures: FutureSet;
   /** The memory that may hold tasks, as it was when the target stood: statics, heaps, used parts of stacks. */
   readonly memory: Snapshot;
+  /** Whether the allocator's marks say that a block of so many bytes was freed. Only what is certain counts. */
+  isFreed(block: Addr, bytes: number): Promise<boolean>;
   /** Memory with stacks: no executor keeps a task there. */
   readonly stacks: readonly Region[];
-  /** Heaps of the C library's allocator, whose marks tell freed memory. */
-  readonly heaps: readonly Region[];
   /** Unused parts of stacks: their content is stale. */
   readonly dead: readonly Region[];
   /** Whether all memory with words of the program was found: not if it has a heap that nothing tells of. */
   readonly knowsHeaps: boolean;
   /** The outermost Future that each hart polls now: also a task, wherever it lies. */
   readonly running: readonly { readonly future: FutureType; readonly address: Addr }[];
+  /** Each hart's or thread's stack, innermost frame first: an executor may keep its tasks in a function's variables. */
+  readonly frames: readonly (readonly Frame[])[];
+  /** A frame's parameters and variables with their values, as far as the debug info has their places. */
+  variables(frame: Frame): Promise<readonly FrameVariable[]>;
   /** Tells the user what could not be found out, one sentence. */
   note(text: string): void;
 }

@@ -13,7 +13,6 @@ import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import type { ElfFile } from '../../../elf/index.js';
 import type { FutureType } from '../../futures/index.js';
 import { freeBlocks } from '../free-lists.js';
-import { isFreed } from '../freed.js';
 import { writableRegions } from '../regions.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
 
@@ -48,7 +47,7 @@ export const boxes: Runtime = {
       const references = root.references.filter((at) => !isIn(free, at));
       const isStale = references.length === 0 || isIn(free, root.address);
       const { size } = root.future;
-      const isGone = isStale || (await isFreed(context.memory, context.heaps, root.address, size));
+      const isGone = isStale || (await context.isFreed(root.address, size));
       candidates.push(isGone ? { ...root, fate: 'unreferenced' } : { ...root, references });
     }
     return referenced(context, candidates);

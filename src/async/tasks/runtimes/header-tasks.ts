@@ -6,7 +6,6 @@
 
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { type Die, layoutOf, typeName } from '../../../dwarf/index.js';
-import { isFreed } from '../freed.js';
 import { genericsOf, memberAt, numberAt, type Part } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
 import { functionsOf, wordsInData } from './constants.js';
@@ -22,9 +21,11 @@ export interface HeaderTasks {
   /** The type of the header, whose member `vtable` points to the vtable. */
   readonly header: string;
   readonly vtable: string;
-  /** The vtable's member with the function that polls, and that function, whose first type is the Future. */
+  /** The vtable's member with the function that polls, and that function, which is generic over the Future. */
   readonly entry: string;
   readonly function: string;
+  /** Which of that function's types is the Future: 0, the first, where it is left out. */
+  readonly generic?: number;
   /** How many bytes behind the header the Future lies. */
   futureAt(context: Pick<TaskContext, 'debug'>, generics: ReadonlyMap<string, Die>): number | undefined;
   /** `word`: a number in the header by its member's name. */
@@ -41,6 +42,7 @@ export interface HeaderKind {
   readonly address: Addr;
 }
 
+/** A runtime for `runtimes` of `attach`, `launch` and plug-ins, from such a description. */
 export function headerRuntime(tasks: HeaderTasks): Runtime {
   const { name, wakers, polls } = tasks;
   return { name, wakers, polls, roots: (context) => rootsOf(context, tasks) };
@@ -50,7 +52,7 @@ export function headerRuntime(tasks: HeaderTasks): Runtime {
 export function headerKinds(context: Pick<TaskContext, 'debug' | 'note'>, tasks: HeaderTasks): HeaderKind[] {
   return functionsOf(context, tasks.function).flatMap(({ die, address }) => {
     const generics = genericsOf(die);
-    const [future] = generics.values();
+    const future = [...generics.values()][tasks.generic ?? 0];
     const offset = future && context.debug.attempt(die.unit, () => tasks.futureAt(context, generics));
     if (future && offset !== undefined) return [{ future, offset, die, address }];
     const type = future ? `tasks of \`${typeName(future)}\` are` : 'a kind of task is';
@@ -97,7 +99,7 @@ async function taskAt(
   // It is put together on a stack, and moved to the heap.
   if (at % BigInt(align) !== 0n || isIn(context.stacks, at)) return undefined;
   const bytes = await context.memory.read(at, size);
-  if (!bytes || (await isFreed(context.memory, context.heaps, at, size))) return undefined;
+  if (!bytes || (await context.isFreed(at, size))) return undefined;
   const word = (member: string): bigint | undefined => {
     const part: Part | undefined = memberAt(header, member);
     return part && numberAt(bytes, part);
