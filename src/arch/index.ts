@@ -36,7 +36,6 @@ export {
   frameNoteBytes,
   type HartSource,
   type Hop,
-  headFlag,
   type InnerTrampoline,
   type IntegerIn,
   type LoadBase,

@@ -435,11 +435,6 @@ export class CallTracer implements Tracer {
     this.#observer?.recorded(at, memory);
   }
 
-  /** The guest's time has passed without an event. */
-  passed(time: number): void {
-    this.#output.moveTo(time);
-  }
-
   /** The trace ends here: calls still open are reported as lost, each where it began. */
   finish(): void {
     this.digest();

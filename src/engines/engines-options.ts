@@ -27,8 +27,6 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly isRepeatable?: boolean;
   /** A process waits for room in the ring as long as this client lives, and loses no record. */
   readonly isLossless?: boolean;
-  /** Calls of functions that last fewer nanoseconds are dropped. */
-  readonly thresholdNs?: number | undefined;
   readonly tracer: CallTracer;
   readonly hartNumber: (word: bigint) => number;
   /** Takes the words of the target's counters, with the probe of a {@link PlannedCount}: once for each program. */

@@ -5,7 +5,6 @@ import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import type { StopObserver } from '../calls/index.js';
 import {
-  briefCalls,
   cleanChild,
   clearSlack,
   type Drain,
@@ -334,7 +333,6 @@ export class Installed implements StopObserver {
     const isThere =
       isRead &&
       (await whileThere(async () => {
-        if (await target.flush()) while (target.drainLive({ all: true, last: true }));
         dropped = await target.dropped();
         await this.#reportCounts(true);
       }));
@@ -555,7 +553,7 @@ function engineOptions(
   { options, choices, code, scratch, threads }: InstallRequest,
   { times, slack, reserved }: Prepared,
 ): ConstructorParameters<typeof TargetEngine>[0] {
-  const { session, arch, elf, tracer, inProcess, thresholdNs, harts, logger } = options;
+  const { session, arch, elf, tracer, inProcess, harts, logger } = options;
   const { sites, slotShift } = choices.plan;
   const isOneHart = harts === 1 && !inProcess;
   const outerWords = threads?.free;
@@ -575,8 +573,6 @@ function engineOptions(
     isOneHart,
     nests: isOneHart || outerWords !== undefined,
     outerWords,
-    // Only the client knows which calls would be brief without trampolines.
-    brief: times && isOneHart && !times.own ? briefCalls(thresholdNs, times.counter) : undefined,
     chained: changesItsCode(elf),
     log: options.log?.()?.raw,
     isRepeatable: options.isRepeatable ?? false,

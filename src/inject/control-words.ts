@@ -9,7 +9,7 @@ export class ControlWords {
   /** Where the control block is. */
   readonly address: Addr;
   /** To read the words into. */
-  readonly bytes = new Uint8Array(controlBlock.ended + 8);
+  readonly bytes = new Uint8Array(controlBlock.segments);
   readonly #lease: WaitLease;
   #looks: Write | undefined;
 
@@ -18,7 +18,7 @@ export class ControlWords {
     this.#lease = lease;
   }
 
-  /** HEAD, with its flags. */
+  /** HEAD: the bytes ever claimed. */
   get head(): number {
     return this.#word(controlBlock.head);
   }
@@ -26,11 +26,6 @@ export class ControlWords {
   /** Ticks that writers have waited for room. */
   get waited(): number {
     return this.#word(controlBlock.waited);
-  }
-
-  /** The counter's value when a pending call was last seen to end; 0: never. */
-  get ended(): number {
-    return this.#word(controlBlock.ended);
   }
 
   #word(offset: number): number {

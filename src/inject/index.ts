@@ -1,4 +1,3 @@
-export { briefCalls } from './brief-calls.js';
 export { clearSlack } from './clear-slack.js';
 export { isMark, within } from './code-allocator.js';
 export { counterScale } from './counter-rate.js';

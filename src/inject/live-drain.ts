@@ -60,7 +60,7 @@ export class LiveDrain implements Drain {
   }
 
   async stopped(tells: boolean): Promise<void> {
-    await this.#target.drainStopped({ all: tells, pending: tells });
+    await this.#target.drainStopped({ all: tells });
   }
 
   stop(): void {

@@ -90,16 +90,6 @@ export interface PlaceOptions {
   /** Where places inside functions note pointers. */
   readonly notes: FrameNotes;
   readonly nests: boolean;
-  /**
-   * Calls that last less than this number of ticks, and in which nothing is recorded, are dropped. Their entries pend
-   * in this memory.
-   */
-  readonly brief?: Brief | undefined;
-}
-
-export interface Brief {
-  readonly below: bigint;
-  readonly record: Addr;
 }
 
 /** As far as code was placed there. Behind it, open calls may be led to return, which then are in no code of ours. */
@@ -117,12 +107,10 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   const wait = code.wait(waitAt, options.geometry, counterOf(sites));
   const codeFree = { address: room.code.address, length: Number(waitAt - room.code.address) };
   const take = allocator(codeFree);
-  const pending = placePending({ ...options.geometry, wait: waitAt }, options, take);
-  const { geometry } = pending;
+  const geometry = { ...options.geometry, wait: waitAt };
   const memory: Memory = {
     ...{ code, geometry, take, notes, takeHop: allocator(near), takeList: allocator(options.lists) },
     takeCounters: allocator(options.counters),
-    below: geometry.pending && options.brief?.below,
     nests: options.nests,
   };
   const refused = new Map<number, string>();
@@ -135,7 +123,7 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   }
   refuseDisagreeing(sites, refused);
   const kept = all.filter(({ trampoline }) => !refused.has(trampoline.site.index));
-  const written = [{ address: waitAt, bytes: wait.code }, ...pending.writes, ...all.flatMap(({ writes }) => writes)];
+  const written = [{ address: waitAt, bytes: wait.code }, ...all.flatMap(({ writes }) => writes)];
   return {
     code: written,
     patches: kept.flatMap(({ patches }) => patches),
@@ -191,8 +179,6 @@ interface Memory {
   readonly takeCounters: Allocator;
   readonly notes: FrameNotes;
   readonly nests: boolean;
-  /** Calls of fewer ticks pend first. */
-  readonly below: bigint | undefined;
 }
 
 interface Places {
@@ -249,8 +235,6 @@ interface PlacedExit {
   readonly mark: Write;
   /** Undefined if there was no room. */
   readonly write: Write | undefined;
-  /** A call that it ends may pend. */
-  readonly pends: boolean;
   /** The function's return is hooked; else only its tail jumps return through this code. */
   readonly hooked: boolean;
   readonly hook: HookFrame;
@@ -259,10 +243,9 @@ interface PlacedExit {
 /** The exit trampoline of a function whose return, or whose tail jumps' return, is hooked; undefined for others. */
 function placeExit(site: Site, ends: ChosenExits | undefined, nests: boolean, memory: Memory): PlacedExit | undefined {
   const { plan } = site;
-  const { code, below, take } = memory;
+  const { code, take } = memory;
   const hooked = plan.seesReturn && !ends;
   if (!hooked && !ends?.ends.some(({ tail }) => tail !== undefined)) return undefined;
-  const pends = below !== undefined && hooked && plan.hasThreshold;
   const { keep } = plan.exit;
   const markAt = take.next;
   const at = addOffset(markAt, hookMarkBytes);
@@ -273,12 +256,11 @@ function placeExit(site: Site, ends: ChosenExits | undefined, nests: boolean, me
     extents: site.exit.extents,
     keep,
     nesting: nests,
-    below: pends ? below : undefined,
   });
   const hasRoom = take(hookMarkBytes + bytes.length) !== undefined;
   const hook = { offset: code.hookedReturnOffset(keep.length, nests), size: code.hookFrameBytes(keep.length, nests) };
   const mark = { address: markAt, bytes: hookMark(hook) };
-  return { mark, write: hasRoom ? { address: at, bytes } : undefined, pends, hooked, hook };
+  return { mark, write: hasRoom ? { address: at, bytes } : undefined, hooked, hook };
 }
 
 interface EntryToPlace {
@@ -311,7 +293,6 @@ function placeEntry(
     outerCopy: counts ? undefined : site.entry.outerCopy,
     extents: counts ? [] : site.entry.extents,
     counters: countersAt(counter ?? start, plan.counts),
-    pends: exit?.pends ?? false,
     via: hopAt === undefined ? 'patch' : { hop: hopAt },
   });
   const markAt = take(markBytes + bytes.length);
@@ -375,20 +356,6 @@ function refuseDisagreeing(sites: readonly Site[], refused: Map<number, string>)
   const plans = sites.map(({ plan }) => plan);
   refuseUntilAgreed(plans, (at) => bytesReplaced(sites[at]), lost);
   for (const [at, why] of lost) refused.set(sites[at]?.index ?? -1, why);
-}
-
-/** Adds the routine for calls that pend. */
-function placePending(
-  geometry: RingGeometry,
-  { brief, code, sites }: PlaceOptions,
-  take: Allocator,
-): { readonly geometry: RingGeometry; readonly writes: readonly Write[] } {
-  if (!brief || !sites.some(({ plan }) => plan.hasThreshold)) return { geometry, writes: [] };
-  const pending = { record: brief.record, flush: take.next };
-  const bytes = code.flush(pending.flush, { ...geometry, pending });
-  const address = take(bytes.length);
-  if (address === undefined) return { geometry, writes: [] };
-  return { geometry: { ...geometry, pending }, writes: [{ address, bytes }] };
 }
 
 /** The trampoline of a place inside a function; or why there is no room. */

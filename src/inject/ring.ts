@@ -1,4 +1,4 @@
-import { controlBlock, headFlag, type RingGeometry } from '../arch/index.js';
+import { controlBlock, type RingGeometry } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { HeldRecords } from './held-records.js';
 import { LateRecords, type OnRecords, type PassedBy, type SlotReader } from './late-records.js';
@@ -141,7 +141,7 @@ export class RingReader {
   }
 
   /**
-   * What to read, for this value of HEAD (the bytes ever claimed, with flags). Of the new records, at most this many
+   * What to read, for this value of HEAD (the bytes ever claimed). Of the new records, at most this many
    * bytes and no more than one segment beyond.
    */
   wanted(head: number, most = Number.POSITIVE_INFINITY): readonly Piece[] {
@@ -150,11 +150,10 @@ export class RingReader {
     for (const { address, holes } of this.#held.all) {
       for (const hole of holes) pieces.push({ address: addOffset(address, hole), length: this.#slot });
     }
-    const claimed = head - (head % this.#slot);
-    this.filled = (claimed - this.#head) / this.capacity;
-    this.#head = claimed;
-    if (claimed >= this.#segments.limit) this.#counts.full++;
-    const end = Math.min(claimed, this.#segments.limit);
+    this.filled = (head - this.#head) / this.capacity;
+    this.#head = head;
+    if (head >= this.#segments.limit) this.#counts.full++;
+    const end = Math.min(head, this.#segments.limit);
     for (let claim = this.#next; claim < end && claim - this.#next < most; ) {
       const piece = this.#segments.piece(claim, end);
       pieces.push(piece);
@@ -162,20 +161,6 @@ export class RingReader {
     }
     this.#pieces = pieces;
     return pieces;
-  }
-
-  /**
-   * Moves the pending record, if any, to its slot, as the next writer would. The target is stopped.
-   * @param head HEAD, with its flags
-   * @returns the writes for the target, in order; none if the ring is full
-   */
-  flush(head: number, record: Uint8Array): Write[] {
-    const claim = head - (head % this.#slot);
-    if ((head & headFlag.pending) === 0 || claim >= this.#segments.limit) return [];
-    const bytes = Uint8Array.from(record);
-    new DataView(bytes.buffer).setBigUint64(0, BigInt(claim), true);
-    const { address } = this.#segments.piece(claim, claim + this.#slot);
-    return [{ address, bytes }, this.#segments.word(controlBlock.head, BigInt(claim + this.#slot))];
   }
 
   /**

@@ -134,18 +134,17 @@ export function codeRoom(sites: readonly Site[]): number {
 export const counterBytes = 8;
 
 /**
- * What lies before the ring: the control block, its lists, the counters, and a pending record. Offsets from the
- * control block.
+ * What lies before the ring: the control block, its lists, the counters, and the notes. Offsets from the control
+ * block.
  */
 export function controlRoom(
   sites: readonly Site[],
-  { pendingBytes = 0, noteBytes = 0 }: { readonly pendingBytes?: number | undefined; readonly noteBytes?: number } = {},
-): { readonly counters: number; readonly notes: number; readonly record: number; readonly size: number } {
+  noteBytes = 0,
+): { readonly counters: number; readonly notes: number; readonly size: number } {
   const cacheLines = (bytes: number): number => Math.ceil(bytes / 64) * 64;
   const lists = sites.reduce((sum, { plan }) => sum + (plan.outer ? 128 : 0), 0);
   const counters = cacheLines(controlBlock.size + lists);
   const bytes = sites.reduce((sum, site) => sum + Math.ceil((counterBytes * site.counters) / alignment) * alignment, 0);
   const notes = counters + cacheLines(bytes);
-  const record = notes + cacheLines(noteBytes);
-  return { counters, notes, record, size: record + pendingBytes };
+  return { counters, notes, size: notes + cacheLines(noteBytes) };
 }

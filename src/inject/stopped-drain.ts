@@ -74,7 +74,7 @@ export class StoppedDrain implements Drain {
   }
 
   async #drain(tells: boolean, resume?: Batch): Promise<void> {
-    await this.#target.drainStopped({ all: tells, pending: tells, resume });
+    await this.#target.drainStopped({ all: tells, resume });
     if (!this.#interrupts) return;
     const before = this.#delay;
     this.#delay = delayAfter(before, this.#target.filled);

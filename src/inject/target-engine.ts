@@ -7,7 +7,6 @@ import type { ElfFile } from '../elf/index.js';
 import { type Batch, type Reply, retry, type Session } from '../rsp/index.js';
 import { PAGE, type Region, type Scratch } from '../scratch/index.js';
 import { Backlog } from './backlog.js';
-import type { BriefCalls } from './brief-calls.js';
 import { ControlWords } from './control-words.js';
 import { DrainedRecords } from './drained-records.js';
 import { interruptedInside } from './interrupted.js';
@@ -23,17 +22,7 @@ import { type Piece, RingReader, unattended, type Write } from './ring.js';
 import type { Site } from './sites.js';
 import { type CountedWords, TargetCounters } from './target-counters.js';
 import { layOutTrampolines, type TrampolineLayout } from './trampoline-layout.js';
-import {
-  controlWord,
-  joined,
-  lostRing,
-  queue,
-  readData,
-  readRing,
-  writeAll,
-  writeChecked,
-  writeData,
-} from './transfers.js';
+import { controlWord, joined, lostRing, queue, readRing, writeAll, writeChecked, writeData } from './transfers.js';
 import { WaitLease, type WaitLimit } from './wait-lease.js';
 
 /** Bytes of zeros that are sent at once. */
@@ -62,8 +51,6 @@ export interface TargetEngineOptions {
   readonly nests: boolean;
   /** Bytes from fs's base to these words. */
   readonly outerWords?: number | undefined;
-  /** Calls that are to be dropped. One hart only. */
-  readonly brief?: BriefCalls | undefined;
   /** The program's functions keep frame pointers. */
   readonly chained?: boolean;
   /** The target gets its room at stops alone, so that no two runs differ by how fast this process reads. */
@@ -98,8 +85,6 @@ const longestWrite = 8;
 export interface StoppedRead {
   /** Flush every committed record, even past another hart's uncommitted slot: the next event is this stop. */
   readonly all?: boolean;
-  /** Also emit the call that pends. */
-  readonly pending?: boolean;
   /** The recording ends: what is read waits however much waits already, because the ring is small beside it. */
   readonly last?: boolean;
   /**
@@ -123,8 +108,6 @@ export class TargetEngine {
   readonly #control: ControlWords;
   readonly #counters: TargetCounters;
   readonly #drained: DrainedRecords;
-  /** The guest's time when it ended, once that is known. */
-  #passed: number | undefined;
   /** What was read while the target ran gives it this room, at its next stop. */
   #owed: readonly Write[] = [];
   /** The stub's answers to the writes that went with the last resume. */
@@ -137,7 +120,7 @@ export class TargetEngine {
     const { scratch, slotShift } = options;
     const size = scratch.shared || !scratch.calls ? scratch.data.size : Math.min(scratch.data.size, mostAtStops);
     const regions = { code: scratch.code, data: { address: scratch.data.address, size } };
-    const layout = layOutTrampolines({ ...options, scratch: regions, briefBelow: options.brief?.below });
+    const layout = layOutTrampolines({ ...options, scratch: regions });
     if (!layout) throw tooSmall(scratch.data.size);
     const { control, placement: placed } = layout;
     this.#layout = layout;
@@ -335,21 +318,6 @@ export class TargetEngine {
   async drainStopped(how: StoppedRead = {}): Promise<void> {
     if (this.#patches.planted.length === 0) return;
     await this.#drainStopped(how);
-    if (how.pending && (await this.flush())) await this.#drainStopped(how);
-  }
-
-  /**
-   * Moves the pending call into the ring, as it was when the ring was last read: no writer runs now. Returns true if
-   * there was one.
-   */
-  async flush(): Promise<boolean> {
-    const { pending } = this.#layout.placement.geometry;
-    if (!pending) return false;
-    const record = await readData(this.#options, { address: pending.record, length: 2 ** this.#options.slotShift });
-    const writes = record ? this.#ring.flush(this.#control.head, record) : [];
-    if (writes.length === 0) return false;
-    if (!(await writeData(this.#options, writes))) throw lostRing(this.#control.address);
-    return true;
   }
 
   async #drainStopped({ all = false, last = false, resume }: StoppedRead): Promise<void> {
@@ -381,10 +349,7 @@ export class TargetEngine {
    * @returns true while there is more
    */
   digest(budgetMs: number): boolean {
-    if (this.#drained.digest(budgetMs)) return true;
-    if (this.#passed !== undefined) this.#options.tracer.passed(this.#passed);
-    this.#passed = undefined;
-    return false;
+    return this.#drained.digest(budgetMs);
   }
 
   /** See {@link DrainedRecords.digestAll}. */
@@ -428,10 +393,6 @@ export class TargetEngine {
   finish(): number {
     const missing = this.#ring.finish(this.#drained.add);
     this.#drained.queue.settle();
-    const { brief } = this.#options;
-    const { ended } = this.#control;
-    // Open calls lasted until the end. The target may be gone by now, so that is as the ring was last read.
-    if (brief && ended > 0 && !this.#drained.isEnough) this.#passed = brief.time(ended);
     return missing;
   }
 
@@ -461,7 +422,7 @@ export class TargetEngine {
 
   /** At a stop: reads what is left, and removes the patches even if the reading failed. */
   async leave(): Promise<void> {
-    const read = (): Promise<void> => this.drainStopped({ pending: true, last: true });
+    const read = (): Promise<void> => this.drainStopped({ last: true });
     await retry(this.#options.session, read).finally(() => this.remove());
     await this.#letWritersFinish();
   }

@@ -22,13 +22,11 @@ export interface LayoutOptions {
   readonly nests: boolean;
   /** Bytes from fs's base to the words of the open outer poll. */
   readonly outerWords?: number | undefined;
-  /** Calls that last less than this number of ticks are dropped. */
-  readonly briefBelow?: bigint | undefined;
 }
 
 /**
  * Where each part of the engine lies in the scratch memory: code in `code`; in `data` control block | lists |
- * counters | notes | record | ring.
+ * counters | notes | ring.
  */
 export interface TrampolineLayout {
   readonly control: Addr;
@@ -47,11 +45,10 @@ export interface TrampolineLayout {
 export function layOutTrampolines(options: LayoutOptions): TrampolineLayout | undefined {
   const { scratch, sites, slotShift, near } = options;
   const control = scratch.data.address;
-  const pendingBytes = options.briefBelow === undefined ? undefined : 2 ** slotShift;
   const countShift = scratch.data.size < smallData ? 4 : 7;
   const isNoted = sites.some(({ plan: { inside } }) => inside && inside.noted.length > 0);
   const noteBytes = isNoted ? frameNoteBytes << countShift : 0;
-  const { size: used, counters: countersAt, notes: notesAt, record } = controlRoom(sites, { pendingBytes, noteBytes });
+  const { size: used, counters: countersAt, notes: notesAt } = controlRoom(sites, noteBytes);
   const memory = { address: addOffset(control, used), length: scratch.data.size - used };
   const ring = layOutRing(control, control, memory, slotShift);
   if (!ring) return undefined;
@@ -62,7 +59,7 @@ export function layOutTrampolines(options: LayoutOptions): TrampolineLayout | un
   // Slack that holds the trampolines themselves is not free for hops, and such trampolines need none.
   const hops = near && near.address !== code.address ? [{ address: near.address, length: near.size }] : [];
   const geometry = withOuterWords(ring.geometry, options.outerWords, lists);
-  const plain = {
+  const placement = placeSites({
     sites,
     code: options.code,
     room: { code, near: hops },
@@ -71,13 +68,7 @@ export function layOutTrampolines(options: LayoutOptions): TrampolineLayout | un
     counters,
     notes: { at: notes.address, countShift },
     nests: options.nests,
-  };
-  const { briefBelow: below } = options;
-  const brief = below === undefined ? undefined : { below, record: addOffset(control, record) };
-  const placed = placeSites({ ...plain, brief });
-  // Code for calls that pend is longer: if it does not fit for some, no call pends.
-  const without = brief && placed.refused.size > 0 ? placeSites(plain) : placed;
-  const placement = without.refused.size < placed.refused.size ? without : placed;
+  });
   return { control, memory, ring, counters, notes, placement };
 }
 

@@ -71,7 +71,7 @@ export async function readRing(
   wanted: (control: Uint8Array) => readonly Piece[],
 ): Promise<Uint8Array[] | undefined> {
   const batch = session.batch();
-  const head = batch.readMemory(scratch.data.address, controlBlock.ended + 8);
+  const head = batch.readMemory(scratch.data.address, controlBlock.segments);
   const isSmall = memory.length <= mostUnasked && scratch.bulk === undefined;
   const whole = isSmall ? batch.readMemory(memory.address, memory.length) : undefined;
   await batch.send();

@@ -126,8 +126,6 @@ export interface ReadPlan {
   readonly seesReturn: boolean;
   /** Counters in the target are enough: nothing else is read. Empty if they are not. */
   readonly counts: readonly PlannedCount[];
-  /** Calls shorter than the threshold are dropped, if there is a threshold. */
-  readonly hasThreshold: boolean;
   /** Undefined for a function's entry. */
   readonly inside?: InnerPlace | undefined;
   /** It is left out rather than have the target stop for it: what it is for, as `wakes`. */
@@ -154,7 +152,6 @@ export function entryPlan({ address, codeSize, name }: Pick<ReadPlan, 'address' 
     when: [],
     seesReturn: false,
     counts: [],
-    hasThreshold: false,
   };
 }
 
@@ -196,7 +193,6 @@ function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
     when: [],
     seesReturn: a.seesReturn || b.seesReturn,
     counts: onlyCounts ? [...a.counts, ...b.counts] : [],
-    hasThreshold: a.hasThreshold && b.hasThreshold,
     notByStops: a.notByStops && b.notByStops,
   };
 }

@@ -387,7 +387,7 @@ export class Run {
   }
 
   #makeEngines(): Engines {
-    const { session, logger = silent, scratch = {}, nanosPerInstruction, counts, thresholdNs } = this.#options;
+    const { session, logger = silent, scratch = {}, nanosPerInstruction, counts } = this.#options;
     const { program, plan, harts, words, until, panics, settlesAt, isProcess, ram } = this.#target;
     const { calls: tracer, kinds } = this.tracers;
     return new Engines({
@@ -402,7 +402,6 @@ export class Run {
       // At stops the time is the guest's own.
       nanosPerInstruction: watchesOf(program).length > 0 ? undefined : nanosPerInstruction,
       isRepeatable: counts?.nanosPerInstruction !== undefined && counts.sleeps === false,
-      thresholdNs,
       isCounted: this.#options.maxEvents !== undefined,
       stopsHarm: this.#options.stopsHarm,
       isLossless: this.#options.isLossless ?? false,

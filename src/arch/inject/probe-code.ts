@@ -25,9 +25,6 @@ import type { Step } from './code-path.js';
  * claim is given up. Every claim below HEAD is also below LIMIT, and is written sooner or later. Writers do not
  * depend on where LIMIT is, or how far it moves at once.
  *
- * If calls can pend, the two lowest bits of `HEAD` describe the one record that is written before its claim, see
- * {@link PendingCall}.
- *
  * A slot whose first word is not its claim is not committed yet, because its writer was interrupted. Until it is
  * committed, its segment keeps its memory, and the ring goes on with other memory. So no record is torn, and nothing
  * waits for a task that sleeps.
@@ -63,8 +60,6 @@ export const controlBlock = {
   outerPlan: 104,
   /** How often `limit` is polled before each pass; in a process once. */
   looks: 112,
-  /** The counter's value when a pending call was last seen to end; 0: never. */
-  ended: 120,
   /** The address of each segment's memory: K addresses. */
   segments: 128,
   /** Bytes of the control block, with 64 entries. */
@@ -86,8 +81,6 @@ export interface RingGeometry {
   readonly segmentShift: number;
   /** log2 of K, the number of entries in the table: at most 6. */
   readonly countShift: number;
-  /** For one hart only. Undefined: no call pends. */
-  readonly pending?: PendingCall | undefined;
   /** Where the words of the open outer poll are. Undefined: in the control block, for one hart only. */
   readonly outer?: OuterWords | undefined;
 }
@@ -100,32 +93,6 @@ export interface OuterWords {
   /** Where all lists for the second word are. A dead thread may have left another value in a block that is reused. */
   readonly plans: { readonly at: Addr; readonly bytes: number };
 }
-
-/**
- * The entry of one call is written to separate memory, without a claim. If the call is short and ends while its entry
- * is still there, nothing of it is emitted. Another writer that finds a pending entry first has it moved to the ring,
- * because that entry happened earlier. All of this is decided by exchanges of `HEAD`, so that no interrupt can come
- * between. The lowest bits of `HEAD` say what the memory holds:
- *
- *      entry:  HEAD = claim               -> claim | locked           else: claims a slot like any other
- *              ... the record's fields ...
- *      again:  reads HEAD, then the time; [0] = the stack pointer before the call
- *              HEAD = claim | locked      -> claim | pending          else: another writer came between: again
- *      exit:   HEAD = claim | pending, [0] is its own, and the time is short
- *                                         -> claim                    else: claims a slot like any other
- *      claim:  HEAD = claim | pending     -> claim + slot | locked    copies the record to that slot, HEAD -= locked;
- *                                                                     again for itself
- *              HEAD = claim, or | locked  -> + slot
- */
-export interface PendingCall {
-  /** Memory of one slot. */
-  readonly record: Addr;
-  /** Where the routine starts that moves the record to the ring. */
-  readonly flush: Addr;
-}
-
-/** Bits of `HEAD`. */
-export const headFlag = { pending: 1, locked: 2 } as const;
 
 /** The source of a record's field. `kept` words exist at an exit only: the values of those registers at the entry. */
 export type FieldSource =
@@ -309,8 +276,6 @@ export interface EntryTrampoline extends Trampoline {
   readonly outerCopy: OuterCopy | undefined;
   /** With any, it only counts: no record, no hook. */
   readonly counters: readonly Counter[];
-  /** The call pends if possible, see {@link PendingCall}: it needs a hook, and its exit needs `below`. */
-  readonly pends?: boolean;
   /** How control comes here: by the patch itself, or through the hop at this address, which has saved a register. */
   readonly via: 'patch' | { readonly hop: Addr };
 }
@@ -318,11 +283,6 @@ export interface EntryTrampoline extends Trampoline {
 export interface ExitTrampoline extends Trampoline {
   readonly keep: readonly string[];
   readonly nesting: boolean;
-  /**
-   * A call that still pends and has lasted fewer ticks than this is dropped. Its entry's record has the time at the
-   * same offset as this one.
-   */
-  readonly below?: bigint | undefined;
 }
 
 /**
@@ -610,8 +570,6 @@ export interface ProbeCode {
     ring: Omit<RingGeometry, 'wait'>,
     counter?: string,
   ): { readonly code: Uint8Array; readonly breakpoint: Addr };
-  /** Moves a pending call's entry to the ring. Throws RangeError if no call can pend in this ring. */
-  flush(at: Addr, ring: Omit<RingGeometry, 'wait'>): Uint8Array;
   /**
    * How often the wait routine passes its breakpoint in about a second on an emulator, with {@link looksAtOnce} polls
    * before each.

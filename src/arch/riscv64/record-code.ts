@@ -2,7 +2,6 @@ import {
   controlBlock,
   type ExtentCopy,
   type FieldSource,
-  headFlag,
   type LoadBase,
   type OuterCopy,
   type RecordField,
@@ -86,8 +85,6 @@ export interface ClaimLabels {
   readonly again: Label;
   readonly moved: Label;
   readonly full: Label;
-  /** A call is pending. */
-  readonly pending: Label;
 }
 
 /**
@@ -101,25 +98,16 @@ export function claim(assembler: Assembler, ring: RingGeometry): ClaimLabels {
     again: assembler.label(),
     moved: assembler.label(),
     full: assembler.label(),
-    pending: assembler.label(),
   };
   assembler.place(labels.again);
   assembler.emit(ld(T1, T0, controlBlock.head), ld(T3, T0, controlBlock.limit));
   assembler.branch('bgeu', T1, T3, labels.full);
-  if (ring.pending !== undefined) {
-    assembler.emit(andi(T3, T1, headFlag.pending));
-    assembler.branch('bne', T3, 0, labels.pending);
-  }
   inOrder(assembler);
   segmentOf(assembler, ring);
   exchangeHead(assembler, T3, 2 ** slotShift, labels.moved);
-  if (ring.pending !== undefined) assembler.emit(andi(T1, T1, CLAIM));
   slotOf(assembler, ring, T3);
   return labels;
 }
-
-/** The claim's bits in a value of HEAD. */
-export const CLAIM = -4;
 
 /** Orders earlier loads before later loads. */
 export function inOrder(assembler: Assembler): void {
@@ -164,15 +152,9 @@ export function exchangeHead(assembler: Assembler, temporary: number, by: number
 
 /**
  * The rare ways of a claim. Another writer was faster: its value is stored once more, or not at all. The ring is
- * full: waits. A call is pending: goes on at `flushed` once that call's record is in the ring.
+ * full: waits.
  */
-export function claimRarely(
-  assembler: Assembler,
-  ring: RingGeometry,
-  labels: ClaimLabels,
-  dropped: Label,
-  flushed = labels.again,
-): void {
+export function claimRarely(assembler: Assembler, ring: RingGeometry, labels: ClaimLabels, dropped: Label): void {
   assembler.place(labels.moved);
   assembler.emit(scDRelease(0, T3, T0));
   assembler.jump(labels.again);
@@ -180,10 +162,6 @@ export function claimRarely(
   assembler.jumpFar(ring.wait, LINK, LINK);
   assembler.jump(labels.again);
   assembler.jump(dropped);
-  if (ring.pending === undefined) return;
-  assembler.place(labels.pending);
-  assembler.jumpFar(ring.pending.flush, LINK, LINK);
-  assembler.jump(flushed);
 }
 
 /** Fills the claimed record and commits it. Clobbers t0 and t3. */

@@ -1,6 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
-import { checkPends } from '../inject/pending-call.js';
 import {
   controlBlock,
   type EndTrampoline,
@@ -42,7 +41,6 @@ import { disassemble } from './disassembly.js';
 import { ends } from './exits.js';
 import { inner } from './inner.js';
 import { endHop, HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
-import { flush, pend, vanish } from './pending.js';
 import { checkRecord, claim, claimRarely, fillRecord, LINK, outerCopySteps, timeCsr } from './record-code.js';
 import { floatArguments, RA, SP } from './registers.js';
 import { displace, displaceInside, loopsToStart, patchLengths } from './relocate.js';
@@ -123,22 +121,16 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
 /** Makes the record and the hook. Returns what makes the code that runs rarely; without room it jumps to `dropped`. */
 function record(
   assembler: Assembler,
-  { ring, fields, hook, nesting, outerCopy, extents = [], pends }: EntryTrampoline,
+  { ring, fields, hook, nesting, outerCopy, extents = [] }: EntryTrampoline,
   frame: TrampolineFrame,
   dropped: Label,
 ): () => void {
-  let rarely = (): void => {};
   assembler.loadAddress(T0, ring.control);
-  const made = { ring, fields, outerCopy, extents };
-  if (pends) rarely = pend(assembler, frame, made, dropped);
-  else {
-    const labels = claim(assembler, ring);
-    rarely = () => claimRarely(assembler, ring, labels, dropped);
-    fillRecord(assembler, frame, made);
-  }
+  const labels = claim(assembler, ring);
+  fillRecord(assembler, frame, { ring, fields, outerCopy, extents });
   if (nesting !== undefined && hook !== undefined) openOuter(assembler, frame, ring.control, nesting, hook);
   if (hook !== undefined) pushHook(assembler, frame, hook);
-  return rarely;
+  return () => claimRarely(assembler, ring, labels, dropped);
 }
 
 /** The frame while only these registers are saved. */
@@ -153,7 +145,6 @@ function checkEntry(entry: EntryTrampoline): void {
   if (nesting !== undefined && hook === undefined) throw new RangeError('Nesting needs a hook');
   if (counters.length > 0 && (hook !== undefined || outerCopy !== undefined || fields.length > 0))
     throw new RangeError('A probe that counts makes no record and has no hook');
-  checkPends(entry);
   if (hook !== undefined && displaced.hookRefused !== undefined)
     throw new RangeError(`No hook: ${displaced.hookRefused}`);
   if (hook !== undefined && hook.keep.length > MAX_KEPT) throw new RangeError(`At most ${MAX_KEPT} registers are kept`);
@@ -187,7 +178,7 @@ function openOuter(
   assembler.emit(sd(original(assembler, frame, registerNamed(self), T3), T0, controlBlock.outer));
 }
 
-function exit({ at, ring, fields, extents = [], keep, nesting, below }: ExitTrampoline): Uint8Array {
+function exit({ at, ring, fields, extents = [], keep, nesting }: ExitTrampoline): Uint8Array {
   const record = { ring, fields, outerCopy: undefined, extents };
   checkRecord(record);
   const assembler = new Assembler(at);
@@ -206,7 +197,6 @@ function exit({ at, ring, fields, extents = [], keep, nesting, below }: ExitTram
   save(assembler, frame, used);
   assembler.loadAddress(T0, ring.control);
   if (nesting) closeOuter(assembler, frame);
-  const rarely = below === undefined ? undefined : vanish(assembler, frame, record, below, dropped);
   const labels = claim(assembler, ring);
   fillRecord(assembler, frame, record);
   assembler.place(dropped);
@@ -214,7 +204,6 @@ function exit({ at, ring, fields, extents = [], keep, nesting, below }: ExitTram
   moveStack(assembler, frame.depth);
   assembler.emit(jalr(0, RA, 0));
   claimRarely(assembler, ring, labels, dropped);
-  rarely?.();
   return assembler.finish();
 }
 
@@ -372,7 +361,6 @@ export const probeCode: ProbeCode = {
   end,
   inner,
   wait,
-  flush,
   spinsPerSecond: 500_000,
   floats: floatArguments,
   counter: 'time',

@@ -230,20 +230,6 @@ export class Assembler {
     this.#emit({ prefix: 0xf0, size: 8, opcode: [0x01], reg: register, rm: what });
   }
 
-  /** `lock sub` of 64 bits, by 0 to 127. */
-  subtractAtOnce(what: Place, value: bigint): void {
-    const reg = operations.indexOf('sub');
-    this.#emit({
-      prefix: 0xf0,
-      size: 8,
-      opcode: [0x83],
-      reg,
-      extended: true,
-      rm: what,
-      immediate: immediate(value, 8, 1),
-    });
-  }
-
   jump(to: Addr | Label): void {
     this.#code.byte(0xe9);
     this.#relative(to, 0);

@@ -1,7 +1,6 @@
 import {
   controlBlock,
   type ExtentCopy,
-  headFlag,
   type OuterCopy,
   type RecordField,
   type RingGeometry,
@@ -47,8 +46,6 @@ export class ClaimLabels {
   readonly again = new Label();
   /** The ring is full. In: rax = HEAD. */
   readonly full = new Label();
-  /** A call pends, and there is room for its record. In: rax = HEAD. */
-  readonly pending = new Label();
 }
 
 /** Claims a slot and fills it. */
@@ -74,23 +71,15 @@ export function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
   code.load(RAX, head);
   code.arithmetic('cmp', RAX, controlWord(ring, controlBlock.limit));
   code.branch('ae', labels.full);
-  if (ring.pending !== undefined) {
-    code.testConstant(RAX, headFlag.pending);
-    code.branch('ne', labels.pending);
-  }
   segmentOf(code, ring, R11);
   code.address(R10, { base: RAX, offset: 2 ** ring.slotShift });
   code.compareExchange(head, R10);
   code.branch('ne', labels.again);
-  if (ring.pending !== undefined) code.arithmetic('and', RAX, CLAIM);
   code.move(R10, RAX);
   code.arithmetic('and', RAX, insideSegment(ring), 4);
   code.arithmetic('add', R11, RAX);
   return labels;
 }
-
-/** The claim's bits in a value of HEAD. */
-export const CLAIM = { constant: -4n } as const;
 
 /** The bits of a claim that give its slot's place in the segment. */
 export function insideSegment({ segmentShift }: Pick<RingGeometry, 'segmentShift'>): { readonly constant: bigint } {
@@ -111,15 +100,9 @@ export function commit(code: Assembler): void {
 }
 
 /**
- * The rare ways of a claim. A call pends: its record is moved to the ring, then goes on at `flushed`. The ring is
- * full: waits. Goes on behind itself if the event is dropped.
+ * The rare way of a claim. The ring is full: waits. Goes on behind itself if the event is dropped.
  */
-export function claimRarely(code: Assembler, ring: RingGeometry, labels: ClaimLabels, flushed = labels.again): void {
-  if (ring.pending !== undefined) {
-    code.bind(labels.pending);
-    code.address(R11, { at: flushed });
-    code.jump(ring.pending.flush);
-  }
+export function claimRarely(code: Assembler, ring: RingGeometry, labels: ClaimLabels): void {
   // The wait routine returns to the jump, or behind it.
   const back = new Label();
   code.bind(labels.full);

@@ -1,6 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
-import { checkPends } from '../inject/pending-call.js';
 import {
   controlBlock,
   type Displaced,
@@ -23,7 +22,6 @@ import { disassemble } from './disassembly.js';
 import { ends } from './exits.js';
 import { controlWord, outerWords } from './fields.js';
 import { inner } from './inner.js';
-import { flush, pend, type Rarely, vanish } from './pending.js';
 import { jumpBytes, linuxProcess } from './process.js';
 import { type Contents, claimRarely, outerCopySteps, toPush, writeRecord } from './record.js';
 import { floatArguments, R10, R11, RAX, RSP } from './registers.js';
@@ -59,7 +57,6 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   if (via !== 'patch') throw new RangeError('No patch for x86_64 needs a hop');
   if (nesting !== undefined && hook === undefined)
     throw new RangeError('A poll that is to be open until it returns needs a hook');
-  checkPends(trampoline);
   const code = new Assembler(at);
   const body = new Label();
   for (const condition of when) compare(code, condition, body);
@@ -76,7 +73,7 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   const stack: Stack = { pushed, returnAddress, stackPointer: returnAddress, kept: [] };
   if (hook !== undefined) code.moveStack(-frame);
   for (const number of pushed) code.push(number);
-  const rarely = trampoline.pends ? pend(code, contents, stack) : writeOrWait(code, contents, stack);
+  const rarely = writeOrWait(code, contents, stack);
   if (hook !== undefined) fillHook(code, hook, stack);
   if (hook !== undefined && nesting !== undefined)
     open(code, ring, nesting, stack, 8 * (pushed.length + 1 + hook.keep.length));
@@ -90,7 +87,7 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   return code.finish();
 }
 
-function exit({ at, ring, fields, extents, keep, nesting, below }: ExitTrampoline): Uint8Array {
+function exit({ at, ring, fields, extents, keep, nesting }: ExitTrampoline): Uint8Array {
   const code = new Assembler(at);
   const contents = { ring, fields, outerCopy: undefined, extents };
   const pushed = toPush(contents);
@@ -100,7 +97,6 @@ function exit({ at, ring, fields, extents, keep, nesting, below }: ExitTrampolin
   const stack: Stack = { pushed, returnAddress, stackPointer: returnAddress + 8, kept };
   const leave = new Label();
   for (const number of pushed) code.push(number);
-  if (below !== undefined) vanish(code, contents, stack, below, leave);
   const rarely = writeOrWait(code, contents, stack);
   code.bind(leave);
   if (nesting) close(code, ring, words + 8 * keep.length);
@@ -186,7 +182,7 @@ function close(code: Assembler, ring: RingGeometry, offset: number): void {
   code.store(outer.self, RAX);
 }
 
-function writeOrWait(code: Assembler, contents: Contents, stack: Stack): Rarely {
+function writeOrWait(code: Assembler, contents: Contents, stack: Stack): () => void {
   const labels = writeRecord(code, contents, stack);
   return () => claimRarely(code, contents.ring, labels);
 }
@@ -271,7 +267,6 @@ export const probeCode: ProbeCode = {
   end,
   inner,
   wait,
-  flush,
   // `pause` ends QEMU's translation block: 130-250 ns per poll.
   spinsPerSecond: 5_000,
   floats: floatArguments,

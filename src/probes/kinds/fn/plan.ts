@@ -47,7 +47,6 @@ export function planFunction(
     when,
     seesReturn: true,
     counts: [],
-    hasThreshold: true,
   };
 }
 

@@ -57,7 +57,6 @@ export function planPoll(
     when: [],
     seesReturn: true,
     counts: [],
-    hasThreshold: false,
   };
 }
 

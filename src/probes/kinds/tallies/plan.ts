@@ -35,7 +35,6 @@ export function planTally(tally: TallyProbe, general: ReadonlySet<string>): Read
     when,
     seesReturn,
     counts: count ? [count] : [],
-    hasThreshold: false,
   };
 }
 
