@@ -3,7 +3,6 @@ import type { GuestClock } from './clock.js';
 import type { CodeFlow } from './code-flow.js';
 import type { CodeReferences } from './code-references.js';
 import type { FrameModel } from './frames/frame-model.js';
-import type { InjectedCall } from './inject/injected-call.js';
 import type { ProbeCode } from './inject/probe-code.js';
 import type { InstructionModel } from './instructions.js';
 import type { LinuxModel } from './linux.js';
@@ -36,7 +35,6 @@ import type { SystemRegisters } from './system-registers.js';
  *   to support the engine without stops
  *       on machines: `probeCode`, `privilege` and `addressSpaces`
  *       in Linux processes: `probeCode.process` and `linux.systemCalls`
- *       in memory of the guest's own allocator: `injectedCall`
  *   to go on recording after the machine is reset: `reset`
  *   to read the last records of a machine that ends itself: `powerOff`, with `codeFlow`
  *   to decode system registers in `doctor`: `systemRegisters`
@@ -80,8 +78,6 @@ export interface Capabilities {
   readonly addressSpaces?: AddressSpaces;
   /** Machine code that records events inside the target. */
   readonly probeCode?: ProbeCode;
-  /** Calls of the program's functions that the program does not make itself. */
-  readonly injectedCall?: InjectedCall;
   /** QEMU's machines of it that are known, by the name of their kind: `virt`. */
   readonly qemuMachines?: readonly string[];
   readonly reset?: ResetModel;

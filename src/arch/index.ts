@@ -12,7 +12,6 @@ export type { CodeReferences, Leaving, ScanOptions } from './code-references.js'
 export type { CodeRange, Confidence, EntryValues, FrameAt, FrameModel, FunctionFrames } from './frames/frame-model.js';
 export { type CodePath, type Step, usualPath } from './inject/code-path.js';
 export { type HookFrame, hookMark, hookMarkBytes, markedHook } from './inject/hook-frame.js';
-export type { InjectedCall } from './inject/injected-call.js';
 export * from './inject/probe-code.js';
 export {
   type AssemblyLine,

@@ -41,8 +41,6 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly planStops: (places: readonly Addr[]) => readonly PlannedStop[];
   /** Called when probes are left out from now on, because they had stopped the target too often. */
   readonly leftOut?: ((probes: readonly ProbeFact[]) => void) | undefined;
-  /** Called when the program has been asked for memory, and has answered. The target is stopped. */
-  readonly answered?: (() => Promise<void>) | undefined;
   /** A process of Linux, with what only the recording knows about it. */
   readonly inProcess?: {
     /** The number of a thread by the stub's name for it. */

@@ -15,7 +15,7 @@ import {
   whyProcessStops,
 } from '../inject/index.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
-import { type Intercept, ProvenScratch, type Scratch } from '../scratch/index.js';
+import { ProvenScratch, type Scratch } from '../scratch/index.js';
 import { type StopEngine, StopWarning } from '../stop/index.js';
 import { changesItsCode, insideKernel } from '../target/index.js';
 import type { OwnTime, ProbeFact } from '../trace/index.js';
@@ -143,11 +143,6 @@ export class Engines implements StopObserver, EarlierRecords {
   /** It is too early, and another page table may change that. */
   get waitsForTable(): boolean {
     return this.isWaiting && !this.#memory.isPending;
-  }
-
-  /** It is too early: the program is asked for memory when it calls its allocator. */
-  get waitsForMemory(): boolean {
-    return this.isWaiting && this.#memory.unanswered !== undefined;
   }
 
   /** Trampolines are in the target. */
@@ -347,8 +342,6 @@ export class Engines implements StopObserver, EarlierRecords {
   async leave(standing: boolean): Promise<{ readonly missing: number }> {
     const installed = this.#installed;
     if (standing) await this.#memory.giveUp();
-    const unanswered = this.#memory.unanswered;
-    if (!installed && unanswered !== undefined && this.#options.wanted !== 'target') this.#fallBackTo(unanswered);
     if (installed) {
       this.#remember(installed, await (standing ? installed.leave() : installed.end()));
     }
@@ -416,7 +409,7 @@ export class Engines implements StopObserver, EarlierRecords {
 
   /** @returns false if it is too early in the program for that */
   async #install(code: ProbeCode, stops: StopEngine, onError: (thrown: unknown) => void): Promise<boolean> {
-    const ready = await this.#prepare(stops);
+    const ready = await this.#prepare();
     if (ready === undefined) return false;
     if (isRefusal(ready)) return this.#fallBack(ready.refused);
     const installed = await this.#place({ ...ready, code, stops });
@@ -439,9 +432,9 @@ export class Engines implements StopObserver, EarlierRecords {
   }
 
   /** What an installation needs from the target; undefined if it is too early. */
-  async #prepare(
-    stops: StopEngine,
-  ): Promise<{ readonly scratch: Scratch; readonly threads: ThreadWords | undefined } | Refusal | undefined> {
+  async #prepare(): Promise<
+    { readonly scratch: Scratch; readonly threads: ThreadWords | undefined } | Refusal | undefined
+  > {
     const { session, inProcess, elf } = this.#options;
     const stopsOnly = inProcess && whyProcessStops(session);
     if (stopsOnly) return { refused: stopsOnly };
@@ -452,21 +445,16 @@ export class Engines implements StopObserver, EarlierRecords {
     if (changesItsCode(elf)) await this.#choices.planAnew(session);
     const text = middleOf(this.#choices.plan.sites);
     if (text === undefined) return { refused: this.#choices.why(0) ?? 'no function can be patched' };
-    const scratch = await this.#takeScratch(text, stops);
+    const scratch = await this.#takeScratch(text);
     return scratch === undefined || isRefusal(scratch) ? scratch : { scratch, threads };
   }
 
   /** Undefined if it is too early. */
-  #takeScratch(text: Addr, stops: StopEngine): Promise<Scratch | Refusal | undefined> {
+  #takeScratch(text: Addr): Promise<Scratch | Refusal | undefined> {
     const { session, arch, elf, inProcess, scratch, ram } = this.#options;
     const { plan } = this.#choices;
     const process = inProcess && processMemory(plan);
-    const intercept: Intercept = (places, then) =>
-      stops.points.intercept(places, async (hart, at) => {
-        await then(hart, at);
-        if (this.isWaiting && !this.waitsForMemory) await this.#options.answered?.();
-      });
-    const target = { session, arch, elf, text, ram, process, intercept, logger: this.#logger };
+    const target = { session, arch, elf, text, ram, process, logger: this.#logger };
     const taken = this.#memory.take({ ...scratch, ...target, codeSize: codeRoom(plan.sites) });
     return taken.catch((thrown: unknown) => {
       this.#fallBackTo(messageOf(thrown));

@@ -5,7 +5,7 @@ import { type Logger, silent } from '../base/logger.js';
 import type { CallTracer } from '../calls/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { type Batch, type Reply, retry, type Session } from '../rsp/index.js';
-import { PAGE, type Region, type Scratch } from '../scratch/index.js';
+import type { Region, Scratch } from '../scratch/index.js';
 import { Backlog } from './backlog.js';
 import { ControlWords } from './control-words.js';
 import { DrainedRecords } from './drained-records.js';
@@ -475,7 +475,7 @@ export class TargetEngine {
    */
   async leadPast(elf: ElfFile, ram: SearchedRam, staysHere = false): Promise<boolean> {
     const { session, scratch } = this.#options;
-    const options = { ...this.#options, elf, ram, placement: this.placement, ours: regionsOf(scratch) };
+    const options = { ...this.#options, elf, ram, placement: this.placement, ours: [scratch.code, scratch.data] };
     for (let moment = 1; await leadPast(options); moment *= 2) {
       if (!(await this.#isInside())) return true;
       if (staysHere || moment > longestWrite) return false;
@@ -546,11 +546,6 @@ export class TargetEngine {
     const renewed = this.breakpoint === undefined || !this.#options.waits ? [] : this.#control.renewed(true);
     return [...writes, ...this.#control.answer(), ...renewed];
   }
-}
-
-function regionsOf({ code, data, dataPages }: Scratch): readonly Region[] {
-  const pages = dataPages?.map((physical) => ({ address: data.address, physical, size: PAGE })) ?? [];
-  return [code, data, ...pages];
 }
 
 /** Of records that begin and end no call. */

@@ -7,8 +7,6 @@ import type { CodeAsLoaded } from './code-as-loaded.js';
 
 /** Why nothing was recorded, though stops could have. */
 export const tooEarly = 'the last page table was not in use yet';
-/** The same, where memory for trampolines is asked for. */
-const notAnswered = 'there was no memory for trampolines yet, which the kernel gives at its next call of its allocator';
 /** The same, where no probe can be. */
 const notAsLinked = 'the kernel ran where it is loaded, and its ELF has no code there';
 
@@ -97,7 +95,6 @@ export class EarlyStops {
   /** A probe was hit, and it was too early for trampolines. */
   async tooEarly(): Promise<void> {
     const { wanted, engine, engines } = this.#options;
-    if (engines.waitsForMemory) return this.#awaitMemory();
     if (!engines.waitsForTable || (wanted !== 'target' && !this.#isLimited)) return;
     if (wanted === 'target' || engine().stops - this.#before >= mostStops) await this.takeOut();
   }
@@ -115,23 +112,6 @@ export class EarlyStops {
     this.#out = { since: this.#options.time(), why: tooEarly };
     await engine().disarm(addresses);
     await watch();
-  }
-
-  /** The kernel is asked for memory when it comes by. Until then many breakpoints would let it hardly go on. */
-  async #awaitMemory(): Promise<void> {
-    const { wanted, addresses, engine, engines, fromReset, time } = this.#options;
-    const stopping = addresses.length - engines.leftOut.length;
-    if (this.#out || wanted !== 'auto' || fromReset || stopping <= mostBreakpoints) return;
-    this.#out = { since: time(), why: notAnswered };
-    await engine().disarm(addresses);
-  }
-
-  /** The kernel has given memory, or refused it. */
-  async answered(): Promise<void> {
-    const { engines, arrive } = this.#options;
-    if (!this.#out) return;
-    await arrive();
-    if (!engines.waitsForMemory) await this.#armAgain();
   }
 
   /** Nobody wants all of the stops. */

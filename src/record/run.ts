@@ -415,7 +415,6 @@ export class Run {
         this.#reportLeftOut(probes);
         this.#options.onLeftOut?.(probes);
       },
-      answered: () => this.#early.answered(),
       log: () => this.log?.opened,
       counted: (probe, words) => {
         for (const kind of kinds) kind.counts?.add(probe, words);

@@ -2,7 +2,7 @@ import { isRefusal, type Refusal } from '../base/refusal.js';
 import { hasOwnFirmware, turnsPagingOn } from '../target/index.js';
 import type { MapRefusal, Scratch } from './scratch.js';
 import type { ScratchRequest, SourceResult } from './source.js';
-import { sources } from './sources/index.js';
+import { sources } from './sources.js';
 
 const nothing =
   'no memory for trampolines is known here: `rsptrace run` brings its own, --scratch ADDR,SIZE and --scratch-symbol name some, a section .rsptrace of the program reserves some';

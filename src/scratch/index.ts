@@ -1,5 +1,4 @@
 export { findScratch, memoryMissing } from './find-scratch.js';
-export type { Intercept } from './guest-allocator.js';
 export { HiddenMemory } from './hidden-memory.js';
 export { type AtReset, expectedAtReset, type HiddenAtReset, hideAtReset } from './hide-at-reset.js';
 export { firmwareMs } from './hide-in-memory-map.js';
@@ -22,4 +21,3 @@ export { closeScratch, type MapRefusal, PAGE, type Region, type Scratch, type Sh
 export { type HiddenSource, type ScratchRequest, type ScratchSources, unusable } from './source.js';
 export { SystemCalls, unavailable } from './system-calls.js';
 export { expectedSlack, slackOf, textSlack } from './text-slack.js';
-export { unlistedRam } from './unlisted-ram.js';

@@ -12,7 +12,7 @@ export interface MappedSlots {
 }
 
 const ENTRY = 8;
-export const notApart = 'data cannot be mapped without being executable: EFER.NXE is clear';
+const notApart = 'data cannot be mapped without being executable: EFER.NXE is clear';
 
 /** Pages of 2 MiB, one behind the other. */
 export interface LargePages {
@@ -40,18 +40,6 @@ export async function mapBesideText(
     if (entry === undefined) return { refused: notApart };
     entries.push(entry);
   }
-  return enterBesideText(session, arch, space, text, entries);
-}
-
-/** Writes entries into free places of the table that maps the kernel's text, see {@link mapBesideText}. */
-export async function enterBesideText(
-  session: Session,
-  arch: Architecture,
-  space: AddressSpace,
-  text: Addr,
-  entries: readonly bigint[],
-): Promise<MappedSlots | Refusal> {
-  const { length: count } = entries;
   const memory = await session.physicalMemory();
   if (memory === undefined || !(await session.stub()).isQemu) {
     return { refused: 'page tables are changed only under QEMU, which forgets no translation that was never there' };

@@ -29,7 +29,6 @@ export class ProvenScratch {
    * @throws RsptraceError `SCRATCH_UNUSABLE` if something else writes to what the user named
    */
   async take(request: ScratchRequest): Promise<Scratch | Refusal | undefined> {
-    if (this.#known.allocator?.asking) return undefined;
     if (this.#found === undefined) {
       const found = await findScratch({ ...request, known: this.#known });
       if (isRefusal(found)) return 'later' in found && found.later ? undefined : found;
@@ -59,22 +58,16 @@ export class ProvenScratch {
     return this.#found;
   }
 
-  /** Memory is found or asked for, and is not usable yet for a reason that no page table changes. */
+  /** Memory is found, and is watched before it is used. No page table changes that. */
   get isPending(): boolean {
-    return this.#proof !== undefined || this.#known.allocator?.asking === true;
+    return this.#proof !== undefined;
   }
 
-  /** Why there is no memory so far: the program's allocator was asked and has not been called since. */
-  get unanswered(): string | undefined {
-    return this.#known.allocator?.unanswered;
-  }
-
-  /** The target runs another program. What the old program's allocator gave is forgotten and asked for anew. */
+  /** The target runs another program. */
   forget(): void {
     this.#found = undefined;
     this.#proof = undefined;
     this.#proved = false;
-    delete this.#known.allocator;
     delete this.#known.top;
   }
 

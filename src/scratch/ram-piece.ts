@@ -41,7 +41,7 @@ export interface PagingFacts {
 }
 
 /** Why memory is not mapped elsewhere. */
-export const neverPages = 'part of the program is firmware, which does not page and could not reach it';
+const neverPages = 'part of the program is firmware, which does not page and could not reach it';
 
 const REACH = 2n ** 31n;
 const GIB = 2n ** 30n;

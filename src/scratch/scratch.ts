@@ -46,8 +46,6 @@ export interface Scratch {
   readonly code: Region;
   /** Writable; if the target pages, not executable. It shares no page with `code`. */
   readonly data: Region;
-  /** The physical addresses of the data's pages, if these are known and not one behind the other. */
-  readonly dataPages?: readonly Addr[];
   /** Offsets are from `data.address`. Undefined: only through the stub, at a stop. */
   readonly shared: SharedMemory | undefined;
   /** The data, if the stub has another way to it; offsets as in `shared`. */

@@ -4,7 +4,7 @@ import { RsptraceError } from '../base/errors.js';
 import type { Session } from '../rsp/index.js';
 import type { GuestRam } from '../target/index.js';
 import { accessTo } from './region-access.js';
-import { PAGE, type Scratch, type SharedMemory } from './scratch.js';
+import type { Scratch, SharedMemory } from './scratch.js';
 
 /** Bytes that are written on one side and read on the other. */
 const SAMPLE = 16;
@@ -15,61 +15,45 @@ const SAMPLE = 16;
  */
 export async function shareThroughRam(scratch: Scratch, ram: GuestRam, session: Session): Promise<Scratch> {
   if (scratch.shared !== undefined) return scratch;
-  const pages = pagesOf(scratch);
-  if (pages === undefined || !pages.every(({ at, size }) => ram.holds(at, size))) return scratch;
-  const shared = new SharedRam(ram, pages);
+  const { physical, size } = scratch.data;
+  if (physical === undefined || !ram.holds(physical, size)) return scratch;
+  const shared = new SharedRam(ram, physical, size);
   if (!(await isSame(session, scratch, shared))) return scratch;
   return { ...scratch, shared, source: `${scratch.source}, read past the wire (${ram.source})` };
 }
 
-/** Physical memory that is one piece. */
-interface PhysicalPiece {
-  readonly at: Addr;
-  readonly size: number;
-}
-
-function pagesOf({ data, dataPages }: Scratch): readonly PhysicalPiece[] | undefined {
-  if (dataPages !== undefined) return dataPages.map((at) => ({ at, size: PAGE }));
-  return data.physical === undefined ? undefined : [{ at: data.physical, size: data.size }];
-}
-
+/** One piece of physical memory. */
 class SharedRam implements SharedMemory {
   readonly endsWithTarget: boolean;
   readonly #ram: GuestRam;
-  readonly #pieces: readonly PhysicalPiece[];
+  readonly #start: Addr;
+  readonly #size: number;
   #open = true;
 
-  constructor(ram: GuestRam, pieces: readonly PhysicalPiece[]) {
-    this.endsWithTarget = !pieces.every(({ at }) => ram.outlives(at));
+  constructor(ram: GuestRam, start: Addr, size: number) {
+    this.endsWithTarget = !ram.outlives(start);
     this.#ram = ram;
-    this.#pieces = pieces;
+    this.#start = start;
+    this.#size = size;
   }
 
   read(offset: number, into: Uint8Array): void {
-    this.#each(offset, into, (at, bytes) => this.#ram.read(at, bytes));
+    if (!this.#ram.read(this.#at(offset, into), into)) throw closed();
   }
 
   write(offset: number, bytes: Uint8Array): void {
-    this.#each(offset, bytes, (at, part) => this.#ram.write(at, part));
+    if (!this.#ram.write(this.#at(offset, bytes), bytes)) throw closed();
   }
 
   close(): void {
     this.#open = false;
   }
 
-  /** Goes through the physical pieces that have these bytes. They all have the same size. */
-  #each(offset: number, bytes: Uint8Array, move: (at: Addr, bytes: Uint8Array) => boolean): void {
-    const size = this.#pieces[0]?.size ?? 0;
-    if (!(offset >= 0) || offset + bytes.length > size * this.#pieces.length) {
-      throw new RangeError(`${bytes.length} bytes at ${offset} are not inside the shared memory`);
-    }
-    for (let done = 0; done < bytes.length; ) {
-      const [index, inside] = [Math.floor((offset + done) / size), (offset + done) % size];
-      const length = Math.min(bytes.length - done, size - inside);
-      const { at } = this.#pieces[index] as PhysicalPiece;
-      if (!this.#open || !move(addOffset(at, inside), bytes.subarray(done, done + length))) throw closed();
-      done += length;
-    }
+  #at(offset: number, { length }: Uint8Array): Addr {
+    if (!(offset >= 0) || offset + length > this.#size)
+      throw new RangeError(`${length} bytes at ${offset} are not inside the shared memory`);
+    if (!this.#open) throw closed();
+    return addOffset(this.#start, offset);
   }
 }
 

@@ -6,12 +6,11 @@ import type { Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import type { GuestRam } from '../target/index.js';
-import type { GuestAllocator, Intercept } from './guest-allocator.js';
 import type { PagingFacts, RamPiece } from './ram-piece.js';
 import type { ReservedMemory } from './reserved-memory.js';
 import type { MapRefusal, Scratch } from './scratch.js';
 
-/** One origin of memory for trampolines. Each is an object in a file of `sources/`; `sources/index.ts` lists them. */
+/** One origin of memory for trampolines. `sources.ts` lists them. */
 export interface ScratchSource {
   /** For the log: `hidden RAM`. */
   readonly name: string;
@@ -65,8 +64,6 @@ export interface ScratchRequest extends ScratchSources {
   readonly process?: { readonly codeSize: number; readonly dataSize: number } | undefined;
   /** What is found out once, however often memory is asked for. */
   readonly known?: Known;
-  /** Without it the program's allocator is not asked, only named as the last choice. */
-  readonly intercept?: Intercept;
   readonly logger?: Logger;
 }
 
@@ -80,9 +77,7 @@ export interface SourceRequest extends ScratchRequest {
 }
 
 export interface Known {
-  unlisted?: RamPiece | Refusal;
   top?: RamPiece | Refusal;
-  allocator?: GuestAllocator;
   ownFirmware?: boolean;
 }
 

@@ -8,7 +8,6 @@ import { machines } from './machines/index.js';
 import { RamPiece } from './ram-piece.js';
 import { accessTo } from './region-access.js';
 import { LARGE_PAGE } from './scratch.js';
-import { freeOf } from './unlisted-ram.js';
 
 const PT_LOAD = 1;
 /** One large page for code and one for data. */
@@ -70,4 +69,23 @@ async function firstUsed(session: Session, start: Addr, ram: GuestRam | undefine
     if (at >= 0) return addOffset(start, offset + at);
   }
   return undefined;
+}
+
+/** The rest of [start, end), in multiples of large pages. */
+export function freeOf(start: bigint, end: bigint, taken: readonly FdtRange[]): { base: Addr; size: bigint }[] {
+  const large = BigInt(LARGE_PAGE);
+  const free: { base: Addr; size: bigint }[] = [];
+  let at = start;
+  const add = (to: bigint): void => {
+    const from = ((at + large - 1n) / large) * large;
+    const size = (to / large) * large - from;
+    if (size > 0n) free.push({ base: addr(from), size });
+  };
+  for (const { base, size } of [...taken].sort((a, b) => (a.base < b.base ? -1 : 1))) {
+    if (base >= end) break;
+    if (base > at) add(base);
+    if (base + size > at) at = base + size;
+  }
+  if (at < end) add(end);
+  return free;
 }

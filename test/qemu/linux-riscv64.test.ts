@@ -1,9 +1,8 @@
-// Debian's Linux for riscv64 (Sv57), traced without stops: with two CPUs from its start, and with one by who comes later.
+// Debian's Linux for riscv64 (Sv57), traced without stops: with two CPUs from its start.
 import { join } from 'node:path';
 import t from 'tap';
 import { ElfFile } from '../../src/elf/index.js';
 import { rsptraceWithin } from '../support/command.js';
-import { traceAttached } from '../support/linux/attached.js';
 import { linuxGuest } from '../support/linux/boot.js';
 import { traceLinux } from '../support/linux/trace.js';
 import { usually } from '../support/long.js';
@@ -11,15 +10,6 @@ import { usually } from '../support/long.js';
 t.test('functions are called as often as QEMU carries them out', (t) =>
   traceLinux(t, 'riscv64', { behind: 8n, getppid: '__riscv_sys_getppid', words: [], harts: 2 }),
 );
-
-const attached = [
-  ['a kernel that runs already gives memory of its own', undefined],
-  ['it is not brought to a halt before it gives memory for thousands of probes', 'fn:b*'],
-] as const;
-
-for (const [what, crowd] of usually(attached, ([, crowd]) => crowd !== undefined)) {
-  t.test(what, (t) => traceAttached(t, 'riscv64', { behind: 8n, words: [], ...(crowd && { crowd }) }));
-}
 
 interface Output {
   readonly end: string;

@@ -66,8 +66,6 @@ export interface AddressSpace {
    * other way round; undefined if these cannot be told apart.
    */
   largePageEntry(physical: Addr, rights: 'code' | 'data'): bigint | undefined;
-  /** The same for 4 KiB, in a table that {@link tableEntry} leads to. */
-  pageEntry(physical: Addr, rights: 'code' | 'data'): bigint | undefined;
   /** A leaf of the kernel's own, whose page can be executed too. */
   executableEntry(entry: bigint): bigint;
   /** An entry of a {@link LargePageTable} that leads to a table of 512 entries of 4 KiB, for the kernel's own use. */

@@ -47,7 +47,6 @@ export const addressSpaces: AddressSpaces = {
         mappings: everything,
         largePageTable: async () => undefined,
         largePageEntry: encode,
-        pageEntry: encode,
         executableEntry,
         tableEntry,
       };
@@ -61,7 +60,6 @@ export const addressSpaces: AddressSpaces = {
       mappings: (wanted) => walk.mappings(wanted),
       largePageTable: (address) => walk.largePageTable(address),
       largePageEntry: encode,
-      pageEntry: encode,
       executableEntry,
       tableEntry,
     };

@@ -5,7 +5,6 @@ import { clocks } from './clocks.js';
 import { lengthOf } from './decode.js';
 import { emulate } from './emulate.js';
 import { codeFlow } from './flow.js';
-import { injectedCall } from './injected-call.js';
 import { linux } from './linux.js';
 import { powerOff } from './power-off.js';
 import { privilege } from './privilege.js';
@@ -65,7 +64,6 @@ export const riscv64: CompleteArchitecture = {
   floatUnit: { register: 'sstatus', isOff: (value) => (value & 0x6000n) === 0n },
   addressSpaces,
   probeCode,
-  injectedCall,
   qemuMachines: ['virt'],
   reset,
   powerOff,

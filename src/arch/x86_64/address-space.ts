@@ -41,7 +41,6 @@ export const addressSpaces: AddressSpaces = {
         mappings: everything,
         largePageTable: async () => undefined,
         largePageEntry: encode,
-        pageEntry: encodeSmall,
         executableEntry,
         tableEntry,
       };
@@ -56,7 +55,6 @@ export const addressSpaces: AddressSpaces = {
       mappings: (wanted) => walk.mappings(wanted),
       largePageTable: (address) => walk.largePageTable(address),
       largePageEntry: (address, rights) => (noExecute || rights === 'code' ? encode(address, rights) : undefined),
-      pageEntry: (address, rights) => (noExecute || rights === 'code' ? encodeSmall(address, rights) : undefined),
       executableEntry,
       tableEntry,
     };
@@ -120,11 +118,6 @@ function decodeWith(entry: bigint, level: number, noExecute: boolean): Entry | u
 /** Global, accessed and dirty from the start, so that only rsptrace ever writes the entry. */
 function encode(physical: Addr, rights: 'code' | 'data'): bigint {
   return physical | P | A | D | PS | G | (rights === 'code' ? 0n : W | XD);
-}
-
-/** Bit 7 is PAT here. */
-function encodeSmall(physical: Addr, rights: 'code' | 'data'): bigint {
-  return encode(physical, rights) & ~PS;
 }
 
 function executableEntry(entry: bigint): bigint {

@@ -3,7 +3,6 @@ import { addressSpaces } from './address-space.js';
 import { prepare } from './decode.js';
 import { emulate } from './emulate.js';
 import { codeFlow } from './flow.js';
-import { injectedCall } from './injected-call.js';
 import { linux } from './linux.js';
 import { powerOff } from './power-off.js';
 import { privilege } from './privilege.js';
@@ -60,7 +59,6 @@ export const x86_64: CompleteArchitecture = {
   floatUnit: { register: 'cr0', isOff: (value) => (value & 0x0cn) !== 0n },
   addressSpaces,
   probeCode,
-  injectedCall,
   qemuMachines: ['pc'],
   reset,
   powerOff,

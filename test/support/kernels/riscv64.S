@@ -2,7 +2,6 @@
 # LEVELS: 3, 4 or 5 (Sv39, Sv48, Sv57). BASE: 0xffffffff80000000, or another address of which only bits 48 to 63 differ. It calls `work` and `outer` 1000 times, each time under the other of two root tables, which
 # share the tables below them, prints how often `work` and `inner` came to run, and powers off.
 # SCRATCH: it sets memory for trampolines aside.
-# ALLOC: it has an allocator as Rust programs do, whose memory cannot be executed; all of it goes to who asks first for a page.
         .option norvc
         .equ    OFFSET, BASE - 0x80000000
         .cfi_sections .debug_frame
@@ -120,11 +119,6 @@ settled:
         mv      t0, s1
         mv      s1, s2
         mv      s2, t0
-        .ifdef  ALLOC
-        li      a0, 16
-        li      a1, 8
-        call    __rust_alloc
-        .endif
         call    work
         call    outer
         addi    s4, s4, -1
@@ -218,21 +212,7 @@ asks:   ecall
         j       7b
         .cfi_endproc
         .size   inner, . - inner
-        .ifdef  ALLOC                   # and room behind the text
-        .globl  __rust_alloc
-        .type   __rust_alloc, @function
-__rust_alloc:
-        srli    t1, a0, 12
-        li      a0, 0
-        beqz    t1, 9f
-        la      t0, heap
-        ld      a0, 0(t0)
-        sd      zero, 0(t0)
-9:      ret
-        .size   __rust_alloc, . - __rust_alloc
-        .else
         .balign 4096
-        .endif
         .ifdef  SCRATCH                 # as examples/rsptrace-scratch sets it aside
         .balign 4096
         .globl  __rsptrace_code
@@ -245,9 +225,6 @@ text_end:
         .data
         .balign 4096
 counter: .dword 0, 0
-        .ifdef  ALLOC
-heap:   .dword  heap_start
-        .endif
         .bss
         .balign 4096
 level0: .skip   4096
@@ -259,12 +236,6 @@ other:  .skip   4096
         .skip   4096
 stack:
         .balign 4096
-        .ifdef  ALLOC
-        .skip   16
-heap_start:
-        .zero   266240
-        .balign 4096
-        .endif
         .ifdef  SCRATCH
         .balign 4096
         .globl  __rsptrace_data
