@@ -5,7 +5,7 @@ import type { Logger } from '../base/logger.js';
 import type { Session } from '../rsp/index.js';
 import { connect, type TargetOptions } from '../target/index.js';
 import { showConsole } from './console-output.js';
-import type { CommonArguments } from './options.js';
+import type { CommonArguments } from './options/common.js';
 import { note } from './standard-error.js';
 
 export interface StubOptions {

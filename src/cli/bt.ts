@@ -9,22 +9,14 @@ import { architectureFor, loadedElf, verifyArchitecture } from '../target/index.
 import { SourceFrames } from '../target/unwind/index.js';
 import { jsonLine } from '../text/index.js';
 import { ExitCode } from './failure.js';
-import { type LookedAt, lookAt, placedAsIn, programOf } from './local-process.js';
+import { lookAt, placedAsIn, programOf } from './local-process.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
-import { type CommonArguments, debugFilesOf } from './options.js';
+import { debugFilesOf } from './options/common.js';
+import type { BacktraceArguments } from './options/target.js';
 import { stacksJson, stacksText } from './stacks-report.js';
 import { lineWidth } from './terminal.js';
 import { wireRecorder } from './wire-file.js';
-
-export interface BacktraceArguments extends CommonArguments, LookedAt {
-  /** Undefined only with a `pid`. */
-  readonly elf: string | undefined;
-  readonly unwinder: 'auto' | 'cfi' | 'fp' | 'prologue';
-  readonly depth: number;
-  readonly locals: boolean;
-  readonly core: string | undefined;
-}
 
 /** `rsptrace bt --remote ADDR kernel.elf`, `--pid PID` or `--core FILE`: the stack of each hart or thread. Gives the exit status. */
 export async function backtrace(given: BacktraceArguments): Promise<number> {

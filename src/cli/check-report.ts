@@ -1,7 +1,7 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import { type Checked, checkedMarkdown, githubAnnotations, isBroken, junitXml } from '../check/index.js';
-import type { CheckReportArguments } from './check-report-options.js';
+import type { CheckReportArguments } from './options/common.js';
 
 /** Writes the reports that options ask for. Throws `CHECK_CANNOT_WRITE`. `stream`: for annotations. */
 export function reportChecked(

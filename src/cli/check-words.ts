@@ -5,9 +5,9 @@
 //   --remote       its value is missing: yargs misses the ELF first
 //   --json=abc     takes no value: it would be false
 import { existsSync } from 'node:fs';
-import type { Argv } from 'yargs';
 import { RsptraceError } from '../base/errors.js';
 import { nearestWords } from '../base/nearest.js';
+import { flag, type Table } from './options/option.js';
 
 const help = "try 'rsptrace --help'";
 
@@ -24,35 +24,15 @@ const recordingHint =
 type Arity = 'no value' | 'may have a value' | 'needs a value';
 
 /** The options of a command, aliases included. */
-export type KnownOptions = ReadonlyMap<string, Arity>;
+type KnownOptions = ReadonlyMap<string, Arity>;
 
-/** The parts of an option's declaration that matter here. */
-interface Declaration {
-  readonly type?: string;
-  readonly alias?: string;
-  readonly requiresArg?: boolean;
-  readonly nargs?: number;
-}
-
-/** The options that a function declares for yargs. A separate yargs instance would take ten times as long. */
-export function declaredOptions(declare: (args: Argv) => unknown): KnownOptions {
+function knownOf(table: Table): KnownOptions {
   const known = new Map<string, Arity>();
-  const add = (name: string, { type, alias, requiresArg, nargs }: Declaration): void => {
+  const all = { ...table, help: flag('', { alias: 'h' }), version: flag('', { alias: 'V' }) };
+  for (const [name, { type, alias, requiresArg, nargs }] of Object.entries<Table[string]>(all)) {
     const needs = requiresArg || nargs !== undefined ? 'needs a value' : 'may have a value';
-    for (const one of [name, ...(alias ? [alias] : [])]) known.set(one, type === 'boolean' ? 'no value' : needs);
-  };
-  const listener = {
-    option: (name: string, declaration: Declaration) => {
-      add(name, declaration);
-      return listener;
-    },
-    positional: () => listener,
-    usage: () => listener,
-    check: () => listener,
-  };
-  declare(listener as unknown as Argv);
-  add('help', { type: 'boolean', alias: 'h' });
-  add('version', { type: 'boolean', alias: 'V' });
+    for (const one of [name, ...(alias ? [alias].flat() : [])]) known.set(one, type === 'boolean' ? 'no value' : needs);
+  }
   return known;
 }
 
@@ -81,13 +61,14 @@ export interface Asked {
 
 /**
  * Throws `USAGE` for the first of these that occurs. `commandNames`: those that can take the place of the ELF;
- * `optionsFor`: the options of one, or of none.
+ * `tableOf`: the options of one, or of none.
  */
 export function checkWords(
   words: readonly string[],
   commandNames: readonly string[],
-  optionsFor: (command: string | undefined) => KnownOptions,
+  tableOf: (command: string | undefined) => Table,
 ): Asked {
+  const optionsFor = (one: string | undefined): KnownOptions => knownOf(tableOf(one));
   const { firstAt } = split(words, union([undefined, ...commandNames].map(optionsFor)));
   const first = words[firstAt];
   const command = first !== undefined && commandNames.includes(first) ? first : undefined;

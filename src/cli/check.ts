@@ -14,9 +14,9 @@ import {
 } from '../check/index.js';
 import { jsonLine, textLines } from '../text/index.js';
 import { hartWord, sampleFactsJson, sampleFactsLines, type TraceRead } from '../trace/index.js';
-import type { CheckArguments } from './check-options.js';
 import { reportChecked } from './check-report.js';
 import { ExitCode } from './failure.js';
+import type { CheckArguments } from './options/saved-trace.js';
 import { headJson, readSaved } from './saved-trace.js';
 import { isColored, lineWidth } from './terminal.js';
 

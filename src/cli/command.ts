@@ -1,46 +1,70 @@
 import type { Argv } from 'yargs';
 import type { MayReport } from './failed-check.js';
-import { checkFiles, type FileArguments, refuseExisting } from './files.js';
-import type { OptionTexts } from './option-texts.js';
+import { checkFiles, refuseExisting } from './files.js';
+import type { ListTexts } from './list-texts.js';
+import type { PositionalTable, Table, Values } from './options/option.js';
 
 /** Takes a command's body, to be called when the command line is parsed. */
 export type Does = (body: () => Promise<number>) => void;
 
+interface Declaration<P, O> {
+  readonly about: string;
+  /** Where one line is not enough. */
+  readonly usage?: string;
+  /** In their order. */
+  readonly positionals: P;
+  readonly options: O;
+  /** Throws `USAGE` for options that do not go together. */
+  readonly check?: (given: Given<P, O> & { readonly '--'?: readonly string[] }) => void;
+  /** Its code is imported when it runs: a command loads what it needs. */
+  readonly run: (args: Given<P, O> & { readonly command: readonly string[] }) => Promise<number>;
+}
+
+type Given<P, O> = Values<P & PositionalTable> & Values<O & Table>;
+
 export interface Command {
   /** Its arguments, as yargs has them: `<elf> [glob]`. */
   readonly positionals: string;
-  readonly options: (args: Argv, texts: OptionTexts) => Argv<unknown>;
-  /** Declares it under a name, `$0` for none. */
-  readonly declare: (args: Argv, name: string, texts: OptionTexts, does: Does) => Argv;
+  readonly options: Table;
+  /** Declares it under a name, `$0` for none. `texts`: for help, of the lists that plug-ins can extend. */
+  readonly declare: (args: Argv, name: string, does: Does, texts?: ListTexts) => Argv;
 }
 
-function hasReports({ junit, markdown, github }: MayReport): boolean {
-  return junit !== undefined || markdown !== undefined || github === true;
-}
-
-/** `body` is imported when it runs: a command loads what it needs. */
-export function command<T extends FileArguments>(
-  positionals: string,
-  about: string,
-  options: (args: Argv, texts: OptionTexts) => Argv<T>,
-  body: (args: T & { readonly command: readonly string[] }) => Promise<number>,
-): Command {
+export function command<const P extends PositionalTable, const O extends Table>(given: Declaration<P, O>): Command {
+  const { about, usage, positionals, options, check, run } = given;
+  const places = Object.entries(positionals).map(([name, { demandOption, isMany }]) => {
+    const shown = isMany ? `${name}..` : name;
+    return demandOption ? `<${shown}>` : `[${shown}]`;
+  });
+  const declared = (args: Argv, texts: ListTexts | undefined): Argv => {
+    for (const [name, { is: _, ...option }] of Object.entries(options)) {
+      const describe = option.describe?.replace(/\{(\w+)\}/g, (_, list) => texts?.[list as keyof ListTexts] ?? '');
+      args.option(name, { ...option, describe });
+    }
+    for (const [name, { isMany: _, ...positional }] of Object.entries(positionals)) args.positional(name, positional);
+    if (usage !== undefined) args.usage(usage);
+    if (check === undefined) return args;
+    return args.check((all) => {
+      check(all as unknown as Given<P, O>);
+      return true;
+    });
+  };
   return {
-    positionals,
+    positionals: places.join(' '),
     options,
-    declare: (args, name, texts, does) =>
+    declare: (args, name, does, texts) =>
       args.command(
-        `${name} ${positionals}`,
+        `${name} ${places.join(' ')}`,
         about,
-        (built) => options(built, texts),
-        (given) => {
-          const behind = (given as { readonly '--'?: readonly string[] })['--'];
-          const all = { ...(given as unknown as T), command: behind ?? [] };
+        (built) => declared(built, texts),
+        (parsed) => {
+          const behind = (parsed as { readonly '--'?: readonly string[] })['--'];
+          const all = { ...(parsed as unknown as Given<P, O> & MayReport), command: behind ?? [] };
           does(async () => {
             checkFiles(all);
             try {
               refuseExisting(all);
-              return await body(all);
+              return await run(all);
             } catch (error) {
               if (hasReports(all)) (await import('./failed-check.js')).reportFailure(all, error);
               throw error;
@@ -49,4 +73,8 @@ export function command<T extends FileArguments>(
         },
       ),
   };
+}
+
+function hasReports({ junit, markdown, github }: MayReport): boolean {
+  return junit !== undefined || markdown !== undefined || github === true;
 }

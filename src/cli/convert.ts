@@ -1,8 +1,8 @@
 import { jsonLine, plural, textLines } from '../text/index.js';
 import { endMissing, FromFirstEvent, Inside } from '../trace/index.js';
 import { ExitCode } from './failure.js';
+import type { ConvertArguments } from './options/saved-trace.js';
 import { headJson, readChosen } from './saved-trace.js';
-import type { ConvertArguments } from './saved-trace-options.js';
 import { traceOutput } from './trace-output.js';
 
 /** `rsptrace convert IN -o OUT`: a saved trace in another format. Gives the exit status. */

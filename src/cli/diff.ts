@@ -14,8 +14,8 @@ import {
   timeText,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
+import type { DiffArguments, FailOn } from './options/saved-trace.js';
 import { headJson, noMatch, once, readChosen } from './saved-trace.js';
-import type { DiffArguments, DiffSortKey, FailOn } from './saved-trace-options.js';
 import { note } from './standard-error.js';
 import { tableOptions } from './terminal.js';
 
@@ -123,7 +123,7 @@ function rowsOfKind(kind: FailOn['kind'], parts: readonly Part[]): DiffRow[] {
   return parts.filter((part) => part.kind === kind).flatMap((part) => part.rows);
 }
 
-const sortValues: Readonly<Record<Exclude<DiffSortKey, 'name'>, (row: DiffRow) => number>> = {
+const sortValues: Readonly<Record<Exclude<DiffArguments['sort'], 'name'>, (row: DiffRow) => number>> = {
   delta: (row) => Math.abs(deltaOf(row)),
   percent: ({ percent }) => percent ?? Number.POSITIVE_INFINITY,
   before: ({ before }) => before?.total ?? -1,

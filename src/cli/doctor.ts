@@ -21,22 +21,11 @@ import { showConsole } from './console-output.js';
 import { ExitCode, reportError } from './failure.js';
 import { checkFiles } from './files.js';
 import { createLogger } from './logging.js';
-import { type CommonArguments, debugFilesOf } from './options.js';
+import { debugFilesOf } from './options/common.js';
+import type { DoctorArguments } from './options/target.js';
 import { givenScratchOf, hidesRam } from './scratch-options.js';
 import { usageError } from './usage-error.js';
 import { wireRecorder } from './wire-file.js';
-
-export interface DoctorArguments extends CommonArguments {
-  readonly elf: string | undefined;
-  readonly remote: string | undefined;
-  readonly trampolines: boolean;
-  readonly probe: readonly string[];
-  readonly bt: number | undefined;
-  readonly scratch: string | undefined;
-  readonly 'scratch-symbol': string | undefined;
-  readonly timebase: number;
-  readonly run: boolean;
-}
 
 /** A program before the target is known; without probes where there are none, and none were asked for. */
 type Linked =

@@ -12,10 +12,10 @@ import {
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
+import type { DumpArguments } from './options/saved-trace.js';
 import { preparedProgram } from './recording.js';
 import { askedOf, recordsFile } from './records-file.js';
 import { pluginsAgain, recoverOptionsOf } from './recover.js';
-import type { DumpArguments } from './saved-trace-options.js';
 import { note } from './standard-error.js';
 
 /** `rsptrace dump TRACE`: the inputs of a recording, decoded, and the events that came of each. Gives the exit status. */

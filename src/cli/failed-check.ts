@@ -1,10 +1,10 @@
 import { basename } from 'node:path';
 import { toError } from '../base/errors.js';
 import { reportChecked } from './check-report.js';
-import type { CheckReportArguments } from './check-report-options.js';
 import { errorJson } from './failure.js';
 import type { FileArguments } from './files.js';
 import { isThere } from './open-output.js';
+import type { CheckReportArguments } from './options/common.js';
 
 /** A command that may have reports for CI. */
 export type MayReport = FileArguments & Partial<CheckReportArguments> & { readonly json?: boolean };

@@ -21,9 +21,9 @@ import type { ElfFile } from '../elf/index.js';
 import { compileGlob, coverageSentence, howSeen, nearest, type SeenFuture } from '../probes/index.js';
 import { jsonLine } from '../text/index.js';
 import { ExitCode } from './failure.js';
-import type { FuturesArguments } from './futures-options.js';
 import { openElf } from './open-elf.js';
 import { type Output, writeOutput } from './open-output.js';
+import type { FuturesArguments } from './options/target.js';
 import { note } from './standard-error.js';
 import { isColored, lineWidth } from './terminal.js';
 

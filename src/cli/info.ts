@@ -19,12 +19,12 @@ import {
   timeText,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
+import type { SavedPartArguments } from './options/saved-trace.js';
 import { headJson, notesOn, readChosen, restText } from './saved-trace.js';
-import type { InfoArguments } from './saved-trace-options.js';
 import { tableOptions } from './terminal.js';
 
 /** `rsptrace info TRACE`: what was recorded, how, and what is missing. Gives the exit status. */
-export async function info(args: InfoArguments): Promise<number> {
+export async function info(args: SavedPartArguments): Promise<number> {
   const tally = new EventTally();
   const into = (chosen: Chosen | undefined): TraceSink => (chosen ? new Inside(tally, chosen) : tally);
   // The text has a line for each loss.

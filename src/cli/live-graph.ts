@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import yargs from 'yargs';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { DebugInfo } from '../dwarf/index.js';
@@ -11,12 +10,12 @@ import { plural } from '../text/index.js';
 import { type CallBegin, CallsBelow, FunctionGraph, type Lines, TextBytes, type TraceSink } from '../trace/index.js';
 import { ExitCode, reportError } from './failure.js';
 import { executableOf, processNamed, programNamed } from './local-process.js';
-import { noTexts } from './option-texts.js';
-import { type RecordingArguments, reconnectOption, recordingOptions } from './options.js';
+import { defaultsOf } from './options/option.js';
+import { type RecordingArguments, recordingOptions, remoteOptions } from './options/recording.js';
+import type { GraphArguments } from './options/saved-trace.js';
 import { recordRunning, recordStarted } from './process.js';
 import { recordAt } from './record.js';
 import { type Prepared, type Recorded, withRecording } from './recording.js';
-import type { GraphArguments } from './saved-trace-options.js';
 import { note } from './standard-error.js';
 
 type LiveArguments = GraphArguments & { readonly fn: string; readonly command: readonly string[] };
@@ -44,7 +43,7 @@ export async function liveGraph(args: LiveArguments): Promise<number> {
   const depth = args.depth ?? usualDepth;
   const subject = subjectOf(args);
   const { names, roots } = await calledBelow(subject, args.fn, depth);
-  const asked = await recordArguments(args, subject.elf, names);
+  const asked = recordArguments(args, subject.elf, names);
   let open = 0;
   const into = (program: Program): TraceSink => graphOf(program, args.fn, depth, () => open++);
   return await withRecording(
@@ -130,17 +129,13 @@ function noFunction(elf: string, glob: string, names: readonly string[]): Rsptra
 }
 
 /** What `rsptrace --remote` would be given. */
-async function recordArguments(args: LiveArguments, elf: string, names: readonly string[]) {
-  const words = ['--output', '/dev/null', '--findings', 'off', '--wakes', 'never'];
-  if (args.engine !== undefined) words.push('--engine', args.engine);
-  if (args.scratch !== undefined) words.push('--scratch', args.scratch);
-  const {
-    _: _words,
-    $0: _program,
-    ...defaults
-  } = await reconnectOption(recordingOptions(yargs(words), noTexts)).parseAsync();
-  const probe = names.map((name) => `fn:${name}`);
-  return { ...defaults, elf, probe, duration: args.duration, 'max-events': args['max-events'] };
+function recordArguments(args: LiveArguments, elf: string, names: readonly string[]) {
+  const defaults = defaultsOf({ ...recordingOptions, reconnect: remoteOptions.reconnect });
+  return {
+    ...({ ...defaults, elf, output: '/dev/null', findings: 'off', wakes: 'never', scratch: args.scratch } as const),
+    ...{ probe: names.map((name) => `fn:${name}`), engine: args.engine ?? defaults.engine },
+    ...{ duration: args.duration, 'max-events': args['max-events'] },
+  };
 }
 
 /** `onOpen`: called for each function that calls through pointers. */

@@ -2,8 +2,8 @@ import { basename } from 'node:path';
 import { jsonLine, plural, textLines } from '../text/index.js';
 import { endMissing, type MergeInput, mergeTraces, timeText } from '../trace/index.js';
 import { ExitCode } from './failure.js';
+import type { MergeArguments } from './options/saved-trace.js';
 import { headJson, notesOn } from './saved-trace.js';
-import type { MergeArguments } from './saved-trace-options.js';
 import { note } from './standard-error.js';
 import { traceOutput } from './trace-output.js';
 

@@ -12,7 +12,7 @@ import {
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { openSamples } from './open-samples.js';
-import type { ProfileArguments } from './profile-options.js';
+import type { ProfileArguments } from './options/target.js';
 import { headJson, readChosen } from './saved-trace.js';
 import { note } from './standard-error.js';
 import { tableOptions } from './terminal.js';

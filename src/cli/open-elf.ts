@@ -2,7 +2,7 @@ import type { Logger } from '../base/logger.js';
 // Single files are imported: a command that answers at once loads no more than it needs.
 import { ElfFile } from '../elf/index.js';
 import { checkFiles, type FileArguments } from './files.js';
-import { type DebugFileArguments, debugFilesOf } from './options.js';
+import { type DebugFileArguments, debugFilesOf } from './options/common.js';
 
 /** The program of a command. No output may be its debug file. Throws as `ElfFile.open` and {@link checkFiles}. */
 export async function openElf(

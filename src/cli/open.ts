@@ -7,7 +7,7 @@ import { headOf } from '../base/file-head.js';
 import { textLines } from '../text/index.js';
 import { formats } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import type { OpenArguments } from './saved-trace-options.js';
+import type { OpenArguments } from './options/saved-trace.js';
 import { note } from './standard-error.js';
 
 const VIEWER = 'https://ui.perfetto.dev';

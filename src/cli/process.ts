@@ -6,10 +6,10 @@ import { RsptraceError } from '../base/errors.js';
 import { type GuestExit, GuestWatch } from '../check/index.js';
 import { placeAtStart, placeInProcess } from '../target/index.js';
 import { onEvents, tee, timeOf } from '../trace/index.js';
-import { guestLimits, refuseMachineOptions } from './guest-options.js';
+import { guestLimits, refuseMachineOptions } from './guest-limits.js';
 import { endProgram, endSoon, executableOf, type OutputWish, processNamed, underGdbserver } from './local-process.js';
 import { OpenAtEnd } from './open-at-end.js';
-import type { RecordingArguments } from './options.js';
+import type { AttachArguments, RecordingArguments, RunArguments } from './options/recording.js';
 import {
   type Guest,
   type Prepared,
@@ -21,16 +21,10 @@ import {
   stopText,
   withRecording,
 } from './recording.js';
-import type { RunArguments } from './run.js';
 import { wireRecorder } from './wire-file.js';
 
 /** How long a program may be left in order that is to be ended after a signal, in milliseconds. */
 const leaveMs = 700;
-
-export interface AttachArguments extends Omit<RecordingArguments, 'elf'> {
-  readonly pid: string;
-  readonly elf: string | undefined;
-}
 
 /** `rsptrace attach PID [ELF]`: traces a process that runs, and lets go of it. Gives the exit status. */
 export function recordAttached(args: AttachArguments): Promise<number> {

@@ -26,8 +26,8 @@ import { endProgram, processNamed, programNamed, programOf, underGdbserver } fro
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
 import { openSamples } from './open-samples.js';
-import { debugFilesOf } from './options.js';
-import { type ProfileArguments, periodOf } from './profile-options.js';
+import { debugFilesOf } from './options/common.js';
+import { type ProfileArguments, periodOf } from './options/target.js';
 import { note } from './standard-error.js';
 import { tableOptions } from './terminal.js';
 import { wireRecorder } from './wire-file.js';

@@ -6,7 +6,7 @@ import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { firmwareMs, hideAtReset } from '../scratch/index.js';
 import { isMovedAtBoot, nanosPerInstruction, ResetVector, sleeps } from '../target/index.js';
 import { atTarget, stubOpener } from './at-target.js';
-import type { RecordingArguments } from './options.js';
+import type { RecordArguments } from './options/recording.js';
 import { ReadingLine } from './reading-line.js';
 import {
   type Prepared,
@@ -20,11 +20,6 @@ import {
 import { hidesRam } from './scratch-options.js';
 import { note } from './standard-error.js';
 import { wireRecorder } from './wire-file.js';
-
-export interface RecordArguments extends RecordingArguments {
-  readonly remote: string;
-  readonly reconnect: boolean;
-}
 
 /** How long `--reconnect` tries, in milliseconds, and how long it waits between. */
 const reconnectMs = 10_000;

@@ -2,26 +2,18 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DiskRoom } from '../base/disk-room.js';
 import { RsptraceError } from '../base/errors.js';
-import { engineNames } from '../engines/index.js';
 import type { LogRequest } from '../record/index.js';
-import type { RecordingArguments } from './options.js';
+import type { Option } from './options/option.js';
+import { type RecordingArguments, recordingOptions } from './options/recording.js';
+
+/** The options that decide what events a recording has. */
+const asking = [
+  ...(['probe', 'debug-file', 'debug-dir', 'engine', 'exact', 'wakes', 'bt', 'max-depth'] as const),
+  ...(['threshold', 'args', 'until'] as const),
+];
 
 /** The parts of a command line that decide what events a recording has. */
-export type AskedArguments = Pick<
-  RecordingArguments,
-  | 'elf'
-  | 'probe'
-  | 'debug-file'
-  | 'debug-dir'
-  | 'engine'
-  | 'exact'
-  | 'wakes'
-  | 'bt'
-  | 'max-depth'
-  | 'threshold'
-  | 'args'
-  | 'until'
->;
+export type AskedArguments = Pick<RecordingArguments, 'elf' | (typeof asking)[number]>;
 
 /**
  * The same; how many plug-ins there were, because which ones, only who recovers may say; whether the guest's console
@@ -50,20 +42,9 @@ export function recordsRequest(args: RecordingArguments, room: DiskRoom): LogReq
   return { path: recordsFile(args.output), asked, room, keeps: args['keep-records'] };
 }
 
-const kinds: { readonly [name in keyof Required<KeptArguments>]: (value: unknown) => boolean } = {
-  elf: isText,
-  probe: areTexts,
-  'debug-file': orMissing(isText),
-  'debug-dir': areTexts,
-  engine: (value) => engineNames.some((name) => name === value),
-  exact: isFlag,
-  wakes: (value) => value === 'auto' || value === 'always' || value === 'never',
-  bt: orMissing(isCount),
-  'max-depth': orMissing(isCount),
-  threshold: orMissing(isCount),
-  args: isFlag,
-  until: orMissing(isText),
-  console: isFlag,
+const ofOthers: Readonly<Record<Exclude<keyof KeptArguments, (typeof asking)[number]>, (value: unknown) => boolean>> = {
+  elf: (value) => typeof value === 'string',
+  console: (value) => typeof value === 'boolean',
   plugins: (value) => Number.isSafeInteger(value),
 };
 
@@ -73,27 +54,12 @@ const kinds: { readonly [name in keyof Required<KeptArguments>]: (value: unknown
  */
 export function askedOf(asked: object): KeptArguments {
   const values: Readonly<Record<string, unknown>> = { ...asked };
-  const wrong = Object.entries(kinds).find(([name, is]) => !is(values[name]));
-  if (!wrong) return asked as KeptArguments;
-  throw new RsptraceError('RECORDS_DAMAGED', `the records do not say what was asked for: ${wrong[0]}`);
-}
-
-function isText(value: unknown): boolean {
-  return typeof value === 'string';
-}
-
-function isFlag(value: unknown): boolean {
-  return typeof value === 'boolean';
-}
-
-function isCount(value: unknown): boolean {
-  return typeof value === 'number' && value > 0;
-}
-
-function areTexts(value: unknown): boolean {
-  return Array.isArray(value) && value.every(isText);
-}
-
-function orMissing(is: (value: unknown) => boolean): (value: unknown) => boolean {
-  return (value) => value === undefined || is(value);
+  const isRight = (name: (typeof asking)[number]): boolean => {
+    const { is, default: usual }: Option<unknown> = recordingOptions[name];
+    return is(values[name]) || (values[name] === undefined && usual === undefined);
+  };
+  const wrong =
+    asking.find((name) => !isRight(name)) ?? Object.entries(ofOthers).find(([name, is]) => !is(values[name]))?.[0];
+  if (wrong === undefined) return asked as KeptArguments;
+  throw new RsptraceError('RECORDS_DAMAGED', `the records do not say what was asked for: ${wrong}`);
 }

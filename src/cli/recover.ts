@@ -6,10 +6,10 @@ import { jsonLine, plural, textLines } from '../text/index.js';
 import { endMissing, formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
+import type { RecoverArguments } from './options/saved-trace.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { preparedProgram, untilOf } from './recording.js';
 import { type AskedArguments, askedOf, recordsFile } from './records-file.js';
-import type { RecoverArguments } from './saved-trace-options.js';
 import { note } from './standard-error.js';
 
 /** `rsptrace recover TRACE`: makes of a killed recording the trace that it would have been. Gives the exit status. */

@@ -9,12 +9,12 @@ import {
   writeJsonLines,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
+import type { SavedPartArguments } from './options/saved-trace.js';
 import { readChosen } from './saved-trace.js';
-import type { ReplayArguments } from './saved-trace-options.js';
 import { isColored, lineWidth } from './terminal.js';
 
 /** `rsptrace replay TRACE`: what happened, as it happened. Gives the exit status. */
-export async function replay(args: ReplayArguments): Promise<number> {
+export async function replay(args: SavedPartArguments): Promise<number> {
   const out = new Output(args.json ? (line) => line : shownIn(lineWidth(), isColored()));
   const sink = new FromFirstEvent(() => (args.json ? writeJsonLines(out) : new TreeWriter(out)));
   await readChosen(args.trace, (chosen) => (chosen ? new Inside(sink, chosen) : sink), { ...args, isPrinted: true });

@@ -18,8 +18,8 @@ import {
   tee,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
+import type { ReportArguments } from './options/saved-trace.js';
 import { headJson, noMatch, once, readChosen } from './saved-trace.js';
-import type { ReportArguments } from './saved-trace-options.js';
 import { tableOptions } from './terminal.js';
 
 /** `rsptrace report TRACE`: where the time of a saved trace went. Gives the exit status. */

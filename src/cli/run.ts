@@ -17,9 +17,9 @@ import { trampolineRoom } from '../record/index.js';
 import { isLinuxProgram, isMovedAtBoot, nanosPerInstruction, sleeps } from '../target/index.js';
 import { onEvents, TaskSummary, tee, timeOf } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
-import { type GuestArguments, guestLimits } from './guest-options.js';
+import { guestLimits } from './guest-limits.js';
 import { programNamed } from './local-process.js';
-import type { RecordingArguments } from './options.js';
+import type { RecordingArguments, RunArguments } from './options/recording.js';
 import { lookAtPanic, type PanicLook } from './panic-report.js';
 import { recordProgram } from './process.js';
 import { ReadingLine } from './reading-line.js';
@@ -28,13 +28,6 @@ import { nothingToBoot, runTarget, verifyLoadable } from './runner.js';
 import { refusedScratch } from './scratch-options.js';
 import { note } from './standard-error.js';
 import { wireRecorder } from './wire-file.js';
-
-export interface RunArguments extends Omit<RecordingArguments, 'elf'>, GuestArguments {
-  readonly elf: string | undefined;
-  readonly command: readonly string[];
-  readonly console: string | undefined;
-  readonly 'keep-running': boolean;
-}
 
 const newline = 10;
 

@@ -16,9 +16,9 @@ import {
   type TraceSink,
   Window,
 } from '../trace/index.js';
+import type { SelectionArguments, WindowArguments } from './options/saved-trace.js';
 import { ReadingLine } from './reading-line.js';
 import { recordsFile } from './records-file.js';
-import type { SelectionArguments, WindowArguments } from './saved-trace-options.js';
 import { note } from './standard-error.js';
 import { filterFields, selectionOf, type TraceFilter } from './trace-filter.js';
 

@@ -13,9 +13,9 @@ import {
 } from '../text/index.js';
 import { type AwaitAt, type Moment, rootText, type TaskAt, TasksAt, timeText } from '../trace/index.js';
 import { ExitCode } from './failure.js';
+import type { TasksArguments } from './options/target.js';
 import { headJson, noMatch, readSaved } from './saved-trace.js';
 import { note } from './standard-error.js';
-import type { TaskSortKey } from './tasks-options.js';
 import { lineWidth } from './terminal.js';
 import type { TraceFilter } from './trace-filter.js';
 
@@ -23,7 +23,7 @@ export interface TasksAtArguments {
   readonly trace: string;
   readonly at: Moment;
   readonly filter: TraceFilter | undefined;
-  readonly sort: TaskSortKey | undefined;
+  readonly sort: TasksArguments['sort'];
   readonly top: number | undefined;
   readonly json: boolean;
 }

@@ -31,35 +31,22 @@ import { type ElfFile, ET } from '../elf/index.js';
 import { isProcess, parseRemote } from '../rsp/index.js';
 import { architectureFor, isMovedAtBoot, loadedElf, roomForCopy, verifyArchitecture } from '../target/index.js';
 import { ExitCode } from './failure.js';
-import { type LookedAt, lookAt, placedAsIn, programOf } from './local-process.js';
+import { lookAt, placedAsIn, programOf } from './local-process.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
-import { type CommonArguments, debugFilesOf } from './options.js';
+import { debugFilesOf } from './options/common.js';
+import type { TasksArguments } from './options/target.js';
 import { loadPlugins } from './plugins.js';
 import { note } from './standard-error.js';
 import { blockedText, mebibytes, type Shown, tasksJson, tasksText } from './tasks-report.js';
 import { lineWidth } from './terminal.js';
 import { wireRecorder } from './wire-file.js';
 
-export interface TasksArguments extends CommonArguments, LookedAt {
-  readonly elf: string;
-  readonly core: string | undefined;
-  readonly base: string | undefined;
-  readonly scan: readonly string[];
-  readonly runtime: string | undefined;
-  readonly blocked: boolean;
-  readonly findings: 'show' | 'error';
-  readonly locals: boolean;
-  readonly plugin: readonly string[];
-}
-
 /**
  * `rsptrace tasks --remote ADDR kernel.elf`, or `--pid PID`: every task and what it awaits. Gives the exit status.
  * Without an ELF it is the process's program.
  */
-export async function showTasks(
-  given: Omit<TasksArguments, 'elf'> & { readonly elf: string | undefined },
-): Promise<number> {
+export async function showTasks(given: TasksArguments): Promise<number> {
   const args = { ...given, elf: programOf(given) };
   const logger = createLogger(args.log);
   const scan = args.scan.map(parseRegion);
@@ -171,7 +158,7 @@ async function show(args: TasksArguments, { program, view, own, stoodMs, knowsHe
   note(...found.notes);
   const fields = args.locals ? new FutureFields(program.debug, view.memory) : undefined;
   const shown: Shown = {
-    elf: args.elf,
+    elf: args.elf ?? '',
     found,
     fields,
     stoodMs,

@@ -16,11 +16,11 @@ import { isProcess } from '../rsp/index.js';
 import { verifyArchitecture } from '../target/index.js';
 import { jsonLine } from '../text/index.js';
 import { atTarget, stubOpener } from './at-target.js';
-import type { DoctorArguments } from './doctor.js';
 import { ExitCode } from './failure.js';
 import { checkFiles } from './files.js';
 import { createLogger } from './logging.js';
-import { debugFilesOf } from './options.js';
+import { debugFilesOf } from './options/common.js';
+import type { DoctorArguments } from './options/target.js';
 import { givenScratchOf } from './scratch-options.js';
 
 /** `rsptrace doctor --trampolines kernel.elf`: the code that a recording would write. Gives the exit status. */

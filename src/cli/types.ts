@@ -6,13 +6,8 @@ import { jsonLine, shownFile, visible } from '../text/index.js';
 import { type DescribedMember, type DescribedType, describeType, ProgramNames } from '../values/index.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
-import { type DebugFileArguments, debugFilesOf } from './options.js';
-
-export interface TypesArguments extends DebugFileArguments {
-  readonly elf: string;
-  readonly type: string;
-  readonly json: boolean;
-}
+import { debugFilesOf } from './options/common.js';
+import type { TypesArguments } from './options/target.js';
 
 /** More than anybody reads. */
 const MAX_MATCHES = 200;

@@ -1,7 +1,7 @@
 import type { Logger } from '../base/logger.js';
 import { WireRecorder } from '../rsp/index.js';
 import { openOutput } from './open-output.js';
-import type { CommonArguments } from './options.js';
+import type { CommonArguments } from './options/common.js';
 
 /** The file of --record-wire. It is opened first, so that a wrong path costs nothing. */
 export function wireRecorder(args: CommonArguments, logger: Logger, launches = false): WireRecorder | undefined {

@@ -49,9 +49,10 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
   [[...stub, elf, 'more', '--odd'], 'there is no option --odd'],
   [[...stub, elf, '--engine', 'x'], "--engine is one of auto, mixed, target, stop, not 'x'"],
   [
-    ['bt', ...stub, elf, '--log', 'a', '-u', 'b'],
-    "--log is one of silent, error, warn, info, debug, trace, not 'a'; --unwinder is one of auto, cfi, fp, prologue, not 'b'",
+    ['tasks', ...stub, elf, '--findings', 'a', '--sort', 'b'],
+    "--findings is one of show, error, not 'a'; --sort is one of waiting, polls, name, not 'b'",
   ],
+  [['bt', ...stub, elf, '--log', 'a'], "--log is one of silent, error, warn, info, debug, trace, not 'a'"],
   [
     [...stub, elf, '--scratch', '0x87000000,1M', '--scratch-symbol', 'X'],
     '--scratch and --scratch-symbol do not go together',
@@ -61,7 +62,7 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
 ];
 
 const hints =
-  /^(?:try 'rsptrace --help'|a program's own arguments go behind --|to record, give |give --remote :1234|give -o FILE|write --[a-z-]+ alone)/;
+  /^(?:debug:inject,clock |try 'rsptrace --help'|a program's own arguments go behind --|to record, give |give --remote :1234|give -o FILE|write --[a-z-]+ alone)/;
 
 t.test('each in one sentence', async (t) => {
   for (const [words, sentence, nearest] of cases) {

@@ -1,0 +1,153 @@
+// An option of the command line is declared once, in a table. From it come its parsing, its help, what a command gets
+// of it, whether its words can be right at all (check-words.ts), and whether a saved value can be one of its own.
+import type { Options, PositionalOptions } from 'yargs';
+import { RsptraceError } from '../../base/errors.js';
+
+/** An option whose value a command gets as a `T`. */
+export interface Option<T> extends Options {
+  /** Whether a value that was saved can be one. */
+  readonly is: (value: unknown) => boolean;
+  /** Only a type: no option has it. */
+  readonly value?: T;
+}
+
+export interface Positional<T> extends PositionalOptions {
+  readonly isMany?: boolean;
+  readonly value?: T;
+}
+
+export type Table = Readonly<Record<string, Option<unknown>>>;
+export type PositionalTable = Readonly<Record<string, Positional<unknown>>>;
+
+/** What a command gets of its options. */
+export type Values<O extends Table | PositionalTable> = {
+  readonly [K in keyof O]: O[K] extends Option<infer T> ? T : O[K] extends Positional<infer T> ? T : never;
+};
+
+interface More extends Pick<Options, 'alias' | 'conflicts'> {
+  readonly default?: string;
+  readonly demandOption?: true;
+}
+
+/** Undefined where it is left out, unless it has a default or must be given. */
+type Given<T, M extends More> = M extends { readonly default: string } | { readonly demandOption: true }
+  ? T
+  : T | undefined;
+
+/** On or off. */
+export function flag(describe: string, more: Pick<Options, 'alias' | 'default' | 'defaultDescription'> = {}) {
+  return {
+    ...{ type: 'boolean', default: false, describe },
+    ...more,
+    is: isFlag,
+  } satisfies Option<boolean> as Option<boolean>;
+}
+
+export function text<const M extends More = More>(describe: string, more?: M): Option<Given<string, M>> {
+  return { ...{ type: 'string', requiresArg: true, coerce: last, describe }, ...more, is: isText };
+}
+
+/** A text that stands for something else, such as a number. What `parse` throws is the answer to a wrong one. */
+export function parsed<T, const M extends More = More>(
+  describe: string,
+  parse: (text: string) => T,
+  more?: M,
+): Option<Given<T, M>> {
+  const coerce = (given: string | readonly string[] | undefined): T | undefined =>
+    given === undefined ? undefined : parse(last(given));
+  return { ...{ type: 'string', requiresArg: true, coerce, describe }, ...more, is: isCount };
+}
+
+export function choice<const C extends string, const M extends More = More>(
+  choices: readonly C[],
+  describe: string,
+  more?: M,
+): Option<Given<C, M>> {
+  const is = (value: unknown): boolean => choices.some((one) => one === value);
+  return { ...{ choices, requiresArg: true, coerce: last, describe }, ...more, is };
+}
+
+/** An option that may be given again and again. */
+export function list<T = string>(describe: string, parse?: (text: string) => T): Option<readonly T[]> {
+  const coerce = parse && ((given: readonly string[]): T[] => given.map(parse));
+  return { type: 'string', array: true, nargs: 1, default: [], ...(coerce && { coerce }), describe, is: areTexts };
+}
+
+export function required(describe: string): Positional<string> {
+  return { type: 'string', demandOption: true, describe };
+}
+
+export function optional(describe: string): Positional<string | undefined> {
+  return { type: 'string', describe };
+}
+
+export function many(describe: string): Positional<readonly string[]> {
+  return { type: 'string', array: true, demandOption: true, describe, isMany: true };
+}
+
+/** What a command gets that is given none of these options. */
+export function defaultsOf<O extends Table>(table: O): Values<O> {
+  const values = Object.entries(table).map(([name, { default: value, coerce }]) => [
+    name,
+    coerce && value !== undefined ? coerce(value) : value,
+  ]);
+  return Object.fromEntries(values) as Values<O>;
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string';
+}
+
+function isFlag(value: unknown): boolean {
+  return typeof value === 'boolean';
+}
+
+function isCount(value: unknown): boolean {
+  return typeof value === 'number' && value > 0;
+}
+
+function areTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isText);
+}
+
+/** An option that is given twice: the last value counts. */
+function last<T>(value: T | readonly T[]): T {
+  return Array.isArray(value) ? (value.at(-1) as T) : (value as T);
+}
+
+/** Throws `USAGE`. */
+export function usage(message: string, hint = 'try --help'): RsptraceError {
+  return new RsptraceError('USAGE', message, { hint });
+}
+
+const nanos = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 } as const;
+type Unit = keyof typeof nanos;
+
+/** `1.5ms`, with one of these units, in nanoseconds; a number alone is in seconds, where `bare` allows it. */
+export function timeOf(words: string, units: readonly Unit[], bare = false): number | undefined {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)([a-z]*)$/.exec(words.trim()) ?? [];
+  const known = unit === '' && bare ? 's' : units.find((one) => one === unit);
+  return known && Number(number) * nanos[known];
+}
+
+/** A time as `perf` and `timeout` read it, in milliseconds. */
+export function seconds(words: string): number {
+  const ms = (timeOf(words, ['ms', 's', 'm', 'h'], true) ?? 0) / 1e6;
+  if (ms > 0 && ms <= 2 ** 31 - 1) return ms;
+  throw new Error(`'${words}' is not a length of time: write 10, 10s, 500ms or 2m, at most 24 days`);
+}
+
+/** A length of guest time, in nanoseconds. */
+export function nanoseconds(words: string): number {
+  const found = timeOf(words, ['ns', 'us', 'ms', 's']) ?? 0;
+  if (found > 0 && found <= Number.MAX_SAFE_INTEGER) return found;
+  throw new Error(`'${words}' is not a length of time: write 500ns, 10us, 1ms or 1s`);
+}
+
+export function count(option: string) {
+  return (words: string): number => {
+    const value = Number(words);
+    if (Number.isSafeInteger(value) && value > 0) return value;
+    throw new Error(`${option} takes a whole number above 0, not '${words}'`);
+  };
+}

@@ -1,0 +1,278 @@
+// What the commands take that ask a saved trace.
+import { engineNames } from '../../engines/index.js';
+import { compileGlob } from '../../probes/index.js';
+import { type Grouping, groupings, type Moment, sortKeys } from '../../trace/index.js';
+import { parseFilter, type TraceFilter } from '../trace-filter.js';
+import { asHart, budgetText, checkReportOptions, json, logOptions, plugin } from './common.js';
+import {
+  choice,
+  count,
+  flag,
+  list,
+  many,
+  type Option,
+  optional,
+  parsed,
+  required,
+  seconds,
+  text,
+  timeOf,
+  usage,
+  type Values,
+} from './option.js';
+
+export const savedTrace = { trace: required('A .pftrace or .pftrace.gz; of others the slices') };
+/** What every command takes that asks a saved trace. */
+export interface SavedTraceArguments extends Values<typeof savedTrace> {
+  readonly json: boolean;
+}
+
+const windowOptions = {
+  from: parsed('Only what begins from here on: 1.2s, 500us, fn:GLOB (its first call or poll)', moment('--from')),
+  to: parsed('Only what begins before: as --from', moment('--to')),
+};
+export interface WindowArguments extends Values<typeof windowOptions> {
+  /** What is read is printed meanwhile. */
+  readonly isPrinted?: boolean;
+}
+
+/** Which part of a trace is asked: the same for every command. */
+export const partOptions = {
+  ...windowOptions,
+  filter: parsed("Only these calls and polls: 'net::**', 'fn:net::* if duration > 1ms'", parseFilter),
+};
+export interface SelectionArguments extends WindowArguments {
+  readonly filter: TraceFilter | undefined;
+}
+
+export const selectionOptions = { json, ...partOptions };
+export interface SavedPartArguments extends SavedTraceArguments, SelectionArguments {}
+
+const top = (describe: string) => parsed(describe, count('--top'));
+
+const by = choice([...groupings, 'thread'], 'A row each of these; of a process hart is thread');
+
+export const reportOptions = {
+  ...selectionOptions,
+  by: { ...by, coerce: (given: Parameters<NonNullable<typeof by.coerce>>[0]) => asHart(by.coerce?.(given)) } as Option<
+    Grouping | undefined
+  >,
+  callers: text('Who calls this function: counts and times of every arc'),
+  callees: text('What this function calls'),
+  sort: choice(sortKeys, 'The most first', { default: 'total' }),
+  top: top('Only so many rows'),
+};
+export type ReportArguments = SavedPartArguments & Values<typeof reportOptions>;
+
+export function checkReport({ by, callers, callees, filter }: Values<typeof reportOptions>): void {
+  if ([by, callers, callees].filter((one) => one !== undefined).length > 1) {
+    throw usage('--by, --callers and --callees do not go together');
+  }
+  if (by === 'await' && filter?.condition) throw usage('--by await takes a --filter without a condition');
+}
+
+export const graphSortKeys = ['total', 'self', 'calls', 'name'] as const;
+export type GraphSortKey = (typeof graphSortKeys)[number];
+
+export const graphPositionals = {
+  trace: optional('A .pftrace or .pftrace.gz; with --fn the program'),
+  function: optional("Begin at these functions: level3, 'net::**'"),
+};
+
+export const graphOptions = {
+  ...selectionOptions,
+  remote: text('With --fn: a stub, instead of a program of this machine', { alias: 'r' }),
+  pid: text('With --fn: a process of this machine, by its number', { alias: 'p' }),
+  fn: text('Instead of a trace: these functions and what they call, as it happens'),
+  duration: parsed('With --fn: stop after so long: 10s', seconds, { alias: 'd' }),
+  'max-events': parsed('The same by events', count('--max-events'), { alias: 'n' }),
+  engine: choice(engineNames, 'With --fn: as in a recording'),
+  scratch: text('With --fn: memory for trampolines, as in a recording: ADDR,SIZE or hidden'),
+  depth: parsed('Only so many levels', count('--depth'), { alias: 'D' }),
+  sort: choice(graphSortKeys, 'The most first', { default: 'total' }),
+  top: top('Only so many callees of each'),
+};
+export type GraphArguments = Values<typeof graphPositionals> & Values<typeof graphOptions>;
+
+export const graphUsage =
+  'rsptrace graph [options] <trace> [function]\n       rsptrace graph [options] --fn GLOB <program> [-- its arguments]\n       rsptrace graph [options] --fn GLOB --pid PID [elf]\n       rsptrace graph [options] --fn GLOB --remote ADDR <elf>';
+
+export function checkGraph(given: GraphArguments & { readonly '--'?: unknown }): void {
+  const { fn, trace, remote, pid } = given;
+  const isLive = fn !== undefined;
+  const where = [...(remote === undefined ? [] : ['--remote']), ...(pid === undefined ? [] : ['--pid'])];
+  if (where.length > 1) throw usage('--pid and --remote do not go together', 'leave one of them out');
+  if (!isLive && where.length > 0) throw usage(`${where[0]} needs --fn: where the graph begins`, "try --fn 'net::rx'");
+  if (trace === undefined && pid === undefined) {
+    if (isLive) throw usage('no program is given', "rsptrace graph --fn 'GLOB' ./program");
+    throw usage('no trace is given', 'rsptrace graph boot.pftrace');
+  }
+  if (given['--'] !== undefined && (!isLive || where.length > 0)) {
+    const hint = "rsptrace graph --fn 'GLOB' ./program -- its arguments";
+    throw usage('only a program that is started takes arguments behind --', hint);
+  }
+  const others = isLive
+    ? (['function', 'json', 'from', 'to', 'filter', 'top'] as const)
+    : (['duration', 'max-events', 'engine', 'scratch'] as const);
+  const wrong = others.find((name) => given[name] !== undefined && given[name] !== false);
+  if (wrong === undefined) return;
+  if (isLive) throw usage(`--${wrong} is for saved traces`, 'record a .pftrace and ask that');
+  throw usage(`--${wrong} needs --fn`, 'a saved trace takes the function behind its name');
+}
+
+export const diffSortKeys = ['delta', 'percent', 'before', 'after', 'name'] as const;
+
+export const diffPositionals = { ...savedTrace, other: required('The trace to compare with it') };
+
+export const diffOptions = {
+  ...selectionOptions,
+  sort: choice(diffSortKeys, 'The most first', { default: 'delta' }),
+  top: top('Only so many rows'),
+  'fail-on': list(
+    "Exit status 4 if the total grew by more, or is new: '+5% fn:boot'; 'new fn:GLOB', 'gone fn:GLOB' if there are such; repeatable",
+    failOn,
+  ),
+};
+export type DiffArguments = Values<typeof diffPositionals> & Values<typeof diffOptions>;
+
+/** `+5% fn:boot`: the total of what matches may grow by so much. `new fn:GLOB`, `gone fn:GLOB`: there may be none. */
+export interface FailOn {
+  readonly text: string;
+  readonly limit: number | 'new' | 'gone';
+  readonly kind: 'fn' | 'poll';
+  readonly glob: string;
+}
+
+function failOn(words: string): FailOn {
+  const pattern = /^(?:\+?(\d+(?:\.\d+)?) ?% ?|(new|gone) +)(fn|poll):(.+)$/;
+  const [, number, change, kind, glob] = pattern.exec(words.trim()) ?? [];
+  if (glob === undefined) {
+    throw new Error(
+      `--fail-on takes a growth and a name: '+5% fn:boot', 'new fn:net::**', 'gone fn:boot', not '${words}'`,
+    );
+  }
+  const limit = change === 'new' || change === 'gone' ? change : Number(number);
+  return { text: words, limit, kind: kind === 'poll' ? 'poll' : 'fn', glob };
+}
+
+export const recoverPositionals = { trace: required('The trace that was being recorded') };
+
+export const recoverOptions = {
+  plugin,
+  output: text('Another file than this trace, of the format of its extension', { alias: 'o' }),
+  force: flag('Overwrite what -o names'),
+  json,
+  ...logOptions,
+};
+export type RecoverArguments = Values<typeof recoverPositionals> & Values<typeof recoverOptions>;
+
+export const dumpPositionals = { trace: required('The trace, or its .records') };
+
+export const dumpOptions = {
+  plugin,
+  explain: parsed(
+    'Only this event, by its number: its records, their clock, and how its duration follows from them',
+    count('--explain'),
+  ),
+  json: flag('JSON lines on stdout'),
+  ...logOptions,
+};
+export type DumpArguments = Values<typeof dumpPositionals> & Values<typeof dumpOptions>;
+
+/** Where a trace is written to. */
+const outputOptions = {
+  plugin,
+  output: text('The file or folder to write. Its extension chooses the format: {extensions}', {
+    alias: 'o',
+    demandOption: true,
+  }),
+  format: text('The format, whatever the extension: folded, pftrace'),
+  force: flag('Overwrite what is there'),
+};
+
+export const convertOptions = { ...selectionOptions, ...outputOptions };
+export type ConvertArguments = SavedPartArguments & Values<typeof convertOptions>;
+
+export const mergePositionals = {
+  ...savedTrace,
+  others: many('The traces to put beside it: of rsptrace, of Perfetto, of Chrome (.json), of uftrace (a folder)'),
+};
+
+export const mergeOptions = {
+  json,
+  ...outputOptions,
+  offset: list('How much later than the first trace each of the others began: 1.5ms, -20us; one for each', offsetOf),
+  align: list(
+    'What happened at the same moment in all: fn:GLOB, or a time of each; one for all, or one for each',
+    moment('--align'),
+  ),
+};
+export type MergeArguments = Values<typeof mergePositionals> & Values<typeof mergeOptions>;
+
+export function checkMerge({ others, offset, align }: MergeArguments): void {
+  const traces = others.length + 1;
+  if (offset.length > 0 && align.length > 0) throw usage('--offset and --align do not go together');
+  if (offset.length > 0 && offset.length !== traces - 1) {
+    throw usage(`--offset is needed ${traces - 1} times, for each trace but the first`);
+  }
+  if (align.length > 1 && align.length !== traces) {
+    throw usage(`--align is needed once, or ${traces} times: once for each trace`);
+  }
+}
+
+function offsetOf(words: string): number {
+  const [, sign, length = ''] = /^([-+]?)(.*)$/.exec(words.trim()) ?? [];
+  const found = timeOf(length, units);
+  if (found === undefined) throw new Error(`--offset takes a length of time: 1.5ms, -20us, not '${words}'`);
+  return Math.round(found) * (sign === '-' ? -1 : 1);
+}
+
+export const openPositionals = { trace: required('A .pftrace, .pftrace.gz or .json') };
+
+export const openOptions = {
+  browser: flag('Open a browser; --no-browser prints the address', { default: true }),
+  port: parsed('Where it is served: ui.perfetto.dev may fetch from 9001 alone', port, { default: '9001' }),
+};
+export type OpenArguments = Values<typeof openPositionals> & Values<typeof openOptions>;
+
+function port(words: string): number {
+  const given = count('--port')(words);
+  if (given <= 65_535) return given;
+  throw new Error(`--port takes a port of this machine, 1 to 65535, not ${given}`);
+}
+
+export const checkOptions = {
+  json,
+  ...windowOptions,
+  ...checkReportOptions,
+  budget: text(budgetText, { demandOption: true }),
+  update: flag(
+    'Write the limits of this trace into the budget file, with head room; a new file gets budgets for all that was traced',
+  ),
+  force: flag('Overwrite the files of --junit and --markdown'),
+  /** A share: 0.25 for a quarter. */
+  headroom: parsed('How far --update sets limits from what was measured', share, { default: '25%' }),
+};
+export type CheckArguments = SavedTraceArguments & WindowArguments & Values<typeof checkOptions>;
+
+function share(words: string): number {
+  const [, number] = /^(\d+(?:\.\d+)?) ?%$/.exec(words.trim()) ?? [];
+  if (number !== undefined && Number(number) <= 1000) return Number(number) / 100;
+  throw new Error(`--headroom takes a share, as 25% or 0%, not '${words}'`);
+}
+
+const units = ['ns', 'us', 'ms', 's', 'm'] as const;
+
+/** A time of the trace, or the first entry of a function. */
+export function moment(option: string) {
+  return (words: string): Moment => {
+    if (words.startsWith('fn:') && words.length > 3) return compileGlob(words.slice(3));
+    const time = timeOf(words, units);
+    if (time !== undefined) return Math.round(time);
+    // The formats are not loaded for this.
+    const format = option === '--to' && /^[a-z]+$/.test(words) ? '; a format is named by the extension of -o' : '';
+    throw new Error(
+      `${option} takes a time of the trace or a function: 1.2s, 350us, fn:init_done, not '${words}'${format}`,
+    );
+  };
+}

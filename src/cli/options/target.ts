@@ -1,0 +1,254 @@
+// What the commands take that ask a target, a dump or a program without recording it.
+import { sampleSortKeys } from '../../trace/index.js';
+import { parseFilter } from '../trace-filter.js';
+import {
+  asHart,
+  commonOptions,
+  debugFileOptions,
+  json,
+  optionalRemote,
+  pid,
+  plugin,
+  remote,
+  scratchOptions,
+  timebase,
+} from './common.js';
+import {
+  choice,
+  count,
+  flag,
+  list,
+  type Option,
+  optional,
+  parsed,
+  required,
+  seconds,
+  text,
+  timeOf,
+  usage,
+  type Values,
+} from './option.js';
+import { moment, partOptions } from './saved-trace.js';
+
+const oneOut = 'leave one of them out';
+
+export const detachOptions = { remote, ...commonOptions };
+export type DetachArguments = Values<typeof detachOptions> & { readonly elf: string };
+
+export const btPositionals = { elf: optional('The ELF that runs there. Default: the program of --pid') };
+
+export const btOptions = {
+  ...commonOptions,
+  remote: optionalRemote,
+  pid,
+  core: text("Look at this ELF core instead: Linux's of a process, or a machine's (QEMU's dump-guest-memory)"),
+  unwinder: choice(
+    ['auto', 'cfi', 'fp', 'prologue'],
+    'How frames are left: call frame information, frame pointer, or what the code does; auto picks per frame',
+    { alias: 'u', default: 'auto' },
+  ),
+  locals: flag('Show parameters and locals of each frame'),
+  depth: parsed('The most frames of one hart', count('--depth'), { default: '64' }),
+};
+/** The ELF is undefined only with a `pid`. */
+export type BacktraceArguments = Values<typeof btOptions> & Values<typeof btPositionals>;
+
+export const btUsage =
+  'rsptrace bt --remote ADDR [options] <elf>\n       rsptrace bt --pid PID [options] [elf]\n       rsptrace bt --core FILE [options] <elf>';
+
+export function checkBt({ elf, remote, pid, core }: BacktraceArguments): void {
+  const sources = [remote, pid, core].filter((one) => one !== undefined).length;
+  if (sources > 1) throw usage('--remote, --pid and --core do not go together', 'give one of them');
+  if (sources === 0)
+    throw usage('where is the stub? --remote is missing', 'give --remote :1234, --pid PID, or --core FILE');
+  if (elf === undefined && pid === undefined) throw usage('no ELF is given', "try 'rsptrace bt --help'");
+}
+
+export const doctorPositionals = { elf: optional('The ELF that should run there') };
+
+export const doctorOptions = {
+  ...commonOptions,
+  remote: optionalRemote,
+  probe: { ...list('The probes that a recording would have: see record; repeatable'), alias: 'p' },
+  bt: parsed('The --bt that a recording would have', count('--bt')),
+  ...scratchOptions(
+    'Memory that nobody else uses, to be looked at: ADDR,SIZE as in 0x87000000,1M; top: the end of RAM; none: no RAM kept from the guest',
+  ),
+  timebase: { ...timebase, describe: "Ticks a second of riscv's time register" },
+  trampolines: flag('Show the code that would be written for each probe; without --remote from the ELF alone'),
+  run: flag('Let the guest run for about a second to measure; --no-run leaves it where it stands', { default: true }),
+};
+export type DoctorArguments = Values<typeof doctorOptions> & Values<typeof doctorPositionals>;
+
+export const tasksPositionals = {
+  elf: optional('The ELF that runs there, with debug info; with --at a saved trace. Default: the program of --pid'),
+};
+
+export const taskSortKeys = ['waiting', 'polls', 'name'] as const;
+
+export const tasksOptions = {
+  ...commonOptions,
+  remote: optionalRemote,
+  pid,
+  plugin,
+  core: text('Look at this memory dump instead: an ELF core, or with --base a raw image of RAM'),
+  base: text('Where the raw image of --core begins: 0x80000000'),
+  at: parsed('Of a saved trace: at this time of it (1.2s), or when this function is entered (fn:GLOB)', moment('--at')),
+  filter: parsed("With --at: only these tasks: 'net::**', 'net::* if waiting > 1ms'", parseFilter),
+  sort: choice(taskSortKeys, 'With --at: the most first; without it as they were first polled'),
+  top: parsed('With --at: only so many', count('--top')),
+  scan: list('Also search START,SIZE: a heap that is not found; repeatable'),
+  runtime: text('Ask this runtime alone: {runtimes}'),
+  blocked: flag('Show who waits for whom, and who for each other'),
+  locals: flag('Show what each Future keeps in its state'),
+  findings: choice(['show', 'error'], 'Deadlocks and lost wakes; error: end with status 4 if there is any', {
+    default: 'show',
+  }),
+};
+/** The ELF is undefined only with a `pid`. */
+export type TasksArguments = Values<typeof tasksOptions> & Values<typeof tasksPositionals>;
+
+export const tasksUsage =
+  'rsptrace tasks --remote ADDR [options] <elf>\n       rsptrace tasks --pid PID [options] [elf]\n       rsptrace tasks --core FILE [options] <elf>\n       rsptrace tasks --at TIME [options] <trace>';
+
+export function checkTasks({ elf, at, filter, sort, top, remote, core, base, pid }: TasksArguments): void {
+  const wrong = (what: string) => usage(what, "try 'rsptrace tasks --help'");
+  const sources = [remote, core, pid].filter((one) => one !== undefined).length;
+  if (elf === undefined && (pid === undefined || at !== undefined)) throw wrong('no ELF and no trace is given');
+  if (at !== undefined) {
+    if (sources > 0) throw wrong('--at is for a saved trace, without --remote, --pid and --core');
+    return;
+  }
+  if ([filter, sort, top].some((one) => one !== undefined)) throw wrong('--filter, --sort and --top go with --at');
+  if (sources !== 1) throw wrong('give one of --remote, --pid and --core, or --at TIME for a saved trace');
+  if (base !== undefined && core === undefined) throw wrong('--base goes with --core');
+}
+
+export const typesPositionals = {
+  elf: required('A program with debug info'),
+  type: required('Its path or the end of it, with generic arguments or without: exec::Task, Vec<u8>'),
+};
+
+export const typesOptions = { ...debugFileOptions, json };
+export type TypesArguments = Values<typeof typesOptions> & Values<typeof typesPositionals>;
+
+export const futuresPositionals = {
+  elf: required('An ELF with debug info'),
+  glob: optional("Only Futures whose name matches: level3, 'net::**'"),
+};
+
+export const futuresOptions = {
+  ...debugFileOptions,
+  tree: flag('What awaits and holds what'),
+  size: flag('The largest first, with the state and member to blame'),
+  json: flag('All that is known, as one JSON object'),
+  dot: flag('The awaits as a graph in Graphviz text'),
+  /** A file, or '' for stdout. */
+  svg: { ...text('The graph as a picture: --svg=FILE, or on stdout'), requiresArg: false },
+  force: flag('Overwrite the FILE of --svg'),
+};
+export type FuturesArguments = Values<typeof futuresOptions> & Values<typeof futuresPositionals>;
+
+export function checkFutures(given: FuturesArguments): void {
+  const views = ['tree', 'json', 'dot', 'svg', 'size'] as const;
+  const asked = views.filter((view) => given[view] !== undefined && given[view] !== false);
+  if (asked.length <= 1) return;
+  throw usage(`${asked.map((view) => `--${view}`).join(' and ')} do not go together`, "try 'rsptrace futures --help'");
+}
+
+export const profilePositionals = { elf: optional('The program, or the ELF that runs there') };
+
+/** What perf and bcc's `profile` take: not a round number, so that it is in step with no timer. */
+const usualHz = 99;
+
+const groups = choice(['hart', 'thread', 'process'], 'The outermost frame of stacks; of a process hart is thread');
+
+/** Options that a target needs, and a trace does not. */
+const sampling = {
+  /** Samples a second. */
+  frequency: parsed(
+    `Samples a second, of each hart or thread; ${usualHz} if neither this nor --period is given`,
+    hertz,
+    { alias: 'F', conflicts: 'period' },
+  ),
+  /** Milliseconds. */
+  period: parsed('Time between samples, instead: 1ms', milliseconds),
+  duration: parsed(
+    'How long the target is to run, the stops apart: 10s. Until Ctrl-C or its end if left out',
+    seconds,
+    { alias: 'd' },
+  ),
+  samples: parsed('End when there are so many', count('--samples'), { alias: 'n' }),
+  kernel: flag('Only what runs in the kernel', { alias: 'K' }),
+  user: flag('Only what runs in programs', { alias: 'U' }),
+  idle: flag('Samples of harts that wait for an interrupt, and of threads that wait in a system call, too'),
+  async: flag("Stacks of polls: what the running task awaits, without the executor's frames"),
+  by: { ...groups, coerce: (given: string) => asHart(groups.coerce?.(given)) } as Option<
+    'hart' | 'process' | undefined
+  >,
+};
+
+export const profileOptions = {
+  ...commonOptions,
+  ...partOptions,
+  pid,
+  'off-cpu': flag('Instead, of a saved trace of polls: how long tasks wait, by await and by who wakes them'),
+  remote: text('The stub: :1234, host:1234, the path of a unix socket; not with a command behind --', { alias: 'r' }),
+  ...sampling,
+  depth: parsed('The most frames of a stack', count('--depth'), { default: '127' }),
+  sort: choice(sampleSortKeys, 'The most first: samples in a function itself (the default), or with what it calls'),
+  top: parsed('The most functions in the table', count('--top'), { default: '30' }),
+  output: text('Samples as a file. Its extension chooses the format: {formats}', { alias: 'o' }),
+};
+export type ProfileArguments = Values<typeof profileOptions> &
+  Values<typeof profilePositionals> & { readonly command: readonly string[] };
+
+export const profileUsage =
+  'rsptrace profile [options] <program> [-- its arguments]\n       rsptrace profile [options] --pid PID [elf]\n       rsptrace profile [options] <elf> -- qemu-system-... [its arguments]\n       rsptrace profile [options] --remote ADDR <elf>\n       rsptrace profile --off-cpu [options] <trace>';
+
+type GivenProfile = Omit<ProfileArguments, 'command'> & { readonly '--'?: readonly string[] };
+
+export function checkProfile(given: GivenProfile): void {
+  const { elf, kernel, user, remote, pid, '--': command = [] } = given;
+  if (elf === undefined && pid === undefined) throw usage('no program is given', 'rsptrace profile ./program');
+  if (given['off-cpu']) {
+    checkOffCpu(given);
+    return;
+  }
+  for (const name of ['from', 'to', 'filter'] as const) {
+    if (given[name] !== undefined) throw usage(`--${name} is for saved traces`, 'leave it out, or add --off-cpu');
+  }
+  if (kernel && user) throw usage('-K and -U leave nothing to sample', 'leave both out to sample all');
+  if (pid !== undefined && remote !== undefined) throw usage('--pid and --remote do not go together', oneOut);
+  for (const [name, value] of Object.entries({ remote, pid })) {
+    if (value === undefined || command.length === 0) continue;
+    throw usage(`--${name} and a command behind -- do not go together`, oneOut);
+  }
+}
+
+function checkOffCpu(given: GivenProfile): void {
+  const names = ['remote', 'pid', ...(Object.keys(sampling) as (keyof typeof sampling)[]), 'sort'] as const;
+  const other = names.find((name) => given[name] !== undefined && given[name] !== false);
+  if (other !== undefined) throw usage(`--${other} and --off-cpu do not go together`, 'a saved trace needs no target');
+  if (given['--'] !== undefined) {
+    throw usage('--off-cpu takes a saved trace and no command', 'record one first: rsptrace run -o x.pftrace ...');
+  }
+}
+
+/** The time between samples, in milliseconds. */
+export function periodOf({ frequency, period }: Pick<ProfileArguments, 'frequency' | 'period'>): number {
+  return period ?? 1000 / (frequency ?? usualHz);
+}
+
+function hertz(words: string): number {
+  const value = Number(words);
+  if (value >= 0.01 && value <= 10_000) return value;
+  throw usage(`-F takes samples a second, from 0.01 to 10000, not '${words}'`, 'try -F 99');
+}
+
+/** A time between samples. */
+function milliseconds(words: string): number {
+  const value = (timeOf(words, ['ns', 'us', 'ms', 's'], true) ?? 0) / 1e6;
+  if (value >= 0.1 && value <= 100_000) return value;
+  throw usage(`--period takes a time from 100us to 100s, not '${words}'`, 'try --period 10ms');
+}
