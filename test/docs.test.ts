@@ -1,7 +1,8 @@
-// Every link between pages leads somewhere, and every file that a page names is there.
+// Every link between pages leads somewhere, every file that a page names is there, and so is every option.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t from 'tap';
+import { commandNames, optionsOf } from '../src/cli/command-line.js';
 
 const root = join(import.meta.dirname, '..');
 const pages = [
@@ -61,4 +62,25 @@ t.test('every file that ARCHITECTURE.md and docs name exists', async (t) => {
     }
   }
   t.ok(files > 50, `${files} files`);
+});
+
+t.test("the pages' tables have the options that commands declare", async (t) => {
+  const commands = [undefined, ...commandNames];
+  const tables = commands.flatMap((name) => Object.entries(optionsOf(name)));
+  const declared = new Map(tables.map(([name, { alias }]) => [name, alias]));
+  const named = new Set<string>();
+  for (const page of pages) {
+    for (const [, cell = ''] of prose(page).matchAll(/^\| (`-.*?) \|/gm)) {
+      for (const [, option = ''] of cell.matchAll(/`(?:-\w, )?--(?:no-)?([a-z-]+)/g)) {
+        if (!declared.has(option)) t.fail(`${page}: there is no option --${option}`);
+        named.add(option);
+      }
+    }
+  }
+  t.ok(named.size > 50, `${named.size} options in tables`);
+  const all = pages.map(prose).join('\n');
+  for (const [option, alias] of declared) {
+    const isNamed = new RegExp(`--(?:no-)?${option}\\b`).test(all) || all.includes(`\`-${alias}\``);
+    if (!isNamed) t.fail(`no page names --${option}`);
+  }
 });

@@ -3,7 +3,7 @@ import yargs, { type Argv } from 'yargs';
 import { checkWords } from './check-words.js';
 import { type Command, command } from './command.js';
 import { ExitCode } from './failure.js';
-import { optional, required } from './options/option.js';
+import { optional, required, type Table } from './options/option.js';
 import { attachPositionals, recordingOptions, remoteOptions, runOptions } from './options/recording.js';
 import * as target from './options/target.js';
 import { savedTraceCommands } from './saved-trace-commands.js';
@@ -107,16 +107,17 @@ const commands: Readonly<Record<string, Command>> = {
   }),
 };
 
+/** The options of a command; of `undefined`, those of rsptrace without one. */
+export function optionsOf(command: string | undefined): Table {
+  return commands[command ?? '$0']?.options ?? {};
+}
+
 /** The commands that have a name. */
 export const commandNames: readonly string[] = Object.keys(commands).filter((name) => name !== '$0');
 
 /** Runs a command line. Returns the exit status; throws `USAGE`, and what its command throws. */
 export async function runCommandLine(words: readonly string[]): Promise<number> {
-  const {
-    command: name,
-    asksHelp,
-    rest,
-  } = checkWords(words, commandNames, (one) => commands[one ?? '$0']?.options ?? {});
+  const { command: name, asksHelp, rest } = checkWords(words, commandNames, optionsOf);
   if (asksHelp) {
     await (await withHelp(words, Math.min(120, process.stdout.columns ?? 120))).parseAsync();
     return ExitCode.recorded;
