@@ -1,6 +1,6 @@
 // Gives a stripped ELF (x86_64, little-endian) a symbol table: its functions as the unwind tables know them
-// (.eh_frame_hdr of the Linux Standard Base, part 10.6.2, and the FDEs that it leads to). Parts of functions
-// that are no entry (`.cold`) are left out: they are known by a first row whose CFA is not rsp+8.
+// (.eh_frame of the Linux Standard Base, part 10.6.1, whose FDEs have `DW_EH_PE_pcrel | DW_EH_PE_sdata4`). Parts of
+// functions that are no entry (`.cold`) are left out: they are known by a first row whose CFA is not rsp+8.
 
 const SYMTAB = 2;
 const STRTAB = 3;
@@ -11,10 +11,10 @@ const GLOBAL_FUNC = (1 << 4) | FUNC;
 export function withSymbols(bytes) {
   const sections = sectionsOf(bytes);
   if (sections.some(({ type }) => type === SYMTAB)) return undefined;
-  const header = sections.find(({ name }) => name === '.eh_frame_hdr');
+  const frame = sections.find(({ name }) => name === '.eh_frame');
   const text = sections.findIndex(({ name }) => name === '.text');
-  if (header === undefined || text < 0) return undefined;
-  const found = functions(bytes, header, sections).filter(({ start }) => isIn(start, sections[text]));
+  if (frame === undefined || text < 0) return undefined;
+  const found = functions(bytes, frame).filter(({ start }) => isIn(start, sections[text]));
   return found.length === 0 ? undefined : append(bytes, sections, found, text);
 }
 
@@ -40,21 +40,17 @@ function sectionsOf(bytes) {
   });
 }
 
-/** Starts and sizes out of the sorted table, which has `DW_EH_PE_datarel | DW_EH_PE_sdata4`. */
-function functions(bytes, header, sections) {
-  const [version, , countForm, tableForm] = bytes.subarray(header.offset, header.offset + 4);
-  if (version !== 1 || countForm !== 0x03 || tableForm !== 0x3b) return [];
-  const count = bytes.readUInt32LE(header.offset + 8);
-  const frame = sections.find(({ name }) => name === '.eh_frame');
-  const found = [];
-  for (let i = 0; i < count; i++) {
-    const entry = header.offset + 12 + 8 * i;
-    const start = header.at + bytes.readInt32LE(entry);
-    const fde = header.at + bytes.readInt32LE(entry + 4) - frame.at + frame.offset;
-    const size = bytes.readUInt32LE(fde + 12);
-    if (size > 0 && isEntry(bytes, fde)) found.push({ start, size });
+/** Starts and sizes, sorted. A record is its length, the distance back to its CIE (0: it is one), and the rest. */
+function functions(bytes, frame) {
+  const found = new Map();
+  for (let at = frame.offset, length; at + 4 <= frame.offset + frame.size; at += 4 + length) {
+    length = bytes.readUInt32LE(at);
+    if (length === 0 || bytes.readUInt32LE(at + 4) === 0) continue;
+    const start = frame.at + (at + 8 - frame.offset) + bytes.readInt32LE(at + 8);
+    const size = bytes.readUInt32LE(at + 12);
+    if (size > 0 && isEntry(bytes, at)) found.set(start, { start, size });
   }
-  return found;
+  return [...found.values()].sort((one, other) => one.start - other.start);
 }
 
 /** The first instruction of its table moves on, or there is none: the CFA is still what a call leaves. */

@@ -9,7 +9,15 @@ export type { AggregatePassing, CallingConvention, FloatPassing } from './calls.
 export type { CounterRegister, GuestClock } from './clock.js';
 export type { CodeFlow, FlowStep } from './code-flow.js';
 export type { CodeReferences, Leaving, ScanOptions } from './code-references.js';
-export type { CodeRange, Confidence, EntryValues, FrameAt, FrameModel, FunctionFrames } from './frames/frame-model.js';
+export type {
+  CallersFrame,
+  CodeRange,
+  Confidence,
+  EntryValues,
+  FrameAt,
+  FrameModel,
+  FunctionFrames,
+} from './frames/frame-model.js';
 export { type CodePath, type Step, usualPath } from './inject/code-path.js';
 export { type HookFrame, hookMark, hookMarkBytes, markedHook } from './inject/hook-frame.js';
 export * from './inject/probe-code.js';

@@ -7,6 +7,7 @@ import { type Site, type SitePlan, whyProcessStops, within } from '../inject/ind
 import { codeOf } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { expectedSlack, memoryMissing, type ScratchRequest } from '../scratch/index.js';
+import { isLinuxProgram } from '../target/index.js';
 import { plural } from '../text/index.js';
 import { type EnginePlanOptions, engineChoices, planEngines, whyNoTrampolines } from './engine-choice.js';
 import { type EngineSituation, reasonLine, summarizeEngines, wayOutOf, wayOutWithout } from './engine-summary.js';
@@ -28,6 +29,20 @@ export interface Hurdle {
   readonly probes: number;
 }
 
+/** Where code begins and ends: linkers define these where a program asks for them. */
+const textBounds = ['etext', '_etext', '__etext', '__executable_start'];
+
+/**
+ * That a program may read its own code, in words for the user: neither patches nor the breakpoints of a process can be
+ * hidden from it. A kernel has such symbols anyway.
+ */
+export function maySeeItsCode(elf: ElfFile): string | undefined {
+  const asked = isLinuxProgram(elf) ? textBounds.find((name) => elf.symbols.named(name).length > 0) : undefined;
+  return asked === undefined
+    ? undefined
+    : `the program asks where its code lies (${asked}): if it reads it, as a checksum of itself does, it sees patches there, and breakpoints as well`;
+}
+
 /**
  * What the program alone tells: the reasons why probes stop, and code that a jump may not reach. `planned`: what
  * {@link planEngines} makes of the plan.
@@ -38,15 +53,18 @@ export function hurdlesOfCode(
   elf: ElfFile,
   given?: Addr,
 ): readonly Hurdle[] {
-  if (plan.wanted === 'stop') return [];
+  const seen = maySeeItsCode(elf);
+  const probes = plan.plans.length;
+  const first: Hurdle[] = seen ? [{ code: 'code', text: seen, wayOut: 'probe what it does not read', probes }] : [];
+  if (plan.wanted === 'stop') return first;
   const whole = wholeTarget(plan);
-  if (whole) return [whole];
+  if (whole) return [...first, whole];
   const { reasons } = summarizeEngines(engineChoices(plan, planned));
   const code = reasons.map((reason): Hurdle => {
     return { code: 'code', text: reasonLine(reason), wayOut: wayOutOf(reason.why), probes: reason.probes };
   });
   const far = farFrom(plan, planned, expectedSlack(elf), given);
-  return far ? [...code, far] : code;
+  return [...first, ...code, ...(far ? [far] : [])];
 }
 
 /** What no probe of this target can do without. */

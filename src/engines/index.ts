@@ -29,6 +29,7 @@ export {
   hurdlesJson,
   hurdlesOfCode,
   isOfTarget,
+  maySeeItsCode,
   situationOf,
 } from './hurdles.js';
 export { tooOften } from './probe-choices.js';

@@ -13,6 +13,8 @@ export const tooOften = 'it stopped the target more often than --engine auto all
 export class ProbeChoices {
   readonly #options: EnginesOptions;
   readonly #byAddress: ReadonlyMap<Addr, ReadPlan>;
+  /** Of the plans, by name and by address: there may be tens of thousands. */
+  readonly #indices = new Map<string | Addr, number[]>();
   /** What the program's code alone says. */
   readonly #planned: SitePlan;
   #plan: SitePlan;
@@ -30,6 +32,13 @@ export class ProbeChoices {
     this.#plan = this.#planned;
     this.#why = new Map(this.#planned.refused);
     this.#byAddress = new Map(options.plans.map((plan) => [plan.address, plan]));
+    for (const [index, { name, address }] of options.plans.entries()) {
+      for (const key of [name, address]) {
+        const known = this.#indices.get(key);
+        if (known) known.push(index);
+        else this.#indices.set(key, [index]);
+      }
+    }
     this.#leaveOutMany();
     if (options.wanted === 'target' && this.#plan.sites.length === 0) throw unavailable(this.#why.get(0));
   }
@@ -74,31 +83,33 @@ export class ProbeChoices {
 
   /** Leaves out all places of the probes with these names that stop the target. Returns what is known of them now. */
   switchOff(names: readonly string[]): readonly ProbeFact[] {
-    const off = new Set(names);
-    return this.#leave(
-      ({ name, engine }) => engine === 'stop' && off.has(name),
-      ({ why }) => `${tooOften}: ${why}`,
-    );
+    const stopping = this.#indicesOf(names).filter((index) => this.facts[index]?.engine === 'stop');
+    return this.#leave(stopping, ({ why }) => `${tooOften}: ${why}`);
   }
 
   /** Leaves out the probes at these places. Returns what is known of them now. */
   leaveOut(places: readonly Addr[], why: string): readonly ProbeFact[] {
-    return this.#leave(
-      ({ address }) => places.includes(address),
-      () => why,
-    );
+    return this.#leave(this.#indicesOf(places), () => why);
   }
 
-  #leave(which: (fact: ProbeFact) => boolean, reason: (fact: ProbeFact) => string): readonly ProbeFact[] {
+  /** In the order of the plans. */
+  #indicesOf(keys: readonly (string | Addr)[]): number[] {
+    const all = new Set(keys.flatMap((key) => this.#indices.get(key) ?? []));
+    return [...all].sort((a, b) => a - b);
+  }
+
+  #leave(indices: readonly number[], reason: (fact: ProbeFact) => string): readonly ProbeFact[] {
+    const facts = [...this.facts];
     const left: ProbeFact[] = [];
-    this.#facts = this.facts.map((fact, index) => {
-      if (!which(fact)) return fact;
+    for (const index of indices) {
+      const fact = facts[index];
+      if (!fact) continue;
       const why = reason(fact);
-      const now: ProbeFact = { ...fact, engine: 'none', why };
+      facts[index] = { ...fact, engine: 'none', why };
       this.#leftOut.set(index, why);
-      left.push(now);
-      return now;
-    });
+      left.push(facts[index]);
+    }
+    this.#facts = facts;
     return left;
   }
 

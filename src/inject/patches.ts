@@ -20,6 +20,8 @@ export class Patches<T extends Patched = Site> {
   readonly #logger: Logger;
   readonly #chained: boolean;
   #planted: readonly Patch<T>[] = [];
+  /** Of the planted ones; undefined when these have changed. */
+  #sites: readonly T[] | undefined;
   #stays = false;
   #waiting: readonly Patch<T>[];
   #changed: readonly T[] = [];
@@ -33,7 +35,8 @@ export class Patches<T extends Patched = Site> {
   }
 
   get planted(): readonly T[] {
-    return sitesOf(this.#planted);
+    this.#sites ??= sitesOf(this.#planted);
+    return this.#sites;
   }
 
   /** Where functions are patched behind their entries. */
@@ -80,6 +83,7 @@ export class Patches<T extends Patched = Site> {
     this.#changed = [...this.#changed, ...changed];
     const writes = patches.map(({ address, bytes }) => ({ address, bytes }));
     this.#planted = [...this.#planted, ...patches];
+    this.#sites = undefined;
     const failed = await writeChecked(this.#session, writes).catch(async (thrown: unknown) => {
       // The answer was lost, so some of these patches may be installed.
       if (this.#session.state.kind === 'idle') await this.remove();
@@ -118,6 +122,7 @@ export class Patches<T extends Patched = Site> {
     this.#waiting = [];
     const foreign = await retry(this.#session, () => this.#takeOut(this.#planted));
     this.#planted = [];
+    this.#sites = undefined;
     return foreign;
   }
 

@@ -5,6 +5,7 @@ import type { ElfFile } from '../elf/index.js';
 import { CodeMap } from '../target/unwind/index.js';
 import type { Shape } from '../values/index.js';
 import type { Described, HiddenRegisters } from './argument-places.js';
+import { callersFrameOf } from './callers-frames.js';
 
 /**
  * Functions that are not called as they are declared. Nobody outside of a program calls its internal functions, so
@@ -23,6 +24,8 @@ export class ChangedSignatures {
   readonly #debug: DebugInfo | undefined;
   /** A function begins there that surely takes no argument on the stack. */
   readonly #inRegisters: (address: Addr) => boolean;
+  /** Bytes of a function that is followed. */
+  readonly #most: number;
   #code: CodeMap | undefined;
   /** By address; what is being asked is not sure. */
   readonly #sure = new Map<Addr, boolean>();
@@ -30,11 +33,13 @@ export class ChangedSignatures {
   constructor(
     program: { readonly elf: ElfFile; readonly arch: Architecture; readonly debug: DebugInfo | undefined },
     inRegisters: (address: Addr) => boolean,
+    most = Number.POSITIVE_INFINITY,
   ) {
     this.#elf = program.elf;
     this.#arch = program.arch;
     this.#debug = program.debug;
     this.#inRegisters = inRegisters;
+    this.#most = most;
   }
 
   /**
@@ -51,12 +56,13 @@ export class ChangedSignatures {
   }
 
   #looksSure(address: Addr): boolean {
-    const { frames } = this.#arch;
     this.#code ??= new CodeMap(this.#elf, this.#debug);
     const low = this.#elf.codes.toCode(address);
     const code = this.#code.functionAt(low);
-    if (!frames || code?.low !== low) return false;
-    const { isUsed, jumps, jumpsAnywhere } = frames.analyse(code.ranges).callersFrame();
+    if (code?.low !== low || (code.ranges[0]?.bytes.length ?? 0) > this.#most) return false;
+    const frame = callersFrameOf(this.#elf, this.#arch, code);
+    if (!frame) return false;
+    const { isUsed, jumps, jumpsAnywhere } = frame;
     return !isUsed && !jumpsAnywhere && jumps.every(this.#inRegisters);
   }
 }

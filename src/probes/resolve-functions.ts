@@ -65,6 +65,8 @@ export interface FunctionProbe {
   readonly producer: 'rustc' | 'clang' | 'gcc' | undefined;
   /** Which calls are traced; undefined: all. */
   readonly when?: Conditions;
+  /** Why nothing is known of its code, in words for the user. */
+  readonly unread?: string;
 }
 
 /** A function that matches and still is not probed. */
@@ -121,7 +123,12 @@ export function resolveFunctions(
   /** Matched only by probes whose conditions cannot apply to them. */
   const unconditional: ExcludedFunction[] = [];
   const probes: FunctionProbe[] = [];
-  const describer = new Describer(elf, arch, debug);
+  const describer = new Describer(
+    elf,
+    arch,
+    debug,
+    unreadCode([...places.values()].map(([first]) => first?.size ?? 0)),
+  );
   const program = debug && new ProgramExpressions(debug);
   for (const names of places.values()) {
     const functions = names.filter((one) => one.isFunction);
@@ -156,6 +163,33 @@ export function resolveFunctions(
   probes.sort((a, b) => (a.address < b.address ? -1 : 1));
   const unmatched = includes.filter((spec) => !matched.has(spec)).map(({ text }) => text);
   return { probes, excluded, unmatched };
+}
+
+/**
+ * Following code takes some two seconds a MiB. Of more than this the largest functions are not read, which are few and
+ * have most of it.
+ */
+const mostCode = 6 << 20;
+
+/** Functions of more than so many bytes; in words for the user. */
+interface Unread {
+  readonly above: number;
+  why(size: number): string | undefined;
+}
+
+/** Undefined if all code is read. */
+function unreadCode(sizes: readonly number[]): Unread | undefined {
+  const whole = sizes.reduce((sum, size) => sum + size, 0);
+  if (whole <= mostCode) return undefined;
+  let above = 0;
+  let left = mostCode;
+  for (const size of sizes.toSorted((a, b) => a - b)) {
+    left -= size;
+    if (left < 0) break;
+    above = size;
+  }
+  const why = `its code is not read, because the ${sizes.length} functions that are asked for have ${Math.round(whole / 1e6)} MB: only those up to ${above} bytes are. Ask for fewer`;
+  return { above, why: (size) => (size > above ? why : undefined) };
 }
 
 /** Whether a probe asks for one of these very names. */
@@ -203,8 +237,10 @@ export class Describer {
   /** Asked if DWARF does not say. */
   readonly #btf: ((symbol: string) => BtfSignature | undefined) | undefined;
   readonly #signatures: ChangedSignatures;
+  readonly #unread: Unread | undefined;
 
-  constructor(elf: ElfFile, arch: Architecture, debug: DebugInfo | undefined) {
+  /** @param unread which functions' code is not followed */
+  constructor(elf: ElfFile, arch: Architecture, debug: DebugInfo | undefined, unread?: Unread) {
     this.#elf = elf;
     this.#arch = arch;
     this.#isProgram = isLinuxProgram(elf);
@@ -212,7 +248,12 @@ export class Describer {
     this.#debug = debug;
     this.#btf = btfSignatures(elf, arch);
     this.#shapes = debug && new Shapes(debug);
-    this.#signatures = new ChangedSignatures({ elf, arch, debug }, (address) => this.inRegisters(address));
+    this.#signatures = new ChangedSignatures(
+      { elf, arch, debug },
+      (address) => this.inRegisters(address),
+      unread?.above,
+    );
+    this.#unread = unread;
   }
 
   probe(fn: NamedFunction, folded: readonly NamedFunction[], key: number): FunctionProbe {
@@ -221,7 +262,9 @@ export class Describer {
     const ref = { key, name, instance, address, file: declared?.file, line: declared?.line };
     const aliases = [...new Set(folded.map((other) => other.name))].filter((other) => other !== name);
     const told = die && this.#attempt(die, () => this.#signature(fn, die));
-    return { address, ref, size, aliases, ...(told ?? this.#bare(address, fn.symbol)) };
+    const unread = this.#unread?.why(size);
+    const known = told ?? this.#bare(address, fn.symbol);
+    return { address, ref, size, aliases, ...known, ...(unread !== undefined && { unread }) };
   }
 
   /** A function begins there that certainly takes no argument on the stack. */

@@ -2,6 +2,7 @@ import type { Architecture, Leaving } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { type CodeAddress, type ElfFile, importSlots } from '../elf/index.js';
 import { CodeMap, type FunctionCode } from '../target/unwind/index.js';
+import { callersFrameOf } from './callers-frames.js';
 
 /**
  * Imported functions that are documented to depend on who calls them (dlsym(3): RTLD_NEXT; dlopen(3)), to return
@@ -72,10 +73,10 @@ export class ReturnLookers {
       : undefined;
   }
 
-  #readsReturn({ ranges }: FunctionCode): boolean {
-    const { references, frames } = this.#arch;
-    const may = ranges.some(({ bytes }, part) => part > 0 || references?.mayReadReturn?.(bytes) !== false);
-    return may && frames?.analyse(ranges).callersFrame().readsReturn === true;
+  #readsReturn(code: FunctionCode): boolean {
+    const { references } = this.#arch;
+    const may = code.ranges.some(({ bytes }, part) => part > 0 || references?.mayReadReturn?.(bytes) !== false);
+    return may && callersFrameOf(this.#elf, this.#arch, code)?.readsReturn === true;
   }
 
   #functionAt(low: CodeAddress): FunctionCode | undefined {

@@ -1,5 +1,5 @@
 import type { Architecture, EmulatedInstruction } from '../arch/index.js';
-import { type Addr, addr, hex } from '../base/addr.js';
+import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { Batch, Breakpoint, Reply, Session } from '../rsp/index.js';
@@ -248,7 +248,13 @@ export class Breakpoints {
 
   /** Whether a place that is in use lies in these bytes. */
   areIn(piece: CodePiece): boolean {
-    return [...this.#points].some(([at, { permanent, awaited }]) => (permanent || awaited) && isIn(at, piece));
+    // There may be tens of thousands of places and of pieces.
+    for (let i = 0; i < piece.length; i++) {
+      const at = addOffset(piece.address, i);
+      const point = this.#points.get(at);
+      if (point && (point.permanent || point.awaited) && isIn(at, piece)) return true;
+    }
+    return false;
   }
 
   /** These bytes differ from the ELF's, so instructions in them are stepped, not emulated. */

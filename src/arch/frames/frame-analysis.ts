@@ -117,9 +117,9 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
     const jumps: Addr[] = [];
     for (const [at, { instruction, state }] of this.#nodes) {
       const addresses = this.#code.addresses(instruction, state);
-      readsReturn ||= this.#readsReturn(addresses, this.#code.execute(instruction, state, at).next);
+      const { kind, next, target } = this.#code.execute(instruction, state, at);
+      readsReturn ||= this.#readsReturn(addresses, next);
       isUsed ||= addresses?.some(({ base, offset }) => base === stackPointer && offset >= 0) ?? true;
-      const { kind, target } = this.#code.execute(instruction, state, at);
       // A jump table is used in a frame; a jump to a pointer, at its end, when the frame is gone.
       if (kind === 'indirect') jumpsAnywhere ||= state.holdsOwn(stackPointer) || !state.values[stackPointer];
       if (target !== undefined && !this.#code.has(target.offset)) jumps.push(this.#code.addressOf(target.offset));

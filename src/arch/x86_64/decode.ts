@@ -26,7 +26,7 @@ export interface Instruction {
   readonly target: Addr | undefined;
   /** Bytes before the displacement of its memory operand; 0 if it has none. */
   readonly displacementAt: number;
-  /** As Capstone prints it: `mov rax, qword ptr [rsp - 0x18]`. */
+  /** As Capstone prints it: `mov rax, qword ptr [rsp - 0x18]`. Costs as much as all else, and reads the bytes again. */
   readonly text: string;
 }
 
@@ -114,66 +114,121 @@ function isHeap(module: object): module is Heap {
 }
 
 const LONGEST = 15;
+const NONE: readonly Operand[] = [];
 
 /**
  * The instruction at `offset` of `code`, whose address is `pc`; undefined at the end of the bytes. Bytes that do not
  * decode, or are cut off, are `unknown` of length 1. Throws `ARCH_DECODER` before `prepare`.
  */
 export function decode(code: Uint8Array, pc: Addr, offset = 0): Instruction | undefined {
+  if (offset >= code.length) return undefined;
+  return atHeap(code, pc, offset, (view, at) => new Decoded(view, at, { code, pc, offset })) ?? unknown(code, offset);
+}
+
+/** What `read` makes of the structure in the heap; undefined for bytes that do not decode. */
+function atHeap<T>(code: Uint8Array, pc: Addr, offset: number, read: (view: DataView, at: number) => T): T | undefined {
   if (engine === undefined) throw new RsptraceError('ARCH_DECODER', 'The x86 decoder was used before it was loaded');
-  const bytes = code.subarray(offset, offset + LONGEST);
-  if (bytes.length === 0) return undefined;
   const { heap, handle, scratch } = engine;
+  const length = Math.min(LONGEST, code.length - offset);
+  const bytes = heap.HEAPU8;
+  for (let i = 0; i < length; i++) bytes[scratch + i] = code[offset + i] as number;
   const out = scratch + LONGEST + 1;
-  heap.HEAPU8.set(bytes, scratch);
-  if (heap._cs_disasm(handle, scratch, bytes.length, pc, 1, out) !== 1) return unknown(bytes);
-  const view = new DataView(heap.HEAPU8.buffer);
+  if (heap._cs_disasm(handle, scratch, length, pc, 1, out) !== 1) return undefined;
+  const view = viewOf(heap);
   const found = view.getUint32(out, true);
-  const instruction = readInstruction(engine, view, found);
+  const result = read(view, found);
   heap._cs_free(found, 1);
-  return instruction;
+  return result;
 }
 
-function unknown(bytes: Uint8Array): Instruction {
-  const text = `.byte 0x${(bytes[0] ?? 0).toString(16)}`;
-  return { op: 'unknown', length: 1, operands: [], flow: 'next', target: undefined, displacementAt: 0, text };
+let lastView: DataView | undefined;
+
+/** The heap's buffer is another one when it has grown. */
+function viewOf({ HEAPU8: { buffer } }: Heap): DataView {
+  if (lastView?.buffer !== buffer) lastView = new DataView(buffer);
+  return lastView;
 }
 
-function readInstruction(engine: Engine, view: DataView, at: number): Instruction {
-  const op = textAt(view, at + 42, 32);
-  const operandText = textAt(view, at + 74, 160);
-  const detail = view.getUint32(at + 236, true);
-  const groups = new Uint8Array(view.buffer, detail + 75, Math.min(view.getUint8(detail + 83), 8));
+function unknown(code: Uint8Array, offset: number): Instruction {
+  const text = `.byte 0x${(code[offset] ?? 0).toString(16)}`;
+  return { op: 'unknown', length: 1, operands: NONE, flow: 'next', target: undefined, displacementAt: 0, text };
+}
+
+/** Millions are made, and few are asked for their text: that is made of the bytes where they are. */
+class Decoded implements Instruction {
+  readonly op: string;
+  readonly length: number;
+  readonly operands: readonly Operand[];
+  readonly flow: Flow;
+  readonly target: Addr | undefined;
+  readonly displacementAt: number;
+  readonly #place: { readonly code: Uint8Array; readonly pc: Addr; readonly offset: number };
+
+  constructor(
+    view: DataView,
+    at: number,
+    place: { readonly code: Uint8Array; readonly pc: Addr; readonly offset: number },
+  ) {
+    this.#place = place;
+    const detail = view.getUint32(at + 236, true);
+    this.op = mnemonic(view, at);
+    this.length = view.getUint16(at + 16, true);
+    this.operands = operandsOf(view, detail);
+    this.flow = flowOf(this.op, view, detail);
+    const [first] = this.operands;
+    const { flow } = this;
+    const isDirect = first?.kind === 'immediate' && (flow === 'jump' || flow === 'branch' || flow === 'call');
+    this.target = isDirect ? addr(first.value) : undefined;
+    this.displacementAt = view.getUint8(detail + 88 + 457);
+  }
+
+  get text(): string {
+    const { code, pc, offset } = this.#place;
+    const operands = atHeap(code, pc, offset, (view, at) => textAt(view, at + 74, 160)) ?? '';
+    return operands === '' ? this.op : `${this.op} ${operands}`;
+  }
+}
+
+function operandsOf(view: DataView, detail: number): readonly Operand[] {
   const count = Math.min(view.getUint8(detail + 88 + 64), 8);
-  const operands = Array.from({ length: count }, (_, index) =>
-    readOperand(engine, view, detail + 88 + 72 + 48 * index),
-  );
-  const flow = flowOf(op, groups);
-  const first = operands[0];
-  const direct = first?.kind === 'immediate' && (flow === 'jump' || flow === 'branch' || flow === 'call');
-  return {
-    op,
-    length: view.getUint16(at + 16, true),
-    operands,
-    flow,
-    target: direct ? addr(first.value) : undefined,
-    displacementAt: view.getUint8(detail + 88 + 457),
-    text: operandText === '' ? op : `${op} ${operandText}`,
-  };
+  if (count === 0) return NONE;
+  const operands: Operand[] = [];
+  for (let index = 0; index < count; index++) operands.push(readOperand(view, detail + 88 + 72 + 48 * index));
+  return operands;
+}
+
+/** The last mnemonic of each instruction number: with another prefix it is another text. */
+const mnemonics = new Map<number, string>();
+
+function mnemonic(view: DataView, at: number): string {
+  const id = view.getUint32(at, true);
+  const known = mnemonics.get(id);
+  if (known !== undefined && isAt(view, at + 42, known)) return known;
+  const text = textAt(view, at + 42, 32);
+  mnemonics.set(id, text);
+  return text;
+}
+
+function isAt(view: DataView, at: number, text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (view.getUint8(at + i) !== text.charCodeAt(i)) return false;
+  return view.getUint8(at + text.length) === 0;
 }
 
 /** capstone.h `cs_group_type`: jump 1, call 2, return 3, interrupt 4, return from interrupt 5. */
-function flowOf(op: string, groups: Uint8Array): Flow {
-  if (groups.includes(3) || groups.includes(5)) return 'return';
-  if (groups.includes(2)) return 'call';
-  if (groups.includes(4)) return 'interrupt';
-  if (!groups.includes(1)) return 'next';
+function flowOf(op: string, view: DataView, detail: number): Flow {
+  let groups = 0;
+  const count = Math.min(view.getUint8(detail + 83), 8);
+  for (let i = 0; i < count; i++) groups |= 1 << Math.min(view.getUint8(detail + 75 + i), 31);
+  if ((groups & 0b101000) !== 0) return 'return';
+  if ((groups & 0b100) !== 0) return 'call';
+  if ((groups & 0b10000) !== 0) return 'interrupt';
+  if ((groups & 0b10) === 0) return 'next';
   return /(^| )l?jmp$/.test(op) ? 'jump' : 'branch';
 }
 
-function readOperand({ registerName }: Engine, view: DataView, at: number): Operand {
+function readOperand(view: DataView, at: number): Operand {
   const size = view.getUint8(at + 32);
-  const id = (offset: number): string | undefined => registerName(view.getUint32(at + offset, true));
+  const id = (offset: number): string | undefined => engine?.registerName(view.getUint32(at + offset, true));
   switch (view.getUint32(at, true)) {
     case 1:
       return { kind: 'register', name: id(8) ?? 'unknown', size };

@@ -11,20 +11,24 @@ type Way = { readonly kind: 'return' } | { readonly kind: 'tail'; readonly to: A
 export function ends(code: Uint8Array, start: Addr, options: ExitOptions): readonly FunctionExit[] | Refusal {
   const { kind, from, inRegisters } = options;
   if (kind !== 'near') return { refused: 'the only patch for x86_64 is a jmp rel32' };
-  const places = [...instructions(code, start)];
-  const unknown = places.find(({ instruction }) => instruction.op === 'unknown' || instruction.op === 'xbegin');
-  if (unknown !== undefined) return { refused: `${describe(unknown)} may lead anywhere` };
+  const ways: (readonly [number, Exclude<Way, Refusal | undefined>])[] = [];
+  const places: Place[] = [];
+  // The first objection ends it: decoding the rest takes long.
+  for (const place of instructions(code, start)) {
+    const { op } = place.instruction;
+    if (op === 'unknown' || op === 'xbegin') return { refused: `${describe(place)} may lead anywhere` };
+    const way = wayOut(place, start, code.length);
+    if (way && 'refused' in way) return way;
+    if (way?.kind === 'tail' && !inRegisters(way.to))
+      return { refused: `${describe(place)} leads to code that may take arguments on the stack` };
+    if (way) ways.push([places.length, way]);
+    places.push(place);
+  }
   const last = places.findLast((place) => !isPadding(place));
   if (last !== undefined && !mayEnd(last)) return { refused: 'it may run into the code behind it' };
   const found: FunctionExit[] = [];
   let free = addOffset(start, from);
-  for (const [index, place] of places.entries()) {
-    const way = wayOut(place, start, code.length);
-    if (way === undefined) continue;
-    if ('refused' in way) return way;
-    if (way.kind === 'tail' && !inRegisters(way.to)) {
-      return { refused: `${describe(place)} leads to code that may take arguments on the stack` };
-    }
+  for (const [index, way] of ways) {
     const end = endAt(places, index, way.kind === 'tail' ? way.to : undefined, free);
     if ('refused' in end) return end;
     found.push(end);

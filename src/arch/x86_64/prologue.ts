@@ -110,6 +110,14 @@ function mayReturnFromTrap(code: Uint8Array): boolean {
 const writesFirst =
   /^(mov(zx|sx|sxd|aps|ups|apd|upd|dqa|dqu|d|q|ss)|cmov\w+|set\w+|imul|not|neg|and|or|adc|sbb|sh[lr]d?|sar|ro[lr]|bs[fr]|bt[crs]|p?xor[pd]?s?)$/;
 
+const writes = new Map<string, boolean>();
+
+function isWriteOfFirst(op: string): boolean {
+  const known = writes.get(op) ?? writesFirst.test(op);
+  writes.set(op, known);
+  return known;
+}
+
 const stop: Outcome = { next: undefined, kind: 'plain' };
 
 function execute(instruction: Instruction, before: FrameState, offset: number, entry: Addr): Outcome {
@@ -220,7 +228,7 @@ function effect(instruction: Instruction, state: FrameState, offset: number): Fr
     case 'ud1':
       return undefined;
     default:
-      if (writesFirst.test(op) && (op !== 'imul' || operands.length > 1)) return clobber(state, first, address);
+      if (isWriteOfFirst(op) && (op !== 'imul' || operands.length > 1)) return clobber(state, first, address);
       // One-operand multiplications and divisions, string operations and other implicit results: none of them are
       // registers that functions preserve.
       return clobber(state.without([0, 1, 2, 4, 5]), first, address);

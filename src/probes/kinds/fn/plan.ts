@@ -38,11 +38,12 @@ export function planFunction(
     readsOuter: false,
     scratchIsFree: producer === 'rustc' || producer === 'clang',
     needsStop:
-      foreign !== undefined
+      probe.unread ??
+      (foreign !== undefined
         ? `a value lies in ${foreign} (--no-args leaves values out)`
         : size === 0
           ? 'the size of its code is not known'
-          : why,
+          : why),
     returnStays: stackArguments ? 'it may have arguments on the stack' : undefined,
     when,
     seesReturn: true,

@@ -26,11 +26,12 @@ export function planTally(tally: TallyProbe, general: ReadonlySet<string>): Read
     readsOuter: false,
     scratchIsFree: producer === 'rustc' || producer === 'clang',
     needsStop:
-      foreign !== undefined
+      probe.unread ??
+      (foreign !== undefined
         ? `what is asked for lies in ${foreign}`
         : size === 0
           ? 'the size of its code is not known'
-          : why,
+          : why),
     returnStays: seesReturn && probe.stackArguments ? 'it may have arguments on the stack' : undefined,
     when,
     seesReturn,
