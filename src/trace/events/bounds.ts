@@ -60,7 +60,7 @@ export function ringFullText({ ringFull, ringWaitedNs }: RingWaits = {}): string
   if (!ringFull) return undefined;
   const all = ringWaitedNs ? `, ${timeText(ringWaitedNs)} in all harts or threads` : '';
   const found = `the target waited for room in its ring of records at least ${plural(ringFull, 'time')}${all}`;
-  return `${found}: times of calls that a wait is in are too long; fewer probes, or --threshold, make waits rarer`;
+  return `${found}: times of calls that a wait is in are too long; fewer probes make waits rarer`;
 }
 
 /** Up to three names, and how many more. */
