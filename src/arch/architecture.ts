@@ -46,7 +46,7 @@ import type { SystemRegisters } from './system-registers.js';
 export interface Architecture extends Identity, RegisterModel, CallingConvention, InstructionModel, Capabilities {}
 
 /** An architecture with every capability. */
-export type CompleteArchitecture = Architecture & Required<Capabilities>;
+export type CompleteArchitecture = Architecture & Required<Capabilities> & { readonly frames: Required<FrameModel> };
 
 /** The names of an architecture. */
 export interface Identity {

@@ -12,6 +12,7 @@ export type { CodeReferences, Leaving, ScanOptions } from './code-references.js'
 export type {
   CallersFrame,
   CodeRange,
+  CodeReading,
   Confidence,
   EntryValues,
   FrameAt,

@@ -198,7 +198,7 @@ class StandIns {
     for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + 1)) {
       const from = Math.max(0, at - longestCall);
       const before = { start: addOffset(address, from), bytes: bytes.subarray(from, at) };
-      if (frames && !frames.endsInCall(before)) yield addOffset(address, at);
+      if (frames?.code && !frames.code.endsInCall(before)) yield addOffset(address, at);
     }
   }
 

@@ -11,7 +11,7 @@ const found = new WeakMap<ElfFile, Map<CodeAddress, CallersFrame>>();
 export function callersFrameOf(elf: ElfFile, arch: Architecture, code: FunctionCode): CallersFrame | undefined {
   const known = found.get(elf) ?? new Map<CodeAddress, CallersFrame>();
   found.set(elf, known);
-  const frame = known.get(code.low) ?? arch.frames?.analyse(code.ranges).callersFrame();
+  const frame = known.get(code.low) ?? arch.frames?.code?.analyse(code.ranges).callersFrame();
   if (frame) known.set(code.low, frame);
   return frame;
 }

@@ -63,7 +63,7 @@ export class FunctionGraphs {
       const bytes = elf.bytesAt(low, Number(high - low));
       return bytes ? [{ start: low, bytes }] : [];
     });
-    const values = graph && this.#arch.frames?.follow(ranges, graph);
+    const values = graph && this.#arch.frames?.code?.follow(ranges, graph);
     this.#values.set(host.offset, values);
     return values;
   }

@@ -84,8 +84,8 @@ export class NoTrace {
     if (bytes === undefined) return size === 0 ? undefined : `the ELF has no code at ${hex(address)}`;
     const { frames } = this.#arch;
     // To follow a function's code takes long.
-    if (!frames?.mayReturnFromTrap(bytes)) return undefined;
-    const frame = frames.analyse([{ start: address, bytes }]).at(address);
+    if (!frames?.code?.mayReturnFromTrap(bytes)) return undefined;
+    const frame = frames.code.analyse([{ start: address, bytes }]).at(address);
     if (frame?.kind === 'bottom') return 'it makes its own stack: entered by a reset or a jump, not by a call';
     if (frame?.kind === 'row' && frame.row.interrupted) return 'a trap handler: entered by the hardware, not by a call';
     return undefined;

@@ -92,11 +92,11 @@ class PanicWays {
     const [elf, arch] = [this.#elf, this.#arch];
     const low = elf.codes.toCode(address);
     const code = this.#code.functionAt(low);
-    if (!arch.frames || code?.low !== low) return false;
+    if (!arch.frames?.code || code?.low !== low) return false;
     const ranges = code.ranges.map(({ start, bytes }) => ({ low: start, high: addOffset(start, bytes.length) }));
     const graph = FlowGraph.of(ranges, { elf, arch, neverReturns: (target) => this.#panics.has(target) });
     if (!graph) return false;
-    const frames = arch.frames.analyse(code.ranges);
+    const frames = arch.frames.code.analyse(code.ranges);
     const reached = graph.steps.flatMap((_, node) => (graph.isReached(node) ? [node] : []));
     const ends = reached.filter((node) => graph.next[node]?.length === 0 || graph.leaves.has(node));
     const leading = graph.reachable(ends, graph.before, () => false);

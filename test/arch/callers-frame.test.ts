@@ -69,7 +69,7 @@ for (const [arch, what, code, does] of cases) {
   t.test(`${arch.name}: ${what}`, async (t) => {
     const { bytes, labels } = assemble(arch, `${code.replaceAll('; ', '\n')}\nout: nop\n`, /^out$/);
     const [, end = bytes.length] = labels[0] ?? [];
-    const found = arch.frames.analyse([{ start: START, bytes: bytes.subarray(0, end) }]).callersFrame();
+    const found = arch.frames.code.analyse([{ start: START, bytes: bytes.subarray(0, end) }]).callersFrame();
     const expected = { isUsed: false, readsReturn: false, jumps: false, jumpsAnywhere: false, ...does };
     t.strictSame({ ...found, jumps: found.jumps.includes(addr(START + BigInt(end))) }, expected);
   });

@@ -16,7 +16,7 @@ function check(t: Test, arch: CompleteArchitecture, source: string): void {
   const range = { low: start, high: addOffset(start, bytes.length) };
   const graph = FlowGraph.of([range], { elf, arch, neverReturns: () => false });
   if (!graph) throw new Error('the code cannot be followed');
-  const values = arch.frames.follow([{ start, bytes }], graph);
+  const values = arch.frames.code.follow([{ start, bytes }], graph);
   const [argument = ''] = arch.arguments;
   const numbers = Array.from({ length: arch.frames.registerCount }, (_, number) => number);
   const first = numbers.find((number) => arch.dwarfRegister(number) === argument) ?? -1;

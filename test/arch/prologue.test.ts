@@ -12,13 +12,13 @@ import { assemble } from '../support/assembled.js';
 function check(t: Test, arch: CompleteArchitecture, source: string): void {
   const { bytes, labels } = assemble(arch, source, /^(?:trap_)?(?:here|fp|r\d+|none|bottom)/);
   const start = addr(0x10000);
-  const frames = arch.frames.analyse([{ start, bytes }]);
+  const frames = arch.frames.code.analyse([{ start, bytes }]);
   for (const [label, offset] of labels) {
     const found = frames.at(addOffset(start, offset));
     t.equal(describe(arch, found), label.replace(/__.*$/, ''), label);
   }
   t.ok(labels.length > 0);
-  t.equal(arch.frames.mayReturnFromTrap(bytes), /\b(sret|mret|iretq)\b/.test(source), 'a return from a trap');
+  t.equal(arch.frames.code.mayReturnFromTrap(bytes), /\b(sret|mret|iretq)\b/.test(source), 'a return from a trap');
 }
 
 function describe(arch: CompleteArchitecture, found: FrameAt | undefined): string {
@@ -312,7 +312,7 @@ for (const [arch, cases] of [
     await arch.prepare();
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 1, maxLength: 600 }), (bytes) => {
-        const frames = arch.frames.analyse([{ start: addr(0x1000), bytes }]);
+        const frames = arch.frames.code.analyse([{ start: addr(0x1000), bytes }]);
         for (let offset = 0; offset < bytes.length; offset++) {
           frames.at(addr(0x1000 + offset));
           frames.behindCall(addr(0x1000 + offset));
@@ -333,8 +333,8 @@ t.test('a part that the compiler moved away has the frame of the jump that leads
   new DataView(bytes.buffer, bytes.byteOffset).setUint32(4, 0x000510e3, true);
   const start = addr(0x10000);
   const cold = { start: addr(0x10000 + 4 + 0x800), bytes: assemble(riscv64, 'here: addi a0, a0, 1\nli a1, 1').bytes };
-  const alone = riscv64.frames.analyse([cold]).at(cold.start);
+  const alone = riscv64.frames.code.analyse([cold]).at(cold.start);
   t.equal(describe(riscv64, alone), 'here_0_ra');
-  const whole = riscv64.frames.analyse([{ start, bytes }, cold]).at(cold.start);
+  const whole = riscv64.frames.code.analyse([{ start, bytes }, cold]).at(cold.start);
   t.equal(describe(riscv64, whole), 'here_32_ra');
 });

@@ -109,6 +109,15 @@ export interface FrameModel {
   /** A function's first instruction. */
   readonly entryRow: UnwindRow;
   /**
+   * What reads code. Without it stacks are walked by call frame information, and elsewhere by frame pointers, as a
+   * guess: nothing says then whether a function keeps one.
+   */
+  readonly code?: CodeReading;
+}
+
+/** What the instructions of an architecture say of frames. */
+export interface CodeReading {
+  /**
    * Follows a function's code from its first instruction, `ranges[0].start`. Other ranges are parts that the compiler
    * moved away. Call `prepare` of the architecture first.
    */

@@ -25,7 +25,7 @@ export function endsInCall<I extends { readonly length: number }>(
   return false;
 }
 
-/** See {@link FrameModel.shortReturn}. */
+/** See {@link CodeReading.shortReturn}. */
 export function shortReturn<I extends { readonly length: number }>(
   decoder: FrameDecoder<I>,
   model: FrameModel,

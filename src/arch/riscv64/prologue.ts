@@ -53,7 +53,7 @@ const rules: FrameRules = {
   longestCall: 4,
 };
 
-export const frames: FrameModel = {
+export const frames: Required<FrameModel> = {
   registerCount: 32,
   // zero, gp, tp.
   fixed: [0, 3, 4],
@@ -78,11 +78,13 @@ export const frames: FrameModel = {
     registers: new Map(),
     interrupted: false,
   },
-  analyse: (ranges: readonly CodeRange[]) => new FrameAnalysis(frames, rules, decoder, ranges),
-  follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, frames),
-  endsInCall: (code) => endsInCall(decoder, rules, code),
-  shortReturn: (code) => shortReturn(decoder, frames, code),
-  mayReturnFromTrap: (code) => trapReturns.some((bytes) => has(code, bytes)),
+  code: {
+    analyse: (ranges: readonly CodeRange[]) => new FrameAnalysis(frames, rules, decoder, ranges),
+    follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, frames),
+    endsInCall: (code) => endsInCall(decoder, rules, code),
+    shortReturn: (code) => shortReturn(decoder, frames, code),
+    mayReturnFromTrap: (code) => trapReturns.some((bytes) => has(code, bytes)),
+  },
 };
 
 /** `sret` and `mret`. */

@@ -68,7 +68,7 @@ const decoder: FrameDecoder<Instruction> = {
 
 const rules: FrameRules = { numbers: Array.from({ length: 17 }, (_, index) => index), longestCall: 8 };
 
-export const frames: FrameModel = {
+export const frames: Required<FrameModel> = {
   fixed: [],
   registerCount: 16,
   stackPointer: RSP,
@@ -92,11 +92,13 @@ export const frames: FrameModel = {
     registers: new Map([[RIP, { kind: 'saved', offset: -8 }]]),
     interrupted: false,
   },
-  analyse: (ranges) => new FrameAnalysis(frames, rules, decoder, ranges),
-  follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, frames),
-  endsInCall: (code) => endsInCall(decoder, rules, code),
-  shortReturn: (code) => shortReturn(decoder, frames, code),
-  mayReturnFromTrap,
+  code: {
+    analyse: (ranges) => new FrameAnalysis(frames, rules, decoder, ranges),
+    follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, frames),
+    endsInCall: (code) => endsInCall(decoder, rules, code),
+    shortReturn: (code) => shortReturn(decoder, frames, code),
+    mayReturnFromTrap,
+  },
 };
 
 /** `iretq`: 0xcf behind a REX.W prefix. Without one it is no return of 64-bit code. */

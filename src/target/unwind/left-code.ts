@@ -37,9 +37,10 @@ export class LeftCode {
       if (code === undefined || window.missing !== undefined) return undefined;
       // In memory, too: of code that no ELF here has, and of calls that are patched in.
       const isCalled =
-        mark !== undefined && this.#model.endsInCall({ start: addOffset(at, -hookMarkBytes), bytes: mark });
+        mark !== undefined && this.#model.code?.endsInCall({ start: addOffset(at, -hookMarkBytes), bytes: mark });
       found =
-        (mark && markedHook(mark)) ?? (isCalled ? undefined : this.#model.shortReturn({ start: at, bytes: code }));
+        (mark && markedHook(mark)) ??
+        (isCalled ? undefined : this.#model.code?.shortReturn({ start: at, bytes: code }));
     }
     if (this.#known.size >= mostKnown) this.#known.clear();
     this.#known.set(returnAddress, found);
@@ -50,7 +51,7 @@ export class LeftCode {
   #isBehindCall(at: Addr): boolean {
     const start = addOffset(at, -callBytes);
     const bytes = this.#images.at(at, 1)?.elf.bytesAt(start, callBytes);
-    return bytes !== undefined && this.#model.endsInCall({ start, bytes });
+    return bytes !== undefined && (this.#model.code?.endsInCall({ start, bytes }) ?? true);
   }
 }
 

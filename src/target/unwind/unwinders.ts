@@ -49,10 +49,10 @@ export class CodeFrames {
 
   #framesOf(address: CodeAddress): FunctionFrames | undefined {
     const code = this.#code.functionAt(address);
-    if (code === undefined) return undefined;
+    if (code === undefined || this.#model.code === undefined) return undefined;
     let frames = this.#functions.get(code.low);
     if (frames === undefined) {
-      frames = this.#model.analyse(code.ranges);
+      frames = this.#model.code.analyse(code.ranges);
       if (this.#functions.size >= MAX_FUNCTIONS) this.#functions.clear();
       this.#functions.set(code.low, frames);
     }

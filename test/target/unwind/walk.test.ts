@@ -96,6 +96,25 @@ t.test('one read of the stack is enough for most stacks', async (t) => {
   t.equal(memory.reads, 1);
 });
 
+t.test('an architecture whose code is not read: stacks are walked by call frame information alone', async (t) => {
+  const { elf, arch, stacks } = await open('rv-o2');
+  if (!arch.frames) throw new Error('no frames');
+  const alone = new Stacks(elf, { ...arch, frames: { ...arch.frames, code: undefined } });
+  const pc = callSite(elf, 'deep6');
+  const row = CallFrames.load(elf).rowAt(addr(pc - 1n));
+  const size = row?.cfa.kind === 'register' ? BigInt(row.cfa.offset) : 0n;
+  const memory = memoryOf((address) => ((address + 8n - sp) % size === 0n && address < sp + 16n * size ? pc : 0n));
+  const [leaf] = elf.symbols.named('deep7');
+  const registers = registersOf({ pc: leaf?.address ?? 0n, sp, ra: pc });
+  const read = await stacks.unwind(registers, memory);
+  const { frames } = await alone.unwind(registers, memory);
+  t.equal(frames.length, 18);
+  t.strictSame(
+    frames.slice(0, -1).map(({ pc, cfa, unwinder }) => [pc, cfa, unwinder]),
+    read.frames.slice(0, -1).map(({ pc, cfa }) => [pc, cfa, 'cfi']),
+  );
+});
+
 t.test('where a stack ended once is no more read beyond', async (t) => {
   const { elf, stacks } = await open('rv-o2');
   const pc = callSite(elf, 'deep6');
