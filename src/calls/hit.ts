@@ -19,14 +19,17 @@ export interface MemoryRequest {
   readonly length: number;
 }
 
-/** What a tracer does at a hit. `wants` and `react` run while the guest is stopped, `digest` while it runs again. */
+/**
+ * Work at a stop that keeps apart from input and output: it yields memory to read, is given the bytes (undefined:
+ * cannot be read), and so on until it returns. It yields at least once before anything follows from the stop, perhaps
+ * nothing to read: until then the stop may turn out not to be ours, and the work is dropped.
+ */
+export type Visit<T = Reaction> = Generator<readonly MemoryRequest[], T, readonly (Uint8Array | undefined)[]>;
+
+/** What a tracer does at a hit. `visit` runs while the guest is stopped, `digest` while it runs again. */
 export interface Tracer {
-  /** Memory to read at this hit, now that its registers are known. */
-  wants(hit: Hit): readonly MemoryRequest[];
-  /** Memory that those answers, and all before them, lead to. Asked until there is none. */
-  wantsMore?(hit: Hit, memory: readonly (Uint8Array | undefined)[]): readonly MemoryRequest[];
-  /** All is read: places where a return is awaited from now on, and those where none is any more. */
-  react(hit: Hit, memory: readonly (Uint8Array | undefined)[]): Reaction;
+  /** What follows: places where a return is awaited from now on, and those where none is any more. */
+  visit(hit: Hit): Visit;
   /** Interprets the hit and emits its events. */
   digest(): void;
   /** The target stands at this hit until the promise resolves; undefined where nobody looks. */

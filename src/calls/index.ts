@@ -1,4 +1,15 @@
 export { type OpenCall, stackNumber } from './call-stacks.js';
+export { CallTracer } from './call-tracer.js';
+export { EventOutput } from './event-output.js';
+export {
+  type Hit,
+  type MemoryRequest,
+  newRequests,
+  type Reaction,
+  type StopObserver,
+  type Tracer,
+  type Visit,
+} from './hit.js';
 export {
   type AheadReads,
   type BlockEdge,
@@ -7,15 +18,12 @@ export {
   type Call,
   type CallKind,
   type CallSite,
-  CallTracer,
-  EventOutput,
   emittedAround,
   type HitObserver,
   type InstantKind,
   type InstantSite,
   type Moment,
   type TracedCall,
-} from './call-tracer.js';
-export { type Hit, type MemoryRequest, newRequests, type Reaction, type StopObserver, type Tracer } from './hit.js';
+} from './kinds.js';
 export { type EarlierRecords, QueuedStops } from './queued-stops.js';
 export { Answers, type FutureLook, type HitMemory, nothingRead, Reading, type Running } from './reading.js';

@@ -3,8 +3,8 @@ import { AddressMap } from '../base/address-map.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { stackNumber } from './call-stacks.js';
 import type { CallTracer } from './call-tracer.js';
-import { type Hit, type MemoryRequest, newRequests, type Reaction, type Tracer } from './hit.js';
-import { Answers, type HitMemory, nothingRead } from './reading.js';
+import type { Hit, Tracer, Visit } from './hit.js';
+import type { HitMemory } from './reading.js';
 
 /** What was recorded without stops before a stop, and is not understood yet. */
 export interface EarlierRecords {
@@ -24,13 +24,6 @@ interface Begun {
   readonly stackPointer: number;
 }
 
-/** What the present stop reads, if it is to wait in the queue. */
-interface Waiting {
-  readonly requests: readonly MemoryRequest[];
-  /** Calls that may end here. */
-  readonly ending: readonly Begun[];
-}
-
 /**
  * Lets a stop wait for its turn behind records that were not digested yet, so that the target need not stand while
  * they are. All that the stop may mean is read, and it is understood when they are events. A stop whose reads depend on
@@ -46,7 +39,6 @@ export class QueuedStops implements Tracer {
   readonly #begun = new AddressMap<readonly Begun[]>(64);
   /** Return addresses that are perhaps awaited no more. */
   #idle = new Set<Addr>();
-  #waiting: Waiting | undefined;
 
   constructor(tracer: CallTracer, earlier: EarlierRecords) {
     this.#tracer = tracer;
@@ -57,39 +49,23 @@ export class QueuedStops implements Tracer {
     return this.#tracer.awaitsReturns || this.#begun.size > 0;
   }
 
-  wants(hit: Hit): readonly MemoryRequest[] {
-    this.#waiting = undefined;
+  *visit(hit: Hit): Visit {
     if (!this.#earlier.areDigested) {
-      const ending = this.#endingAt(hit);
-      const requests = this.#readsAhead(hit, nothingRead, ending);
-      if (requests) {
-        this.#waiting = { requests, ending };
-        return requests;
-      }
+      if (this.#tracer.canWait(hit.pc)) return yield* this.#wait(hit);
       this.#earlier.digestAll();
     }
-    return this.#tracer.wants(hit);
+    const { watch, unwatch } = yield* this.#tracer.visit(hit);
+    return { watch, unwatch: [...unwatch, ...this.#takeIdle()] };
   }
 
-  wantsMore(hit: Hit, answers: readonly (Uint8Array | undefined)[]): readonly MemoryRequest[] {
-    const waiting = this.#waiting;
-    if (!waiting) return this.#tracer.wantsMore(hit, answers);
-    const { requests, ending } = waiting;
-    const fresh = this.#readsAhead(hit, new Answers(requests, answers), ending, requests) ?? [];
-    if (fresh.length > 0) this.#waiting = { requests: [...requests, ...fresh], ending };
-    return fresh;
-  }
-
-  react(hit: Hit, answers: readonly (Uint8Array | undefined)[]): Reaction {
-    const waiting = this.#waiting;
-    if (!waiting) {
-      const { watch, unwatch } = this.#tracer.react(hit, answers);
-      return { watch, unwatch: [...unwatch, ...this.#takeIdle()] };
-    }
-    const memory = new Answers(waiting.requests, answers);
-    for (const call of waiting.ending) this.#forget(call);
-    const place = this.#tracer.beginsAhead(hit, memory);
-    const begun = place && { hit, ...place };
+  *#wait(hit: Hit): Visit {
+    const ending = this.#endingAt(hit);
+    const { memory, begins } = yield* this.#tracer.ahead(
+      hit,
+      ending.map((call) => call.hit),
+    );
+    for (const call of ending) this.#forget(call);
+    const begun = begins && { hit, ...begins };
     if (begun) this.#begun.set(begun.returnAddress, [...(this.#begun.get(begun.returnAddress) ?? []), begun]);
     this.#earlier.queue(() => this.#understand(hit, memory, begun));
     return { watch: begun ? [begun.returnAddress] : [], unwatch: this.#takeIdle() };
@@ -100,27 +76,13 @@ export class QueuedStops implements Tracer {
   }
 
   standing(hit: Hit, memory: MemoryReader): Promise<void> | undefined {
-    return this.#waiting ? undefined : this.#tracer.standing(hit, memory);
+    return this.#tracer.standing(hit, memory);
   }
 
   abandon(): void {
     this.#begun.clear();
     this.#idle.clear();
     this.#tracer.abandon();
-  }
-
-  #readsAhead(
-    hit: Hit,
-    memory: HitMemory,
-    ending: readonly Begun[],
-    known: readonly MemoryRequest[] = [],
-  ): readonly MemoryRequest[] | undefined {
-    const reads = this.#tracer.readsAhead(
-      hit,
-      memory,
-      ending.map((call) => call.hit),
-    );
-    return reads && newRequests(reads, known);
   }
 
   /** The turn of a stop has come: from now on its call is known to the tracer. */

@@ -8,7 +8,7 @@ import {
   stateOf,
 } from '../async/futures/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
-import type { MemoryRequest } from './hit.js';
+import { type MemoryRequest, newRequests, type Visit } from './hit.js';
 
 /** An inner Future that is running or suspended, inlined, within its outer one's poll. */
 export interface Running extends InnerFuture {
@@ -123,12 +123,26 @@ export interface HitMemory {
 
 /** The answers to requests, in their order. */
 export class Answers implements HitMemory {
-  readonly #requests: readonly MemoryRequest[];
-  readonly #answers: readonly (Uint8Array | undefined)[];
+  readonly #requests: MemoryRequest[];
+  readonly #answers: (Uint8Array | undefined)[];
 
-  constructor(requests: readonly MemoryRequest[], answers: readonly (Uint8Array | undefined)[]) {
-    this.#requests = requests;
-    this.#answers = answers;
+  constructor(requests: readonly MemoryRequest[] = [], answers: readonly (Uint8Array | undefined)[] = []) {
+    this.#requests = [...requests];
+    this.#answers = [...answers];
+  }
+
+  add(requests: readonly MemoryRequest[], answers: readonly (Uint8Array | undefined)[]): void {
+    this.#requests.push(...requests);
+    this.#answers.push(...answers);
+  }
+
+  /** Asks for what is wanted, again with each answer, until nothing new is. */
+  *readAll(wanted: () => readonly MemoryRequest[]): Visit<void> {
+    for (;;) {
+      const fresh = newRequests(wanted(), this.#requests);
+      if (fresh.length === 0) return;
+      this.add(fresh, yield fresh);
+    }
   }
 
   at(address: Addr, length: number): Reading | undefined {
@@ -146,4 +160,4 @@ export class Answers implements HitMemory {
   }
 }
 
-export const nothingRead: HitMemory = new Answers([], []);
+export const nothingRead: HitMemory = new Answers();

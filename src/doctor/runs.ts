@@ -59,8 +59,8 @@ export async function runGuest(
     isSameProgram: async () => true,
     findClock: () => findClock(session, arch, () => 0, 'intervals'),
     tracer: {
-      wants: () => [],
-      react({ pc }) {
+      *visit({ pc }) {
+        yield [];
         hits.set(pc, (hits.get(pc) ?? 0) + 1);
         total++;
         if (total === limits.hits) stop();

@@ -3,7 +3,7 @@ import { hex } from '../base/addr.js';
 import type { DiskRoom } from '../base/disk-room.js';
 import type { Logger } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import type { Hit, MemoryRequest, Reaction, Tracer } from '../calls/index.js';
+import type { Hit, Tracer, Visit } from '../calls/index.js';
 import type { CounterScale, InstallationLog, InstalledFacts } from '../engines/index.js';
 import { RawLog } from '../inject/index.js';
 import type { BeginEntry, LogEntry } from './log-entries.js';
@@ -97,8 +97,6 @@ export class LoggedTracer implements Tracer {
   readonly #log: RecordingLog;
   /** The registers that are kept of every stop, because what a stop means may be known only later. */
   readonly #names: readonly string[];
-  #registers: NotedRegisters | undefined;
-  #asked: readonly MemoryRequest[] = [];
 
   constructor(tracer: Tracer, log: RecordingLog, names: readonly string[]) {
     this.#tracer = tracer;
@@ -110,32 +108,27 @@ export class LoggedTracer implements Tracer {
     return this.#tracer.awaitsReturns ?? true;
   }
 
-  wants(hit: Hit): readonly MemoryRequest[] {
-    this.#registers = new NotedRegisters(hit.registers);
-    this.#asked = this.#tracer.wants({ ...hit, registers: this.#registers });
-    return this.#asked;
-  }
-
-  wantsMore(hit: Hit, memory: readonly (Uint8Array | undefined)[]): readonly MemoryRequest[] {
-    const more = this.#tracer.wantsMore?.(this.#noted(hit), memory) ?? [];
-    this.#asked = [...this.#asked, ...more];
-    return more;
-  }
-
-  react(hit: Hit, memory: readonly (Uint8Array | undefined)[]): Reaction {
-    const noted = this.#noted(hit);
-    const reaction = this.#tracer.react(noted, memory);
+  *visit(hit: Hit): Visit {
+    const registers = new NotedRegisters(hit.registers);
+    const visit = this.#tracer.visit({ ...hit, registers });
+    const memory: { address: string; length: number; bytes: string | null }[] = [];
+    let step = visit.next();
+    while (!step.done) {
+      const answers = yield step.value;
+      for (const [index, { address, length }] of step.value.entries()) {
+        const bytes = answers[index];
+        memory.push({ address: hex(address), length, bytes: bytes ? Buffer.from(bytes).toString('hex') : null });
+      }
+      step = visit.next(answers);
+    }
+    for (const name of this.#names) registers.register(name);
     const { hart, space, time } = hit;
-    for (const name of this.#names) noted.registers.register(name);
     this.#log.tell({
       ...{ type: 'stop', hart, pc: hex(hit.pc), sp: hex(hit.stackPointer), space, time },
-      registers: this.#registers?.texts() ?? {},
-      memory: this.#asked.map(({ address, length }, index) => {
-        const bytes = memory[index];
-        return { address: hex(address), length, bytes: bytes ? Buffer.from(bytes).toString('hex') : null };
-      }),
+      registers: registers.texts(),
+      memory,
     });
-    return reaction;
+    return step.value;
   }
 
   digest(): void {
@@ -148,11 +141,6 @@ export class LoggedTracer implements Tracer {
 
   abandon(): void {
     this.#tracer.abandon();
-  }
-
-  #noted(hit: Hit): Hit {
-    this.#registers ??= new NotedRegisters(hit.registers);
-    return { ...hit, registers: this.#registers };
   }
 }
 

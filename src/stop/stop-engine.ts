@@ -3,7 +3,7 @@ import { type Addr, addOffset, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { silent } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import type { Hit, MemoryRequest } from '../calls/index.js';
+import type { Hit, MemoryRequest, Reaction, Visit } from '../calls/index.js';
 import type { ClockReader } from '../clock/index.js';
 import { accessOf, type Watchpoint } from '../probes/index.js';
 import type { Batch, Reply, Resume, Session, SignalStop, StopReply } from '../rsp/index.js';
@@ -341,25 +341,25 @@ export class StopEngine {
     return this.#from(stepped.pc, hart);
   }
 
-  /** Reads what the answers lead to, and adds it to them. */
-  async #readMore(
-    hit: Hit,
+  /** Reads what a tracer asks for until it says what follows. */
+  async #finish(
+    visit: Visit,
+    first: readonly (Uint8Array | undefined)[],
     hart: string | undefined,
     guessed: GuessedReads,
-    answers: (Uint8Array | undefined)[],
-  ): Promise<readonly MemoryRequest[]> {
-    const { tracer } = this.#options;
-    const requests: MemoryRequest[] = [];
-    for (;;) {
-      const wanted = tracer.wantsMore?.(hit, answers) ?? [];
-      if (wanted.length === 0) return requests;
+  ): Promise<{ readonly more: readonly MemoryRequest[]; readonly reaction: Reaction }> {
+    const more: MemoryRequest[] = [];
+    let step = visit.next(first);
+    while (!step.done) {
+      const { value: wanted } = step;
       const batch = this.#session.batch(hart);
       const isKnown = wanted.every((request) => guessed.find(request));
       const replies = wanted.map((one) => guessed.find(one) ?? batch.readMemory(one.address, one.length));
       if (!isKnown) await batch.send();
-      requests.push(...wanted);
-      answers.push(...replies.map((reply) => reply.value));
+      more.push(...wanted);
+      step = visit.next(replies.map((reply) => reply.value));
     }
+    return { more, reaction: step.value };
   }
 
   async #handle(
@@ -374,7 +374,9 @@ export class StopEngine {
     const repeated = point.pause !== undefined || point.rearrivals.get(onward(hit)) === hit.stackPointer;
     point.rearrivals.delete(onward(hit));
     const second = this.#session.batch(hart);
-    const requests = repeated ? [] : tracer.wants(hit);
+    const visit = repeated ? undefined : tracer.visit(hit);
+    const asked = visit?.next();
+    const requests = asked && !asked.done ? asked.value : [];
     const load = point.over?.load?.(hit.registers);
     const loads = load && load.length > 0;
     const missing = { count: 0 };
@@ -397,12 +399,12 @@ export class StopEngine {
       if (whose === 'again') return whose;
     }
     const answers = replies.map((reply) => reply.value);
-    const more = repeated ? [] : await this.#readMore(hit, hart, guessed, answers);
+    const { more, reaction } = visit
+      ? await this.#finish(visit, answers, hart, guessed)
+      : { more: [], reaction: { watch: [], unwatch: [] } };
     const changed = code !== undefined && this.points.changed(point, hit.pc, code.value);
     const again = [...(loads ? [load] : []), ...(wantsCode ? [here] : [])];
     this.#looks.learn(hit.pc, [...requests, ...more, ...again]);
-    const reaction = repeated ? { watch: [], unwatch: [] } : tracer.react(hit, answers);
-
     if (!repeated) await tracer.standing?.(hit, this.#session.memory(hart));
     const points: Point[] = [];
     for (const address of reaction.watch) points.push(this.points.at(address) ?? (await this.points.of(address)));

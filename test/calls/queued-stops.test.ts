@@ -5,7 +5,6 @@ import t from 'tap';
 import { architectureNamed } from '../../src/arch/index.js';
 import { type Addr, addr } from '../../src/base/addr.js';
 import { stackNumber } from '../../src/calls/call-stacks.js';
-import type { CallKind } from '../../src/calls/call-tracer.js';
 import {
   CallTracer,
   type EarlierRecords,
@@ -15,6 +14,7 @@ import {
   QueuedStops,
   type Tracer,
 } from '../../src/calls/index.js';
+import type { CallKind } from '../../src/calls/kinds.js';
 import { type FunctionProbe, FunctionTracer } from '../../src/probes/index.js';
 import type { TraceEvent } from '../../src/trace/index.js';
 
@@ -138,10 +138,10 @@ class Target {
     this.stops++;
     const register = (name: string): bigint | undefined => (name === 'ra' ? ra : undefined);
     const hit: Hit = { ...this.#moment(hart, pc), stackPointer, registers: { register } };
-    const answers: (Uint8Array | undefined)[] = [];
-    for (let asked = this.#tracer.wants(hit); asked.length > 0; asked = this.#tracer.wantsMore?.(hit, answers) ?? [])
-      answers.push(...asked.map(({ length }) => new Uint8Array(length)));
-    const { watch, unwatch } = this.#tracer.react(hit, answers);
+    const visit = this.#tracer.visit(hit);
+    let step = visit.next();
+    while (!step.done) step = visit.next(step.value.map(({ length }) => new Uint8Array(length)));
+    const { watch, unwatch } = step.value;
     for (const address of watch) this.inserted.add(address);
     for (const address of unwatch) this.inserted.delete(address);
     this.#tracer.digest();

@@ -42,8 +42,8 @@ export async function countingEngine(
     hartNumber: (id) => Math.max(0, harts.indexOf(id ?? '')),
     findClock: () => findClock(session, arch, () => engine.runningTime(), 'auto'),
     tracer: {
-      wants: () => [],
-      react: ({ hart, pc }) => {
+      *visit({ hart, pc }) {
+        yield [];
         const counts = hits.get(hart) ?? new Map<bigint, number>();
         hits.set(hart, counts.set(pc, (counts.get(pc) ?? 0) + 1));
         if (options.onHit?.(pc, hart) === true) void engine.stop();

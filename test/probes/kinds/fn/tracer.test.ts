@@ -77,8 +77,11 @@ class Guest {
       registers: { register: (name) => registers[name] },
       time: ++this.time,
     };
-    assert.deepEqual(this.#tracer.wants(hit), [], 'nothing is read');
-    const { watch, unwatch } = this.#tracer.react(hit, []);
+    const visit = this.#tracer.visit(hit);
+    assert.deepEqual(visit.next(), { done: false, value: [] }, 'nothing is read');
+    const step = visit.next([]);
+    if (!step.done) throw new Error('more is read');
+    const { watch, unwatch } = step.value;
     for (const at of watch) this.watched.add(at);
     for (const at of unwatch) this.watched.delete(at);
     this.#tracer.digest();

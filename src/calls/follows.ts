@@ -1,0 +1,85 @@
+import { type Addr, addr } from '../base/addr.js';
+import type { Reaction } from './hit.js';
+import type { Call, Moment } from './kinds.js';
+
+/** Takes what follows from a moment: of a record at once, of a stop when the target runs again. */
+export interface Follows {
+  /** `lost`: calls that are therefore gone. Undefined: no call of ours began. */
+  began(at: Moment, call: Call | undefined, lost: readonly Call[]): void;
+  ended(at: Moment, ended: readonly Call[], lost: readonly Call[]): void;
+  /** A panic was caught around these. */
+  panicked(at: Moment, gone: readonly Call[]): void;
+  emits(at: Moment, emit: () => void): void;
+}
+
+/** A record's: its events are due now. */
+export const atOnce: Follows = {
+  began({ hart }, call, lost) {
+    for (const one of lost) one.payload.kind.lost(one, hart);
+    call?.payload.kind.began(call, lost);
+  },
+  ended({ hart }, ended, lost) {
+    for (const call of lost) call.payload.kind.lost(call, hart);
+    for (const call of ended) call.payload.kind.ended(call);
+  },
+  panicked({ hart }, gone) {
+    for (const call of gone) {
+      const { kind } = call.payload;
+      if (kind.panicked) kind.panicked(call, hart);
+      else if (!call.wasLost) kind.lost(call, hart);
+    }
+  },
+  emits(_, emit) {
+    emit();
+  },
+};
+
+/** A stop's: its events wait until the target runs, and returns are awaited by breakpoints. */
+export class Later implements Follows {
+  readonly #queue: (at: Moment, emit: () => void) => void;
+  readonly #awaits: (returnAddress: bigint) => boolean;
+  readonly #watch: Addr[] = [];
+  readonly #unwatch: Addr[] = [];
+
+  /** `awaits`: whether a call is open that returns to an address, at a stop. */
+  constructor(queue: (at: Moment, emit: () => void) => void, awaits: (returnAddress: bigint) => boolean) {
+    this.#queue = queue;
+    this.#awaits = awaits;
+  }
+
+  began(at: Moment, call: Call | undefined, lost: readonly Call[]): void {
+    this.#queue(at, () => atOnce.began(at, call, lost));
+    if (call && call.returnAddress >= 0n) this.#watch.push(addr(call.returnAddress));
+    this.#release(lost);
+  }
+
+  ended(at: Moment, ended: readonly Call[], lost: readonly Call[]): void {
+    if (ended.length > 0) this.#queue(at, () => atOnce.ended(at, ended, lost));
+    this.#release(ended);
+    this.#release(lost);
+  }
+
+  panicked(at: Moment, gone: readonly Call[]): void {
+    if (gone.length > 0) this.#queue(at, () => atOnce.panicked(at, gone));
+    this.#release(gone);
+  }
+
+  emits(at: Moment, emit: () => void): void {
+    this.#queue(at, emit);
+  }
+
+  /** A call that began at a stop may have ended here with one that a trampoline recorded. */
+  reaction(pc: Addr): Reaction {
+    this.#releaseAt(pc);
+    return { watch: this.#watch, unwatch: this.#unwatch };
+  }
+
+  #release(gone: readonly Call[]): void {
+    for (const { returnAddress } of gone) this.#releaseAt(returnAddress);
+  }
+
+  /** A block has no return address: see `BlockEdge.key`. */
+  #releaseAt(returnAddress: bigint): void {
+    if (returnAddress >= 0n && !this.#awaits(returnAddress)) this.#unwatch.push(addr(returnAddress));
+  }
+}

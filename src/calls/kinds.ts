@@ -1,0 +1,193 @@
+import type { Addr } from '../base/addr.js';
+import { AddressMap } from '../base/address-map.js';
+import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
+import type { AnyBegin, ProbeFact } from '../trace/index.js';
+import type { OpenCall } from './call-stacks.js';
+import type { Hit, MemoryRequest } from './hit.js';
+import type { HitMemory } from './reading.js';
+
+export type Call = OpenCall<TracedCall>;
+
+/** One place in a hart's execution: a stop there, or a trampoline's record. */
+export type Moment = Omit<Hit, 'stackPointer'> & {
+  /** The address space: 0, or nothing, if there is one only. Calls of two spaces are not related. */
+  readonly space?: number | undefined;
+};
+
+/** The place of a call that would begin here. */
+export interface CallSite {
+  readonly returnAddress: Addr;
+  /** The stack pointer when the call has returned, see `stackNumber`. */
+  readonly stackPointer: number;
+  /** The innermost open call around it. */
+  readonly around: Call | undefined;
+  /**
+   * It comes from a trampoline. It is no turn of a loop, because functions that loop to their first instruction have
+   * no trampoline. A stop may be one.
+   */
+  readonly isCall: boolean;
+}
+
+/** What is kept about an open call, of any kind. */
+export interface TracedCall {
+  readonly kind: CallKind;
+  /** The event of its begin, once emitted. */
+  emitted?: AnyBegin | undefined;
+}
+
+/**
+ * Where code inside a function begins or ends that is traced like a call. It has no return address: its kind knows
+ * where it ends.
+ */
+export interface BlockEdge {
+  /** The number of the block, which no other one of the program has. */
+  readonly block: number;
+  /** Stands for the return address that a block has not. It is negative, as no address is. */
+  readonly key: bigint;
+  /**
+   * The stack pointer with which the function around it returns, see `stackNumber`, less 1, and less 1 more for each
+   * block around this one. So nothing else has the same one. Undefined if the registers do not tell.
+   */
+  stackPointer(registers: RegisterReader): number | undefined;
+}
+
+/** The blocks of one kind at a place. The outermost are first among those that begin, and last among the others. */
+export interface BlocksHere {
+  readonly ended: readonly BlockEdge[];
+  readonly begun: readonly BlockEdge[];
+}
+
+/** A kind's calls that are blocks. */
+export interface BlockKind {
+  /**
+   * Undefined where no block begins or ends. One that runs already is not begun again, and one that does not run is
+   * not ended.
+   */
+  at(pc: Addr): BlocksHere | undefined;
+  /** Memory to read where it begins. Asked again with what was read, until nothing new is asked for. */
+  reads(at: Moment, block: BlockEdge, memory: HitMemory): readonly MemoryRequest[];
+  begin(at: Moment, block: BlockEdge, around: Call | undefined, memory: HitMemory): TracedCall | undefined;
+}
+
+/** What a kind can say of a hit before it is known which calls are open. */
+export interface AheadReads {
+  /** Memory to read at an entry. Asked again with what was read, until nothing new is asked for. */
+  entryReads(at: Moment, memory: HitMemory): readonly MemoryRequest[];
+  /** All is read: false if certainly no call begins whose return matters. */
+  mayBegin(at: Moment, memory: HitMemory): boolean;
+  /** Memory to read where a call returns that began at a stop. Asked again with what was read. */
+  exitReads(begun: Moment, at: Moment, memory: HitMemory): readonly MemoryRequest[];
+}
+
+/**
+ * One kind of traced calls: polls, functions. `began`, `ended` and `lost` may run while the guest runs again; the
+ * output's time is that of the hit.
+ */
+export interface CallKind {
+  /** Whether calls of this kind begin at an address, always the same. Without it the kind is asked at each address. */
+  isAt?(pc: Addr): boolean;
+  /**
+   * Memory to read at an entry, with the innermost open call there. Undefined when nothing of this kind begins at the
+   * pc.
+   */
+  entryReads(at: Moment, around: () => Call | undefined): readonly MemoryRequest[] | undefined;
+  /** Memory to read at an entry besides, now that some is known. What has no answer cannot be read. */
+  moreReads?(at: Moment, memory: HitMemory): readonly MemoryRequest[];
+  /** Whether both are calls of the same thing. At one place such calls follow each other. */
+  isSame?(one: TracedCall, other: TracedCall): boolean;
+  /** All is read. Undefined if this call emits nothing, or nothing of this kind begins. */
+  begin(at: Moment, site: CallSite, memory: HitMemory): TracedCall | undefined;
+  began(call: Call, lost: readonly Call[]): void;
+  /** Memory to read when it returns. Asked again with what was read, until nothing new is asked for. */
+  exitReads(call: Call, at: Moment, memory: HitMemory): readonly MemoryRequest[];
+  /** It returns here: keeps the values of its return. */
+  returning(call: Call, at: Moment, memory: HitMemory): void;
+  ended(call: Call): void;
+  /** Its return was not seen. */
+  lost(call: Call, hart: number): void;
+  /** A panic went through it and was caught further out. If the kind cannot know that, the call is lost. */
+  panicked?(call: Call, hart: number): void;
+  /** Calls without a function of their own. They are seen at stops only. */
+  readonly blocks?: BlockKind | undefined;
+  /** Undefined where what is read depends on the calls that are open. */
+  readonly ahead?: AheadReads | undefined;
+  /** Events are missing from here on to the next one, or probes of it are left out. */
+  missed?(): void;
+  leftOut?(probes: readonly ProbeFact[]): void;
+  /** The program has ended, and no call is open: the objects in its memory no longer exist. */
+  forget?(): void;
+}
+
+/** Places where a hit neither begins nor ends a call. */
+export interface InstantKind {
+  /** Whether an address is one of its places, always the same. Without it the kind is asked at each address. */
+  isAt?(pc: Addr): boolean;
+  /** Memory to read; undefined if the pc is none of its places. */
+  reads?(at: Moment): readonly MemoryRequest[] | undefined;
+  /** Emits the event, at the output's time, when the guest may run again; undefined if none. */
+  hit(at: Moment, site: InstantSite): (() => void) | undefined;
+}
+
+/** What is around an instant that is a function's entry. */
+export interface InstantSite {
+  /** The innermost open call. */
+  readonly around: Call | undefined;
+  /** Undefined if it was not read. */
+  readonly returnAddress: Addr | undefined;
+  readonly memory: HitMemory;
+}
+
+/** The innermost poll or call around this one that was emitted. */
+export function emittedAround({ parent }: Call): AnyBegin | undefined {
+  for (let around = parent; around; around = around.parent) if (around.payload.emitted) return around.payload.emitted;
+  return undefined;
+}
+
+/** Looks at every hit once its events are out. */
+export interface HitObserver {
+  /** A hit out of a record, which is read no more when this returns. */
+  recorded(at: Moment, memory: HitMemory): void;
+  /** A hit that stopped the target, which stands until the promise resolves. */
+  stopped(at: Moment, memory: MemoryReader): Promise<void>;
+}
+
+/** Who has something at an address. */
+export interface Here {
+  readonly kinds: readonly CallKind[];
+  readonly blocks: readonly { readonly kind: BlockKind; readonly here: BlocksHere }[];
+  readonly instants: readonly InstantKind[];
+  /** A panic is caught here. */
+  readonly catches: boolean;
+}
+
+/** The places of all kinds, by address: most hits are at a few of them. */
+export class TracedPlaces {
+  readonly #kinds: readonly CallKind[];
+  readonly #instants: readonly InstantKind[];
+  readonly #catches: readonly Addr[];
+  readonly #here = new AddressMap<Here>();
+
+  /** `catches`: functions that are called when a panic was caught. */
+  constructor(kinds: readonly CallKind[], instants: readonly InstantKind[], catches: readonly Addr[]) {
+    this.#kinds = kinds;
+    this.#instants = instants;
+    this.#catches = catches;
+  }
+
+  at(pc: Addr): Here {
+    let here = this.#here.get(pc);
+    if (!here) {
+      here = {
+        kinds: this.#kinds.filter((kind) => kind.isAt?.(pc) ?? true),
+        blocks: this.#kinds.flatMap(({ blocks: kind }) => {
+          const here = kind?.at(pc);
+          return kind && here ? [{ kind, here }] : [];
+        }),
+        instants: this.#instants.filter((kind) => kind.isAt?.(pc) ?? true),
+        catches: this.#catches.includes(pc),
+      };
+      this.#here.set(pc, here);
+    }
+    return here;
+  }
+}
