@@ -41,7 +41,7 @@ export function parseCapture(text: string): Capture {
 type Recorded = Spot | { readonly kind: 'known'; readonly value: PlainValue };
 
 /** A value whose place depends on a Future's state. */
-export interface ByState {
+interface ByState {
   readonly kind: 'by-state';
   /** Where the state's number lies. */
   readonly state: Spot;

@@ -21,7 +21,7 @@ import {
 } from './task-copy.js';
 
 /** What a process was when its core was written, and the program as it was loaded. */
-export interface CoreCopy {
+interface CoreCopy {
   readonly copy: TargetCopy;
   readonly elf: ElfFile;
 }

@@ -18,7 +18,7 @@ export interface CoreStacks {
   readonly libraries: Libraries;
 }
 
-export interface CoreOptions {
+interface CoreOptions {
   readonly arch: Architecture;
   readonly debugOf: (elf: ElfFile) => DebugInfo | undefined;
   readonly debugDirs?: readonly string[] | undefined;

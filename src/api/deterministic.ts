@@ -18,7 +18,7 @@ export interface DeterministicCommand {
  * moment. Without any other timer that jump leads to the end of time (OpenSBI sets its timer to "never"). This timer
  * comes first, so a stop costs at most so much guest time. It is one of `filter-buffer` on a network that has no card.
  */
-export const PULSE_US = 10;
+const PULSE_US = 10;
 
 const pulse = [
   // Two hubs that lead to each other: QEMU warns of one that leads nowhere.

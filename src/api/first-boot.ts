@@ -5,7 +5,7 @@ import { biasWhenItRuns, kernelNotFound, verifyArchitecture } from '../target/in
 import { connectTo, orDied, verifyEmulator } from './machine.js';
 import { startQemu } from './qemu.js';
 
-export interface FirstBootOptions {
+interface FirstBootOptions {
   /** A command that begins with qemu-system-... */
   readonly command: readonly string[];
   readonly elf: ElfFile;

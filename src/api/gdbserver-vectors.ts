@@ -30,7 +30,7 @@ export function vectorDamage(tunables = ''): string | undefined {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** How a program is to be started under the gdbserver of this machine, and what its user must know of that. */
-export interface UnharmedStart {
+interface UnharmedStart {
   readonly environment: Environment;
   readonly told: string | undefined;
 }

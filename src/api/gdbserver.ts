@@ -32,7 +32,7 @@ const ownWord = `rsptrace-${process.pid}`;
 /** What a program is started by: its standard error is ours, and not the pipe that gdbserver writes to. */
 const wrapper = ['--wrapper', 'sh', '-c', `'exec "$@" 2>&3 3>&-'`, ownWord, '--'];
 
-export interface GdbserverOptions {
+interface GdbserverOptions {
   /** Where a program's standard output goes; 2 for our standard error. */
   readonly output?: 'inherit' | 2;
   /** The program's environment. */

@@ -1,19 +1,19 @@
 export { abandonedServer, serverOf, takeOverServer } from './abandoned-server.js';
-export { type CoreCopy, copyCore } from './core-copy.js';
+export { copyCore } from './core-copy.js';
 export { type CoreStacks, stacksInCore } from './core-stacks.js';
-export { type DeterministicCommand, deterministicCommand, PULSE_US } from './deterministic.js';
+export { type DeterministicCommand, deterministicCommand } from './deterministic.js';
 export { endingSignals } from './ending-signals.js';
-export { type FirstBootOptions, firstBoot } from './first-boot.js';
+export { firstBoot } from './first-boot.js';
 export { Gdbserver, type Subject } from './gdbserver.js';
 export { unharmedStart, vectorDamage } from './gdbserver-vectors.js';
 export type { AnyHit, CallHit, Handler, PollHit, PollReturn, ProbeOptions } from './hits.js';
 export { type LaunchOptions, launch } from './launch.js';
-export { type Machine, type MachineOptions, onlyStops, startMachine } from './machine.js';
+export { type Machine, onlyStops, startMachine } from './machine.js';
 export type { Probe, UnseenFuture } from './probe.js';
 export type { Qemu } from './qemu.js';
 export { findStuck } from './stuck-at-end.js';
 export { type AttachOptions, attach, type Plugins, type RunOptions, Target } from './target.js';
-export { type CopyOptions, copyProcess, copyTarget, type TargetCopy } from './task-copy.js';
+export { copyProcess, copyTarget, type TargetCopy } from './task-copy.js';
 export {
   type BacktraceOptions,
   dumpView,

@@ -16,7 +16,7 @@ const lastWordsMs = 1000;
 /** Only breakpoints will be used, so that no memory need be hidden from the guest. */
 export const onlyStops: Refusal = { refused: '--engine stop' };
 
-export interface MachineOptions {
+interface MachineOptions {
   /** A command that begins with qemu-system-...; what makes it wait for us is added. */
   readonly command: readonly string[];
   readonly elf: ElfFile;

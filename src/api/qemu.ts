@@ -28,7 +28,7 @@ export interface Qemu extends Disposable {
   keepAtSignals(): void;
 }
 
-export interface QemuOptions {
+interface QemuOptions {
   /** It runs on if rsptrace is killed. */
   readonly outlives: boolean;
   /** Its console reads what rsptrace is given, unless that is a terminal. Default: true. */

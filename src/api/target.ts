@@ -69,7 +69,7 @@ export interface RunOptions {
 }
 
 /** What only a machine that we started has. */
-export interface OwnMachine {
+interface OwnMachine {
   readonly resetVector: ResetVector | undefined;
   readonly nanosPerInstruction: number | undefined;
   readonly clockSleeps: boolean;
@@ -259,7 +259,7 @@ export async function attach(remote: string, program: string, options: AttachOpt
 }
 
 /** A guest that was never started stands again; any other runs on. */
-export async function leave(session: Session): Promise<void> {
+async function leave(session: Session): Promise<void> {
   try {
     if (session.state.kind === 'idle' && !(await (await session.stub()).neverRan())) await session.detach();
   } finally {

@@ -34,7 +34,7 @@ export interface TargetCopy {
 }
 
 /** A program as it is loaded; what Futures it has may be found out later. */
-export type Described = Pick<Understood, 'elf' | 'debug'>;
+type Described = Pick<Understood, 'elf' | 'debug'>;
 
 export interface CopyOptions extends Pick<LookedAt, 'arch' | 'debugDirs'> {
   /** More memory that may hold tasks. */

@@ -19,7 +19,7 @@ export interface CallingConvention {
 }
 
 /** What tells how a program was compiled. */
-export interface ProgramAbi {
+interface ProgramAbi {
   /** `e_flags` of its ELF header. */
   readonly flags: number;
   /** A Linux process. */

@@ -43,7 +43,7 @@ export interface PrivilegeModel {
 }
 
 /** Return addresses of traps that are still being handled. */
-export interface TrapReturns {
+interface TrapReturns {
   /** The registers that {@link find} reads, among those that a target has. */
   readonly registers: readonly string[];
   /**

@@ -6,7 +6,7 @@ import type { Names, Section, SectionKind } from './section.js';
 import { sections } from './sections/index.js';
 
 /** Of the layout of a budget file. */
-export const BUDGET_VERSION = 1;
+const BUDGET_VERSION = 1;
 
 const headKeys = ['$schema', 'version', 'about'];
 

@@ -1,5 +1,5 @@
 export { type BudgetFile, leftOutOf, proposedBudget, readBudget, writeBudget } from './budget-file.js';
-export { type Checked, isBroken, tallyText } from './checked.js';
+export { type Checked, isBroken } from './checked.js';
 export { Checker } from './checker.js';
 export { type GuestExit, type GuestLimits, GuestWatch, panicVerdict } from './guest.js';
 export { NameCollector } from './names.js';
@@ -8,4 +8,4 @@ export { checkedJson } from './reports/json.js';
 export { junitXml } from './reports/junit.js';
 export { checkedMarkdown } from './reports/markdown.js';
 export { checkedText } from './reports/text.js';
-export type { HeadRoom, Place, Verdict, VerdictState } from './section.js';
+export type { Verdict } from './section.js';

@@ -80,7 +80,7 @@ export function convert(v: Value, type: BaseType | undefined): Value {
   return type?.kind === 'float' ? fromFloat(Number(value), type) : typed(value, type);
 }
 
-export type Arithmetic = 'plus' | 'minus' | 'mul' | 'div' | 'mod';
+type Arithmetic = 'plus' | 'minus' | 'mul' | 'div' | 'mod';
 
 /** Both operands are of one type. Division by zero throws `DWARF_EXPRESSION`. */
 export function arithmetic(op: Arithmetic, a: Value, b: Value): Value {

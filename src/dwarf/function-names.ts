@@ -23,7 +23,7 @@ export function namedPath(path: readonly string[], linkageName: string | undefin
   return owner === undefined ? plain : [owner, ...plain.slice(impl + 1)];
 }
 
-export function lastImpl(path: readonly string[]): number {
+function lastImpl(path: readonly string[]): number {
   return path.findLastIndex((part) => /^\{impl#\d+\}$/.test(part));
 }
 

@@ -14,7 +14,7 @@ import { DW_FORM } from './constants.js';
 import { fixedSize, SKIP } from './form-sizes.js';
 import { DW_LNCT } from './list-codes.js';
 
-export interface LineFile {
+interface LineFile {
   readonly name: string;
   readonly directory: number;
 }

@@ -15,7 +15,7 @@ export interface Contribution {
   readonly size: number;
 }
 
-export interface IndexRow {
+interface IndexRow {
   /** The unit's dwo_id, or its type's signature: 16 hex digits. */
   readonly signature: string;
   /** By the section's name without `.dwo`. */

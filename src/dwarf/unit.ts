@@ -122,7 +122,7 @@ const FLAT: ReadonlySet<number> = new Set([
 ]);
 
 /** Where a unit's header leads. */
-export interface UnitHome {
+interface UnitHome {
   readonly abbrevs: AbbrevCache;
   readonly sections: SectionSource;
   /** The DIE offset from which DW_FORM.ref_addr counts. */

@@ -13,7 +13,7 @@ import { messageOf, RsptraceError } from '../base/errors.js';
 import type { ElfFile } from './elf.js';
 
 /** Where distributions put debug files. */
-export const SYSTEM_DEBUG_DIR = '/usr/lib/debug';
+const SYSTEM_DEBUG_DIR = '/usr/lib/debug';
 
 export interface DebugFileOptions {
   /** The file with the debug info; no other is searched. */

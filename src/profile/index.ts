@@ -1,3 +1,3 @@
 // A sampling profile: what every hart runs, looked at again and again.
 
-export { type ProfileFacts, type ProfileOptions, profile } from './profile.js';
+export { type ProfileFacts, profile } from './profile.js';

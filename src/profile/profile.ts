@@ -16,7 +16,7 @@ import { type ClockInfo, type GuestNanos, HartLabels, type TraceInfo, type Trace
 import { type Sampled, sampling } from './sampling.js';
 
 /** The program is as it is loaded. */
-export interface ProfileOptions extends LoadedCodeOptions {
+interface ProfileOptions extends LoadedCodeOptions {
   readonly sink: TraceSink;
   readonly periodMs: number;
   readonly durationMs: number;

@@ -3,7 +3,7 @@ import type { Architecture } from '../arch/index.js';
 import type { Resume, Session, StopReply } from '../rsp/index.js';
 import { ownSignal } from '../target/index.js';
 
-export interface SamplingOptions {
+interface SamplingOptions {
   readonly session: Session;
   readonly arch: Architecture;
   /** Between two looks, of the time that the target runs, in milliseconds. */

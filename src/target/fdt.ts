@@ -8,14 +8,14 @@
 // nesting past 32.
 import { RsptraceError } from '../base/errors.js';
 
-export interface FdtMemory {
+interface FdtMemory {
   readonly node: string;
   /** Pairs of the node's `reg`, and where in the blob each size lies, with `sizeBytes` bytes. */
   readonly ranges: readonly { readonly base: bigint; readonly size: bigint; readonly sizeAt: number }[];
   readonly sizeBytes: number;
 }
 
-export interface FdtContents {
+interface FdtContents {
   readonly memory: readonly FdtMemory[];
   /** Physical address behind the last byte of the initial RAM disk. */
   readonly initrdEnd: bigint | undefined;

@@ -26,14 +26,14 @@ export interface Libraries {
   readonly missing: readonly { readonly name: string; readonly why: string }[];
 }
 
-export interface LibraryOptions extends Pick<DebugFileOptions, 'debugDirs'> {
+interface LibraryOptions extends Pick<DebugFileOptions, 'debugDirs'> {
   readonly logger?: Logger;
   /** Reads the process; the stub by default. */
   readonly memory?: MemoryReader;
 }
 
 /** Libraries whose files are read when the process runs again. */
-export interface SeenLibraries {
+interface SeenLibraries {
   open(): Promise<Libraries>;
 }
 

@@ -18,7 +18,7 @@ export interface LinuxCore {
 }
 
 /** A stretch of memory that a file was mapped to. */
-export interface CoreFile {
+interface CoreFile {
   readonly path: string;
   readonly start: Addr;
   /** Behind its last byte. */

@@ -32,7 +32,7 @@ export async function mayRunElsewhere(session: Session, elf: ElfFile): Promise<b
 }
 
 /** Whether a program has instructions that only kernels have, or addresses that only kernels have. */
-export function isKernel(elf: ElfFile): boolean {
+function isKernel(elf: ElfFile): boolean {
   const levels = architectureOf(elf.machine)?.privilege;
   for (const { type, flags, address, fileSize } of elf.segments) {
     if (type !== PT_LOAD || (flags & executable) === 0) continue;

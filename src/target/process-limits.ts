@@ -11,7 +11,7 @@
 /** Reads a file of the process's machine. */
 type ReadFile = (path: string) => Promise<Uint8Array | undefined>;
 
-export interface ProcessLimits {
+interface ProcessLimits {
   /** Why memory of ours would be seen by the process; undefined if it would not. */
   readonly memory: string | undefined;
   /** The largest file that it may write; undefined if that is not known. */

@@ -13,7 +13,7 @@ import { type Mapping, parseMaps } from './process-maps.js';
 /** Bytes that both ways of reading must agree about. */
 const COMPARED = 128;
 
-export interface ProcessMemory extends MemoryReader, Disposable {
+interface ProcessMemory extends MemoryReader, Disposable {
   /** How it is read, for the log. */
   readonly source: 'this machine' | 'packets';
 }

@@ -23,12 +23,12 @@ export interface DescribedMember {
 }
 
 /** Unused bytes between members, or behind the last one. */
-export interface Hole {
+interface Hole {
   readonly offset: number;
   readonly size: number;
 }
 
-export interface DescribedVariant {
+interface DescribedVariant {
   readonly name: string;
   /** The discriminant's values, both ends included; undefined for the variant of all others. */
   readonly values: readonly { readonly low: bigint; readonly high: bigint }[] | undefined;

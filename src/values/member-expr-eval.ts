@@ -35,7 +35,7 @@ export interface Operand {
  * What is read on the way to an object. `reference`: a pointer that its type declares valid. `pointer`: one without
  * that. `vtable`, `discriminant`, `length` and `value` decide how it goes on.
  */
-export type Use = 'reference' | 'pointer' | 'vtable' | 'discriminant' | 'length' | 'value';
+type Use = 'reference' | 'pointer' | 'vtable' | 'discriminant' | 'length' | 'value';
 
 /** What must be known before an evaluation goes on. */
 export type Need =

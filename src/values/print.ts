@@ -130,7 +130,7 @@ function lastOf(path: string): string {
 }
 
 /** As Rust's `{:?}` writes it: the shortest digits that give the same number, with a point or an exponent. */
-export function floatText(value: number, size: number): string {
+function floatText(value: number, size: number): string {
   if (Number.isNaN(value)) return 'NaN';
   if (!Number.isFinite(value)) return value < 0 ? '-inf' : 'inf';
   if (Object.is(value, -0)) return '-0.0';

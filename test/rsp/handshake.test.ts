@@ -5,16 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
-import { addr } from '../../src/base/addr.js';
 import { RsptraceError } from '../../src/base/errors.js';
 import { silent } from '../../src/base/logger.js';
 import { connect } from '../../src/rsp/index.js';
 import { shakeHands } from '../../src/rsp/session/handshake.js';
 import { Link } from '../../src/rsp/wire/link.js';
 import { FakeStub, frame, riscv } from '../support/fake-stub.js';
-
-const _breakpoint = { type: 0, address: addr(0x80200000), kind: 4 } as const;
-const _hexOf = (text: string): string => Buffer.from(text).toString('hex');
 
 t.test('the handshake goes in the order that every stub stands', async (t) => {
   await using stub = await FakeStub.start(riscv);

@@ -7,8 +7,6 @@ import { FakeStub, frame, riscv } from '../support/fake-stub.js';
 import { open } from './open.js';
 
 const breakpoint = { type: 0, address: addr(0x80200000), kind: 4 } as const;
-const _hexOf = (text: string): string => Buffer.from(text).toString('hex');
-
 const hexOf = (text: string): string => Buffer.from(text).toString('hex');
 
 t.test('with acknowledgements, those of a batch go along in its one write', async (t) => {

@@ -22,7 +22,7 @@ export interface Outcome {
 }
 
 /** What a return from a trap says about the whole function: it is a handler that nobody called. */
-export interface TrapReturn {
+interface TrapReturn {
   /** The index whose value at entry is the address where the interrupted code goes on. */
   readonly back: number;
   /** The state in which the trap enters the first instruction, if it differs from that of a call. */

@@ -6,7 +6,7 @@ import { RsptraceError } from '../../base/errors.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
 import type { LargePageTable, Mapping, WantedLeaves } from './address-space.js';
 
-export interface Rights {
+interface Rights {
   readonly readable: boolean;
   readonly writable: boolean;
   readonly executable: boolean;

@@ -43,7 +43,7 @@ import { original, registerNamed, type TrampolineFrame } from './trampoline-fram
  * The part of a trampoline that writes a record, as `probe-code.ts` draws it. In: t0 = the control block's address,
  * t1 = the claim, t2 = the record; t3 is free. Once the control block was read, t0 is free too.
  */
-export interface RecordCode {
+interface RecordCode {
   readonly ring: RingGeometry;
   readonly fields: readonly RecordField[];
   readonly outerCopy: OuterCopy | undefined;
@@ -81,7 +81,7 @@ export function checkRecord({ ring, fields, outerCopy, extents = [] }: RecordCod
 }
 
 /** Places in the code of a claim that its rare ways lead to. */
-export interface ClaimLabels {
+interface ClaimLabels {
   readonly again: Label;
   readonly moved: Label;
   readonly full: Label;
@@ -110,12 +110,12 @@ export function claim(assembler: Assembler, ring: RingGeometry): ClaimLabels {
 }
 
 /** Orders earlier loads before later loads. */
-export function inOrder(assembler: Assembler): void {
+function inOrder(assembler: Assembler): void {
   assembler.emit(fence(READS, READS));
 }
 
 /** In: t0 = the control block's address, t1 = a claim. Out: t2 = its segment's address. */
-export function segmentOf(
+function segmentOf(
   assembler: Assembler,
   { segmentShift, countShift }: Pick<RingGeometry, 'segmentShift' | 'countShift'>,
 ): void {
@@ -127,11 +127,7 @@ export function segmentOf(
 }
 
 /** In: t1 = a claim, t2 = its segment's address. Out: t2 = the slot's address. */
-export function slotOf(
-  assembler: Assembler,
-  { segmentShift }: Pick<RingGeometry, 'segmentShift'>,
-  temporary: number,
-): void {
+function slotOf(assembler: Assembler, { segmentShift }: Pick<RingGeometry, 'segmentShift'>, temporary: number): void {
   const [left, right] = [slli(temporary, T1, 64 - segmentShift), srli(temporary, temporary, 64 - segmentShift)];
   assembler.emit(left, right, add(T2, T2, temporary));
 }
@@ -139,7 +135,7 @@ export function slotOf(
 /**
  * Adds to HEAD if it still equals t1; else goes to `moved`, where the value in `temporary` must be stored once more.
  */
-export function exchangeHead(assembler: Assembler, temporary: number, by: number, moved: Label): void {
+function exchangeHead(assembler: Assembler, temporary: number, by: number, moved: Label): void {
   const reserve = assembler.label();
   assembler.place(reserve);
   assembler.emit(lrD(temporary, T0));
@@ -170,11 +166,11 @@ export function fillRecord(assembler: Assembler, frame: TrampolineFrame, record:
   commit(assembler);
 }
 
-export function commit(assembler: Assembler): void {
+function commit(assembler: Assembler): void {
   assembler.emit(fence(WRITES, WRITES), sd(T1, T2, 0));
 }
 
-export function fillFields(assembler: Assembler, frame: TrampolineFrame, record: RecordCode): void {
+function fillFields(assembler: Assembler, frame: TrampolineFrame, record: RecordCode): void {
   const isControl = ({ from }: RecordField): boolean => from.kind === 'control';
   for (const field of record.fields.filter(isControl)) putField(assembler, frame, field);
   if (record.outerCopy !== undefined) copyOuter(assembler, record.outerCopy);
@@ -190,7 +186,7 @@ function put(assembler: Assembler, field: RecordField, register: number): void {
   assembler.emit(store(storeOps[field.size], register, T2, field.at));
 }
 
-export function putField(assembler: Assembler, frame: TrampolineFrame, field: RecordField): void {
+function putField(assembler: Assembler, frame: TrampolineFrame, field: RecordField): void {
   if (field.from.kind === 'load') return;
   if (field.from.kind === 'float') putFloat(assembler, field, field.from);
   else put(assembler, field, sourceValue(assembler, frame, field.from));
@@ -227,7 +223,7 @@ export function timeCsr(counter: string): number {
 }
 
 /** The register that has the value; t3 if the value must be loaded or computed. */
-export function sourceValue(
+function sourceValue(
   assembler: Assembler,
   frame: TrampolineFrame,
   from: Exclude<FieldSource, { readonly kind: 'load' | 'float' }>,

@@ -185,7 +185,7 @@ export function loopsToStart(code: Uint8Array): boolean {
 const isLoop = ({ to, link }: Target): boolean => to === 0 && !link;
 
 /** How moved code jumps. A far jump destroys this register, as the patch did. */
-export interface JumpKind {
+interface JumpKind {
   readonly kind: PatchKind;
   readonly through: number;
 }
@@ -196,7 +196,7 @@ function jump(assembler: Assembler, { kind, through }: JumpKind, to: Addr): void
   else assembler.jumpFar(to, through);
 }
 
-export interface Decoded {
+interface Decoded {
   readonly body: readonly Placed[];
   readonly targets: readonly Target[];
 }
@@ -216,7 +216,7 @@ export function decoded(code: Uint8Array): Decoded {
 }
 
 /** From the start to where the bytes end or have no instruction of known length. */
-export function decodeAll(code: Uint8Array): Placed[] {
+function decodeAll(code: Uint8Array): Placed[] {
   const body: Placed[] = [];
   for (let offset = 0; ; ) {
     const instruction = decode(code, offset);
@@ -235,7 +235,7 @@ export interface Target {
 }
 
 /** Targets of the function's own direct jumps, branches and calls, including pairs of auipc and jalr. */
-export function targetsOf(body: readonly Placed[]): Target[] {
+function targetsOf(body: readonly Placed[]): Target[] {
   const targets: Target[] = [];
   for (const [index, { instruction, offset }] of body.entries()) {
     if (instruction.form === 'branch') targets.push({ from: offset, to: offset + instruction.imm, link: false });

@@ -12,7 +12,7 @@ const SF = 1n << 7n;
 const OF = 1n << 11n;
 const STATUS = CF | PF | AF | ZF | SF | OF;
 
-export interface Outcome {
+interface Outcome {
   readonly result: bigint;
   readonly eflags: bigint;
 }

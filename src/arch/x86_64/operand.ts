@@ -13,7 +13,7 @@ export type Operand =
   | { readonly kind: 'stack'; readonly memory: StackMemory; readonly size: Size }
   | { readonly kind: 'constant'; readonly value: bigint; readonly size: Size };
 
-export interface StackMemory extends Memory {
+interface StackMemory extends Memory {
   readonly base: typeof RSP | typeof RBP;
 }
 

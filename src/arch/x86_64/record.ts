@@ -42,7 +42,7 @@ export function toPush({ fields, outerCopy, extents = [] }: Contents): number[] 
 }
 
 /** Places that the rare ways of a claim lead from and to. */
-export class ClaimLabels {
+class ClaimLabels {
   readonly again = new Label();
   /** The ring is full. In: rax = HEAD. */
   readonly full = new Label();
@@ -64,7 +64,7 @@ export function writeRecord(code: Assembler, contents: Contents, stack: Stack): 
  * Out: r10 = the claim, r11 = the record's address. The processor keeps loads in order, and stores too, so no barrier
  * is needed.
  */
-export function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
+function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
   const labels = new ClaimLabels();
   const head = controlWord(ring, controlBlock.head);
   code.bind(labels.again);
@@ -82,12 +82,12 @@ export function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
 }
 
 /** The bits of a claim that give its slot's place in the segment. */
-export function insideSegment({ segmentShift }: Pick<RingGeometry, 'segmentShift'>): { readonly constant: bigint } {
+function insideSegment({ segmentShift }: Pick<RingGeometry, 'segmentShift'>): { readonly constant: bigint } {
   return { constant: (1n << BigInt(segmentShift)) - 1n };
 }
 
 /** In: rax = HEAD. Gives its segment's address. Clobbers r10. */
-export function segmentOf(code: Assembler, ring: Omit<RingGeometry, 'wait'>, to: number): void {
+function segmentOf(code: Assembler, ring: Omit<RingGeometry, 'wait'>, to: number): void {
   code.move(R10, RAX);
   code.shift('right', R10, ring.segmentShift);
   code.arithmetic('and', R10, { constant: BigInt((1 << ring.countShift) - 1) });
@@ -95,7 +95,7 @@ export function segmentOf(code: Assembler, ring: Omit<RingGeometry, 'wait'>, to:
   code.load(to, { base: to, offset: 0, index: R10, scale: 8 });
 }
 
-export function commit(code: Assembler): void {
+function commit(code: Assembler): void {
   code.store({ base: R11, offset: 0 }, R10);
 }
 
@@ -112,7 +112,7 @@ export function claimRarely(code: Assembler, ring: RingGeometry, labels: ClaimLa
   code.jump(labels.again);
 }
 
-export function check({ ring, fields, outerCopy, extents = [] }: Contents): void {
+function check({ ring, fields, outerCopy, extents = [] }: Contents): void {
   const { slotShift, segmentShift, countShift } = ring;
   const slots = slotShift >= 3 && slotShift < 31 && segmentShift >= slotShift && segmentShift < 32;
   if (!(slots && countShift >= 0 && countShift <= 6)) {

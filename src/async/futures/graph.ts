@@ -5,7 +5,7 @@ import type { FutureSet, FutureState, FutureType, HeldFuture } from './types.js'
 export type FutureNode = FutureType | string;
 
 /** How one Future depends on another. `may-be`: a `dyn Future` may be this one. */
-export type DependencyKind = 'awaits' | 'holds' | 'may-be';
+type DependencyKind = 'awaits' | 'holds' | 'may-be';
 
 export interface Dependency {
   readonly kind: DependencyKind;

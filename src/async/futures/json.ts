@@ -5,7 +5,7 @@ import { demangle } from '../../dwarf/index.js';
 import { blameOf, bytesOf } from './size-blame.js';
 import type { FutureSet, FutureState, FutureType, HeldFuture, Place } from './types.js';
 
-export interface FuturesInput {
+interface FuturesInput {
   readonly program: string;
   readonly buildId: string | undefined;
   readonly futures: readonly FutureType[];
@@ -15,7 +15,7 @@ export interface FuturesInput {
 }
 
 /** How a Future's polls are seen, and if not all are, why and what would help. */
-export interface HowSeen {
+interface HowSeen {
   readonly seen: string;
   readonly reason: string | undefined;
   readonly help: string | undefined;

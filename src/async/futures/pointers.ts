@@ -5,7 +5,7 @@ import type { BoxedFuture, FutureType } from './types.js';
 export type FutureOfType = (type: Die) => FutureType | undefined;
 
 /** Where the words of a pointer lie in a type that is only a pointer. Offsets count from the type's start. */
-export interface PointerWords {
+interface PointerWords {
   readonly pointer: number;
   /** For `dyn Trait`: the place of the vtable's address. */
   readonly vtable: number | undefined;

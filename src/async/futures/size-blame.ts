@@ -12,7 +12,7 @@ export interface Blame {
 }
 
 /** The members of a state, including what it awaits. */
-export function membersOf(state: FutureState): StateLocal[] {
+function membersOf(state: FutureState): StateLocal[] {
   const { awaitee } = state;
   if (awaitee === undefined) return [...state.locals];
   const { offset, size, typeName } = awaitee;

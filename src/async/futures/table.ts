@@ -38,7 +38,7 @@ export function futuresTable(
 }
 
 /** The address of its poll function; `inlined (3)` with the number of copies if it has none of its own. */
-export function pollText({ polls, inlined }: Pick<FutureType, 'polls' | 'inlined'>): string {
+function pollText({ polls, inlined }: Pick<FutureType, 'polls' | 'inlined'>): string {
   const [first, ...more] = polls;
   if (first !== undefined) return `${hex(first.address)}${more.length > 0 ? ` +${more.length}` : ''}`;
   return inlined.length > 0 ? `inlined (${inlined.length})` : 'none';

@@ -17,7 +17,7 @@ export interface MemoryImage extends MemoryReader, Disposable {
   readonly notes: readonly ElfNote[];
 }
 
-export interface StoredRegion extends Region {
+interface StoredRegion extends Region {
   readonly isWritable: boolean;
 }
 

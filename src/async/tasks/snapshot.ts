@@ -39,7 +39,7 @@ interface Piece {
   readonly bytes: Uint8Array;
 }
 
-export interface SnapshotOptions {
+interface SnapshotOptions {
   /** Reads later on what was not copied: a program's constants, from its file. */
   readonly beyond?: MemoryReader;
   /** Memory that may hold heaps: of it is copied what the words in the regions point to, and those there in turn. */

@@ -25,7 +25,7 @@ export interface Greeting {
 }
 
 /** What {@link shakeHands} knows about registers beforehand. */
-export interface RegisterOptions {
+interface RegisterOptions {
   readonly architectures?: readonly KnownRegisters[] | undefined;
   readonly expectedArchitecture?: string | undefined;
 }

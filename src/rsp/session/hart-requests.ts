@@ -21,7 +21,7 @@ export type Resume =
 export const ANY_HART = '0';
 
 /** A resume as packets. A plain Hc is answered before it; vCont needs none. */
-export interface ResumePackets {
+interface ResumePackets {
   readonly before: readonly Request<unknown>[];
   readonly resume: string;
 }

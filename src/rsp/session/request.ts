@@ -91,7 +91,7 @@ export function answered<T>(value: T, errorText?: string): Reply<T> {
   return { value, errorText };
 }
 
-export function notAnswered(): RsptraceError {
+function notAnswered(): RsptraceError {
   return new RsptraceError('RSP_NOT_ANSWERED', 'The reply was read before the stub had answered');
 }
 

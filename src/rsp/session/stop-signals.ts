@@ -13,7 +13,7 @@ const SIGINT = 2;
 const SIGSTOP = 19;
 
 /** Reads from the stub's machine: the text of a file of proc(5). */
-export type ReadProc = (path: string) => Promise<Uint8Array | undefined>;
+type ReadProc = (path: string) => Promise<Uint8Array | undefined>;
 
 /** The same of this machine. */
 export const readHere: ReadProc = async (path) => {

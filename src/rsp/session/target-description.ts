@@ -97,7 +97,7 @@ function aliasesOf(
 }
 
 /** Reads a document by name; undefined when the stub has none of that name. */
-export type FetchAnnex = (annex: string) => Promise<string | undefined>;
+type FetchAnnex = (annex: string) => Promise<string | undefined>;
 
 const MOST_DOCUMENTS = 64;
 const DEEPEST_INCLUDE = 8;

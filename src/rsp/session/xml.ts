@@ -6,7 +6,7 @@
 
 import { RsptraceError } from '../../base/errors.js';
 
-export interface XmlElement {
+interface XmlElement {
   readonly name: string;
   readonly attributes: ReadonlyMap<string, string>;
   /** Character data directly inside, trimmed. */
@@ -14,7 +14,7 @@ export interface XmlElement {
 }
 
 /** Elements in document order: each is opened before its content and closed after it. */
-export interface XmlHandler {
+interface XmlHandler {
   open?(element: { readonly name: string; readonly attributes: ReadonlyMap<string, string> }, depth: number): void;
   close?(element: XmlElement, depth: number): void;
 }

@@ -30,7 +30,7 @@ export interface TransportEvents {
   closed(error: Error | undefined): void;
 }
 
-export interface OpenOptions {
+interface OpenOptions {
   /** Timeout for one attempt, in ms. */
   readonly connectTimeoutMs: number;
   /** How long to retry while nothing listens, in ms: a server that was just started needs a moment. */

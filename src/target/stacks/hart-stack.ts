@@ -24,7 +24,7 @@ export interface OtherCode {
 }
 
 /** What is known of a hart, or of code, before its stack is walked. */
-export interface HartStackOptions extends StackOptions {
+interface HartStackOptions extends StackOptions {
   /** The answer to {@link askRegisters}; without it they are read. */
   readonly registers?: RegisterReader;
   /** Pages that were found to have the ELF's code, for harts outside of user mode: more are added. */

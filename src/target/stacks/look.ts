@@ -40,7 +40,7 @@ const DEEPER = 1024;
 const WITHOUT = 64;
 const MOST = 8192;
 
-export interface LookOptions extends StackOptions {
+interface LookOptions extends StackOptions {
   /** Stacks of harts that are idle are wanted, too. */
   readonly walksIdle: boolean;
 }

@@ -12,7 +12,7 @@ export interface SourceFrame {
   readonly inlined: boolean;
 }
 
-export interface SourceFunction extends Pick<SourceFrame, 'function' | 'file'> {
+interface SourceFunction extends Pick<SourceFrame, 'function' | 'file'> {
   /** Of the function, or of its inlined copy; undefined without debug info. */
   readonly die?: Die;
 }

@@ -20,7 +20,7 @@ export interface Spot {
 /** How bytes were looked for. */
 export const found = 0;
 /** They were not read, or a limit is reached. */
-export const left = 1;
+const left = 1;
 /** They lie neither in memory nor in a register. */
 export const nowhere = 2;
 

@@ -1,7 +1,7 @@
 import { type Look, nameOfType, type Primitive } from './resource.js';
 
 /** Locks of one kind: their guards point to them, and so do the Futures that wait. */
-export interface Guarded {
+interface Guarded {
   readonly kind: 'Mutex' | 'RwLock' | 'Semaphore';
   /** The types of the locks themselves. */
   readonly locks: readonly string[];

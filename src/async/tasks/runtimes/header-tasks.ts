@@ -33,7 +33,7 @@ export interface HeaderTasks {
 }
 
 /** A kind of task that the program can spawn. */
-export interface HeaderKind {
+interface HeaderKind {
   readonly future: Die;
   /** Of the Future, from the header. */
   readonly offset: number;
