@@ -13,7 +13,7 @@ import {
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import type { DumpArguments } from './options/saved-trace.js';
-import { preparedProgram } from './recording.js';
+import { preparedProgram } from './recording/asked.js';
 import { askedOf, recordsFile } from './records-file.js';
 import { pluginsAgain, recoverOptionsOf } from './recover.js';
 import { note } from './standard-error.js';

@@ -1,5 +1,7 @@
 import { hex } from '../base/addr.js';
 import type { StopLeak } from '../clock/index.js';
+import type { ExcludedFunction } from '../probes/index.js';
+import type { Program } from '../record/index.js';
 import { type ColumnsOptions, textTable } from '../text/index.js';
 import { type OwnTime, type ProbeFact, timeText } from '../trace/index.js';
 
@@ -59,4 +61,20 @@ export function leakLines(leak: StopLeak | undefined, stops: number): string[] {
   }
   const limit = rest.perStopNs === undefined ? '' : `, not known to better than ${timeText(rest.perStopNs)} a stop`;
   return [`durations are upper bounds (<)${limit}, because ${rest.why}; for better ones ${rest.wayOut}`];
+}
+
+/** Those that a probe asks for by this very name, and that are left out beside others. */
+export function refusedByName({ kinds: found, specs }: Program): ExcludedFunction[] {
+  const asked = new Set(specs.flatMap((spec) => ('glob' in spec ? [spec.glob] : [])));
+  return found.flatMap((each) => each.found.excluded ?? []).filter(({ name }) => asked.has(name));
+}
+
+/** For machines. */
+export function excludedJson(excluded: readonly ExcludedFunction[]): object[] {
+  return excluded.map(({ name, address, reason }) => ({ function: name, address: hex(address), reason }));
+}
+
+/** The members of all. */
+export function merged(objects: readonly object[]): object {
+  return Object.fromEntries(objects.flatMap((each) => Object.entries(each)));
 }

@@ -15,7 +15,8 @@ import { type RecordingArguments, recordingOptions, remoteOptions } from './opti
 import type { GraphArguments } from './options/saved-trace.js';
 import { recordRunning, recordStarted } from './process.js';
 import { recordAt } from './record.js';
-import { type Prepared, type Recorded, withRecording } from './recording.js';
+import { type Prepared, withRecording } from './recording/prepare.js';
+import type { Recorded } from './recording/session.js';
 import { note } from './standard-error.js';
 
 type LiveArguments = GraphArguments & { readonly fn: string; readonly command: readonly string[] };

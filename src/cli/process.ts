@@ -10,17 +10,9 @@ import { guestLimits, refuseMachineOptions } from './guest-limits.js';
 import { endProgram, endSoon, executableOf, type OutputWish, processNamed, underGdbserver } from './local-process.js';
 import { OpenAtEnd } from './open-at-end.js';
 import type { AttachArguments, RecordingArguments, RunArguments } from './options/recording.js';
-import {
-  type Guest,
-  type Prepared,
-  type Recorded,
-  recordSession,
-  report,
-  type SessionOptions,
-  signalText,
-  stopText,
-  withRecording,
-} from './recording.js';
+import { type Guest, report } from './recording/outcome.js';
+import { type Prepared, withRecording } from './recording/prepare.js';
+import { type Recorded, recordSession, type SessionOptions, signalText, stopText } from './recording/session.js';
 import { wireRecorder } from './wire-file.js';
 
 /** How long a program may be left in order that is to be ended after a signal, in milliseconds. */

@@ -8,15 +8,10 @@ import { isMovedAtBoot, nanosPerInstruction, ResetVector, sleeps } from '../targ
 import { atTarget, stubOpener } from './at-target.js';
 import type { RecordArguments } from './options/recording.js';
 import { ReadingLine } from './reading-line.js';
-import {
-  type Prepared,
-  planWishes,
-  type Recorded,
-  recordSession,
-  report,
-  type SessionOptions,
-  withRecording,
-} from './recording.js';
+import { planWishes } from './recording/asked.js';
+import { report } from './recording/outcome.js';
+import { type Prepared, withRecording } from './recording/prepare.js';
+import { type Recorded, recordSession, type SessionOptions } from './recording/session.js';
 import { hidesRam } from './scratch-options.js';
 import { note } from './standard-error.js';
 import { wireRecorder } from './wire-file.js';

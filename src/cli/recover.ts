@@ -8,7 +8,7 @@ import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import type { RecoverArguments } from './options/saved-trace.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
-import { preparedProgram, untilOf } from './recording.js';
+import { preparedProgram, untilOf } from './recording/asked.js';
 import { type AskedArguments, askedOf, recordsFile } from './records-file.js';
 import { note } from './standard-error.js';
 

@@ -1,0 +1,56 @@
+import type { Addr } from '../../base/addr.js';
+import type { Logger } from '../../base/logger.js';
+import type { EngineName } from '../../engines/index.js';
+import { type Found, type InlinedPolls, kinds, type ProbeKind, parseProbe, type Wakes } from '../../probes/index.js';
+import { type EnginePlanWishes, functionNamed, type PlaceOptions, type Program, prepare } from '../../record/index.js';
+import { debugFilesOf } from '../options/common.js';
+import type { LoadedPlugins } from '../plugins.js';
+import type { AskedArguments } from '../records-file.js';
+
+/** Reads the ELF, and finds the probes in it. */
+export function preparedProgram(
+  args: AskedArguments,
+  plugins: LoadedPlugins,
+  logger: Logger,
+  place?: PlaceOptions['place'],
+): Promise<Program> {
+  const known = [...kinds, ...plugins.kinds];
+  const specs = args.probe.map((text) => parseProbe(text, known));
+  return prepare(
+    args.elf,
+    specs,
+    logger,
+    { ...debugFilesOf(args), inlined: inlinedOf(args), wakes: wakesOf(args), place },
+    known,
+  );
+}
+
+/** The resolved probes of a kind; undefined if none asks for it. */
+export function foundOf(program: Program, kind: ProbeKind): Found | undefined {
+  return program.kinds.find((each) => each.kind === kind)?.found;
+}
+
+/** What of the options decides about engines. */
+export function planWishes(args: AskedArguments, program: Program): EnginePlanWishes {
+  return { wanted: engineOf(args), stackDepth: args.bt, values: args.args, until: untilOf(args, program) };
+}
+
+/** Who asks for stops at inlined polls takes them all. */
+export function engineOf({ engine, exact }: AskedArguments): EngineName {
+  return engine === 'auto' && exact ? 'mixed' : engine;
+}
+
+function inlinedOf({ engine, exact, bt }: AskedArguments): InlinedPolls {
+  if (engine === 'target') return 'patched';
+  if (exact) return 'all';
+  // With stacks every hit stops.
+  return engine === 'stop' || bt !== undefined ? 'needed' : 'auto';
+}
+
+function wakesOf({ engine, wakes }: AskedArguments): Wakes {
+  return engine === 'stop' && wakes === 'auto' ? 'never' : wakes;
+}
+
+export function untilOf({ until }: AskedArguments, program: Program): Addr | undefined {
+  return until === undefined ? undefined : functionNamed(program.elf, until);
+}

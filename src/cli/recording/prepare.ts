@@ -1,0 +1,113 @@
+import type { Addr } from '../../base/addr.js';
+import { DiskRoom } from '../../base/disk-room.js';
+import type { Logger } from '../../base/logger.js';
+import { Checker, readBudget } from '../../check/index.js';
+import type { KindReport } from '../../probes/index.js';
+import { enginePlan, type PlaceOptions, type Program, samplesOf } from '../../record/index.js';
+import type { ScratchSources } from '../../scratch/index.js';
+import { endMissing, NewestEvents, openTrace, type TraceSink, tee } from '../../trace/index.js';
+import { refusedByName } from '../engine-report.js';
+import { checkFiles, defaultTrace } from '../files.js';
+import { createLogger } from '../logging.js';
+import { isThere } from '../open-output.js';
+import { refuseWithoutSamples } from '../open-samples.js';
+import type { RecordingArguments } from '../options/recording.js';
+import { type LoadedPlugins, loadPlugins } from '../plugins.js';
+import { ReadingLine } from '../reading-line.js';
+import { givenScratchOf } from '../scratch-options.js';
+import { note } from '../standard-error.js';
+import { foundOf, planWishes, preparedProgram, untilOf } from './asked.js';
+import { dryRun } from './dry-run.js';
+
+/** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */
+export interface Prepared {
+  readonly args: RecordingArguments;
+  readonly plugins: LoadedPlugins;
+  readonly logger: Logger;
+  /** What the trace may have of other files if the disk is full. */
+  readonly room: DiskRoom;
+  readonly program: Program;
+  /** Memory that the user names. */
+  readonly given: ScratchSources;
+  /** The function of --until. */
+  readonly until: Addr | undefined;
+  /** One a kind of probe. */
+  readonly reports: readonly KindReport[];
+  /** The budgets of --budget. */
+  readonly checker: Checker | undefined;
+  /** The flight recorder of --last. */
+  readonly newest: NewestEvents | undefined;
+  readonly sink: TraceSink;
+  /** Where the trace before this one is kept, once this one has begun. */
+  readonly older: string | undefined;
+}
+
+/**
+ * Prepares, then runs `body`. If that fails before anything is recorded, no empty trace file is left behind. `place`:
+ * how far the target has moved the program, where that is known beforehand. `into`: takes the trace, instead of a file.
+ */
+export async function withRecording(
+  args: RecordingArguments,
+  body: (prepared: Prepared) => Promise<number>,
+  place?: PlaceOptions['place'],
+  into?: (program: Program) => TraceSink,
+): Promise<number> {
+  if (args['dry-run']) return dryRun(args);
+  const prepared = await prepareRecording(args, place, into);
+  try {
+    return await body(prepared);
+  } catch (error) {
+    prepared.sink.end(endMissing);
+    throw error;
+  }
+}
+
+async function prepareRecording(
+  args: RecordingArguments,
+  place: PlaceOptions['place'],
+  into: ((program: Program) => TraceSink) | undefined,
+): Promise<Prepared> {
+  const logger = createLogger(args.log);
+  const plugins = await loadPlugins(args.plugin);
+  using line = new ReadingLine(args.elf, args.progress);
+  const program = await preparedProgram(args, plugins, logger, place);
+  checkFiles(args, program.elf.debugFiles);
+  note(...refusedByName(program).map(({ name, reason }) => `${name} is not probed: ${reason}`));
+  line.phase('choosing engines for');
+  // What no engine can provide is refused before anything is changed.
+  enginePlan(program, planWishes(args, program));
+  const given = givenScratchOf(args, program.elf);
+  const until = untilOf(args, program);
+  const wishes = { findings: args.findings !== 'off', longPollNs: args['long-poll'] };
+  const checker = args.budget === undefined ? undefined : new Checker(readBudget(args.budget));
+  const reports = program.known.map((kind) => kind.report(foundOf(program, kind), wishes));
+  if (!into && samplesOf(program)) refuseWithoutSamples(args.output, 'any');
+  const older = into ? undefined : keptBefore(args);
+  const room = new DiskRoom();
+  const output = into?.(program) ?? openOutputTrace(args, plugins, room);
+  const newest = args.last && new NewestEvents(output, args.last);
+  return {
+    args,
+    plugins,
+    logger,
+    program,
+    given,
+    until,
+    reports,
+    checker,
+    newest,
+    room,
+    sink: tee([newest ?? output, ...(checker ? [checker] : []), ...reports.flatMap(({ sink }) => sink ?? [])]),
+    older,
+  };
+}
+
+/** The file of -o. An older one of the default name is kept under another. */
+function openOutputTrace({ output, force }: RecordingArguments, { formats }: LoadedPlugins, room: DiskRoom): TraceSink {
+  const keepAs = output === defaultTrace.path ? defaultTrace.keepAs : undefined;
+  return openTrace(output, { lock: note, force, keepAs, formats, room });
+}
+
+function keptBefore({ output }: RecordingArguments): string | undefined {
+  return output === defaultTrace.path && isThere(output) ? output + defaultTrace.keepAs : undefined;
+}

@@ -1,0 +1,200 @@
+import { endingSignals, findStuck } from '../../api/index.js';
+import type { Addr } from '../../base/addr.js';
+import { type EngineSituation, type Hurdle, situationOf } from '../../engines/index.js';
+import { type Recording, type RecordOptions, record } from '../../record/index.js';
+import type { Session } from '../../rsp/index.js';
+import type { ScratchSources } from '../../scratch/index.js';
+import { isMovedAtBoot, type ResetVector } from '../../target/index.js';
+import { debugFilesOf } from '../options/common.js';
+import { ReadingLine } from '../reading-line.js';
+import { recordsRequest } from '../records-file.js';
+import { Silence } from '../silence.js';
+import { StatusLine } from '../status-line.js';
+import { enginesText, hurdlesText, switchedOffTexts } from '../stop-report.js';
+import { engineOf } from './asked.js';
+import type { Prepared } from './prepare.js';
+
+/** What was recorded, and where. */
+export interface Recorded extends Recording {
+  readonly situation: EngineSituation;
+  /** What the server of a process does wrong, so that the program may. */
+  readonly serverFault?: string | undefined;
+}
+
+export interface SessionOptions {
+  /** rsptrace has started the target. */
+  readonly isLaunched?: boolean;
+  /** RAM of a machine that we started. */
+  readonly hidden?: ScratchSources['hidden'];
+  readonly resetVector?: ResetVector | undefined;
+  readonly reconnect?: (() => Promise<Session>) | undefined;
+  /** See `RecordOptions`. */
+  readonly console?: ((take: (text: Uint8Array) => void) => void) | undefined;
+  /** See `RecordOptions`. */
+  readonly loadBias?: bigint | undefined;
+  /** See `RecordOptions`. */
+  readonly nanosPerInstruction?: number | undefined;
+  /** See `RecordOptions`. */
+  readonly clockSleeps?: boolean | undefined;
+  /** See `RecordOptions`. */
+  readonly panics?: readonly Addr[] | undefined;
+  /** See `RecordOptions`. */
+  readonly stopsHarm?: boolean | undefined;
+  /** Ends the recording when it is aborted. */
+  readonly ending?: AbortSignal | undefined;
+  /** Called with the signal that ends the recording. */
+  readonly onSignal?: (signal: NodeJS.Signals) => void;
+  /** See `RecordOptions`. */
+  readonly onLeft?: ((end: Recording['end']) => void) | undefined;
+}
+
+/** Records until something ends it; Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends it in good order. */
+export async function recordSession(
+  prepared: Prepared,
+  session: Session,
+  {
+    isLaunched = false,
+    hidden,
+    resetVector,
+    reconnect,
+    loadBias,
+    nanosPerInstruction,
+    clockSleeps,
+    panics,
+    stopsHarm,
+    ending,
+    onSignal: told,
+    onLeft,
+    console,
+  }: SessionOptions = {},
+): Promise<Recorded> {
+  const { args } = prepared;
+  const stopping = stopOnSignals(told, ending);
+  const status = new StatusLine(process.stderr, !args.json);
+  const situation = await situationOf(session, isLaunched);
+  const silence = new Silence();
+  const isMoved = loadBias === undefined && isMovedAtBoot(prepared.program.elf);
+  using waiting = isMoved ? new ReadingLine(args.elf, args.progress, 'waits until its loader has started') : undefined;
+  try {
+    const recording = await record({
+      ...askedOptions(prepared, hidden),
+      session,
+      signal: stopping.signal,
+      loadBias,
+      nanosPerInstruction,
+      clockSleeps,
+      stopsHarm,
+      console,
+      resetVector,
+      panics,
+      onLeft,
+      reconnect,
+      ...toldAbove(args.json ? undefined : status, situation, () => waiting?.[Symbol.dispose]()),
+      onStart: (progress) => {
+        waiting?.[Symbol.dispose]();
+        status.start(progress);
+        silence.start(args.elf, progress);
+      },
+    });
+    return { ...recording, situation };
+  } finally {
+    status.stop();
+    silence.stop();
+    stopping.release();
+  }
+}
+
+/** Says above the status line what is in the way of probes without stops, how they are seen, and which are left out. */
+function toldAbove(
+  status: StatusLine | undefined,
+  situation: EngineSituation,
+  isFound: () => void,
+): Pick<RecordOptions, 'onHurdles' | 'onEngines' | 'onLeftOut'> {
+  let isSaid = false;
+  let hurdles: readonly Hurdle[] = [];
+  const offText = switchedOffTexts();
+  return {
+    onHurdles: (found) => {
+      isFound();
+      hurdles = found;
+      status?.above(hurdlesText(found));
+    },
+    onEngines: (chosen) => {
+      if (isSaid) return;
+      isSaid = true;
+      status?.above(enginesText(chosen, situation, hurdles));
+    },
+    onLeftOut: (probes) => status?.above(offText(probes)),
+  };
+}
+
+/** What the command line and the files that it names ask of a recording. */
+function askedOptions(
+  { args, plugins, logger, program, sink, given, until, room }: Prepared,
+  hidden: SessionOptions['hidden'],
+): Omit<RecordOptions, 'session'> {
+  return {
+    program,
+    sink,
+    logger,
+    clock: args.clock,
+    timebaseHz: args.timebase,
+    hardware: args.hw,
+    engine: engineOf(args),
+    fromReset: args['from-reset'],
+    isLossless: args.lossless,
+    scratch: { ...given, hidden },
+    log: recordsRequest(args, room),
+    ...(args.findings === 'off' ? {} : { look: findStuck(logger, plugins.runtimes, debugFilesOf(args)) }),
+    until,
+    functions: { values: args.args, maxDepth: args['max-depth'] },
+    thresholdNs: args.threshold,
+    stackDepth: args.bt,
+    durationMs: args.duration,
+    maxEvents: args['max-events'],
+  };
+}
+
+/** A signal that comes again within so many milliseconds is the same one: `timeout` sends it twice. */
+const repeatMs = 200;
+
+function ignoreRepeats(signal: NodeJS.Signals): void {
+  const ignore = (): void => {};
+  process.on(signal, ignore);
+  setTimeout(() => process.off(signal, ignore), repeatMs).unref();
+}
+
+/** Aborts at SIGINT, SIGTERM and SIGHUP, which it tells `told` first, and with `ending`; until it is released. */
+function stopOnSignals(
+  told: SessionOptions['onSignal'],
+  ending: AbortSignal | undefined,
+): { readonly signal: AbortSignal; release(): void } {
+  const stopper = new AbortController();
+  const onSignal = (signal: NodeJS.Signals): void => {
+    ignoreRepeats(signal);
+    told?.(signal);
+    stopper.abort();
+  };
+  const onEnding = (): void => stopper.abort();
+  for (const signal of endingSignals) process.once(signal, onSignal);
+  ending?.addEventListener('abort', onEnding);
+  return {
+    signal: stopper.signal,
+    release() {
+      for (const signal of endingSignals) process.off(signal, onSignal);
+      ending?.removeEventListener('abort', onEnding);
+    },
+  };
+}
+
+/** The signal that ended a target: `signal 7 (SIGBUS)`. */
+export function signalText({ signal, name }: { readonly signal: number; readonly name?: string }): string {
+  return name === undefined ? `signal ${signal}` : `signal ${signal} (${name})`;
+}
+
+/** How a target ended, in words. */
+export function stopText(stop: Recording['stop']): string | undefined {
+  if (stop?.kind === 'exited') return `status ${stop.status}`;
+  if (stop?.kind === 'terminated') return signalText(stop);
+  return stop?.kind === 'gone' ? 'connection closed' : undefined;
+}
