@@ -34,7 +34,7 @@ type Linked =
 
 /** `rsptrace doctor --remote ADDR [kernel.elf]`: what is possible here, and how fast. Gives the exit status. */
 export async function doctor(args: DoctorArguments): Promise<number> {
-  if (args.trampolines) return (await import('./trampolines.js')).showTrampolines(args);
+  if (args.trampolines || args.code !== undefined) return (await import('./trampolines.js')).showTrampolines(args);
   const { remote } = args;
   if (remote === undefined) throw usageError('Missing required arguments: remote');
   if (remote.startsWith('replay:')) {

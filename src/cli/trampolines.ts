@@ -23,17 +23,21 @@ import { debugFilesOf } from './options/common.js';
 import type { DoctorArguments } from './options/target.js';
 import { givenScratchOf } from './scratch-options.js';
 
-/** `rsptrace doctor --trampolines kernel.elf`: the code that a recording would write. Gives the exit status. */
+/**
+ * `rsptrace doctor --trampolines kernel.elf`: the code that a recording would write; `--code FUNCTION`: this function's,
+ * with the proof. Gives the exit status.
+ */
 export async function showTrampolines(args: DoctorArguments): Promise<number> {
   if (args.elf === undefined) {
-    throw new RsptraceError('USAGE', '--trampolines shows code for a program, and no ELF is given', {
-      hint: 'rsptrace doctor --trampolines kernel.elf',
+    const option = args.code === undefined ? '--trampolines' : `--code ${args.code}`;
+    throw new RsptraceError('USAGE', `${option} shows code of a program, and no ELF is given`, {
+      hint: `rsptrace doctor ${option} kernel.elf`,
     });
   }
   const logger = createLogger(args.log);
   const program = await prepare(
     args.elf,
-    args.probe.map((text) => parseProbe(text)),
+    [...(args.code === undefined ? [] : [`fn:${args.code}`]), ...args.probe].map((text) => parseProbe(text)),
     logger,
     debugFilesOf(args),
   );
@@ -42,6 +46,10 @@ export async function showTrampolines(args: DoctorArguments): Promise<number> {
     args.remote === undefined ? fromElf(args, program) : await fromTarget(args, args.remote, program, logger);
   process.stdout.write(args.json ? jsonLine(trampolinesJson(report)) : trampolinesText(report));
   return ExitCode.recorded;
+}
+
+function isWhole({ code }: DoctorArguments): boolean {
+  return code !== undefined;
 }
 
 /** Marks a program that an operating system loads: the path of its dynamic linker (gABI, chapter 5). */
@@ -53,7 +61,11 @@ function fromElf(args: DoctorArguments, program: Program): TrampolineReport {
   const plan = { ...enginePlan(program, { stackDepth: args.bt }), process };
   const { given } = givenScratchOf(args, elf);
   const why = 'without --remote no target says where memory is free';
-  return examineTrampolines({ elf, arch, plan }, madeUpScratch(elf, planEngines(plan), why, given?.address));
+  return examineTrampolines(
+    { elf, arch, plan },
+    madeUpScratch(elf, planEngines(plan), why, given?.address),
+    isWhole(args),
+  );
 }
 
 /** At the places that a recording would use. The target is stopped meanwhile; no code is written. */
@@ -66,6 +78,6 @@ function fromTarget(args: DoctorArguments, remote: string, linked: Program, logg
     const harts = (await session.harts()).length;
     const wanted = { ...enginePlan(program, { stackDepth: args.bt }), process: isProcess(session.features) };
     const subject: TrampolineSubject = { elf, arch, plan: { ...wanted, ...planHarts(program, session, harts) } };
-    return examineTrampolines(subject, await targetScratch(session, subject, givenScratchOf(args, elf)));
+    return examineTrampolines(subject, await targetScratch(session, subject, givenScratchOf(args, elf)), isWhole(args));
   });
 }

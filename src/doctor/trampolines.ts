@@ -1,4 +1,4 @@
-import type { Architecture, AssemblyLine } from '../arch/index.js';
+import type { Architecture, AssemblyLine, Displaced, ProbeCode } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import { isRefusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
@@ -13,6 +13,8 @@ import {
   type SitePlan,
   type Trampoline,
 } from '../inject/index.js';
+import { codeOf } from '../probes/index.js';
+import { type Proof, questions } from '../proof/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { findScratch, type Region, type ScratchSources, slackOf } from '../scratch/index.js';
 
@@ -43,6 +45,25 @@ export interface ProbeLayout {
   /** The instructions that the patch overwrites, as the ELF has them. */
   readonly displaced: readonly AssemblyLine[];
   readonly parts: readonly CodePart[];
+  /** What is done and what is known that allows it; undefined with a stop. */
+  readonly proof: Proof | undefined;
+  /** With `isWhole`. */
+  readonly whole: WholeCode | undefined;
+}
+
+/** A function's own code, and each question that must be answered before it is changed. */
+export interface WholeCode {
+  readonly lines: readonly { readonly line: AssemblyLine; readonly isReplaced: boolean }[];
+  readonly answers: readonly Answer[];
+}
+
+export interface Answer {
+  readonly question: string;
+  /** What an objection forbids. */
+  readonly forbids: 'probe' | 'patch' | 'hook';
+  readonly isProven: boolean;
+  /** What is known, or the objection. */
+  readonly text: string;
 }
 
 export interface TrampolineReport {
@@ -93,8 +114,15 @@ export function madeUpScratch(elf: ElfFile, { sites }: SitePlan, why: string, at
   return { source: `made up: ${why}`, madeUp: true, code: { address: code, size }, data, near: undefined };
 }
 
-/** Builds what would be written for every probe; the target is not changed. */
-export function examineTrampolines(subject: TrampolineSubject, scratch: ShownScratch): TrampolineReport {
+/**
+ * Builds what would be written for every probe; the target is not changed. `isWhole`: each function's code and the
+ * proof too.
+ */
+export function examineTrampolines(
+  subject: TrampolineSubject,
+  scratch: ShownScratch,
+  isWhole = false,
+): TrampolineReport {
   const { arch, plan } = subject;
   const planned = planEngines(plan);
   const code = plan.process ? processCode(arch) : arch.probeCode;
@@ -109,18 +137,51 @@ export function examineTrampolines(subject: TrampolineSubject, scratch: ShownScr
   const probes = plan.plans.map(({ name, address }, index): ProbeLayout => {
     const why = planned.refused.get(index) ?? placement?.refused.get(index) ?? noRoom;
     const trampoline = placement?.trampolines.find(({ site }) => site.index === index);
-    const none = { name, address, why, patch: undefined, displaced: [], parts: [] };
-    if (!code || !placement || !trampoline) return none;
-    const patches = placement.patches.filter(({ site }) => site.index === index);
+    const patches = placement?.patches.filter(({ site }) => site.index === index) ?? [];
+    const whole = isWhole && code ? wholeCode(plan, index, code, trampoline?.displaced, patches) : undefined;
+    const none = { name, address, why, patch: undefined, displaced: [], parts: [], proof: undefined, whole };
+    if (!code || !trampoline) return none;
     const { displaced, hop, site } = trampoline;
     return {
       ...none,
       patch: { kind: displaced.kind, length: displaced.patchLength, hop: hop !== undefined },
       displaced: code.disassemble(site.code.subarray(0, displaced.length), displaced.start),
       parts: partsOf(trampoline, patches, code.disassemble),
+      proof: site.proof,
     };
   });
   return { scratch, probes };
+}
+
+/** `displaced`: undefined where nothing is replaced. */
+function wholeCode(
+  { plans, bytesAt, facts, entries }: EnginePlanOptions,
+  index: number,
+  probeCode: ProbeCode,
+  displaced: Displaced | undefined,
+  patches: readonly Patch[],
+): WholeCode | undefined {
+  const plan = plans[index];
+  if (plan === undefined) return undefined;
+  const replaced = [
+    ...(displaced ? [displaced] : []),
+    ...patches.map(({ address, bytes }) => ({ start: address, length: bytes.length })),
+  ];
+  const { address, length } = codeOf(plan);
+  const lines = probeCode.disassemble(bytesAt(address, length) ?? new Uint8Array(0), address);
+  const stopsIn = ({ address: from, length: size }: { readonly address: Addr; readonly length: number }): boolean =>
+    plans.some(({ needsStop, address: at }) => needsStop !== undefined && at > from && at < from + BigInt(size));
+  const piece = { address: displaced?.start ?? address, length: displaced?.length ?? 0, by: displaced };
+  return {
+    lines: lines.map((line) => ({
+      line,
+      isReplaced: replaced.some((one) => line.address >= one.start && line.address < addOffset(one.start, one.length)),
+    })),
+    answers: questions.map(({ name, forbids, holds, objection }) => {
+      const why = objection({ plan, probeCode, facts, entries, stopsIn }, piece);
+      return { question: name, forbids, isProven: why === undefined, text: why ?? holds };
+    }),
+  };
 }
 
 function partsOf(

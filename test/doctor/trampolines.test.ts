@@ -105,3 +105,45 @@ t.test('the command, from the ELF alone', async (t) => {
   t.equal(without.status, 2);
   t.match(without.stderr, /no ELF is given \[USAGE\]/);
 });
+
+t.test(
+  '--code: the function as objdump reads it, what is replaced of it, and each question with its answer',
+  async (t) => {
+    const elf = elfPath('rv-o2');
+    const { status, stdout } = await rsptrace('doctor', '--code', 'labkern::exec::poll_task', '--json', elf).ended;
+    t.equal(status, 0);
+    type Code = { address: string; bytes: string; replaced: boolean };
+    const { probes } = JSON.parse(stdout) as {
+      probes: { code: Code[]; displaced: { address: string }[]; proof: string; questions: { proven: boolean }[] }[];
+    };
+    const [{ code = [], displaced = [], proof = '', questions = [] } = {}] = probes;
+    const inElf = new Map(disassemble('riscv64', elf).map((line) => [line.address, line]));
+    t.ok(code.length > 50, `${code.length} instructions`);
+    for (const { address } of code) t.ok(inElf.has(BigInt(address)), `objdump has an instruction at ${address}`);
+    const replaced = code.filter((line) => line.replaced).map(({ address }) => address);
+    t.same(
+      replaced,
+      displaced.map(({ address }) => address),
+    );
+    t.match(proof, /^its start is patched and its return hooked: /);
+    t.equal(questions.length, 7);
+    t.ok(questions.every(({ proven }) => proven));
+    const text = await rsptrace('doctor', '--code', 'labkern::exec::poll_task', elf).ended;
+    t.match(text.stdout, / {2}proof of a patch at its start and a hook on its return\n {4}reads /);
+  },
+);
+
+t.test('--code: an objection says what it forbids', async (t) => {
+  const program = await prepare(elfPath('x86-o2'), [parseProbe('fn:*')]);
+  const plan = enginePlan(program);
+  const scratch = madeUpScratch(program.elf, planEngines(plan), 'nothing runs');
+  const { probes } = examineTrampolines({ elf: program.elf, arch: program.arch, plan }, scratch, true);
+  const refused = probes.flatMap(({ why, whole }) =>
+    why === undefined || whole === undefined ? [] : [{ why, whole }],
+  );
+  t.ok(refused.length > 0, `${refused.length} of ${probes.length} have no patch`);
+  const objected = refused.filter(({ why, whole }) =>
+    whole.answers.some(({ isProven, text }) => !isProven && text === why),
+  );
+  t.ok(objected.length > 0, 'the reason is the objection of a question');
+});

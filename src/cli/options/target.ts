@@ -76,6 +76,9 @@ export const doctorOptions = {
   ),
   timebase: { ...timebase, describe: "Ticks a second of riscv's time register" },
   trampolines: flag('Show the code that would be written for each probe; without --remote from the ELF alone'),
+  code: text(
+    'Show this function: its code and what of it would be replaced, the trampolines, and the proof that it is allowed; without --remote from the ELF alone',
+  ),
   run: flag('Let the guest run for about a second to measure; --no-run leaves it where it stands', { default: true }),
 };
 export type DoctorArguments = Values<typeof doctorOptions> & Values<typeof doctorPositionals>;
