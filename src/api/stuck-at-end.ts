@@ -20,7 +20,7 @@ export function findStuck(
     const copy = await copyTarget(session, { elf, debug }, { arch, logger, ...debugFiles });
     return async () => {
       const program = { elf, debug, futures: polls.futures };
-      return stuckTasks(await tasksIn(program, await taskView(program, copy), { runtimes }));
+      return stuckTasks(await tasksIn(program, await taskView(program, copy), { runtimes, logger }));
     };
   };
 }

@@ -211,7 +211,7 @@ export class Target implements AsyncDisposable {
     const program = understandFutures(await loadedElf(this.session, this.elf), logger);
     const { scan = [] } = options;
     const copy = await copyTarget(this.session, program, { arch: this.arch, scan, logger });
-    const all = { ...options, runtimes: [...(options.runtimes ?? []), ...runtimes] };
+    const all = { logger, ...options, runtimes: [...(options.runtimes ?? []), ...runtimes] };
     return tasksIn(program, await taskView(program, copy), all);
   }
 

@@ -14,8 +14,9 @@ import {
   writableRegions,
 } from '../async/tasks/index.js';
 import type { Addr } from '../base/addr.js';
+import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import type { Logger } from '../base/logger.js';
+import { type Logger, partOf } from '../base/logger.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
@@ -66,12 +67,21 @@ export async function stacksAt(
   const harts: HartBacktrace[] = [];
   for (const hart of await session.harts()) {
     const { stack, firmware, other, memory } = await hartStack(session, hart.id, arch, stacks, options);
+    if (logger) logStack(partOf(logger, 'unwind'), hart.id, stack);
     const variables = new Map<Frame, readonly FrameVariable[]>();
     const reader = locals && debug ? new FrameVariables(debug, memory) : undefined;
     if (reader) for (const frame of stack.frames) variables.set(frame, await reader.of(frame));
     harts.push({ hart, stack, firmware, other, variables });
   }
   return { harts, libraries };
+}
+
+/** By what each frame was left, and why the walk ended. */
+function logStack(logger: Logger, hart: string, { frames, end }: HartBacktrace['stack']): void {
+  logger.debug({ hart, frames: frames.length, end: end.reason }, 'a stack was walked');
+  if (!logger.isLevelEnabled('trace')) return;
+  for (const { level, pc, unwinder, confidence } of frames)
+    logger.trace({ hart, level, pc: hex(pc), unwinder, confidence }, 'frame');
 }
 
 /** A program whose Futures are known. */
@@ -120,6 +130,7 @@ export interface TaskOptions {
   readonly runtimes?: readonly Runtime[];
   /** Asks this one alone. */
   readonly runtime?: string;
+  readonly logger?: Logger;
 }
 
 export interface FoundTasks extends Tasks {
@@ -134,7 +145,7 @@ export interface FoundTasks extends Tasks {
 export async function tasksIn(
   { debug, futures }: Understood,
   { polls, ...view }: TaskView,
-  { runtimes: own = [], runtime }: TaskOptions = {},
+  { runtimes: own = [], runtime, logger }: TaskOptions = {},
 ): Promise<FoundTasks> {
   const running = polls.flatMap((stack) => stack.slice(-1));
   const asked = runtimesCalled(runtime, [...own, ...runtimes, search]);
@@ -142,7 +153,7 @@ export async function tasksIn(
   const variables = (frame: Frame): Promise<readonly FrameVariable[]> => values.of(frame);
   const { memory, heaps } = view;
   const freed = (block: Addr, bytes: number): Promise<boolean> => isFreed(memory, heaps, block, bytes);
-  const found = await findTasks({ debug, futures, running, variables, isFreed: freed, ...view }, asked);
+  const found = await findTasks({ debug, futures, running, variables, isFreed: freed, logger, ...view }, asked);
   const now = new Set(polls.flat().map(({ future, address }) => key(address, future.instance)));
   return { ...found, isRunning: ({ address, typeName }) => now.has(key(address, typeName)) };
 }

@@ -17,8 +17,7 @@ interface LogWish {
 
 /** The parts that log: rooms of the program. */
 const parts = [
-  ...['rsp', 'target', 'unwind', 'clock', 'tasks', 'probes', 'calls', 'scratch'],
-  ...['stop', 'inject', 'engines', 'record', 'trace', 'dwarf'],
+  ...['rsp', 'dwarf', 'probes', 'scratch', 'stop', 'inject', 'engines', 'clock', 'record', 'trace', 'tasks', 'unwind'],
 ];
 
 /** Reads a `--log` or RSPTRACE_LOG. Throws an error with what it may be. */

@@ -149,6 +149,7 @@ async function show(args: TasksArguments, { program, view, own, stoodMs, knowsHe
   const found: FoundTasks = await tasksIn(program, view, {
     runtimes: own,
     runtime,
+    logger: createLogger(args.log),
   });
   if (found.searched === 0 && found.unread > 0) throw nothingRead(args);
   if (found.unread > 0) {

@@ -171,16 +171,27 @@ function wholeCode(
   const lines = probeCode.disassemble(bytesAt(address, length) ?? new Uint8Array(0), address);
   const stopsIn = ({ address: from, length: size }: { readonly address: Addr; readonly length: number }): boolean =>
     plans.some(({ needsStop, address: at }) => needsStop !== undefined && at > from && at < from + BigInt(size));
-  const piece = { address: displaced?.start ?? address, length: displaced?.length ?? 0, by: displaced };
+  // Where there is no patch, the questions are asked of what the usual one would replace.
+  const bytes = bytesAt(address, length);
+  const [{ kind } = { kind: undefined }] = probeCode.patches;
+  const wanted = displaced ?? (bytes && kind && !plan.inside ? probeCode.displace(bytes, address, kind) : undefined);
+  const by = wanted && !isRefusal(wanted) ? wanted : undefined;
+  const piece = { address: by?.start ?? address, length: Math.max(by?.length ?? 0, by?.patchLength ?? 0), by };
+  const immovable = wanted && isRefusal(wanted) ? wanted.refused : undefined;
   return {
     lines: lines.map((line) => ({
       line,
       isReplaced: replaced.some((one) => line.address >= one.start && line.address < addOffset(one.start, one.length)),
     })),
-    answers: questions.map(({ name, forbids, holds, objection }) => {
-      const why = objection({ plan, probeCode, facts, entries, stopsIn }, piece);
-      return { question: name, forbids, isProven: why === undefined, text: why ?? holds };
-    }),
+    answers: [
+      ...questions.map(({ name, forbids, holds, objection }): Answer => {
+        const why = objection({ plan, probeCode, facts, entries, stopsIn }, piece);
+        return { question: name, forbids, isProven: why === undefined, text: why ?? holds };
+      }),
+      ...(immovable === undefined
+        ? []
+        : [{ question: 'movable', forbids: 'patch', isProven: false, text: immovable } as const]),
+    ],
   };
 }
 

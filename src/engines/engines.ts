@@ -1,7 +1,7 @@
 import type { HookFrame, ProbeCode } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
-import { type Logger, silent } from '../base/logger.js';
+import { type Logger, partOf, silent } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { EarlierRecords, StopObserver } from '../calls/index.js';
 import {
@@ -89,13 +89,13 @@ export class Engines implements StopObserver, EarlierRecords {
   /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
   constructor(options: EnginesOptions) {
     this.#options = options;
-    this.#logger = options.logger ?? silent;
+    this.#logger = partOf(options.logger ?? silent, 'engines');
     this.#memory = new ProvenScratch(options.isRepeatable);
     this.#budget = new StopBudget(options.isRepeatable);
     this.#warning = new StopWarning(this.#logger);
     this.#choices = new ProbeChoices(options);
     for (const { name: probe, engine, why } of this.#choices.facts)
-      this.#logger.trace({ probe, engine, why }, 'engine chosen');
+      this.#logger.debug({ probe, engine, why }, 'engine chosen');
     this.#state = { kind: 'waiting', settled: !options.settles };
   }
 

@@ -1,7 +1,7 @@
 import { type Architecture, controlBlock, type HookFrame, looksAtOnce, type ProbeCode } from '../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { type Logger, silent } from '../base/logger.js';
+import { type Logger, partOf, silent } from '../base/logger.js';
 import type { CallTracer } from '../calls/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { type Batch, type Reply, retry, type Session } from '../rsp/index.js';
@@ -116,7 +116,7 @@ export class TargetEngine {
   /** @throws RsptraceError `SCRATCH_TOO_SMALL` */
   constructor(options: TargetEngineOptions) {
     this.#options = options;
-    this.#logger = options.logger ?? silent;
+    this.#logger = partOf(options.logger ?? silent, 'inject');
     const { scratch, slotShift } = options;
     const size = scratch.shared || !scratch.calls ? scratch.data.size : Math.min(scratch.data.size, mostAtStops);
     const regions = { code: scratch.code, data: { address: scratch.data.address, size } };

@@ -2,7 +2,7 @@ import type { Architecture } from '../arch/index.js';
 import { taskPlaces } from '../async/tasks/index.js';
 import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { type Logger, silent } from '../base/logger.js';
+import { type Logger, partOf, silent } from '../base/logger.js';
 import { DebugInfo } from '../dwarf/index.js';
 import { ElfFile, type OpenOptions } from '../elf/index.js';
 import {
@@ -19,6 +19,7 @@ import {
   askedKinds,
   CodeEntries,
   codeFacts,
+  type Found,
   type FoundKind,
   type FoundSamples,
   type FoundWatches,
@@ -98,17 +99,26 @@ export async function understand(
 ): Promise<Program> {
   const arch = architectureFor(elf);
   const asked = askedKinds(specs, known);
-  const read = elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined;
+  const read = elf.has('.debug_info')
+    ? DebugInfo.load(elf, { logger: partOf(logger, 'dwarf'), linesSuffice: true })
+    : undefined;
   // A program none of whose entries were found is probed like one without debug info: nothing says its signatures.
   const debug = read?.missing === undefined ? read : undefined;
   await arch.prepare();
   const found: FoundKind[] = [];
   for (const { kind, probes } of asked) {
-    found.push({ kind, found: await kind.resolve({ elf, arch, debug, inlined, wakes, places: taskPlaces }, probes) });
+    const resolved = await kind.resolve({ elf, arch, debug, inlined, wakes, places: taskPlaces }, probes);
+    found.push({ kind, found: resolved });
+    logFound(partOf(logger, 'probes'), kind.name, resolved);
   }
   for (const probe of found.flatMap((each) => each.found.unmatched ?? []))
     logger.warn({ probe }, 'a probe that matches no function');
   return { elf, arch, debug, kinds: found, specs, inlined, wakes, known, planned: new Map() };
+}
+
+function logFound(logger: Logger, kind: string, { addresses, excluded = [] }: Found): void {
+  logger.debug({ kind, places: addresses.length, excluded: excluded.length }, 'probes are resolved');
+  for (const { name, reason } of excluded) logger.debug({ function: name, why: reason }, 'is not probed');
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { StuckTask } from '../async/futures/index.js';
 import { messageOf } from '../base/errors.js';
-import { silent } from '../base/logger.js';
+import { partOf, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { instructionClock } from '../clock/index.js';
 import { watchRef } from '../probes/index.js';
@@ -20,7 +20,7 @@ import { verify } from './verify.js';
  */
 export async function record(asked: RecordOptions): Promise<Recording> {
   const started = performance.now();
-  const options = await withClock(asked);
+  const options = await withClock({ ...asked, logger: asked.logger && partOf(asked.logger, 'record') });
   const target = await verify(options);
   const { ram } = target;
   using _ram = ram && !isRefusal(ram) ? ram : undefined;

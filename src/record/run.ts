@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import type { Architecture } from '../arch/index.js';
 import { hex } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
-import { type Logger, silent } from '../base/logger.js';
+import { type Logger, partOf, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { type CallTracer, QueuedStops, type Tracer } from '../calls/index.js';
 import type { ClockLeak, ClockReader, ClosedCounter, StopLeak } from '../clock/index.js';
@@ -253,6 +253,9 @@ export class Run {
       ...(this.isProcess ? { isProcess: true } : {}),
       clock: counts ? { ...clock, nanosPerInstruction } : clock,
     };
+    const { logger = silent } = this.#options;
+    const { name, resolutionNs, guest } = clock;
+    partOf(logger, 'clock').debug({ clock: name, resolutionNs, guest, nanosPerInstruction }, 'times come from');
     this.tracers.sink.begin(info);
     if (!this.log) return;
     const watches = watchesOf(program).length > 0;

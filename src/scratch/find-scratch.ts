@@ -1,3 +1,4 @@
+import { partOf } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import { hasOwnFirmware, turnsPagingOn } from '../target/index.js';
 import type { MapRefusal, Scratch } from './scratch.js';
@@ -21,7 +22,7 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
   let why: string | undefined;
   for (const source of sources) {
     const found = await source.find({ ...request, ...facts });
-    if (logger?.isLevelEnabled('trace')) logger.trace(...logOf(source.name, found));
+    if (logger) partOf(logger, 'scratch').debug(...logOf(source.name, found));
     if (!('none' in found)) return found;
     why = found.none ?? why;
   }

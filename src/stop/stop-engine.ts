@@ -1,7 +1,7 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { silent } from '../base/logger.js';
+import { partOf, silent } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { Hit, MemoryRequest, Reaction, Visit } from '../calls/index.js';
 import type { ClockReader } from '../clock/index.js';
@@ -61,7 +61,7 @@ export class StopEngine {
     this.#options = options;
     this.#session = options.session;
     this.#arch = options.arch;
-    const { logger = silent } = options;
+    const logger = partOf(options.logger ?? silent, 'stop');
     this.#strangers = new UnexpectedStops(logger);
     this.points = new Breakpoints(options);
     this.#stepper = new Stepper(options.session, options.arch, options.watches);

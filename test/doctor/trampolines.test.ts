@@ -134,7 +134,7 @@ t.test(
 );
 
 t.test('--code: an objection says what it forbids', async (t) => {
-  const program = await prepare(elfPath('x86-o2'), [parseProbe('fn:*')]);
+  const program = await prepare(elfPath('rv-o2'), [parseProbe('fn:*')]);
   const plan = enginePlan(program);
   const scratch = madeUpScratch(program.elf, planEngines(plan), 'nothing runs');
   const { probes } = examineTrampolines({ elf: program.elf, arch: program.arch, plan }, scratch, true);

@@ -1,4 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
+import { partOf, silent } from '../../base/logger.js';
 import { demangle } from '../../dwarf/index.js';
 import { type FutureType, onlyHeld } from '../futures/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
@@ -53,6 +54,7 @@ export interface Tasks {
 export async function findTasks(context: Omit<TaskContext, 'note'>, runtimes: readonly Runtime[]): Promise<Tasks> {
   const notes = new Set<string>();
   const full: TaskContext = { ...context, note: (text) => notes.add(text) };
+  const logger = partOf(context.logger ?? silent, 'tasks');
   const finder = new Finder(full, runtimes);
   const used: string[] = [];
   for (const each of await findBlocking(full)) await finder.addBlocking(each);
@@ -61,6 +63,7 @@ export async function findTasks(context: Omit<TaskContext, 'note'>, runtimes: re
     ...runtimes.filter((each) => each === search),
   ]) {
     const roots = await runtime.roots(full);
+    logger.debug({ runtime: runtime.name, found: roots?.length ?? 'not in this program' }, 'a runtime was asked');
     if (roots === undefined) continue;
     if (runtime === search) await finder.addSearched(roots, used.length > 0);
     else for (const root of roots) await finder.add(runtime.name, root);
@@ -73,6 +76,8 @@ export async function findTasks(context: Omit<TaskContext, 'note'>, runtimes: re
   const isWell = ({ kind, counted }: Wait<Task>): boolean => kind === 'nothing' || (counted?.count ?? 0) > 0;
   const lost = tasks.filter((task) => finder.isLost(task) && !waits.of.get(task)?.some(isWell));
   const { searched, unread } = context.memory;
+  const counts = { tasks: tasks.length, blocking: blocking.length, others: others.length, lost: lost.length };
+  logger.debug({ ...counts, deadlocks: deadlocks.length, searched, unread, notes: [...notes] }, 'tasks are found');
   const looked = { asked: runtimes, used, others: others.length, notes: [...notes] };
   return {
     runtimes: used,

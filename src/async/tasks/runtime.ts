@@ -1,4 +1,5 @@
 import type { Addr } from '../../base/addr.js';
+import type { Logger } from '../../base/logger.js';
 import type { DebugInfo } from '../../dwarf/index.js';
 import type { Frame, FrameVariable } from '../../target/unwind/index.js';
 import type { FutureSet, FutureType } from '../futures/index.js';
@@ -57,7 +58,8 @@ export interface TaskContext {
   readonly frames: readonly (readonly Frame[])[];
   /** A frame's parameters and variables with their values, as far as the debug info has their places. */
   variables(frame: Frame): Promise<readonly FrameVariable[]>;
-  /** Tells the user what could not be found out, one sentence. */
+  readonly logger?: Logger | undefined;
+  /** For the user: what could not be found out, one sentence. */
   note(text: string): void;
 }
 

@@ -1,11 +1,19 @@
 import type { Addr } from '../../base/addr.js';
 import { DiskRoom } from '../../base/disk-room.js';
-import type { Logger } from '../../base/logger.js';
+import { type Logger, partOf } from '../../base/logger.js';
 import { Checker, readBudget } from '../../check/index.js';
 import type { KindReport } from '../../probes/index.js';
 import { enginePlan, type PlaceOptions, type Program, samplesOf } from '../../record/index.js';
 import type { ScratchSources } from '../../scratch/index.js';
-import { endMissing, NewestEvents, openTrace, type TraceSink, tee } from '../../trace/index.js';
+import {
+  formats as builtIn,
+  endMissing,
+  formatFor,
+  NewestEvents,
+  openTrace,
+  type TraceSink,
+  tee,
+} from '../../trace/index.js';
 import { refusedByName } from '../engine-report.js';
 import { checkFiles, defaultTrace } from '../files.js';
 import { createLogger } from '../logging.js';
@@ -84,7 +92,7 @@ async function prepareRecording(
   if (!into && samplesOf(program)) refuseWithoutSamples(args.output, 'any');
   const older = into ? undefined : keptBefore(args);
   const room = new DiskRoom();
-  const output = into?.(program) ?? openOutputTrace(args, plugins, room);
+  const output = into?.(program) ?? openOutputTrace(args, plugins, room, logger);
   const newest = args.last && new NewestEvents(output, args.last);
   return {
     args,
@@ -103,8 +111,15 @@ async function prepareRecording(
 }
 
 /** The file of -o. An older one of the default name is kept under another. */
-function openOutputTrace({ output, force }: RecordingArguments, { formats }: LoadedPlugins, room: DiskRoom): TraceSink {
+function openOutputTrace(
+  { output, force }: RecordingArguments,
+  { formats }: LoadedPlugins,
+  room: DiskRoom,
+  logger: Logger,
+): TraceSink {
   const keepAs = output === defaultTrace.path ? defaultTrace.keepAs : undefined;
+  const { name: format } = formatFor(output, [...formats, ...builtIn]);
+  partOf(logger, 'trace').debug({ output, format, keepAs }, 'the trace is opened');
   return openTrace(output, { lock: note, force, keepAs, formats, room });
 }
 

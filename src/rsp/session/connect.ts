@@ -1,4 +1,4 @@
-import { type Logger, silent } from '../../base/logger.js';
+import { type Logger, partOf, silent } from '../../base/logger.js';
 import { formatRemote, parseRemote, type RemoteAddress } from '../wire/address.js';
 import { operationTimeouts, tooSlow } from '../wire/deadline.js';
 import type { Link } from '../wire/link.js';
@@ -38,7 +38,7 @@ export interface ConnectOptions {
  */
 export async function connect(address: string | RemoteAddress, options: ConnectOptions = {}): Promise<Session> {
   const remote = typeof address === 'string' ? parseRemote(address) : address;
-  const logger = options.logger ?? silent;
+  const logger = partOf(options.logger ?? silent, 'rsp');
   const timeoutMs = options.timeoutMs ?? 5000;
   const control = new RunControl(formatRemote(remote), logger, timeoutMs, options.onConsole);
   const link = control.link;
