@@ -35,7 +35,8 @@ packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# unpack SUITE PACKAGE FOLDER: unpacks a package of a Debian suite, or what a package without files depends on, without installing it.
+# unpack SUITE PACKAGE FOLDER [ARCHITECTURE]: unpacks a package of a Debian suite, or what a package without files depends on,
+# without installing it.
 unpack() {
   local state mirror package
   state=$(mktemp -d)
@@ -46,6 +47,8 @@ unpack() {
     >"$state/sources.list"
   local options=(-qq -o "Dir::Etc::sourcelist=$state/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$state/lists"
     -o "Dir::Cache=$state/cache" -o APT::Sandbox::User=root)
+  : >"$state/status"
+  [ -z "${4-}" ] || options+=(-o "APT::Architecture=$4" -o "APT::Architectures::=$4" -o "Dir::State::status=$state/status")
   (
     cd "$state"
     apt-get "${options[@]}" update >&2
@@ -64,17 +67,27 @@ backport() {
   unpack bookworm-backports "$1" "$folder"
 }
 
-# kernel NAME SUITE PACKAGE FILE: Debian's own Linux as .cache/linux/NAME, out of a package's FILE (a pattern).
+# kernel NAME SUITE PACKAGE FILE [ARCHITECTURE]: Debian's own Linux, or a program for it, as .cache/linux/NAME, out of a package's
+# FILE (a pattern).
 kernel() {
   local folder
   [ -e "$ROOT/.cache/linux/$1" ] && return 0
-  say "unpacking Linux for $1 from $3"
+  say "unpacking $1 of Linux from $3"
   folder=$(mktemp -d)
-  unpack "$2" "$3" "$folder"
+  unpack "$2" "$3" "$folder" "${5-}"
   mkdir -p "$ROOT/.cache/linux"
   # shellcheck disable=SC2086
   cp "$folder"/$4 "$ROOT/.cache/linux/$1"
   rm -rf "$folder"
+}
+
+# linux_kernels: kernels that page, as people run them, and a shell for each: some 100 MB, once. The installer's package is half the
+# size of the kernel's own.
+linux_kernels() {
+  kernel amd64 bookworm linux-image-cloud-amd64 'boot/vmlinuz-*'
+  kernel riscv64 trixie debian-installer-13-netboot-riscv64 'usr/lib/debian-installer/images/*/riscv64/text/debian-installer/riscv64/linux'
+  kernel busybox-x86_64 bookworm busybox-static '*bin/busybox' amd64
+  kernel busybox-riscv64 trixie busybox-static 'usr/bin/busybox' riscv64
 }
 
 # npm_tool PACKAGE VERSION: a package that only a test runs, as .cache/npm/node_modules/PACKAGE. Its "engines" ask for a newer

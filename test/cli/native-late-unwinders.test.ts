@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import { usually } from '../support/long.js';
 
 const folder = scratchFolder(t);
 const at = (name: string): string => join(folder, name);
@@ -19,7 +20,7 @@ const compile = (
   return at(name);
 };
 
-/** Loads its libraries at each turn from `when` on, has each call back, and unloads some again. */
+/** Loads its libraries at four turns from `when` on, has each call back, and unloads some again. */
 const host = compile(
   'gcc',
   ['-O1', '-g', '-fexceptions'],
@@ -35,7 +36,7 @@ __attribute__((noinline)) int callback(int x) { calls++; int r = thrower(x); asm
 __attribute__((noinline)) void warm(void) { calls++; asm volatile(""); }
 int main(int c, char **v) {
   int when = atoi(v[2]), caught = 0;
-  for (int turn = 0; turn < 6; turn++) {
+  for (int turn = 0; turn < when + 4; turn++) {
     warm();
     for (int i = 3; i < c && turn >= when; i++) {
       void *h = dlopen(v[i], RTLD_NOW);
@@ -67,13 +68,16 @@ const rust = compile(
 }`,
 );
 
-for (const [name, when, ...libraries] of [
+const some = [
   ['C++, before the first call of another function', 0, cpp],
   ['C++', 2, cpp],
   ['Rust', 1, rust],
   ['C++ with an unwinder of its own', 1, own],
   ['all of them', 3, rust, own, cpp],
-] as const) {
+] as const;
+const moments = Array.from({ length: 20 }, (_, when) => [`all of them at turn ${when}`, when, own, rust, cpp] as const);
+
+for (const [name, when, ...libraries] of [...some, ...usually(moments, () => false)]) {
   t.test(`libraries that come late: ${name}`, async (t) => {
     const words = [`${when}`, ...libraries];
     execFileSync(host, [at('alone'), ...words]);

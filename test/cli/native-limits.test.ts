@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import { usually } from '../support/long.js';
 
 const folder = scratchFolder(t);
 const output = ['-o', join(folder, 'out.pftrace'), '--force'];
@@ -63,9 +64,10 @@ static int filter(void) {
   struct sock_fprog p = {sizeof f / sizeof *f, f};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) | prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p);
 }
-static int harm(const char *how) {
+static int harm(const char *how, int when) {
   if (!strcmp(how, "fsize")) return limit(RLIMIT_FSIZE, 4096);
-  if (!strcmp(how, "as")) return limit(RLIMIT_AS, 20 << 20);
+  if (!strcmp(how, "as")) return limit(RLIMIT_AS, (when ? 64 : 20) << 20); /* Later with what trampolines have. */
+  if (!strcmp(how, "stack")) return limit(RLIMIT_STACK, 64 << 10);
   return filter();
 }
 int main(int c, char **v) {
@@ -74,7 +76,7 @@ int main(int c, char **v) {
   static char room[4096];
   setvbuf(f, room, _IOFBF, sizeof room);
   for (int i = 0; i < 20; i++) {
-    if (i == when) r = harm(v[2]);
+    if (i == when) r = harm(v[2], when);
     job();
     void *p = strcmp(v[2], "as") ? v : malloc(8 << 20);
     if (!p) return 7;
@@ -85,14 +87,13 @@ int main(int c, char **v) {
 }`,
 );
 
-for (const [how, when] of [
-  ['fsize', 0],
-  ['fsize', 3],
-  ['as', 0],
-  ['filter', 0],
-  ['filter', 1],
-  ['filter', 7],
-] as const) {
+/** Each of them before each of its twenty calls. */
+const moments = ['fsize', 'as', 'stack', 'filter'].flatMap((how) =>
+  Array.from({ length: 20 }, (_, when) => [how, when] as const),
+);
+const some = new Set(['fsize 0', 'fsize 3', 'as 0', 'stack 5', 'filter 0', 'filter 1', 'filter 7']);
+
+for (const [how, when] of usually(moments, ([how, when]) => some.has(`${how} ${when}`))) {
   t.test(`a process that limits itself before its call ${when + 1}: ${how}`, async (t) => {
     const { status, stderr, calls, alone, seen } = await traced(limited, ['-p', 'fn:job'], how, `${when}`);
     t.equal(status, 0, stderr);

@@ -17,7 +17,7 @@ rm other.txt
 printf '%s\n' text.txt table.csv >names.txt
 gpg=$(printf 'plain text of an armor' | base64)
 printf -- '-----BEGIN PGP ARMORED FILE-----\n\n%s\n-----END PGP ARMORED FILE-----\n' "$gpg" >armor.txt
-printf '*2\\r\\n$6\\r\\nSELECT\\r\\n$1\\r\\n0\\r\\n*3\\r\\n$3\\r\\nSET\\r\\n$1\\r\\na\\r\\n$1\\r\\n1\\r\\n' >append.aof
+printf '*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n' >append.aof
 # The static programs, with their symbols: of libraries as Debian has them.
 if [ -n "$EQUALITY_STATIC" ]; then
   for each in hash sort lua sqlite expat gmp pcre zstd threads; do

@@ -20,6 +20,7 @@ export function linuxGuest(
   t: { teardown: (fn: () => void) => void },
   arch: 'riscv64' | 'x86_64',
   harts = 1,
+  load: 'calls' | 'script' = 'calls',
 ): LinuxGuest {
   const riscv = arch === 'riscv64';
   const image = join(root, '.cache/linux', riscv ? 'riscv64' : 'amd64');
@@ -27,10 +28,7 @@ export function linuxGuest(
   const folder = scratchFolder(t);
   const file = (name: string): string => join(folder, name);
   copyFileSync(kernelElf(image), file('vmlinux'));
-  const prefix = riscv ? 'riscv64-linux-gnu-' : '';
-  execFileSync(`${prefix}as`, ['-o', file('init.o'), join(import.meta.dirname, `init-${arch}.s`)]);
-  execFileSync(`${prefix}ld`, ['-o', file('init'), file('init.o')]);
-  writeFileSync(file('initrd'), initialDisk(readFileSync(file('init'))));
+  writeFileSync(file('initrd'), initialDisk(load === 'script' ? withShell(arch) : [assembledInit(arch, file)]));
   const machine = riscv ? ['qemu-system-riscv64', '-M', 'virt'] : ['qemu-system-x86_64'];
   return {
     elf: file('vmlinux'),
@@ -56,8 +54,31 @@ function kernelElf(image: string): string {
   return elf;
 }
 
+interface DiskFile {
+  readonly name: string;
+  readonly data: Buffer;
+}
+
+/** `init-*.s`: a known number of system calls. */
+function assembledInit(arch: string, file: (name: string) => string): DiskFile {
+  const prefix = arch === 'riscv64' ? 'riscv64-linux-gnu-' : '';
+  execFileSync(`${prefix}as`, ['-o', file('init.o'), join(import.meta.dirname, `init-${arch}.s`)]);
+  execFileSync(`${prefix}ld`, ['-o', file('init'), file('init.o')]);
+  return { name: 'init', data: readFileSync(file('init')) };
+}
+
+/** script.sh, for Debian's busybox. */
+function withShell(arch: string): DiskFile[] {
+  const busybox = join(root, '.cache/linux', `busybox-${arch}`);
+  if (!existsSync(busybox)) throw new Error(`${busybox} is missing: scripts/equality --kernels unpacks it`);
+  return [
+    { name: 'bin/busybox', data: readFileSync(busybox) },
+    { name: 'init', data: readFileSync(join(import.meta.dirname, 'script.sh')) },
+  ];
+}
+
 /** Linux, Documentation/driver-api/early-userspace/buffer-format.rst: "newc". */
-function initialDisk(init: Buffer): Buffer {
+function initialDisk(files: readonly DiskFile[]): Buffer {
   let inode = 1;
   const entry = (name: string, mode: number, data: Buffer, device: readonly [number, number] = [0, 0]): Buffer => {
     const fields = [inode++, mode, 0, 0, 1, 0, data.length, 0, 0, ...device, name.length + 1, 0];
@@ -66,9 +87,11 @@ function initialDisk(init: Buffer): Buffer {
   };
   const none = Buffer.alloc(0);
   return Buffer.concat([
-    entry('dev', 0o40755, none),
-    entry('dev/console', 0o20600, none, [5, 1]),
-    entry('init', 0o100755, init),
+    ...['dev', 'bin', 'proc', 'tmp'].map((name) => entry(name, 0o40755, none)),
+    ...Object.entries({ console: [5, 1], null: [1, 3], zero: [1, 5] } as const).map(([name, device]) =>
+      entry(`dev/${name}`, 0o20600, none, device),
+    ),
+    ...files.map(({ name, data }) => entry(name, 0o100755, data)),
     entry('TRAILER!!!', 0, none),
   ]);
 }
