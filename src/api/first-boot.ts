@@ -25,7 +25,7 @@ const wait = { mostMs: 120_000, everyMs: 20 };
 export async function firstBoot({ command, elf, arch, logger, timeoutMs }: FirstBootOptions): Promise<bigint> {
   const program = command[0] ?? '';
   verifyEmulator(program, arch.name);
-  using qemu = await startQemu([...command, '-snapshot'], () => {}, { outlives: false, hasInput: false });
+  using qemu = await startQemu([...command, '-snapshot'], () => {}, { hasInput: false });
   const options = { command, logger, wire: undefined, timeoutMs };
   const session = await orDied(qemu, program, connectTo(qemu, options));
   try {

@@ -37,8 +37,8 @@ interface GdbserverOptions {
   readonly output?: 'inherit' | 2;
   /** The program's environment. */
   readonly env?: Environment;
-  /** A script for node that gets the server's number if this process is killed, see {@link Supervisor}. */
-  readonly cleanUp: string;
+  /** Is run if this process is killed, with a word as its last by which the server is found, see {@link Supervisor}. */
+  readonly cleanUp: readonly string[];
 }
 
 /**
@@ -88,7 +88,7 @@ export class Gdbserver implements Disposable {
     const input = isRunning || process.stdin.isTTY ? 'ignore' : 'inherit';
     const stdio = isRunning ? [input, 'ignore', 'pipe'] : [input, output, 'pipe', 2];
     const word = isRunning ? `${ownWord}-${subject.pid}` : ownWord;
-    const supervisor = new Supervisor(cleanUp, word);
+    const supervisor = new Supervisor([...cleanUp, word]);
     const [program, before] = isRunning ? ['sh', survivor] : ['gdbserver', []];
     // A program that is started would have it from gdbserver.
     const marked = isRunning ? { ...env, [markOfOurs]: word } : env;

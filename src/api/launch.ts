@@ -35,7 +35,6 @@ export async function launch(options: LaunchOptions): Promise<Target> {
       arch,
       logger,
       onConsole,
-      outlives: false,
       hidesNothing: engine === 'stop' ? onlyStops : undefined,
     },
     timeoutMs,

@@ -28,8 +28,8 @@ interface MachineOptions {
   readonly codeSize?: number;
   readonly timeoutMs?: number;
   readonly wire?: WireRecorder | undefined;
-  /** It runs on when we are killed. */
-  readonly outlives: boolean;
+  /** Lets it run on if we are killed, see {@link QemuOptions}. */
+  readonly cleanUp?: readonly string[] | undefined;
   readonly onConsole: (text: Uint8Array) => void;
 }
 
@@ -47,7 +47,7 @@ export interface Machine extends AsyncDisposable {
  * @throws RsptraceError `RUN_*`, `ARCH_MISMATCH`, `KERNEL_MOVES`, `RSP_*`
  */
 export async function startMachine(options: MachineOptions): Promise<Machine> {
-  const { command, elf, arch, logger, hidesNothing, codeSize, outlives, onConsole } = options;
+  const { command, elf, arch, logger, hidesNothing, codeSize, cleanUp, onConsole } = options;
   const program = command[0] ?? '';
   const commandLine = await linuxStart(command);
   if (commandLine !== undefined && choosesItsPlace(elf, commandLine)) {
@@ -65,13 +65,12 @@ export async function startMachine(options: MachineOptions): Promise<Machine> {
     for (const each of owned.toReversed()) each?.[Symbol.dispose]();
   };
   try {
-    const qemu = await startQemu(plan?.command ?? command, onConsole, { outlives });
+    const qemu = await startQemu(plan?.command ?? command, onConsole, { cleanUp });
     owned.push(qemu);
     const session = await orDied(qemu, program, connectTo(qemu, options));
     owned.push({ [Symbol.dispose]: () => session.close() });
     const resetVector = await orDied(qemu, program, ResetVector.find(session, arch, logger));
     const hidden = plan ? await orDied(qemu, program, HiddenMemory.reserve(session, plan)) : (planned as Refusal);
-    qemu.keepAtSignals();
     const dispose = async (): Promise<void> => {
       // In good order: it may run on.
       await session[Symbol.asyncDispose]();

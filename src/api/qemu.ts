@@ -5,8 +5,7 @@ import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RsptraceError } from '../base/errors.js';
-import { endingSignals } from './ending-signals.js';
-import { watch } from './watchdog.js';
+import { Supervisor } from './supervisor.js';
 
 /**
  * A QEMU that rsptrace started: frozen at its first instruction, its stub on a unix socket that no other program can
@@ -21,16 +20,11 @@ export interface Qemu extends Disposable {
   readonly running: boolean;
   /** The last lines that it has written to stderr. */
   readonly lastLines: readonly string[];
-  /**
-   * Until this is called a signal to rsptrace also ends QEMU, because it would stay frozen for ever, unknown to
-   * anybody.
-   */
-  keepAtSignals(): void;
 }
 
 interface QemuOptions {
-  /** It runs on if rsptrace is killed. */
-  readonly outlives: boolean;
+  /** Is run if rsptrace is killed, with the stub's address as its last word; else QEMU is ended then. */
+  readonly cleanUp?: readonly string[] | undefined;
   /** Its console reads what rsptrace is given, unless that is a terminal. Default: true. */
   readonly hasInput?: boolean;
 }
@@ -38,6 +32,17 @@ interface QemuOptions {
 /** How many bytes of QEMU's stderr are kept, and how many lines are shown if it ends too early. */
 const mostSaid = 2000;
 const linesTold = 3;
+
+/** Ends what has the socket of a folder in its command line, also if it is only about to be started; then the folder. */
+const ends = `
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  for found in $(grep -ls "\${1##*/}/gdb[,]" /proc/[0-9]*/cmdline); do
+    pid=\${found#/proc/}
+    kill -KILL "\${pid%/*}"
+  done
+  sleep 0.03
+done
+rm -rf "$1"`;
 
 /** Longest path that fits sun_path on Linux. */
 const socketPathMax = 107;
@@ -50,7 +55,7 @@ const socketPathMax = 107;
 export async function startQemu(
   command: readonly string[],
   onConsole: (text: Uint8Array) => void,
-  { outlives, hasInput = true }: QemuOptions,
+  { cleanUp, hasInput = true }: QemuOptions,
 ): Promise<Qemu> {
   const { program, args } = checkCommand(command);
   const folder = socketFolder();
@@ -58,23 +63,19 @@ export async function startQemu(
   // In QEMU's option syntax a comma is written twice.
   const chardev = `socket,path=${socket.replaceAll(',', ',,')},server=on,wait=off,id=rsptrace`;
   const console = new ConsolePipe(join(folder, 'console'), onConsole);
-  // Before there is a child: a signal that comes meanwhile waits until this function returns.
-  const keepAtSignals = beforeEndingSignals(() => {
-    child.kill('SIGKILL');
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const supervisor = new Supervisor(
+    cleanUp ? [...cleanUp, `unix:${socket}`] : ['sh', '-c', ends, 'rsptrace-ends', folder],
+  );
   const child = spawn(program, [...args, '-S', '-chardev', chardev, '-gdb', 'chardev:rsptrace'], {
     stdio: [process.stdin.isTTY || !hasInput ? 'ignore' : 'inherit', console.writeEnd, 'pipe'],
     detached: true,
   });
-  const watchdog = outlives || child.pid === undefined ? undefined : watch(child.pid, folder);
   const lastLines = keepLastLines(child);
   let running = true;
   const ended = new Promise<Awaited<Qemu['ended']>>((resolve) => {
     child.once('exit', async (status, signal) => {
       running = false;
-      watchdog?.dismiss();
-      keepAtSignals();
+      supervisor.dismiss();
       await console.drained();
       if (child.stderr?.closed === false) await once(child.stderr, 'close');
       rmSync(folder, { recursive: true, force: true });
@@ -82,7 +83,7 @@ export async function startQemu(
     });
   });
   await spawned(child, program).catch((thrown: unknown) => {
-    keepAtSignals();
+    supervisor.dismiss();
     console.drained();
     rmSync(folder, { recursive: true, force: true });
     throw thrown;
@@ -97,7 +98,6 @@ export async function startQemu(
     get lastLines() {
       return lastLines();
     },
-    keepAtSignals,
     [Symbol.dispose]() {
       if (running) child.kill('SIGKILL');
     },
@@ -125,20 +125,6 @@ function checkCommand([program, ...args]: readonly string[]): {
     );
   }
   return { program, args };
-}
-
-/** Cleans up before a signal ends rsptrace. The result takes that back. */
-function beforeEndingSignals(cleanUp: () => void): () => void {
-  const takeBack = (): void => {
-    for (const signal of endingSignals) process.off(signal, onSignal);
-  };
-  const onSignal = (signal: NodeJS.Signals): void => {
-    takeBack();
-    cleanUp();
-    process.kill(process.pid, signal);
-  };
-  for (const signal of endingSignals) process.on(signal, onSignal);
-  return takeBack;
 }
 
 /** A new folder whose path leaves room for the name of a socket. */

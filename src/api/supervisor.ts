@@ -3,16 +3,16 @@ import type { Writable } from 'node:stream';
 
 /**
  * What outlives rsptrace: a shell with a session of its own that waits on a pipe whose other end only rsptrace has.
- * When rsptrace ends without a call of {@link dismiss}, in whatever way, the shell becomes a node that runs `cleanUp`.
- * It begins before the gdbserver does, so that no moment is without it.
+ * When rsptrace ends without a call of {@link dismiss}, in whatever way, the shell becomes the command that cleans up.
+ * It begins before what that command is to find does, so that no moment is without it.
  */
-export class Supervisor {
+export class Supervisor implements Disposable {
   readonly #shell: ChildProcessByStdio<Writable, null, null>;
 
-  /** `word`: one of the gdbserver's command line, or of its environment, by which it is found. */
-  constructor(cleanUp: string, word: string) {
+  /** `cleanUp`: a command, its program first. */
+  constructor(cleanUp: readonly string[]) {
     const script = 'while read -r line; do [ "$line" ] || exit 0; done; exec "$@"';
-    this.#shell = spawn('sh', ['-c', script, 'rsptrace-supervisor', process.execPath, cleanUp, word], {
+    this.#shell = spawn('sh', ['-c', script, 'rsptrace-supervisor', ...cleanUp], {
       stdio: ['pipe', 'ignore', 'inherit'],
       detached: true,
     });
@@ -30,5 +30,9 @@ export class Supervisor {
 
   dismiss(): void {
     this.#shell.stdin.end('\n');
+  }
+
+  [Symbol.dispose](): void {
+    this.dismiss();
   }
 }

@@ -1,12 +1,13 @@
-import { endingSignals } from '../api/index.js';
+import { endingSignals, Supervisor } from '../api/index.js';
 import type { Architecture } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import type { Session } from '../rsp/index.js';
+import { isProcess, parseRemote, type Session } from '../rsp/index.js';
 import { connect, type TargetOptions } from '../target/index.js';
 import { showConsole } from './console-output.js';
 import type { CommonArguments } from './options/common.js';
 import { note } from './standard-error.js';
+import { leavesStub } from './when-killed.js';
 
 export interface StubOptions {
   readonly args: CommonArguments;
@@ -14,11 +15,20 @@ export interface StubOptions {
   readonly wire?: TargetOptions['recordWire'] | undefined;
   /** The ELF's. */
   readonly arch?: Architecture;
+  /** The ELF's path. */
+  readonly elf: string;
+}
+
+/** How to connect to a target. */
+export interface Opener {
+  readonly open: () => Promise<Session>;
+  /** Is run if rsptrace is killed. */
+  readonly cleanUp?: readonly string[] | undefined;
 }
 
 /** Connects to the stub of --remote when it is called. The guest's console goes to stderr. */
-export function stubOpener(remote: string, { args, logger, wire, arch }: StubOptions): () => Promise<Session> {
-  return () =>
+export function stubOpener(remote: string, { args, logger, wire, arch, elf }: StubOptions): Opener {
+  const open = (): Promise<Session> =>
     connect(remote, {
       logger,
       timeoutMs: args.timeout,
@@ -26,6 +36,8 @@ export function stubOpener(remote: string, { args, logger, wire, arch }: StubOpt
       recordWire: wire,
       expectedArchitecture: arch?.name,
     });
+  const isReplayed = parseRemote(remote).kind === 'replay';
+  return { open, cleanUp: isReplayed ? undefined : [...leavesStub('stub', elf), remote] };
 }
 
 /** A target that a command has connected to, or is about to. */
@@ -42,7 +54,7 @@ export interface AtTarget {
  * @throws RsptraceError `INTERRUPTED` after a signal
  */
 export async function atTarget<T>(
-  open: () => Promise<Session>,
+  { open, cleanUp }: Opener,
   body: (target: AtTarget) => Promise<T>,
   after = 'the target goes on as it was',
 ): Promise<T> {
@@ -66,8 +78,11 @@ export async function atTarget<T>(
     for (const signal of endingSignals) process.off(signal, onSignal);
   };
   for (const signal of endingSignals) process.on(signal, onSignal);
+  using supervisor = cleanUp && new Supervisor(cleanUp);
   try {
     await using opened = await open();
+    // Its server has a life of its own: docs/detach.md.
+    if (isProcess(opened.features)) supervisor?.dismiss();
     session = opened;
     await pendingSignals();
     if (signalled !== undefined) {

@@ -35,7 +35,7 @@ export async function backtrace(given: BacktraceArguments): Promise<number> {
     return print(args, await stacksInCore(image, linked, program, options));
   }
   using wire = wireRecorder(args, logger);
-  const stub = { args, logger, wire, arch };
+  const stub = { args, logger, wire, arch, elf: args.elf };
   return await lookAt(args, stub, ({ session }) => printStacks(session, args, { linked, arch, known, load, logger }));
 }
 

@@ -1,13 +1,47 @@
-// Run by the supervisor of a gdbserver, whose rsptrace has been killed. Its one argument: a word of that.
+// Run by a supervisor whose rsptrace has been killed, with the words of `whenKilled`.
 import { serverOf, takeOverServer } from '../api/index.js';
 import { messageOf } from '../base/errors.js';
+import { ElfFile } from '../elf/index.js';
+import { removeLeftovers } from '../inject/index.js';
+import { architectureFor, connect, loadedElf } from '../target/index.js';
+import { plural } from '../text/index.js';
 import { note } from './standard-error.js';
 import { takenOutText } from './taken-out.js';
 
-try {
-  const server = await serverOf(process.argv[2] ?? '');
+/** How long a stub may take to answer, in milliseconds. */
+const answerMs = 5000;
+
+/** Takes out what is in a process of this machine, and ends its gdbserver. */
+async function leaveProcess(word: string): Promise<string | undefined> {
+  const server = await serverOf(word);
   const taken = server === undefined ? undefined : await takeOverServer(server);
-  if (taken) note(`it was killed. ${takenOutText(taken)}`);
+  return taken && takenOutText(taken);
+}
+
+/** Takes out what is in a target at a stub, and lets it run on. Somebody else's that never ran stands as before. */
+async function leaveStub(whose: string, path: string, remote: string): Promise<string | undefined> {
+  const linked = await ElfFile.open(path);
+  const arch = architectureFor(linked);
+  await arch.prepare();
+  await using session = await connect(remote, { timeoutMs: answerMs, expectedArchitecture: arch.name });
+  if (whose === 'stub' && (await (await session.stub()).neverRan())) {
+    session.close();
+    return undefined;
+  }
+  const { restored } = await removeLeftovers(session, arch, await loadedElf(session, linked));
+  await session.detach();
+  return `${plural(restored.length, 'function')} restored in the target at ${remote}, which runs on`;
+}
+
+const [kind = '', ...words] = process.argv.slice(2);
+const [path = '', remote = ''] = words;
+const isServer = kind === 'server';
+try {
+  const done = await (isServer ? leaveProcess(path) : leaveStub(kind, path, remote));
+  if (done !== undefined) note(`it was killed. ${done}`);
 } catch (thrown) {
-  note(`it was killed, and its gdbserver could not be left in order: ${messageOf(thrown)}`);
+  const [what, wayOut] = isServer
+    ? ['its gdbserver', '']
+    : ['its target', `; rsptrace detach --remote ${remote} ${path} tries again`];
+  note(`it was killed, and ${what} could not be left in order: ${messageOf(thrown)}${wayOut}`);
 }

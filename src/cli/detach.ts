@@ -18,7 +18,7 @@ export async function detach(args: DetachArguments): Promise<number> {
   const arch = architectureFor(linked);
   await arch.prepare();
   using wire = wireRecorder(args, logger);
-  const open = stubOpener(args.remote, { args, logger, wire, arch });
+  const open = stubOpener(args.remote, { args, logger, wire, arch, elf: args.elf });
   return await atTarget(open, async ({ session }) => {
     verifyArchitecture(session, arch);
     const elf = await loadedElf(session, linked);

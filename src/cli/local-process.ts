@@ -1,7 +1,6 @@
 // A process of this machine under a gdbserver that rsptrace starts at the last moment and takes away.
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { abandonedServer, Gdbserver, type Subject, takeOverServer, unharmedStart, vectorDamage } from '../api/index.js';
 import { architectureNamed } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
@@ -12,11 +11,10 @@ import { connect, placeInProcess } from '../target/index.js';
 import { type AtTarget, atTarget, type StubOptions, stubOpener } from './at-target.js';
 import { note } from './standard-error.js';
 import { takenOutText } from './taken-out.js';
+import { leavesServer } from './when-killed.js';
 
 /** How long a program that was asked to end may take, in milliseconds. */
 const endMs = 500;
-/** Beside this file, or beside the bundle that has it. */
-const cleanUp = fileURLToPath(new URL('clean-up.js', import.meta.url));
 
 /** How long gdbserver may take to answer for the first time, in milliseconds. */
 const waitMs = 5000;
@@ -71,7 +69,7 @@ export async function lookAt<T>(
  */
 export async function underGdbserver<T>(
   subject: Subject,
-  { args, logger, wire, isStdoutOurs = args.json }: Omit<StubOptions, 'arch'> & OutputWish,
+  { args, logger, wire, isStdoutOurs = args.json }: Omit<StubOptions, 'arch' | 'elf'> & OutputWish,
   body: (target: AtTarget, under: UnderServer) => Promise<T>,
 ): Promise<Under<T>> {
   const { environment, told: damage } =
@@ -84,7 +82,7 @@ export async function underGdbserver<T>(
     if ('pid' in subject) await leaveAbandoned(subject.pid);
     const server = await Gdbserver.start(subject, {
       output: isStdoutOurs ? 2 : 'inherit',
-      cleanUp,
+      cleanUp: leavesServer,
       ...(environment && { env: environment }),
     });
     begun.server = server;
@@ -95,7 +93,11 @@ export async function underGdbserver<T>(
   };
   try {
     const after = 'pid' in subject ? undefined : 'its program was ended';
-    const result = await atTarget(open, (target) => body(target, { damage, server: begun.server as Gdbserver }), after);
+    const result = await atTarget(
+      { open },
+      (target) => body(target, { damage, server: begun.server as Gdbserver }),
+      after,
+    );
     const { server, connectingMs } = begun;
     if (server === undefined) throw new RsptraceError('GDBSERVER_FAILED', 'gdbserver was not started');
     await server.gone();

@@ -17,6 +17,8 @@ import { wireRecorder } from './wire-file.js';
 
 /** How long a program may be left in order that is to be ended after a signal, in milliseconds. */
 const leaveMs = 700;
+/** How long records may be understood after such a signal, in milliseconds. */
+const digestMs = 500;
 
 /** `rsptrace attach PID [ELF]`: traces a process that runs, and lets go of it. Gives the exit status. */
 export function recordAttached(args: AttachArguments): Promise<number> {
@@ -42,6 +44,7 @@ export function recordProgram(args: RunArguments & RecordingArguments): Promise<
     args,
     async (prepared) => {
       let signalled: NodeJS.Signals | undefined;
+      let deadline: number | undefined;
       const ending = new AbortController();
       using watch = new GuestWatch(guestLimits(args, [0]), () => ending.abort());
       const timed = onEvents((event) => watch.time(timeOf(event)));
@@ -54,10 +57,13 @@ export function recordProgram(args: RunArguments & RecordingArguments): Promise<
         { command },
         {
           ending: ending.signal,
+          deadline: () => deadline,
           onSignal: (name, server) => {
             signalled = name;
             // Nobody is there who could end it by a second one.
-            if (name !== 'SIGINT' && !args['keep-running']) setTimeout(() => server.kill('SIGKILL'), leaveMs).unref();
+            if (name === 'SIGINT' || args['keep-running']) return;
+            deadline = performance.now() + digestMs;
+            setTimeout(() => server.kill('SIGKILL'), leaveMs).unref();
           },
           onLeft: (end, server) => {
             if (end !== 'guest-ended' && !runsOn(end)) endSoon(server);
@@ -113,7 +119,7 @@ export async function recordStarted(prepared: Prepared, command: readonly string
 }
 
 /** Like those of {@link SessionOptions}, with the server that has the program. */
-interface UnderOptions extends Pick<SessionOptions, 'ending'> {
+interface UnderOptions extends Pick<SessionOptions, 'ending' | 'deadline'> {
   readonly onSignal?: (name: NodeJS.Signals, server: Gdbserver) => void;
   readonly onLeft?: (end: Recorded['end'], server: Gdbserver) => void;
 }
@@ -122,7 +128,7 @@ interface UnderOptions extends Pick<SessionOptions, 'ending'> {
 async function recordUnder(
   prepared: Prepared,
   subject: Subject,
-  { isStdoutOurs, ending, onSignal, onLeft }: UnderOptions & OutputWish = {},
+  { isStdoutOurs, ending, deadline, onSignal, onLeft }: UnderOptions & OutputWish = {},
 ): Promise<{ readonly recording: Recorded; readonly server: Gdbserver }> {
   const { args, logger } = prepared;
   using wire = wireRecorder(args, logger);
@@ -135,7 +141,7 @@ async function recordUnder(
     // A program that is started does without what would be damaged.
     const stopsHarm = under.damage !== undefined && !isLaunched;
     return recordSession({ ...prepared, sink }, target.session, {
-      ...{ isLaunched, stopsHarm, ending },
+      ...{ isLaunched, stopsHarm, ending, deadline },
       onSignal: (name) => onSignal?.(name, under.server),
       onLeft: (end) => onLeft?.(end, under.server),
     });

@@ -98,7 +98,7 @@ function targetOf(args: Chosen, linked: ElfFile): (prepared: Prepared) => Promis
 async function ofStub(prepared: Prepared): Promise<number> {
   const { args, arch, logger } = prepared;
   using wire = wireRecorder(args, logger);
-  const open = stubOpener(args.remote as string, { args, logger, wire, arch });
+  const open = stubOpener(args.remote as string, { args, logger, wire, arch, elf: prepared.linked.path });
   return await atTarget(open, async (target) => (await ofTarget(prepared, target)).status);
 }
 
@@ -129,7 +129,7 @@ async function ofMachine(prepared: Prepared): Promise<number> {
   const shown = args.json ? process.stderr : process.stdout;
   await using machine = await startMachine({
     ...{ command: args.command, elf: linked, arch, logger, wire },
-    ...{ timeoutMs: args.timeout, hidesNothing: onlyStops, outlives: false },
+    ...{ timeoutMs: args.timeout, hidesNothing: onlyStops },
     onConsole: (text) => void shown.write(text),
   });
   return (await sampled(prepared, machine.session, linked, false)).status;

@@ -42,9 +42,9 @@ export async function recordAt(args: RecordArguments, prepared: Prepared): Promi
   const remote = parseRemote(args.remote);
   if (remote.kind === 'replay' && samplesOf(prepared.program)) throw replayed();
   using wire = wireRecorder(args, prepared.logger);
-  const open = stubOpener(args.remote, { args, logger: prepared.logger, wire });
+  const open = stubOpener(args.remote, { args, logger: prepared.logger, wire, elf: args.elf });
   // A recording of the wire has no target that could still be there.
-  const reconnect = args.reconnect && remote.kind !== 'replay' ? () => openAgain(open) : undefined;
+  const reconnect = args.reconnect && remote.kind !== 'replay' ? () => openAgain(open.open) : undefined;
   return await atTarget(open, async ({ session, recordingBegins }) => {
     // A recording of `rsptrace run` is played back to the requests of that command.
     const { arch } = prepared.program;

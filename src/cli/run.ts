@@ -30,6 +30,7 @@ import { type Recorded, recordSession } from './recording/session.js';
 import { nothingToBoot, runTarget, verifyLoadable } from './runner.js';
 import { refusedScratch } from './scratch-options.js';
 import { note } from './standard-error.js';
+import { leavesStub } from './when-killed.js';
 import { wireRecorder } from './wire-file.js';
 
 const newline = 10;
@@ -120,7 +121,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
       timeoutMs: args.timeout,
       hidesNothing: args.engine === 'stop' ? onlyStops : refusedScratch(args),
       codeSize: trampolineRoom(prepared.program, planWishes(args, prepared.program)),
-      outlives: args['keep-running'],
+      cleanUp: args['keep-running'] ? leavesStub('machine', args.elf) : undefined,
     },
   });
   note(...nothingToBoot(args.elf, args.command));

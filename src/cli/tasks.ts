@@ -73,7 +73,7 @@ async function placed(args: TasksArguments, linked: ElfFile, logger: Logger): Pr
   const isOnce = args['record-wire'] !== undefined || parseRemote(remote).kind === 'replay';
   if (isOnce || linked.loadBias !== 0n || !isMovedAtBoot(linked)) return linked;
   const arch = architectureFor(linked);
-  return await lookAt(args, { args, logger, arch }, ({ session }) => loadedElf(session, linked));
+  return await lookAt(args, { args, logger, arch, elf: linked.path }, ({ session }) => loadedElf(session, linked));
 }
 
 /** A process's core has its threads; a dump of a machine is memory alone. */
@@ -125,7 +125,7 @@ async function copied(
   using wire = wireRecorder(args, logger);
   const options = { arch, scan, room: roomForCopy(linked.path), logger, ...debugFilesOf(args) };
   const start = performance.now();
-  const taken = await lookAt(args, { args, logger, wire, arch }, async ({ session }) => {
+  const taken = await lookAt(args, { args, logger, wire, arch, elf: linked.path }, async ({ session }) => {
     verifyArchitecture(session, arch);
     const elf = await loadedElf(session, linked);
     if (isProcess(session.features)) return { copy: await copyProcess(session, elf, options), elf };

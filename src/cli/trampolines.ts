@@ -70,7 +70,7 @@ function fromElf(args: DoctorArguments, program: Program): TrampolineReport {
 
 /** At the places that a recording would use. The target is stopped meanwhile; no code is written. */
 function fromTarget(args: DoctorArguments, remote: string, linked: Program, logger: Logger): Promise<TrampolineReport> {
-  const open = stubOpener(remote, { args, logger, arch: linked.arch });
+  const open = stubOpener(remote, { args, logger, arch: linked.arch, elf: linked.elf.path });
   return atTarget(open, async ({ session }) => {
     const program = await loadedProgram(linked, session, logger);
     const { elf, arch } = program;

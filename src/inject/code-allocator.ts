@@ -1,30 +1,37 @@
-import { type Addr, addOffset, lowHalf } from '../base/addr.js';
+import { type Addr, addOffset } from '../base/addr.js';
 import { someBytes } from '../base/some-bytes.js';
-import type { Piece } from './ring.js';
+import type { Piece, Write } from './ring.js';
 
 /** Trampolines begin at multiples of this. A mark before each of them says what it is. */
 export const alignment = 16;
 /**
- * The mark before each trampoline that a patch leads to: `rsptrace` and the patch's address. A later `detach`
- * recognises the trampoline by it.
+ * The mark before each trampoline that a patch leads to. A later `detach` recognises the trampoline by it:
+ *
+ *      "rspt" | i32: bytes from here to the ring's control block, 0: it has none | u64: the patch's address
  */
 export const markBytes = 16;
-const markText = new TextEncoder().encode('rsptrace');
+const markText = new TextEncoder().encode('rspt');
 
-/** True if these 16 bytes are a trampoline's mark; then the second half is the patch's address. */
+/** True if these 16 bytes are a trampoline's mark. */
 export function isMark(bytes: Uint8Array): boolean {
   return bytes.length >= markBytes && markText.every((byte, i) => bytes[i] === byte);
 }
 
-export function mark(address: Addr): Uint8Array {
+/** What the mark at this address says: see {@link markBytes}. */
+export function readMark(bytes: Uint8Array, at: Addr): { readonly patch: bigint; readonly control: Addr | undefined } {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, markBytes);
+  const distance = view.getInt32(4, true);
+  return { patch: view.getBigUint64(8, true), control: distance === 0 ? undefined : addOffset(at, distance) };
+}
+
+export function mark(at: Addr, patch: Addr, control?: Addr): Write {
   const bytes = someBytes(markBytes);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, markBytes);
+  const distance = control === undefined ? 0 : Number(control - at);
   bytes.set(markText);
-  let rest = address as bigint;
-  for (let at = 8; at < markBytes; at += 4, rest >>= 32n) {
-    const half = lowHalf(rest);
-    for (let i = 0; i < 4; i++) bytes[at + i] = half >>> (8 * i);
-  }
-  return bytes;
+  view.setInt32(4, distance === (distance | 0) ? distance : 0, true);
+  view.setBigUint64(8, patch, true);
+  return { address: at, bytes };
 }
 
 /** Every place of `room` can be reached from `start`. */

@@ -11,7 +11,7 @@ export class ControlWords {
   /** To read the words into. */
   readonly bytes = new Uint8Array(controlBlock.segments);
   readonly #lease: WaitLease;
-  #looks: Write | undefined;
+  #waits: readonly Write[] = [];
 
   constructor(address: Addr, lease: WaitLease) {
     this.address = address;
@@ -33,9 +33,13 @@ export class ControlWords {
     return view.getUint32(offset, true) + view.getUint32(offset + 4, true) * 2 ** 32;
   }
 
-  /** How often a writer polls a full ring before its breakpoint stops the target, from the next answer on. */
-  set looks(looks: number) {
-    this.#looks = this.#write(controlBlock.looks, BigInt(looks));
+  /**
+   * How often a writer polls a full ring before its breakpoint stops the target, and how often it comes to that
+   * breakpoint before it gives up. From the next answer on.
+   */
+  set waits({ looks, spins }: { readonly looks: number; readonly spins: number }) {
+    const words = [[controlBlock.looks, looks] as const, [controlBlock.spins, spins] as const];
+    this.#waits = words.map(([offset, value]) => this.#write(offset, BigInt(value)));
   }
 
   /**
@@ -45,8 +49,8 @@ export class ControlWords {
   answer(): readonly Write[] {
     const writes: Write[] = [];
     if (this.bytes[controlBlock.unattended] !== 0) writes.push(unattended(this.address, false));
-    if (this.#looks) writes.push(this.#looks);
-    this.#looks = undefined;
+    writes.push(...this.#waits);
+    this.#waits = [];
     return writes;
   }
 

@@ -109,7 +109,7 @@ export function placeEnds({
     const hopAt = hop && takeHop(hop.headBytes);
     if (markAt === undefined || (hop && hopAt === undefined)) return undefined;
     const at = addOffset(markAt, markBytes);
-    writes.push({ address: markAt, bytes: mark(end.start) }, { address: at, bytes: trampoline(at) });
+    writes.push(mark(markAt, end.start, geometry.control), { address: at, bytes: trampoline(at) });
     if (hop && hopAt !== undefined) writes.push({ address: hopAt, bytes: hop.head(hopAt, at) });
     const from = Number(end.start - site.plan.address);
     const original = site.code.slice(from, from + end.patchLength);

@@ -4,9 +4,10 @@ import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import { SystemCalls } from '../scratch/index.js';
-import { isMark, markBytes } from './code-allocator.js';
+import { isMark, markBytes, readMark } from './code-allocator.js';
 import { forgottenTraps } from './forgotten-traps.js';
 import { leavePatches } from './leave-patches.js';
+import { unattended } from './ring.js';
 
 /** What a killed rsptrace had left in a target, and what became of it. */
 export interface Leftovers {
@@ -40,6 +41,8 @@ interface Start {
 /** A function that jumps to a trampoline of ours. */
 interface Patched extends Start {
   readonly length: number;
+  /** Of the ring that the trampoline writes to. */
+  readonly control: Addr | undefined;
 }
 
 /** Bytes that are compared at a function's start: a patch, and enough behind it to recognise the ELF. */
@@ -160,12 +163,12 @@ export async function findPatched(
     session,
     ends.map((end) => [addOffset(end, -markBytes), markBytes]),
   );
-  return jumps
-    .filter(({ start }, i) => {
-      const mark = marks[i];
-      return mark !== undefined && isMark(mark) && markedFunction(mark) === start.address;
-    })
-    .map(({ start, length }) => ({ ...start, length }));
+  return jumps.flatMap(({ start, length }, i) => {
+    const [bytes, end] = [marks[i], ends[i]];
+    if (bytes === undefined || end === undefined || !isMark(bytes)) return [];
+    const { patch, control } = readMark(bytes, addOffset(end, -markBytes));
+    return patch === start.address ? [{ ...start, length, control }] : [];
+  });
 }
 
 /**
@@ -218,14 +221,17 @@ export function* differences(
   }
 }
 
-function markedFunction(mark: Uint8Array): bigint {
-  return new DataView(mark.buffer, mark.byteOffset, markBytes).getBigUint64(8, true);
-}
-
-/** Restores the ELF's bytes, and reads them back to be sure. */
+/** Restores the ELF's bytes, and reads them back to be sure. Calls that are still open wait for no reader any more. */
 export async function restore(session: Session, arch: Architecture, patched: readonly Patched[]): Promise<void> {
   if (patched.length === 0) return;
   await leavePatches(session, arch, patched);
+  const drops = session.batch();
+  for (const control of new Set(patched.map((one) => one.control))) {
+    if (control === undefined) continue;
+    const { address, bytes } = unattended(control, true);
+    drops.writeMemory(address, bytes);
+  }
+  await drops.send();
   for (let from = 0; from < patched.length; from += atOnce) {
     const batch = session.batch();
     for (const { address, expected, length } of patched.slice(from, from + atOnce))

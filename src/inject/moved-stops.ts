@@ -143,10 +143,7 @@ function copyAt(place: Addr, plan: ReadPlan, { bytes, displaced, take, code }: D
     original: plan.address,
     at,
     replaces: { address: displaced.start, length: displaced.length },
-    writes: [
-      { address: markAt, bytes: mark(displaced.start) },
-      { address: start, bytes: Buffer.concat([before, own]) },
-    ],
+    writes: [mark(markAt, displaced.start), { address: start, bytes: Buffer.concat([before, own]) }],
     patch: {
       site: { plan },
       address: displaced.start,

@@ -297,7 +297,14 @@ function placeEntry(
   });
   const markAt = take(markBytes + bytes.length);
   if (markAt === undefined) return codeIsFull;
-  const { trampoline, writes } = leadTo({ site, displaced, hop, hopAt, markAt, marked: plan.address, bytes });
+  const { trampoline, writes } = leadTo({
+    site,
+    displaced,
+    hop,
+    hopAt,
+    marked: mark(markAt, plan.address, geometry.control),
+    bytes,
+  });
   const patch: Patch = {
     ...{ site, address: plan.address, part: 'entry', bytes: code.patch(displaced, hopAt ?? start) },
     original: site.code.subarray(0, displaced.patchLength),
@@ -320,28 +327,18 @@ interface Lead {
   readonly displaced: Displaced;
   readonly hop: Hop | undefined;
   readonly hopAt: Addr | undefined;
-  /** The mark lies before the trampoline. */
-  readonly markAt: Addr;
-  /** The address that the mark tells. */
-  readonly marked: Addr;
+  /** The mark before the trampoline. */
+  readonly marked: Write;
   readonly bytes: Uint8Array;
 }
 
 /** A trampoline with its mark before it, and the hop on the way to it. */
-function leadTo({
-  site,
-  displaced,
-  hop,
-  hopAt,
-  markAt,
-  marked,
-  bytes,
-}: Lead): Pick<PlacedSite, 'writes' | 'trampoline'> {
-  const entry = { address: addOffset(markAt, markBytes), bytes };
+function leadTo({ site, displaced, hop, hopAt, marked, bytes }: Lead): Pick<PlacedSite, 'writes' | 'trampoline'> {
+  const entry = { address: addOffset(marked.address, markBytes), bytes };
   const hopCode =
     hop && hopAt !== undefined ? { address: hopAt, bytes: hop.encode(displaced, hopAt, entry.address) } : undefined;
   return {
-    writes: [...(hopCode ? [hopCode] : []), { address: markAt, bytes: mark(marked) }, entry],
+    writes: [...(hopCode ? [hopCode] : []), marked, entry],
     trampoline: { site, displaced, hop: hopCode, entry, exit: undefined, ends: [] },
   };
 }
@@ -383,7 +380,10 @@ function placeInner(
     bytes: code.patch(displaced, hopAt ?? start),
     original: site.code.subarray(0, displaced.patchLength),
   };
-  return { ...leadTo({ site, displaced, hop, hopAt, markAt, marked: displaced.start, bytes }), patches: [patch] };
+  return {
+    ...leadTo({ site, displaced, hop, hopAt, marked: mark(markAt, displaced.start, geometry.control), bytes }),
+    patches: [patch],
+  };
 }
 
 /** The first way whose jump reaches the trampolines; else the first whose jump reaches a hop. */

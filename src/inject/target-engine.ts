@@ -63,10 +63,12 @@ export interface TargetEngineOptions {
 }
 
 /**
- * How often a full ring may stop the target and stay full before a writer gives up. If the breakpoint is gone, that
- * point is reached soon.
+ * How often a full ring may stop the target and stay full before a writer gives up, unless the client has said
+ * meanwhile that it lives. If the breakpoint is gone, that point is reached soon.
  */
 const vainStops = 1000;
+/** A writer that polls for long before each of these stops gives a client up after about this part of a second. */
+const longestVain = 1 / 4;
 /**
  * Bytes of a process's ring that is drained at stops. A larger ring makes each stop longer, and more is lost when the
  * target ends.
@@ -271,7 +273,8 @@ export class TargetEngine {
    * {@link drainStopped}.
    */
   set looks(looks: number) {
-    this.#control.looks = looks;
+    const polls = this.#options.code.spinsPerSecond * looksAtOnce * longestVain;
+    this.#control.waits = { looks, spins: looks === 1 ? vainStops : Math.ceil(polls / looks) };
   }
 
   /** Says to writers that this client lives, if it is time to, or `now`. */
@@ -543,7 +546,7 @@ export class TargetEngine {
     const writes = this.#ring.accept(read, this.#drained.add, all);
     // What has left the ring is safe before the target may overwrite it.
     this.#drained.queue.settle();
-    const renewed = this.breakpoint === undefined || !this.#options.waits ? [] : this.#control.renewed(true);
+    const renewed = this.breakpoint === undefined ? [] : this.#control.renewed(true);
     return [...writes, ...this.#control.answer(), ...renewed];
   }
 }

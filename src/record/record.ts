@@ -30,8 +30,8 @@ export async function record(asked: RecordOptions): Promise<Recording> {
   const begun = performance.now();
   const ended = await run.toEnd();
   const stoodMs = performance.now() - begun - run.ranMs;
-  const { missing, clock } = await leave(run, options, performance.now() - begun);
-  return summarize(run, { ram, ended, missing, clock, stoodMs, hostMs: performance.now() - started });
+  const { missing, unread, clock } = await leave(run, options, performance.now() - begun);
+  return summarize(run, { ram, ended, missing, unread, clock, stoodMs, hostMs: performance.now() - started });
 }
 
 /** Adds whether the guest's clock counts instructions. */
@@ -41,14 +41,18 @@ async function withClock(options: RecordOptions): Promise<RecordOptions> {
   return { ...options, counts, nanosPerInstruction: nanosPerInstruction ?? counts?.nanosPerInstruction };
 }
 
+/** What of a recording is not in its trace, and the trace's clock. */
+type Left = Pick<Outcome, 'missing' | 'unread' | 'clock'>;
+
 /** How long records are digested between two looks at signals and timers, in milliseconds. */
 const digestMs = 20;
 
 /** Last phase: reads what the target still holds, removes everything from it, and ends the trace. */
-async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<{ missing: number; clock: ClockInfo }> {
-  const { logger = silent, stays = false, onLeft } = options;
+async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<Left> {
+  const { logger = silent, stays = false, onLeft, deadline } = options;
   const { tracers, engines, stopping } = run;
   let missing = 0;
+  let unread = 0;
   let look: TaskLook | undefined;
   try {
     const isIdle = run.session.state.kind === 'idle';
@@ -57,7 +61,7 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
     if (isIdle) await run.engine.settle();
     ({ missing } = await engines.leave(isIdle));
     if (run.session.state.kind === 'idle' && !engines.trampolinesStay) await run.closeCounter();
-    if (tookMs >= leastForLook) look = await lookAtTasks(run, options);
+    if (tookMs >= leastForLook && deadline?.() === undefined) look = await lookAtTasks(run, options);
   } catch (thrown) {
     stopping.fail(thrown);
   }
@@ -65,7 +69,14 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   await detach(run.session, logger, stays || stopping.reason === 'panicked');
   onLeft?.(stopping.reason);
   try {
-    while (engines.digest(digestMs)) await new Promise(setImmediate);
+    while (engines.digest(digestMs)) {
+      if (performance.now() > (deadline?.() ?? Number.POSITIVE_INFINITY)) {
+        unread = engines.undigested;
+        break;
+      }
+      await new Promise(setImmediate);
+    }
+    missing += unread;
     tracers.calls.finish();
     if (look) await reportStuck(run, look);
   } catch (thrown) {
@@ -79,10 +90,10 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   } catch (thrown) {
     stopping.fail(thrown);
   }
-  run.log?.remove();
+  run.log?.end(unread > 0);
   if (run.notLoaded.length > 0)
     logger.warn({ probes: run.notLoaded }, 'their code was never loaded: these probes were not planted');
-  return { missing, clock };
+  return { missing, unread, clock };
 }
 
 /** What is known of the tasks of a target that stood, and when that was. */
@@ -142,12 +153,13 @@ function factsOf(run: Run, missing: number): RecordingFacts {
 interface Outcome extends Pick<Recording, 'ram'> {
   readonly ended: StopReply | undefined;
   readonly missing: number;
+  readonly unread: number;
   readonly clock: ClockInfo;
   readonly stoodMs: number;
   readonly hostMs: number;
 }
 
-function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Outcome): Recording {
+function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, hostMs }: Outcome): Recording {
   const { engines, stopping, tracers, watches, resets } = run;
   const { choices, scratch, tailLost, trampolinesStay, trampolinesNeeded, pastWire } = engines;
   const { ringFull = 0, ringWaitedNs = 0 } = ringFacts(engines);
@@ -186,6 +198,7 @@ function summarize(run: Run, { ram, ended, missing, clock, stoodMs, hostMs }: Ou
     leak,
     stopError: leak && { tickNs: clock.resolutionNs, isUnknown: leak.rest !== 'tick' },
     missing,
+    unread,
     ringFull,
     ringWaitedNs,
     tailLost,

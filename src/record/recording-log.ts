@@ -62,9 +62,9 @@ export class RecordingLog implements InstallationLog {
     this.#try(() => this.#raw?.tell(what));
   }
 
-  /** All is in the trace. */
-  remove(): void {
-    this.#try(() => (this.#request.keeps ? this.#raw?.close() : this.#raw?.remove()));
+  /** All is in the trace, or what is not is needed. */
+  end(isNeeded: boolean): void {
+    this.#try(() => (isNeeded || this.#request.keeps ? this.#raw?.close() : this.#raw?.remove()));
     this.#raw = undefined;
   }
 

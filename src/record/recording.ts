@@ -93,6 +93,11 @@ export interface RecordOptions {
   readonly onLeftOut?: (probes: readonly ProbeFact[]) => void;
   /** Called when nothing of ours is in the target any more, why the recording ended. Records may still be digested. */
   readonly onLeft?: (end: Recording['end']) => void;
+  /**
+   * By when records must be understood, as `performance.now` counts, once that is known. The rest stays in the log, for
+   * {@link recover}, and is missing in the trace.
+   */
+  readonly deadline?: (() => number | undefined) | undefined;
   /** Called once, when the guest is about to run. */
   readonly onStart?: (progress: () => Progress) => void;
 }
@@ -174,6 +179,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly ringWaitedNs: number;
   /** Events known to be missing from the trace. */
   readonly missing: number;
+  /** Of these, records that were not understood by the deadline. */
+  readonly unread: number;
   /** Probes that were never inserted, because the target never loaded their code. */
   readonly neverLoaded: readonly string[];
   /** Foreign hits: stops at a probe's address in other code, for example in another address space. Not recorded. */

@@ -347,7 +347,7 @@ export class Run {
       this.log?.tell({ type: 'words', words: [...words.hints].map(([word, hart]) => [hex(word), hart]) });
     }
     // Stops alone leave no records that are not yet events.
-    if (this.engines.refusal !== undefined && !this.#options.log?.keeps) this.log?.remove();
+    if (this.engines.refusal !== undefined && !this.#options.log?.keeps) this.log?.end(false);
     if (!done && this.engines.isWaiting) await this.#early.tooEarly();
     if (this.engines.isInstalled) await this.#tables.watch();
     if (done) {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { rsptrace, rsptraceProcess, scratchFolder, start } from '../support/command.js';
+import { killAlone, supervisorsOf } from '../support/kill.js';
 import { long } from '../support/long.js';
 import { changedCode, compileReleased, pollsProgram } from '../support/native.js';
 
@@ -152,13 +153,8 @@ t.test('its supervisor is killed with it: the next rsptrace takes out what is th
   const folder = scratchFolder(t);
   const tracer = rsptraceProcess('attach', String(pid), ...probes, '-o', join(folder, 'one.pftrace'));
   await until(() => textOf(`/proc/${pid}/maps`).includes('memfd:rsptrace') && changedCode(pid, words[0]) > 0);
-  const supervisor = readdirSync('/proc').filter((each) => {
-    const parent = /^PPid:\s*(\d+)/m.exec(textOf(`/proc/${each}/status`))?.[1];
-    return parent === String(tracer.process.pid) && textOf(`/proc/${each}/cmdline`).includes('rsptrace-supervisor');
-  });
-  t.equal(supervisor.length, 1);
-  for (const each of supervisor) process.kill(Number(each), 'SIGKILL');
-  tracer.process.kill('SIGKILL');
+  t.equal(supervisorsOf(tracer).length, 1);
+  killAlone(tracer);
   const again = await rsptrace('attach', String(pid), ...probes, '-n', '10', '-o', join(folder, 'two.pftrace')).ended;
   t.equal(again.status, 0, again.stderr);
   t.match(

@@ -6,6 +6,7 @@ import { ElfFile } from '../../src/elf/index.js';
 import { connect } from '../../src/rsp/index.js';
 import { frozenGuest, rsptrace, rsptraceProcess, scratchFolder } from '../support/command.js';
 import { detach } from '../support/detach.js';
+import { killAlone } from '../support/kill.js';
 import { usually } from '../support/long.js';
 import { tracedQemu } from '../support/orphan.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
@@ -44,7 +45,7 @@ for (const name of usually(full, (one) => one === 'x86-o2-long')) {
     );
     await tracer.shows('trampolines are installed');
     await sleep(200);
-    tracer.process.kill('SIGKILL');
+    killAlone(tracer);
     const { signal, stderr } = await tracer.ended;
     t.equal(signal, 'SIGKILL', stderr);
     await sleep(2000);

@@ -7,6 +7,7 @@ import { ElfFile } from '../../src/elf/index.js';
 import { connect, type Session } from '../../src/rsp/index.js';
 import { frozenQemu, rsptrace, rsptraceProcess, scratchFolder } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
+import { killAlone } from '../support/kill.js';
 import { read } from '../support/loaded-bytes.js';
 import { endsKernel, type PagingKernel } from '../support/tiny-kernels.js';
 
@@ -124,7 +125,7 @@ t.test('after a SIGKILL: detach finds the ends too', async (t) => {
   const options = ['--engine', 'target', '--log', 'info', ...scratch, '-o', trace];
   const tracer = rsptraceProcess('--remote', qemu.socket, ...options, ...probes, kernel.elf);
   await tracer.shows('trampolines are installed');
-  tracer.process.kill('SIGKILL');
+  killAlone(tracer);
   await tracer.ended;
   const { status, stdout, stderr } = await rsptrace('detach', '--json', '--remote', qemu.socket, kernel.elf).ended;
   t.equal(status, 0, stderr.slice(-300));

@@ -25,7 +25,7 @@ export async function hiddenMachine(t: Test, command: readonly string[]): Promis
   const plan = await planHiddenMemory(command);
   if (isRefusal(plan)) throw new Error(plan.refused);
   const texts: Buffer[] = [];
-  const qemu = await startQemu(plan.command, (text) => texts.push(Buffer.from(text)), { outlives: false });
+  const qemu = await startQemu(plan.command, (text) => texts.push(Buffer.from(text)), {});
   // Before tap gives the test up, which would leave QEMU behind.
   const killer = setTimeout(() => qemu[Symbol.dispose](), 300_000);
   const session = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });

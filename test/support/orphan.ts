@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Test } from 'tap';
 import { elfPath, type Lab, parseLab, qemuArgv } from '../qemu/guests/guests.js';
 import { type Running, rsptraceProcess, scratchFolder } from './command.js';
+import { killAlone } from './kill.js';
 
 export interface TracedQemu {
   readonly tracer: Running;
@@ -17,7 +18,7 @@ export interface TracedQemu {
   readonly socket: string;
   /** `running` or why its guest stands; undefined when it has ended. Asked of QEMU itself, not of its stub, which would stop it. */
   status(): Promise<string | undefined>;
-  /** Kills rsptrace, which has no moment to clean up. */
+  /** Kills rsptrace and its supervisor: nobody cleans up. */
   orphan(): Promise<void>;
   /** Halts QEMU itself, so that its guest does not end meanwhile; `thaw` lets it go on. */
   freeze(): void;
@@ -63,7 +64,7 @@ export async function tracedQemu(t: Test, name: string, options: readonly string
       const { process: child } = tracer;
       // Not the end of its output: QEMU writes to the same.
       const exit = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : undefined;
-      child.kill('SIGKILL');
+      killAlone(tracer);
       await exit;
     },
     freeze: () => signal('SIGSTOP'),

@@ -29,8 +29,8 @@ export function reportTables({ args, plugins, program, reports, newest, older }:
 }
 
 /** Why a process has lost records, and how it loses none. */
-function droppedLines({ missing, situation }: Recorded, isLossless: boolean): readonly string[] {
-  if (missing === 0 || !situation.isProcess || isLossless) return [];
+function droppedLines({ missing, unread, situation }: Recorded, isLossless: boolean): readonly string[] {
+  if (missing === unread || !situation.isProcess || isLossless) return [];
   return [
     'records are missing because the process made them faster than they were read, and waits at most 20 ms in a second: --lossless makes it wait for all',
   ];

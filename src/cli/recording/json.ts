@@ -33,6 +33,7 @@ export function recordingJson(
     server_fault: recording.serverFault,
     records: recording.records,
     missing: recording.missing,
+    unread: recording.unread,
     resets: recording.resets,
     ring_full: recording.ringFull,
     ring_waited_ns: recording.ringWaitedNs,

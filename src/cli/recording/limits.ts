@@ -2,7 +2,9 @@ import { basename } from 'node:path';
 import { addr, hex } from '../../base/addr.js';
 import type { Recording } from '../../record/index.js';
 import { plural } from '../../text/index.js';
+import { isThere } from '../open-output.js';
 import type { RecordingArguments } from '../options/recording.js';
+import { recordsFile } from '../records-file.js';
 import { note } from '../standard-error.js';
 import type { Guest } from './outcome.js';
 import type { Recorded } from './session.js';
@@ -14,6 +16,11 @@ const slowMs = 5000;
 
 /** What is left out, stays behind or was slow: a sentence each, on stderr. */
 export function reportLimits(args: RecordingArguments, recording: Recorded, guest: Guest | undefined): void {
+  if (recording.unread > 0) {
+    const isKept = isThere(recordsFile(args.output));
+    const wayOut = isKept ? `rsptrace recover ${args.output} makes the whole trace of them` : 'they are lost';
+    note(`${plural(recording.unread, 'record')} were not understood within the second after the signal: ${wayOut}`);
+  }
   if (recording.tailLost) {
     note(
       'the guest ended with events in its memory that were not read yet; --until FUNCTION, the one that powers off, keeps them, and so does `rsptrace run` without --scratch',

@@ -46,6 +46,8 @@ export interface SessionOptions {
   readonly onSignal?: (signal: NodeJS.Signals) => void;
   /** See `RecordOptions`. */
   readonly onLeft?: ((end: Recording['end']) => void) | undefined;
+  /** See `RecordOptions`. */
+  readonly deadline?: (() => number | undefined) | undefined;
 }
 
 /** Records until something ends it; Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends it in good order. */
@@ -62,6 +64,7 @@ export async function recordSession(
     clockSleeps,
     panics,
     stopsHarm,
+    deadline,
     ending,
     onSignal: told,
     onLeft,
@@ -84,6 +87,7 @@ export async function recordSession(
       nanosPerInstruction,
       clockSleeps,
       stopsHarm,
+      deadline,
       console,
       resetVector,
       panics,
