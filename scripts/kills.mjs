@@ -1,7 +1,17 @@
 // `scripts/kills`: see there. Every kill ends with a line; the last lines have the sums.
 import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect } from 'node:net';
 import { loadavg, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -86,7 +96,9 @@ const isThere = (pid) => !/[ZX]/.test(stateOf(`/proc/${pid}/stat`));
 const wordsOf = (pid) => textOf(`/proc/${pid}/cmdline`).split('\0');
 /** Processes with a text in their command lines, apart from this one. */
 function childrenWith(text) {
-  return numbers('/proc').filter((pid) => pid !== process.pid && isThere(pid) && wordsOf(pid).some((word) => word.includes(text)));
+  return numbers('/proc').filter(
+    (pid) => pid !== process.pid && isThere(pid) && wordsOf(pid).some((word) => word.includes(text)),
+  );
 }
 
 /** How long it took until something is so, in milliseconds; undefined if it never was. */
@@ -160,7 +172,17 @@ const servers = {
   tokio: () => ({ command: [served()], probes: [], port: printed, ...http }),
   redis: () => {
     const own = ++port;
-    const command = ['/usr/bin/redis-server', '--port', String(own), '--save', '', '--io-threads', '4', '--io-threads-do-reads', 'yes'];
+    const command = [
+      '/usr/bin/redis-server',
+      '--port',
+      String(own),
+      '--save',
+      '',
+      '--io-threads',
+      '4',
+      '--io-threads-do-reads',
+      'yes',
+    ];
     const probes = ['fn:processCommand', 'fn:call', 'fn:lookupKey*', 'fn:dict*'];
     return { command, probes, port: async () => own, request: 'SET a 1\r\nGET a\r\n', answer: '$1\r\n1\r\n' };
   },
@@ -176,7 +198,13 @@ const servers = {
         `server { listen 127.0.0.1:${own}; root ${root}; } }`,
     );
     const command = ['/usr/sbin/nginx', '-p', root, '-c', join(root, 'nginx.conf')];
-    return { command, probes: ['fn:ngx_http_*', 'fn:ngx_palloc'], port: async () => own, request: http.request, answer: 'END' };
+    return {
+      command,
+      probes: ['fn:ngx_http_*', 'fn:ngx_palloc'],
+      port: async () => own,
+      request: http.request,
+      answer: 'END',
+    };
   },
 };
 const made = {};
@@ -186,7 +214,13 @@ const serverOf = (name) => (made[name] ??= servers[name]());
 async function load(server, child) {
   const counts = new SharedArrayBuffer(8);
   const answers = new BigInt64Array(counts);
-  const workerData = { port: await server.port(child), request: server.request, answer: server.answer, connections: 8, counts };
+  const workerData = {
+    port: await server.port(child),
+    request: server.request,
+    answer: server.answer,
+    connections: 8,
+    counts,
+  };
   const worker = new Worker(join(import.meta.dirname, 'kills-load.mjs'), { workerData });
   return { done: () => Number(Atomics.load(answers, 0)), end: () => worker.terminate() };
 }
@@ -213,7 +247,9 @@ async function moment(hasTarget, tracer) {
 
 /** What was seen after a kill: times in milliseconds from it, undefined for never. */
 async function afterwards(from, { ended, free, clean, gone, load, before }) {
-  const [endedMs, freeMs, cleanMs, goneMs] = await Promise.all([ended, free, clean, gone].map((isSo) => isSo && until(isSo, from)));
+  const [endedMs, freeMs, cleanMs, goneMs] = await Promise.all(
+    [ended, free, clean, gone].map((isSo) => isSo && until(isSo, from)),
+  );
   let fastMs;
   let ratio;
   const isFast = async () => {
@@ -232,7 +268,8 @@ async function ofServer(doing, name, signal) {
   try {
     await until(() => requests.done() > 100);
     const before = await speed(requests, 300);
-    const words = doing === 'attach' ? ['attach', String(child.pid), ...probesOf(server)] : ['profile', '--pid', String(child.pid)];
+    const words =
+      doing === 'attach' ? ['attach', String(child.pid), ...probesOf(server)] : ['profile', '--pid', String(child.pid)];
     const tracer = rsptrace(...words, ...output(doing === 'attach' ? 'pftrace' : 'folded'));
     await moment(() => tracerOf(child.pid) !== 0, tracer);
     const ended = over(tracer);
@@ -260,7 +297,13 @@ async function ofProgram(name, signal) {
   const server = serverOf(name);
   const [path] = server.command;
   const tracer = rsptrace('run', ...output('pftrace'), ...probesOf(server), ...server.command);
-  const mine = () => numbers('/proc').filter((pid) => isThere(pid) && (wordsOf(pid)[0] === path || wordsOf(pid).includes(`rsptrace-${tracer.pid}`)) && isAbout(pid, server));
+  const mine = () =>
+    numbers('/proc').filter(
+      (pid) =>
+        isThere(pid) &&
+        (wordsOf(pid)[0] === path || wordsOf(pid).includes(`rsptrace-${tracer.pid}`)) &&
+        isAbout(pid, server),
+    );
   const program = () => mine().find((pid) => exeOf(pid) === realpathSync(path));
   try {
     await moment(() => program() !== undefined, tracer);
@@ -283,7 +326,15 @@ async function ofProgram(name, signal) {
       rate = await speed(requests, speedMs);
       await requests.end();
     }
-    return { endedMs, cleanMs, goneMs: cleanMs, freeMs: cleanMs, lives: wasThere && runsOn ? undefined : true, rate, said: tracer.said };
+    return {
+      endedMs,
+      cleanMs,
+      goneMs: cleanMs,
+      freeMs: cleanMs,
+      lives: wasThere && runsOn ? undefined : true,
+      rate,
+      said: tracer.said,
+    };
   } finally {
     tracer.kill('SIGKILL');
     await sleep(50);
@@ -302,12 +353,25 @@ function exeOf(pid) {
 // ---- kernels -----------------------------------------------------------------------------------------------------
 
 const kernels = {
-  riscv64: { prefix: 'riscv64-linux-gnu-', isa: ['-march=rv64imac_zicsr_zifencei'], at: '-Ttext=0x80000000', counter: /x9\/s1\s+(\w+)/ },
+  riscv64: {
+    prefix: 'riscv64-linux-gnu-',
+    isa: ['-march=rv64imac_zicsr_zifencei'],
+    at: '-Ttext=0x80000000',
+    counter: /x9\/s1\s+(\w+)/,
+  },
   x86_64: { prefix: '', isa: [], at: '-Ttext-segment=0x100000', counter: /R12=(\w+)/ },
 };
 const machines = {
   riscv64: ['qemu-system-riscv64', '-M', 'virt', '-bios', 'none', '-nographic', '-nic', 'none'],
-  x86_64: ['qemu-system-x86_64', '-no-reboot', '-nic', 'none', '-device', 'isa-debug-exit,iobase=0xf4,iosize=4', '-nographic'],
+  x86_64: [
+    'qemu-system-x86_64',
+    '-no-reboot',
+    '-nic',
+    'none',
+    '-device',
+    'isa-debug-exit,iobase=0xf4,iosize=4',
+    '-nographic',
+  ],
 };
 /** A kernel of the tests that calls its functions for hours. */
 function kernelOf(arch) {
@@ -315,7 +379,16 @@ function kernelOf(arch) {
   const [elf, object] = [join(folder, `${arch}.elf`), join(folder, `${arch}.o`)];
   const sources = join(root, 'test/support/kernels');
   const symbols = ['CALLS=0x7fffffff', 'WAIT=100', 'OWN=0'].flatMap((symbol) => ['--defsym', symbol]);
-  execFileSync(`${prefix}as`, [...isa, '-g', ...symbols, '-I', sources, '-o', object, join(sources, `brief-${arch}.s`)]);
+  execFileSync(`${prefix}as`, [
+    ...isa,
+    '-g',
+    ...symbols,
+    '-I',
+    sources,
+    '-o',
+    object,
+    join(sources, `brief-${arch}.s`),
+  ]);
   execFileSync(`${prefix}ld`, ['--no-warn-rwx-segments', '-static', at, object, '-o', elf]);
   return { elf, command: [...machines[arch], '-kernel', elf] };
 }
@@ -357,15 +430,29 @@ async function ofKernel(doing, arch, signal) {
   const [qmp, stub, ram] = ['qmp', 'stub', 'ram'].map((name) => join(folder, `${name}-${++port}`));
   const words = [...command, '-qmp', `unix:${qmp},server=on,wait=off`];
   const qemu =
-    doing === 'remote' ? start([...words, '-chardev', `socket,path=${stub},server=on,wait=off,id=g`, '-gdb', 'chardev:g', ...(next() < 0.5 ? ['-S'] : [])]) : undefined;
+    doing === 'remote'
+      ? start([
+          ...words,
+          '-chardev',
+          `socket,path=${stub},server=on,wait=off,id=g`,
+          '-gdb',
+          'chardev:g',
+          ...(next() < 0.5 ? ['-S'] : []),
+        ])
+      : undefined;
   const probes = ['-p', 'fn:brief', '-p', 'fn:quick', '-p', 'fn:outer'];
   // Read by packets, past the wire, or at stops.
-  const engines = doing === 'remote' ? [['--engine', 'stop'], [], ['--scratch', arch === 'riscv64' ? '0x87c00000,0x100000' : '0x7c00000,0x100000']] : [[]];
+  const engines =
+    doing === 'remote'
+      ? [['--engine', 'stop'], [], ['--scratch', arch === 'riscv64' ? '0x87c00000,0x100000' : '0x7c00000,0x100000']]
+      : [[]];
   const engine = engines[Math.floor(next() * engines.length)];
   if (qemu) await until(async () => (await monitor(qmp, 'info status')) !== '');
   const recorded = [...output('pftrace'), ...probes, ...engine];
   const tracer =
-    doing === 'remote' ? rsptrace('--remote', stub, ...recorded, elf) : rsptrace('run', ...recorded, ...(doing === 'keep' ? ['--keep-running'] : []), elf, '--', ...words);
+    doing === 'remote'
+      ? rsptrace('--remote', stub, ...recorded, elf)
+      : rsptrace('run', ...recorded, ...(doing === 'keep' ? ['--keep-running'] : []), elf, '--', ...words);
   const registers = async () => (await monitor(qmp, 'info registers')) ?? '';
   const calls = async () => Number.parseInt(kernels[arch].counter.exec(await registers())?.[1] ?? '0', 16);
   const mine = () => childrenWith(qmp).filter((pid) => /^qemu/.test(wordsOf(pid)[0] ?? ''));
@@ -396,7 +483,16 @@ async function ofKernel(doing, arch, signal) {
     };
     const cleanMs = await until(isClean, from);
     const endedMs = runsOn && doing !== 'remote' ? 0 : await until(over(tracer), from);
-    return { endedMs, cleanMs, goneMs: cleanMs, freeMs: cleanMs, rate: speedNow, engine: engine.join(' '), lives: true, said: tracer.said };
+    return {
+      endedMs,
+      cleanMs,
+      goneMs: cleanMs,
+      freeMs: cleanMs,
+      rate: speedNow,
+      engine: engine.join(' '),
+      lives: true,
+      said: tracer.said,
+    };
   } finally {
     tracer.kill('SIGKILL');
     qemu?.kill('SIGKILL');
@@ -419,13 +515,20 @@ console.log(`${values.kills} kills, seed ${values.seed}, load ${loadavg()[0].toF
 for (let each = 0; each < Number(values.kills); each++) {
   const [doing, name] = chosen[each % chosen.length];
   const signal = signals[Math.floor(next() * signals.length)];
-  const found = name in kernels ? await ofKernel(doing, name, signal) : doing === 'run' ? await ofProgram(name, signal) : await ofServer(doing, name, signal);
+  const found =
+    name in kernels
+      ? await ofKernel(doing, name, signal)
+      : doing === 'run'
+        ? await ofProgram(name, signal)
+        : await ofServer(doing, name, signal);
   const { said, ...rest } = found;
   const times = ['endedMs', 'freeMs', 'cleanMs', 'goneMs', 'fastMs'].filter((key) => key in rest);
   const never = times.filter((key) => rest[key] === undefined && !(key === 'fastMs'));
   const late = times.filter((key) => rest[key] > soonMs);
   const verdict = never.length > 0 || rest.lives === false ? 'WRONG' : late.length > 0 ? 'late' : 'ok';
-  const shown = Object.entries(rest).map(([key, value]) => `${key} ${typeof value === 'number' ? Math.round(value * 100) / 100 : value}`);
+  const shown = Object.entries(rest).map(
+    ([key, value]) => `${key} ${typeof value === 'number' ? Math.round(value * 100) / 100 : value}`,
+  );
   results.push({ each, doing, name, signal, verdict, load: loadavg()[0], ...rest });
   console.log(`${each} ${verdict} ${doing} ${name} ${signal}: ${shown.join(', ')}`);
   if (verdict !== 'ok') console.log(`    ${said.trim().split('\n').slice(-4).join('\n    ')}`);
@@ -433,7 +536,10 @@ for (let each = 0; each < Number(values.kills); each++) {
 const count = (verdict) => results.filter((one) => one.verdict === verdict).length;
 console.log(`${count('ok')} ok, ${count('late')} late, ${count('WRONG')} wrong; load ${loadavg()[0].toFixed(1)}`);
 for (const key of ['freeMs', 'cleanMs', 'goneMs', 'fastMs']) {
-  const list = results.map((one) => one[key]).filter((value) => value !== undefined).sort((a, b) => a - b);
+  const list = results
+    .map((one) => one[key])
+    .filter((value) => value !== undefined)
+    .sort((a, b) => a - b);
   const at = (share) => list[Math.floor(share * (list.length - 1))]?.toFixed(0);
   if (list.length > 0) console.log(`${key}: median ${at(0.5)}, 95 % ${at(0.95)}, longest ${at(1)} ms`);
 }
