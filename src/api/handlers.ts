@@ -181,8 +181,9 @@ export class Handlers {
     const handlers = this.at(plan.address).filter(({ asked }) => asked.spec.kind === name);
     if (handlers.some(({ asked }) => asked.stop))
       return { ...plan, needsStop: plan.needsStop ?? 'the probe asks for stops', stopIsAsked: true };
+    const isAwaited = handlers.some(({ asked }) => asked.onReturn);
     return withCaptures(
-      plan,
+      isAwaited ? { ...plan, entryIsEnough: false } : plan,
       handlers.flatMap(({ plans }) => plans),
     );
   }

@@ -190,6 +190,15 @@ export class CallStacks<T> {
     return { call, lost: lost ?? none };
   }
 
+  /** A call begins whose return nothing observes. It is not kept, and proves nothing about others: its stack may be any. */
+  passing(where: Where, { returnAddress, stackPointer }: ReturnPlace, payload: T): OpenCall<T> {
+    const parent = this.enclosing(where, stackPointer);
+    const thread = parent?.thread ?? this.#find(this.#space(where), where.hart, stackPointer)?.thread;
+    const depth = parent ? parent.depth + 1 : 0;
+    const { hart } = where;
+    return { payload, returnAddress, stackPointer, parent, depth, hart, thread, stops: false, wasLost: false };
+  }
+
   /**
    * The target is at `returnAddress`: returns the calls that this ends, innermost first. There are none if the stack
    * pointer belongs to a call that is not traced. Calls inside them that are still open have lost their return, or

@@ -1,5 +1,5 @@
 import type { Architecture } from '../arch/index.js';
-import type { Addr } from '../base/addr.js';
+import { type Addr, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import type { SpaceNumbers } from '../target/index.js';
 import type { ProbeFact } from '../trace/index.js';
@@ -33,6 +33,9 @@ export interface CallTracerOptions {
   /** Names the address spaces of hits. */
   readonly spaces?: SpaceNumbers;
 }
+
+/** A return address that is not known. */
+const nowhere = addr(0n);
 
 /** Where a call returns that would begin here. */
 type ReturnSite = Omit<CallSite, 'around'>;
@@ -122,12 +125,13 @@ export class CallTracer implements Tracer {
     return this.#observer.stopped(hit, memory);
   }
 
-  /** The record of an entry. `stackPointer` is that of its return. */
-  entered(at: Moment, returnAddress: Addr, stackPointer: number, memory: HitMemory): void {
+  /** The record of an entry. */
+  entered(at: Moment, site: Omit<ReturnSite, 'isCall'>, memory: HitMemory): void {
+    const { returnAddress, stackPointer } = site;
     this.#output.moveTo(at.time);
     const here = this.#places.at(at.pc);
     if (here.catches) this.#caught(at, stackPointer, atOnce);
-    this.#enter(at, here, { returnAddress, stackPointer, isCall: true }, memory, atOnce);
+    this.#enter(at, here, { ...site, isCall: true }, memory, atOnce);
     if (here.instants.length > 0) this.#pass(at, here, { returnAddress, stackPointer }, memory, atOnce);
     this.#observer?.recorded(at, memory);
   }
@@ -182,8 +186,10 @@ export class CallTracer implements Tracer {
     if (this.#stacks.awaits(hit.pc)) this.#leave(hit, hit.pc, stackNumber(hit.stackPointer), memory, follows);
     if (here.catches) this.#caught(hit, stackPointer, follows);
     this.#edges(hit, here, memory, follows);
-    if (arrives && returnAddress !== undefined)
-      this.#enter(hit, here, { returnAddress, stackPointer, isCall: false }, memory, follows);
+    if (arrives) {
+      const place = { returnAddress: returnAddress ?? nowhere, seesReturn: returnAddress !== undefined };
+      this.#enter(hit, here, { ...place, stackPointer, isCall: false }, memory, follows);
+    }
     this.#pass(hit, here, { returnAddress, stackPointer }, memory, follows);
     return follows.reaction(hit.pc);
   }
@@ -200,19 +206,23 @@ export class CallTracer implements Tracer {
 
   /** Calls of every kind begin that has some here. If none does, what returns to the same place is gone. */
   #enter(at: Moment, here: Here, site: ReturnSite, memory: HitMemory, follows: Follows): void {
-    const { returnAddress, stackPointer, isCall } = site;
+    const { stackPointer, seesReturn } = site;
     let begins = false;
     for (const kind of here.kinds) {
       const around = this.#stacks.enclosing(at, stackPointer);
-      const full: CallSite = { returnAddress, stackPointer, around, isCall };
+      const full: CallSite = { ...site, around };
       const traced = kind.begin(at, full, memory);
-      if (!traced) continue;
+      if (!traced || !(seesReturn || traced.entryOnly)) continue;
+      begins = true;
+      if (traced.entryOnly) {
+        follows.began(at, this.#stacks.passing(at, full, traced), []);
+        continue;
+      }
       const isAgain = (other: TracedCall): boolean => other.kind === kind && (kind.isSame?.(other, traced) ?? false);
       const { call, lost } = this.#stacks.enter(at, full, traced, isAgain);
       follows.began(at, call, lost);
-      begins = true;
     }
-    if (!begins) follows.began(at, undefined, this.#stacks.overwrite(at, stackPointer));
+    if (!begins && seesReturn) follows.began(at, undefined, this.#stacks.overwrite(at, stackPointer));
   }
 
   /** Blocks end and begin. */

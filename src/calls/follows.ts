@@ -17,6 +17,7 @@ export const atOnce: Follows = {
   began({ hart }, call, lost) {
     for (const one of lost) one.payload.kind.lost(one, hart);
     call?.payload.kind.began(call, lost);
+    if (call?.payload.entryOnly) call.payload.kind.lost(call, hart);
   },
   ended({ hart }, ended, lost) {
     for (const call of lost) call.payload.kind.lost(call, hart);
@@ -49,7 +50,7 @@ export class Later implements Follows {
 
   began(at: Moment, call: Call | undefined, lost: readonly Call[]): void {
     this.#queue(at, () => atOnce.began(at, call, lost));
-    if (call && call.returnAddress >= 0n) this.#watch.push(addr(call.returnAddress));
+    if (call && !call.payload.entryOnly && call.returnAddress >= 0n) this.#watch.push(addr(call.returnAddress));
     this.#release(lost);
   }
 

@@ -21,6 +21,8 @@ export interface CallSite {
   readonly stackPointer: number;
   /** The innermost open call around it. */
   readonly around: Call | undefined;
+  /** Something observes the return; else the call is over where it began. */
+  readonly seesReturn: boolean;
   /**
    * It comes from a trampoline. It is no turn of a loop, because functions that loop to their first instruction have
    * no trampoline. A stop may be one.
@@ -33,6 +35,8 @@ export interface TracedCall {
   readonly kind: CallKind;
   /** The event of its begin, once emitted. */
   emitted?: AnyBegin | undefined;
+  /** Nothing observes its return: it is over where it began, and nothing is inside it. */
+  readonly entryOnly?: boolean;
 }
 
 /**

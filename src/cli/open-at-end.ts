@@ -7,7 +7,7 @@ export class OpenAtEnd {
   #innermost: string | undefined;
 
   readonly see = (event: TraceEvent): void => {
-    if (event.type !== 'call-lost' && event.type !== 'poll-lost') {
+    if ((event.type !== 'call-lost' && event.type !== 'poll-lost') || ('entryOnly' in event && event.entryOnly)) {
       this.#count = 0;
       return;
     }

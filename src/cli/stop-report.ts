@@ -120,6 +120,7 @@ export function stopJson(recording: Recording, situation: EngineSituation): obje
     extras: summary.extras,
     switched_off: summary.switchedOff,
     reasons: summary.reasons,
+    without_durations: summary.withoutDurations,
     partly: summary.partly,
     stood_ms: Math.round(stoodMs),
     stood_share: Number(share.toFixed(4)),

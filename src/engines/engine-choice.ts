@@ -106,6 +106,9 @@ export const tooMany = 'so many breakpoints would slow all code near them';
 /** Begins the reason of a probe that is left out because the stub does harm at stops. */
 export const harmful = 'each stop under this gdbserver may damage the program';
 
+/** Begins what is not seen of a function whose return only a stop could observe. */
+export const noDurations = 'its calls are counted, without durations';
+
 /** So many breakpoints a machine may have beside trampolines: where most probes run without stops, and where not. */
 const mostBreakpoints = { few: 50, many: 1000 };
 
@@ -115,7 +118,7 @@ export function engineChoices(
   { refused, sites = [] }: Decisions,
 ): readonly ProbeFact[] {
   const { plans, wanted } = options;
-  const proofs = new Map(sites.map(({ index, proof }) => [index, proof]));
+  const known = new Map(sites.map((site) => [site.index, site]));
   const facts = plans.map(({ name, subject, address, partly, notByStops }, index): ProbeFact => {
     const probe = { name, ...(subject === undefined ? {} : { subject }), address };
     const why = refused.get(index);
@@ -123,11 +126,12 @@ export function engineChoices(
       const engine = wanted === 'target' || notByStops !== undefined ? 'none' : 'stop';
       return { ...probe, engine, why, ...(notByStops === undefined ? {} : { extra: notByStops }) };
     }
-    const proof = proofs.get(index);
+    const { proof, unseenReturn } = known.get(index) ?? {};
+    const unseen = unseenReturn === undefined ? partly : `${noDurations}: ${unseenReturn}`;
     return {
       ...{ ...probe, engine: 'target', why },
       ...(proof === undefined ? {} : { proof: proof.text }),
-      ...(partly === undefined ? {} : { partly }),
+      ...(unseen === undefined ? {} : { partly: unseen }),
     };
   });
   const reason = whyNoneStops(options, facts);

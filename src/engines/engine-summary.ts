@@ -3,7 +3,7 @@ import { stackIsRead } from '../probes/index.js';
 import { insideKernel } from '../target/index.js';
 import { plural } from '../text/index.js';
 import type { ProbeFact } from '../trace/index.js';
-import { harmful, tooMany } from './engine-choice.js';
+import { harmful, noDurations, tooMany } from './engine-choice.js';
 import { tooOften } from './probe-choices.js';
 
 /** How many probes run without stops, and why the others do not. */
@@ -18,6 +18,8 @@ export interface EngineSummary {
   readonly switchedOff: number;
   /** Of those that are left out: there were too many. */
   readonly crowded: number;
+  /** Of those without stops: functions whose calls have no durations, because only a stop would observe a return. */
+  readonly withoutDurations: number;
   /** Of those without stops: what is not seen of them. */
   readonly partly: readonly StopReason[];
   /** Of those that stop or are left out: what holds for most probes comes first. */
@@ -49,6 +51,10 @@ export interface StopAdvice {
   readonly text: string;
 }
 
+/** An instruction in a reason, and where it is: reasons that differ in nothing else are one. */
+const aBranch = /(^|: )(?:(?!: ).)*?0x[0-9a-f]+ at \+0x[0-9a-f]+ (leads|goes)/;
+const aPlace = / at \+0x[0-9a-f]+/;
+
 const mostNames = 3;
 const mostReasons = 5;
 
@@ -67,6 +73,8 @@ export function summarizeEngines(all: readonly ProbeFact[]): EngineSummary {
     extras: [...extras].map(([what, probes]) => ({ what, probes })),
     switchedOff: choices.filter(({ engine, why }) => engine === 'none' && why?.startsWith(tooOften)).length,
     crowded: choices.filter(({ engine, why = '' }) => engine === 'none' && leftOutFirst.test(why)).length,
+    withoutDurations: choices.filter(({ engine, partly = '' }) => engine === 'target' && partly.startsWith(noDurations))
+      .length,
     partly: grouped(choices, ({ partly }) => partly),
     reasons: grouped(choices, ({ engine, why = '' }) => (engine === 'target' ? undefined : why)),
   };
@@ -76,8 +84,9 @@ export function summarizeEngines(all: readonly ProbeFact[]): EngineSummary {
 function grouped(choices: readonly ProbeFact[], said: (fact: ProbeFact) => string | undefined): StopReason[] {
   const groups = new Map<string, { probes: number; readonly names: Set<string> }>();
   for (const fact of choices) {
-    const why = said(fact);
-    if (why === undefined) continue;
+    const exact = said(fact);
+    if (exact === undefined) continue;
+    const why = exact.replace(aBranch, '$1a branch $2').replace(aPlace, '');
     const group = groups.get(why) ?? { probes: 0, names: new Set() };
     groups.set(why, group);
     group.probes++;
@@ -117,8 +126,23 @@ export function extraLines({ extras }: EngineSummary): string[] {
 }
 
 /** `5: its Future has more than 24 places to read (a, b, c and 2 more)`, for the first reasons. */
-export function reasonLines({ reasons, partly }: EngineSummary): string[] {
-  return [...linesOf(reasons), ...linesOf(partly).map((line) => `without stops, but ${line}`)];
+export function reasonLines({ reasons, partly, withoutDurations }: EngineSummary): string[] {
+  const counted = partly.filter(({ why }) => why.startsWith(noDurations));
+  const others = partly.filter((reason) => !counted.includes(reason));
+  return [
+    ...linesOf(reasons),
+    ...linesOf(others).map((line) => `without stops, but ${line}`),
+    ...(withoutDurations > 0 ? [durationsLine(withoutDurations, counted)] : []),
+  ];
+}
+
+/** What calls have no durations, why most of them have none, and who has them. */
+function durationsLine(probes: number, [first]: readonly StopReason[]): string {
+  const why = first?.why.slice(noDurations.length + 2) ?? '';
+  const most = (first?.probes ?? 0) < probes ? `${first?.probes} of them: ` : '';
+  const are = probes === 1 ? 'is counted without durations, which count' : 'are counted without durations, which count';
+  const names = first?.names.join(', ') ?? '';
+  return `${plural(probes, 'function')} ${are} for the callers (${most}${why}: ${names}${(first?.functions ?? 0) > mostNames ? ', ...' : ''}); --engine mixed has them, with a stop at each call and return`;
 }
 
 export function reasonLine({ why, probes, functions, names }: StopReason): string {

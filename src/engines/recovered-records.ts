@@ -1,7 +1,15 @@
 import type { Architecture } from '../arch/index.js';
 import { addr, hex } from '../base/addr.js';
 import type { CallTracer } from '../calls/index.js';
-import { planFormats, RecordDispatcher, remembered, type Site, threadId, withThreadWords } from '../inject/index.js';
+import {
+  entryOnly,
+  planFormats,
+  RecordDispatcher,
+  remembered,
+  type Site,
+  threadId,
+  withThreadWords,
+} from '../inject/index.js';
 import { type EnginePlanOptions, recordSources } from './engine-choice.js';
 
 /** What the records of an installation need to be understood: plain data, which a file can keep. */
@@ -18,16 +26,17 @@ export interface InstalledFacts {
   readonly sites: readonly SiteFacts[];
 }
 
-/** A probe by its index in the plan, its address, and the bytes of its two records. */
+/** A probe by its index in the plan, its address, the bytes of its two records, and whether its returns are observed. */
 export interface SiteFacts {
   readonly index: number;
   readonly address: string;
   readonly entry: number;
   readonly exit: number;
+  readonly returns: boolean;
 }
 
 export function siteFacts({ index, plan, entry, exit }: Site): SiteFacts {
-  return { index, address: hex(plan.address), entry: entry.size, exit: exit.size };
+  return { index, address: hex(plan.address), entry: entry.size, exit: exit.size, returns: plan.seesReturn };
 }
 
 export interface RecoveredOptions {
@@ -58,10 +67,11 @@ function sitesOf(plan: EnginePlanOptions, { sites: wanted, threads, slotShift }:
   const sources = recordSources(plan);
   if (sources === undefined) return undefined;
   const all = planFormats(plan.plans, sources);
-  const found = wanted.map(({ index, address, entry, exit }) => {
+  const found = wanted.map(({ index, address, entry, exit, returns }) => {
     const site = all[index];
     const isSame = site?.plan.address === addr(BigInt(address)) && site.entry.size === entry && site.exit.size === exit;
-    return isSame && Math.max(entry, exit) <= 2 ** slotShift ? site : undefined;
+    if (!isSame || Math.max(entry, exit) > 2 ** slotShift) return undefined;
+    return returns ? site : { ...site, plan: entryOnly(site.plan) };
   });
   if (found.some((site) => site === undefined)) return undefined;
   const sites = found.filter((site) => site !== undefined);

@@ -19,7 +19,7 @@ export { type LogPart, LogReader, RawLog, type ReadAt, rawLogMagic } from './raw
 export { type RecordCounter, RecordDispatcher, type RecordText, type RecordTime } from './record-dispatcher.js';
 export type { RecordSources } from './record-format.js';
 export type { Piece } from './ring.js';
-export { codeRoom, middleOf, planFormats, planSites, type Site, type SitePlan } from './sites.js';
+export { codeRoom, entryOnly, middleOf, planFormats, planSites, type Site, type SitePlan } from './sites.js';
 export { StoppedDrain } from './stopped-drain.js';
 export { TargetEngine } from './target-engine.js';
 export { findThreadWords, type ThreadWords, threadId, withThreadWords } from './thread-words.js';

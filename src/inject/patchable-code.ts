@@ -13,6 +13,8 @@ export interface PatchableCode {
   readonly ways: readonly Displaced[];
   /** Ways to patch all its exits, if its return cannot be hooked. */
   readonly ends: readonly (readonly FunctionExit[])[] | undefined;
+  /** Why its return is not observed, although it is asked for: its calls have no end. */
+  readonly unseenReturn?: string;
   /** Ways to patch a place inside a function; then there are no others. */
   readonly inside?: readonly DisplacedInside[];
   /** Why all that is allowed. */
@@ -79,7 +81,9 @@ function look(subject: Subject, bytes: Uint8Array | undefined): PatchVerdict {
   const unhookable = objectionTo('hook', subject, replacedBy(first));
   if (!unhookable) return { code: bytes, ways, ends: undefined, proof: proofOf('hook') };
   const ends = planExits(subject, unhookable, bytes.subarray(0, plan.codeSize), ways);
-  return 'why' in ends ? ends : { code: bytes, ways, ends, proof: proofOf('exits', unhookable) };
+  if (!('why' in ends)) return { code: bytes, ways, ends, proof: proofOf('exits', unhookable) };
+  if (!plan.entryIsEnough) return ends;
+  return { code: bytes, ways, ends: undefined, unseenReturn: ends.why, proof: proofOf('entry', ends) };
 }
 
 function immovable({ refused }: Refusal): Objection {

@@ -48,6 +48,8 @@ interface Carrier {
   readonly address: Addr;
   /** It is no function's entry. */
   readonly isInside: boolean;
+  /** Something observes its returns. */
+  readonly seesReturn: boolean;
   /** Its calls return through a trampoline. */
   readonly hooks: boolean;
   readonly entry: RecordReader;
@@ -61,6 +63,7 @@ function carrierOf({ plan, ends, entry, exit }: Site, words: WordCache, outers: 
     name,
     address,
     isInside: inside !== undefined,
+    seesReturn,
     // Among patched exits only the tail jumps are hooked.
     hooks: seesReturn && (ends?.some((way) => way.some(({ tail }) => tail !== undefined)) ?? true),
     entry: new RecordReader(entry, words, outers),
@@ -160,6 +163,7 @@ export class RecordDispatcher {
         this.#outers.set(self, carrier.outer.readings);
       }
     }
-    tracer.entered(moment, returnAddress, record.stackPointer + this.#stackedBytes, record);
+    const place = { returnAddress, stackPointer: record.stackPointer + this.#stackedBytes };
+    tracer.entered(moment, { ...place, seesReturn: carrier.seesReturn }, record);
   }
 }

@@ -92,7 +92,12 @@ function planSite(plan: ReadPlan, look: PatchableCode, index: number, formats: R
   const entry = formats.entry(counters > 0 ? withoutReads(plan) : plan);
   const exit = formats.exit(plan);
   if (Math.max(entry.size, exit.size) > mostRecordBytes) return 'what it reads does not fit a record';
-  return { plan, index, ...look, entry, exit, counters };
+  return { plan: look.unseenReturn === undefined ? plan : entryOnly(plan), index, ...look, entry, exit, counters };
+}
+
+/** Nothing observes its return. */
+export function entryOnly(plan: ReadPlan): ReadPlan {
+  return { ...plan, seesReturn: false };
 }
 
 /** The place that trampolines must be near: most sites lie around the middle one. Undefined if there are none. */

@@ -553,7 +553,7 @@ export class TargetEngine {
 
 /** Of records that begin and end no call. */
 function insideIds(sites: readonly Site[]): ReadonlySet<number> {
-  return new Set(sites.flatMap(({ plan, index }) => (plan.inside ? [2 * index] : [])));
+  return new Set(sites.flatMap(({ plan, index }) => (plan.inside || !plan.seesReturn ? [2 * index] : [])));
 }
 
 function within(address: Addr, start: Addr, length: number): boolean {

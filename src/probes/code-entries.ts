@@ -136,6 +136,20 @@ export class CodeEntries {
     return undefined;
   }
 
+  /** A call instruction of a function leads there. */
+  isCalled(address: Addr): boolean {
+    const { references } = this.#arch;
+    const low = this.#elf.codes.toCode(address);
+    for (const { address: start, size, type } of this.#elf.symbols) {
+      const code = type === 'function' && size > 0 ? this.#elf.bytesAt(start, size) : undefined;
+      // That has more than there is.
+      if (!code || !references?.leave(code, this.#elf.codes.toCode(start)).calls.includes(low)) continue;
+      const steps = this.#arch.codeFlow?.steps(code, start) ?? [];
+      if (steps.some(({ kind, target }) => kind === 'call' && target === address)) return true;
+    }
+    return false;
+  }
+
   /** Why the return address of the function there must not be replaced, in words for the user. */
   looksAtReturn(address: Addr): string | undefined {
     this.#lookers ??= new ReturnLookers(this.#elf, this.#arch);

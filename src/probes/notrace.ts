@@ -46,21 +46,30 @@ export class NoTrace {
     this.#arch = arch;
   }
 
+  /** Its entries may be traced all the same, where the user insists. */
+  maySeeEntry(address: Addr): boolean {
+    return this.#sectionAt(address)?.name !== ownSection;
+  }
+
   /** `symbol`: as the symbol table spells it. */
   reason(symbol: string | undefined, address: Addr, size: number): string | undefined {
     if (address === this.#elf.entry) return 'the entry point of the program: it has no caller, and no stack yet';
     const irregular = [...byName, ...(this.#arch.irregularFunctions ?? [])];
     const named = symbol === undefined ? undefined : irregular.find(({ name }) => name.test(symbol));
     if (named) return named.reason;
-    const section = this.#elf.sections.find(
+    const section = this.#sectionAt(address);
+    if (section?.name === ownSection) return `code in ${ownSection}, where trampolines are written over it`;
+    if (section) return `code in ${section.name}, which the kernel itself does not let anybody probe`;
+    return this.#signalReturn(address) ?? this.#entryReason(address, size);
+  }
+
+  #sectionAt(address: Addr): { readonly name: string } | undefined {
+    return this.#elf.sections.find(
       (one) =>
         address >= one.address &&
         address < one.address + BigInt(one.size) &&
         (forbiddenSections.has(one.name) || one.name === ownSection),
     );
-    if (section?.name === ownSection) return `code in ${ownSection}, where trampolines are written over it`;
-    if (section) return `code in ${section.name}, which the kernel itself does not let anybody probe`;
-    return this.#signalReturn(address) ?? this.#entryReason(address, size);
   }
 
   /** A handler of signals returns to it: what its caller would have left is the interrupted program's. */

@@ -122,8 +122,12 @@ export interface ReadPlan {
   readonly returnStays: string | undefined;
   /** Calls for which one of these does not hold leave no record. */
   readonly when: readonly Condition[];
-  /** The return of the call is needed. */
+  /** The return of the call is observed. */
   readonly seesReturn: boolean;
+  /** Why it is refused to who does not insist: it may be entered otherwise than by a call. */
+  readonly insisted?: string | undefined;
+  /** The entry alone is worth having: where only a stop could observe the return, the call has no end and no duration. */
+  readonly entryIsEnough?: boolean;
   /** Counters in the target are enough: nothing else is read. Empty if they are not. */
   readonly counts: readonly PlannedCount[];
   /** Undefined for a function's entry. */
@@ -192,6 +196,8 @@ function joined(a: ReadPlan, b: ReadPlan): ReadPlan {
     // Each of the two has its own calls to see.
     when: [],
     seesReturn: a.seesReturn || b.seesReturn,
+    insisted: a.insisted ?? b.insisted,
+    entryIsEnough: [a, b].every((plan) => !plan.seesReturn || plan.entryIsEnough === true),
     counts: onlyCounts ? [...a.counts, ...b.counts] : [],
     notByStops: a.notByStops && b.notByStops,
   };

@@ -63,6 +63,8 @@ export interface FunctionProbe {
   readonly stackArguments: boolean;
   /** What compiled it. */
   readonly producer: 'rustc' | 'clang' | 'gcc' | undefined;
+  /** The user insists, although this is why it is refused: its entries alone are traced. */
+  readonly insisted?: string;
   /** Which calls are traced; undefined: all. */
   readonly when?: Conditions;
   /** Why nothing is known of its code, in words for the user. */
@@ -140,11 +142,13 @@ export function resolveFunctions(
         ? 'a label in assembly: nothing says that it is a function'
         : (notrace.reason(symbol, address, size) ??
           (isNamed([name, symbol], includes) ? undefined : leftToNames(symbol, size)));
-    if (reason !== undefined) {
+    const isWanted = includes.some(({ insists, matches }) => insists && names.some((one) => one.names.some(matches)));
+    if (reason !== undefined && !(isWanted && notrace.maySeeEntry(address))) {
       excluded.push({ name, address, reason });
       continue;
     }
-    const probe = describer.probe(first, functions.slice(1), probes.length + 1);
+    const described = describer.probe(first, functions.slice(1), probes.length + 1);
+    const probe = reason === undefined ? described : entriesOf(elf, described, reason);
     const conditions = conditionsOf(
       probe,
       includes.filter((spec) => names.some((one) => one.names.some(spec.matches))),
@@ -190,6 +194,17 @@ function unreadCode(sizes: readonly number[]): Unread | undefined {
   }
   const why = `its code is not read, because the ${sizes.length} functions that are asked for have ${Math.round(whole / 1e6)} MB: only those up to ${above} bytes are. Ask for fewer`;
   return { above, why: (size) => (size > above ? why : undefined) };
+}
+
+/** Larger code than this is not looked at behind a label. */
+const mostBehind = 4096;
+
+/** What is refused for this reason, by its entries alone: nobody knows its arguments, its result, and how it returns. */
+function entriesOf(elf: ElfFile, probe: FunctionProbe, insisted: string): FunctionProbe {
+  const next = elf.symbols.above(probe.address);
+  const behind = next === undefined ? mostBehind : Math.min(mostBehind, Number(next.address - probe.address));
+  const size = probe.size > 0 ? probe.size : behind;
+  return { ...probe, size, arguments: [], result: undefined, producer: undefined, insisted };
 }
 
 /** Whether a probe asks for one of these very names. */

@@ -13,6 +13,16 @@ export const questions: readonly Question[] = [
     objection: ({ plan }) => plan.needsStop,
   },
   {
+    name: 'called',
+    forbids: 'probe',
+    holds: 'it is entered by calls',
+    // A trap may come on a stack that is a user's, or none; a trampoline needs room on it.
+    objection: ({ plan, entries }) =>
+      plan.insisted === undefined || entries?.isCalled(plan.address)
+        ? undefined
+        : `${plan.insisted}; no call leads to it, so its stack may be anyone's`,
+  },
+  {
     name: 'other-probes',
     forbids: 'patch',
     holds: 'no other probe stops there',

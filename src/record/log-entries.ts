@@ -89,7 +89,7 @@ const table =
     isObject(value) && Object.values(value).every(each);
 
 const hart = shaped({ id: text, name: text });
-const site = shaped({ index: whole, address: word, entry: whole, exit: whole });
+const site = shaped({ index: whole, address: word, entry: whole, exit: whole, returns: flag });
 /** Slots of 64 to 256 bytes. */
 const slotShift: Check = (value) => value === 6 || value === 7 || value === 8;
 

@@ -26,6 +26,7 @@ import {
   type InlinedPolls,
   kinds,
   mergePlans,
+  type PlanWishes,
   type ProbeKind,
   type Wakes,
 } from '../probes/index.js';
@@ -197,6 +198,8 @@ export interface EnginePlanWishes {
   readonly stackDepth?: number | undefined;
   /** Arguments and results are recorded. */
   readonly values?: boolean | undefined;
+  /** Every return is wanted, where it takes a stop too: for limits of times. `mixed` wants them always. */
+  readonly returns?: boolean | undefined;
   /** Where the recording ends. */
   readonly until?: Addr | undefined;
   readonly panics?: readonly Addr[] | undefined;
@@ -213,8 +216,9 @@ export interface EnginePlanWishes {
 export function enginePlan(program: Program, options: EnginePlanWishes = {}): EnginePlanOptions {
   const { wanted = 'auto', stackDepth, values = true, until, panics = [] } = options;
   const ends = [...(until === undefined ? [] : [until]), ...panics];
-  const key = [wanted, stackDepth, values, ...ends].join();
-  const plan = program.planned.get(key) ?? planAll(program, wanted, stackDepth, values, ends);
+  const returns = wanted === 'mixed' || options.returns === true;
+  const key = [wanted, stackDepth, values, returns, ...ends].join();
+  const plan = program.planned.get(key) ?? planAll(program, wanted, { stackDepth, values, returns }, ends);
   program.planned.set(key, plan);
   return plan;
 }
@@ -227,8 +231,7 @@ export function trampolineRoom(program: Program, options?: EnginePlanWishes): nu
 function planAll(
   program: Program,
   wanted: EngineName,
-  stackDepth: number | undefined,
-  values: boolean,
+  asked: Pick<PlanWishes, 'stackDepth' | 'values' | 'returns'>,
   ends: readonly Addr[],
 ): EnginePlanOptions {
   const { arch, elf, debug, kinds: found } = program;
@@ -238,7 +241,7 @@ function planAll(
       hint: '--engine auto stops for what is watched, and for what else needs it',
     });
   }
-  if (stackDepth !== undefined && !found.some(({ kind }) => kind.readsStacks)) {
+  if (asked.stackDepth !== undefined && !found.some(({ kind }) => kind.readsStacks)) {
     const reader = kinds.find((kind) => kind.readsStacks)?.name;
     throw new RsptraceError('STACKS_UNAVAILABLE', `--bt records who polls, and no ${reader} is traced`, {
       hint: `add --probe '${reader}:GLOB', or leave --bt out`,
@@ -246,7 +249,7 @@ function planAll(
   }
   const general = new Set(arch.generalRegisters);
   const floats = new Set(arch.probeCode?.floats);
-  const wishes = { arch, general, floats, stackDepth, values };
+  const wishes = { arch, general, floats, ...asked };
   const plans = mergePlans(found.flatMap((each) => each.kind.plans?.(each.found, wishes) ?? []));
   const options: EnginePlanOptions = {
     arch,

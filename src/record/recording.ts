@@ -66,6 +66,8 @@ export interface RecordOptions {
   readonly counts?: InstructionClock | undefined;
   /** Drop calls of functions that last less, in guest nanoseconds. */
   readonly thresholdNs?: number;
+  /** See `EnginePlanWishes`. */
+  readonly returns?: boolean;
   /**
    * Connects again after the link has broken; rejects if the target has ended. Then the probes are inserted again,
    * and the trace has a gap. Without it, a broken link ends the recording.

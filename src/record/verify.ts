@@ -84,7 +84,8 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const panics = (options.panics ?? []).map((address) => addOffset(address, offset));
   // A second connection would not know what was written over the first.
   const wanted: EngineName | undefined = options.reconnect ? 'stop' : options.engine;
-  const plan = enginePlan(program, { ...options, wanted, values: options.functions?.values, until, panics });
+  const returns = options.returns === true || (options.thresholdNs ?? 0) > 0;
+  const plan = enginePlan(program, { ...options, wanted, values: options.functions?.values, returns, until, panics });
   const code = codeToVerify(program);
   await verifyPlace(session, arch, elf);
   const { absent, elsewhere } = await verifyCode(session, elf, code);

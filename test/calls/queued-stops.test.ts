@@ -101,7 +101,13 @@ class Target {
     if (!recorded.has(probe.ref.name)) this.#stop(hart, probe.address, stackPointer, returnAddress);
     else {
       const at = this.#moment(hart, probe.address);
-      this.waiting.queue(() => this.#calls.entered(at, returnAddress, stackNumber(stackPointer), nothingRead));
+      this.waiting.queue(() =>
+        this.#calls.entered(
+          at,
+          { returnAddress, stackPointer: stackNumber(stackPointer), seesReturn: true },
+          nothingRead,
+        ),
+      );
     }
   }
 

@@ -117,7 +117,11 @@ class Machine {
     stack.push(call);
     this.calls.push(call);
     const at = this.#moment(hart, probe.address);
-    this.#tracer.entered(at, addr(returnAddress), stackNumber(stackPointer), nothingRead);
+    this.#tracer.entered(
+      at,
+      { returnAddress: addr(returnAddress), stackPointer: stackNumber(stackPointer), seesReturn: true },
+      nothingRead,
+    );
   }
 
   #moment(hart: number, pc: bigint) {

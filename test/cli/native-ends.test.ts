@@ -24,7 +24,7 @@ t.test(
   async (t) => {
     const program = compileReleased(t, 'stacked.c');
     const untraced = (await start(program, ['run', '15']).ended).stdout;
-    const auto = await trace(t, [program, 'run', '15'], ...probes([...patched, ...stopping]));
+    const auto = await trace(t, [program, 'run', '15'], '--engine', 'mixed', ...probes([...patched, ...stopping]));
     t.equal(auto.stdout, untraced);
     t.equal(auto.output.missing, 0);
     const named = auto.output.probes as readonly { function: string; engine: string; why?: string }[];
@@ -47,6 +47,27 @@ t.test(
   },
 );
 
+t.test('by default the others take no stop: their calls are counted, and have no durations', async (t) => {
+  const program = compileReleased(t, 'stacked.c');
+  const untraced = (await start(program, ['threads', '300']).ended).stdout;
+  const { output, stdout, text } = await trace(t, [program, 'threads', '300'], ...probes([...patched, ...stopping]));
+  t.equal(stdout, untraced);
+  withoutStops(t, output);
+  sameCalls(t, output, untraced);
+  for (const { function: name, calls, lost, total_ns } of output.functions) {
+    if (name.startsWith('leaves')) continue; // It ends by longjmp.
+    const isCounted = stopping.includes(name.split('.')[0] ?? '');
+    t.equal(lost, isCounted ? calls : 0, name);
+    t.equal(total_ns > 0, !isCounted, name);
+  }
+  const named = output.probes as readonly { function: string; engine: string; partly?: string }[];
+  t.strictSame(
+    named.flatMap(({ function: name, partly }) => (partly?.startsWith('its calls are counted') ? [name] : [])).sort(),
+    stopping.toSorted(),
+  );
+  t.notMatch(text, /(onward|vary).*\{/, 'nothing is inside a call without an end');
+});
+
 t.test('four threads, and a child that returns through the same ends', async (t) => {
   const program = compileReleased(t, 'stacked.c');
   for (const mode of ['threads', 'fork']) {
@@ -63,7 +84,7 @@ t.test(
   'a function left by longjmp and called again in the same place is no loop, with stops and without',
   async (t) => {
     const program = compileReleased(t, 'again.c');
-    for (const engine of ['stop', 'auto']) {
+    for (const engine of ['stop', 'mixed']) {
       const { output, stdout } = await trace(t, [program], '--engine', engine, ...probes(['again', 'spin']));
       t.match(stdout, /^calls again=60 spin=60$/m);
       sameCalls(t, output, stdout);

@@ -32,7 +32,16 @@ export function foundOf(program: Program, kind: ProbeKind): Found | undefined {
 
 /** What of the options decides about engines. */
 export function planWishes(args: AskedArguments, program: Program): EnginePlanWishes {
-  return { wanted: engineOf(args), stackDepth: args.bt, values: args.args, until: untilOf(args, program) };
+  const [values, returns] = [args.args, needsReturns(args)];
+  return { wanted: engineOf(args), stackDepth: args.bt, values, returns, until: untilOf(args, program) };
+}
+
+/** Limits of times, and a threshold, are worth a stop where nothing else observes a return. */
+export function needsReturns({
+  budget,
+  threshold,
+}: AskedArguments & { readonly budget?: string | undefined }): boolean {
+  return budget !== undefined || (threshold ?? 0) > 0;
 }
 
 /** Who asks for stops at inlined polls takes them all. */

@@ -11,7 +11,7 @@ import { recordsRequest } from '../records-file.js';
 import { Silence } from '../silence.js';
 import { StatusLine } from '../status-line.js';
 import { enginesText, hurdlesText, switchedOffTexts } from '../stop-report.js';
-import { engineOf } from './asked.js';
+import { engineOf, needsReturns } from './asked.js';
 import type { Prepared } from './prepare.js';
 
 /** What was recorded, and where. */
@@ -145,6 +145,7 @@ function askedOptions(
     timebaseHz: args.timebase,
     hardware: args.hw,
     engine: engineOf(args),
+    returns: needsReturns(args),
     fromReset: args['from-reset'],
     isLossless: args.lossless,
     scratch: { ...given, hidden },

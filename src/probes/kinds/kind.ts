@@ -107,6 +107,8 @@ export interface PlanWishes {
   readonly stackDepth: number | undefined;
   /** Arguments and results are recorded. */
   readonly values: boolean;
+  /** Every return is wanted, where it takes a stop too. */
+  readonly returns?: boolean | undefined;
 }
 
 /** What a tracer is made from, in addition to its probes. */

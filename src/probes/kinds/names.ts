@@ -9,6 +9,8 @@ export interface ProbeSpec extends AnyProbe {
   readonly glob: string;
   /** True for `!poll:GLOB`: excludes names. */
   readonly excludes: boolean;
+  /** True for `fn:LABEL!`: also what is refused because nothing says how it returns, by its entry alone. */
+  readonly insists?: boolean;
   /** `fn:GLOB if len > 100`: only calls for which all of one list hold, in at least one list. Empty: all calls. */
   readonly when: readonly (readonly Comparison[])[];
   /** The `len` of `hist(len):GLOB`; undefined for other kinds, and in a probe that excludes. */
@@ -35,6 +37,8 @@ export interface NameRules {
   readonly argument?: string;
   /** It may be `by task` or `by hart`. */
   readonly isGrouped?: boolean;
+  /** A `!` behind the glob insists. */
+  readonly mayInsist?: boolean;
 }
 
 /**
@@ -58,6 +62,8 @@ export function parseNames(
   const conditional = /^(.*?)(?:^|\s)if(?:\s(.*))?$/s.exec(glob);
   const condition = conditional ? (conditional[2] ?? '').trim() : undefined;
   if (conditional) glob = (conditional[1] ?? '').trim();
+  const insists = rules.mayInsist === true && glob.endsWith('!');
+  if (insists) glob = glob.slice(0, -1);
   if (glob === '') {
     throw new RsptraceError('PROBE_SYNTAX', `'${text}' names nothing after the colon`, {
       hint: `'${kind}:**' is ${everything}`,
@@ -71,7 +77,7 @@ export function parseNames(
       hint: `leave 'by ${groupedBy}' away`,
     });
   }
-  const spec = { kind, text, glob, excludes, argument, groupedBy, prefix, matches: compileGlob(glob) };
+  const spec = { kind, text, glob, excludes, insists, argument, groupedBy, prefix, matches: compileGlob(glob) };
   if (condition === undefined) return { ...spec, when: [] };
   if (excludes) {
     const taken = `${hasArgument ? `${kind}(len)` : kind}:${glob} if ${condition}`;

@@ -204,9 +204,14 @@ export interface CallEnd extends OfCall, Ending<CallBegin> {
   readonly result?: string | undefined;
 }
 
-/** A call whose return was not seen: it never returns, was unwound, or was cut off by the end of the trace. */
+/**
+ * A call whose return was not seen: it never returns, was unwound, or was cut off by the end of the trace. Or nothing
+ * observes returns of the function: then this comes where it began.
+ */
 export interface CallLost extends OfCall, Ending<CallBegin> {
   readonly type: 'call-lost';
+  /** Nothing observes returns of the function. Known while recording. */
+  readonly entryOnly?: true | undefined;
 }
 
 export type AnyBegin = PollBegin | CallBegin;

@@ -50,11 +50,13 @@ export class FunctionSummary extends TimedFold {
     if (event.type === 'call-lost') this.#tally(event.function).lost++;
   }
 
-  /** A row a function, in no particular order. `error`, `leftOut`: see `Summary.rows`. */
-  rows(error?: StopError, leftOut: ReadonlySet<string> = new Set()): FunctionRow[] {
+  /** A row a function, in no particular order. `stopError`, `leftOut`: see `Summary.rows`. */
+  rows(stopError?: StopError, leftOut: ReadonlySet<string> = new Set()): FunctionRow[] {
     return this.#tallies
       .filter((tally) => tally !== undefined)
-      .map((tally) => ({
+      // Nothing that has no time is an upper bound.
+      .map((tally) => ({ tally, error: tally.returned === 0 ? undefined : stopError }))
+      .map(({ tally, error }) => ({
         function: tally.function.name,
         instance: tally.function.instance,
         address: `0x${tally.function.address.toString(16)}`,

@@ -7,7 +7,7 @@ import { type NameRules, type ProbeSpec, parseNames, verifyIncludes } from '../n
 import { planFunction } from './plan.js';
 import { FunctionTracer } from './tracer.js';
 
-const rules: NameRules = { name: 'fn', everything: 'every function' };
+const rules: NameRules = { name: 'fn', everything: 'every function', mayInsist: true };
 
 interface FoundFunctions extends Found {
   readonly functions: FunctionProbes;
@@ -16,7 +16,7 @@ interface FoundFunctions extends Found {
 /** Entries and returns of functions. */
 export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
   name: rules.name,
-  help: "'fn:GLOB' these functions, '!' in front leaves them out",
+  help: "'fn:GLOB' these functions, '!' in front leaves them out, '!' behind takes labels of assembly and trap entries too",
   purpose: 'for functions',
   parse: (text) => parseNames(rules, text),
   check: (specs) => verifyIncludes(specs, rules.name),

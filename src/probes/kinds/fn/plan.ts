@@ -12,7 +12,7 @@ const WORD = 8;
 /** What a function's hits read: the registers of its arguments, and of its result. */
 export function planFunction(
   probe: FunctionProbe,
-  { values, general, floats }: Pick<PlanWishes, 'values' | 'general' | 'floats'>,
+  { values, general, floats, returns = false }: Pick<PlanWishes, 'values' | 'general' | 'floats' | 'returns'>,
 ): ReadPlan {
   const { address, size, ref, result, producer, stackArguments } = probe;
   const { registers: looked, reads, why, when } = planConditions(probe.when);
@@ -37,6 +37,7 @@ export function planFunction(
     outer: undefined,
     readsOuter: false,
     scratchIsFree: producer === 'rustc' || producer === 'clang',
+    ...(probe.insisted === undefined ? {} : { partly: entriesOnly(probe.insisted), insisted: probe.insisted }),
     needsStop:
       probe.unread ??
       (foreign !== undefined
@@ -46,9 +47,14 @@ export function planFunction(
           : why),
     returnStays: stackArguments ? 'it may have arguments on the stack' : undefined,
     when,
-    seesReturn: true,
+    seesReturn: probe.insisted === undefined,
+    entryIsEnough: !returns,
     counts: [],
   };
+}
+
+function entriesOnly(why: string): string {
+  return `its entries alone are seen (${why})`;
 }
 
 function registersOf(places: readonly ValuePlace[]): string[] {

@@ -88,7 +88,9 @@ export class FunctionTracer implements CallKind {
   readonly ahead: AheadReads = {
     entryReads: (at, memory) => this.moreReads(at, memory),
     mayBegin: ({ pc, registers }, memory) => {
-      const when = this.#probes.get(pc)?.probe.when;
+      const { when, insisted } = this.#probes.get(pc)?.probe ?? {};
+      // Nobody waits for its return.
+      if (insisted !== undefined) return false;
       return !when || holds(when, registers, memory);
     },
     exitReads: ({ pc }, { registers }, memory) => this.#missing(this.#probes.get(pc)?.texts.result, registers, memory),
@@ -130,7 +132,8 @@ export class FunctionTracer implements CallKind {
     const { arguments: texts, result } = known.texts;
     const values = texts.length > 0 ? argumentsOf(texts, registers, memory) : none;
     const began = this.#output.at(time);
-    return { kind: this, probe, result, began, nested, hart, values, exit: undefined };
+    const entryOnly = !site.seesReturn || probe.insisted !== undefined;
+    return { kind: this, probe, result, began, nested, hart, values, entryOnly, exit: undefined };
   }
 
   /** Asked only if it matters, because the answer needs all of the function's code decoded. */
@@ -201,9 +204,10 @@ export class FunctionTracer implements CallKind {
   }
 
   lost({ payload, depth, thread }: FunctionCall, hart: number): void {
-    const { probe, emitted, began } = payload;
+    const { probe, emitted, began, entryOnly } = payload;
     const { time } = this.#output;
-    this.#output.emit({ type: 'call-lost', time, hart, thread, function: probe.ref, depth, begin: emitted, began });
+    const lost = { time, hart, thread, function: probe.ref, depth, begin: emitted, began } as const;
+    this.#output.emit({ type: 'call-lost', ...lost, ...(entryOnly ? { entryOnly } : {}) });
   }
 }
 
