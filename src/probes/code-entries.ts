@@ -136,12 +136,15 @@ export class CodeEntries {
     return undefined;
   }
 
-  /** A call instruction of a function leads there. */
+  /** A call instruction of a function, or behind a label, leads there. */
   isCalled(address: Addr): boolean {
     const { references } = this.#arch;
+    const { symbols } = this.#elf;
     const low = this.#elf.codes.toCode(address);
-    for (const { address: start, size, type } of this.#elf.symbols) {
-      const code = type === 'function' && size > 0 ? this.#elf.bytesAt(start, size) : undefined;
+    for (const { address: start, size, type } of symbols) {
+      if (type === 'object' || this.#stretchAt(this.#elf.codes.toCode(start)) === undefined) continue;
+      const length = size > 0 ? size : Number((symbols.above(start)?.address ?? start) - start);
+      const code = this.#elf.bytesAt(start, length);
       // That has more than there is.
       if (!code || !references?.leave(code, this.#elf.codes.toCode(start)).calls.includes(low)) continue;
       const steps = this.#arch.codeFlow?.steps(code, start) ?? [];

@@ -413,7 +413,7 @@ function nothingToProbe(
   if (first) {
     const names = excluded.slice(0, 3).map(({ name }) => name);
     return new RsptraceError('PROBE_UNSAFE', `what matches must not be probed (${names.join(', ')})`, {
-      hint: `${first.name}: ${first.reason}`,
+      hint: `${first.name}: ${first.reason}; ${includes[0]?.prefix === 'fn' ? `fn:${first.name}! takes its entries all the same` : 'fn:NAME! takes its entries all the same'}`,
     });
   }
   const wanted = includes.map((spec) => `'${spec.text}'`).join(', ');
