@@ -131,7 +131,8 @@ export class CallTracer implements Tracer {
     this.#output.moveTo(at.time);
     const here = this.#places.at(at.pc);
     if (here.catches) this.#caught(at, stackPointer, atOnce);
-    this.#enter(at, here, { ...site, isCall: true }, memory, atOnce);
+    const { seesReturn } = site;
+    this.#enter(at, here, { returnAddress, stackPointer, seesReturn, isCall: true }, memory, atOnce);
     if (here.instants.length > 0) this.#pass(at, here, { returnAddress, stackPointer }, memory, atOnce);
     this.#observer?.recorded(at, memory);
   }
@@ -206,11 +207,11 @@ export class CallTracer implements Tracer {
 
   /** Calls of every kind begin that has some here. If none does, what returns to the same place is gone. */
   #enter(at: Moment, here: Here, site: ReturnSite, memory: HitMemory, follows: Follows): void {
-    const { stackPointer, seesReturn } = site;
+    const { returnAddress, stackPointer, seesReturn, isCall } = site;
     let begins = false;
     for (const kind of here.kinds) {
       const around = this.#stacks.enclosing(at, stackPointer);
-      const full: CallSite = { ...site, around };
+      const full: CallSite = { returnAddress, stackPointer, seesReturn, isCall, around };
       const traced = kind.begin(at, full, memory);
       if (!traced || !(seesReturn || traced.entryOnly)) continue;
       begins = true;

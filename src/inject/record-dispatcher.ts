@@ -163,7 +163,7 @@ export class RecordDispatcher {
         this.#outers.set(self, carrier.outer.readings);
       }
     }
-    const place = { returnAddress, stackPointer: record.stackPointer + this.#stackedBytes };
-    tracer.entered(moment, { ...place, seesReturn: carrier.seesReturn }, record);
+    const stackPointer = record.stackPointer + this.#stackedBytes;
+    tracer.entered(moment, { returnAddress, stackPointer, seesReturn: carrier.seesReturn }, record);
   }
 }
