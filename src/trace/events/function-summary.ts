@@ -52,25 +52,27 @@ export class FunctionSummary extends TimedFold {
 
   /** A row a function, in no particular order. `stopError`, `leftOut`: see `Summary.rows`. */
   rows(stopError?: StopError, leftOut: ReadonlySet<string> = new Set()): FunctionRow[] {
-    return this.#tallies
-      .filter((tally) => tally !== undefined)
-      // Nothing that has no time is an upper bound.
-      .map((tally) => ({ tally, error: tally.returned === 0 ? undefined : stopError }))
-      .map(({ tally, error }) => ({
-        function: tally.function.name,
-        instance: tally.function.instance,
-        address: `0x${tally.function.address.toString(16)}`,
-        file: tally.function.file ?? null,
-        line: tally.function.line ?? null,
-        calls: tally.calls,
-        at_least: leftOut.has(tally.function.name) || leftOut.has(tally.function.instance),
-        lost: tally.lost,
-        total_ns: bounded(tally.total, error),
-        ...errorMembers(tally.inside, error),
-        self_ns: bounded(tally.self, error),
-        avg_ns: bounded(tally.returned === 0 ? 0 : Math.round(tally.sum / tally.returned), error),
-        max_ns: bounded(tally.max, error),
-      }));
+    return (
+      this.#tallies
+        .filter((tally) => tally !== undefined)
+        // Nothing that has no time is an upper bound.
+        .map((tally) => ({ tally, error: tally.returned === 0 ? undefined : stopError }))
+        .map(({ tally, error }) => ({
+          function: tally.function.name,
+          instance: tally.function.instance,
+          address: `0x${tally.function.address.toString(16)}`,
+          file: tally.function.file ?? null,
+          line: tally.function.line ?? null,
+          calls: tally.calls,
+          at_least: leftOut.has(tally.function.name) || leftOut.has(tally.function.instance),
+          lost: tally.lost,
+          total_ns: bounded(tally.total, error),
+          ...errorMembers(tally.inside, error),
+          self_ns: bounded(tally.self, error),
+          avg_ns: bounded(tally.returned === 0 ? 0 : Math.round(tally.sum / tally.returned), error),
+          max_ns: bounded(tally.max, error),
+        }))
+    );
   }
 
   #tally(fn: FunctionRef): FunctionTally {
