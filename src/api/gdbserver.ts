@@ -95,8 +95,10 @@ export class Gdbserver implements Disposable {
     const child = spawn(program, [...before, ...what], { stdio: stdio as StdioOptions, detached: true, env: marked });
     for (const event of ['exit', 'error']) child.once(event, () => supervisor.dismiss());
     let said = '';
+    let noticed = (): void => {};
     child.stderr?.on('data', (piece: Buffer) => {
       if (said.length < mostSaid) said += piece.toString('latin1');
+      noticed();
     });
     await once(child, 'spawn').catch((thrown: unknown) => {
       throw notFound(thrown as NodeJS.ErrnoException);
@@ -111,7 +113,10 @@ export class Gdbserver implements Disposable {
         return new Gdbserver(child, supervisor, found);
       }
       if (child.exitCode !== null || child.signalCode !== null || performance.now() > deadline) break;
-      await Promise.race([child.stderr && once(child.stderr, 'data'), ended, delay(lookMs)]);
+      const more = new Promise<void>((resolve) => {
+        noticed = resolve;
+      });
+      await Promise.race([more, ended, delay(lookMs)]);
     }
     child.kill('SIGKILL');
     if (child.exitCode === notThere) throw notFound({ code: 'ENOENT' });

@@ -81,10 +81,13 @@ export function recordProgram(args: RunArguments & RecordingArguments): Promise<
 function withUnseenEnd(recording: Recorded, open: string): Recorded {
   const isClosed = recording.end === 'failed' && codeOf(recording.error) === 'RSP_CLOSED';
   if (!isClosed && (recording.end !== 'guest-ended' || recording.stop?.kind !== 'gone')) return recording;
-  const error = new RsptraceError('GDBSERVER_GONE', `gdbserver was ended from outside, ${open}`, {
+  return { ...recording, end: 'failed', error: serverGone(open) };
+}
+
+function serverGone(open: string): RsptraceError {
+  return new RsptraceError('GDBSERVER_GONE', `gdbserver was ended from outside, ${open}`, {
     hint: 'how the program ended, and whether it has, nobody saw',
   });
-  return { ...recording, end: 'failed', error };
 }
 
 function codeOf(error: unknown): string | undefined {
@@ -135,7 +138,7 @@ async function recordUnder(
   const at = { args, logger, wire, isStdoutOurs };
   const open = new OpenAtEnd();
   const sink = tee([prepared.sink, onEvents(open.see)]);
-  const { result, server, connectingMs, damage } = await underGdbserver(subject, at, (target, under) => {
+  const recorded = underGdbserver(subject, at, (target, under) => {
     target.recordingBegins();
     const isLaunched = 'command' in subject;
     // A program that is started does without what would be damaged.
@@ -145,6 +148,10 @@ async function recordUnder(
       onSignal: (name) => onSignal?.(name, under.server),
       onLeft: (end) => onLeft?.(end, under.server),
     });
+  });
+  const { result, server, connectingMs, damage } = await recorded.catch((thrown: unknown) => {
+    // Before there was a recording that could say it.
+    throw codeOf(thrown) === 'RSP_CLOSED' ? serverGone(open.text) : thrown;
   });
   const standingMs = result.standingMs + connectingMs;
   return { recording: { ...withUnseenEnd(result, open.text), standingMs, serverFault: damage }, server };

@@ -192,3 +192,21 @@ t.test('what is wrong is one sentence', async (t) => {
   first.process.kill('SIGKILL');
   target.process.kill('SIGKILL');
 });
+
+t.test('a gdbserver that is slow to start is waited for in silence', async (t) => {
+  const folder = scratchFolder(t);
+  const path = process.env.PATH;
+  t.teardown(() => {
+    process.env.PATH = path;
+  });
+  const slow = `#!/bin/sh\nsleep 0.5\nPATH='${path}' exec gdbserver "$@"\n`;
+  writeFileSync(join(folder, 'gdbserver'), slow, { mode: 0o755 });
+  process.env.PATH = `${folder}:${path}`;
+  const target = start(compileC(t, ticking), []);
+  t.teardown(() => void target.process.kill('SIGKILL'));
+  await target.shows('ticking');
+  const asked = ['-p', 'fn:tick', '-n', '10', '-o', join(folder, 'out.pftrace')];
+  const { status, stderr } = await rsptraceProcess('attach', String(target.process.pid), ...asked).ended;
+  t.equal(status, 0, stderr);
+  t.notMatch(stderr, /Warning/);
+});
