@@ -26,10 +26,10 @@ export interface Point {
   /** True if the breakpoint was inserted for `intercept` alone. */
   borrowed: boolean;
   /**
-   * The stack pointer by hart, or by address space (negative). A step over this place ran into an interrupt or signal
+   * The stack pointer and what is passed, by hart, or by address space (negative). A step over this place ran into an interrupt or signal
    * handler, so the same hit will be reported once more.
    */
-  readonly rearrivals: Map<number, bigint>;
+  readonly rearrivals: Map<number, string>;
 }
 
 export interface Interception {

@@ -371,7 +371,7 @@ export class StopEngine {
   ): Promise<StopReply | undefined | 'again'> {
     const { tracer } = this.#options;
     point.pause?.();
-    const repeated = point.pause !== undefined || point.rearrivals.get(onward(hit)) === hit.stackPointer;
+    const repeated = point.pause !== undefined || point.rearrivals.get(onward(hit)) === this.#standing(hit);
     point.rearrivals.delete(onward(hit));
     const second = this.#session.batch(hart);
     const visit = repeated ? undefined : tracer.visit(hit);
@@ -457,7 +457,7 @@ export class StopEngine {
       await batch.send();
       learn?.();
       const stepped = await this.#stepper.over(hit, hart, [point.breakpoint], watched);
-      if (stepped.interrupted) point.rearrivals.set(onward(hit), hit.stackPointer);
+      if (stepped.interrupted) point.rearrivals.set(onward(hit), this.#standing(hit));
       if (stepped.stop.kind !== 'signal') return stepped.stop;
       ({ pc } = stepped);
       await this.points.check(inserts, hit.pc);
@@ -465,6 +465,12 @@ export class StopEngine {
       this.#reportAccesses(stepped, hit);
     }
     return this.#from(pc, hart);
+  }
+
+  /** A handler that comes back changes none of these: else it has gone elsewhere, and this is another call. */
+  #standing({ registers, stackPointer }: Hit): string {
+    const { arguments: passed, results } = this.#arch;
+    return [stackPointer, ...[...passed, ...results].map((name) => registers.register(name))].join();
   }
 
   async #codeAt(pc: Addr, hart: string | undefined): Promise<Uint8Array | undefined> {
