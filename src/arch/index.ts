@@ -20,41 +20,34 @@ export type {
   FunctionFrames,
 } from './frames/frame-model.js';
 export { type CodePath, type Step, usualPath } from './inject/code-path.js';
+export type { Displaced, DisplacedInside, FunctionExit, Hop } from './inject/displaced.js';
 export { type HookFrame, hookMark, hookMarkBytes, markedHook } from './inject/hook-frame.js';
+export type { AssemblyLine, CopySteps, ProbeCode } from './inject/probe-code.js';
 export * from './inject/probe-code.js';
+export type { ClockSamples, CounterCalibration, ProcessCode } from './inject/process-code.js';
 export {
-  type AssemblyLine,
   bucketCount,
   bucketOf,
-  type ClockSamples,
   type Condition,
-  type CopySteps,
   type Counted,
   type Counter,
-  type CounterCalibration,
-  controlBlock,
-  type Displaced,
-  type DisplacedInside,
-  type EntryTrampoline,
   type ExtentCopy,
   type FieldSource,
-  type FrameNote,
-  type FrameNotes,
-  type FunctionExit,
-  frameNoteBytes,
   type HartSource,
-  type Hop,
-  type InnerTrampoline,
   type IntegerIn,
   type LoadBase,
-  looksAtOnce,
   type OuterCopy,
-  type ProbeCode,
-  type ProcessCode,
   type RecordField,
-  type RingGeometry,
   wordsOf,
-} from './inject/probe-code.js';
+} from './inject/record-parts.js';
+export { controlBlock, looksAtOnce, type RingGeometry } from './inject/ring-contract.js';
+export {
+  type EntryTrampoline,
+  type FrameNote,
+  type FrameNotes,
+  frameNoteBytes,
+  type InnerTrampoline,
+} from './inject/trampolines.js';
 export type { Effects, EmulatedInstruction, InstructionModel, MemoryAccess } from './instructions.js';
 export type { LinuxCall, LinuxModel, SystemCallModel } from './linux.js';
 export type {

@@ -1,3 +1,22 @@
+import type { SpaceNumbers } from '../target/index.js';
+import { AwaitedReturns } from './awaited-returns.js';
+import { HartPlaces, Spaces } from './hart-places.js';
+import {
+  byAge,
+  ends,
+  firstEnding,
+  isApart,
+  isGone,
+  type Kept,
+  type OpenCall,
+  type ReturnPlace,
+  type Space,
+  type Where,
+} from './open-call.js';
+import { locationOf } from './stack-bounds.js';
+import { callsBelow, innermostOf, type Stack, surelyNear } from './stack-set.js';
+import { ThreadsByStack } from './threads-by-stack.js';
+
 /**
  * Open calls, matched to their returns by return address and stack pointer. So recursion, tail calls, interrupts, and
  * threads that run on any hart come out right.
@@ -17,87 +36,12 @@
  * It may lie on another stack, to which a hart comes back. If it returns, it did lie there, and the bounds between
  * the two stacks are known a little better.
  */
-import { AddressMap } from '../base/address-map.js';
-import type { SpaceNumbers } from '../target/index.js';
-import type { ThreadRef } from '../trace/index.js';
-import { AsideCalls } from './aside-calls.js';
-import { FixedBounds, LearnedBounds, locationOf } from './stack-bounds.js';
-import { callsBelow, innermostOf, type Stack, StackSet, surelyNear } from './stack-set.js';
-import { ThreadsByStack } from './threads-by-stack.js';
-
-export interface OpenCall<T> {
-  readonly payload: T;
-  readonly returnAddress: bigint;
-  /** The stack pointer when the call has returned, see {@link stackNumber}. */
-  readonly stackPointer: number;
-  /** The call around it, as far as is known. */
-  readonly parent: OpenCall<T> | undefined;
-  /** Open calls around this one when it began, 0 for the outermost. */
-  readonly depth: number;
-  /** The hart that made it. */
-  readonly hart: number;
-  /** The owner of its stack, once stack switches are known. */
-  readonly thread: ThreadRef | undefined;
-  /** Its return is a stop; else a trampoline records it. */
-  readonly stops: boolean;
-  /** It was reported as lost, and has returned now. */
-  readonly wasLost: boolean;
-}
-
-/** The hart and the address space of something that happens: 0, or nothing, if there is one only. */
-export interface Where {
-  readonly hart: number;
-  readonly space?: number | undefined;
-}
-
-/** Where a call returns to. */
-export interface ReturnPlace {
-  readonly returnAddress: bigint;
-  readonly stackPointer: number;
-  /** A trampoline records the return; without one, a stop does. */
-  readonly isCall: boolean;
-}
-
-interface Kept<T> extends OpenCall<T> {
-  parent: Kept<T> | undefined;
-  wasLost: boolean;
-  /** How many calls began before it. */
-  readonly number: number;
-  /** The lowest stack pointer above it at which something was seen that would have overwritten it on the same stack. */
-  passed: number;
-}
-
-interface Space<T> {
-  readonly number: number;
-  readonly stacks: StackSet<Kept<T>>;
-  readonly aside: AsideCalls<Kept<T>>;
-}
-
-/** The last place of a hart. */
-interface Place<T> {
-  readonly space: Space<T>;
-  stack: Stack<Kept<T>>;
-}
-
-/**
- * A stack pointer as a signed number: exact, since it is a multiple of 8 and canonical addresses have 57 bits at
- * most.
- */
-export function stackNumber(stackPointer: bigint): number {
-  return Number(BigInt.asIntN(64, stackPointer));
-}
 
 export class CallStacks<T> {
-  readonly #spaces: Space<T>[] = [];
-  /** The result of the last request. */
-  #last: Space<T> | undefined;
-  readonly #places: (Place<T> | undefined)[] = [];
+  readonly #spaces: Spaces<T>;
+  readonly #places = new HartPlaces<T>();
   readonly #threads: ThreadsByStack;
-  readonly #stackBytes: number | undefined;
-  /** How many open calls wait for a stop at an address. */
-  readonly #awaited = new AddressMap<number>(64);
-  /** The sum of these numbers. */
-  #awaiting = 0;
+  readonly #awaited = new AwaitedReturns();
   #begun = 0;
   /** Calls belong to stacks: a hart has left one in the middle of a call, and later resumed it or another's. */
   #byStack: boolean;
@@ -107,18 +51,18 @@ export class CallStacks<T> {
    */
   constructor(stackBytes?: number, spaces?: SpaceNumbers) {
     this.#threads = new ThreadsByStack(spaces);
-    this.#stackBytes = stackBytes;
+    this.#spaces = new Spaces(stackBytes);
     this.#byStack = stackBytes !== undefined;
   }
 
   /** True when an open call waits for a stop at this return address. */
   awaits(returnAddress: bigint): boolean {
-    return (this.#awaited.get(returnAddress) ?? 0) > 0;
+    return this.#awaited.has(returnAddress);
   }
 
   /** True when any does. */
   get awaitsAny(): boolean {
-    return this.#awaiting > 0;
+    return this.#awaited.hasAny;
   }
 
   /** The innermost open call on the stack that a new call with this stack pointer would be on. */
@@ -159,7 +103,7 @@ export class CallStacks<T> {
     }
     while (parent && parent.stackPointer === stackPointer && isGone(parent, returnAddress, isAgain)) {
       stack.calls.pop();
-      this.#unawait(parent);
+      this.#awaited.remove(parent);
       if (!parent.wasLost) {
         parent.wasLost = true;
         lost ??= [];
@@ -167,8 +111,8 @@ export class CallStacks<T> {
       }
       parent = innermostOf(stack);
     }
-    if (this.#places[hart]?.stack !== stack) this.#arrive(hart, space, stack);
-    if (this.#byStack || space.number > 0) stack.thread ??= this.#threadOf(space, stack);
+    if (this.#places.stack(hart) !== stack) this.#places.arrive(hart, space, stack);
+    if (this.#byStack || space.number > 0) stack.thread ??= this.#threads.of(space, stack);
     const call: Kept<T> = {
       payload,
       returnAddress,
@@ -182,10 +126,7 @@ export class CallStacks<T> {
       number: ++this.#begun,
       passed: Number.POSITIVE_INFINITY,
     };
-    if (stops) {
-      this.#awaiting++;
-      this.#awaited.set(returnAddress, (this.#awaited.get(returnAddress) ?? 0) + 1);
-    }
+    if (stops) this.#awaited.add(returnAddress);
     stack.calls.push(call);
     return { call, lost: lost ?? none };
   }
@@ -225,13 +166,13 @@ export class CallStacks<T> {
     while (inner && ends(inner, returnAddress, stackPointer)) {
       stack.calls.pop();
       ended.push(inner);
-      this.#unawait(inner);
+      this.#awaited.remove(inner);
       if (inner.hart !== hart) this.#byStack = true;
       inner = innermostOf(stack);
     }
-    if (this.#places[hart]?.stack !== stack) {
-      this.#noteSwitch(hart, ended);
-      this.#arrive(hart, space, stack);
+    if (this.#places.stack(hart) !== stack) {
+      if (this.#places.leavesInside(hart, ended)) this.#byStack = true;
+      this.#places.arrive(hart, space, stack);
     }
     return { ended, lost: lost ?? none };
   }
@@ -246,8 +187,8 @@ export class CallStacks<T> {
     const first = stack?.calls.findIndex((call) => call.stackPointer <= stackPointer) ?? -1;
     if (!stack || first < 0) return none;
     const gone = stack.calls.splice(first).reverse();
-    for (const call of gone) this.#unawait(call);
-    this.#arrive(where.hart, space, stack);
+    for (const call of gone) this.#awaited.remove(call);
+    this.#places.arrive(where.hart, space, stack);
     return gone;
   }
 
@@ -277,74 +218,30 @@ export class CallStacks<T> {
 
   /** Removes and returns every open call, innermost first: the trace ends here. */
   clear(): OpenCall<T>[] {
-    const open = this.#spaces.flatMap(({ stacks, aside }) => [
+    const open = this.#spaces.all.flatMap(({ stacks, aside }) => [
       ...stacks.all
         .filter(({ calls }) => calls.length > 0)
         .sort(byAge)
         .flatMap(({ calls }) => calls.toReversed()),
       ...aside.clear().filter(({ wasLost }) => !wasLost),
     ]);
-    this.#spaces.length = 0;
-    this.#last = undefined;
-    this.#places.length = 0;
+    this.#spaces.clear();
+    this.#places.clear();
     this.#awaited.clear();
-    this.#awaiting = 0;
     return open;
   }
 
-  #space(where: Where): Space<T> {
-    const number = where.space ?? 0;
-    if (this.#last?.number === number) return this.#last;
-    this.#last = this.#spaces.find((space) => space.number === number) ?? this.#newSpace(number);
-    return this.#last;
-  }
-
-  #newSpace(number: number): Space<T> {
-    const bounds = this.#stackBytes === undefined ? new LearnedBounds() : new FixedBounds(this.#stackBytes);
-    const space: Space<T> = { number, stacks: new StackSet(bounds), aside: new AsideCalls() };
-    this.#spaces.push(space);
-    return space;
-  }
-
-  #own(space: Space<T>, hart: number): Stack<Kept<T>> | undefined {
-    const place = this.#places[hart];
-    return place?.space === space ? place.stack : undefined;
+  #space({ space = 0 }: Where): Space<T> {
+    return this.#spaces.at(space);
   }
 
   #find(space: Space<T>, hart: number, stackPointer: number): Stack<Kept<T>> | undefined {
-    const own = this.#own(space, hart);
+    const own = this.#places.own(space, hart);
     if (own && locationOf(stackPointer) >= own.floor) {
       const height = (innermostOf(own)?.stackPointer ?? own.top) - stackPointer;
       if (height >= 0 && height < surelyNear) return own;
     }
-    return space.stacks.find(stackPointer, own, (stack) => this.#isTaken(stack, hart));
-  }
-
-  /**
-   * A hart comes back to a stack. If it leaves another one in the middle of a later call, calls do not nest in time.
-   */
-  #noteSwitch(hart: number, ended: readonly Kept<T>[]): void {
-    const place = this.#places[hart];
-    const left = place && innermostOf(place.stack);
-    const outermost = ended.at(-1);
-    if (left && outermost && left.hart === hart && left.number > outermost.number) this.#byStack = true;
-  }
-
-  #isTaken(stack: Stack<Kept<T>>, hart: number): boolean {
-    return this.#places.some((place, other) => other !== hart && place?.stack === stack);
-  }
-
-  #arrive(hart: number, space: Space<T>, stack: Stack<Kept<T>>): void {
-    const place = this.#places[hart];
-    if (place?.stack === stack) return;
-    const { space: before, stack: left } = place ?? {};
-    if (place && before === space) place.stack = stack;
-    else this.#places[hart] = { space, stack };
-    if (before && left?.calls.length === 0) this.#drop(before, left);
-  }
-
-  #drop(space: Space<T>, stack: Stack<Kept<T>>): void {
-    if (!this.#places.some((place) => place?.stack === stack)) space.stacks.drop(stack);
+    return space.stacks.find(stackPointer, own, (stack) => this.#places.isTaken(stack, hart));
   }
 
   /** Nearly always the hart's own. */
@@ -354,7 +251,7 @@ export class CallStacks<T> {
     returnAddress: bigint,
     stackPointer: number,
   ): Stack<Kept<T>> | undefined {
-    const own = this.#own(space, hart);
+    const own = this.#places.own(space, hart);
     const last = own && innermostOf(own);
     if (last && ends(last, returnAddress, stackPointer)) return own;
     if (own && firstEnding(own.calls, returnAddress, stackPointer) < own.calls.length) return own;
@@ -383,14 +280,14 @@ export class CallStacks<T> {
     let isNear = true;
     for (const call of passed) {
       isNear &&=
-        above - call.stackPointer < surelyNear && !(call.hart !== hart && this.#places[call.hart]?.stack === stack);
+        above - call.stackPointer < surelyNear && !(call.hart !== hart && this.#places.stack(call.hart) === stack);
       call.passed = Math.min(call.passed, above);
       if (bounds.isGiven || isNear) {
         if (!call.wasLost) lost.push(call);
         call.wasLost = true;
         above = call.stackPointer;
       }
-      if (bounds.isGiven) this.#unawait(call);
+      if (bounds.isGiven) this.#awaited.remove(call);
       else lost.push(...this.#setAside(space, call));
     }
     return lost.reverse();
@@ -398,7 +295,7 @@ export class CallStacks<T> {
 
   #setAside(space: Space<T>, call: Kept<T>): readonly Kept<T>[] {
     const tooOld = space.aside.add(call);
-    for (const old of tooOld) this.#unawait(old);
+    for (const old of tooOld) this.#awaited.remove(old);
     const lost = tooOld.filter(({ wasLost }) => !wasLost);
     for (const old of lost) old.wasLost = true;
     return lost;
@@ -416,7 +313,7 @@ export class CallStacks<T> {
       }
       if (isHere) {
         aside.remove(call);
-        this.#unawait(call);
+        this.#awaited.remove(call);
       } else if (call.hart !== hart || isApart(stacks, call.stackPointer, stackPointer)) continue;
       if (call.wasLost) continue;
       call.wasLost = true;
@@ -432,7 +329,7 @@ export class CallStacks<T> {
     if (!call) return undefined;
     const { stacks, aside } = space;
     this.#byStack = true;
-    if (stacks.bounds.learn(call.stackPointer, call.passed)) this.#split(space);
+    if (stacks.bounds.learn(call.stackPointer, call.passed)) this.#places.divide(space);
     const chain: Kept<T>[] = [];
     let around: Kept<T> | undefined = call;
     while (around && !isApart(stacks, call.stackPointer, around.stackPointer) && aside.remove(around)) {
@@ -450,73 +347,10 @@ export class CallStacks<T> {
       aside.add(other);
     }
     stack.calls.push(...chain);
-    this.#arrive(hart, space, stack);
+    this.#places.arrive(hart, space, stack);
     return stack;
-  }
-
-  #split(space: Space<T>): void {
-    const lasts = this.#places.map((place, hart) => place?.stack.calls.findLast((call) => call.hart === hart));
-    for (const { calls } of space.stacks.split()) {
-      const [outermost] = calls;
-      if (outermost) outermost.parent = undefined;
-    }
-    for (const [hart, place] of this.#places.entries()) {
-      const last = lasts[hart];
-      const stack = last && place?.space === space ? space.stacks.holding(last.stackPointer) : undefined;
-      if (place && stack) place.stack = stack;
-    }
-  }
-
-  #threadOf(space: Space<T>, stack: Stack<Kept<T>>): ThreadRef {
-    const location = locationOf(stack.top);
-    const bound = space.stacks.bounds.below(location);
-    if (Number.isFinite(bound)) {
-      const thread = this.#threads.at(space.number, bound);
-      if (!space.stacks.all.some((other) => other.thread === thread)) return thread;
-    }
-    return this.#threads.at(space.number, Math.floor(location / surelyNear) * surelyNear);
-  }
-
-  /** For a call that is neither open nor set aside any more. Until then its return may come and identify its stack. */
-  #unawait({ stops, returnAddress }: Kept<T>): void {
-    if (!stops) return;
-    this.#awaiting--;
-    const others = (this.#awaited.get(returnAddress) ?? 0) - 1;
-    if (others > 0) this.#awaited.set(returnAddress, others);
-    else this.#awaited.delete(returnAddress);
   }
 }
 
 const none: readonly never[] = [];
 const never = (): boolean => false;
-
-function isApart(stacks: StackSet<Kept<unknown>>, lower: number, upper: number): boolean {
-  return stacks.bounds.below(locationOf(upper)) > locationOf(lower);
-}
-
-/** The one with the oldest call first. */
-function byAge(a: Stack<Kept<unknown>>, b: Stack<Kept<unknown>>): number {
-  return (a.calls[0]?.number ?? 0) - (b.calls[0]?.number ?? 0);
-}
-
-/** Something else is in its place, and is no tail call of it. */
-function isGone<T>(call: OpenCall<T>, returnAddress: bigint, isAgain: (payload: T) => boolean): boolean {
-  return call.returnAddress !== returnAddress || isAgain(call.payload);
-}
-
-function ends(call: OpenCall<unknown>, returnAddress: bigint, stackPointer: number): boolean {
-  return call.stackPointer === stackPointer && call.returnAddress === returnAddress;
-}
-
-/**
- * The index of the outermost call that ends there; the number of calls if none does. Stack pointers decrease inwards.
- */
-function firstEnding(calls: readonly OpenCall<unknown>[], returnAddress: bigint, stackPointer: number): number {
-  let first = calls.length;
-  for (let i = calls.length - 1; i >= 0; i--) {
-    const call = calls[i] as OpenCall<unknown>;
-    if (call.stackPointer > stackPointer) break;
-    if (ends(call, returnAddress, stackPointer)) first = i;
-  }
-  return first;
-}

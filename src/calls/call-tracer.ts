@@ -3,7 +3,7 @@ import { type Addr, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import type { SpaceNumbers } from '../target/index.js';
 import type { ProbeFact } from '../trace/index.js';
-import { CallStacks, stackNumber } from './call-stacks.js';
+import { CallStacks } from './call-stacks.js';
 import type { EventOutput } from './event-output.js';
 import { atOnce, type Follows, Later } from './follows.js';
 import type { Hit, Reaction, Tracer, Visit } from './hit.js';
@@ -21,6 +21,7 @@ import {
   TracedPlaces,
 } from './kinds.js';
 import { MomentReads, type ReadAhead, type ReadMoment } from './moment-reads.js';
+import { stackNumber } from './open-call.js';
 import type { HitMemory } from './reading.js';
 
 export interface CallTracerOptions {

@@ -1,4 +1,3 @@
-export { type OpenCall, stackNumber } from './call-stacks.js';
 export { CallTracer } from './call-tracer.js';
 export { EventOutput } from './event-output.js';
 export {
@@ -25,5 +24,6 @@ export {
   type Moment,
   type TracedCall,
 } from './kinds.js';
+export { type OpenCall, stackNumber } from './open-call.js';
 export { type EarlierRecords, QueuedStops } from './queued-stops.js';
 export { Answers, type FutureLook, type HitMemory, nothingRead, Reading, type Running } from './reading.js';

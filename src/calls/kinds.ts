@@ -2,8 +2,8 @@ import type { Addr } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import type { AnyBegin, ProbeFact } from '../trace/index.js';
-import type { OpenCall } from './call-stacks.js';
 import type { Hit, MemoryRequest } from './hit.js';
+import type { OpenCall } from './open-call.js';
 import type { HitMemory } from './reading.js';
 
 export type Call = OpenCall<TracedCall>;

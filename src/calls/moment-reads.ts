@@ -1,8 +1,9 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
-import { type CallStacks, stackNumber } from './call-stacks.js';
+import type { CallStacks } from './call-stacks.js';
 import type { Hit, MemoryRequest, Visit } from './hit.js';
 import type { BlockEdge, Call, CallSite, TracedCall, TracedPlaces } from './kinds.js';
+import { stackNumber } from './open-call.js';
 import { Answers, type HitMemory, nothingRead } from './reading.js';
 
 /** A stop with all that it needs. */

@@ -1,9 +1,9 @@
 import type { Addr } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import { stackNumber } from './call-stacks.js';
 import type { CallTracer } from './call-tracer.js';
 import type { Hit, Tracer, Visit } from './hit.js';
+import { stackNumber } from './open-call.js';
 import type { HitMemory } from './reading.js';
 
 /** What was recorded without stops before a stop, and is not understood yet. */

@@ -21,7 +21,8 @@ import { changesItsCode, insideKernel } from '../target/index.js';
 import type { OwnTime, ProbeFact } from '../trace/index.js';
 import { unavailable } from './engine-choice.js';
 import type { EnginesOptions } from './engines-options.js';
-import { Installed, type InstallRequest } from './installed.js';
+import { Installed } from './installed.js';
+import type { InstallRequest } from './placing.js';
 import { ProbeChoices } from './probe-choices.js';
 import { StopBudget } from './stop-budget.js';
 

@@ -1,82 +1,44 @@
-import type { HookFrame, ProbeCode } from '../arch/index.js';
-import { type Addr, addOffset } from '../base/addr.js';
-import { RsptraceError } from '../base/errors.js';
-import { type Logger, silent } from '../base/logger.js';
+import type { HookFrame } from '../arch/index.js';
+import type { Addr } from '../base/addr.js';
+import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import type { StopObserver } from '../calls/index.js';
 import {
-  cleanChild,
   clearSlack,
   type Drain,
   defined,
   LiveDrain,
   lastPlaces,
   loadedLibrary,
-  MovedStops,
-  movedStopsRoom,
-  type Piece,
-  type Placement,
-  ProcessUnwinders,
-  processScale,
-  type RecordCounter,
-  type RecordTime,
   readLastRecords,
-  remembered,
   type Site,
   StoppedDrain,
-  TargetEngine,
-  type ThreadWords,
-  TrampolineOverhead,
-  unwinderRoom,
-  type WaitLimit,
-  withThreadWords,
+  type TargetEngine,
+  type TrampolineOverhead,
 } from '../inject/index.js';
-import type { PlannedStop } from '../probes/index.js';
 import { retry } from '../rsp/index.js';
-import { closeScratch, currentAddressSpace, type Region, type Scratch, slackOf, unusable } from '../scratch/index.js';
+import { closeScratch, currentAddressSpace, type Scratch, unusable } from '../scratch/index.js';
 import type { StopEngine } from '../stop/index.js';
-import { changesItsCode, PacketRam, runIntoKernel } from '../target/index.js';
-import { unavailable } from './engine-choice.js';
-import type { EnginesOptions, InstallationLog } from './engines-options.js';
+import { changesItsCode, runIntoKernel } from '../target/index.js';
+import type { EnginesOptions } from './engines-options.js';
+import { isClosed, Leaving } from './leaving.js';
+import { type InstallRequest, noteChanged, type Placed, placeTrampolines, reportClock } from './placing.js';
 import type { ProbeChoices } from './probe-choices.js';
-import { siteFacts } from './recovered-records.js';
 
 /** How often guard pages of memory that the kernel may take are looked at, in milliseconds. */
 const guardsMs = 50;
 const ramIsKnown =
   'the kernel has mapped the RAM that was kept from it, as if it had not read how much there is: the recording ends if the kernel uses it. `rsptrace run` gives the machine more RAM instead';
-/** The longest of the moments in which open calls of a machine may end, in milliseconds; 63 ms in all. */
-const longestWait = 32;
-/** And where it matters little: 31 ms in all. A debugger that comes later sees the stack of no hook then. */
-const briefWait = 16;
-
-/** The most RAM that is searched by packets, in bytes. The target stands for up to 20 ms a MiB. */
-const mostByPackets = 256 << 20;
-
-export interface InstallRequest {
-  readonly options: EnginesOptions;
-  readonly choices: ProbeChoices;
-  readonly code: ProbeCode;
-  readonly scratch: Scratch;
-  /** For a process: how its threads are told apart. */
-  readonly threads: ThreadWords | undefined;
-  readonly stops: StopEngine;
-  /** The overhead that was subtracted for programs that the target ran before. */
-  readonly earlierTime: TrampolineOverhead | undefined;
-}
-
 /** Trampolines in the target, in one program that it runs: reads their records, and removes them again. */
 export class Installed implements StopObserver {
   readonly scratch: Scratch;
   readonly #options: EnginesOptions;
   readonly #choices: ProbeChoices;
   readonly #placed: Placed;
+  readonly #leaving: Leaving;
   #drain: Drain | undefined;
   #guards: NodeJS.Timeout | undefined;
   #exiting = false;
-  #tailLost = false;
-  #trampolinesStay = false;
-  #areNeeded = true;
   /** The kernel maps the memory as RAM of its own. */
   #isKnown = false;
 
@@ -85,6 +47,7 @@ export class Installed implements StopObserver {
     this.#choices = choices;
     this.scratch = scratch;
     this.#placed = placed;
+    this.#leaving = new Leaving(options, placed, scratch);
   }
 
   /**
@@ -176,17 +139,17 @@ export class Installed implements StopObserver {
 
   /** Calls were open at the end that return through trampolines. */
   get trampolinesStay(): boolean {
-    return this.#trampolinesStay;
+    return this.#leaving.trampolinesStay;
   }
 
   /** Those calls need the trampolines: they could not be made to return past them. */
   get trampolinesNeeded(): boolean {
-    return this.#trampolinesStay && this.#areNeeded;
+    return this.#leaving.trampolinesNeeded;
   }
 
   /** The target has ended, and with it the records in a ring that only a stop could read. */
   get tailLost(): boolean {
-    return this.#tailLost;
+    return this.#leaving.tailLost;
   }
 
   /** The addresses of the probes that have trampolines. */
@@ -288,7 +251,7 @@ export class Installed implements StopObserver {
     this.#stopReading();
     this.#options.session.children.beforeGoing = undefined;
     try {
-      return await this.#readOut();
+      return await this.#leaving.readOut(this.#exiting);
     } finally {
       await closeScratch(this.scratch);
       const { slack, target } = this.#placed;
@@ -307,100 +270,16 @@ export class Installed implements StopObserver {
     try {
       const [site] = this.#target.sites;
       await retry(session, () => runIntoKernel(session, arch, site?.plan.address, logger));
-      if (session.state.kind !== 'idle') return await this.#readOut();
+      if (session.state.kind !== 'idle') return await this.#leaving.readOut(this.#exiting);
       await this.#target.leave().finally(() => this.#placed.moved?.remove());
       // It may have ended while its harts ran out of patches.
-      if (session.state.kind !== 'idle') return await this.#readOut();
-      await this.#reportCounts(true);
-      const dropped = await retry(session, () => this.#putAway(logger));
+      if (session.state.kind !== 'idle') return await this.#leaving.readOut(this.#exiting);
+      await this.#leaving.reportCounts(true);
+      const dropped = await retry(session, () => this.#leaving.putAway(logger));
       return dropped + this.#target.finish();
     } finally {
       await closeScratch(this.scratch);
     }
-  }
-
-  /** Reads the last records of a program that has ended. Returns how many are missing. */
-  async #readOut(): Promise<number> {
-    const target = this.#target;
-    const { shared } = this.scratch;
-    // First of all, because the memory of a QEMU that ends is there for a moment only.
-    const isRead =
-      shared !== undefined &&
-      (await whileThere(async () => {
-        while (target.drainLive({ all: true, last: true }));
-      }));
-    let dropped = 0;
-    const isThere =
-      isRead &&
-      (await whileThere(async () => {
-        dropped = await target.dropped();
-        await this.#reportCounts(true);
-      }));
-    this.#tailLost = !isRead && !this.#exiting;
-    if (!isThere) await this.#reportCounts(false);
-    return dropped + target.finish();
-  }
-
-  /**
-   * What is left to do when the patches are removed; may be done twice. Returns how many records the target has
-   * dropped.
-   */
-  async #putAway(logger: Logger): Promise<number> {
-    const { source: scratch } = this.scratch;
-    const dropped = await this.#target.dropped();
-    const touched = await this.scratch.verifyGuards();
-    if (touched !== undefined) logger.warn({ scratch }, touched);
-    const process = this.scratch.calls && this.#options.arch.probeCode?.process;
-    const isIdle = await this.#isIdle(process !== undefined);
-    const stands = this.#options.session.state.kind === 'idle';
-    // What a process maps for us is its own again, or is unmapped.
-    if (!process && stands) await this.#target.erase(isIdle);
-    if (isIdle) {
-      await release(this.#placed.unwinder, this.scratch);
-      return dropped;
-    }
-    this.#trampolinesStay = true;
-    if (!process) this.#areNeeded = !(await this.#leadPast());
-    logger.info({ scratch, needed: this.#areNeeded }, 'calls are still open: their trampolines stay');
-    if (process && stands && (await this.#target.mute())) await this.scratch.releaseData?.();
-    return dropped;
-  }
-
-  /** False if calls of a machine may still return through trampolines. */
-  async #leadPast(): Promise<boolean> {
-    const { session, elf, staysHere } = this.#options;
-    if (session.state.kind !== 'idle') return true;
-    const ram = this.#options.ram ?? (await this.#ramByPackets());
-    return ram !== undefined && (await this.#target.leadPast(elf, ram, staysHere?.()));
-  }
-
-  /** Only where a kernel's next page table may not have the trampolines, because it takes long. */
-  async #ramByPackets(): Promise<PacketRam | undefined> {
-    const { session, logger = silent } = this.#options;
-    const ram = this.scratch.follow && (await PacketRam.find(session, mostByPackets));
-    if (ram) {
-      const mebibytes = Math.ceil(ram.size / 2 ** 20);
-      logger.warn({ mebibytes }, 'calls are open: the RAM is searched for their return addresses, by packets');
-    }
-    return ram;
-  }
-
-  /** Whether no code of ours can run any more. Open calls get time to end where it matters that they have. */
-  async #isIdle(inProcess: boolean): Promise<boolean> {
-    if (inProcess) return await this.#target.becomesIdle();
-    const { mustEnd, staysHere } = this.#options;
-    const isIdle = await this.#target.idle();
-    // A kernel that turns to another page table meanwhile would have no trampolines in it: nobody would see that.
-    const mustStand = staysHere?.() || this.scratch.follow !== undefined;
-    if (isIdle || (mustStand && !mustEnd?.())) return isIdle;
-    // Nobody answers a stop any more.
-    await this.#options.session.clearBreakpoints();
-    return await this.#target.becomesIdle(mustEnd?.() ? longestWait : briefWait);
-  }
-
-  async #reportCounts(reachable: boolean): Promise<void> {
-    const all = await retry(this.#options.session, () => this.#target.counted(reachable));
-    for (const { probe, words } of all) this.#options.counted(probe, words);
   }
 
   /** Removes the breakpoints from functions that have trampolines now, and from those that may have neither. */
@@ -435,220 +314,4 @@ export class Installed implements StopObserver {
         this.#exiting = true;
       });
   }
-}
-
-/** What an installation has put into the target. */
-interface Placed {
-  readonly target: TargetEngine;
-  readonly time: TrampolineOverhead | undefined;
-  readonly counter: RecordCounter | undefined;
-  readonly unwinder?: ProcessUnwinders | undefined;
-  readonly moved?: MovedStops | undefined;
-  /** Behind the program's text. */
-  readonly slack: Region | undefined;
-}
-
-/** What is placed beside the trampolines. */
-interface Aside {
-  unwinder?: ProcessUnwinders | undefined;
-  moved?: MovedStops | undefined;
-}
-
-/** Patches the functions. If that fails, the memory is freed. */
-async function placeTrampolines(request: InstallRequest): Promise<Placed> {
-  const { options, scratch } = request;
-  const { session } = options;
-  const placed: Aside = {};
-  try {
-    return await patchFunctions(request, placed);
-  } catch (thrown) {
-    if (session.state.kind === 'idle' && scratch.calls) await release(placed.unwinder, scratch);
-    await closeScratch(scratch);
-    throw thrown;
-  }
-}
-
-async function patchFunctions(request: InstallRequest, placed: Aside): Promise<Placed> {
-  const { options, choices, code, scratch, stops } = request;
-  const { session, arch, elf, logger = silent } = options;
-  const process = options.inProcess && code.process;
-  const times = await timesOf(request);
-  const { sites } = choices.plan;
-  const rare = process ? [] : rareStops(request);
-  const reserved = process ? unwinderRoom(process, sites.length) : movedStopsRoom(rare.length);
-  const slack = await slackOf({ session, arch, elf });
-  const target = new TargetEngine(engineOptions(request, { times, slack, reserved }));
-  reportInstalled(request, times);
-  for (const [index, why] of target.refused) choices.refuse(index, why);
-  times?.own?.learn(code, target.placement);
-  if (process) {
-    placed.unwinder = new ProcessUnwinders({ session, elf, scratch, code: process });
-    const room = addOffset(scratch.code.address, scratch.code.size - reserved);
-    await placed.unwinder.register(room, target.placement.hooks);
-  }
-  await target.install((piece) => stops.points.areIn(piece));
-  noteChanged(target, choices);
-  placed.moved = rare.length > 0 ? await moveStops(rare, request, target.placement) : undefined;
-  const [first] = sites;
-  if (target.sites.length + target.waiting === 0) throw unavailable(first && choices.why(first.index));
-  if (process) session.children.beforeGoing = (child) => cleanForked(options, child, target, code, logger);
-  return { ...placed, target, time: times?.own, counter: times?.counter, slack };
-}
-
-/** With less memory for code, trampolines need all of it. */
-const smallCode = 64 << 10;
-
-/** Places outside of trampolines where the target is to stop, most of them never reached. */
-function rareStops({ options, scratch, stops: { points } }: InstallRequest): readonly PlannedStop[] {
-  if (scratch.code.size < smallCode) return [];
-  const ends = options.ends.filter(({ place }) => points.isPause(place));
-  const isReadAtEnd = scratch.shared === undefined || scratch.shared.endsWithTarget;
-  return isReadAtEnd ? [...ends, ...options.planStops(lastPlaces(options))] : ends;
-}
-
-async function moveStops(
-  rare: readonly PlannedStop[],
-  { options, code, scratch, stops: { points } }: InstallRequest,
-  placement: Placement,
-): Promise<MovedStops> {
-  const { session, arch, elf, logger = silent } = options;
-  const length = movedStopsRoom(rare.length);
-  const room = { address: addOffset(scratch.code.address, scratch.code.size - length), length };
-  const holdsStop = (piece: Piece): boolean => points.areIn(piece);
-  const moved = await MovedStops.move(rare, { session, arch, code, elf, room, holdsStop, placement, logger });
-  const copies = rare.flatMap(({ place }) => {
-    const copy = points.isPause(place) ? moved.copyAt(place) : undefined;
-    return copy === undefined ? [] : [[place, copy] as const];
-  });
-  await points.movePauses(new Map(copies));
-  return moved;
-}
-
-/** What is needed to understand the records once this process is gone. */
-function reportInstalled({ options, choices, threads }: InstallRequest, times: Times | undefined): void {
-  const log = options.log?.();
-  const { sites, slotShift } = choices.plan;
-  log?.installed({
-    slotShift,
-    harts: options.harts,
-    threads: threads && { offset: threads.offset, free: threads.free, process: threads.process },
-    hasOwnTime: times?.own !== undefined,
-    sites: sites.map(siteFacts),
-  });
-  if (times && !times.counter.stands) reportClock(log, times.counter);
-}
-
-function reportClock(log: InstallationLog | undefined, { origin, nanosPerTick }: RecordCounter): void {
-  log?.clock({ ...origin(), nanosPerTick });
-}
-
-interface Prepared {
-  readonly times: Times | undefined;
-  readonly slack: Region | undefined;
-  /** Bytes of code for the process's unwinder. */
-  readonly reserved: number;
-}
-
-function engineOptions(
-  { options, choices, code, scratch, threads }: InstallRequest,
-  { times, slack, reserved }: Prepared,
-): ConstructorParameters<typeof TargetEngine>[0] {
-  const { session, arch, elf, tracer, inProcess, harts, logger } = options;
-  const { sites, slotShift } = choices.plan;
-  const isOneHart = harts === 1 && !inProcess;
-  const outerWords = threads?.free;
-  return {
-    session,
-    arch,
-    code,
-    sites: threads ? withThreadWords(sites, threads) : sites,
-    slotShift,
-    scratch,
-    reserved,
-    near: slack,
-    tracer,
-    time: times?.record ?? ((ticks) => ticks),
-    hartNumber:
-      inProcess && threads ? remembered((word) => inProcess.threadNumber(threads.id(word))) : options.hartNumber,
-    isOneHart,
-    nests: isOneHart || outerWords !== undefined,
-    outerWords,
-    chained: changesItsCode(elf),
-    log: options.log?.()?.raw,
-    isRepeatable: options.isRepeatable ?? false,
-    ...(inProcess && times && { waits: waitLimit(times.counter, options.isLossless) }),
-    ...(logger ? { logger } : {}),
-  };
-}
-
-function waitLimit({ nanosPerTick }: RecordCounter, isLossless = false): WaitLimit {
-  return { ticksPerMs: 1e6 / nanosPerTick, isLossless };
-}
-
-interface Times {
-  readonly record: RecordTime;
-  readonly counter: RecordCounter;
-  /** The trampolines' overhead, if it is known. */
-  readonly own: TrampolineOverhead | undefined;
-}
-
-/** Undefined where nothing is timed. Without a counter, probes that need none are served all the same. */
-async function timesOf(request: InstallRequest): Promise<Times | undefined> {
-  const { choices } = request;
-  const { sites } = choices.plan;
-  if (sites.every(({ counters }) => counters > 0)) return undefined;
-  try {
-    return await recordTime(request);
-  } catch (thrown) {
-    const isUnknown = thrown instanceof RsptraceError && thrown.code === 'COUNTER_UNKNOWN';
-    if (!isUnknown || sites.every(({ counters }) => counters === 0)) throw thrown;
-    choices.refuseRecords(thrown.message);
-    return undefined;
-  }
-}
-
-async function recordTime({ options, choices, scratch, earlierTime }: InstallRequest): Promise<Times> {
-  const { session, arch, inProcess, nanosPerInstruction, wanted } = options;
-  const clock = arch.probeCode?.process?.clock;
-  const processTime = inProcess && clock && processScale(session, clock, scratch, inProcess.traceTime);
-  const counter = await (processTime || options.counter(scratch));
-  if (nanosPerInstruction === undefined || (wanted !== 'target' && !choices.allInject))
-    return { record: counter.time, counter, own: undefined };
-  const own = new TrampolineOverhead(nanosPerInstruction, earlierTime?.facts);
-  return { record: own.over(counter.time), counter, own };
-}
-
-function noteChanged(target: TargetEngine, choices: ProbeChoices): void {
-  for (const { index } of target.changed) choices.refuse(index, "its code in the target is not the ELF's any more");
-}
-
-async function cleanForked(
-  { session }: EnginesOptions,
-  child: string,
-  target: TargetEngine,
-  code: ProbeCode,
-  logger: Logger,
-): Promise<void> {
-  if (await cleanChild(session, child, target.placement, code)) return;
-  logger.warn({ child }, 'the child of a fork may still run trampolines');
-}
-
-/** False if the shared memory has ended with its target. */
-async function whileThere(read: () => Promise<void>): Promise<boolean> {
-  try {
-    await read();
-    return true;
-  } catch (thrown) {
-    if (isClosed(thrown)) return false;
-    throw thrown;
-  }
-}
-
-function isClosed(thrown: unknown): boolean {
-  return thrown instanceof RsptraceError && thrown.code === 'SCRATCH_CLOSED';
-}
-
-async function release(unwinder: ProcessUnwinders | undefined, scratch: Scratch): Promise<void> {
-  await unwinder?.remove();
-  await scratch.release();
 }

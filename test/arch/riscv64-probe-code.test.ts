@@ -1,11 +1,7 @@
 import t from 'tap';
-import {
-  type Condition,
-  controlBlock,
-  type Displaced,
-  type FieldSource,
-  type RecordField,
-} from '../../src/arch/inject/probe-code.js';
+import type { Displaced } from '../../src/arch/inject/displaced.js';
+import type { Condition, FieldSource, RecordField } from '../../src/arch/inject/record-parts.js';
+import { controlBlock } from '../../src/arch/inject/ring-contract.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { addOffset } from '../../src/base/addr.js';
 import { limits } from './buckets.js';

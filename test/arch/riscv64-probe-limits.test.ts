@@ -1,11 +1,8 @@
 import t from 'tap';
-import {
-  controlBlock,
-  type Displaced,
-  type EntryTrampoline,
-  type FieldSource,
-  type RecordField,
-} from '../../src/arch/inject/probe-code.js';
+import type { Displaced } from '../../src/arch/inject/displaced.js';
+import type { FieldSource, RecordField } from '../../src/arch/inject/record-parts.js';
+import { controlBlock } from '../../src/arch/inject/ring-contract.js';
+import type { EntryTrampoline } from '../../src/arch/inject/trampolines.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { addr } from '../../src/base/addr.js';
 import { random } from './random.js';

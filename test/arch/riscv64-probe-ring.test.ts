@@ -1,5 +1,7 @@
 import t from 'tap';
-import { controlBlock, type Displaced, type RecordField } from '../../src/arch/inject/probe-code.js';
+import type { Displaced } from '../../src/arch/inject/displaced.js';
+import type { RecordField } from '../../src/arch/inject/record-parts.js';
+import { controlBlock } from '../../src/arch/inject/ring-contract.js';
 import { decode } from '../../src/arch/riscv64/decode.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { usually } from '../support/long.js';

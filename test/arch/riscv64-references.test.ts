@@ -1,6 +1,7 @@
 // What lies behind references: conditions on it and loads of it, in QEMU, with references that are null or not aligned.
 import t from 'tap';
-import type { Condition, Displaced, IntegerIn, RecordField } from '../../src/arch/inject/probe-code.js';
+import type { Displaced } from '../../src/arch/inject/displaced.js';
+import type { Condition, IntegerIn, RecordField } from '../../src/arch/inject/record-parts.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { random, values } from './random.js';
 import { holds, pointsOf, readBehind, references } from './references.js';

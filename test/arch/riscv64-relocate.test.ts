@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';
 import t from 'tap';
-import type { Displaced, PatchKind } from '../../src/arch/inject/probe-code.js';
+import type { Displaced, PatchKind } from '../../src/arch/inject/displaced.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { type Addr, addr } from '../../src/base/addr.js';
 import { elfPath } from '../qemu/guests/guests.js';

@@ -1,11 +1,6 @@
-import {
-  controlBlock,
-  type Displaced,
-  type EntryTrampoline,
-  type ExitTrampoline,
-  type PatchKind,
-  type RingGeometry,
-} from '../../src/arch/inject/probe-code.js';
+import type { Displaced, PatchKind } from '../../src/arch/inject/displaced.js';
+import { controlBlock, type RingGeometry } from '../../src/arch/inject/ring-contract.js';
+import type { EntryTrampoline, ExitTrampoline } from '../../src/arch/inject/trampolines.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { type Addr, addr } from '../../src/base/addr.js';
 import type { Machine } from './riscv64-machine.js';

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { CallStacks, type OpenCall, stackNumber } from '../../src/calls/call-stacks.js';
+import { CallStacks } from '../../src/calls/call-stacks.js';
+import { type OpenCall, stackNumber } from '../../src/calls/open-call.js';
 
 function enter<T>(stacks: CallStacks<T>, hart: number, returnAddress: bigint, stackPointer: number, payload: T) {
   return stacks.enter({ hart }, { returnAddress, stackPointer, isCall: false }, payload);

@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import t from 'tap';
 import { architectureNamed } from '../../src/arch/index.js';
 import { type Addr, addr } from '../../src/base/addr.js';
-import { stackNumber } from '../../src/calls/call-stacks.js';
 import {
   CallTracer,
   type EarlierRecords,
@@ -15,6 +14,7 @@ import {
   type Tracer,
 } from '../../src/calls/index.js';
 import type { CallKind } from '../../src/calls/kinds.js';
+import { stackNumber } from '../../src/calls/open-call.js';
 import { type FunctionProbe, FunctionTracer } from '../../src/probes/index.js';
 import type { TraceEvent } from '../../src/trace/index.js';
 

@@ -1,4 +1,4 @@
-import type { Condition, IntegerIn } from '../inject/probe-code.js';
+import type { Condition, IntegerIn } from '../inject/record-parts.js';
 import {
   type Assembler,
   add,

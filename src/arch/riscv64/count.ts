@@ -1,5 +1,5 @@
 import { addOffset } from '../../base/addr.js';
-import type { Counter } from '../inject/probe-code.js';
+import type { Counter } from '../inject/record-parts.js';
 import { type Assembler, add, addi, amoaddD, type Label, slli, sltu, srai, srli, T0, T1, T2 } from './assembler.js';
 import { check, integer } from './condition.js';
 import type { TrampolineFrame } from './trampoline-frame.js';

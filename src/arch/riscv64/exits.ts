@@ -1,6 +1,6 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import { isRefusal, type Refusal } from '../../base/refusal.js';
-import type { ExitOptions, FunctionExit } from '../inject/probe-code.js';
+import type { ExitOptions, FunctionExit } from '../inject/displaced.js';
 import { Assembler, T0, T1 } from './assembler.js';
 import type { Instruction } from './decode.js';
 import { textOf } from './disassembly.js';

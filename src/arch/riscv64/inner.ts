@@ -1,5 +1,6 @@
 import { addOffset } from '../../base/addr.js';
-import type { FrameNote, FrameNotes, InnerTrampoline, PointerPlace, ProbeCode } from '../inject/probe-code.js';
+import type { ProbeCode } from '../inject/probe-code.js';
+import type { FrameNote, FrameNotes, InnerTrampoline, PointerPlace } from '../inject/trampolines.js';
 import {
   Assembler,
   add,

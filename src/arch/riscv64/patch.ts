@@ -1,5 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import type { Displaced, FunctionExit, Hop } from '../inject/probe-code.js';
+import type { Displaced, FunctionExit, Hop } from '../inject/displaced.js';
 import { Assembler, cAddiSp, cLdsp, cSdsp0, T0 } from './assembler.js';
 import { decode } from './decode.js';
 import { registerNamed } from './trampoline-frame.js';

@@ -1,12 +1,5 @@
-import {
-  controlBlock,
-  type ExtentCopy,
-  type FieldSource,
-  type LoadBase,
-  type OuterCopy,
-  type RecordField,
-  type RingGeometry,
-} from '../inject/probe-code.js';
+import type { ExtentCopy, FieldSource, LoadBase, OuterCopy, RecordField } from '../inject/record-parts.js';
+import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import {
   type Assembler,
   add,

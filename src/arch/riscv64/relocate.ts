@@ -1,6 +1,6 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
-import type { Displaced, DisplacedInside, InnerPatch, PatchKind } from '../inject/probe-code.js';
+import type { Displaced, DisplacedInside, InnerPatch, PatchKind } from '../inject/displaced.js';
 import { Assembler, addi, branch, jalr, opposite, T0 } from './assembler.js';
 import { decode, type Instruction } from './decode.js';
 import { textOf } from './disassembly.js';

@@ -1,17 +1,9 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
-import {
-  controlBlock,
-  type EndTrampoline,
-  type EntryTrampoline,
-  type ExitTrampoline,
-  type HartSource,
-  type HartsOfGuest,
-  type Nesting,
-  type ProbeCode,
-  type ReturnHook,
-  type RingGeometry,
-} from '../inject/probe-code.js';
+import type { ProbeCode } from '../inject/probe-code.js';
+import type { HartSource, HartsOfGuest, Nesting, ReturnHook } from '../inject/record-parts.js';
+import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
+import type { EndTrampoline, EntryTrampoline, ExitTrampoline } from '../inject/trampolines.js';
 import {
   Assembler,
   addi,

@@ -1,6 +1,6 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import { PM_HZ, pmTimerPort } from '../acpi-timer.js';
-import type { CounterCalibration } from '../inject/probe-code.js';
+import type { CounterCalibration } from '../inject/process-code.js';
 
 /** 5 ms: the timer's resolution is then less than a ten-thousandth. */
 const waitTicks = Math.round(PM_HZ / 200);

@@ -1,4 +1,4 @@
-import type { Condition } from '../inject/probe-code.js';
+import type { Condition } from '../inject/record-parts.js';
 import { type Assembler, Label } from './assembler.js';
 import { numberOf, RAX, RSP } from './registers.js';
 

@@ -1,5 +1,5 @@
 import { addOffset } from '../../base/addr.js';
-import type { Counter, IntegerIn } from '../inject/probe-code.js';
+import type { Counter, IntegerIn } from '../inject/record-parts.js';
 import { type Assembler, Label } from './assembler.js';
 import { compare, follow, verifyPointer } from './condition.js';
 import { RAX, RCX, RSP } from './registers.js';

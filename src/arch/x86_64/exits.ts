@@ -1,6 +1,6 @@
 import { type Addr, addOffset, hex } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
-import type { ExitOptions, FunctionExit } from '../inject/probe-code.js';
+import type { ExitOptions, FunctionExit } from '../inject/displaced.js';
 import { Assembler } from './assembler.js';
 import { describe, instructions, type Place, patchBytes, type Writer, writerOf } from './relocate.js';
 

@@ -1,4 +1,4 @@
-import type { ExtentCopy } from '../inject/probe-code.js';
+import type { ExtentCopy } from '../inject/record-parts.js';
 import { type Assembler, Label } from './assembler.js';
 import { follow, verifyPointer } from './condition.js';
 import { R11, RAX, RCX, RDX, RSI } from './registers.js';

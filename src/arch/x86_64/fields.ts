@@ -1,5 +1,6 @@
 import { addOffset } from '../../base/addr.js';
-import { controlBlock, type FieldSource, type RecordField, type RingGeometry } from '../inject/probe-code.js';
+import type { FieldSource, RecordField } from '../inject/record-parts.js';
+import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import { type Assembler, Label, type Place } from './assembler.js';
 import { follow, verifyPointer } from './condition.js';
 import { floatArguments, R11, RAX, RBX, RDX, RSP } from './registers.js';

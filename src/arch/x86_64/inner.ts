@@ -1,4 +1,5 @@
-import type { FrameNote, FrameNotes, InnerTrampoline, PointerPlace, ProbeCode } from '../inject/probe-code.js';
+import type { ProbeCode } from '../inject/probe-code.js';
+import type { FrameNote, FrameNotes, InnerTrampoline, PointerPlace } from '../inject/trampolines.js';
 import { Assembler, Label } from './assembler.js';
 import { claimRarely, toPush, writeRecord } from './record.js';
 import { R10, R11, RAX, RSP } from './registers.js';

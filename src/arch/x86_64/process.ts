@@ -1,5 +1,6 @@
 import type { Addr } from '../../base/addr.js';
-import { type ClockSample, controlBlock, type ProcessCode, type RingGeometry } from '../inject/probe-code.js';
+import type { ClockSample, ProcessCode } from '../inject/process-code.js';
+import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import { Assembler, Label, type Place } from './assembler.js';
 import { controlWord, readTime } from './fields.js';
 import { R10, R11, R12, R13, RAX, RBX, RDI, RDX, RSI, RSP } from './registers.js';

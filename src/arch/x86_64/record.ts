@@ -1,10 +1,5 @@
-import {
-  controlBlock,
-  type ExtentCopy,
-  type OuterCopy,
-  type RecordField,
-  type RingGeometry,
-} from '../inject/probe-code.js';
+import type { ExtentCopy, OuterCopy, RecordField } from '../inject/record-parts.js';
+import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import { type Assembler, Label } from './assembler.js';
 import { extentRegisters, writeExtents } from './extents.js';
 import { controlWord, outerWords, writeFields } from './fields.js';

@@ -1,6 +1,6 @@
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
-import type { Displaced, DisplacedInside, InnerPatch, PatchKind } from '../inject/probe-code.js';
+import type { Displaced, DisplacedInside, InnerPatch, PatchKind } from '../inject/displaced.js';
 import { Assembler } from './assembler.js';
 import { decode, type Flow, type Instruction } from './decode.js';
 import { conditions } from './flags.js';

@@ -1,4 +1,4 @@
-import type { LoadBase } from '../inject/probe-code.js';
+import type { LoadBase } from '../inject/record-parts.js';
 import type { Assembler, Place } from './assembler.js';
 import { numberOf, RSP } from './registers.js';
 

@@ -1,19 +1,10 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
-import {
-  controlBlock,
-  type Displaced,
-  type EndTrampoline,
-  type EntryTrampoline,
-  type ExitTrampoline,
-  type FunctionExit,
-  type HartSource,
-  type HartsOfGuest,
-  type Nesting,
-  type ProbeCode,
-  type ReturnHook,
-  type RingGeometry,
-} from '../inject/probe-code.js';
+import type { Displaced, FunctionExit } from '../inject/displaced.js';
+import type { ProbeCode } from '../inject/probe-code.js';
+import type { HartSource, HartsOfGuest, Nesting, ReturnHook } from '../inject/record-parts.js';
+import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
+import type { EndTrampoline, EntryTrampoline, ExitTrampoline } from '../inject/trampolines.js';
 import { Assembler, Label } from './assembler.js';
 import { calibration } from './calibration.js';
 import { compare } from './condition.js';

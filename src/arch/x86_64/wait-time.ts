@@ -1,4 +1,4 @@
-import { controlBlock, type RingGeometry } from '../inject/probe-code.js';
+import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import type { Assembler } from './assembler.js';
 import { controlWord, readTime } from './fields.js';
 import { RAX, RDX, RSP } from './registers.js';

@@ -7,7 +7,8 @@ import { entryPlan, type PlannedLoad, type ReadPlan } from '../../read-plan.js';
 import { Callers, type InstantContext } from './callers.js';
 import type { DropFunction, DropTarget } from './drop-functions.js';
 import type { ImpliedDrops } from './implied-drops.js';
-import { type PollTracer, pollAround } from './tracer.js';
+import { pollAround } from './traced-poll.js';
+import type { PollTracer } from './tracer.js';
 import type { TaskBook } from './wakes.js';
 
 /** What a tracer of drops knows of Futures. */

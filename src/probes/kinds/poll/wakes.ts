@@ -5,7 +5,7 @@ import type { EventOutput, InstantKind, InstantSite, MemoryRequest, Moment } fro
 import type { RootRef } from '../../../trace/index.js';
 import { entryPlan, type ReadPlan } from '../../read-plan.js';
 import { Callers, type InstantContext } from './callers.js';
-import { pollAround } from './tracer.js';
+import { pollAround } from './traced-poll.js';
 import type { WakeFunction } from './wakers.js';
 
 const WORD = 8;

@@ -13,7 +13,7 @@ import type {
 } from '../../../calls/index.js';
 import type { RootRef, TallyRow } from '../../../trace/index.js';
 import { decide, holds, numberIn } from '../../expressions/comparison.js';
-import { pollAround } from '../poll/tracer.js';
+import { pollAround } from '../poll/traced-poll.js';
 import type { TallyProbe } from './resolve.js';
 
 /** Counts: one number, or one for each bucket. */

@@ -1,7 +1,7 @@
 // Whose result is that of what it holds: types told by hand.
 import t from 'tap';
 import type { FutureType, HeldFuture } from '../../../../src/async/futures/index.js';
-import { handedOn } from '../../../../src/probes/kinds/poll/handed-on.js';
+import { handedOn } from '../../../../src/probes/kinds/poll/traced-poll.js';
 
 const body = { output: 'u64', states: [{ name: 'Unresumed' }], holds: [] } as unknown as FutureType;
 const held = (hops: unknown[] = []) => ({ offset: 8, future: body, hops, repeats: [] }) as unknown as HeldFuture;

@@ -1,0 +1,68 @@
+import type { Addr } from '../../base/addr.js';
+import type { RegisterReader } from '../../base/memory-reader.js';
+import type { ProbeCode } from './probe-code.js';
+import type { HartSource } from './record-parts.js';
+
+/** Code that counts a counter of unknown rate against a timer of known rate. It runs once at a stop, on one hart. */
+export interface CounterCalibration {
+  /** Ticks of the timer per second. */
+  readonly referenceHz: number;
+  /** Where the machine has the timer; undefined if it has none. Asked through the stub's own commands. */
+  reference(monitor: (command: string) => Promise<string | undefined>): Promise<number | undefined>;
+  /** `reference`: what {@link reference} has found. */
+  code(at: Addr, reference: number): { readonly bytes: Uint8Array; readonly breakpoint: Addr };
+  /** Registers that it changes, to be restored. */
+  readonly changes: readonly string[];
+  /** The value that a register must have before it runs, if any must. */
+  begin(register: { readonly name: string; readonly value: bigint }): bigint | undefined;
+  /** At the breakpoint: the counter's present value, and how far both have counted. */
+  result(
+    registers: RegisterReader,
+  ): { readonly counter: number; readonly elapsed: number; readonly reference: number } | undefined;
+}
+
+/** Code that counts the counter against the clock of the kernel that a process runs on. */
+export interface ClockSamples {
+  /** Reaches its breakpoint after some milliseconds, with samples at `samples`. */
+  code(at: Addr, samples: Addr): { readonly bytes: Uint8Array; readonly breakpoint: Addr };
+  /** Bytes of the samples. */
+  readonly size: number;
+  /**
+   * The counter and the kernel's monotonic clock in nanoseconds, at two moments; undefined if the samples are not
+   * plausible.
+   */
+  result(samples: Uint8Array): readonly [first: ClockSample, last: ClockSample] | undefined;
+}
+
+export interface ClockSample {
+  readonly ticks: bigint;
+  readonly nanos: bigint;
+}
+
+/** What trampolines in a process of Linux need in addition. */
+export interface ProcessCode {
+  /** How threads are told apart. */
+  readonly thread: HartSource;
+  /**
+   * Like {@link ProbeCode.wait}, but it measures its time: it keeps to `allowed` and `patience`. It makes no system
+   * call, because the process may come under a filter of them at any time.
+   */
+  readonly wait: ProbeCode['wait'];
+  /** .eh_frame for exit trampolines' addresses that are return addresses, each with its `returnOffset`. */
+  unwindTable(exits: ReadonlyMap<bigint, { readonly offset: number }>): Uint8Array;
+  /** The most bytes of it. */
+  unwindTableBytes(exits: number): number;
+  /**
+   * Calls the C function whose address is in the register `function`, saves vector registers at `save`, and reaches
+   * its breakpoint.
+   */
+  readonly call: {
+    readonly function: string;
+    /** Registers of the first parameters. */
+    readonly parameters: readonly string[];
+    /** Bytes at `save`, whose address is a multiple of 64. They must be zero at first. */
+    readonly saveBytes: number;
+    code(at: Addr, save: Addr): { readonly bytes: Uint8Array; readonly breakpoint: Addr };
+  };
+  readonly clock: ClockSamples;
+}

@@ -1,0 +1,166 @@
+import type { Addr } from '../../base/addr.js';
+
+/** The source of a record's field. `kept` words exist at an exit only: the values of those registers at the entry. */
+export type FieldSource =
+  | { readonly kind: 'register'; readonly name: string }
+  /**
+   * The low 64 bits of one of {@link ProbeCode.floats}. `mayBeOff`: all-ones where the hart's floating-point unit is off.
+   */
+  | { readonly kind: 'float'; readonly name: string; readonly mayBeOff: boolean }
+  /** At an entry the value before the trampoline; at an exit the value after the function's return. */
+  | { readonly kind: 'stack-pointer' }
+  | { readonly kind: 'return-address' }
+  | { readonly kind: 'kept'; readonly index: number }
+  | { readonly kind: 'constant'; readonly value: bigint }
+  | { readonly kind: 'time'; readonly counter: string }
+  /**
+   * Which hart or thread it is. `how` is one of the architecture's ways:
+   *
+   *   riscv  `mhartid` (M-mode only) | `tp` | `at-tp`: the 32 bits at tp + `offset`
+   *   x86    `apic`: the number of the processor's APIC, 0 to 255 | `fs`: the word at fs's base + `offset`, 0 unless given
+   */
+  | { readonly kind: 'hart'; readonly how: string; readonly offset?: number }
+  /**
+   * Memory at a pointer: all-ones if the pointer is null or not a multiple of `align`. Only pointers that the
+   * program's own types declare as references may be given, because a wild load faults in the target.
+   */
+  | { readonly kind: 'load'; readonly base: LoadBase; readonly offset: number; readonly align: number }
+  /** A word of the control block. `outer` is that of the poll around this call, at the entry and at the exit. */
+  | { readonly kind: 'control'; readonly offset: number }
+  /** The address of the Future whose poll is open in this thread, or 0: the first of {@link OuterWords}. */
+  | { readonly kind: 'outer' };
+
+/** The word by which a trampoline names its hart, and where the client finds the same word. */
+export type HartSource = FieldSource & {
+  readonly kind: 'hart';
+  /** Where the client reads that word for a stopped hart; undefined if it cannot. */
+  readonly outside?:
+    | { readonly kind: 'register'; readonly name: string }
+    /** Linux's number of the CPU whose hart's number is in the register. */
+    | { readonly kind: 'linux-cpu'; readonly hartRegister: string }
+    /** The number of the processor's APIC. */
+    | { readonly kind: 'apic' };
+};
+
+/** What must be known about a guest to choose a {@link HartSource}. */
+export interface HartsOfGuest {
+  readonly count: number;
+  /** For a Linux kernel only: the offset of the CPU's number in a task; undefined if neither BTF nor DWARF has it. */
+  readonly cpuInTask?: (() => number | undefined) | undefined;
+}
+
+export type LoadBase = Partial<References> &
+  ({ readonly kind: 'register'; readonly name: string } | { readonly kind: 'kept'; readonly index: number });
+
+export interface RecordField {
+  /** Byte offset in the record, a multiple of `size`; the first 8 bytes are the commit word. */
+  readonly at: number;
+  readonly size: 1 | 2 | 4 | 8;
+  readonly from: FieldSource;
+}
+
+/**
+ * The bytes that `controlBlock.outerPlan` lists, copied one by one to `at`. Nothing if no outer poll is open, or if
+ * its bytes exceed `room`.
+ */
+export interface OuterCopy {
+  readonly at: number;
+  readonly room: number;
+  /**
+   * A register that must point into that Future; otherwise nothing is copied. The reason: a poll that was unwound is
+   * never closed, and its Future may have been freed. Required with {@link OuterWords}.
+   */
+  readonly self?: string | undefined;
+}
+
+/**
+ * Bytes that a reference and a number of elements describe, copied to `at`. Whole aligned words are loaded: each lies
+ * on the page of a byte that is one of them. What is copied beyond the end has no meaning.
+ */
+export interface ExtentCopy {
+  readonly at: number;
+  readonly words: number;
+  /** log2 of an element's bytes. */
+  readonly shift: number;
+  readonly from: ExtentPlace;
+}
+
+/** Two registers; or two words of one object that references lead to. */
+export type ExtentPlace =
+  | { readonly kind: 'registers'; readonly pointer: string; readonly count: string }
+  | (References & {
+      readonly kind: 'object';
+      readonly register: string;
+      readonly pointer: number;
+      readonly count: number;
+    });
+
+/**
+ * Compares an integer with a constant. All conditions of a probe must hold, else the event costs only the comparison.
+ * One behind a pointer that is null, or not aligned, does not hold.
+ */
+export interface Condition extends IntegerIn {
+  readonly op: 'eq' | 'ne' | 'lt' | 'le' | 'gt' | 'ge';
+  readonly value: bigint;
+}
+
+/** Makes this call the open outer poll until it returns. For one hart, or with {@link OuterWords}. Needs a hook. */
+export interface Nesting {
+  readonly self: string;
+  /** Address of the list for `controlBlock.outerPlan`. */
+  readonly plan: Addr;
+}
+
+/**
+ * The way to see a function return: its return address is replaced, and the original is pushed on the target's own
+ * stack. A function that takes arguments on the stack would not find them, so it must not be hooked.
+ */
+export interface ReturnHook {
+  /** Address of the exit trampoline. */
+  readonly exit: Addr;
+  /** Registers whose entry values the exit needs, at most 4. */
+  readonly keep: readonly string[];
+}
+
+/** An integer in the low bytes of a register, or in memory behind the pointer that the register holds. */
+export interface IntegerIn {
+  readonly register: string;
+  readonly size: 1 | 2 | 4 | 8;
+  readonly signed: boolean;
+  readonly behind?: References & { readonly offset: number };
+}
+
+/** Pointers that lead from one to the next. As with a load, the program's own types must declare each a reference. */
+export interface References {
+  /** Where the next one lies in what each one points to. */
+  readonly through: readonly number[];
+}
+
+/**
+ * What a trampoline counts in words of the target. It adds to each of them atomically. An integer behind a pointer
+ * that is null, or not aligned, is not counted.
+ */
+export type Counted =
+  /** One word: the calls. */
+  | { readonly kind: 'calls' }
+  /** A word for each bucket: the calls whose integer falls into it, see {@link bucketOf}. */
+  | { readonly kind: 'buckets'; readonly of: IntegerIn }
+  /** Three words: the calls, then the sum of their integers in 128 bits, the low word first. */
+  | { readonly kind: 'sum'; readonly of: IntegerIn };
+
+/** Counts the calls for which all of its conditions hold. Its words begin at a multiple of 8. */
+export type Counter = Counted & { readonly at: Addr; readonly when: readonly Condition[] };
+
+/** The number of 64-bit words that it counts in. */
+export function wordsOf({ kind }: Counted): number {
+  return { calls: 1, buckets: bucketCount, sum: 3 }[kind];
+}
+
+/** Buckets of a histogram: below 0, 0, 1, 2-3, 4-7, ... up to 2^63. */
+export const bucketCount = 66;
+
+/** The bucket that an integer falls into. */
+export function bucketOf(value: bigint): number {
+  if (value < 0n) return 0;
+  return value === 0n ? 1 : value.toString(2).length + 1;
+}

@@ -1,0 +1,107 @@
+import { AsideCalls } from './aside-calls.js';
+import type { Kept, Space } from './open-call.js';
+import { FixedBounds, LearnedBounds } from './stack-bounds.js';
+import { innermostOf, type Stack, StackSet } from './stack-set.js';
+
+/** The last place of a hart. */
+interface Place<T> {
+  readonly space: Space<T>;
+  stack: Stack<Kept<T>>;
+}
+
+/** Where each hart was last, and when no stack is needed any more. */
+export class HartPlaces<T> {
+  readonly #places: (Place<T> | undefined)[] = [];
+
+  /** The stack that a hart was on last, in this space. */
+  own(space: Space<T>, hart: number): Stack<Kept<T>> | undefined {
+    const place = this.#places[hart];
+    return place?.space === space ? place.stack : undefined;
+  }
+
+  /** The same in any space. */
+  stack(hart: number): Stack<Kept<T>> | undefined {
+    return this.#places[hart]?.stack;
+  }
+
+  /** Whether another hart is there. */
+  isTaken(stack: Stack<Kept<T>>, hart: number): boolean {
+    return this.#places.some((place, other) => other !== hart && place?.stack === stack);
+  }
+
+  arrive(hart: number, space: Space<T>, stack: Stack<Kept<T>>): void {
+    const place = this.#places[hart];
+    if (place?.stack === stack) return;
+    const { space: before, stack: left } = place ?? {};
+    if (place && before === space) place.stack = stack;
+    else this.#places[hart] = { space, stack };
+    if (before && left?.calls.length === 0) this.#drop(before, left);
+  }
+
+  #drop(space: Space<T>, stack: Stack<Kept<T>>): void {
+    if (!this.#places.some((place) => place?.stack === stack)) space.stacks.drop(stack);
+  }
+
+  /** A space's stacks are divided: each hart is where its last call is. */
+  divide(space: Space<T>): void {
+    const lasts = this.#places.map((place, hart) => place?.stack.calls.findLast((call) => call.hart === hart));
+    for (const { calls } of space.stacks.split()) {
+      const [outermost] = calls;
+      if (outermost) outermost.parent = undefined;
+    }
+    for (const [hart, place] of this.#places.entries()) {
+      const last = lasts[hart];
+      const stack = last && place?.space === space ? space.stacks.holding(last.stackPointer) : undefined;
+      if (place && stack) place.stack = stack;
+    }
+  }
+
+  /**
+   * Whether a hart that comes back to a stack leaves another one in the middle of a later call: then calls do not nest
+   * in time.
+   */
+  leavesInside(hart: number, ended: readonly Kept<T>[]): boolean {
+    const stack = this.stack(hart);
+    const left = stack && innermostOf(stack);
+    const outermost = ended.at(-1);
+    return left !== undefined && outermost !== undefined && left.hart === hart && left.number > outermost.number;
+  }
+
+  clear(): void {
+    this.#places.length = 0;
+  }
+}
+
+/** The address spaces that calls were seen in. */
+export class Spaces<T> {
+  readonly #all: Space<T>[] = [];
+  readonly #stackBytes: number | undefined;
+  /** The result of the last request. */
+  #last: Space<T> | undefined;
+
+  constructor(stackBytes: number | undefined) {
+    this.#stackBytes = stackBytes;
+  }
+
+  get all(): readonly Space<T>[] {
+    return this.#all;
+  }
+
+  at(number: number): Space<T> {
+    if (this.#last?.number === number) return this.#last;
+    this.#last = this.#all.find((space) => space.number === number) ?? this.#add(number);
+    return this.#last;
+  }
+
+  #add(number: number): Space<T> {
+    const bounds = this.#stackBytes === undefined ? new LearnedBounds() : new FixedBounds(this.#stackBytes);
+    const space: Space<T> = { number, stacks: new StackSet(bounds), aside: new AsideCalls() };
+    this.#all.push(space);
+    return space;
+  }
+
+  clear(): void {
+    this.#all.length = 0;
+    this.#last = undefined;
+  }
+}

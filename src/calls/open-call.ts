@@ -1,0 +1,91 @@
+import type { ThreadRef } from '../trace/index.js';
+import type { AsideCalls } from './aside-calls.js';
+import { locationOf } from './stack-bounds.js';
+import type { Stack, StackSet } from './stack-set.js';
+
+export interface OpenCall<T> {
+  readonly payload: T;
+  readonly returnAddress: bigint;
+  /** The stack pointer when the call has returned, see {@link stackNumber}. */
+  readonly stackPointer: number;
+  /** The call around it, as far as is known. */
+  readonly parent: OpenCall<T> | undefined;
+  /** Open calls around this one when it began, 0 for the outermost. */
+  readonly depth: number;
+  /** The hart that made it. */
+  readonly hart: number;
+  /** The owner of its stack, once stack switches are known. */
+  readonly thread: ThreadRef | undefined;
+  /** Its return is a stop; else a trampoline records it. */
+  readonly stops: boolean;
+  /** It was reported as lost, and has returned now. */
+  readonly wasLost: boolean;
+}
+
+/** The hart and the address space of something that happens: 0, or nothing, if there is one only. */
+export interface Where {
+  readonly hart: number;
+  readonly space?: number | undefined;
+}
+
+/** Where a call returns to. */
+export interface ReturnPlace {
+  readonly returnAddress: bigint;
+  readonly stackPointer: number;
+  /** A trampoline records the return; without one, a stop does. */
+  readonly isCall: boolean;
+}
+
+export interface Kept<T> extends OpenCall<T> {
+  parent: Kept<T> | undefined;
+  wasLost: boolean;
+  /** How many calls began before it. */
+  readonly number: number;
+  /** The lowest stack pointer above it at which something was seen that would have overwritten it on the same stack. */
+  passed: number;
+}
+
+export interface Space<T> {
+  readonly number: number;
+  readonly stacks: StackSet<Kept<T>>;
+  readonly aside: AsideCalls<Kept<T>>;
+}
+
+/**
+ * A stack pointer as a signed number: exact, since it is a multiple of 8 and canonical addresses have 57 bits at
+ * most.
+ */
+export function stackNumber(stackPointer: bigint): number {
+  return Number(BigInt.asIntN(64, stackPointer));
+}
+
+export function isApart(stacks: StackSet<Kept<unknown>>, lower: number, upper: number): boolean {
+  return stacks.bounds.below(locationOf(upper)) > locationOf(lower);
+}
+
+/** The one with the oldest call first. */
+export function byAge(a: Stack<Kept<unknown>>, b: Stack<Kept<unknown>>): number {
+  return (a.calls[0]?.number ?? 0) - (b.calls[0]?.number ?? 0);
+}
+
+/** Something else is in its place, and is no tail call of it. */
+export function isGone<T>(call: OpenCall<T>, returnAddress: bigint, isAgain: (payload: T) => boolean): boolean {
+  return call.returnAddress !== returnAddress || isAgain(call.payload);
+}
+
+export function ends(call: OpenCall<unknown>, returnAddress: bigint, stackPointer: number): boolean {
+  return call.stackPointer === stackPointer && call.returnAddress === returnAddress;
+}
+
+/**
+ * The index of the outermost call that ends there; the number of calls if none does. Stack pointers decrease inwards.
+ */
+export function firstEnding(calls: readonly OpenCall<unknown>[], returnAddress: bigint, stackPointer: number): number {
+  let first = calls.length;
+  for (let i = calls.length - 1; i >= 0; i--) {
+    const call = calls[i] as OpenCall<unknown>;
+    if (call.stackPointer > stackPointer) break;
+    if (ends(call, returnAddress, stackPointer)) first = i;
+  }
+  return first;
+}

@@ -1,0 +1,185 @@
+// What a target is left as: whether code of ours can still run there, and how open calls come past it.
+import { controlBlock } from '../arch/index.js';
+import { type Addr, addOffset, addr } from '../base/addr.js';
+import type { ElfFile } from '../elf/index.js';
+import type { ControlWords } from './control-words.js';
+import type { DrainedRecords } from './drained-records.js';
+import { interruptedInside } from './interrupted.js';
+import { runForMoment } from './leave-patches.js';
+import { leadPast, type SearchedRam } from './open-returns.js';
+import type { Patches } from './patches.js';
+import type { Placement } from './placement.js';
+import { type RingReader, unattended } from './ring.js';
+import type { RingDrain } from './ring-drain.js';
+import type { TargetEngineOptions } from './target-engine-options.js';
+import type { TrampolineLayout } from './trampoline-layout.js';
+import { controlWord, writeAll, writeData } from './transfers.js';
+
+/** Bytes of zeros that are sent at once. */
+const mostErased = 1 << 20;
+
+/**
+ * When a recording ends, its open calls may take twice this time to end, in milliseconds. The target runs for times
+ * that double.
+ */
+const longestMoment = 512;
+
+/** The longest of the runs in which a hart may finish its record, in milliseconds. Each is twice the one before. */
+const longestWrite = 8;
+
+interface LeftCodeParts {
+  readonly options: TargetEngineOptions;
+  readonly layout: TrampolineLayout;
+  readonly patches: Patches;
+  readonly ring: RingReader;
+  readonly control: ControlWords;
+  readonly drained: DrainedRecords;
+  readonly drain: RingDrain;
+}
+
+/** Our code in the target after its patches are removed. */
+export class LeftCode {
+  readonly #options: TargetEngineOptions;
+  readonly #layout: TrampolineLayout;
+  readonly #patches: Patches;
+  readonly #ring: RingReader;
+  readonly #control: ControlWords;
+  readonly #drained: DrainedRecords;
+  readonly #drain: RingDrain;
+
+  constructor({ options, layout, patches, ring, control, drained, drain }: LeftCodeParts) {
+    this.#options = options;
+    this.#layout = layout;
+    this.#patches = patches;
+    this.#ring = ring;
+    this.#control = control;
+    this.#drained = drained;
+    this.#drain = drain;
+  }
+
+  /** A hart that stands in the middle of writing a record gets a moment to finish it. The patches are removed. */
+  async letWritersFinish(): Promise<void> {
+    const { session } = this.#options;
+    for (let moment = 1; this.#ring.waits && moment <= longestWrite && session.state.kind === 'idle'; moment *= 2) {
+      // Nobody answers a stop any more.
+      await session.clearBreakpoints();
+      await runForMoment(session, moment);
+      if (session.state.kind === 'idle') await this.#drain.stopped({ last: true });
+    }
+  }
+
+  /**
+   * Whether no hart is in a trampoline and no call will return through one, so that no code of ours can run any more.
+   * The patches are removed.
+   */
+  async idle(): Promise<boolean> {
+    if (this.#patches.stays || this.#drained.openCalls !== 0 || (await this.dropped()) > 0) return false;
+    return !(await this.#isInside());
+  }
+
+  /**
+   * Like {@link idle}, but first open calls get some time to end. They write their last records, which are read.
+   * `longest`: the longest of these runs in milliseconds; each is twice the one before.
+   */
+  async becomesIdle(longest = longestMoment): Promise<boolean> {
+    const { session } = this.#options;
+    for (let moment = 1; !(await this.idle()); moment *= 2) {
+      if (moment > longest) {
+        await writeAll(session, [unattended(this.#control.address, true)]);
+        return false;
+      }
+      // Makes room for the last records, and lets their writers wait for it.
+      await this.#drain.stopped({ all: true, last: true });
+      await runForMoment(session, moment);
+      if (session.state.kind !== 'idle') return false;
+      await this.#drain.stopped({ all: true, last: true });
+    }
+    return true;
+  }
+
+  /**
+   * For calls of a machine that are still open: they return past the trampolines from now on, see {@link leadPast}.
+   * If a hart is in a trampoline, which may hook one more return, the target runs for moments. Not if it stays where it
+   * stands.
+   * @returns false if calls may still return through trampolines
+   */
+  async leadPast(elf: ElfFile, ram: SearchedRam, staysHere = false): Promise<boolean> {
+    const { session, scratch } = this.#options;
+    const options = {
+      ...this.#options,
+      elf,
+      ram,
+      placement: this.#layout.placement,
+      ours: [scratch.code, scratch.data],
+    };
+    for (let moment = 1; await leadPast(options); moment *= 2) {
+      if (!(await this.#isInside())) return true;
+      if (staysHere || moment > longestWrite) return false;
+      // Nobody answers a stop any more.
+      await session.clearBreakpoints();
+      await runForMoment(session, moment);
+      if (session.state.kind !== 'idle') return true;
+    }
+    return false;
+  }
+
+  /**
+   * For calls that are still open: they return without a record from now on. Only their trampolines' code stays.
+   * @returns false if a hart is in the middle of that code, or if the code cannot be written
+   */
+  async mute(): Promise<boolean> {
+    if (await this.#isInside()) return false;
+    const { session, code } = this.#options;
+    const batch = session.batch();
+    const writes = [...this.#layout.placement.hooks].map(([exit, { offset, size }]) =>
+      batch.writeMemory(addr(exit), code.bareExit(offset, size)),
+    );
+    await batch.send();
+    return writes.every(({ value }) => value);
+  }
+
+  /** Whether a hart is in code of ours, or code interrupted by a handler or signal would resume there. */
+  async #isInside(): Promise<boolean> {
+    const { session, arch } = this.#options;
+    for (const { id } of await session.harts()) {
+      const batch = session.batch(id);
+      const pc = batch.readRegister(arch.pc);
+      await batch.send();
+      if (pc.value === undefined || holdsCode(this.#layout.placement, pc.value)) return true;
+    }
+    // An exit trampoline's own address is a return address, or was one.
+    const starts = [...this.#layout.placement.hooks.keys()].sort((a, b) => (a < b ? -1 : 1));
+    const pieces = this.#layout.placement.ranges.flatMap(({ address, length }) => {
+      const end = addOffset(address, length);
+      const cuts = [address as bigint, ...starts.filter((exit) => exit > address && exit < end), end as bigint];
+      return cuts.slice(1).map((to, i) => ({ address: addr(cuts[i] ?? to), length: Number(to - (cuts[i] ?? to)) }));
+    });
+    return (await interruptedInside(session, arch, pieces, this.#options.chained)).size > 0;
+  }
+
+  /**
+   * Writes zeros over the records, at a stop when all are read. A search of the target's memory for what leads to an
+   * object must not find it in them. If no code of ours can run any more, what trampolines keep is erased too.
+   */
+  async erase(isIdle: boolean): Promise<void> {
+    const { address } = isIdle ? this.#layout.notes : this.#layout.memory;
+    let left = Number(this.#layout.memory.address - address) + this.#ring.touched;
+    for (let at = address; left > 0; at = addOffset(at, mostErased), left -= mostErased) {
+      await writeData(this.#options, [{ address: at, bytes: new Uint8Array(Math.min(left, mostErased)) }]);
+    }
+  }
+
+  /** Records that were dropped because the ring was not drained in time. */
+  async dropped(): Promise<number> {
+    return controlWord(this.#options, controlBlock.dropped);
+  }
+}
+
+/** True for an address in a trampoline. */
+export function holdsCode({ ranges }: Placement, pc: bigint): boolean {
+  return ranges.some(({ address, length }) => within(addr(pc), address, length));
+}
+
+export function within(address: Addr, start: Addr, length: number): boolean {
+  return address >= start && address < addOffset(start, length);
+}
