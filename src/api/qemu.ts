@@ -33,7 +33,7 @@ interface QemuOptions {
 const mostSaid = 2000;
 const linesTold = 3;
 
-/** Ends what has the socket of a folder in its command line, also if it is only about to be started; then the folder. */
+/** Ends what has the socket of a folder in its command line, also if it is only about to be started; a process; the folder. */
 const ends = `
 for _ in 1 2 3 4 5 6 7 8 9 10; do
   for found in $(grep -ls "\${1##*/}/gdb[,]" /proc/[0-9]*/cmdline); do
@@ -42,6 +42,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
   done
   sleep 0.03
 done
+[ -z "$2" ] || kill -KILL "$2"
 rm -rf "$1"`;
 
 /** Longest path that fits sun_path on Linux. */
@@ -70,6 +71,8 @@ export async function startQemu(
     stdio: [process.stdin.isTTY || !hasInput ? 'ignore' : 'inherit', console.writeEnd, 'pipe'],
     detached: true,
   });
+  // Also one that is a script, and becomes a program without these words.
+  if (!cleanUp && child.pid !== undefined) supervisor.tell(String(child.pid));
   const lastLines = keepLastLines(child);
   let running = true;
   const ended = new Promise<Awaited<Qemu['ended']>>((resolve) => {

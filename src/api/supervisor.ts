@@ -11,7 +11,7 @@ export class Supervisor implements Disposable {
 
   /** `cleanUp`: a command, its program first. */
   constructor(cleanUp: readonly string[]) {
-    const script = 'while read -r line; do [ "$line" ] || exit 0; done; exec "$@"';
+    const script = 'while read -r line; do [ "$line" ] || exit 0; set -- "$@" "$line"; done; exec "$@"';
     this.#shell = spawn('sh', ['-c', script, 'rsptrace-supervisor', ...cleanUp], {
       stdio: ['pipe', 'ignore', 'inherit'],
       detached: true,
@@ -21,6 +21,11 @@ export class Supervisor implements Disposable {
     this.#shell.stdin.on('error', () => {});
     this.#shell.unref();
     if ('unref' in this.#shell.stdin && typeof this.#shell.stdin.unref === 'function') this.#shell.stdin.unref();
+  }
+
+  /** One more word for the command. */
+  tell(word: string): void {
+    this.#shell.stdin.write(`${word}\n`);
   }
 
   /** Does now what it does when this process is killed. */
