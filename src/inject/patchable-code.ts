@@ -78,6 +78,8 @@ function look(subject: Subject, bytes: Uint8Array | undefined): PatchVerdict {
   const [first] = ways;
   if (!first) return objection;
   if (!plan.seesReturn) return { code: bytes, ways, ends: undefined, proof: proofOf('entry') };
+  // A hook would stay on the stack for good, and cut the stacks of who comes later.
+  if (subject.facts?.neverReturns(plan.address)) return { code: bytes, ways, ends: [[]], proof: proofOf('entry') };
   const unhookable = objectionTo('hook', subject, replacedBy(first));
   if (!unhookable) return { code: bytes, ways, ends: undefined, proof: proofOf('hook') };
   const ends = planExits(subject, unhookable, bytes.subarray(0, plan.codeSize), ways);

@@ -2,6 +2,7 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { CallFrames, type DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
+import { neverReturns } from './function-graphs.js';
 import { Describer, type FunctionProbe } from './resolve-functions.js';
 
 /** What the program says about code beyond a function's own instructions. Found on request. */
@@ -10,6 +11,8 @@ export interface CodeFacts {
   inRegisters(address: Addr): boolean;
   /** Why other code than the function's own may lead into its middle, in words for the user. */
   enteredElsewhere(address: Addr, size: number): string | undefined;
+  /** It surely never returns, so that its calls have no end to observe. */
+  neverReturns(address: Addr): boolean;
   /** Bytes behind a function that are no other's, up to `most`. */
   spaceBehind(address: Addr, size: number, most: number): number;
 }
@@ -31,6 +34,7 @@ export function codeFacts(elf: ElfFile, arch: Architecture, debug: DebugInfo | u
       frames ??= CallFrames.load(elf);
       return frames.hasLandingPads(address) ? 'exceptions may come back into it' : undefined;
     },
+    neverReturns: (address) => neverReturns(elf, debug, address),
     spaceBehind(address, size, most) {
       const end = addOffset(address, size);
       const next = elf.symbols.above(addOffset(end, -1));

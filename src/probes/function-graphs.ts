@@ -1,6 +1,7 @@
 import type { Architecture, EntryValues } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { CallFrames, type DebugInfo, type Die, DW_AT, rangesOf } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
 import { FlowGraph } from './flow-graph.js';
 
 /** The stack pointer that a function will return with, by one register at some instruction. */
@@ -91,17 +92,19 @@ export class FunctionGraphs {
     return graph.steps.some(({ address }) => !isEntryFrame(address)) && jumps.every(isEntryFrame);
   }
 
-  /** Whether a function surely never returns, as its debug info or its name tells. */
+  /** See {@link neverReturns}. */
   neverReturns(target: Addr): boolean {
-    let known = this.#never.get(target);
-    if (known === undefined) {
-      const die = this.#debug.functionAt(target)?.die;
-      const told = die && (die.flag(DW_AT.noreturn) || die.follow(DW_AT.specification)?.flag(DW_AT.noreturn));
-      known = told || neverReturn.test(this.#debug.elf.symbols.at(target)?.name ?? '');
-      this.#never.set(target, known);
-    }
+    const known = this.#never.get(target) ?? neverReturns(this.#debug.elf, this.#debug, target);
+    this.#never.set(target, known);
     return known;
   }
+}
+
+/** Whether a function surely never returns, as its debug info or its name says. */
+export function neverReturns({ symbols }: ElfFile, debug: DebugInfo | undefined, address: Addr): boolean {
+  const die = debug?.functionAt(address)?.die;
+  const isDeclared = die && (die.flag(DW_AT.noreturn) || die.follow(DW_AT.specification)?.flag(DW_AT.noreturn));
+  return isDeclared || neverReturn.test(symbols.at(address)?.name ?? '');
 }
 
 function codeOf(host: Die): { readonly low: Addr; readonly high: Addr }[] {
