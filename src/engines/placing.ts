@@ -88,7 +88,7 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
   for (const [index, why] of target.refused) choices.refuse(index, why);
   times?.own?.learn(code, target.placement);
   if (process) {
-    placed.unwinder = new ProcessUnwinders({ session, elf, scratch, code: process });
+    placed.unwinder = new ProcessUnwinders({ session, elf, scratch, code: process, pc: arch.pc });
     const room = addOffset(scratch.code.address, scratch.code.size - reserved);
     await placed.unwinder.register(room, target.placement.hooks);
   }

@@ -6,6 +6,7 @@ import type { Session } from '../rsp/index.js';
 import { type Scratch, stackBelow, unavailable } from '../scratch/index.js';
 import { DefiningFiles, defined } from './loaded-library.js';
 import { loaderStop } from './loader-stop.js';
+import { StackWalks, type WaitAt, walkRoom } from './stack-walks.js';
 
 /** The function that throws: a program without it never unwinds. */
 const throws = '_Unwind_RaiseException';
@@ -24,19 +25,18 @@ interface Functions {
   readonly remove: Addr;
 }
 
-/** Waits for the next stop at one of these places, once; with nothing, no longer. */
-export type WaitAt = (place: Addr, then: () => Promise<void>) => Promise<void>;
-
 interface Needs {
   readonly session: Session;
   readonly elf: ElfFile;
   readonly scratch: Scratch;
   readonly code: ProcessCode;
+  /** The name of the program counter. */
+  readonly pc: string;
 }
 
 /**
  * Tells a process's unwinders which addresses the trampolines' return addresses stand for, so that exceptions and
- * panics find their way. It calls libgcc's `__register_frame_info` in the process. A library that comes later brings an
+ * panics find their way, and keeps trampolines out of the stacks that the process walks itself. It calls libgcc's `__register_frame_info` in the process. A library that comes later brings an
  * unwinder of its own: the dynamic loader stops at each change, and that unwinder at its first walk.
  */
 export class ProcessUnwinders {
@@ -46,9 +46,11 @@ export class ProcessUnwinders {
   readonly #registered = new Map<ElfFile, Functions>();
   readonly #awaited = new Set<ElfFile>();
   #objects = 0;
+  #walks: StackWalks | undefined;
   /** Where the dynamic loader comes by. */
   #loader: Addr | undefined;
   #table: Addr | undefined;
+  #room: Addr | undefined;
 
   constructor(needs: Needs) {
     this.#needs = needs;
@@ -66,17 +68,22 @@ export class ProcessUnwinders {
     this.#loader = await loaderStop(session, this.#needs.elf);
     const unwinders = await this.#unwinders();
     for (const each of unwinders) functionsOf(each);
-    const table = addOffset(room, callRoom);
-    if (!(await session.memory().write(table, code.unwindTable(exits))))
+    const walks = new StackWalks(this.#needs, addOffset(room, callRoom));
+    const table = addOffset(room, callRoom + walkRoom(code).bytes);
+    if (!(await session.memory().write(table, code.unwindTable(new Map([...exits, ...walks.returns])))))
       throw unavailable('the stub does not write memory');
     this.#table = table;
+    this.#room = room;
+    this.#walks = walks;
     for (const each of unwinders) await this.#register(each);
   }
 
-  /** Watches what is loaded from now on. */
+  /** Watches what is loaded from now on, and who walks stacks. */
   async watch(waitAt: WaitAt, onError: (thrown: unknown) => void): Promise<void> {
     const place = this.#loader;
-    if (place === undefined || this.#table === undefined) return;
+    if (this.#table === undefined) return;
+    for (const each of this.#registered.keys()) await this.#walks?.wrap(each, waitAt);
+    if (place === undefined) return;
     const changed = async (): Promise<void> => {
       try {
         await this.#follow(waitAt, onError);
@@ -100,8 +107,14 @@ export class ProcessUnwinders {
       const place = defined(each, gate);
       if (place === undefined) throw unavailable(`${each.path} does not say where it walks stacks`);
       this.#awaited.add(each);
+      await this.#walks?.wrap(each, waitAt);
       await waitAt(place, () => this.#register(each).catch(onError));
     }
+  }
+
+  /** Whether code of ours waits for the end of a walk. */
+  async isWalking(): Promise<boolean> {
+    return (await this.#walks?.isWalking()) ?? false;
   }
 
   /** Deregisters the table, before its memory is freed. */
@@ -111,8 +124,7 @@ export class ProcessUnwinders {
     // Then its memory stays too.
     if (table === undefined || (await this.#needs.scratch.calls?.refusal()) !== undefined) return;
     const isThere = new Set(await this.#unwinders());
-    for (const [each, { remove }] of this.#registered)
-      if (isThere.has(each)) await this.#call(addOffset(table, -callRoom), remove, [table]);
+    for (const [each, { remove }] of this.#registered) if (isThere.has(each)) await this.#call(remove, [table]);
   }
 
   async #unwinders(): Promise<ElfFile[]> {
@@ -132,16 +144,17 @@ export class ProcessUnwinders {
     if (at !== 0 && at < objectBytes + this.#needs.code.call.saveBytes)
       throw unavailable('more unwinders came than there is room for');
     this.#objects++;
-    await this.#call(addOffset(table, -callRoom), functions.register, [table, addOffset(scratch.own.address, at)]);
+    await this.#call(functions.register, [table, addOffset(scratch.own.address, at)]);
     this.#registered.set(unwinder, functions);
     this.#awaited.delete(unwinder);
   }
 
-  async #call(at: Addr, address: Addr, parameters: readonly Addr[]): Promise<void> {
+  async #call(address: Addr, parameters: readonly Addr[]): Promise<void> {
     const { session, scratch, code } = this.#needs;
     const { calls, own } = scratch;
     const { call } = code;
-    if (!calls || !own) throw unavailable('it is no memory of a process');
+    const at = this.#room;
+    if (!calls || !own || at === undefined) throw unavailable('it is no memory of a process');
     const { bytes, breakpoint } = call.code(at, addOffset(own.address, objectBytes));
     if (!(await session.memory().write(at, bytes))) throw unavailable('the stub does not write memory');
     const set: Record<string, bigint> = { [call.function]: address };
@@ -163,5 +176,6 @@ const callRoom = 64;
 
 /** Bytes that {@link ProcessUnwinders.register} needs. */
 export function unwinderRoom(code: ProcessCode, exits: number): number {
-  return callRoom + code.unwindTableBytes(exits);
+  const walks = walkRoom(code);
+  return callRoom + walks.bytes + code.unwindTableBytes(exits + walks.returns);
 }

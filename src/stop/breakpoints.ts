@@ -34,8 +34,8 @@ export interface Point {
 
 export interface Interception {
   readonly places: readonly Addr[];
-  /** Called once, at the first stop at any of them. */
-  readonly then: (hart: string | undefined, at: Addr) => Promise<void>;
+  /** Called once, at the first stop at any of them. `moved`: the hart goes on at another place. */
+  readonly then: (hart: string | undefined, at: Addr) => Promise<unknown>;
 }
 
 /** A breakpoint whose insertion was sent but not yet answered. */
@@ -168,8 +168,8 @@ export class Breakpoints {
     const { intercept, breakpoint } = point;
     const same = intercept.places.filter((place) => this.#points.get(place)?.intercept === intercept);
     await this.release(same);
-    await intercept.then(hart, breakpoint.address);
-    return this.#points.get(breakpoint.address)?.intercept === undefined;
+    const became = await intercept.then(hart, breakpoint.address);
+    return became === 'moved' || this.#points.get(breakpoint.address)?.intercept === undefined;
   }
 
   #at(address: Addr, pause: () => void): void {

@@ -65,4 +65,26 @@ export interface ProcessCode {
     code(at: Addr, save: Addr): { readonly bytes: Uint8Array; readonly breakpoint: Addr };
   };
   readonly clock: ClockSamples;
+  readonly stackWalk: StackWalk;
+}
+
+/** A process's `_Unwind_Backtrace(callback, argument)`, which the callback is to see no trampoline of. */
+export interface WrappedWalk {
+  readonly walk: Addr;
+  /** `_Unwind_GetIP` of the same unwinder. */
+  readonly addressOf: Addr;
+  /** Where frames are passed over. */
+  readonly hidden: { readonly address: Addr; readonly length: number };
+  /** A word that counts the walks that have not ended. */
+  readonly open: Addr;
+}
+
+/** Code to run instead of {@link WrappedWalk.walk}: it calls that with a callback of its own. */
+export interface StackWalk {
+  readonly bytes: number;
+  /** Where the walk returns to, from the code's first byte on; and how far from the stack pointer it returns then. */
+  readonly returns: { readonly at: number; readonly offset: number };
+  /** The register of the callback. */
+  readonly callback: string;
+  code(at: Addr, walk: WrappedWalk): { readonly bytes: Uint8Array; readonly returns: Addr; readonly callback: Addr };
 }

@@ -4,6 +4,7 @@ import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import { Assembler, Label, type Place } from './assembler.js';
 import { controlWord, readTime } from './fields.js';
 import { R10, R11, R12, R13, RAX, RBX, RDI, RDX, RSI, RSP } from './registers.js';
+import { stackWalk } from './stack-walk.js';
 import { unwindTable, unwindTableBytes } from './unwind-table.js';
 import { beginWait, endWait } from './wait-time.js';
 
@@ -178,4 +179,5 @@ export const linuxProcess: ProcessCode = {
   unwindTableBytes,
   call: { function: 'rbx', parameters: ['rdi', 'rsi'], saveBytes: 2688, code: callCode },
   clock: { code: clockCode, size: count * sampleBytes, result: clockResult },
+  stackWalk,
 };
