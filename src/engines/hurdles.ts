@@ -32,15 +32,30 @@ export interface Hurdle {
 /** Where code begins and ends: linkers define these where a program asks for them. */
 const textBounds = ['etext', '_etext', '__etext', '__executable_start'];
 
+/** What a function of Go calls where its stack is too small, before it begins anew on a larger one. */
+const growers = ['runtime.morestack_noctxt', 'runtime.morestack'].flatMap((name) => [name, `${name}.abi0`]);
+
 /**
- * That a program may read its own code, in words for the user: neither patches nor the breakpoints of a process can be
- * hidden from it. A kernel has such symbols anyway.
+ * What is to be known of a program's records, whichever engine makes them. A program may read its own code: neither
+ * patches nor the breakpoints of a process can be hidden from it; a kernel has such symbols anyway.
  */
-export function maySeeItsCode(elf: ElfFile): string | undefined {
-  const asked = isLinuxProgram(elf) ? textBounds.find((name) => elf.symbols.named(name).length > 0) : undefined;
-  return asked === undefined
-    ? undefined
-    : `the program asks where its code lies (${asked}): if it reads it, as a checksum of itself does, it sees patches there, and breakpoints as well`;
+export function cautionsOf(elf: ElfFile): readonly { readonly text: string; readonly wayOut: string }[] {
+  const first = (names: readonly string[]): string | undefined =>
+    names.find((name) => elf.symbols.named(name).length > 0);
+  const asked = isLinuxProgram(elf) ? first(textBounds) : undefined;
+  const grower = first(growers);
+  const cautions: { readonly text: string; readonly wayOut: string }[] = [];
+  if (asked !== undefined)
+    cautions.push({
+      text: `the program asks where its code lies (${asked}): if it reads it, as a checksum of itself does, it sees patches there, and breakpoints as well`,
+      wayOut: 'probe what it does not read',
+    });
+  if (grower !== undefined)
+    cautions.push({
+      text: `a function whose stack has to grow begins anew (${grower}): such a call counts twice, so counts of calls are upper bounds`,
+      wayOut: 'probe functions that grow no stack (//go:nosplit)',
+    });
+  return cautions;
 }
 
 /**
@@ -53,9 +68,8 @@ export function hurdlesOfCode(
   elf: ElfFile,
   given?: Addr,
 ): readonly Hurdle[] {
-  const seen = maySeeItsCode(elf);
   const probes = plan.plans.length;
-  const first: Hurdle[] = seen ? [{ code: 'code', text: seen, wayOut: 'probe what it does not read', probes }] : [];
+  const first = cautionsOf(elf).map((caution): Hurdle => ({ code: 'code', ...caution, probes }));
   if (plan.wanted === 'stop') return first;
   const whole = wholeTarget(plan);
   if (whole) return [...first, whole];

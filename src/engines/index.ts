@@ -22,6 +22,7 @@ export {
 export { Engines } from './engines.js';
 export type { CounterScale, InstallationLog } from './engines-options.js';
 export {
+  cautionsOf,
   counterHurdle,
   findHurdles,
   type Hurdle,
@@ -29,7 +30,6 @@ export {
   hurdlesJson,
   hurdlesOfCode,
   isOfTarget,
-  maySeeItsCode,
   situationOf,
 } from './hurdles.js';
 export { tooOften } from './probe-choices.js';

@@ -94,7 +94,14 @@ export class Leaving {
     const { session, elf, staysHere } = this.#options;
     if (session.state.kind !== 'idle') return true;
     const ram = this.#options.ram ?? (await this.#ramByPackets());
-    return ram !== undefined && (await this.#target.left.leadPast(elf, ram, staysHere?.()));
+    const areLed = ram !== undefined && (await this.#target.left.leadPast(elf, ram, staysHere?.()));
+    if (!(ram instanceof PacketRam) || ram.unread === 0) return areLed;
+    const mebibytes = Math.ceil(ram.unread / 2 ** 20);
+    this.#options.logger?.warn(
+      { mebibytes },
+      'the stub does not read all of the RAM: calls may still return through trampolines',
+    );
+    return false;
   }
 
   /** Only where a kernel's next page table may not have the trampolines, because it takes long. */

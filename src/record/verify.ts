@@ -2,7 +2,7 @@ import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { silent } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
-import { type EngineName, type EnginePlanOptions, findHurdles, maySeeItsCode, unavailable } from '../engines/index.js';
+import { cautionsOf, type EngineName, type EnginePlanOptions, findHurdles, unavailable } from '../engines/index.js';
 import type { WatchPlace } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import {
@@ -102,8 +102,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
       'who runs on a hart is not known: hits by other programs are told by their code only',
     );
   const process = isProcess(session.features);
-  const seen = maySeeItsCode(elf);
-  if (seen !== undefined) logger.warn({}, seen);
+  for (const { text } of cautionsOf(elf)) logger.warn({}, text);
   const known = (await session.harts()).map((hart) => ({ id: hart.id, name: hartName(hart, process) }));
   const harts = new HartNumbers(known, process);
   const count = harts.all().length;

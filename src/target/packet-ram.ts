@@ -13,6 +13,7 @@ const CHUNK = 2 ** 20;
 export class PacketRam {
   readonly #memory: TargetMemory;
   readonly #ranges: readonly RamRange[];
+  #unread = 0;
 
   private constructor(memory: TargetMemory, ranges: readonly RamRange[]) {
     this.#memory = memory;
@@ -34,6 +35,11 @@ export class PacketRam {
     return Number(this.#ranges.reduce((sum, { start, end }) => sum + (end - start), 0n));
   }
 
+  /** Bytes that {@link chunks} had to leave out, because the stub did not read them. */
+  get unread(): number {
+    return this.#unread;
+  }
+
   /** Nothing tells what of it was touched. */
   touched(): readonly RamRange[] {
     return this.#ranges;
@@ -42,9 +48,11 @@ export class PacketRam {
   async *chunks(ranges: readonly RamRange[]): AsyncGenerator<RamChunk> {
     for (const { start, end } of ranges) {
       for (let at = start; at < end; at += BigInt(CHUNK)) {
-        const read = await this.#memory.read(addr(at), Math.min(CHUNK, Number(end - at)));
+        const length = Math.min(CHUNK, Number(end - at));
+        const read = await this.#memory.read(addr(at), length);
         // The packets' answers may begin anywhere in a buffer.
-        if (read) yield { start: at, bytes: read.byteOffset % 4 === 0 ? read : Uint8Array.from(read) };
+        if (!read) this.#unread += length;
+        else yield { start: at, bytes: read.byteOffset % 4 === 0 ? read : Uint8Array.from(read) };
       }
     }
   }
