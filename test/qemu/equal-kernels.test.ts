@@ -74,6 +74,6 @@ for (const [arch, ...words] of usually([['x86_64', 'nokaslr'], ['riscv64']] as c
       t.equal(calls.get(name) ?? 0, count, `${name}: as often as QEMU has carried it out`);
       if (count) compared++;
     }
-    t.ok(compared > 5, `${compared} of them were called`);
+    t.ok(compared > 3, `${compared} of them were called`);
   });
 }
