@@ -73,7 +73,7 @@ export class Gdbserver implements Disposable {
 
   /**
    * Stops the process, or starts the program and stops it at its first instruction.
-   * @throws RsptraceError `GDBSERVER_NOT_FOUND`, `GDBSERVER_FAILED`
+   * @throws RsptraceError `RUN_NOT_FOUND`, `GDBSERVER_FAILED`
    */
   static async start(
     subject: Subject,
@@ -187,7 +187,7 @@ function startTime(pid: number): string | undefined {
 
 function notFound({ code, message }: Partial<NodeJS.ErrnoException>): RsptraceError {
   const why = code === 'ENOENT' ? 'gdbserver is not installed' : `gdbserver cannot be started: ${message}`;
-  return new RsptraceError('GDBSERVER_NOT_FOUND', why, { hint: 'on Debian: apt install gdbserver' });
+  return new RsptraceError('RUN_NOT_FOUND', why, { hint: 'on Debian: apt install gdbserver' });
 }
 
 function failed(subject: Subject, said: string): RsptraceError {

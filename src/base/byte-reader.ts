@@ -3,7 +3,7 @@ import { RsptraceError } from './errors.js';
 
 /**
  * The one cursor through which binary input is read. Every read is checked against the end: a read past it throws
- * `INPUT_TRUNCATED` naming the section, the offset and what was wanted. Little-endian only: both architectures are.
+ * `INPUT_DAMAGED` naming the section, the offset and what was wanted. Little-endian only: both architectures are.
  *
  * LEB128: DWARF 5, section 7.6.
  */
@@ -38,7 +38,7 @@ export class ByteReader {
   truncated(wanted: string): RsptraceError {
     const where = `0x${this.offset.toString(16)}`;
     return new RsptraceError(
-      'INPUT_TRUNCATED',
+      'INPUT_DAMAGED',
       `${this.section} ends too early: wanted ${wanted} at offset ${where}, the end is 0x${this.end.toString(16)}`,
     );
   }
@@ -89,7 +89,7 @@ export class ByteReader {
     if (high >= 0x20_0000) {
       this.offset = at;
       throw new RsptraceError(
-        'INPUT_RANGE',
+        'INPUT_DAMAGED',
         `${this.section} holds a size past 2^53 at offset 0x${at.toString(16)}: the file is damaged`,
       );
     }
@@ -97,7 +97,7 @@ export class ByteReader {
   }
 
   /**
-   * Unsigned LEB128 as a number; more than 2^53 throws `INPUT_RANGE`. Use {@link uleb64} for values, this for sizes and
+   * Unsigned LEB128 as a number; more than 2^53 throws `INPUT_DAMAGED`. Use {@link uleb64} for values, this for sizes and
    * codes.
    */
   uleb(): number {
@@ -113,7 +113,7 @@ export class ByteReader {
       if (value > Number.MAX_SAFE_INTEGER || (byte >= 0x80 && this.offset - start >= 10)) {
         this.offset = start;
         throw new RsptraceError(
-          'INPUT_RANGE',
+          'INPUT_DAMAGED',
           `${this.section} holds a LEB128 number past 2^53 at offset 0x${start.toString(16)}`,
         );
       }
@@ -131,7 +131,7 @@ export class ByteReader {
     return this.#leb(true).toBigInt();
   }
 
-  /** Signed LEB128 as a number; beyond +-2^53 throws `INPUT_RANGE`. */
+  /** Signed LEB128 as a number; beyond +-2^53 throws `INPUT_DAMAGED`. */
   sleb(): number {
     const start = this.offset;
     const first = this.u8();
@@ -141,7 +141,7 @@ export class ByteReader {
     if (value > BigInt(Number.MAX_SAFE_INTEGER) || value < BigInt(Number.MIN_SAFE_INTEGER)) {
       this.offset = start;
       throw new RsptraceError(
-        'INPUT_RANGE',
+        'INPUT_DAMAGED',
         `${this.section} holds a LEB128 number past 2^53 at offset 0x${start.toString(16)}`,
       );
     }

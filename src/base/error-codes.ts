@@ -16,16 +16,12 @@ export const errorCodes = {
     remedy: 'Give the ELF that runs there, or look whether it is the right port.',
   },
   ARCH_UNSUPPORTED: {
-    means: 'The ELF is for an architecture that rsptrace does not know.',
+    means: 'The ELF is for an architecture that rsptrace does not know: of 32 bits, or big-endian, or another one.',
     remedy: 'Give an ELF for riscv64 or x86_64.',
   },
   BTF_DAMAGED: {
     means: "The kernel's section `.BTF`, which describes its types, cannot be read.",
     remedy: 'Take a kernel file that was not cut off, or one without BTF.',
-  },
-  BUDGET_CANNOT_WRITE: {
-    means: 'The budget file cannot be written by `--update`.',
-    remedy: 'Name a file that can be written with `--budget`.',
   },
   BUDGET_INVALID: {
     means: 'A budget file holds something that no budget file has: the error names the place, and what comes near.',
@@ -42,10 +38,6 @@ export const errorCodes = {
   CLOCK_UNAVAILABLE: {
     means: 'The clock that `--clock` names cannot be read on this target.',
     remedy: 'Take `--clock auto`, or one of those that the error lists.',
-  },
-  CONSOLE_CANNOT_WRITE: {
-    means: "The file for the guest's console output cannot be written.",
-    remedy: 'Name a file that can be written with `--console`.',
   },
   CORE_NOT_CORE: {
     means: 'The dump is not an ELF core file.',
@@ -67,21 +59,10 @@ export const errorCodes = {
     means: 'The file of `--debug-file` does not belong to this ELF.',
     remedy: 'Give the debug file of the same build: compare `readelf -n` of the two.',
   },
-  DWARF_ADDRESS_SIZE: {
-    means: 'A part of the debug info has addresses that are not of 8 bytes.',
-    remedy: 'Give a program that was built for 64 bits.',
-  },
-  DWARF_CFI: {
-    means: 'Call frame information is damaged, or of a kind that rsptrace does not read.',
-    remedy: 'Build the program again; its stacks are walked by other means meanwhile.',
-  },
   DWARF_DAMAGED: {
-    means: 'A part of the debug info contradicts itself.',
+    means:
+      'A part of the debug info contradicts itself, or call frame information is of a kind that rsptrace does not read.',
     remedy: 'Build the program again. If the file is whole (`llvm-dwarfdump --verify`), report it.',
-  },
-  DWARF_EXPRESSION: {
-    means: 'A DWARF expression, which says where a value lies, is damaged.',
-    remedy: 'Build the program again. If the file is whole, report it.',
   },
   DWARF_MISSING: {
     means: 'The ELF has no debug info.',
@@ -105,17 +86,9 @@ export const errorCodes = {
     means: 'The ELF has more than 4 GiB of debug info.',
     remedy: 'Build with `debug = 1`, or leave crates out of the debug info.',
   },
-  DWARF_UNKNOWN_FORM: {
-    means: 'A part of the debug info encodes a value in a form that rsptrace does not know.',
-    remedy: 'Build with DWARF 5 or 4: `-C dwarf-version=5`. Report the form.',
-  },
   DWARF_VERSION: {
-    means: 'A part of the debug info is of a version of DWARF that rsptrace does not read.',
-    remedy: 'Build with DWARF 5 or 4: `-C dwarf-version=5`.',
-  },
-  ELF_BIG_ENDIAN: {
-    means: 'The ELF is big-endian.',
-    remedy: 'Give a little-endian program: no big-endian architecture is supported.',
+    means: 'A part of the debug info is of a version of DWARF, or has a form, that rsptrace does not read.',
+    remedy: 'Build with DWARF 5 or 4: `-C dwarf-version=5`. Report the form.',
   },
   ELF_CHANGED: {
     means: 'The file changed while it was being read.',
@@ -130,10 +103,6 @@ export const errorCodes = {
     remedy:
       'Give the ELF of exactly the build that runs, and say where it is loaded if it was moved. After an rsptrace that was killed, run `rsptrace detach`.',
   },
-  ELF_NOT_64: {
-    means: 'The ELF is of 32 bits.',
-    remedy: 'Give a 64-bit program.',
-  },
   ELF_NOT_MOVABLE: {
     means: '`--load-bias` is given for a program that is linked to fixed addresses.',
     remedy: 'Leave the option out. Only position-independent programs are moved by a loader.',
@@ -142,17 +111,13 @@ export const errorCodes = {
     means: 'The file is not an ELF.',
     remedy: 'Give the linked kernel or program with its debug info, not a flat binary made by objcopy.',
   },
-  ELF_NOT_FOUND: {
-    means: 'There is no such file.',
-    remedy: 'Look at the path.',
-  },
   ELF_TOO_COSTLY: {
     means: 'Reading the file takes more work or memory than a file of its size should need.',
     remedy: 'Build it again from its source. `RSPTRACE_BUDGET=10` allows ten times as much.',
   },
   ELF_UNREADABLE: {
-    means: 'The ELF cannot be opened or read.',
-    remedy: 'Look at who may read the file.',
+    means: 'There is no such file, or it cannot be opened or read.',
+    remedy: 'Look at the path and at who may read the file.',
   },
   ENGINE_UNAVAILABLE: {
     means: '`--engine target` was asked for, and no probe can do without stops.',
@@ -184,18 +149,15 @@ export const errorCodes = {
   },
   FUTURES_NONE: {
     means: 'The program has no Future that its debug info tells of.',
-    remedy: 'Give an ELF that was built from Rust with async code and `debug = 2`.',
+    remedy:
+      "Give an ELF that was built from Rust with async code and `debug = 2`; or probe functions, as `-p 'fn:**'` does.",
   },
   FUTURES_NO_MATCH: {
     means: 'No Future matches the glob.',
     remedy: 'Take one of the nearest names, or list all without a glob.',
   },
-  INPUT_RANGE: {
-    means: 'A number in the file is too large to be an offset or a size.',
-    remedy: 'The file is damaged: build or copy it again.',
-  },
-  INPUT_TRUNCATED: {
-    means: 'A section ends before what it promises.',
+  INPUT_DAMAGED: {
+    means: 'A section ends before what it promises, or a number in it is too large to be an offset or a size.',
     remedy: 'The file is damaged: build or copy it again.',
   },
   INTERNAL: {
@@ -228,8 +190,9 @@ export const errorCodes = {
     remedy: 'End what listens there, or take another with `--port`.',
   },
   OUTPUT_CANNOT_WRITE: {
-    means: 'The output file cannot be written.',
-    remedy: 'Name a file in a directory that you may write to.',
+    means:
+      'A file or stream that is written cannot be: a trace, a report, a budget, the console, the wire, a graph, standard output.',
+    remedy: 'Name a file in a folder that you may write to, on a disk with room.',
   },
   OUTPUT_EXISTS: {
     means: 'A file of that name is there, and what it holds would be lost.',
@@ -276,11 +239,6 @@ export const errorCodes = {
       'The compiler inlined every function that matches, so nothing calls it; or every poll, in ways that show none.',
     remedy: 'Do what the hint says: probe the function that its code went into, or add `#[inline(never)]`.',
   },
-  PROBE_NO_FUTURES: {
-    means: 'A poll probe was given, and the program has no Future that its debug info tells of.',
-    remedy:
-      "Probe functions, as `-p 'fn:**'` does. Or give an ELF that was built from Rust with async code and `debug = 2`.",
-  },
   PROBE_NO_MATCH: {
     means: 'No function matches the probe.',
     remedy: 'Take one of the nearest names in the error.',
@@ -322,24 +280,17 @@ export const errorCodes = {
     remedy: "Ask for less at once: the session's memory goes piece by piece.",
   },
   RSP_BAD_STATE: {
-    means: 'The library was used in the wrong order: for instance, the target was asked while it runs.',
-    remedy: 'Interrupt the target first. Send a batch once.',
+    means:
+      'The library was used in the wrong order: the target was asked while it runs, or a reply was read before it came.',
+    remedy: 'Interrupt the target first. Send a batch once, and await its `send()`.',
   },
   RSP_BAD_XML: {
     means: "The stub's description of its registers, memory or threads cannot be used.",
     remedy: 'Record the wire with `--record-wire` and report it; a newer stub may do better.',
   },
-  RSP_BREAKPOINT: {
-    means: 'The stub does not take a breakpoint again that was out for one step.',
-    remedy: 'Take fewer breakpoints: narrow `--probe`.',
-  },
   RSP_BREAKPOINT_REFUSED: {
-    means: 'The stub refused a breakpoint.',
+    means: 'The stub refused a breakpoint, or does not take one again that was out for one step.',
     remedy: 'Narrow `--probe`, or take `--hw` where the code is not in RAM yet.',
-  },
-  RSP_CANNOT_RECORD: {
-    means: 'The wire cannot be recorded in the file.',
-    remedy: 'Name a file that can be written with `--record-wire`.',
   },
   RSP_CLOSED: {
     means: 'The stub closed the connection, or the session has ended.',
@@ -348,10 +299,6 @@ export const errorCodes = {
   RSP_CONNECT: {
     means: 'No connection to the stub.',
     remedy: 'Start the stub, and look at the port. The error says what the system said.',
-  },
-  RSP_NOT_ANSWERED: {
-    means: 'The library read a reply before the stub had answered.',
-    remedy: "Await the batch's `send()` first.",
   },
   RSP_NO_PROGRAM: {
     means: 'The stub has no program: it has ended, or was not started.',
@@ -397,14 +344,6 @@ export const errorCodes = {
     means: '`gdbserver` could not attach to the process, or could not start the program.',
     remedy: 'See its last lines in the error. Attaching needs the same user and `kernel.yama.ptrace_scope` 0, or root.',
   },
-  GDBSERVER_GONE: {
-    means: '`gdbserver` was ended from outside while it traced a process: how a program ended is not known then.',
-    remedy: 'Look who killed it: the system may be short of memory.',
-  },
-  GDBSERVER_NOT_FOUND: {
-    means: '`rsptrace attach` and `rsptrace run PROGRAM` start gdbserver, and it is not installed.',
-    remedy: 'On Debian: `apt install gdbserver`.',
-  },
   RUN_EXITED: {
     means: 'The program to run ended before the guest was started.',
     remedy: 'See its last lines in the error.',
@@ -414,12 +353,12 @@ export const errorCodes = {
     remedy: 'Leave `-s` or `-gdb` out, or start QEMU yourself and use `--remote`.',
   },
   RUN_KILLED: {
-    means: 'A signal ended the program while it was traced.',
+    means: 'A signal ended the program, or its `gdbserver` was ended from outside, while it was traced.',
     remedy: 'Look who killed it: the system may be short of memory.',
   },
   RUN_NOT_FOUND: {
-    means: 'The program to run is not installed, or cannot be started.',
-    remedy: 'Install it; the error names the Debian package of a QEMU.',
+    means: 'The program to run, or the `gdbserver` that it is run under, is not installed or cannot be started.',
+    remedy: 'Install it; the error names the Debian package of a QEMU. `apt install gdbserver`.',
   },
   RUN_NO_ELF: {
     means: '`rsptrace run` was not told which ELF runs, and QEMU has no `-kernel`.',
@@ -443,10 +382,6 @@ export const errorCodes = {
     means: 'The memory shared with QEMU was closed or cut off.',
     remedy: 'QEMU has ended, or its file was truncated: start it again.',
   },
-  SCRATCH_NOT_WRITABLE: {
-    means: 'The scratch memory does not keep what is written to it.',
-    remedy: 'Name RAM that is mapped, or take `--engine stop`, which needs none.',
-  },
   SCRATCH_NO_SYMBOL: {
     means: 'The program has no static that `--scratch-symbol` names.',
     remedy: 'Make it a static with `#[unsafe(no_mangle)]` and `#[used]`.',
@@ -455,17 +390,15 @@ export const errorCodes = {
     means: 'The value of `--scratch` is not ADDR,SIZE.',
     remedy: 'Write it as in `--scratch 0x87000000,1M`.',
   },
-  SCRATCH_TOO_SMALL: {
-    means: 'The scratch memory has no room for a ring.',
-    remedy: 'Give at least 4 KiB for data, and about 300 bytes a probe for code.',
-  },
   SCRATCH_UNAVAILABLE: {
     means: 'The target offers no memory that nobody else owns.',
     remedy: 'Name some with `--scratch` or `--scratch-symbol`, or take `--engine stop`.',
   },
   SCRATCH_UNUSABLE: {
-    means: 'The memory that the user named for the engine cannot be used.',
-    remedy: 'See the reason in the error, or take `--engine stop`.',
+    means:
+      'The memory that the user named for the engine cannot be used: it is too small, does not keep what is written, or is in use.',
+    remedy:
+      'See the reason in the error. 4 KiB for data and about 300 bytes a probe for code suffice; `--engine stop` needs none.',
   },
   SAMPLES_UNAVAILABLE: {
     means: 'Stacks cannot be sampled, because the target plays back what has happened, or cannot be interrupted.',
@@ -475,17 +408,9 @@ export const errorCodes = {
     means: '`--bt` records who polls, and no poll is traced.',
     remedy: "Add `--probe 'poll:GLOB'`, or leave `--bt` out.",
   },
-  STDOUT_CANNOT_WRITE: {
-    means: 'Standard output cannot be written.',
-    remedy: 'Send it to a disk with room.',
-  },
   SVG_FAILED: {
-    means: 'Graphviz cannot draw the graph.',
-    remedy: 'Take `--dot`, and draw it with another Graphviz.',
-  },
-  SVG_TOO_LARGE: {
-    means: 'The graph has too many Futures to draw.',
-    remedy: 'Name some of them with a glob, or take `--dot`.',
+    means: 'Graphviz cannot draw the graph, or it has too many Futures.',
+    remedy: 'Name some of them with a glob, or take `--dot`, and draw it with another Graphviz.',
   },
   TARGET_RESTARTED: {
     means: 'The target was started anew while the link was broken.',
@@ -495,10 +420,6 @@ export const errorCodes = {
     means: 'A single step does not move the target, or it keeps stopping where no probe is.',
     remedy:
       'Leave the function that the error names out of `--probe`, or start the machine by itself and use `--remote`.',
-  },
-  TRACE_CANNOT_WRITE: {
-    means: 'The trace file cannot be opened for writing.',
-    remedy: 'Name a file that can be written with `-o`.',
   },
   TRACE_DAMAGED: {
     means: 'A saved trace has bytes that no trace has.',

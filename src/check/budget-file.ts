@@ -80,12 +80,12 @@ function namesIn(section: Json | undefined): string[] {
   return typeof section === 'object' && section !== null ? Object.keys(section) : [];
 }
 
-/** Writes a budget file. Throws `BUDGET_CANNOT_WRITE`. */
+/** Writes a budget file. Throws `OUTPUT_CANNOT_WRITE`. */
 export function writeBudget(path: string, json: JsonObject): void {
   try {
     writeFileSync(path, `${JSON.stringify(json, null, 2)}\n`);
   } catch (error) {
-    throw new RsptraceError('BUDGET_CANNOT_WRITE', `the budget cannot be written to ${path}: ${messageOf(error)}`, {
+    throw new RsptraceError('OUTPUT_CANNOT_WRITE', `the budget cannot be written to ${path}: ${messageOf(error)}`, {
       hint: 'name a file that can be written with --budget',
       cause: error,
     });

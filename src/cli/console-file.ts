@@ -8,11 +8,11 @@ export class ConsoleFile implements Disposable {
   readonly #path: string;
   #fd: number | undefined;
 
-  /** Throws `CONSOLE_CANNOT_WRITE`, `OUTPUT_IN_USE`. */
+  /** Throws `OUTPUT_CANNOT_WRITE`, `OUTPUT_IN_USE`. */
   constructor(path: string | undefined) {
     this.#path = path ?? '';
     if (path === undefined) return;
-    const failure = { code: 'CONSOLE_CANNOT_WRITE', sentence: 'the console cannot be kept in' } as const;
+    const failure = { code: 'OUTPUT_CANNOT_WRITE', sentence: 'the console cannot be kept in' } as const;
     this.#fd = openOutput({ option: '--console', path, failure });
   }
 

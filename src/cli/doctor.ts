@@ -100,7 +100,11 @@ async function read(path: string, args: DoctorArguments, logger: Logger): Promis
     return { program, elf: program.elf, noProbes: undefined };
   } catch (error) {
     // A program without Futures, or without debug info, can be examined all the same.
-    if (specs.length > 0 || !(error instanceof RsptraceError) || !/^(DWARF_MISSING|PROBE_)/.test(error.code))
+    if (
+      specs.length > 0 ||
+      !(error instanceof RsptraceError) ||
+      !/^(DWARF_MISSING|FUTURES_NONE|PROBE_)/.test(error.code)
+    )
       throw error;
     const elf = await ElfFile.open(path, { ...debugFilesOf(args), logger });
     return { program: undefined, elf, noProbes: error };

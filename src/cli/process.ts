@@ -85,7 +85,7 @@ function withUnseenEnd(recording: Recorded, open: string): Recorded {
 }
 
 function serverGone(open: string): RsptraceError {
-  return new RsptraceError('GDBSERVER_GONE', `gdbserver was ended from outside, ${open}`, {
+  return new RsptraceError('RUN_KILLED', `gdbserver was ended from outside, ${open}`, {
     hint: 'how the program ended, and whether it has, nobody saw',
   });
 }

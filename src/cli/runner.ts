@@ -18,7 +18,7 @@ export interface RunTarget {
 /**
  * The ELF and the command of `rsptrace run [ELF] -- COMMAND`. Without an ELF it is what QEMU's -kernel names; a command
  * that is an ELF itself, as cargo gives to a runner, gets a QEMU. Throws `RUN_NO_ELF`,
- * `ELF_NOT_FOUND`.
+ * `ELF_UNREADABLE`.
  */
 export function runTarget(elf: string | undefined, command: readonly string[]): RunTarget {
   if (elf !== undefined) return { elf, command, isOurs: false };
@@ -72,7 +72,7 @@ function machineOf(path: string): number | undefined {
 
 /** A text, a script, a flat binary, or nothing at all. */
 function noProgram(path: string): RsptraceError {
-  if (!existsSync(path)) return new RsptraceError('ELF_NOT_FOUND', `there is no file ${path}`);
+  if (!existsSync(path)) return new RsptraceError('ELF_UNREADABLE', `there is no file ${path}`);
   return new RsptraceError('RUN_NO_ELF', `${path} is no ELF of 64 bits, so it is neither a program nor a kernel`, {
     hint: `of a program name the file that the compiler has made: rsptrace run ./program. If ${basename(path)} starts QEMU, name what it starts instead: rsptrace run kernel.elf -- qemu-system-...`,
   });

@@ -20,7 +20,7 @@ export function watchStandardStreams(): void {
     if (error.code === 'EPIPE' || failed) return;
     failed = true;
     reportError(
-      new RsptraceError('STDOUT_CANNOT_WRITE', `standard output cannot be written: ${messageOf(error)}`, {
+      new RsptraceError('OUTPUT_CANNOT_WRITE', `standard output cannot be written: ${messageOf(error)}`, {
         hint: 'send it to a disk with room',
       }),
     );

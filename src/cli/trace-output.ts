@@ -13,7 +13,7 @@ export interface TraceOutputArguments {
 
 /**
  * The trace of `-o`, in the format of its extension or of `--format`. `use`: what to do with it. `open` throws
- * `OUTPUT_EXISTS` and `TRACE_CANNOT_WRITE`.
+ * `OUTPUT_EXISTS` and `OUTPUT_CANNOT_WRITE`.
  * @throws RsptraceError `TRACE_UNKNOWN_FORMAT`
  */
 export async function traceOutput(args: TraceOutputArguments): Promise<{ open: () => TraceSink; use: string }> {

@@ -7,7 +7,7 @@ import type { CommonArguments } from './options/common.js';
 export function wireRecorder(args: CommonArguments, logger: Logger, launches = false): WireRecorder | undefined {
   const path = args['record-wire'];
   if (path === undefined) return undefined;
-  const failure = { code: 'RSP_CANNOT_RECORD', sentence: 'The wire cannot be recorded in' } as const;
+  const failure = { code: 'OUTPUT_CANNOT_WRITE', sentence: 'The wire cannot be recorded in' } as const;
   const fd = openOutput({ option: '--record-wire', path, failure });
   return new WireRecorder(path, logger, launches, fd);
 }

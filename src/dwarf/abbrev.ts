@@ -187,7 +187,7 @@ export class AbbrevCache {
     this.#budget = budget;
   }
 
-  /** Throws `DWARF_DAMAGED`, `INPUT_TRUNCATED` or `INPUT_RANGE`, the same one each time. */
+  /** Throws `DWARF_DAMAGED`, `INPUT_DAMAGED`, the same one each time. */
   get(offset: number, format: UnitFormat): AbbrevTable {
     const key = `${offset}/${format.version}/${format.addressSize}/${format.offsetSize}`;
     const known = this.#tables.get(key) ?? this.#compile(offset, format);

@@ -260,5 +260,5 @@ function extended(value: number): [number, number] {
 }
 
 function refused(what: string): RsptraceError {
-  return new RsptraceError('DWARF_CFI', `call frame information with ${what} is not served`);
+  return new RsptraceError('DWARF_DAMAGED', `call frame information with ${what} is not served`);
 }

@@ -17,7 +17,7 @@ export interface CfiOperands {
   memory(address: Addr, size: number): bigint | undefined;
 }
 
-/** The value that is left on top, or undefined if an operand is not available. Throws `DWARF_EXPRESSION`. */
+/** The value that is left on top, or undefined if an operand is not available. Throws `DWARF_DAMAGED`. */
 export function evaluateCfi(
   expression: Uint8Array,
   initial: bigint | undefined,

@@ -26,7 +26,7 @@ export class CfiTable {
   /** Rules in all rows. */
   readonly rules: number;
 
-  /** Throws `DWARF_CFI` for a damaged program. */
+  /** Throws `DWARF_DAMAGED` for a damaged program. */
   constructor(fde: Fde) {
     const { starts, rows, rules } = new Program(fde).run();
     this.rules = rules;
@@ -244,5 +244,5 @@ class Program {
 }
 
 function damaged(what: string): RsptraceError {
-  return new RsptraceError('DWARF_CFI', `a call frame program is damaged: ${what}`);
+  return new RsptraceError('DWARF_DAMAGED', `a call frame program is damaged: ${what}`);
 }

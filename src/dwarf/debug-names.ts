@@ -178,7 +178,7 @@ function readAbbreviations(r: ByteReader): Map<number, Abbreviation> {
       const form = r.uleb();
       if (index === 0 && form === 0) break;
       // Its value would be here, but no producer writes one.
-      if (form === DW_FORM.implicit_const) throw new RsptraceError('DWARF_UNKNOWN_FORM', 'it uses implicit_const');
+      if (form === DW_FORM.implicit_const) throw new RsptraceError('DWARF_VERSION', 'it uses implicit_const');
       attributes.push({ index, form });
     }
     if (!found.has(code)) found.set(code, { tag, attributes });
@@ -216,6 +216,6 @@ function readValue(r: ByteReader, form: number): number {
     case SKIP.leb:
       return r.uleb();
     default:
-      throw new RsptraceError('DWARF_UNKNOWN_FORM', `it uses the form 0x${form.toString(16)}`);
+      throw new RsptraceError('DWARF_VERSION', `it uses the form 0x${form.toString(16)}`);
   }
 }

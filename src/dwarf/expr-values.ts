@@ -24,7 +24,7 @@ export function typed(bits: bigint, type: BaseType | undefined): Value {
   return { bits: BigInt.asUintN((type?.size ?? 8) * 8, bits), type };
 }
 
-/** The base type at an offset inside the unit; 0 stands for the generic type. Throws `DWARF_EXPRESSION`. */
+/** The base type at an offset inside the unit; 0 stands for the generic type. Throws `DWARF_DAMAGED`. */
 export function baseTypeAt(unit: Unit, offset: number): BaseType | undefined {
   if (offset === 0) return undefined;
   const die = unit.debug.die(unit.offset + offset);
@@ -38,7 +38,7 @@ export function baseTypeAt(unit: Unit, offset: number): BaseType | undefined {
 }
 
 export function badExpression(what: string): RsptraceError {
-  return new RsptraceError('DWARF_EXPRESSION', `a DWARF expression is damaged: ${what}`);
+  return new RsptraceError('DWARF_DAMAGED', `a DWARF expression is damaged: ${what}`);
 }
 
 /** As a signed number, as the operators that care about the sign (div, shra, comparisons) see a generic value. */
@@ -82,7 +82,7 @@ export function convert(v: Value, type: BaseType | undefined): Value {
 
 type Arithmetic = 'plus' | 'minus' | 'mul' | 'div' | 'mod';
 
-/** Both operands are of one type. Division by zero throws `DWARF_EXPRESSION`. */
+/** Both operands are of one type. Division by zero throws `DWARF_DAMAGED`. */
 export function arithmetic(op: Arithmetic, a: Value, b: Value): Value {
   if (a.type?.kind === 'float' && b.type?.kind === 'float') {
     const x = toFloat(a);

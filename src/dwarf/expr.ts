@@ -55,7 +55,7 @@ export type Evaluated = { readonly pieces: readonly Piece[] } | { readonly missi
 const MAX_STEPS = 10_000;
 const MAX_CALLS = 16;
 
-/** Evaluates with answers that are available at once. Throws `DWARF_EXPRESSION` for a damaged expression. */
+/** Evaluates with answers that are available at once. Throws `DWARF_DAMAGED` for a damaged expression. */
 export function evaluate(expression: Uint8Array, unit: Unit, answer: (need: Need) => Answer): Evaluated {
   const evaluation = begin(expression, unit);
   let step = evaluation.next();

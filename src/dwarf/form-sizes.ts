@@ -92,10 +92,7 @@ export function skipStep(bytes: Uint8Array, offset: number, step: number, format
 
 function unknownForm(form: number | undefined, offset: number): RsptraceError {
   const which = form === undefined ? 'an unknown form' : `the form 0x${form.toString(16)} through DW_FORM_indirect`;
-  return new RsptraceError(
-    'DWARF_UNKNOWN_FORM',
-    `an entry at offset 0x${offset.toString(16)} of its section uses ${which}`,
-  );
+  return new RsptraceError('DWARF_VERSION', `an entry at offset 0x${offset.toString(16)} of its section uses ${which}`);
 }
 
 export function u16At(bytes: Uint8Array, at: number): number {

@@ -47,7 +47,7 @@ export interface LineHeader {
 /** Memory that one byte of a header takes in lists of names: two bytes may be an entry. */
 const BYTES_IN_TABLES = 24;
 
-/** Reads the header at an offset of .debug_line. Throws `DWARF_VERSION`, `INPUT_TRUNCATED` or `ELF_TOO_COSTLY`. */
+/** Reads the header at an offset of .debug_line. Throws `DWARF_VERSION`, `INPUT_DAMAGED` or `ELF_TOO_COSTLY`. */
 export function readLineHeader(sections: SectionSource, offset: number, unitAddressSize: number): LineHeader {
   const bytes = sections.get('.debug_line');
   let r = new ByteReader(bytes, '.debug_line', Math.min(offset, bytes.length));
@@ -159,7 +159,7 @@ function readSmall(r: ByteReader, form: number): number {
   if (form === DW_FORM.udata) return r.uleb();
   if (form === DW_FORM.data1) return r.u8();
   if (form === DW_FORM.data2) return r.u16();
-  throw new RsptraceError('DWARF_UNKNOWN_FORM', `a directory index of form 0x${form.toString(16)} in .debug_line`);
+  throw new RsptraceError('DWARF_VERSION', `a directory index of form 0x${form.toString(16)} in .debug_line`);
 }
 
 function skipForm(r: ByteReader, form: number, offsetSize: number): void {
@@ -171,5 +171,5 @@ function skipForm(r: ByteReader, form: number, offsetSize: number): void {
   else if (size === SKIP.block1) r.skip(r.u8());
   else if (size === SKIP.block2) r.skip(r.u16());
   else if (size === SKIP.block4) r.skip(r.u32());
-  else throw new RsptraceError('DWARF_UNKNOWN_FORM', `an entry of form 0x${form.toString(16)} in .debug_line`);
+  else throw new RsptraceError('DWARF_VERSION', `an entry of form 0x${form.toString(16)} in .debug_line`);
 }

@@ -70,7 +70,7 @@ const DEEPEST = 64;
 
 /**
  * Reads a `.BTF` section. The returned function gives the prototype of a function by its name.
- * @throws RsptraceError `BTF_DAMAGED`, `INPUT_TRUNCATED`, as does the returned function
+ * @throws RsptraceError `BTF_DAMAGED`, `INPUT_DAMAGED`, as does the returned function
  */
 export function btfFunctions(section: Uint8Array, budget: Budget): (name: string) => BtfFunction | undefined {
   const all = readTypes(section, budget);
@@ -83,7 +83,7 @@ export function btfFunctions(section: Uint8Array, budget: Budget): (name: string
 
 /**
  * Offset of a struct's member in bytes, by the names on the way to it; undefined if not found.
- * @throws RsptraceError `BTF_DAMAGED`, `INPUT_TRUNCATED`
+ * @throws RsptraceError `BTF_DAMAGED`, `INPUT_DAMAGED`
  */
 export function btfMember(
   section: Uint8Array,

@@ -83,7 +83,7 @@ export class ElfFile {
 
   /**
    * Opens a file. If its debug info is in a separate file, opens that too: its `.debug_*` sections and symbols then
-   * count as this file's. Throws `ELF_NOT_FOUND`, `ELF_UNREADABLE`, `ELF_NOT_MOVABLE`, `DEBUG_FILE_MISMATCH`, or what
+   * count as this file's. Throws `ELF_UNREADABLE`, `ELF_NOT_MOVABLE`, `DEBUG_FILE_MISMATCH`, or what
    * {@link parse} throws.
    */
   static async open(path: string, options: OpenOptions & { readonly logger?: Logger } = {}): Promise<ElfFile> {
@@ -140,7 +140,7 @@ export class ElfFile {
     } catch (cause) {
       const code = (cause as NodeJS.ErrnoException).code;
       if (code === 'ENOENT' || code === 'ENOTDIR') {
-        throw new RsptraceError('ELF_NOT_FOUND', `there is no file ${path}`, { cause });
+        throw new RsptraceError('ELF_UNREADABLE', `there is no file ${path}`, { cause });
       }
       throw new RsptraceError('ELF_UNREADABLE', `${path} cannot be read: ${messageOf(cause)}`, { cause });
     }
@@ -157,7 +157,7 @@ export class ElfFile {
     return there;
   }
 
-  /** Throws `ELF_NOT_ELF`, `ELF_NOT_64`, `ELF_BIG_ENDIAN`, `ELF_DAMAGED`. `name` is used in messages. */
+  /** Throws `ELF_NOT_ELF`, `ARCH_UNSUPPORTED`, `ELF_DAMAGED`. `name` is used in messages. */
   static parse(bytes: Uint8Array, name: string): ElfFile {
     return new ElfFile(new FileBytes(new MemorySource(bytes), name));
   }

@@ -63,7 +63,7 @@ export interface ElfSegment {
   readonly memorySize: number;
 }
 
-/** Throws `ELF_NOT_ELF`, `ELF_NOT_64`, `ELF_BIG_ENDIAN`. */
+/** Throws `ELF_NOT_ELF`, `ARCH_UNSUPPORTED`. */
 export function readHeader(file: FileBytes, bias: bigint): ElfHeader {
   const r = file.reader('the ELF header', 0, Math.min(ELF_HEADER, file.size));
   const magic = r.bytes;
@@ -72,8 +72,8 @@ export function readHeader(file: FileBytes, bias: bigint): ElfHeader {
       hint: 'give the linked kernel or program with its debug info, not a flat binary made by objcopy',
     });
   }
-  if (magic[4] !== 2) throw new RsptraceError('ELF_NOT_64', `${file.path} is not a 64-bit ELF file`);
-  if (magic[5] !== 1) throw new RsptraceError('ELF_BIG_ENDIAN', `${file.path} is not a little-endian ELF file`);
+  if (magic[4] !== 2) throw new RsptraceError('ARCH_UNSUPPORTED', `${file.path} is not a 64-bit ELF file`);
+  if (magic[5] !== 1) throw new RsptraceError('ARCH_UNSUPPORTED', `${file.path} is not a little-endian ELF file`);
   r.skip(16);
   const type = r.u16();
   const machine = r.u16();

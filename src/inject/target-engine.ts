@@ -51,7 +51,7 @@ export class TargetEngine {
   /** What stays in the target when it is left. */
   readonly left: LeftCode;
 
-  /** @throws RsptraceError `SCRATCH_TOO_SMALL` */
+  /** @throws RsptraceError `SCRATCH_UNUSABLE` */
   constructor(options: TargetEngineOptions) {
     this.#options = options;
     this.#logger = partOf(options.logger ?? silent, 'inject');
@@ -160,7 +160,7 @@ export class TargetEngine {
   /**
    * Writes the trampolines and the ring, reads them back, and then patches the functions, see {@link Patches.plant}.
    * The target is stopped. `holdsStop`: whether a breakpoint of ours is in these bytes.
-   * @throws RsptraceError `SCRATCH_NOT_WRITABLE`, `PATCH_REFUSED`; then nothing is patched
+   * @throws RsptraceError `SCRATCH_UNUSABLE`, `PATCH_REFUSED`; then nothing is patched
    */
   async install(holdsStop: (piece: Piece) => boolean): Promise<void> {
     const { code: probeCode } = this.#options;
@@ -183,7 +183,7 @@ export class TargetEngine {
     const lost = await writeChecked(this.#options.session, writes);
     if (lost) {
       throw new RsptraceError(
-        'SCRATCH_NOT_WRITABLE',
+        'SCRATCH_UNUSABLE',
         `the scratch memory at ${hex(lost.address)} does not keep what is written`,
         {
           hint: 'is it RAM, and mapped? --engine stop needs none',
@@ -322,7 +322,7 @@ function insideIds(sites: readonly Site[]): ReadonlySet<number> {
 }
 
 function tooSmall(bytes: number): RsptraceError {
-  return new RsptraceError('SCRATCH_TOO_SMALL', `${bytes} bytes of scratch memory are no room for a ring`, {
+  return new RsptraceError('SCRATCH_UNUSABLE', `${bytes} bytes of scratch memory are no room for a ring`, {
     hint: 'give at least 4 KiB for data, and about 300 bytes a probe for code',
   });
 }

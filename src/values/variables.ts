@@ -84,7 +84,7 @@ function scopesAt(fn: Die, pc: CodeAddress): Variable[] {
 
 /**
  * Where a variable lies in a frame; undefined if its location does not say (optimized out there). Throws
- * `DWARF_EXPRESSION`.
+ * `DWARF_DAMAGED`.
  */
 export async function placeOf(
   variable: { readonly die: Die },

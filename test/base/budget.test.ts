@@ -90,9 +90,9 @@ t.test('the first 2,000 units of an answer are free, once for questions inside q
   t.throws(
     () =>
       nested.answer(() => {
-        throw new RsptraceError('INPUT_RANGE', 'damaged');
+        throw new RsptraceError('INPUT_DAMAGED', 'damaged');
       }),
-    { code: 'INPUT_RANGE' },
+    { code: 'INPUT_DAMAGED' },
   );
   nested.answer(() => nested.spend(2000, 'x'));
   t.equal(nested.used.work, 1 - (work - 2000) / work, 'after an error answers are free again');

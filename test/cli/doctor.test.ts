@@ -73,5 +73,5 @@ t.test('what cannot be examined', async (t) => {
   t.match(replay.stderr, /\[USAGE\]/);
   const missing = await rsptrace('doctor', '-r', ':1', '--json', '/no/such.elf').ended;
   t.equal(missing.status, 1);
-  t.match(JSON.parse(missing.stdout), { version: 1, error: { code: 'ELF_NOT_FOUND' } });
+  t.match(JSON.parse(missing.stdout), { version: 1, error: { code: 'ELF_UNREADABLE' } });
 });

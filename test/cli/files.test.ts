@@ -259,7 +259,7 @@ t.test('standard streams count as outputs, and a full disk is one sentence', asy
     stderr: /is also standard output.*\[OUTPUT_TWICE\]/,
   });
   t.ok(readFileSync(elf).equals(content));
-  const full = /^rsptrace: standard output cannot be written: ENOSPC[^\n]* \[STDOUT_CANNOT_WRITE\]\n {2}[^\n]*\n$/;
+  const full = /^rsptrace: standard output cannot be written: ENOSPC[^\n]* \[OUTPUT_CANNOT_WRITE\]\n {2}[^\n]*\n$/;
   t.match(run(`futures ${elf} > /dev/full`), { status: 1, stderr: full });
   t.match(run(`--remote :1 --dry-run --json ${elf} > /dev/full`), { status: 3, stderr: full });
   t.match(run(`futures ${elf} level3 2> /dev/full`), { status: 0 });

@@ -172,7 +172,7 @@ t.test('a gdbserver that is killed while it traces a program: a status, and what
   process.kill(Number(tracerOf(pid())), 'SIGKILL');
   const { status, stderr } = await tracer.ended;
   t.equal(status, 3, stderr);
-  t.match(stderr, /while .* open.*\[GDBSERVER_GONE\]/);
+  t.match(stderr, /while .* open.*\[RUN_KILLED\]/);
 });
 
 for (const signal of ['SIGTERM', 'SIGHUP'] as const) {

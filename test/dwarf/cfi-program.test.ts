@@ -43,7 +43,7 @@ function at(rows: CfiTable, offset: number): { cfa: unknown; rules: Record<numbe
   return row && { cfa: row.cfa, rules: Object.fromEntries(row.registers) };
 }
 
-const damaged = (message: RegExp) => ({ code: 'DWARF_CFI', message });
+const damaged = (message: RegExp) => ({ code: 'DWARF_DAMAGED', message });
 const cfa = (register: number, offset: number) => ({ kind: 'register', register, offset });
 const cfaOf = [C.def_cfa, 2, 16];
 const saved = (offset: number) => ({ kind: 'saved', offset });
@@ -191,10 +191,10 @@ t.test('jumps in expressions, taken and not, and past the end', async (t) => {
   // Backwards: counts 3 down to 0.
   t.equal(value(lit + 3, lit + 1, DW_OP.minus, DW_OP.dup, bra, 0xfa, 0xff), 0n);
   t.equal(value(lit + 7, skip, 0, 0), 7n, 'to the very end');
-  t.throws(() => value(lit + 7, skip, 1, 0), { code: 'DWARF_EXPRESSION', message: /jumps out of itself/ });
-  t.throws(() => value(lit + 7, skip, 0xfb, 0xff), { code: 'DWARF_EXPRESSION', message: /jumps out of itself/ });
-  t.throws(() => value(skip, 0xfd, 0xff), { code: 'DWARF_EXPRESSION', message: /does not end within 10000 steps/ });
-  t.throws(() => value(DW_OP.call_frame_cfa), { code: 'DWARF_EXPRESSION', message: /0x9c, which call frame/ });
+  t.throws(() => value(lit + 7, skip, 1, 0), { code: 'DWARF_DAMAGED', message: /jumps out of itself/ });
+  t.throws(() => value(lit + 7, skip, 0xfb, 0xff), { code: 'DWARF_DAMAGED', message: /jumps out of itself/ });
+  t.throws(() => value(skip, 0xfd, 0xff), { code: 'DWARF_DAMAGED', message: /does not end within 10000 steps/ });
+  t.throws(() => value(DW_OP.call_frame_cfa), { code: 'DWARF_DAMAGED', message: /0x9c, which call frame/ });
   t.equal(value(DW_OP.nop, DW_OP.bregx, 3, 4), 304n);
   t.equal(value(DW_OP.addr, 1, 0, 0, 0, 0, 0, 0, 1), 0x100_0000_0000_0001n);
   const memory = (size: number) => {
@@ -210,8 +210,8 @@ t.test('jumps in expressions, taken and not, and past the end', async (t) => {
   };
   t.same(memory(1), [1]);
   t.same(memory(8), [8]);
-  t.throws(() => memory(0), { code: 'DWARF_EXPRESSION', message: /reads 0 bytes at once/ });
-  t.throws(() => memory(9), { code: 'DWARF_EXPRESSION', message: /reads 9 bytes at once/ });
+  t.throws(() => memory(0), { code: 'DWARF_DAMAGED', message: /reads 0 bytes at once/ });
+  t.throws(() => memory(9), { code: 'DWARF_DAMAGED', message: /reads 9 bytes at once/ });
   t.equal(evaluateCfi(Uint8Array.of(DW_OP.plus_uconst, 8), addr(0x100n), operands), 0x108n, 'the CFA is on the stack');
   t.equal(
     evaluateCfi(Uint8Array.of(DW_OP.breg0 + 5, 0), undefined, { ...operands, register: () => undefined }),

@@ -234,7 +234,7 @@ t.test('abbreviation codes out of order, unknown tags, attributes and forms', as
   t.equal(first.number(0x3ffe), 99999);
   t.equal(first.number(DW_AT.byte_size), 12);
   t.equal(children.next().value?.tag, DW_TAG.variable);
-  t.throws(() => children.next(), { code: 'DWARF_UNKNOWN_FORM' });
+  t.throws(() => children.next(), { code: 'DWARF_VERSION' });
 });
 
 t.test('abbreviation tables that overlap without end are refused', async (t) => {
@@ -250,7 +250,7 @@ t.test('abbreviation tables that overlap without end are refused', async (t) => 
       codes.add((error as RsptraceError).code);
     }
   }
-  t.same([...codes], ['INPUT_TRUNCATED', 'ELF_TOO_COSTLY']);
+  t.same([...codes], ['INPUT_DAMAGED', 'ELF_TOO_COSTLY']);
 });
 
 t.test('files that are no usable ELF', async (t) => {
@@ -259,8 +259,8 @@ t.test('files that are no usable ELF', async (t) => {
   t.equal(parse(good).machine, 243);
   t.throws(() => parse(Buffer.from('#!/bin/sh\n')), { code: 'ELF_NOT_ELF' });
   t.throws(() => parse(new Uint8Array(0)), { code: 'ELF_NOT_ELF' });
-  t.throws(() => parse(good.map((b, i) => (i === 4 ? 1 : b))), { code: 'ELF_NOT_64' });
-  t.throws(() => parse(good.map((b, i) => (i === 5 ? 2 : b))), { code: 'ELF_BIG_ENDIAN' });
+  t.throws(() => parse(good.map((b, i) => (i === 4 ? 1 : b))), { code: 'ARCH_UNSUPPORTED' });
+  t.throws(() => parse(good.map((b, i) => (i === 5 ? 2 : b))), { code: 'ARCH_UNSUPPORTED' });
   t.throws(() => parse(good.subarray(0, good.length - 10)), {
     code: 'ELF_DAMAGED',
     message: /section header table at offset 0x/,
@@ -268,7 +268,7 @@ t.test('files that are no usable ELF', async (t) => {
   t.throws(() => DebugInfo.load(parse(good)), { code: 'DWARF_MISSING', hint: /debug = 2/ });
   const object = writeElf({ type: 1, sections: [{ name: '.debug_info', bytes: new Uint8Array(0) }] });
   t.throws(() => DebugInfo.load(parse(object)), { code: 'DWARF_RELOCATABLE' });
-  await t.rejects(ElfFile.open('/nonexistent/kernel.elf'), { code: 'ELF_NOT_FOUND' });
+  await t.rejects(ElfFile.open('/nonexistent/kernel.elf'), { code: 'ELF_UNREADABLE' });
   await t.rejects(ElfFile.open('/'), { code: 'ELF_UNREADABLE' });
   const bomb = new ByteWriter()
     .uint(1, 4)

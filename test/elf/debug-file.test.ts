@@ -85,7 +85,7 @@ t.test('by .gnu_debuglink: beside the program, in .debug, under a folder', async
   writeFileSync(debug, 'not an ELF');
   t.equal((await ElfFile.open(program, listening())).debugPath, undefined);
   await t.rejects(ElfFile.open(program, { debugFile: debug }), { code: 'ELF_NOT_ELF' });
-  await t.rejects(ElfFile.open(program, { debugFile: join(folder, 'none') }), { code: 'ELF_NOT_FOUND' });
+  await t.rejects(ElfFile.open(program, { debugFile: join(folder, 'none') }), { code: 'ELF_UNREADABLE' });
 });
 
 t.test('by build id', async (t) => {

@@ -100,5 +100,5 @@ t.test('a damaged section is an error of its own, whatever stands in it', async 
     }
   }
   t.throws(() => btfFunctions(section.slice(0, section.length - 1), budget), { code: 'BTF_DAMAGED' });
-  t.throws(() => btfFunctions(section.slice(0, 10), budget), { code: 'INPUT_TRUNCATED' });
+  t.throws(() => btfFunctions(section.slice(0, 10), budget), { code: 'INPUT_DAMAGED' });
 });

@@ -44,7 +44,7 @@ for (const [arch, [levels, scheme, mode]] of Object.entries(modes)) {
     t.match(found.stub, { server: 'qemu-system', breakpoints: [0, 1, 2, 3, 4], packet_size: 4096, no_ack: false });
     t.match(found.stub.server_version, /^\d+\.\d+/);
     t.match(found.hits, { per_second: null, why: '--no-run', guest_ended: false });
-    t.match(found.program, { problem: null, no_probes: { code: 'PROBE_NO_FUTURES' } });
+    t.match(found.program, { problem: null, no_probes: { code: 'FUTURES_NONE' } });
     t.equal(found.clocks.filter(({ chosen }) => chosen).length, 1);
     const end = await qemu.ended;
     t.match(end.stdout, /\b1000\b/, 'it runs on, and counts as it does alone');

@@ -238,7 +238,7 @@ t.test('bad input: one sentence with a code, before the guest is touched', async
   const nowhere = join(folder, 'nobody');
   await refused(t, 1, 'RSP_CONNECT', '--remote', nowhere, '-o', trace, elf);
   await refused(t, 2, 'RSP_BAD_ADDRESS', '--remote', 'nonsense', '-o', trace, elf);
-  await refused(t, 1, 'ELF_NOT_FOUND', '--remote', nowhere, '-o', trace, join(folder, 'missing.elf'));
+  await refused(t, 1, 'ELF_UNREADABLE', '--remote', nowhere, '-o', trace, join(folder, 'missing.elf'));
   await refused(t, 1, 'ELF_NOT_ELF', '--remote', nowhere, '-o', trace, 'README.md');
   const bare = join(folder, 'stripped.elf');
   execFileSync('riscv64-linux-gnu-objcopy', ['--strip-debug', elf, bare]);
@@ -250,7 +250,7 @@ t.test('bad input: one sentence with a code, before the guest is touched', async
   await refused(t, 2, 'EXPRESSION_SYNTAX', '-r', nowhere, '-o', trace, '-p', 'watch:poll()', elf);
   await refused(t, 2, 'USAGE', '-r', nowhere, '-o', trace, '-d', 'soon', elf);
   await refused(t, 2, 'TRACE_UNKNOWN_FORMAT', '-r', nowhere, '-o', join(folder, 'out.xyz'), elf);
-  await refused(t, 1, 'TRACE_CANNOT_WRITE', '-r', nowhere, '-o', join(folder, 'no/such/out.pftrace'), elf);
+  await refused(t, 1, 'OUTPUT_CANNOT_WRITE', '-r', nowhere, '-o', join(folder, 'no/such/out.pftrace'), elf);
   await refused(t, 2, 'SCRATCH_SYNTAX', '-r', nowhere, '-o', trace, '--scratch', 'here', elf);
   await refused(t, 1, 'SCRATCH_NO_SYMBOL', '-r', nowhere, '-o', trace, '--scratch-symbol', 'none', elf);
   await refused(t, 1, 'UNTIL_NO_FUNCTION', '-r', nowhere, '-o', trace, '--until', 'none', elf);

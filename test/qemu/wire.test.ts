@@ -105,7 +105,7 @@ t.test('a file that cannot be written costs nothing', async (t) => {
   const wire = join(scratchFolder(t), 'no/such/wire.jsonl');
   const ran = await rsptrace('bt', '--remote', qemu.socket, '--record-wire', wire, elfPath('rv-o2')).ended;
   t.equal(ran.status, 1);
-  t.match(ran.stderr, '[RSP_CANNOT_RECORD]');
+  t.match(ran.stderr, '[OUTPUT_CANNOT_WRITE]');
 });
 
 t.test('a breakpoint where a call returns is in only while a call is open', async (t) => {

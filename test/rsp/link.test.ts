@@ -154,7 +154,7 @@ t.test('a damaged answer in the middle of a batch is never believed', async (t) 
   batch.readMemory(addr(16), 1);
   const second = batch.readMemory(addr(32), 1);
   await t.rejects(batch.send(), { code: 'RSP_PROTOCOL' });
-  t.throws(() => second.value, { code: 'RSP_NOT_ANSWERED' });
+  t.throws(() => second.value, { code: 'RSP_BAD_STATE' });
 });
 
 t.test("silence: sent again; the second copy's answer is not taken for the next one", async (t) => {

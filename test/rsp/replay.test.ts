@@ -191,7 +191,7 @@ t.test('what is no recording', async (t) => {
   for (const path of [folder, join(folder, 'missing')]) {
     await t.rejects(connect(`replay:${path}`), { code: 'RSP_REPLAY_UNREADABLE' });
   }
-  t.throws(() => new WireRecorder(join(folder, 'no/such/file')), { code: 'RSP_CANNOT_RECORD' });
+  t.throws(() => new WireRecorder(join(folder, 'no/such/file')), { code: 'OUTPUT_CANNOT_WRITE' });
 });
 
 t.test('a recording that cannot be written on: a warning, once, and the session goes on', async (t) => {
@@ -205,7 +205,7 @@ t.test('a recording that cannot be written on: a warning, once, and the session 
     isLevelEnabled: () => false,
   };
   await using stub = await FakeStub.start(riscv, memory);
-  t.throws(() => new WireRecorder('/dev/full'), { code: 'RSP_CANNOT_RECORD' });
+  t.throws(() => new WireRecorder('/dev/full'), { code: 'OUTPUT_CANNOT_WRITE' });
   // The first line still fits.
   const limited = new WireRecorder(join(scratchFolder(t), 'wire.jsonl'), logger);
   limited[Symbol.dispose]();

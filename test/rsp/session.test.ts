@@ -333,7 +333,7 @@ t.test('memory is read and written by page and PacketSize', async (t) => {
 
   const batch = session.batch();
   const whole = batch.readMemory(addr(0x1000), 0x1800);
-  t.throws(() => whole.value, { code: 'RSP_NOT_ANSWERED' });
+  t.throws(() => whole.value, { code: 'RSP_BAD_STATE' });
   t.throws(() => batch.readMemory(addr(0), 1e12), { code: 'RSP_BAD_REQUEST' });
   await batch.send();
   t.same(whole.value, new Uint8Array(Array.from({ length: 0x1800 }, (_, index) => (0x1000 + index) % 251)));

@@ -6,11 +6,11 @@ const MAX_NODES = 1000;
 /**
  * Draws a graph in the DOT language as SVG, by Graphviz in WebAssembly. It is loaded only here, because it is large.
  *
- * @throws RsptraceError `SVG_TOO_LARGE`, `SVG_FAILED`, `PART_MISSING`
+ * @throws RsptraceError `SVG_FAILED`, `PART_MISSING`
  */
 export async function graphSvg(dot: string, nodes: number): Promise<string> {
   if (nodes > MAX_NODES) {
-    throw new RsptraceError('SVG_TOO_LARGE', `a graph of ${nodes} Futures is too large to draw`, {
+    throw new RsptraceError('SVG_FAILED', `a graph of ${nodes} Futures is too large to draw`, {
       hint: 'name some of them with a GLOB, or take --dot and draw it with a program of your choice',
     });
   }

@@ -8,7 +8,7 @@ import { decodeHex, hexToBytes, littleEndianValue } from '../wire/hex.js';
  * value.
  */
 export interface Reply<T> {
-  /** Throws `RSP_NOT_ANSWERED` before the answer has come. */
+  /** Throws `RSP_BAD_STATE` before the answer has come. */
   readonly value: T;
   /** Why the value is undefined or false: the stub's words, or a reason of this client. */
   readonly errorText: string | undefined;
@@ -92,7 +92,7 @@ export function answered<T>(value: T, errorText?: string): Reply<T> {
 }
 
 function notAnswered(): RsptraceError {
-  return new RsptraceError('RSP_NOT_ANSWERED', 'The reply was read before the stub had answered');
+  return new RsptraceError('RSP_BAD_STATE', 'The reply was read before the stub had answered');
 }
 
 /** The receive buffer of the last call: creating a view costs more than reading through it. */

@@ -16,7 +16,7 @@ export function liftedForStep(
 }
 
 /**
- * Removes breakpoints, steps, and inserts them again. Throws `RSP_BREAKPOINT` if the stub refuses one the second
+ * Removes breakpoints, steps, and inserts them again. Throws `RSP_BREAKPOINT_REFUSED` if the stub refuses one the second
  * time.
  */
 export async function stepWithout(
@@ -36,7 +36,7 @@ export async function stepWithout(
   const refused = replies.find(({ reply }) => !reply.value);
   if (refused === undefined) return stop;
   throw new RsptraceError(
-    'RSP_BREAKPOINT',
+    'RSP_BREAKPOINT_REFUSED',
     `The stub does not take the breakpoint at 0x${refused.address.toString(16)} again`,
   );
 }

@@ -37,7 +37,7 @@ export class WireRecorder implements Disposable {
   #fd: number | undefined;
 
   /**
-   * Makes the file, or takes `open`, which is empty. Throws `OUTPUT_EXISTS`, or `RSP_CANNOT_RECORD` if that fails.
+   * Makes the file, or takes `open`, which is empty. Throws `OUTPUT_EXISTS`, or `OUTPUT_CANNOT_WRITE` if that fails.
    * `launched`: the client starts the target itself.
    */
   constructor(path: string, logger: Logger = silent, launched = false, open?: number) {
@@ -50,7 +50,7 @@ export class WireRecorder implements Disposable {
     } catch (error) {
       this[Symbol.dispose]();
       if (error instanceof RsptraceError) throw error;
-      throw new RsptraceError('RSP_CANNOT_RECORD', `The wire cannot be recorded in ${path}: ${messageOf(error)}`, {
+      throw new RsptraceError('OUTPUT_CANNOT_WRITE', `The wire cannot be recorded in ${path}: ${messageOf(error)}`, {
         hint: 'Name a file that can be written with --record-wire',
         cause: error,
       });

@@ -22,7 +22,7 @@ export type Applied =
  * Computes the caller of a frame. If a saved register cannot be read, it is unknown in the caller. If the return
  * address cannot be read, the stack ends.
  *
- * @throws RsptraceError `DWARF_EXPRESSION`
+ * @throws RsptraceError `DWARF_DAMAGED`
  */
 export function applyRow(
   row: UnwindRow,

@@ -15,7 +15,7 @@ export interface TraceOptions extends Pick<OutputOptions, 'lock' | 'keepAs' | 'f
 }
 
 /**
- * Opens a trace file in the format that its extension names. Throws `TRACE_UNKNOWN_FORMAT`, `TRACE_CANNOT_WRITE`,
+ * Opens a trace file in the format that its extension names. Throws `TRACE_UNKNOWN_FORMAT`, `OUTPUT_CANNOT_WRITE`,
  * `OUTPUT_EXISTS`, and the errors of the options, all before anything is written. Later, `event`, `flush` and `end` can
  * throw `TRACE_WRITE_FAILED`, once.
  *

@@ -206,17 +206,17 @@ t.test('files: opened before anything is written, left alone when nothing is', a
   };
   t.match(
     code(() => openTrace(join(folder, 'missing/x.pftrace'))),
-    /^TRACE_CANNOT_WRITE: .*missing\/x\.pftrace.*ENOENT/,
+    /^OUTPUT_CANNOT_WRITE: .*missing\/x\.pftrace.*ENOENT/,
   );
   writeFileSync(join(folder, 'file'), '');
   t.match(
     code(() => openTrace(join(folder, 'file/x.json'))),
-    /^TRACE_CANNOT_WRITE: .*ENOTDIR/,
+    /^OUTPUT_CANNOT_WRITE: .*ENOTDIR/,
   );
   mkdirSync(join(folder, 'dir.json'));
   t.match(
     code(() => openTrace(join(folder, 'dir.json'))),
-    /^TRACE_CANNOT_WRITE: .*EISDIR/,
+    /^OUTPUT_CANNOT_WRITE: .*EISDIR/,
   );
   t.match(
     code(() => openTrace(join(folder, 'x.json.bz2'))),

@@ -84,7 +84,7 @@ export class OutputFile {
   readonly #gzip: GzipBlocks | undefined;
   #state: 'untouched' | 'writing' | 'failed' | 'closed' = 'untouched';
 
-  /** Opens `path` for writing; `TRACE_CANNOT_WRITE` when that fails, and what the options say. */
+  /** Opens `path` for writing; `OUTPUT_CANNOT_WRITE` when that fails, and what the options say. */
   constructor(path: string, options: OutputOptions = {}) {
     this.path = path;
     this.#options = options;
@@ -399,7 +399,7 @@ function open(path: string, { lock }: OutputOptions): OpenedFile {
 
 function cannotWrite(path: string, error: unknown): RsptraceError {
   const hint = isCode(error, 'ENOENT') ? 'The folder has to exist.' : 'Name a file that can be written with -o.';
-  return new RsptraceError('TRACE_CANNOT_WRITE', `cannot write the trace to ${path}: ${messageOf(error)}`, {
+  return new RsptraceError('OUTPUT_CANNOT_WRITE', `cannot write the trace to ${path}: ${messageOf(error)}`, {
     hint,
     cause: error,
   });

@@ -18,7 +18,7 @@ export class Spool {
   readonly #fd: number;
   #end = 0;
 
-  /** Throws `TRACE_CANNOT_WRITE`. */
+  /** Throws `OUTPUT_CANNOT_WRITE`. */
   constructor(path: string) {
     this.#path = path;
     const name = join(dirname(path), `.rsptrace-${randomUUID()}`);
@@ -28,7 +28,7 @@ export class Spool {
     } catch (error) {
       const why = `cannot keep events beside the trace ${path}: ${messageOf(error)}`;
       const hint = 'Name a file in a folder that can be written with -o, or a .pftrace, which needs no second file.';
-      throw new RsptraceError('TRACE_CANNOT_WRITE', why, { hint, cause: error });
+      throw new RsptraceError('OUTPUT_CANNOT_WRITE', why, { hint, cause: error });
     }
   }
 

@@ -366,7 +366,7 @@ function folderAt(path: string, isForced: boolean): string {
     return path;
   } catch (error) {
     if (error instanceof RsptraceError) throw error;
-    throw new RsptraceError('TRACE_CANNOT_WRITE', `cannot write the trace to ${path}: ${messageOf(error)}`, {
+    throw new RsptraceError('OUTPUT_CANNOT_WRITE', `cannot write the trace to ${path}: ${messageOf(error)}`, {
       hint: 'Name a folder that can be written with -o.',
       cause: error,
     });

@@ -40,5 +40,8 @@ t.test('lists that grow side by side come back as they were, also while they gro
 });
 
 t.test('where no file can be made', async (t) => {
-  t.throws(() => new Spool('/proc/trace'), { code: 'TRACE_CANNOT_WRITE', message: /beside the trace \/proc\/trace: / });
+  t.throws(() => new Spool('/proc/trace'), {
+    code: 'OUTPUT_CANNOT_WRITE',
+    message: /beside the trace \/proc\/trace: /,
+  });
 });
