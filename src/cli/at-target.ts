@@ -4,7 +4,7 @@ import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { isProcess, parseRemote, type Session } from '../rsp/index.js';
 import { connect, type TargetOptions } from '../target/index.js';
-import { showConsole } from './console-output.js';
+import { showConsole } from './console-file.js';
 import type { CommonArguments } from './options/common.js';
 import { note } from './standard-error.js';
 import { leavesStub } from './when-killed.js';

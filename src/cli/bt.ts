@@ -16,7 +16,7 @@ import { debugFilesOf } from './options/common.js';
 import type { BacktraceArguments } from './options/target.js';
 import { stacksJson, stacksText } from './stacks-report.js';
 import { lineWidth } from './terminal.js';
-import { wireRecorder } from './wire-file.js';
+import { wireRecorder } from './open-output.js';
 
 /** `rsptrace bt --remote ADDR kernel.elf`, `--pid PID` or `--core FILE`: the stack of each hart or thread. Gives the exit status. */
 export async function backtrace(given: BacktraceArguments): Promise<number> {

@@ -17,7 +17,7 @@ import type { Session } from '../rsp/index.js';
 import { expectedAtReset, type ScratchSources } from '../scratch/index.js';
 import { architectureFor, connect, loadedElf } from '../target/index.js';
 import { jsonLine } from '../text/index.js';
-import { showConsole } from './console-output.js';
+import { showConsole } from './console-file.js';
 import { ExitCode, reportError } from './failure.js';
 import { checkFiles } from './files.js';
 import { createLogger } from './logging.js';
@@ -25,7 +25,7 @@ import { debugFilesOf } from './options/common.js';
 import type { DoctorArguments } from './options/target.js';
 import { givenScratchOf, hidesRam } from './scratch-options.js';
 import { usageError } from './usage-error.js';
-import { wireRecorder } from './wire-file.js';
+import { wireRecorder } from './open-output.js';
 
 /** A program before the target is known; without probes where there are none, and none were asked for. */
 type Linked =

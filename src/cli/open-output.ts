@@ -1,6 +1,9 @@
 import { closeSync, fstatSync, ftruncateSync, readdirSync, statSync, writeSync } from 'node:fs';
 import { type ErrorCode, messageOf, RsptraceError } from '../base/errors.js';
 import { abandon, type OpenedFile, openLocked } from '../base/locked-file.js';
+import type { Logger } from '../base/logger.js';
+import { WireRecorder } from '../rsp/index.js';
+import type { CommonArguments } from './options/common.js';
 import { note } from './standard-error.js';
 
 /** A file that an option names for writing. */
@@ -61,4 +64,13 @@ function cannotWrite({ path, failure, option }: Output, error: unknown): Rsptrac
     hint: `name a file that can be written with ${option}`,
     cause: error,
   });
+}
+
+/** The file of --record-wire. It is opened first, so that a wrong path costs nothing. */
+export function wireRecorder(args: CommonArguments, logger: Logger, launches = false): WireRecorder | undefined {
+  const path = args['record-wire'];
+  if (path === undefined) return undefined;
+  const failure = { code: 'OUTPUT_CANNOT_WRITE', sentence: 'The wire cannot be recorded in' } as const;
+  const fd = openOutput({ option: '--record-wire', path, failure });
+  return new WireRecorder(path, logger, launches, fd);
 }

@@ -5,15 +5,15 @@ import type { Gdbserver, Subject } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
 import { type GuestExit, GuestWatch } from '../check/index.js';
 import { placeAtStart, placeInProcess } from '../target/index.js';
-import { onEvents, tee, timeOf } from '../trace/index.js';
+import { plural } from '../text/index.js';
+import { onEvents, type TraceEvent, tee, timeOf } from '../trace/index.js';
 import { guestLimits, refuseMachineOptions } from './guest-limits.js';
 import { endProgram, endSoon, executableOf, type OutputWish, processNamed, underGdbserver } from './local-process.js';
-import { OpenAtEnd } from './open-at-end.js';
+import { wireRecorder } from './open-output.js';
 import type { AttachArguments, RecordingArguments, RunArguments } from './options/recording.js';
 import { type Guest, report } from './recording/outcome.js';
 import { type Prepared, withRecording } from './recording/prepare.js';
 import { type Recorded, recordSession, type SessionOptions, signalText, stopText } from './recording/session.js';
-import { wireRecorder } from './wire-file.js';
 
 /** How long a program may be left in order that is to be ended after a signal, in milliseconds. */
 const leaveMs = 700;
@@ -155,4 +155,25 @@ async function recordUnder(
   });
   const standingMs = result.standingMs + connectingMs;
   return { recording: { ...withUnseenEnd(result, open.text), standingMs, serverFault: damage }, server };
+}
+
+/** The calls and polls that were open when a program ended: the last events of its trace. */
+export class OpenAtEnd {
+  #count = 0;
+  #innermost: string | undefined;
+
+  readonly see = (event: TraceEvent): void => {
+    if ((event.type !== 'call-lost' && event.type !== 'poll-lost') || ('entryOnly' in event && event.entryOnly)) {
+      this.#count = 0;
+      return;
+    }
+    if (this.#count++ === 0) this.#innermost = event.type === 'call-lost' ? event.function.name : event.future.future;
+  };
+
+  /** `while 3 calls were open, the innermost of work::step`. */
+  get text(): string {
+    if (this.#count === 0) return 'while no traced call was open';
+    const were = this.#count === 1 ? 'was' : 'were';
+    return `while ${plural(this.#count, 'call')} ${were} open, one of ${this.#innermost}`;
+  }
 }

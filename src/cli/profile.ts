@@ -30,7 +30,7 @@ import { debugFilesOf } from './options/common.js';
 import { type ProfileArguments, periodOf } from './options/target.js';
 import { note } from './standard-error.js';
 import { tableOptions } from './terminal.js';
-import { wireRecorder } from './wire-file.js';
+import { wireRecorder } from './open-output.js';
 
 type Chosen = ProfileArguments & { readonly elf: string };
 

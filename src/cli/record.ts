@@ -14,7 +14,7 @@ import { type Prepared, withRecording } from './recording/prepare.js';
 import { type Recorded, recordSession, type SessionOptions } from './recording/session.js';
 import { hidesRam } from './scratch-options.js';
 import { note } from './standard-error.js';
-import { wireRecorder } from './wire-file.js';
+import { wireRecorder } from './open-output.js';
 
 /** How long `--reconnect` tries, in milliseconds, and how long it waits between. */
 const reconnectMs = 10_000;

@@ -19,6 +19,7 @@ import { onEvents, TaskSummary, tee, timeOf } from '../trace/index.js';
 import { ConsoleFile } from './console-file.js';
 import { guestLimits } from './guest-limits.js';
 import { programNamed } from './local-process.js';
+import { wireRecorder } from './open-output.js';
 import type { RecordingArguments, RunArguments } from './options/recording.js';
 import { lookAtPanic, type PanicLook } from './panic-report.js';
 import { recordProgram } from './process.js';
@@ -31,7 +32,6 @@ import { nothingToBoot, runTarget, verifyLoadable } from './runner.js';
 import { refusedScratch } from './scratch-options.js';
 import { note } from './standard-error.js';
 import { leavesStub } from './when-killed.js';
-import { wireRecorder } from './wire-file.js';
 
 const newline = 10;
 

@@ -40,7 +40,7 @@ import { loadPlugins } from './plugins.js';
 import { note } from './standard-error.js';
 import { blockedText, mebibytes, type Shown, tasksJson, tasksText } from './tasks-report.js';
 import { lineWidth } from './terminal.js';
-import { wireRecorder } from './wire-file.js';
+import { wireRecorder } from './open-output.js';
 
 /**
  * `rsptrace tasks --remote ADDR kernel.elf`, or `--pid PID`: every task and what it awaits. Gives the exit status.

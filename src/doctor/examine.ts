@@ -1,12 +1,14 @@
 import { type Architecture, architectureNamed, type SystemState } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
+import { type ClockName, clockNames, findClock } from '../clock/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { type Hart, isProcess, type Session } from '../rsp/index.js';
 import type { ScratchSources } from '../scratch/index.js';
 import { runIntoKernel } from '../target/index.js';
+import type { ClockInfo } from '../trace/index.js';
 import { type Advice, adviceFor } from './advice.js';
-import { type UsableClock, usableClocks } from './clocks.js';
 import { type HitReport, hitRate, whyUnstoppable } from './hits.js';
 import { examineProgram, functionsAcross, type ProgramReport, type Subject } from './program.js';
 import { type RoundTrips, roundTrips } from './round-trips.js';
@@ -167,4 +169,30 @@ function placesFor({ elf, addresses }: Subject, { same }: ProgramReport, server:
 function functionAt(elf: ElfFile | undefined, pc: Addr): Addr | undefined {
   const symbol = elf?.symbols.at(pc);
   return symbol?.type === 'function' ? symbol.address : undefined;
+}
+
+/** A clock that can be read now. */
+export interface UsableClock extends ClockInfo {
+  /** Its name for `--clock`. */
+  readonly option: ClockName;
+  /** The one that `--clock auto` would take now. */
+  readonly chosen: boolean;
+}
+
+/**
+ * The clocks that answer at this stop, the best one first. On x86 the firmware or the kernel has to start some of them
+ * first.
+ */
+export async function usableClocks(session: Session, arch: Architecture, timebaseHz: number): Promise<UsableClock[]> {
+  const found: UsableClock[] = [];
+  for (const option of clockNames) {
+    if (option === 'auto') continue;
+    try {
+      const { info } = await findClock(session, arch, () => 0, option, timebaseHz);
+      found.push({ ...info, option, chosen: found.length === 0 });
+    } catch (error) {
+      if (!(error instanceof RsptraceError && error.code === 'CLOCK_UNAVAILABLE')) throw error;
+    }
+  }
+  return found;
 }

@@ -1,5 +1,5 @@
 import { type Addr, addOffset } from '../base/addr.js';
-import { someBytes } from '../base/some-bytes.js';
+import { someBytes } from '../base/memory-reader.js';
 import type { Piece, Write } from './ring.js';
 
 /** Trampolines begin at multiples of this. A mark before each of them says what it is. */

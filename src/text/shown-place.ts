@@ -22,3 +22,8 @@ const PLACES = / at \/(?:(?! at )[^:])*?\/(?:registry\/src\/[^/]+|git\/checkouts
 export function shownPlace(file: string, line: number | undefined): string {
   return `${shownFile(file)}:${line ?? '?'}`;
 }
+
+/** `1 probe`, `2 probes`. */
+export function plural(count: number, what: string): string {
+  return count === 1 ? `1 ${what}` : `${count} ${what}s`;
+}

@@ -1,4 +1,4 @@
-export { brief } from './brief.js';
+export { brief } from './print.js';
 export { valueOfBytes } from './bytes.js';
 export { type DescribedMember, type DescribedType, describeType } from './described-types.js';
 export { type MemberExpr, parseMemberExpr } from './member-expr.js';

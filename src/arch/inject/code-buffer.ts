@@ -1,4 +1,4 @@
-import { someBytes } from '../../base/some-bytes.js';
+import { someBytes } from '../../base/memory-reader.js';
 
 /** Longer than most code that is built at once; if it is too short, it grows. */
 const usual = 4096;

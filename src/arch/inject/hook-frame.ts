@@ -1,4 +1,4 @@
-import { someBytes } from '../../base/some-bytes.js';
+import { someBytes } from '../../base/memory-reader.js';
 
 /** What a tracer has inserted between a frame and its caller by replacing a return address. */
 export interface HookFrame {

@@ -8,7 +8,7 @@ import { isMovedAtBoot, type ResetVector } from '../../target/index.js';
 import { debugFilesOf } from '../options/common.js';
 import { ReadingLine } from '../reading-line.js';
 import { recordsRequest } from '../records-file.js';
-import { Silence } from '../silence.js';
+import { Silence } from '../status-line.js';
 import { StatusLine } from '../status-line.js';
 import { enginesText, hurdlesText, switchedOffTexts } from '../stop-report.js';
 import { engineOf, needsReturns } from './asked.js';

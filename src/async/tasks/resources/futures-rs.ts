@@ -121,3 +121,51 @@ export const futuresOneshot: Primitive = {
     return { kind: 'oneshot', address: inner.address, enders: { ...enders, ...counted } };
   },
 };
+
+/** `pending()` waits for nothing, as its author wants. */
+export const pendingForEver: Primitive = {
+  futures: [
+    'core::future::pending::Pending',
+    'async_std::future::pending::Pending',
+    'futures_lite::future::Pending',
+    'futures_util::future::pending::Pending',
+  ],
+  awaited: async () => ({ kind: 'nothing', address: undefined }),
+};
+
+/** Has woken itself already. */
+export const itsTurn: Primitive = {
+  futures: [
+    ...[
+      'async_std::task::yield_now::YieldNow',
+      'embassy_futures::yield_now::YieldNowFuture',
+      'futures_lite::future::YieldNow',
+      'tokio::task::yield_now::yield_now',
+    ],
+  ],
+  awaited: async () => ({ kind: 'turn', address: undefined }),
+};
+
+/*
+ * futures-intrusive: its locks' Futures and guards point to the lock.
+ *
+ *   GenericMutexLockFuture { mutex: Option<&GenericMutex>, .. }   GenericMutexGuard { mutex: &GenericMutex }
+ *   GenericSemaphoreAcquireFuture { semaphore: Option<&GenericSemaphore>, .. }
+ *   GenericSemaphoreReleaser { semaphore: &GenericSemaphore, permits }
+ */
+
+const SYNC = 'futures_intrusive::sync';
+
+export const intrusiveMutex: Primitive = guarded({
+  kind: 'Mutex',
+  locks: [`${SYNC}::mutex::GenericMutex`],
+  futures: [`${SYNC}::mutex::GenericMutexLockFuture`],
+  guards: [`${SYNC}::mutex::GenericMutexGuard`],
+});
+
+export const intrusiveSemaphore: Primitive = guarded({
+  kind: 'Semaphore',
+  locks: [`${SYNC}::semaphore::GenericSemaphore`],
+  futures: [`${SYNC}::semaphore::GenericSemaphoreAcquireFuture`],
+  guards: [`${SYNC}::semaphore::GenericSemaphoreReleaser`],
+});
