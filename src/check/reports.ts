@@ -1,4 +1,3 @@
-import type { Verdict, VerdictState } from './section.js';
 import { shownFile, textLines, visible, visibleLines, wrapped } from '../text/index.js';
 import { placeText } from '../trace/index.js';
 import {
@@ -11,6 +10,7 @@ import {
   type TracerError,
   tallyText,
 } from './checked.js';
+import type { Verdict, VerdictState } from './section.js';
 
 interface TextOptions {
   /** ANSI colours: for terminals only. */

@@ -12,11 +12,11 @@ import { ExitCode } from './failure.js';
 import { lookAt, placedAsIn, programOf } from './local-process.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
+import { wireRecorder } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import type { BacktraceArguments } from './options/target.js';
 import { stacksJson, stacksText } from './stacks-report.js';
 import { lineWidth } from './terminal.js';
-import { wireRecorder } from './open-output.js';
 
 /** `rsptrace bt --remote ADDR kernel.elf`, `--pid PID` or `--core FILE`: the stack of each hart or thread. Gives the exit status. */
 export async function backtrace(given: BacktraceArguments): Promise<number> {

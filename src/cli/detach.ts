@@ -7,9 +7,9 @@ import { jsonLine, plural } from '../text/index.js';
 import { atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
+import { wireRecorder } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import type { DetachArguments } from './options/target.js';
-import { wireRecorder } from './open-output.js';
 
 /** `rsptrace detach --remote ADDR kernel.elf`: cleans up after an rsptrace that was killed. Gives the exit status. */
 export async function detach(args: DetachArguments): Promise<number> {

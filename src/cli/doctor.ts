@@ -21,11 +21,11 @@ import { showConsole } from './console-file.js';
 import { ExitCode, reportError } from './failure.js';
 import { checkFiles } from './files.js';
 import { createLogger } from './logging.js';
+import { wireRecorder } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import type { DoctorArguments } from './options/target.js';
 import { givenScratchOf, hidesRam } from './scratch-options.js';
 import { usageError } from './usage-error.js';
-import { wireRecorder } from './open-output.js';
 
 /** A program before the target is known; without probes where there are none, and none were asked for. */
 type Linked =

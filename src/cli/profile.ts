@@ -25,12 +25,12 @@ import { ExitCode } from './failure.js';
 import { endProgram, processNamed, programNamed, programOf, underGdbserver } from './local-process.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
+import { wireRecorder } from './open-output.js';
 import { openSamples } from './open-samples.js';
 import { debugFilesOf } from './options/common.js';
 import { type ProfileArguments, periodOf } from './options/target.js';
 import { note } from './standard-error.js';
 import { tableOptions } from './terminal.js';
-import { wireRecorder } from './open-output.js';
 
 type Chosen = ProfileArguments & { readonly elf: string };
 

@@ -34,13 +34,13 @@ import { ExitCode } from './failure.js';
 import { lookAt, placedAsIn, programOf } from './local-process.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
+import { wireRecorder } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import type { TasksArguments } from './options/target.js';
 import { loadPlugins } from './plugins.js';
 import { note } from './standard-error.js';
 import { blockedText, mebibytes, type Shown, tasksJson, tasksText } from './tasks-report.js';
 import { lineWidth } from './terminal.js';
-import { wireRecorder } from './open-output.js';
 
 /**
  * `rsptrace tasks --remote ADDR kernel.elf`, or `--pid PID`: every task and what it awaits. Gives the exit status.

@@ -1,6 +1,5 @@
 export { type ColumnsOptions, textTable } from './columns.js';
-export { plural } from './shown-place.js';
 export { branchesIn, foldBrackets, lineOf } from './short-name.js';
-export { shownFile, shownPlace, shownPlaces } from './shown-place.js';
+export { plural, shownFile, shownPlace, shownPlaces } from './shown-place.js';
 export { clipEnd, clipPlace, clipStart, padEndTo, textWidth, wrapped } from './text-width.js';
 export { jsonLine, textLines, visible, visibleJson, visibleLines } from './visible.js';

@@ -89,8 +89,7 @@ export { TreeWriter } from './formats/tree.js';
 export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';
 export { memberText } from './report/member-text.js';
 export { type Merged, type MergeInput, mergeTraces } from './report/merge/merge.js';
-export { OffCpu, type WaitRow } from './report/off-cpu.js';
-export { offCpuTable } from './report/off-cpu.js';
+export { OffCpu, offCpuTable, type WaitRow } from './report/off-cpu.js';
 export { type Grouping, groupings, type Report, type ReportRow, reportBy } from './report/report.js';
 export {
   arcJson,

@@ -1,4 +1,3 @@
-export { brief } from './print.js';
 export { valueOfBytes } from './bytes.js';
 export { type DescribedMember, type DescribedType, describeType } from './described-types.js';
 export { type MemberExpr, parseMemberExpr } from './member-expr.js';
@@ -16,7 +15,7 @@ export {
 export { fieldsOf, pick } from './member-expr-shapes.js';
 export { type MemoryNeed, type Missing, ObjectPlace, type PlacePart, type Reading } from './object-place.js';
 export { type PlainEnum, type PlainValue, plainValue, Unavailable } from './plain.js';
-export { formatValue, valueJson } from './print.js';
+export { brief, formatValue, valueJson } from './print.js';
 export { type NamedDie, ProgramNames } from './program-names.js';
 export { Shapes } from './program-shapes.js';
 export { Values } from './program-values.js';

@@ -1,9 +1,8 @@
 export { awaitChain, type ChainLink, stateOf } from './await-chain.js';
 export { AwaitPaths, type InnerFuture, type InnerPoll } from './await-path.js';
-export { futuresDot } from './dot.js';
+export { futuresDot, graphSvg } from './dot.js';
 export { findFutures } from './find-futures.js';
 export { type Dependency, dependenciesOf, FutureGraph, type FutureNode } from './graph.js';
-export { graphSvg } from './dot.js';
 export { futuresJson } from './json.js';
 export { type LiveFuture, liveAt, liveFutures, type NextBlock } from './live-futures.js';
 export { onlyHeld } from './only-held.js';

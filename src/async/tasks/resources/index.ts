@@ -8,9 +8,16 @@ import {
   asyncTimer,
 } from './async-lock.js';
 import { embassyMutex, embassyReceive, embassySend, embassySignal, embassyTimer } from './embassy.js';
-import { intrusiveMutex, intrusiveSemaphore } from './futures-rs.js';
-import { futuresMutex, futuresOneshot, futuresReceive, futuresSend } from './futures-rs.js';
-import { itsTurn, pendingForEver } from './futures-rs.js';
+import {
+  futuresMutex,
+  futuresOneshot,
+  futuresReceive,
+  futuresSend,
+  intrusiveMutex,
+  intrusiveSemaphore,
+  itsTurn,
+  pendingForEver,
+} from './futures-rs.js';
 import type { Primitive } from './resource.js';
 import { asyncReady, streamed, tokioReadiness } from './sockets.js';
 import { tokioBroadcast, tokioMpsc, tokioOneshot, tokioUnbounded } from './tokio-channels.js';

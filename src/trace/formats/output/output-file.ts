@@ -22,8 +22,7 @@ import {
   outputExists,
 } from '../../../base/locked-file.js';
 import { copyBytes } from './copy-bytes.js';
-import { GzipBlocks } from './packed-block.js';
-import { type FileChange, type Packing, replacement } from './packed-block.js';
+import { type FileChange, GzipBlocks, type Packing, replacement } from './packed-block.js';
 import { RecordBlock } from './record-block.js';
 import { TextBytes } from './text-bytes.js';
 
