@@ -2,7 +2,6 @@ import type { SpaceNumbers } from '../target/index.js';
 import { AwaitedReturns } from './awaited-returns.js';
 import { HartPlaces, Spaces } from './hart-places.js';
 import {
-  byAge,
   ends,
   firstEnding,
   isApart,
@@ -218,14 +217,7 @@ export class CallStacks<T> {
 
   /** Removes and returns every open call, innermost first: the trace ends here. */
   clear(): OpenCall<T>[] {
-    const open = this.#spaces.all.flatMap(({ stacks, aside }) => [
-      ...stacks.all
-        .filter(({ calls }) => calls.length > 0)
-        .sort(byAge)
-        .flatMap(({ calls }) => calls.toReversed()),
-      ...aside.clear().filter(({ wasLost }) => !wasLost),
-    ]);
-    this.#spaces.clear();
+    const open = this.#spaces.clear();
     this.#places.clear();
     this.#awaited.clear();
     return open;

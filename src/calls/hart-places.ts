@@ -1,5 +1,5 @@
 import { AsideCalls } from './aside-calls.js';
-import type { Kept, Space } from './open-call.js';
+import { byAge, type Kept, type OpenCall, type Space } from './open-call.js';
 import { FixedBounds, LearnedBounds } from './stack-bounds.js';
 import { innermostOf, type Stack, StackSet } from './stack-set.js';
 
@@ -100,8 +100,17 @@ export class Spaces<T> {
     return space;
   }
 
-  clear(): void {
+  /** Removes and returns every open call, innermost first. */
+  clear(): OpenCall<T>[] {
+    const open = this.#all.flatMap(({ stacks, aside }) => [
+      ...stacks.all
+        .filter(({ calls }) => calls.length > 0)
+        .sort(byAge)
+        .flatMap(({ calls }) => calls.toReversed()),
+      ...aside.clear().filter(({ wasLost }) => !wasLost),
+    ]);
     this.#all.length = 0;
     this.#last = undefined;
+    return open;
   }
 }
