@@ -1,5 +1,5 @@
 /** An open call that may be over: something else was at its supposed place on the stack. */
-export interface AsideCall {
+interface AsideCall {
   readonly returnAddress: bigint;
   readonly stackPointer: number;
   /** How many calls began before it. */

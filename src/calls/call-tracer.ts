@@ -24,7 +24,7 @@ import { MomentReads, type ReadAhead, type ReadMoment } from './moment-reads.js'
 import { stackNumber } from './open-call.js';
 import type { HitMemory } from './reading.js';
 
-export interface CallTracerOptions {
+interface CallTracerOptions {
   readonly observer?: HitObserver | undefined;
   /** See {@link CallStacks}. */
   readonly stackBytes?: number | undefined;

@@ -2,7 +2,7 @@ import type { ThreadRef } from '../trace/index.js';
 import { locationOf, type StackBounds } from './stack-bounds.js';
 
 /** An open call, as far as it matters where it lies. */
-export interface Lying {
+interface Lying {
   /** The stack pointer when the call has returned. */
   readonly stackPointer: number;
 }

@@ -20,7 +20,7 @@ export interface StubOptions {
 }
 
 /** How to connect to a target. */
-export interface Opener {
+interface Opener {
   readonly open: () => Promise<Session>;
   /** Is run if rsptrace is killed. */
   readonly cleanUp?: readonly string[] | undefined;

@@ -52,7 +52,7 @@ interface Words {
 }
 
 /** What words ask for: a command or none, its help or that it runs. */
-export interface Asked {
+interface Asked {
   readonly command: string | undefined;
   readonly asksHelp: boolean;
   /** The words beside the command's name. */

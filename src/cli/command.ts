@@ -5,7 +5,7 @@ import type { ListTexts } from './list-texts.js';
 import type { PositionalTable, Table, Values } from './options/option.js';
 
 /** Takes a command's body, to be called when the command line is parsed. */
-export type Does = (body: () => Promise<number>) => void;
+type Does = (body: () => Promise<number>) => void;
 
 interface Declaration<P, O> {
   readonly about: string;

@@ -34,7 +34,7 @@ const usageCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /** An error as `--json` shows it. */
-export interface ErrorJson {
+interface ErrorJson {
   readonly code: ErrorCode;
   readonly message: string;
   readonly hint?: string;

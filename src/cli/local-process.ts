@@ -37,7 +37,7 @@ interface Under<T> extends UnderServer {
 }
 
 /** What a command looks at for a moment: a stub, or a process of this machine. */
-export interface LookedAt {
+interface LookedAt {
   readonly remote: string | undefined;
   readonly pid: string | undefined;
 }

@@ -8,7 +8,7 @@ import type { ElfFile } from '../elf/index.js';
 import { qemuOptions } from '../target/index.js';
 
 /** What to trace, and how it is started. */
-export interface RunTarget {
+interface RunTarget {
   readonly elf: string;
   readonly command: readonly string[];
   /** The command was made here. */

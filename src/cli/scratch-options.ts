@@ -2,7 +2,7 @@ import type { Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import { parseScratch, reservedIn, type ScratchSources, symbolMemory } from '../scratch/index.js';
 
-export interface ScratchArguments {
+interface ScratchArguments {
   readonly scratch: string | undefined;
   readonly 'scratch-symbol': string | undefined;
 }

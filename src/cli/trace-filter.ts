@@ -13,10 +13,10 @@ import { type AnyBegin, type AnyEnd, memberText, type Selection, stateText } fro
 type Value = number | bigint | string | undefined;
 
 /** What is compared: of a call, of a task. */
-export type FieldOf<T> = (thing: T, name: string) => Value;
+type FieldOf<T> = (thing: T, name: string) => Value;
 
 /** A condition, for anything that has fields. */
-export type Condition = <T>(thing: T, field: FieldOf<T>) => boolean;
+type Condition = <T>(thing: T, field: FieldOf<T>) => boolean;
 
 /** `--filter`, parsed. */
 export interface TraceFilter {

@@ -4,7 +4,7 @@ import { loadPlugins } from './plugins.js';
 import { note } from './standard-error.js';
 
 /** What names a trace to write, and its format. */
-export interface TraceOutputArguments {
+interface TraceOutputArguments {
   readonly output: string;
   readonly format: string | undefined;
   readonly force: boolean;

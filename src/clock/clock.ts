@@ -35,7 +35,7 @@ export interface ClockReader {
 }
 
 /** How long the guest has run, by the host's clock, in nanoseconds. */
-export type RunningTime = () => number;
+type RunningTime = () => number;
 
 /**
  * Finds the best clock that answers now. Call it at the first hit: at reset, firmware has not set timers up.

@@ -37,7 +37,7 @@ export async function closedCounter(session: Session, arch: Architecture): Promi
 }
 
 /** Lets the kernel read the counter. Refused if the stub does not write it, or if firmware may take it back. */
-export async function openCounter(session: Session, closed: ClosedCounter): Promise<Refusal | undefined> {
+async function openCounter(session: Session, closed: ClosedCounter): Promise<Refusal | undefined> {
   const { register, bit, harts, inFirmware } = closed;
   if (inFirmware > 0) return { refused: `${inFirmware} harts are in their firmware, which may set ${register} again` };
   await write(
@@ -57,7 +57,7 @@ export async function openCounter(session: Session, closed: ClosedCounter): Prom
 }
 
 /** Puts the register back. */
-export function closeCounter(session: Session, { register, harts }: ClosedCounter): Promise<void> {
+function closeCounter(session: Session, { register, harts }: ClosedCounter): Promise<void> {
   return write(session, register, harts);
 }
 

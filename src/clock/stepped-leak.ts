@@ -14,7 +14,7 @@ const mostShift = 10;
 /** What a step can gain by itself, and a little. A stop that adds more shows a clock that follows the host's. */
 const ownNanos = 2 ** (mostShift + 1);
 
-export interface SteppedLeakOptions {
+interface SteppedLeakOptions {
   readonly session: Session;
   readonly arch: Architecture;
   readonly clock: SteadyClock;

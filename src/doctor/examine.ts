@@ -44,7 +44,7 @@ export interface Diagnosis {
   readonly advice: readonly Advice[];
 }
 
-export interface ExamineOptions {
+interface ExamineOptions {
   readonly session: Session;
   readonly logger: Logger;
   /** The guest was never started. */
@@ -172,7 +172,7 @@ function functionAt(elf: ElfFile | undefined, pc: Addr): Addr | undefined {
 }
 
 /** A clock that can be read now. */
-export interface UsableClock extends ClockInfo {
+interface UsableClock extends ClockInfo {
   /** Its name for `--clock`. */
   readonly option: ClockName;
   /** The one that `--clock auto` would take now. */
@@ -183,7 +183,7 @@ export interface UsableClock extends ClockInfo {
  * The clocks that answer at this stop, the best one first. On x86 the firmware or the kernel has to start some of them
  * first.
  */
-export async function usableClocks(session: Session, arch: Architecture, timebaseHz: number): Promise<UsableClock[]> {
+async function usableClocks(session: Session, arch: Architecture, timebaseHz: number): Promise<UsableClock[]> {
   const found: UsableClock[] = [];
   for (const option of clockNames) {
     if (option === 'auto') continue;

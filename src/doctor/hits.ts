@@ -3,7 +3,7 @@ import { type GuestRun, pcsNow, type RunContext, runGuest } from './runs.js';
 import type { Server } from './stub.js';
 
 /** How many stops per second are possible, made as a recording makes them. */
-export interface HitRate {
+interface HitRate {
   readonly address: Addr;
   readonly hits: number;
   readonly perSecond: number;
@@ -21,7 +21,7 @@ export interface HitReport {
   readonly stands: boolean;
 }
 
-export interface HitPlaces {
+interface HitPlaces {
   /** Places of probes, or other functions' first instructions: tried first, all at once. */
   readonly wanted: readonly Addr[];
   /** The first instruction of the function around an address. */

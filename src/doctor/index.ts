@@ -1,11 +1,8 @@
-// What a stub, its target and a program are and can do together, and how fast: for people who set a recording up.
-
-export type { Advice } from './advice.js';
-export { type Diagnosis, type ExamineOptions, examine } from './examine.js';
-export type { ProgramReport, Subject } from './program.js';
+export { type Diagnosis, examine } from './examine.js';
+export type { Subject } from './program.js';
 export { diagnosisJson } from './report-json.js';
 export { diagnosisText } from './report-text.js';
-export { abilitiesOf, type StubAbilities } from './stub.js';
+export { abilitiesOf } from './stub.js';
 export {
   examineTrampolines,
   madeUpScratch,

@@ -51,7 +51,7 @@ export interface ProgramReport {
   readonly same: readonly Addr[];
 }
 
-export type ScratchReport =
+type ScratchReport =
   | { readonly source: string; readonly codeBytes: number; readonly ringBytes: number; readonly owned: boolean }
   /** `later`: it may be found once the program has gone on. */
   | { readonly refused: string; readonly later: boolean };

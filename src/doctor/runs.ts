@@ -28,7 +28,7 @@ export interface GuestRun {
 }
 
 /** When a run ends: after `ms`, `tail` ms after the first hit, or after this many hits. */
-export interface RunLimits {
+interface RunLimits {
   readonly ms: number;
   readonly tail?: number;
   readonly hits?: number;

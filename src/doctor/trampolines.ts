@@ -19,7 +19,7 @@ import { isProcess, type Session } from '../rsp/index.js';
 import { findScratch, type Region, type ScratchSources, slackOf } from '../scratch/index.js';
 
 /** Memory in which trampolines are laid out, for display. */
-export interface ShownScratch {
+interface ShownScratch {
   /** Its source; for assumed memory, why it is assumed. */
   readonly source: string;
   readonly madeUp: boolean;
@@ -57,7 +57,7 @@ export interface WholeCode {
   readonly answers: readonly Answer[];
 }
 
-export interface Answer {
+interface Answer {
   readonly question: string;
   /** What an objection forbids. */
   readonly forbids: 'probe' | 'patch' | 'hook';

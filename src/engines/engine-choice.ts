@@ -32,7 +32,7 @@ export interface EnginePlanOptions {
 }
 
 /** What a plan has decided about each probe, by its index: why it cannot do without stops, or why it can. */
-export type Decisions = Pick<SitePlan, 'refused'> & Partial<Pick<SitePlan, 'sites'>>;
+type Decisions = Pick<SitePlan, 'refused'> & Partial<Pick<SitePlan, 'sites'>>;
 
 /** The analysis before the target is known; undefined if no probe can do without stops anyway. */
 export function lookAtPlans({

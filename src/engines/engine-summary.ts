@@ -7,7 +7,7 @@ import { harmful, noDurations, tooMany } from './engine-choice.js';
 import { tooOften } from './probe-choices.js';
 
 /** How many probes run without stops, and why the others do not. */
-export interface EngineSummary {
+interface EngineSummary {
   readonly probes: number;
   readonly withoutStops: number;
   readonly stopping: number;
@@ -26,7 +26,7 @@ export interface EngineSummary {
   readonly reasons: readonly StopReason[];
 }
 
-export interface StopReason {
+interface StopReason {
   readonly why: string;
   readonly probes: number;
   /** How many names these have: one may be that of several places. */
@@ -46,7 +46,7 @@ export interface EngineSituation {
 }
 
 /** One change, as a code for programs and a sentence. */
-export interface StopAdvice {
+interface StopAdvice {
   readonly code: string;
   readonly text: string;
 }
@@ -254,7 +254,7 @@ export function wayOutWithout(memory: string, situation: EngineSituation): strin
 }
 
 /** What would give trampolines memory; undefined where nothing is known to. */
-export function wayToMemory({ isMachineOfQemu, isLaunched, isProcess }: EngineSituation): StopAdvice | undefined {
+function wayToMemory({ isMachineOfQemu, isLaunched, isProcess }: EngineSituation): StopAdvice | undefined {
   if (isProcess) return undefined;
   if (isMachineOfQemu && !isLaunched)
     return {

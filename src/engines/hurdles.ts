@@ -124,7 +124,7 @@ function farFrom(
 }
 
 /** What the target tells, too. */
-export interface TargetFacts extends Omit<ScratchRequest, 'text' | 'process' | 'ram'> {
+interface TargetFacts extends Omit<ScratchRequest, 'text' | 'process' | 'ram'> {
   readonly plan: EnginePlanOptions;
   /** How the RAM of a machine is read. */
   readonly pastWire: Refusal | object | undefined;

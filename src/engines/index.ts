@@ -11,12 +11,10 @@ export {
   adviceOnStops,
   adviceText,
   type EngineSituation,
-  type EngineSummary,
   endsThere,
   engineSentence,
   extraLines,
   reasonLines,
-  type StopAdvice,
   summarizeEngines,
 } from './engine-summary.js';
 export { Engines } from './engines.js';

@@ -27,7 +27,7 @@ export interface InstalledFacts {
 }
 
 /** A probe by its index in the plan, its address, the bytes of its two records, and whether its returns are observed. */
-export interface SiteFacts {
+interface SiteFacts {
   readonly index: number;
   readonly address: string;
   readonly entry: number;
@@ -39,7 +39,7 @@ export function siteFacts({ index, plan, entry, exit }: Site): SiteFacts {
   return { index, address: hex(plan.address), entry: entry.size, exit: exit.size, returns: plan.seesReturn };
 }
 
-export interface RecoveredOptions {
+interface RecoveredOptions {
   readonly plan: EnginePlanOptions;
   readonly facts: InstalledFacts;
   readonly tracer: CallTracer;

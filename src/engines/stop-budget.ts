@@ -85,7 +85,7 @@ export class StopBudget {
 }
 
 /** A moment, in milliseconds of the host. */
-export interface Moment {
+interface Moment {
   readonly hostMs: number;
   /** How long the target has run. */
   readonly ranMs: number;

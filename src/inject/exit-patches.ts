@@ -78,7 +78,7 @@ export function chooseExits(
   return hopped && { ends: hopped, hop };
 }
 
-export interface ExitsToPlace {
+interface ExitsToPlace {
   readonly site: Site;
   readonly ends: ChosenExits;
   /** The exit trampoline for tail jumps. */

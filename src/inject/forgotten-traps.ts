@@ -20,7 +20,7 @@ const chunk = 1 << 20;
 type TrapModel = NonNullable<LinuxModel['forgottenTraps']>;
 
 /** Places of breakpoints. `seen`: a breakpoint was found at each of them; otherwise there may be one. */
-export interface ForgottenTraps {
+interface ForgottenTraps {
   /** The trap instruction. */
   readonly code: Uint8Array;
   readonly places: readonly Addr[];

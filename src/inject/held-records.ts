@@ -2,7 +2,7 @@ import type { Addr } from '../base/addr.js';
 import type { Segment } from './ring-segments.js';
 
 /** Records behind an uncommitted slot, in the order of their claims. */
-export interface Held {
+interface Held {
   readonly claim: number;
   readonly address: Addr;
   readonly segment: Segment;

@@ -15,7 +15,7 @@ export { codeIsFull, type Patch, type Placement, type Trampoline } from './place
 export { processScale, type TraceTime } from './process-clock.js';
 export { processCode, processMemory, whyProcessStops } from './process-memory.js';
 export { ProcessUnwinders, unwinderRoom } from './process-unwinders.js';
-export { type LogPart, LogReader, RawLog, type ReadAt, rawLogMagic } from './raw-log.js';
+export { type LogPart, LogReader, RawLog, rawLogMagic } from './raw-log.js';
 export { type RecordCounter, RecordDispatcher, type RecordText, type RecordTime } from './record-dispatcher.js';
 export type { RecordSources } from './record-format.js';
 export type { Piece } from './ring.js';

@@ -11,7 +11,7 @@ import { commandLineOf, powerOffPlaces, qemuOptions } from '../target/index.js';
 /** Firmware takes some steps, too: OpenSBI 520 for SBI's system reset. */
 const mostSteps = 1500;
 
-export interface LastRecordsOptions {
+interface LastRecordsOptions {
   readonly session: Session;
   readonly arch: Architecture;
   readonly elf: ElfFile;

@@ -27,7 +27,7 @@ interface Copy {
   readonly patch: Patch<Patched>;
 }
 
-export interface MovedStopsOptions {
+interface MovedStopsOptions {
   readonly session: Session;
   readonly arch: Architecture;
   readonly code: ProbeCode;

@@ -25,7 +25,7 @@ export interface SearchedRam {
   write(physical: bigint, bytes: Uint8Array): boolean | Promise<boolean>;
 }
 
-export interface OpenReturnsOptions {
+interface OpenReturnsOptions {
   readonly session: Session;
   readonly arch: Architecture;
   readonly code: ProbeCode;

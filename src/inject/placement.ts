@@ -50,7 +50,7 @@ export interface Trampoline {
   readonly ends: readonly Write[];
 }
 
-export interface CodeRoom {
+interface CodeRoom {
   /** Where trampolines are placed. */
   readonly code: Piece;
   /** Small pieces near the program's text, for hops: zero bytes that are executable. */
@@ -78,7 +78,7 @@ export interface Placement {
   readonly notes: FrameNotes;
 }
 
-export interface PlaceOptions {
+interface PlaceOptions {
   readonly sites: readonly Site[];
   readonly code: ProbeCode;
   readonly room: CodeRoom;

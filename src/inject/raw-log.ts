@@ -9,14 +9,14 @@ import { closeSync, constants, ftruncateSync, openSync, readSync, unlinkSync, wr
  *
  * Frames are only appended, so only the last one can be torn.
  */
-export const frameKind = { told: 1, records: 2 } as const;
+const frameKind = { told: 1, records: 2 } as const;
 
 /** `RSPTRREC`, and the version of this layout. */
 export const rawLogMagic = Uint8Array.of(0x52, 0x53, 0x50, 0x54, 0x52, 0x52, 0x45, 0x43, 2, 0, 0, 0, 0, 0, 0, 0);
 
-export const frameHead = 8;
+const frameHead = 8;
 /** The longest frame that is not of records: a program with a million probes. */
-export const mostEntryBytes = 256 << 20;
+const mostEntryBytes = 256 << 20;
 /** Bytes of records that are gathered before they are written. */
 const gathered = 256 << 10;
 /** Bytes that are read at once. */
@@ -144,7 +144,7 @@ export class RawLog {
 }
 
 /** Reads up to so many bytes at a position into a buffer's begin; returns how many there were. */
-export type ReadAt = (into: Uint8Array, length: number, position: number) => number;
+type ReadAt = (into: Uint8Array, length: number, position: number) => number;
 
 /** Slots, or a text that was told. */
 export type LogPart =

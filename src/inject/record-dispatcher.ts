@@ -22,7 +22,7 @@ export interface RecordCounter {
 /** The same for the record of a probe's entry or exit. */
 export type RecordTime = (ticks: number, id: number, record: RecordReader) => number;
 
-export interface RecordDispatcherOptions {
+interface RecordDispatcherOptions {
   readonly arch: Architecture;
   readonly tracer: CallTracer;
   readonly time: RecordTime;

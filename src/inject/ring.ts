@@ -62,7 +62,7 @@ interface Late extends PassedBy {
  */
 const mostHeldBytes = 64 << 20;
 
-export interface RingCounts {
+interface RingCounts {
   readonly records: number;
   /** Records that came after others with later claims. */
   readonly outOfOrder: number;

@@ -8,7 +8,7 @@ import { controlRoom, type Site } from './sites.js';
 /** With less memory for data the table of noted pointers is small. */
 const smallData = 64 << 10;
 
-export interface LayoutOptions {
+interface LayoutOptions {
   readonly code: ProbeCode;
   readonly sites: readonly Site[];
   readonly slotShift: number;

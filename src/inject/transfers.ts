@@ -55,7 +55,7 @@ async function firstFound<T, R>(all: Iterable<T>, ask: (one: T) => Promise<R | u
   return before;
 }
 
-export interface RingMemory {
+interface RingMemory {
   readonly session: Session;
   readonly scratch: Pick<Scratch, 'data' | 'bulk'>;
   /** Where the ring's records are. */
@@ -89,7 +89,7 @@ export async function readRing(
  * Reads all of these pieces of scratch memory, in as few round trips as possible; undefined if any of it cannot be
  * read.
  */
-export async function readPieces(
+async function readPieces(
   session: Session,
   pieces: readonly Piece[],
   scratch: Pick<Scratch, 'data' | 'bulk'>,
@@ -153,7 +153,7 @@ interface Where {
  * Reads scratch data while the target is stopped, or has ended and left the memory to us; undefined if it cannot be
  * read.
  */
-export async function readData({ session, scratch }: Where, piece: Piece): Promise<Uint8Array | undefined> {
+async function readData({ session, scratch }: Where, piece: Piece): Promise<Uint8Array | undefined> {
   const { shared, data } = scratch;
   if (!shared) return session.memory().read(piece.address, piece.length);
   const bytes = new Uint8Array(piece.length);

@@ -17,7 +17,7 @@ export type ValuePlace =
   | { readonly kind: 'unavailable'; readonly why?: string };
 
 /** Some bytes of a value, `offset` bytes into it: those of a register, or always the same ones. */
-export type ValuePart = {
+type ValuePart = {
   readonly offset: number;
   readonly size: number;
 } /** `mask`: only these bits of the register count. */ & (
@@ -49,7 +49,7 @@ const unavailable: ValuePlace = { kind: 'unavailable' };
 const WORD = 8;
 
 /** Where the calling convention puts arguments of these types, and whether any of them is passed on the stack. */
-export interface Placed {
+interface Placed {
   readonly places: readonly ValuePlace[];
   /** Also true if that is not known. */
   readonly stack: boolean;

@@ -9,7 +9,7 @@ const mostSteps = 100_000;
 const mostEntries = 1024;
 
 /** What is known of a function's surroundings. */
-export interface FlowFacts {
+interface FlowFacts {
   readonly elf: ElfFile;
   readonly arch: Architecture;
   /** No call of the function there comes back. */

@@ -1,7 +1,7 @@
 import { type DebugInfo, DieCursor, DW_AT, DW_TAG, functionName, qualifiedName } from '../dwarf/index.js';
 
 /** A function with inlined copies. */
-export interface InlinedFunction {
+interface InlinedFunction {
   readonly name: string;
   /** What a glob may match. */
   readonly names: readonly string[];

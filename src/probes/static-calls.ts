@@ -5,7 +5,7 @@ import type { ElfFile } from '../elf/index.js';
 import { type NamedFunction, namedFunctions } from './function-names.js';
 
 /** What one function's code calls. */
-export interface Calls {
+interface Calls {
   /** Functions that its instructions name: direct calls, and jumps to other functions. */
   readonly direct: ReadonlySet<Addr>;
   /** It calls through registers or memory, too, or its code cannot be read: there may be others. */

@@ -1,2 +1,2 @@
-export type { Objection, Proof, Question, Replaced, Subject } from './question.js';
+export type { Objection, Proof, Replaced, Subject } from './question.js';
 export { objectionTo, proofOf, questions } from './questions.js';

@@ -7,7 +7,7 @@ const PT_LOAD = 1;
 /** So many bytes of a function's begin tell it from other code. */
 const compared = 16;
 
-export interface CodeAsLoadedOptions {
+interface CodeAsLoadedOptions {
   readonly elf: ElfFile;
   /** Every probe. */
   readonly probes: readonly Addr[];

@@ -4,7 +4,7 @@ import type { GuestNanos, TraceSink } from '../trace/index.js';
 /** The longest line of a console that is one event. */
 const longestLine = 1000;
 
-export interface ConsoleLinesOptions {
+interface ConsoleLinesOptions {
   readonly sink: TraceSink;
   /** The time of the newest event. */
   readonly time: () => GuestNanos;

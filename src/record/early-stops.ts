@@ -20,7 +20,7 @@ const longest = 1000;
 /** So often the kernel may change its page table before it is the last one. Then probes stop again. */
 const mostChanges = 50;
 
-export interface EarlyStopsOptions {
+interface EarlyStopsOptions {
   readonly wanted: EngineName;
   /** Take them all. */
   readonly fromReset: boolean;

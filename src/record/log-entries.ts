@@ -2,7 +2,7 @@ import type { CounterScale, InstalledFacts } from '../engines/index.js';
 import type { TraceInfo } from '../trace/index.js';
 
 /** A hart as the stub names it. */
-export interface KnownHart {
+interface KnownHart {
   readonly id: string;
   readonly name: string;
 }
@@ -52,7 +52,7 @@ export interface StopEntry {
 }
 
 /** Memory that was asked for, its bytes in hex; null where none is. */
-export interface MemoryEntry {
+interface MemoryEntry {
   readonly address: string;
   readonly length: number;
   readonly bytes: string | null;

@@ -59,7 +59,7 @@ export interface Program {
 }
 
 /** How polls are traced. */
-export interface PollOptions {
+interface PollOptions {
   readonly inlined?: InlinedPolls | undefined;
   readonly wakes?: Wakes | undefined;
 }

@@ -114,7 +114,7 @@ export interface EnginesChosen {
 }
 
 /** RAM that is read past the wire. `source`: the file. */
-export type RamPastWire = Pick<GuestRam, 'source'>;
+type RamPastWire = Pick<GuestRam, 'source'>;
 
 export interface Progress {
   readonly events: number;

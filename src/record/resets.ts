@@ -5,7 +5,7 @@ import type { HiddenSource } from '../scratch/index.js';
 import type { ResetWatch } from '../stop/index.js';
 import type { ResetVector } from '../target/index.js';
 
-export interface ResetsOptions {
+interface ResetsOptions {
   readonly session: Session;
   readonly vector: ResetVector;
   readonly hidden: HiddenSource | Refusal | undefined;

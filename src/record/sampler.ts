@@ -8,7 +8,7 @@ import type { Hooked } from '../target/unwind/index.js';
 import type { GuestNanos, Sample, SampleFacts } from '../trace/index.js';
 import type { Program } from './program.js';
 
-export interface SamplerOptions {
+interface SamplerOptions {
   readonly plan: FoundSamples;
   readonly program: Pick<Program, 'elf' | 'arch' | 'debug'>;
   readonly logger: Logger;

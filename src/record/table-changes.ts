@@ -21,7 +21,7 @@ const hot = { share: 0.25, looks: 5 };
 const CODE_PAGE = 12n;
 const SIGINT = 2;
 
-export interface TableChangesOptions {
+interface TableChangesOptions {
   readonly places: readonly TablePlace[];
   readonly engines: Engines;
   readonly engine: () => StopEngine;

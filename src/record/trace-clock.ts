@@ -32,7 +32,7 @@ const UNMEASURED: UnknownRest = {
 };
 
 /** What the recording has to do with the counter that trampolines read. */
-export interface CounterWishes {
+interface CounterWishes {
   /** Whether there may be trampolines that read it. */
   readonly isWanted: () => boolean;
   /** Called when the kernel was let read it. */

@@ -17,7 +17,7 @@ const PT_LOAD = 1;
 const LEAST = 3 * LARGE_PAGE;
 
 /** A machine that may stand at its reset. */
-export interface AtReset {
+interface AtReset {
   readonly session: Session;
   readonly arch: Architecture;
   readonly elf: ElfFile;
@@ -27,7 +27,7 @@ export interface AtReset {
 }
 
 /** A machine that stands at its reset, with RAM that its guest will not be told of. */
-export interface HiddenAtReset {
+interface HiddenAtReset {
   readonly hidden: HiddenMemory;
   readonly resetVector: ResetVector;
   /** QEMU's command line; empty if QEMU is not on this machine. */
@@ -37,7 +37,7 @@ export interface HiddenAtReset {
 }
 
 /** How RAM can be hidden at a reset. */
-export interface PlanAtReset extends Omit<HiddenAtReset, 'hidden'> {
+interface PlanAtReset extends Omit<HiddenAtReset, 'hidden'> {
   readonly visible: number;
   readonly hide: Hide;
 }

@@ -13,7 +13,7 @@ import { LARGE_PAGE } from './scratch.js';
 
 const fdtPointer = addr(0x1020);
 
-export interface HiddenInTree {
+interface HiddenInTree {
   /** Physical address and size of the RAM that is hidden from the guest and free for use. */
   readonly start: Addr;
   readonly size: number;
@@ -77,7 +77,7 @@ export async function deviceTree(
   return blob === undefined ? { refused: `there is no device tree at ${hex(at)}` } : { blob, at };
 }
 
-export function readTree(blob: Uint8Array): ReturnType<typeof readFdt> | Refusal {
+function readTree(blob: Uint8Array): ReturnType<typeof readFdt> | Refusal {
   try {
     return readFdt(blob);
   } catch (error) {

@@ -14,7 +14,7 @@ const MOST_ENTRIES = 128;
 /** Bytes that are read and cleared at once. A size of hidden RAM is a multiple of it. */
 const PIECE = 64 * 2 ** 10;
 
-export interface HiddenInMap {
+interface HiddenInMap {
   readonly start: Addr;
   readonly size: number;
   /** The memory map as it is now. */

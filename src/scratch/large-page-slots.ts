@@ -5,7 +5,7 @@ import type { Session } from '../rsp/index.js';
 import { LARGE_PAGE } from './scratch.js';
 
 /** Memory that was mapped near the kernel's text. */
-export interface MappedSlots {
+interface MappedSlots {
   readonly address: Addr;
   /** Removes the entries again; false if something else has changed them, and they were left. */
   unmap(): Promise<boolean>;
@@ -77,7 +77,7 @@ export async function mapBesideText(
  * whatever grows on either side takes long to come near. Empty means all zero, because other entries may be ones that
  * the kernel has set aside.
  */
-export function freeRun(entries: BigUint64Array, count: number, text: number): number | undefined {
+function freeRun(entries: BigUint64Array, count: number, text: number): number | undefined {
   const longest = (from: number, to: number): number | undefined => {
     let best: { start: number; length: number } | undefined;
     for (let start = from; start < to; ) {

@@ -26,7 +26,7 @@ import { openProcessMemory } from './process-mem.js';
 import type { BulkReads, Region, Scratch, SharedMemory } from './scratch.js';
 import { errnoOf, type SystemCall, SystemCalls, unavailable } from './system-calls.js';
 
-export interface ProcessScratchOptions {
+interface ProcessScratchOptions {
   /** The target is stopped. */
   readonly session: Session;
   readonly arch: Architecture;

@@ -9,7 +9,7 @@ import { LARGE_PAGE, PAGE, type Region } from './scratch.js';
 
 const ENTRY = 8;
 
-export interface OwnPagesOptions extends LargePages {
+interface OwnPagesOptions extends LargePages {
   readonly session: Session;
   readonly arch: Architecture;
   /** Where the target sees the memory; a multiple of 2 MiB. */

@@ -48,7 +48,7 @@ const GIB = 2n ** 30n;
 /** Pages for page tables of ours: enough for eight tables of a kernel that share nothing. */
 const TABLES = 16;
 
-export interface RamPieceOptions {
+interface RamPieceOptions {
   /** Physical; both are multiples of 2 MiB, and there are two of them at least. */
   readonly start: Addr;
   readonly size: number;

@@ -16,7 +16,7 @@ export interface RegionAccess {
 }
 
 /** Ways to a machine's memory past the wire. */
-export interface PastWire {
+interface PastWire {
   /** Undefined: by packets only. */
   readonly ram: GuestRam | undefined;
   /** Nothing there is ever executed. QEMU does not notice that code is written past the wire. */

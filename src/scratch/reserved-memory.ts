@@ -85,7 +85,7 @@ export function reservedStatic(elf: ElfFile, use: keyof typeof statics): Reserve
 }
 
 /** What must be known to use given memory. */
-export interface GivenOptions {
+interface GivenOptions {
   /** Whether the program turns paging on at some time (see `turnsPagingOn`). */
   readonly pages: boolean;
   /** Where code may go if the memory has no place for it (see `textSlack`). */

@@ -70,7 +70,7 @@ export interface Scratch {
   release(): Promise<void>;
 }
 
-export interface Followed {
+interface Followed {
   /** The memory was not there. */
   readonly entered: boolean;
   /** The kernel has mapped it as RAM of its own. */

@@ -27,7 +27,7 @@ export interface ScratchSource {
 export type SourceResult = Scratch | Refusal | MapRefusal | None;
 
 /** This source has no memory here. `none`: the reason, which the user is told if every source is without. */
-export interface None {
+interface None {
   readonly none: string | undefined;
 }
 
@@ -68,7 +68,7 @@ export interface ScratchRequest extends ScratchSources {
 }
 
 /** What every source is asked with. */
-export interface SourceRequest extends ScratchRequest {
+interface SourceRequest extends ScratchRequest {
   readonly known: Known;
   /** Whether the program turns paging on at some time (see `turnsPagingOn`). */
   readonly pages: boolean;

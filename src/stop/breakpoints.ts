@@ -32,7 +32,7 @@ export interface Point {
   readonly rearrivals: Map<number, string>;
 }
 
-export interface Interception {
+interface Interception {
   readonly places: readonly Addr[];
   /** Called once, at the first stop at any of them. `moved`: the hart goes on at another place. */
   readonly then: (hart: string | undefined, at: Addr) => Promise<unknown>;
@@ -55,7 +55,7 @@ export interface StopPointsOptions extends KnownCode {
   readonly logger?: Logger;
 }
 
-export interface CodePiece {
+interface CodePiece {
   readonly address: Addr;
   readonly length: number;
 }

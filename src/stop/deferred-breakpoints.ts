@@ -12,12 +12,12 @@ interface Waiting {
 }
 
 /** A probe whose code is loaded now. */
-export interface Arrived {
+interface Arrived {
   readonly address: Addr;
   readonly pause: (() => void) | undefined;
 }
 
-export interface DeferredBreakpointsOptions extends KnownCode {
+interface DeferredBreakpointsOptions extends KnownCode {
   readonly session: Session;
   readonly arch: Architecture;
 }

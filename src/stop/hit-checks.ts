@@ -19,7 +19,7 @@ export interface Found {
   readonly standing: Standing;
 }
 
-export interface HitChecksOptions extends KnownCode {
+interface HitChecksOptions extends KnownCode {
   readonly session: Session;
   readonly arch: Architecture;
   readonly spaces?: SpaceNumbers | undefined;

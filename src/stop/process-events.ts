@@ -8,7 +8,7 @@ import type { Breakpoints } from './breakpoints.js';
 import type { StopSampler } from './stop-engine-options.js';
 import type { Watchpoints } from './watchpoints.js';
 
-export interface ProcessEventsOptions {
+interface ProcessEventsOptions {
   readonly session: Session;
   readonly arch: Architecture;
   readonly points: Breakpoints;

@@ -21,7 +21,7 @@ export interface Stepped {
   readonly accessed: readonly Touched[];
 }
 
-export interface Touched {
+interface Touched {
   readonly point: Watchpoint;
   readonly old: Uint8Array | undefined;
   /** The pc for the event, see `Access`. */

@@ -17,8 +17,6 @@ import { type Stepped, Stepper } from './stepping.js';
 import type { EngineEnd, ResetWatch, StopEngineOptions } from './stop-engine-options.js';
 import { UnexpectedStops } from './unexpected-stops.js';
 
-export type { EngineEnd } from './stop-engine-options.js';
-
 /** What a hit leads to, in the write that goes on from it. */
 interface Passing {
   readonly batch: Batch;

@@ -6,7 +6,7 @@ import type { GuestRam } from '../target/index.js';
 import { RamReads } from './ram-reads.js';
 import { type GuessedReads, ReadGuesses } from './read-guesses.js';
 
-export interface StopReadsOptions {
+interface StopReadsOptions {
   readonly session: Session;
   readonly arch: Architecture;
   readonly ram?: GuestRam | undefined;

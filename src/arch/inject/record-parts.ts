@@ -86,7 +86,7 @@ export interface ExtentCopy {
 }
 
 /** Two registers; or two words of one object that references lead to. */
-export type ExtentPlace =
+type ExtentPlace =
   | { readonly kind: 'registers'; readonly pointer: string; readonly count: string }
   | (References & {
       readonly kind: 'object';
@@ -131,7 +131,7 @@ export interface IntegerIn {
 }
 
 /** Pointers that lead from one to the next. As with a load, the program's own types must declare each a reference. */
-export interface References {
+interface References {
   /** Where the next one lies in what each one points to. */
   readonly through: readonly number[];
 }

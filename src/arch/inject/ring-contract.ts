@@ -85,7 +85,7 @@ export interface RingGeometry {
 /**
  * Two words in a thread's own block, at this offset from fs's base: the `outer` and `outerPlan` of the control block.
  */
-export interface OuterWords {
+interface OuterWords {
   readonly fs: number;
   /** Where all lists for the second word are. A dead thread may have left another value in a block that is reused. */
   readonly plans: { readonly at: Addr; readonly bytes: number };

@@ -43,7 +43,7 @@ export interface EndTrampoline extends Trampoline {
 }
 
 /** A register's value and a number. */
-export interface RegisterPlace {
+interface RegisterPlace {
   readonly register: string;
   readonly offset: number;
 }

@@ -43,7 +43,7 @@ export async function dryRun(args: RecordingArguments): Promise<number> {
 }
 
 /** The program, and the engine of each probe as far as the code alone says. */
-export async function chosen(
+async function chosen(
   args: RecordingArguments,
 ): Promise<{ program: Program; choices: readonly ProbeFact[]; hurdles: readonly Hurdle[] }> {
   using line = new ReadingLine(args.elf, args.progress);

@@ -8,7 +8,7 @@ type Op = Condition['op'];
 type Enum = Shape & { readonly kind: 'enum' };
 
 /** The number in a value that is compared: the value itself, or an enum's discriminant. */
-export interface Scalar {
+interface Scalar {
   readonly offset: number;
   readonly size: number;
   readonly signed: boolean;

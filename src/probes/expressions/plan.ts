@@ -64,7 +64,7 @@ export type Spot = {
 );
 
 /** How an expression's value is come by at an entry. */
-export interface ExpressionPlan {
+interface ExpressionPlan {
   /** Undefined if only a stop can tell. */
   readonly spot: Spot | undefined;
   /** Why so. */
@@ -281,7 +281,7 @@ function word(value: bigint): Uint8Array {
 }
 
 /** The loads that fetch these bytes of an object. */
-export function loadsOf(start: number, length: number): PlannedLoad[] {
+function loadsOf(start: number, length: number): PlannedLoad[] {
   const loads: PlannedLoad[] = [];
   for (let at = start; at < start + length; ) {
     const size = ([8, 4, 2, 1] as const).find((each) => at % each === 0 && at + each <= start + length) ?? 1;

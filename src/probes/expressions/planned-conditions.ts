@@ -4,7 +4,7 @@ import type { Conditions } from './comparison.js';
 import { readsOf, registersOf, type Spot } from './plan.js';
 
 /** What a trampoline needs for a function's conditions. */
-export interface PlannedConditions {
+interface PlannedConditions {
   readonly registers: readonly string[];
   readonly reads: readonly PlannedReads[];
   /** Why only a stop can decide. */

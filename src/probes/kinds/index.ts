@@ -42,7 +42,7 @@ function noProbe(text: string, whole: string, known: readonly ProbeKind[]): Rspt
 }
 
 /** One kind, and the probes that ask for it. */
-export interface AskedKind {
+interface AskedKind {
   readonly kind: ProbeKind;
   readonly probes: readonly AnyProbe[];
 }

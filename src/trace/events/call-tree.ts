@@ -202,7 +202,7 @@ const samplesFrame: SampledFrame = {
   line: undefined,
 };
 
-export function frameOf(what: What): Frame {
+function frameOf(what: What): Frame {
   const { instance, file, line } = what;
   if ('future' in what) return { name: `poll ${what.future}`, instance, address: undefined, file, line };
   return { name: what.name, instance, address: what.address, file, line };

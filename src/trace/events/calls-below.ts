@@ -9,7 +9,7 @@ interface Kept {
   readonly isInterrupt: boolean;
 }
 
-export interface CallsBelowOptions {
+interface CallsBelowOptions {
   /** Where a tree begins. */
   readonly isRoot: (begin: CallBegin) => boolean;
   /** Levels that are shown. */

@@ -59,14 +59,14 @@ export interface Finding {
 }
 
 /** What a recording can be certain of. What it is not certain of is left out. */
-export interface Certainty {
+interface Certainty {
   /** Times are the program's own, because nothing stopped it. */
   readonly isTimed: boolean;
   /** Every wake was seen. */
   readonly seesWakes: boolean;
 }
 
-export interface FindingLimits {
+interface FindingLimits {
   /** Polls that take longer; 100 ms where it is left out. */
   readonly longPollNs?: number | undefined;
 }

@@ -68,7 +68,7 @@ export class OpenCalls<T extends OpenCall> {
 }
 
 /** Element -1 of an empty list would be looked up as a property by name, which costs as much as an event. */
-export function innermost<T>(open: readonly T[]): T | undefined {
+function innermost<T>(open: readonly T[]): T | undefined {
   return open.length === 0 ? undefined : open[open.length - 1];
 }
 

@@ -33,7 +33,7 @@ import { isOnTrack, type OpenCall, OpenCalls } from '../events/open-calls.js';
 import { isOfTask, waitingState, waitText } from '../events/text.js';
 
 /** What is known about a poll besides its begin: the lanes on which it is still open. */
-export interface LanePoll extends OpenCall {
+interface LanePoll extends OpenCall {
   readonly begin: PollBegin;
   onRootLane: boolean;
   /** What it polled and was pending; null for several, of which it is not known which one it awaits. */

@@ -9,7 +9,7 @@ export interface DiffRow {
   readonly percent: number | undefined;
 }
 
-export interface Totals {
+interface Totals {
   readonly calls: number;
   readonly total: number;
   readonly self: number;

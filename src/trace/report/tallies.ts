@@ -16,7 +16,7 @@ export interface TallyRow {
   readonly group?: TallyGroup | undefined;
 }
 
-export type TallyGroup =
+type TallyGroup =
   | { readonly by: 'task'; readonly root: RootRef | undefined }
   | { readonly by: 'hart'; readonly hart: number; readonly label?: string | undefined };
 

@@ -22,7 +22,7 @@ export interface SeenFuture {
 }
 
 /** One copy of a poll that was inlined, and where it is seen. */
-export interface InlinedCopy {
+interface InlinedCopy {
   readonly future: FutureType;
   readonly site: InlinedSite;
   /** The function around it. */
@@ -33,7 +33,7 @@ export interface InlinedCopy {
 }
 
 /** What a recording has not got. */
-export interface Missed {
+interface Missed {
   readonly engines: readonly ProbeFact[];
   /** The guest ended with events that were not read. */
   readonly tailLost?: boolean;

@@ -37,14 +37,14 @@ export interface DropFunction {
 }
 
 /** The drops that leave no mark. */
-export interface HiddenDrops {
+interface HiddenDrops {
   /** Futures of which some are dropped unseen: the function was inlined, or there is none. */
   readonly some: ReadonlySet<FutureType>;
   /** Those that may be a task, and be dropped unseen as one. */
   readonly tasks: ReadonlySet<FutureType>;
 }
 
-export interface DropFunctions extends HiddenDrops {
+interface DropFunctions extends HiddenDrops {
   readonly functions: readonly DropFunction[];
 }
 

@@ -15,7 +15,7 @@ export interface InlinedBlock {
 }
 
 /** The instructions of one copy. */
-export interface CopyNodes {
+interface CopyNodes {
   readonly copy: ReadonlySet<number>;
   /** Those that the compiler merged out of this copy and other ones of the same poll. */
   readonly shared: ReadonlySet<number>;
@@ -28,7 +28,7 @@ export interface CopyNodes {
 }
 
 /** Or why that is not known for sure, in words for the user. */
-export type BlockVerdict = InlinedBlock | string;
+type BlockVerdict = InlinedBlock | string;
 
 /** More breakpoints for one poll than this are not worth it. */
 const mostPlaces = 32;

@@ -5,7 +5,7 @@ import { type DebugInfo, type Die, qualifiedName, rangesOf } from '../../../dwar
 import { functionsAt, SourceFrames } from '../../../target/unwind/index.js';
 
 /** A poll function that belongs to several Futures, and who calls it. */
-export interface MergedCall {
+interface MergedCall {
   readonly address: Addr;
   readonly futures: readonly FutureType[];
   readonly returnAddress: Addr;

@@ -6,7 +6,7 @@ import { languageCrates } from '../../library-crates.js';
 const mostNamed = 4;
 
 /** A crate of the program, and how many of its Futures have a poll function that is not probed. */
-export interface CrateNotProbed {
+interface CrateNotProbed {
   readonly crate: string;
   readonly futures: number;
 }

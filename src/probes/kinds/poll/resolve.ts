@@ -78,7 +78,7 @@ export interface InlinedProbe {
 }
 
 /** Bits of a register from `shift` on. */
-export interface ResultTag {
+interface ResultTag {
   readonly register: string;
   readonly shift: number;
 }

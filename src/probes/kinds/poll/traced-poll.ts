@@ -116,7 +116,7 @@ export interface Entry {
   readonly outerLook: FutureLook | undefined;
 }
 
-export interface Exit {
+interface Exit {
   readonly hart: number;
   readonly look: FutureLook | undefined;
   readonly result: PollResult;
@@ -129,7 +129,7 @@ export const onlyMoment: Entry = { stack: undefined, outer: undefined, outerLook
  * Of larger Futures only this many bytes are read: in practice their states lie at the front, and a hit must stay
  * cheap.
  */
-export const mostFutureBytes = 64 * 1024;
+const mostFutureBytes = 64 * 1024;
 
 /**
  * What a Future without states of its own consists of, if that is one Future in its own bytes with the same output:

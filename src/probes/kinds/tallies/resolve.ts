@@ -26,7 +26,7 @@ export interface TallyProbe {
 }
 
 /** A number at the entry, or one that the return tells: the result, or the nanoseconds since the entry. */
-export type CountedBy =
+type CountedBy =
   | { readonly argument: string; readonly kind: 'entry' | 'result'; readonly number: PlannedNumber }
   | { readonly argument: string; readonly kind: 'duration' };
 

@@ -13,7 +13,7 @@ export interface WatchSpec extends AnyProbe {
 }
 
 /** An expression is evaluated when the target is known. An address is used as it is, and holds an unsigned number. */
-export type WatchedPlace =
+type WatchedPlace =
   | { readonly kind: 'expression'; readonly expression: MemberExpr }
   | { readonly kind: 'address'; readonly address: Addr; readonly size: number };
 

@@ -42,7 +42,7 @@ function putLength(into: Uint8Array, at: number, length: number): void {
 }
 
 /** One packet that holds these. */
-export function compressed(packets: Uint8Array): Uint8Array {
+function compressed(packets: Uint8Array): Uint8Array {
   const content = deflateSync(packets, { level: LEVEL, chunkSize: CHUNK });
   const head = new Uint8Array(16);
   const length = varintLength(TAG) + varintLength(content.length) + content.length;

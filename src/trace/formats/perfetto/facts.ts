@@ -25,7 +25,7 @@ export const TRACE_VERSION = 3;
 type Note<T> = readonly [name: string, member: keyof T, as: 'text' | 'number' | 'flag' | 'mark' | 'list'];
 
 /** The trace's first event. */
-export interface Heading extends Omit<TraceInfo, 'harts' | 'clock'> {
+interface Heading extends Omit<TraceInfo, 'harts' | 'clock'> {
   readonly version: number;
   /** Its last event is the instant `end`, unless it was cut off. Older traces do not tell it. */
   readonly hasEnd: boolean;

@@ -6,7 +6,7 @@
 export const VARINT = 0;
 export const I64 = 1;
 export const LEN = 2;
-export const I32 = 5;
+const I32 = 5;
 
 /** What is wrong with bytes, before it is known which file they are from. */
 export class Damage extends Error {}

@@ -30,7 +30,7 @@ export function foreignInfo(program: string): TraceInfo {
 }
 
 /** A slice's begin or end, or an instant, of a format that is not Perfetto's. */
-export interface ForeignEvent {
+interface ForeignEvent {
   /** See `EVENT`. */
   readonly type: number;
   /** Nanoseconds of any clock: the first event is at 0. */

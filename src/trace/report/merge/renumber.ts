@@ -31,7 +31,7 @@ export class Numbers {
 const OWNER_SHIFT = 56n;
 
 /** One of the traces that are merged. */
-export interface MergedTrace {
+interface MergedTrace {
   /** Its place among them. */
   readonly index: number;
   /** How much later its events are, in nanoseconds. */

@@ -9,7 +9,7 @@ const TAG = (PACKET << 3) | LEN;
 const MOST_LENGTH_BYTES = 4;
 
 /** Gets a packet: the bytes between two offsets, valid until it returns. */
-export type TakePacket = (bytes: Uint8Array, from: number, to: number) => void;
+type TakePacket = (bytes: Uint8Array, from: number, to: number) => void;
 
 /** Cuts a file, which comes in chunks, into its packets. Only a packet that lies across chunks is copied. */
 export class Packets {

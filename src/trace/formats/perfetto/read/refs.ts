@@ -112,7 +112,7 @@ function linkOf(text: string): AwaitLink {
 }
 
 /** `src/work.rs:34`, `src/work.rs`. */
-export function placeOf(text: string | undefined): Place {
+function placeOf(text: string | undefined): Place {
   if (text === undefined) return unknown;
   const [, file, line] = /^(.*):(\d+)$/s.exec(text) ?? [];
   return file === undefined ? { file: text, line: undefined } : { file, line: Number(line) };

@@ -42,7 +42,7 @@ export interface TrackDescriptor {
   readonly labels: readonly string[];
 }
 
-export type NoteValue = string | Addr | boolean | number | undefined;
+type NoteValue = string | Addr | boolean | number | undefined;
 
 /** One TrackEvent: valid until the next event. */
 export interface TrackEvent {

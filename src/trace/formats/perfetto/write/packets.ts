@@ -39,7 +39,7 @@ import {
 import { Callstacks } from './callstacks.js';
 import { Interned, type Place, putPlace } from './interned.js';
 
-export interface EventName {
+interface EventName {
   readonly category: string;
   readonly name: string;
   readonly place?: Place | undefined;
