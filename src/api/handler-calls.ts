@@ -30,7 +30,7 @@ type Source = { readonly at: Moment } & (
   | { readonly record: HitMemory; readonly memory?: never }
 );
 
-/** A call or poll that a probe was told of. */
+/** A call or poll that a probe's handler is given. */
 interface Open {
   readonly placed: PlacedHandler;
   readonly hit: AnyHit;
@@ -111,7 +111,7 @@ export class HandlerCalls extends Fold implements HitObserver {
     const { at } = source;
     const handlers = this.#handlers.beginning(event, at.pc);
     const opened: Open[] = [];
-    // The end may be told before the handlers of records are done.
+    // The end may be said before the handlers of records are done.
     if (handlers.length > 0) this.#open.set(event, opened);
     for (const placed of handlers) {
       const { when } = placed;

@@ -18,8 +18,8 @@ export interface LaunchOptions extends AttachOptions {
 
 /**
  * Starts QEMU, frozen before its first instruction, so that nothing is missed. Trampolines have memory that the guest
- * is not told of. A kernel that its loader moves boots once before, to see where, unless `loadBias` says it. Disposing
- * of the target ends QEMU.
+ * does not know of. A kernel that its loader moves boots once before, to see where, unless `loadBias` says it.
+ * Disposing of the target ends QEMU.
  * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN`, `RUN_*`, `ELF_*`, `ARCH_*`, `KERNEL_MOVES`, `RSP_*`
  */
 export async function launch(options: LaunchOptions): Promise<Target> {

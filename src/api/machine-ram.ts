@@ -14,7 +14,7 @@ const LARGEST = 2n ** 40n;
 
 /**
  * Where a machine's RAM is, at the addresses that its kernel uses. Without paging that is all of it, else what the page
- * table in force maps for the kernel to write. Empty if nobody tells where RAM is, because reading a device changes it.
+ * table in force maps for the kernel to write. Empty if nobody says where RAM is, because reading a device changes it.
  */
 export async function machineRam(
   session: Session,

@@ -38,7 +38,7 @@ export interface Machine extends AsyncDisposable {
   readonly qemu: Qemu;
   readonly session: Session;
   readonly resetVector: ResetVector | undefined;
-  /** RAM that the guest is not told of, or why there is none. */
+  /** RAM that the guest does not know of, or why there is none. */
   readonly hidden: HiddenMemory | Refusal;
 }
 

@@ -138,7 +138,7 @@ export class Target implements AsyncDisposable {
   /**
    * Lets the target run with its probes until it ends or the options say stop; then it stands.
    * What a handler throws ends the run, and is thrown on.
-   * @returns how it went; `error` tells of a wire that broke
+   * @returns how it went; `error`: a wire that broke
    * @throws RsptraceError `PROBE_*`, `EXPRESSION_*`, `UNTIL_NO_FUNCTION`, `TRACE_*`, and what `record` throws
    */
   async run(options: RunOptions = {}): Promise<Recording> {

@@ -96,7 +96,7 @@ export function understandFutures(elf: ElfFile, logger: Logger): Understood {
   return { elf, debug, futures: findFutures(debug) };
 }
 
-/** What tells a target's tasks, as it stood. */
+/** What shows a target's tasks, as it stood. */
 export interface TaskView extends Pick<TargetCopy, 'memory' | 'heaps' | 'stacks' | 'dead' | 'knowsHeaps'> {
   /** Each hart's open polls, the innermost first. */
   readonly polls: readonly (readonly RunningPoll[])[];

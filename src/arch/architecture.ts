@@ -72,7 +72,7 @@ export interface Capabilities {
   /** Where the guest's time can be read, the best place first. */
   readonly clocks?: readonly GuestClock[];
   readonly privilege?: PrivilegeModel;
-  /** A register that tells whether a machine's floating-point unit is off: its registers are nobody's then. */
+  /** A register that says whether a machine's floating-point unit is off: its registers are nobody's then. */
   readonly floatUnit?: { readonly register: string; isOff(value: bigint): boolean };
   /** How page tables are read. */
   readonly addressSpaces?: AddressSpaces;

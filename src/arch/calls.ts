@@ -18,7 +18,7 @@ export interface CallingConvention {
   readonly irregularFunctions?: readonly { readonly name: RegExp; readonly reason: string }[];
 }
 
-/** What tells how a program was compiled. */
+/** What says how a program was compiled. */
 interface ProgramAbi {
   /** `e_flags` of its ELF header. */
   readonly flags: number;

@@ -10,7 +10,7 @@ export interface CodeReferences {
   readonly mayReadReturn?: (code: Uint8Array) => boolean;
   /**
    * Offsets at which bytes look like a branch into those from `low` to below `high`, too short for {@link scan}. Only
-   * decoding tells whether they are one. Undefined: the scan finds all.
+   * decoding says whether they are one. Undefined: the scan finds all.
    */
   readonly shortInto?: (code: Uint8Array, low: number, high: number) => readonly number[];
 }

@@ -51,7 +51,7 @@ export function messageOf(error: unknown): string {
 /** Code that is not rsptrace's own, by the URL of its module: the path that the user knows it by. */
 const foreignCode = new Map<string, string>();
 
-/** From now on an error that is thrown in this module is told as its own, not as a defect of rsptrace. */
+/** From now on an error that is thrown in this module is reported as its own, not as a defect of rsptrace. */
 export function addForeignCode(url: string, path: string): void {
   foreignCode.set(url, path);
 }

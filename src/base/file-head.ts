@@ -24,7 +24,7 @@ export function headOf(path: string): FileHead | undefined {
   }
 }
 
-/** Its first 4 KiB as text, a character a byte: enough to tell what kind of file it is. */
+/** Its first 4 KiB as text, a character a byte: enough to say what kind of file it is. */
 export function startOf({ bytes }: FileHead): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 4096)).toString('latin1');
 }

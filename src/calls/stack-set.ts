@@ -22,7 +22,7 @@ export interface Stack<C extends Lying> {
   top: number;
   /** No location below this one is its own. */
   floor: number;
-  /** Undefined until its calls are told by stack. */
+  /** Undefined until its calls are kept by stack. */
   thread: ThreadRef | undefined;
 }
 

@@ -27,7 +27,7 @@ const lastWordsMs = 300;
 /** The part of an unfinished line that is kept, in characters. */
 const longestLine = 4096;
 
-/** Watches a guest, ends its run where a limit says so, and tells how it went. */
+/** Watches a guest, ends its run where a limit says so, and says how it went. */
 export class GuestWatch implements Disposable {
   readonly #limits: GuestLimits;
   readonly #end: () => void;

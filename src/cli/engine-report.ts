@@ -63,7 +63,7 @@ export function leakLines(leak: StopLeak | undefined, stops: number): string[] {
   return [`durations are upper bounds (<)${limit}, because ${rest.why}; for better ones ${rest.wayOut}`];
 }
 
-/** Those that a probe asks for by this very name, and that are left out beside others. */
+/** Those that a probe asks for by this very name, and that are left out with others. */
 export function refusedByName({ kinds: found, specs }: Program): ExcludedFunction[] {
   const asked = new Set(specs.flatMap((spec) => ('glob' in spec ? [spec.glob] : [])));
   return found.flatMap((each) => each.found.excluded ?? []).filter(({ name }) => asked.has(name));

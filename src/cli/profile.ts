@@ -53,7 +53,7 @@ interface Sampled {
 
 /** Without --duration: longer than anybody waits, in milliseconds. */
 const forever = 2 ** 31 - 1;
-/** Periods of so many times what was asked for are told. */
+/** Periods of so many times what was asked for are said. */
 const LATE = 1.5;
 
 /** `rsptrace profile`: what the target spends its time with, by samples of its stacks. Gives the exit status. */

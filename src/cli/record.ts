@@ -86,7 +86,7 @@ async function fromReset(
   }
   if (isRefusal(found)) {
     const refused = `no RAM can be kept from the guest for trampolines: ${found.refused}`;
-    // Else it is told with what else is in the way, unless the kernel must be found first.
+    // Else it is said with what else is in the way, unless the kernel must be found first.
     const { wayOut } = found;
     const isSaid = hides === 'asked' || (wayOut !== undefined && isMovedAtBoot(program.elf));
     if (isSaid) note(`${refused}${wayOut ? `; ${wayOut}` : ''}`);

@@ -19,7 +19,7 @@ import { sentenceLines } from './standard-error.js';
 
 /**
  * For stderr, before anything is written to the target: all at once. Nothing if each is of some probes' code alone,
- * because those are told with the engines.
+ * because those are said with the engines.
  */
 export function hurdlesText(hurdles: readonly Hurdle[]): string {
   if (!hurdles.some(isOfTarget)) return '';
@@ -27,7 +27,7 @@ export function hurdlesText(hurdles: readonly Hurdle[]): string {
   return sentenceLines(['rsptrace: in the way of probes without stops:', ...lines], process.stderr);
 }
 
-/** For stderr, when recording begins. Reasons that {@link hurdlesText} has told are not told again. */
+/** For stderr, when recording begins. Reasons that {@link hurdlesText} has told are not said again. */
 export function enginesText(
   { engines, refusal, ram }: EnginesChosen,
   situation: EngineSituation,

@@ -15,7 +15,7 @@ export interface StopLeak {
 }
 
 export interface UnknownRest {
-  /** Half of the stops have added at most so much; undefined if nothing tells. */
+  /** Half of the stops have added at most so much; undefined if nothing says. */
   readonly perStopNs: number | undefined;
   readonly why: string;
   /** What to do for durations that are known. */

@@ -162,7 +162,7 @@ async function acpiPm(session: Session, running: RunningTime, label: string): Pr
         const raw = pmTicks(reply.value);
         if (raw !== undefined) {
           const step = (raw - lastRaw + PM_WRAP) % PM_WRAP;
-          // The counter wraps each 4.7 s. Only the host's clock can tell how often it did so since the last read.
+          // The counter wraps each 4.7 s. Only the host's clock can say how often it did so since the last read.
           const ran = running();
           const wraps = Math.max(0, Math.round(((ran - lastRunning) * (PM_HZ / 1e9) - step) / PM_WRAP));
           ticks += step + wraps * PM_WRAP;

@@ -14,7 +14,7 @@ export interface ClosedCounter {
   readonly inFirmware: number;
 }
 
-/** Reads only. Undefined if every kernel that runs may read the counter, or if nothing tells. The target is stopped. */
+/** Reads only. Undefined if every kernel that runs may read the counter, or if nothing says. The target is stopped. */
 export async function closedCounter(session: Session, arch: Architecture): Promise<ClosedCounter | undefined> {
   const clock = arch.clocks?.find(({ kind }) => kind === 'time');
   const gate = clock?.kind === 'time' ? clock.gate : undefined;

@@ -28,7 +28,7 @@ interface SteppedLeakOptions {
  * when the machine goes on. A single step has QEMU's timers off (SSTEP_NOTIMER), so nothing leaks at its end.
  * Therefore every stop is left by a step: what the clock gains in it, less one instruction, has leaked.
  *
- * With `sleep=off` the clock jumps to the next timer before the stop is told, so a step gains nothing more.
+ * With `sleep=off` the clock jumps to the next timer before the stop is reported, so a step gains nothing more.
  */
 export class SteppedLeak implements ClockLeak {
   readonly #options: SteppedLeakOptions;

@@ -44,7 +44,7 @@ export class LineTable {
   readonly #sequenceEnd: Uint32Array;
 
   /**
-   * Runs the program of a line table of `elf`. The ELF tells which sequences belong to discarded functions (at 0 or
+   * Runs the program of a line table of `elf`. The ELF says which sequences belong to discarded functions (at 0 or
    * another tombstone), and the difference from the file's addresses to those in memory.
    */
   constructor(section: Uint8Array, header: LineHeader, elf: ElfFile) {

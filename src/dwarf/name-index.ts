@@ -96,7 +96,7 @@ export class NameIndex {
     const name = die && nameOf(die);
     if (die === undefined || name === undefined || !isCalled(name, path[path.length - 1] as string)) return undefined;
     if (path.length === 1 || endsWith(pathOf(die), path)) return die;
-    // An impl block has no name of its own: the mangled name tells whose it is.
+    // An impl block has no name of its own: the mangled name says whose it is.
     return kind === 'function' && methodPaths(functionName(die)).some((p) => endsWith(p, path)) ? die : undefined;
   }
 }

@@ -126,7 +126,7 @@ export class Engines implements StopObserver, EarlierRecords {
     return [...this.leftOut, ...waiting.map(({ address }) => address)];
   }
 
-  /** How often probes have stopped the target beside others that do not. */
+  /** How often probes have stopped the target with others that do not. */
   get stopsBeside(): number {
     return this.#stops.beside;
   }

@@ -12,7 +12,7 @@ import { plural } from '../text/index.js';
 import { type EnginePlanOptions, engineChoices, planEngines, whyNoTrampolines } from './engine-choice.js';
 import { type EngineSituation, reasonLine, summarizeEngines, wayOutOf, wayOutWithout } from './engine-summary.js';
 
-/** So many hurdles with one way out are told; the rest are counted. */
+/** So many hurdles with one way out are said; the rest are counted. */
 const mostTold = 5;
 
 /** One of them. */

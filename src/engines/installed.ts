@@ -77,7 +77,7 @@ export class Installed implements StopObserver {
         nanosPerInstruction === undefined && !changesItsCode(elf) && (await StoppedDrain.gains(session));
       this.#drain = new StoppedDrain(target, session, interrupts, onError);
     } else {
-      // The end of QEMU is told by the wire.
+      // The end of QEMU is seen at the wire.
       const onFailure = (thrown: unknown): void => (isClosed(thrown) ? undefined : onError(thrown));
       this.#drain = new LiveDrain(target, onFailure, isCounted);
     }

@@ -1,4 +1,4 @@
-// Writes trampolines into the target: memory, code, patches, and what stands beside them.
+// Writes trampolines into the target: memory, code, patches, and what stands next to them.
 import type { ProbeCode } from '../arch/index.js';
 import { addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';

@@ -26,7 +26,7 @@ interface Cost extends Added {
 
 /**
  * Subtracts the trampolines' own time from whatever happens while a call is open. It is for clocks that count
- * instructions (QEMU's `-icount shift=N`), because there the code tells how long it takes. While no call is open,
+ * instructions (QEMU's `-icount shift=N`), because there the code says how long it takes. While no call is open,
  * nothing is subtracted: the target makes up for the lost time when it waits for a timer.
  */
 export class TrampolineOverhead {

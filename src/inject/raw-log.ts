@@ -1,7 +1,7 @@
 import { closeSync, constants, ftruncateSync, openSync, readSync, unlinkSync, writeSync, writevSync } from 'node:fs';
 
 /**
- * The file of a recording's inputs, in their order: what it was told, and its records as they lay in the ring.
+ * The file of a recording's inputs, in their order: what it was given, and its records as they lay in the ring.
  * It is decoded behind the target's back, and once more by `rsptrace recover` if the recording was killed.
  *
  *      magic | frame | frame | ...
@@ -81,7 +81,7 @@ export class RawLog {
     return true;
   }
 
-  /** Appends something that is told once, as JSON. Throws the system's error. */
+  /** Appends something that is written once, as JSON. Throws the system's error. */
   tell(what: object): void {
     if (this.#isGivenUp) return;
     this.flush();
@@ -146,7 +146,7 @@ export class RawLog {
 /** Reads up to so many bytes at a position into a buffer's begin; returns how many there were. */
 type ReadAt = (into: Uint8Array, length: number, position: number) => number;
 
-/** Slots, or a text that was told. */
+/** Slots, or a text that was written. */
 export type LogPart =
   | { readonly kind: 'records'; readonly view: DataView; readonly start: number; readonly end: number }
   | { readonly kind: 'told'; readonly text: string }

@@ -18,7 +18,7 @@ import type { PlacedLoad } from './record-readings.js';
  *      | registers | loads, the widest first | outer's bytes
  *
  * The hart's word exists only if records must name their harts. Small loads are the first ones of 4, 2, and 1 bytes
- * that fit. Entry and exit records of one probe differ; the id tells which it is.
+ * that fit. Entry and exit records of one probe differ; the id says which it is.
  */
 export interface RecordFormat {
   /** Without the id, which alone differs between probes that read the same: see {@link idField}. */

@@ -12,7 +12,7 @@ import { lostRing, queue, readRing, writeAll } from './transfers.js';
 export interface StoppedRead {
   /** Flush every committed record, even past another hart's uncommitted slot: the next event is this stop. */
   readonly all?: boolean;
-  /** The recording ends: what is read waits however much waits already, because the ring is small beside it. */
+  /** The recording ends: what is read waits however much waits already, because the ring is small next to it. */
   readonly last?: boolean;
   /**
    * Writes for the target go out together with its resume. If the ring cannot be read at this stop, another stop is

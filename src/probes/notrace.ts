@@ -11,7 +11,7 @@ const byName: readonly { readonly name: RegExp; readonly reason: string }[] = [
 ];
 
 /**
- * What crti.o and crtbegin.o add to every program of a C compiler. Nothing tells the size of this code, so each call
+ * What crti.o and crtbegin.o add to every program of a C compiler. Nothing says the size of this code, so each call
  * would stop the target.
  */
 const startUp =

@@ -75,7 +75,7 @@ export class ValueReads {
     return true;
   }
 
-  /** What a value at an offset leads to. Most variants are left out: only the target tells whether they are there. */
+  /** What a value at an offset leads to. Most variants are left out: only the target says whether they are there. */
   #follow(shape: Shape, at: Region, offset: number, hops: number, depth = 0): void {
     if (depth > deepest) return;
     switch (shape.kind) {

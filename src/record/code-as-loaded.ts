@@ -17,7 +17,7 @@ interface CodeAsLoadedOptions {
 
 /**
  * A kernel that is linked elsewhere than it is loaded runs its first code where it was loaded. No probe sees that code.
- * One stop at the first of its functions that is called there tells that something is missing.
+ * One stop at the first of its functions that is called there says that something is missing.
  */
 export class CodeAsLoaded {
   readonly #options: CodeAsLoadedOptions;

@@ -14,7 +14,7 @@ interface ConsoleLinesOptions {
 }
 
 /**
- * The lines that a guest prints, as events. Nothing tells a line's own time, so it stands behind the events that were
+ * The lines that a guest prints, as events. Nothing says a line's own time, so it stands behind the events that were
  * known when it came. Those that came before all events stand behind the first.
  */
 export class ConsoleLines {

@@ -120,7 +120,7 @@ const shapes: Readonly<Record<LogEntry['type'], Shape>> = {
   left: {},
 };
 
-/** What a text tells; undefined if it tells nothing that is known. */
+/** What a text tells; undefined if it says nothing that is known. */
 export function entryFrom(json: string): LogEntry | undefined {
   let value: unknown;
   try {

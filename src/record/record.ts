@@ -126,7 +126,7 @@ async function reportStuck({ tracers }: Run, { time, understand }: TaskLook): Pr
   for (const kind of tracers.kinds) kind.stuck?.(stuck);
 }
 
-/** What a saved trace tells of its recording. */
+/** What a saved trace says of its recording. */
 function factsOf(run: Run, missing: number): RecordingFacts {
   const { engines, stopping, foreignHits, notLoaded } = run;
   const { events, stops, records } = run.progress;

@@ -143,7 +143,7 @@ export interface Recording extends Progress, EnginesChosen {
   /** What went wrong, if `end` is `failed`. Everything before is in the trace. */
   readonly error: RsptraceError | undefined;
   readonly hostMs: number;
-  /** How often probes stopped the target beside others that do not; undefined if nothing was recorded without stops. */
+  /** How often probes stopped the target with others that do not; undefined if nothing was recorded without stops. */
   readonly stopsBeside: number | undefined;
   /** How long the target stood while it was recorded, in milliseconds: at stops, and where memory was read. */
   readonly stoodMs: number;

@@ -226,7 +226,7 @@ export class Run {
     this.tracers.sink.flush();
   }
 
-  /** The recording ends: what was not recorded because it was too early is told. */
+  /** The recording ends: what was not recorded because it was too early is said. */
   endEarly(): Promise<void> {
     return this.#early.end();
   }

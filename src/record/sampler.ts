@@ -129,7 +129,7 @@ export class Sampler implements StopSampler {
  */
 export async function verifySampling(session: Session): Promise<void> {
   const { features } = session;
-  // QEMU tells it only while it replays; rr does nothing else.
+  // QEMU says it only while it replays; rr does nothing else.
   if (features.supported.get('ReverseContinue') === '+') {
     throw unavailable('this target replays what it did before, and interrupts are none of that');
   }

@@ -35,7 +35,7 @@ export interface MapPlace {
   readonly map: Addr;
   readonly format: MapFormat;
   readonly count: number;
-  /** What else tells of the map. */
+  /** What else is said of the map. */
   tell(taken: Taken): readonly { readonly address: Addr; readonly bytes: Uint8Array }[];
   /** The lowest address of an initial RAM disk at the top of RAM. */
   readonly disk?: number | undefined;
@@ -138,7 +138,7 @@ async function biosTable(memory: TargetMemory): Promise<MapPlace | Refusal> {
 }
 
 /**
- * Each table of sorted ranges that begins with RAM at 0, of which less than 640 KiB are told, and has RAM at 1 MiB. An
+ * Each table of sorted ranges that begins with RAM at 0, of which less than 640 KiB are said, and has RAM at 1 MiB. An
  * entry without a type ends it.
  */
 export function tablesIn(segment: Uint8Array): { readonly at: number; readonly count: number }[] {

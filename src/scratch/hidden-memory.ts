@@ -16,7 +16,7 @@ const LOOKED_AT = 64 * 2 ** 10;
 const SAMPLE = 64;
 
 /**
- * RAM that the guest was not told about. It exists from the machine's start. A kernel can use it after {@link map}:
+ * RAM that the guest does not know of. It exists from the machine's start. A kernel can use it after {@link map}:
  * at once if the kernel does not page, else when its final page table is in use.
  */
 export class HiddenMemory implements HiddenSource {

@@ -26,13 +26,13 @@ interface AtReset {
   readonly logger?: Logger;
 }
 
-/** A machine that stands at its reset, with RAM that its guest will not be told of. */
+/** A machine that stands at its reset, with RAM that its guest will not know of. */
 interface HiddenAtReset {
   readonly hidden: HiddenMemory;
   readonly resetVector: ResetVector;
   /** QEMU's command line; empty if QEMU is not on this machine. */
   readonly command: readonly string[];
-  /** Bytes of RAM that the guest is not told of. */
+  /** Bytes of RAM that the guest does not know of. */
   readonly taken: number;
 }
 
@@ -97,7 +97,7 @@ function largestRam(tree: readonly MemoryPiece[]): Pick<MemoryPiece, 'start' | '
 
 /**
  * What of a program lies in physical memory, or names its end: a segment or a symbol. `_stack_start` of riscv-rt is
- * such a symbol: the end of the RAM that the linker script is told of.
+ * such a symbol: the end of the RAM that the linker script knows of.
  */
 function knownIn(elf: ElfFile, start: bigint, end: bigint): string | undefined {
   const segment = elf.segments.find(

@@ -24,7 +24,7 @@ interface HiddenInTree {
 
 /**
  * Removes the topmost `hidden` bytes of RAM from the device tree of a machine at its reset vector. Moves the tree to
- * where QEMU would have put it without these bytes. At a later reset `original` tells where to find it.
+ * where QEMU would have put it without these bytes. At a later reset `original` says where to find it.
  */
 export async function hideInDeviceTree(
   session: Session,

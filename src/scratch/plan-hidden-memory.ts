@@ -18,7 +18,7 @@ export interface HiddenMemoryPlan extends HidingPlan, Disposable {
   readonly machine: Machine;
 }
 
-/** RAM that a guest will not be told of. */
+/** RAM that a guest will not know of. */
 export interface HidingPlan {
   readonly hide: Hide;
   /** Bytes of RAM that the guest may know about, and how many more there are. */

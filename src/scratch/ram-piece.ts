@@ -166,7 +166,7 @@ export class RamPiece {
 
   /**
    * Maps the memory into the table that maps the text, which all address spaces of the kernel share. If the text lies
-   * in larger pages there is none: then into the GiB beside it.
+   * in larger pages there is none: then into the GiB next to it.
    */
   async #nearText(
     arch: Architecture,

@@ -31,7 +31,7 @@ interface None {
   readonly none: string | undefined;
 }
 
-/** RAM that a machine's guest was not told of. */
+/** RAM that a machine's guest does not know of. */
 export interface HiddenSource {
   /** It lies in a file of ours, which is read past the wire. */
   readonly isShared: boolean;

@@ -12,7 +12,7 @@ import { topOfRam } from './top-of-ram.js';
 const PT_LOAD = 1;
 const PF_X = 1;
 
-/** `--scratch` and `--scratch-symbol`. No other source is asked beside them. */
+/** `--scratch` and `--scratch-symbol`. No other source is asked next to them. */
 const userNamed: ScratchSource = {
   name: 'what the user named',
   expects: async ({ given }) => given !== undefined,
@@ -28,7 +28,7 @@ const userNamed: ScratchSource = {
   },
 };
 
-/** `--scratch top`: the end of RAM, where the kernel leaves it alone. No other source is asked beside it. */
+/** `--scratch top`: the end of RAM, where the kernel leaves it alone. No other source is asked next to it. */
 const endOfRam: ScratchSource = {
   name: 'the end of RAM',
   expects: async ({ top = false }) => top,
@@ -74,7 +74,7 @@ const reservedSection: ScratchSource = {
   },
 };
 
-/** RAM of a machine that rsptrace started, which the guest is not told of. */
+/** RAM of a machine that rsptrace started, which the guest does not know of. */
 const hiddenRam: ScratchSource = {
   name: 'hidden RAM',
   expects: async ({ hidden, process }) =>

@@ -385,7 +385,7 @@ function toStep(point: Point): void {
   point.seen = true;
 }
 
-/** The breakpoint is there for an interception alone from now on: a stop at it tells nothing. */
+/** The breakpoint is there for an interception alone from now on: a stop at it says nothing. */
 function borrow(point: Point): void {
   point.borrowed = true;
   point.pause = () => {};

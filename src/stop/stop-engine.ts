@@ -244,7 +244,7 @@ export class StopEngine {
     }
   }
 
-  /** What the instruction at a stop without a reason will access: some stubs stop before it, and do not tell why. */
+  /** What the instruction at a stop without a reason will access: some stubs stop before it, and do not say why. */
   async #nextAccess({ pc, registers }: Look, hart: string | undefined): Promise<Watchpoint | undefined> {
     const { watches } = this.#options;
     if (pc === undefined || !watches?.all.length || this.points.isWatched(pc)) return undefined;

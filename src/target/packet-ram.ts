@@ -40,7 +40,7 @@ export class PacketRam {
     return this.#unread;
   }
 
-  /** Nothing tells what of it was touched. */
+  /** Nothing says what of it was touched. */
   touched(): readonly RamRange[] {
     return this.#ranges;
   }

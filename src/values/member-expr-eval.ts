@@ -384,7 +384,7 @@ class Evaluator {
       // A pointer to an array or collection is indexed like that array; any other pointer as in C.
       if (target === undefined || (target.kind !== 'integer' && shape.style !== 'raw')) return undefined;
       if (isList(target)) return undefined;
-      // Nothing tells how far its elements go.
+      // Nothing says how far its elements go.
       return row(target, ObjectPlace.memory(addr(yield* this.#word(place, what, 'pointer'))), undefined);
     }
     const view = shape.kind === 'struct' ? shape.view() : undefined;

@@ -8,7 +8,7 @@ import { type ArithmeticOp, conditions, holds, operate } from './flags.js';
 import { namesOf, type Operand, type Size, stackAddress, store, valueIn } from './operand.js';
 import { name, RSP } from './registers.js';
 
-/** How each kind of instruction is emulated; `resume` tells which bytes are which kind. */
+/** How each kind of instruction is emulated; `resume` says which bytes are which kind. */
 export type EmulatedEffects = Omit<EmulatedInstruction, 'length'>;
 
 const moved = (pc: bigint): { name: string; value: bigint } => ({ name: 'rip', value: pc });

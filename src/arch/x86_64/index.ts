@@ -29,7 +29,7 @@ export const x86_64: CompleteArchitecture = {
   returnAddress: { in: 'stack', offset: 0 },
   stackPointerAfterReturn: (atEntry) => BigInt.asUintN(64, atEntry + 8n),
   aggregates: { maySplit: false, large: 'on-stack' },
-  // Nothing in an ELF tells which of them a kernel uses.
+  // Nothing in an ELF says which of them a kernel uses.
   floats: ({ isProcess }) =>
     isProcess
       ? { arguments: floatArguments, results: ['xmm0', 'xmm1'], widest: 8, overflow: 'stack', structs: 'by-word' }

@@ -43,7 +43,7 @@ export function pollTypeOf(fn: Die): Die | undefined {
 }
 
 /**
- * Whether a function that polls returns nothing, as rustc tells it where `Poll<T>` has one value alone: Pending. Then T
+ * Whether a function that polls returns nothing, as rustc says it where `Poll<T>` has one value alone: Pending. Then T
  * is `!`, as of `async { loop { .. } }` in edition 2024, or another type without values.
  */
 export function returnsNothing(fn: Die): boolean {

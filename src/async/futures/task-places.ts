@@ -23,7 +23,7 @@ export interface TaskPoller {
   readonly name: string;
   /** Where the header lies in its task. */
   readonly header: number;
-  /** Words that tell of the task: so many bytes from the header. */
+  /** Words that identify the task: so many bytes from the header. */
   readonly words: readonly number[];
   /** What the words say. */
   tell(words: readonly bigint[]): KnownTask;

@@ -155,12 +155,12 @@ class Finder {
       const shown = fate === 'live' && !isWoken(root) ? other : fate;
       if (future) await add(future, address, shown, root.references);
     }
-    // Live ones first: what they hold is not told as unreferenced.
+    // Live ones first: what they hold is not listed as unreferenced.
     for (const task of candidates.toSorted((a, b) => Number(a.fate !== 'live') - Number(b.fate !== 'live')))
       this.#keep(task);
   }
 
-  /** On a stack two words stand beside each other by chance, and zeros are a Future's state before its first poll. */
+  /** On a stack two words stand next to each other by chance, and zeros are a Future's state before its first poll. */
   #mayBeChance({ state }: AwaitNode, places: readonly Addr[]): boolean {
     const { stacks } = this.#context;
     return state?.name === 'Unresumed' && places.length > 0 && places.every((at) => isIn(stacks, at));

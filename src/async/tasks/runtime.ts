@@ -50,7 +50,7 @@ export interface TaskContext {
   readonly stacks: readonly Region[];
   /** Unused parts of stacks: their content is stale. */
   readonly dead: readonly Region[];
-  /** Whether all memory with words of the program was found: not if it has a heap that nothing tells of. */
+  /** Whether all memory with words of the program was found: not if it has a heap that nothing shows. */
   readonly knowsHeaps: boolean;
   /** The outermost Future that each hart polls now: also a task, wherever it lies. */
   readonly running: readonly { readonly future: FutureType; readonly address: Addr }[];

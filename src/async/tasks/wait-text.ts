@@ -54,7 +54,7 @@ export function waitText(wait: Wait<Task>): string {
   return `${what}, ${how} ${named.join(isOne ? ' or ' : ', ')}${more}${othersText(wait)}`;
 }
 
-/** Of a static memory does not tell who will use it, because code needs no pointer to it. */
+/** Of a static memory does not say who will use it, because code needs no pointer to it. */
 function noneText({ symbol, how, counted }: Wait<Task>, words: string): string {
   if (counted?.count === 0) return `and all ${counted.of}s are gone`;
   if (counted) return `${plural(counted.count, counted.of)}, held by no task that was found`;

@@ -38,7 +38,7 @@ export interface Wait<T> extends Pick<Awaited, 'kind' | 'address'> {
   readonly above: readonly AwaitNode[];
   /** The name of the static that it waits for. */
   readonly symbol: string | undefined;
-  /** `held by`, `to be sent by`, `reachable by`; undefined if memory does not tell who can end it. */
+  /** `held by`, `to be sent by`, `reachable by`; undefined if memory does not say who can end it. */
   readonly how: string | undefined;
   readonly enders: readonly Ender<T>[];
   readonly needs: Enders['needs'];

@@ -43,7 +43,7 @@ export async function wakersInto(
 
 /**
  * Which of these addresses some word leads to. A word in `ignored` does not count. Nor does one that a waker has left
- * behind. For an `Option<Waker>` that is `None` again keeps its data, and has no vtable. Undefined if nothing tells how
+ * behind. For an `Option<Waker>` that is `None` again keeps its data, and has no vtable. Undefined if nothing says how
  * a waker lies, or if not all memory is known.
  */
 export async function ledTo(

@@ -30,7 +30,7 @@ export const findings: SectionKind = {
     const found = ({ facts }: Ending): readonly Finding[] => {
       // Where stops took time, findings about time are made of it; as at the end of a recording.
       const isTimed = longPollNs !== undefined || (facts?.probes ?? []).every(({ engine }) => engine !== 'stop');
-      // A trace does not tell whether every wake was seen, so idle polls are not among these.
+      // A trace does not say whether every wake was seen, so idle polls are not among these.
       return search.all(tasks.rows(), { isTimed, seesWakes: false }, (root) => tasks.numberOf(root));
     };
     return {

@@ -9,7 +9,7 @@ import { note } from '../standard-error.js';
 import type { Guest } from './outcome.js';
 import type { Recorded } from './session.js';
 
-/** So many functions that panic slow a guest, which is told of recordings that take longer than this. */
+/** So many functions that panic slow a guest, which recordings that take longer than this say. */
 const manyPanics = 16;
 
 const slowMs = 5000;

@@ -36,7 +36,7 @@ export interface FunctionComparison extends Comparison {
   readonly number: PlannedNumber | undefined;
   /** Why so. */
   readonly why: string | undefined;
-  /** Undefined if only a stop tells its type. */
+  /** Undefined if only a stop says its type. */
   readonly meaning: Meaning | undefined;
   /** The same for a trampoline, which then decides. */
   readonly target: Condition | undefined;

@@ -149,7 +149,7 @@ export interface Outcome {
   readonly watches: readonly WatchRef[];
   /** How stacks were sampled; undefined if they were not. */
   readonly samples: SampleFacts | undefined;
-  /** How often probes stopped the target beside others that do not; undefined if nothing was recorded without stops. */
+  /** How often probes stopped the target with others that do not; undefined if nothing was recorded without stops. */
   readonly stopsBeside?: number | undefined;
   /** What stops leave in the times of the trace, where all was recorded by stops. */
   readonly stopError?: StopError | undefined;

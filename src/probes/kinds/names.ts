@@ -101,7 +101,7 @@ function groupingOf(text: string, all: string): { readonly rest: string; readonl
 }
 
 /**
- * Refuses groups by task where no poll is traced, because then nothing tells which task runs.
+ * Refuses groups by task where no poll is traced, because then nothing says which task runs.
  * @throws RsptraceError `PROBE_SYNTAX`
  */
 export function verifyGrouping(specs: readonly ProbeSpec[], asked: ReadonlySet<string>): void {

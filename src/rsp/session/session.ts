@@ -176,7 +176,7 @@ export class Session implements AsyncDisposable {
 
   /**
    * The process of this machine that answers, or why it is not known. Undefined if the wire is recorded or played
-   * back: what passes beside it cannot be. `name`: what its name probably has.
+   * back: what passes next to it cannot be. `name`: what its name probably has.
    */
   serverProcess(name: string): number | Refusal | undefined {
     return this.#peer?.(name);

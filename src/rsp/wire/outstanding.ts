@@ -49,7 +49,7 @@ export class Outstanding {
     this.#groups.shift();
   }
 
-  /** The answers of a group are complete and trusted: {@link settle} tells its caller. */
+  /** The answers of a group are complete and trusted: {@link settle} informs its caller. */
   answered(group: Group): void {
     this.#answered.push(group);
   }
@@ -59,7 +59,7 @@ export class Outstanding {
     if (this.#answered.length > 0) for (const group of this.#answered.splice(0)) group.done(error);
   }
 
-  /** Forgets all requests. The function that is returned tells their callers. */
+  /** Forgets all requests. The function that is returned informs their callers. */
   takeAll(error: RsptraceError): () => void {
     const lost = [...this.#answered.splice(0), ...this.#groups.splice(0)];
     return () => {

@@ -7,7 +7,7 @@ import { WireUnits } from './wire-units.js';
 /** The bytes that are passed to the client at once: it may send more after each. */
 const MOST_AT_ONCE = 64 * 1024;
 
-/** A packet, a byte or a notification of a recording; `write` tells the client's writes apart. */
+/** A packet, a byte or a notification of a recording; `write` keeps the client's writes apart. */
 interface Item {
   readonly line: number;
   readonly to: 'stub' | 'client' | 'nobody';

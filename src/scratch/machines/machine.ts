@@ -18,7 +18,7 @@ export interface HiddenRam {
  */
 export type Hide = (session: Session, visible: number, hidden: number) => Promise<HiddenRam | Refusal>;
 
-/** A way to have RAM that the guest is not told of. */
+/** A way to have RAM that the guest does not know of. */
 export interface Hiding {
   readonly hide: Hide;
   /**

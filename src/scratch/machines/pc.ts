@@ -15,7 +15,7 @@ export const pc: Machine = {
   isType: (type) => type === undefined || /^(pc|q35|pc-(i440fx|q35)-[\d.]+)$/.test(type),
   async hiding(options, type, visible, hidden) {
     const kernel = kernelOf(options);
-    // Firmware reads a map of RAM in QEMU that nothing in the guest can change, and tells the loader on a disk.
+    // Firmware reads a map of RAM in QEMU that nothing in the guest can change, and says the loader on a disk.
     if (kernel === undefined && hidden > 0) return memoryModule(options);
     const split = type?.includes('q35') ? SPLIT.q35 : SPLIT.pc;
     if (visible < split && visible + hidden >= split) {
@@ -41,7 +41,7 @@ export const pc: Machine = {
 };
 
 /**
- * A module in a slot for memory hot-plug. Firmware and loaders are not told of it: only ACPI's namespace tells, which a
+ * A module in a slot for memory hot-plug. Firmware and loaders do not know of it: only ACPI's namespace tells, which a
  * kernel with a driver for hot-plug reads (ACPI 6.5, 9.11; docs/specs/acpi_mem_hotplug.rst of QEMU).
  */
 function memoryModule(options: readonly QemuOption[]): Hiding | Refusal {

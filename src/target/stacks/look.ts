@@ -45,7 +45,7 @@ interface LookOptions extends StackOptions {
   readonly walksIdle: boolean;
 }
 
-/** What is told of an idle hart if its stack is not wanted. */
+/** What is said of an idle hart if its stack is not wanted. */
 const idle = {
   stack: { frames: [], end: { reason: 'no-unwinder', complete: false } },
   firmware: undefined,
@@ -99,7 +99,7 @@ export class Looks {
     return asked.map(({ hart, registers, ahead }) => ({ hart, registers: registers.value, ahead: ahead() }));
   }
 
-  /** Those of a machine's harts, which stay: all in one answer. Their names tell whether they are halted. */
+  /** Those of a machine's harts, which stay: all in one answer. Their names say whether they are halted. */
   async #machine(alsoAsk: (batch: Batch) => void): Promise<Standing[]> {
     this.#harts ??= await this.#session.hartIds();
     const asked = this.#harts.map((id, index) => ({

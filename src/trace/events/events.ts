@@ -38,7 +38,7 @@ export interface FutureRef {
   readonly inlined?: boolean | undefined;
   /** The same of the function that drops it, or it has none that is called. */
   readonly hidesDrops?: boolean | undefined;
-  /** It is one of these, whose poll functions the compiler merged, and nothing tells which. Known while recording. */
+  /** It is one of these, whose poll functions the compiler merged, and nothing says which. Known while recording. */
   readonly oneOf?: readonly FutureRef[] | undefined;
 }
 
@@ -288,7 +288,7 @@ export interface Wake {
   readonly hart: number;
   /** What the waker points to, as the executor knows its task. */
   readonly waker: Addr;
-  /** The task that is woken; undefined if no poll of it was seen, or nothing tells which it is. */
+  /** The task that is woken; undefined if no poll of it was seen, or nothing says which it is. */
   readonly root: RootRef | undefined;
   /** The task whose poll was open there; undefined if none was: an interrupt's handler, or other code. */
   readonly by: RootRef | undefined;
@@ -457,7 +457,7 @@ export interface RecordingFacts {
   readonly tailLost: boolean;
   /** A flight recorder's trace: events before its first one that it does not have. */
   readonly leftOut?: number | undefined;
-  /** Why all times are upper bounds: stops have added to them what nothing tells. Undefined if they are not. */
+  /** Why all times are upper bounds: stops have added to them what nothing says. Undefined if they are not. */
   readonly timesAtMost?: string | undefined;
   /** Stops beside probes that need none: they have added to the times of the calls that they are in. */
   readonly stopsBeside?: number | undefined;

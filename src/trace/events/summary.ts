@@ -35,7 +35,7 @@ export interface SummaryRow {
   readonly derived: number;
   /** Those of `polls` whose end was not seen; they have no time. */
   readonly lost: number;
-  /** Those of `polls` that were inlined and of which memory does not tell the result. */
+  /** Those of `polls` that were inlined and of which memory does not say the result. */
   readonly unknown: number;
   /**
    * `polls`, `ready` and `pending` are lower bounds, because not every inlined poll of this Future leaves a mark, or
@@ -51,7 +51,7 @@ export interface SummaryRow {
   readonly total_ns: number;
   /** How wrong `total_ns` may be, where stops were taken out of it up to a tick of the clock each. */
   readonly total_error_ns?: number;
-  /** The times are upper bounds, because stops have added to them what nothing tells. */
+  /** The times are upper bounds, because stops have added to them what nothing says. */
   readonly times_at_most?: true;
   /** The longest single poll. */
   readonly max_ns: number;
@@ -168,7 +168,7 @@ export function errorMembers(
   return error.isUnknown ? { times_at_most: true } : { total_error_ns: errorOf(stops, error.tickNs) };
 }
 
-/** A time as it is told: an upper bound is a tick of the clock at least. */
+/** A time as it is shown: an upper bound is a tick of the clock at least. */
 export function bounded(nanos: number, error: StopError | undefined): number {
   return error?.isUnknown ? Math.max(nanos, Math.ceil(error.tickNs)) : nanos;
 }

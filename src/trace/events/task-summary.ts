@@ -55,7 +55,7 @@ export interface TaskRow {
   readonly idle_ns: number;
   /**
    * Of `idle_ns`, the time from a wake to the next poll; null if wakes were not seen, as in the next four. Null also if
-   * some wakes told no task, and nothing tells that none of them was this one's.
+   * some wakes told no task, and nothing says that none of them was this one's.
    */
   readonly scheduled_ns: number | null;
   readonly wakes: number | null;

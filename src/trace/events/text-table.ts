@@ -123,7 +123,7 @@ function textWidths(names: readonly string[], places: readonly string[], room: n
   return [Math.min(name, Math.max(NAME_MIN, forText - placeWidth)), placeWidth];
 }
 
-/** Characters of a clipped text that are too few to tell it from others. */
+/** Characters of a clipped text that are too few to say it from others. */
 const FEW = 8;
 
 /** Where different texts end alike, their common end is left out: `…ask::__ticker…`, `…ask::__waiter…`. */

@@ -418,7 +418,7 @@ export class Lanes implements TraceSink {
     this.#count(life, -1, time);
   }
 
-  /** A task begins to wait, or no longer does. Without a time it is not told yet. */
+  /** A task begins to wait, or no longer does. Without a time it is not said yet. */
   #count({ wake }: Life, change: 1 | -1, time?: GuestNanos): void {
     if (wake === undefined) this.#waiting += change;
     else this.#runnable += change;

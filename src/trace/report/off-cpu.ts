@@ -57,7 +57,7 @@ export class OffCpu extends Filter {
   readonly #waiting = new Map<RootRef, PollEnd>();
   /** The first wake since a task's last poll began. */
   readonly #woken = new Map<RootRef, Wake>();
-  /** A wait that is over: the next call of the writer tells why. */
+  /** A wait that is over: the next call of the writer says why. */
   #over: Wait | undefined;
   readonly #frames = new Map<string, SampledFrame>();
   readonly #rows = new Map<string, WaitRow>();

@@ -144,7 +144,7 @@ function insideShared(
       };
     }
     case 'dyn':
-      // Nobody tells which type a vtable is for. Where it says how far the value lies is read all the same.
+      // Nobody says which type a vtable is for. Where it says how far the value lies is read all the same.
       return (reading, spot, offset) => {
         const how = reading.locate(spot, offset + target.vtable, wordSize);
         if (how !== found) return { instead: lostText(how) };

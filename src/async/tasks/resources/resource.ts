@@ -67,9 +67,9 @@ export interface Primitive {
   readonly futures: readonly string[];
   /** The types whose owners can end a wait. */
   readonly owners?: readonly string[];
-  /** Of those of its Futures that hold others, what these wait for is told. */
+  /** Of those of its Futures that hold others, what these wait for is said. */
   readonly isAdapter?: true;
-  /** `above` are the Futures that await it, the innermost first. Undefined if it cannot be told. */
+  /** `above` are the Futures that await it, the innermost first. Undefined if it cannot be said. */
   awaited(look: Look, node: AwaitNode, above: readonly AwaitNode[]): Promise<Awaited | undefined>;
 }
 

@@ -137,7 +137,7 @@ interface SpawnedKind {
   readonly die: Die;
 }
 
-/** The kinds of tasks that the program's constants tell of. */
+/** The kinds of tasks that the program's constants show. */
 export async function asyncTasks(context: Pick<TaskContext, 'note'> & ReadableContext): Promise<SpawnedKind[]> {
   const runs = new Map(functionsOf(context, 'async_task::raw::RawTask::run').map(({ die, address }) => [address, die]));
   const table = runs.size > 0 ? vtableLayout(context) : undefined;

@@ -1,6 +1,6 @@
 /*
  * embassy-executor: a task is a `TaskStorage<F>`, a header and room for the Future, in a static. On stable compilers
- * the static is untyped, with room for a pool. A function beside it has the type:
+ * the static is untyped, with room for a pool. A function next to it has the type:
  *
  *   static POOL: TaskPoolHolder<SIZE, ALIGN>      fn __task_pool_get::<_, _, Fut> -> &TaskPool<Fut, N>
  *   TaskStorage<F> { raw: TaskHeader { state, executor, poll_fn, timer_queue_item, metadata, .. }, future }
@@ -188,7 +188,7 @@ async function pooled(
   return found;
 }
 
-/** Optimised away, the function beside the pool tells nothing; the macro calls the function of `task` `__task_task`. */
+/** Optimised away, the function beside the pool says nothing; the macro calls the function of `task` `__task_task`. */
 function byTask(layouts: ReadonlyMap<string, StorageLayout>, pool: string): StorageLayout | undefined {
   const [task = '', ...modules] = pool.split('::').slice(0, -1).reverse();
   const start = `${modules.reverse().join('::')}::__${task}_task::`;

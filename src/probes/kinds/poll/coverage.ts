@@ -17,7 +17,7 @@ export interface SeenFuture {
   readonly reason: string | undefined;
   /** What would help. */
   readonly help: string | undefined;
-  /** How it is seen if each poll of the function that it shares tells whose it is. */
+  /** How it is seen if each poll of the function that it shares says whose it is. */
   readonly ifTold?: SeenFuture;
 }
 

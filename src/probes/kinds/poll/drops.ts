@@ -121,7 +121,7 @@ export class DropTracer implements InstantKind {
       }
       // A runtime drops a task by a function around the one that drops the Future itself.
       if (!root && this.#tasks.get(inSpace(self, space))?.future === future) continue;
-      // Of several types that share one function nothing tells which one it is.
+      // Of several types that share one function nothing says which one it is.
       if (!state || fn.when || target.offset > 0 || own.length > 1 || !allows(target.future)) continue;
       events.push({ root: this.#taskOf(self, { open, space }), future, address: self, state });
     }

@@ -19,7 +19,7 @@ interface Polled {
   readonly root: RootRef;
   readonly future: FutureRef;
   readonly address: Addr;
-  /** `unknown`: its last poll was inlined and showed no result. `dropped`: its holder was, and that was told. */
+  /** `unknown`: its last poll was inlined and showed no result. `dropped`: its holder was, and that was emitted. */
   is: 'pending' | 'unknown' | 'dropped';
   state: StateRef | undefined;
 }

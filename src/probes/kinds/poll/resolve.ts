@@ -27,7 +27,7 @@ import { type InlinedSite, InlinedSites } from './inlined-sites.js';
 import { hostedTasks } from './self-place.js';
 import { joinsAmong, taskWrappers, type Wrapped } from './task-wrappers.js';
 
-/** A Future that a poll function belongs to, and how its polls are told. */
+/** A Future that a poll function belongs to, and how its polls are emitted. */
 export interface PolledFuture {
   readonly future: FutureType;
   readonly ref: FutureRef;
@@ -52,7 +52,7 @@ export interface PollProbe {
   readonly when?: Conditions | undefined;
   /**
    * The Futures that it belongs to, if the compiler or the linker made one function of several. The probe's own
-   * reference is then that of a poll of which nothing tells which of them it is.
+   * reference is then that of a poll of which nothing says which of them it is.
    */
   readonly among: readonly PolledFuture[];
   /** The register that holds the Future's address at entry. */
@@ -236,7 +236,7 @@ function futureRefs(coverage: Coverage, hidesDrops: (future: FutureType) => bool
   return Object.assign(of, { oneOf });
 }
 
-/** Names each Future, and several of which nothing tells which one it is. */
+/** Names each Future, and several of which nothing says which one it is. */
 interface FutureRefs {
   (future: FutureType): FutureRef;
   oneOf(among: readonly PolledFuture[]): FutureRef;

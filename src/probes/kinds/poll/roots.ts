@@ -9,7 +9,7 @@ export class Roots {
   readonly #tasks: TaskBook | undefined;
   #count = 0;
 
-  /** `tasks` is told of each. */
+  /** `tasks` gets each. */
   constructor(tasks: TaskBook | undefined) {
     this.#tasks = tasks;
   }
@@ -34,7 +34,7 @@ export class Roots {
     let root = roots.get(place);
     if (!root) {
       const header = this.#tasks?.headerOf(outer.future, outer.self, space);
-      // Without a header its wakes cannot be told, so nothing is said of it.
+      // Without a header its wakes cannot be said, so nothing is said of it.
       const made = runtime === undefined || header === undefined ? undefined : { runtime };
       const about = (header === undefined ? undefined : this.#tasks?.about(header)) ?? made;
       root = { key: ++this.#count, future: ref, address: self, space, about };

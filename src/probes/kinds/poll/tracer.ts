@@ -48,7 +48,7 @@ import type { TaskBook } from './wakes.js';
 interface PollTracerParts {
   /** With it every poll's begin has the poller's stack. */
   readonly backtraces?: Backtraces | undefined;
-  /** It is told of each task. */
+  /** It gets each task. */
   readonly tasks?: TaskBook | undefined;
   /** Which polls runtimes make. Without it a poll inside another one belongs to the same task. */
   readonly taskPolls?: TaskPolls | undefined;
@@ -205,7 +205,7 @@ export class PollTracer implements CallKind {
     const around = outer && !isJump(site, outer) ? outer.payload : undefined;
     const offset = around ? Number(self - around.self) : -1;
     const inside = around && offset >= 0 && offset < around.probe.future.size ? around.probe : undefined;
-    // Code that was made of several functions itself tells nothing.
+    // Code that was made of several functions itself says nothing.
     if (around && (inside ? inside.ref.oneOf !== undefined : isShared(around.probe))) return probe;
     const [address, { returnAddress }] = [probe.fn?.address as Addr, site];
     const found =

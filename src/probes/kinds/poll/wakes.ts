@@ -57,7 +57,7 @@ export class TaskBook {
     this.#byFuture.set(placeOf(root), root);
   }
 
-  /** A poll of it has ended. `over`: it will not be polled again. `unknown`: nothing tells whether it will. */
+  /** A poll of it has ended. `over`: it will not be polled again. `unknown`: nothing says whether it will. */
   polled(root: RootRef, result: 'pending' | 'unknown' | 'over'): void {
     const place = placeOf(root);
     if (result !== 'over') this.#polled.set(place, { root, isPending: result === 'pending' });

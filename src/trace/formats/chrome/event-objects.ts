@@ -83,7 +83,7 @@ export class EventObjects {
         else at = this.#event(chunk, at, found, whole);
       }
     } catch (error) {
-      // Damage in an event before this one is told first.
+      // Damage in an event before this one is reported first.
       this.#parsedTogether(chunk, whole);
       throw error;
     }

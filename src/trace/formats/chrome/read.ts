@@ -62,7 +62,7 @@ export async function* readChrome(path: string, bytes: TraceBytes, sink: TraceSi
   }
 }
 
-/** What goes wrong in the temporary folder is told as that. */
+/** What goes wrong in the temporary folder is reported as that. */
 async function kept<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

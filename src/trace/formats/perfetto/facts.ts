@@ -27,7 +27,7 @@ type Note<T> = readonly [name: string, member: keyof T, as: 'text' | 'number' | 
 /** The trace's first event. */
 interface Heading extends Omit<TraceInfo, 'harts' | 'clock'> {
   readonly version: number;
-  /** Its last event is the instant `end`, unless it was cut off. Older traces do not tell it. */
+  /** Its last event is the instant `end`, unless it was cut off. Older traces do not say it. */
   readonly hasEnd: boolean;
   readonly clock: ClockInfo;
 }

@@ -95,7 +95,7 @@ export async function* readParts(path: string, sink: TraceSink): AsyncGenerator<
 /** As the writer ranks tracks: harts by their numbers, then threads. */
 const FIRST_THREAD_RANK = 0x10_0000;
 
-/** Turns TrackEvents into what a sink takes. The first one tells whose trace it is. */
+/** Turns TrackEvents into what a sink takes. The first one says whose trace it is. */
 class Story implements TrackEventTaker {
   readonly #path: string;
   readonly #sink: TraceSink;
@@ -140,7 +140,7 @@ class Story implements TrackEventTaker {
     return this.#foreign?.unmatched ?? 0;
   }
 
-  /** Of other programs' samples nothing tells the clock and the threads, so they are left out. */
+  /** Of other programs' samples nothing says the clock and the threads, so they are left out. */
   sample(sample: PerfSample): void {
     this.#own?.sample(sample);
   }

@@ -11,7 +11,7 @@ interface Mapping {
   readonly names: readonly string[];
 }
 
-/** Names by address, from the maps of all of uftrace's sessions and the symbol files beside them. */
+/** Names by address, from the maps of all of uftrace's sessions and the symbol files next to them. */
 export class UftraceSymbols {
   readonly #isRelative: boolean;
   readonly #bases = new Map<string, number>();

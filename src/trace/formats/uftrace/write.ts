@@ -279,7 +279,7 @@ class UftraceWriter implements LaneWriter {
       const until = Math.min(...(lost.length > 0 ? lost : tasks).map(({ written }) => written));
       return `the folder has ${plural(records, 'record')}, up to ${timeText(until)}`;
     } catch {
-      // The folder is gone, or may not be written: the error that began it is told.
+      // The folder is gone, or may not be written: the error that began it is reported.
       return undefined;
     }
   }

@@ -40,7 +40,7 @@ interface MergedTrace {
 
 /**
  * The events of one trace as a merged one has them. They are later by an offset, and no other trace has their numbers
- * of harts, functions and tasks. Two traces may have tasks at one address, which elsewhere tells that one is
+ * of harts, functions and tasks. Two traces may have tasks at one address, which elsewhere says that one is
  * over. So the later trace's get its number into the highest byte.
  */
 export class Renumber {

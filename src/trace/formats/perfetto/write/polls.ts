@@ -67,7 +67,7 @@ const waysKept = 32;
 const wakesKept = 1024;
 /**
  * The bodies of events of polls. A Future is polled in the same few ways over and over. So the last bodies are kept,
- * and found again by the identity of what an event names. Where the Future and its task lie is beside them. A server
+ * and found again by the identity of what an event names. Where the Future and its task lie is next to them. A server
  * has a hundred thousand places for the Futures of its requests: bodies of each would seldom come again.
  */
 export class PollBodies {
@@ -226,7 +226,7 @@ export class PollBodies {
 
   /**
    * The end of a slice whose poll or call was lost: its end was not seen. Or of one that was cut: it goes on elsewhere,
-   * and an instant will tell its end.
+   * and an instant will say its end.
    */
   ended(why: 'lost' | 'cut'): Body {
     this.#ended ??= { lost: this.#endBody('lost'), cut: this.#endBody('cut') };
