@@ -74,7 +74,7 @@ export const doctorOptions = {
   ...scratchOptions(
     'Memory that nobody else uses, to be looked at: ADDR,SIZE as in 0x87000000,1M; top: the end of RAM; none: no RAM kept from the guest',
   ),
-  timebase: { ...timebase, describe: "Ticks a second of riscv's time register" },
+  timebase,
   trampolines: flag('Show the code that would be written for each probe; without --remote from the ELF alone'),
   code: text(
     'Show this function: its code and what of it would be replaced, the trampolines, and the proof that it is allowed; without --remote from the ELF alone',
