@@ -147,7 +147,7 @@ function askedOptions(
     returns: needsReturns(args),
     fromReset: args['from-reset'],
     isLossless: args.lossless,
-    scratch: { ...given, hidden },
+    scratch: { ...given, ...(hidden && { hidden }) },
     log: recordsRequest(args, room),
     ...(args.findings === 'off' ? {} : { look: findStuck(logger, plugins.runtimes, debugFilesOf(args)) }),
     until,
