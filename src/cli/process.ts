@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import type { Gdbserver, Subject } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
 import { type GuestExit, GuestWatch } from '../check/index.js';
+import { readLoadedFiles } from '../inject/index.js';
 import { placeAtStart, placeInProcess } from '../target/index.js';
 import { plural } from '../text/index.js';
 import { onEvents, type TraceEvent, tee, timeOf } from '../trace/index.js';
@@ -33,6 +34,7 @@ export function recordAttached(args: AttachArguments): Promise<number> {
 
 /** Records a process that runs, and lets go of it. */
 export async function recordRunning(prepared: Prepared, pid: number): Promise<Recorded> {
+  readLoadedFiles(pid);
   return (await recordUnder(prepared, { pid })).recording;
 }
 

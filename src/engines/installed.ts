@@ -6,10 +6,9 @@ import type { StopObserver } from '../calls/index.js';
 import {
   clearSlack,
   type Drain,
-  defined,
+  exitOf,
   LiveDrain,
   lastPlaces,
-  loadedLibrary,
   readLastRecords,
   type Site,
   StoppedDrain,
@@ -305,10 +304,7 @@ export class Installed implements StopObserver {
 
   async #pauseAtExit(stops: StopEngine): Promise<void> {
     if (!this.scratch.calls) return;
-    const { session, elf } = this.#options;
-    const library =
-      defined(elf, 'exit') === undefined && (await loadedLibrary(session, this.scratch, /\/(libc[.-]|ld-musl)/));
-    const exit = defined(library || elf, 'exit');
+    const exit = await exitOf(this.#options.session, this.scratch, this.#options.elf);
     if (exit !== undefined)
       await stops.pause(exit, () => {
         this.#exiting = true;

@@ -6,7 +6,7 @@ export { cleanChild } from './forked-child.js';
 export { lastPlaces, readLastRecords } from './last-records.js';
 export { type Leftovers, removeLeftovers } from './leftovers.js';
 export { LiveDrain } from './live-drain.js';
-export { defined, loadedLibrary } from './loaded-library.js';
+export { exitOf, readLoadedFiles } from './loaded-library.js';
 export { MovedStops, movedStopsRoom } from './moved-stops.js';
 export { TrampolineOverhead } from './overhead.js';
 export { type TakenOut, takeOutOwnCode } from './own-code.js';

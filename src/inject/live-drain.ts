@@ -1,8 +1,12 @@
+import { DigestPace } from './digest-pace.js';
 import type { Drain } from './drain.js';
 import type { TargetEngine } from './target-engine.js';
 
 /** What is polled: a {@link TargetEngine} whose ring is in shared memory. */
-export type Drainable = Pick<TargetEngine, 'drainLive' | 'hasRoom' | 'filled' | 'digest' | 'drainStopped' | 'renew'>;
+export type Drainable = Pick<
+  TargetEngine,
+  'drainLive' | 'hasRoom' | 'filled' | 'digest' | 'drainStopped' | 'renew' | 'undigested'
+>;
 
 /** How long to wait between two reads of a ring that was nearly empty, in milliseconds. */
 const idleMs = 1;
@@ -15,6 +19,8 @@ const digestMs = { soon: 0.25, later: 2 };
 const soonMs = 20;
 /** A ring that fills by this share between two reads is read, and nothing else is done. */
 const busy = 0.25;
+/** More records than this wait for no core: it takes some 20 seconds to understand them. */
+const mostUndigested = 8_000_000;
 
 /** Polls the ring in shared memory while the target runs. */
 export class LiveDrain implements Drain {
@@ -26,15 +32,22 @@ export class LiveDrain implements Drain {
   #stands = false;
   /** When the target last went on. */
   #since = Number.NEGATIVE_INFINITY;
+  readonly #pace: Pick<DigestPace, 'rests' | 'digested'>;
 
   /**
    * Begins to poll. An error ends it and is given to `onError`. `digestsAlways`: also while the ring fills fast, when
    * records are else only kept for later.
    */
-  constructor(target: Drainable, onError: (thrown: unknown) => void, digestsAlways = false) {
+  constructor(
+    target: Drainable,
+    onError: (thrown: unknown) => void,
+    digestsAlways = false,
+    pace: Pick<DigestPace, 'rests' | 'digested'> = new DigestPace(),
+  ) {
     this.#target = target;
     this.#onError = onError;
     this.#digestsAlways = digestsAlways;
+    this.#pace = pace;
     this.#look();
   }
 
@@ -76,7 +89,7 @@ export class LiveDrain implements Drain {
     let more = false;
     try {
       more = this.#target.drainLive() || this.#fills();
-      if (!more || this.#digestsAlways) more = this.#target.digest(this.#digestMs) || more;
+      if (this.#digestsAlways || !(more || this.#rests)) more = this.#digest() || more;
     } catch (thrown) {
       this.#onError(thrown);
       return;
@@ -84,6 +97,20 @@ export class LiveDrain implements Drain {
     // No timer: it would fire a millisecond later, and the target waits while the ring is full.
     if (more) this.#immediate = setImmediate(() => this.#look());
     else this.#timer = setTimeout(() => this.#look(), idleMs);
+  }
+
+  /** Returns true if there is more to be done at once. */
+  #digest(): boolean {
+    const began = performance.now();
+    const more = this.#target.digest(this.#digestMs);
+    if (more) this.#pace.digested(began, performance.now());
+    return more && !this.#rests;
+  }
+
+  get #rests(): boolean {
+    const { hasRoom, undigested } = this.#target;
+    const mayWait = hasRoom && undigested < mostUndigested && !this.#digestsAlways;
+    return mayWait && this.#pace.rests(performance.now());
   }
 
   get #digestMs(): number {

@@ -1,3 +1,4 @@
+import { readFileSync, statSync } from 'node:fs';
 import type { Addr } from '../base/addr.js';
 import { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
@@ -5,6 +6,13 @@ import { type Scratch, unavailable } from '../scratch/index.js';
 import { parseMaps } from '../target/index.js';
 
 const PT_LOAD = 1;
+
+/** The function that throws: a file without it never unwinds. */
+export const throws = '_Unwind_RaiseException';
+/** The paths of C libraries. */
+const cLibrary = /\/(libc[.-]|ld-musl)/;
+/** A function of every C library. */
+const ends = 'exit';
 
 /** Where a program or library itself defines a function of this name. */
 export function defined(elf: ElfFile, name: string): Addr | undefined {
@@ -15,7 +23,11 @@ export function defined(elf: ElfFile, name: string): Addr | undefined {
 async function mappedFiles(session: Session, { calls }: Scratch): Promise<ReadonlyMap<string, Addr>> {
   const maps = calls && (await session.remoteFile(`/proc/${calls.pid}/maps`));
   if (!maps) throw unavailable('the stub does not tell what the process has loaded');
-  const all = parseMaps(new TextDecoder('latin1').decode(maps)).filter(({ path }) => path.startsWith('/'));
+  return startsIn(new TextDecoder('latin1').decode(maps));
+}
+
+function startsIn(maps: string): ReadonlyMap<string, Addr> {
+  const all = parseMaps(maps).filter(({ path }) => path.startsWith('/'));
   const withCode = new Set(all.filter(({ permissions }) => permissions[2] === 'x').map(({ path }) => path));
   const starts = new Map<string, Addr>();
   for (const { path, start } of all) if (withCode.has(path) && !starts.has(path)) starts.set(path, start);
@@ -28,17 +40,64 @@ function loadedAt(file: Uint8Array, path: string, start: Addr): ElfFile {
   return elf.loadedAt(start - (lowest & ~0xfffn));
 }
 
+/** The file as it is loaded, if it defines the function. */
+function definingAt(file: Uint8Array, path: string, start: Addr, name: string): ElfFile | undefined {
+  if (!Buffer.from(file.buffer, file.byteOffset, file.length).includes(name)) return undefined;
+  const elf = loadedAt(file, path, start);
+  return defined(elf, name) === undefined ? undefined : elf;
+}
+
+/** What was read of files before a process stood that has loaded them: by file, place and function. */
+const readBefore = new Map<string, ElfFile | undefined>();
+
+/** Undefined if that is no file which can be found here. */
+function keyOf(pid: number, path: string, start: Addr, name: string): string | undefined {
+  const stat = statSync(`/proc/${pid}/root${path}`, { bigint: true, throwIfNoEntry: false });
+  return stat?.isFile() ? [stat.dev, stat.ino, stat.size, stat.mtimeNs, start, name].join() : undefined;
+}
+
+/** Reads the files that a process of this machine has loaded, so that it need not stand for that. */
+export function readLoadedFiles(pid: number): void {
+  try {
+    for (const [path, start] of startsIn(readFileSync(`/proc/${pid}/maps`, 'latin1'))) {
+      const wanted = [throws, ...(cLibrary.test(path) ? [ends] : [])];
+      const file = readFileSync(`/proc/${pid}/root${path}`);
+      for (const name of wanted) {
+        const key = keyOf(pid, path, start, name);
+        if (key !== undefined) readBefore.set(key, definingAt(file, path, start, name));
+      }
+    }
+  } catch {
+    // What cannot be read now is asked for later.
+  }
+}
+
+/** A file of the process, if it defines the function; `isLibrary`: it must be readable. */
+async function definingFile(
+  session: Session,
+  path: string,
+  start: Addr,
+  name: string,
+  isLibrary: boolean,
+): Promise<ElfFile | undefined> {
+  const { processHere: pid } = session;
+  const key = pid === undefined ? undefined : keyOf(pid, path, start, name);
+  if (key !== undefined && readBefore.has(key)) return readBefore.get(key);
+  const file = await session.remoteFile(path);
+  if (!file && isLibrary) throw unavailable(`${path} cannot be read`);
+  return file && definingAt(file, path, start, name);
+}
+
 /**
- * A library of the process, with its addresses there. Undefined if no loaded path matches.
+ * The function by which a process ends, of its C library. Undefined without such a library.
  * @throws RsptraceError `SCRATCH_UNAVAILABLE` if the stub does not list the libraries
  */
-export async function loadedLibrary(session: Session, scratch: Scratch, name: RegExp): Promise<ElfFile | undefined> {
-  const found = [...(await mappedFiles(session, scratch))].find(([path]) => name.test(path));
-  if (!found) return undefined;
-  const [path, start] = found;
-  const file = await session.remoteFile(path);
-  if (!file) throw unavailable(`${path} cannot be read`);
-  return loadedAt(file, path, start);
+export async function exitOf(session: Session, scratch: Scratch, elf: ElfFile): Promise<Addr | undefined> {
+  const own = defined(elf, ends);
+  if (own !== undefined) return own;
+  const found = [...(await mappedFiles(session, scratch))].find(([path]) => cLibrary.test(path));
+  const library = found && (await definingFile(session, ...found, ends, true));
+  return library && defined(library, ends);
 }
 
 /** The files of a process that define a function, as they come and go. */
@@ -69,12 +128,8 @@ export class DefiningFiles {
     return [...known.values()].filter((elf) => elf !== undefined);
   }
 
-  async #look(path: string, start: Addr): Promise<ElfFile | undefined> {
-    const file = await this.#session.remoteFile(path);
+  #look(path: string, start: Addr): Promise<ElfFile | undefined> {
     // Code that a program makes lies in files that are no libraries.
-    if (!file && /\.so\b/.test(path)) throw unavailable(`${path} cannot be read`);
-    if (!file || !Buffer.from(file.buffer, file.byteOffset, file.length).includes(this.#name)) return undefined;
-    const elf = loadedAt(file, path, start);
-    return defined(elf, this.#name) === undefined ? undefined : elf;
+    return definingFile(this.#session, path, start, this.#name, /\.so\b/.test(path));
   }
 }

@@ -4,12 +4,10 @@ import { messageOf } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import { type Scratch, stackBelow, unavailable } from '../scratch/index.js';
-import { DefiningFiles, defined } from './loaded-library.js';
+import { DefiningFiles, defined, throws } from './loaded-library.js';
 import { loaderStop } from './loader-stop.js';
 import { StackWalks, type WaitAt, walkRoom } from './stack-walks.js';
 
-/** The function that throws: a program without it never unwinds. */
-const throws = '_Unwind_RaiseException';
 /** What each walk of libgcc comes by first, in a library whose addresses are relocated then. */
 const gate = '_Unwind_Find_FDE';
 /**

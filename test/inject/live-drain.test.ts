@@ -10,6 +10,8 @@ class Flood implements Drainable {
   #ring = 0;
   #queue = 0;
   filled = 0;
+  /** So that a read leaves time for other work. */
+  fillsSlowly = false;
   digested = 0;
   /** How often the ring was looked at in a row while nothing could be read. */
   vain = 0;
@@ -24,6 +26,10 @@ class Flood implements Drainable {
     return this.#queue < this.#room;
   }
 
+  get undigested(): number {
+    return this.#queue;
+  }
+
   renew(): void {}
 
   drainLive(): boolean {
@@ -34,7 +40,7 @@ class Flood implements Drainable {
     this.#queue += this.#ring;
     this.#ring = Math.min(this.#written, 100);
     this.#written -= this.#ring;
-    this.filled = this.#ring / 100;
+    this.filled = this.fillsSlowly ? 0 : this.#ring / 100;
     return false;
   }
 
@@ -67,5 +73,22 @@ t.test('records are counted soon if a number of them ends the recording, however
     for (let looks = 0; looks < 10; looks++) await new Promise((resolve) => setImmediate(resolve));
     drain.stop();
     t.equal(flood.digested > 0, digestsAlways, `${flood.digested} of 1,000 that were read`);
+  }
+});
+
+t.test('where cores are short records wait, as long as there is room for them', async (t) => {
+  const pace = { rests: () => true, digested: () => {} };
+  for (const [room, waits] of [
+    [Number.POSITIVE_INFINITY, true],
+    [100, false],
+  ] as const) {
+    const flood = new Flood(1000, room);
+    flood.fillsSlowly = true;
+    const drain = new LiveDrain(flood, (thrown) => t.fail(String(thrown)), false, pace);
+    const end = Date.now() + 10_000;
+    while (flood.undigested + flood.digested < 1000 && Date.now() < end) await new Promise((resolve) => setTimeout(resolve, 1));
+    drain.stop();
+    t.equal(flood.undigested + flood.digested, 1000, 'all of them are read');
+    t.equal(flood.digested === 0, waits);
   }
 });

@@ -70,9 +70,14 @@ export class RunControl implements LinkEvents {
 
   set state(state: SessionState) {
     const stands = state.kind === 'idle';
-    if (!stands) this.#stoodMs = this.stoodMs;
+    if (!stands && this.#stands !== undefined) this.#stoodFor(performance.now() - this.#stands);
     this.#stands = stands ? (this.#stands ?? performance.now()) : undefined;
     this.#state = state;
+  }
+
+  #stoodFor(ms: number): void {
+    this.#stoodMs += ms;
+    if (this.#logger.isLevelEnabled('debug')) this.#logger.debug({ stood_ms: Math.round(10 * ms) / 10 }, 'runs on');
   }
 
   /** How long the target has stood since the connection, in milliseconds of the host. */

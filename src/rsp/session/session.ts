@@ -174,6 +174,11 @@ export class Session implements AsyncDisposable {
     return this.#signals.localProcess;
   }
 
+  /** The same, if its files are read past the stub: not where the wire is recorded. */
+  get processHere(): number | undefined {
+    return this.#filesAreHere ? this.localProcess : undefined;
+  }
+
   /**
    * The process of this machine that answers, or why it is not known. Undefined if the wire is recorded or played
    * back: what passes next to it cannot be. `name`: what its name probably has.
@@ -272,7 +277,7 @@ export class Session implements AsyncDisposable {
 
   /** A file on the stub's machine, whole; undefined if the stub reads no files or cannot read this one. */
   async remoteFile(path: string): Promise<Uint8Array | undefined> {
-    const here = this.#filesAreHere ? await this.#fileHere(path) : undefined;
+    const here = await this.#fileHere(path);
     if (here) return here;
     if (!this.features.vPackets) return undefined;
     return readRemoteFile(this.#ask, path, this.features.packetSize);
@@ -280,7 +285,7 @@ export class Session implements AsyncDisposable {
 
   /** What the process sees as its file is read past the stub: of a library that is some 30 round trips less. */
   async #fileHere(path: string): Promise<Uint8Array | undefined> {
-    const pid = this.localProcess;
+    const pid = this.processHere;
     if (pid === undefined) return undefined;
     return readHere(path.startsWith('/proc/') ? path : `/proc/${pid}/root${path}`);
   }
