@@ -86,7 +86,8 @@ t.test('where cores are short records wait, as long as there is room for them', 
     flood.fillsSlowly = true;
     const drain = new LiveDrain(flood, (thrown) => t.fail(String(thrown)), false, pace);
     const end = Date.now() + 10_000;
-    while (flood.undigested + flood.digested < 1000 && Date.now() < end) await new Promise((resolve) => setTimeout(resolve, 1));
+    while (flood.undigested + flood.digested < 1000 && Date.now() < end)
+      await new Promise((resolve) => setTimeout(resolve, 1));
     drain.stop();
     t.equal(flood.undigested + flood.digested, 1000, 'all of them are read');
     t.equal(flood.digested === 0, waits);
