@@ -29,7 +29,10 @@ export interface SummaryRow {
   readonly panicked: number;
   /** How often one was dropped before it was ready, where that was seen. */
   readonly cancelled: number;
-  /** `cancelled` is a lower bound, because not every drop of this Future leaves a mark. */
+  /**
+   * `cancelled` is a lower bound, because not every drop of this Future leaves a mark: one that is written by hand shows
+   * only as a task that it was not ready.
+   */
   readonly cancelled_at_least: boolean;
   /** Those of `polls` that had no breakpoint of their own: they count as polls, ready and pending, but have no time. */
   readonly derived: number;
@@ -61,9 +64,11 @@ interface FutureTally extends Tally, Record<PollResult, number> {
   readonly future: FutureRef;
   cancelled: number;
   derived: number;
+  /** Some of its polls were not those of a task itself. */
+  isHeld: boolean;
 }
 
-const noResults = { ready: 0, pending: 0, panicked: 0, unknown: 0, cancelled: 0, derived: 0 };
+const noResults = { ready: 0, pending: 0, panicked: 0, unknown: 0, cancelled: 0, derived: 0, isHeld: false };
 
 /** Counts polls per Future; {@link rows} at any time. Polls still open count as polls and nothing else. */
 export class Summary extends TimedFold {
@@ -78,7 +83,9 @@ export class Summary extends TimedFold {
   protected began(begin: AnyBegin): boolean {
     if (begin.type === 'poll-begin') {
       this.#late.began(begin);
-      this.#tally(begin.future).calls++;
+      const tally = this.#tally(begin.future);
+      tally.calls++;
+      tally.isHeld ||= begin.root.future !== begin.future || begin.root.address !== begin.address;
     }
     return true;
   }
@@ -101,6 +108,7 @@ export class Summary extends TimedFold {
       const tally = this.#tally(event.future);
       tally.calls++;
       tally.derived++;
+      tally.isHeld = true;
       tally[event.result]++;
     } else if (event.type === 'cancelled') {
       // A task around the Futures that were asked for has no row.
@@ -126,7 +134,7 @@ export class Summary extends TimedFold {
         pending: counts.pending,
         panicked: counts.panicked,
         cancelled: counts.cancelled,
-        cancelled_at_least: future.hidesDrops === true,
+        cancelled_at_least: future.hidesDrops === true || hidesHeld(future, counts),
         derived: counts.derived,
         lost: counts.lost,
         unknown: counts.unknown,
@@ -142,6 +150,14 @@ export class Summary extends TimedFold {
     this.#tallies[future.key] ??= { future, ...noCalls, ...noResults };
     return this.#tallies[future.key] as FutureTally;
   }
+}
+
+/** Written by hand, it does not show that it was not ready: what holds it may have dropped one that was pending. */
+function hidesHeld(
+  { kind }: FutureRef,
+  { calls, ready, panicked, isHeld }: Pick<FutureTally, 'calls' | 'ready' | 'panicked' | 'isHeld'>,
+): boolean {
+  return kind === 'impl' && isHeld && calls > ready + panicked;
 }
 
 /** What stops leave in durations: the error of a tick each, or nobody knows how much. */

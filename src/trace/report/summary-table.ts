@@ -14,6 +14,8 @@ const UNKNOWN_NOTE =
 
 const DROPS_NOTE =
   'cancelled: dropped before they were ready; those whose drop was inlined or left out leave no mark (- and >=)';
+const BY_HAND_NOTE =
+  'a Future written by hand inside a task does not show whether it was dropped before it was ready (- and >=)';
 
 /** More Futures are only counted in a note. */
 const MOST_NAMED = 3;
@@ -49,17 +51,26 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
   const notes = [
     rows.some((row) => row.at_least && !row.probe_left_out) && INLINED_NOTE,
     rows.some((row) => row.probe_left_out) && LEFT_OUT_NOTE,
-    counts.includes('cancelled') ? rows.some((row) => row.cancelled_at_least) && DROPS_NOTE : unseenDropsNote(rows),
+    counts.includes('cancelled')
+      ? rows.some((row) => isHidden(row) && !isByHand(row)) && DROPS_NOTE
+      : unseenDropsNote(rows),
+    counts.includes('cancelled') && rows.some((row) => isHidden(row) && isByHand(row)) && BY_HAND_NOTE,
     rows.some(({ unknown }) => unknown > 0) && UNKNOWN_NOTE,
   ];
   return `${table}${tableNotes(notes, options)}`;
 }
 
-/** Where no row has a `cancelled` one, and those that may have waited had drops which leave no mark. */
+const isHidden = (row: SummaryRow): boolean => row.cancelled_at_least;
+const isByHand = ({ kind }: SummaryRow): boolean => kind === 'impl';
+
+/**
+ * Where no row has a `cancelled` one, and those that may have waited had drops which leave no mark. Of those written by
+ * hand that is the rule.
+ */
 function unseenDropsNote(rows: readonly SummaryRow[]): string | false {
-  const mayHave = ({ polls, ready, panicked, cancelled_at_least }: SummaryRow): boolean =>
-    cancelled_at_least && polls > ready + panicked;
-  const names = [...new Set(rows.filter(mayHave).map(({ future }) => future))].sort(compare);
+  const mayHave = ({ polls, ready, panicked }: SummaryRow): boolean => polls > ready + panicked;
+  const hidden = rows.filter((row) => isHidden(row) && !isByHand(row));
+  const names = [...new Set(hidden.filter(mayHave).map(({ future }) => future))].sort(compare);
   if (names.length === 0) return false;
   const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : '';
   const named = `${names.slice(0, MOST_NAMED).join(', ')}${more}`;

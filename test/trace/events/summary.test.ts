@@ -212,6 +212,27 @@ t.test('drops that leave no mark are told with the column of cancelled ones, and
   t.notMatch(counted, /no drop/);
 });
 
+t.test('cancelled: a Future written by hand that a task holds does not show it', async (t) => {
+  const byHand = { ...futures[0], key: 90, kind: 'impl' } as (typeof futures)[number];
+  const ref = { key: 1, address: addr(0x1000n), future: futures[1] } as unknown as PollEnd['root'];
+  const own = { key: 2, address: addr(0x1000n), future: byHand } as unknown as PollEnd['root'];
+  const polled = (root: PollEnd['root'], result: PollEnd['result']): SummaryRow[] => {
+    const at = { hart: 0, depth: 0, root, future: byHand, address: addr(0x1000n), state: undefined };
+    const begin = { type: 'poll-begin', time: nanos(1), ...at };
+    return summarize(
+      linked([begin, { type: 'poll-end', time: nanos(2), ...at, began: nanos(1), result, chain: [] }] as TraceEvent[]),
+    );
+  };
+  t.match(polled(ref, 'pending'), [{ cancelled: 0, cancelled_at_least: true }]);
+  t.match(polled(ref, 'ready'), [{ cancelled_at_least: false }], 'it was ready each time');
+  t.match(polled(own, 'pending'), [{ cancelled_at_least: false }], 'as a task its drop is seen');
+  const rows = [...polled(ref, 'pending'), row('seen', { cancelled: 1 })];
+  const table = summaryTable(rows, { color: false, width: 200 });
+  t.match(table, /^ +1 +0 +1 +- /m);
+  t.match(table, /^a Future written by hand inside a task does not show/m);
+  t.notMatch(table, /inlined or left out/);
+});
+
 t.test('polls without a result are told where a row has some', async (t) => {
   const wide = { color: false, width: 200 };
   const lost = row('lost', { polls: 3, lost: 2 });
