@@ -86,6 +86,6 @@ t.test('a terminal gets lines for people', async (t) => {
   const logger = partOf(createLogger('debug'), 'record');
   t.match(
     written(() => logger.debug(fields, 'records wait')),
-    /^ +\d+\.\d{3} debug record {2}records wait {2}path: \/a\\u\{202e\}b; probes: c, d; more: 3\n$/,
+    /^ *\d+\.\d{3} debug record {2}records wait {2}path: \/a\\u\{202e\}b; probes: c, d; more: 3\n$/,
   );
 });

@@ -26,7 +26,8 @@ function mapped(pid: number): readonly string[] {
   return lines.filter((line) => !/\[(heap|stack)\]/.test(line));
 }
 
-async function recordOnce(t: Test, program: string, pid: number): Promise<void> {
+/** Whether it left nothing behind: what calls return through that a busy host has kept open stays, and that is said. */
+async function recordOnce(t: Test, program: string, pid: number): Promise<boolean> {
   const server = await gdbserver(t, '--attach', String(pid));
   const trace = join(scratchFolder(t), 'out.txt');
   const tracer = rsptrace('-r', server.address, '--log', 'info', '-o', trace, ...functionProbes, program);
@@ -38,6 +39,7 @@ async function recordOnce(t: Test, program: string, pid: number): Promise<void> 
   await server.ended;
   t.equal(changedCode(pid, program), 0, 'its text is the file');
   t.match(statusOf(pid, 'State'), /^[RS]/, 'it runs');
+  return !/trampolines.* stay/.test(stderr);
 }
 
 for (const leader of [true, false]) {
@@ -59,7 +61,7 @@ for (const leader of [true, false]) {
 
     let after: readonly string[] | undefined;
     for (let i = 0; i < cycles; i++) {
-      await recordOnce(t, program, pid);
+      if (!(await recordOnce(t, program, pid))) after = undefined;
       after ??= mapped(pid);
       t.same(mapped(pid), after, `${i}: nothing more is mapped`);
     }
