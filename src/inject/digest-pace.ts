@@ -11,8 +11,8 @@ import { readFileSync } from 'node:fs';
 const windowMs = 50;
 /** A thread on a machine with an idle core waits less than this share of the time in which it could run. */
 const longWait = 0.1;
-/** A rest lasts so many times as long as what it follows. */
-const restTimes = 15;
+/** A rest lasts so many times as long as what it follows: while the target is recorded, and when it is left. */
+export const restTimes = { recorded: 15, left: 1 };
 
 /**
  * Whether this thread waits for a core often: then a target on this machine probably waits too. Linux counts for each
@@ -52,10 +52,12 @@ class CoreWait {
 
 export class DigestPace {
   readonly #cores: CoreWait;
+  readonly #times: number;
   #restsUntil = Number.NEGATIVE_INFINITY;
 
-  /** `read`: this thread's schedstat. */
-  constructor(read: () => string = () => readFileSync('/proc/thread-self/schedstat', 'latin1')) {
+  /** `times`: one of {@link restTimes}. `read`: this thread's schedstat. */
+  constructor(times: number, read: () => string = () => readFileSync('/proc/thread-self/schedstat', 'latin1')) {
+    this.#times = times;
     this.#cores = new CoreWait(read);
   }
 
@@ -64,8 +66,14 @@ export class DigestPace {
     return now < this.#restsUntil;
   }
 
+  /** Until nothing speaks against digesting more. */
+  async rest(): Promise<void> {
+    const ms = this.#restsUntil - performance.now();
+    await new Promise<void>((done) => (ms > 0 ? setTimeout(done, ms) : setImmediate(done)));
+  }
+
   /** Records were digested between these moments. */
   digested(began: number, ended: number): void {
-    if (this.#cores.isLong(ended)) this.#restsUntil = ended + restTimes * (ended - began);
+    if (this.#cores.isLong(ended)) this.#restsUntil = ended + this.#times * (ended - began);
   }
 }

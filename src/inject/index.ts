@@ -1,6 +1,7 @@
 export { clearSlack } from './clear-slack.js';
 export { isMark, within } from './code-allocator.js';
 export { counterScale } from './counter-rate.js';
+export { DigestPace, restTimes } from './digest-pace.js';
 export type { Drain } from './drain.js';
 export { cleanChild } from './forked-child.js';
 export { lastPlaces, readLastRecords } from './last-records.js';

@@ -1,4 +1,4 @@
-import { DigestPace } from './digest-pace.js';
+import { DigestPace, restTimes } from './digest-pace.js';
 import type { Drain } from './drain.js';
 import type { TargetEngine } from './target-engine.js';
 
@@ -42,7 +42,7 @@ export class LiveDrain implements Drain {
     target: Drainable,
     onError: (thrown: unknown) => void,
     digestsAlways = false,
-    pace: Pick<DigestPace, 'rests' | 'digested'> = new DigestPace(),
+    pace: Pick<DigestPace, 'rests' | 'digested'> = new DigestPace(restTimes.recorded),
   ) {
     this.#target = target;
     this.#onError = onError;

@@ -3,6 +3,7 @@ import { messageOf } from '../base/errors.js';
 import { partOf, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { instructionClock } from '../clock/index.js';
+import { DigestPace, restTimes } from '../inject/index.js';
 import { watchRef } from '../probes/index.js';
 import { type StopReply, stubOfHandshake } from '../rsp/index.js';
 import { boundTallies, type ClockInfo, type GuestNanos, type RecordingFacts } from '../trace/index.js';
@@ -69,13 +70,7 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   await detach(run.session, logger, stays || stopping.reason === 'panicked');
   onLeft?.(stopping.reason);
   try {
-    while (engines.digest(digestMs)) {
-      if (performance.now() > (deadline?.() ?? Number.POSITIVE_INFINITY)) {
-        unread = engines.undigested;
-        break;
-      }
-      await new Promise(setImmediate);
-    }
+    unread = await digestRest(run, deadline);
     missing += unread;
     tracers.calls.finish();
     if (look) await reportStuck(run, look);
@@ -94,6 +89,20 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   if (run.notLoaded.length > 0)
     logger.warn({ probes: run.notLoaded }, 'their code was never loaded: these probes were not planted');
   return { missing, unread, clock };
+}
+
+/** Understands the records that wait, or those that can be understood in time. Returns how many are left. */
+async function digestRest({ engines, stopping, isProcess }: Run, deadline: RecordOptions['deadline']): Promise<number> {
+  // A process that runs on may want the core: nobody waits for it, or it is ended, where there is a deadline.
+  const goesFirst = isProcess && stopping.reason !== 'guest-ended' && deadline === undefined;
+  const pace = new DigestPace(goesFirst ? restTimes.left : 0);
+  for (;;) {
+    const began = performance.now();
+    if (!engines.digest(digestMs)) return 0;
+    pace.digested(began, performance.now());
+    if (performance.now() > (deadline?.() ?? Number.POSITIVE_INFINITY)) return engines.undigested;
+    await pace.rest();
+  }
 }
 
 /** What is known of the tasks of a target that stood, and when that was. */

@@ -11,7 +11,7 @@ class Thread {
 
 t.test('no rest follows where the thread waits for no core', async (t) => {
   const thread = new Thread();
-  const pace = new DigestPace(thread.read);
+  const pace = new DigestPace(15, thread.read);
   for (let now = 0; now < 1000; now += 10) {
     thread.ran += 9;
     thread.waited += 0.5;
@@ -22,7 +22,7 @@ t.test('no rest follows where the thread waits for no core', async (t) => {
 
 t.test('a rest follows where the thread waits for a core, and as long as it does', async (t) => {
   const thread = new Thread();
-  const pace = new DigestPace(thread.read);
+  const pace = new DigestPace(15, thread.read);
   pace.digested(0, 2);
   t.notOk(pace.rests(2), 'one look knows no wait');
   thread.ran += 40;
@@ -37,7 +37,7 @@ t.test('a rest follows where the thread waits for a core, and as long as it does
 });
 
 t.test('no rest follows where the system counts no waits', async (t) => {
-  const pace = new DigestPace(() => {
+  const pace = new DigestPace(15, () => {
     throw new Error('ENOENT');
   });
   for (let now = 0; now < 1000; now += 100) {
