@@ -87,7 +87,7 @@ async function entry({ start, program, address }) {
       digest: event,
     },
   });
-  await engine.arm([address]);
+  await engine.points.arm([address]);
   await engine.run();
   session.close();
   stub.stop();

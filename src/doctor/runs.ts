@@ -73,7 +73,7 @@ export async function runGuest(
   });
   // A wire that breaks here breaks the run too, which reports it.
   const stop = (): void => void engine.stop().catch((error: unknown) => logger.debug({ error: String(error) }, 'stop'));
-  await engine.arm(addresses);
+  await engine.points.arm(addresses);
   const timer = setTimeout(stop, limits.ms);
   signal.addEventListener('abort', stop);
   if (signal.aborted) stop();
@@ -81,7 +81,7 @@ export async function runGuest(
   try {
     const { kind } = await engine.run();
     const tookMs = performance.now() - began;
-    if (kind === 'asked') await engine.disarm(addresses);
+    if (kind === 'asked') await engine.points.disarm(addresses);
     return { hits, ranMs: engine.runningTime() / 1e6, tookMs, stands: kind === 'asked' };
   } finally {
     clearTimeout(timer);

@@ -1,29 +1,17 @@
 import type { HookFrame, ProbeCode } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
-import { messageOf, RsptraceError } from '../base/errors.js';
-import { type Logger, partOf, silent } from '../base/logger.js';
-import { isRefusal, type Refusal } from '../base/refusal.js';
+import { partOf, silent } from '../base/logger.js';
 import type { EarlierRecords, StopObserver } from '../calls/index.js';
-import {
-  codeRoom,
-  findThreadWords,
-  middleOf,
-  processCode,
-  processMemory,
-  type ThreadWords,
-  type TrampolineOverhead,
-  whyProcessStops,
-} from '../inject/index.js';
+import { processCode } from '../inject/index.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
-import { ProvenScratch, type Scratch } from '../scratch/index.js';
 import { type StopEngine, StopWarning } from '../stop/index.js';
-import { changesItsCode, insideKernel } from '../target/index.js';
-import type { OwnTime, ProbeFact } from '../trace/index.js';
-import { unavailable } from './engine-choice.js';
+import { insideKernel } from '../target/index.js';
+import type { ProbeFact } from '../trace/index.js';
 import type { EnginesOptions } from './engines-options.js';
-import { Installed } from './installed.js';
-import type { InstallRequest } from './placing.js';
+import type { Installed } from './installed.js';
+import { Installer } from './installer.js';
 import { ProbeChoices } from './probe-choices.js';
+import { Results } from './results.js';
 import { StopBudget } from './stop-budget.js';
 
 /** The state of the engine without stops in one program. */
@@ -37,66 +25,31 @@ type State =
 /** So many stops may wait for records before them. Then all are digested, so that memory stays bounded. */
 const mostWaiting = 10_000;
 
-/** The results of programs whose trampolines are gone. */
-interface Past {
-  readonly records: number;
-  readonly digestedMs: number;
-  readonly heldMs: number;
-  readonly missing: number;
-  readonly ringFull: number;
-  readonly ringWaitedNs: number;
-  /** One program has ended with records in a ring that only a stop could read. */
-  readonly tailLost: boolean;
-  /** Open calls return through trampolines, so that these stay in the target. */
-  readonly trampolinesStay: boolean;
-  /** These calls need them: they could not be made to return past them. */
-  readonly trampolinesNeeded: boolean;
-  /** Records were read out of memory shared with the target, not through the stub. */
-  readonly pastWire: boolean;
-  /** Where the last trampolines were. */
-  readonly source: string | undefined;
-  readonly time: TrampolineOverhead | undefined;
-}
-
 /**
  * Chooses an engine for every probe, and joins the two engines. The stop engine lets the guest run. Probes that can
  * do without stops get trampolines at the first hit. Then the program runs, and its memory is mapped as it will stay.
  */
 export class Engines implements StopObserver, EarlierRecords {
   readonly #options: EnginesOptions;
-  readonly #logger: Logger;
   readonly #choices: ProbeChoices;
-  readonly #memory: ProvenScratch;
+  readonly #installer: Installer;
+  readonly results = new Results(() => this.#installed);
   readonly #warning: StopWarning;
   readonly #budget: StopBudget;
   /** Beside records; since all of these were digested; and those that waited in the queue. */
   readonly #stops = { beside: 0, waiting: 0, queued: 0 };
   #state: State;
-  #past: Past = {
-    records: 0,
-    digestedMs: 0,
-    heldMs: 0,
-    missing: 0,
-    ringFull: 0,
-    ringWaitedNs: 0,
-    tailLost: false,
-    trampolinesStay: false,
-    trampolinesNeeded: false,
-    pastWire: false,
-    source: undefined,
-    time: undefined,
-  };
 
   /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
   constructor(options: EnginesOptions) {
     this.#options = options;
-    this.#logger = partOf(options.logger ?? silent, 'engines');
-    this.#memory = new ProvenScratch(options.isRepeatable);
+    const logger = partOf(options.logger ?? silent, 'engines');
     this.#budget = new StopBudget(options.isRepeatable);
-    this.#warning = new StopWarning(this.#logger);
+    this.#warning = new StopWarning(logger);
     this.#choices = new ProbeChoices(options);
+    this.#installer = new Installer(options, this.#choices, logger);
     for (const { name: probe, engine, why } of this.#choices.facts)
-      this.#logger.debug({ probe, engine, why }, 'engine chosen');
+      logger.debug({ probe, engine, why }, 'engine chosen');
     this.#state = { kind: 'waiting', settled: !options.settles };
   }
 
@@ -143,7 +96,7 @@ export class Engines implements StopObserver, EarlierRecords {
 
   /** It is too early, and another page table may change that. */
   get waitsForTable(): boolean {
-    return this.isWaiting && !this.#memory.isPending;
+    return this.isWaiting && !this.#installer.memory.isPending;
   }
 
   /** Trampolines are in the target. */
@@ -166,46 +119,6 @@ export class Engines implements StopObserver, EarlierRecords {
     return this.choices.filter(({ engine }) => engine === 'none').map(({ address }) => address);
   }
 
-  /** Where the ring and the trampolines are, once they are installed. */
-  get scratch(): string | undefined {
-    return this.#installed?.scratch.source ?? this.#past.source;
-  }
-
-  get pastWire(): boolean {
-    return this.#past.pastWire || this.#installed?.scratch.shared !== undefined;
-  }
-
-  get tailLost(): boolean {
-    return this.#past.tailLost;
-  }
-
-  get trampolinesStay(): boolean {
-    return this.#past.trampolinesStay;
-  }
-
-  get trampolinesNeeded(): boolean {
-    return this.#past.trampolinesNeeded;
-  }
-
-  /** How often the ring was found full: the target waited for room. */
-  get ringFull(): number {
-    return this.#past.ringFull + (this.#installed?.ringFull ?? 0);
-  }
-
-  /** How long its harts waited then, all together, in nanoseconds of its own clock. */
-  get ringWaitedNs(): number {
-    return this.#past.ringWaitedNs + (this.#installed?.ringWaitedNs ?? 0);
-  }
-
-  get records(): number {
-    return this.#past.records + (this.#installed?.records ?? 0);
-  }
-
-  /** The overhead that was subtracted from durations; undefined if it is not known. */
-  get ownTime(): OwnTime | undefined {
-    return (this.#installed?.time ?? this.#past.time)?.facts;
-  }
-
   /** The original return address behind one that a trampoline has replaced. */
   hooked(returnAddress: bigint): HookFrame | undefined {
     return this.#installed?.hooked(returnAddress);
@@ -221,7 +134,10 @@ export class Engines implements StopObserver, EarlierRecords {
     const code = inProcess ? processCode(arch) : arch.probeCode;
     const state = this.#state;
     if (!code || this.#choices.plan.sites.length === 0) return true;
-    if (inUserMode) return this.#fallBack(insideKernel);
+    if (inUserMode) {
+      this.#installer.fallBack(insideKernel);
+      return true;
+    }
     switch (state.kind) {
       case 'waiting':
         return state.settled && this.#install(code, stops, onError);
@@ -314,7 +230,7 @@ export class Engines implements StopObserver, EarlierRecords {
     await stops.points.awaitNoMore(spent.filter((one) => typeof one === 'bigint'));
     const off = this.#choices.switchOff(spent.filter((one) => typeof one === 'string'));
     if (off.length === 0) return;
-    await stops.disarm(off.map(({ address }) => address));
+    await stops.points.disarm(off.map(({ address }) => address));
     this.#options.leftOut?.(off);
   }
 
@@ -328,11 +244,11 @@ export class Engines implements StopObserver, EarlierRecords {
     const installed = this.#installed;
     this.#state = { kind: 'waiting', settled: !this.#options.settles };
     this.#choices.restart();
-    this.#memory.forget();
+    this.#installer.memory.forget();
     if (!installed) return [];
-    this.#remember(installed, await installed.end(sameRam));
+    this.results.add(installed, await installed.end(sameRam));
     while (installed.digest(Number.POSITIVE_INFINITY));
-    this.#past = { ...this.#past, digestedMs: this.#past.digestedMs + installed.digestedMs };
+    this.results.digestedMs += installed.digestedMs;
     return installed.addresses;
   }
 
@@ -342,12 +258,10 @@ export class Engines implements StopObserver, EarlierRecords {
    */
   async leave(standing: boolean): Promise<{ readonly missing: number }> {
     const installed = this.#installed;
-    if (standing) await this.#memory.giveUp();
-    if (installed) {
-      this.#remember(installed, await (standing ? installed.leave() : installed.end()));
-    }
+    if (standing) await this.#installer.memory.giveUp();
+    if (installed) this.results.add(installed, await (standing ? installed.leave() : installed.end()));
     this.#state = { kind: 'left', behind: installed };
-    return { missing: this.#past.missing };
+    return { missing: this.results.missing };
   }
 
   /**
@@ -366,12 +280,7 @@ export class Engines implements StopObserver, EarlierRecords {
 
   /** How long records were digested, in milliseconds. */
   get digestedMs(): number {
-    return this.#past.digestedMs + (this.#known?.digestedMs ?? 0);
-  }
-
-  /** How much of that the target stood for, because stops wait for the records before them. */
-  get heldMs(): number {
-    return this.#past.heldMs + (this.#installed?.heldMs ?? 0);
+    return this.results.digestedMs + (this.#known?.digestedMs ?? 0);
   }
 
   /** Drained records that were not digested yet. */
@@ -388,91 +297,13 @@ export class Engines implements StopObserver, EarlierRecords {
     return this.#state.kind === 'left' ? this.#state.behind : this.#installed;
   }
 
-  #remember(installed: Installed, missing: number): void {
-    const past = this.#past;
-    const { records, heldMs, ringFull, ringWaitedNs, scratch, time } = installed;
-    const { tailLost, trampolinesStay, trampolinesNeeded } = installed;
-    this.#past = {
-      records: past.records + records,
-      digestedMs: past.digestedMs,
-      heldMs: past.heldMs + heldMs,
-      missing: past.missing + missing,
-      ringFull: past.ringFull + ringFull,
-      ringWaitedNs: past.ringWaitedNs + ringWaitedNs,
-      tailLost: past.tailLost || tailLost,
-      trampolinesStay,
-      trampolinesNeeded,
-      pastWire: past.pastWire || scratch.shared !== undefined,
-      source: scratch.source,
-      time: time ?? past.time,
-    };
-  }
-
   /** @returns false if it is too early in the program for that */
   async #install(code: ProbeCode, stops: StopEngine, onError: (thrown: unknown) => void): Promise<boolean> {
-    const ready = await this.#prepare();
-    if (ready === undefined) return false;
-    if (isRefusal(ready)) return this.#fallBack(ready.refused);
-    const installed = await this.#place({ ...ready, code, stops });
+    const installed = await this.#installer.install(code, stops, this.results.all.time);
+    if (installed === 'early') return false;
     if (!installed) return true;
     this.#state = { kind: 'installed', installed, stops };
     await installed.begin(stops, onError);
     return installed.waiting === 0;
-  }
-
-  /** Undefined if that fails, and the engines fall back to stops. */
-  async #place(ready: Pick<InstallRequest, 'scratch' | 'threads' | 'code' | 'stops'>): Promise<Installed | undefined> {
-    try {
-      const { time: earlierTime } = this.#past;
-      return await Installed.install({ ...ready, options: this.#options, choices: this.#choices, earlierTime });
-    } catch (thrown) {
-      this.#fallBackTo(messageOf(thrown));
-      if (this.#options.wanted === 'target' || !(thrown instanceof RsptraceError)) throw thrown;
-      return undefined;
-    }
-  }
-
-  /** What an installation needs from the target; undefined if it is too early. */
-  async #prepare(): Promise<
-    { readonly scratch: Scratch; readonly threads: ThreadWords | undefined } | Refusal | undefined
-  > {
-    const { session, inProcess, elf } = this.#options;
-    const stopsOnly = inProcess && whyProcessStops(session);
-    if (stopsOnly) return { refused: stopsOnly };
-    const threads = inProcess && (await findThreadWords(session));
-    if (inProcess && threads === undefined) return undefined;
-    if (threads && isRefusal(threads)) return threads;
-    this.#choices.retry();
-    if (changesItsCode(elf)) await this.#choices.planAnew(session);
-    const text = middleOf(this.#choices.plan.sites);
-    if (text === undefined) return { refused: this.#choices.why(0) ?? 'no function can be patched' };
-    const scratch = await this.#takeScratch(text);
-    return scratch === undefined || isRefusal(scratch) ? scratch : { scratch, threads };
-  }
-
-  /** Undefined if it is too early. */
-  #takeScratch(text: Addr): Promise<Scratch | Refusal | undefined> {
-    const { session, arch, elf, inProcess, scratch, ram } = this.#options;
-    const { plan } = this.#choices;
-    const process = inProcess && processMemory(plan);
-    const target = { session, arch, elf, text, ram, process, logger: this.#logger };
-    const taken = this.#memory.take({ ...scratch, ...target, codeSize: codeRoom(plan.sites) });
-    return taken.catch((thrown: unknown) => {
-      this.#fallBackTo(messageOf(thrown));
-      throw thrown;
-    });
-  }
-
-  /** @returns true, because this is final */
-  #fallBack(why: string): true {
-    this.#fallBackTo(why);
-    if (this.#options.wanted === 'target') throw unavailable(why);
-    return true;
-  }
-
-  /** Final for this program. */
-  #fallBackTo(why: string): void {
-    this.#logger.info({ why }, 'no probe can do without stops');
-    this.#choices.refuseAll(why);
   }
 }

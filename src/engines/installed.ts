@@ -67,7 +67,7 @@ export class Installed implements StopObserver {
     const target = this.#target;
     const { shared } = this.scratch;
     await this.#disarm(stops, target.sites);
-    if (target.breakpoint !== undefined) await stops.pause(target.breakpoint);
+    if (target.breakpoint !== undefined) await stops.points.pause(target.breakpoint);
     if (!shared || shared.endsWithTarget) await this.#waitForEnd(stops);
     if (!shared) {
       // Not if a clock counts instructions, because two runs must be alike. Not for Linux, because a stop in user
@@ -285,7 +285,7 @@ export class Installed implements StopObserver {
   async #disarm(stops: StopEngine, sites: readonly Site[]): Promise<void> {
     stops.points.leaveToSteps(this.#target.ends);
     const leftOut = this.#choices.facts.filter(({ engine }) => engine === 'none').map(({ address }) => address);
-    await stops.disarm([...sites.map(({ plan: { address } }) => address), ...leftOut]);
+    await stops.points.disarm([...sites.map(({ plan: { address } }) => address), ...leftOut]);
   }
 
   /** The ring is read at stops only, or ends with the target: a stop where that ends itself. */
@@ -306,7 +306,7 @@ export class Installed implements StopObserver {
     if (!this.scratch.calls) return;
     const exit = await exitOf(this.#options.session, this.scratch, this.#options.elf);
     if (exit !== undefined)
-      await stops.pause(exit, () => {
+      await stops.points.pause(exit, () => {
         this.#exiting = true;
       });
   }

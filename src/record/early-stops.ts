@@ -1,9 +1,9 @@
 import type { Addr } from '../base/addr.js';
 import type { EngineName, Engines } from '../engines/index.js';
-import type { StopEngine } from '../stop/index.js';
 import type { TablePlace } from '../target/index.js';
 import type { GuestNanos } from '../trace/index.js';
 import type { CodeAsLoaded } from './code-as-loaded.js';
+import type { Connection } from './connection.js';
 
 /** Why nothing was recorded, though stops could have. */
 export const tooEarly = 'the last page table was not in use yet';
@@ -34,7 +34,7 @@ interface EarlyStopsOptions {
   readonly late: string | undefined;
   /** Every probe. */
   readonly addresses: readonly Addr[];
-  readonly engine: () => StopEngine;
+  readonly connection: Connection;
   readonly engines: Engines;
   /** Tries to place the trampolines. */
   readonly arrive: () => Promise<unknown>;
@@ -69,7 +69,7 @@ export class EarlyStops {
   /** The machine begins. Returns the probes that may stop it. */
   async begin(): Promise<readonly Addr[]> {
     const { wanted, places, isSure, addresses, engines, loaded, watch } = this.#options;
-    this.#before = this.#options.engine().stops;
+    this.#before = this.#options.connection.engine.stops;
     this.#changes = 0;
     this.#out = undefined;
     const leftOut = new Set<Addr>(engines.withoutStops);
@@ -94,9 +94,9 @@ export class EarlyStops {
 
   /** A probe was hit, and it was too early for trampolines. */
   async tooEarly(): Promise<void> {
-    const { wanted, engine, engines } = this.#options;
+    const { wanted, connection, engines } = this.#options;
     if (!engines.waitsForTable || (wanted !== 'target' && !this.#isLimited)) return;
-    if (wanted === 'target' || engine().stops - this.#before >= mostStops) await this.takeOut();
+    if (wanted === 'target' || connection.engine.stops - this.#before >= mostStops) await this.takeOut();
   }
 
   /** How long the target may run with the probes, in milliseconds; undefined: for ever. */
@@ -107,10 +107,10 @@ export class EarlyStops {
 
   /** Until the page table has changed, no probe stops the target. */
   async takeOut(): Promise<void> {
-    const { places, addresses, engine, watch, fromReset } = this.#options;
+    const { places, addresses, connection, watch, fromReset } = this.#options;
     if (this.#out || fromReset || places.length === 0) return;
     this.#out = { since: this.#options.time(), why: tooEarly };
-    await engine().disarm(addresses);
+    await connection.engine.points.disarm(addresses);
     await watch();
   }
 
@@ -153,9 +153,9 @@ export class EarlyStops {
 
   /** Breakpoints where no trampolines are, or will be. */
   async #armAgain(): Promise<void> {
-    const { engines, engine, addresses } = this.#options;
+    const { engines, connection, addresses } = this.#options;
     await this.#reportOut();
     const withoutStops = new Set<Addr>(engines.isWaiting ? engines.withoutStops : engines.unarmed);
-    await engine().arm(addresses.filter((address) => !withoutStops.has(address)));
+    await connection.engine.points.arm(addresses.filter((address) => !withoutStops.has(address)));
   }
 }

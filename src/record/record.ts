@@ -6,10 +6,10 @@ import { instructionClock } from '../clock/index.js';
 import { DigestPace, restTimes } from '../inject/index.js';
 import { watchRef } from '../probes/index.js';
 import { type StopReply, stubOfHandshake } from '../rsp/index.js';
-import { boundTallies, type ClockInfo, type GuestNanos, type RecordingFacts } from '../trace/index.js';
+import { boundTallies, type ClockInfo, type GuestNanos, type RecordingFacts, type TallyRow } from '../trace/index.js';
 import type { Recording, RecordOptions } from './recording.js';
-import { detach, Run } from './run.js';
-import { verify } from './verify.js';
+import { Run } from './run.js';
+import { type Verified, verify } from './verify.js';
 
 /**
  * Records a trace. Verifies that the target runs this program, chooses the engine for each probe, and arms the
@@ -30,7 +30,7 @@ export async function record(asked: RecordOptions): Promise<Recording> {
   await run.arm();
   const begun = performance.now();
   const ended = await run.toEnd();
-  const stoodMs = performance.now() - begun - run.ranMs;
+  const stoodMs = performance.now() - begun - run.parts.connection.ranNs / 1e6;
   const { missing, unread, clock } = await leave(run, options, performance.now() - begun);
   return summarize(run, { ram, ended, missing, unread, clock, stoodMs, hostMs: performance.now() - started });
 }
@@ -51,23 +51,23 @@ const digestMs = 20;
 /** Last phase: reads what the target still holds, removes everything from it, and ends the trace. */
 async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<Left> {
   const { logger = silent, stays = false, onLeft, deadline } = options;
-  const { tracers, engines, stopping } = run;
+  const { tracers, engines, stopping, connection, clock: traceClock } = run.parts;
   let missing = 0;
   let unread = 0;
   let look: TaskLook | undefined;
   try {
-    const isIdle = run.session.state.kind === 'idle';
-    await run.endEarly();
+    const isIdle = connection.session.state.kind === 'idle';
+    await run.boot.end();
     // While the target runs out of patches, it must not stop at a watched access.
-    if (isIdle) await run.engine.settle();
+    if (isIdle) await connection.engine.settle();
     ({ missing } = await engines.leave(isIdle));
-    if (run.session.state.kind === 'idle' && !engines.trampolinesStay) await run.closeCounter();
+    if (connection.session.state.kind === 'idle' && !engines.results.trampolinesStay) await traceClock.closeCounter();
     if (tookMs >= leastForLook && deadline?.() === undefined) look = await lookAtTasks(run, options);
   } catch (thrown) {
     stopping.fail(thrown);
   }
   // The target runs on before the trace is ended, because some formats write most of it then.
-  await detach(run.session, logger, stays || stopping.reason === 'panicked');
+  await connection.leave(logger, stays || stopping.reason === 'panicked');
   onLeft?.(stopping.reason);
   try {
     unread = await digestRest(run, deadline);
@@ -77,24 +77,26 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   } catch (thrown) {
     stopping.fail(thrown);
   }
-  const clock = run.engine.clock?.info ?? { name: 'running-intervals', resolutionNs: 1, guest: false };
+  const { clock: found } = connection.engine;
+  const clock = found?.info ?? { name: 'running-intervals', resolutionNs: 1, guest: false };
   try {
-    if (!run.engine.clock) run.begin(clock);
+    if (!found) run.begin(clock);
     const recording = factsOf(run, missing);
-    tracers.sink.end({ probes: engines.choices, ownTime: engines.ownTime, recording });
+    tracers.sink.end({ probes: engines.choices, ownTime: engines.results.ownTime, recording });
   } catch (thrown) {
     stopping.fail(thrown);
   }
-  run.log?.end(unread > 0);
-  if (run.notLoaded.length > 0)
-    logger.warn({ probes: run.notLoaded }, 'their code was never loaded: these probes were not planted');
+  run.parts.log?.end(unread > 0);
+  const { notLoaded: probes } = run;
+  if (probes.length > 0) logger.warn({ probes }, 'their code was never loaded: these probes were not planted');
   return { missing, unread, clock };
 }
 
 /** Understands the records that wait, or those that can be understood in time. Returns how many are left. */
-async function digestRest({ engines, stopping, isProcess }: Run, deadline: RecordOptions['deadline']): Promise<number> {
+async function digestRest({ parts }: Run, deadline: RecordOptions['deadline']): Promise<number> {
+  const { engines, stopping, target } = parts;
   // A process that runs on may want the core: nobody waits for it, or it is ended, where there is a deadline.
-  const goesFirst = isProcess && stopping.reason !== 'guest-ended' && deadline === undefined;
+  const goesFirst = target.isProcess && stopping.reason !== 'guest-ended' && deadline === undefined;
   const pace = new DigestPace(goesFirst ? restTimes.left : 0);
   for (;;) {
     const began = performance.now();
@@ -115,12 +117,17 @@ interface TaskLook {
 const leastForLook = 1000;
 
 /** Undefined if nobody asks for it, or if the end of the recording was not ours to choose. */
-async function lookAtTasks(run: Run, { look, logger = silent }: RecordOptions): Promise<TaskLook | undefined> {
-  const { reason } = run.stopping;
+async function lookAtTasks(
+  { parts: { stopping, connection, tracers, target } }: Run,
+  { look, logger = silent }: RecordOptions,
+): Promise<TaskLook | undefined> {
+  const { reason } = stopping;
+  const { session } = connection;
   const isOurs = reason === 'duration' || reason === 'interrupted';
-  if (!look || !isOurs || run.session.state.kind !== 'idle') return undefined;
+  if (!look || !isOurs || session.state.kind !== 'idle') return undefined;
   try {
-    return { time: await run.now(), understand: await look(run.session, run.program) };
+    const time = (await connection.time()) ?? tracers.output.time;
+    return { time, understand: await look(session, target.program) };
   } catch (error) {
     logger.info({ error: messageOf(error) }, 'the tasks at the end were not looked at');
     return undefined;
@@ -128,7 +135,7 @@ async function lookAtTasks(run: Run, { look, logger = silent }: RecordOptions): 
 }
 
 /** Memory can show what no event does: tasks that wait for each other, or for nobody. */
-async function reportStuck({ tracers }: Run, { time, understand }: TaskLook): Promise<void> {
+async function reportStuck({ parts: { tracers } }: Run, { time, understand }: TaskLook): Promise<void> {
   const stuck = await understand();
   if (stuck.length === 0) return;
   tracers.output.moveTo(time);
@@ -137,25 +144,25 @@ async function reportStuck({ tracers }: Run, { time, understand }: TaskLook): Pr
 
 /** What a saved trace says of its recording. */
 function factsOf(run: Run, missing: number): RecordingFacts {
-  const { engines, stopping, foreignHits, notLoaded } = run;
+  const { engines, stopping, connection, tracers } = run.parts;
   const { events, stops, records } = run.progress;
   const rest = stops > 0 ? run.leaked?.rest : undefined;
   // The clock is left as stops make it where others need none.
   const stopsBeside = engines.onlyStops ? 0 : engines.stopsBeside;
   return {
     end: stopping.reason,
-    stub: stubOfHandshake(run.session.features),
+    stub: stubOfHandshake(connection.session.features),
     events,
     stops,
     records,
     missing,
-    foreignHits,
-    neverLoaded: notLoaded,
-    tailLost: engines.tailLost,
+    foreignHits: connection.foreignHits,
+    neverLoaded: run.notLoaded,
+    tailLost: engines.results.tailLost,
     ...(rest === undefined || rest === 'tick' ? {} : { timesAtMost: rest.why }),
     ...(stopsBeside > 0 ? { stopsBeside } : {}),
-    ...ringFacts(engines),
-    ...(run.tracers.sampler ? { samples: run.tracers.sampler.facts } : {}),
+    ...ringFacts(engines.results.all),
+    ...(tracers.sampler ? { samples: tracers.sampler.facts } : {}),
   };
 }
 
@@ -169,41 +176,43 @@ interface Outcome extends Pick<Recording, 'ram'> {
 }
 
 function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, hostMs }: Outcome): Recording {
-  const { engines, stopping, tracers, watches, resets } = run;
-  const { choices, scratch, tailLost, trampolinesStay, trampolinesNeeded, pastWire } = engines;
-  const { ringFull = 0, ringWaitedNs = 0 } = ringFacts(engines);
+  const { engines, stopping, tracers, connection, target, clock: traceClock } = run.parts;
+  const { choices, results } = engines;
+  const { tailLost, trampolinesStay, trampolinesNeeded } = results;
+  const { heldMs, pastWire, source: scratch } = results.all;
+  const { ringFull = 0, ringWaitedNs = 0 } = ringFacts(results.all);
   const { leaked: leak } = run;
   const leftOut = new Set(engines.leftOut);
   const tallies = tracers.kinds.flatMap(({ counts }) => counts?.rows() ?? []);
   return {
     end: stopping.reason,
     clock,
-    isProcess: run.isProcess,
-    loadBias: run.program.elf.loadBias,
+    isProcess: target.isProcess,
+    loadBias: target.program.elf.loadBias,
     stop: ended,
     error: stopping.error,
     hostMs,
-    hurdles: run.hurdles,
+    hurdles: target.hurdles.all,
     neverLoaded: run.notLoaded,
     engines: choices,
     refusal: engines.refusal,
     ram,
     stopsBeside: engines.onlyStops ? undefined : engines.stopsBeside,
     stoodMs,
-    ranMs: run.ranMs,
-    standingMs: run.session.stoodMs,
+    ranMs: connection.ranNs / 1e6,
+    standingMs: connection.session.stoodMs,
     digestedMs: engines.digestedMs,
-    heldMs: engines.heldMs,
+    heldMs,
     stopsQueued: engines.stopsQueued,
     gaps: tracers.counting.gaps,
     tallies: boundTallies(
-      tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)).map((row) => run.named(row)),
+      tallies.filter((row) => row.calls > 0 || !leftOut.has(row.function.address)).map((row) => named(row, target)),
       choices,
     ),
-    watches: watches.all.map(watchRef),
+    watches: connection.watches.all.map(watchRef),
     samples: tracers.sampler?.facts,
     scratch,
-    ownTime: engines.ownTime,
+    ownTime: engines.results.ownTime,
     leak,
     stopError: leak && { tickNs: clock.resolutionNs, isUnknown: leak.rest !== 'tick' },
     missing,
@@ -213,13 +222,20 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     tailLost,
     trampolinesStay,
     trampolinesNeeded,
-    panicPlaces: run.panicPlaces,
-    openCounter: ended ? undefined : run.openCounter,
+    panicPlaces: target.panics.length,
+    openCounter: ended ? undefined : traceClock.openCounter,
     pastWire,
-    resets: resets?.count ?? 0,
-    foreignHits: run.foreignHits,
+    resets: run.boot.resets?.count ?? 0,
+    foreignHits: connection.foreignHits,
     ...run.progress,
   };
+}
+
+/** Calls counted by thread have its name. */
+function named(row: TallyRow, { isProcess, harts }: Verified): TallyRow {
+  if (row.group?.by !== 'hart' || !isProcess) return row;
+  const { hart } = row.group;
+  return { ...row, group: { by: 'hart', hart, label: harts.all()[hart]?.name } };
 }
 
 /** What the trace says of waits for room. A wait between two reads of the ring is seen by its time alone. */

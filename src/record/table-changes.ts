@@ -2,9 +2,9 @@ import { type Addr, hex } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import type { StopObserver } from '../calls/index.js';
 import type { Engines } from '../engines/index.js';
-import type { Batch, Session, SignalStop } from '../rsp/index.js';
-import type { StopEngine } from '../stop/index.js';
+import type { Batch, SignalStop } from '../rsp/index.js';
 import type { TablePlace } from '../target/index.js';
+import type { Connection } from './connection.js';
 import type { EarlyStops } from './early-stops.js';
 
 /** A place that has changed the table so often, with nothing for us to do, is left alone. */
@@ -24,12 +24,11 @@ const SIGINT = 2;
 interface TableChangesOptions {
   readonly places: readonly TablePlace[];
   readonly engines: Engines;
-  readonly engine: () => StopEngine;
-  readonly session: () => Session;
+  readonly connection: Connection;
   /** The name of the program counter. */
   readonly pc: string;
   /** What is done while there are no trampolines. */
-  readonly early: () => Pick<EarlyStops, 'changed' | 'patience' | 'takeOut'>;
+  readonly early: Pick<EarlyStops, 'changed' | 'patience' | 'takeOut'>;
   /** The target may be interrupted: two runs need not be alike. */
   readonly interrupts: boolean;
   readonly logger: Logger;
@@ -87,7 +86,7 @@ export class TableChanges implements StopObserver {
     const { engines, early, interrupts } = this.#options;
     if (!interrupts) return undefined;
     if (engines.isInstalled) return this.#waiting.size > 0 ? this.#looks.patience - this.#quiet : undefined;
-    const most = early().patience;
+    const most = early.patience;
     return most === undefined ? undefined : most - this.#ran;
   }
 
@@ -104,14 +103,14 @@ export class TableChanges implements StopObserver {
 
   async #wait(place: TablePlace, idle: number): Promise<void> {
     this.#waiting.set(place, idle);
-    await this.#options.engine().points.intercept(place.addresses, () => this.#changed(place, idle));
+    await this.#options.connection.engine.points.intercept(place.addresses, () => this.#changed(place, idle));
   }
 
   async #changed(place: TablePlace, idle: number): Promise<void> {
     const { engines, early } = this.#options;
     this.#waiting.delete(place);
     const isEarly = !engines.isInstalled;
-    if (isEarly) await early().changed();
+    if (isEarly) await early.changed();
     const isIdle = isEarly || (await engines.followTable());
     const now = isIdle ? idle + 1 : 0;
     if (now < (isEarly ? mostEarly : mostIdle)) await this.#wait(place, isEarly && engines.isInstalled ? 0 : now);
@@ -120,7 +119,7 @@ export class TableChanges implements StopObserver {
   async #tooLong(): Promise<void> {
     this.#interrupted = false;
     if (this.#options.engines.isInstalled) await this.#leave();
-    else await this.#options.early().takeOut();
+    else await this.#options.early.takeOut();
   }
 
   /** Leaves the places alone that slow the code that runs most. Missing one of them may cost the kernel its life. */
@@ -129,7 +128,7 @@ export class TableChanges implements StopObserver {
     const places = this.#looks.add(await this.#pcs(), [...this.#waiting.keys()]);
     if (places.length === 0) return;
     for (const place of places) this.#waiting.delete(place);
-    await this.#options.engine().points.release(places.flatMap(({ addresses }) => addresses));
+    await this.#options.connection.engine.points.release(places.flatMap(({ addresses }) => addresses));
     this.#options.logger.warn(
       { at: places.map((place) => place.addresses.map(hex).join(' or ')).join(', ') },
       'the page table is no longer watched there, because a breakpoint slows the code beside it: if the kernel changes it once more, --engine stop is safe',
@@ -137,7 +136,7 @@ export class TableChanges implements StopObserver {
   }
 
   async #pcs(): Promise<readonly bigint[]> {
-    const session = this.#options.session();
+    const session = this.#options.connection.session;
     const pcs: bigint[] = [];
     for (const { id } of await session.harts()) {
       const batch = session.batch(id);
@@ -149,7 +148,7 @@ export class TableChanges implements StopObserver {
   }
 
   #interrupt(): void {
-    const session = this.#options.session();
+    const session = this.#options.connection.session;
     if (session.state.kind !== 'running') return;
     this.#interrupted = true;
     // An error here also ends the run, which reports it.

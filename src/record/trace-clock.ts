@@ -17,6 +17,7 @@ import {
 import { counterScale, type RecordCounter } from '../inject/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ClockInfo, GuestNanos } from '../trace/index.js';
+import type { Connection } from './connection.js';
 import { samplesOf, watchesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
 import type { Verified } from './verify.js';
@@ -43,17 +44,16 @@ interface CounterWishes {
 export class TraceClock {
   readonly #options: RecordOptions;
   readonly #target: Verified;
-  /** How long the target has run, in nanoseconds of the host. */
-  readonly #running: () => number;
+  readonly #connection: Pick<Connection, 'ranNs'>;
   #steady: SteadyClock | undefined;
   #leak: ClockLeak | undefined;
   readonly #gate: CounterGate;
   readonly #counter: CounterWishes;
 
-  constructor(options: RecordOptions, target: Verified, running: () => number, counter: CounterWishes) {
+  constructor(options: RecordOptions, target: Verified, connection: Pick<Connection, 'ranNs'>, counter: CounterWishes) {
     this.#options = options;
     this.#target = target;
-    this.#running = running;
+    this.#connection = connection;
     this.#gate = new CounterGate(options.session, target.program.arch);
     this.#counter = counter;
   }
@@ -122,7 +122,7 @@ export class TraceClock {
 
   find(session: Session): Promise<ClockReader> {
     const { clock, timebaseHz } = this.#options;
-    return findClock(session, this.#target.program.arch, this.#running, clock, timebaseHz);
+    return findClock(session, this.#target.program.arch, () => this.#connection.ranNs, clock, timebaseHz);
   }
 
   /** The machine was reset, and its clock now says `time`: the trace's time continues from `last`. */

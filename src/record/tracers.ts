@@ -2,10 +2,10 @@ import { type Logger, silent } from '../base/logger.js';
 import { CallTracer, EventOutput } from '../calls/index.js';
 import type { Engines } from '../engines/index.js';
 import { type KindTracer, WatchEvents } from '../probes/index.js';
-import type { Session } from '../rsp/index.js';
 import { SpaceNumbers, stackBytes } from '../target/index.js';
 import type { Hooked } from '../target/unwind/index.js';
 import { Threshold, type TraceSink } from '../trace/index.js';
+import type { Connection } from './connection.js';
 import { CountingSink } from './counting-sink.js';
 import { samplesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
@@ -31,8 +31,8 @@ export interface Tracers {
 
 /** The recording that the tracers belong to. They ask it at hits and samples, when it runs. */
 interface Running {
-  readonly session: Session;
-  readonly engines: Engines;
+  readonly connection: Connection;
+  readonly engines: () => Engines;
 }
 
 type TracerOptions = Pick<RecordOptions, 'sink' | 'thresholdNs' | 'functions' | 'stackDepth' | 'observer' | 'logger'>;
@@ -48,7 +48,7 @@ export function buildTracers(
   const sink = options.thresholdNs ? new Threshold(counting, options.thresholdNs) : counting;
   const output = new EventOutput(sink);
   const { values, maxDepth } = options.functions ?? {};
-  const hooked: Hooked = (returnAddress) => run?.engines.hooked(returnAddress);
+  const hooked: Hooked = (returnAddress) => run?.engines().hooked(returnAddress);
   const spaces = new SpaceNumbers();
   const context = { elf, arch, debug, output, spaces, stackDepth: options.stackDepth, hooked, values, maxDepth };
   const kinds = program.kinds.flatMap(({ kind, found }) => kind.tracer?.(found, context) ?? []);
@@ -81,13 +81,13 @@ function makeSampler(
     plan &&
     new Sampler({
       ...{ plan, program, logger },
-      session: () => run.session,
+      session: () => run.connection.session,
       hartNumber: (id) => harts.number(id),
-      isOwnCode: (pc) => run.engines.isOwnCode(pc),
-      hooked: (returnAddress) => run.engines.hooked(returnAddress),
-      catchUp: () => run.engines.catchUp(),
+      isOwnCode: (pc) => run.engines().isOwnCode(pc),
+      hooked: (returnAddress) => run.engines().hooked(returnAddress),
+      catchUp: () => run.engines().catchUp(),
       emit: (event) =>
-        run.engines.whenDigested(() => {
+        run.engines().whenDigested(() => {
           output.moveTo(event.time);
           output.emit({ ...event, time: output.time });
         }),

@@ -103,7 +103,7 @@ export class Breakpoints {
 
   /**
    * Inserts permanent breakpoints at these addresses, all in one write. An insertion is deferred if memory does not
-   * yet hold the program's code, because a trap instruction would damage what is there.
+   * yet hold the program's code, because a trap instruction would damage what is there. `pause`: they are no probes.
    * @throws RsptraceError `RSP_BREAKPOINT_REFUSED`
    */
   async arm(addresses: readonly Addr[], pause?: () => void): Promise<void> {
@@ -123,8 +123,8 @@ export class Breakpoints {
     await this.late.prepare();
   }
 
-  /** A permanent breakpoint that belongs to no probe. */
-  async pause(address: Addr, pause: () => void): Promise<void> {
+  /** A permanent breakpoint that belongs to no probe. {@link StopObserver.stopped} is called before `pause`. */
+  async pause(address: Addr, pause: () => void = () => {}): Promise<void> {
     await this.armNow([address]);
     this.#at(address, pause);
   }

@@ -3,7 +3,13 @@ import type { StopObserver, Tracer } from '../calls/index.js';
 import type { ClockLeak, ClockReader } from '../clock/index.js';
 import type { StopReply } from '../rsp/index.js';
 import type { GuestRam, SpaceNumbers } from '../target/index.js';
-import type { StopPointsOptions } from './breakpoints.js';
+import type { Breakpoints, StopPointsOptions } from './breakpoints.js';
+import type { FirstReads } from './first-reads.js';
+import type { HitChecks } from './hit-checks.js';
+import type { ProcessEvents } from './process-events.js';
+import type { Resuming } from './resuming.js';
+import type { Stepper } from './stepping.js';
+import type { UnexpectedStops } from './unexpected-stops.js';
 import type { Watchpoints } from './watchpoints.js';
 
 /** A machine that may be reset: it boots again, with its program as it was at first. */
@@ -63,6 +69,20 @@ export interface StopEngineOptions extends StopPointsOptions {
   readonly isSameProgram: () => Promise<boolean>;
   /** Called when a hart is seen for the first time; returns its number. */
   readonly hartNumber: (id: string | undefined) => number;
+}
+
+/** What the engine's parts share. */
+export interface StopParts {
+  readonly options: StopEngineOptions;
+  /** Where it stops. */
+  readonly points: Breakpoints;
+  readonly stepper: Stepper;
+  readonly resuming: Resuming;
+  readonly events: ProcessEvents;
+  readonly unexpected: UnexpectedStops;
+  readonly firstReads: FirstReads;
+  /** Undefined for a process, which has one address space. */
+  readonly checks: HitChecks | undefined;
 }
 
 /** Why the engine stopped running the guest. */

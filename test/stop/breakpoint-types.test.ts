@@ -84,7 +84,7 @@ t.test('hardware breakpoints on request, and what is said when they run out', as
     Array(TRIGGERS).fill(1),
   );
   const { engine } = await countingEngine(session, 'riscv64');
-  await t.rejects(engine.arm([inRom]), {
+  await t.rejects(engine.points.arm([inRom]), {
     code: 'RSP_BREAKPOINT_REFUSED',
     message: `the target has no hardware breakpoint for a probe at 0x${inRom.toString(16)}: all ${TRIGGERS} that it took are in use`,
     hint: /probe fewer/,
@@ -96,7 +96,7 @@ t.test('a stub that takes no software breakpoints gets hardware ones', async (t)
   const stub = await FakeStub.start(riscv, { 'm*': '41111111', 'Z0*': '', 'Z1*': 'OK', 'z1*': 'OK' });
   await using session = await connect(stub.path);
   const { engine } = await countingEngine(session, 'riscv64');
-  await engine.arm([0x8020_0000n, 0x8020_0010n].map((value) => value as never));
+  await engine.points.arm([0x8020_0000n, 0x8020_0010n].map((value) => value as never));
   t.same(
     session.breakpoints.map(({ type }) => type),
     [1, 1],

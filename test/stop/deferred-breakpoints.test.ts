@@ -48,7 +48,7 @@ async function follow(t: Test, late: Late, watches: Watchpoints | undefined, typ
   const [work, arrived] = [program.symbol('work'), program.symbol('arrived')];
   const onHit = (pc: bigint): boolean => pc === arrived;
   const { engine, hits } = await countingEngine(session, 'riscv64', { code, onHit, ...(watches ? { watches } : {}) });
-  await engine.arm([work, arrived]);
+  await engine.points.arm([work, arrived]);
   await watches?.arm();
   t.same(engine.waiting, [work, arrived]);
   const run = engine.run();

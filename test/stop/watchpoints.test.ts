@@ -79,7 +79,7 @@ async function follow(t: Test, server: StubServer, how: Followed): Promise<void>
   const onHit = (pc: bigint, hart: number): boolean => hart === 0 && pc === last && ++calls === wanted;
   const { engine, hits } = await countingEngine(session, stub.program.arch, { watches, onHit });
   const stopsAt = work.filter(({ address }) => breakpoints === 'all' || address === last);
-  await engine.arm(stopsAt.map(({ address }) => address));
+  await engine.points.arm(stopsAt.map(({ address }) => address));
   await watches.arm();
   t.equal((await engine.run()).kind, 'asked');
 
@@ -171,7 +171,7 @@ t.test('lldb-server: which of two places was accessed', async (t) => {
   const arrived = stub.program.symbol('arrived');
   const onHit = (pc: bigint): boolean => pc === arrived;
   const { engine } = await countingEngine(session, stub.program.arch, { watches, onHit });
-  await engine.arm([arrived]);
+  await engine.points.arm([arrived]);
   await watches.arm();
   t.equal((await engine.run()).kind, 'asked');
   t.strictSame(

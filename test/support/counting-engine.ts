@@ -65,6 +65,6 @@ export async function countUntil(
 ): Promise<Counting & { readonly end: EngineEnd }> {
   const last = addresses.at(-1);
   const counting = await countingEngine(session, archName, { ...options, onHit: (pc) => pc === last });
-  await counting.engine.arm(addresses);
+  await counting.engine.points.arm(addresses);
   return { ...counting, end: await counting.engine.run() };
 }

@@ -1,0 +1,89 @@
+import type { Logger } from '../base/logger.js';
+import type { Session } from '../rsp/index.js';
+import type { StopEngine, Watchpoints } from '../stop/index.js';
+import type { GuestNanos } from '../trace/index.js';
+
+/** What reaches the target, and stops it. */
+interface Link {
+  readonly session: Session;
+  readonly engine: StopEngine;
+  readonly watches: Watchpoints;
+}
+
+/**
+ * The one owner of a recording's connection to its target. After a reconnect that is another session, with a stop
+ * engine of its own, so nobody else keeps them.
+ */
+export class Connection {
+  #link: Link | undefined;
+  /** Totals of the links before this one. */
+  #earlier = { stops: 0, ranNs: 0, foreignHits: 0 };
+
+  /** From now on the target is reached this way. */
+  open(link: Link): void {
+    if (this.#link) this.#earlier = { stops: this.stops, ranNs: this.ranNs, foreignHits: this.foreignHits };
+    this.#link = link;
+  }
+
+  get #open(): Link {
+    if (!this.#link) throw new TypeError('the target is not connected');
+    return this.#link;
+  }
+
+  get session(): Session {
+    return this.#open.session;
+  }
+
+  get engine(): StopEngine {
+    return this.#open.engine;
+  }
+
+  get watches(): Watchpoints {
+    return this.#open.watches;
+  }
+
+  get stops(): number {
+    return this.#earlier.stops + this.engine.stops;
+  }
+
+  /** How long the target has run, in nanoseconds of the host. */
+  get ranNs(): number {
+    return this.#earlier.ranNs + this.engine.runningTime();
+  }
+
+  /** Stops at a probe's address in other code. */
+  get foreignHits(): number {
+    return this.#earlier.foreignHits + this.engine.foreignHits;
+  }
+
+  /** The time of the trace's clock; undefined if the target cannot be asked. */
+  async time(): Promise<GuestNanos | undefined> {
+    const { clock } = this.engine;
+    if (!clock || this.session.state.kind !== 'idle') return undefined;
+    const batch = this.session.batch();
+    const time = clock.request(batch);
+    await batch.send();
+    return time() as GuestNanos;
+  }
+
+  /** Makes the run of the target end. */
+  interrupt(logger: Logger): void {
+    // A wire that breaks here breaks `run` too, which reports it.
+    this.engine.stop().catch((thrown: unknown) => logger.debug({ error: String(thrown) }, 'could not interrupt'));
+  }
+
+  /**
+   * Takes everything out of the target and lets it run on, unless it `stays`; where the wire is gone there is nothing
+   * left to do.
+   */
+  async leave(logger: Logger, stays = false): Promise<void> {
+    const { session } = this;
+    try {
+      if (stays && session.state.kind === 'idle' && session.state.stop.kind === 'signal')
+        await session.clearBreakpoints();
+      else await session.detach();
+    } catch (thrown) {
+      logger.warn({ error: String(thrown) }, 'could not detach: breakpoints may be left in the target');
+    }
+  }
+}

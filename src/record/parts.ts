@@ -1,0 +1,120 @@
+import { hex } from '../base/addr.js';
+import { silent } from '../base/logger.js';
+import { isRefusal } from '../base/refusal.js';
+import { Engines } from '../engines/index.js';
+import { plannedStops } from '../probes/index.js';
+import type { ProbeFact } from '../trace/index.js';
+import { Connection } from './connection.js';
+import { ConsoleLines } from './console-lines.js';
+import { plannedEnds } from './function-named.js';
+import { watchesOf } from './program.js';
+import type { RecordOptions } from './recording.js';
+import { RecordingLog } from './recording-log.js';
+import { StopConditions } from './stop-conditions.js';
+import { TraceClock } from './trace-clock.js';
+import { buildTracers, type Tracers } from './tracers.js';
+import type { Verified } from './verify.js';
+
+/** The parts of a recording. Each knows of the others only what it is given here. */
+export interface Parts {
+  readonly options: RecordOptions;
+  readonly target: Verified;
+  readonly connection: Connection;
+  readonly tracers: Tracers;
+  readonly clock: TraceClock;
+  readonly stopping: StopConditions;
+  readonly engines: Engines;
+  /** Undefined if nothing is recorded without stops, or if nobody wants it. */
+  readonly log: RecordingLog | undefined;
+}
+
+/**
+ * Second phase: puts a recording's parts together.
+ * @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it
+ */
+export function putTogether(options: RecordOptions, target: Verified): Parts {
+  const { logger = silent } = options;
+  const connection = new Connection();
+  const tracers = buildTracers(options, target, { connection, engines: () => engines });
+  const clock = new TraceClock(options, target, connection, {
+    isWanted: () => engines.writesRecords && !target.hurdles.isWithoutMemory,
+    opened: (closed) =>
+      target.hurdles.counterOpened(closed, engines.choices.filter(({ engine }) => engine === 'target').length),
+  });
+  const stopping = new StopConditions(options, () => connection.interrupt(logger));
+  const parts = { options, target, connection, tracers, clock, stopping };
+  const engines = makeEngines(parts, () => log);
+  takeConsole(parts, engines);
+  const isNeeded = options.log?.keeps || engines.choices.some(({ engine }) => engine === 'target');
+  const log = options.log && isNeeded ? new RecordingLog(options.log, logger) : undefined;
+  return { ...parts, engines, log };
+}
+
+/** What probes see no more all hits is known to the tracers, now and after a kill. */
+export function reportLeftOut({ tracers, log }: Pick<Parts, 'tracers' | 'log'>, choices: readonly ProbeFact[]): void {
+  const probes = choices.filter(({ engine }) => engine === 'none');
+  if (probes.length === 0) return;
+  tracers.calls.leftOut(probes);
+  log?.tell({
+    type: 'left-out',
+    probes: probes.map(({ name, address, why }) => ({ name, address: hex(address), why })),
+  });
+}
+
+function makeEngines(parts: Omit<Parts, 'engines' | 'log'>, log: () => Parts['log']): Engines {
+  const { options, target, connection, tracers, clock, stopping } = parts;
+  const { session, logger = silent, scratch = {}, nanosPerInstruction, counts } = options;
+  const { program, plan, harts, words, until, panics, settlesAt, ram } = target;
+  return new Engines({
+    ...plan,
+    settles: settlesAt !== undefined,
+    session,
+    tracer: tracers.calls,
+    logger,
+    scratch,
+    ram: ram && !isRefusal(ram) ? ram : undefined,
+    elf: program.elf,
+    // At stops the time is the guest's own.
+    nanosPerInstruction: watchesOf(program).length > 0 ? undefined : nanosPerInstruction,
+    isRepeatable: counts?.nanosPerInstruction !== undefined && counts.sleeps === false,
+    isCounted: options.maxEvents !== undefined,
+    stopsHarm: options.stopsHarm,
+    isLossless: options.isLossless ?? false,
+    counter: ({ code }) => clock.counter(session, code.address),
+    mustEnd: () => clock.openCounter !== undefined,
+    staysHere: () => options.stays === true || stopping.reason === 'panicked',
+    ends: plannedEnds(program.elf, until, panics),
+    planStops: (places) => (program.debug ? plannedStops(places, program.debug, program.arch) : []),
+    hartNumber: (word) => words.number(word),
+    leftOut: (probes) => {
+      reportLeftOut({ tracers, log: log() }, probes);
+      options.onLeftOut?.(probes);
+    },
+    log: () => log()?.opened,
+    counted: (probe, words) => {
+      for (const kind of tracers.kinds) kind.counts?.add(probe, words);
+    },
+    ...(target.isProcess && {
+      inProcess: {
+        threadNumber: (id: string) => harts.number(id),
+        traceTime: (hostMs: number) => connection.engine.runningTimeAt(hostMs),
+      },
+    }),
+  });
+}
+
+/** What the guest prints goes past the counting, because it is no hit. */
+function takeConsole(
+  { options, tracers, stopping }: Pick<Parts, 'options' | 'tracers' | 'stopping'>,
+  engines: Engines,
+) {
+  const lines = new ConsoleLines({
+    sink: options.sink,
+    time: () => tracers.output.time,
+    whenDigested: (tell) => engines.whenDigested(tell),
+    onError: (thrown) => stopping.fail(thrown),
+  });
+  options.console?.(lines.take);
+  tracers.counting.onFirst = () => lines.begin();
+  tracers.counting.onLast = () => lines.end();
+}

@@ -1,0 +1,115 @@
+import type { Addr } from '../base/addr.js';
+import type { RegisterReader } from '../base/memory-reader.js';
+import type { Hit, MemoryRequest, Reaction, Visit } from '../calls/index.js';
+import type { Reply } from '../rsp/index.js';
+import { codeBytes, type Point } from './breakpoints.js';
+import type { Found } from './hit-checks.js';
+import type { Passing } from './passing.js';
+import type { GuessedReads } from './read-guesses.js';
+import type { Next } from './resuming.js';
+import type { StopParts } from './stop-engine-options.js';
+
+/** What a hit means: whose it is, what the tracer wants read at it, and what follows for the breakpoints. */
+export class Hits {
+  readonly #parts: StopParts;
+  readonly #passing: Passing;
+
+  constructor(parts: StopParts, passing: Passing) {
+    this.#parts = parts;
+    this.#passing = passing;
+  }
+
+  /** The code at a hit's pc, as far as it was guessed; undefined for a process. */
+  found(pc: Addr, registers: RegisterReader, guessed: GuessedReads): Found | undefined {
+    const { checks } = this.#parts;
+    if (!checks) return undefined;
+    const code = guessed.find({ address: pc, length: codeBytes })?.value;
+    return { pc, code, standing: checks.standing(registers) };
+  }
+
+  /** A hit whose code is read now: `own` if it is the program's, else how to go on. */
+  async whose(found: Found, point: Point, registers: RegisterReader, hart: string | undefined): Promise<Next | 'own'> {
+    const { checks } = this.#parts;
+    found.code ??= await checks?.read(found.pc, hart);
+    const whose = await checks?.whose(found, hart);
+    return whose === 'foreign' ? this.#passing.foreign(found, point, registers, hart) : (whose ?? 'own');
+  }
+
+  /** Gives the hit to the tracer, and goes on from it. */
+  async handle(
+    point: Point,
+    hit: Hit,
+    hart: string | undefined,
+    guessed: GuessedReads,
+    found: Found | undefined,
+  ): Promise<Next> {
+    const { options, points, firstReads, resuming } = this.#parts;
+    const { session, tracer } = options;
+    point.pause?.();
+    const isBack = this.#passing.isRepeated(point, hit);
+    const repeated = point.pause !== undefined || isBack;
+    const second = session.batch(hart);
+    const visit = repeated ? undefined : tracer.visit(hit);
+    const asked = visit?.next();
+    const requests = asked && !asked.done ? asked.value : [];
+    const load = point.over?.load?.(hit.registers);
+    const loads = load && load.length > 0;
+    const missing = { count: 0 };
+    const read = (request: MemoryRequest): Reply<Uint8Array | undefined> => {
+      const known = guessed.find(request);
+      if (known) return known;
+      missing.count++;
+      return second.readMemory(request.address, request.length);
+    };
+    const replies = requests.map(read);
+    const loaded = loads ? read(load) : undefined;
+    const here = { address: hit.pc, length: codeBytes };
+    const wantsCode = found !== undefined || points.wantsCode(point);
+    const code = wantsCode ? read(here) : undefined;
+    if (missing.count > 0) await second.send();
+    if (found) {
+      found.code = code?.value;
+      const whose = await this.whose(found, point, hit.registers, hart);
+      if (whose !== 'own') return whose;
+    }
+    const answers = replies.map((reply) => reply.value);
+    const { more, reaction } = await this.#finish(visit, answers, hart, guessed);
+    const changed = code !== undefined && points.changed(point, hit.pc, code.value);
+    const again = [...(loads ? [load] : []), ...(wantsCode ? [here] : [])];
+    firstReads.learn(hit.pc, [...requests, ...more, ...again]);
+    if (!repeated) await tracer.standing?.(hit, session.memory(hart));
+    const watched: Point[] = [];
+    for (const address of reaction.watch) watched.push(points.at(address) ?? (await points.of(address)));
+    const batch = session.batch(hart);
+    const last = { batch, inserts: points.plant(batch, watched, reaction.unwatch), repeated };
+    if (resuming.askedToStop) {
+      await batch.send();
+      if (!repeated) tracer.digest();
+      return undefined;
+    }
+    if (!(point.permanent || point.awaited)) return resuming.goOn(hit.pc, last);
+    return this.#passing.own(point, hit, hart, { ...last, load, loaded: loaded?.value, changed });
+  }
+
+  /** Reads what a tracer asks for until it says what follows: nothing, where there is no visit. */
+  async #finish(
+    visit: Visit | undefined,
+    first: readonly (Uint8Array | undefined)[],
+    hart: string | undefined,
+    guessed: GuessedReads,
+  ): Promise<{ readonly more: readonly MemoryRequest[]; readonly reaction: Reaction }> {
+    const more: MemoryRequest[] = [];
+    if (!visit) return { more, reaction: { watch: [], unwatch: [] } };
+    let step = visit.next(first);
+    while (!step.done) {
+      const { value: wanted } = step;
+      const batch = this.#parts.options.session.batch(hart);
+      const isKnown = wanted.every((request) => guessed.find(request));
+      const replies = wanted.map((one) => guessed.find(one) ?? batch.readMemory(one.address, one.length));
+      if (!isKnown) await batch.send();
+      more.push(...wanted);
+      step = visit.next(replies.map((reply) => reply.value));
+    }
+    return { more, reaction: step.value };
+  }
+}

@@ -1,0 +1,124 @@
+import { addOffset, addr } from '../base/addr.js';
+import type { RegisterReader } from '../base/memory-reader.js';
+import type { Hit, MemoryRequest } from '../calls/index.js';
+import type { Breakpoint } from '../rsp/index.js';
+import type { Accesses } from './accesses.js';
+import { codeBytes, type Point } from './breakpoints.js';
+import type { Found } from './hit-checks.js';
+import type { LastWrite, Next } from './resuming.js';
+import type { StopParts } from './stop-engine-options.js';
+
+/** What a hit leads to, in the write that goes on from it. */
+interface Understood extends LastWrite {
+  /** What the instruction reads, and what was read there. */
+  readonly load: MemoryRequest | undefined;
+  readonly loaded: Uint8Array | undefined;
+  /** The code is another than when the breakpoint was inserted. */
+  readonly changed: boolean;
+}
+
+/**
+ * Runs the instruction under a breakpoint that stays. It is emulated by writing registers, if the architecture knows
+ * how; else it is stepped, and the step is checked.
+ */
+export class Passing {
+  readonly #parts: StopParts;
+  readonly #accesses: Accesses;
+
+  constructor(parts: StopParts, accesses: Accesses) {
+    this.#parts = parts;
+    this.#accesses = accesses;
+  }
+
+  /** The hit was handled before, and a step over it ran into a handler, which has come back. Asked once for a hit. */
+  isRepeated(point: Point, hit: Hit): boolean {
+    const isBack = point.rearrivals.get(resumedAs(hit)) === this.#standing(hit);
+    point.rearrivals.delete(resumedAs(hit));
+    return isBack;
+  }
+
+  /** Of the program itself. */
+  async own(point: Point, hit: Hit, hart: string | undefined, understood: Understood): Promise<Next> {
+    const { options, points, events, checks, resuming } = this.#parts;
+    const { tracer, watches, arch } = options;
+    const { batch, inserts, repeated, load, loaded, changed } = understood;
+    const { linux } = arch;
+    if (linux && point.code && !checks && linux.isTrap(point.code)) {
+      const behind = batch.writeRegister(arch.pc, addOffset(hit.pc, linux.behindTrap));
+      return resuming.goOn(hit.pc, understood, [behind], events.trapOf(hart));
+    }
+    // The memory that the new instruction reads was not read.
+    const effects = changed ? undefined : point.over?.effects(hit.registers, loaded);
+    const touched = [...(load && load.length > 0 ? [load] : []), ...(effects?.memory ?? [])];
+    const isAccess = touched.some((each) =>
+      watches?.covers(each.address, 'bytes' in each ? each.bytes.length : each.length),
+    );
+    const isKnown = !isAccess && !(load && loaded === undefined);
+    if (!effects || !isKnown || !(await points.writes.areKept(effects.memory, hart)))
+      return this.#step(point, hit, hart, understood);
+    const newPc = effects.registers.find(({ name }) => name === arch.pc)?.value;
+    for (const { address, bytes } of effects.memory) batch.writeMemory(address, bytes);
+    const writes = effects.registers.map(({ name, value }) => batch.writeRegister(name, value));
+    if (newPc === undefined || !points.isWatched(newPc)) return resuming.goOn(hit.pc, understood, writes);
+    // The next instruction has a breakpoint too. Some stubs would run past it, so it is handled before the resume.
+    await batch.send();
+    await points.check(inserts, hit.pc);
+    if (!repeated) tracer.digest();
+    return resuming.from(addr(newPc), hart);
+  }
+
+  async #step(
+    point: Point,
+    hit: Hit,
+    hart: string | undefined,
+    { batch, inserts, repeated }: LastWrite,
+  ): Promise<Next> {
+    const { options, points, stepper, resuming } = this.#parts;
+    const { tracer, watches } = options;
+    const watched = watches?.next(point.code, hit.registers);
+    const learn = watched && watches?.request(batch);
+    await batch.send();
+    learn?.();
+    const stepped = await stepper.over(hit, hart, [point.breakpoint], watched);
+    if (stepped.interrupted) point.rearrivals.set(resumedAs(hit), this.#standing(hit));
+    if (stepped.stop.kind !== 'signal') return stepped.stop;
+    await points.check(inserts, hit.pc);
+    if (!repeated) tracer.digest();
+    this.#accesses.report(stepped, hit);
+    return resuming.from(stepped.pc, hart);
+  }
+
+  /** Foreign code reached a probe's address: its own instruction is run, and no event is emitted. */
+  async foreign(
+    { pc, code }: Found,
+    { breakpoint }: Point,
+    registers: RegisterReader,
+    hart: string | undefined,
+  ): Promise<Next> {
+    const { options, stepper, unexpected, firstReads, resuming } = this.#parts;
+    unexpected.expected();
+    firstReads.learn(pc, [{ address: pc, length: codeBytes }]);
+    const stackPointer = registers.register(options.arch.sp) ?? 0n;
+    const watched = options.watches?.next(code, registers);
+    const stepped = await stepper.over({ pc, stackPointer }, hart, [breakpoint], watched);
+    return stepped.stop.kind === 'signal' ? resuming.from(stepped.pc, hart) : stepped.stop;
+  }
+
+  /** Other code runs where a probe's code will be loaded. */
+  async guard(guard: Breakpoint, stackPointer: bigint, hart: string | undefined): Promise<Next> {
+    const { options, stepper, resuming } = this.#parts;
+    const stepped = await stepper.over({ pc: guard.address, stackPointer }, hart, [guard]);
+    return stepped.stop.kind === 'signal' ? resuming.resume(options.session.batch(hart)) : stepped.stop;
+  }
+
+  /** A handler that comes back changes none of these: else it has gone elsewhere, and this is another call. */
+  #standing({ registers, stackPointer }: Hit): string {
+    const { arguments: passed, results } = this.#parts.options.arch;
+    return [stackPointer, ...[...passed, ...results].map((name) => registers.register(name))].join();
+  }
+}
+
+/** What resumes at a point where a handler came first: a hart, or a program that may resume on another hart. */
+function resumedAs({ hart, space = 0 }: Hit): number {
+  return space > 0 ? -space : hart;
+}
