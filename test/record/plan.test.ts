@@ -27,7 +27,9 @@ t.test('what has been looked at beforehand gives the same sites', async (t) => {
     const plan = enginePlan(await prepare(elfPath(guest), [parseProbe('fn:**')]), { wanted: 'target' });
     t.equal(plan.looks?.length, plan.plans.length);
     const anew = planEngines({ ...plan, looks: undefined });
-    t.ok(anew.sites.length > 50 && anew.refused.size > 0);
+    // One way or the other, something is not as it was asked for.
+    const entriesAlone = anew.sites.filter(({ plan }) => !plan.seesReturn);
+    t.ok(anew.sites.length > 50 && anew.refused.size + entriesAlone.length > 0);
     // Without the functions, which are never the same.
     const told = (sites: object): string =>
       JSON.stringify(sites, (_, value) =>
