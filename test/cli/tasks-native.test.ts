@@ -54,7 +54,11 @@ for (const mode of ['ct', 'mt', 'local']) {
     t.equal(ran.status, 0, ran.stderr);
     const report = JSON.parse(ran.stdout) as Report;
     t.strictSame(report.runtimes[0], 'tokio');
-    t.strictSame(report.notes, []);
+    // What main blocks on is no task. Where stale bytes on its stack look like it, that is noted; they differ by machine.
+    t.strictSame(
+      report.notes.filter((note) => !/which a thread blocks on in .* may lie in \d+ places of the stack/.test(note)),
+      [],
+    );
     const nameOf = (future: string): string => future.replaceAll('::{async_block#0}', '').split('::').at(-1) ?? '';
     const found = new Map(report.tasks.map(({ future, facts: { id } }) => [id, nameOf(future)]));
     for (const [id, name] of live) {
