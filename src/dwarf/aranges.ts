@@ -44,7 +44,7 @@ function readSet(
   const size = r.u8();
   const selector = r.u8();
   if ((size !== 8 && size !== 4) || selector !== 0) {
-    throw new RsptraceError('ARCH_UNSUPPORTED', `addresses of ${size} bytes, segment selectors of ${selector}`);
+    throw new RsptraceError('DWARF_DAMAGED', `addresses of ${size} bytes, segment selectors of ${selector}`);
   }
   const unit = debug.unitBeginningAt(offset);
   if (unit === undefined) {

@@ -84,7 +84,7 @@ function readHeader(r: ByteReader, start: number, base: number, offsetSize: numb
   const abbrevOffset = offset();
   if (version < 5) addressSize = r.u8();
   if (addressSize !== 8 && addressSize !== 4) {
-    throw new RsptraceError('ARCH_UNSUPPORTED', `addresses of ${addressSize} bytes are not served`);
+    throw new RsptraceError('DWARF_DAMAGED', `addresses of ${addressSize} bytes are not served`);
   }
   let signature: string | undefined;
   let typeOffset = -1;
