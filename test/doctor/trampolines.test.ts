@@ -126,7 +126,7 @@ t.test(
       displaced.map(({ address }) => address),
     );
     t.match(proof, /^its start is patched and its return hooked: /);
-    t.equal(questions.length, 7);
+    t.equal(questions.length, 8);
     t.ok(questions.every(({ proven }) => proven));
     const text = await rsptrace('doctor', '--code', 'labkern::exec::poll_task', elf).ended;
     t.match(text.stdout, / {2}proof of a patch at its start and a hook on its return\n {4}reads /);
