@@ -21,7 +21,7 @@ export function compare({ cfi, model, elf }) {
       continue;
     }
     result.functions++;
-    const frames = model.analyse([{ start, bytes }]);
+    const frames = model.code.analyse([{ start, bytes }]);
     let before;
     for (let offset = 0; offset < high - low; offset++) {
       const pc = elf.codes.fromCode(low + offset);
