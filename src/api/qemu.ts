@@ -33,7 +33,10 @@ interface QemuOptions {
 const mostSaid = 2000;
 const linesTold = 3;
 
-/** Ends what has the socket of a folder in its command line, also if it is only about to be started; a process; the folder. */
+/**
+ * Ends what has the socket of a folder in its command line, also if it is only about to be started; a process; the
+ * folder.
+ */
 const ends = `
 for _ in 1 2 3 4 5 6 7 8 9 10; do
   for found in $(grep -ls "\${1##*/}/gdb[,]" /proc/[0-9]*/cmdline); do

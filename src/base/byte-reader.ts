@@ -97,8 +97,8 @@ export class ByteReader {
   }
 
   /**
-   * Unsigned LEB128 as a number; more than 2^53 throws `INPUT_DAMAGED`. Use {@link uleb64} for values, this for sizes and
-   * codes.
+   * Unsigned LEB128 as a number; more than 2^53 throws `INPUT_DAMAGED`. Use {@link uleb64} for values, this for sizes
+   * and codes.
    */
   uleb(): number {
     const start = this.offset;

@@ -130,7 +130,9 @@ export class CallStacks<T> {
     return { call, lost: lost ?? none };
   }
 
-  /** A call begins whose return nothing observes. It is not kept, and proves nothing about others: its stack may be any. */
+  /**
+   * A call begins whose return nothing observes. It is not kept, and proves nothing about others: its stack may be any.
+   */
   passing(where: Where, { returnAddress, stackPointer }: ReturnPlace, payload: T): OpenCall<T> {
     const parent = this.enclosing(where, stackPointer);
     const thread = parent?.thread ?? this.#find(this.#space(where), where.hart, stackPointer)?.thread;

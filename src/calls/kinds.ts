@@ -147,7 +147,7 @@ export function emittedAround({ parent }: Call): AnyBegin | undefined {
   return undefined;
 }
 
-/** Looks at every hit once its events are out. */
+/** Observes every hit once its events are out. */
 export interface HitObserver {
   /** A hit out of a record, which is read no more when this returns. */
   recorded(at: Moment, memory: HitMemory): void;

@@ -42,8 +42,8 @@ function line({ section, subject, state, limit, measured, place }: Verdict, { co
   const mark = marks[state].padEnd(6);
   const shown = color ? `${colors[state]}${mark}\x1b[0m` : mark;
   const where = state !== 'broken' || place === undefined ? '' : shownFile(placeText(place) ?? '');
-  const told = state === 'kept' ? `${measured} (${limit})` : `${measured}; wanted: ${limit}`;
-  const text = visible(`${subject}: ${told}${where ? ` [${where}]` : ''}`);
+  const measure = state === 'kept' ? `${measured} (${limit})` : `${measured}; wanted: ${limit}`;
+  const text = visible(`${subject}: ${measure}${where ? ` [${where}]` : ''}`);
   const lines = wrapped(text, width - INDENT, '').join(`\n${' '.repeat(INDENT)}`);
   return `  ${shown} ${visible(section.padEnd(8))} ${lines}\n`;
 }
@@ -53,10 +53,10 @@ function line({ section, subject, state, limit, measured, place }: Verdict, { co
 
 /** A line each for what failed, is broken or was not seen. `folder`: the repository's, which is left out of paths. */
 export function githubAnnotations(checked: Checked, folder: string): string {
-  const told = checked.verdicts.filter(({ state }) => state !== 'kept');
+  const broken = checked.verdicts.filter(({ state }) => state !== 'kept');
   const { error } = checked;
   const failure = error ? `::error title=${property(`rsptrace ${error.code}`)}::${data(failureText(error))}\n` : '';
-  return failure + told.map((verdict) => annotation(verdict, checked.isStrict, folder)).join('');
+  return failure + broken.map((verdict) => annotation(verdict, checked.isStrict, folder)).join('');
 }
 
 function annotation(

@@ -18,7 +18,10 @@ import type { BacktraceArguments } from './options/target.js';
 import { stacksJson, stacksText } from './stacks-report.js';
 import { lineWidth } from './terminal.js';
 
-/** `rsptrace bt --remote ADDR kernel.elf`, `--pid PID` or `--core FILE`: the stack of each hart or thread. Gives the exit status. */
+/**
+ * `rsptrace bt --remote ADDR kernel.elf`, `--pid PID` or `--core FILE`: the stack of each hart or thread. Gives the
+ * exit status.
+ */
 export async function backtrace(given: BacktraceArguments): Promise<number> {
   const logger = createLogger(given.log);
   const args = { ...given, elf: programOf(given) };

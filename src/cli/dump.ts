@@ -18,7 +18,9 @@ import { askedOf, recordsFile } from './records-file.js';
 import { pluginsAgain, recoverOptionsOf } from './recover.js';
 import { note } from './standard-error.js';
 
-/** `rsptrace dump TRACE`: the inputs of a recording, decoded, and the events that came of each. Gives the exit status. */
+/**
+ * `rsptrace dump TRACE`: the inputs of a recording, decoded, and the events that came of each. Gives the exit status.
+ */
 export async function dump(args: DumpArguments): Promise<number> {
   const path = recordsOf(args.trace);
   const killed = new KilledRecording(path);

@@ -27,7 +27,7 @@ export function hurdlesText(hurdles: readonly Hurdle[]): string {
   return sentenceLines(['rsptrace: in the way of probes without stops:', ...lines], process.stderr);
 }
 
-/** For stderr, when recording begins. Reasons that {@link hurdlesText} has told are not said again. */
+/** For stderr, when recording begins. Reasons that {@link hurdlesText} has printed are not said again. */
 export function enginesText(
   { engines, refusal, ram }: EnginesChosen,
   situation: EngineSituation,

@@ -24,8 +24,8 @@ import type { DoctorArguments } from './options/target.js';
 import { givenScratchOf } from './scratch-options.js';
 
 /**
- * `rsptrace doctor --trampolines kernel.elf`: the code that a recording would write; `--code FUNCTION`: this function's,
- * with the proof. Gives the exit status.
+ * `rsptrace doctor --trampolines kernel.elf`: the code that a recording would write; `--code FUNCTION`: this
+ * function's, with the proof. Gives the exit status.
  */
 export async function showTrampolines(args: DoctorArguments): Promise<number> {
   if (args.elf === undefined) {

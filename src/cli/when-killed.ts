@@ -1,7 +1,7 @@
 // What cleans up when this rsptrace is killed: see `Supervisor`.
 import { fileURLToPath } from 'node:url';
 
-/** Beside this file, or beside the bundle that has it. */
+/** Next to this file, or next to the bundle that has it. */
 const cleanUp = fileURLToPath(new URL('clean-up.js', import.meta.url));
 
 /** The first words of a command whose last is a word by which a gdbserver of ours is found. */

@@ -1,6 +1,6 @@
 // Where a variable or parameter lies: DW_AT.location as one expression, or as a list of expressions by address range in
-// .debug_loc (DWARF 2-4) or .debug_loclists (DWARF 5, section 7.29). In .debug_loc.dwo the lists of GNU's DebugFission are
-// those of DWARF 5 before it was one: lengths are words, expressions have two bytes of length.
+// .debug_loc (DWARF 2-4) or .debug_loclists (DWARF 5, section 7.29). In .debug_loc.dwo the lists of GNU's DebugFission
+// are those of DWARF 5 before it was one: lengths are words, expressions have two bytes of length.
 //
 // Expressions are handed on as bytes: expr.ts evaluates them.
 import { ByteReader } from '../base/byte-reader.js';

@@ -54,7 +54,7 @@ export interface Placed {
   readonly slack: Region | undefined;
 }
 
-/** What is placed beside the trampolines. */
+/** What is placed next to the trampolines. */
 interface Aside {
   unwinder?: ProcessUnwinders | undefined;
   moved?: MovedStops | undefined;

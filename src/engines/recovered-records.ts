@@ -26,7 +26,9 @@ export interface InstalledFacts {
   readonly sites: readonly SiteFacts[];
 }
 
-/** A probe by its index in the plan, its address, the bytes of its two records, and whether its returns are observed. */
+/**
+ * A probe by its index in the plan, its address, the bytes of its two records, and whether its returns are observed.
+ */
 interface SiteFacts {
   readonly index: number;
   readonly address: string;

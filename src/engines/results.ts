@@ -5,7 +5,10 @@ import type { Installed } from './installed.js';
 /** What trampolines came to, in one program that the target ran or in all of them. */
 interface Result {
   readonly records: number;
-  /** How long records were digested while the target stood, because stops wait for the records before them, in milliseconds. */
+  /**
+   * How long records were digested while the target stood, because stops wait for the records before them, in
+   * milliseconds.
+   */
   readonly heldMs: number;
   /** How often the ring was found full: the target waited for room. */
   readonly ringFull: number;

@@ -1,9 +1,9 @@
 import type { Addr } from '../base/addr.js';
 
 /**
- * So many stops may come at once, and so many more each time that probes are switched off. Then so many a second, and no
- * more than what takes this share of the time. A stop of more milliseconds than these counts as several: a server may
- * stand for half a second, not for two.
+ * So many stops may come at once, and so many more each time that probes are switched off. Then so many a second, and
+ * no more than what takes this share of the time. A stop of more milliseconds than these counts as several: a server
+ * may stand for half a second, not for two.
  */
 const budget = { atOnce: 200, more: 25, aSecond: 50, share: 0.01, ms: 2 };
 /** The same for runs that are to be alike: so many stops in all, and so many more whenever probes are switched off. */

@@ -72,8 +72,8 @@ export class LiveDrain implements Drain {
     return false;
   }
 
-  async stopped(tells: boolean): Promise<void> {
-    await this.#target.drainStopped({ all: tells });
+  async stopped(emits: boolean): Promise<void> {
+    await this.#target.drainStopped({ all: emits });
   }
 
   stop(): void {

@@ -36,7 +36,7 @@ export class LoggedRecords implements RecordQueue {
     if (this.#run && this.#run.start < this.#run.end) return this.#run;
     for (;;) {
       const part = this.#reader.next(this.#log.length);
-      if (part?.kind === 'told') continue;
+      if (part?.kind === 'entry') continue;
       this.#run = part?.kind === 'records' ? { ...part } : undefined;
       return this.#run ?? this.#memory.first;
     }

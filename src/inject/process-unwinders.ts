@@ -34,8 +34,9 @@ interface Needs {
 
 /**
  * Tells a process's unwinders which addresses the trampolines' return addresses stand for, so that exceptions and
- * panics find their way, and keeps trampolines out of the stacks that the process walks itself. It calls libgcc's `__register_frame_info` in the process. A library that comes later brings an
- * unwinder of its own: the dynamic loader stops at each change, and that unwinder at its first walk.
+ * panics find their way, and keeps trampolines out of the stacks that the process walks itself. It calls libgcc's
+ * `__register_frame_info` in the process. A library that comes later brings an unwinder of its own: the dynamic loader
+ * stops at each change, and that unwinder at its first walk.
  */
 export class ProcessUnwinders {
   readonly #needs: Needs;

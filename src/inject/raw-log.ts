@@ -9,7 +9,7 @@ import { closeSync, constants, ftruncateSync, openSync, readSync, unlinkSync, wr
  *
  * Frames are only appended, so only the last one can be torn.
  */
-const frameKind = { told: 1, records: 2 } as const;
+const frameKind = { entry: 1, records: 2 } as const;
 
 /** `RSPTRREC`, and the version of this layout. */
 export const rawLogMagic = Uint8Array.of(0x52, 0x53, 0x50, 0x54, 0x52, 0x52, 0x45, 0x43, 2, 0, 0, 0, 0, 0, 0, 0);
@@ -85,7 +85,7 @@ export class RawLog {
   tell(what: object): void {
     if (this.#isGivenUp) return;
     this.flush();
-    this.#frame(frameKind.told, Buffer.from(JSON.stringify(what)));
+    this.#frame(frameKind.entry, Buffer.from(JSON.stringify(what)));
   }
 
   /** Appends slots, at the next {@link flush} at the latest. Throws the system's error. */
@@ -149,7 +149,7 @@ type ReadAt = (into: Uint8Array, length: number, position: number) => number;
 /** Slots, or a text that was written. */
 export type LogPart =
   | { readonly kind: 'records'; readonly view: DataView; readonly start: number; readonly end: number }
-  | { readonly kind: 'told'; readonly text: string }
+  | { readonly kind: 'entry'; readonly text: string }
   | { readonly kind: 'damaged'; readonly at: number; readonly why: string };
 
 /** Reads the frames of a {@link RawLog}, in pieces that fit a buffer. */
@@ -163,7 +163,7 @@ export class LogReader {
   #at = 0;
   /** Bytes of the present frame of records that were not taken. */
   #left = 0;
-  /** Bytes of one slot; what is told may set it. */
+  /** Bytes of one slot; an entry may set it. */
   slot = 8;
 
   constructor(read: ReadAt, position = rawLogMagic.length) {
@@ -201,13 +201,13 @@ export class LogReader {
         if (length % this.slot !== 0) return { kind: 'damaged', at, why: `${length} bytes are no whole records` };
         this.#at += frameHead;
         this.#left = length;
-      } else if (kind !== frameKind.told) return { kind: 'damaged', at, why: `there are no frames of kind ${kind}` };
+      } else if (kind !== frameKind.entry) return { kind: 'damaged', at, why: `there are no frames of kind ${kind}` };
       else if (length > mostEntryBytes) return { kind: 'damaged', at, why: `a text of ${length} bytes` };
-      else return this.#told(length, end);
+      else return this.#entry(length, end);
     }
   }
 
-  #told(length: number, end: number): LogPart | undefined {
+  #entry(length: number, end: number): LogPart | undefined {
     const from = this.#position + this.#at + frameHead;
     if (from + length > end) return undefined;
     const bytes = new Uint8Array(length);
@@ -215,7 +215,7 @@ export class LogReader {
     this.#position = from + length;
     this.#filled = 0;
     this.#at = 0;
-    return { kind: 'told', text: Buffer.from(bytes).toString() };
+    return { kind: 'entry', text: Buffer.from(bytes).toString() };
   }
 
   #wholeSlots(end: number): number {

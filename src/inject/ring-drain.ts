@@ -44,7 +44,7 @@ export class RingDrain {
   /** What was read while the target ran gives it this room, at its next stop. */
   #owed: readonly Write[] = [];
   /** The stub's answers to the writes that went with the last resume. */
-  #told: readonly Reply<boolean>[] = [];
+  #renewals: readonly Reply<boolean>[] = [];
 
   constructor({ options, memory, breakpoint, ring, control, counters, drained }: RingDrainParts) {
     this.#options = options;
@@ -113,9 +113,9 @@ export class RingDrain {
     });
     // Outside the kernel, the hart may be unable to see the kernel's memory.
     if (!read && resume) return;
-    if (!read || this.#told.some((reply) => !reply.value)) throw lostRing(this.#control.address);
+    if (!read || this.#renewals.some((reply) => !reply.value)) throw lostRing(this.#control.address);
     const writes = this.#accept(read, all);
-    this.#told = resume ? queue(resume, writes) : [];
+    this.#renewals = resume ? queue(resume, writes) : [];
     const written = resume ? true : writeAll(session, writes);
     // If the digesting throws, nobody waits for this promise.
     if (written !== true) written.catch(() => {});

@@ -69,12 +69,12 @@ export class StoppedDrain implements Drain {
     return true;
   }
 
-  stopped(tells: boolean): Promise<void> {
-    return this.#drain(tells);
+  stopped(emits: boolean): Promise<void> {
+    return this.#drain(emits);
   }
 
-  async #drain(tells: boolean, resume?: Batch): Promise<void> {
-    await this.#target.drainStopped({ all: tells, resume });
+  async #drain(emits: boolean, resume?: Batch): Promise<void> {
+    await this.#target.drainStopped({ all: emits, resume });
     if (!this.#interrupts) return;
     const before = this.#delay;
     this.#delay = delayAfter(before, this.#target.filled);

@@ -44,7 +44,9 @@ export class WaitLease {
     return [{ offset: controlBlock.patience, value: patience }];
   }
 
-  /** The words of a renewal: none if the last one is fresh, unless one is wanted `now`. `waited`: ticks, as last read. */
+  /**
+   * The words of a renewal: none if the last one is fresh, unless one is wanted `now`. `waited`: ticks, as last read.
+   */
   renewed(waited: number, now: boolean, at = performance.now()): readonly ControlWord[] {
     if (!now && at - this.#renewedAt < everyMs) return [];
     this.#renewedAt = at;

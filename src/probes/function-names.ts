@@ -13,6 +13,7 @@ import {
   stripGenerics,
 } from '../dwarf/index.js';
 import { type ElfFile, type ElfSymbol, ET, SHF } from '../elf/index.js';
+import type { ProbeSpec, whiteList } from './kinds/names.js';
 
 /** A function with code of its own, under one of its names. */
 export interface NamedFunction {
@@ -118,4 +119,22 @@ function isCode(elf: ElfFile, address: Addr): boolean {
   return elf.sections.some(
     ({ flags, address: low, size }) => (flags & SHF.EXECINSTR) !== 0 && address >= low && address < low + BigInt(size),
   );
+}
+
+/** The functions of a white list, by their addresses, and which probes name any function at all. */
+export function functionsMatching(
+  all: Iterable<NamedFunction>,
+  list: Pick<ReturnType<typeof whiteList>, 'allows'>,
+  includes: readonly ProbeSpec[],
+): { readonly places: ReadonlyMap<bigint, readonly NamedFunction[]>; readonly matched: ReadonlySet<ProbeSpec> } {
+  const matched = new Set<ProbeSpec>();
+  const places = new Map<bigint, NamedFunction[]>();
+  for (const one of all) {
+    for (const spec of includes) if (one.names.some(spec.matches)) matched.add(spec);
+    if (!list.allows(one.names, false)) continue;
+    const known = places.get(one.address);
+    if (known) known.push(one);
+    else places.set(one.address, [one]);
+  }
+  return { places, matched };
 }

@@ -126,7 +126,9 @@ export interface ReadPlan {
   readonly seesReturn: boolean;
   /** Why it is refused to who does not insist: it may be entered otherwise than by a call. */
   readonly insisted?: string | undefined;
-  /** The entry alone is worth having: where only a stop could observe the return, the call has no end and no duration. */
+  /**
+   * The entry alone is worth having: where only a stop could observe the return, the call has no end and no duration.
+   */
   readonly entryIsEnough?: boolean;
   /** Counters in the target are enough: nothing else is read. Empty if they are not. */
   readonly counts: readonly PlannedCount[];

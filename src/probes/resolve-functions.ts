@@ -32,7 +32,7 @@ import { type BtfSignature, btfSignatures } from './btf-signature.js';
 import { ChangedSignatures, changesOf, isClone, mostWords } from './changed-signatures.js';
 import { type Conditions, compareFor, type FunctionComparison } from './expressions/comparison.js';
 import { ProgramExpressions } from './expressions/program.js';
-import { type NamedFunction, namedFunctions } from './function-names.js';
+import { functionsMatching, type NamedFunction, namedFunctions } from './function-names.js';
 import { nearest } from './glob.js';
 import { inlinedFunctions } from './inlined-functions.js';
 import { type ProbeSpec, whiteList } from './kinds/names.js';
@@ -111,15 +111,7 @@ export function resolveFunctions(
 ): FunctionProbes {
   const list = whiteList(specs);
   const includes = specs.filter((spec) => !spec.excludes);
-  const matched = new Set<ProbeSpec>();
-  const places = new Map<bigint, NamedFunction[]>();
-  for (const one of namedFunctions(elf, debug, arch)) {
-    for (const spec of includes) if (one.names.some(spec.matches)) matched.add(spec);
-    if (!list.allows(one.names, false)) continue;
-    const known = places.get(one.address);
-    if (known) known.push(one);
-    else places.set(one.address, [one]);
-  }
+  const { places, matched } = functionsMatching(namedFunctions(elf, debug, arch), list, includes);
   const notrace = new NoTrace(elf, arch);
   const excluded: ExcludedFunction[] = [];
   /** Matched only by probes whose conditions cannot apply to them. */
@@ -199,7 +191,9 @@ function unreadCode(sizes: readonly number[]): Unread | undefined {
 /** Larger code than this is not looked at behind a label. */
 const mostBehind = 4096;
 
-/** What is refused for this reason, by its entries alone: nobody knows its arguments, its result, and how it returns. */
+/**
+ * What is refused for this reason, by its entries alone: nobody knows its arguments, its result, and how it returns.
+ */
 function entriesOf(elf: ElfFile, probe: FunctionProbe, insisted: string): FunctionProbe {
   const next = elf.symbols.above(probe.address);
   const behind = next === undefined ? mostBehind : Math.min(mostBehind, Number(next.address - probe.address));
@@ -276,9 +270,9 @@ export class Describer {
     const declared = die && this.#attempt(die, (debug) => debug.declarationOf(die));
     const ref = { key, name, instance, address, file: declared?.file, line: declared?.line };
     const aliases = [...new Set(folded.map((other) => other.name))].filter((other) => other !== name);
-    const told = die && this.#attempt(die, () => this.#signature(fn, die));
+    const typed = die && this.#attempt(die, () => this.#signature(fn, die));
     const unread = this.#unread?.why(size);
-    const known = told ?? this.#bare(address, fn.symbol);
+    const known = typed ?? this.#bare(address, fn.symbol);
     return { address, ref, size, aliases, ...known, ...(unread !== undefined && { unread }) };
   }
 
@@ -296,8 +290,8 @@ export class Describer {
     address: Addr,
     symbol: string | undefined,
   ): Pick<FunctionProbe, 'arguments' | 'result' | 'stackArguments' | 'producer'> {
-    const told = symbol === undefined ? undefined : this.#btf?.(symbol);
-    if (told) return { ...told, result: undefined, producer: undefined };
+    const listed = symbol === undefined ? undefined : this.#btf?.(symbol);
+    if (listed) return { ...listed, result: undefined, producer: undefined };
     const registers = this.#arch.arguments.slice(0, rawArguments).map((register): FunctionArgument => {
       const where: ValuePlace = { kind: 'registers', parts: [{ register, offset: 0, size: 8 }] };
       return { name: register, type: undefined, shape: undefined, where };
@@ -380,8 +374,8 @@ function choose(described: Described | undefined, placed: ValuePlace | undefined
   return described?.kind === 'nothing' ? { kind: 'unavailable', why: described.why } : { kind: 'unavailable' };
 }
 
-function isSame(told: ValuePlace, placed: ValuePlace | undefined): boolean {
-  const [a, b] = [told, placed].map((place) =>
+function isSame(found: ValuePlace, placed: ValuePlace | undefined): boolean {
+  const [a, b] = [found, placed].map((place) =>
     place?.kind === 'registers'
       ? place.parts.map(({ register }) => register).join()
       : place?.kind === 'pointer' && place.register,

@@ -102,17 +102,17 @@ export class HartWords {
     if (known !== undefined) return known;
     if (this.#known.size === this.#harts) return 0;
     const taken = new Set(this.#known.values());
-    const told = this.#hints.get(word);
-    const number = told === undefined || taken.has(told) ? this.#unknown(taken) : told;
+    const hinted = this.#hints.get(word);
+    const number = hinted === undefined || taken.has(hinted) ? this.#unknown(taken) : hinted;
     this.#known.set(word, number);
     return number;
   }
 
   /** A hart whose word has not come; preferably one of which nothing is known. */
   #unknown(taken: ReadonlySet<number>): number {
-    const told = new Set(this.#hints.values());
+    const hinted = new Set(this.#hints.values());
     const free = Array.from({ length: this.#harts }, (_, hart) => hart).filter((hart) => !taken.has(hart));
-    return free.find((hart) => !told.has(hart)) ?? free[0] ?? 0;
+    return free.find((hart) => !hinted.has(hart)) ?? free[0] ?? 0;
   }
 }
 

@@ -37,7 +37,7 @@ export type RecoverOptions = Pick<
   readonly inputs?: InputObserver;
 };
 
-/** The inputs of a recording, in the file beside its trace. */
+/** The inputs of a recording, in the file next to its trace. */
 export class KilledRecording {
   readonly #begin: BeginEntry;
   readonly #path: string;
@@ -57,9 +57,9 @@ export class KilledRecording {
       throw damaged(path, 'it does not begin as such a file of this version');
     this.#reader = new LogReader(read);
     const part = this.#reader.next(this.#size);
-    const told = part?.kind === 'told' ? entryFrom(part.text) : undefined;
-    if (told?.type !== 'begin') throw damaged(path, 'it does not say what was recorded');
-    this.#begin = told;
+    const entry = part?.kind === 'entry' ? entryFrom(part.text) : undefined;
+    if (entry?.type !== 'begin') throw damaged(path, 'it does not say what was recorded');
+    this.#begin = entry;
   }
 
   get asked(): object {
@@ -98,9 +98,9 @@ export class KilledRecording {
         const from = this.#reader.position - (part.end - part.start);
         recovery.records(part, this.#reader.slot, from);
       } else {
-        const told = this.#toldIn(part.text);
-        options.inputs?.entry(offset, told);
-        last = this.#tell(told, recovery);
+        const entry = this.#entryIn(part.text);
+        options.inputs?.entry(offset, entry);
+        last = this.#replay(entry, recovery);
       }
       if (last !== undefined) break;
     }
@@ -108,35 +108,35 @@ export class KilledRecording {
     return { ...recovery.end(), notes: [...notes, ...recovery.notes, ...(last === undefined ? [] : [last])] };
   }
 
-  #toldIn(text: string): LogEntry {
-    const told = entryFrom(text);
-    if (told === undefined) throw damaged(this.#path, 'it tells something that is not known');
-    return told;
+  #entryIn(text: string): LogEntry {
+    const entry = entryFrom(text);
+    if (entry === undefined) throw damaged(this.#path, 'it has an entry that is not known');
+    return entry;
   }
 
   /** Returns why the rest cannot be understood, if it cannot. */
-  #tell(told: LogEntry, recovery: Recovery): string | undefined {
-    switch (told.type) {
+  #replay(entry: LogEntry, recovery: Recovery): string | undefined {
+    switch (entry.type) {
       case 'begin':
         throw damaged(this.#path, 'it begins twice');
       case 'hart':
-        recovery.hart(told.id);
+        recovery.hart(entry.id);
         return undefined;
       case 'words':
-        recovery.words(told.words);
+        recovery.words(entry.words);
         return undefined;
       case 'installed':
-        if (!recovery.installed(told)) throw mismatch('the probes are not those that were recorded');
-        this.#reader.slot = 2 ** told.slotShift;
+        if (!recovery.installed(entry)) throw mismatch('the probes are not those that were recorded');
+        this.#reader.slot = 2 ** entry.slotShift;
         return undefined;
       case 'clock':
-        recovery.scale = told;
+        recovery.scale = entry;
         return undefined;
       case 'stop':
-        recovery.stop(told);
+        recovery.stop(entry);
         return undefined;
       case 'left-out':
-        recovery.leftOut(told.probes);
+        recovery.leftOut(entry.probes);
         return undefined;
       case 'left':
         return 'the target began anew: what was recorded then is left out';
@@ -214,19 +214,19 @@ class Recovery {
     return Math.round(nanos + (ticks - from) * nanosPerTick);
   }
 
-  stop(told: StopEntry): void {
+  stop(entry: StopEntry): void {
     const hit: Hit = {
-      hart: told.hart,
-      pc: addr(BigInt(told.pc)),
-      stackPointer: BigInt(told.sp),
-      space: told.space,
-      time: told.time,
+      hart: entry.hart,
+      pc: addr(BigInt(entry.pc)),
+      stackPointer: BigInt(entry.sp),
+      space: entry.space,
+      time: entry.time,
       registers: {
-        register: (name) => (Object.hasOwn(told.registers, name) ? BigInt(told.registers[name] ?? 0) : undefined),
+        register: (name) => (Object.hasOwn(entry.registers, name) ? BigInt(entry.registers[name] ?? 0) : undefined),
       },
     };
-    const asked = told.memory.map(({ address, length }) => ({ address: addr(BigInt(address)), length }));
-    const answers = told.memory.map(({ length, bytes }) =>
+    const asked = entry.memory.map(({ address, length }) => ({ address: addr(BigInt(address)), length }));
+    const answers = entry.memory.map(({ length, bytes }) =>
       bytes?.length === 2 * length ? new Uint8Array(Buffer.from(bytes, 'hex')) : undefined,
     );
     this.#tracers.calls.replay(hit, new Answers(asked, answers));

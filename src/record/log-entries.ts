@@ -7,7 +7,7 @@ interface KnownHart {
   readonly name: string;
 }
 
-/** Everything that a {@link RawLog} is told beside records. */
+/** Everything that a {@link RawLog} has except for records. */
 export type LogEntry =
   | BeginEntry
   | { readonly type: 'hart'; readonly id: string }
@@ -120,7 +120,7 @@ const shapes: Readonly<Record<LogEntry['type'], Shape>> = {
   left: {},
 };
 
-/** What a text tells; undefined if it says nothing that is known. */
+/** What a text says; undefined if it says nothing that is known. */
 export function entryFrom(json: string): LogEntry | undefined {
   let value: unknown;
   try {

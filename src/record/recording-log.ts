@@ -10,7 +10,7 @@ import type { BeginEntry, LogEntry } from './log-entries.js';
 
 /** What was asked for, in the words of who asked: it is kept, and given back when the trace is recovered. */
 export interface LogRequest {
-  /** The file beside the trace. */
+  /** The file next to the trace. */
   readonly path: string;
   readonly asked: object;
   /** The trace may have the file's room if its disk is full. */
@@ -19,7 +19,7 @@ export interface LogRequest {
   readonly keeps?: boolean | undefined;
 }
 
-/** Writes the inputs of a recording beside its trace, until all of them are events in the trace. */
+/** Writes the inputs of a recording next to its trace, until all of them are events in the trace. */
 export class RecordingLog implements InstallationLog {
   readonly #request: LogRequest;
   readonly #logger: Logger;

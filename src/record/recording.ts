@@ -36,7 +36,9 @@ export interface RecordOptions {
   readonly maxEvents?: number;
   /** Stop when the program reaches this address of its ELF. */
   readonly until?: Addr;
-  /** Stop where the program panics, at these addresses of its ELF: the target stands then, and the session stays open. */
+  /**
+   * Stop where the program panics, at these addresses of its ELF: the target stands then, and the session stays open.
+   */
   readonly panics?: readonly Addr[];
   /** Stop when this is aborted. */
   readonly signal?: AbortSignal;

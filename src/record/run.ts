@@ -217,7 +217,7 @@ export class Run {
       isSameProgram: () => isLoadedAlike(session, linked.elf, elf, code),
       resets: boot.resets,
       onFirstHit: (inUserMode) => boot.firstHit(inUserMode),
-      beside: boot.tables,
+      observer: boot.tables,
       refused: (places, why) => engines.leaveOut(places, why),
       // Only if nothing else than stops is timed: records have the counter as it is.
       leak: () => (engines.onlyStops ? clock.leak : undefined),

@@ -96,9 +96,9 @@ export class TableChanges implements StopObserver {
     return (await this.#options.engines.handles(stop, resume)) || isOurs;
   }
 
-  stopped(tells: boolean, at?: Addr): Promise<void> {
-    if (tells) this.#quiet = 0;
-    return this.#options.engines.stopped(tells, at);
+  stopped(emits: boolean, at?: Addr): Promise<void> {
+    if (emits) this.#quiet = 0;
+    return this.#options.engines.stopped(emits, at);
   }
 
   async #wait(place: TablePlace, idle: number): Promise<void> {

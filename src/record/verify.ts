@@ -99,7 +99,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   if (!isProcess(session.features) && !arch.privilege)
     logger.warn(
       { arch: arch.name },
-      'who runs on a hart is not known: hits by other programs are told by their code only',
+      'who runs on a hart is not known: hits by other programs are known by their code only',
     );
   const process = isProcess(session.features);
   for (const { text } of cautionsOf(elf)) logger.warn({}, text);

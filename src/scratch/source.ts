@@ -19,7 +19,9 @@ export interface ScratchSource {
    * @throws RsptraceError `SCRATCH_UNUSABLE` for memory that the user named
    */
   find(request: SourceRequest): Promise<SourceResult>;
-  /** Before anything is written to the target: whether there may be such memory; or why not, if that is worth telling. */
+  /**
+   * Before anything is written to the target: whether there may be such memory; or why not, if that is worth telling.
+   */
   expects(request: SourceRequest): Promise<boolean | Refusal>;
 }
 

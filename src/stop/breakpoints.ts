@@ -26,8 +26,8 @@ export interface Point {
   /** True if the breakpoint was inserted for `intercept` alone. */
   borrowed: boolean;
   /**
-   * The stack pointer and what is passed, by hart, or by address space (negative). A step over this place ran into an interrupt or signal
-   * handler, so the same hit will be reported once more.
+   * The stack pointer and what is passed, by hart, or by address space (negative). A step over this place ran into an
+   * interrupt or signal handler, so the same hit will be reported once more.
    */
   readonly rearrivals: Map<number, string>;
 }
@@ -50,7 +50,7 @@ export interface StopPointsOptions extends KnownCode {
   readonly arch: Architecture;
   /** Hardware breakpoints everywhere, not only where software ones cannot work. */
   readonly hardware?: boolean;
-  /** Called with probes that go on without breakpoints, because the stub takes none there; without it, that is an error. */
+  /** Called with probes without breakpoints, because the stub takes none there; without it, that is an error. */
   readonly refused?: ((probes: readonly Addr[], why: string) => void) | undefined;
   readonly logger?: Logger;
 }

@@ -182,7 +182,7 @@ export class DeferredBreakpoints {
    */
   runs(): () => void {
     this.#interrupted = false;
-    if (!this.#isBlind || this.#tellsOfCalls) return () => {};
+    if (!this.#isBlind || this.#reportsCalls) return () => {};
     const { session } = this.#options;
     const look = (): void => {
       if (session.state.kind !== 'running') return;
@@ -205,13 +205,13 @@ export class DeferredBreakpoints {
     return false;
   }
 
-  get #tellsOfCalls(): boolean {
+  get #reportsCalls(): boolean {
     const { session, arch } = this.#options;
     return arch.linux !== undefined && session.features.supported.get('QCatchSyscalls') === '+';
   }
 
   async #catchCalls(wanted: boolean): Promise<void> {
-    if (wanted === this.#catching || !this.#tellsOfCalls) return;
+    if (wanted === this.#catching || !this.#reportsCalls) return;
     const { session, arch } = this.#options;
     this.#catching = wanted;
     await session.catchSystemCalls(wanted ? (arch.linux?.mappingCalls ?? []) : []);

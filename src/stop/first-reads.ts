@@ -71,7 +71,9 @@ export class FirstReads {
     this.#reads.learn(pc, wanted);
   }
 
-  /** The registers that are asked for besides all that a stub gives at once: floating-point ones, if values are there. */
+  /**
+   * The registers that are asked for besides all that a stub gives at once: floating-point ones, if values are there.
+   */
   #andValues(names: readonly string[] | undefined): readonly string[] | undefined {
     const { session, arch, valueRegisters = [] } = this.#options;
     if (valueRegisters.length === 0 || !session.features.registerBlock) return names;

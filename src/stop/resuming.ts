@@ -20,7 +20,9 @@ export interface LastWrite {
   readonly repeated: boolean;
 }
 
-/** How the target goes on from a stop: whoever must know that it runs is informed, and the time that it runs is kept. */
+/**
+ * How the target goes on from a stop: whoever must know that it runs is informed, and the time that it runs is kept.
+ */
 export class Resuming {
   readonly #options: StopEngineOptions;
   readonly #points: Breakpoints;
@@ -59,10 +61,10 @@ export class Resuming {
       await batch.send();
       return undefined;
     }
-    const { beside, sampler } = this.#options;
+    const { observer, sampler } = this.#options;
     this.times.begin();
     const looked = this.#points.late.runs();
-    const paused = beside?.runs();
+    const paused = observer?.runs();
     const sampled = sampler?.runs();
     const stop = await this.#goesOn(batch, how).finally(looked).finally(paused).finally(sampled);
     this.times.end();

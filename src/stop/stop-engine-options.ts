@@ -38,7 +38,7 @@ export interface StopSampler {
 }
 
 export interface StopEngineOptions extends StopPointsOptions {
-  /** Those that probes' values are in, beside the general ones. */
+  /** Those that probes' values are in, except for the general ones. */
   readonly valueRegisters?: readonly string[];
   readonly tracer: Tracer;
   /** The machine's RAM, if it can be read past the wire. */
@@ -54,7 +54,7 @@ export interface StopEngineOptions extends StopPointsOptions {
    * and may disarm probes. `inUserMode`: the program runs in a kernel that is not the program.
    */
   readonly onFirstHit?: (inUserMode: boolean) => Promise<boolean>;
-  readonly beside?: StopObserver;
+  readonly observer?: StopObserver;
   readonly sampler?: StopSampler | undefined;
   /** Takes what stops add to the clock out of it; undefined where nobody can. Asked at each stop. */
   readonly leak?: (() => ClockLeak | undefined) | undefined;

@@ -152,7 +152,7 @@ export class StopEngine {
   /** Handles one stop, resumes, and returns the next stop; undefined if the engine was asked to stop. */
   async #visit(stop: SignalStop): Promise<StopReply | undefined> {
     const { options, events, resuming } = this.#parts;
-    const { session, watches, beside } = options;
+    const { session, watches, observer } = options;
     const { hart } = stop;
     const watched = watches?.all.length ? watches.reported(stop) : undefined;
     const visited: Visited = { stop, asked: options.onFirstHit === undefined, watched, first: undefined };
@@ -161,7 +161,7 @@ export class StopEngine {
       const event = await events.handle(stop);
       if (event) return resuming.resume(session.batch(hart), event);
       const onward = session.batch(hart);
-      if (await beside?.handles(stop, onward)) return resuming.resume(onward);
+      if (await observer?.handles(stop, onward)) return resuming.resume(onward);
       const next = await (visited.watched ? this.#access(visited, visited.watched) : this.#look(visited));
       if (next !== 'again') return next;
     }
@@ -170,7 +170,7 @@ export class StopEngine {
   async #access(visited: Visited, watched: Watchpoint): Promise<Next> {
     const { options, firstReads } = this.#parts;
     const clock = await firstReads.findClock();
-    await options.beside?.stopped(true);
+    await options.observer?.stopped(true);
     visited.watched = undefined;
     return this.#accesses.at(watched, visited.stop.hart, clock);
   }
@@ -203,8 +203,8 @@ export class StopEngine {
     const next = found && point && !isPlain ? await this.#hits.whose(found, point, registers, hart) : 'own';
     if (next !== 'own') return next;
     if (await this.points.intercepted(point, hart)) return stepper.ended ?? 'again';
-    const tells = point !== undefined && point.pause === undefined && (point.permanent || point.awaited);
-    await options.beside?.stopped(tells, tells ? pc : undefined);
+    const emits = point !== undefined && point.pause === undefined && (point.permanent || point.awaited);
+    await options.observer?.stopped(emits, emits ? pc : undefined);
     if (point?.permanent && !point.intercept && !this.#arrived && !visited.asked) {
       visited.asked = true;
       this.#arrived = await this.#firstHit();

@@ -43,7 +43,10 @@ export function readLinuxCore(notes: readonly ElfNote[], registers: readonly str
   return { auxv: parseAuxv(auxv.bytes), threads, files: files ? filesOf(files.bytes) : [] };
 }
 
-/** The threads of a process, by number as the protocol writes it. In QEMU's dump of a machine they are its harts, counted from 1. */
+/**
+ * The threads of a process, by number as the protocol writes it. In QEMU's dump of a machine they are its harts,
+ * counted from 1.
+ */
 export function coreThreads(
   notes: readonly ElfNote[],
   registers: readonly string[],

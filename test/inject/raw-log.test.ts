@@ -23,7 +23,7 @@ function readAll(reader: LogReader, end: number): (number | string)[] {
     const part = reader.next(end);
     if (part === undefined) return read;
     if (part.kind === 'damaged') throw new Error(part.why);
-    if (part.kind === 'told') read.push(part.text);
+    if (part.kind === 'entry') read.push(part.text);
     else for (let at = part.start; at < part.end; at += slot) read.push(part.view.getUint32(at, true));
   }
 }

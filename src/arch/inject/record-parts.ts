@@ -4,7 +4,8 @@ import type { Addr } from '../../base/addr.js';
 export type FieldSource =
   | { readonly kind: 'register'; readonly name: string }
   /**
-   * The low 64 bits of one of {@link ProbeCode.floats}. `mayBeOff`: all-ones where the hart's floating-point unit is off.
+   * The low 64 bits of one of {@link ProbeCode.floats}. `mayBeOff`: all-ones where the hart's floating-point unit is
+   * off.
    */
   | { readonly kind: 'float'; readonly name: string; readonly mayBeOff: boolean }
   /** At an entry the value before the trampoline; at an exit the value after the function's return. */

@@ -30,7 +30,7 @@ function wait(
 ): { readonly code: Uint8Array; readonly breakpoint: Addr } {
   const code = new Assembler(at);
   const [look, renewed, waits] = [new Label(), new Label(), new Label()];
-  const [drop, leave, dropAtOnce] = [new Label(), new Label(), new Label()];
+  const [full, leave, dropAtOnce] = [new Label(), new Label(), new Label()];
   const word = (name: keyof typeof controlBlock): Place => controlWord(ring, controlBlock[name]);
   const [changed, beat] = [{ base: RSP, offset: 0 } as const, { base: RSP, offset: 8 } as const];
   const [began, head] = [{ base: RSP, offset: 16 } as const, { base: RSP, offset: 24 } as const];
@@ -46,7 +46,7 @@ function wait(
   const breakpoint = code.here;
   code.nop();
   code.arithmetic('cmp', word('unattended'), { constant: 0n });
-  code.branch('ne', drop);
+  code.branch('ne', full);
   code.load(RAX, head);
   code.arithmetic('cmp', RAX, word('limit'));
   code.branch('b', leave);
@@ -60,7 +60,7 @@ function wait(
   code.arithmetic('cmp', R10, word('patience'));
   code.branch('b', waits);
   code.storeConstant(word('unattended'), 1n, 8);
-  code.jump(drop);
+  code.jump(full);
   code.bind(renewed);
   code.store(beat, R10);
   code.store(changed, RAX);
@@ -69,20 +69,24 @@ function wait(
   code.arithmetic('add', RAX, word('waited'));
   code.arithmetic('cmp', RAX, word('allowed'));
   code.branch('b', look);
-  code.bind(drop);
+  code.bind(full);
   code.load(RAX, head);
-  code.increment(word('dropped'));
-  code.address(R11, { base: R11, offset: jumpBytes });
+  drop(code, word('dropped'));
   code.bind(leave);
   code.load(RDX, { base: RSP, offset: 32 });
   code.moveStack(16);
   endWait(code, ring, counter);
   code.jumpTo(R11);
   code.bind(dropAtOnce);
-  code.increment(word('dropped'));
-  code.address(R11, { base: R11, offset: jumpBytes });
+  drop(code, word('dropped'));
   code.jumpTo(R11);
   return { code: code.finish(), breakpoint };
+}
+
+/** Counts a record that is lost. The function goes on behind the jump that would write it. */
+function drop(code: Assembler, dropped: Place): void {
+  code.increment(dropped);
+  code.address(R11, { base: R11, offset: jumpBytes });
 }
 
 /**

@@ -53,7 +53,9 @@ export const references: CodeReferences = {
   },
 };
 
-/** Constants of 32 bits that may be an address: zero-extended (`mov r32`, the low half of `movabs`) or sign-extended. */
+/**
+ * Constants of 32 bits that may be an address: zero-extended (`mov r32`, the low half of `movabs`) or sign-extended.
+ */
 function constants(code: Uint8Array, view: DataView, { text, holds }: Pick<ScanOptions, 'text' | 'holds'>): void {
   // Of code that lies elsewhere none is one.
   if (text.low < -(2 ** 31) || text.low >= 2 ** 32) return;

@@ -255,7 +255,9 @@ class Futures implements FutureSet, FutureLookup {
     return this.#byPoll.has(code) ? code : undefined;
   }
 
-  /** The poll function of another Future is this one's too: the compiler or the linker made one of two that are alike. */
+  /**
+   * The poll function of another Future is this one's too: the compiler or the linker made one of two that are alike.
+   */
   #share(future: FutureEntry, code: CodeAddress): void {
     const other = this.#byPoll.get(code);
     if (other === undefined || other === future) return;
@@ -282,7 +284,9 @@ class Futures implements FutureSet, FutureLookup {
         for (const { address } of polled.functions) this.#share(future, elf.codes.toCode(address));
   }
 
-  /** Whether a vtable is that of a trait that has `poll`: a Future is also `Any`, or an error, or what a crate wants. */
+  /**
+   * Whether a vtable is that of a trait that has `poll`: a Future is also `Any`, or an error, or what a crate wants.
+   */
   #holdsPoll(vtable: CodeAddress, words: number, future: FutureEntry): boolean {
     const { codes } = this.#debug.elf;
     const methods = Math.min(words - HEAD, MOST_METHODS);

@@ -65,13 +65,13 @@ export async function recordSession(
     stopsHarm,
     deadline,
     ending,
-    onSignal: told,
+    onSignal,
     onLeft,
     console,
   }: SessionOptions = {},
 ): Promise<Recorded> {
   const { args } = prepared;
-  const stopping = stopOnSignals(told, ending);
+  const stopping = stopOnSignals(onSignal, ending);
   const status = new StatusLine(process.stderr, !args.json);
   const situation = await situationOf(session, isLaunched);
   const silence = new Silence();
@@ -92,7 +92,7 @@ export async function recordSession(
       panics,
       onLeft,
       reconnect,
-      ...toldAbove(args.json ? undefined : status, situation, () => waiting?.[Symbol.dispose]()),
+      ...linesAbove(args.json ? undefined : status, situation, () => waiting?.[Symbol.dispose]()),
       onStart: (progress) => {
         waiting?.[Symbol.dispose]();
         status.start(progress);
@@ -108,7 +108,7 @@ export async function recordSession(
 }
 
 /** Says above the status line what is in the way of probes without stops, how they are seen, and which are left out. */
-function toldAbove(
+function linesAbove(
   status: StatusLine | undefined,
   situation: EngineSituation,
   isFound: () => void,
@@ -168,15 +168,15 @@ function ignoreRepeats(signal: NodeJS.Signals): void {
   setTimeout(() => process.off(signal, ignore), repeatMs).unref();
 }
 
-/** Aborts at SIGINT, SIGTERM and SIGHUP, which it tells `told` first, and with `ending`; until it is released. */
+/** Aborts at SIGINT, SIGTERM and SIGHUP, which `first` is given first, and with `ending`; until it is released. */
 function stopOnSignals(
-  told: SessionOptions['onSignal'],
+  first: SessionOptions['onSignal'],
   ending: AbortSignal | undefined,
 ): { readonly signal: AbortSignal; release(): void } {
   const stopper = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {
     ignoreRepeats(signal);
-    told?.(signal);
+    first?.(signal);
     stopper.abort();
   };
   const onEnding = (): void => stopper.abort();

@@ -134,7 +134,9 @@ export interface KindTracer {
   stuck?(tasks: readonly StuckTask[]): void;
   /** Counts, to which counters in the target add. */
   readonly counts?: {
-    /** What the target's counters have counted, with the probe of a `PlannedCount`. Those of other kinds are ignored. */
+    /**
+     * What the target's counters have counted, with the probe of a `PlannedCount`. Those of other kinds are ignored.
+     */
     add(probe: object, words: BigUint64Array): void;
     rows(): readonly TallyRow[];
   };

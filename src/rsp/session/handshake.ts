@@ -134,8 +134,8 @@ export async function shakeHands(
 }
 
 /**
- * QEMU has a process for each cluster of a machine's processors, numbered from 1, and lets a client see the first alone.
- * Attaches to the others.
+ * QEMU has a process for each cluster of a machine's processors, numbered from 1, and lets a client see the first
+ * alone. Attaches to the others.
  * @returns a hart of each
  */
 async function attachClusters(ask: Ask): Promise<string[]> {

@@ -16,8 +16,8 @@ export function liftedForStep(
 }
 
 /**
- * Removes breakpoints, steps, and inserts them again. Throws `RSP_BREAKPOINT_REFUSED` if the stub refuses one the second
- * time.
+ * Removes breakpoints, steps, and inserts them again. Throws `RSP_BREAKPOINT_REFUSED` if the stub refuses one the
+ * second time.
  */
 export async function stepWithout(
   session: Session,

@@ -41,7 +41,7 @@ export const pc: Machine = {
 };
 
 /**
- * A module in a slot for memory hot-plug. Firmware and loaders do not know of it: only ACPI's namespace tells, which a
+ * A module in a slot for memory hot-plug. Firmware and loaders do not know of it: only ACPI's namespace has it, which a
  * kernel with a driver for hot-plug reads (ACPI 6.5, 9.11; docs/specs/acpi_mem_hotplug.rst of QEMU).
  */
 function memoryModule(options: readonly QemuOption[]): Hiding | Refusal {

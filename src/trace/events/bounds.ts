@@ -1,5 +1,5 @@
-// What makes counts lower bounds, and times upper ones: probes that were left out, stops beside probes that need none, a
-// ring of records that was full.
+// What makes counts lower bounds, and times upper ones: probes that were left out, stops beside probes that need none,
+// a ring of records that was full.
 import { plural } from '../../text/index.js';
 import type { ProbeFact, TraceFacts } from './events.js';
 import { timeText } from './text-table.js';

@@ -30,7 +30,9 @@ export const tokioJoin: Primitive = {
 const RUNTIME = 'tokio::runtime';
 const BLOCKING = /^tokio::runtime::(?:blocking::task|task::blocking)::BlockingTask<(.*)>$/;
 
-/** What `spawn_blocking` was given, where a handle leads to that: by the function that its header's vtable polls with. */
+/**
+ * What `spawn_blocking` was given, where a handle leads to that: by the function that its header's vtable polls with.
+ */
 async function closureOf(look: Look, task: Addr): Promise<string | undefined> {
   const { debug, memory } = look.context;
   const [header] = debug.typesNamed(`${RUNTIME}::task::core::Header`);

@@ -188,7 +188,7 @@ async function pooled(
   return found;
 }
 
-/** Optimised away, the function beside the pool says nothing; the macro calls the function of `task` `__task_task`. */
+/** Optimised away, the function next to the pool says nothing; the macro calls the function of `task` `__task_task`. */
 function byTask(layouts: ReadonlyMap<string, StorageLayout>, pool: string): StorageLayout | undefined {
   const [task = '', ...modules] = pool.split('::').slice(0, -1).reverse();
   const start = `${modules.reverse().join('::')}::__${task}_task::`;

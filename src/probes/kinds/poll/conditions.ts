@@ -47,7 +47,9 @@ export class PollConditions {
       .flatMap((all) => this.#inEachState(all, future, self, selfRegister));
   }
 
-  /** @throws RsptraceError `PROBE_CONDITION` if a condition makes no sense for a Future. To be asked if none is left. */
+  /**
+   * @throws RsptraceError `PROBE_CONDITION` if a condition makes no sense for a Future. To be asked if none is left.
+   */
   throwRefused(): void {
     if (this.#refused === undefined) return;
     const message = 'no Future that matches has what the condition looks at';

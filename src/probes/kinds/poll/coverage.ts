@@ -41,7 +41,10 @@ interface Missed {
   readonly missing?: number;
 }
 
-/** The same, by what was seen of poll functions that several Futures share. `untold`: Futures of polls that may be another's. */
+/**
+ * The same, by what was seen of poll functions that several Futures share. `untold`: Futures of polls that may be
+ * another's.
+ */
 export function reportedCoverage(seen: readonly SeenFuture[], untold: ReadonlySet<string>): readonly SeenFuture[] {
   return seen.map((one) => (one.ifTold && !untold.has(one.future.instance) ? one.ifTold : one));
 }

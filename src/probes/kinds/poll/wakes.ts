@@ -64,7 +64,9 @@ export class TaskBook {
     else if (this.#polled.get(place)?.root === root) this.#polled.delete(place);
   }
 
-  /** The task whose Future lies there and that is not over. `isPending`: its last poll has said that it is not ready. */
+  /**
+   * The task whose Future lies there and that is not over. `isPending`: its last poll has said that it is not ready.
+   */
   polledAt(place: bigint): { readonly root: RootRef; readonly isPending: boolean } | undefined {
     return this.#polled.get(place);
   }

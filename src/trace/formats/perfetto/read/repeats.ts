@@ -48,7 +48,9 @@ export class Repeats<T> {
     return kept.value;
   }
 
-  /** Whether what was looked for last is to be kept: it has been looked for before, and nothing better has its place. */
+  /**
+   * Whether what was looked for last is to be kept: it has been looked for before, and nothing better has its place.
+   */
   isWanted(): boolean {
     const hash = this.#hash;
     if (hash === 0) return false;
