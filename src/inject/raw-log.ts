@@ -12,7 +12,7 @@ import { closeSync, constants, ftruncateSync, openSync, readSync, unlinkSync, wr
 const frameKind = { entry: 1, records: 2 } as const;
 
 /** `RSPTRREC`, and the version of this layout. */
-export const rawLogMagic = Uint8Array.of(0x52, 0x53, 0x50, 0x54, 0x52, 0x52, 0x45, 0x43, 2, 0, 0, 0, 0, 0, 0, 0);
+export const rawLogMagic = Uint8Array.of(0x52, 0x53, 0x50, 0x54, 0x52, 0x52, 0x45, 0x43, 3, 0, 0, 0, 0, 0, 0, 0);
 
 const frameHead = 8;
 /** The longest frame that is not of records: a program with a million probes. */

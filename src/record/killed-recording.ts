@@ -53,8 +53,13 @@ export class KilledRecording {
     const read = (into: Uint8Array, length: number, at: number): number => readSync(this.#fd, into, 0, length, at);
     const magic = new Uint8Array(rawLogMagic.length);
     read(magic, magic.length, 0);
+    const isOther = Buffer.compare(magic.subarray(0, 8), rawLogMagic.subarray(0, 8)) !== 0;
+    if (isOther) throw damaged(path, 'it does not begin as such a file');
     if (Buffer.compare(magic, rawLogMagic) !== 0)
-      throw damaged(path, 'it does not begin as such a file of this version');
+      throw damaged(
+        path,
+        `it is of version ${magic[8]} of its layout, and this rsptrace reads version ${rawLogMagic[8]}`,
+      );
     this.#reader = new LogReader(read);
     const part = this.#reader.next(this.#size);
     const entry = part?.kind === 'entry' ? entryFrom(part.text) : undefined;
