@@ -103,15 +103,13 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   const ending = new AbortController();
   const hasDebugExit = args.command.some((word) => /^isa-debug-exit\b/.test(word));
   using watch = new GuestWatch(guestLimits(args, hasDebugExit ? debugExits : [0]), () => ending.abort());
-  const shown = args.json ? process.stderr : process.stdout;
-  let inLine = false;
+  const shown = new ShownConsole(args.json ? process.stderr : process.stdout);
   let record: ((text: Uint8Array) => void) | undefined;
   const onConsole = (text: Uint8Array): void => {
     shown.write(text);
     kept.write(text);
     watch.console(text);
     record?.(text);
-    inLine = text.length > 0 ? text.at(-1) !== newline : inLine;
   };
   const { elf, arch } = prepared.program;
   const loadBias = await movedBy(args, prepared);
@@ -151,12 +149,31 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   await last.finish(recording.end);
   const { endedByUs } = last;
   const exit = await machine.qemu.ended;
-  // Messages of rsptrace begin a line of their own.
-  if (inLine) shown.write('\n');
+  shown.endLine();
   const verdicts = [...watch.verdicts(endedByUs ? undefined : exit), ...(panic ? [panic.verdict] : [])];
   return report(prepared, killed(recording, exit.signal, endedByUs, args), {
     ...{ exit: exit.text, status: endedByUs ? null : exit.status, isStatusOurs: args['guest-status'], verdicts, panic },
   });
+}
+
+/** What the guest prints, as the user sees it. */
+class ShownConsole {
+  readonly #out: NodeJS.WritableStream;
+  #isInLine = false;
+
+  constructor(out: NodeJS.WritableStream) {
+    this.#out = out;
+  }
+
+  write(text: Uint8Array): void {
+    this.#out.write(text);
+    if (text.length > 0) this.#isInLine = text.at(-1) !== newline;
+  }
+
+  /** Messages of rsptrace begin a line of their own. */
+  endLine(): void {
+    if (this.#isInLine) this.#out.write('\n');
+  }
 }
 
 /** Its clock counts instructions and nothing else. */
