@@ -353,7 +353,8 @@ export const probeCode: ProbeCode = {
   end,
   inner,
   wait,
-  spinsPerSecond: 500_000,
+  // A poll is five instructions and, at the loop's end, a jump: 40-80 ns.
+  spinsPerSecond: 50_000,
   floats: floatArguments,
   counter: 'time',
   hartSource,
