@@ -1,4 +1,4 @@
-import { Fold, type TraceEvent } from '../trace/index.js';
+import { Fold, isOfPart, type TraceEvent } from '../trace/index.js';
 import type { Names } from './section.js';
 
 /** Functions that are called more often are no phases of a boot. */
@@ -12,6 +12,7 @@ export class NameCollector extends Fold {
   readonly #calls = new Map<string, number>();
 
   event(event: TraceEvent): void {
+    if (isOfPart(event)) return;
     if (event.type === 'call-begin') {
       const { name } = event.function;
       this.#calls.set(name, (this.#calls.get(name) ?? 0) + 1);

@@ -153,7 +153,7 @@ function callField({ begin, end }: Call, name: string): Value {
     case 'state':
       return begin.type === 'poll-begin' && begin.state ? stateText(begin.state) : undefined;
     case 'task':
-      return begin.type === 'poll-begin' ? begin.root.future.future : undefined;
+      return begin.type === 'poll-begin' && !begin.root.isPart ? begin.root.future.future : undefined;
     case 'awaits':
       return end?.type === 'poll-end' ? end.chain.at(-1)?.typeName : undefined;
   }

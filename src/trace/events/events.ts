@@ -76,6 +76,8 @@ export interface RootRef {
   /** As of a thread: there may be another one at the same address of another space. */
   readonly space?: Addr | undefined;
   readonly about?: TaskAbout | undefined;
+  /** It is no task, but part of one that is not known: no poll of the Future around it was seen. */
+  readonly isPart?: boolean | undefined;
 }
 
 /** A function as traces name it; one object a function, so identity is a key. */
@@ -410,10 +412,7 @@ export interface HartInfo {
   readonly name: string;
 }
 
-/**
- * What is known at the first event. It has nothing of the host, so two runs of a deterministic guest give the same
- * bytes.
- */
+/** What is known at the first event, with nothing of the host: two runs of a deterministic guest give the same. */
 export interface TraceInfo {
   readonly program: string;
   readonly buildId: string | undefined;

@@ -1,4 +1,4 @@
-import { AddressMap, inSpace } from '../../base/address-map.js';
+import { AddressMap } from '../../base/address-map.js';
 import { plural, shownFile, textLines } from '../../text/index.js';
 import {
   type Cancelled,
@@ -12,9 +12,10 @@ import {
   timeOf,
   type Wake,
 } from './events.js';
+import { isOfPart, isOfTask, placeOf } from './roots.js';
 import { Fold } from './sinks.js';
 import type { TaskRow } from './task-summary.js';
-import { dropperText, isOfTask, placeText, waitingState } from './text.js';
+import { dropperText, placeText, waitingState } from './text.js';
 import { timeText } from './text-table.js';
 
 /**
@@ -134,6 +135,7 @@ export class Findings extends Fold {
 
   event(event: TraceEvent): void {
     this.#now = timeOf(event);
+    if (isOfPart(event)) return;
     switch (event.type) {
       case 'poll-begin':
         this.#begins(event);
@@ -142,7 +144,7 @@ export class Findings extends Fold {
         this.#ends(event);
         break;
       case 'poll-lost':
-        this.#tasks.delete(inSpace(event.root.address, event.root.space));
+        this.#tasks.delete(placeOf(event.root));
         break;
       case 'wake':
         this.#wakes(event);
@@ -163,8 +165,7 @@ export class Findings extends Fold {
     for (const { root, woken } of this.#woken) if (woken !== undefined) this.#late(root, woken, this.#now);
     this.#woken.clear();
     const timed = [...this.#found.values()].filter(({ kind, root }) => {
-      if (kind === 'idle-polls')
-        return seesWakes && (!this.#strayWakes || this.#tasks.get(inSpace(root.address, root.space))?.isWakeable);
+      if (kind === 'idle-polls') return seesWakes && (!this.#strayWakes || this.#tasks.get(placeOf(root))?.isWakeable);
       return isTimed || kind === 'self-wake-loop';
     });
     const found = timed.map(({ kind, root, future, place, count, times, worst }): Finding => {
@@ -202,7 +203,7 @@ export class Findings extends Fold {
 
   #ends(event: PollEnd): void {
     const { root, begin, future, result, time } = event;
-    const task = this.#tasks.get(inSpace(root.address, root.space));
+    const task = this.#tasks.get(placeOf(root));
     if (!begin || task?.root !== root) return;
     if (result === 'pending' || result === 'unknown') task.inside = waitingState(event) ?? task.inside;
     if (time - begin.time >= this.#longPoll && !task.isLong) {
@@ -224,17 +225,16 @@ export class Findings extends Fold {
   }
 
   #cancels(event: Cancelled): void {
-    const { root } = event;
-    const task = root && this.#tasks.get(inSpace(root.address, root.space));
-    if (!task || task.root !== root || !isOfTask(event)) return;
-    this.#tasks.delete(inSpace(root.address, root.space));
+    const task = event.root && this.#tasks.get(placeOf(event.root));
+    if (!task || task.root !== event.root || !isOfTask(event)) return;
+    this.#tasks.delete(placeOf(task.root));
     this.#woken.delete(task);
-    this.#droppers.set(root, dropperText(event));
+    this.#droppers.set(task.root, dropperText(event));
   }
 
   #wakes({ root, by, time }: Wake): void {
     if (!root) this.#strayWakes = true;
-    const task = root && this.#tasks.get(inSpace(root.address, root.space));
+    const task = root && this.#tasks.get(placeOf(root));
     if (!task || task.root !== root) return;
     if (by === root) task.hasWokenItself = true;
     task.isWakeable = true;
@@ -262,7 +262,7 @@ export class Findings extends Fold {
   }
 
   #of(root: RootRef): Watched {
-    const known = this.#tasks.get(inSpace(root.address, root.space));
+    const known = this.#tasks.get(placeOf(root));
     if (known?.root === root) return known;
     if (known) this.#woken.delete(known);
     const task: Watched = {
@@ -271,7 +271,7 @@ export class Findings extends Fold {
       ...{ place: undefined, inside: undefined, row: 0, woken: undefined },
       ...{ isNew: true, isWanted: true, idle: 0, isWakeable: false },
     };
-    this.#tasks.set(inSpace(root.address, root.space), task);
+    this.#tasks.set(placeOf(root), task);
     return task;
   }
 }

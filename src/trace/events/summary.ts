@@ -12,7 +12,7 @@ import type {
   TraceEvent,
 } from './events.js';
 import { LateResults } from './late-results.js';
-import { isOfTask } from './text.js';
+import { isOfTask } from './roots.js';
 
 /** What one Future's type did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
 export interface SummaryRow {

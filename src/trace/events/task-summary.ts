@@ -1,7 +1,8 @@
 import { hex } from '../../base/addr.js';
-import { AddressMap, inSpace } from '../../base/address-map.js';
+import { AddressMap } from '../../base/address-map.js';
 import {
   type Cancelled,
+  type FutureRef,
   type PollBegin,
   type PollEnd,
   type PollLost,
@@ -11,9 +12,10 @@ import {
   timeOf,
   type Wake,
 } from './events.js';
+import { isOfPart, isOfTask, placeOf } from './roots.js';
 import { Fold } from './sinks.js';
 import type { StopError } from './summary.js';
-import { isOfTask, waitingState } from './text.js';
+import { waitingState } from './text.js';
 
 /**
  * What a task was doing when the recording ended. `cancelled`: its Future was dropped before it was ready. `dropped`:
@@ -117,6 +119,8 @@ export class TaskSummary extends Fold {
   readonly #numbers = new WeakMap<RootRef, number>();
   #count = 0;
   #leftOut = 0;
+  /** The polls of each Future that belong to no known task. */
+  readonly #parts = new Map<FutureRef, number>();
   /** A wake was seen of which nothing told the task. */
   #strayWakes = false;
   /** The time of the last event. */
@@ -124,7 +128,8 @@ export class TaskSummary extends Fold {
 
   event(event: TraceEvent): void {
     this.#now = timeOf(event);
-    if (event.type === 'poll-begin') this.#begins(event);
+    if (isOfPart(event)) this.#counts(event);
+    else if (event.type === 'poll-begin') this.#begins(event);
     else if (event.type === 'poll-end') this.#ends(event);
     else if (event.type === 'poll-lost') this.#loses(event);
     else if (event.type === 'wake') this.#wakes(event);
@@ -141,6 +146,12 @@ export class TaskSummary extends Fold {
     return this.#numbers.get(root) ?? 0;
   }
 
+  /** Polls that belong to no known task, because the Futures around were not seen. */
+  get ofNoTask(): { readonly polls: number; readonly futures: readonly string[] } {
+    const polls = [...this.#parts.values()].reduce((sum, polls) => sum + polls, 0);
+    return { polls, futures: [...new Set([...this.#parts.keys()].map(({ future }) => future))] };
+  }
+
   /** A row a task, in the order of their first polls. `seen`: which wakes were; none if undefined. */
   rows(seen?: 'all' | 'some', error?: StopError): TaskRow[] {
     const all = [...this.#ended, ...this.#live].sort((a, b) => a.number - b.number);
@@ -155,6 +166,11 @@ export class TaskSummary extends Fold {
   /** Wakers need not point to what is known of a task: those of a thread that blocks on one point to the thread. */
   #mayHaveStray({ wakes, root }: Tally): boolean {
     return this.#strayWakes && wakes === 0 && root.about === undefined;
+  }
+
+  #counts(event: TraceEvent): void {
+    if (event.type !== 'poll-begin' && event.type !== 'derived-poll') return;
+    this.#parts.set(event.future, (this.#parts.get(event.future) ?? 0) + 1);
   }
 
   #wakes({ root, by, time }: Wake): void {
@@ -307,8 +323,4 @@ function wakesOf(
 
 function placed(state: StateRef | undefined): StateRef | undefined {
   return state?.file === undefined ? undefined : state;
-}
-
-function placeOf({ address, space }: RootRef): bigint {
-  return inSpace(address, space);
 }

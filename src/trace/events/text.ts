@@ -1,4 +1,4 @@
-import { type Addr, addr, hex } from '../../base/addr.js';
+import { addr, hex } from '../../base/addr.js';
 import type {
   ArgumentValue,
   AwaitLink,
@@ -25,16 +25,21 @@ export function placeText(place: { file: string | undefined; line: number | unde
   return place.line === undefined ? place.file : `${place.file}:${place.line}`;
 }
 
-/** A task's name in a trace: `labkern::work::chain_task @0x80412340`, or `.. of space 0x80254000 @0x80412340`. */
+/**
+ * A task's name in a trace: `labkern::work::chain_task @0x80412340`, or `.. of space 0x80254000 @0x80412340`. A part of
+ * one that is not known: `part of a task: labkern::work::level3 @0x80412360`.
+ */
 export function rootText(root: RootRef): string {
-  return `${root.future.future}${spaceText(root)} @${hex(root.address)}`;
+  return `${root.isPart ? 'part of a task: ' : ''}${root.future.future}${spaceText(root)} @${hex(root.address)}`;
 }
 
 /** The name of a task's Future, its space and its address: {@link rootText} backwards. */
-export function rootOf(text: string): { name: string; space: Addr | undefined; address: Addr } | undefined {
-  const [, name, space, address] = /^(.*?)(?: of space (0x[\da-f]{1,16}))? @(0x[\da-f]{1,16})$/s.exec(text) ?? [];
+export function rootOf(text: string): (Pick<RootRef, 'address' | 'space' | 'isPart'> & { name: string }) | undefined {
+  const [, part, name, space, address] =
+    /^(part of a task: )?(.*?)(?: of space (0x[\da-f]{1,16}))? @(0x[\da-f]{1,16})$/s.exec(text) ?? [];
   if (name === undefined || address === undefined) return undefined;
-  return { name, space: space === undefined ? undefined : addr(BigInt(space)), address: addr(BigInt(address)) };
+  const isPart = part === undefined ? undefined : true;
+  return { name, space: space === undefined ? undefined : addr(BigInt(space)), address: addr(BigInt(address)), isPart };
 }
 
 /** What a runtime knows of a task: `tokio, id 12, spawned at src/main.rs:3:5`; `embassy, named blink`. */
@@ -208,11 +213,6 @@ export function dropperText(event: Cancelled): string {
   const place = placeText(caller);
   if (caller.function === undefined) return wakerText(event);
   return `${wakerText(event)}, in ${caller.function}${place === undefined ? '' : ` at ${place}`}`;
-}
-
-/** The task itself is over with this Future. */
-export function isOfTask({ root, future, address }: Cancelled): boolean {
-  return root !== undefined && root.address === address && root.future.key === future.key;
 }
 
 /** Who woke or dropped: `itself`, another task, or `no task`. */

@@ -1,4 +1,4 @@
-import { AddressMap, inSpace } from '../../base/address-map.js';
+import { AddressMap } from '../../base/address-map.js';
 import type {
   AnyBegin,
   CallBegin,
@@ -30,7 +30,8 @@ import type {
 } from '../events/events.js';
 import { isSuspended } from '../events/late-results.js';
 import { isOnTrack, type OpenCall, OpenCalls } from '../events/open-calls.js';
-import { isOfTask, waitingState, waitText } from '../events/text.js';
+import { isOfTask, placeOf } from '../events/roots.js';
+import { waitingState, waitText } from '../events/text.js';
 
 /** What is known about a poll besides its begin: the lanes on which it is still open. */
 interface LanePoll extends OpenCall {
@@ -296,7 +297,7 @@ export class Lanes implements TraceSink {
     const end = throughWrapper(event, poll?.inside);
     const outer = life.polls.at(-1);
     if (outer && mayWait(end)) outer.inside = outer.inside === undefined ? end : null;
-    if (life.polls.length > 0 || event.future.key !== root.future.key || event.address !== root.address) return;
+    if (life.polls.length > 0 || !isOfTask({ root, future: event.future, address: event.address })) return;
     if (event.result === 'pending') {
       this.#stopWaiting(life, event.time);
       const at = waitingState(end);
@@ -332,7 +333,7 @@ export class Lanes implements TraceSink {
   /** The first wake since a poll began causes the next one; others do nothing. */
   #wake(event: Wake): void {
     const { root } = event;
-    const life = root && this.#lives.get(inSpace(root.address, root.space));
+    const life = root && this.#lives.get(placeOf(root));
     const causes = life?.root === root && life?.over === false && life.wake === undefined;
     const number = causes ? ++this.#wakes : undefined;
     const waits = causes && life?.waiting !== undefined;
@@ -343,7 +344,7 @@ export class Lanes implements TraceSink {
   }
 
   #cancelled(event: Cancelled): void {
-    const life = event.root && this.#lives.get(inSpace(event.root.address, event.root.space));
+    const life = event.root && this.#lives.get(placeOf(event.root));
     this.#writer.cancelled?.(event);
     if (life?.root === event.root && life && isOfTask(event)) this.#endLife(life, event.time, 'dropped');
   }
@@ -389,7 +390,7 @@ export class Lanes implements TraceSink {
   }
 
   #life(root: RootRef, time: GuestNanos): Life {
-    const before = this.#lives.get(inSpace(root.address, root.space));
+    const before = this.#lives.get(placeOf(root));
     if (before?.root.key === root.key) return before;
     const known = this.#replaced.size === 0 ? undefined : this.#replaced.get(root.key);
     if (known !== undefined) return known;
@@ -398,7 +399,7 @@ export class Lanes implements TraceSink {
       else this.#replaced.set(before.root.key, before);
     }
     const life: Life = { root, polls: [], ...noWait, over: false, isLost: false, wake: undefined };
-    this.#lives.set(inSpace(root.address, root.space), life);
+    this.#lives.set(placeOf(root), life);
     this.#writer.lifeBegin?.(root, time);
     return life;
   }
@@ -406,9 +407,8 @@ export class Lanes implements TraceSink {
   #endLife(life: Life, time: GuestNanos, how: LifeEnd): void {
     this.#stopWaiting(life, time);
     life.unclear = undefined;
-    if (life.over) return;
+    if (!life.over && !life.root.isPart) this.#writer.lifeEnd?.(life.root, time, how);
     life.over = true;
-    this.#writer.lifeEnd?.(life.root, time, how);
   }
 
   #stopWaiting(life: Life, time: GuestNanos): void {

@@ -96,7 +96,8 @@ type SubjectOf = (begin: AnyBegin, labels: HartLabels) => Subject | undefined;
 const subjectOf: Readonly<Record<Exclude<Grouping, 'await'>, SubjectOf>> = {
   fn: (begin) => (begin.type === 'call-begin' ? functionSubject(begin.function) : undefined),
   future: (begin) => (begin.type === 'poll-begin' ? futureSubject(begin.future) : undefined),
-  task: (begin) => (begin.type === 'poll-begin' ? taskSubject(begin.root, isOwnPoll(begin)) : undefined),
+  task: (begin) =>
+    begin.type === 'poll-begin' && !begin.root.isPart ? taskSubject(begin.root, isOwnPoll(begin)) : undefined,
   hart: ({ hart }, labels) => ({
     key: hart,
     counts: 'outermost',

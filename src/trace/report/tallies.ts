@@ -12,7 +12,7 @@ export interface TallyRow {
   readonly isBound?: boolean;
   /** By the size of an argument: below 0, 0, 1, 2-3, 4-7, ...; undefined if they were counted together. */
   readonly by: CountedBy | undefined;
-  /** Whose calls these are, where they were counted apart; `root` is undefined for calls outside of all tasks. */
+  /** Whose calls these are, where they were counted apart; `root` is undefined for calls outside of all known tasks. */
   readonly group?: TallyGroup | undefined;
 }
 

@@ -1,5 +1,4 @@
 import type { Addr } from '../../base/addr.js';
-import { inSpace } from '../../base/address-map.js';
 import {
   type AwaitLink,
   type DerivedPoll,
@@ -17,6 +16,7 @@ import {
   type Wake,
 } from '../events/events.js';
 import { HartLabels } from '../events/hart-labels.js';
+import { isOfPart, placeOf } from '../events/roots.js';
 import { Fold } from '../events/sinks.js';
 import { type Moment, momentReached } from '../events/window.js';
 
@@ -137,6 +137,7 @@ export class TasksAt extends Fold {
   }
 
   #take(event: TraceEvent): void {
+    if (isOfPart(event)) return;
     if (event.type === 'poll-begin') this.#begins(event);
     else if (event.type === 'poll-end') this.#ends(event);
     else if (event.type === 'poll-lost') this.#loses(event);
@@ -239,13 +240,13 @@ export class TasksAt extends Fold {
     const known = this.#tasks.get(root.key);
     if (known) return known;
     // What lies where another task lay has its memory: that one was dropped.
-    const before = this.#newest.get(inSpace(root.address, root.space));
+    const before = this.#newest.get(placeOf(root));
     if (before && before.open.length === 0) this.#over(before);
     const state = 'running';
     const nodes: Nodes = new Map();
     const task: Task = { root, first: time, nodes, open: [], state, since: time, hart, polls: 0, woken: undefined };
     this.#tasks.set(root.key, task);
-    this.#newest.set(inSpace(root.address, root.space), task);
+    this.#newest.set(placeOf(root), task);
     return task;
   }
 

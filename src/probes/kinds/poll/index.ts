@@ -40,7 +40,7 @@ import { mayInline } from './inlined-chain.js';
 import { MergedPolls } from './merged.js';
 import { cratesNotProbed, cratesNotProbedText } from './other-crates.js';
 import { type CatchProbe, catchProbes, planCatch } from './panics.js';
-import { notAllSeen, partsNote, unseenAround } from './parts-as-tasks.js';
+import { noTaskNote, notAllSeen, partsNote, unseenAround } from './parts-as-tasks.js';
 import { planPoll, planSites } from './plan.js';
 import { type PollerProbe, PollerTracer, planPoller, pollerProbes } from './pollers.js';
 import { type PollProbes, resolvePolls } from './resolve.js';
@@ -131,7 +131,7 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     const tasks = new TaskBook(places.offsets);
     const { ref, allows, coverage } = polls;
     const implied = new ImpliedDrops(output, { coverage, ref, drops, hidden: hiddenDrops });
-    const taskPolls = new TaskPolls(neededDebugInfo(context), places);
+    const taskPolls = new TaskPolls(neededDebugInfo(context), futures, places);
     const merged = new MergedPolls(neededDebugInfo(context), arch, futures);
     const calls = new PollTracer(futures, polls, output, { backtraces, tasks, taskPolls, merged, spaces, implied });
     const instants = [
@@ -159,6 +159,7 @@ const nothing: KindReport = {
     tasks: [],
     tasks_left_out: 0,
     tasks_may_be_of: [],
+    of_no_task: { polls: 0, futures: [] },
     findings: [],
     findings_untold: 0,
     coverage: null,
@@ -204,6 +205,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       tasks: tasks.rows(wakesSeen(found, outcome), outcome.stopError),
       tasks_left_out: tasks.leftOut,
       tasks_may_be_of: parts(outcome),
+      of_no_task: tasks.ofNoTask,
       findings: findings(outcome),
       findings_untold: untold(outcome),
       coverage: { ...coverageJson(covered(outcome)), not_probed: others },
@@ -213,7 +215,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       const shown = tasks.rows(wakesSeen(found, outcome), outcome.stopError);
       const summed = rows(outcome);
       const note = shown.length === 0 ? '' : partsNote(parts(outcome));
-      const table = taskTable(shown, tasks.leftOut, options, hides) + note;
+      const table = taskTable(shown, tasks.leftOut, options, hides) + note + noTaskNote(tasks.ofNoTask);
       const elsewhere = summed.length > 0 ? '' : cratesNotProbedText(others);
       const texts = [summaryTable(summed, options), elsewhere, table, findingsText(findings(outcome), untold(outcome))];
       return [...texts.filter((text) => text !== ''), coverageText(covered(outcome))];

@@ -1,9 +1,10 @@
-// A poll with no other around it is taken for one of a task. If the probe of what is around it was left out, or
-// switched off on the way, or if its polls cannot be seen, parts of a task look like tasks.
+// A poll with no other around it is taken for one of a task, if the code that makes it is not that of a Future. If the
+// probe of what is around it was left out, or switched off on the way, or if its polls cannot be seen, some parts of a
+// task look like tasks, and others belong to no known task.
 
 import type { FutureSet } from '../../../async/futures/index.js';
 import { plural, textLines } from '../../../text/index.js';
-import { namesLeftOut, type ProbeFact, type SummaryRow, type TaskRow } from '../../../trace/index.js';
+import { namesLeftOut, type ProbeFact, type SummaryRow, type TaskRow, type TaskSummary } from '../../../trace/index.js';
 import type { SeenFuture } from './coverage.js';
 import { holdersOf } from './future-holders.js';
 
@@ -31,6 +32,13 @@ export function unseenAround(
   if (unsure.size === 0 || unseen.length === 0) return [];
   const around = holdersOf(futures, new Set(futures.all.filter(({ instance }) => unsure.has(instance))));
   return unseen.flatMap(({ future }) => (around.has(future) ? [future.future] : []));
+}
+
+/** The line below a table of tasks for polls that are in none of its rows; empty if there are none. */
+export function noTaskNote({ polls, futures }: TaskSummary['ofNoTask']): string {
+  if (polls === 0) return '';
+  const of = `${plural(polls, 'poll')} of ${plural(futures.length, 'Future')}`;
+  return textLines([`${of} could not be given to a task: no polls of the Futures around them were seen`]);
 }
 
 /** The line below a table of tasks; empty if all was seen. */

@@ -23,20 +23,24 @@ export class Roots {
 
   /**
    * The root at an address, new if none is known there. `outer`: the task's own Future and where that lies, if the root
-   * is a part of it.
+   * is a part of it. What was a task once stays one.
    */
   at(
     { roots, ref, future }: Pick<Probed, 'future' | 'ref' | 'roots'>,
-    { self, runtime, space }: Pick<Opened, 'self' | 'runtime'> & Pick<RootRef, 'space'>,
+    { self, made, space }: Pick<Opened, 'self' | 'made'> & Pick<RootRef, 'space'>,
     outer = { future, self },
   ): RootRef {
     const place = inSpace(self, space);
     let root = roots.get(place);
-    if (!root) {
+    const { runtime, isPart = false } = made ?? {};
+    if (!root && isPart) {
+      root = { key: ++this.#count, future: ref, address: self, space, isPart };
+      roots.set(place, root);
+    } else if (!root || (root.isPart && !isPart)) {
       const header = this.#tasks?.headerOf(outer.future, outer.self, space);
       // Without a header its wakes cannot be said, so nothing is said of it.
-      const made = runtime === undefined || header === undefined ? undefined : { runtime };
-      const about = (header === undefined ? undefined : this.#tasks?.about(header)) ?? made;
+      const known = runtime === undefined || header === undefined ? undefined : { runtime };
+      const about = (header === undefined ? undefined : this.#tasks?.about(header)) ?? known;
       root = { key: ++this.#count, future: ref, address: self, space, about };
       roots.set(place, root);
       this.#tasks?.add(root, header);

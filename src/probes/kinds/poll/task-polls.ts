@@ -1,62 +1,86 @@
-import type { InlinedPoll, TaskPlaces } from '../../../async/futures/index.js';
+import type { FutureSet, FutureType, InlinedPoll, TaskPlaces } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
-import { type DebugInfo, type Die, functionName } from '../../../dwarf/index.js';
+import { type DebugInfo, type Die, DW_TAG, functionName, rangesOf } from '../../../dwarf/index.js';
 import { functionsAt } from '../../../target/unwind/index.js';
 
-/** A place in a runtime's code that polls tasks. */
+/** Who makes a poll, as the code that calls says. */
 export interface TaskPoll {
-  readonly runtime: string;
-  /** The functions inlined around it, by the offsets of their DIEs. */
+  /** Undefined if no runtime does. */
+  readonly runtime: string | undefined;
+  /** The functions inlined around it until the runtime's, by the offsets of their DIEs. */
   readonly around: ReadonlySet<number>;
+  /** Code of another Future's poll makes it, so that it is a task's own poll no more than a part of one. */
+  readonly isPart: boolean;
 }
 
 /**
- * Finds which polls are those of a runtime, by the code that calls them. What a runtime polls is a task of its own,
- * even inside another poll. A thread of tokio runs in a poll that never ends, and a `LocalSet` is a Future itself.
+ * Finds which polls are those of a runtime, and which are those of another Future, by the code that calls them. What a
+ * runtime polls is a task of its own, even inside another poll. A thread of tokio runs in a poll that never ends, and a
+ * `LocalSet` is a Future itself. What a Future polls is part of its task, even where the polls of that Future are not
+ * seen.
  */
 export class TaskPolls {
   readonly #debug: DebugInfo;
+  readonly #futures: FutureSet;
   readonly #polls: TaskPlaces['polls'];
-  readonly #calls = new AddressMap<{ readonly poll: TaskPoll | undefined }>();
-  readonly #inlined = new Map<number, TaskPoll | undefined>();
+  readonly #calls = new AddressMap<TaskPoll>();
+  readonly #inlined = new Map<number, TaskPoll>();
+  #copies: ReadonlyMap<number, FutureType> | undefined;
 
-  constructor(debug: DebugInfo, { polls }: TaskPlaces) {
+  constructor(debug: DebugInfo, futures: FutureSet, { polls }: TaskPlaces) {
     this.#debug = debug;
+    this.#futures = futures;
     this.#polls = polls;
   }
 
-  /** The call that returns there; undefined if no runtime makes it. */
-  returningTo(returnAddress: Addr): TaskPoll | undefined {
+  /** The call that returns there. */
+  returningTo(returnAddress: Addr): TaskPoll {
     let known = this.#calls.get(returnAddress);
     if (!known) {
-      known = { poll: this.#inside(functionsAt(this.#debug, addr(returnAddress - 1n))) };
+      known = this.#inside(functionsAt(this.#debug, addr(returnAddress - 1n)));
       this.#calls.set(returnAddress, known);
     }
-    return known.poll;
+    return known;
   }
 
-  /** A poll that was inlined; undefined if not into code of a runtime. */
-  inlined({ die, address }: Pick<InlinedPoll, 'die' | 'address'>): TaskPoll | undefined {
-    if (this.#inlined.has(die.offset)) return this.#inlined.get(die.offset);
-    const functions = functionsAt(this.#debug, address);
-    const own = functions.findIndex(({ offset }) => offset === die.offset);
-    const poll = own < 0 ? undefined : this.#inside(functions.slice(own + 1));
-    this.#inlined.set(die.offset, poll);
-    return poll;
+  /** A poll that was inlined. */
+  inlined({ die, address }: Pick<InlinedPoll, 'die' | 'address'>): TaskPoll {
+    let known = this.#inlined.get(die.offset);
+    if (!known) {
+      const functions = functionsAt(this.#debug, address);
+      const own = functions.findIndex(({ offset }) => offset === die.offset);
+      known = this.#inside(own < 0 ? [] : functions.slice(own + 1));
+      this.#inlined.set(die.offset, known);
+    }
+    return known;
   }
 
   /** `functions`: the innermost first. */
-  #inside(functions: readonly Die[]): TaskPoll | undefined {
-    for (const [i, die] of functions.entries()) {
-      const runtime = this.#runtimeOf(die);
-      if (runtime !== undefined) return { runtime, around: new Set(functions.slice(0, i).map(({ offset }) => offset)) };
-    }
-    return undefined;
+  #inside(functions: readonly Die[]): TaskPoll {
+    const names = functions.map((die) => this.#debug.attempt(die.unit, () => functionName(die)) ?? '');
+    const runtimes = names.map((name) => this.#polls.find(({ functions }) => functions.test(name))?.runtime);
+    const host = runtimes.findIndex((runtime) => runtime !== undefined);
+    const between = host < 0 ? functions : functions.slice(0, host);
+    const isPart = between.some((die, i) => isOfFuture(this.#futureOf(die), names[i] ?? ''));
+    return { runtime: runtimes[host], around: new Set(between.map(({ offset }) => offset)), isPart };
   }
 
-  #runtimeOf(die: Die): string | undefined {
-    const name = this.#debug.attempt(die.unit, () => functionName(die));
-    return name === undefined ? undefined : this.#polls.find(({ functions }) => functions.test(name))?.runtime;
+  /** The Future whose poll function this is, or a copy of it. */
+  #futureOf(die: Die): FutureType | undefined {
+    this.#copies ??= new Map(
+      this.#futures.all.flatMap((future) => future.inlined.map((copy) => [copy.die.offset, future] as const)),
+    );
+    const copy = this.#copies.get(die.offset);
+    if (copy || die.tag !== DW_TAG.subprogram) return copy;
+    const [range] = this.#debug.attempt(die.unit, () => rangesOf(die)) ?? [];
+    return range && this.#futures.byPollAddress(die.unit.codes.fromCode(range.low));
   }
+}
+
+/** A pointer and a wrapper poll what they hold, and are the task where that would be. A closure in an async fn is called by its poll. */
+function isOfFuture(future: FutureType | undefined, name: string): boolean {
+  if (!future) return /\{async_(?:fn|block|closure)#\d+\}/.test(name);
+  const [held, ...others] = future.states.length > 0 ? [] : future.holds;
+  return held === undefined || others.length > 0 || held.repeats.length > 0;
 }

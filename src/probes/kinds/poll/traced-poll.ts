@@ -102,8 +102,8 @@ export interface Opened {
   readonly entry: Entry;
   /** The poll around it whose task this one belongs to; undefined if it is a task itself. */
   readonly within: PollCall | undefined;
-  /** Makes this poll. */
-  readonly runtime: string | undefined;
+  /** Who makes this poll; undefined if the debug info does not say. */
+  readonly made: TaskPoll | undefined;
 }
 
 export type PollCall = OpenCall<TracedCall> & { readonly payload: TracedPoll };
@@ -206,7 +206,7 @@ export function isJump({ returnAddress, stackPointer }: CallSite, outer: PollCal
 /** A runtime makes a poll: not, if the poll around it was inlined into the runtime's code and makes it. */
 export function isTask({ payload }: PollCall, poll: TaskPoll | undefined): boolean {
   const { copy } = payload.probe;
-  return poll !== undefined && (copy === undefined || !poll.around.has(copy.die.offset));
+  return poll?.runtime !== undefined && (copy === undefined || !poll.around.has(copy.die.offset));
 }
 
 function isPoll(call: Call): call is PollCall {

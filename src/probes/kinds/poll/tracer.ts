@@ -50,7 +50,7 @@ interface PollTracerParts {
   readonly backtraces?: Backtraces | undefined;
   /** It gets each task. */
   readonly tasks?: TaskBook | undefined;
-  /** Which polls runtimes make. Without it a poll inside another one belongs to the same task. */
+  /** Who makes which polls. Without it a poll inside another one belongs to the same task, and any other is a task. */
   readonly taskPolls?: TaskPolls | undefined;
   /** Which Future a poll is of, where one function polls several. */
   readonly merged?: MergedPolls | undefined;
@@ -143,7 +143,7 @@ export class PollTracer implements CallKind {
           resultAt: undefined,
           guards: self.guards,
           within: outer && isTask(outer, made) ? undefined : outer,
-          runtime: made?.runtime,
+          made,
           // The outer Future's bytes are not read: the compiler may not have stored its states where no call is.
           entry: {
             stack: probe.isAround ? undefined : this.#stackAt(at, memory),
@@ -194,10 +194,7 @@ export class PollTracer implements CallKind {
     const made = this.#taskPolls?.returningTo(site.returnAddress);
     const within = outer && !isJump(site, outer) && isTask(outer, made) ? undefined : outer;
     const result = resultAt as Addr | undefined;
-    return this.#open(
-      { probe, self, look, isAround, resultAt: result, guards: noGuards, within, runtime: made?.runtime, entry },
-      at,
-    );
+    return this.#open({ probe, self, look, isAround, resultAt: result, guards: noGuards, within, made, entry }, at);
   }
 
   /** Which of the Futures of one poll function is polled: by what the Future around holds there, or by who calls. */
@@ -222,7 +219,7 @@ export class PollTracer implements CallKind {
 
   /** All of them have one shape, and no copies are made: a trace of a busy program has a million a second. */
   #open(opened: Opened, at: Moment): TracedPoll {
-    const { probe, self, look, isAround, resultAt, guards, entry, within, runtime } = opened;
+    const { probe, self, look, isAround, resultAt, guards, entry, within, made } = opened;
     const before = look?.state;
     const space = this.#spaces?.root(at.space);
     const place = inSpace(self, space);
@@ -236,7 +233,7 @@ export class PollTracer implements CallKind {
       guards,
       isAround,
       self,
-      root: within?.payload.root ?? this.#rootOf(probe, { self, look, runtime, space }),
+      root: within?.payload.root ?? this.#rootOf(probe, { self, look, made, space }),
       began: this.#output.at(at.time),
       before,
       resultAt,
@@ -250,13 +247,13 @@ export class PollTracer implements CallKind {
 
   #rootOf(
     probe: Probed,
-    { self, look, runtime, space }: Pick<Opened, 'self' | 'look' | 'runtime'> & Pick<RootRef, 'space'>,
+    { self, look, made, space }: Pick<Opened, 'self' | 'look' | 'made'> & Pick<RootRef, 'space'>,
   ): RootRef {
     const { wraps } = probe;
-    if (!wraps) return this.#roots.at(probe, { self, runtime, space });
+    if (!wraps) return this.#roots.at(probe, { self, made, space });
     const address = addOffset(self, wraps.offset);
     if (look?.along(wraps.way)[0]?.resumed?.name === 'Unresumed') wraps.roots.delete(inSpace(address, space));
-    return this.#roots.at(wraps, { self: address, runtime, space }, { future: probe.future, self });
+    return this.#roots.at(wraps, { self: address, made, space }, { future: probe.future, self });
   }
 
   #stackAt({ registers }: Moment, memory: HitMemory): readonly StackEntry[] | undefined {

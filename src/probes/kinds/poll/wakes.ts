@@ -2,7 +2,7 @@ import type { FutureType, KnownTask, TaskPlaces } from '../../../async/futures/i
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap, inSpace } from '../../../base/address-map.js';
 import type { EventOutput, InstantKind, InstantSite, MemoryRequest, Moment } from '../../../calls/index.js';
-import type { RootRef } from '../../../trace/index.js';
+import { placeOf, type RootRef } from '../../../trace/index.js';
 import { entryPlan, type ReadPlan } from '../../read-plan.js';
 import { Callers, type InstantContext } from './callers.js';
 import { pollAround } from './traced-poll.js';
@@ -85,10 +85,6 @@ export class TaskBook {
     this.#told.clear();
     this.#polled.clear();
   }
-}
-
-function placeOf({ address, space }: RootRef): bigint {
-  return inSpace(address, space);
 }
 
 /** A call of a wake function. */

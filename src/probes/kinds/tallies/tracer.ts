@@ -166,7 +166,8 @@ function zero({ by, adds }: TallyProbe): Counts {
 function countsOf(tally: Tally, hart: number, around: Call | undefined): Counts {
   const { probe, groups } = tally;
   if (probe.groupedBy === undefined) return tally;
-  const key = probe.groupedBy === 'hart' ? hart : pollAround(around)?.payload.root;
+  const root = pollAround(around)?.payload.root;
+  const key = probe.groupedBy === 'hart' ? hart : root?.isPart ? undefined : root;
   const known = groups.get(key) ?? zero(probe);
   groups.set(key, known);
   return known;

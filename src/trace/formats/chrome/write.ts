@@ -146,6 +146,7 @@ export class ChromeWriter implements LaneWriter {
   }
 
   lifeBegin(root: RootRef, time: GuestNanos): void {
+    if (root.isPart) return;
     this.#async('b', { root, hart: 0, time }, rootText(root), {
       future: root.future.instance,
       address: hex(root.address),
@@ -238,22 +239,14 @@ export class ChromeWriter implements LaneWriter {
   }
 
   wake(event: Wake): void {
-    this.#detail(event.hart + 1, event.time, wakeText(event), {
-      task: event.root && rootText(event.root),
-      by: event.by && rootText(event.by),
-      function: event.caller.function,
-      at: placeText(event.caller),
-    });
+    this.#detail(event.hart + 1, event.time, wakeText(event), rolesIn(event));
   }
 
   cancelled(event: Cancelled): void {
     this.#detail(event.hart + 1, event.time, cancelText(event), {
       future: event.future.instance,
       address: hex(event.address),
-      task: event.root && rootText(event.root),
-      by: event.by && rootText(event.by),
-      function: event.caller.function,
-      at: placeText(event.caller),
+      ...rolesIn(event),
       implied: event.implied,
     });
   }
@@ -485,4 +478,9 @@ function commonPiece(what: FunctionRef | FutureRef): Uint8Array {
 
 function trackOf({ hart, thread }: Track): number {
   return thread ? FIRST_THREAD + thread.key : hart + 1;
+}
+
+/** The task that something happens to, and who does it. */
+function rolesIn({ root, by, caller }: Wake | Cancelled): Args {
+  return { task: root && rootText(root), by: by && rootText(by), function: caller.function, at: placeText(caller) };
 }

@@ -23,7 +23,7 @@ import {
   type TrackEventTaker,
 } from '../perfetto/read/track-events.js';
 import { isPerfetto } from '../perfetto/recognize.js';
-import { CONSOLE_TRACK } from '../perfetto/write/writer.js';
+import { CONSOLE_TRACK, PARTS_TRACK } from '../perfetto/write/writer.js';
 import { isUftraceFolder, readUftrace } from '../uftrace/read.js';
 import { openBytes } from './bytes.js';
 import { Damage } from './fields.js';
@@ -173,7 +173,8 @@ class Story implements TrackEventTaker {
 
   #ownTrack(own: OwnTrace, descriptor: TrackDescriptor, newHart: (hart: HartInfo) => void): void {
     const { uuid, name, rank, isCounter, isProcess, isThread } = descriptor;
-    if (isProcess || isThread || isCounter || name === 'tasks' || uuid === CONSOLE_TRACK) own.other(uuid);
+    const isOther = name === 'tasks' || uuid === CONSOLE_TRACK || uuid === PARTS_TRACK;
+    if (isProcess || isThread || isCounter || isOther) own.other(uuid);
     else if (name === 'gaps') own.gapsTrack(uuid);
     else if (typeof uuid === 'number' && uuid % 2 === 1) own.root(descriptor);
     else if (rank >= FIRST_THREAD_RANK) own.thread(uuid, rank - FIRST_THREAD_RANK, name);

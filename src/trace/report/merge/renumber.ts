@@ -165,7 +165,7 @@ export class Renumber {
       const tag = owner === this ? 0n : BigInt(this.#trace.index) << OWNER_SHIFT;
       const address = addr(root.address ^ tag);
       const future = this.#future(root.future);
-      known = { root: { key: this.#numbers.roots++, future, address, space: root.space, about: root.about }, tag };
+      known = { root: { ...root, key: this.#numbers.roots++, future, address }, tag };
       this.#roots.set(root, known);
     }
     known.root.future = this.#future(root.future);

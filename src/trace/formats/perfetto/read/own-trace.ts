@@ -18,6 +18,7 @@ import type {
   WatchHit,
   WatchRef,
 } from '../../../events/events.js';
+import { placeOf } from '../../../events/roots.js';
 import { aboutOf, gapReason, rootOf } from '../../../events/text.js';
 import { EVENT } from '../fields.js';
 import { RUNNABLE_TRACK, WAITING_TRACK } from '../task-counters.js';
@@ -114,12 +115,11 @@ export class OwnTrace {
 
   /** A track of a task: `labkern::work::chain_task @0x80412340`. */
   root({ uuid, name, description }: TrackDescriptor): void {
-    const { name: of, space, address } = rootOf(name) ?? { name, space: undefined, address: none };
-    const place = inSpace(address, space);
+    const { name: of, ...at } = rootOf(name) ?? { name, address: none };
+    const place = placeOf(at);
     const key = (Number(uuid) - 3) / 2;
-    const future = this.#refs.future(of, undefined, undefined);
-    const about = description === undefined ? undefined : aboutOf(description);
-    const root: Root = { key, address, space, future, about, hart: 0, before: this.#rootsAt.get(place) };
+    const [future, about] = [this.#refs.future(of, undefined, undefined), aboutOf(description ?? '')];
+    const root: Root = { ...at, key, future, about, hart: 0, before: this.#rootsAt.get(place) };
     this.#forgetBefore(root.before);
     this.#rootsAt.set(place, root);
     this.#roots.set(key, root);
@@ -525,8 +525,8 @@ export class OwnTrace {
 
   /** The newest root at the address in a task's name. */
   #rootNamed(text: string | undefined): Root | undefined {
-    const named = text === undefined ? undefined : rootOf(text);
-    return named && this.#rootsAt.get(inSpace(named.address, named.space));
+    const named = rootOf(text ?? '');
+    return named && this.#rootsAt.get(placeOf(named));
   }
 
   #placeHit({ hart }: Track, event: TrackEvent): void {

@@ -83,6 +83,8 @@ const GAPS_TRACK = 0x7fff_fffe;
 
 /** No hart has so high a number, and it takes two bytes. */
 export const CONSOLE_TRACK = 0x3ffa;
+/** The same, around the roots that are parts of tasks that are not known. */
+export const PARTS_TRACK = 0x3ff8;
 
 /** Of the threads that stand for harts in a profile: below watched places, and odd, as no hart's is. */
 const FIRST_SAMPLED = 0x7000_0001;
@@ -194,9 +196,11 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   lifeBegin(root: RootRef): void {
+    if (root.isPart)
+      this.#declareTrack({ track: PARTS_TRACK, name: 'parts of tasks that are not known', rank: TASKS_RANK - 4 });
     this.#sequence.descriptor((track) => {
       track.uint(TRACK_DESCRIPTOR.uuid, rootTrack(root));
-      track.uint(TRACK_DESCRIPTOR.parentUuid, TASKS_TRACK);
+      track.uint(TRACK_DESCRIPTOR.parentUuid, root.isPart ? PARTS_TRACK : TASKS_TRACK);
       track.text(TRACK_DESCRIPTOR.name, rootText(root));
       if (root.about) track.text(TRACK_DESCRIPTOR.description, aboutText(root.about));
     });
@@ -258,23 +262,13 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   state(event: StateChange): void {
-    this.#event(
-      EVENT.instant,
-      rootTrack(event.root),
-      event.time,
-      this.#bodies.state(event),
-      this.#bodies.beside(event),
-    );
+    const { root, time } = event;
+    this.#event(EVENT.instant, rootTrack(root), time, this.#bodies.state(event), this.#bodies.beside(event));
   }
 
   derived(event: DerivedPoll): void {
-    this.#event(
-      EVENT.instant,
-      rootTrack(event.root),
-      event.time,
-      this.#bodies.derived(event),
-      this.#bodies.beside(event),
-    );
+    const { root, time } = event;
+    this.#event(EVENT.instant, rootTrack(root), time, this.#bodies.derived(event), this.#bodies.beside(event));
   }
 
   watch(event: WatchHit): void {
