@@ -353,8 +353,7 @@ export const probeCode: ProbeCode = {
   end,
   inner,
   wait,
-  // A poll is five instructions and, at the loop's end, a jump: 40-80 ns.
-  spinsPerSecond: 50_000,
+  spinsPerSecond: 50_000, // A poll is five instructions and, at the loop's end, a jump: 40-80 ns.
   floats: floatArguments,
   counter: 'time',
   hartSource,
