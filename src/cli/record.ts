@@ -52,7 +52,7 @@ export async function recordAt(args: RecordArguments, prepared: Prepared): Promi
     const isReplayed = remote.kind === 'replay';
     const begun = resetVector || reconnect || isReplayed ? undefined : await fromReset(prepared, session);
     recordingBegins();
-    return await recordSession(prepared, session, { reconnect, resetVector, ...begun });
+    return await recordSession(prepared, session, { reconnect, resetVector, isReplayed, ...begun });
   });
 }
 

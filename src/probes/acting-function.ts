@@ -1,5 +1,6 @@
+import { isLibraryFile } from '../text/index.js';
 import type { StackEntry } from '../trace/index.js';
-import { isLibraryFile, languageCrates } from './library-crates.js';
+import { languageCrates } from './library-crates.js';
 
 const unknown: StackEntry = { function: undefined, file: undefined, line: undefined };
 

@@ -7,8 +7,3 @@ export const languageCrates: ReadonlySet<string> = new Set([
   'test',
   'compiler_builtins',
 ]);
-
-/** A source file of the language's library, or of a crate from a registry or a git checkout. */
-export function isLibraryFile(file: string): boolean {
-  return /\/registry\/|\/git\/checkouts\/|\/rustc\/|\/library\//.test(file);
-}

@@ -1,6 +1,7 @@
 import type { FutureSet, FutureType } from '../async/futures/index.js';
 import type { DebugInfo } from '../dwarf/index.js';
-import { isLibraryFile, languageCrates } from './library-crates.js';
+import { isLibraryFile } from '../text/index.js';
+import { languageCrates } from './library-crates.js';
 
 /** The source of a program, not of a library, in the name that rustc gives a unit: `src/main.rs/@/app.5e1f-cgu.0`. */
 const PROGRAM = /\/(?:main|bin\/[^/]+|bin\/[^/]+\/main)\.rs\/@\//;

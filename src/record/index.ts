@@ -16,6 +16,7 @@ export {
   trampolineRoom,
   understand,
 } from './program.js';
+export type { Quiet, QuietHart } from './quiet.js';
 export { record } from './record.js';
 export type { EnginesChosen, Progress, Recording, RecordOptions } from './recording.js';
 export type { LogRequest } from './recording-log.js';

@@ -225,6 +225,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     panicPlaces: target.panics.length,
     openCounter: ended ? undefined : traceClock.openCounter,
     pastWire,
+    quiet: run.quiet?.times ?? [],
     resets: run.boot.resets?.count ?? 0,
     foreignHits: connection.foreignHits,
     ...run.progress,

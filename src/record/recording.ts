@@ -21,6 +21,7 @@ import type {
   WatchRef,
 } from '../trace/index.js';
 import type { Program } from './program.js';
+import type { Quiet, QuietOptions } from './quiet.js';
 import type { LogRequest } from './recording-log.js';
 
 export interface RecordOptions {
@@ -102,6 +103,8 @@ export interface RecordOptions {
    * {@link recover}, and is missing in the trace.
    */
   readonly deadline?: (() => number | undefined) | undefined;
+  /** What to do about a time without events: `tell` is called once for each, and {@link Recording.quiet} has them all. */
+  readonly quiet?: QuietOptions;
   /** Called once, when the guest is about to run. */
   readonly onStart?: (progress: () => Progress) => void;
 }
@@ -199,6 +202,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly panicPlaces: number;
   /** A counter that the kernel may read from now on, because such trampolines read it. */
   readonly openCounter: ClosedCounter | undefined;
+  /** Times without events, where anybody asked for them. */
+  readonly quiet: readonly Quiet[];
   /** How often the machine was reset, and booted once more. */
   readonly resets: number;
   /** Records were read past the stub: a recording of the wire does not have them. */

@@ -15,6 +15,7 @@ import { Boot } from './boot.js';
 import { gapUntilNow, isLinkError } from './broken-link.js';
 import { type Parts, putTogether } from './parts.js';
 import { isLoadedAlike, watchesOf } from './program.js';
+import { QuietWatch } from './quiet.js';
 import type { Progress, RecordOptions } from './recording.js';
 import { LoggedTracer } from './recording-log.js';
 import type { Verified } from './verify.js';
@@ -26,11 +27,13 @@ const flushMs = 200;
 export class Run {
   readonly parts: Parts;
   readonly boot: Boot;
+  readonly quiet: QuietWatch | undefined;
 
   /** @throws RsptraceError `ENGINE_UNAVAILABLE` if the engine without stops is asked for and no probe can use it */
   constructor(options: RecordOptions, target: Verified) {
     this.parts = putTogether(options, target);
     this.boot = new Boot(this.parts);
+    this.quiet = this.#quietWatch(options);
     this.#connect(options.session, () => this.#firstClock());
   }
 
@@ -106,6 +109,7 @@ export class Run {
     }, flushMs);
     stopping.begin(options);
     options.onStart?.(() => this.progress);
+    this.quiet?.begin();
     try {
       return await this.#runConnected();
     } catch (thrown) {
@@ -113,6 +117,7 @@ export class Run {
       return undefined;
     } finally {
       clearInterval(flusher);
+      this.quiet?.[Symbol.dispose]();
       stopping[Symbol.dispose]();
     }
   }
@@ -217,7 +222,7 @@ export class Run {
       isSameProgram: () => isLoadedAlike(session, linked.elf, elf, code),
       resets: boot.resets,
       onFirstHit: (inUserMode) => boot.firstHit(inUserMode),
-      observer: boot.tables,
+      observer: this.quiet ?? boot.tables,
       refused: (places, why) => engines.leaveOut(places, why),
       // Only if nothing else than stops is timed: records have the counter as it is.
       leak: () => (engines.onlyStops ? clock.leak : undefined),
@@ -228,6 +233,20 @@ export class Run {
       },
     });
     connection.open({ session, engine, watches });
+  }
+
+  /** Samples show by themselves where the target is, and what only counts has no events. */
+  #quietWatch({ quiet, logger = silent }: RecordOptions): QuietWatch | undefined {
+    const { target, stopping, tracers } = this.parts;
+    const onlyCounts = target.program.kinds.every(({ kind }) => kind.onlyCounts);
+    if (quiet === undefined || quiet.ms === Number.POSITIVE_INFINITY || onlyCounts) return undefined;
+    const onError = (thrown: unknown): void => stopping.fail(thrown);
+    const interrupts = quiet.interrupts && tracers.sampler === undefined;
+    return new QuietWatch(
+      { ...quiet, interrupts },
+      { ...this.parts, progress: () => this.progress, logger, onError },
+      this.boot.tables,
+    );
   }
 
   /** What takes the hits of stops: each has its turn behind the records before it, and is kept in the log. */

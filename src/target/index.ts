@@ -9,7 +9,7 @@ export { commandLineOf, GuestRam, type RamChunk, type RamRange } from './guest-r
 export { hartName } from './hart-name.js';
 export { hartSource } from './hart-source.js';
 export { hasOwnFirmware, runIntoKernel } from './kernel-mode.js';
-export { type Libraries, loadedLibraries, mappedLibraries, seeLibraries } from './libraries.js';
+export { type Libraries, librariesOfProcess, loadedLibraries, mappedLibraries, seeLibraries } from './libraries.js';
 export { coreThreads, type LinuxCore, readLinuxCore } from './linux-core.js';
 export { changesItsCode, choosesItsPlace, isLinux, stackBytes } from './linux-kernel.js';
 export { isLinuxProgram } from './linux-program.js';
@@ -23,7 +23,7 @@ export { pageTableChanges, pagingIsFinal, type TablePlace, turnsPagingOn } from 
 export { powerOffPlaces } from './power-off-places.js';
 export { processLimits } from './process-limits.js';
 export { type Mapping, parseMaps } from './process-maps.js';
-export { processMappings, processMemory } from './process-memory.js';
+export { memoryOfProcess, processMappings, processMemory } from './process-memory.js';
 export { placeAtStart, placeInProcess } from './process-place.js';
 export { keyValues, nanosPerInstruction, type QemuOption, qemuOptions, qemuSize, sleeps } from './qemu-options.js';
 export { ResetVector } from './reset-vector.js';

@@ -14,9 +14,10 @@ import { type Addr, addr } from '../base/addr.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { MemoryReader } from '../base/memory-reader.js';
+import { textOf } from '../base/proc.js';
 import { type DebugFileOptions, ElfFile } from '../elf/index.js';
 import { isProcess, parseLibraryList, pidOf, type Session } from '../rsp/index.js';
-import { AT, auxvAddress, readAuxv } from './auxv.js';
+import { AT, auxvAddress, parseAuxv, readAuxv } from './auxv.js';
 import { parseMaps } from './process-maps.js';
 
 export interface Libraries {
@@ -119,6 +120,15 @@ export async function mappedLibraries(
     });
   }
   return { loaded, missing };
+}
+
+/** The libraries of a process of this machine that runs. */
+export async function librariesOfProcess(pid: number, program: ElfFile, memory: MemoryReader): Promise<Libraries> {
+  const maps = parseMaps(textOf(`/proc/${pid}/maps`));
+  const code = new Set(maps.filter(({ permissions }) => permissions[2] === 'x').map(({ path }) => path));
+  const files = maps.filter(({ path }) => code.has(path));
+  const auxv = parseAuxv(Buffer.from(textOf(`/proc/${pid}/auxv`), 'latin1'));
+  return mappedLibraries(files, auxv, { memory, program });
 }
 
 /** Keeps why a library cannot be read; a broken link ends all. */

@@ -34,7 +34,7 @@ export async function processMemory(session: Session, known: Addr, room?: CopyRo
   const pid = await processId(session);
   if (pid !== undefined && session.localProcess === pid) {
     const expected = await packets.read(known, COMPARED);
-    const memory = openHere(`/proc/${pid}/mem`, room);
+    const memory = memoryOfProcess(pid, room);
     const got = await memory?.read(known, COMPARED);
     if (memory && expected && got && Buffer.compare(expected, got) === 0) return memory;
     memory?.[Symbol.dispose]();
@@ -48,7 +48,9 @@ async function processId(session: Session): Promise<number | undefined> {
   return pid === undefined ? undefined : Number.parseInt(pid, 16);
 }
 
-function openHere(path: string, room: CopyRoom | undefined): ProcessMemory | undefined {
+/** A process of this machine; undefined if it may not be read. */
+export function memoryOfProcess(pid: number, room?: CopyRoom): ProcessMemory | undefined {
+  const path = `/proc/${pid}/mem`;
   let file: number;
   try {
     file = openSync(path, 'r');

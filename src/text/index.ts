@@ -1,5 +1,5 @@
 export { type ColumnsOptions, textTable } from './columns.js';
 export { branchesIn, foldBrackets, lineOf } from './short-name.js';
-export { plural, shownFile, shownPlace, shownPlaces } from './shown-place.js';
+export { isLibraryFile, plural, shownFile, shownPlace, shownPlaces } from './shown-place.js';
 export { clipEnd, clipPlace, clipStart, padEndTo, textWidth, wrapped } from './text-width.js';
 export { jsonLine, textLines, visible, visibleJson, visibleLines } from './visible.js';

@@ -3,6 +3,11 @@ const PACKAGES = /^.*\/(?:registry\/src\/[^/]+|git\/checkouts)\//;
 /** Up to the standard library's sources, as rustc names them, or where they are installed. */
 const LIBRARY = /^(?:\/rustc\/[^/]+|.*\/rustlib\/src\/rust)\/(?=library\/)/;
 
+/** A source file of the language's library, or of a package from a registry or a git checkout. */
+export function isLibraryFile(file: string): boolean {
+  return /\/(?:registry\/src|git\/checkouts|rustc|rustlib)\//.test(file);
+}
+
 /**
  * A source file as people read it: `tokio-1.54.1/src/sync/mutex.rs` for one of a registry's package, `library/core/..`
  * for one of the standard library, any other as it is. For text alone: JSON and traces have the whole path.

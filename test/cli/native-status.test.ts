@@ -6,15 +6,20 @@ import { rsptrace, scratchFolder } from '../support/command.js';
 
 const folder = scratchFolder(t);
 const program = join(folder, 'ends');
-/** Ends with the status that it is given; by a signal with `kill`; never with `spin`. */
+/** Ends with the status that it is given; by a signal with `kill`; never with `spin`, nor with `nap`, where a thread spins. */
 const source = `
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 __attribute__((noinline)) int work(int n) { __asm__ volatile(""); return n; }
+static void *spinner(void *_) { for (;;) __asm__ volatile(""); }
+__attribute__((noinline)) void nap(void) { pthread_t it; pthread_create(&it, 0, spinner, 0); pause(); }
 int main(int count, char **arguments) {
   const char *how = arguments[1];
   do work(count); while (!strcmp(how, "spin"));
+  if (!strcmp(how, "nap")) nap();
   if (!strcmp(how, "kill")) raise(SIGABRT);
   return atoi(how);
 }`;
@@ -53,4 +58,18 @@ t.test('what only a machine has is refused', async (t) => {
   }
   t.match(await run('0', '--console', join(folder, 'log')), { status: 2, stderr: /--console is for machines/ });
   t.match(await run('0', '--deterministic'), { status: 2, stderr: /--deterministic is for machines/ });
+});
+
+t.test('where its threads are while no event comes', async (t) => {
+  const recorder = rsptrace('run', '--json', '-p', 'fn:work', '--stalled', '500ms', program, '--', 'nap');
+  await recorder.shows('no event for 0.5 s');
+  recorder.signal('SIGTERM');
+  const { stdout, stderr } = await recorder.ended;
+  const line = source.split('\n').findIndex((text) => text.includes('pause()')) + 1;
+  const own = { function: 'nap', file: /<stdin>$/, line };
+  const sleeper = { state: 'waits', inside: /pause$/, own };
+  t.match(JSON.parse(stdout), {
+    quiet: [{ ms: 500, harts: [{ state: 'runs', own: null }, sleeper], more: 0 }],
+  });
+  t.match(stderr, /: thread \d+ \(ends\) runs; thread \d+ \(ends\) waits in .*pause, from nap \(.*<stdin>:\d+\)/);
 });

@@ -2,11 +2,10 @@
 // saved trace. The kernel prints its own book of who waits for whom. Of its faults two a guest are planted; all with `--long`.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { usually } from '../support/long.js';
-import { elfPath } from './guests/guests.js';
+import { elfPath, sourcePath } from './guests/guests.js';
 
 const guests = {
   'rv-stuck': { faultAt: '0x86000000', usual: ['embassy deadlock', 'embassy lost wake'] },
@@ -47,6 +46,9 @@ interface Recorded {
     readonly wait?: string;
   }[];
   readonly tasks: readonly { readonly number: number; readonly future: string }[];
+  readonly quiet: readonly {
+    readonly harts: readonly { readonly own: { readonly file: string; readonly line: number } }[];
+  }[];
 }
 
 /** What the guest says of a task that is left. */
@@ -88,12 +90,11 @@ async function recorded(t: Test, guest: Guest, fault: (typeof faults)[number]) {
   const qemu = frozenGuest(t, guest, ['-device', `loader,addr=${guests[guest].faultAt},data=${number},data-len=4`]);
   const trace = join(scratchFolder(t), 'stuck.pftrace');
   // A busy host makes polls long.
-  const limits = ['--findings', 'error', '--long-poll', '60s'];
+  const limits = ['--findings', 'error', '--long-poll', '60s', '--stalled', '1s'];
   const recorder = rsptrace('-r', qemu.socket, '--json', ...limits, '-o', trace, elfPath(guest));
   if (number > 0) {
     // It has printed its book, and nothing of it runs any more. Tasks are looked at after recordings of a second or more.
-    await Promise.race([qemu.shows('LAB left'), recorder.ended]);
-    await sleep(1200);
+    await Promise.race([qemu.shows('LAB left').then(() => recorder.shows('the machine is idle')), recorder.ended]);
     recorder.signal('SIGINT');
   }
   const ran = await recorder.ended;
@@ -106,6 +107,15 @@ for (const guest of Object.keys(guests) as Guest[]) {
     t.test(`${guest}: ${fault}`, async (t) => {
       const { qemu, trace, status, output, stderr } = await recorded(t, guest, fault);
       t.equal(status, 4, stderr);
+
+      // It waits where its loop's last line waits.
+      const quiet = output.quiet.at(-1);
+      t.match(quiet, { ms: 1000, more: 0, harts: [{ number: 0, state: 'idle' }] });
+      const { file = '', line = 0 } = quiet?.harts[0]?.own ?? {};
+      const code = readFileSync(sourcePath(file.replace('/lab/', '/lab')), 'utf8').split('\n');
+      // Its pc is behind the instruction.
+      t.match(code.slice(line - 4, line).join('\n'), /"wfi"|"hlt"|wait_irq/, `${file}:${line}`);
+      t.match(stderr, /^rsptrace: no event for 1 s: the machine is idle: hart 0 waits for an interrupt in lab/m);
 
       // The guest runs on, and its tasks are the same.
       const options = ['--json', '--findings', 'error'];

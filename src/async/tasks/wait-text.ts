@@ -1,13 +1,11 @@
 import { hex } from '../../base/addr.js';
-import { plural, shownPlace } from '../../text/index.js';
+import { isLibraryFile, plural, shownPlace } from '../../text/index.js';
 import type { AwaitNode } from './await-tree.js';
 import { BLOCK_ON, type Task } from './find-tasks.js';
 import type { Wait } from './waits.js';
 
 /** More of those who can end one wait are only counted. */
 const MOST_NAMED = 5;
-/** Code that is not the program's own. */
-const LIBRARY = /\/(?:registry\/src|git\/checkouts|rustc|rustlib)\//;
 
 /** The folder of a package that came from a registry. */
 const PACKAGE = /^.*\/registry\/src\/[^/]+\/[^/]+\//;
@@ -113,7 +111,7 @@ export function awaitOf(
 /** Tells the program's own files. If it came from a registry itself, these are the package of the outermost Future. */
 function ownFiles(nodes: readonly AwaitNode[]): (file: string | undefined) => boolean {
   const files = nodes.flatMap(({ future, state }) => [future?.file, state?.file].filter((file) => file !== undefined));
-  if (files.some((file) => !LIBRARY.test(file))) return (file) => file !== undefined && !LIBRARY.test(file);
+  if (!files.every(isLibraryFile)) return (file) => file !== undefined && !isLibraryFile(file);
   const [folder] = PACKAGE.exec(files[0] ?? '') ?? [];
   return (file) => folder !== undefined && (file?.startsWith(folder) ?? false);
 }

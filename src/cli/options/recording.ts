@@ -39,6 +39,11 @@ const endOptions = {
   until: text('Stop when this function is entered, given by its symbol: the one that powers off, or panics'),
 };
 
+/** `off` is no time at all. */
+function patience(words: string): number {
+  return words === 'off' ? Number.POSITIVE_INFINITY : seconds(words);
+}
+
 /** What is recorded of a call, and which calls are left out. */
 const callOptions = {
   bt: parsed('Record who polls: the stack, of so many frames, at the begin of each poll', count('--bt')),
@@ -89,6 +94,11 @@ const engineOptions = {
   ),
   ...scratchOptions(
     'Memory that nobody else uses, for trampolines: ADDR,SIZE as in 0x87000000,1M; top: the end of RAM, if the guest never uses it; hidden: RAM that is kept from the guest of a QEMU at its reset (-S), which is the default there; none: no such RAM',
+  ),
+  stalled: parsed(
+    'Say where each hart or thread is when no event has come for so long, which interrupts a machine once; off: never',
+    patience,
+    { default: '5s' },
   ),
   progress: flag('Say on stderr how long reading takes, if that is over a second, also where it is no terminal'),
   'keep-records': flag('Keep what the target wrote beside the trace, for rsptrace dump: OUTPUT.records'),

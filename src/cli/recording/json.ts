@@ -7,6 +7,7 @@ import { ramJson, stopJson } from '../stop-report.js';
 import { isNeverSeen } from './limits.js';
 import type { Guest } from './outcome.js';
 import type { Prepared } from './prepare.js';
+import { quietJson } from './quiet.js';
 import { type Recorded, stopText } from './session.js';
 
 export function recordingJson(
@@ -58,6 +59,7 @@ export function recordingJson(
     ran_ms: Math.round(recording.ranMs),
     digested_ms: Math.round(recording.digestedMs),
     gaps: recording.gaps,
+    quiet: recording.quiet.map(quietJson),
     ...merged(reports.map((each) => each.json(recording))),
     ...(checked.verdicts.length > 0 ? { check: checkedJson(checked) } : {}),
     ...(guest?.panic ? { panic: guest.panic.json } : {}),

@@ -8,10 +8,11 @@ import { isMovedAtBoot, type ResetVector } from '../../target/index.js';
 import { debugFilesOf } from '../options/common.js';
 import { ReadingLine } from '../reading-line.js';
 import { recordsRequest } from '../records-file.js';
-import { Silence, StatusLine } from '../status-line.js';
+import { StatusLine } from '../status-line.js';
 import { enginesText, hurdlesText, switchedOffTexts } from '../stop-report.js';
 import { engineOf, needsReturns } from './asked.js';
 import type { Prepared } from './prepare.js';
+import { quietText } from './quiet.js';
 
 /** What was recorded, and where. */
 export interface Recorded extends Recording {
@@ -23,6 +24,8 @@ export interface Recorded extends Recording {
 export interface SessionOptions {
   /** rsptrace has started the target. */
   readonly isLaunched?: boolean;
+  /** What another rsptrace has recorded of the wire is played back. */
+  readonly isReplayed?: boolean;
   /** RAM of a machine that we started. */
   readonly hidden?: ScratchSources['hidden'];
   readonly resetVector?: ResetVector | undefined;
@@ -55,6 +58,7 @@ export async function recordSession(
   session: Session,
   {
     isLaunched = false,
+    isReplayed = false,
     hidden,
     resetVector,
     reconnect,
@@ -74,7 +78,6 @@ export async function recordSession(
   const stopping = stopOnSignals(onSignal, ending);
   const status = new StatusLine(process.stderr, !args.json);
   const situation = await situationOf(session, isLaunched);
-  const silence = new Silence();
   const isMoved = loadBias === undefined && isMovedAtBoot(prepared.program.elf);
   using waiting = isMoved ? new ReadingLine(args.elf, args.progress, 'waits until its loader has started') : undefined;
   try {
@@ -92,17 +95,21 @@ export async function recordSession(
       panics,
       onLeft,
       reconnect,
+      quiet: {
+        ms: args.stalled,
+        // A recording of the wire is played back without its times.
+        interrupts: nanosPerInstruction === undefined && args['record-wire'] === undefined && !isReplayed,
+        tell: (quiet) => status.above(quietText(quiet, args.elf)),
+      },
       ...linesAbove(args.json ? undefined : status, situation, () => waiting?.[Symbol.dispose]()),
       onStart: (progress) => {
         waiting?.[Symbol.dispose]();
         status.start(progress);
-        silence.start(args.elf, progress);
       },
     });
     return { ...recording, situation };
   } finally {
     status.stop();
-    silence.stop();
     stopping.release();
   }
 }

@@ -1,7 +1,9 @@
 // The stacks of harts that stand, and samples made of them.
 
+export { codePlace } from './code-place.js';
 export { SampledFrames } from './frames.js';
 export { type HartStack, hartStack, isSeen, type OtherCode } from './hart-stack.js';
 export { LoadedCode, type LoadedCodeOptions } from './loaded-code.js';
 export { type HartLook, Looks } from './look.js';
 export { Samples, type SampleWishes } from './samples.js';
+export { type ThreadLook, Threads } from './threads.js';

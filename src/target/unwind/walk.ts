@@ -58,7 +58,7 @@ export class Walk {
   }
 
   #step(window: StackWindow): Addr | undefined {
-    const { file, depth, unwinder } = this.#context;
+    const { depth, unwinder } = this.#context;
     const image = this.#image;
     if (this.frames.length >= depth) {
       this.end = endOf('depth');
@@ -67,18 +67,17 @@ export class Walk {
     if (image === undefined) return this.#leaveNowhere(window);
     const pc = image.toCode(this.#pc);
     if (image.isEntry(this.#exact ? pc : pc - 1)) return this.#finish('entry');
-    const picked = image.find({ pc, exact: this.#exact }, unwinder);
-    if (picked === undefined) return this.#finish('no-unwinder');
+    const place = { pc, exact: this.#exact };
+    let picked = image.find(place, unwinder);
+    let applied = picked && this.#apply(picked, window);
+    if (unwinder === 'auto' && applied?.kind === 'lost' && applied.why === 'no-unwinder') {
+      // The register is not known that the frame is found by: the stack pointer always is.
+      picked = image.find(place, 'prologue') ?? picked;
+      applied = picked && this.#apply(picked, window);
+    }
+    if (picked === undefined || applied === undefined) return this.#finish('no-unwinder');
     const { found, name } = picked;
     if (found.kind === 'end') return this.#finish(found.reason);
-    let applied: Applied;
-    try {
-      applied = applyRow(found.row, this.#registers, this.#exact, window, file);
-      if (!found.row.interrupted) applied = seeThrough(applied, this.#context, window);
-    } catch (error) {
-      if (!isDamage(error)) throw error;
-      return this.#finish('no-unwinder');
-    }
     if (applied.kind === 'need') return applied.address;
     if (applied.kind === 'lost') return this.#finish(isOutermost(picked) ? 'undefined-return-address' : applied.why);
     const { cfa, returnAddress, registers } = applied;
@@ -88,6 +87,19 @@ export class Walk {
     else if (returnAddress === 0n) this.end = endOf('zero-return-address');
     else this.#goTo(returnAddress, registers, cfa, found.row.interrupted, found.confidence);
     return undefined;
+  }
+
+  /** What a row says of this frame; an end has none. */
+  #apply({ found }: Picked, window: StackWindow): Applied {
+    const { file } = this.#context;
+    if (found.kind === 'end') return { kind: 'lost', why: 'no-unwinder' };
+    try {
+      const applied = applyRow(found.row, this.#registers, this.#exact, window, file);
+      return found.row.interrupted ? applied : seeThrough(applied, this.#context, window);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return { kind: 'lost', why: 'no-unwinder' };
+    }
   }
 
   #goTo(pc: bigint, registers: RegisterSet, cfa: Addr, interrupted: boolean, confidence: Confidence): void {

@@ -1,0 +1,59 @@
+// What is said of a time without events.
+import type { Quiet, QuietHart } from '../../record/index.js';
+import { shownPlace } from '../../text/index.js';
+import { sentenceLines } from '../standard-error.js';
+
+/** For stderr: nothing where nothing is known that the user does not see. */
+export function quietText(quiet: Quiet, elf: string): string {
+  const { ms, hits, codeAbsent, harts, more } = quiet;
+  const why = codeAbsent
+    ? `the target had nothing of ${elf} in its memory when it began: does it run that, or is its loader not done?`
+    : `the target has ${elf} in its memory, and has not come to what is probed`;
+  const areIdle = more === 0 && harts.length > 0 && harts.every(({ state }) => state === 'idle');
+  const places = harts.map((hart) => hartText(hart, quiet)).join('; ');
+  const where = `${areIdle ? 'the machine is idle: ' : ''}${places}${more > 0 ? `; and ${more} more` : ''}`;
+  const parts = [...(hits === 0 ? [why] : []), ...(harts.length > 0 ? [where] : [])];
+  if (parts.length === 0) return '';
+  const what = hits === 0 ? 'no probe was hit in' : 'no event for';
+  return sentenceLines([`rsptrace: ${what} ${ms / 1000} s: ${parts.join('; ')}`], process.stderr);
+}
+
+function hartText(hart: QuietHart, { isProcess }: Quiet): string {
+  const { number, name, pc } = hart;
+  const who = isProcess ? `thread ${number} (${name})` : `hart ${number}`;
+  switch (hart.state) {
+    case 'firmware':
+      return `${who} is in firmware at ${pc}`;
+    case 'other-code':
+      return `${who} runs another program, at ${pc}`;
+    case 'idle':
+      return `${who} waits for an interrupt${placeText(hart)}`;
+    case 'waits':
+      return `${who} waits${placeText(hart)}`;
+    case 'runs':
+      return isProcess ? `${who} runs` : `${who} runs${placeText(hart)}`;
+  }
+}
+
+/** ` in spin::Mutex::lock, from app::main (src/main.rs:12)`. */
+function placeText({ inside, own }: QuietHart): string {
+  if (own === undefined) return inside === undefined ? '' : ` in ${inside}`;
+  const place = `${own.function} (${shownPlace(own.file, own.line)})`;
+  return inside === undefined ? ` in ${place}` : ` in ${inside}, from ${place}`;
+}
+
+export function quietJson({ ms, hits, harts, more }: Quiet): object {
+  return {
+    ms,
+    hits,
+    harts: harts.map(({ number, name, state, inside, own, pc }) => ({
+      number,
+      name: name ?? null,
+      state,
+      inside: inside ?? null,
+      own: own ?? null,
+      pc: pc ?? null,
+    })),
+    more,
+  };
+}

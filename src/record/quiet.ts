@@ -1,0 +1,222 @@
+import { type Addr, hex } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import type { StopObserver } from '../calls/index.js';
+import type { Engines } from '../engines/index.js';
+import type { Batch, SignalStop } from '../rsp/index.js';
+import { codePlace, type HartLook, LoadedCode, Looks, type ThreadLook, Threads } from '../target/stacks/index.js';
+import { type Frame, SourceFrames } from '../target/unwind/index.js';
+import type { Connection } from './connection.js';
+import type { Verified } from './verify.js';
+
+/** Where a hart was, or a thread, while no event came. */
+export interface QuietHart {
+  /** A hart's number in the trace; of a thread the system's. */
+  readonly number: number;
+  /** A thread's. */
+  readonly name: string | undefined;
+  /** `idle`: a hart that waits for an interrupt. `waits`: a thread that waits in the kernel. */
+  readonly state: 'runs' | 'idle' | 'waits' | 'firmware' | 'other-code';
+  /** The function that the program's own code has called; without any of that, the innermost one. */
+  readonly inside: string | undefined;
+  /** The innermost function of the program's own files. */
+  readonly own: { readonly function: string; readonly file: string; readonly line: number | undefined } | undefined;
+  /** Of firmware and other code. */
+  readonly pc: string | undefined;
+}
+
+/** A time without an event. */
+export interface Quiet {
+  readonly ms: number;
+  /** Stops and records before it. */
+  readonly hits: number;
+  readonly codeAbsent: boolean;
+  readonly isProcess: boolean;
+  /** Those of which most is known, first; empty where nobody could look. */
+  readonly harts: readonly QuietHart[];
+  /** How many more there are. */
+  readonly more: number;
+}
+
+export interface QuietOptions {
+  /** So long no event has come, in milliseconds of the host. */
+  readonly ms: number;
+  /** A machine may be interrupted for it. */
+  readonly interrupts: boolean;
+  readonly tell: (quiet: Quiet) => void;
+}
+
+interface Parts {
+  readonly target: Pick<Verified, 'program' | 'isProcess' | 'harts'>;
+  readonly connection: Connection;
+  readonly engines: Engines;
+  /** What the target has done so far. */
+  readonly progress: () => { readonly hits: number; readonly codeAbsent: boolean; readonly events: number };
+  readonly logger: Logger;
+  readonly onError: (thrown: unknown) => void;
+}
+
+/** So many are named. */
+const MOST_NAMED = 4;
+/** Of so many threads the stack is walked. */
+const MOST_WALKED = 16;
+const DEPTH = 32;
+/** Of so many times all is kept. */
+const MOST_KEPT = 1000;
+/** A time is made of so many parts: in each of them it is seen whether something has come. */
+const PARTS = 5;
+const SIGINT = 2;
+
+/**
+ * When no event has come for some time, finds out once where each hart is: of a machine by one interrupt, of a process
+ * of this machine by what Linux says of its threads, without a stop.
+ */
+export class QuietWatch implements StopObserver {
+  readonly #options: QuietOptions;
+  readonly #parts: Parts;
+  readonly #inner: StopObserver;
+  #timer: NodeJS.Timeout | undefined;
+  #threads: Threads | undefined;
+  #code: LoadedCode | undefined;
+  #interrupted = false;
+  /** Events and records at the last change, in how many parts there were none since, and the hits before. */
+  /** All that was found. */
+  readonly times: Quiet[] = [];
+  #seen = { count: 0, parts: 0, hits: 0 };
+
+  constructor(options: QuietOptions, parts: Parts, inner: StopObserver) {
+    this.#options = options;
+    this.#parts = parts;
+    this.#inner = inner;
+  }
+
+  /** The target runs from now on. */
+  begin(): void {
+    this.#timer = setInterval(() => this.#part(), this.#options.ms / PARTS);
+    this.#timer.unref();
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  runs(): () => void {
+    return this.#inner.runs();
+  }
+
+  async handles(stop: SignalStop, resume: Batch): Promise<boolean> {
+    const isOurs = this.#interrupted && stop.signal === SIGINT && stop.reason === undefined;
+    if (isOurs) {
+      this.#interrupted = false;
+      await this.#lookAtHarts();
+    }
+    return (await this.#inner.handles(stop, resume)) || isOurs;
+  }
+
+  stopped(emits: boolean, at?: Addr): Promise<void> {
+    return this.#inner.stopped(emits, at);
+  }
+
+  get #count(): number {
+    const { engines, progress } = this.#parts;
+    return progress().events + engines.results.all.records;
+  }
+
+  #part(): void {
+    const { count, parts } = this.#seen;
+    const { hits } = this.#parts.progress();
+    if (this.#count !== count) this.#seen = { count: this.#count, parts: 0, hits };
+    else if (parts < PARTS) {
+      this.#seen = { count, parts: parts + 1, hits };
+      if (parts + 1 === PARTS) this.#look().catch((thrown: unknown) => this.#failed(thrown));
+    }
+  }
+
+  /** A machine is looked at when the interrupt has stopped it. */
+  async #look(): Promise<void> {
+    const { connection, target, engines, logger } = this.#parts;
+    const { session } = connection;
+    if (target.isProcess) {
+      const pid = session.localProcess;
+      if (pid === undefined) return this.#tell([], 0);
+      this.#threads ??= new Threads({ ...target.program, pid, hooked: (at) => engines.hooked(at) });
+      return this.#tellOf((await this.#threads.all(MOST_WALKED)).map(threadPlaced));
+    }
+    if (!this.#options.interrupts || session.state.kind !== 'running') return this.#tell([], 0);
+    // Before the interrupt, because reading the program takes time.
+    this.#code ??= await LoadedCode.find({ ...target.program, session, logger });
+    this.#interrupted = true;
+    // An error here also ends the run, which reports it.
+    session.interrupt().catch(() => {});
+  }
+
+  async #lookAtHarts(): Promise<void> {
+    const { connection, target, engines } = this.#parts;
+    await engines.catchUp();
+    // The ring had events that only a stop could read; or there was one in the same moment.
+    if (this.#code === undefined || this.#count !== this.#seen.count) return;
+    const options = { depth: DEPTH, hooked: (at: bigint) => engines.hooked(at), walksIdle: true };
+    const looks = await new Looks(connection.session, target.program.arch, this.#code, options).all();
+    // Names are found when the target runs again.
+    setImmediate(() => {
+      try {
+        this.#tellOf(looks.map((look) => hartPlaced(look, target.harts.number(look.hart.id))));
+      } catch (thrown) {
+        this.#failed(thrown);
+      }
+    });
+  }
+
+  #tellOf(placed: readonly Placed[]): void {
+    const { elf, debug } = this.#parts.target.program;
+    const sources = new SourceFrames(elf, debug);
+    const harts = placed.map(({ frames, ...rest }): QuietHart => {
+      const { inside, own } = codePlace(frames, sources);
+      const { function: name, file, line } = own ?? {};
+      const known = name === undefined || file === undefined ? undefined : { function: name, file, line };
+      return { ...rest, inside, own: known };
+    });
+    harts.sort((a, b) => rank(a) - rank(b));
+    this.#tell(harts.slice(0, MOST_NAMED), Math.max(0, harts.length - MOST_NAMED));
+  }
+
+  #tell(harts: readonly QuietHart[], more: number): void {
+    if (this.#timer === undefined) return;
+    const { progress, target } = this.#parts;
+    const { codeAbsent } = progress();
+    const { isProcess } = target;
+    const quiet = { ms: this.#options.ms, hits: this.#seen.hits, codeAbsent, isProcess, harts, more };
+    if (this.times.length < MOST_KEPT) this.times.push(quiet);
+    this.#options.tell(quiet);
+  }
+
+  #failed(thrown: unknown): void {
+    const { logger, onError } = this.#parts;
+    if (thrown instanceof RsptraceError) {
+      logger.info({ error: thrown.message }, 'where the harts are was not found out');
+      this.#tell([], 0);
+    } else onError(thrown);
+  }
+}
+
+interface Placed extends Omit<QuietHart, 'inside' | 'own'> {
+  readonly frames: readonly Frame[];
+}
+
+function threadPlaced({ thread, name, waits, frames }: ThreadLook): Placed {
+  return { number: thread, name, state: waits ? 'waits' : 'runs', pc: undefined, frames };
+}
+
+function hartPlaced({ stack, isIdle, firmware, other }: HartLook, number: number): Placed {
+  const away = firmware ?? other?.pc;
+  const elsewhere = firmware === undefined ? 'other-code' : 'firmware';
+  const state = isIdle ? 'idle' : away === undefined ? 'runs' : elsewhere;
+  return { number, name: undefined, state, pc: away && hex(away), frames: stack.frames };
+}
+
+/** What computes comes first, then what waits in the program's own code. */
+function rank({ state, own }: QuietHart): number {
+  if (state === 'runs') return 0;
+  return own ? 1 : 2;
+}
