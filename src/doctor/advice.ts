@@ -1,5 +1,6 @@
 import { adviceOnStops, adviceText, engineSentence, summarizeEngines } from '../engines/index.js';
 import { isProcess } from '../rsp/index.js';
+import { unseenText } from '../target/index.js';
 import type { Diagnosis } from './examine.js';
 
 /** What to change for better results. */
@@ -72,7 +73,7 @@ function programAdvice({ program, server, session }: Findings): Advice[] {
   return advice;
 }
 
-function stubAdvice({ server, session, abilities, hardware, times, hits, hartCount }: Findings): Advice[] {
+function stubAdvice({ server, session, abilities, hardware, times, hits, hartCount, hartsUnseen }: Findings): Advice[] {
   const advice: Advice[] = [];
   const { features } = session;
   if (features.packetSize < smallPackets) {
@@ -103,6 +104,7 @@ function stubAdvice({ server, session, abilities, hardware, times, hits, hartCou
       text: `code that is not in RAM needs hardware breakpoints, and there are ${hardware}: one for each probed function and for each return that is awaited`,
     });
   }
+  if (hartsUnseen > 0) advice.push({ code: 'unseen-harts', text: unseenText(hartsUnseen, hartCount) });
   if (server.name === 'qemu-system' && hartCount > 1) {
     advice.push({ code: 'smp', text: `a stop stops all ${hartCount} harts: -smp 1 disturbs less, where one will do` });
   }

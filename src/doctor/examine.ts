@@ -6,7 +6,7 @@ import { type ClockName, clockNames, findClock } from '../clock/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { type Hart, isProcess, type Session } from '../rsp/index.js';
 import type { ScratchSources } from '../scratch/index.js';
-import { runIntoKernel } from '../target/index.js';
+import { runIntoKernel, unseenHarts } from '../target/index.js';
 import type { ClockInfo } from '../trace/index.js';
 import { type Advice, adviceFor } from './advice.js';
 import { type HitReport, hitRate, whyUnstoppable } from './hits.js';
@@ -36,6 +36,8 @@ export interface Diagnosis {
   /** At most 64 of them are examined. */
   readonly harts: readonly HartReport[];
   readonly hartCount: number;
+  /** Those of the machine that the stub does not list. */
+  readonly hartsUnseen: number;
   readonly clocks: readonly UsableClock[];
   readonly times: RoundTrips;
   readonly program: ProgramReport | undefined;
@@ -75,6 +77,7 @@ export async function examine(options: ExamineOptions): Promise<Diagnosis> {
   if (arch && !arch.systemRegisters && !isProcess(session.features))
     logger.warn({ arch: arch.name }, 'modes and paging are not told: system registers are not known');
   const all = await session.harts();
+  const hartsUnseen = await unseenHarts(session, all.length);
   const harts = await hartReports(session, arch, all.slice(0, mostHarts));
   const [first] = harts;
   const { pc = addr(0), sp } = first ?? {};
@@ -118,7 +121,7 @@ export async function examine(options: ExamineOptions): Promise<Diagnosis> {
     clocks = await usableClocks(session, arch, options.timebaseHz);
   }
   const found = {
-    ...{ server, session, abilities, hardware, arch, fresh, harts, hartCount: all.length, clocks, times },
+    ...{ server, session, abilities, hardware, arch, fresh, harts, hartCount: all.length, hartsUnseen, clocks, times },
     ...{ program, elf: usable?.elf, hits },
   };
   return { ...found, advice: adviceFor(found) };

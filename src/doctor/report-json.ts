@@ -22,6 +22,7 @@ export function diagnosisJson(found: Diagnosis): object {
       never_started: found.fresh,
     },
     hart_count: found.hartCount,
+    harts_unseen: found.hartsUnseen,
     harts: harts.map((hart) => hartJson(hart, found.elf)),
     clocks: found.clocks.map(({ name, option, resolutionNs, guest, chosen }) => ({
       name,

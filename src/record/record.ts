@@ -189,6 +189,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     clock,
     isProcess: target.isProcess,
     loadBias: target.program.elf.loadBias,
+    hartsUnseen: target.unseen,
     stop: ended,
     error: stopping.error,
     hostMs,

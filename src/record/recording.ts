@@ -143,6 +143,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly clock: ClockInfo;
   /** How far the program was loaded from its own addresses. */
   readonly loadBias: bigint;
+  /** Harts of the machine that its stub does not list, so that they were not traced. */
+  readonly hartsUnseen: number;
   /** How the guest ended, if the stub reported it. */
   readonly stop: StopReply | undefined;
   /** What went wrong, if `end` is `failed`. Everything before is in the trace. */

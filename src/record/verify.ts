@@ -1,5 +1,5 @@
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
-import { silent } from '../base/logger.js';
+import { type Logger, silent } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import { cautionsOf, type EngineName, type EnginePlanOptions, findHurdles, unavailable } from '../engines/index.js';
@@ -12,6 +12,8 @@ import {
   pageTableChanges,
   pagingIsFinal,
   type TablePlace,
+  unseenHarts,
+  unseenText,
   verifyArchitecture,
   verifyCode,
   verifyPlace,
@@ -36,6 +38,8 @@ export interface Verified {
   readonly isElsewhere: boolean;
   readonly plan: EnginePlanOptions;
   readonly harts: HartNumbers;
+  /** Harts of the machine that the stub does not list. */
+  readonly unseen: number;
   readonly words: HartWords;
   /** What is watched. */
   readonly places: readonly WatchPlace[];
@@ -103,9 +107,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     );
   const process = isProcess(session.features);
   for (const { text } of cautionsOf(elf)) logger.warn({}, text);
-  const known = (await session.harts()).map((hart) => ({ id: hart.id, name: hartName(hart, process) }));
-  const harts = new HartNumbers(known, process);
-  const count = harts.all().length;
+  const { harts, count, unseen } = await listedHarts(session, process, logger);
   const places = await Promise.all(watchesOf(program).map((watches) => watches.locate(session.memory())));
   const { settlesAt, pagingAt } = await pagingPlaces(options, program);
   const all = { ...plan, ...planHarts(program, session, count), process };
@@ -120,6 +122,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     isElsewhere: elsewhere.length > 0,
     plan: all,
     harts,
+    unseen,
     words: new HartWords(count),
     places: places.flat(),
     until,
@@ -130,6 +133,15 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     hurdles: new KnownHurdles(hurdles, options.onHurdles),
     foundLate: boots && missedMs > 0 ? late(program.elf, missedMs) : undefined,
   };
+}
+
+async function listedHarts(session: Session, process: boolean, logger: Logger) {
+  const known = (await session.harts()).map((hart) => ({ id: hart.id, name: hartName(hart, process) }));
+  const harts = new HartNumbers(known, process);
+  const count = harts.all().length;
+  const unseen = await unseenHarts(session, count);
+  if (unseen > 0) logger.warn({ unseen }, unseenText(unseen, count));
+  return { harts, count, unseen };
 }
 
 /** The program with its addresses in the target, and what was missed at most of a kernel that had to be looked for. */

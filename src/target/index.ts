@@ -28,4 +28,5 @@ export { placeAtStart, placeInProcess } from './process-place.js';
 export { keyValues, nanosPerInstruction, type QemuOption, qemuOptions, qemuSize, sleeps } from './qemu-options.js';
 export { ResetVector } from './reset-vector.js';
 export { SpaceNumbers } from './space-numbers.js';
+export { unseenHarts, unseenText } from './unseen-harts.js';
 export { type CodeCheck, verifyArchitecture, verifyCode, verifyPlace } from './verify-target.js';

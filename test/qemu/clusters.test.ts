@@ -4,9 +4,14 @@ import { join } from 'node:path';
 import t from 'tap';
 import { connect } from '../../src/rsp/index.js';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { FaultProxy } from '../support/fault-proxy.js';
 import { clustersKernel } from '../support/tiny-kernels.js';
 
 const HARTS = [0, 1, 2, 3, 4];
+interface Recorded {
+  readonly functions: readonly object[];
+  readonly harts_unseen: number;
+}
 
 t.test('the calls of all five harts', { timeout: 120_000 }, async (t) => {
   const { elf, command } = clustersKernel(t);
@@ -16,7 +21,9 @@ t.test('the calls of all five harts', { timeout: 120_000 }, async (t) => {
     .ended;
   t.equal(status, 0, stderr.slice(-300));
   const [, json = ''] = /^(\{.*\})$/m.exec(stdout) ?? [];
-  const { functions } = JSON.parse(json) as { readonly functions: readonly object[] };
+  const { functions, harts_unseen: unseen } = JSON.parse(json) as Recorded;
+  t.equal(unseen, 0);
+  t.notMatch(stderr, /to its debugger/);
   const counted = Number(/work (\d+)/.exec(stdout + stderr)?.[1]);
   t.equal(counted, 40 + 41 + 42 + 43 + 44, 'their own counter');
   t.match(functions, [{ function: 'work', calls: counted, lost: 0 }]);
@@ -41,6 +48,23 @@ for (const machine of ['sifive_u', 'microchip-icicle-kit']) {
     t.strictSame(numbers, HARTS.map(BigInt));
     // The first is an E51, which has neither S-mode nor floating point: its CSRs have other numbers.
     t.strictSame(supervisor, [false, true, true, true, true]);
+    t.equal(await (await session.stub()).processors(), HARTS.length, 'as many as the monitor has');
     await session.kill();
   });
 }
+
+t.test('a cluster that a stub does not let a client attach to is said once', { timeout: 120_000 }, async (t) => {
+  const { elf, command } = clustersKernel(t);
+  const [program = '', ...args] = command;
+  const socket = join(scratchFolder(t), 'stub');
+  const qemu = start(program, [...args, '-S', '-gdb', `unix:${socket},server=on`]);
+  t.teardown(() => qemu.signal('SIGTERM'));
+  await using proxy = await FaultProxy.start(socket, {
+    // No machine has a process of this number.
+    'to-stub': { edit: (text) => text.replace(/\$vAttach;2#../, '$vAttach;f#6c') },
+  });
+  const ran = await rsptrace('-r', `unix:${proxy.path}`, '--json', '-p', 'fn:work', '--max-events', '20', elf).ended;
+  t.equal(ran.status, 0, ran.stderr.slice(-300));
+  t.equal((JSON.parse(ran.stdout) as Recorded).harts_unseen, 4);
+  t.equal(ran.stderr.match(/QEMU lists 1 hart of 5 to its debugger: 4 are not traced/g)?.length, 1, ran.stderr);
+});

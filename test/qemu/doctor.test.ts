@@ -116,6 +116,7 @@ t.test('no ELF, another ELF, several harts', async (t) => {
   t.equal(none.status, 0, none.stderr);
   t.equal(none.found.program, null);
   t.equal(none.found.hart_count, 2);
+  t.equal(none.found.harts_unseen, 0);
   t.equal(none.found.harts[0]?.function, null);
   t.ok(none.found.advice.some(({ code }) => code === 'smp'));
   t.ok((none.found.hits.per_second ?? 0) > 0 || none.found.hits.why !== undefined);

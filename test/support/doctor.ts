@@ -53,6 +53,7 @@ export interface Doctored {
   };
   readonly target: { readonly arch: string | null; readonly registers: number; readonly never_started: boolean };
   readonly hart_count: number;
+  readonly harts_unseen: number;
   readonly harts: readonly {
     readonly id: string;
     readonly pc: string | null;
@@ -124,6 +125,7 @@ export const doctorShape: Shape = {
       },
     },
     hart_count: 'number',
+    harts_unseen: 'number',
     harts: list({
       fields: {
         id: 'string',

@@ -79,7 +79,7 @@ breakpoint, and on, on one shared two-core machine; a recording mostly needs no 
 const REST = `## What follows for rsptrace
 
 - **QEMU** has a process for each cluster of a machine's processors (\`sifive_u\`, \`microchip-icicle-kit\`) and shows a client the first alone. rsptrace
-  attaches to all of them (\`vAttach\`).
+  attaches to all of them (\`vAttach\`). Where its monitor has more harts (\`info cpus\`) than are listed then, a recording says how many (\`harts_unseen\` in \`--json\`).
 - **QEMU in user mode** waits for the acknowledgement of its answer and does not read on, so it gets one packet at a time. It hears nothing while its
   program runs: where Ctrl-C or \`--duration\` has no effect, \`kill -INT\` the QEMU process.
 - **gdbserver --attach** interrupts the process group of the traced program, so not a program that leads none (started by a script). On its own

@@ -41,6 +41,7 @@ export function recordingJson(
     tail_lost: recording.tailLost,
     never_loaded: recording.neverLoaded,
     never_seen: isNeverSeen(recording),
+    harts_unseen: recording.hartsUnseen,
     load_bias: hex(addr(recording.loadBias)),
     foreign_hits: recording.foreignHits,
     scratch: recording.scratch,

@@ -41,6 +41,12 @@ export class Stub {
     return this.name === 'openocd' ? firstLine(await this.#monitor('version')) : undefined;
   }
 
+  /** How many harts its machine has, whether it shows them or not. Undefined for other servers than QEMU. */
+  async processors(): Promise<number | undefined> {
+    const said = this.name === 'qemu-system' ? await this.#monitor('info cpus') : undefined;
+    return said?.match(/^[* ]*CPU #\d+:/gm)?.length;
+  }
+
   /** A QEMU with -S whose guest was never started: a detach would start it. */
   async neverRan(): Promise<boolean> {
     return this.name === 'qemu-system' && /\bprelaunch\b/.test((await this.#monitor('info status')) ?? '');
