@@ -38,7 +38,7 @@ async function recording(t: Test, ...options: string[]): Promise<Traced> {
     '--remote',
     proxy.path,
     '--timeout',
-    '1s',
+    '4s',
     '--scratch',
     'none',
     '--json',

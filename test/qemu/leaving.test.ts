@@ -25,6 +25,9 @@ const enough = 20_000;
 /** Some of 5 million polls, so that little is left to be understood when the signal comes. */
 const few = ['selector', 'producer', 'consumer'].flatMap((name) => ['-p', `poll:labkern::work::${name}`]);
 
+/** Sixty million instructions a second, so that a busy host does not see the guest end before the signal comes. */
+const slow = ['-icount', 'shift=4,align=on'];
+
 /** With a stop at each event it lasts for thousands of them; left alone it ends at once. */
 const slowed = 'rv-o2';
 const stops = ['--engine', 'stop'] as const;
@@ -34,7 +37,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   const its = signal === 'SIGINT' ? 'rv-o2-long' : 'x86-o2-long';
   for (const name of usually(['rv-o2-long', 'x86-o2-long'], (one) => one === its)) {
     t.test(`${name}: after ${signal} the guest runs on to its own end`, async (t) => {
-      const qemu = frozenGuest(t, name);
+      const qemu = frozenGuest(t, name, slow);
       const trace = join(scratchFolder(t), 'out.pftrace');
       const args = ['--remote', qemu.socket, '--json', '-o', trace, ...few, elfPath(name)];
       const tracer = rsptraceProcess(...args);
