@@ -50,7 +50,7 @@ export class Installer {
       const options = this.#options;
       return await Installed.install({ ...ready, options, choices: this.#choices, code, stops, earlierTime });
     } catch (thrown) {
-      this.#fallBackTo(messageOf(thrown));
+      this.#fallBackAfter(thrown);
       if (this.#options.wanted === 'target' || !(thrown instanceof RsptraceError)) throw thrown;
       return undefined;
     }
@@ -90,9 +90,15 @@ export class Installer {
     try {
       return await this.memory.take({ ...scratch, ...target, codeSize: codeRoom(plan.sites) });
     } catch (thrown) {
-      this.#fallBackTo(messageOf(thrown));
+      this.#fallBackAfter(thrown);
       throw thrown;
     }
+  }
+
+  /** A session that has ended says nothing of the target: no probe is refused for that. */
+  #fallBackAfter(thrown: unknown): void {
+    if (this.#options.session.state.kind === 'gone') throw thrown;
+    this.#fallBackTo(messageOf(thrown));
   }
 
   #fallBackTo(why: string): void {

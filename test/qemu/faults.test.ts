@@ -19,6 +19,7 @@ interface Output {
   readonly events: number;
   readonly futures: readonly FutureRow[];
   readonly error?: { readonly code: string };
+  readonly probes: readonly { readonly engine: string; readonly why: string | null }[];
 }
 
 interface Traced {
@@ -108,6 +109,28 @@ t.test('bytes that are split and late do no harm at all', async (t) => {
   );
   for (const row of rows) t.equal(row.polls, row.counted, row.name);
   t.ok(rows.length >= 4, `${rows.length} Futures`);
+});
+
+t.test('a link that ends while trampolines are put in is no reason for probes to stop', async (t) => {
+  const qemu = frozenGuest(t, name);
+  let runs = false;
+  await using proxy = await FaultProxy.start(qemu.socket, {
+    'to-stub': {
+      edit(text, proxy) {
+        // What is written behind the first hit is written into the room for them.
+        if (runs && /\$[MX]/.test(text)) proxy.cut();
+        runs ||= text.includes('$vCont;c');
+        return text;
+      },
+    },
+  });
+  const trace = join(scratchFolder(t), 'out.pftrace');
+  const ran = await rsptrace('--remote', proxy.path, '--json', '-o', trace, elfPath(name)).ended;
+  t.equal(ran.status, 3, ran.stderr);
+  const { events, error, probes } = JSON.parse(ran.stdout) as Output;
+  t.match({ events, error }, { events: 0, error: { code: 'RSP_CLOSED' } });
+  t.ok(probes.some(({ engine }) => engine === 'target'));
+  t.notOk(probes.some(({ why }) => /connection|session/.test(why ?? '')));
 });
 
 const once = (from: RegExp, to: string): ((text: string, proxy: FaultProxy) => string) => {
