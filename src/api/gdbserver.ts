@@ -53,6 +53,8 @@ export class Gdbserver implements Disposable {
   /** Since when the process stands at the latest, as `performance.now` counts. */
   readonly since: number;
   readonly #child: ChildProcess;
+  /** Resolves when the child has ended: one listener, however often that is asked for. */
+  readonly #exit: Promise<true>;
   readonly #supervisor: Supervisor;
   readonly #isAttached: boolean;
   readonly #startTime: string | undefined;
@@ -63,6 +65,7 @@ export class Gdbserver implements Disposable {
     found: { address: string; pid: number; since: number; isAttached: boolean },
   ) {
     this.#child = child;
+    this.#exit = new Promise((resolve) => child.once('exit', () => resolve(true)));
     this.#supervisor = supervisor;
     this.address = found.address;
     this.pid = found.pid;
@@ -167,9 +170,8 @@ export class Gdbserver implements Disposable {
     const child = this.#child;
     if (child.exitCode !== null || child.signalCode !== null) return true;
     const timer = new AbortController();
-    const ended = once(child, 'exit').then(() => true);
     const late = delay(withinMs, false, { signal: timer.signal }).catch(() => false);
-    return Promise.race([ended, late]).finally(() => timer.abort());
+    return Promise.race([this.#exit, late]).finally(() => timer.abort());
   }
 }
 

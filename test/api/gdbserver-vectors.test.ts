@@ -1,6 +1,8 @@
-// Which gdbserver is told of: its version as distributions print it.
-import { execFileSync } from 'node:child_process';
+// Which gdbserver is told of, by its version as distributions print it; and how one is waited for.
+import { execFileSync, spawn } from 'node:child_process';
 import t from 'tap';
+import { tracerOf } from '../../src/api/abandoned-server.js';
+import { Gdbserver } from '../../src/api/gdbserver.js';
 import { majorVersion, unharmedStart, vectorDamage } from '../../src/api/gdbserver-vectors.js';
 
 t.test('the version is the last word of the first line', async (t) => {
@@ -42,4 +44,20 @@ t.test('one that we start has glibc use no AVX-512, unless the user has chosen',
 
 t.test('a gdbserver that is right has its program started as it is', async (t) => {
   t.strictSame(unharmedStart({ HOME: '/' }, () => undefined).environment, { HOME: '/' });
+});
+
+t.test('however long its end is waited for, it has no more listeners', async (t) => {
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', onWarning);
+  t.teardown(() => process.off('warning', onWarning));
+  const { pid = 0, ...child } = spawn('sleep', ['100']);
+  t.teardown(() => process.kill(pid, 'SIGKILL'));
+  using server = await Gdbserver.start({ pid }, { cleanUp: [process.execPath, '-e', ''] });
+  const gone = server.gone();
+  // A client is still there, as far as it knows.
+  setTimeout(() => process.kill(tracerOf(pid) ?? 0, 'SIGKILL'), 400);
+  await gone;
+  t.strictSame(warnings, []);
+  t.equal(child.exitCode, null);
 });
