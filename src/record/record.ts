@@ -161,6 +161,9 @@ function factsOf(run: Run, missing: number): RecordingFacts {
     tailLost: engines.results.tailLost,
     ...(rest === undefined || rest === 'tick' ? {} : { timesAtMost: rest.why }),
     ...(stopsBeside > 0 ? { stopsBeside } : {}),
+    ...(!engines.onlyStops && stopsBeside === 0 && tracers.counting.stoppedAt.length > 0
+      ? { stoppedAt: tracers.counting.stoppedAt.map(String) }
+      : {}),
     ...ringFacts(engines.results.all),
     ...(tracers.sampler ? { samples: tracers.sampler.facts } : {}),
   };
@@ -199,6 +202,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     refusal: engines.refusal,
     ram,
     stopsBeside: engines.onlyStops ? undefined : engines.stopsBeside,
+    disturbance: { stoppedAt: tracers.counting.stoppedAt, ringWaitedNs },
     stoodMs,
     ranMs: connection.ranNs / 1e6,
     standingMs: connection.session.stoodMs,

@@ -12,6 +12,7 @@ import type { ScratchSources } from '../scratch/index.js';
 import type { GuestRam, ResetVector } from '../target/index.js';
 import type {
   ClockInfo,
+  Disturbance,
   OwnTime,
   ProbeFact,
   SampleFacts,
@@ -152,6 +153,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly hostMs: number;
   /** How often probes stopped the target with others that do not; undefined if nothing was recorded without stops. */
   readonly stopsBeside: number | undefined;
+  /** Where tracing took time without a probe's stop. */
+  readonly disturbance: Disturbance;
   /** How long the target stood while it was recorded, in milliseconds: at stops, and where memory was read. */
   readonly stoodMs: number;
   /** How long it stood from the connection to when it was left, in milliseconds. */

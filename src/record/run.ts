@@ -221,6 +221,7 @@ export class Run {
       hartNumber: (id) => harts.number(id),
       isSameProgram: () => isLoadedAlike(session, linked.elf, elf, code),
       resets: boot.resets,
+      onStop: (time) => tracers.counting.stood(time),
       onFirstHit: (inUserMode) => boot.firstHit(inUserMode),
       observer: this.quiet ?? boot.tables,
       refused: (places, why) => engines.leaveOut(places, why),

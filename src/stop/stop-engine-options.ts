@@ -55,6 +55,8 @@ export interface StopEngineOptions extends StopPointsOptions {
    */
   readonly onFirstHit?: (inUserMode: boolean) => Promise<boolean>;
   readonly observer?: StopObserver;
+  /** The target stands at a place of ours, at this time of its clock. */
+  readonly onStop?: (time: number) => void;
   readonly sampler?: StopSampler | undefined;
   /** Takes what stops add to the clock out of it; undefined where nobody can. Asked at each stop. */
   readonly leak?: (() => ClockLeak | undefined) | undefined;

@@ -187,6 +187,7 @@ export class StopEngine {
     if (reset !== 'passed') await firstReads.findClock();
     if (reset === 'passed' || !time) return 'again';
     const point = pc === undefined ? undefined : this.points.at(pc);
+    if (visited.first === undefined && point !== undefined) options.onStop?.(time());
     visited.first ??= point;
     await this.#sample(time(), inUse(point));
     visited.watched = reason === undefined ? await this.#accesses.next(look, hart) : undefined;

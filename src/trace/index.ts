@@ -60,7 +60,8 @@ export {
   type WatchHit,
   type WatchRef,
 } from './events/events.js';
-export { type Finding, type FindingKind, Findings, findingsText, findingText } from './events/findings.js';
+export { type Disturbance, type Finding, type FindingKind, Findings } from './events/findings.js';
+export { findingsText, findingText } from './events/findings-text.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './events/function-summary.js';
 export { HartLabels, hartWord } from './events/hart-labels.js';
 export { isSuspended } from './events/late-results.js';

@@ -1,5 +1,6 @@
 // Each finding on a program with one fault, which says itself how often its tasks were polled and woken; and none without a fault.
 import t from 'tap';
+import { readTrace, type TraceFacts } from '../../src/trace/index.js';
 import { rsptrace } from '../support/command.js';
 import { gdbserver, pollsProgram } from '../support/native.js';
 
@@ -44,6 +45,28 @@ async function traced(
   const ran = await rsptrace('-r', server.address, ...options, '-o', `${elf}.pftrace`, elf).ended;
   return { status: ran.status, stdout: ran.stdout, printed: (await server.ended).stdout };
 }
+
+t.test('the trace says when the target stood: before the first poll, for trampolines', async (t) => {
+  const elf = pollsProgram(t, 'faults');
+  const server = await gdbserver(t, elf, 'blocks');
+  const ran = await rsptrace('-r', server.address, '-o', `${elf}.pftrace`, elf).ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const polls: number[] = [];
+  let facts: TraceFacts | undefined;
+  await readTrace(`${elf}.pftrace`, {
+    ...{ begin() {}, hart() {}, flush() {} },
+    event(one) {
+      if (one.type === 'poll-begin') polls.push(one.time);
+    },
+    end(all) {
+      facts = all;
+    },
+  });
+  t.ok(facts?.probes.every(({ engine }) => engine === 'target'));
+  const [at = -1, ...next] = facts?.recording?.stoppedAt?.map(Number) ?? [];
+  t.ok(at >= 0 && at <= (polls[0] ?? 0), `${at}, the first poll at ${polls[0]}`);
+  t.strictSame(next, [polls[0]], 'the first event behind that');
+});
 
 for (const [mode, kind, future, least] of faults) {
   t.test(`${mode}: ${kind}, and nothing else`, async (t) => {

@@ -29,9 +29,13 @@ export const findings: SectionKind = {
     const search = new Findings({ longPollNs });
     const found = ({ facts }: Ending): readonly Finding[] => {
       // Where stops took time, findings about time are made of it; as at the end of a recording.
-      const isTimed = longPollNs !== undefined || (facts?.probes ?? []).every(({ engine }) => engine !== 'stop');
+      const isOwnTime = (facts?.probes ?? []).every(({ engine }) => engine !== 'stop');
+      const { stoppedAt, ringWaitedNs } = facts?.recording ?? {};
+      const times = isOwnTime
+        ? { isTimed: true, stoppedAt: stoppedAt?.map(Number), ringWaitedNs }
+        : { isTimed: longPollNs !== undefined };
       // A trace does not say whether every wake was seen, so idle polls are not among these.
-      return search.all(tasks.rows(), { isTimed, seesWakes: false }, (root) => tasks.numberOf(root));
+      return search.all(tasks.rows(), { ...times, seesWakes: false }, (root) => tasks.numberOf(root));
     };
     return {
       event: (event) => {

@@ -8,6 +8,7 @@ import type { ElfFile } from '../../elf/index.js';
 import type { SpaceNumbers } from '../../target/index.js';
 import type { Hooked } from '../../target/unwind/index.js';
 import type {
+  Disturbance,
   ProbeFact,
   SampleFacts,
   StopError,
@@ -155,6 +156,8 @@ export interface Outcome {
   readonly stopsBeside?: number | undefined;
   /** What stops leave in the times of the trace, where all was recorded by stops. */
   readonly stopError?: StopError | undefined;
+  /** Where tracing took time without a probe's stop. */
+  readonly disturbance?: Disturbance | undefined;
   /** The target ended with events that were not read. */
   readonly tailLost?: boolean;
   /** Records that were dropped, or never finished. */

@@ -460,6 +460,7 @@ export interface RecordingFacts {
   readonly timesAtMost?: string | undefined;
   /** Stops beside probes that need none: they have added to the times of the calls that they are in. */
   readonly stopsBeside?: number | undefined;
+  readonly stoppedAt?: readonly string[] | undefined; // See `Disturbance`, in guest nanoseconds.
   /** How often the ring of records was found full, so that the target waited; undefined if it never was. */
   readonly ringFull?: number | undefined;
   /** How long its harts waited then, all together; undefined if that is not known. */

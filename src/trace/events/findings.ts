@@ -1,5 +1,4 @@
 import { AddressMap } from '../../base/address-map.js';
-import { plural, shownFile, textLines } from '../../text/index.js';
 import {
   type Cancelled,
   type FutureRef,
@@ -15,8 +14,7 @@ import {
 import { isOfPart, isOfTask, placeOf } from './roots.js';
 import { Fold } from './sinks.js';
 import type { TaskRow } from './task-summary.js';
-import { dropperText, placeText, waitingState } from './text.js';
-import { timeText } from './text-table.js';
+import { dropperText, waitingState } from './text.js';
 
 /**
  * `long-poll`: a poll took so long that other tasks of its executor had to wait. `self-wake-loop`: a task woke itself
@@ -60,11 +58,22 @@ export interface Finding {
 }
 
 /** What a recording can be certain of. What it is not certain of is left out. */
-interface Certainty {
-  /** Times are the program's own, because nothing stopped it. */
+interface Certainty extends Disturbance {
+  /** Times are the program's own, because no probe stopped it. */
   readonly isTimed: boolean;
   /** Every wake was seen. */
   readonly seesWakes: boolean;
+}
+
+/** Where tracing itself took time that is in durations, though no probe is made to stop the target. */
+export interface Disturbance {
+  /**
+   * When the target stood all the same, at first hits and for trampolines, and when its next event was: nothing says
+   * how much slower it was meanwhile.
+   */
+  readonly stoppedAt?: readonly number[] | undefined;
+  /** How long it waited for room in the ring, all together. */
+  readonly ringWaitedNs?: number | undefined;
 }
 
 interface FindingLimits {
@@ -80,7 +89,10 @@ const idlePollsInRow = 100;
 const largeFuture = 16 * 1024;
 const timesLarger = 4;
 const mostTimes = 10;
+const ABOUT_TIME: ReadonlySet<FindingKind> = new Set(['long-poll', 'woken-not-polled']);
 const mostFindings = 1000;
+/** Polls and waits of one finding that are kept; of more it is only known that they were. */
+const mostSpans = 10_000;
 
 /** What the search keeps of a task that lives. */
 interface Watched {
@@ -112,6 +124,8 @@ interface Found {
   count: number;
   readonly times: number[];
   worst: number;
+  /** Of what is about time: from when, and how long. */
+  readonly spans: { readonly from: number; readonly ns: number }[];
 }
 
 /** Looks for what slows tasks down, while events come. */
@@ -161,14 +175,17 @@ export class Findings extends Fold {
   /**
    * Everything that was found, in the order of tasks, as far as it is certain. `rows`: the table of tasks.
    */
-  all(rows: readonly TaskRow[], { isTimed, seesWakes }: Certainty, numberOf: (root: RootRef) => number): Finding[] {
+  all(rows: readonly TaskRow[], certainty: Certainty, numberOf: (root: RootRef) => number): Finding[] {
+    const { seesWakes } = certainty;
     for (const { root, woken } of this.#woken) if (woken !== undefined) this.#late(root, woken, this.#now);
     this.#woken.clear();
-    const timed = [...this.#found.values()].filter(({ kind, root }) => {
-      if (kind === 'idle-polls') return seesWakes && (!this.#strayWakes || this.#tasks.get(placeOf(root))?.isWakeable);
-      return isTimed || kind === 'self-wake-loop';
+    const sure = [...this.#found.values()].flatMap((each) => {
+      const { kind, root } = each;
+      if (ABOUT_TIME.has(kind)) return this.#ownTime(each, certainty) ?? [];
+      const wakesKnown = seesWakes && (!this.#strayWakes || this.#tasks.get(placeOf(root))?.isWakeable);
+      return kind !== 'idle-polls' || wakesKnown ? each : [];
     });
-    const found = timed.map(({ kind, root, future, place, count, times, worst }): Finding => {
+    const found = sure.map(({ kind, root, future, place, count, times, worst }): Finding => {
       const { future: name, instance } = future;
       const at = place.file === undefined ? future : place;
       const where = { file: at.file ?? null, line: at.line ?? null };
@@ -178,9 +195,27 @@ export class Findings extends Fold {
     return [...found, ...ofRows(rows, this.#droppersByNumber(numberOf)), ...stuck].sort((a, b) => a.task - b.task);
   }
 
-  /** Findings that are made of time, which stops make longer. */
-  get aboutTime(): number {
-    return [...this.#found.values()].filter(({ kind }) => ABOUT_TIME.has(kind)).length;
+  /** Findings that are made of time, of which nothing is left without what tracing took. */
+  untold(certainty: Omit<Certainty, 'seesWakes'>): number {
+    const timed = [...this.#found.values()].filter(({ kind }) => ABOUT_TIME.has(kind));
+    return timed.filter((each) => this.#ownTime(each, certainty) === undefined).length;
+  }
+
+  /** What is left of a finding without the polls and waits in which tracing took time. */
+  #ownTime(
+    found: Found,
+    { isTimed, stoppedAt = [], ringWaitedNs = 0 }: Omit<Certainty, 'seesWakes'>,
+  ): Found | undefined {
+    if (!isTimed) return undefined;
+    if (stoppedAt.length === 0 && ringWaitedNs === 0) return found;
+    const limit = found.kind === 'long-poll' ? this.#longPoll : longWait;
+    const own = found.spans
+      .filter(({ from, ns }) => !stoppedAt.some((at) => at >= from && at <= from + ns))
+      .map(({ from, ns }) => ({ from, ns: ns - ringWaitedNs }))
+      .filter(({ ns }) => ns >= limit);
+    if (own.length === 0) return undefined;
+    const worst = own.reduce((most, { ns }) => Math.max(most, ns), 0);
+    return { ...found, count: own.length, times: own.slice(0, mostTimes).map(({ from }) => from), worst };
   }
 
   #droppersByNumber(numberOf: (root: RootRef) => number): ReadonlyMap<number, string> {
@@ -256,8 +291,9 @@ export class Findings extends Fold {
       known.count++;
       known.worst = Math.max(known.worst, worst);
       if (known.times.length < mostTimes) known.times.push(time);
+      if (ABOUT_TIME.has(what.kind) && known.spans.length < mostSpans) known.spans.push({ from: time, ns: worst });
     } else if (this.#found.size < mostFindings) {
-      this.#found.set(key, { ...what, count: 1, times: [time], worst });
+      this.#found.set(key, { ...what, count: 1, times: [time], worst, spans: [{ from: time, ns: worst }] });
     }
   }
 
@@ -305,60 +341,4 @@ function ofRows(rows: readonly TaskRow[], droppers: ReadonlyMap<number, string>)
     found.push({ kind: 'large-future', ...what, file, line, times_ns: [row.first_poll_ns], worst: size });
   }
   return found;
-}
-
-/** Findings that are shown; `--json` has all. */
-const mostShown = 20;
-
-const ABOUT_TIME: ReadonlySet<FindingKind> = new Set(['long-poll', 'woken-not-polled']);
-
-/**
- * A line for each finding, ended by newlines; empty without one. `untold`: how many were left out, because stops took
- * time.
- */
-export function findingsText(findings: readonly Finding[], untold = 0): string {
-  const leftOut =
-    untold === 0
-      ? []
-      : [
-          `${plural(untold, 'finding')} about long polls or waits ${untold === 1 ? 'is' : 'are'} not told: stops take time, too (--long-poll TIME tells them)`,
-        ];
-  if (findings.length === 0) return textLines(leftOut);
-  const lines = findings.slice(0, mostShown).map((finding) => {
-    const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
-    const where = place === undefined ? '' : ` at ${shownFile(place)}`;
-    const who = finding.task === 0 ? 'a task that was not polled' : `task ${finding.task}`;
-    return `  ${who}, ${finding.future}${where}: ${findingText(finding)}`;
-  });
-  const more = findings.length - lines.length;
-  if (more > 0) lines.push(`  ... and ${more} more: --json has them`);
-  return textLines([plural(findings.length, 'finding'), ...lines, ...leftOut]);
-}
-
-/** What a finding says, without whose it is. */
-export function findingText({ kind, count, worst, by, wait, times_ns: [first = 0] }: Finding): string {
-  const since = `first at ${timeText(first)}`;
-  const number = worst ?? 0;
-  switch (kind) {
-    case 'long-poll':
-      return `${plural(count, 'poll')} took up to ${timeText(number)}, in which no other task of its executor ran; ${since}`;
-    case 'self-wake-loop':
-      return `it woke itself in ${number} polls in a row, and came to the same await; ${since}`;
-    case 'idle-polls':
-      return `it was polled ${number} times in a row though nobody had woken it, and came to the same await; ${since}`;
-    case 'woken-not-polled':
-      return `it was woken and not polled for up to ${timeText(number)}; ${since}`;
-    case 'dropped-pending':
-      return by === null
-        ? `it was dropped before it was ready, at the latest at ${timeText(first)}`
-        : `it was dropped before it was ready, at ${timeText(first)} by ${by}`;
-    case 'deadlock':
-      return `in a deadlock: it ${wait}`;
-    case 'likely-deadlock':
-      return `likely in a deadlock: it ${wait}`;
-    case 'lost-wake':
-      return `a lost wake: it ${wait}`;
-    case 'large-future':
-      return `its Future has ${number} bytes, which each move copies`;
-  }
 }

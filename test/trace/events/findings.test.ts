@@ -2,6 +2,7 @@
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
 import {
+  type Disturbance,
   type Finding,
   Findings,
   findingsText,
@@ -144,10 +145,34 @@ t.test('the text names the task, the Future and the line', async (t) => {
 t.test('findings that are made of time, where stops took some of it', async (t) => {
   const findings = new Findings(limits);
   tell(findings, [...poll(0, 20_000_000), wake(3e7, root), ...poll(2e9, 2e9 + 1e6, { to: returned })]);
-  t.equal(findings.aboutTime, 2, 'a long poll and a late one');
+  t.equal(findings.untold({ isTimed: false }), 2, 'a long poll and a late one');
+  t.equal(findings.untold({ isTimed: true }), 0);
   t.equal(
     findingsText([], 2),
     '2 findings about long polls or waits are not told: stops take time, too (--long-poll TIME tells them)\n',
   );
   t.equal(findingsText([]), '');
+});
+
+t.test('polls in which tracing took time count without that, or not at all', async (t) => {
+  const findings = new Findings(limits);
+  tell(findings, [...poll(0, 20e6), ...poll(30e6, 45e6), ...poll(50e6, 90e6, { to: returned })]);
+  const seen = (disturbance: Disturbance): unknown[] =>
+    findings
+      .all([], { ...disturbance, isTimed: true, seesWakes: true }, () => 1)
+      .map(({ count, worst, times_ns }) => [count, worst, times_ns]);
+  t.strictSame(seen({}), [[3, 40e6, [0, 30e6, 50e6]]]);
+  // It stood at the first begin, and at an end.
+  t.strictSame(seen({ stoppedAt: [0, 90e6] }), [[1, 15e6, [30e6]]]);
+  // Between two polls it took nothing from either.
+  t.strictSame(seen({ stoppedAt: [25e6, 31e6] }), [[2, 40e6, [0, 50e6]]]);
+  // Any of them may have waited so long: what is left was surely its own.
+  t.strictSame(seen({ ringWaitedNs: 10e6 }), [[2, 30e6, [0, 50e6]]]);
+  t.strictSame(seen({ stoppedAt: [50e6], ringWaitedNs: 10e6 }), [[1, 10e6, [0]]]);
+  t.equal(findings.untold({ isTimed: true, stoppedAt: [50e6], ringWaitedNs: 10e6 }), 0);
+  t.equal(findings.untold({ isTimed: true, ringWaitedNs: 40e6 }), 1);
+  t.equal(
+    findingsText([], 1, true),
+    '1 finding about long polls or waits is not told: the target stood in them, or waited for room, because it was traced\n',
+  );
 });

@@ -174,13 +174,12 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   const summary = new Summary();
   const tasks = new TaskSummary();
   const search = wanted ? new Findings({ longPollNs }) : undefined;
-  const isTimed = ({ engines, stopsBeside }: Outcome): boolean =>
-    longPollNs !== undefined || stopsBeside === 0 || engines.every(({ engine }) => engine !== 'stop');
-  const untold = (outcome: Outcome): number => (isTimed(outcome) ? 0 : (search?.aboutTime ?? 0));
+  const times = (outcome: Outcome) =>
+    isOwnTime(outcome) ? { ...outcome.disturbance, isTimed: true } : { isTimed: longPollNs !== undefined };
+  const untold = (outcome: Outcome): number => search?.untold(times(outcome)) ?? 0;
   const findings = (outcome: Outcome): readonly Finding[] => {
     const seesWakes = wakesSeen(found, outcome) === 'all' || (found.wakesWanted && found.wakes.length === 0);
-    const certainty = { isTimed: isTimed(outcome), seesWakes };
-    return search?.all(tasks.rows(), certainty, (root) => tasks.numberOf(root)) ?? [];
+    return search?.all(tasks.rows(), { ...times(outcome), seesWakes }, (root) => tasks.numberOf(root)) ?? [];
   };
   const rows = (outcome: Outcome): readonly SummaryRow[] => {
     const unseen = unseenDrops(found, outcome);
@@ -217,11 +216,21 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       const note = shown.length === 0 ? '' : partsNote(parts(outcome));
       const table = taskTable(shown, tasks.leftOut, options, hides) + note + noTaskNote(tasks.ofNoTask);
       const elsewhere = summed.length > 0 ? '' : cratesNotProbedText(others);
-      const texts = [summaryTable(summed, options), elsewhere, table, findingsText(findings(outcome), untold(outcome))];
+      const texts = [
+        summaryTable(summed, options),
+        elsewhere,
+        table,
+        findingsText(findings(outcome), untold(outcome), isOwnTime(outcome)),
+      ];
       return [...texts.filter((text) => text !== ''), coverageText(covered(outcome))];
     },
     findings: (outcome) => findings(outcome).length,
   };
+}
+
+/** No probe has stopped the target: times are its own, but for what else tracing took. */
+function isOwnTime({ engines, stopsBeside }: Outcome): boolean {
+  return stopsBeside === 0 || engines.every(({ engine }) => engine !== 'stop');
 }
 
 /** Those that no place of an inlined poll stands in the way of: one patch cannot serve both. */

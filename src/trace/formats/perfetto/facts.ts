@@ -71,6 +71,7 @@ const recordingNotes: readonly Note<RecordingFacts>[] = [
   ['left_out', 'leftOut', 'number'],
   ['times_at_most', 'timesAtMost', 'text'],
   ['stops_beside', 'stopsBeside', 'number'],
+  ['stopped_at', 'stoppedAt', 'list'],
   ['ring_full', 'ringFull', 'number'],
   ['ring_waited_ns', 'ringWaitedNs', 'number'],
 ];
@@ -86,7 +87,7 @@ function putNotes<T>(into: Annotations, notes: readonly Note<T>[], from: T): voi
     const value = from[member];
     if (as === 'flag' || (as === 'mark' && value === true)) into.bool(name, value === true);
     else if (as === 'list') {
-      const list = value as readonly string[];
+      const list = (value ?? []) as readonly string[];
       if (list.length > 0) into.text(name, list.join(', '));
     } else if (as !== 'mark' && value !== undefined) into.text(name, String(value));
   }

@@ -1,0 +1,59 @@
+import { plural, shownFile, textLines } from '../../text/index.js';
+import type { Finding } from './findings.js';
+import { placeText } from './text.js';
+import { timeText } from './text-table.js';
+
+/** Findings that are shown; `--json` has all. */
+const mostShown = 20;
+
+/**
+ * A line for each finding, ended by newlines; empty without one. `untold`: how many were left out, because tracing took
+ * time. `isTimed`: no probe was made to stop the target.
+ */
+export function findingsText(findings: readonly Finding[], untold = 0, isTimed = false): string {
+  const why = isTimed
+    ? 'the target stood in them, or waited for room, because it was traced'
+    : 'stops take time, too (--long-poll TIME tells them)';
+  const leftOut =
+    untold === 0
+      ? []
+      : [`${plural(untold, 'finding')} about long polls or waits ${untold === 1 ? 'is' : 'are'} not told: ${why}`];
+  if (findings.length === 0) return textLines(leftOut);
+  const lines = findings.slice(0, mostShown).map((finding) => {
+    const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
+    const where = place === undefined ? '' : ` at ${shownFile(place)}`;
+    const who = finding.task === 0 ? 'a task that was not polled' : `task ${finding.task}`;
+    return `  ${who}, ${finding.future}${where}: ${findingText(finding)}`;
+  });
+  const more = findings.length - lines.length;
+  if (more > 0) lines.push(`  ... and ${more} more: --json has them`);
+  return textLines([plural(findings.length, 'finding'), ...lines, ...leftOut]);
+}
+
+/** What a finding says, without whose it is. */
+export function findingText({ kind, count, worst, by, wait, times_ns: [first = 0] }: Finding): string {
+  const since = `first at ${timeText(first)}`;
+  const number = worst ?? 0;
+  switch (kind) {
+    case 'long-poll':
+      return `${plural(count, 'poll')} took up to ${timeText(number)}, in which no other task of its executor ran; ${since}`;
+    case 'self-wake-loop':
+      return `it woke itself in ${number} polls in a row, and came to the same await; ${since}`;
+    case 'idle-polls':
+      return `it was polled ${number} times in a row though nobody had woken it, and came to the same await; ${since}`;
+    case 'woken-not-polled':
+      return `it was woken and not polled for up to ${timeText(number)}; ${since}`;
+    case 'dropped-pending':
+      return by === null
+        ? `it was dropped before it was ready, at the latest at ${timeText(first)}`
+        : `it was dropped before it was ready, at ${timeText(first)} by ${by}`;
+    case 'deadlock':
+      return `in a deadlock: it ${wait}`;
+    case 'likely-deadlock':
+      return `likely in a deadlock: it ${wait}`;
+    case 'lost-wake':
+      return `a lost wake: it ${wait}`;
+    case 'large-future':
+      return `its Future has ${number} bytes, which each move copies`;
+  }
+}
