@@ -11,10 +11,13 @@ import { long, usually } from '../support/long.js';
 import { children, packetEnds, protoc, readPerfetto } from '../trace/decode-perfetto.js';
 import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
 
-/** Loads a trace as far as it goes; the number of polls in it. */
+/** protoc takes a second for so many bytes of a packed trace. */
+const judged = 50_000;
+
+/** The number of polls in the first packets of a trace, which has packets as far as it goes. */
 function pollsIn(path: string): number {
   const bytes = readFileSync(path);
-  const whole = bytes.subarray(0, packetEnds(bytes).at(-1) ?? 0);
+  const whole = bytes.subarray(0, packetEnds(bytes).findLast((end, index) => index < 100 || end < judged) ?? 0);
   const { slices } = readPerfetto(children(protoc(whole), 'packet'));
   return slices.filter(({ category }) => category === 'poll').length;
 }
@@ -25,8 +28,8 @@ const enough = 20_000;
 /** Some of 5 million polls, so that little is left to be understood when the signal comes. */
 const few = ['selector', 'producer', 'consumer'].flatMap((name) => ['-p', `poll:labkern::work::${name}`]);
 
-/** Sixty million instructions a second, so that a busy host does not see the guest end before the signal comes. */
-const slow = ['-icount', 'shift=4,align=on'];
+/** A hundred million instructions a second, so that a busy host does not see the guest end before the signal comes. */
+const slow = ['-icount', 'shift=3,align=on'];
 
 /** With a stop at each event it lasts for thousands of them; left alone it ends at once. */
 const slowed = 'rv-o2';
