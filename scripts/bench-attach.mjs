@@ -44,11 +44,11 @@ for (const engine of values.engines.split(',')) {
   while (child.exitCode === null && !isTraced(server.pid)) await sleep(5);
   const traced = load(() => child.exitCode !== null);
   await once(child, 'close');
-  const { standing_ms, events, stops, engines } = JSON.parse(stdout);
+  const { standing_ms, longest_standing_ms, events, stops, engines } = JSON.parse(stdout);
   const after = await traced;
   console.log(
     `${engine}: untraced ${untraced.rate.toFixed(0)} requests a second (longest ${untraced.longest.toFixed(0)} ms), traced ${after.rate.toFixed(0)} (longest ${after.longest.toFixed(0)} ms); ` +
-      `stood ${standing_ms} ms; ${events} events, ${stops} stops, ${engines.switched_off} switched off  [load ${loadavg()[0].toFixed(1)}]`,
+      `stood ${standing_ms} ms, at most ${longest_standing_ms} at once; ${events} events, ${stops} stops, ${engines.switched_off} switched off  [load ${loadavg()[0].toFixed(1)}]`,
   );
 }
 process.exit();

@@ -20,6 +20,8 @@ const mostSaid = 4000;
 
 /** How long to wait between looks at a process that is not our child, in milliseconds. */
 const lookMs = 20;
+/** The same while gdbserver attaches to it, from when on it stands. */
+const tracedMs = 2;
 
 /** A gdbserver that a closed pipe ends in the middle of attaching leaves the process stopped. */
 const survivor = ['-c', 'trap "" PIPE; exec gdbserver "$@"', 'sh'];
@@ -50,7 +52,7 @@ export class Gdbserver implements Disposable {
   readonly address: string;
   /** The process that it traces, which stands. */
   readonly pid: number;
-  /** Since when the process stands at the latest, as `performance.now` counts. */
+  /** When the process was last seen to run, or the program was not there yet, as `performance.now` counts. */
   readonly since: number;
   readonly #child: ChildProcess;
   /** Resolves when the child has ended: one listener, however often that is asked for. */
@@ -82,7 +84,7 @@ export class Gdbserver implements Disposable {
     subject: Subject,
     { output = 'inherit', env = process.env, cleanUp }: GdbserverOptions,
   ): Promise<Gdbserver> {
-    const since = performance.now();
+    let since = performance.now();
     const isRunning = 'pid' in subject;
     const what = isRunning
       ? ['--attach', '127.0.0.1:0', String(subject.pid)]
@@ -109,6 +111,8 @@ export class Gdbserver implements Disposable {
     const ended = new Promise<undefined>((resolve) => child.once('close', () => resolve(undefined)));
     const deadline = performance.now() + startMs;
     for (;;) {
+      const now = performance.now();
+      if (isRunning && tracerOf(subject.pid) !== child.pid) since = now;
       const port = /^Listening on port (\d+)/m.exec(said)?.[1];
       const pid = /pid = (\d+)/.exec(said)?.[1];
       if (port && pid) {
@@ -119,9 +123,11 @@ export class Gdbserver implements Disposable {
       const more = new Promise<void>((resolve) => {
         noticed = resolve;
       });
-      await Promise.race([more, ended, delay(lookMs)]);
+      await Promise.race([more, ended, delay(isRunning ? tracedMs : lookMs)]);
     }
     child.kill('SIGKILL');
+    // What it has said last may come behind its end.
+    await Promise.race([ended, delay(endMs, undefined, { ref: false })]);
     if (child.exitCode === notThere) throw notFound({ code: 'ENOENT' });
     throw failed(subject, said);
   }

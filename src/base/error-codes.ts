@@ -337,7 +337,7 @@ export const errorCodes = {
     remedy: 'Give one of the names in the message, or leave `--runtime` out: all are asked.',
   },
   ATTACH_NO_PROCESS: {
-    means: 'There is no process of the number that `rsptrace attach` names.',
+    means: 'There is no process of that number, or it ended, or began another program, while it was attached to.',
     remedy: '`pgrep -a NAME` shows the numbers of those that run.',
   },
   GDBSERVER_FAILED: {

@@ -2,12 +2,12 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { abandonedServer, Gdbserver, type Subject, takeOverServer, unharmedStart, vectorDamage } from '../api/index.js';
-import { architectureNamed } from '../arch/index.js';
+import { type Architecture, architectureNamed } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import { takeOutOwnCode } from '../inject/index.js';
 import type { Session } from '../rsp/index.js';
-import { connect, placeInProcess } from '../target/index.js';
+import { connect, letRun, placeInProcess } from '../target/index.js';
 import { type AtTarget, atTarget, type StubOptions, stubOpener } from './at-target.js';
 import { note } from './standard-error.js';
 import { takenOutText } from './taken-out.js';
@@ -32,8 +32,6 @@ interface UnderServer {
 
 interface Under<T> extends UnderServer {
   readonly result: T;
-  /** How long the process stood before it was connected to. */
-  readonly connectingMs: number;
 }
 
 /** What a command looks at for a moment: a stub, or a process of this machine. */
@@ -77,7 +75,7 @@ export async function underGdbserver<T>(
       ? { environment: undefined, told: vectorDamage(tunablesOf(subject.pid)) }
       : unharmedStart(process.env);
   if (damage !== undefined) logger.warn({}, damage);
-  const begun: { server?: Gdbserver; connectingMs: number } = { connectingMs: 0 };
+  const begun: { server?: Gdbserver } = {};
   const open = async (): Promise<Session> => {
     if ('pid' in subject) await leaveAbandoned(subject.pid);
     const server = await Gdbserver.start(subject, {
@@ -86,9 +84,12 @@ export async function underGdbserver<T>(
       ...(environment && { env: environment }),
     });
     begun.server = server;
-    const session = await connect(server.address, { logger, timeoutMs: args.timeout, waitMs, recordWire: wire });
-    if ('pid' in subject) await leaveForgotten(session, subject.pid);
-    begun.connectingMs = performance.now() - server.since;
+    const session = await connect(server.address, {
+      ...{ logger, waitMs, timeoutMs: args.timeout, recordWire: wire },
+      standsSince: server.since,
+    });
+    const arch = 'pid' in subject ? architectureNamed(session.target.architecture ?? '') : undefined;
+    if ('pid' in subject && arch) await leaveForgotten(session, arch, subject.pid);
     return session;
   };
   try {
@@ -98,10 +99,10 @@ export async function underGdbserver<T>(
       (target) => body(target, { damage, server: begun.server as Gdbserver }),
       after,
     );
-    const { server, connectingMs } = begun;
+    const { server } = begun;
     if (server === undefined) throw new RsptraceError('GDBSERVER_FAILED', 'gdbserver was not started');
     await server.gone();
-    return { result, server, connectingMs, damage };
+    return { result, server, damage };
   } catch (error) {
     if (begun.server !== undefined && 'command' in subject) await endProgram(begun.server, false);
     throw error;
@@ -118,11 +119,12 @@ async function leaveAbandoned(pid: number): Promise<void> {
 }
 
 /** What an earlier rsptrace has left in the code of a process that nobody traced any more, and that stands now. */
-async function leaveForgotten(session: Session, pid: number): Promise<void> {
-  const arch = architectureNamed(session.target.architecture ?? '');
-  await arch?.prepare();
-  const taken = arch && (await takeOutOwnCode(session, arch, pid));
-  if (taken && taken.patches.length > 0) note(`an earlier rsptrace was killed. ${takenOutText({ ...taken, pid })}`);
+async function leaveForgotten(session: Session, arch: Architecture, pid: number): Promise<void> {
+  await arch.prepare();
+  await letRun(session, arch);
+  const taken = await takeOutOwnCode(session, arch, pid);
+  await letRun(session, arch);
+  if (taken.patches.length > 0) note(`an earlier rsptrace was killed. ${takenOutText({ ...taken, pid })}`);
 }
 
 /** Undefined for a process that does not show it. */

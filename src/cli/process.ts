@@ -5,7 +5,7 @@ import type { Gdbserver, Subject } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
 import { type GuestExit, GuestWatch } from '../check/index.js';
 import { readLoadedFiles } from '../inject/index.js';
-import { placeAtStart, placeInProcess } from '../target/index.js';
+import { letRun, placeAtStart, placeInProcess } from '../target/index.js';
 import { plural } from '../text/index.js';
 import { onEvents, type TraceEvent, tee, timeOf } from '../trace/index.js';
 import { guestLimits, refuseMachineOptions } from './guest-limits.js';
@@ -147,16 +147,16 @@ async function recordUnder(
     const stopsHarm = under.damage !== undefined && !isLaunched;
     return recordSession({ ...prepared, sink }, target.session, {
       ...{ isLaunched, stopsHarm, ending, deadline },
+      letRun: isLaunched ? undefined : () => letRun(target.session, prepared.program.arch),
       onSignal: (name) => onSignal?.(name, under.server),
       onLeft: (end) => onLeft?.(end, under.server),
     });
   });
-  const { result, server, connectingMs, damage } = await recorded.catch((thrown: unknown) => {
+  const { result, server, damage } = await recorded.catch((thrown: unknown) => {
     // Before there was a recording that could say it.
     throw codeOf(thrown) === 'RSP_CLOSED' ? serverGone(open.text) : thrown;
   });
-  const standingMs = result.standingMs + connectingMs;
-  return { recording: { ...withUnseenEnd(result, open.text), standingMs, serverFault: damage }, server };
+  return { recording: { ...withUnseenEnd(result, open.text), serverFault: damage }, server };
 }
 
 /** The calls and polls that were open when a program ended: the last events of its trace. */

@@ -6,7 +6,7 @@ import type { RawLog, RecordCounter, TraceTime } from '../inject/index.js';
 import type { PlannedStop } from '../probes/index.js';
 import type { Session } from '../rsp/index.js';
 import type { Scratch, ScratchSources } from '../scratch/index.js';
-import type { GuestRam } from '../target/index.js';
+import type { GuestRam, LetRun } from '../target/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { EnginePlanOptions } from './engine-choice.js';
 import type { InstalledFacts } from './recovered-records.js';
@@ -14,6 +14,8 @@ import type { InstalledFacts } from './recovered-records.js';
 export interface EnginesOptions extends EnginePlanOptions {
   readonly session: Session;
   readonly scratch: ScratchSources;
+  /** Between two steps of the installation: a process that runs already may run on for a moment by this. */
+  readonly letRun?: LetRun | undefined;
   /** The machine's RAM, if it can be read past the wire. */
   readonly ram?: GuestRam | undefined;
   readonly elf: ElfFile;

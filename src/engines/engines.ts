@@ -111,7 +111,7 @@ export class Engines implements StopObserver, EarlierRecords {
 
   /** Probes that need no breakpoint, because they have trampolines or are left out. */
   get unarmed(): readonly Addr[] {
-    return this.choices.filter(({ engine }) => engine !== 'stop').map(({ address }) => address);
+    return [...(this.#installed?.addresses ?? []), ...this.leftOut];
   }
 
   /** Probes that are left out, because they would stop the target and no stop is allowed. */

@@ -186,7 +186,7 @@ export class Installed implements StopObserver {
   /** At a later hit, because an interrupt had come in the middle of what a jump replaces. */
   async patchWaiting(stops: StopEngine): Promise<void> {
     const target = this.#target;
-    const sites = await target.patchWaiting((piece) => stops.points.areIn(piece));
+    const sites = await target.plant((piece) => stops.points.areIn(piece));
     noteChanged(target, this.#choices);
     await this.#disarm(stops, sites);
     const { logger = silent } = this.#options;

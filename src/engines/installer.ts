@@ -51,7 +51,8 @@ export class Installer {
       return await Installed.install({ ...ready, options, choices: this.#choices, code, stops, earlierTime });
     } catch (thrown) {
       this.#fallBackAfter(thrown);
-      if (this.#options.wanted === 'target' || !(thrown instanceof RsptraceError)) throw thrown;
+      const { session, wanted } = this.#options;
+      if (session.state.kind === 'gone' || wanted === 'target' || !(thrown instanceof RsptraceError)) throw thrown;
       return undefined;
     }
   }

@@ -6,7 +6,7 @@ import { retry } from '../rsp/index.js';
 import type { Scratch } from '../scratch/index.js';
 import { PacketRam } from '../target/index.js';
 import type { EnginesOptions } from './engines-options.js';
-import { type Placed, release } from './placing.js';
+import type { Placed } from './placing.js';
 
 /** The longest of the moments in which open calls of a machine may end, in milliseconds; 63 ms in all. */
 const longestWait = 32;
@@ -79,7 +79,7 @@ export class Leaving {
     // What a process maps for us is its own again, or is unmapped.
     if (!process && stands) await this.#target.left.erase(isIdle);
     if (isIdle) {
-      await release(this.#placed.unwinder, this.#scratch);
+      await this.#release();
       return dropped;
     }
     this.trampolinesStay = true;
@@ -87,6 +87,16 @@ export class Leaving {
     logger.info({ scratch, needed: this.#areNeeded }, 'calls are still open: their trampolines stay');
     if (process && stands && (await this.#target.left.mute())) await this.#scratch.releaseData?.();
     return dropped;
+  }
+
+  /** No code of ours can run any more, so that a process may run on between two steps. It may end meanwhile. */
+  async #release(): Promise<void> {
+    const { session, letRun } = this.#options;
+    if (letRun) await session.clearBreakpoints();
+    for (const step of [() => this.#placed.unwinder?.remove(), () => this.#scratch.release()]) {
+      await letRun?.().catch(() => {});
+      if (session.state.kind === 'idle') await step();
+    }
   }
 
   /** False if calls of a machine may still return through trampolines. */

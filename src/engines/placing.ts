@@ -25,7 +25,7 @@ import {
 import type { PlannedStop } from '../probes/index.js';
 import { closeScratch, type Region, type Scratch, slackOf } from '../scratch/index.js';
 import type { StopEngine } from '../stop/index.js';
-import { changesItsCode } from '../target/index.js';
+import { changesItsCode, meanwhile } from '../target/index.js';
 import { unavailable } from './engine-choice.js';
 import type { EnginesOptions, InstallationLog } from './engines-options.js';
 import type { ProbeChoices } from './probe-choices.js';
@@ -68,7 +68,10 @@ export async function placeTrampolines(request: InstallRequest): Promise<Placed>
   try {
     return await patchFunctions(request, placed);
   } catch (thrown) {
-    if (session.state.kind === 'idle' && scratch.calls) await release(placed.unwinder, scratch);
+    if (session.state.kind === 'idle' && scratch.calls) {
+      await placed.unwinder?.remove();
+      await scratch.release();
+    }
     await closeScratch(scratch);
     throw thrown;
   }
@@ -78,21 +81,28 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
   const { options, choices, code, scratch, stops } = request;
   const { session, arch, elf, logger = silent } = options;
   const process = options.inProcess && code.process;
+  await options.letRun?.();
   const times = await timesOf(request);
   const { sites } = choices.plan;
   const rare = process ? [] : rareStops(request);
   const reserved = process ? unwinderRoom(process, sites.length) : movedStopsRoom(rare.length);
   const slack = await slackOf({ session, arch, elf });
-  const target = new TargetEngine(engineOptions(request, { times, slack, reserved }));
+  const target = await meanwhile(
+    options.letRun,
+    () => new TargetEngine(engineOptions(request, { times, slack, reserved })),
+  );
   reportInstalled(request, times);
   for (const [index, why] of target.refused) choices.refuse(index, why);
   times?.own?.learn(code, target.placement);
+  await target.write();
+  await options.letRun?.();
+  // From here on it stands: a library that came meanwhile would bring an unwinder that nobody has told.
   if (process) {
     placed.unwinder = new ProcessUnwinders({ session, elf, scratch, code: process, pc: arch.pc });
     const room = addOffset(scratch.code.address, scratch.code.size - reserved);
     await placed.unwinder.register(room, target.placement.hooks);
   }
-  await target.install((piece) => stops.points.areIn(piece));
+  await target.plant((piece) => stops.points.areIn(piece));
   noteChanged(target, choices);
   placed.moved = rare.length > 0 ? await moveStops(rare, request, target.placement) : undefined;
   const [first] = sites;
@@ -237,9 +247,4 @@ async function cleanForked(
 ): Promise<void> {
   if (await cleanChild(session, child, target.placement, code)) return;
   logger.warn({ child }, 'the child of a fork may still run trampolines');
-}
-
-export async function release(unwinder: ProcessUnwinders | undefined, scratch: Scratch): Promise<void> {
-  await unwinder?.remove();
-  await scratch.release();
 }

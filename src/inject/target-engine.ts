@@ -158,11 +158,10 @@ export class TargetEngine {
   }
 
   /**
-   * Writes the trampolines and the ring, reads them back, and then patches the functions, see {@link Patches.plant}.
-   * The target is stopped. `holdsStop`: whether a breakpoint of ours is in these bytes.
-   * @throws RsptraceError `SCRATCH_UNUSABLE`, `PATCH_REFUSED`; then nothing is patched
+   * Writes the trampolines and the ring, and reads them back. The target is stopped.
+   * @throws RsptraceError `SCRATCH_UNUSABLE`
    */
-  async install(holdsStop: (piece: Piece) => boolean): Promise<void> {
+  async write(): Promise<void> {
     const { code: probeCode } = this.#options;
     if (this.#logger.isLevelEnabled('trace')) this.#traceTrampolines();
     const waits = this.breakpoint === undefined;
@@ -190,7 +189,6 @@ export class TargetEngine {
         },
       );
     }
-    await this.#patches.plant(holdsStop);
   }
 
   #traceTrampolines(): void {
@@ -203,8 +201,12 @@ export class TargetEngine {
     }
   }
 
-  /** Patches deferred functions, see {@link Patches.plant}. */
-  async patchWaiting(holdsStop: (piece: Piece) => boolean): Promise<readonly Site[]> {
+  /**
+   * Patches the functions, those that were deferred too, see {@link Patches.plant}. `holdsStop`: whether a breakpoint of
+   * ours is in these bytes.
+   * @throws RsptraceError `PATCH_REFUSED`; then nothing is patched
+   */
+  async plant(holdsStop: (piece: Piece) => boolean): Promise<readonly Site[]> {
     return this.#patches.plant(holdsStop);
   }
 

@@ -41,6 +41,7 @@ export class Boot {
     const { until, panics, settlesAt } = target;
     const { points } = connection.engine;
     this.tables.begin();
+    if (target.runs) await this.firstHit(false);
     await points.arm(await this.#early.begin());
     await connection.watches.arm();
     if (until !== undefined) await points.arm([until], () => stopping.stop('until'));

@@ -72,7 +72,7 @@ export class EarlyStops {
     this.#before = this.#options.connection.engine.stops;
     this.#changes = 0;
     this.#out = undefined;
-    const leftOut = new Set<Addr>(engines.withoutStops);
+    const leftOut = new Set<Addr>(engines.isInstalled ? engines.unarmed : engines.withoutStops);
     const stopping = addresses.filter((address) => !leftOut.has(address));
     if (!isSure && places.length > 0 && (await loaded.begin())) await watch();
     this.#isSlow = isSure && this.#isLimited && stopping.length > fewBreakpoints;

@@ -79,6 +79,7 @@ function makeEngines(parts: Omit<Parts, 'engines' | 'log'>, log: () => Parts['lo
     isRepeatable: counts?.nanosPerInstruction !== undefined && counts.sleeps === false,
     isCounted: options.maxEvents !== undefined,
     stopsHarm: options.stopsHarm,
+    letRun: options.letRun,
     isLossless: options.isLossless ?? false,
     counter: ({ code }) => clock.counter(session, code.address),
     mustEnd: () => clock.openCounter !== undefined,

@@ -6,6 +6,7 @@ import { instructionClock } from '../clock/index.js';
 import { DigestPace, restTimes } from '../inject/index.js';
 import { watchRef } from '../probes/index.js';
 import { type StopReply, stubOfHandshake } from '../rsp/index.js';
+import { meanwhile } from '../target/index.js';
 import { boundTallies, type ClockInfo, type GuestNanos, type RecordingFacts, type TallyRow } from '../trace/index.js';
 import type { Recording, RecordOptions } from './recording.js';
 import { Run } from './run.js';
@@ -25,7 +26,7 @@ export async function record(asked: RecordOptions): Promise<Recording> {
   const target = await verify(options);
   const { ram } = target;
   using _ram = ram && !isRefusal(ram) ? ram : undefined;
-  const run = new Run(options, target);
+  const run = await meanwhile(options.letRun, () => new Run(options, target));
   target.hurdles.tell();
   await run.arm();
   const begun = performance.now();
@@ -205,7 +206,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     disturbance: { stoppedAt: tracers.counting.stoppedAt, ringWaitedNs },
     stoodMs,
     ranMs: connection.ranNs / 1e6,
-    standingMs: connection.session.stoodMs,
+    standing: connection.session.standing,
     digestedMs: engines.digestedMs,
     heldMs,
     stopsQueued: engines.stopsQueued,

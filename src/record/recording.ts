@@ -7,9 +7,9 @@ import type { HitObserver } from '../calls/index.js';
 import type { ClockName, ClosedCounter, InstructionClock, StopLeak } from '../clock/index.js';
 import type { EngineName, Hurdle } from '../engines/index.js';
 import type { FunctionOptions } from '../probes/index.js';
-import type { Session, StopReply } from '../rsp/index.js';
+import type { Session, Standing, StopReply } from '../rsp/index.js';
 import type { ScratchSources } from '../scratch/index.js';
-import type { GuestRam, ResetVector } from '../target/index.js';
+import type { GuestRam, LetRun, ResetVector } from '../target/index.js';
 import type {
   ClockInfo,
   Disturbance,
@@ -45,6 +45,8 @@ export interface RecordOptions {
   /** Stop when this is aborted. */
   readonly signal?: AbortSignal;
   readonly hardware?: boolean;
+  /** The target runs already: between two steps of its preparation it may run on for a moment by this. */
+  readonly letRun?: LetRun | undefined;
   /** `auto` (the default): without stops if possible. */
   readonly engine?: EngineName;
   /** Each stop may damage the process: `auto` makes none where most probes need none. */
@@ -157,8 +159,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly disturbance: Disturbance;
   /** How long the target stood while it was recorded, in milliseconds: at stops, and where memory was read. */
   readonly stoodMs: number;
-  /** How long it stood from the connection to when it was left, in milliseconds. */
-  readonly standingMs: number;
+  /** How long it stood from the connection to when it was left. */
+  readonly standing: Standing;
   /** How long records were turned into events, in milliseconds. */
   readonly digestedMs: number;
   /** How much of that the target stood for, because stops wait for the records before them. */

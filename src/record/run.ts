@@ -76,12 +76,12 @@ export class Run {
     const { connection, tracers, target, options } = this.parts;
     await connection.session.passSignals();
     await this.boot.resets?.watch();
-    await this.boot.insert();
     // The clock of a process is the host's, which is known before a hit: so its trace can be opened from now on.
     if (target.isProcess) {
       await connection.engine.findClock();
       tracers.sink.flush();
     }
+    await this.boot.insert();
     const { notLoaded: waiting } = this;
     if (waiting.length === 0) return;
     options.logger?.info({ waiting }, 'code that is not loaded yet: these probes are planted when it is');

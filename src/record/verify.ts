@@ -9,6 +9,7 @@ import {
   GuestRam,
   hartName,
   insideKernel,
+  meanwhile,
   pageTableChanges,
   pagingIsFinal,
   type TablePlace,
@@ -34,6 +35,8 @@ export interface Verified {
   readonly code: readonly Addr[];
   /** None of that code is in the target yet. */
   readonly isAbsent: boolean;
+  /** It runs already, with all of that code: trampolines need not wait for a hit. */
+  readonly runs: boolean;
   /** Other code is there now: the program runs in other address spaces than the present one. */
   readonly isElsewhere: boolean;
   readonly plan: EnginePlanOptions;
@@ -89,7 +92,8 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   // A second connection would not know what was written over the first.
   const wanted: EngineName | undefined = options.reconnect ? 'stop' : options.engine;
   const returns = options.returns === true || (options.thresholdNs ?? 0) > 0;
-  const plan = enginePlan(program, { ...options, wanted, values: options.functions?.values, returns, until, panics });
+  const wishes = { ...options, wanted, values: options.functions?.values, returns, until, panics };
+  const plan = await meanwhile(options.letRun, () => enginePlan(program, wishes));
   const code = codeToVerify(program);
   await verifyPlace(session, arch, elf);
   const { absent, elsewhere } = await verifyCode(session, elf, code);
@@ -100,12 +104,12 @@ export async function verify(options: RecordOptions): Promise<Verified> {
       { places: elsewhere.length },
       'other code is there now: hits count in the address spaces where the program runs',
     );
-  if (!isProcess(session.features) && !arch.privilege)
+  const process = isProcess(session.features);
+  if (!process && !arch.privilege)
     logger.warn(
       { arch: arch.name },
       'who runs on a hart is not known: hits by other programs are known by their code only',
     );
-  const process = isProcess(session.features);
   for (const { text } of cautionsOf(elf)) logger.warn({}, text);
   const { harts, count, unseen } = await listedHarts(session, process, logger);
   const places = await Promise.all(watchesOf(program).map((watches) => watches.locate(session.memory())));
@@ -119,6 +123,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     isProcess: process,
     code,
     isAbsent: absent.length === code.length,
+    runs: options.letRun !== undefined && absent.length + elsewhere.length === 0,
     isElsewhere: elsewhere.length > 0,
     plan: all,
     harts,

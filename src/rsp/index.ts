@@ -10,7 +10,7 @@ export { type MemoryRegion, regionOf } from './session/memory-map.js';
 export type { TargetMemory } from './session/paged-memory.js';
 export { RegisterBlock } from './session/registers.js';
 export type { Reply, SectionOffsets } from './session/request.js';
-export type { SessionState } from './session/run-control.js';
+export type { SessionState, Standing } from './session/run-control.js';
 export { type Hart, Session } from './session/session.js';
 export {
   parseStopReply,

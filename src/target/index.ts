@@ -9,6 +9,7 @@ export { commandLineOf, GuestRam, type RamChunk, type RamRange } from './guest-r
 export { hartName } from './hart-name.js';
 export { hartSource } from './hart-source.js';
 export { hasOwnFirmware, runIntoKernel } from './kernel-mode.js';
+export { type LetRun, letRun, meanwhile } from './let-run.js';
 export { type Libraries, librariesOfProcess, loadedLibraries, mappedLibraries, seeLibraries } from './libraries.js';
 export { coreThreads, type LinuxCore, readLinuxCore } from './linux-core.js';
 export { changesItsCode, choosesItsPlace, isLinux, stackBytes } from './linux-kernel.js';

@@ -12,32 +12,53 @@ interface Output {
   readonly stops: number;
   readonly guest_exit: string;
   readonly standing_ms: number;
+  readonly longest_standing_ms: number;
   readonly host_ms: number;
   readonly functions: readonly { readonly function: string; readonly calls: number }[];
   readonly futures: readonly { readonly future: string; readonly polls: number }[];
   readonly error?: { readonly code: string; readonly hint?: string };
 }
 
-/** Calls `tick` each millisecond until it has done so as often as told, and says how often it has. */
+/**
+ * Calls `tick` each millisecond until it has done so as often as told, and says how often it has. With BUSY it forks
+ * and takes a signal each time, and ends with how many of either it has missed.
+ */
 const ticking = `
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
-volatile int ticks;
+volatile int ticks, caught, forked;
+void on_signal(int n) { caught++; }
+void busy(void) {
+  int status;
+  raise(SIGUSR2);
+  pid_t child = fork();
+  if (child == 0) _exit(0);
+  if (waitpid(child, &status, 0) == child && status == 0) forked++;
+}
 __attribute__((noinline)) int tick(int n) { ticks = n + 1; return n * 2; }
 int main(int argc, char **argv) {
   int most = argc > 1 ? atoi(argv[1]) : 1000000;
   puts("ticking");
   fflush(stdout);
+  signal(SIGUSR2, on_signal);
+#ifdef BUSY
+  while (ticks < most) { tick(ticks); usleep(1000); busy(); }
+  most = 2 * ticks - caught - forked;
+#else
   while (ticks < most) { tick(ticks); usleep(1000); }
+  most = 0;
+#endif
   printf("%d ticks\\n", ticks);
-  return 7;
+  return most == 0 ? 7 : 1;
 }`;
 
 const tracerOf = (pid: number): string =>
   /^TracerPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '';
 
-for (const flags of [['-no-pie'], ['-pie']]) {
+for (const flags of [['-no-pie'], ['-pie'], ['-pie', '-DBUSY']]) {
   t.test(`attach, ${flags}: the process is traced and left as it was`, async (t) => {
     const program = compileC(t, ticking, flags);
     const target = start(program, ['3000']);
@@ -49,6 +70,8 @@ for (const flags of [['-no-pie'], ['-pie']]) {
     t.match(output, { functions: [{ function: 'tick' }] }, ran.stderr);
     t.ok((output.functions[0]?.calls ?? 0) >= 190, 'each call is two events');
     t.ok(output.standing_ms > 0 && output.standing_ms < output.host_ms + 10_000, `${output.standing_ms} ms`);
+    const { longest_standing_ms: longest } = output;
+    t.ok(longest > 0 && longest < output.standing_ms, `in slices: at most ${longest} of ${output.standing_ms} ms`);
     t.equal(tracerOf(pid), '0', 'nobody traces it any more');
     if (flags.includes('-pie')) t.equal(changedCode(pid, program), 0, 'its code is its own');
     const ended = await target.ended;
@@ -56,22 +79,24 @@ for (const flags of [['-no-pie'], ['-pie']]) {
   });
 }
 
-t.test('attach to an idle process: its trace can be opened before any probe is hit', async (t) => {
-  const target = start(
-    compileC(t, ticking.replace('while (ticks < most)', 'for (;;) pause();\nwhile (ticks < most)')),
-    [],
-  );
-  t.teardown(() => void target.process.kill('SIGKILL'));
-  await target.shows('ticking');
-  const trace = join(scratchFolder(t), 'out.pftrace');
-  const tracer = rsptraceProcess('attach', String(target.process.pid), '-p', 'fn:tick', '-o', trace);
-  await traceGrows(tracer, trace, 1);
-  const { status, stdout, stderr } = await rsptrace('info', '--json', trace).ended;
-  t.equal(status, 0, stderr);
-  t.match(JSON.parse(stdout), { events: 0 });
-  tracer.process.kill('SIGINT');
-  t.equal((await tracer.ended).status, 0);
-});
+t.test(
+  'attach to an idle process: it has trampolines, and its trace can be opened, before any probe is hit',
+  async (t) => {
+    const target = start(compileC(t, ticking.replace('#ifdef BUSY', 'for (;;) pause();\n#ifdef BUSY')), []);
+    t.teardown(() => void target.process.kill('SIGKILL'));
+    await target.shows('ticking');
+    const trace = join(scratchFolder(t), 'out.pftrace');
+    const tracer = rsptraceProcess('attach', String(target.process.pid), '--json', '-p', 'fn:tick', '-o', trace);
+    await traceGrows(tracer, trace, 1);
+    const { status, stdout, stderr } = await rsptrace('info', '--json', trace).ended;
+    t.equal(status, 0, stderr);
+    t.match(JSON.parse(stdout), { events: 0 });
+    tracer.process.kill('SIGINT');
+    const ran = await tracer.ended;
+    t.equal(ran.status, 0);
+    t.match(JSON.parse(ran.stdout), { scratch: /^memory mapped into process/ }, 'trampolines wait for no hit');
+  },
+);
 
 t.test('graph of a process that runs: its calls, the thread that makes them, and let go', async (t) => {
   const target = start(compileC(t, ticking), ['3000']);

@@ -21,11 +21,15 @@ export function reportTables({ args, plugins, program, reports, newest, older }:
     ...leakLines(recording.leak, recording.stops),
     ...[ringFullText(recording)].filter((line) => line !== undefined),
     ...droppedLines(recording, args.lossless),
-    ...(recording.situation.isProcess ? [`the process stood ${secondsText(recording.standingMs)} in all`] : []),
+    ...(recording.situation.isProcess ? [stoodText(recording.standing)] : []),
     `trace: ${args.output}${newestText(newest, recording)} (${whatToDo(args.output, recording, program, plugins)})`,
     ...(older === undefined ? [] : [`the trace before it is kept: ${older}`]),
   ];
   process.stdout.write(`\n${sentenceLines(lines, process.stdout)}`);
+}
+
+function stoodText({ allMs, longestMs }: Recorded['standing']): string {
+  return `the process stood ${secondsText(allMs)} in all, at most ${Math.ceil(longestMs)} ms at once`;
 }
 
 /** Why a process has lost records, and how it loses none. */

@@ -4,7 +4,7 @@ import { type EngineSituation, type Hurdle, situationOf } from '../../engines/in
 import { type Recording, type RecordOptions, record } from '../../record/index.js';
 import type { Session } from '../../rsp/index.js';
 import type { ScratchSources } from '../../scratch/index.js';
-import { isMovedAtBoot, type ResetVector } from '../../target/index.js';
+import { isMovedAtBoot, type LetRun, type ResetVector } from '../../target/index.js';
 import { debugFilesOf } from '../options/common.js';
 import { ReadingLine } from '../reading-line.js';
 import { recordsRequest } from '../records-file.js';
@@ -42,6 +42,8 @@ export interface SessionOptions {
   readonly panics?: readonly Addr[] | undefined;
   /** See `RecordOptions`. */
   readonly stopsHarm?: boolean | undefined;
+  /** See `RecordOptions`. */
+  readonly letRun?: LetRun | undefined;
   /** Ends the recording when it is aborted. */
   readonly ending?: AbortSignal | undefined;
   /** Called with the signal that ends the recording. */
@@ -56,49 +58,24 @@ export interface SessionOptions {
 export async function recordSession(
   prepared: Prepared,
   session: Session,
-  {
-    isLaunched = false,
-    isReplayed = false,
-    hidden,
-    resetVector,
-    reconnect,
-    loadBias,
-    nanosPerInstruction,
-    clockSleeps,
-    panics,
-    stopsHarm,
-    deadline,
-    ending,
-    onSignal,
-    onLeft,
-    console,
-  }: SessionOptions = {},
+  { isLaunched = false, isReplayed = false, hidden, ending, onSignal, ...passed }: SessionOptions = {},
 ): Promise<Recorded> {
   const { args } = prepared;
   const stopping = stopOnSignals(onSignal, ending);
   const status = new StatusLine(process.stderr, !args.json);
   const situation = await situationOf(session, isLaunched);
-  const isMoved = loadBias === undefined && isMovedAtBoot(prepared.program.elf);
+  const isMoved = passed.loadBias === undefined && isMovedAtBoot(prepared.program.elf);
   using waiting = isMoved ? new ReadingLine(args.elf, args.progress, 'waits until its loader has started') : undefined;
   try {
     const recording = await record({
       ...askedOptions(prepared, hidden),
       session,
       signal: stopping.signal,
-      loadBias,
-      nanosPerInstruction,
-      clockSleeps,
-      stopsHarm,
-      deadline,
-      console,
-      resetVector,
-      panics,
-      onLeft,
-      reconnect,
+      ...passed,
       quiet: {
         ms: args.stalled,
         // A recording of the wire is played back without its times.
-        interrupts: nanosPerInstruction === undefined && args['record-wire'] === undefined && !isReplayed,
+        interrupts: passed.nanosPerInstruction === undefined && args['record-wire'] === undefined && !isReplayed,
         tell: (quiet) => status.above(quietText(quiet, args.elf)),
       },
       ...linesAbove(args.json ? undefined : status, situation, () => waiting?.[Symbol.dispose]()),

@@ -30,6 +30,8 @@ export interface ConnectOptions {
   readonly expectedArchitecture?: string;
   /** Writes down every byte, both ways. Several connections one after the other may share it. */
   readonly recordWire?: WireRecorder | undefined;
+  /** Since when the target stands, as `performance.now` counts; since the handshake by default. */
+  readonly standsSince?: number | undefined;
 }
 
 /**
@@ -41,6 +43,7 @@ export async function connect(address: string | RemoteAddress, options: ConnectO
   const logger = partOf(options.logger ?? silent, 'rsp');
   const timeoutMs = options.timeoutMs ?? 5000;
   const control = new RunControl(formatRemote(remote), logger, timeoutMs, options.onConsole);
+  control.standsSince = options.standsSince;
   const link = control.link;
   const transport = await open(remote, link, options);
   link.open(transport);

@@ -29,6 +29,15 @@ export type SessionState =
 /** The target is stopped; the stub could not say why and where. */
 const unknownStop: StopReply = { kind: 'signal', signal: 0, hart: undefined, reason: undefined, registers: new Map() };
 
+/** How long a target has stood since the connection, in milliseconds of the host. */
+export interface Standing {
+  readonly allMs: number;
+  /** At most at once. */
+  readonly longestMs: number;
+  /** In the stop that it is in; 0 if it runs. */
+  readonly nowMs: number;
+}
+
 interface Waiting {
   readonly promise: Promise<StopReply>;
   readonly resolve: (stop: StopReply) => void;
@@ -38,8 +47,8 @@ interface Waiting {
 /** The one place that knows whether the target runs, and which hart the stub has selected. */
 export class RunControl implements LinkEvents {
   #state: SessionState = { kind: 'gone', reason: undefined };
-  /** How long the target has stood in earlier stops, and since when it stands now. */
-  #stoodMs = 0;
+  /** How long the target has stood in earlier stops, at most in one of them, and since when it stands now. */
+  #stood: Standing = { allMs: 0, longestMs: 0, nowMs: 0 };
   #stands: number | undefined;
   /** The last answer to `g`, from which `G` can be built: only for this hart, only at this stop. */
   lastBlock: { readonly hart: string | undefined; readonly block: RegisterBlock } | undefined;
@@ -69,25 +78,35 @@ export class RunControl implements LinkEvents {
   }
 
   set state(state: SessionState) {
-    const stands = state.kind === 'idle';
-    if (!stands && this.#stands !== undefined) this.#stoodFor(performance.now() - this.#stands);
-    this.#stands = stands ? (this.#stands ?? performance.now()) : undefined;
+    if (state.kind === 'idle') this.#stands ??= performance.now();
+    if (state.kind === 'gone') this.#runsOn();
     this.#state = state;
   }
 
-  #stoodFor(ms: number): void {
-    this.#stoodMs += ms;
-    if (this.#logger.isLevelEnabled('debug')) this.#logger.debug({ stood_ms: Math.round(10 * ms) / 10 }, 'runs on');
+  /** It stands no more. While one hart alone runs, the others stand. */
+  #runsOn(): void {
+    if (this.#stands === undefined) return;
+    const { standing } = this;
+    this.#stood = { ...standing, nowMs: 0 };
+    this.#stands = undefined;
+    if (this.#logger.isLevelEnabled('debug'))
+      this.#logger.debug({ stood_ms: Math.round(10 * standing.nowMs) / 10 }, 'runs on');
   }
 
-  /** How long the target has stood since the connection, in milliseconds of the host. */
-  get stoodMs(): number {
-    return this.#stoodMs + (this.#stands === undefined ? 0 : performance.now() - this.#stands);
+  get standing(): Standing {
+    const nowMs = this.#stands === undefined ? 0 : performance.now() - this.#stands;
+    const { allMs, longestMs } = this.#stood;
+    return { allMs: allMs + nowMs, longestMs: Math.max(longestMs, nowMs), nowMs };
   }
 
   /** The hart of the last stop, while the target is stopped. */
   get stoppedHart(): string | undefined {
     return this.state.kind === 'idle' && this.state.stop.kind === 'signal' ? this.state.stop.hart : undefined;
+  }
+
+  /** Before the handshake: since when the target stands, as `performance.now` counts. */
+  set standsSince(hostMs: number | undefined) {
+    this.#stands = hostMs;
   }
 
   /** The handshake has learnt where the target is stopped. */
@@ -130,6 +149,7 @@ export class RunControl implements LinkEvents {
     }
     const waiting = this.#wait();
     this.state = { kind: 'running' };
+    if (resume.hart === undefined) this.#runsOn();
     this.#requests.send(hart ?? stopped, requests, done, this.#requests.packetsFor(resume, stopped));
     return waiting.promise;
   }

@@ -14,7 +14,7 @@ import { packets } from './packets.js';
 import { PagedMemory, type TargetMemory } from './paged-memory.js';
 import { ProcessSignals } from './process-signals.js';
 import { RemoteFile, readRemoteFile } from './remote-files.js';
-import type { RunControl, SessionState } from './run-control.js';
+import type { RunControl, SessionState, Standing } from './run-control.js';
 import { liftedForStep, stepWithout } from './step-over.js';
 import { pidOf, type StopReply } from './stop-reply.js';
 import { readHere } from './stop-signals.js';
@@ -164,9 +164,8 @@ export class Session implements AsyncDisposable {
     this.#filesAreHere = true;
   }
 
-  /** How long the target has stood since the connection, in milliseconds of the host. */
-  get stoodMs(): number {
-    return this.#control.stoodMs;
+  get standing(): Standing {
+    return this.#control.standing;
   }
 
   /** The process, if a gdbserver of this machine traces it. */
