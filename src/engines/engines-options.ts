@@ -37,6 +37,8 @@ export interface EnginesOptions extends EnginePlanOptions {
   readonly mustEnd?: (() => boolean) | undefined;
   /** Whether the target is to stay where it stands when the recording ends. */
   readonly staysHere?: (() => boolean) | undefined;
+  /** Whether the target is ended as soon as it is left: nobody waits for its open calls. */
+  readonly endsSoon?: (() => boolean) | undefined;
   /** Functions at which the recording ends. */
   readonly ends: readonly PlannedStop[];
   /** Plans stops at places inside functions. */

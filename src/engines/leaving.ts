@@ -127,8 +127,12 @@ export class Leaving {
 
   /** Whether no code of ours can run any more. Open calls get time to end where it matters that they have. */
   async #isIdle(inProcess: boolean): Promise<boolean> {
-    if (inProcess) return (await this.#target.left.becomesIdle()) && !(await this.#placed.unwinder?.isWalking());
-    const { mustEnd, staysHere } = this.#options;
+    const { mustEnd, staysHere, endsSoon } = this.#options;
+    if (inProcess)
+      return (
+        (await this.#target.left.becomesIdle(endsSoon?.() ? briefWait : undefined)) &&
+        !(await this.#placed.unwinder?.isWalking())
+      );
     const isIdle = await this.#target.left.idle();
     // A kernel that turns to another page table meanwhile would have no trampolines in it: nobody would see that.
     const mustStand = staysHere?.() || this.#scratch.follow !== undefined;

@@ -84,6 +84,7 @@ function makeEngines(parts: Omit<Parts, 'engines' | 'log'>, log: () => Parts['lo
     counter: ({ code }) => clock.counter(session, code.address),
     mustEnd: () => clock.openCounter !== undefined,
     staysHere: () => options.stays === true || stopping.reason === 'panicked',
+    endsSoon: () => options.deadline?.() !== undefined,
     ends: plannedEnds(program.elf, until, panics),
     planStops: (places) => (program.debug ? plannedStops(places, program.debug, program.arch) : []),
     hartNumber: (word) => words.number(word),
