@@ -22,8 +22,8 @@ interface Augmentation {
   /** How the FDEs' addresses are written (augmentation R). */
   readonly encoding: number;
   readonly hasAugmentationData: boolean;
-  /** Augmentation L: functions may have landing pads, where exceptions are caught or cleaned up after. */
-  readonly hasLandingPads: boolean;
+  /** Augmentation L, how FDEs point to their languages' data: they may have landing pads. Undefined: they have none. */
+  readonly lsda: number | undefined;
 }
 
 export interface Cie extends Augmentation {
@@ -40,6 +40,8 @@ export interface Fde {
   readonly section: CfiSection;
   readonly low: CodeAddress;
   readonly high: CodeAddress;
+  /** Augmentation data, up to `start`. */
+  readonly data: number;
   readonly start: number;
   readonly end: number;
 }
@@ -143,7 +145,7 @@ export class CfiSection {
 
   /** What an augmentation string and its data say: LSB, "Exception Frames", section 10.6.1.1.1. */
   #augmentation(text: string, r: ByteReader): Augmentation {
-    const found = { encoding: DW_EH_PE.absptr as number, isSignalFrame: false, hasLandingPads: false };
+    const found = { encoding: DW_EH_PE.absptr as number, isSignalFrame: false, lsda: undefined as number | undefined };
     if (!text.startsWith('z')) {
       if (!/^[SBG]*$/.test(text)) throw refused(`augmentation "${text.slice(0, 20)}"`);
       return { ...found, isSignalFrame: text.includes('S'), hasAugmentationData: false };
@@ -156,8 +158,7 @@ export class CfiSection {
       else if (letter === 'S') found.isSignalFrame = true;
       else if (letter === 'P') this.#pointer(r, r.u8() & ~DW_EH_PE.indirect, 0);
       else if (letter === 'L') {
-        found.hasLandingPads = true;
-        r.skip(1);
+        found.lsda = r.u8();
         // The length gives the end of what is not known.
       } else if (letter !== 'B' && letter !== 'G') break;
     }
@@ -171,9 +172,19 @@ export class CfiSection {
     const r = new ByteReader(this.bytes, this.name, start, end);
     const low = this.#pointer(r, cie.encoding, 0);
     const length = signedWord(...rawPointer(r, cie.encoding & 0x0f));
-    if (cie.hasAugmentationData) r.skip(r.uleb());
+    const size = cie.hasAugmentationData ? r.uleb() : 0;
+    const data = r.offset;
+    r.skip(size);
     if (!(length > 0)) return undefined;
-    return { cie, section: this, low, high: low + length, start: r.offset, end };
+    return { cie, section: this, low, high: low + length, data, start: r.offset, end };
+  }
+
+  /** Where a function has its language's data, which say where its landing pads are; undefined if it has none. */
+  lsda({ cie: { lsda: encoding }, low, data, start }: Fde): CodeAddress | undefined {
+    if (encoding === undefined) return undefined;
+    const reader = (): ByteReader => new ByteReader(this.bytes, this.name, data, start);
+    if (rawPointer(reader(), encoding & 0x0f).every((word) => word === 0)) return undefined;
+    return this.#pointer(reader(), encoding, low);
   }
 
   /** An encoded pointer; NaN for one outside every address space. funcrel counts from `base`. */
@@ -227,8 +238,8 @@ interface Entry {
   readonly cieAt: number;
 }
 
-/** The raw value of a pointer: two little-endian words. If only one is stored, the second is the sign of the first. */
-function rawPointer(r: ByteReader, format: number): [low: number, high: number] {
+/** The raw value of a pointer, or of a number that is written like one: two little-endian words. If only one is stored, the second is the sign of the first. */
+export function rawPointer(r: ByteReader, format: number): [low: number, high: number] {
   switch (format) {
     case DW_EH_PE.absptr:
     case DW_EH_PE.udata8:

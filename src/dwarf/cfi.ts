@@ -5,6 +5,7 @@ import type { UnwindRow } from '../base/unwind-row.js';
 import { type CodeAddress, type CodeSpace, type ElfFile, lastNotAbove } from '../elf/index.js';
 import { CfiSection, type Fde } from './cfi-entries.js';
 import { CfiTable } from './cfi-program.js';
+import { landingPads } from './landing-pads.js';
 
 /** Rows kept by address: more than any stack has, but few in memory. */
 const MAX_CACHED = 0x1_0000;
@@ -22,12 +23,14 @@ export class CallFrames {
   /** In the order of their code. Of two for the same function, the one from .debug_frame is last and is found. */
   readonly #fdes: readonly Fde[];
   readonly #lows: Float64Array;
+  readonly #elf: ElfFile;
   readonly #codes: CodeSpace;
   readonly #budget: Budget;
   readonly #tables = new Map<number, CfiTable | undefined>();
   readonly #rows = new Map<CodeAddress, UnwindRow | undefined>();
 
   private constructor(elf: ElfFile) {
+    this.#elf = elf;
     this.#codes = elf.codes;
     this.#budget = elf.budget;
     const fdes: Fde[] = [];
@@ -55,16 +58,20 @@ export class CallFrames {
     for (const { low, high } of this.#fdes) yield { low, high };
   }
 
-  /** Whether an unwinder may enter the function there in its middle (landing pads). */
-  hasLandingPads(address: Addr): boolean {
+  /** Where an unwinder may enter the function there in its middle; undefined if what says that cannot be read. */
+  landingPads(address: Addr): readonly Addr[] | undefined {
     const code = this.#codes.toCode(address);
     let index = lastNotAbove(this.#lows, this.#lows.length, code);
     const low = this.#lows[index];
+    const found: Addr[] = [];
     for (; index >= 0 && this.#lows[index] === low; index--) {
       const fde = this.#fdes[index];
-      if (fde?.cie.hasLandingPads && code < fde.high) return true;
+      if (!fde || code >= fde.high) continue;
+      const pads = landingPads(this.#elf, fde);
+      if (!pads) return undefined;
+      for (const pad of pads) found.push(this.#codes.fromCode(pad));
     }
-    return false;
+    return found;
   }
 
   /** The row for the frame with this pc (for a caller: the pc less one); undefined if no entry covers it. */

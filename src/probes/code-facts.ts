@@ -3,6 +3,7 @@ import { type Addr, addOffset } from '../base/addr.js';
 import { CallFrames, type DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { neverReturns } from './function-graphs.js';
+import type { CodePiece } from './read-plan.js';
 import { Describer, type FunctionProbe } from './resolve-functions.js';
 
 /** What the program says about code beyond a function's own instructions. Found on request. */
@@ -11,6 +12,8 @@ export interface CodeFacts {
   inRegisters(address: Addr): boolean;
   /** Why other code than the function's own may lead into its middle, in words for the user. */
   enteredElsewhere(address: Addr, size: number): string | undefined;
+  /** Why an unwinder may enter these bytes of the function there behind the first one, in words for the user. */
+  padIn(own: Addr, piece: CodePiece): string | undefined;
   /** It surely never returns, so that its calls have no end to observe. */
   neverReturns(address: Addr): boolean;
   /** Bytes behind a function that are no other's, up to `most`. */
@@ -20,6 +23,10 @@ export interface CodeFacts {
 export function codeFacts(elf: ElfFile, arch: Architecture, debug: DebugInfo | undefined): CodeFacts {
   let describer: Describer | undefined;
   let frames: CallFrames | undefined;
+  const padsOf = (address: Addr): readonly Addr[] | undefined => {
+    frames ??= CallFrames.load(elf);
+    return frames.landingPads(address);
+  };
   return {
     inRegisters(address) {
       describer ??= new Describer(elf, arch, debug);
@@ -31,8 +38,11 @@ export function codeFacts(elf: ElfFile, arch: Architecture, debug: DebugInfo | u
         // Labels of the assembler, and marks of what is code and what is data.
         if (next.type !== 'object' && !/^[.$]/.test(next.name)) return `${next.name} lies in the middle of it`;
       }
-      frames ??= CallFrames.load(elf);
-      return frames.hasLandingPads(address) ? 'exceptions may come back into it' : undefined;
+      return padsOf(address) ? undefined : 'exceptions may come back into it';
+    },
+    padIn(own, { address, length }) {
+      const pad = padsOf(own)?.find((pad) => pad > address && pad < addOffset(address, length));
+      return pad && `an exception comes back to byte ${pad - address} of those that a patch would replace`;
     },
     neverReturns: (address) => neverReturns(elf, debug, address),
     spaceBehind(address, size, most) {

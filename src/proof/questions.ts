@@ -34,7 +34,7 @@ export const questions: readonly Question[] = [
     name: 'entered',
     forbids: 'patch',
     holds: 'control enters these bytes at the first one only',
-    objection: (subject, replaced) => subject.entries?.into(replaced, ownCode(subject)),
+    objection: (subject, replaced) => subject.entries?.into(replaced, ownCode(subject)) ?? padInExit(subject, replaced),
   },
   {
     name: 'known-by-address',
@@ -65,6 +65,11 @@ export const questions: readonly Question[] = [
 /** The function of a probe at an entry; which one is around a place inside, symbols tell. */
 function ownCode({ plan: { inside, address, codeSize: length } }: Subject): CodePiece | undefined {
   return inside ? undefined : { address, length };
+}
+
+/** A landing pad lies behind a call or a jump, so none is in the bytes of a start, nor in those of a place inside. */
+function padInExit({ plan, facts }: Subject, replaced: Replaced): string | undefined {
+  return replaced.by && 'leave' in replaced.by ? facts?.padIn(plan.address, replaced) : undefined;
 }
 
 /** The first objection of the questions that forbid this; undefined if there is none. */

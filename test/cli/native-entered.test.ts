@@ -95,3 +95,18 @@ t.test('x86_64, ends', async (t) => {
   // Where returns are wanted in any case. Otherwise entries alone are patched.
   onlyAlone(t, code, await preview(t, program, 'fn', 'mixed'));
 });
+
+t.test('x86_64, ends where exceptions come back', async (t) => {
+  // Its last five bytes become a jump, at +9. The unwinder's way in is at the jump itself, or behind its first byte.
+  const victims = [0, 9, 10, 13].map((pad) => ({ name: `victim_${pad}`, pad, isEntered: pad > 9 }));
+  const text = victims.map(
+    ({ name, pad }) => `.text; .globl ${name}; .type ${name}, @function
+${name}: .cfi_startproc; .cfi_lsda 3, .Ldata_${pad}
+${ends.victim}
+.cfi_endproc; .size ${name}, . - ${name}
+.section .gcc_except_table, "a"; .Ldata_${pad}: .byte 0xff, 0xff, 1, 4, 0, 5, ${pad}, 0
+`,
+  );
+  const code = { text: text.join(''), victims, ways: [] };
+  onlyAlone(t, code, await preview(t, x86Program(t, code, ['-no-pie']), 'fn', 'mixed'));
+});

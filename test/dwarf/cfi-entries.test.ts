@@ -10,6 +10,7 @@ import { ByteWriter, writeElf } from '../support/elf-writer.js';
 const TEXT = 0x1000;
 const GOT = 0x2000;
 const FRAMES = 0x3000;
+const TABLE = 0x4000;
 /** The function that the entries are about. */
 const LOW = 0x1100;
 /** Where the file holds the address of that function. */
@@ -66,7 +67,7 @@ function pair(spec: CieSpec, body: (w: ByteWriter, at: number) => void): Uint8Ar
 
 const plain = (w: ByteWriter) => w.uint(LOW, 8).uint(0x20, 8);
 
-function elfWith(frames: Uint8Array, name: Name = '.eh_frame'): ElfFile {
+function elfWith(frames: Uint8Array, name: Name = '.eh_frame', table: readonly number[] = []): ElfFile {
   const loaded = new ByteWriter().raw(new Uint8Array(0x1100));
   loaded.patch(HELD - TEXT, LOW, 8);
   return ElfFile.parse(
@@ -76,6 +77,7 @@ function elfWith(frames: Uint8Array, name: Name = '.eh_frame'): ElfFile {
         { name: '.text', bytes: new Uint8Array(16), address: BigInt(TEXT) },
         { name: '.got', bytes: new Uint8Array(16), address: BigInt(GOT) },
         { name, bytes: frames, address: BigInt(FRAMES) },
+        { name: '.gcc_except_table', bytes: Uint8Array.from(table), address: BigInt(TABLE) },
       ],
     }),
     'by hand',
@@ -109,7 +111,7 @@ t.test('an entry of each version: what its head says, and where its instructions
     t.match(found, { low: LOW, high: LOW + 0x20, cie: { codeAlign: 2, dataAlign: -8, returnAddress: number } });
     t.same(found && program(found), [0x41, 0x0e, 16]);
     t.same(found && program({ ...found.cie, section: found.section }), [0x0c, 2, 0]);
-    t.match(found?.cie, { isSignalFrame: false, hasLandingPads: false, hasAugmentationData: false, encoding: 0 });
+    t.match(found?.cie, { isSignalFrame: false, lsda: undefined, hasAugmentationData: false, encoding: 0 });
   }
   for (const version of [0, 2, 5]) t.match(range(pair({ version }, plain)), [new RegExp(`version ${version} is not`)]);
   t.match(range(pair({ version: 4, middle: [4, 0] }, plain)), [/addresses of 4 \+ 0 bytes/]);
@@ -195,17 +197,17 @@ t.test('augmentations: what each letter says and how long its data is', async (t
     return fdes[0];
   };
   const u4 = PE.udata4;
-  const clear = { isSignalFrame: false, hasLandingPads: false, hasAugmentationData: true, encoding: u4 };
+  const clear = { isSignalFrame: false, lsda: undefined, hasAugmentationData: true, encoding: u4 };
   const found = one('zR', [u4]);
   t.match(found, { low: LOW, cie: clear });
   t.same(found && program(found), [0x41], 'the instructions begin behind the data');
   t.match(one('zRS', [u4]), { low: LOW, cie: { ...clear, isSignalFrame: true } });
-  t.match(one('zLR', [0x1b, u4]), { low: LOW, cie: { ...clear, hasLandingPads: true } });
+  t.match(one('zLR', [0x1b, u4]), { low: LOW, cie: { ...clear, lsda: 0x1b } });
   t.match(one('zBR', [u4]), { low: LOW, cie: clear });
   t.match(one('zGR', [u4]), { low: LOW, cie: clear });
   t.match(one('zPR', [PE.udata2, 1, 2, u4]), { low: LOW, cie: clear });
   t.match(one('zPR', [PE.indirect | PE.pcrel | PE.sdata4, 1, 2, 3, 4, u4]), { low: LOW }, 'its memory is not read');
-  t.match(one('zPLR', [PE.absptr, 1, 2, 3, 4, 5, 6, 7, 8, 0x1b, u4]), { low: LOW, cie: { hasLandingPads: true } });
+  t.match(one('zPLR', [PE.absptr, 1, 2, 3, 4, 5, 6, 7, 8, 0x1b, u4]), { low: LOW, cie: { lsda: 0x1b } });
   t.match(one('zRx', [u4, 7, 7, 7]), { low: LOW, cie: clear }, 'what is not known ends by the length');
 
   // Behind an unknown letter nothing is read, so the addresses are those without R.
@@ -291,11 +293,43 @@ t.test('an entry that is cut off ends the section; what stood before it counts',
   t.same(warnings, []);
 });
 
-t.test('the name of the section is in messages, and landing pads are told by address', async (t) => {
+t.test('the name of the section is in messages', async (t) => {
   t.match(read(Buffer.from([1]), '.debug_frame').warnings, [/^\.debug_frame at offset 0x0: /]);
-  const withPads = CallFrames.load(
-    elfWith(pair({ augmentation: 'zLR', data: [0x1b, PE.udata4] }, (w) => w.uint(LOW, 4).uint(0x20, 4).uleb(0))),
-  );
-  t.equal(withPads.hasLandingPads(addr(BigInt(LOW + 0x1f))), true);
-  t.equal(withPads.hasLandingPads(addr(BigInt(LOW + 0x20))), false);
 });
+
+/** Landing pads at an address, of a function whose language's data are these bytes; of null, one that points to none. */
+function pads(bytes: readonly number[] | null, at = LOW, data = bytes === null ? 0 : TABLE): unknown {
+  const frames = pair({ augmentation: 'zLR', data: [PE.udata4, PE.udata4] }, (w) =>
+    w.uint(LOW, 4).uint(0x20, 4).uleb(4).uint(data, 4),
+  );
+  const found = CallFrames.load(elfWith(frames, '.eh_frame', bytes ?? [])).landingPads(addr(BigInt(at)));
+  return found?.map((pad) => Number(pad) - LOW);
+}
+
+t.test(
+  'landing pads are those of the call sites, and are known only where all of these lie in the function',
+  async (t) => {
+    const { omit, uleb128, udata4 } = PE;
+    const sites = (encoding: number, ...bytes: number[]) => [omit, omit, encoding, bytes.length, ...bytes];
+    const good = sites(uleb128, 2, 4, 0x10, 1, 6, 2, 0, 0, 9, 0x17, 0x18, 3);
+    t.same(pads(good), [0x10, 0x18]);
+    t.same(pads(good, LOW + 0x1f), [0x10, 0x18]);
+    t.same(pads(good, LOW + 0x20), [], 'of nothing there are none');
+    t.same(pads(null), []);
+    t.same(pads([omit, 0x9b, 40, ...good.slice(2)]), [0x10, 0x18], 'types lie behind');
+    t.same(pads(sites(udata4, 2, 0, 0, 0, 4, 0, 0, 0, 0x10, 0, 0, 0, 1)), [0x10]);
+    t.same(pads(sites(uleb128)), []);
+    for (const [why, bytes] of [
+      ['pads with a base of their own', [udata4, 0, 0, 0, 0, ...good.slice(1)]],
+      ['a call behind the function', sites(uleb128, 2, 0x1f, 0x10, 1)],
+      ['a pad behind the function', sites(uleb128, 2, 4, 0x20, 1)],
+      ['calls out of order', sites(uleb128, 6, 2, 0, 0, 2, 4, 0x10, 1)],
+      ['a format that is not known', sites(0x05, 2, 4, 0x10, 1)],
+      ['a negative number', sites(PE.sleb128, 2, 0x7f, 0x10, 1)],
+      ['less than its length', good.slice(0, -1)],
+      ['nothing', []],
+    ] as const)
+      t.equal(pads(bytes), undefined, why);
+    t.equal(pads(good, LOW, 0x1234), undefined, 'in no section');
+  },
+);

@@ -21,11 +21,12 @@ __attribute__((noinline)) int leaf(int x) {
   return x * 2;
 }
 
-__attribute__((noinline)) int middle(int a, int b) {
+// Its last argument is on the stack. With a cold part it would leave by a jump to that.
+__attribute__((noinline, optimize("no-reorder-blocks-and-partition"))) int middle(int a, int b, int, int, int, int, int last) {
   middles++;
   Guard guard;
   try {
-    return leaf(a) + b;
+    return leaf(a) + b + last;
   } catch (const std::runtime_error &error) {
     if (a % 2 == 0) throw;
     return b;
@@ -35,7 +36,7 @@ __attribute__((noinline)) int middle(int a, int b) {
 __attribute__((noinline)) int outer(int a, int b, int c) {
   outers++;
   try {
-    return middle(a, b) + c;
+    return middle(a, b, 0, 0, 0, 0, c) + c;
   } catch (const std::exception &error) {
     caught++;
     return c + (int)std::string(error.what()).size();
