@@ -43,23 +43,32 @@ async function gdbStacks(t: Test, socket: string, name: string, at: string, hits
 }
 
 /** The end of RAM that no guest uses: a small ring, so that a guest does not end before its recording does. */
-const given = { riscv64: '0x87c00000,0x80000', x86_64: '0x7c00000,0x80000' } as const;
+const given = { riscv64: '0x87c00000', x86_64: '0x7c00000' } as const;
 
-/** A recording that ends while calls are open; the guest is not let go behind it. */
-async function recordSome(t: Test, socket: string, name: string): Promise<void> {
+/** Stacks of a place after a recording that ended while calls were open, which is not let go behind it. */
+async function afterRecording(t: Test, name: string, at: string): Promise<{ socket: string; seen: readonly Pcs[] }> {
   const detach = /\$D(;[0-9a-f.]+)?#[0-9a-f]{2}/;
   const edit = (text: string, proxy: FaultProxy): string => {
     if (!detach.test(text)) return text;
     proxy.say('+$OK#9a');
     return text.replace(detach, '');
   };
-  await using proxy = await FaultProxy.start(socket, { 'to-stub': { edit } });
-  const trace = join(scratchFolder(t), 'out.pftrace');
-  const record = ['-n', '100', '-p', 'fn:**', '-p', 'poll:**', '--scratch', given[guest(name).arch]];
-  const args = ['-r', proxy.path, '--json', ...record, '-o', trace, elfPath(name)];
-  const { status, stdout, stderr } = await rsptrace(...args).ended;
-  t.equal(status, 0, stderr);
-  t.ok((JSON.parse(stdout) as { records: number }).records > 20, 'records were written without stops');
+  // A busy host sees a guest end too soon, or stop for its first events alone: then another one is recorded.
+  for (const events of [100, 50, 400, 30, 1000]) {
+    const { socket } = frozenGuest(t, name, slow);
+    await using proxy = await FaultProxy.start(socket, { 'to-stub': { edit } });
+    const trace = join(scratchFolder(t), 'out.pftrace');
+    const scratch = `${given[guest(name).arch]},${name.endsWith('-o2') ? '0x40000' : '0x80000'}`;
+    const record = ['-n', `${events}`, '-p', 'fn:**', '-p', 'poll:**', '--scratch', scratch];
+    const args = ['-r', proxy.path, '--json', ...record, '-o', trace, elfPath(name)];
+    const { status, stdout, stderr } = await rsptrace(...args).ended;
+    t.equal(status, 0, stderr);
+    const { end, records } = JSON.parse(stdout) as { end: string; records: number };
+    if (end === 'guest-ended' || records <= 20) continue;
+    const seen = await gdbStacks(t, socket, name, at, 5);
+    if (seen.length === 5) return { socket, seen };
+  }
+  throw new Error('each guest ended too soon');
 }
 
 async function addressOf(name: string, symbol: RegExp): Promise<string> {
@@ -99,10 +108,8 @@ for (const [name, symbol] of usually(Object.entries(places), ([name]) => asUsual
   t.test(`${name}: bt after a recording shows what gdb shows of an untraced guest`, async (t) => {
     const at = await addressOf(name, symbol);
     const untraced = await gdbStacks(t, frozenGuest(t, name).socket, name, at, all);
-    const qemu = frozenGuest(t, name, slow);
-    await recordSome(t, qemu.socket, name);
-    const seen = await gdbStacks(t, qemu.socket, name, at, 5);
-    const { stdout, stderr } = await rsptrace('bt', '-r', qemu.socket, '--json', elfPath(name)).ended;
+    const { socket, seen } = await afterRecording(t, name, at);
+    const { stdout, stderr } = await rsptrace('bt', '-r', socket, '--json', elfPath(name)).ended;
     const stack = JSON.parse(stdout) as Stacks;
     t.equal(stack.harts[0]?.end.complete, true, stderr);
     const pcs = pcsOf(stack);
