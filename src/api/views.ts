@@ -13,22 +13,22 @@ import {
   takeSnapshot,
   writableRegions,
 } from '../async/tasks/index.js';
-import type { Addr } from '../base/addr.js';
-import { hex } from '../base/addr.js';
+import { type Addr, addOffset, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, partOf } from '../base/logger.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Hart, Session } from '../rsp/index.js';
-import { type Libraries, loadedLibraries } from '../target/index.js';
-import { type HartStack, hartStack } from '../target/stacks/index.js';
+import { architectureFor, type Libraries, loadedLibraries } from '../target/index.js';
+import { type CodePlace, codePlace, type HartStack, hartStack } from '../target/stacks/index.js';
 import {
   type Frame,
   type FrameVariable,
   FrameVariables,
   type RunningPoll,
   runningPolls,
+  SourceFrames,
   type StackOptions,
   Stacks,
 } from '../target/unwind/index.js';
@@ -136,6 +136,8 @@ export interface TaskOptions {
 export interface FoundTasks extends Tasks {
   /** A hart polls it just now. */
   isRunning(node: AwaitNode): boolean;
+  /** Of a task that is polled by a thread which waits in the kernel: in what, called from where. */
+  blockedIn(task: AwaitNode): CodePlace | undefined;
 }
 
 /**
@@ -143,19 +145,48 @@ export interface FoundTasks extends Tasks {
  * @throws RsptraceError `RUNTIME_UNKNOWN`
  */
 export async function tasksIn(
-  { debug, futures }: Understood,
-  { polls, ...view }: TaskView,
+  program: Understood,
+  whole: TaskView,
   { runtimes: own = [], runtime, logger }: TaskOptions = {},
 ): Promise<FoundTasks> {
+  const { debug, futures } = program;
+  const { polls, ...view } = whole;
+  const blocked = blockedThreads(program, whole);
+  const blockedIn = (node: AwaitNode): CodePlace | undefined =>
+    blocked.get(key(node.address, node.typeName)) ?? node.awaits.map(blockedIn).find((place) => place !== undefined);
+  const isBlocked = (task: AwaitNode): boolean => blockedIn(task) !== undefined;
   const running = polls.flatMap((stack) => stack.slice(-1));
   const asked = runtimesCalled(runtime, [...own, ...runtimes, search]);
   const values = new FrameVariables(debug, view.memory);
   const variables = (frame: Frame): Promise<readonly FrameVariable[]> => values.of(frame);
   const { memory, heaps } = view;
   const freed = (block: Addr, bytes: number): Promise<boolean> => isFreed(memory, heaps, block, bytes);
-  const found = await findTasks({ debug, futures, running, variables, isFreed: freed, logger, ...view }, asked);
+  const context = { debug, futures, running, variables, isFreed: freed, isBlocked, logger, ...view };
+  const found = await findTasks(context, asked);
   const now = new Set(polls.flat().map(({ future, address }) => key(address, future.instance)));
-  return { ...found, isRunning: ({ address, typeName }) => now.has(key(address, typeName)) };
+  return { ...found, isRunning: ({ address, typeName }) => now.has(key(address, typeName)), blockedIn };
+}
+
+/** Of each Future that is polled by a thread which waits in the kernel, where that stands; by {@link key}. */
+function blockedThreads({ elf, debug }: Understood, { polls, frames }: TaskView): ReadonlyMap<string, CodePlace> {
+  const { instruction } = architectureFor(elf).linux?.systemCalls ?? {};
+  const sources = new SourceFrames(elf, debug);
+  const found = new Map<string, CodePlace>();
+  for (const [index, stack] of frames.entries()) {
+    const [innermost] = stack;
+    const polled = polls[index] ?? [];
+    if (innermost === undefined || polled.length === 0 || !isBehind(innermost, instruction)) continue;
+    const place = codePlace(stack, sources);
+    for (const { future, address } of polled) found.set(key(address, future.instance), place);
+  }
+  return found;
+}
+
+/** A thread stands behind the instruction by which it went into the kernel, as long as it is there. */
+function isBehind({ pc, image }: Frame, instruction: Uint8Array | undefined): boolean {
+  if (instruction === undefined) return false;
+  const bytes = image?.elf.bytesAt(addOffset(pc, -instruction.length), instruction.length);
+  return bytes !== undefined && Buffer.compare(bytes, instruction) === 0;
 }
 
 /**

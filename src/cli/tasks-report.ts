@@ -21,7 +21,7 @@ import {
   wrapped,
 } from '../text/index.js';
 import { formatValue, valueJson } from '../values/index.js';
-import { blockedLines, findingsJson, findingsText, waitJson } from './tasks-waits.js';
+import { blockedLines, findingsJson, findingsText, threadJson, threadText, waitJson } from './tasks-waits.js';
 
 /** What a report is made of. */
 export interface Shown {
@@ -62,7 +62,9 @@ export async function tasksJson({ elf, found, fields, stoodMs }: Shown): Promise
   const task = async (each: Task): Promise<object> => {
     const { runtime, fate, facts } = each;
     const waits = (found.waits.get(each) ?? []).map((wait) => waitJson(found, wait));
-    return { runtime, fate, facts, ...(waits.length > 0 ? { waits } : {}), ...(await node(each)) };
+    const thread = found.blockedIn(each);
+    const blocks = thread ? { blocks_thread: threadJson(thread) } : {};
+    return { runtime, fate, facts, ...blocks, ...(waits.length > 0 ? { waits } : {}), ...(await node(each)) };
   };
   const { runtimes, searched, unread, notes, noTask } = found;
   return jsonLine({
@@ -91,6 +93,8 @@ export async function tasksText(shown: Shown): Promise<string> {
     if (isLong) lines.push(`${inner}${below}${facts.trim()}`);
     const locals = (await fields?.of(node)) ?? [];
     for (const local of locals) lines.push(`${inner}${below}  ${localText(local)}`);
+    const thread = lead === '' ? found.blockedIn(node) : undefined;
+    if (thread) lines.push(...wrapped(`${inner}${below}${threadText(thread)}`, width, `${inner}${below}  `));
     const wait = waitsAt.get(node);
     if (wait) lines.push(...wrapped(`${inner}${below}${waitText(wait)}`, width, `${inner}${below}  `));
     for (const [i, child] of node.awaits.entries()) {

@@ -12,15 +12,21 @@ import {
   whatText,
 } from '../async/tasks/index.js';
 import { hex } from '../base/addr.js';
-import { plural } from '../text/index.js';
+import type { CodePlace } from '../target/stacks/index.js';
+import { plural, shownPlace } from '../text/index.js';
 
 /** A line for each wait of each task that another one can end, then the others, by what they wait for. */
-export function blockedLines({ tasks, blocking, waits }: FoundTasks): string[] {
+export function blockedLines({ tasks, blocking, waits, blockedIn }: FoundTasks): string[] {
   const lines: string[] = [];
   const others = new Map<string, number>();
   const count = (what: string): void => void others.set(what, (others.get(what) ?? 0) + 1);
   for (const task of [...tasks, ...blocking]) {
     const own = waits.get(task) ?? [];
+    const thread = blockedIn(task);
+    if (thread) {
+      lines.push(`${taskName(task)} ${threadText(thread)}`);
+      continue;
+    }
     for (const wait of own) {
       if (wait.how === undefined) count(KINDS[wait.kind] ?? wait.kind);
       else lines.push(`${taskName(task, placeOf(task, [...wait.above].reverse()))} ${waitText(wait)}`);
@@ -29,6 +35,17 @@ export function blockedLines({ tasks, blocking, waits }: FoundTasks): string[] {
   }
   const rest = [...others].map(([what, number]) => `${number} for ${what}`);
   return rest.length === 0 ? lines : [...lines, `others wait: ${rest.join(', ')}`];
+}
+
+/** `blocks its thread in std::sync::Mutex::lock at src/main.rs:40`. */
+export function threadText({ inside, own }: CodePlace): string {
+  const at = own?.file === undefined ? '' : ` at ${shownPlace(own.file, own.line)}`;
+  return `blocks its thread${inside === undefined ? '' : ` in ${inside}`}${at}`;
+}
+
+export function threadJson({ inside, own }: CodePlace): object {
+  const place = { function: own?.function ?? null, file: own?.file ?? null, line: own?.line ?? null };
+  return { inside: inside ?? null, ...place };
 }
 
 /** What is wrong: cycles, and tasks that nobody can wake. */

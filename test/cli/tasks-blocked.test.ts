@@ -23,6 +23,7 @@ interface Report {
     readonly runtime: string;
     readonly facts: { readonly id: number; readonly spawned?: string };
     readonly waits?: readonly Wait[];
+    readonly blocks_thread?: { readonly inside: string; readonly file: string; readonly line: number };
   }[];
   readonly blocking: readonly { readonly future: string; readonly awaits: readonly { readonly future: string }[] }[];
   readonly others: readonly { readonly future: string; readonly fate: string }[];
@@ -209,6 +210,32 @@ for (const build of ['blocked-o0', 'blocked-o3'] as const) {
     t.match(blocked, /wants_closure, .* waits for what spawn_blocking runs \(blocked_program::wants_closure::.*\)$/m);
   });
 }
+
+/** In what each task blocks its thread. */
+const BLOCKS: Readonly<Record<string, string>> = {
+  holds: 'std::thread::sleep',
+  locks: 'std::sync::Mutex::lock',
+  signalled: 'std::sync::Condvar::wait',
+  reads: 'std::io::Read::read_exact',
+};
+
+t.test('tasks that block their threads wait for that, and not for what they awaited last', async (t) => {
+  const { book, report, text } = await look(t, 'blocked-o0', 'threads', 'mt');
+  t.equal(report.tasks.length, book.size);
+  for (const { facts, waits, blocks_thread: blocks } of report.tasks) {
+    const { name = '', at } = book.get(facts.id) ?? {};
+    if (name === 'sleeper') t.match([waits, blocks], [[{ kind: 'timer' }], undefined]);
+    else {
+      t.equal(waits, undefined, name);
+      t.match(blocks, { inside: BLOCKS[name], file: '/native/src/main.rs', line: Number(at) }, name);
+    }
+  }
+  t.match(
+    await text('--blocked'),
+    /on_thread::locks, .* blocks its thread in std::sync::Mutex::lock at .*main\.rs:\d+$/m,
+  );
+  t.match(await text(), /^│ blocks its thread in std::thread::sleep at .*main\.rs:\d+$/m);
+});
 
 t.test('--blocked shows who waits for whom', async (t) => {
   const elf = pollsProgram(t, 'blocked-o3');

@@ -2,7 +2,7 @@
 //! to be looked at. Its first argument says what is wrong: `clean` (nothing), `mutexes` (two tasks have one mutex each and want the other's),
 //! `channels` (a task waits for a message of one that waits for its end), `lost` (a task's wakers are gone); `boxes`: another executor boxes tasks of its own beside tokio's;
 //! `kept` (senders that no task has), `sockets` (tasks wait for sockets), `queue` (readers and
-//! a writer wait behind a queued writer, and a task waits for a closure). Its second is `ct` or `mt`.
+//! a writer wait behind a queued writer, and a task waits for a closure), `threads` (tasks block their threads). Its second is `ct` or `mt`.
 //!
 //! Built by `node test/native/build.mjs`.
 use std::any::Any;
@@ -506,6 +506,55 @@ async fn queue() {
     tokio::spawn(wants_closure()).await_started().await;
 }
 
+/// What each awaited last is over: no timers, because nobody may drive these while threads are blocked.
+mod on_thread {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+    use std::sync::{Condvar, Mutex};
+
+    pub async fn holds(lock: Arc<Mutex<u64>>) {
+        tokio::task::yield_now().await;
+        let guard = lock.lock().unwrap();
+        waits("holds", "thread", line!() as usize + 1);
+        std::thread::sleep(LONG);
+        drop(guard);
+    }
+    pub async fn locks(lock: Arc<Mutex<u64>>) {
+        tokio::task::yield_now().await;
+        while lock.try_lock().is_ok() {
+            std::thread::yield_now();
+        }
+        waits("locks", "thread", line!() as usize + 1);
+        *lock.lock().unwrap() += 1;
+    }
+    pub async fn signalled(lock: Arc<Mutex<u64>>, bell: Arc<Condvar>) {
+        tokio::task::yield_now().await;
+        let guard = lock.lock().unwrap();
+        waits("signalled", "thread", line!() as usize + 1);
+        drop(bell.wait(guard).unwrap());
+    }
+    pub async fn reads(mut stream: UnixStream) {
+        tokio::task::yield_now().await;
+        waits("reads", "thread", line!() as usize + 1);
+        stream.read_exact(&mut [0]).unwrap();
+    }
+}
+
+async fn threads() {
+    let lock = Arc::new(Book::new(0));
+    let (stream, other) = std::os::unix::net::UnixStream::pair().unwrap();
+    tokio::spawn(on_thread::holds(lock.clone()));
+    tokio::spawn(on_thread::locks(lock));
+    tokio::spawn(on_thread::signalled(Arc::new(Book::new(0)), Arc::default()));
+    tokio::spawn(on_thread::reads(stream));
+    std::mem::forget(other);
+    tokio::spawn(sleeps("sleeper"));
+    while WAITS.lock().unwrap().len() < 5 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 async fn program(what: String) {
     match what.as_str() {
         "mutexes" => mutexes().await,
@@ -513,11 +562,16 @@ async fn program(what: String) {
         "lost" => lost().await,
         "boxes" => boxes().await,
         "kept" => kept().await,
+        "threads" => threads().await,
         "sockets" => sockets().await,
         "queue" => queue().await,
         _ => clean().await,
     }
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    if what == "threads" {
+        std::thread::sleep(Duration::from_millis(100));
+    } else {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
     let held = HELD.lock().unwrap().clone();
     for (id, (name, kind, at)) in WAITS.lock().unwrap().iter() {
         let by: Vec<String> = held.get(at).into_iter().flatten().map(u64::to_string).collect();
@@ -539,7 +593,7 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let what = arguments.next().unwrap_or_default();
     match arguments.next().as_deref() {
-        Some("mt") => Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(program(what)),
+        Some("mt") => Builder::new_multi_thread().worker_threads(if what == "threads" { 6 } else { 2 }).enable_all().build().unwrap().block_on(program(what)),
         _ => Builder::new_current_thread().enable_all().build().unwrap().block_on(program(what)),
     }
 }

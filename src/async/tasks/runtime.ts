@@ -3,6 +3,7 @@ import type { Logger } from '../../base/logger.js';
 import type { DebugInfo } from '../../dwarf/index.js';
 import type { Frame, FrameVariable } from '../../target/unwind/index.js';
 import type { FutureSet, FutureType } from '../futures/index.js';
+import type { AwaitNode } from './await-tree.js';
 import type { Region } from './memory-image.js';
 import type { Snapshot } from './snapshot.js';
 
@@ -58,6 +59,8 @@ export interface TaskContext {
   readonly frames: readonly (readonly Frame[])[];
   /** A frame's parameters and variables with their values, as far as the debug info has their places. */
   variables(frame: Frame): Promise<readonly FrameVariable[]>;
+  /** A thread polls it and waits in the kernel: it waits for that, whatever its state says. */
+  isBlocked(task: AwaitNode): boolean;
   readonly logger?: Logger | undefined;
   /** For the user: what could not be found out, one sentence. */
   note(text: string): void;

@@ -71,6 +71,7 @@ export async function findWaits<T extends Waiting>(context: TaskContext, tasks: 
   const open = new Set<T>();
   const pending = new Map<T, { node: AwaitNode; above: readonly AwaitNode[]; awaited: Awaited }[]>();
   for (const task of tasks) {
+    if (context.isBlocked(task)) continue;
     const ends = [...endsOf(task)];
     const known: { node: AwaitNode; above: readonly AwaitNode[]; awaited: Awaited }[] = [];
     for (const { node, above, primitive } of ends) {

@@ -1,6 +1,6 @@
 // The stacks of harts that stand, and samples made of them.
 
-export { codePlace } from './code-place.js';
+export { type CodePlace, codePlace } from './code-place.js';
 export { SampledFrames } from './frames.js';
 export { type HartStack, hartStack, isSeen, type OtherCode } from './hart-stack.js';
 export { LoadedCode, type LoadedCodeOptions } from './loaded-code.js';
