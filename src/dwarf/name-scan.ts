@@ -140,9 +140,10 @@ export function scanNames(unit: Unit, sink: NameSink): void {
     let attrs = at + 1;
     if (code === 0) {
       at++;
-      if (--level <= 0) break;
+      level--;
       if (level < local) local = 0xffff_ffff;
-      continue;
+      if (level > 0) continue;
+      break;
     }
     if (code >= 0x80) {
       code = ulebAt(bytes, at);
@@ -150,20 +151,14 @@ export function scanNames(unit: Unit, sink: NameSink): void {
     }
     const row = table.row(code);
     if (row < 0) throw damaged(unit, at, `the abbreviation ${code} is not declared in its unit's table`);
-    if (level < local && plan.kind[row] !== 0) {
-      const hash = hashOf(unit, plan, row, attrs);
-      if (hash >= 0) sink.add(hash, at + base, plan.kind[row] as number);
-    }
+    if (level < local) addName(sink, unit, plan, row, attrs, at + base);
     if (table.children[row] !== 0) {
       const tag = table.tag[row] as number;
-      const sibling = plan.sibling[row] as number;
-      // gcc writes where an entry's children end, rustc does not.
-      if (sibling >= 0 && level > 0 && (flat || level >= local || isLeaf(tag))) {
-        const target = unit.offset - base + siblingOf(unit, table, sibling, row, attrs);
-        if (target > at && target <= end) {
-          at = target;
-          continue;
-        }
+      const isSkipped = level > 0 && (flat || level >= local || isLeaf(tag));
+      const target = isSkipped ? unit.offset - base + siblingOf(unit, plan, row, attrs) : 0;
+      if (target > at && target <= end) {
+        at = target;
+        continue;
       }
       level++;
       if (tag === DW_TAG.subprogram && level < local) local = level;
@@ -174,12 +169,23 @@ export function scanNames(unit: Unit, sink: NameSink): void {
   if (at > end) throw damaged(unit, end, 'an entry reaches past the end of its unit');
 }
 
+function addName(sink: NameSink, unit: Unit, plan: ScanPlan, row: number, attrs: number, offset: number): void {
+  const kind = plan.kind[row] as number;
+  if (kind === 0) return;
+  const hash = hashOf(unit, plan, row, attrs);
+  if (hash >= 0) sink.add(hash, offset, kind);
+}
+
 /** Entries without names are skipped whole, if the file says where they end. */
 function isLeaf(tag: number): boolean {
   return tag === DW_TAG.subprogram || tag === DW_TAG.array_type || tag === DW_TAG.subroutine_type;
 }
 
-function siblingOf(unit: Unit, table: AbbrevTable, index: number, row: number, attrs: number): number {
+/** Where an entry's children end, from the unit's begin; 0 where it is not written: gcc writes it, rustc does not. */
+function siblingOf(unit: Unit, plan: ScanPlan, row: number, attrs: number): number {
+  const table = unit.abbrevs;
+  const index = plan.sibling[row] as number;
+  if (index < 0) return 0;
   const fixed = table.attrFixed[index] as number;
   const at = fixed !== 0xffff_ffff ? attrs + fixed : table.locate(unit.bytes, attrs, row, index, unit.header);
   return table.attrForm[index] === DW_FORM.ref4 ? u32At(unit.bytes, at) : 0;

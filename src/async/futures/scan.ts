@@ -43,25 +43,16 @@ export class FutureScan {
     while (cursor.next()) {
       if (cursor.depth <= currentDepth) currentDepth = -1;
       switch (cursor.tag) {
-        case DW_TAG.subprogram: {
+        case DW_TAG.subprogram:
           current = cursor.offset;
           currentDepth = cursor.depth;
           parameterSeen = false;
-          const origin = cursor.reference(DW_AT.abstract_origin);
-          if (origin !== undefined) {
-            this.instances.push(current);
-            this.instanceOrigin.push(origin);
-          }
+          add(this.instances, current, this.instanceOrigin, cursor.reference(DW_AT.abstract_origin));
           break;
-        }
         case DW_TAG.formal_parameter:
           if (currentDepth >= 0 && !parameterSeen && cursor.depth === currentDepth + 1) {
             parameterSeen = true;
-            const type = cursor.reference(DW_AT.type);
-            if (type !== undefined) {
-              this.functions.push(current);
-              this.firstParameter.push(type);
-            }
+            add(this.functions, current, this.firstParameter, cursor.reference(DW_AT.type));
           }
           break;
         case DW_TAG.inlined_subroutine:
@@ -69,10 +60,7 @@ export class FutureScan {
           break;
         case DW_TAG.structure_type:
           structAt.length = Math.min(structAt.length, cursor.depth);
-          if (cursor.depth > 0 && cursor.name === 'Unresumed') {
-            const around = structAt[cursor.depth - 1];
-            if (around !== undefined) this.environments.push(around);
-          }
+          if (cursor.name === 'Unresumed') add(this.environments, structAt[cursor.depth - 1]);
           structAt[cursor.depth] = cursor.offset;
           futureMembers = membersOf(cursor.name);
           memberDepth = cursor.depth + 1;
@@ -93,8 +81,7 @@ export class FutureScan {
   #copy(cursor: DieCursor, into: number): void {
     const origin = cursor.reference(DW_AT.abstract_origin);
     if (origin === undefined) return;
-    this.inlined.at.push(cursor.offset);
-    this.inlined.origin.push(origin);
+    add(this.inlined.at, cursor.offset, this.inlined.origin, origin);
     this.inlined.into.push(into);
   }
 
@@ -104,6 +91,13 @@ export class FutureScan {
     const type = isWanted ? cursor.reference(DW_AT.type) : undefined;
     if (type !== undefined) this[wanted].push(type);
   }
+}
+
+/** Adds a row of one or two columns, if it is known. */
+function add(column: U32Column, value: number | undefined, column2?: U32Column, value2?: number): void {
+  if (value === undefined || (column2 && value2 === undefined)) return;
+  column.push(value);
+  if (value2 !== undefined) column2?.push(value2);
 }
 
 /** Which column the members of a struct that are Futures belong to. */

@@ -99,21 +99,23 @@ function givenOn(
       if (inner) polled.add(inner);
       const by = stripGenerics(functionName(die) ?? '');
       if (!BLOCKS.test(by)) continue;
-      for (const type of genericsOf(die).values()) {
-        const [, inBox] = BOXED.exec(typeName(type)) ?? [];
-        if (inBox !== undefined) boxed.add(inBox);
-        const future = futures.ofType(type);
-        // One that refers to another is shown by that.
-        if (!future || /^(?:core::pin::Pin<|&mut |alloc::boxed::Box<)/.test(future.instance)) continue;
-        const all = [{ future, offset: 0 }, ...onlyHeld(future)];
-        const waiting = all.find((each) => each.future.discriminant);
-        if (all.some((each) => polled.has(each.future))) continue;
+      const types = [...genericsOf(die).values()];
+      for (const type of types) for (const inBox of BOXED.exec(typeName(type))?.slice(1) ?? []) boxed.add(inBox);
+      for (const { future, held } of types.flatMap((type) => ownFuture(futures.ofType(type)))) {
+        if (held.some((each) => polled.has(each.future))) continue;
+        const waiting = held.find((each) => each.future.discriminant);
         const start = given.get(future)?.start ?? frames[index - 1]?.cfa ?? cfa;
         given.set(future, { future, by, waiting, start, end: cfa });
       }
     }
   }
   return { given: [...given.values()], boxed };
+}
+
+/** A Future with those inside it; none for one that refers to another, which is shown by that. */
+function ownFuture(future: FutureType | undefined) {
+  if (!future || /^(?:core::pin::Pin<|&mut |alloc::boxed::Box<)/.test(future.instance)) return [];
+  return [{ future, held: [{ future, offset: 0 }, ...onlyHeld(future)] }];
 }
 
 /** Where such a Future lies and waits, in the stack or in a box that the stack has; undefined if that is not read. */

@@ -152,61 +152,59 @@ function signalOf(text: string): number {
   return Number.parseInt(text.slice(1, 3), 16);
 }
 
+/** What the fields of a `T` packet say. */
+interface TFields {
+  hart?: string;
+  reason?: StopReason | undefined;
+  address?: Addr | undefined;
+  child?: string | undefined;
+  path?: string | undefined;
+  core?: number | undefined;
+  registers?: Map<number, Uint8Array>;
+}
+
 function parseT(text: string): SignalStop | undefined {
-  let hart: string | undefined;
-  let reason: StopReason | undefined;
-  let address: Addr | undefined;
-  let child: string | undefined;
-  let path: string | undefined;
-  let core: number | undefined;
-  let registers: Map<number, Uint8Array> | undefined;
-  let at = 3;
-  while (at < text.length) {
+  const fields: TFields = {};
+  for (let at = 3; at < text.length; ) {
     const semicolon = text.indexOf(';', at);
     const end = semicolon < 0 ? text.length : semicolon;
     const colon = text.indexOf(':', at);
     if (colon < 0 || colon > end) return undefined;
-    const key = text.slice(at, colon);
-    const value = text.slice(colon + 1, end);
+    if (!readField(fields, text.slice(at, colon), text.slice(colon + 1, end))) return undefined;
     at = end + 1;
-    if (key === 'thread') {
-      if (!isThreadId(value)) return undefined;
-      hart = value;
-      continue;
-    }
-    const number = hexNumber(key);
-    if (number !== undefined) {
-      const bytes = value.length <= 2 * LONGEST_REGISTER ? hexToBytes(value) : undefined;
-      if (bytes === undefined) continue;
-      registers ??= new Map();
-      registers.set(number, bytes);
-    } else if (key === 'core') {
-      core = hexNumber(value);
-    } else if (key === 'reason') {
-      reason ??= LLDB_REASONS[value];
-    } else if (key === 'description') {
-      address ??= watchedAddress(value);
-    } else {
-      const known = Object.hasOwn(REASONS, key) ? REASONS[key] : undefined;
-      if (known === undefined) continue;
-      reason = known;
-      if (key.endsWith('watch') && /^[0-9a-fA-F]{1,16}$/.test(value)) address = addr(BigInt(`0x${value}`));
-      else if (known === 'fork' || known === 'vfork' || known === 'clone')
-        child = isThreadId(value) ? value : undefined;
-      else if (known === 'exec') path = textOf(value);
-    }
   }
-  return {
-    kind: 'signal',
-    signal: signalOf(text),
-    hart,
-    reason,
-    ...(address === undefined || !reason?.endsWith('watch') ? {} : { address }),
-    child,
-    path,
-    registers: registers ?? noRegisters,
-    core,
-  };
+  const { hart, reason, address, child, path, core, registers = noRegisters } = fields;
+  const watched = reason?.endsWith('watch') ? address : undefined;
+  return { kind: 'signal', signal: signalOf(text), hart, reason, address: watched, child, path, registers, core };
+}
+
+/** False for a thread that is none. What is not known is passed over. */
+function readField(fields: TFields, key: string, value: string): boolean {
+  if (key === 'thread') {
+    if (!isThreadId(value)) return false;
+    fields.hart = value;
+    return true;
+  }
+  const number = hexNumber(key);
+  if (number !== undefined) {
+    const bytes = value.length <= 2 * LONGEST_REGISTER ? hexToBytes(value) : undefined;
+    if (bytes === undefined) return true;
+    fields.registers ??= new Map();
+    fields.registers.set(number, bytes);
+  } else if (key === 'core') fields.core = hexNumber(value);
+  else if (key === 'reason') fields.reason ??= LLDB_REASONS[value];
+  else if (key === 'description') fields.address ??= watchedAddress(value);
+  else if (Object.hasOwn(REASONS, key)) readReason(fields, key, value);
+  return true;
+}
+
+function readReason(fields: TFields, key: string, value: string): void {
+  const reason = REASONS[key];
+  fields.reason = reason;
+  if (key.endsWith('watch') && /^[0-9a-fA-F]{1,16}$/.test(value)) fields.address = addr(BigInt(`0x${value}`));
+  else if (reason === 'fork' || reason === 'vfork' || reason === 'clone')
+    fields.child = isThreadId(value) ? value : undefined;
+  else if (reason === 'exec') fields.path = textOf(value);
 }
 
 /**

@@ -25,10 +25,13 @@ const ATTRIBUTE = /\s+([A-Za-z_:][\w:.-]*)\s*=\s*(?:"([^"<]*)"|'([^'<]*)')/y;
 const TAG_END = /\s*(\/?)>/y;
 const NAMED: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 
+type Open = { readonly name: string; readonly attributes: ReadonlyMap<string, string>; text: string };
+
 /** Walks through a document; `what` names it in errors (`RSP_BAD_XML`). */
 export function readXml(text: string, what: string, handler: XmlHandler): void {
-  const open: { name: string; attributes: ReadonlyMap<string, string>; text: string }[] = [];
+  const open: Open[] = [];
   let at = 0;
+  let roots = 0;
   const bad = (why: string): RsptraceError =>
     new RsptraceError('RSP_BAD_XML', `The stub's ${what} is damaged at offset ${at}: ${why}`);
   const after = (mark: string, from: number): number => {
@@ -36,49 +39,47 @@ export function readXml(text: string, what: string, handler: XmlHandler): void {
     if (found < 0) throw bad(`no "${mark}"`);
     return found + mark.length;
   };
-  const chars = (from: number, to: number): void => {
-    const top = open.at(-1);
-    if (top !== undefined) top.text += decodeEntities(text.slice(from, to), bad);
+  const closing = (): void => {
+    NAME.lastIndex = at + 2;
+    const name = NAME.exec(text)?.[0];
+    const element = open.pop();
+    if (element === undefined || element.name !== name) throw bad('a closing tag that closes nothing');
+    at = after('>', at);
+    handler.close?.({ ...element, text: element.text.trim() }, open.length);
   };
-  let roots = 0;
+  const opening = (): void => {
+    NAME.lastIndex = at + 1;
+    const name = NAME.exec(text)?.[0];
+    if (name === undefined) throw bad('a tag without a name');
+    if (open.length >= DEEPEST) throw bad(`more than ${DEEPEST} elements in each other`);
+    if (open.length === 0 && roots++ > 0) throw bad('a second root element');
+    const { attributes, end } = readAttributes(text, at + 1 + name.length, bad);
+    TAG_END.lastIndex = end;
+    const close = TAG_END.exec(text);
+    if (close === null) throw bad(`tag "${name}" does not end`);
+    at = TAG_END.lastIndex;
+    handler.open?.({ name, attributes }, open.length);
+    if (close[1] === '/') handler.close?.({ name, attributes, text: '' }, open.length);
+    else open.push({ name, attributes, text: '' });
+  };
   while (at < text.length) {
     const tag = text.indexOf('<', at);
     if (tag < 0) break;
-    chars(at, tag);
+    const top = open.at(-1);
+    if (top !== undefined) top.text += decodeEntities(text.slice(at, tag), bad);
     at = tag;
     if (text.startsWith('<!--', at)) at = after('-->', at + 4);
     else if (text.startsWith('<?', at)) at = after('?>', at);
     else if (text.startsWith('<![CDATA[', at)) {
       const end = after(']]>', at);
-      const top = open.at(-1);
       if (top !== undefined) top.text += text.slice(at + 9, end - 3);
       at = end;
     } else if (text.startsWith('<!', at)) {
       const end = after('>', at);
       if (!text.startsWith('<!DOCTYPE', at) || text.slice(at, end).includes('[')) throw bad('a declaration');
       at = end;
-    } else if (text.startsWith('</', at)) {
-      NAME.lastIndex = at + 2;
-      const name = NAME.exec(text)?.[0];
-      const element = open.pop();
-      if (element === undefined || element.name !== name) throw bad('a closing tag that closes nothing');
-      at = after('>', at);
-      handler.close?.({ ...element, text: element.text.trim() }, open.length);
-    } else {
-      NAME.lastIndex = at + 1;
-      const name = NAME.exec(text)?.[0];
-      if (name === undefined) throw bad('a tag without a name');
-      if (open.length >= DEEPEST) throw bad(`more than ${DEEPEST} elements in each other`);
-      if (open.length === 0 && roots++ > 0) throw bad('a second root element');
-      const { attributes, end } = readAttributes(text, at + 1 + name.length, bad);
-      TAG_END.lastIndex = end;
-      const close = TAG_END.exec(text);
-      if (close === null) throw bad(`tag "${name}" does not end`);
-      at = TAG_END.lastIndex;
-      handler.open?.({ name, attributes }, open.length);
-      if (close[1] === '/') handler.close?.({ name, attributes, text: '' }, open.length);
-      else open.push({ name, attributes, text: '' });
-    }
+    } else if (text.startsWith('</', at)) closing();
+    else opening();
   }
   at = text.length;
   if (open.length > 0) throw bad(`"${open.at(-1)?.name}" is not closed`);

@@ -19,6 +19,7 @@ import {
   nameOf,
   staticAddress,
   typeName,
+  type Unit,
 } from '../../../dwarf/index.js';
 import type { KnownTask, TaskPoller } from '../../futures/index.js';
 import { genericsOf, memberAt, numberAt, type Part, partCalled } from '../layout.js';
@@ -207,31 +208,9 @@ const POOL_TYPE = /^(?:TaskPool|TaskPoolHolder|TaskStorage)</;
 
 function poolsOf({ debug }: TaskContext): Pool[] {
   const found = new Map<Addr, Pool>();
-  for (const unit of debug.units) {
+  for (const unit of debug.units)
     debug.attempt(unit, () => {
-      // What was last seen in the scope of each depth: a pool and the function that knows its type are neighbours.
-      const around: string[] = [];
-      const cursor = DieCursor.of(unit);
-      const futures = new Map<string, string>();
-      const pools: { readonly scope: string; readonly die: Die; readonly type: Die }[] = [];
-      while (cursor.next()) {
-        if (cursor.tag === DW_TAG.namespace) {
-          around.length = cursor.depth;
-          around[cursor.depth] = cursor.name ?? '';
-        }
-        const scope = (): string =>
-          around
-            .slice(0, cursor.depth)
-            .filter((name) => name)
-            .join('::');
-        if (cursor.tag === DW_TAG.variable && cursor.has(DW_AT.location)) {
-          const type = cursor.follow(DW_AT.type);
-          if (type && POOL_TYPE.test(nameOf(type) ?? '')) pools.push({ scope: scope(), die: cursor.die(), type });
-        } else if (cursor.tag === DW_TAG.subprogram && cursor.name?.startsWith('__task_pool_get<')) {
-          const future = genericsOf(cursor.die()).get('Fut');
-          if (future) futures.set(scope(), typeName(future));
-        }
-      }
+      const { pools, futures } = poolsIn(unit);
       for (const { scope, die, type } of pools) {
         const at = staticAddress(die);
         if (at === undefined || !debug.elf.isLoaded(debug.elf.codes.toCode(at))) continue;
@@ -240,8 +219,38 @@ function poolsOf({ debug }: TaskContext): Pool[] {
         found.set(at, { at, size: layoutOf(type).size, name: `${scope}::${nameOf(die) ?? '?'}`, future });
       }
     });
-  }
   return [...found.values()];
+}
+
+interface PoolsInUnit {
+  readonly pools: readonly { readonly scope: string; readonly die: Die; readonly type: Die }[];
+  /** By scope: a pool and the function that knows its type are neighbours. */
+  readonly futures: ReadonlyMap<string, string>;
+}
+
+function poolsIn(unit: Unit): PoolsInUnit {
+  // The namespaces around, by depth.
+  const around: string[] = [];
+  const cursor = DieCursor.of(unit);
+  const futures = new Map<string, string>();
+  const pools: { readonly scope: string; readonly die: Die; readonly type: Die }[] = [];
+  const scope = (): string => {
+    const names = around.slice(0, cursor.depth);
+    return names.filter((name) => name).join('::');
+  };
+  while (cursor.next()) {
+    if (cursor.tag === DW_TAG.namespace) {
+      around.length = cursor.depth;
+      around[cursor.depth] = cursor.name ?? '';
+    } else if (cursor.tag === DW_TAG.variable && cursor.has(DW_AT.location)) {
+      const type = cursor.follow(DW_AT.type);
+      if (type && POOL_TYPE.test(nameOf(type) ?? '')) pools.push({ scope: scope(), die: cursor.die(), type });
+    } else if (cursor.tag === DW_TAG.subprogram && cursor.name?.startsWith('__task_pool_get<')) {
+      const future = genericsOf(cursor.die()).get('Fut');
+      if (future) futures.set(scope(), typeName(future));
+    }
+  }
+  return { pools, futures };
 }
 
 async function taskAt(context: TaskContext, layout: StorageLayout, at: Addr): Promise<FoundRoot | undefined> {
