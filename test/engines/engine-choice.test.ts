@@ -5,13 +5,13 @@ import { engineChoices } from '../../src/engines/engine-choice.js';
 import type { EngineName } from '../../src/engines/engine-names.js';
 import type { ReadPlan } from '../../src/probes/index.js';
 
-/** What becomes of ten probes, of which so many need a stop. */
+/** What becomes of ten probes, or of `all`, of which so many need a stop. */
 function chosen(
   stopping: number,
-  options: { wanted?: EngineName; process?: boolean; stopsHarm?: boolean; asked?: boolean } = {},
+  options: { wanted?: EngineName; process?: boolean; stopsHarm?: boolean; asked?: boolean; all?: number } = {},
 ): string {
-  const { wanted = 'auto', process = true, stopsHarm = false, asked = false } = options;
-  const plans = Array.from({ length: 10 }, (_, i) => {
+  const { wanted = 'auto', process = true, stopsHarm = false, asked = false, all = 10 } = options;
+  const plans = Array.from({ length: all }, (_, i) => {
     return { name: `f${i}`, address: addr(BigInt(i)), ...(asked ? { stopIsAsked: true } : {}) } as unknown as ReadPlan;
   });
   const refused = new Map(Array.from({ length: stopping }, (_, i) => [i, 'too short'] as const));
@@ -28,6 +28,18 @@ t.test('where stops may damage a process, those few that need one are left out',
   t.equal(chosen(7, { stopsHarm: true }), 'stop', 'else hardly anything would be recorded');
   t.equal(chosen(3, { stopsHarm: true, process: false }), 'stop', 'a machine');
   t.equal(chosen(3, { wanted: 'target' }), 'none');
+  t.end();
+});
+
+t.test('a machine has so many breakpoints beside trampolines, and hardly any probe goes without them', (t) => {
+  t.equal(chosen(50, { process: false, all: 1000 }), 'stop');
+  t.equal(chosen(51, { process: false, all: 1000 }), 'none');
+  t.equal(chosen(51, { process: false, all: 1000, wanted: 'mixed' }), 'stop', 'as they are wanted');
+  t.equal(chosen(51, { process: false, all: 1000, asked: true }), 'stop', 'with --exact or --bt');
+  t.equal(chosen(1000, { process: false, all: 2000 }), 'stop', 'half of them');
+  t.equal(chosen(1001, { process: false, all: 2000 }), 'none');
+  t.equal(chosen(2000, { process: false, all: 2000 }), 'stop', 'else nothing would be recorded');
+  t.equal(chosen(51, { all: 1000 }), 'stop', 'a process');
   t.end();
 });
 

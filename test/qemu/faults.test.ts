@@ -1,5 +1,5 @@
 // The command itself, at a real QEMU, through a wire with faults: never a hang, the trace is kept, one error, and the guest
-// is left as it was wherever the link still works. Four of the harmed questions only under `scripts/test --long`.
+// is left as it was wherever the link still works. Most of what is harmed in one way only under `scripts/test --long`.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -29,8 +29,10 @@ interface Traced {
   readonly trace: string;
 }
 
+const probes = ['chain_task', 'joiner', 'producer', 'consumer'].flatMap((future) => ['-p', `poll:${future}`]);
+
 /** The command, recording through a proxy, with a hundred events behind it. */
-async function recording(t: Test, ...options: string[]): Promise<Traced> {
+async function recording(t: Test): Promise<Traced> {
   const qemu = frozenGuest(t, name);
   const proxy = await FaultProxy.start(qemu.socket);
   t.teardown(() => proxy[Symbol.asyncDispose]());
@@ -45,7 +47,7 @@ async function recording(t: Test, ...options: string[]): Promise<Traced> {
     '--json',
     '-o',
     trace,
-    ...options,
+    ...probes,
     elfPath(name),
   );
   await moreStops({ proxy, tracer }, 120);
@@ -88,14 +90,13 @@ t.test('bytes that are split and late do no harm at all', async (t) => {
     'to-stub': { split: 7 },
   });
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const probes = ['chain_task', 'joiner', 'producer', 'consumer'].flatMap((future) => ['-p', `poll:${future}`]);
   const ran = await rsptrace(
     '--remote',
     proxy.path,
     '--scratch',
     'none',
     '--json',
-    ...probes,
+    ...probes.slice(2),
     '-o',
     trace,
     elfPath(name),
@@ -108,7 +109,7 @@ t.test('bytes that are split and late do no harm at all', async (t) => {
     ({ timing, derived, polls }) => !timing && derived === 0 && polls > 0,
   );
   for (const row of rows) t.equal(row.polls, row.counted, row.name);
-  t.ok(rows.length >= 4, `${rows.length} Futures`);
+  t.ok(rows.length >= 3, `${rows.length} Futures`);
 });
 
 t.test('a link that ends while trampolines are put in is no reason for probes to stop', async (t) => {
@@ -159,11 +160,12 @@ async function afterwards(t: Test, traced: Traced, code: RegExp): Promise<void> 
   t.equal((JSON.parse(stdout) as Output).end, 'interrupted');
 }
 
-for (const [fault, faults] of Object.entries({
-  dropped: { drop: 0.0003 },
-  doubled: { duplicate: 0.0003 },
-  turned: { flip: 0.0003 },
-})) {
+const damages = [
+  ['dropped', { drop: 0.0003 }],
+  ['doubled', { duplicate: 0.0003 }],
+  ['turned', { flip: 0.0003 }],
+] as const;
+for (const [fault, faults] of usually(damages, ([fault]) => fault === 'dropped')) {
   t.test(`bytes are ${fault} on the way back`, async (t) => {
     const traced = await recording(t);
     const { proxy } = traced;
@@ -186,8 +188,8 @@ const questions = [
   ['a question for memory is turned', /\$m8/, '$m9'],
   ['bytes are put in between', /\$g#67/, 'xyz$g#67'],
 ] as const;
-// An answer too few, a NAK, an answer too many. test/rsp/faults.test.ts harms a wire in many more ways.
-const chosen = ['a question is dropped', 'a question is turned', 'a question is asked twice'];
+// A NAK, an answer too many. test/rsp/faults.test.ts harms a wire in many more ways.
+const chosen = ['a question is turned', 'a question is asked twice'];
 for (const [fault, from, to] of usually(questions, ([fault]) => chosen.includes(fault))) {
   t.test(`on the way there, ${fault}`, async (t) => {
     const traced = await recording(t);
@@ -266,7 +268,7 @@ t.test('a wire that is cut, swallows everything, or is closed by halves', async 
     ['swallowed', (proxy) => proxy.swallow()],
     ['closed towards the client', (proxy) => proxy.halfClose('to-client')],
   ];
-  for (const [way, harm] of ways) {
+  for (const [way, harm] of usually(ways, ([way]) => way !== 'swallowed')) {
     const { proxy, tracer } = await recording(t);
     // In the middle of a stop, where answers are owed.
     proxy.faults['to-stub'] = {

@@ -75,7 +75,7 @@ for (const { name, exact, until } of usually(guests, ({ name }) => name === 'rv-
     args.push(...without.flatMap((glob) => ['-p', `!fn:${glob}`]));
     const { status } = await rsptrace(
       // Without stops the stack would lie elsewhere than gdb sees it: return addresses are kept on it.
-      ...['run', '--json', '--engine', 'stop', '-o', trace, '-n', '1500', ...args, elf, '--', ...qemuArgv(name)],
+      ...['run', '--json', '--engine', 'stop', '-o', trace, '-n', '450', ...args, elf, '--', ...qemuArgv(name)],
     ).ended;
     t.equal(status, 0);
     const records = JSON.parse(readFileSync(trace, 'utf8')) as {

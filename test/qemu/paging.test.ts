@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import { usually } from '../support/long.js';
 import { INNER_CALLS, NEAR_BASE, pagingKernel, WORK_CALLS } from '../support/tiny-kernels.js';
 
 interface Output {
@@ -14,13 +15,15 @@ interface Output {
   readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
 }
 
-for (const [name, levels] of [
+const tables = [
   ['riscv64', 3],
   ['riscv64', 4],
   ['riscv64', 5],
   ['x86_64', 4],
   ['x86_64', 5],
-] as const) {
+] as const;
+// Three levels are below; of Linux, five of riscv64's and four of x86_64's.
+for (const [name, levels] of usually(tables, ([name, levels]) => levels === (name === 'riscv64' ? 4 : 5))) {
   t.test(`${name}, ${levels} levels`, async (t) => {
     const { elf, command } = pagingKernel(t, name, levels);
     const folder = scratchFolder(t);
@@ -67,15 +70,11 @@ t.test('riscv64, RAM that cannot be hidden, nothing reserved: the probes stop, a
   const options = ['--json', '-o', join(scratchFolder(t), 'out.json')];
   // RAM that QEMU does not lay out alone is not hidden.
   const machine = [...command, '-mem-path', scratchFolder(t)];
-  const run = await rsptrace('run', ...options, '-p', 'fn:work', '-p', 'fn:inner', elf, '--', ...machine).ended;
+  const run = await rsptrace('run', ...options, '-p', 'fn:work', elf, '--', ...machine).ended;
   t.equal(run.status, 0, run.stderr.slice(-500));
   const { scratch, missing, functions, probes } = JSON.parse(run.stdout) as Output;
   t.equal(scratch, undefined);
-  t.match(probes, [
-    { engine: 'stop', why: /-mem-path/ },
-    { engine: 'stop', why: /-mem-path/ },
-  ]);
+  t.match(probes, [{ engine: 'stop', why: /-mem-path/ }]);
   t.equal(missing, 0);
-  t.equal(functions.find(({ function: name }) => name === 'work')?.calls, WORK_CALLS);
-  t.equal(functions.find(({ function: name }) => name === 'inner')?.calls, INNER_CALLS);
+  t.match(functions, [{ function: 'work', calls: WORK_CALLS }]);
 });

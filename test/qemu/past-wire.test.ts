@@ -12,6 +12,7 @@ import { GuestRam } from '../../src/target/index.js';
 import { type Frozen, frozenGuest, frozenQemu, rsptrace, scratchFolder, start } from '../support/command.js';
 import { programOf } from '../support/hidden.js';
 import { compareCounts, type FutureRow } from '../support/lab.js';
+import { usually } from '../support/long.js';
 import { diskKernel } from '../support/tiny-kernels.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';
 
@@ -26,10 +27,9 @@ interface Output {
   readonly futures: readonly FutureRow[];
 }
 
-const probes = ['-p', 'poll:**', '-p', 'fn:labkern::work::deep0'];
-
 /** Futures of which every poll is seen without stops. */
-const exact = new Set(['chain_task', 'level3', 'leaf_io', 'joiner', 'fib_box', 'producer', 'consumer', 'sleeper']);
+const exact = new Set(['chain_task', 'level3', 'leaf_io', 'joiner', 'producer', 'consumer', 'sleeper']);
+const probes = [...[...exact].map((name) => `poll:${name}*`), 'fn:labkern::work::deep0'].flatMap((one) => ['-p', one]);
 
 async function record(
   t: Test,
@@ -72,7 +72,7 @@ function checkCounts(t: Test, lab: Lab, { functions, futures, missing, tail_lost
   t.ok(whole.length >= 6, `${whole.length} compared`);
 }
 
-for (const name of ['rv-o2', 'rvm-o2', 'x86-o2']) {
+for (const name of usually(['rv-o2', 'rvm-o2', 'x86-o2'], (one) => one !== 'rvm-o2')) {
   t.test(`${name}, frozen at its reset: no probe stops it`, async (t) => {
     const qemu = frozenGuest(t, name);
     const { output, stderr } = await record(t, qemu, name, '--until', 'labkern::arch::shutdown');
@@ -91,13 +91,10 @@ t.test('memory that the user names is read past the wire, whatever gave it', asy
   t.match(output.scratch, /^--scratch .*, read past the wire \(\/proc\/\d+\/mem\)$/);
 });
 
-for (const [name, size] of [
-  ['rv-o2', '128M'],
-  ['x86-o2', '128M'],
-] as const) {
+for (const name of usually(['rv-o2', 'x86-o2'], (one) => one === 'rv-o2')) {
   t.test(`${name}, its RAM in a file: the last events are there when QEMU has ended`, async (t) => {
     const path = join(scratchFolder(t), 'ram');
-    const object = `memory-backend-file,id=ram,share=on,size=${size},mem-path=${path}`;
+    const object = `memory-backend-file,id=ram,share=on,size=128M,mem-path=${path}`;
     const qemu = frozenGuest(t, name, ['-object', object, '-machine', 'memory-backend=ram']);
     const { output } = await record(t, qemu, name);
     t.equal(output.end, 'guest-ended');

@@ -1,4 +1,4 @@
-// Every committed riscv64 guest through the real command: the trace's polls against the guest's own counts.
+// The committed riscv64 guest through the real command: the trace's polls against the guest's own counts.
 import t from 'tap';
 import { testCounts } from '../support/polls.js';
 

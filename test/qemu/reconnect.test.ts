@@ -20,7 +20,10 @@ interface Output {
 }
 
 /** Some of the Futures: each is polled often enough, and a stop at all of them takes long. */
-const probes = ['leaf_io', 'level3', 'chain_task'].flatMap((future) => ['-p', `poll:${future}`]);
+const probes = ['chain_task', 'joiner', 'sleeper', 'producer', 'consumer'].flatMap((future) => [
+  '-p',
+  `poll:${future}`,
+]);
 
 interface Setup {
   readonly name: string;
@@ -43,7 +46,7 @@ async function traced(
   await qemu.shows('LAB cfg');
   for (let n = 0; n < times; n++) {
     const from = proxy.sent.length;
-    while (proxy.sent.length < from + 10_000 && !tracer.over()) {
+    while (proxy.sent.length < from + 6_000 && !tracer.over()) {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     harm(proxy, n);
@@ -111,7 +114,7 @@ t.test('without --reconnect a cut wire ends the recording', async (t) => {
   const qemu = frozenGuest(t, 'rv-o2-long');
   await using proxy = await FaultProxy.start(qemu.socket);
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const tracer = rsptrace('--remote', proxy.path, '--json', '-o', trace, elfPath('rv-o2-long'));
+  const tracer = rsptrace('--remote', proxy.path, '--json', '-o', trace, ...probes, elfPath('rv-o2-long'));
   await traceGrows(tracer, trace, enough);
   proxy.cut();
   const { stdout } = await tracer.ended;
@@ -124,7 +127,16 @@ t.test('without --reconnect a cut wire ends the recording', async (t) => {
 t.test('with --reconnect, and the target gone for good: what was recorded is kept', async (t) => {
   const qemu = frozenGuest(t, 'rv-o2-long');
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const tracer = rsptrace('--remote', qemu.socket, '--reconnect', '--json', '-o', trace, elfPath('rv-o2-long'));
+  const tracer = rsptrace(
+    '--remote',
+    qemu.socket,
+    '--reconnect',
+    '--json',
+    '-o',
+    trace,
+    ...probes,
+    elfPath('rv-o2-long'),
+  );
   await traceGrows(tracer, trace, enough);
   qemu.process.kill('SIGKILL');
   const { status, stdout } = await tracer.ended;

@@ -16,7 +16,7 @@ const given = { riscv64: 0x87c0_0000n, x86_64: 0x7c0_0000n } as const;
 const givenSize = 0x10_0000;
 
 const ends = [
-  { name: 'rv-o2-long', options: ['-d', '3s'], end: 'duration' },
+  { name: 'rv-o2-long', options: ['-d', '1s'], end: 'duration' },
   ...usually(['rv-o0', 'rv-o2', 'rvm-o2', 'x86-o2'], (one) => ['rvm-o2', 'x86-o2'].includes(one)).map((name) => ({
     name,
     options: ['--until', 'labkern::stats::report'],
@@ -44,7 +44,7 @@ for (const { name, options, end } of ends) {
       },
     });
     const scratch = ['--scratch', `${hex(place)},${givenSize}`, '--engine', 'target'];
-    const probes = ['-p', 'poll:**', '-p', 'fn:deep*'];
+    const probes = ['-p', 'poll:chain_task', '-p', 'fn:deep*'];
     const trace = join(scratchFolder(t), 'out.pftrace');
     const record = ['--remote', proxy.path, '--json', ...scratch, ...probes, ...options, '-o', trace, elfPath(name)];
     const { status, stdout, stderr } = await rsptrace(...record).ended;

@@ -23,7 +23,7 @@ interface Ran {
   readonly tree: readonly string[];
 }
 
-const calls = 30;
+const calls = 10;
 /** Ticks that are twice as long as a threshold, and more: of 100 ns, or of a TSC of 1 to 4 GHz. Where the clock counts instructions little is enough. */
 const waits = { riscv64: { long: 20_000, short: 2_000 }, x86_64: { long: 8_000_000, short: 200_000 } };
 type Arch = keyof typeof waits;

@@ -104,17 +104,17 @@ const STOPS: readonly {
   { file: 'work.rs', text: 's & 0xff', after: 40, usual: false },
   { file: 'work.rs', text: 'let buf = [a; 4];', after: 10, usual: true },
   { file: 'work.rs', text: 'black_box(buf)', after: 10, usual: false },
-  { file: 'work.rs', text: 'r + name.len() as u64', after: 3, usual: true },
-  { file: 'work.rs', text: 'fold(a + b + c);', after: 3, usual: true },
+  { file: 'work.rs', text: 'r + name.len() as u64', after: 3, usual: false },
+  { file: 'work.rs', text: 'fold(a + b + c);', after: 3, usual: false },
   { file: 'work.rs', text: 'Either::Right(v) => v + 1', after: 3, usual: true },
-  { file: 'work.rs', text: 'black_box(d);', after: 2, usual: true },
+  { file: 'work.rs', text: 'black_box(d);', after: 2, usual: false },
   { file: 'work.rs', text: 'let b = fib_box(n - 2).await;', after: 3, usual: true },
   { file: 'work.rs', text: 'fold(a + b + c + z);', after: 2, usual: false },
   { file: 'work.rs', text: 'if v == u64::MAX', after: 4, usual: false },
-  { file: 'exec.rs', text: 'POLLS.fetch_add(1, Relaxed);', after: 200, usual: true },
+  { file: 'exec.rs', text: 'POLLS.fetch_add(1, Relaxed);', after: 200, usual: false },
   { file: 'exec.rs', text: 'DONE.with(|d| d.push((t.id, t.name, n)));', after: 5, usual: true },
   { file: 'exec.rs', text: 'IRQ_WAKES.fetch_add(1, Relaxed);', after: 3, usual: false },
-  { file: 'futs.rs', text: 'let db = b.as_mut().poll_done(cx);', after: 12, usual: true },
+  { file: 'futs.rs', text: 'let db = b.as_mut().poll_done(cx);', after: 12, usual: false },
   { file: 'futs.rs', text: 'match (ra, rb) {', after: 9, usual: false },
   { file: 'futs.rs', text: 'c.w = Some(cx.waker().clone());', after: 2, usual: true },
 ];
@@ -139,7 +139,7 @@ for (const name of ['rv-o0', 'x86-o0']) {
     const seen = new Set<string>();
     const wrong: string[] = [];
     let compared = 0;
-    const stops = usually(STOPS, ({ file, usual }) => (name === 'rv-o0' ? usual : file === 'futs.rs'));
+    const stops = usually(STOPS, ({ file, usual }) => usual && (name === 'rv-o0' || file === 'futs.rs'));
     for (const { file, text, after } of stops) {
       const { socket } = frozenGuest(t, name);
       const where = `${file}:${lineOf(file, text)}`;
@@ -165,27 +165,28 @@ for (const name of ['rv-o0', 'x86-o0']) {
       }
     }
     t.strictSame(wrong, []);
-    t.ok(seen.size >= (stops.length === STOPS.length ? 40 : 20), `${seen.size} types, ${compared} values compared`);
+    t.ok(seen.size >= (stops.length === STOPS.length ? 40 : 12), `${seen.size} types, ${compared} values compared`);
   });
 }
 
-/** Functions of the optimised guests that are still there, and the how manieth call. */
-const OPTIMISED: readonly { readonly at: string; readonly after: number }[] = [
-  { at: 'labkern::exec::poll_task', after: 60 },
+/** Functions of the optimised guests that are still there, the how manieth call, and where it is looked at without `--long`. */
+const OPTIMISED: readonly { readonly at: string; readonly after: number; readonly usual?: string }[] = [
+  { at: 'labkern::exec::poll_task', after: 60, usual: 'rv-o2' },
   { at: 'deep7', after: 30 },
   { at: 'timer_tick', after: 5 },
-  { at: 'labkern::work::level3::{async_fn#0}', after: 20 },
-  { at: 'labkern::work::fib_box::{async_block#0}', after: 20 },
+  { at: 'labkern::work::level3::{async_fn#0}', after: 20, usual: 'x86-o2' },
+  { at: 'labkern::work::fib_box::{async_block#0}', after: 20, usual: 'rv-o2' },
 ];
 
 // Not rv-o2-dwarf5: gdb 13 finds no function by name where .debug_names covers a part of the units.
-for (const name of usually(['rv-o2', 'x86-o2', 'x86-o2-legacy'], (one) => one !== 'x86-o2-legacy')) {
+const optimised = ['rv-o2', 'x86-o2', 'x86-o2-legacy'];
+for (const name of usually(optimised, (one) => one !== 'x86-o2-legacy')) {
   t.test(`${name}: what is left of the variables of optimised code`, async (t) => {
     const program = await load(name);
     const folder = scratchFolder(t);
     const wrong: string[] = [];
     let compared = 0;
-    for (const { at, after } of OPTIMISED) {
+    for (const { at, after } of usually(OPTIMISED, ({ usual }) => usual === name)) {
       const { socket } = frozenGuest(t, name);
       await gdbPrint(folder, elfPath(name), socket, [`break ${at}`, `ignore 1 ${after}`, 'continue']);
       const ours = await look(program, socket, async (stop) => {
@@ -210,7 +211,7 @@ for (const name of usually(['rv-o2', 'x86-o2', 'x86-o2-legacy'], (one) => one !=
       }
     }
     t.strictSame(wrong, []);
-    t.ok(compared >= 50, `${compared} values compared`);
+    t.ok(compared >= 10, `${compared} values compared`);
   });
 }
 
