@@ -35,14 +35,14 @@ export async function abandonedServer(pid: number): Promise<number | undefined> 
   }
 }
 
-/** The gdbserver of an rsptrace that is gone, by its word: see `Supervisor`. */
+/** The gdbserver of an rsptrace that is gone, by its word: see `Supervisor`. Undefined if it has another client. */
 export async function serverOf(word: string): Promise<number | undefined> {
   for (const deadline = performance.now() + startMs; performance.now() < deadline; await delay(lookMs)) {
     const found = readdirSync('/proc')
       .map(Number)
       .find((pid) => pid !== process.pid && isServerOf(pid, word));
-    if (found === undefined) continue;
-    return socketsOf(found).some(({ state }) => state === established) ? undefined : found;
+    // The connection of the one that was killed may be closed a moment after the pipe to its supervisor.
+    if (found !== undefined && !socketsOf(found).some(({ state }) => state === established)) return found;
   }
   return undefined;
 }
