@@ -6,7 +6,7 @@ import t, { type Test } from 'tap';
 import { parse } from 'tap-yaml';
 import { elfPath } from './qemu/guests/guests.js';
 import { main, scratchFolder } from './support/command.js';
-import { long } from './support/long.js';
+import { long, usually } from './support/long.js';
 
 const examples = join(import.meta.dirname, '../examples/ci');
 /** Where cargo puts the kernels, by the beginning of their guests' names. */
@@ -117,7 +117,8 @@ t.test("cargo's runners", async (t) => {
   const place = repository(t, 'o2');
   const runners = [...read('config.toml').matchAll(/\[target\.(.*)\]\nrunner = "(.*)"/g)];
   t.equal(runners.length, 2);
-  for (const [, target, runner] of runners) run(t, place, `${runner} target/${target}/release/kernel`);
+  for (const [, target, runner] of usually(runners, ([, target = '']) => target.startsWith('riscv64')))
+    run(t, place, `${runner} target/${target}/release/kernel`);
 });
 
 t.teardown(() => {

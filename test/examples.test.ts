@@ -1,27 +1,55 @@
 // The programs of examples/, as their first lines say: their output against what the guest says of itself.
-import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { elfPath, type Lab, parseLab, qemuArgv } from './qemu/guests/guests.js';
-import { scratchFolder } from './support/command.js';
+import { scratchFolder, start } from './support/command.js';
 
 const folder = join(import.meta.dirname, '..', 'examples');
 const name = 'rv-o2';
+const csv = join(scratchFolder(t), 'out.csv');
 
-async function run(t: Test, program: string, ...args: string[]): Promise<{ lab: Lab; lines: string[] }> {
-  const words = ['--import=tsx', join(folder, program), elfPath(name), ...args, '--', ...qemuArgv(name)];
-  const child = spawn(process.execPath, words, { timeout: 300_000 });
-  let [stdout, stderr] = ['', ''];
-  child.stdout.on('data', (text) => {
-    stdout += text;
-  });
-  child.stderr.on('data', (text) => {
-    stderr += text;
-  });
-  const status = await new Promise((resolve) => child.once('close', resolve));
-  t.equal(status, 0, stderr.slice(-600));
-  return { lab: parseLab(stderr), lines: stdout.trimEnd().split('\n') };
+const runs: readonly (readonly [program: string, ...args: string[]])[] = [
+  ['histogram-by-task.ts', 'fn:labkern::exec::poll_task', 't.id'],
+  ['boot-check.ts', 'labkern::exec::run'],
+  ['runtime.ts', 'labkern::exec::READY', 'labkern::exec::run'],
+  ['format.ts', 'fn:deep0', csv],
+  ['custom-probe.ts', 'symbol:timer_tick'],
+];
+
+/** What stands behind each program's output, and behind what its guest prints. */
+const MARK = '\x1e';
+const ONE_AFTER_ANOTHER = `
+for (const [program, ...args] of JSON.parse(process.argv[1])) {
+  process.argv = [process.execPath, program, ...args];
+  await import(program);
+  for (const stream of [process.stdout, process.stderr]) stream.write('${MARK}');
+}`;
+
+/** All of them, as their first lines say, but in one process: what one has loaded and compiled the next one finds. */
+async function runAll(): Promise<Map<string, { readonly lab: Lab; readonly lines: readonly string[] }>> {
+  const words = runs.map(([program, ...args]) => [
+    ...[join(folder, program), elfPath(name)],
+    ...[...args, '--', ...qemuArgv(name)],
+  ]);
+  const node = ['--import=tsx', '--input-type=module', '-e', ONE_AFTER_ANOTHER, JSON.stringify(words)];
+  const { status, stdout, stderr } = await start(process.execPath, node).ended;
+  if (status !== 0) throw new Error(stderr.slice(-600));
+  const [outputs, consoles] = [stdout, stderr].map((text) => text.split(MARK)) as [string[], string[]];
+  return new Map(
+    runs.map(([program], i) => [
+      program,
+      { lab: parseLab(consoles[i] ?? ''), lines: (outputs[i] ?? '').trimEnd().split('\n') },
+    ]),
+  );
+}
+
+const ran = await runAll();
+
+function outputOf(program: string): { readonly lab: Lab; readonly lines: readonly string[] } {
+  const found = ran.get(program);
+  if (found === undefined) throw new Error(`${program} has not run`);
+  return found;
 }
 
 t.test('each is short, and tested here', async (t) => {
@@ -34,7 +62,7 @@ t.test('each is short, and tested here', async (t) => {
 });
 
 t.test('a histogram by task', async (t) => {
-  const { lab, lines } = await run(t, 'histogram-by-task.ts', 'fn:labkern::exec::poll_task', 't.id');
+  const { lab, lines } = outputOf('histogram-by-task.ts');
   t.equal(lines[0], 'guest-ended, by target');
   const polls = new Map(
     lines.slice(1).map((line) => /^task (\d+): #+ (\d+) polls/.exec(line)?.slice(1).map(Number) as [number, number]),
@@ -49,7 +77,7 @@ t.test('a histogram by task', async (t) => {
 });
 
 t.test('a boot check', async (t) => {
-  const { lines } = await run(t, 'boot-check.ts', 'labkern::exec::run');
+  const { lines } = outputOf('boot-check.ts');
   t.equal(lines[0], 'booted: came to labkern::exec::run');
   // The guest has not come to its report: it spawns as many in every run.
   t.equal(lines[1], '14 tasks are waiting');
@@ -57,24 +85,23 @@ t.test('a boot check', async (t) => {
 });
 
 t.test('a runtime', async (t) => {
-  const { lab, lines } = await run(t, 'runtime.ts', 'labkern::exec::READY', 'labkern::exec::run');
+  const { lab, lines } = outputOf('runtime.ts');
   t.equal(lines[0], `ready-queue: ${lab.exec?.spawned} tasks`);
   t.equal(lines.filter((line) => line.startsWith('labkern::work::chain_task')).length, 3);
 });
 
 t.test('a format', async (t) => {
-  const file = join(scratchFolder(t), 'out.csv');
-  const { lab, lines } = await run(t, 'format.ts', 'fn:deep0', file);
+  const { lab, lines } = outputOf('format.ts');
   const calls = lab.stats.get('deep_calls')?.calls ?? 0;
-  t.equal(lines[0], `guest-ended: ${2 * calls} events in ${file}`);
-  const [head, ...rows] = readFileSync(file, 'utf8').trimEnd().split('\n');
+  t.equal(lines[0], `guest-ended: ${2 * calls} events in ${csv}`);
+  const [head, ...rows] = readFileSync(csv, 'utf8').trimEnd().split('\n');
   t.equal(head, 'time_ns,hart,event,name');
   t.equal(rows.filter((row) => row.endsWith(',0,call-begin,labkern::work::deep0')).length, calls);
   t.equal(rows.filter((row) => row.endsWith(',0,call-end,labkern::work::deep0')).length, calls);
 });
 
 t.test('a kind of probe', async (t) => {
-  const { lab, lines } = await run(t, 'custom-probe.ts', 'symbol:timer_tick');
+  const { lab, lines } = outputOf('custom-probe.ts');
   const hits = Number(/symbol:timer_tick: (\d+) hits/.exec(lines[0] ?? '')?.[1]);
   const ticks = lab.exec?.ticks ?? 0;
   // Ticks go on after the report, until the guest ends.

@@ -130,16 +130,16 @@ function left({ registers, flags, xmm, watched }: CallOutcome): object {
 
 const TRAP = 0x100n;
 
-/** The registers before instruction `place`, by single-steps of the bare function: the first comes at its entry. */
-function registersAt(call: Call, place: number): readonly bigint[] {
+/** The registers of each call before instruction `place`, by single-steps of the bare function: the first comes at its entry. */
+function registersAt(list: readonly Call[], place: number): readonly (readonly bigint[])[] {
   const [text] = host.loaded;
   const interrupts: Interrupts = {
     ...{ from: text.address, to: addOffset(text.address, text.bytes.length) },
     ...{ handler: addr(0n), data: addr(0n), each: 1 },
   };
-  const stepped = { ...call, flags: (call.flags ?? 0n) | TRAP, interruptAt: place + 1 };
-  const { outcomes } = host.call({ watch: [], interrupts, calls: [stepped] }, [...host.loaded, STACK]);
-  return outcomes[0]?.registers ?? [];
+  const stepped = list.map((call) => ({ ...call, flags: (call.flags ?? 0n) | TRAP, interruptAt: place + 1 }));
+  const { outcomes } = host.call({ watch: [], interrupts, calls: stepped }, [...host.loaded, STACK]);
+  return outcomes.map(({ registers }) => registers);
 }
 
 const everyRegister: RecordField[] = names.map((name, i) => ({
@@ -170,10 +170,11 @@ for (const target of functions) {
       const where = `place ${window.place} of ${window.first} to ${window.last}`;
       t.strictSame(outcomes.map(left), bare, where);
       if (!isStraight) continue;
+      const before = registersAt(list, window.place);
       for (const [i, outcome] of outcomes.entries()) {
         t.equal(events(outcome), 1, 'one record');
         t.equal(word(outcome, RING, 0), BigInt(RING_BYTES), 'which is committed');
-        const registers = registersAt(list[i] as Call, window.place);
+        const registers = before[i] ?? [];
         t.strictSame(
           names.map((_, at) => word(outcome, RING, 8 + 8 * at)),
           registers,

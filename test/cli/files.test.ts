@@ -21,6 +21,7 @@ import { WireRecorder } from '../../src/rsp/index.js';
 import { openTrace } from '../../src/trace/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { main, scratchFolder } from '../support/command.js';
+import { usually } from '../support/long.js';
 import { info } from '../trace/stories.js';
 
 const folder = scratchFolder(t);
@@ -94,7 +95,8 @@ t.test('an output that is an input is refused, whatever it is called', async (t)
   for (const [command, lines] of Object.entries(inputs)) {
     for (const line of lines) {
       for (const option of outputs[command] as string[]) {
-        for (const name of option === '-o' ? traces : [...names, ...traces]) {
+        const all = option === '-o' ? traces : [...names, ...traces];
+        for (const name of usually(all, (one) => line === lines[0] || one === named)) {
           const words = line.map((word) => word.replace('IN', elf));
           words.splice(words.indexOf('--') < 0 ? words.length : words.indexOf('--'), 0, `${option}=${name}`);
           t.match(await codeOf(...words), /^OUTPUT_IS_INPUT: .* would destroy it$/, words.join(' '));
@@ -150,7 +152,7 @@ t.test('what is there is kept, whatever it is and whichever option names it, unl
   ];
   const there = ['\n\x03abc\nand some lines\n', '{"rsptrace_wire":1}\n', '<?xml version="1.0"?>\n<svg/>', 'boot ok\n'];
   for (const words of commands) {
-    for (const text of there) {
+    for (const text of words === commands[0] ? there : there.slice(0, 1)) {
       writeFileSync(notes, text);
       t.equal(await codeOf(...words), `OUTPUT_EXISTS: ${notes} is there already`, words.join(' '));
       t.equal(readFileSync(notes, 'utf8'), text);
@@ -159,7 +161,7 @@ t.test('what is there is kept, whatever it is and whichever option names it, unl
     const forced = words.toSpliced(behind < 0 ? words.length : behind, 0, '--force');
     t.notMatch(await codeOf(...forced), /^OUTPUT_/, forced.join(' '));
   }
-  t.match(readFileSync(notes, 'utf8'), /^<\?xml/);
+  t.match(readFileSync(notes, 'utf8'), /^<\?xml/, 'that of the last command');
   writeFileSync(at('empty.svg'), '');
   t.equal(await codeOf('futures', `--svg=${at('empty.svg')}`, elf, 'level3'), 'status 0', 'nothing is lost of it');
 });
@@ -262,6 +264,5 @@ t.test('standard streams count as outputs, and a full disk is one sentence', asy
   const full = /^rsptrace: standard output cannot be written: ENOSPC[^\n]* \[OUTPUT_CANNOT_WRITE\]\n {2}[^\n]*\n$/;
   t.match(run(`futures ${elf} > /dev/full`), { status: 1, stderr: full });
   t.match(run(`--remote :1 --dry-run --json ${elf} > /dev/full`), { status: 3, stderr: full });
-  t.match(run(`futures ${elf} level3 2> /dev/full`), { status: 0 });
   t.match(run(`types ${elf} nonsense 2> /dev/full`), { status: 1 });
 });

@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptraceProcess, scratchFolder } from '../support/command.js';
+import { usually } from '../support/long.js';
 
 const folder = scratchFolder(t);
 
@@ -89,7 +90,8 @@ async function traced(t: Test, program: string): Promise<string> {
   return stderr;
 }
 
-for (const [name, [command, args, input]] of Object.entries(programs)) {
+const isUsual = ([name]: readonly [string, unknown]): boolean => !/debug|static/.test(name);
+for (const [name, [command, args, input]] of usually(Object.entries(programs), isUsual)) {
   t.test(`${name}: stacks that the program prints have no frame of ours`, async (t) => {
     const program = join(folder, name);
     execFileSync(command, [...args, '-o', program], { input, stdio: ['pipe', 'ignore', 'ignore'] });

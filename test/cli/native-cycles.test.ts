@@ -14,7 +14,7 @@ import { functionProbes } from '../support/native-trace.js';
 const cycles = long ? 50 : 2;
 const next = random(20261123);
 /** The latest Ctrl-C after the program was connected to, in milliseconds. */
-const latest = long ? 1500 : 900;
+const latest = long ? 1500 : 300;
 
 function statusOf(pid: number, field: string): string | undefined {
   return new RegExp(`^${field}:\\s*(.*)$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, rsptraceProcess, scratchFolder, start } from '../support/command.js';
 import { type Dialect, type EnteredCode, enteredCode, riscvDialect, x86Dialect } from '../support/entered-code.js';
+import { usually } from '../support/long.js';
 
 interface Preview {
   readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
@@ -45,7 +46,7 @@ function onlyAlone(t: Test, code: EnteredCode, { probes }: Preview): void {
   }
 }
 
-for (const flags of [['-no-pie'], ['-pie'], ['-static']]) {
+for (const flags of usually([['-no-pie'], ['-pie'], ['-static']], ([one]) => one === '-pie')) {
   t.test(`x86_64, ${flags}`, async (t) => {
     const code = enteredCode(x86Dialect);
     const program = x86Program(t, code, flags);

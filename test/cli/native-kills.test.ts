@@ -9,7 +9,7 @@ import { long } from '../support/long.js';
 import { changedCode, compileReleased, pollsProgram } from '../support/native.js';
 
 /** Kills of each command. */
-const kills = long ? 50 : 2;
+const kills = long ? 50 : 1;
 /** Moments until the last of which rsptrace may be starting, attaching, patching or recording, in milliseconds. */
 const longestMs = 2500;
 const lookMs = 20;

@@ -58,7 +58,7 @@ async function recordedFrom(t: Test, asked: readonly string[]) {
 }
 
 const recordings = [
-  ['rv-o2', '-p', 'poll:**', '-p', 'fn:**'],
+  ['rv-o2', '-p', 'poll:**', '-p', 'fn:labkern::work::**'],
   ['x86-o2', '-p', 'poll:**', '-p', 'fn:**'],
   ['rv-sched', '-p', 'fn:**', '--no-args'],
 ] as const;
@@ -103,9 +103,9 @@ t.test('a position-independent program: out of the records alone come the same e
   await comesAgain(t, found, (line) => line.replace(/^(call-\w+) \d+ (.*?)(?: \d+)?$/, '$1 $2'));
 });
 
-const kills = long ? 50 : 3;
+const kills = long ? 50 : 1;
 
-t.test(`killed at ${kills} random moments`, async (t) => {
+t.test(`killed at random moments: ${kills}`, async (t) => {
   const random = randomOf(20_261_123);
   const elf = elfPath('rv-o2-long');
   const untraced = parseLab((await start('qemu-system-riscv64', qemuArgv('rv-o2-long').slice(1)).ended).stdout);
@@ -116,8 +116,8 @@ t.test(`killed at ${kills} random moments`, async (t) => {
     const words = ['run', '--engine', 'target', '-o', trace, ...probes, elf, '--', ...qemuArgv('rv-o2-long')];
     const running = start(process.execPath, [main, ...words]);
     const records = `${trace}.records`;
-    while (!(existsSync(records) && statSync(records).size > 100_000) && !running.over()) await sleep(5);
-    await sleep(random(500));
+    while (!(existsSync(records) && statSync(records).size > 30_000) && !running.over()) await sleep(5);
+    await sleep(random(long ? 500 : 100));
     running.process.kill('SIGKILL');
     const { signal } = await running.ended;
     if (signal === null) continue;
@@ -146,14 +146,14 @@ interface Report {
 }
 
 t.test('damaged records are refused, or read as far as they can be', async (t) => {
-  const { again, plugin } = await recorded(t, 'rv-o2', '-p', 'fn:labkern::**');
+  const { again } = await recorded(t, 'rv-o2', '-p', 'fn:labkern::**');
   const bytes = readFileSync(`${again}.records`);
   const elf = elfPath('rv-o2');
   const random = randomOf(7);
   const program = await prepare(elf, [parseProbe('fn:labkern::**')]);
   const sink = { begin() {}, event() {}, hart() {}, flush() {}, end() {} };
   let refused = 0;
-  const rounds = long ? 3000 : 60;
+  const rounds = long ? 3000 : 20;
   for (let i = 0; i < rounds; i++) {
     const damaged = Uint8Array.from(bytes);
     // Most of what is told stands at the begin.
@@ -187,5 +187,4 @@ t.test('damaged records are refused, or read as far as they can be', async (t) =
   const without = await rsptrace('recover', again).ended;
   t.match(without.stderr, /RECORDS_MISMATCH|1 plug-in/);
   t.ok(existsSync(`${again}.records`), 'what cannot be recovered is kept');
-  t.ok(plugin);
 });

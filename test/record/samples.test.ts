@@ -77,11 +77,12 @@ const machines = [
   ['x86_64', x86, 'qemu-system-x86_64', '-nographic', '-display', 'none', '-kernel', x86],
 ] as const;
 
-for (const [arch, elf, ...qemu] of machines) {
+// Of x86_64 what a profile has is sampled as this is.
+for (const [arch, elf, ...qemu] of usually(machines, ([arch]) => arch === 'riscv64')) {
   t.test(`${arch}: known shares, while calls are traced without stops`, async (t) => {
     const trace = built(`${arch}.pftrace`);
     const probes = ['-p', 'sample:200hz', '-p', 'fn:burn_*', '-p', 'count:burn_third'];
-    const limit = ['--duration', long ? '6s' : '4s', '-o', trace];
+    const limit = ['--duration', long ? '6s' : '2s', '-o', trace];
     const ran = await rsptrace('run', '--json', ...probes, ...limit, elf, '--', ...qemu).ended;
     t.equal(ran.status, 0, ran.stderr.slice(-300));
     const { samples, events, functions, probes: used } = JSON.parse(ran.stdout) as Output;
@@ -116,17 +117,15 @@ const ways = [
 for (const [name, engine] of usually(ways, ([name]) => name === 'rv-o2'))
   t.test(`${name}, --engine ${engine}: polls are those that the guest counted`, async (t) => {
     // Polls in inner loops are left out where each would stop.
-    const polls =
-      engine === 'stop' ? ['poll:labkern::work::chain_task', 'poll:labkern::work::level?'] : ['poll:labkern::**'];
+    const polls = engine === 'stop' ? ['poll:labkern::work::chain_task'] : ['poll:labkern::**'];
     const probes = [...polls, 'sample:1ms'].flatMap((probe) => ['-p', probe]);
     const { output, console } = await tracePolls(t, name, [], ['--engine', engine, ...probes]);
     const lab = parseLab(console);
     t.equal(lab.checksum, guest(name).checksum, 'it computed what it computes untraced');
-    const few = /^(chain_task|level\d)$/;
     const sure = compareCounts(lab, output.futures).filter(({ name: future }) =>
-      engine === 'stop' ? few.test(future) : !lowerBounds.has(future),
+      engine === 'stop' ? future === 'chain_task' : !lowerBounds.has(future),
     );
-    t.ok(sure.length >= (engine === 'stop' ? 4 : 16), `${sure.length} counts compared`);
+    t.ok(sure.length >= (engine === 'stop' ? 1 : 16), `${sure.length} counts compared`);
     for (const { name: future, counted, polls } of sure) t.equal(polls, counted, future);
     t.equal(output.missing, 0);
     const { samples } = output as unknown as Output;
@@ -145,7 +144,7 @@ void __attribute__((noinline)) burn_third(void) { burn(300000); __asm__(""); }
 void __attribute__((noinline)) burn_fifth(void) { burn(200000); __asm__(""); }
 int main(void) {
   long spent[3] = {0, 0, 0}, rounds = 0, began = now();
-  for (; now() - began < 2500000000L; rounds++) {
+  for (; now() - began < 1000000000L; rounds++) {
     long a = now(); burn_half();
     long b = now(); burn_third();
     long c = now(); burn_fifth();
@@ -178,7 +177,7 @@ t.test('a native program: shares by its own clock, calls by its own count', asyn
 t.test('nothing but samples, --dry-run, and a format without a place for them', async (t) => {
   const trace = built('only.folded');
   const [, elf, ...qemu] = machines[0];
-  const ran = await rsptrace('run', '-p', 'sample:5ms', '--duration', '1s', '-o', trace, elf, '--', ...qemu).ended;
+  const ran = await rsptrace('run', '-p', 'sample:5ms', '-n', '30', '-o', trace, elf, '--', ...qemu).ended;
   t.match(ran.stdout, /^ *self +total +samples +function/);
   t.match(ran.stdout, /samples: \d+ stacks in \d+ of \d+ interrupts wanted, one each 5\.0 ms; the target stood/);
   t.match(readFileSync(trace, 'utf8'), /^_start;work;burn_half \d+$/m);
@@ -201,7 +200,7 @@ t.test('wrong probes', async (t) => {
   t.match([twice.status, twice.stderr], [2, /second rate of samples \[PROBE_SYNTAX\]/]);
   const wire = built('wire.txt');
   const [, elf, ...qemu] = machines[0];
-  const record = ['--duration', '1s', '-p', 'count:burn_half', '--record-wire', wire, '-o', built('w.pftrace')];
+  const record = ['--duration', '100ms', '-p', 'count:burn_half', '--record-wire', wire, '-o', built('w.pftrace')];
   t.equal((await rsptrace('run', ...record, elf, '--', ...qemu).ended).status, 0);
   const again = await rsptrace('-r', `replay:${wire}`, '-p', 'sample:99hz', elf).ended;
   t.match(again.stderr, /played back: nothing can be interrupted \[SAMPLES_UNAVAILABLE\]/);
