@@ -1,5 +1,5 @@
 // `rsptrace tasks` on tokio programs under a real gdbserver: what each task waits for and who can end that, against the
-// program's own book. The locks and channels are tokio's, or those of the futures crate.
+// program's own book. The locks and channels are tokio's, those of the futures crate, or async-lock's.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -195,7 +195,7 @@ for (const build of usually(['blocked-o0', 'blocked-o3'] as const, (one) => one 
 for (const build of usually(['blocked-o0', 'blocked-o3'] as const, (one) => one === 'blocked-o3')) {
   t.test(`${build}: who waits behind a queued writer, and for a closure`, async (t) => {
     const { book, report, text } = await look(t, build, 'queue', 'ct');
-    t.equal(report.tasks.length, 5);
+    t.equal(report.tasks.length, book.size);
     for (const { facts, waits = [] } of report.tasks) {
       const { name, kind, by } = book.get(facts.id) as Booked;
       const [wait] = waits;
@@ -205,6 +205,10 @@ for (const build of usually(['blocked-o0', 'blocked-o3'] as const, (one) => one 
     }
     const blocked = await text('--blocked');
     t.equal(blocked.match(/queued_reader, .*, queued behind task \d+ \(blocked_program::queued_writer, /g)?.length, 2);
+    // Of async-lock's.
+    t.equal(blocked.match(/queued::\w+, .*, queued behind task \d+ \(blocked_program::queued::writes, /g)?.length, 4);
+    t.equal(blocked.match(/queued::reads, .*, queued behind task \d+ .*queued::upgrades, /g)?.length, 1);
+    t.strictSame([report.deadlocks, report.lost], [[], []]);
     t.match(blocked, /wants_closure, .* waits for what spawn_blocking runs \(blocked_program::wants_closure::.*\)$/m);
   });
 }

@@ -493,6 +493,89 @@ async fn queued_writer(lock: Arc<RwLock<u64>>, own: usize) {
     waits("queued_writer", "RwLock", place(&lock));
     *lock.write().await += 1;
 }
+
+/// Those of async-lock. A reader waits for the writer that has the lock or waits for its readers; only the latter for readers.
+mod queued {
+    use super::*;
+    use async_lock::{RwLock, RwLockUpgradableReadGuard};
+
+    type Lock = Arc<RwLock<u64>>;
+
+    pub async fn has_read(lock: Lock, key: usize) {
+        let guard = lock.read().await;
+        holds(key);
+        sleeps("has_read").await;
+        println!("{}", *guard);
+    }
+    pub async fn has_read_arc(lock: Lock, key: usize) {
+        let guard = lock.read_arc().await;
+        holds(key);
+        sleeps("has_read_arc").await;
+        println!("{}", *guard);
+    }
+    pub async fn has_write(lock: Lock, key: usize) {
+        let mut guard = lock.write().await;
+        holds(key);
+        sleeps("has_write").await;
+        *guard += 1;
+    }
+    pub async fn has_upgradable(lock: Lock, key: usize) {
+        let guard = lock.upgradable_read().await;
+        holds(key);
+        sleeps("has_upgradable").await;
+        println!("{}", *guard);
+    }
+    /// Waits for what has one key, and others wait for it by the other.
+    pub async fn upgrades(lock: Lock, key: usize, own: usize) {
+        let guard = lock.upgradable_read().await;
+        holds(own);
+        waits("upgrades", "RwLock", key);
+        *RwLockUpgradableReadGuard::upgrade(guard).await += 1;
+    }
+    pub async fn writes(lock: Lock, key: usize, own: usize) {
+        holds(own);
+        waits("writes", "RwLock", key);
+        *lock.write().await += 1;
+    }
+    pub async fn writes_arc(lock: Lock, key: usize) {
+        waits("writes_arc", "RwLock", key);
+        *lock.write_arc().await += 1;
+    }
+    pub async fn reads(lock: Lock, key: usize) {
+        waits("reads", "RwLock", key);
+        println!("{}", *lock.read().await);
+    }
+    pub async fn reads_arc(lock: Lock, key: usize) {
+        waits("reads_arc", "RwLock", key);
+        println!("{}", *lock.read_arc().await);
+    }
+    pub async fn wants_upgradable(lock: Lock, key: usize) {
+        waits("wants_upgradable", "RwLock", key);
+        println!("{}", *lock.upgradable_read().await);
+    }
+
+    pub async fn queue() {
+        let lock = || Arc::new(RwLock::new(0));
+        let (behind_writer, behind_upgrade, written, upgradable) = (lock(), lock(), lock(), lock());
+        tokio::spawn(has_read(behind_writer.clone(), 10)).await_started().await;
+        tokio::spawn(has_read_arc(behind_writer.clone(), 10)).await_started().await;
+        tokio::spawn(writes(behind_writer.clone(), 10, 11)).await_started().await;
+        tokio::spawn(reads(behind_writer.clone(), 11)).await_started().await;
+        tokio::spawn(reads_arc(behind_writer.clone(), 11)).await_started().await;
+        tokio::spawn(writes_arc(behind_writer.clone(), 11)).await_started().await;
+        tokio::spawn(wants_upgradable(behind_writer.clone(), 11)).await_started().await;
+        tokio::spawn(has_read(behind_upgrade.clone(), 20)).await_started().await;
+        tokio::spawn(upgrades(behind_upgrade.clone(), 20, 21)).await_started().await;
+        tokio::spawn(reads(behind_upgrade.clone(), 21)).await_started().await;
+        tokio::spawn(has_write(written.clone(), 30)).await_started().await;
+        tokio::spawn(reads(written.clone(), 30)).await_started().await;
+        tokio::spawn(writes_arc(written.clone(), 30)).await_started().await;
+        tokio::spawn(has_read(upgradable.clone(), 40)).await_started().await;
+        tokio::spawn(has_upgradable(upgradable.clone(), 41)).await_started().await;
+        tokio::spawn(writes(upgradable.clone(), 41, 42)).await_started().await;
+    }
+}
+
 async fn wants_closure() {
     waits("wants_closure", "closure", 0);
     tokio::task::spawn_blocking(|| std::thread::sleep(LONG)).await.unwrap();
@@ -504,6 +587,7 @@ async fn queue() {
     tokio::spawn(queued_reader(lock.clone(), 1)).await_started().await;
     tokio::spawn(queued_reader(lock.clone(), 1)).await_started().await;
     tokio::spawn(wants_closure()).await_started().await;
+    queued::queue().await;
 }
 
 /// What each awaited last is over: no timers, because nobody may drive these while threads are blocked.

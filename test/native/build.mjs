@@ -127,7 +127,8 @@ function tokio() {
 
 /** Builds a source with tokio as it is. */
 function tasks(name, level, flags = [], more = []) {
-  const project = projectOf(name, ['sync', 'rt', 'rt-multi-thread', 'macros', 'time', ...more]);
+  const beside = name === 'blocked' ? 'async-lock = "=3.5.0"' : '';
+  const project = projectOf(name, ['sync', 'rt', 'rt-multi-thread', 'macros', 'time', ...more], { beside });
   return project.build(`opt-level = ${level}\n`, [], flags);
 }
 

@@ -112,27 +112,33 @@ const FREE = 'free by now';
 
 type Given<T> = ReadonlyMap<Addr, readonly Ender<T>[]>;
 
-/** Who has been given what it waits for, and was not polled since; by the address of the lock. */
+/** Who has been given what only one can have, and was not polled since; by the address of the lock. */
 function givenTo<T>(pending: ReadonlyMap<T, readonly { node: AwaitNode; awaited: Awaited }[]>): Given<T> {
   const found = new Map<Addr, Ender<T>[]>();
   for (const [task, known] of pending)
     for (const { node, awaited } of known)
-      if (awaited.free && awaited.address !== undefined)
+      if (awaited.free && awaited.enders?.count === 1 && awaited.address !== undefined)
         found.set(awaited.address, [...(found.get(awaited.address) ?? []), { task, holder: node, maybe: false }]);
   return found;
 }
 
-/** Who is known without what it has: by its header, by the Future that waits, and who was given it. */
+/** Who is known without what it has: by its header, by the Future that waits or the lock where it is the first, and who was given it. */
 interface Known<T> {
   readonly byHeader: ReadonlyMap<Addr, T>;
   readonly byNode: ReadonlyMap<Addr, Ender<T>>;
   readonly given: Given<T>;
 }
 
-function nodesOf<T>(pending: ReadonlyMap<T, readonly { node: AwaitNode }[]>): ReadonlyMap<Addr, Ender<T>> {
+function nodesOf<T>(
+  pending: ReadonlyMap<T, readonly { node: AwaitNode; awaited: Awaited }[]>,
+): ReadonlyMap<Addr, Ender<T>> {
   const found = new Map<Addr, Ender<T>>();
   for (const [task, known] of pending)
-    for (const { node } of known) found.set(node.address, { task, holder: node, maybe: false });
+    for (const { node, awaited } of known) {
+      const ender = { task, holder: node, maybe: false };
+      found.set(node.address, ender);
+      if (awaited.isFirst && awaited.address !== undefined) found.set(awaited.address, ender);
+    }
   return found;
 }
 
@@ -196,7 +202,7 @@ function endersOf<T>(
   if (asked === undefined || free) return { how: undefined, enders: [], needs: 'any', known: 'some' };
   const { how, owners, key, tasks, before, needs, count } = asked;
   const ahead = before === undefined ? undefined : byNode.get(before);
-  if (ahead) return { how, enders: [ahead], needs, known: 'all' };
+  if (ahead) return { how: 'queued behind', enders: [ahead], needs, known: 'all' };
   // Who was given it has no guard yet: guards that are to be seen are stale.
   const next = address === undefined ? undefined : given.get(address);
   if (next && count === 1) return { how, enders: next, needs, known: 'all' };

@@ -8,8 +8,9 @@
  *   Task { ptr: NonNull<()> } of a task's header      Timer { when: Option<Instant>, .. }
  */
 
-import { addr } from '../../../base/addr.js';
+import { addOffset, addr } from '../../../base/addr.js';
 import type { AwaitNode } from '../await-tree.js';
+import { partCalled } from '../layout.js';
 import type { Pointed } from '../references.js';
 import { guarded } from './guarded.js';
 import { deadlineIn, type Look, nameOfType, type Primitive } from './resource.js';
@@ -34,23 +35,55 @@ export const asyncSemaphore: Primitive = guarded({
   futures: inModule('semaphore', 'Acquire', 'AcquireArc'),
   guards: inModule('semaphore', 'SemaphoreGuard', 'SemaphoreGuardArc'),
 });
-const LOCKING = [
-  'Read',
-  'ReadArc',
-  'UpgradableRead',
-  'UpgradableReadArc',
-  'Write',
-  'WriteArc',
-  'Upgrade',
-  'UpgradeArc',
-];
-const GUARDS = ['RwLockReadGuard', 'RwLockUpgradableReadGuard', 'RwLockWriteGuard'];
-export const asyncRwLock: Primitive = guarded({
-  kind: 'RwLock',
-  locks: ['async_lock::rwlock::raw::RawRwLock', 'async_lock::rwlock::RwLock'],
-  futures: inModule('rwlock::futures', ...LOCKING),
-  guards: inModule('rwlock', ...GUARDS, ...GUARDS.map((name) => `${name}Arc`)),
-});
+
+/**
+ * Of `RawRwLock::state`: a writer has the lock, or is the one that waits for its readers. Above it readers are
+ * counted. async-lock/src/rwlock/raw.rs
+ */
+const WRITER = 1n;
+const RAW_LOCK = `${LOCK}::rwlock::raw::RawRwLock`;
+const LOCKING = ['Read', 'UpgradableRead', 'Write', 'Upgrade'];
+const rwGuards = (which: string): readonly string[] =>
+  inModule('rwlock', `RwLock${which}Guard`, `RwLock${which}GuardArc`);
+const [READERS, UPGRADABLE, WRITERS] = [rwGuards('Read'), rwGuards('UpgradableRead'), rwGuards('Write')];
+
+/**
+ * Its mutex is of one that writes, or has an upgradable guard. A writer that has it waits for the readers, and all who
+ * come after wait for the writer.
+ */
+export const asyncRwLock: Primitive = {
+  futures: inModule('rwlock::futures', ...LOCKING, ...LOCKING.map((name) => `${name}Arc`)),
+  owners: [...READERS, ...UPGRADABLE, ...WRITERS],
+  async awaited(look, node) {
+    const lock = (await look.pointers(node)).find(({ type }) => nameOfType(type) === RAW_LOCK);
+    const state = lock && (await look.number(lock, 'state'));
+    const mutex = lock && (await look.number(lock, 'mutex.state'));
+    if (!lock || state === undefined || mutex === undefined) return undefined;
+    const { address } = lock;
+    const wait = { kind: 'RwLock', address } as const;
+    const enders = { how: 'held by', key: address, needs: 'all' } as const;
+    const readers = Number(state >> WRITER);
+    const forReaders =
+      readers === 0 ? { ...wait, free: true } : { ...wait, enders: { ...enders, owners: READERS, count: readers } };
+    if (await isFirst(look, node)) return { ...forReaders, isFirst: true };
+    const isWritten = (state & WRITER) !== 0n;
+    const wants = nameOfType(look.typeOf(node)).replace(/^.*::|Arc$/g, '');
+    if (wants === 'Read' ? !isWritten : (mutex & LOCKED) === 0n)
+      return wants === 'Write' ? forReaders : { ...wait, free: true };
+    // A writer among readers has no guard yet.
+    if (isWritten && readers > 0) return { ...wait, enders: { how: 'queued behind', before: address, needs: 'all' } };
+    const owners = isWritten ? WRITERS : UPGRADABLE;
+    return { ...wait, enders: { ...enders, before: address, owners, count: 1 } };
+  },
+};
+
+/** Whether it has the mutex of its lock, and waits for readers only: an upgrade, or a writer that listens for their end. */
+async function isFirst(look: Look, node: AwaitNode): Promise<boolean> {
+  const type = look.typeOf(node);
+  const write = type && partCalled(type, 'RawWrite');
+  if (!write) return type !== undefined && partCalled(type, 'RawUpgrade') !== undefined;
+  return (await look.number({ ...write, address: addOffset(node.address, write.offset) }, 'no_readers')) !== 0n;
+}
 
 /** The channel that the other end of is needed, and how many of these there are. */
 function channelOf(kind: string, future: string, own: string, other: 'Sender' | 'Receiver', how: string): Primitive {

@@ -2,7 +2,7 @@ import { type Look, nameOfType, type Primitive } from './resource.js';
 
 /** Locks of one kind: their guards point to them, and so do the Futures that wait. */
 interface Guarded {
-  readonly kind: 'Mutex' | 'RwLock' | 'Semaphore';
+  readonly kind: 'Mutex' | 'Semaphore';
   /** The types of the locks themselves. */
   readonly locks: readonly string[];
   readonly futures: readonly string[];
@@ -26,7 +26,6 @@ export function guarded({ kind, locks, futures, guards: owners, lockedBit }: Gua
       const { address } = lock;
       const enders = { how: 'held by', owners, key: address } as const;
       if (kind === 'Semaphore') return { kind, address, enders: { ...enders, needs: 'any', count: 'unknown' } };
-      if (kind === 'RwLock') return { kind, address, enders: { ...enders, needs: 'all' } };
       return { kind, address, enders: { ...enders, needs: 'all', count: 1 }, free: await isFree(look, lock) };
     },
   };

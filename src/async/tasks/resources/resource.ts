@@ -25,6 +25,8 @@ export interface Awaited {
   readonly enders?: Enders;
   /** By the lock's own state nobody has it, or it was given to who waits here, and needs only be polled. */
   readonly free?: boolean;
+  /** It is next to get the lock: for others it is the one that waits `before` them. */
+  readonly isFirst?: true;
 }
 
 /** How those are found who can end a wait. */
@@ -39,7 +41,7 @@ export interface Enders {
   readonly key?: Addr;
   /** Or the tasks themselves, by the address that stands for each in handles. */
   readonly tasks?: readonly Addr[];
-  /** Or the Future that waits before it for the same, by its address. */
+  /** Or the Future that waits before it for the same: by its address, or by that of the lock where it is the first. */
   readonly before?: Addr;
   /** All of them must act, or one is enough. */
   readonly needs: 'all' | 'any';
