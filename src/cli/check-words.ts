@@ -12,9 +12,22 @@ import { flag, type Table } from './options/option.js';
 const help = "try 'rsptrace --help'";
 
 /** What to do about words that a command does not know. */
-export function usageHint(command: string | undefined): string {
-  return command === 'run' ? "a program's own arguments go behind --: rsptrace run ./program -- --its-option" : help;
+export function usageHint(command: string | undefined, words: readonly string[] = []): string {
+  if (command !== 'run') return help;
+  const qemu = words.findIndex((word) => /(?:^|\/)qemu-[\w-]+$/.test(word));
+  if (qemu >= 0) return `QEMU's command goes behind --: rsptrace run -- ${words.slice(qemu).join(' ')}`;
+  return "a program's own arguments go behind --: rsptrace run ./program -- --its-option";
 }
+
+/** What to begin with. */
+const firstCommands = [
+  'rsptrace tasks --pid 1234                             what each task of a running program waits for, and where',
+  'rsptrace run ./program                                record every poll of a program',
+  'rsptrace run -- qemu-system-... -kernel kernel.elf    record those of a kernel, from its first instruction on',
+  'rsptrace --remote :1234 kernel.elf                    record those of whatever a stub debugs',
+  'rsptrace report --by await rsptrace.pftrace           what was waited for most, by line',
+  "all of them: 'rsptrace --help'",
+].join('\n');
 
 /** What other tracers call it. */
 const recordingWords: ReadonlySet<string> = new Set(['record', 'trace']);
@@ -47,16 +60,18 @@ interface NamedOption {
 /** A command line up to `--`. */
 interface Words {
   readonly options: readonly NamedOption[];
-  /** Where the first is that is neither an option nor the value of one; -1 if there is none. */
-  readonly firstAt: number;
+  /** Where those are that are neither options nor the values of some. */
+  readonly plainAt: readonly number[];
 }
 
 /** What words ask for: a command or none, its help or that it runs. */
 interface Asked {
   readonly command: string | undefined;
   readonly asksHelp: boolean;
-  /** The words beside the command's name. */
+  /** All words but the command's name. */
   readonly rest: readonly string[];
+  /** Where in them an argument is `-`: standard input. */
+  readonly standardInputAt: number;
 }
 
 /**
@@ -69,13 +84,22 @@ export function checkWords(
   tableOf: (command: string | undefined) => Table,
 ): Asked {
   const optionsFor = (one: string | undefined): KnownOptions => knownOf(tableOf(one));
-  const { firstAt } = split(words, union([undefined, ...commandNames].map(optionsFor)));
+  if (words.length === 0) throw new RsptraceError('USAGE', 'what is to be done?', { hint: firstCommands });
+  const { plainAt } = split(words, union([undefined, ...commandNames].map(optionsFor)));
+  const [firstAt = -1] = plainAt;
   const first = words[firstAt];
   const command = first !== undefined && commandNames.includes(first) ? first : undefined;
+  if (command === undefined && first !== undefined && /^[a-z]+$/i.test(first) && !existsSync(first)) {
+    const near = nearestWords(first, commandNames);
+    const hint = near.length > 0 ? `nearest: ${near.join(', ')}` : help;
+    throw new RsptraceError('USAGE', `there is neither a command nor a file '${first}'`, {
+      hint: recordingWords.has(first) ? recordingHint : hint,
+    });
+  }
   const known = optionsFor(command);
   const { options } = split(words, known);
   const unknown = options.filter(({ name }) => !known.has(name));
-  if (unknown.length > 0) throw noOption(unknown, known, command);
+  if (unknown.length > 0) throw noOption(unknown, known, command, words);
   for (const { name, spelled, value } of options) {
     if (value === null) throw new RsptraceError('USAGE', `a value is missing behind ${spelled}`, { hint: help });
     if (value !== undefined && known.get(name) === 'no value' && !/^(?:true|false)$/.test(value)) {
@@ -84,15 +108,10 @@ export function checkWords(
       });
     }
   }
-  if (command === undefined && first !== undefined && /^[a-z]+$/i.test(first) && !existsSync(first)) {
-    const near = nearestWords(first, commandNames);
-    const hint = near.length > 0 ? `nearest: ${near.join(', ')}` : help;
-    throw new RsptraceError('USAGE', `there is neither a command nor a file '${first}'`, {
-      hint: recordingWords.has(first) ? recordingHint : hint,
-    });
-  }
   const asksHelp = options.some(({ name, value }) => (name === 'help' || name === 'h') && value !== 'false');
-  return { command, asksHelp, rest: command === undefined ? words : words.toSpliced(firstAt, 1) };
+  const rest = command === undefined ? words : words.toSpliced(firstAt, 1);
+  const standardInputAt = split(rest, known).plainAt.find((at) => rest[at] === '-') ?? -1;
+  return { command, asksHelp, rest, standardInputAt };
 }
 
 /**
@@ -105,13 +124,13 @@ function union(all: readonly KnownOptions[]): KnownOptions {
 
 function split(words: readonly string[], known: KnownOptions): Words {
   const options: NamedOption[] = [];
-  let firstAt = -1;
+  const plainAt: number[] = [];
   for (let i = 0; i < words.length && words[i] !== '--'; i++) {
     const word = words[i] as string;
     const found = longOption(word, known) ?? shortOptions(word, known);
     const last = found?.at(-1);
     if (found === undefined || last === undefined) {
-      if (firstAt < 0) firstAt = i;
+      plainAt.push(i);
       continue;
     }
     const arity = last.value === undefined ? known.get(last.name) : undefined;
@@ -119,7 +138,7 @@ function split(words: readonly string[], known: KnownOptions): Words {
     options.push(...found.slice(0, -1), arity === 'needs a value' && !isBehind ? { ...last, value: null } : last);
     if (arity !== undefined && arity !== 'no value' && isBehind) i++;
   }
-  return { options, firstAt };
+  return { options, plainAt };
 }
 
 function longOption(word: string, known: KnownOptions): NamedOption[] | undefined {
@@ -147,10 +166,17 @@ function kebab(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-function noOption(unknown: readonly NamedOption[], known: KnownOptions, command: string | undefined): RsptraceError {
+function noOption(
+  unknown: readonly NamedOption[],
+  known: KnownOptions,
+  command: string | undefined,
+  words: readonly string[],
+): RsptraceError {
   const names = [...known.keys()].filter((name) => name.length > 1);
   const near = unknown.flatMap(({ name }) => nearestWords(name, names).map((one) => `--${one}`));
-  return new RsptraceError('USAGE', `there is no option ${unknown.map(({ spelled }) => spelled).join(' or ')}`, {
-    hint: near.length > 0 ? `nearest: ${[...new Set(near)].join(', ')}` : usageHint(command),
+  const spelled = [...new Set(unknown.map((one) => one.spelled))];
+  const usage = usageHint(command, words);
+  return new RsptraceError('USAGE', `there is no option ${spelled.join(' or ')}`, {
+    hint: near.length > 0 && !usage.startsWith('QEMU') ? `nearest: ${[...new Set(near)].join(', ')}` : usage,
   });
 }

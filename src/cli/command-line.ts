@@ -7,7 +7,7 @@ import { optional, required, type Table } from './options/option.js';
 import { attachPositionals, recordingOptions, remoteOptions, runOptions } from './options/recording.js';
 import * as target from './options/target.js';
 import { savedTraceCommands } from './saved-trace-commands.js';
-import { recordsBesideStdout } from './standard-streams.js';
+import { keptStandardInput, recordsBesideStdout } from './standard-streams.js';
 import { usageError } from './usage-error.js';
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
@@ -117,14 +117,17 @@ export const commandNames: readonly string[] = Object.keys(commands).filter((nam
 
 /** Runs a command line. Returns the exit status; throws `USAGE`, and what its command throws. */
 export async function runCommandLine(words: readonly string[]): Promise<number> {
-  const { command: name, asksHelp, rest } = checkWords(words, commandNames, optionsOf);
+  const { command: name, asksHelp, rest, standardInputAt } = checkWords(words, commandNames, optionsOf);
   if (asksHelp) {
     await (await withHelp(words, Math.min(120, process.stdout.columns ?? 120))).parseAsync();
     return ExitCode.recorded;
   }
   let run = async (): Promise<number> => ExitCode.recorded;
   // Alone and without its name, because yargs lays out the help of a command with a name before that runs.
-  const parser = commands[name ?? '$0']?.declare(parserOf(rest, name), '$0', (body) => {
+  // What reads a trace wants a file, as the parts of one are read in any order.
+  const isRead = standardInputAt >= 0 && name !== undefined && name in savedTraceCommands;
+  const given = isRead ? rest.with(standardInputAt, await keptStandardInput()) : rest;
+  const parser = commands[name ?? '$0']?.declare(parserOf(given, name), '$0', (body) => {
     run = body;
   });
   await parser?.parseAsync();

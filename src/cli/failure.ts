@@ -47,7 +47,9 @@ export function errorJson(error: RsptraceError): ErrorJson {
 
 /** An error for the user, on stderr: one sentence with its code, and what to do about it. */
 export function reportError(error: RsptraceError): void {
-  const hint = error.hint === undefined ? [] : [`  ${error.hint}`];
+  // Other hints may have names of the target's in them, and these line breaks.
+  const lines = error.code === 'USAGE' ? error.hint?.split('\n') : error.hint && [error.hint];
+  const hint = (lines || []).map((line) => `  ${line}`);
   process.stderr.write(sentenceLines([`rsptrace: ${error.message} [${error.code}]`, ...hint], process.stderr));
 }
 

@@ -218,7 +218,10 @@ export function executableOf(pid: number): string {
       });
     }
     throw new RsptraceError('GDBSERVER_FAILED', `the program of process ${pid} cannot be read: ${code}`, {
-      hint: 'tracing it needs the same user, or root',
+      hint:
+        process.getuid?.() === 0
+          ? 'this root may trace no process of others: a container needs CAP_SYS_PTRACE, as by --cap-add SYS_PTRACE'
+          : 'tracing it needs the same user, or root',
     });
   }
 }

@@ -1,3 +1,7 @@
+import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import { ExitCode, reportError } from './failure.js';
 
@@ -30,4 +34,13 @@ export function watchStandardStreams(): void {
   process.on('exit', (status) => {
     if (failed && status === ExitCode.recorded) process.exitCode = statusWithout;
   });
+}
+
+/** Writes standard input into a file that goes when this process ends. Gives its path. */
+export async function keptStandardInput(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'rsptrace-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, 'stdin');
+  await pipeline(process.stdin, createWriteStream(path));
+  return path;
 }

@@ -40,6 +40,7 @@ export async function tasksAt(args: TasksAtArguments): Promise<number> {
   }
   if (!found.isReached) note(`${trace} ends before: its end is shown`);
   const shown = select(found, args);
+  if (found.isReached && found.isEmpty) note(`${trace} has no poll before ${timeText(found.time)}`);
   if (args.json) {
     const tasks = shown.map((task) => taskJson(task, found.time));
     process.stdout.write(jsonLine({ ...headJson(trace, read), at_ns: found.time, ended: found.ended, tasks }));

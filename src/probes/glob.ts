@@ -1,4 +1,4 @@
-import { editDistance } from '../base/nearest.js';
+import { editDistance, nearestWords } from '../base/nearest.js';
 
 /**
  * Globs over Rust paths. `*` stands for any characters within one path segment, `**` for any characters at all, `?`
@@ -24,8 +24,17 @@ export function compileGlob(glob: string): (path: string) => boolean {
   return (path) => pattern.test(path);
 }
 
-/** The `count` names nearest to the given one, by edit distance of their last segments: for "did you mean". */
+/**
+ * The `count` names nearest to the given one, by edit distance of their last segments, for "did you mean"; the nearest
+ * modules for all of one, `a::b::*`.
+ */
 export function nearest(wanted: string, names: Iterable<string>, count = 3): string[] {
+  const [, module] = /^([^*]+)::\*+$/.exec(wanted) ?? [];
+  if (module !== undefined) {
+    const length = module.split('::').length;
+    const modules = [...names].map((name) => name.split('::').slice(0, -1).slice(-length).join('::'));
+    return nearestWords(module, modules, count).map((one) => `${one}::*`);
+  }
   const tail = lastSegment(wanted.replaceAll('*', ''));
   const scored: { name: string; distance: number }[] = [];
   for (const name of new Set(names)) {

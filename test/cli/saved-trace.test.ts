@@ -503,3 +503,12 @@ t.test('a conversion overwrites nothing without --force', async (t) => {
   t.equal((await rsptrace('convert', trace, '-o', join(folder, 'x.y'), '--format', 'folded').ended).status, 0);
   t.equal(readFileSync(join(folder, 'x.y'), 'utf8'), readFileSync(join(folder, 'reported.folded'), 'utf8'));
 });
+
+t.test('a trace on standard input is what it is as a file, and a moment before it is said to be that', async (t) => {
+  const rows = (text: string): unknown => ({ ...(JSON.parse(text) as object), trace: '' });
+  const words = [main, 'report', '--json', '-', '--top', '3'];
+  const piped = execFileSync(process.execPath, words, { input: readFileSync(trace), encoding: 'utf8' });
+  t.same(rows(piped), rows((await rsptrace('report', '--json', trace, '--top', '3').ended).stdout));
+  const early = await rsptrace('tasks', trace, '--at', '0ns').ended;
+  t.same([early.status, early.stderr], [0, `rsptrace: ${trace} has no poll before 0 ns\n`]);
+});

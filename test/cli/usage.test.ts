@@ -10,7 +10,9 @@ const elf = elfPath('rv-o2');
 const stub = ['--remote', ':1'];
 
 const cases: [words: string[], sentence: string, nearest?: string][] = [
-  [[], 'an argument is missing: kernel.elf'],
+  [[], 'what is to be done?'],
+  [['taks', '--pid', '1'], "there is neither a command nor a file 'taks'", 'tasks'],
+  [['run', 'qemu-system-riscv64', '-M', 'virt'], 'there is no option -M'],
   [['run'], 'an argument is missing: kernel.elf'],
   [['types'], 'an argument is missing: kernel.elf and the type'],
   [['types', elf], 'an argument is missing: the type'],
@@ -62,7 +64,7 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
 ];
 
 const hints =
-  /^(?:debug:inject,clock |try 'rsptrace --help'|a program's own arguments go behind --|to record, give |give --remote :1234|give -o FILE|write --[a-z-]+ alone)/;
+  /^(?:debug:inject,clock |rsptrace tasks --pid 1234 |QEMU's command goes behind --: rsptrace run -- qemu-system-riscv64 -M virt$|try 'rsptrace --help'|a program's own arguments go behind --|to record, give |give --remote :1234|give -o FILE|write --[a-z-]+ alone)/;
 
 t.test('each in one sentence', async (t) => {
   for (const [words, sentence, nearest] of cases) {
@@ -79,6 +81,20 @@ t.test('with status 2, on stderr', async (t) => {
   const { status, stdout, stderr } = await rsptrace('runn', elf).ended;
   t.same([status, stdout], [2, '']);
   t.equal(stderr, "rsptrace: there is neither a command nor a file 'runn' [USAGE]\n  nearest: run\n");
+});
+
+t.test('a module is spelt wrongly: the nearest modules', async (t) => {
+  for (const [glob, near] of [
+    ['labkern::wrk::*', 'labkern::work::*'],
+    ['wrk::**', 'work::*'],
+  ]) {
+    const error = await runCommandLine([...stub, '--dry-run', '-p', `poll:${glob}`, elf]).catch(
+      (thrown: unknown) => thrown,
+    );
+    if (!(error instanceof RsptraceError)) throw error;
+    t.equal(error.code, 'PROBE_NO_MATCH');
+    t.equal(error.hint?.split(', ')[0], `nearest: ${near}`);
+  }
 });
 
 t.test('and as JSON', async (t) => {

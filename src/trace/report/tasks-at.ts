@@ -114,6 +114,11 @@ export class TasksAt extends Fold {
     return this.#isOver;
   }
 
+  /** Nothing was polled up to the moment. */
+  get isEmpty(): boolean {
+    return this.#tasks.size === 0 && this.ended === 0;
+  }
+
   /** The moment: that of `at`, or of what happened then. */
   get time(): number {
     return typeof this.#at === 'number' ? this.#at : this.#time;
