@@ -1,5 +1,5 @@
 // Ordinary functions through the real command: calls against the guest's own counters, nesting, limits.
-// More guests, of the same modes, and every function of x86_64's, under `scripts/test --long`.
+// More guests, of the same modes, and every function at once, under `scripts/test --long`.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -159,7 +159,8 @@ t.test(
   },
 );
 
-for (const name of usually(['rv-o2', 'x86-o2'], (one) => one === 'rv-o2')) {
+// By default test/qemu/equal-kernels.test.ts has a guest with a probe at each function.
+for (const name of usually(['rv-o2', 'x86-o2'], () => false)) {
   t.test(`${name}: every function at once`, async (t) => {
     const { output, lab, slices } = await run(t, name, '-p', 'fn:**', '-p', '!fn:**timer_tick');
     t.ok(output.functions.length > 80, `${output.functions.length} functions were called`);

@@ -160,7 +160,7 @@ for (const [arch, way] of [
   ['x86_64', 'the wire, past it'],
 ] as const) {
   t.test(`${arch} by ${way}: the kernel turns to another table in a call that was open at the end`, async (t) => {
-    const { elf, command } = tablesKernel(t, arch, tables);
+    const { elf, command } = tablesKernel(t, arch, tables, '64M');
     const qemu = frozenQemu(t, command);
     // QEMU is not known behind something that forwards.
     await using proxy = way === 'packets' ? await FaultProxy.start(qemu.socket) : undefined;

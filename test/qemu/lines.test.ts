@@ -1,11 +1,11 @@
 // `line:FILE:LINE` on real kernels: every hit by the guest's own counters, the places and the hits by gdb's breakpoints on the same lines.
-// x86_64 unoptimised, and gdb on x86_64, only under `scripts/test --long`.
+// x86_64 with stops only under `scripts/test --long`.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { gdbHits } from '../support/gdb-hits.js';
-import { long, usually } from '../support/long.js';
+import { usually } from '../support/long.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv, sourcePath } from './guests/guests.js';
 
 interface Output {
@@ -77,7 +77,7 @@ for (const name of usually(['rv-o0', 'x86-o0'], (one) => one === 'rv-o0')) {
   });
 }
 
-for (const name of ['rv-o2', 'x86-o2']) {
+for (const name of usually(['rv-o2', 'x86-o2'], (one) => one === 'rv-o2')) {
   t.test(`${name}: inlined copies, where gdb has them and as often`, async (t) => {
     const probes = [`line:${dropped}`, `line:${inDeep}`, 'fn:deep7'];
     const { output, lab, records } = await record(t, name, ...probes.flatMap((probe) => ['-p', probe]));
@@ -97,7 +97,6 @@ for (const name of ['rv-o2', 'x86-o2']) {
     }
     t.equal(outside, 0, 'each hit stands inside its call');
 
-    if (name === 'x86-o2' && !long) return;
     const { socket } = frozenGuest(t, name);
     const [copies, single] = await gdbHits(scratchFolder(t), elfPath(name), socket, [dropped, inDeep]);
     const addresses = (probe: string): bigint[] => rowsOf(output, probe).map(({ address }) => BigInt(address));

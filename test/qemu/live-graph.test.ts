@@ -59,7 +59,7 @@ t.test('a function and what it calls, so many levels deep, as it happens', async
 
 for (const arch of ['riscv64', 'x86_64'] as const)
   t.test(`${arch}: four harts at once, each with its own calls, and interrupts in between`, async (t) => {
-    const { elf, command } = hartsKernel(t, arch, { harts: 4, calls: 4000, period: kilohertz10, ticks: 5 });
+    const { elf, command } = hartsKernel(t, arch, { harts: 4, calls: 1000, period: kilohertz10, ticks: 5 });
     const guest = frozenQemu(t, command);
     const ran = await rsptrace('graph', '--remote', guest.socket, '--fn', '**', '--scratch', 'hidden', elf).ended;
     t.equal(ran.status, 0, ran.stderr);

@@ -5,7 +5,7 @@ import t from 'tap';
 import { launch } from '../../src/index.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { long, usually } from '../support/long.js';
-import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
+import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';
 
 const ways = [
   ['rv-o0', 'target'],
@@ -19,41 +19,44 @@ for (const [name, engine] of usually(ways, ([name, engine]) => name === 'rv-o0' 
     const texts: Uint8Array[] = [];
     const onConsole = (text: Uint8Array): void => void texts.push(Uint8Array.from(text));
     await using target = await launch({ engine, elf: elfPath(name), command: qemuArgv(name), onConsole });
-    // Written by hand, so it has its members in every state. It is polled most often: with stops under `--long`.
-    const byHand = engine === 'target' || long ? ['started == false', 'self.started == true && left < 100'] : [];
-    const [fresh, resumed] = byHand.map((condition) => target.probe(`poll:labkern::futs::YieldN if ${condition}`));
-    // One of three tasks of the same type, in any of its states.
-    const second = target.probe('poll:labkern::work::chain_task if id == 1');
-    const others = target.probe('poll:labkern::work::chain_task if id == 0 || id > 1');
-    // leaf_io(k) keeps `before`, k * 3, in the one state in which it waits.
-    const waiting = target.probe('poll:labkern::work::leaf_io if before >= 0');
-    const odd: unknown[] = [];
-    const two = target.probe('poll:labkern::work::leaf_io if k == 2', { capture: ['k'] }, ({ values: { k } }) => {
-      if (k !== 2) odd.push(k);
-    });
-    const all = new Map<unknown, number>();
-    target.probe('poll:labkern::work::leaf_io', { capture: ['k'] }, ({ values: { k } }) => {
-      all.set(k, (all.get(k) ?? 0) + 1);
-    });
+    const polls = ({ stats }: Lab, of: string): number => stats.get(of)?.polls ?? 0;
+    const resumed = (lab: Lab, of: string): number => polls(lab, of) - (lab.stats.get(of)?.calls ?? 0);
+    const chain = ({ tasks }: Lab) => tasks.filter(({ name }) => name === 'chain').map((task) => task.polls);
+    const own = (lab: Lab): number => chain(lab)[1] ?? -1;
+    const conditions: [string, (lab: Lab) => number][] = [
+      // One of three tasks of the same type, in any of its states.
+      ['work::chain_task if id == 1', own],
+      ['work::chain_task if id == 0 || id > 1', (lab) => polls(lab, 'chain_task') - own(lab)],
+    ];
+    // These are polled most often: with stops under `--long`.
+    const often = engine === 'target' || long;
+    if (often)
+      conditions.push(
+        // Written by hand, so it has its members in every state.
+        ['futs::YieldN if started == false', (lab) => lab.stats.get('yield_n')?.calls ?? -1],
+        ['futs::YieldN if self.started == true && left < 100', (lab) => resumed(lab, 'yield_n')],
+        // leaf_io(k) keeps `before`, k * 3, in the one state in which it waits.
+        ['work::leaf_io if before >= 0', (lab) => resumed(lab, 'leaf_io')],
+      );
+    const probes = conditions.map(([text]) => target.probe(`poll:labkern::${text}`));
+    const [seen, all]: [unknown[], unknown[]] = [[], []];
+    const leaf = 'poll:labkern::work::leaf_io';
+    if (often) {
+      const take = (into: unknown[]) => (hit: { values: Readonly<Record<string, unknown>> }) => into.push(hit.values.k);
+      probes.push(target.probe(`${leaf} if k == 2`, { capture: ['k'] }, take(seen)));
+      target.probe(leaf, { capture: ['k'] }, take(all));
+    }
     t.equal((await target.run({ duration: '380s' })).end, 'guest-ended');
     const lab = parseLab(Buffer.concat(texts).toString('latin1'));
     t.equal(lab.checksum, guest(name).checksum, 'the guest computes what it computes untraced');
-    const polls = (of: string): number => lab.stats.get(of)?.polls ?? 0;
-    const calls = (of: string): number => lab.stats.get(of)?.calls ?? 0;
-    if (fresh && resumed) {
-      t.equal(fresh.hits, calls('yield_n'));
-      t.equal(resumed.hits, polls('yield_n') - calls('yield_n'));
-    }
-    const [first, own, third] = lab.tasks.filter((task) => task.name === 'chain').map((task) => task.polls);
-    t.equal(second.hits, own);
-    t.equal(second.returns, own);
-    t.equal(others.hits, (first ?? 0) + (third ?? 0));
-    t.equal(waiting.hits, polls('leaf_io') - calls('leaf_io'));
-    t.equal(two.hits, all.get(2));
-    t.ok(two.hits > 0 && two.hits < polls('leaf_io'));
-    t.same(odd, []);
-    for (const probe of [fresh, resumed, second, others, waiting, two])
-      t.equal(probe?.engine ?? engine, engine, `${probe?.text}: ${probe?.reason}`);
+    for (const [i, [text, counted]] of conditions.entries()) t.equal(probes[i]?.hits, counted(lab), text);
+    t.equal(probes[0]?.returns, own(lab));
+    t.same(
+      seen,
+      all.filter((k) => k === 2),
+    );
+    if (often) t.ok(seen.length > 0 && seen.length < polls(lab, 'leaf_io'));
+    for (const probe of probes) t.equal(probe.engine, engine, `${probe.text}: ${probe.reason}`);
   });
 }
 

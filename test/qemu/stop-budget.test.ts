@@ -11,7 +11,7 @@ interface Output {
 }
 
 /** `forget` is shorter than any patch, and called all the time: it stops each time. */
-async function run(t: Test, ...options: string[]): Promise<Output> {
+async function run(t: Test, events: string, ...options: string[]): Promise<Output> {
   const probes = ['fn:async_task::**', 'fn:core::mem::forget'].flatMap((probe) => ['-p', probe]);
   const files = ['--json', '-o', join(scratchFolder(t), 'out.pftrace')];
   const words = [
@@ -19,7 +19,7 @@ async function run(t: Test, ...options: string[]): Promise<Output> {
     ...files,
     ...probes,
     '--max-events',
-    '12000',
+    events,
     '-d',
     '60',
     ...options,
@@ -31,7 +31,7 @@ async function run(t: Test, ...options: string[]): Promise<Output> {
 }
 
 t.test('a probe past the budget is switched off', async (t) => {
-  const { stops, engines, probes } = await run(t);
+  const { stops, engines, probes } = await run(t, '12000');
   t.ok(engines.switched_off > 0, `${engines.switched_off} of ${probes.length} probes switched off at ${stops} stops`);
   t.ok(engines.without_stops > probes.length / 2);
   t.ok(stops > 4, `${stops} stops`);
@@ -45,7 +45,7 @@ t.test('a probe past the budget is switched off', async (t) => {
 });
 
 t.test('--engine mixed keeps it', async (t) => {
-  const { stops, engines } = await run(t, '--engine', 'mixed');
+  const { stops, engines } = await run(t, '3000', '--engine', 'mixed');
   t.equal(engines.switched_off, 0);
   t.ok(stops > 50, `${stops} stops`);
 });

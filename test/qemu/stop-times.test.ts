@@ -39,7 +39,7 @@ interface Saved {
 const TICK_NS = 1e6;
 const HANDLER_NS = 500;
 /** Events after which a recording ends that asks only whether something is measured. */
-const few = ['--max-events', '300'];
+const few = ['--max-events', '150'];
 const probes = ['-p', 'poll:level3'];
 
 async function run(t: Test, name: string, engine: 'stop' | 'target', extra: readonly string[], options: string[] = []) {
