@@ -1,4 +1,5 @@
 // Page tables: what QEMU's own monitor shows of a machine that pages, and tables that no machine should have.
+
 import fc from 'fast-check';
 import t from 'tap';
 import {
@@ -15,6 +16,7 @@ import { connect, type Session } from '../../src/rsp/index.js';
 import { elfPath, qemuArgv } from '../qemu/guests/guests.js';
 import { scratchFolder, start } from '../support/command.js';
 import { programOf } from '../support/hidden.js';
+import { cases } from '../support/long.js';
 import { pagingKernel } from '../support/tiny-kernels.js';
 
 async function spaceOf(session: Session, arch: CompleteArchitecture): Promise<AddressSpace> {
@@ -202,7 +204,7 @@ for (const [name, arch, values] of modes) {
           await space.largePageTable(addr(wild));
         },
       ),
-      { seed: 5, numRuns: 150 },
+      { seed: 5, numRuns: cases(300) },
     );
   });
 

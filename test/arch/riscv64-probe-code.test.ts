@@ -4,6 +4,7 @@ import type { Condition, FieldSource, RecordField } from '../../src/arch/inject/
 import { controlBlock } from '../../src/arch/inject/ring-contract.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { addOffset } from '../../src/base/addr.js';
+import { cases, usually } from '../support/long.js';
 import { limits } from './buckets.js';
 import { random, values } from './random.js';
 import { pointsOf, readBehind, references } from './references.js';
@@ -42,6 +43,8 @@ function randomFields(sources: readonly FieldSource[]): RecordField[] {
   return fields;
 }
 
+/** What is counted is read from these: arguments, what is kept, what the code works with. */
+const counted = ['a0', 'a7', 's0', 't1', 't2', 't3', 'zero'];
 const KEEP = ['a2', 't1', 'sp', 't3'] as const;
 
 const shared: readonly FieldSource[] = [
@@ -212,7 +215,7 @@ t.test('conditions compare as integers of their type do, with any constant', asy
   for (const op of ['eq', 'ne', 'lt', 'le', 'gt', 'ge'] as const) {
     for (const size of sizes) {
       for (const signed of [true, false]) {
-        for (let round = 0; round < 6; round++) {
+        for (let round = 0; round < cases(6); round++) {
           const way = pick(ways);
           const register = pick(['a0', 'a1', 's0', 't1', 't2', 't3', 'sp', 'zero']);
           const from = calls.start();
@@ -242,7 +245,7 @@ t.test('conditions compare as integers of their type do, with any constant', asy
     }
   }
   t.same(wrong, []);
-  t.ok(counted > 50 && kept > 50, `${counted} counted, ${kept} not`);
+  t.ok(counted > 25 && kept > 25, `${counted} counted, ${kept} not`);
   t.equal(await client.claimed(), 0, 'counting claims nothing');
 });
 
@@ -255,7 +258,7 @@ t.test('calls are counted by the size of an integer in a register', async (t) =>
   const seen = new Set<number>();
   for (const size of sizes) {
     for (const signed of [true, false]) {
-      for (const register of ['a0', 'a7', 's0', 't1', 't2', 't3', 'zero']) {
+      for (const register of usually(counted, (one) => /^[at]/.test(one) && one !== 'a7')) {
         const way = pick(ways);
         const start = calls.start();
         // As many bits as not: otherwise nearly all are of the highest bucket.
@@ -298,7 +301,7 @@ t.test('what is in a register, or behind it, is added up in 128 bits, between tw
   const before = [0n, 1n, (1n << 64n) - 1n, -1n, -(1n << 64n), (1n << 63n) - 1n, 1n << 100n];
   for (const size of sizes) {
     for (const signed of [true, false]) {
-      for (const register of ['a0', 'a7', 's0', 't1', 't2', 't3', 'zero']) {
+      for (const register of usually(counted, (one) => /^[at]/.test(one) && one !== 'a7')) {
         const way = pick(ways);
         const start = calls.start();
         const name = register === 's0' ? 'fp' : register;

@@ -1,10 +1,12 @@
 // Polls that panic, at a real gdbserver: caught around the outermost poll, in the middle of one that goes on, and by tokio.
+
 import t from 'tap';
+import { long, usually } from '../support/long.js';
 import { pollsProgram } from '../support/native.js';
 import { trace } from '../support/native-trace.js';
 
 for (const engine of ['target', 'stop']) {
-  for (const name of ['panics-o0', 'panics-o2'] as const) {
+  for (const name of usually(['panics-o0', 'panics-o2'] as const, (one) => one === 'panics-o2')) {
     t.test(`${name}, --engine ${engine}: a poll that panics is no poll that is lost`, async (t) => {
       const { output, stdout, text } = await trace(t, [pollsProgram(t, name)], '--engine', engine);
       t.match(stdout, /^leaves 18 caught 6$/m);
@@ -17,6 +19,7 @@ for (const engine of ['target', 'stop']) {
     });
   }
 
+  if (engine === 'stop' && !long) continue;
   t.test(`tokio, --engine ${engine}: a task that panics`, async (t) => {
     const { output, stdout } = await trace(t, [pollsProgram(t, 'tokio'), '2', 'panics'], '--engine', engine);
     t.match(stdout, /^caught 5$/m);

@@ -14,7 +14,7 @@ t.test('nobody reads the ring for a while', async (t) => {
   const tracer = rsptraceProcess('run', '--json', '-o', trace, ...functionProbes, program, '--', 'loop', go);
   await traceGrows(tracer, trace, 20_000);
   tracer.process.kill('SIGSTOP');
-  await sleep(500);
+  await sleep(200);
   tracer.process.kill('SIGCONT');
   writeFileSync(go, '');
   const { status, stdout, stderr } = await tracer.ended;

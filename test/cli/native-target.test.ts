@@ -1,6 +1,8 @@
 // The engine without stops at a real gdbserver: programs that count their own calls and compute sums, which go wrong where a register does.
+
 import t from 'tap';
 import { start } from '../support/command.js';
+import { usually } from '../support/long.js';
 import { compileC, compileReleased } from '../support/native.js';
 import { functionProbes, sameCalls, trace, withoutStops } from '../support/native-trace.js';
 
@@ -46,7 +48,7 @@ t.test('four threads and more events than the ring holds', async (t) => {
 });
 
 t.test('a program that is not position-independent, and one that is static', async (t) => {
-  for (const flags of [['-no-pie'], ['-static']]) {
+  for (const flags of usually([['-no-pie'], ['-static']], ([one]) => one === '-static')) {
     const program = compileReleased(t, 'calls.c', flags);
     const { output, stdout } = await trace(t, [program, 'run', '300'], '--engine', 'target', ...functionProbes);
     withoutStops(t, output);

@@ -1,7 +1,9 @@
 // Findings on tokio, in a debug and a release build: one poll stops its thread, one task is aborted. The program itself
 // says which task, which line and how long. Without the two faults it has no finding.
+
 import t, { type Test } from 'tap';
 import { rsptrace } from '../support/command.js';
+import { usually } from '../support/long.js';
 import { gdbserver, pollsProgram } from '../support/native.js';
 
 type Build = 'tokio-faults-o0' | 'tokio-faults-o3';
@@ -48,7 +50,8 @@ function numbers(printed: string, pattern: RegExp): readonly number[] {
 }
 
 for (const build of ['tokio-faults-o0', 'tokio-faults-o3'] as const) {
-  for (const threads of ['ct', 'mt']) {
+  // Each build and each runtime once.
+  for (const threads of usually(['ct', 'mt'], (one) => (one === 'ct') === (build === 'tokio-faults-o0'))) {
     t.test(`${build} ${threads}: a poll that blocks its thread, and a task that is aborted`, async (t) => {
       const { printed, found } = await traced(t, build, 'faults', threads);
       const [blocking] = numbers(printed, /^task blocks id=(\d+)/m);
