@@ -64,7 +64,8 @@ export async function atTarget<T>(
   let recording = false;
   const onSignal = (signal: NodeJS.Signals): void => {
     count++;
-    if (count === 2) note('leaving the target as it was; a third signal gives that up');
+    if (count === 2 && session?.state.kind !== 'gone')
+      note('leaving the target as it was; a third signal gives that up');
     if (count > 2) {
       release();
       process.kill(process.pid, signal);

@@ -71,7 +71,7 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   await connection.leave(logger, stays || stopping.reason === 'panicked');
   onLeft?.(stopping.reason);
   try {
-    unread = await digestRest(run, deadline);
+    unread = await digestRest(run, options);
     missing += unread;
     tracers.calls.finish();
     if (look) await reportStuck(run, look);
@@ -93,17 +93,28 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   return { missing, unread, clock };
 }
 
+/** A rest that takes longer is reported, in milliseconds. */
+const longMs = 1000;
+
 /** Understands the records that wait, or those that can be understood in time. Returns how many are left. */
-async function digestRest({ parts }: Run, deadline: RecordOptions['deadline']): Promise<number> {
+async function digestRest({ parts }: Run, { deadline, giveUp, onBacklog }: RecordOptions): Promise<number> {
   const { engines, stopping, target } = parts;
+  const first = { records: engines.undigested, at: performance.now() };
+  let isSaid = false;
   // A process that runs on may want the core: nobody waits for it, or it is ended, where there is a deadline.
   const goesFirst = target.isProcess && stopping.reason !== 'guest-ended' && deadline === undefined;
   const pace = new DigestPace(goesFirst ? restTimes.left : 0);
   for (;;) {
     const began = performance.now();
     if (!engines.digest(digestMs)) return 0;
-    pace.digested(began, performance.now());
-    if (performance.now() > (deadline?.() ?? Number.POSITIVE_INFINITY)) return engines.undigested;
+    const now = performance.now();
+    pace.digested(began, now);
+    const records = engines.undigested;
+    if (giveUp?.aborted || now > (deadline?.() ?? Number.POSITIVE_INFINITY)) return records;
+    if (!isSaid && now - first.at > longMs) {
+      onBacklog?.({ records, ms: (records * (now - first.at)) / Math.max(first.records - records, 1) });
+      isSaid = true;
+    }
     await pace.rest();
   }
 }

@@ -25,6 +25,12 @@ import type { Program } from './program.js';
 import type { Quiet, QuietOptions } from './quiet.js';
 import type { LogRequest } from './recording-log.js';
 
+/** Records that wait to be understood, and about how long that takes. */
+export interface Backlog {
+  readonly records: number;
+  readonly ms: number;
+}
+
 export interface RecordOptions {
   readonly session: Session;
   readonly program: Program;
@@ -106,6 +112,10 @@ export interface RecordOptions {
    * {@link recover}, and is missing in the trace.
    */
   readonly deadline?: (() => number | undefined) | undefined;
+  /** When it is aborted, records that are not understood yet are left as behind the deadline. */
+  readonly giveUp?: AbortSignal | undefined;
+  /** Called once if what is not understood when the target is left takes longer than a second: about so long. */
+  readonly onBacklog?: ((backlog: Backlog) => void) | undefined;
   /** What to do about a time without events: `tell` is called once for each, and {@link Recording.quiet} has them all. */
   readonly quiet?: QuietOptions;
   /** Called once, when the guest is about to run. */

@@ -1,11 +1,11 @@
 import { basename } from 'node:path';
 import { addr, hex } from '../../base/addr.js';
-import type { Recording } from '../../record/index.js';
+import type { Backlog, Recording } from '../../record/index.js';
 import { plural } from '../../text/index.js';
 import { isThere } from '../open-output.js';
 import type { RecordingArguments } from '../options/recording.js';
 import { recordsFile } from '../records-file.js';
-import { note } from '../standard-error.js';
+import { note, sentenceLines } from '../standard-error.js';
 import type { Guest } from './outcome.js';
 import type { Recorded } from './session.js';
 
@@ -14,12 +14,19 @@ const manyPanics = 16;
 
 const slowMs = 5000;
 
+/** What a backlog means for whoever waits, for stderr. */
+export function backlogText({ records, ms }: Backlog, output: string): string {
+  const left = isThere(recordsFile(output)) ? `leaves them to rsptrace recover ${output}` : 'loses them';
+  const text = `${plural(records, 'record')} wait to be understood, about ${Math.ceil(ms / 1000)} s; Ctrl-C ${left}`;
+  return sentenceLines([`rsptrace: ${text}`], process.stderr);
+}
+
 /** What is left out, stays behind or was slow: a sentence each, on stderr. */
 export function reportLimits(args: RecordingArguments, recording: Recorded, guest: Guest | undefined): void {
   if (recording.unread > 0) {
     const isKept = isThere(recordsFile(args.output));
     const wayOut = isKept ? `rsptrace recover ${args.output} makes the whole trace of them` : 'they are lost';
-    note(`${plural(recording.unread, 'record')} were not understood within the second after the signal: ${wayOut}`);
+    note(`${plural(recording.unread, 'record')} were left when their time was over: ${wayOut}`);
   }
   if (recording.tailLost) {
     note(

@@ -11,6 +11,7 @@ import { recordsRequest } from '../records-file.js';
 import { StatusLine } from '../status-line.js';
 import { enginesText, hurdlesText, switchedOffTexts } from '../stop-report.js';
 import { engineOf, needsReturns } from './asked.js';
+import { backlogText } from './limits.js';
 import type { Prepared } from './prepare.js';
 import { quietText } from './quiet.js';
 
@@ -71,6 +72,11 @@ export async function recordSession(
       ...askedOptions(prepared, hidden),
       session,
       signal: stopping.signal,
+      giveUp: stopping.giveUp,
+      onBacklog: (backlog) => {
+        stopping.over();
+        status.above(backlogText(backlog, args.output));
+      },
       ...passed,
       quiet: {
         ms: args.stalled,
@@ -152,24 +158,45 @@ function ignoreRepeats(signal: NodeJS.Signals): void {
   setTimeout(() => process.off(signal, ignore), repeatMs).unref();
 }
 
-/** Aborts at SIGINT, SIGTERM and SIGHUP, which `first` is given first, and with `ending`; until it is released. */
-function stopOnSignals(
-  first: SessionOptions['onSignal'],
-  ending: AbortSignal | undefined,
-): { readonly signal: AbortSignal; release(): void } {
-  const stopper = new AbortController();
+/** The signals of a user, until they are released: the first one ends the recording, the next one what comes after it. */
+interface Stopping {
+  readonly signal: AbortSignal;
+  readonly giveUp: AbortSignal;
+  /** The recording has ended: the next signal is the second. */
+  over(): void;
+  release(): void;
+}
+
+/** `first` is given the first of SIGINT, SIGTERM and SIGHUP; `ending` ends the recording, too. The third one kills. */
+function stopOnSignals(first: SessionOptions['onSignal'], ending: AbortSignal | undefined): Stopping {
+  const [stopper, leaver] = [new AbortController(), new AbortController()];
+  let [isOver, repeatsUntil] = [false, 0];
+  const off = (): void => {
+    for (const signal of endingSignals) process.off(signal, onSignal);
+  };
   const onSignal = (signal: NodeJS.Signals): void => {
+    if (performance.now() < repeatsUntil) return;
+    if (isOver) {
+      leaver.abort();
+      return off();
+    }
+    isOver = true;
+    repeatsUntil = performance.now() + repeatMs;
     ignoreRepeats(signal);
     first?.(signal);
     stopper.abort();
   };
   const onEnding = (): void => stopper.abort();
-  for (const signal of endingSignals) process.once(signal, onSignal);
+  for (const signal of endingSignals) process.on(signal, onSignal);
   ending?.addEventListener('abort', onEnding);
   return {
     signal: stopper.signal,
+    giveUp: leaver.signal,
+    over: () => {
+      isOver = true;
+    },
     release() {
-      for (const signal of endingSignals) process.off(signal, onSignal);
+      off();
       ending?.removeEventListener('abort', onEnding);
     },
   };
