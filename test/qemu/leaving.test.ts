@@ -26,7 +26,7 @@ function pollsIn(path: string): number {
 const enough = 20_000;
 
 /** Some of 5 million polls, so that little is left to be understood when the signal comes. */
-const few = ['selector', 'producer', 'consumer'].flatMap((name) => ['-p', `poll:labkern::work::${name}`]);
+const few = ['-p', 'poll:labkern::work::consumer'];
 
 /** A hundred million instructions a second, so that a busy host does not see the guest end before the signal comes. */
 const slow = ['-icount', 'shift=3,align=on'];
@@ -36,9 +36,7 @@ const slowed = 'rv-o2';
 const stops = ['--engine', 'stop'] as const;
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  // Either signal at either architecture under `--long`.
-  const its = signal === 'SIGINT' ? 'rv-o2-long' : 'x86-o2-long';
-  for (const name of usually(['rv-o2-long', 'x86-o2-long'], (one) => one === its)) {
+  for (const name of usually(['rv-o2-long', 'x86-o2-long'], (one) => one === 'rv-o2-long')) {
     t.test(`${name}: after ${signal} the guest runs on to its own end`, async (t) => {
       const qemu = frozenGuest(t, name, slow);
       const trace = join(scratchFolder(t), 'out.pftrace');
