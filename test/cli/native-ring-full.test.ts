@@ -5,16 +5,28 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { rsptrace, rsptraceProcess, scratchFolder, traceGrows } from '../support/command.js';
 import { compileReleased } from '../support/native.js';
-import { functionProbes } from '../support/native-trace.js';
 
 t.test('nobody reads the ring for a while', async (t) => {
   const folder = scratchFolder(t);
   const program = compileReleased(t, 'calls.c', ['-pie']);
   const [trace, go] = [join(folder, 'out.pftrace'), join(folder, 'go')];
-  const tracer = rsptraceProcess('run', '--json', '-o', trace, ...functionProbes, program, '--', 'loop', go);
-  await traceGrows(tracer, trace, 20_000);
+  const tracer = rsptraceProcess(
+    'run',
+    '--json',
+    '-o',
+    trace,
+    '-p',
+    'fn:middle',
+    '-p',
+    'fn:outer',
+    program,
+    '--',
+    'loop',
+    go,
+  );
+  await traceGrows(tracer, trace, 1000);
   tracer.process.kill('SIGSTOP');
-  await sleep(200);
+  await sleep(500);
   tracer.process.kill('SIGCONT');
   writeFileSync(go, '');
   const { status, stdout, stderr } = await tracer.ended;
