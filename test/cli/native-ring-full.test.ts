@@ -10,20 +10,8 @@ t.test('nobody reads the ring for a while', async (t) => {
   const folder = scratchFolder(t);
   const program = compileReleased(t, 'calls.c', ['-pie']);
   const [trace, go] = [join(folder, 'out.pftrace'), join(folder, 'go')];
-  const tracer = rsptraceProcess(
-    'run',
-    '--json',
-    '-o',
-    trace,
-    '-p',
-    'fn:middle',
-    '-p',
-    'fn:outer',
-    program,
-    '--',
-    'loop',
-    go,
-  );
+  const probes = ['-p', 'fn:middle', '-p', 'fn:outer'];
+  const tracer = rsptraceProcess('run', '--json', '-o', trace, ...probes, program, '--', 'loop', go);
   await traceGrows(tracer, trace, 1000);
   tracer.process.kill('SIGSTOP');
   await sleep(500);
