@@ -178,7 +178,8 @@ function stopOnSignals(first: SessionOptions['onSignal'], ending: AbortSignal | 
     if (performance.now() < repeatsUntil) return;
     if (isOver) {
       leaver.abort();
-      return off();
+      off();
+      return;
     }
     isOver = true;
     repeatsUntil = performance.now() + repeatMs;
