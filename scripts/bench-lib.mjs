@@ -59,7 +59,7 @@ export function startQemu(guest, elf) {
   return stub;
 }
 
-/** A program under gdbserver, which tells its port only in words. */
+/** A program under gdbserver, which says its port only in words. */
 export function startGdbserver(elf, ...args) {
   const said = join(folder, `gdbserver${++stubs}`);
   const command = 'said=$0; exec gdbserver --once 127.0.0.1:0 "$@" 2>"$said"';

@@ -39,7 +39,7 @@ const other = futureTypes.find(({ future }) => future.endsWith('::leaf_io'));
 const { size } = producer;
 const pollAddress = Number(producer.polls[0].address);
 
-/** The Future's bytes in a state, found by trying: the engine under test says which byte tells it. */
+/** The Future's bytes in a state, found by trying: the engine under test shows which byte says it. */
 function bytesIn(state) {
   for (let offset = 0; offset < size; offset++) {
     for (let tag = 0; tag < 16; tag++) {

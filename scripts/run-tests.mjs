@@ -67,7 +67,7 @@ function tell(counts, result, names) {
   if (result.diag) console.log(stringify(result.diag).replace(/^(?=.)/gm, '        '));
 }
 
-/** Counts the assertions of a test and of those inside it, and tells of each that failed. */
+/** Counts the assertions of a test and of those inside it, and reports each that failed. */
 function watch(parser, counts, names) {
   // How many had failed when the test inside began whose result comes next.
   let before;

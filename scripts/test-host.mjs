@@ -20,7 +20,7 @@ async function run({ file, script, limitMs }) {
     hold(test);
     await import(pathToFileURL(script).href);
   });
-  // Whoever reads TAP tells of a test when the next line comes, one that is no comment.
+  // Whoever reads TAP reports a test when the next line comes, one that is no comment.
   root.pragma({ strict: false });
   const { own, children } = cpu();
   const used = { own: own - before.own, children: children - before.children };

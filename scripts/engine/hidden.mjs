@@ -1,4 +1,4 @@
-// A QEMU with memory that its guest is not told of, as `rsptrace run` starts it, for benchmarks that look at events or moments themselves.
+// A QEMU with memory that its guest does not know of, as `rsptrace run` starts it, for benchmarks that look at events or moments themselves.
 
 import { startQemu } from '../../dist/api/qemu.js';
 import { isRefusal } from '../../dist/base/refusal.js';

@@ -1,6 +1,6 @@
 // Four harts that call the same functions at once, with a timer interrupt each, under `rsptrace run`'s engine: every event is compared with what the
 // program must have done, as it comes, and the harts' events with their own counters (test/support/kernels/harts-*.s).
-//   lost: calls by a hart's own counters that were not told, and records that rsptrace says are missing
+//   lost: calls by a hart's own counters that were not reported, and records that rsptrace says are missing
 //   torn: events whose arguments or result are not those of this call
 //   out of order: events of a hart that come before one that it did earlier, or do not nest as its calls do
 import { join, resolve } from 'node:path';

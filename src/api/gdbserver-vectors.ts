@@ -68,7 +68,7 @@ function hasAvx512(): boolean {
   }
 }
 
-/** The major version, as `GNU gdbserver (Debian 13.1-3) 13.1` tells. */
+/** The major version, as `GNU gdbserver (Debian 13.1-3) 13.1` says. */
 function gdbserverVersion(): number | undefined {
   try {
     const text = execFileSync('gdbserver', ['--version'], { encoding: 'latin1', stdio: ['ignore', 'pipe', 'ignore'] });

@@ -48,7 +48,7 @@ export class HandlerCalls extends Fold implements HitObserver {
   /** What handlers of hits in records still do. */
   readonly #pending = new Set<Promise<unknown>>();
 
-  /** `fail` is told what a handler throws. */
+  /** `fail` is given what a handler throws. */
   constructor(handlers: Handlers, fail: (thrown: unknown) => void) {
     super();
     this.#handlers = handlers;

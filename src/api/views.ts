@@ -113,7 +113,7 @@ export async function taskView(program: Understood, copy: TargetCopy): Promise<T
   return { memory, heaps, stacks, dead, knowsHeaps, polls, frames };
 }
 
-/** The same of a dump: which harts polled what, it does not tell. */
+/** The same of a dump: which harts polled what, it does not say. */
 export async function dumpView({ elf }: Understood, image: MemoryImage, scan: readonly Region[]): Promise<TaskView> {
   const constants: MemoryReader = {
     read: async (address, length) => (await image.read(address, length)) ?? elf.bytesAt(address, length),

@@ -11,7 +11,7 @@ export interface SystemRegisters {
 }
 
 export interface SystemState {
-  /** The specification's name for it. Undefined if the registers do not tell. */
+  /** The specification's name for it. Undefined if the registers do not say. */
   readonly mode: string | undefined;
   readonly paging: Paging | undefined;
   readonly registers: readonly SystemRegister[];

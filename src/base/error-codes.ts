@@ -148,7 +148,7 @@ export const errorCodes = {
     remedy: 'Start the machine again. `--engine stop` needs no device tree.',
   },
   FUTURES_NONE: {
-    means: 'The program has no Future that its debug info tells of.',
+    means: 'The program has no Future that its debug info describes.',
     remedy:
       "Give an ELF that was built from Rust with async code and `debug = 2`; or probe functions, as `-p 'fn:**'` does.",
   },

@@ -52,10 +52,10 @@ export interface StopObserver {
   /** Returns true if this observer requested the stop and has handled it. Pending writes are queued in `resume`. */
   handles(stop: SignalStop, resume: Batch): Promise<boolean>;
   /**
-   * At every other stop, before it is handled. `tells`: the stop may emit an event. `at`: where, if that is a probe's
+   * At every other stop, before it is handled. `emits`: the stop may emit an event. `at`: where, if that is a probe's
    * address or one where a call returns.
    */
-  stopped(tells: boolean, at?: Addr): Promise<void>;
+  stopped(emits: boolean, at?: Addr): Promise<void>;
 }
 
 /** Those that were not made before: what was made and has no answer cannot be read. */

@@ -50,7 +50,7 @@ export interface BlockEdge {
   readonly key: bigint;
   /**
    * The stack pointer with which the function around it returns, see `stackNumber`, less 1, and less 1 more for each
-   * block around this one. So nothing else has the same one. Undefined if the registers do not tell.
+   * block around this one. So nothing else has the same one. Undefined if the registers do not say.
    */
   stackPointer(registers: RegisterReader): number | undefined;
 }

@@ -89,7 +89,7 @@ async function seenBy({ elf, debug, set, futures }: Shown): Promise<ReadonlyMap<
 
 function select(set: FutureSet, { elf, glob }: FuturesArguments): readonly FutureType[] {
   if (set.all.length === 0) {
-    throw new RsptraceError('FUTURES_NONE', `${elf} has no Future that DWARF tells of`, {
+    throw new RsptraceError('FUTURES_NONE', `${elf} has no Future that DWARF describes`, {
       hint: 'is it built from Rust with async code and debug = 2?',
     });
   }

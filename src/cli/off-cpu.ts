@@ -42,7 +42,7 @@ export async function offCpu(args: ProfileArguments & { readonly elf: string }):
   const more = rows.length - args.top;
   const notes = [
     ...(more > 0 ? [`${more} more rows: --top ${rows.length} shows them`] : []),
-    ...(waits.wakes === 0 ? ['the trace has no wakes, so nothing tells who ends a wait: record with --wakes'] : []),
+    ...(waits.wakes === 0 ? ['the trace has no wakes, so nothing says who ends a wait: record with --wakes'] : []),
   ];
   note(...notes);
   return ExitCode.recorded;

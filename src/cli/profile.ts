@@ -90,7 +90,7 @@ function targetOf(args: Chosen, linked: ElfFile): (prepared: Prepared) => Promis
   if (!isMachine && isLinuxProgram(linked))
     return (prepared) => ofProcess(prepared, { command: [resolve(args.elf), ...command] });
   if (command.length > 0) return ofMachine;
-  throw new RsptraceError('USAGE', `nothing tells where ${args.elf} runs, and it is no program of Linux`, {
+  throw new RsptraceError('USAGE', `nothing says where ${args.elf} runs, and it is no program of Linux`, {
     hint: 'give --remote ADDR, or a QEMU to start behind --',
   });
 }
@@ -240,7 +240,7 @@ function debugOf(elf: ElfFile, logger: Logger): DebugInfo | undefined {
 }
 
 function noDebugInfo(path: string): RsptraceError {
-  return new RsptraceError('DWARF_MISSING', `${path} has no debug info, so nothing tells its Futures`, {
+  return new RsptraceError('DWARF_MISSING', `${path} has no debug info, so nothing says what its Futures are`, {
     hint: 'leave --async out, or build with debug = 2',
   });
 }

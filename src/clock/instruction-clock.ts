@@ -12,7 +12,7 @@ export interface InstructionClock {
 }
 
 /**
- * Whether the guest's clock counts instructions. What is `given` of a QEMU that was started for this session tells
+ * Whether the guest's clock counts instructions. What is `given` of a QEMU that was started for this session says
  * it, or QEMU's command line where that can be read, or its monitor. Undefined if the clock follows the host's.
  *
  * Where the wire is recorded or played back only the monitor is asked, so that both do the same.

@@ -18,7 +18,7 @@ export async function identify(session: Session): Promise<Server> {
   return { name, recognizedBy, accelerator: await stub.accelerator(), version: await stub.version() };
 }
 
-/** What a stub takes and tells. */
+/** What a stub takes and says. */
 export interface StubAbilities {
   /** The types of Z that are taken: 0 software, 1 hardware, 2 to 4 watchpoints for writing, reading, both. */
   readonly breakpoints: readonly number[];

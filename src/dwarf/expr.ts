@@ -143,7 +143,7 @@ class Evaluation {
     return this.#unit.offsetSize === 8 ? r.u64n() : r.u32();
   }
 
-  /** Values that the unit tells, and conversions to its types: DWARF 5, sections 2.5.1.1 and 2.5.1.6. */
+  /** Values that the unit says, and conversions to its types: DWARF 5, sections 2.5.1.1 and 2.5.1.6. */
   #constant(op: number, r: ByteReader): boolean {
     const unit = this.#unit;
     const stack = this.#stack;

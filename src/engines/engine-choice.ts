@@ -70,7 +70,7 @@ function paddingBehind(
 }
 
 /**
- * What the code alone says about each probe's engine. Whether there is memory for trampolines, only the target tells.
+ * What the code alone says about each probe's engine. Whether there is memory for trampolines, only the target says.
  */
 export function planEngines(options: EnginePlanOptions): SitePlan {
   const { arch, wanted, plans, hart, process = false } = options;

@@ -167,21 +167,21 @@ export class Engines implements StopObserver, EarlierRecords {
   }
 
   /**
-   * Reads the records before a stop. `tells`: the stop itself is an event, so every earlier record is flushed. What
+   * Reads the records before a stop. `emits`: the stop itself is an event, so every earlier record is flushed. What
    * is not at a probe's place has no turn in the queue: the events before it are emitted first.
    */
-  async stopped(tells: boolean, at?: Addr): Promise<void> {
+  async stopped(emits: boolean, at?: Addr): Promise<void> {
     if (this.#state.kind !== 'installed') return;
     const { installed, stops } = this.#state;
-    if (tells) {
+    if (emits) {
       this.#stops.beside++;
       this.#warning.stopped(() => this.choices);
     }
     if (at !== undefined && this.#options.wanted === 'auto') await this.#spend(at, stops);
-    await installed.stopped(tells);
+    await installed.stopped(emits);
     this.#stops.waiting = this.areDigested ? 0 : this.#stops.waiting + 1;
     const hasTurn = at !== undefined && !this.#options.isRepeatable;
-    if ((tells && !hasTurn) || this.#stops.waiting > mostWaiting) this.digestAll();
+    if ((emits && !hasTurn) || this.#stops.waiting > mostWaiting) this.digestAll();
   }
 
   /** Reads every record before this stop, which no probe has brought. */

@@ -59,7 +59,7 @@ export function cautionsOf(elf: ElfFile): readonly { readonly text: string; read
 }
 
 /**
- * What the program alone tells: the reasons why probes stop, and code that a jump may not reach. `planned`: what
+ * What the program alone says: the reasons why probes stop, and code that a jump may not reach. `planned`: what
  * {@link planEngines} makes of the plan.
  */
 export function hurdlesOfCode(
@@ -123,7 +123,7 @@ function farFrom(
   };
 }
 
-/** What the target tells, too. */
+/** What the target says, too. */
 interface TargetFacts extends Omit<ScratchRequest, 'text' | 'process' | 'ram'> {
   readonly plan: EnginePlanOptions;
   /** How the RAM of a machine is read. */

@@ -179,8 +179,8 @@ export class Installed implements StopObserver {
     return (await this.#drain?.handles(...args)) ?? false;
   }
 
-  async stopped(tells: boolean): Promise<void> {
-    await this.#drain?.stopped(tells);
+  async stopped(emits: boolean): Promise<void> {
+    await this.#drain?.stopped(emits);
   }
 
   /** At a later hit, because an interrupt had come in the middle of what a jump replaces. */

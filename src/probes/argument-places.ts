@@ -149,7 +149,7 @@ class ArgumentRegisters {
  * The calling conventions: the platform's are given by {@link Architecture}, from RISC-V's and AMD64's psABI. For
  * rustc's own see rustc_ty_utils/src/abi.rs: Each scalar has a register, and a block of bytes above one word is passed
  * by address. Where `floats` is not known, nothing is known of arguments behind a number: it may take an integer
- * register. Not every compiler marks C++ classes that are passed by address: their place in the frame tells.
+ * register. Not every compiler marks C++ classes that are passed by address: their place in the frame says.
  */
 export function placeArguments(
   calling: Calling,

@@ -82,7 +82,7 @@ function flat(parts: readonly (readonly Scalar[] | undefined)[]): readonly Scala
 
 /**
  * Whether a type without scalars ({@link scalarsOf}) is surely a block of bytes. A union may be passed as its members
- * are or not: that depends on attributes which debug info does not tell.
+ * are or not: that depends on attributes which debug info does not say.
  */
 export function isSurelyBlock(shape: Shape, depth = 0): boolean {
   if (depth > deepest) return false;

@@ -7,7 +7,7 @@ export interface Subject {
   readonly probeCode: ProbeCode;
   /** Undefined if the code changes as it runs, or if nothing is known of it. */
   readonly facts: CodeFacts | undefined;
-  /** Where control may come into the text; undefined if no ELF tells. */
+  /** Where control may come into the text; undefined if no ELF says. */
   readonly entries: CodeEntries | undefined;
   /** Whether a probe that needs a stop lies in these bytes, behind the first one. */
   readonly stopsIn: (piece: CodePiece) => boolean;

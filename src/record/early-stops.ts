@@ -26,7 +26,7 @@ interface EarlyStopsOptions {
   readonly fromReset: boolean;
   /** Where the last page table may come into use; none if it is in use already, or if no place is known. */
   readonly places: readonly TablePlace[];
-  /** The only place tells for sure, and comes late: no probe need stop before, if none may. */
+  /** The only place says for sure, and comes late: no probe need stop before, if none may. */
   readonly isSure: boolean;
   /** A change of the page table matters from now on. */
   readonly watch: () => Promise<void>;

@@ -62,7 +62,7 @@ async function startInfo(session: Session, memory: TargetMemory): Promise<MapPla
   if (info?.getUint32(0, true) !== 0x336ec578) return { refused: `there is no PVH start info at ${hex(at)}` };
   if (info.getUint32(4, true) < 1) return { refused: 'the PVH start info has no memory map' };
   const modules = info.getUint32(12, true);
-  if (modules > MOST_MODULES) return { refused: `the PVH start info tells of ${modules} modules` };
+  if (modules > MOST_MODULES) return { refused: `the PVH start info has ${modules} modules` };
   const list = await view(memory, addr(info.getBigUint64(16, true)), modules * 32);
   if (list === undefined) return { refused: 'the list of PVH modules cannot be read' };
   const starts = Array.from({ length: modules }, (_, index) => Number(list.getBigUint64(index * 32, true)));
@@ -98,7 +98,7 @@ async function multibootInfo(session: Session, memory: TargetMemory): Promise<Ma
   const flags = info.getUint32(0, true);
   if ((flags & multiboot.hasMap) === 0) return { refused: 'the Multiboot information has no memory map' };
   const modules = (flags & multiboot.hasModules) === 0 ? 0 : info.getUint32(0x14, true);
-  if (modules > MOST_MODULES) return { refused: `the Multiboot information tells of ${modules} modules` };
+  if (modules > MOST_MODULES) return { refused: `the Multiboot information has ${modules} modules` };
   const list = await view(memory, addr(BigInt(info.getUint32(0x18, true))), modules * 16);
   if (list === undefined) return { refused: 'the list of Multiboot modules cannot be read' };
   const ends = Array.from({ length: modules }, (_, index) => list.getUint32(index * 16 + 4, true));

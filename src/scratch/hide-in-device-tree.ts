@@ -41,10 +41,10 @@ export async function hideInDeviceTree(
   const [node] = tree.memory;
   const range = node?.ranges[0];
   if (node === undefined || range === undefined || tree.memory.length !== 1 || node.ranges.length !== 1) {
-    return { refused: 'the device tree tells of the RAM in more than one piece' };
+    return { refused: 'the device tree has the RAM in more than one piece' };
   }
   if (range.size !== BigInt(visible + hidden)) {
-    return { refused: `the device tree tells of ${range.size} bytes of RAM instead of ${visible + hidden}` };
+    return { refused: `the device tree has ${range.size} bytes of RAM instead of ${visible + hidden}` };
   }
   const start = addr(range.base + BigInt(visible));
   if (tree.initrdEnd !== undefined && tree.initrdEnd > start) {

@@ -63,7 +63,7 @@ class StandingReads {
 }
 
 /**
- * Tells which hits belong to the program. To a machine's stub a breakpoint is a virtual address in every address
+ * Which hits belong to the program. To a machine's stub a breakpoint is a virtual address in every address
  * space, and other programs have other code there. So at each stop the code there must be the program's: 16 bytes at
  * the pc, and most of the page around them. The page is read once per address space, and again after foreign code was
  * found in it.

@@ -1,5 +1,5 @@
 /*
- * What a core file of a Linux process tells besides its memory, in its notes (core(5); Linux fs/binfmt_elf.c):
+ * What a core file of a Linux process says besides its memory, in its notes (core(5); Linux fs/binfmt_elf.c):
  *
  *   NT_AUXV       the auxiliary vector: where the program was loaded. Dumps of machines have none
  *   NT_PRSTATUS   one for each thread: signal and times (112 bytes), then its general registers

@@ -23,7 +23,7 @@ export function stackBytes(elf: ElfFile): number | undefined {
 }
 
 /**
- * Whether a Linux that is started from a bzImage will itself choose its address, which no symbol tells. Its
+ * Whether a Linux that is started from a bzImage will itself choose its address, which no symbol says. Its
  * decompressor does so (CONFIG_RANDOMIZE_BASE) unless its command line has the word `nokaslr`
  * (arch/x86/boot/compressed/kaslr.c).
  */

@@ -18,7 +18,7 @@ interface ProcessMemory extends MemoryReader, Disposable {
   readonly source: 'this machine' | 'packets';
 }
 
-/** The process at a stub, and what it has mapped; undefined if the stub does not tell. */
+/** The process at a stub, and what it has mapped; undefined if the stub does not say. */
 export async function processMappings(session: Session): Promise<readonly Mapping[] | undefined> {
   const pid = await processId(session);
   const text = pid === undefined ? undefined : await session.remoteFile(`/proc/${pid}/maps`);

@@ -204,7 +204,7 @@ t.test('what cannot be had is told', async (t) => {
   const { target: other } = await machine(t, 'rv-o0');
   const behind = other.probe('poll:labkern::work::Disk::seek', { capture: ['self.self.sector'] });
   t.match(await other.run({ until: 'labkern::exec::run', duration: longest }), { end: 'until' });
-  t.match(behind.reason, /only the target tells in which state/);
+  t.match(behind.reason, /only the target knows in which state/);
   other.probe('poll:labkern::work::chain_task', { capture: ['idd'] });
   await t.rejects(other.run(), { code: 'EXPRESSION_TYPE', message: /'idd': self, a .* has no member idd/ });
 });

@@ -6,7 +6,7 @@ import { assemble } from '../support/assembled.js';
 
 /**
  * Code whose frames are written beside it. Each label `here_N:` stands where the CFA is N above the stack pointer; `fp_N:` where it is N
- * above the frame pointer; a second part tells where the return address is: `_ra` in its register, `_at_M` at CFA - M. `none_...` has no
+ * above the frame pointer; a second part says where the return address is: `_ra` in its register, `_at_M` at CFA - M. `none_...` has no
  * frame that could be told, `bottom_...` is code that nobody called.
  */
 function check(t: Test, arch: CompleteArchitecture, source: string): void {

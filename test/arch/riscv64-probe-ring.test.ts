@@ -70,7 +70,7 @@ function instructions(at: bigint, code: Uint8Array): bigint[] {
   return places;
 }
 
-/** All records must be there; by what they tell of a0, the kinds that there are. */
+/** All records must be there; by what they say of a0, the kinds that there are. */
 async function kindsByCall(client: Ring): Promise<{ readonly torn: number[]; readonly kinds: Map<bigint, bigint[]> }> {
   const kinds = new Map<bigint, bigint[]>();
   const torn: number[] = [];

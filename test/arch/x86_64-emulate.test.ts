@@ -241,7 +241,7 @@ t.test(
     );
     await using oracle = await StepOracle.start('qemu-system-x86_64', machine, sizes, BigInt(`0x${main}`));
     const { carried, differences } = await compare(x86_64, oracle, order, trials, masks);
-    // An interrupt that is pending makes a step of QEMU's come back without having executed anything: that tells nothing.
+    // An interrupt that is pending makes a step of QEMU's come back without having executed anything: that says nothing.
     const idle = new Set(
       differences
         .filter(({ what, instruction, expected }) => what === 'rip' && instruction.endsWith(` at 0x${expected}`))

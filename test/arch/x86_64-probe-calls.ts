@@ -55,7 +55,7 @@ export interface Ran {
   slot(call: number, claim: number): DataView;
 }
 
-/** Makes the calls with the probe and without it, and tells where they leave something else. */
+/** Makes the calls with the probe and without it, and says where they leave something else. */
 export function run(probe: Probe, list: readonly Call[], interrupts?: Interrupts): Ran {
   const { regions, ring } = install(host, probe);
   const watch = [

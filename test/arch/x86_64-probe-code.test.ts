@@ -161,7 +161,7 @@ function read(record: DataView, { at, size }: Pick<RecordField, 'at' | 'size'>):
   return value.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
 }
 
-// The one that tells its return address differs with a hook.
+// The one that says its return address differs with a hook.
 for (const target of [...host.functions.keys()].filter((name) => name !== 'seen_return')) {
   t.test(`${target} with probes of all kinds`, async (t) => {
     t.doesNotThrow(() =>

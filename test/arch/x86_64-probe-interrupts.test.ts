@@ -59,7 +59,7 @@ function interrupt(probe: Probe, list: readonly Call[]): Ran {
   return run(probe, list, { from, to, handler, data: value, each: 3 });
 }
 
-/** The records of a call, by kind the numbers of the calls that they tell of, and what is wrong. */
+/** The records of a call, by kind the numbers of the calls that they describe, and what is wrong. */
 function look(ran: Ran, call: number, { ringShift }: Probe) {
   const claimed = Number(ran.control(call, controlBlock.head) - (1n << BigInt(ringShift))) / SLOT;
   const claims = Array.from({ length: claimed }, (_, index) => (1 << ringShift) + SLOT * index);

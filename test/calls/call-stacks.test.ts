@@ -601,7 +601,7 @@ t.test('calls inside one that turns out to be elsewhere lie on its stack, with t
   enter(stacks, 0, 20n, 0x5000, 'lower');
   enter(stacks, 0, 30n, 0x8f00, 'upper again');
   const inner = enter(stacks, 0, 40n, 0x4e00, 'inside lower').call;
-  t.equal(inner.parent?.payload, 'upper again', 'nothing tells otherwise yet');
+  t.equal(inner.parent?.payload, 'upper again', 'nothing says otherwise yet');
   // The lower call returns: the one that was entered below it is none of the upper stack's.
   t.strictSame(payloads(stacks.leave({ hart: 1 }, 20n, 0x5000).ended), ['lower']);
   t.equal(inner.parent, undefined);
@@ -644,7 +644,7 @@ t.test('a thread is named by the bound below its stack, or by a place near its t
   stacks.leave({ hart: 0 }, 20n, 0x5000);
   const upper = enter(stacks, 0, 40n, 0x8e00, 'above the bound').call.thread;
   t.equal(upper?.stack, 0x8000n);
-  // Nothing tells where this one ends, and the bound is the other's.
+  // Nothing says where this one ends, and the bound is the other's.
   const far = enter(stacks, 1, 50n, 0x300000, 'far above').call.thread;
   t.equal(far?.stack, 0x2ffc00n);
 });

@@ -1,4 +1,4 @@
-// Functions with arguments on the stack, whose return address is not touched: jumps at their ends tell of their return.
+// Functions with arguments on the stack, whose return address is not touched: jumps at their ends report their return.
 import t from 'tap';
 import { start } from '../support/command.js';
 import { compileReleased } from '../support/native.js';

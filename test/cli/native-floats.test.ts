@@ -44,7 +44,7 @@ for (const engine of ['target', 'stop'] as const) {
   });
 }
 
-/** In unoptimised code nothing but the calling convention tells where these are. */
+/** In unoptimised code nothing but the calling convention says where these are. */
 const unoptimised = `
 #include <complex.h>
 #include <stdio.h>

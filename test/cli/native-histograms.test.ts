@@ -1,4 +1,4 @@
-// Histograms by what a return tells: a program that knows what its functions return, and how long they sleep at least.
+// Histograms by what a return says: a program that knows what its functions return, and how long they sleep at least.
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';

@@ -34,7 +34,7 @@ t.test('one poll function for three types: who calls it tells whose each poll is
   t.notOk(futures.some(({ future }) => future.startsWith('one of ')));
 });
 
-t.test('polls of which nothing tells whose they are have a row of their own', async (t) => {
+t.test('polls of which nothing says whose they are have a row of their own', async (t) => {
   const { futures, coverage, counted } = await recorded(t, 'merged', 'boxed');
   for (const kind of KINDS) {
     const isBoxed = kind !== 'ReadFut';

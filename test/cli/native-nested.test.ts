@@ -59,7 +59,7 @@ async function check(t: Test, build: 'nested-o0' | 'nested-o3', way: string, ...
   const woken = tasks.filter(
     ({ instance, polls }) => polls > 1 && instance.includes('Counted<nested_program::first::'),
   );
-  // Where it lies in a Future of the executor's here, and in a task of tokio's elsewhere, nothing tells which it is.
+  // Where it lies in a Future of the executor's here, and in a task of tokio's elsewhere, nothing says which it is.
   const isUnknown = build === 'nested-o3' && way === 'executor' && options.length === 0;
   const wakesOf = ({ polls }: Task) => (isUnknown ? null : polls - 1);
   if (!options.includes('stop')) t.ok(woken.every((task) => task.wakes === wakesOf(task)));

@@ -28,7 +28,7 @@ async function tracePolls(t: Test, threads: string, ...options: readonly string[
   t.equal(counted.length, names.size);
   for (const { future, polls, ready, pending, at_least, truth } of counted) {
     t.ok(at_least ? polls <= truth : polls === truth, `${future}: ${at_least ? '>=' : ''}${polls} of ${truth}`);
-    // Of an inlined poll that leaves the state as it was, memory does not tell the result.
+    // Of an inlined poll that leaves the state as it was, memory does not say the result.
     t.ok(ready + pending <= polls, future);
   }
   if (options.includes('target')) {

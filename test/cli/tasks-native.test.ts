@@ -22,7 +22,7 @@ interface Report {
   readonly stoodMs: number;
 }
 
-/** What memory tells: not how much of it there was, nor how long the target stood. */
+/** What memory says: not how much of it there was, nor how long the target stood. */
 function told(json: string): unknown {
   const { stoodMs, searched, ...rest } = JSON.parse(json) as Report & { readonly searched: number };
   return rest;

@@ -1,4 +1,4 @@
-// A position-independent program at the addresses where a loader puts it: all that the debug info tells, against binutils' word for the same
+// A position-independent program at the addresses where a loader puts it: all that the debug info says, against binutils' word for the same
 // place in the file.
 import { execFileSync } from 'node:child_process';
 import t from 'tap';

@@ -1,4 +1,4 @@
-// What BTF tells of functions, against what DWARF tells of the same ones.
+// What BTF says of functions, against what DWARF says of the same ones.
 import { execFileSync } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import t, { type Test } from 'tap';
@@ -51,7 +51,7 @@ t.test('the same arguments in the same registers, and the same on the stack', as
       (probe?.arguments ?? []).map(({ where }) =>
         where.kind === 'registers' ? where.parts.map(({ register }) => register).join() : undefined,
       );
-    // Behind an aggregate BTF's reader tells no place.
+    // Behind an aggregate BTF's reader says no place.
     for (const [index, register] of registers(told).entries()) {
       if (register !== undefined) t.equal(register, registers(known)[index], `${name}: ${index}`);
       else t.ok(registers(known)[index] === undefined || name.startsWith('by_'), 'left out only there');

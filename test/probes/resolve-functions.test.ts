@@ -196,7 +196,7 @@ int main(void) { return 0; }`;
   t.equal(of(gcc, 'vary').stackArguments, true);
   t.match(of(gcc, 'nothing'), { arguments: [], result: undefined, stackArguments: false });
 
-  // Nothing tells how long they are, so each call would stop the program.
+  // Nothing says how long they are, so each call would stop the program.
   const startUp = ['_init', '_fini', 'frame_dummy', 'register_tm_clones'];
   t.strictSame(
     startUp.filter((name) => names(gcc).includes(name)),

@@ -191,10 +191,7 @@ t.test('-K and -U', async (t) => {
 t.test('wrong command lines', async (t) => {
   for (const [words, message] of [
     [['-F', '0', '-r', ':1', riscv], /-F takes samples a second, from 0.01 to 10000, not '0' \[USAGE\]/],
-    [
-      [riscv],
-      /nothing tells where .* runs, and it is no program of Linux \[USAGE\]\n {2}give --remote ADDR, or a QEMU/,
-    ],
+    [[riscv], /nothing says where .* runs, and it is no program of Linux \[USAGE\]\n {2}give --remote ADDR, or a QEMU/],
     [['--pid', '1', '-r', ':1', riscv], /--pid and --remote do not go together/],
     [['--pid', '1', native, '--', 'x'], /--pid and a command behind -- do not go together/],
     [['--pid', 'x'], /'x' is no process number/],

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import t from 'tap';
 import { connect } from '../../src/rsp/index.js';
-import { rsptrace, scratchFolder, start } from '../support/command.js';
+import { frozenQemu, rsptrace, scratchFolder, start } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { clustersKernel } from '../support/tiny-kernels.js';
 
@@ -55,11 +55,7 @@ for (const machine of ['sifive_u', 'microchip-icicle-kit']) {
 
 t.test('a cluster that a stub does not let a client attach to is said once', { timeout: 120_000 }, async (t) => {
   const { elf, command } = clustersKernel(t);
-  const [program = '', ...args] = command;
-  const socket = join(scratchFolder(t), 'stub');
-  const qemu = start(program, [...args, '-S', '-gdb', `unix:${socket},server=on`]);
-  t.teardown(() => qemu.signal('SIGTERM'));
-  await using proxy = await FaultProxy.start(socket, {
+  await using proxy = await FaultProxy.start(frozenQemu(t, command).socket, {
     // No machine has a process of this number.
     'to-stub': { edit: (text) => text.replace(/\$vAttach;2#../, '$vAttach;f#6c') },
   });

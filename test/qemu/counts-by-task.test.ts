@@ -126,7 +126,7 @@ t.test('the table', async (t) => {
 t.test('wrong groups', async (t) => {
   for (const [probe, message] of [
     ['count:a by future', /groups by 'future', which is no task, hart or thread \[PROBE_SYNTAX\]/],
-    ['count:a by task', /needs polls: without them nothing tells which task runs \[PROBE_SYNTAX\]\n {2}add --probe/],
+    ['count:a by task', /needs polls: without them nothing says which task runs \[PROBE_SYNTAX\]\n {2}add --probe/],
     ['!count:a by hart', /leaves out what matches, so that there is nothing to group \[PROBE_SYNTAX\]/],
   ] as const) {
     const ran = await rsptrace('-r', ':1', '-p', probe, elfPath('rv-o2')).ended;

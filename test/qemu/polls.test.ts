@@ -1,4 +1,4 @@
-// What a trace of polls tells beside its counts: where Futures wait, runs that repeat under -icount, stacks, white lists.
+// What a trace of polls says beside its counts: where Futures wait, runs that repeat under -icount, stacks, white lists.
 // One engine and architecture each here, and all of them under `scripts/test --long`.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

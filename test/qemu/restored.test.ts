@@ -51,7 +51,7 @@ for (const { name, options, end } of ends) {
     t.equal(status, 0, stderr);
     const output = JSON.parse(stdout) as { end: string; records: number; trampolines_stay: boolean };
     t.equal(output.end, end);
-    // Where the time is up tells nothing of how far a busy machine has come.
+    // Where the time is up says nothing of how far a busy machine has come.
     if (end !== 'duration') t.ok(output.records > 500, `${output.records} records without a stop`);
     const after = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });
     await checkLoaded(t, after, elf);

@@ -32,7 +32,7 @@ const threads = 8;
 /** Of these, each thread's last call never returns. */
 const neverReturn = new Set(['exit', 'sched', 'start', 'swtch']);
 const all = ['fn:labsched::sched::*', 'fn:labsched::work::*', 'fn:swtch'];
-/** Without those that give way themselves: nothing that is traced tells that a stack is left. */
+/** Without those that give way themselves: nothing that is traced says that a stack is left. */
 const some = ['fn:labsched::work::*'];
 
 /** Whether a thread comes to another hart is up to the host, so a run in which none does is done again. */
@@ -125,7 +125,7 @@ function slices(trace: string): { wrong: string[]; slices: number; lost: number;
       track.push(name);
       told.slices++;
     }
-    // The instant that tells what else is known of a call, on its track.
+    // The instant that says what else is known of a call, on its track.
     if (ph === 'i' && args.hart !== undefined) told.onStacks++;
     if (ph === 'E' && track.pop() !== name) told.wrong.push(line);
   }

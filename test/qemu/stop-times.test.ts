@@ -76,7 +76,7 @@ for (const [name, way] of usually(ways, ([one]) => one === 'rv-o2')) {
   t.test(`${name}, ${way}: under -icount polls take at most twice as long with stops`, async (t) => {
     const icount = ['-icount', 'shift=0'];
     const without = await run(t, name, 'target', icount);
-    // Nobody tells of QEMU's command line there.
+    // Nobody describes QEMU's command line there.
     await using proxy = name === 'rv-o2' ? await FaultProxy.start('') : undefined;
     const attached = await attach(t, name, icount, ['--json'], proxy);
     const { output, level3 } = outputOf(attached.stdout);

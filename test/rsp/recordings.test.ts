@@ -1,5 +1,5 @@
 // The stubs' scenario, recorded and played back: the same at the recording as at the stub. Those that are kept in test/wire hold every
-// quirk that docs/stubs.md tells of (UPDATE_WIRE=1 records them anew).
+// quirk that docs/stubs.md describes (UPDATE_WIRE=1 records them anew).
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

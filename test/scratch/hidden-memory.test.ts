@@ -1,4 +1,4 @@
-// RAM that the guest is not told of, on real machines: the guest neither sees nor touches it, and behaves as without it.
+// RAM that the guest does not know of, on real machines: the guest neither sees nor touches it, and behaves as without it.
 
 import t from 'tap';
 import { addOffset, addr } from '../../src/base/addr.js';

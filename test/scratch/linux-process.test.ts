@@ -63,7 +63,7 @@ function permissionsAt(pid: number, region: Region): string {
   return mapsOf(pid).find((line) => line.startsWith(`${range.join('-')} `)) ?? 'not mapped';
 }
 
-/** The registers but for the protection keys' (`pkru`), which gdbserver tells only once the process has run: until then it says 0. */
+/** The registers but for the protection keys' (`pkru`), which gdbserver says only once the process has run: until then it says 0. */
 async function ordinaryRegisters(session: Session): Promise<string> {
   const block = await allRegisters(session);
   const keys = session.target.register('pkru');

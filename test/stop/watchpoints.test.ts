@@ -89,7 +89,7 @@ async function follow(t: Test, server: StubServer, how: Followed): Promise<void>
   for (const { address, text } of stopsAt)
     t.equal(hits.get(0)?.get(address), wanted, `no hit lost or doubled at ${text}`);
   const before = stub.program.arch === 'riscv64';
-  /** The pc that tells of an instruction. */
+  /** The pc of an instruction. */
   const told = (at: number): bigint | undefined => work[before ? at : at + 1]?.address;
   const ofCounter = seen.filter(({ point }) => point.index === 0);
   t.strictSame(

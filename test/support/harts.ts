@@ -19,7 +19,7 @@ interface Output {
   readonly functions: readonly { readonly function: string; readonly calls: number; readonly lost: number }[];
 }
 
-/** What one hart's track tells. */
+/** What one hart's track says. */
 interface LogEntry {
   readonly calls: Map<string, number>;
   readonly open: { readonly name: string; readonly call: number; readonly args: Record<string, unknown> }[];

@@ -11,7 +11,7 @@ import { HiddenMemory, type HiddenMemoryPlan, planHiddenMemory } from '../../src
 import { ResetVector } from '../../src/target/index.js';
 import { scratchFolder } from './command.js';
 
-/** A machine with RAM that its guest is not told of, standing where `reserve` leaves it. */
+/** A machine with RAM that its guest does not know of, standing where `reserve` leaves it. */
 export interface HiddenMachine {
   readonly plan: HiddenMemoryPlan;
   readonly session: Session;

@@ -25,7 +25,7 @@ export interface StubRow extends ObservedFeatures {
   readonly hitsPerSecond: number;
 }
 
-/** Asks for each thing that the table tells. */
+/** Asks for each thing that the table says. */
 export async function observeFeatures(
   session: Session,
   place: { readonly code: Addr; readonly data: Addr; readonly kind: number },

@@ -1,6 +1,6 @@
 import type { Test } from 'tap';
 
-/** What a row of the functions' table tells. */
+/** What a row of the functions' table says. */
 export interface TimedRow {
   readonly calls: number;
   readonly lost: number;

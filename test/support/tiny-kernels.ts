@@ -143,7 +143,7 @@ export function floatsKernel(t: { teardown: (fn: () => void) => void }, calls: n
 }
 
 /**
- * Assembles `kernels/ends-riscv64.s`, whose functions are left in several ways; nothing tells that they have no arguments on the stack. It resets
+ * Assembles `kernels/ends-riscv64.s`, whose functions are left in several ways; nothing says that they have no arguments on the stack. It resets
  * the machine so many times at its end, and prints each time what it has called.
  */
 export function endsKernel(t: { teardown: (fn: () => void) => void }, calls: number, resets = 0): PagingKernel {

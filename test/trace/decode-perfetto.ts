@@ -107,7 +107,7 @@ export interface Track {
 /**
  * Does what a trace processor does with packets, in file order, and refuses what it would drop: an iid or a track that no
  * packet up to this one has told of, an end on a track with nothing open, a packet before the sequence's state is cleared, a
- * clock of which no snapshot tells. Of a packet with a snapshot it takes the defaults, and nothing else.
+ * clock that no snapshot has. Of a packet with a snapshot it takes the defaults, and nothing else.
  */
 export function readPerfetto(packets: readonly Message[]): {
   slices: Slice[];

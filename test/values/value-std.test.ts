@@ -184,7 +184,7 @@ t.test('a program with the standard library', async (t) => {
     const plans = new TextPlans();
     t.test('say what the source says', async (t) => {
       for (const [member, text] of Object.entries(expected)) {
-        // Nobody tells these which type a vtable is for.
+        // Nothing says which type their vtables are for.
         if (/\bdyn\b|_dog|_cat/.test(`${member} ${text}`)) continue;
         const { shape, place } = await found(`ALL.0.${member}`);
         t.equal(new ValueText(plans, shape, {}).of(place.address ?? new Uint8Array(0), known()), text, member);

@@ -1,4 +1,4 @@
-// A hart in machine mode, below a kernel in supervisor mode: finds the kernel's registers. mstatus 12:11 (MPP) tells
+// A hart in machine mode, below a kernel in supervisor mode: finds the kernel's registers. mstatus 12:11 (MPP) says
 // what was interrupted (RISC-V Privileged Architecture), OpenSBI saves the registers (include/sbi/sbi_trap.h,
 // firmware/fw_base.S):
 //

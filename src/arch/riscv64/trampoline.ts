@@ -331,7 +331,7 @@ function hartSource({ cpuInTask }: HartsOfGuest): HartSource | Refusal {
   if (!cpuInTask) return { kind: 'hart', how: 'tp', outside: { kind: 'register', name: 'tp' } };
   const offset = cpuInTask();
   if (offset === undefined)
-    return { refused: 'neither BTF nor DWARF tells where a task of this Linux has the number of its CPU' };
+    return { refused: 'neither BTF nor DWARF says where a task of this Linux has the number of its CPU' };
   return { kind: 'hart', how: 'at-tp', offset, outside: { kind: 'linux-cpu', hartRegister: 'mhartid' } };
 }
 

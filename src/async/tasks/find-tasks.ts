@@ -166,7 +166,7 @@ class Finder {
     return state?.name === 'Unresumed' && places.length > 0 && places.every((at) => isIn(stacks, at));
   }
 
-  /** Tells which boxes lie in what a waker leads to: another executor's tasks. */
+  /** Which boxes lie in what a waker leads to: another executor's tasks. */
   async #wokenBoxes(roots: readonly FoundRoot[]): Promise<(root: FoundRoot) => boolean> {
     const rangeOf = (at: Addr): AddressRange => ({ start: addOffset(at, -REACH), end: addOffset(at, 1) });
     const { elf } = this.#context.debug;

@@ -22,7 +22,7 @@ const MAX_DEPTH = 12;
 
 /**
  * The member that a path of names leads to (`core.task_id`), as the program's own debug info has it.
- * `missing` is told the first name that is not there.
+ * `missing` is given the first name that is not there.
  */
 export function memberAt(type: Die, path: string, missing: (what: string) => void = () => {}): Part | undefined {
   let at: Part = { offset: 0, size: sizeOf(type) ?? 0, type };

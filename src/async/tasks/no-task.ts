@@ -45,7 +45,6 @@ export function noTask(futures: Pick<FutureSet, 'all'>, { asked, used, others, n
     const why = `none of the ${plural(boxed, 'kind')} of Futures that it boxes is in the memory that was read`;
     return { why, wayOut: LATER };
   }
-  const why =
-    'the program uses no runtime that is known and boxes none as dyn Future, so nothing tells where tasks lie';
+  const why = 'the program uses no runtime that is known and boxes none as dyn Future, so nothing says where tasks lie';
   return { why, wayOut: 'rsptrace record shows their polls, and a runtime of your own (--plugin) where they lie' };
 }

@@ -282,7 +282,7 @@ function without(regions: readonly Region[], others: readonly Region[]): Region[
   ) as Region[];
 }
 
-/** Tells whether an address lies in one of the regions. Numbers are exact to 2 KiB in the upper half: enough. */
+/** Whether an address lies in one of the regions. Numbers are exact to 2 KiB in the upper half: enough. */
 function indexOf(regions: readonly Region[]): (address: number) => boolean {
   const ordered = merged(regions);
   const starts = Float64Array.from(ordered, ({ start }) => Number(start));

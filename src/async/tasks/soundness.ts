@@ -24,7 +24,7 @@ const COUNTED = /^alloc::(?:sync::ArcInner|rc::RcInner|rc::RcBox)$/;
 const WEAK = /^alloc::(?:sync|rc)::Weak$/;
 
 /**
- * Tells whether bytes may be a value of a type. Enums have variants that exist, references lead to memory, and shared
+ * Whether bytes may be a value of a type. Enums have variants that exist, references lead to memory, and shared
  * values have plausible counts. What may be uninitialised (a union) is not looked at.
  */
 export class Soundness {

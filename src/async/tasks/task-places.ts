@@ -22,7 +22,7 @@ function hostsOf(context: Pick<TaskContext, 'debug' | 'note'>, futures: FutureSe
   });
 }
 
-/** Where the runtimes that the program uses put the Futures of their tasks, as far as its ELF tells. */
+/** Where the runtimes that the program uses put the Futures of their tasks, as far as its ELF says. */
 export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<TaskPlaces> {
   const found = new Map<number, number>();
   const inside = new Map<number, number>();

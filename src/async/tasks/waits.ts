@@ -15,7 +15,7 @@ import type { TaskContext } from './runtime.js';
 
 /** What the search for waits needs to know of a task. */
 export interface Waiting extends AwaitNode {
-  /** The address that stands for it in handles and wakers; undefined if its runtime does not tell. */
+  /** The address that stands for it in handles and wakers; undefined if its runtime does not say. */
   readonly header: Addr | undefined;
 }
 

@@ -9,4 +9,4 @@ export function ofFuture(e: MemberExpr): MemberExpr {
 }
 
 /** Why a reference that a Future keeps in some of its states is read at a stop alone. */
-export const onlyInState = 'only the target tells in which state the Future has that reference';
+export const onlyInState = 'only the target knows in which state the Future has that reference';

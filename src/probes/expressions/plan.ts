@@ -1,6 +1,6 @@
 // An expression is planned by evaluating it once, before there is a target. Each argument, and whatever a reference
 // leads to, is a region of made-up addresses. So the reads that the evaluation asks for tell which references it
-// follows, and its result tells in which of the regions the value lies. What the program's types do not promise to be
+// follows, and its result says in which of the regions the value lies. What the program's types do not promise to be
 // there (a raw pointer, an element, a variant), only a stop can read.
 import { type Addr, addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
@@ -136,9 +136,9 @@ const whys = {
   static: 'it is reached from a static',
   many: `it lies behind more than ${mostHops} references`,
   part: 'a reference on the way is in no register of its own',
-  vtable: 'only the target tells which type a dyn is',
-  discriminant: 'only the target tells which variant is there',
-  length: 'only the target tells how long a collection is',
+  vtable: 'only the target knows which type a dyn is',
+  discriminant: 'only the target knows which variant is there',
+  length: 'only the target knows how long a collection is',
   value: 'it is computed',
 } as const;
 

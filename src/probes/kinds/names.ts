@@ -107,7 +107,7 @@ function groupingOf(text: string, all: string): { readonly rest: string; readonl
 export function verifyGrouping(specs: readonly ProbeSpec[], asked: ReadonlySet<string>): void {
   const spec = specs.find(({ groupedBy }) => groupedBy === 'task');
   if (!spec || asked.has('poll')) return;
-  throw new RsptraceError('PROBE_SYNTAX', `'${spec.text}' needs polls: without them nothing tells which task runs`, {
+  throw new RsptraceError('PROBE_SYNTAX', `'${spec.text}' needs polls: without them nothing says which task runs`, {
     hint: "add --probe 'poll:**', or a part of the program's Futures",
   });
 }

@@ -84,7 +84,7 @@ export class BlockRequest extends Request<RegisterBlock> {
   readonly #target: TargetDescription;
   readonly #read: (block: RegisterBlock) => void;
 
-  /** `read` is told the block, so that `G` can be built from it. */
+  /** `read` is given the block, so that `G` can be built from it. */
   constructor(packet: string, target: TargetDescription, read: (block: RegisterBlock) => void) {
     super(packet);
     this.#target = target;

@@ -10,7 +10,7 @@ import type { LoadedCode } from './loaded-code.js';
 export interface HartLook extends Pick<HartStack, 'stack' | 'firmware' | 'other'> {
   readonly hart: Hart;
   readonly pc: bigint | undefined;
-  /** Undefined where the architecture does not tell. */
+  /** Undefined where the architecture does not say. */
   readonly privilege: Privilege | undefined;
   /** The physical address of its page tables' root; undefined without paging. */
   readonly root: bigint | undefined;

@@ -44,7 +44,7 @@ export class SourceFrames {
     return found;
   }
 
-  /** The same without lines, which a table of a whole unit tells: each with the file that declares it. */
+  /** The same without lines, which a table of a whole unit says: each with the file that declares it. */
   functionsOf({ pc, exact, image }: Pick<Frame, 'pc' | 'exact' | 'image'>): readonly SourceFunction[] {
     const at = exact ? pc : addr(pc - 1n);
     const [elf, debug] = image?.isLibrary ? [image.elf, image.debug] : [this.#elf, this.#debug];

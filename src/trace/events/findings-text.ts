@@ -13,7 +13,7 @@ const mostShown = 20;
 export function findingsText(findings: readonly Finding[], untold = 0, isTimed = false): string {
   const why = isTimed
     ? 'the target stood in them, or waited for room, because it was traced'
-    : 'stops take time, too (--long-poll TIME tells them)';
+    : 'stops take time, too (--long-poll TIME reports them)';
   const leftOut =
     untold === 0
       ? []

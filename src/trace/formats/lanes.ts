@@ -431,7 +431,7 @@ function pollOf(open: LanePoll | LaneCall | undefined): LanePoll | undefined {
 }
 
 /**
- * A Future without states of its own, as a library's around a task, awaits what it has polled. Its bytes do not tell
+ * A Future without states of its own, as a library's around a task, awaits what it has polled. Its bytes do not say
  * that.
  */
 function throughWrapper(end: PollEnd, inside: PollEnd | null | undefined): PollEnd {

@@ -253,7 +253,7 @@ class CallReport extends TimedFold implements Report {
   }
 }
 
-/** Of an end whose begin was not seen: as much of the begin as it tells. */
+/** Of an end whose begin was not seen: as much of the begin as it says. */
 function beginOf(event: AnyEnd): AnyBegin {
   if (event.type === 'call-end' || event.type === 'call-lost') return { ...event, type: 'call-begin', arguments: [] };
   return { ...event, type: 'poll-begin', state: undefined };

@@ -293,7 +293,7 @@ function treeOf(nodes: Nodes): AwaitAt[] {
     address,
     state,
     isOpen,
-    // Of Futures that were not traced the chain tells.
+    // Of Futures that were not traced the chain says.
     awaits: inside.size > 0 ? treeOf(inside) : isOpen ? [] : chainOf(chain),
   }));
 }

@@ -1,4 +1,4 @@
-// Futures held in every way, in a small program that itself tells where each of them lies (held/held.rs), and in random types.
+// Futures held in every way, in a small program that itself says where each of them lies (held/held.rs), and in random types.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -19,7 +19,7 @@ const DIGIT = 0x30;
 /** How far before the tokens their markers are looked for: names may be indexed by what lies between. */
 const MOST_BYTES = 4 << 20;
 
-/** @param percpu CONFIG_KALLSYMS_ABSOLUTE_PERCPU, which x86 has: offsets of which the sign tells whether they are absolute */
+/** @param percpu CONFIG_KALLSYMS_ABSOLUTE_PERCPU, which x86 has: offsets of which the sign says whether they are absolute */
 export function kallsyms(image: Buffer, percpu: boolean): KernelSymbol[] {
   const { tokens, start, end } = tokenTable(image);
   const markers = markersBefore(image, start);

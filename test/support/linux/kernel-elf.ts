@@ -79,7 +79,7 @@ function elfOf({ machine, blob, loads, sections, symbols }: Kernel): Buffer {
   for (const [index, { address, type, name }] of symbols.entries()) {
     const section = sections.findIndex((each) => address >= each.address && address < each.address + BigInt(each.size));
     const isFunction = 'tTwW'.includes(type) && (sections[section]?.flags ?? 0) & EXECUTE;
-    // kallsyms tells no sizes.
+    // kallsyms says no sizes.
     let next = index + 1;
     while (symbols[next]?.address === address) next++;
     const size = isFunction ? Number((symbols[next]?.address ?? address) - address) : 0;

@@ -59,7 +59,7 @@ interface Kernel {
   readonly harts: number;
 }
 
-/** What a trace tells, function by function. */
+/** What a trace says, function by function. */
 interface LogEntry {
   /** How often it begins on each CPU. */
   readonly begun: number[];
@@ -139,7 +139,7 @@ export async function traceLinux(
 
   const console = readFileSync(kept, 'latin1');
   t.match(console, /init has ended/);
-  // Not its `..MP-BIOS bug: 8254 timer not connected`, with which it tells of a busy host.
+  // Not its `..MP-BIOS bug: 8254 timer not connected`, which a busy host makes it print.
   t.notMatch(console, /\bOops|\bBUG:|WARNING:|Call Trace|Kernel panic/);
   // Each boot by itself takes as long as the traced one.
   if (!long) return;

@@ -149,7 +149,7 @@ t.test('findings that are made of time, where stops took some of it', async (t) 
   t.equal(findings.untold({ isTimed: true }), 0);
   t.equal(
     findingsText([], 2),
-    '2 findings about long polls or waits are not told: stops take time, too (--long-poll TIME tells them)\n',
+    '2 findings about long polls or waits are not told: stops take time, too (--long-poll TIME reports them)\n',
   );
   t.equal(findingsText([]), '');
 });

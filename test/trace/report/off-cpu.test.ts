@@ -112,7 +112,7 @@ t.test('a poll whose end shows no result was pending if the next one finds the F
     // Its end still shows the await from which it began; the next poll shows another one.
     { ...unknown, time: nanos(90), began: nanos(80), state: suspend0 },
     { type: 'poll-begin', ...of, time: nanos(190), state: suspend1 },
-    // Nothing tells what came of the last one.
+    // Nothing says what came of the last one.
     { ...unknown, time: nanos(200), began: nanos(190), state: suspend1 },
   ]);
   t.match(profileOf(events).offCpu.rows(), [

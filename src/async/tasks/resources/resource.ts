@@ -21,7 +21,7 @@ export interface Awaited {
   readonly address: Addr | undefined;
   /** More in words: `due at tick 400`. */
   readonly detail?: string;
-  /** Who can end the wait; undefined if memory does not tell. */
+  /** Who can end the wait; undefined if memory does not say. */
   readonly enders?: Enders;
   /** By the lock's own state nobody has it, or it was given to who waits here, and needs only be polled. */
   readonly free?: boolean;

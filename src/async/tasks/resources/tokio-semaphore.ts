@@ -1,6 +1,6 @@
 /*
  * tokio's locks all wait in one place, `batch_semaphore::Acquire`: of a Mutex, a RwLock, a Semaphore, a OnceCell, or of
- * a channel with no room left. Which one, the Future above tells by its `self`. Who has the permits has a guard:
+ * a channel with no room left. Which one, the Future above says by its `self`. Who has the permits has a guard:
  *
  *   Acquire { node: Waiter { state, .. }, semaphore: &batch_semaphore::Semaphore { permits, .. }, num_permits, queued }
  *   MutexGuard { lock: &Mutex { s: batch_semaphore::Semaphore } }      SemaphorePermit { sem: &Semaphore { ll_sem } }

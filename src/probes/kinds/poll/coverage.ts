@@ -236,7 +236,7 @@ export class Coverage {
     }
     const other = this.#foldedWith(future);
     if (!other) return this.#unfolded(future, isPartly);
-    const reason = `the compiler or the linker made one poll function of it and ${other.instance}: a poll of which nothing tells whose it is counts as one of them`;
+    const reason = `the compiler or the linker made one poll function of it and ${other.instance}: a poll of which nothing says whose it is counts as one of them`;
     const help = 'link with --icf=none, and compile with -Z merge-functions=disabled';
     return { future, seen: 'lower-bound', reason, help, ifTold: this.#unfolded(future, isPartly) };
   }

@@ -81,7 +81,7 @@ export function inlinedBlock(graph: FlowGraph, nodes: CopyNodes): BlockVerdict {
 /**
  * Where one poll follows another with nothing of the code around between that proves the first one over: an executor
  * that spins. The switch over the states tells them apart, which the compiler may have doubled. Undefined if polls may
- * follow each other, and no such switch tells. Within another poll they do not, so a loop there is the poll's own.
+ * follow each other, and no such switch follows. Within another poll they do not, so a loop there is the poll's own.
  */
 function repeats(
   graph: FlowGraph,

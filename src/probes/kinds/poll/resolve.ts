@@ -297,7 +297,7 @@ function nothingToProbe(
 ): RsptraceError {
   const includes = specs.filter((spec) => !spec.excludes);
   if (futures.all.length === 0) {
-    return new RsptraceError('FUTURES_NONE', 'the program has no Future that DWARF tells of', {
+    return new RsptraceError('FUTURES_NONE', 'the program has no Future that DWARF describes', {
       hint: "a program without async code has functions: -p 'fn:**'. One with it has to be built from Rust with debug = 2",
     });
   }

@@ -47,7 +47,7 @@ function holds(future: FutureType, wanted: ReadonlySet<FutureType>): boolean {
   return found(future, wanted, ({ hops }) => hops.length === 0) > 0 || found(future, wanted, () => true) > 1;
 }
 
-/** How many of these a Future holds in such ways, as its type tells. `known`: of what was looked at already. */
+/** How many of these a Future holds in such ways, as its type says. `known`: of what was looked at already. */
 function found(
   future: FutureType,
   wanted: ReadonlySet<FutureType>,

@@ -26,7 +26,7 @@ export class TaskBook {
   readonly #byFuture = new AddressMap<RootRef>();
   /** By header: the newest. */
   readonly #told = new AddressMap<LogEntry>();
-  /** Those that are not over, as far as the last poll of each tells. */
+  /** Those that are not over, as far as the last poll of each says. */
   readonly #polled = new AddressMap<{ readonly root: RootRef; readonly isPending: boolean }>();
 
   constructor(offsets: TaskPlaces['offsets']) {

@@ -25,12 +25,12 @@ export interface TallyProbe {
   readonly groupedBy?: Grouping | undefined;
 }
 
-/** A number at the entry, or one that the return tells: the result, or the nanoseconds since the entry. */
+/** A number at the entry, or one that the return says: the result, or the nanoseconds since the entry. */
 type CountedBy =
   | { readonly argument: string; readonly kind: 'entry' | 'result'; readonly number: PlannedNumber }
   | { readonly argument: string; readonly kind: 'duration' };
 
-/** What a return tells has these names, whatever a function's arguments are called. */
+/** What a return says has these names, whatever a function's arguments are called. */
 const resultName = 'ret';
 const durationName = 'duration';
 

@@ -121,7 +121,7 @@ async function operandOf(
   memory: MemoryReader,
 ): Promise<Operand> {
   if (!debug) {
-    throw new RsptraceError('DWARF_MISSING', `without debug info nothing tells where ${name} lies`, {
+    throw new RsptraceError('DWARF_MISSING', `without debug info nothing says where ${name} lies`, {
       hint: "watch an address: 'watch:0x80001000,8', or build with debug = 2",
     });
   }

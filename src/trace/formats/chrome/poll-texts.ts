@@ -14,7 +14,7 @@ interface Begin {
   readonly future: FutureRef;
   readonly address: PollBegin['address'];
   readonly state: StateRef | undefined;
-  /** Where threads are known, because it is told then. */
+  /** Where threads are known, because it is given then. */
   readonly hart: number | undefined;
   readonly async: Uint8Array;
   readonly detail: Uint8Array;

@@ -1,7 +1,7 @@
 /*
  * uftrace's data directory (github.com/namhyung/uftrace: uftrace.h, utils/data-file.c, utils/symbol.c), read: version
  * 4, entries and exits of user functions by the symbols of the program and its libraries. Kernel and perf data, and
- * events, are left out. Records with arguments have a length that only the argument specification tells; they are
+ * events, are left out. Records with arguments have a length that only the argument specification says; they are
  * refused, and so is a recording of entries alone. Every length and number is checked.
  */
 import { lstatSync, readdirSync, readFileSync, statSync } from 'node:fs';

@@ -42,7 +42,7 @@ t.test('whatever is called, however seldom the clock ticks, and however late', a
         return event.type === 'poll-begin' ? event.future.future : [];
       });
       const { profiles, warnings } = await readWithSpeedscope(write('tied.json', coarse).toString());
-      // A story may end in the middle of a call; a recording tells those as lost.
+      // A story may end in the middle of a call; a recording reports those as lost.
       assert.deepEqual(
         warnings.filter((warning) => !/was still open at end of profile/.test(warning)),
         [],

@@ -39,7 +39,7 @@ type Root = { -readonly [K in keyof RootRef]: RootRef[K] } & { hart: number; bef
 
 type Outcome = Pick<PollEnd, 'result' | 'state' | 'chain'>;
 
-/** What a poll's begin tells. */
+/** What a poll's begin says. */
 interface Polled extends Pick<PollBegin, 'future' | 'address' | 'state' | 'stack'> {
   readonly rootAddress: PollBegin['address'];
   /** The Future of its task. */
