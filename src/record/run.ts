@@ -73,14 +73,10 @@ export class Run {
    * @throws RsptraceError `RSP_BREAKPOINT_REFUSED`
    */
   async arm(): Promise<void> {
-    const { connection, tracers, target, options } = this.parts;
+    const { connection, target, options } = this.parts;
     await connection.session.passSignals();
     await this.boot.resets?.watch();
-    // The clock of a process is the host's, which is known before a hit: so its trace can be opened from now on.
-    if (target.isProcess) {
-      await connection.engine.findClock();
-      tracers.sink.flush();
-    }
+    if (target.hasBegun) await this.#beginNow();
     await this.boot.insert();
     const { notLoaded: waiting } = this;
     if (waiting.length === 0) return;
@@ -120,6 +116,18 @@ export class Run {
       this.quiet?.[Symbol.dispose]();
       stopping[Symbol.dispose]();
     }
+  }
+
+  /**
+   * A process has the host's clock, and a guest that runs has mostly started its own: the trace can be opened before a
+   * hit then.
+   */
+  async #beginNow(): Promise<void> {
+    const { connection, tracers, target, clock } = this.parts;
+    const { session, engine } = connection;
+    if (!target.isProcess && !(await clock.find(session)).info.guest) return;
+    await engine.findClock();
+    tracers.sink.flush();
   }
 
   /** The trace begins. */

@@ -37,6 +37,10 @@ export interface Verified {
   readonly isAbsent: boolean;
   /** It runs already, with all of that code: trampolines need not wait for a hit. */
   readonly runs: boolean;
+  /**
+   * The program is there and has begun, as far as the stub says whether it has: its clock is what it will be at a hit.
+   */
+  readonly hasBegun: boolean;
   /** Other code is there now: the program runs in other address spaces than the present one. */
   readonly isElsewhere: boolean;
   readonly plan: EnginePlanOptions;
@@ -122,9 +126,9 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     program,
     isProcess: process,
     code,
-    isAbsent: absent.length === code.length,
+    ...{ isAbsent: absent.length === code.length, isElsewhere: elsewhere.length > 0 },
     runs: options.letRun !== undefined && absent.length + elsewhere.length === 0,
-    isElsewhere: elsewhere.length > 0,
+    hasBegun: process || (absent.length < code.length && !boots && (await isUnderWay(options))),
     plan: all,
     harts,
     unseen,
@@ -173,6 +177,11 @@ function late({ loadBias }: ElfFile, missedMs: number): string {
 /** Whether it is a machine that has not run yet. */
 async function isAtReset(session: Session): Promise<boolean> {
   return !isProcess(session.features) && (await (await session.stub()).neverRan());
+}
+
+/** Whether it is a QEMU that somebody else has started, and that is not at a reset: other stubs do not say that. */
+async function isUnderWay({ session, scratch, resetVector }: RecordOptions): Promise<boolean> {
+  return !resetVector && scratch?.hidden === undefined && (await session.stub()).name === 'qemu-system';
 }
 
 /** Whether RAM was hidden from the guest: its kernel has not begun, though firmware may have run. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { long, usually } from '../support/long.js';
+import { children, protoc, readPerfetto } from '../trace/decode-perfetto.js';
 import { elfPath, sourcePath } from './guests/guests.js';
 
 const guests = {
@@ -101,6 +102,18 @@ async function recorded(t: Test, guest: Guest, fault: (typeof faults)[number]) {
   return { qemu, trace, status: ran.status, output: JSON.parse(ran.stdout || '{}') as Recorded, stderr: ran.stderr };
 }
 
+/** The trace of a machine that runs already can be opened before a hit, and none comes. */
+async function beginsAtOnce(t: Test, guest: Guest, socket: string): Promise<void> {
+  const trace = join(scratchFolder(t), 'idle.pftrace');
+  const recorder = rsptrace('-r', socket, '--stalled', '1s', '-o', trace, elfPath(guest));
+  await Promise.race([recorder.shows('the machine is idle'), recorder.ended]);
+  const { slices, tracks } = readPerfetto(children(protoc(readFileSync(trace)), 'packet'));
+  t.strictSame([slices, [...tracks.values()].map(({ name }) => name).slice(0, 2)], [[], [`${guest}.elf`, 'tasks']]);
+  t.match(await rsptrace('report', trace).ended, { status: 1, stderr: /has no event \[TRACE_FOREIGN\]/ });
+  recorder.signal('SIGINT');
+  t.equal((await recorder.ended).status, 0);
+}
+
 for (const guest of Object.keys(guests) as Guest[]) {
   const planted = usually(faults.slice(1), (fault) => (guests[guest].usual as readonly string[]).includes(fault));
   for (const fault of planted) {
@@ -122,6 +135,7 @@ for (const guest of Object.keys(guests) as Guest[]) {
       const looked = await rsptrace('tasks', ...options, '-r', qemu.socket, elfPath(guest)).ended;
       t.equal(looked.status, 4, looked.stderr);
       const { tasks, deadlocks, lost } = JSON.parse(looked.stdout) as Tasks;
+      if (fault === planted[0]) await beginsAtOnce(t, guest, qemu.socket);
       qemu.process.kill('SIGKILL');
       const book = bookIn((await qemu.ended).stdout);
       const named = (at: readonly { readonly task: number }[]): string[] =>

@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
 import { RsptraceError } from '../../../src/base/errors.js';
-import { OutputFile, openTrace } from '../../../src/trace/index.js';
+import { formats, OutputFile, openTrace } from '../../../src/trace/index.js';
 import { long } from '../../support/long.js';
 import { functions } from '../call-stories.js';
 import { readChrome } from '../decode-chrome.js';
@@ -190,6 +190,23 @@ t.test('after a flush the file holds all events so far, however long one is', as
     t.ok(read().some((slice) => slice.name === `a: ${long.name}`));
     sink.end();
   }
+});
+
+t.test('a trace that has begun is in its file before its first event, and the end writes the same bytes', (t) => {
+  for (const { name, extensions, isAppended, open } of formats) {
+    const bytes = (flushes: boolean): Buffer => {
+      const path = join(folder, `begun-${flushes}${extensions[0]}`);
+      const sink = openTrace(path);
+      sink.begin(info);
+      if (flushes) sink.flush();
+      if (flushes && open) t.equal(readFileSync(path).length > 0, isAppended, name);
+      for (const event of oneTask) sink.event(event);
+      sink.end();
+      return open ? readFileSync(path) : Buffer.of();
+    };
+    t.ok(bytes(true).equals(bytes(false)), name);
+  }
+  t.end();
 });
 
 t.test('files: opened before anything is written, left alone when nothing is', async (t) => {

@@ -147,7 +147,8 @@ class Story implements TrackEventTaker {
 
   end(isCut: boolean): Pick<TraceRead, 'info' | 'facts' | 'events' | 'isOwn'> {
     this.#own?.end();
-    if (this.#info === undefined) throw foreign(this.#path);
+    if (this.#info === undefined)
+      throw this.#early.length > 0 ? empty(this.#path, 'has no event') : foreign(this.#path);
     const { facts } = this.#facts;
     this.#sink.end(isCut ? (facts ? { ...facts, isCut } : endMissing) : facts);
     return { info: this.#info, facts, events: this.#events, isOwn: this.#own !== undefined };
@@ -199,13 +200,17 @@ function isChromeFile(path: string): boolean {
   return head !== undefined && chrome.recognizes({ ...head, bytes: unpackedStart(head.bytes) });
 }
 
+function empty(path: string, what: string): RsptraceError {
+  return new RsptraceError('TRACE_FOREIGN', `${path} ${what}`, {
+    hint: 'a recording that was killed before its first event leaves such a file: record again',
+  });
+}
+
 function foreign(path: string): RsptraceError {
   const head = headOf(path);
   const looks = head && formats.find((format) => !isPerfetto(head) && format.recognizes(head));
   if (head === undefined && statSync(path).isFile()) {
-    return new RsptraceError('TRACE_FOREIGN', `${path} is empty`, {
-      hint: 'a recording that was killed before its first event leaves such a file: record again',
-    });
+    return empty(path, 'is empty');
   }
   const like = looks ? `, but of the format ${looks.name}` : '';
   return new RsptraceError('TRACE_FOREIGN', `${path} is no Perfetto trace with tracks${like}`, {
