@@ -11,6 +11,7 @@ export {
 export { CallTimes } from './events/call-times.js';
 export { CallTree, type Frame, type TreeNode, totals } from './events/call-tree.js';
 export { CallsBelow } from './events/calls-below.js';
+export { type Disturbance, disturbanceOf, ownSpans, type Span } from './events/disturbance.js';
 export { Durations } from './events/durations.js';
 export {
   type AnyBegin,
@@ -60,7 +61,7 @@ export {
   type WatchHit,
   type WatchRef,
 } from './events/events.js';
-export { type Disturbance, type Finding, type FindingKind, Findings } from './events/findings.js';
+export { type Finding, type FindingKind, Findings } from './events/findings.js';
 export { findingsText, findingText } from './events/findings-text.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './events/function-summary.js';
 export { HartLabels, hartWord } from './events/hart-labels.js';

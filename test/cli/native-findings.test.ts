@@ -1,4 +1,5 @@
 // Each finding on a program with one fault, which says itself how often its tasks were polled and woken; and none without a fault.
+import { writeFileSync } from 'node:fs';
 import t from 'tap';
 import { readTrace, type TraceFacts } from '../../src/trace/index.js';
 import { rsptrace } from '../support/command.js';
@@ -52,11 +53,13 @@ t.test('the trace says when the target stood: before the first poll, for trampol
   const ran = await rsptrace('-r', server.address, '-o', `${elf}.pftrace`, elf).ended;
   t.equal(ran.status, 0, ran.stderr);
   const polls: number[] = [];
+  const ended: { readonly from: number; readonly to: number }[] = [];
   let facts: TraceFacts | undefined;
   await readTrace(`${elf}.pftrace`, {
     ...{ begin() {}, hart() {}, flush() {} },
     event(one) {
       if (one.type === 'poll-begin') polls.push(one.time);
+      if (one.type === 'poll-end' && one.begin) ended.push({ from: one.begin.time, to: one.time });
     },
     end(all) {
       facts = all;
@@ -66,6 +69,21 @@ t.test('the trace says when the target stood: before the first poll, for trampol
   const [at = -1, ...next] = facts?.recording?.stoppedAt?.map(Number) ?? [];
   t.ok(at >= 0 && at <= (polls[0] ?? 0), `${at}, the first poll at ${polls[0]}`);
   t.strictSame(next, [polls[0]], 'the first event behind that');
+  // A budget is not broken by a poll in which it stood.
+  const own = ended.filter(({ from, to }) => ![at, ...next].some((stood) => stood >= from && stood <= to));
+  const [longest = 0, all] = [own, ended].map((each) => Math.max(...each.map(({ from, to }) => to - from)));
+  t.ok(own.length < ended.length && longest > 0, `${own.length} of ${ended.length} polls, the longest ${longest} ns`);
+  for (const [max, state] of [
+    [longest, 'kept'],
+    [longest - 1, 'broken'],
+  ] as const) {
+    writeFileSync(`${elf}.json`, JSON.stringify({ times: { 'poll:**': { max: `${max}ns` } } }));
+    const checked = await rsptrace('check', `${elf}.pftrace`, '--budget', `${elf}.json`, '--json').ended;
+    const [verdict] = (JSON.parse(checked.stdout) as { verdicts: { state: string; value: number; measured: string }[] })
+      .verdicts;
+    t.match(verdict, { state, value: longest });
+    t.equal(verdict?.measured.includes('in which the target stood'), max < (all ?? 0) && longest < (all ?? 0));
+  }
 });
 
 for (const [mode, kind, future, least] of faults) {

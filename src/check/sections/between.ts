@@ -1,6 +1,7 @@
 import { type TraceEvent, timeText } from '../../trace/index.js';
 import { below, countAt, invalid, listAt, objectAt } from '../json.js';
 import { roomy, roomyTime, timeAt } from '../limits.js';
+import { Longest } from '../longest.js';
 import type { Ending, Place, SectionKind, Verdict } from '../section.js';
 import { placeOf, type Selector, selectorAt } from '../selector.js';
 
@@ -13,12 +14,14 @@ class Stretch {
   readonly max: number | undefined;
   readonly maxInstructions: number | undefined;
   #since: { readonly time: number; readonly place: Place | undefined } | undefined;
+  readonly judged: Longest;
   longest: { readonly took: number; readonly begun: number; readonly place: Place | undefined } | undefined;
 
   constructor(from: Selector, to: Selector, max: number | undefined, maxInstructions: number | undefined) {
     this.from = from;
     this.to = to;
     this.max = max;
+    this.judged = new Longest(max ?? Number.POSITIVE_INFINITY);
     this.maxInstructions = maxInstructions;
   }
 
@@ -27,6 +30,7 @@ class Stretch {
     const { time } = event;
     if (this.#since && this.to.matches(event)) {
       const took = time - this.#since.time;
+      this.judged.add({ from: this.#since.time, ns: took, place: this.#since.place });
       if (took >= (this.longest?.took ?? 0)) this.longest = { took, begun: this.#since.time, place: this.#since.place };
       this.#since = undefined;
     }
@@ -88,9 +92,9 @@ function verdicts(stretch: Stretch, end: Ending): Verdict[] {
     const limit = `at most ${timeText(max)}`;
     if (longest === undefined) found.push({ ...head, state: 'unseen', limit, measured: absent, bound: max });
     else {
-      const { took, begun } = longest;
-      const measured = `${timeText(took)}, from ${timeText(begun)} on`;
-      found.push({ ...head, state: took <= max ? 'kept' : 'broken', limit, measured, bound: max, value: took });
+      const { state, longest: own, note } = stretch.judged.judged(end);
+      const measured = (own ? `${timeText(own.ns)}, from ${timeText(own.from)} on` : 'not known') + note;
+      found.push({ ...head, place: own?.place ?? head.place, state, limit, measured, bound: max, value: own?.ns });
     }
   }
   if (maxInstructions !== undefined) {

@@ -1,5 +1,12 @@
 import { nearestWords } from '../../base/nearest.js';
-import { type Finding, type FindingKind, Findings, findingText, TaskSummary } from '../../trace/index.js';
+import {
+  disturbanceOf,
+  type Finding,
+  type FindingKind,
+  Findings,
+  findingText,
+  TaskSummary,
+} from '../../trace/index.js';
 import { below, invalid, type Json, listAt, objectAt, textAt } from '../json.js';
 import { timeAt, timeJson } from '../limits.js';
 import type { Ending, SectionKind, Verdict } from '../section.js';
@@ -29,11 +36,8 @@ export const findings: SectionKind = {
     const search = new Findings({ longPollNs });
     const found = ({ facts }: Ending): readonly Finding[] => {
       // Where stops took time, findings about time are made of it; as at the end of a recording.
-      const isOwnTime = (facts?.probes ?? []).every(({ engine }) => engine !== 'stop');
-      const { stoppedAt, ringWaitedNs } = facts?.recording ?? {};
-      const times = isOwnTime
-        ? { isTimed: true, stoppedAt: stoppedAt?.map(Number), ringWaitedNs }
-        : { isTimed: longPollNs !== undefined };
+      const disturbance = disturbanceOf(facts);
+      const times = { ...disturbance, isTimed: disturbance !== undefined || longPollNs !== undefined };
       // A trace does not say whether every wake was seen, so idle polls are not among these.
       return search.all(tasks.rows(), { ...times, seesWakes: false }, (root) => tasks.numberOf(root));
     };

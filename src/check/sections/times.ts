@@ -1,6 +1,7 @@
 import { type AnyBegin, CallTimes, Durations, type TraceEvent, timeText } from '../../trace/index.js';
 import { below, invalid, objectAt } from '../json.js';
 import { roomyTime, timeAt } from '../limits.js';
+import { Longest } from '../longest.js';
 import type { Ending, Place, SectionKind, Verdict } from '../section.js';
 import { placeOf, type Selector, selectorAt } from '../selector.js';
 
@@ -12,21 +13,21 @@ class Timed {
   readonly selector: Selector;
   readonly limits: ReadonlyMap<Measure, number>;
   readonly durations = new Durations();
+  readonly longest: Longest;
   total = 0;
-  /** When the longest one began, and where. */
-  begun = 0;
+  /** Where the longest one began. */
   place: Place | undefined;
 
   constructor(selector: Selector, limits: ReadonlyMap<Measure, number>) {
     this.selector = selector;
     this.limits = limits;
+    this.longest = new Longest(limits.get('max') ?? Number.POSITIVE_INFINITY);
   }
 
   add(begin: AnyBegin, time: number, total: number): void {
-    if (time >= this.durations.max) {
-      this.begun = begin.time;
-      this.place = placeOf(begin);
-    }
+    const place = placeOf(begin);
+    if (time >= this.durations.max) this.place = place;
+    this.longest.add({ from: begin.time, ns: time, place });
     this.durations.add(time);
     this.total += total;
   }
@@ -101,24 +102,31 @@ function follow(event: TraceEvent, timed: readonly Timed[], spent: CallTimes): v
 }
 
 function verdict(timed: Timed, measure: Measure, limit: number, end: Ending): Verdict {
-  const { selector, durations, place } = timed;
-  const value = timed.of(measure);
+  const { selector, durations } = timed;
+  const { state, value, place, text } = measure === 'max' ? longestOf(timed, end) : measured(timed, measure, limit);
   const isSeen = durations.count > 0;
   // The longest of some calls, and the sum of them, are lower bounds; of the others nothing is known.
-  const isSurelyBroken = value > limit && (measure === 'max' || measure === 'total');
+  const isSurelyBroken = state === 'broken' && (measure === 'max' || measure === 'total');
   const isUnsure = !isSeen || (selector.isPartial(end) && !isSurelyBroken);
+  const partly = selector.isPartial(end) ? `, and not all were seen: ${selector.missing(end)}` : '';
   return {
     ...{ section: 'times', subject: `${selector.text} ${measure}` },
-    state: isUnsure ? 'unseen' : value <= limit ? 'kept' : 'broken',
+    state: isUnsure ? 'unseen' : state,
     limit: `at most ${timeText(limit)}`,
-    measured: isSeen ? seenText(timed, measure, end) : selector.isProbed(end) ? 'never came' : selector.missing(end),
+    measured: isSeen ? text + partly : selector.isProbed(end) ? 'never came' : selector.missing(end),
     ...{ bound: limit, value: isSeen ? value : undefined, place },
   };
 }
 
-function seenText(timed: Timed, measure: Measure, end: Ending): string {
-  const { selector, begun } = timed;
-  const when = measure === 'max' ? `, at ${timeText(begun)}` : '';
-  const partly = selector.isPartial(end) ? `, and not all were seen: ${selector.missing(end)}` : '';
-  return `${timeText(timed.of(measure))}${when}${partly}`;
+type Measured = Pick<Verdict, 'state' | 'value' | 'place'> & { readonly text: string };
+
+function measured(timed: Timed, measure: Measure, limit: number): Measured {
+  const value = timed.of(measure);
+  return { state: value <= limit ? 'kept' : 'broken', value, place: timed.place, text: timeText(value) };
+}
+
+function longestOf({ longest, place }: Timed, end: Ending): Measured {
+  const { state, longest: found, note } = longest.judged(end);
+  const text = found ? `${timeText(found.ns)}, at ${timeText(found.from)}` : 'not known';
+  return { state, value: found?.ns, place: found ? found.place : place, text: text + note };
 }

@@ -1,4 +1,5 @@
 import { AddressMap } from '../../base/address-map.js';
+import { type Disturbance, ownSpans, type Span } from './disturbance.js';
 import {
   type Cancelled,
   type FutureRef,
@@ -65,17 +66,6 @@ interface Certainty extends Disturbance {
   readonly seesWakes: boolean;
 }
 
-/** Where tracing itself took time that is in durations, though no probe is made to stop the target. */
-export interface Disturbance {
-  /**
-   * When the target stood all the same, at first hits and for trampolines, and when its next event was: nothing says
-   * how much slower it was meanwhile.
-   */
-  readonly stoppedAt?: readonly number[] | undefined;
-  /** How long it waited for room in the ring, all together. */
-  readonly ringWaitedNs?: number | undefined;
-}
-
 interface FindingLimits {
   /** Polls that take longer; 100 ms where it is left out. */
   readonly longPollNs?: number | undefined;
@@ -125,7 +115,7 @@ interface Found {
   readonly times: number[];
   worst: number;
   /** Of what is about time: from when, and how long. */
-  readonly spans: { readonly from: number; readonly ns: number }[];
+  readonly spans: Span[];
 }
 
 /** Looks for what slows tasks down, while events come. */
@@ -202,17 +192,12 @@ export class Findings extends Fold {
   }
 
   /** What is left of a finding without the polls and waits in which tracing took time. */
-  #ownTime(
-    found: Found,
-    { isTimed, stoppedAt = [], ringWaitedNs = 0 }: Omit<Certainty, 'seesWakes'>,
-  ): Found | undefined {
+  #ownTime(found: Found, { isTimed, ...disturbance }: Omit<Certainty, 'seesWakes'>): Found | undefined {
+    const { stoppedAt = [], ringWaitedNs = 0 } = disturbance;
     if (!isTimed) return undefined;
     if (stoppedAt.length === 0 && ringWaitedNs === 0) return found;
     const limit = found.kind === 'long-poll' ? this.#longPoll : longWait;
-    const own = found.spans
-      .filter(({ from, ns }) => !stoppedAt.some((at) => at >= from && at <= from + ns))
-      .map(({ from, ns }) => ({ from, ns: ns - ringWaitedNs }))
-      .filter(({ ns }) => ns >= limit);
+    const own = ownSpans(found.spans, disturbance).filter(({ ns }) => ns >= limit);
     if (own.length === 0) return undefined;
     const worst = own.reduce((most, { ns }) => Math.max(most, ns), 0);
     return { ...found, count: own.length, times: own.slice(0, mostTimes).map(({ from }) => from), worst };

@@ -1,18 +1,21 @@
 // What is found in tasks whose faults are made, and that tasks without one have none.
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
+import { Longest } from '../../../src/check/longest.js';
 import {
   type Disturbance,
   type Finding,
   Findings,
   findingsText,
+  type RecordingFacts,
   type RootRef,
   type StateRef,
   TaskSummary,
   type TraceEvent,
+  type TraceFacts,
   tee,
 } from '../../../src/trace/index.js';
-import { future, futures, nanos, returned, suspend0, suspend1, tell, unresumed } from '../stories.js';
+import { future, futures, info, nanos, returned, suspend0, suspend1, tell, unresumed } from '../stories.js';
 
 const limits = { longPollNs: 10_000_000 };
 
@@ -175,4 +178,26 @@ t.test('polls in which tracing took time count without that, or not at all', asy
     findingsText([], 1, true),
     '1 finding about long polls or waits is not told: the target stood in them, or waited for room, because it was traced\n',
   );
+});
+
+t.test('budgets of a longest time set aside the same, and are broken by what is left only', async (t) => {
+  const lasted = [[0, 20e6] as const, [30e6, 15e6] as const, [50e6, 40e6] as const];
+  const judged = (limit: number, recording: Partial<RecordingFacts>, stops = false): unknown[] => {
+    const longest = new Longest(limit);
+    for (const [from, ns] of lasted) longest.add({ from, ns, place: undefined });
+    const probes = stops ? ([{ name: 'a', engine: 'stop' }] as const) : [];
+    const facts = { probes, recording } as unknown as TraceFacts;
+    const { state, longest: found, note } = longest.judged({ info, facts, now: 1e9, seen: new Set() });
+    return [state, found?.ns, note.replace(/ longer.*/, '')];
+  };
+  t.strictSame(judged(40e6, { stoppedAt: ['60000000'] }), ['kept', 40e6, '']);
+  t.strictSame(judged(15e6, {}), ['broken', 40e6, '']);
+  t.strictSame(judged(15e6, { stoppedAt: ['60000000'] }), ['broken', 20e6, ', without 1']);
+  t.strictSame(judged(15e6, { stoppedAt: ['0', '90000000'] }), ['kept', 15e6, ', without 2']);
+  t.strictSame(judged(14e6, { stoppedAt: ['0', '90000000', '31000000'] }), ['unseen', undefined, ', without 3']);
+  // Where probes stop the target, all times are as they are.
+  t.strictSame(judged(15e6, { stoppedAt: ['0', '90000000'] }, true), ['broken', 40e6, '']);
+  // Any of them may have waited so long.
+  t.strictSame(judged(15e6, { ringWaitedNs: 24e6 }), ['broken', 16e6, ', without 1']);
+  t.strictSame(judged(15e6, { ringWaitedNs: 30e6 }), ['unseen', 15e6, ', without 2']);
 });

@@ -55,7 +55,12 @@ export async function mergeTraces(inputs: readonly MergeInput[], sink: TraceSink
     shift: source.shift,
     read: source.result(),
   }));
-  sink.end(mergedFacts(done.map(({ read }) => read)));
+  sink.end(
+    mergedFacts(
+      done.map(({ read }) => read),
+      done.map(({ shift }) => shift),
+    ),
+  );
   return done;
 }
 

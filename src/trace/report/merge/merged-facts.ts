@@ -1,9 +1,14 @@
 import type { OwnTime, RecordingFacts, TraceFacts } from '../../events/events.js';
 import type { TraceRead } from '../../formats/read/read-trace.js';
 
-/** What is known of several recordings that become one trace: nothing that one of them has lost is lost again. */
-export function mergedFacts(reads: readonly TraceRead[]): TraceFacts {
-  const recordings = reads.flatMap(({ facts }) => facts?.recording ?? []);
+/**
+ * What is known of several recordings that become one trace: nothing that one of them has lost is lost again. `shifts`:
+ * nanoseconds that the times of each were made later by.
+ */
+export function mergedFacts(reads: readonly TraceRead[], shifts: readonly number[]): TraceFacts {
+  const recordings = reads.flatMap(({ facts }, index) =>
+    facts?.recording ? shifted(facts.recording, shifts[index] ?? 0) : [],
+  );
   const times = reads.flatMap(({ facts }) => facts?.ownTime ?? []);
   return {
     probes: reads.flatMap(({ facts }) => facts?.probes ?? []),
@@ -13,9 +18,14 @@ export function mergedFacts(reads: readonly TraceRead[]): TraceFacts {
   };
 }
 
+function shifted(facts: RecordingFacts, by: number): RecordingFacts {
+  return { ...facts, stoppedAt: facts.stoppedAt?.map((time) => String(Number(time) + by)) };
+}
+
 function mergedRecording(all: readonly RecordingFacts[]): RecordingFacts {
   const stubs = distinct(all.flatMap(({ stub }) => stub ?? []));
   const whys = distinct(all.flatMap(({ timesAtMost }) => timesAtMost ?? []));
+  const stoppedAt = all.flatMap((facts) => facts.stoppedAt ?? []);
   const sampled = all.filter(({ samples }) => samples !== undefined);
   return {
     end: distinct(all.map(({ end }) => end)).join(', '),
@@ -30,6 +40,7 @@ function mergedRecording(all: readonly RecordingFacts[]): RecordingFacts {
     leftOut: sum(all, 'leftOut'),
     timesAtMost: whys.length > 0 ? whys.join('; ') : undefined,
     stopsBeside: sum(all, 'stopsBeside'),
+    ...(stoppedAt.length > 0 ? { stoppedAt } : {}),
     ringFull: sum(all, 'ringFull'),
     ringWaitedNs: sum(all, 'ringWaitedNs'),
     // Rates of several do not add up to one.

@@ -30,6 +30,7 @@ const poor: RecordingFacts = {
   stopsBeside: 4,
   ringFull: 3,
   ringWaitedNs: 900,
+  stoppedAt: ['5', '70'],
 };
 
 function read(recording: RecordingFacts | undefined, cut?: TraceRead['cut']): TraceRead {
@@ -47,11 +48,13 @@ function read(recording: RecordingFacts | undefined, cut?: TraceRead['cut']): Tr
 }
 
 t.test('losses and bounds of each stay, numbers add up', (t) => {
-  const { recording, ownTime, isCut } = mergedFacts([read(whole), read(poor), read(undefined)]);
+  const { recording, ownTime, isCut } = mergedFacts([read(whole), read(poor), read(undefined)], [0, 1000, 0]);
   t.same(recording, {
     ...{ end: 'guest-ended, until', stub: 'qemu-system + gdbserver', events: 110, stops: 15, records: 95 },
     ...{ missing: 7, foreignHits: 2, neverLoaded: ['late'], tailLost: true, leftOut: 30 },
     ...{ timesAtMost: 'stops take time', stopsBeside: 4, ringFull: 3, ringWaitedNs: 900, samples: undefined },
+    // Of the merged trace's time.
+    stoppedAt: ['1005', '1070'],
   });
   t.same(ownTime, { leastNs: 4, mostNs: 9, totalNs: 100 });
   t.equal(isCut, false);
@@ -59,7 +62,7 @@ t.test('losses and bounds of each stay, numbers add up', (t) => {
 });
 
 t.test('of other programs nothing is known, and a missing end is', (t) => {
-  t.same(mergedFacts([read(undefined), read(undefined, { at: 5, bytes: 1 })]), {
+  t.same(mergedFacts([read(undefined), read(undefined, { at: 5, bytes: 1 })], [0, 0]), {
     ...{ probes: [], ownTime: undefined, recording: undefined, isCut: true },
   });
   t.end();
