@@ -57,7 +57,7 @@ export interface TaskRow {
   readonly idle_ns: number;
   /**
    * Of `idle_ns`, the time from a wake to the next poll; null if wakes were not seen, as in the next four. Null also if
-   * some wakes told no task, and nothing says that none of them was this one's.
+   * some wakes were of no task, and nothing says that none of them was this one's.
    */
   readonly scheduled_ns: number | null;
   readonly wakes: number | null;
@@ -163,9 +163,12 @@ export class TaskSummary extends Fold {
     }));
   }
 
-  /** Wakers need not point to what is known of a task: those of a thread that blocks on one point to the thread. */
-  #mayHaveStray({ wakes, root }: Tally): boolean {
-    return this.#strayWakes && wakes === 0 && root.about === undefined;
+  /**
+   * Wakers need not point to what is known of a task: those of a thread that blocks on one point to the thread. A task
+   * that was polled again without a wake may be another one than its place says.
+   */
+  #mayHaveStray({ wakes, root, polls }: Tally): boolean {
+    return this.#strayWakes && wakes === 0 && (root.about === undefined || polls > 1);
   }
 
   #counts(event: TraceEvent): void {
