@@ -75,7 +75,7 @@ export async function startQemu(
     detached: true,
   });
   // Also one that is a script, and becomes a program without these words.
-  if (!cleanUp && child.pid !== undefined) supervisor.tell(String(child.pid));
+  if (!cleanUp && child.pid !== undefined) supervisor.add(String(child.pid));
   const lastLines = keepLastLines(child);
   let running = true;
   const ended = new Promise<Awaited<Qemu['ended']>>((resolve) => {

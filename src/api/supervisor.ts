@@ -31,7 +31,7 @@ export class Supervisor implements Disposable {
   }
 
   /** One more word for the command. */
-  tell(word: string): void {
+  add(word: string): void {
     this.#command.push(word);
     this.#waiting.stdin?.write(`${word}\n`);
   }
@@ -57,12 +57,12 @@ export class Supervisor implements Disposable {
 
   #load(): void {
     const [node = '', file = '', ...words] = this.#command;
-    const told = this.#command.length;
+    const { length } = this.#command;
     const loaded = start([node, file, waitsForEnd, ...words], 'pipe');
     loaded.stdout?.once('data', () => {
       // Whoever was dismissed or has taken over meanwhile is the shell.
       if (this.#timer === undefined) return loaded.stdin?.end();
-      for (const line of ['instead', ...this.#command.slice(told)]) loaded.stdin?.write(`${line}\n`);
+      for (const line of ['instead', ...this.#command.slice(length)]) loaded.stdin?.write(`${line}\n`);
       this.#waiting.stdin?.end('\n');
       this.#waiting = loaded;
     });

@@ -36,7 +36,8 @@ async function leaveStub(whose: string, path: string, remote: string): Promise<s
 
 /** Waits until rsptrace has ended, loaded as it is. Undefined if there is nothing to do: see `Supervisor`. */
 async function wordsAtEnd(words: readonly string[]): Promise<readonly string[] | undefined> {
-  process.stdout.write('loaded\n');
+  // Its rsptrace may be gone before it is loaded: then the shell cleans up.
+  process.stdout.on('error', () => {}).write('loaded\n');
   const said = await text(process.stdin);
   const [first, ...more] = said.split('\n').slice(0, -1);
   return first === undefined || more.includes('') ? undefined : [...words, ...more];

@@ -11,9 +11,12 @@ import { usually } from '../support/long.js';
 import { tracedQemu } from '../support/orphan.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
 
+/** A hundred million instructions a second, so that a busy host does not see a guest end before it is frozen. */
+const slow = ['-icount', 'shift=3,align=on'];
+
 for (const name of usually(['rv-o2-long', 'x86-o2-long'], (one) => one === 'rv-o2-long')) {
   t.test(`${name}: detach while the guest runs on`, async (t) => {
-    const qemu = await tracedQemu(t, name);
+    const qemu = await tracedQemu(t, name, [], slow);
     qemu.freeze();
     await qemu.orphan();
     const first = await detach(t, qemu.socket, name, qemu.thaw);
@@ -105,7 +108,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     t.test(`${name}: after ${signal} while armed every byte of code is as in the ELF`, async (t) => {
       // SIGTERM would end QEMU too.
       const args = ['--keep-running', '--probe', 'poll:**', '--probe', 'fn:labkern::**'];
-      const qemu = await tracedQemu(t, name, args);
+      const qemu = await tracedQemu(t, name, args, slow);
       await sleep(100);
       qemu.tracer.process.kill(signal);
       await qemu.tracer.shows('the guest runs on');
@@ -119,8 +122,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 
   for (const name of usually(guests, (one) => one !== hidden)) {
     t.test(`${name} --scratch: after ${signal} while armed every byte of code is as in the ELF`, async (t) => {
-      const qemu = frozenGuest(t, name);
-      const options = ['--scratch', scratch[name], '--log', 'info', '--engine', 'target'];
+      const qemu = frozenGuest(t, name, slow);
+      // Some of the probes, so that little is left to be understood while the guest runs on.
+      const probes = ['-p', 'poll:labkern::work::*er', '-p', 'fn:labkern::work::deep*'];
+      const options = ['--scratch', scratch[name], '--log', 'info', '--engine', 'target', ...probes];
       const trace = join(scratchFolder(t), 'out.pftrace');
       const tracer = rsptrace('--remote', qemu.socket, ...options, '-o', trace, elfPath(name));
       await tracer.shows('trampolines are installed');

@@ -29,11 +29,19 @@ export interface TracedQemu {
   lab(): Lab;
 }
 
-/** `rsptrace run` without stops, when its trampolines are installed. QEMU is killed when the test ends. */
-export async function tracedQemu(t: Test, name: string, options: readonly string[] = []): Promise<TracedQemu> {
+/**
+ * `rsptrace run` without stops, when its trampolines are installed. QEMU is killed when the test ends. `machine`: more
+ * words of QEMU's.
+ */
+export async function tracedQemu(
+  t: Test,
+  name: string,
+  options: readonly string[] = [],
+  machine: readonly string[] = [],
+): Promise<TracedQemu> {
   const folder = scratchFolder(t);
   const [text, monitor] = [join(folder, 'console'), join(folder, 'qmp')];
-  const command = qemuArgv(name, ['-serial', `file:${text}`, '-qmp', `unix:${monitor},server=on,wait=off`]);
+  const command = qemuArgv(name, ['-serial', `file:${text}`, '-qmp', `unix:${monitor},server=on,wait=off`, ...machine]);
   const record = [
     '--log',
     'info',
