@@ -98,7 +98,8 @@ export class Installer {
 
   /** A session that has ended says nothing of the target: no probe is refused for that. */
   #fallBackAfter(thrown: unknown): void {
-    if (this.#options.session.state.kind === 'gone') throw thrown;
+    const { state } = this.#options.session;
+    if (state.kind === 'gone') throw state.reason ?? thrown;
     this.#fallBackTo(messageOf(thrown));
   }
 
