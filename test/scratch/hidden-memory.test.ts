@@ -171,7 +171,7 @@ t.test(
     const nodes = ['-m', '256', '-object', 'memory-backend-ram,id=a,size=128M', '-numa', 'node,memdev=a'];
     const two = [...nodes, '-object', 'memory-backend-ram,id=b,size=128M', '-numa', 'node,memdev=b', '-smp', '2'];
     for (const [name, extra, wrong, why] of [
-      ['rv-o2', ['-m', '128'], riscv, /tells of 134217728 bytes of RAM instead of 150994944/],
+      ['rv-o2', ['-m', '128'], riscv, /has 134217728 bytes of RAM instead of 150994944/],
       ['rv-o2', two, riscv, /more than one piece/],
       ['x86-o2', [], riscv, /no device tree/],
       ['x86-o2', ['-m', '8'], pc, /no 16 MiB of RAM to spare/],
