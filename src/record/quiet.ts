@@ -43,7 +43,7 @@ export interface QuietOptions {
   readonly ms: number;
   /** A machine may be interrupted for it. */
   readonly interrupts: boolean;
-  readonly tell: (quiet: Quiet) => void;
+  readonly report: (quiet: Quiet) => void;
 }
 
 interface Parts {
@@ -79,9 +79,9 @@ export class QuietWatch implements StopObserver {
   #threads: Threads | undefined;
   #code: LoadedCode | undefined;
   #interrupted = false;
-  /** Events and records at the last change, in how many parts there were none since, and the hits before. */
   /** All that was found. */
   readonly times: Quiet[] = [];
+  /** Events and records at the last change, in how many parts there were none since, and the hits before. */
   #seen = { count: 0, parts: 0, hits: 0 };
 
   constructor(options: QuietOptions, parts: Parts, inner: StopObserver) {
@@ -188,7 +188,7 @@ export class QuietWatch implements StopObserver {
     const { isProcess } = target;
     const quiet = { ms: this.#options.ms, hits: this.#seen.hits, codeAbsent, isProcess, harts, more };
     if (this.times.length < MOST_KEPT) this.times.push(quiet);
-    this.#options.tell(quiet);
+    this.#options.report(quiet);
   }
 
   #failed(thrown: unknown): void {

@@ -116,7 +116,7 @@ export interface RecordOptions {
   readonly giveUp?: AbortSignal | undefined;
   /** Called once if what is not understood when the target is left takes longer than a second: about so long. */
   readonly onBacklog?: ((backlog: Backlog) => void) | undefined;
-  /** What to do about a time without events: `tell` is called once for each, and {@link Recording.quiet} has them all. */
+  /** What to do about a time without events: `report` is called once for each, and {@link Recording.quiet} has them all. */
   readonly quiet?: QuietOptions;
   /** Called once, when the guest is about to run. */
   readonly onStart?: (progress: () => Progress) => void;

@@ -82,7 +82,7 @@ export async function recordSession(
         ms: args.stalled,
         // A recording of the wire is played back without its times.
         interrupts: passed.nanosPerInstruction === undefined && args['record-wire'] === undefined && !isReplayed,
-        tell: (quiet) => status.above(quietText(quiet, args.elf)),
+        report: (quiet) => status.above(quietText(quiet, args.elf)),
       },
       ...linesAbove(args.json ? undefined : status, situation, () => waiting?.[Symbol.dispose]()),
       onStart: (progress) => {
