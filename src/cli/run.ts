@@ -127,7 +127,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   // After a SIGTERM or SIGHUP no user is there who could end it by a second one.
   const mayRunOn = (end: Recorded['end']): boolean =>
     end !== 'failed' && (args['keep-running'] || (end === 'interrupted' && signalled === 'SIGINT'));
-  const last = new LastOrders(machine.qemu, mayRunOn);
+  const last = new LastOrders(machine, mayRunOn);
   watch.begin();
   const tasks = new TaskSummary();
   const timed = onEvents((event) => watch.time(timeOf(event)));
@@ -146,12 +146,12 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
     onLeft: (end) => last.left(end),
   });
   const panic = recording.end === 'panicked' ? await leavePanic(machine, prepared, tasks) : undefined;
-  await last.finish(recording.end);
+  await last.finish(recording);
   const { endedByUs } = last;
   const exit = await machine.qemu.ended;
   shown.endLine();
   const verdicts = [...watch.verdicts(endedByUs ? undefined : exit), ...(panic ? [panic.verdict] : [])];
-  return report(prepared, killed(recording, exit.signal, endedByUs, args), {
+  return report(prepared, endSeen(recording, exit.signal, endedByUs, args), {
     ...{ exit: exit.text, status: endedByUs ? null : exit.status, isStatusOurs: args['guest-status'], verdicts, panic },
   });
 }
@@ -181,11 +181,21 @@ function isRepeatable({ deterministic, command }: RunArguments): boolean {
   return deterministic || (nanosPerInstruction(command) !== undefined && !sleeps(command));
 }
 
-/** A QEMU that a signal ended while it was traced is an error. */
-function killed(recording: Recorded, signal: string | null, endedByUs: boolean, { command }: RunArguments): Recorded {
-  if (recording.end !== 'guest-ended' || signal === null || endedByUs) return recording;
+/**
+ * A QEMU that a signal ended while it was traced is an error. One that ended by itself while it owed an answer, as to an
+ * interrupt for a sample, is the guest's end.
+ */
+function endSeen(recording: Recorded, signal: string | null, endedByUs: boolean, { command }: RunArguments): Recorded {
+  if (endedByUs) return recording;
+  if (isCut(recording.error) && signal === null) return { ...recording, end: 'guest-ended', error: undefined };
+  if (recording.end !== 'guest-ended' || signal === null) return recording;
   const error = new RsptraceError('RUN_KILLED', `${command[0]} was ended by ${signal} while it was traced`);
   return { ...recording, end: 'failed', error };
+}
+
+/** QEMU has closed its stub, as it does when it ends. */
+function isCut(error: Recorded['error']): boolean {
+  return error?.code === 'RSP_CLOSED';
 }
 
 /** The guest stands in its panic: looks at it, and lets it go on, so that it says what it has to say. */
@@ -207,22 +217,26 @@ class LastOrders {
   /** It did not end by itself. */
   endedByUs = false;
   readonly #qemu: Qemu;
+  readonly #session: Machine['session'];
   readonly #mayRunOn: (end: Recorded['end']) => boolean;
 
-  constructor(qemu: Qemu, mayRunOn: (end: Recorded['end']) => boolean) {
+  constructor({ qemu, session }: Machine, mayRunOn: (end: Recorded['end']) => boolean) {
     this.#qemu = qemu;
+    this.#session = session;
     this.#mayRunOn = mayRunOn;
   }
 
   /** Nothing of ours is in the guest any more. It must not run on while its records are digested. */
   left(end: Recorded['end']): void {
     if (!this.#qemu.running || end === 'guest-ended' || end === 'panicked') return;
+    // It may have closed its stub because it ends: that is seen when the recording is over.
+    if (end === 'failed' && this.#session.state.kind === 'gone') return;
     if (this.#mayRunOn(end)) note('recording ended, the guest runs on; Ctrl-C ends QEMU');
     else this.#kill('SIGTERM');
   }
 
   /** Resolves when QEMU has ended. */
-  async finish(end: Recorded['end']): Promise<void> {
+  async finish({ end, error }: Recorded): Promise<void> {
     const qemu = this.#qemu;
     if (this.#mayRunOn(end)) {
       const onSignal = (): void => this.#kill('SIGTERM');
@@ -231,7 +245,7 @@ class LastOrders {
       for (const signal of ['SIGINT', 'SIGTERM']) process.off(signal, onSignal);
       return;
     }
-    if (end === 'panicked') await endsWithin(qemu, panicMs);
+    if (end === 'panicked' || isCut(error)) await endsWithin(qemu, panicMs);
     if (end !== 'guest-ended') this.#kill('SIGTERM');
     const killer = setTimeout(() => this.#kill('SIGKILL'), endMs);
     await qemu.ended;
