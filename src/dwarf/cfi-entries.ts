@@ -238,7 +238,7 @@ interface Entry {
   readonly cieAt: number;
 }
 
-/** The raw value of a pointer, or of a number that is written like one: two little-endian words. If only one is stored, the second is the sign of the first. */
+/** A pointer, or a number that is written like one, as two little-endian words. A single one is sign-extended. */
 export function rawPointer(r: ByteReader, format: number): [low: number, high: number] {
   switch (format) {
     case DW_EH_PE.absptr:

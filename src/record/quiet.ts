@@ -68,8 +68,8 @@ const PARTS = 5;
 const SIGINT = 2;
 
 /**
- * When no event has come for some time, finds out once where each hart is: of a machine by one interrupt, of a process
- * of this machine by what Linux says of its threads, without a stop.
+ * Finds out where each hart is, once, when no event has come for some time. A machine is interrupted for that. Of a
+ * process of this machine Linux says it, without a stop.
  */
 export class QuietWatch implements StopObserver {
   readonly #options: QuietOptions;

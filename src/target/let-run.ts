@@ -13,8 +13,8 @@ const shortStop = 5;
 const runsMs = 25;
 
 /**
- * Between two steps of the preparation of a process that runs already: lets it run on for a moment, unless it stands
- * since a moment ago, or something in it may stop it.
+ * Lets a process run on for a moment, between two steps of its preparation. It stays as it is if it has stood for a
+ * moment only, or if something in it may stop it.
  * @throws RsptraceError `ATTACH_NO_PROCESS` if the process ends, or begins another program; it is left then
  */
 export async function letRun(session: Session, arch: Architecture): Promise<void> {

@@ -122,7 +122,7 @@ function givenTo<T>(pending: ReadonlyMap<T, readonly { node: AwaitNode; awaited:
   return found;
 }
 
-/** Who is known without what it has: by its header, by the Future that waits or the lock where it is the first, and who was given it. */
+/** Who is known without what it has: by its header, its waiting Future or the lock it is first at, or as given it. */
 interface Known<T> {
   readonly byHeader: ReadonlyMap<Addr, T>;
   readonly byNode: ReadonlyMap<Addr, Ender<T>>;

@@ -77,7 +77,7 @@ export const asyncRwLock: Primitive = {
   },
 };
 
-/** Whether it has the mutex of its lock, and waits for readers only: an upgrade, or a writer that listens for their end. */
+/** Whether it has its lock's mutex and waits for readers only: an upgrade, or a writer that listens for their end. */
 async function isFirst(look: Look, node: AwaitNode): Promise<boolean> {
   const type = look.typeOf(node);
   const write = type && partCalled(type, 'RawWrite');

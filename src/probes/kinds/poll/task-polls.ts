@@ -78,7 +78,7 @@ export class TaskPolls {
   }
 }
 
-/** A pointer and a wrapper poll what they hold, and are the task where that would be. A closure in an async fn is called by its poll. */
+/** False for a pointer and a wrapper: they are the task where what they hold would be. */
 function isOfFuture(future: FutureType | undefined, name: string): boolean {
   if (!future) return /\{async_(?:fn|block|closure)#\d+\}/.test(name);
   const [held, ...others] = future.states.length > 0 ? [] : future.holds;
