@@ -48,7 +48,9 @@ export async function findClock(
   wanted: ClockName = 'auto',
   timebaseHz = 10_000_000,
 ): Promise<ClockReader> {
-  const candidates: [ClockName, () => Promise<ClockReader | undefined>][] = (arch.clocks ?? []).map((clock) => [
+  // A process has the host's time: its stub would be asked for the devices of a machine.
+  const clocks = isProcess(session.features) ? [] : (arch.clocks ?? []);
+  const candidates: [ClockName, () => Promise<ClockReader | undefined>][] = clocks.map((clock) => [
     clock.kind,
     () => readerOf(clock, session, running, timebaseHz),
   ]);
@@ -87,7 +89,6 @@ async function counterRegister(
   session: Session,
   timebaseHz: number,
 ): Promise<ClockReader | undefined> {
-  if (isProcess(session.features)) return undefined;
   const bases = new Set<number>();
   for (const [name, own] of numbered) {
     const register = session.target.register(name);

@@ -68,7 +68,7 @@ export class Installer {
 
   /** What an installation needs from the target; undefined if it is too early. */
   async #prepare(): Promise<Pick<InstallRequest, 'scratch' | 'threads'> | Refusal | undefined> {
-    const { session, inProcess, elf } = this.#options;
+    const { session, inProcess, elf, letRun } = this.#options;
     const stopsOnly = inProcess && whyProcessStops(session);
     if (stopsOnly) return { refused: stopsOnly };
     const threads = inProcess && (await findThreadWords(session));
@@ -78,6 +78,7 @@ export class Installer {
     if (changesItsCode(elf)) await this.#choices.planAnew(session);
     const text = middleOf(this.#choices.plan.sites);
     if (text === undefined) return { refused: this.#choices.why(0) ?? 'no function can be patched' };
+    await letRun?.();
     const scratch = await this.#takeScratch(text);
     return scratch === undefined || isRefusal(scratch) ? scratch : { scratch, threads };
   }

@@ -83,6 +83,7 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
   const process = options.inProcess && code.process;
   await options.letRun?.();
   const times = await timesOf(request);
+  await options.letRun?.();
   const { sites } = choices.plan;
   const rare = process ? [] : rareStops(request);
   const reserved = process ? unwinderRoom(process, sites.length) : movedStopsRoom(rare.length);
@@ -95,10 +96,11 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
   for (const [index, why] of target.refused) choices.refuse(index, why);
   times?.own?.learn(code, target.placement);
   await target.write();
+  if (process) placed.unwinder = new ProcessUnwinders({ session, elf, scratch, code: process, pc: arch.pc });
+  await placed.unwinder?.readFiles(options.letRun);
   await options.letRun?.();
-  // From here on it stands: a library that came meanwhile would bring an unwinder that nobody has told.
-  if (process) {
-    placed.unwinder = new ProcessUnwinders({ session, elf, scratch, code: process, pc: arch.pc });
+  // From here on it stands: a library that came meanwhile would bring an unwinder that knows of no trampolines.
+  if (process && placed.unwinder) {
     const room = addOffset(scratch.code.address, scratch.code.size - reserved);
     await placed.unwinder.register(room, target.placement.hooks);
   }

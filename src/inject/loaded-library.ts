@@ -3,7 +3,7 @@ import type { Addr } from '../base/addr.js';
 import { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import { type Scratch, unavailable } from '../scratch/index.js';
-import { parseMaps } from '../target/index.js';
+import { type LetRun, parseMaps } from '../target/index.js';
 
 const PT_LOAD = 1;
 
@@ -79,11 +79,12 @@ async function definingFile(
   start: Addr,
   name: string,
   isLibrary: boolean,
+  letRun?: LetRun,
 ): Promise<ElfFile | undefined> {
   const { processHere: pid } = session;
   const key = pid === undefined ? undefined : keyOf(pid, path, start, name);
   if (key !== undefined && readBefore.has(key)) return readBefore.get(key);
-  const file = await session.remoteFile(path);
+  const file = await session.remoteFile(path, letRun);
   if (!file && isLibrary) throw unavailable(`${path} cannot be read`);
   return file && definingAt(file, path, start, name);
 }
@@ -115,21 +116,22 @@ export class DefiningFiles {
   }
 
   /**
-   * Those that are mapped now; always the same object for the same one.
+   * Those that are mapped now; always the same object for the same one. With `letRun` the process runs on while they
+   * are read.
    * @throws RsptraceError `SCRATCH_UNAVAILABLE` if one cannot be read
    */
-  async now(): Promise<ElfFile[]> {
+  async now(letRun?: LetRun): Promise<ElfFile[]> {
     const known = new Map<string, ElfFile | undefined>();
     for (const [path, start] of await mappedFiles(this.#session, this.#scratch)) {
       const key = `${path} ${start}`;
-      known.set(key, this.#known.has(key) ? this.#known.get(key) : await this.#look(path, start));
+      known.set(key, this.#known.has(key) ? this.#known.get(key) : await this.#read(path, start, letRun));
     }
     this.#known = known;
     return [...known.values()].filter((elf) => elf !== undefined);
   }
 
-  #look(path: string, start: Addr): Promise<ElfFile | undefined> {
+  #read(path: string, start: Addr, letRun: LetRun | undefined): Promise<ElfFile | undefined> {
     // Code that a program makes lies in files that are no libraries.
-    return definingFile(this.#session, path, start, this.#name, /\.so\b/.test(path));
+    return definingFile(this.#session, path, start, this.#name, /\.so\b/.test(path), letRun);
   }
 }

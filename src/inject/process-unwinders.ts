@@ -4,6 +4,7 @@ import { messageOf } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import { type Scratch, stackBelow, unavailable } from '../scratch/index.js';
+import type { LetRun } from '../target/index.js';
 import { DefiningFiles, defined, throws } from './loaded-library.js';
 import { loaderStop } from './loader-stop.js';
 import { StackWalks, type WaitAt, walkRoom } from './stack-walks.js';
@@ -54,6 +55,11 @@ export class ProcessUnwinders {
   constructor(needs: Needs) {
     this.#needs = needs;
     this.#files = new DefiningFiles(needs.session, needs.scratch, throws);
+  }
+
+  /** Reads the files that may have an unwinder, so that {@link register} need not. It may run on between two pieces. */
+  async readFiles(letRun: LetRun | undefined): Promise<void> {
+    if (letRun && this.#needs.scratch.own) await this.#files.now(letRun);
   }
 
   /**

@@ -86,8 +86,9 @@ t.test(
     const target = start(compileC(t, ticking.replace('#ifdef BUSY', 'for (;;) pause();\n#ifdef BUSY')), []);
     t.teardown(() => void target.process.kill('SIGKILL'));
     await target.shows('ticking');
-    const trace = join(scratchFolder(t), 'out.pftrace');
-    const tracer = rsptraceProcess('attach', String(target.process.pid), '--json', '-p', 'fn:tick', '-o', trace);
+    const [trace, wire] = ['out.pftrace', 'wire.jsonl'].map((name) => join(scratchFolder(t), name)) as [string, string];
+    const options = ['--json', '-p', 'fn:tick', '--record-wire', wire, '-o', trace];
+    const tracer = rsptraceProcess('attach', String(target.process.pid), ...options);
     await traceGrows(tracer, trace, 1);
     const { status, stdout, stderr } = await rsptrace('info', '--json', trace).ended;
     t.equal(status, 0, stderr);
@@ -96,6 +97,13 @@ t.test(
     const ran = await tracer.ended;
     t.equal(ran.status, 0);
     t.match(JSON.parse(ran.stdout), { scratch: /^memory mapped into process/ }, 'trampolines wait for no hit');
+    const packets = readFileSync(wire, 'latin1');
+    const library = packets.indexOf(Buffer.from('/libc.so.6').toString('hex'));
+    const reading = packets.slice(library, packets.indexOf('vFile:close', library));
+    t.ok(
+      /vFile:pread.*vCont;c.*vFile:pread/s.test(reading),
+      'it runs on between two pieces of a library that a stub reads',
+    );
   },
 );
 

@@ -16,11 +16,16 @@ import { packets } from './packets.js';
 /** Larger than shared libraries without debug info, and than any file of /proc. */
 const LARGEST_FILE = 128 * 1024 * 1024;
 
+interface Pieces {
+  readonly packetSize: number;
+  readonly between?: (() => Promise<void>) | undefined;
+}
+
 /**
- * The whole of a file on the stub's machine; undefined if the stub reads no files or refuses this one. Throws
- * `RSP_PROTOCOL`.
+ * The whole of a file on the stub's machine; undefined if the stub reads no files or refuses this one. `between` is
+ * called between two pieces. Throws `RSP_PROTOCOL`.
  */
-export async function readRemoteFile(ask: Ask, path: string, packetSize: number): Promise<Uint8Array | undefined> {
+export async function readRemoteFile(ask: Ask, path: string, how: Pieces): Promise<Uint8Array | undefined> {
   const opened = await ask(packets.openFile(path));
   const file = opened.startsWith('F') ? hexNumber(opened.slice(1)) : undefined;
   if (file === undefined) return undefined;
@@ -28,7 +33,7 @@ export async function readRemoteFile(ask: Ask, path: string, packetSize: number)
     const deadline = new Deadline(`reading ${path}`, ask.timeoutMs);
     const pieces: Buffer[] = [];
     // An escaped byte takes two.
-    const piece = (packetSize - 32) >> 1;
+    const piece = (how.packetSize - 32) >> 1;
     for (let offset = 0; offset <= LARGEST_FILE; ) {
       const answer = await ask(packets.readFile(file, piece, offset));
       const semicolon = answer.indexOf(';');
@@ -40,6 +45,7 @@ export async function readRemoteFile(ask: Ask, path: string, packetSize: number)
       pieces.push(bytes);
       offset += count;
       deadline.check(offset);
+      await how.between?.();
     }
     return undefined;
   } finally {

@@ -274,14 +274,14 @@ export class Session implements AsyncDisposable {
     return readObjectBytes(this.#ask, name, annex, this.features.packetSize);
   }
 
-  /** A file on the stub's machine, whole; undefined if the stub reads no files or cannot read this one. */
-  async remoteFile(path: string): Promise<Uint8Array | undefined> {
+  /** A file on the stub's machine, whole, see {@link readRemoteFile}. */
+  async remoteFile(path: string, between?: () => Promise<void>): Promise<Uint8Array | undefined> {
     // What the process sees as its file: of a library that is some 30 round trips less.
     const pid = this.processHere;
     const here = pid && (await readHere(path.startsWith('/proc/') ? path : `/proc/${pid}/root${path}`));
     if (here) return here;
     if (!this.features.vPackets) return undefined;
-    return readRemoteFile(this.#ask, path, this.features.packetSize);
+    return readRemoteFile(this.#ask, path, { packetSize: this.features.packetSize, between });
   }
 
   /** The same, to be read piece by piece. */
