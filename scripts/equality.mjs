@@ -43,9 +43,17 @@ const programs = readFileSync(join(lists, 'programs.txt'), 'utf8')
   .filter(({ few }) => !has('--few') || few === '*')
   .filter(({ pack, program }) => chosen.length === 0 || chosen.includes(pack) || chosen.includes(program));
 
+/** What the static programs are compiled with. */
+const forStatic = [
+  'g++=g++',
+  ...['lua5.4/lua.h=liblua5.4-dev', 'sqlite3.h=libsqlite3-dev', 'expat.h=libexpat1-dev', 'pcre2.h=libpcre2-dev'],
+  ...['zstd.h=libzstd-dev', 'zlib.h=zlib1g-dev', 'bzlib.h=libbz2-dev', 'gmpxx.h=libgmp-dev'],
+].map((each) => (each.includes('.h=') ? `/usr/include/${each}` : each));
+
 if (has('--packages')) {
-  const made = programs.filter(({ pack }) => pack !== 'static');
-  console.log(made.map(({ program, pack }) => `${program}=${pack}`).join('\n'));
+  const debians = programs.filter(({ pack }) => pack !== 'static');
+  const compiled = debians.length < programs.length ? forStatic : [];
+  console.log([...debians.map(({ program, pack }) => `${program}=${pack}`), ...compiled].join('\n'));
   process.exit(0);
 }
 

@@ -38,7 +38,7 @@ const env = { ...process.env, GLIBC_TUNABLES: 'glibc.cpu.hwcaps=-AVX512F,-AVX512
 const soonMs = 1000;
 /** When it is given up. */
 const neverMs = 20_000;
-/** A target goes on at full speed: so much of what it did before, in a time of so many milliseconds. */
+/** A target goes on at full speed: so much of the least that it did before, in a time of so many milliseconds. */
 const [fullSpeed, speedMs] = [0.6, 150];
 const lookMs = 10;
 
@@ -232,6 +232,13 @@ async function speed({ done }, ms) {
   return ((done() - before) / (performance.now() - from)) * 1000;
 }
 
+/** What is done in a second, in the slowest of some moments: threads that spin for input, as redis', come in turns. */
+async function slowest(load) {
+  let least = Number.POSITIVE_INFINITY;
+  for (let each = 0; each < 6; each++) least = Math.min(least, await speed(load, speedMs));
+  return least;
+}
+
 const before = values.first ? ['chrt', '-r', '1'] : [];
 const rsptrace = (...words) => start([...before, process.execPath, main, ...words]);
 const output = (ending) => ['--force', '-o', join(folder, `out.${ending}`)];
@@ -247,16 +254,16 @@ async function moment(hasTarget, tracer) {
 
 /** What was seen after a kill: times in milliseconds from it, undefined for never. */
 async function afterwards(from, { ended, free, clean, gone, load, before }) {
-  const [endedMs, freeMs, cleanMs, goneMs] = await Promise.all(
-    [ended, free, clean, gone].map((isSo) => isSo && until(isSo, from)),
-  );
-  let fastMs;
   let ratio;
   const isFast = async () => {
     ratio = (await speed(load, speedMs)) / before;
     return ratio >= fullSpeed;
   };
-  if (load) fastMs = await until(isFast, from);
+  // From when on it is free: it may be as fast while it is traced.
+  const fast = load && (async () => (await free()) && isFast());
+  const [endedMs, freeMs, cleanMs, goneMs, fastMs] = await Promise.all(
+    [ended, free, clean, gone, fast].map((isSo) => isSo && until(isSo, from)),
+  );
   return { endedMs, freeMs, cleanMs, goneMs, fastMs: fastMs && fastMs - speedMs, ratio };
 }
 
@@ -267,7 +274,7 @@ async function ofServer(doing, name, signal) {
   const requests = await load(server, child);
   try {
     await until(() => requests.done() > 100);
-    const before = await speed(requests, 300);
+    const before = await slowest(requests);
     const words =
       doing === 'attach' ? ['attach', String(child.pid), ...probesOf(server)] : ['profile', '--pid', String(child.pid)];
     const tracer = rsptrace(...words, ...output(doing === 'attach' ? 'pftrace' : 'folded'));
@@ -524,7 +531,8 @@ for (let each = 0; each < Number(values.kills); each++) {
   const { said, ...rest } = found;
   const times = ['endedMs', 'freeMs', 'cleanMs', 'goneMs', 'fastMs'].filter((key) => key in rest);
   const never = times.filter((key) => rest[key] === undefined && !(key === 'fastMs'));
-  const late = times.filter((key) => rest[key] > soonMs);
+  // How long rsptrace itself takes to understand what it has is not the target's matter.
+  const late = times.filter((key) => key !== 'endedMs' && rest[key] > soonMs);
   const verdict = never.length > 0 || rest.lives === false ? 'WRONG' : late.length > 0 ? 'late' : 'ok';
   const shown = Object.entries(rest).map(
     ([key, value]) => `${key} ${typeof value === 'number' ? Math.round(value * 100) / 100 : value}`,

@@ -147,7 +147,7 @@ async function recordUnder(
     const stopsHarm = under.damage !== undefined && !isLaunched;
     return recordSession({ ...prepared, sink }, target.session, {
       ...{ isLaunched, stopsHarm, ending, deadline },
-      letRun: isLaunched ? undefined : () => letRun(target.session, prepared.program.arch),
+      letRun: isLaunched ? undefined : (stoodMs) => letRun(target.session, prepared.program.arch, stoodMs),
       onSignal: (name) => onSignal?.(name, under.server),
       onLeft: (end) => onLeft?.(end, under.server),
     });

@@ -95,7 +95,7 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
   reportInstalled(request, times);
   for (const [index, why] of target.refused) choices.refuse(index, why);
   times?.own?.learn(code, target.placement);
-  await target.write();
+  await target.write(options.letRun);
   if (process) placed.unwinder = new ProcessUnwinders({ session, elf, scratch, code: process, pc: arch.pc });
   await placed.unwinder?.readFiles(options.letRun);
   await options.letRun?.();

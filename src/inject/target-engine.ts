@@ -3,6 +3,7 @@ import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, partOf, silent } from '../base/logger.js';
 import { retry } from '../rsp/index.js';
+import type { LetRun } from '../target/index.js';
 import { Backlog } from './backlog.js';
 import { ControlWords } from './control-words.js';
 import { DrainedRecords } from './drained-records.js';
@@ -158,10 +159,10 @@ export class TargetEngine {
   }
 
   /**
-   * Writes the trampolines and the ring, and reads them back. The target is stopped.
+   * Writes the trampolines and the ring, and reads them back. The target is stopped, or runs on between two portions.
    * @throws RsptraceError `SCRATCH_UNUSABLE`
    */
-  async write(): Promise<void> {
+  async write(letRun?: LetRun): Promise<void> {
     const { code: probeCode } = this.#options;
     if (this.#logger.isLevelEnabled('trace')) this.#traceTrampolines();
     const waits = this.breakpoint === undefined;
@@ -179,7 +180,7 @@ export class TargetEngine {
     ];
     if (this.#layout.notes.length > 0)
       writes.push({ address: this.#layout.notes.address, bytes: new Uint8Array(this.#layout.notes.length) });
-    const lost = await writeChecked(this.#options.session, writes);
+    const lost = await writeChecked(this.#options.session, writes, letRun);
     if (lost) {
       throw new RsptraceError(
         'SCRATCH_UNUSABLE',

@@ -3,6 +3,7 @@ import { type Addr, addOffset, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Batch, CoalescedReads, type Reply, type Session } from '../rsp/index.js';
 import type { Scratch } from '../scratch/index.js';
+import type { LetRun } from '../target/index.js';
 import type { Piece, Write } from './ring.js';
 
 /** Bytes of one write to the stub and of one read-back: enough to hide the round trip, few enough to keep in memory. */
@@ -15,12 +16,16 @@ const mostJoined = 64 << 10;
 
 /**
  * Writes all and reads it back, many packets at a time. Returns a write that the target did not keep; the writes
- * behind it may have been made too.
+ * behind it may have been made too. With `letRun` the target runs on between two portions.
  */
-export async function writeChecked(session: Session, writes: readonly Write[]): Promise<Write | undefined> {
+export async function writeChecked(
+  session: Session,
+  writes: readonly Write[],
+  letRun?: LetRun,
+): Promise<Write | undefined> {
   return (
-    (await firstFound(portions(writes), (some) => refused(session, some))) ??
-    firstFound(portions(writes), (some) => lost(session, some))
+    (await firstFound(portions(writes), (some) => refused(session, some), letRun)) ??
+    firstFound(portions(writes), (some) => lost(session, some), letRun)
   );
 }
 
@@ -39,9 +44,14 @@ async function lost(session: Session, some: readonly Write[]): Promise<Write | u
 }
 
 /** The answer to the first of these; while the stub works on it, the next one is prepared. */
-async function firstFound<T, R>(all: Iterable<T>, ask: (one: T) => Promise<R | undefined>): Promise<R | undefined> {
+async function firstFound<T, R>(
+  all: Iterable<T>,
+  ask: (one: T) => Promise<R | undefined>,
+  letRun?: LetRun,
+): Promise<R | undefined> {
   let before: Promise<R | undefined> | undefined;
   for (const one of all) {
+    if (letRun && (await before) === undefined) await letRun();
     const now = ask(one);
     // If the one before failed, this one fails too.
     now.catch(() => {});

@@ -4,8 +4,8 @@ import { RsptraceError } from '../base/errors.js';
 import type { Resume, Session, StopReply } from '../rsp/index.js';
 import { ownSignal } from './own-signals.js';
 
-/** Lets the target run on for a moment; it stands again then. */
-export type LetRun = () => Promise<void>;
+/** Lets the target run on for a moment, if it has stood for so many milliseconds; it stands again then. */
+export type LetRun = (stoodMs?: number) => Promise<void>;
 
 /** A process that has stood for less runs on later, in milliseconds. */
 const shortStop = 5;
@@ -17,9 +17,9 @@ const runsMs = 25;
  * moment only, or if something in it may stop it.
  * @throws RsptraceError `ATTACH_NO_PROCESS` if the process ends, or begins another program; it is left then
  */
-export async function letRun(session: Session, arch: Architecture): Promise<void> {
+export async function letRun(session: Session, arch: Architecture, stoodMs = shortStop): Promise<void> {
   const { state } = session;
-  if (state.kind !== 'idle' || session.standing.nowMs < shortStop || session.breakpoints.length > 0) return;
+  if (state.kind !== 'idle' || session.standing.nowMs < stoodMs || session.breakpoints.length > 0) return;
   const until = performance.now() + runsMs;
   // It stands since the connection, an interrupt or a step of ours: none of them is the program's own stop.
   let signal: number | undefined;
@@ -52,7 +52,7 @@ async function ended(session: Session, stop: StopReply): Promise<RsptraceError> 
 /** Does what needs no target, while it runs on if it may. */
 export async function meanwhile<T>(letRun: LetRun | undefined, work: () => T): Promise<T> {
   if (!letRun) return work();
-  const stands = letRun();
+  const stands = letRun(0);
   try {
     // The packet that lets it run is written before.
     await setImmediate();
