@@ -1,5 +1,5 @@
 import { plural } from '../text/index.js';
-import { disturbanceOf, ownSpans, type Span, timeText } from '../trace/index.js';
+import { type Disturbance, disturbanceOf, ownSpans, type Span, timeText } from '../trace/index.js';
 import type { Ending, Place, VerdictState } from './section.js';
 
 /** Something that lasted, and where it began. */
@@ -30,10 +30,8 @@ export class Longest {
   }
 
   /** `note`: what was set aside, as the end of a sentence. */
-  judged({ info, facts }: Ending): { state: VerdictState; longest: Lasted | undefined; note: string } {
-    // A clock that counts instructions stands while the target does.
-    const counts = info.clock.nanosPerInstruction !== undefined;
-    const { stoppedAt, ringWaitedNs } = (counts ? undefined : disturbanceOf(facts)) ?? {};
+  judged(ending: Ending): { state: VerdictState; longest: Lasted | undefined; note: string } {
+    const { stoppedAt, ringWaitedNs } = added(ending);
     const stoodNot = ownSpans(this.#over, { stoppedAt });
     const own = ownSpans(stoodNot, { ringWaitedNs }).filter(({ ns }) => ns > this.#limit);
     const aside = this.#over.length - own.length;
@@ -46,6 +44,20 @@ export class Longest {
     const isKept = this.#within !== undefined && stoodNot.length === 0;
     return { state: isKept ? 'kept' : 'unseen', longest: this.#within, note };
   }
+}
+
+/** A clock that counts instructions stands while the target does. */
+function added({ info, facts }: Ending): Disturbance {
+  return (info.clock.nanosPerInstruction === undefined ? disturbanceOf(facts) : undefined) ?? {};
+}
+
+/** What tracing may have added to a sum, as the end of a sentence. */
+export function addedText(ending: Ending): string {
+  const { stoppedAt = [], ringWaitedNs = 0 } = added(ending);
+  const stood = stoppedAt.length > 0 ? [`stood ${plural(stoppedAt.length, 'time')}`] : [];
+  const waited = ringWaitedNs > 0 ? [`waited ${timeText(ringWaitedNs)} for room`] : [];
+  if (stood.length + waited.length === 0) return '';
+  return `, with what tracing added: the target ${[...stood, ...waited].join(' and ')}, which max sets aside`;
 }
 
 function longestOf(all: readonly Lasted[]): Lasted | undefined {

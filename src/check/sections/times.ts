@@ -1,7 +1,7 @@
 import { type AnyBegin, CallTimes, Durations, type TraceEvent, timeText } from '../../trace/index.js';
 import { below, invalid, objectAt } from '../json.js';
 import { roomyTime, timeAt } from '../limits.js';
-import { Longest } from '../longest.js';
+import { addedText, Longest } from '../longest.js';
 import type { Ending, Place, SectionKind, Verdict } from '../section.js';
 import { placeOf, type Selector, selectorAt } from '../selector.js';
 
@@ -103,7 +103,8 @@ function follow(event: TraceEvent, timed: readonly Timed[], spent: CallTimes): v
 
 function verdict(timed: Timed, measure: Measure, limit: number, end: Ending): Verdict {
   const { selector, durations } = timed;
-  const { state, value, place, text } = measure === 'max' ? longestOf(timed, end) : measured(timed, measure, limit);
+  const { state, value, place, text } =
+    measure === 'max' ? longestOf(timed, end) : measured(timed, measure, limit, end);
   const isSeen = durations.count > 0;
   // The longest of some calls, and the sum of them, are lower bounds; of the others nothing is known.
   const isSurelyBroken = state === 'broken' && (measure === 'max' || measure === 'total');
@@ -120,9 +121,11 @@ function verdict(timed: Timed, measure: Measure, limit: number, end: Ending): Ve
 
 type Measured = Pick<Verdict, 'state' | 'value' | 'place'> & { readonly text: string };
 
-function measured(timed: Timed, measure: Measure, limit: number): Measured {
+function measured(timed: Timed, measure: Measure, limit: number, end: Ending): Measured {
   const value = timed.of(measure);
-  return { state: value <= limit ? 'kept' : 'broken', value, place: timed.place, text: timeText(value) };
+  const isKept = value <= limit;
+  const text = timeText(value) + (isKept ? '' : addedText(end));
+  return { state: isKept ? 'kept' : 'broken', value, place: timed.place, text };
 }
 
 function longestOf({ longest, place }: Timed, end: Ending): Measured {

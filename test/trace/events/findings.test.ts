@@ -1,7 +1,7 @@
 // What is found in tasks whose faults are made, and that tasks without one have none.
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
-import { Longest } from '../../../src/check/longest.js';
+import { addedText, Longest } from '../../../src/check/longest.js';
 import {
   type Disturbance,
   type Finding,
@@ -200,4 +200,10 @@ t.test('budgets of a longest time set aside the same, and are broken by what is 
   // Any of them may have waited so long.
   t.strictSame(judged(15e6, { ringWaitedNs: 24e6 }), ['broken', 16e6, ', without 1']);
   t.strictSame(judged(15e6, { ringWaitedNs: 30e6 }), ['unseen', 15e6, ', without 2']);
+  const recording = { stoppedAt: ['0', '90000000'], ringWaitedNs: 30e6 };
+  const facts = { probes: [], recording } as unknown as TraceFacts;
+  t.equal(
+    addedText({ info, facts, now: 1e9, seen: new Set() }),
+    ', with what tracing added: the target stood 2 times and waited 30.0 ms for room, which max sets aside',
+  );
 });
