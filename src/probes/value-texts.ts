@@ -1,7 +1,7 @@
 import { type Addr, addr, hex, highHalf, lowHalf } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { HitMemory, MemoryRequest } from '../calls/index.js';
-import { formatValue, type Shape, type TextPlans, ValueText, valueOfBytes, wordText } from '../values/index.js';
+import { formatValue, type Shape, valueOfBytes, valueText, wordText } from '../values/index.js';
 import { bytesIn, type ValuePlace } from './argument-places.js';
 import { leadsToMemory, shownLimits } from './value-reads.js';
 
@@ -14,20 +14,18 @@ const slots = 64;
 export class ValueTexts {
   readonly #where: ValuePlace;
   readonly #shape: Shape | undefined;
-  /** Undefined if nothing of the value lies in memory. */
-  readonly #inMemory: ValueText | undefined;
+  /** Some of the value lies in memory, which is read. */
+  readonly #isFar: boolean;
   /** The registers that have all of it, if these are two at most. */
   readonly #registers: readonly string[];
   /** The halves of the registers that a text is of. */
   readonly #keys = new Uint32Array(4 * slots);
   readonly #texts: (string | undefined)[] = new Array(slots).fill(undefined);
 
-  /** Without `plans` nothing in memory is looked at. */
-  constructor(where: ValuePlace, shape: Shape | undefined, plans: TextPlans | undefined) {
+  constructor(where: ValuePlace, shape: Shape | undefined) {
     this.#where = where;
     this.#shape = shape;
-    const looks = shape !== undefined && (where.kind === 'pointer' || leadsToMemory(shape));
-    this.#inMemory = looks && plans ? new ValueText(plans, shape, shownLimits) : undefined;
+    this.#isFar = shape !== undefined && (where.kind === 'pointer' || leadsToMemory(shape));
     const parts = where.kind === 'registers' ? where.parts : [];
     const names = parts.flatMap(({ register }) => register ?? []);
     this.#registers = names.length === parts.length && names.length <= 2 ? names : [];
@@ -41,7 +39,7 @@ export class ValueTexts {
     const far = this.#far(registers, memory);
     if (typeof far === 'string') return far;
     const [first, second] = this.#registers;
-    if (first === undefined || !load(registers, first, 0)) return valueText(this.#where, this.#shape, registers);
+    if (first === undefined || !load(registers, first, 0)) return shortText(this.#where, this.#shape, registers);
     seen[2] = 0;
     seen[3] = 0;
     if (second !== undefined && !load(registers, second, 2)) return undefined;
@@ -51,7 +49,7 @@ export class ValueTexts {
     const kept = this.#texts[slot];
     if (kept !== undefined && this.#isKey(4 * slot)) return kept;
     this.#keys.set(seen, 4 * slot);
-    const text = integerText(this.#where, this.#shape, low, high) ?? valueText(this.#where, this.#shape, registers);
+    const text = integerText(this.#where, this.#shape, low, high) ?? shortText(this.#where, this.#shape, registers);
     this.#texts[slot] = text;
     return text;
   }
@@ -73,9 +71,9 @@ export class ValueTexts {
    * none of that was read.
    */
   #far(registers: RegisterReader, memory: HitMemory): string | MemoryRequest | undefined {
-    const text = this.#inMemory;
-    const place = text && placeOf(this.#where, this.#shape?.size ?? 0, registers);
-    return place === undefined ? undefined : text?.of(place, memory);
+    const shape = this.#isFar ? this.#shape : undefined;
+    const place = shape && placeOf(this.#where, shape.size ?? 0, registers);
+    return shape && place !== undefined ? valueText(shape, place, memory, shownLimits) : undefined;
   }
 }
 
@@ -99,7 +97,7 @@ function load(registers: RegisterReader, name: string, at: number): boolean {
   return true;
 }
 
-/** What {@link valueText} says of an integer that fills the low bytes of a register. */
+/** What {@link shortText} says of an integer that fills the low bytes of a register. */
 function integerText(where: ValuePlace, shape: Shape | undefined, low: number, high: number): string | undefined {
   const part = where.kind === 'registers' ? where.parts[0] : undefined;
   if (shape?.kind !== 'integer' || part?.register === undefined || part.mask !== undefined) return undefined;
@@ -115,7 +113,7 @@ function integerOf(low: number, high: number, size: number, signed: boolean): st
   return String(signed ? (low << above) >> above : (low << above) >>> above);
 }
 
-function valueText(where: ValuePlace, shape: Shape | undefined, registers: RegisterReader): string | undefined {
+function shortText(where: ValuePlace, shape: Shape | undefined, registers: RegisterReader): string | undefined {
   switch (where.kind) {
     case 'unavailable':
       return undefined;

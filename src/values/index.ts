@@ -1,4 +1,3 @@
-export { valueOfBytes } from './bytes.js';
 export { type DescribedMember, type DescribedType, describeType } from './described-types.js';
 export { type MemberExpr, parseMemberExpr } from './member-expr.js';
 export {
@@ -10,7 +9,6 @@ export {
   memberExprEvaluation,
   type Need,
   type Operand,
-  variantOf,
 } from './member-expr-eval.js';
 export { fieldsOf, pick } from './member-expr-shapes.js';
 export { type MemoryNeed, type Missing, ObjectPlace, type PlacePart, type Reading } from './object-place.js';
@@ -19,22 +17,21 @@ export { brief, formatValue, valueJson } from './print.js';
 export { type NamedDie, ProgramNames } from './program-names.js';
 export { Shapes } from './program-shapes.js';
 export { Values } from './program-values.js';
-export { type AddressNames, type ReadOptions, readValue, valueReading } from './reader.js';
-export type {
-  DynShape,
-  EnumShape,
-  FieldShape,
-  Shape,
-  ShapeKind,
-  SharedView,
-  SliceShape,
-  StructShape,
-  UnionShape,
-  VariantShape,
-  View,
+export { type AddressNames, type ReadOptions, readValue, valueOfBytes } from './reader.js';
+export {
+  type DynShape,
+  type EnumShape,
+  type FieldShape,
+  type Shape,
+  type ShapeKind,
+  type SharedView,
+  type SliceShape,
+  type StructShape,
+  type UnionShape,
+  type VariantShape,
+  type View,
+  variantOf,
 } from './shape.js';
-export { wordText } from './texts/scalar-plans.js';
-export { type KnownMemory, TextPlans, ValueText } from './texts/value-text.js';
 export {
   defaultLimits,
   type FieldValue,
@@ -46,4 +43,5 @@ export {
   type ValueLimits,
   type WrapperValue,
 } from './value.js';
+export { type KnownMemory, valueText, wordText } from './value-text.js';
 export { type FrameAccess, placeOf, type Variable, variablesAt } from './variables.js';

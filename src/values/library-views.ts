@@ -61,9 +61,9 @@ function* readDeque(
   return yield* address === undefined ? read() : reading.follow(shape, address, read);
 }
 
-export const dangling = 0xffff_ffff_ffff_ffffn;
+const dangling = 0xffff_ffff_ffff_ffffn;
 /** What a live pointer's strong count, read as a signed number, never exceeds. */
-export const mostShared = 1n << 62n;
+const mostShared = 1n << 62n;
 
 function* readShared(reading: ValueReading, shape: Shape, view: SharedView, place: ObjectPlace): Reading<Value> {
   const type = shape.name;

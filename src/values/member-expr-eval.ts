@@ -20,7 +20,7 @@ import { type Missing, ObjectPlace } from './object-place.js';
 import type { ProgramNames } from './program-names.js';
 import { arrayOf, type Shapes } from './program-shapes.js';
 import { wordBytes } from './reader.js';
-import type { EnumShape, FieldShape, Shape, VariantShape } from './shape.js';
+import { type EnumShape, type FieldShape, type Shape, type VariantShape, variantOf } from './shape.js';
 import { type FrameAccess, placeOf, variablesAt } from './variables.js';
 
 /** The meaning of an expression: an object of the target, or a computed value. */
@@ -460,14 +460,6 @@ function otherThan(variants: readonly VariantShape[]): bigint {
   for (const { high } of variants.flatMap(({ values = [] }) => values).toSorted((a, b) => (a.low < b.low ? -1 : 1)))
     if (variantOf(variants, found)?.values !== undefined) found = high + 1n;
   return found;
-}
-
-/** The variant that a discriminant stands for. */
-export function variantOf(variants: readonly VariantShape[], discriminant: bigint): VariantShape | undefined {
-  return (
-    variants.find((v) => v.values?.some((r) => discriminant >= r.low && discriminant <= r.high)) ??
-    variants.find((v) => v.values === undefined)
-  );
 }
 
 function isUnsized(type: TypeExpr): boolean {

@@ -44,7 +44,7 @@ export function formatValue(value: Value): string {
 }
 
 /** A struct, a tuple or a union. `content`: its `count` members, of a tuple their texts, else with names in front. */
-export function structText(name: string, form: StructValue['form'], content: string, count: number): string {
+function structText(name: string, form: StructValue['form'], content: string, count: number): string {
   // A tuple of one has a comma behind it.
   if (form === 'tuple') return `${name}(${content}${name === '' && count === 1 ? ',' : ''})`;
   if (count === 0) return name === '' ? '()' : name;
@@ -65,23 +65,23 @@ function fieldText({ name, value }: FieldValue): string {
 }
 
 /** `name` is empty for arrays and slices. The texts may be fewer than `length`. */
-export function sequenceText(name: string, texts: readonly string[], length: number): string {
+function sequenceText(name: string, texts: readonly string[], length: number): string {
   return `${name === '' ? '' : `${name}(len=${length})`}[${list(texts, length)}]`;
 }
 
 /** `cut`: there is more of it. */
-export function textText(text: string, cut: boolean): string {
+function textText(text: string, cut: boolean): string {
   return `"${escaped(text, '"')}"${cut ? '...' : ''}`;
 }
 
 /** `inner`: what is wrapped, if it is known. */
-export function wrapperText(name: string, facts: string, inner: string | undefined): string {
+function wrapperText(name: string, facts: string, inner: string | undefined): string {
   if (inner === undefined) return `${name}(${facts})`;
   return `${name}${facts === '' ? '' : `(${facts})`}(${inner})`;
 }
 
 /** Bytes that are no value of the type. */
-export function invalidText(type: string, reason: string): string {
+function invalidText(type: string, reason: string): string {
   return `<invalid ${type}: ${reason}>`;
 }
 
@@ -108,7 +108,7 @@ function list(texts: readonly string[], length: number): string {
 const MIN_RUN = 8;
 
 /** A pointer and what it points to. `dyn`: the trait, of a pointer to a trait object. */
-export function referenceText(style: PointerStyle, target: string, dyn?: string): string {
+function referenceText(style: PointerStyle, target: string, dyn?: string): string {
   const trait = dyn === undefined ? '' : `dyn ${lastOf(dyn)}`;
   if (style === 'box') return dyn === undefined ? `Box(${target})` : `Box<${trait}>(${target})`;
   const mark = style === 'mut' ? '&mut ' : '&';
@@ -116,7 +116,7 @@ export function referenceText(style: PointerStyle, target: string, dyn?: string)
 }
 
 /** A pointer that was not followed. */
-export function pointerText(address: Addr, dyn?: PointerValue['dyn'], symbol?: string): string {
+function pointerText(address: Addr, dyn?: PointerValue['dyn'], symbol?: string): string {
   if (dyn === undefined) return symbol === undefined ? hex(address) : `${hex(address)} <${symbol}>`;
   const concrete = dyn.concrete ?? `vtable ${hex(dyn.vtable)}`;
   return `dyn ${lastOf(dyn.trait)}(${hex(address)}: ${concrete})`;

@@ -4,7 +4,7 @@ import { type Die, littleEndian } from '../dwarf/index.js';
 import { readView } from './library-views.js';
 import { fromMemory, type Missing, ObjectPlace, type Reading } from './object-place.js';
 import type { Shapes } from './program-shapes.js';
-import type { EnumShape, FieldShape, Shape } from './shape.js';
+import { type EnumShape, type FieldShape, type Shape, variantOf } from './shape.js';
 import {
   defaultLimits,
   type FieldValue,
@@ -29,7 +29,7 @@ export interface ReadOptions extends AddressNames {
 }
 
 /** Objects up to this size are read in one read. */
-export const readAhead = 0x1_0000;
+const readAhead = 0x1_0000;
 const WORD = 8;
 
 /** Reads the value at a place. Throws only for damaged debug info. Memory that cannot be read is part of the value. */
@@ -40,35 +40,52 @@ export function readValue(
   place: ObjectPlace,
   options: ReadOptions = {},
 ): Promise<Value> {
-  return fromMemory(valueReading(shapes, shape, place, options), memory);
+  return fromMemory(valueReading(shape, place, { ...options, shapes }), memory);
 }
 
 /** The same step by step: it asks for bytes, and is given them, or undefined for what cannot be read. */
-export function valueReading(
-  shapes: Shapes,
-  shape: Shape,
-  place: ObjectPlace,
-  options: ReadOptions = {},
-): Reading<Value> {
-  return new ValueReading(shapes, options).read(shape, place);
+export function valueReading(shape: Shape, place: ObjectPlace, options: ReadingOptions): Reading<Value> {
+  return new ValueReading(options).read(shape, place);
+}
+
+/**
+ * The value of these bytes, without reading memory: a pointer is its address, a slice and what a library type refers to
+ * are their words. If bytes are missing, it is `optimized-out`.
+ */
+export function valueOfBytes(shape: Shape, bytes: Uint8Array): Value {
+  if (bytes.length < (shape.size ?? 0)) return { kind: 'optimized-out', type: shape.name };
+  const reading = valueReading(shape, ObjectPlace.bytes(bytes), { isFlat: true });
+  for (;;) {
+    const step = reading.next();
+    if (step.done) return step.value;
+  }
+}
+
+interface ReadingOptions extends ReadOptions {
+  /** Without them no pointer to a `dyn Trait` is followed. */
+  readonly shapes?: Shapes;
+  /** Nothing is followed. */
+  readonly isFlat?: boolean;
 }
 
 /** One reading: counts what it has read against its limits. */
 export class ValueReading {
-  readonly shapes: Shapes;
   readonly limits: ValueLimits;
-  readonly names: AddressNames;
+  readonly #shapes: Shapes | undefined;
+  readonly #names: AddressNames;
   readonly #raw: boolean;
+  readonly #isFlat: boolean;
   #values: number;
   #bytes: number;
   #depth = 0;
   /** Addresses and types of the pointers that are being followed. */
   readonly #following = new Set<string>();
 
-  constructor(shapes: Shapes, options: ReadOptions) {
-    this.shapes = shapes;
+  constructor(options: ReadingOptions) {
+    this.#shapes = options.shapes;
+    this.#isFlat = options.isFlat ?? false;
     this.limits = { ...defaultLimits, ...options.limits };
-    this.names = options;
+    this.#names = options;
     this.#raw = options.raw ?? false;
     this.#values = this.limits.values;
     this.#bytes = this.limits.bytes;
@@ -131,13 +148,14 @@ export class ValueReading {
         return yield* this.#pointer(shape, shape.style, addr(address), shape.target());
       }
       case 'slice':
-        return yield* this.#slice(shape, place);
       case 'dyn':
-        return yield* this.#dyn(shape, place);
+        if (this.#isFlat) return yield* this.#struct(shape, '', shape.fields, place);
+        return yield* shape.kind === 'slice' ? this.#slice(shape, place) : this.#dyn(shape, place);
       case 'struct':
       case 'union': {
         const view = this.#raw ? undefined : shape.view();
-        if (view !== undefined) return yield* readView(this, shape, view, place);
+        if (view !== undefined && !(this.#isFlat && view.kind !== 'through'))
+          return yield* readView(this, shape, view, place);
         return yield* this.#struct(shape, shape.short, shape.fields, place);
       }
       case 'enum':
@@ -192,9 +210,7 @@ export class ValueReading {
     if (discriminant !== undefined) {
       const value = yield* this.number(shape, place.inside(discriminant.offset), discriminant.size);
       if (typeof value !== 'bigint') return value;
-      variant =
-        variants.find((v) => v.values?.some((r) => value >= r.low && value <= r.high)) ??
-        variants.find((v) => v.values === undefined);
+      variant = variantOf(variants, value);
       if (variant === undefined) {
         return { kind: 'invalid', type: shape.name, reason: `discriminant 0x${value.toString(16)}` };
       }
@@ -303,13 +319,14 @@ export class ValueReading {
 
   /** The type behind a vtable. */
   concrete(vtable: Addr): Shape | undefined {
-    const die = this.names.concrete?.(vtable);
-    return die === undefined ? undefined : this.shapes.of(die);
+    const die = this.#names.concrete?.(vtable);
+    return die === undefined ? undefined : this.#shapes?.of(die);
   }
 
   *#pointer(shape: Shape, style: PointerStyle, address: Addr, target: Shape | undefined): Reading<Value> {
+    const isFollowed = !this.#raw && !this.#isFlat && ['ref', 'mut', 'box'].includes(style);
     const followed =
-      !this.#raw && target !== undefined && ['ref', 'mut', 'box'].includes(style) && target.size !== undefined
+      isFollowed && target?.size !== undefined
         ? yield* this.follow(target, address, () => this.read(target, ObjectPlace.memory(address)))
         : undefined;
     return this.pointerValue(shape, style, address, followed);
@@ -333,7 +350,7 @@ export class ValueReading {
     address: Addr,
     target: Value | undefined,
   ): Value & { kind: 'pointer' } {
-    const symbol = style === 'fn' && address !== 0n ? this.names.symbol?.(address) : undefined;
+    const symbol = style === 'fn' && address !== 0n ? this.#names.symbol?.(address) : undefined;
     return { kind: 'pointer', type: shape.name, style, address, target, dyn: undefined, symbol };
   }
 }
@@ -350,7 +367,7 @@ function missingValue(shape: Shape, missing: Missing): Value {
 }
 
 /** The members have no names. */
-export function isTuple(fields: readonly FieldShape[]): boolean {
+function isTuple(fields: readonly FieldShape[]): boolean {
   return fields.length > 0 && fields.every((field) => /^__\d+$/.test(field.name));
 }
 
@@ -360,7 +377,7 @@ export function fieldName(name: string): string {
 }
 
 /** An integer's, float's, char's, bool's or C-like enum's value from its bytes. */
-export function scalarValue(shape: Shape, bytes: Uint8Array): Value {
+function scalarValue(shape: Shape, bytes: Uint8Array): Value {
   const type = shape.name;
   const bits = littleEndian(bytes);
   switch (shape.kind) {

@@ -91,6 +91,14 @@ export interface VariantShape {
   readonly fields: () => readonly FieldShape[];
 }
 
+/** The variant that a discriminant stands for. */
+export function variantOf(variants: readonly VariantShape[], discriminant: bigint): VariantShape | undefined {
+  return (
+    variants.find((v) => v.values?.some((r) => discriminant >= r.low && discriminant <= r.high)) ??
+    variants.find((v) => v.values === undefined)
+  );
+}
+
 /** A library type, its shape verified. Offsets count from the start of the type. */
 export type View =
   /** Only a wrapper: `Cell`, an atomic, `NonNull`, `Pin`. */

@@ -1,5 +1,4 @@
 import { type FunctionRow, FunctionSummary, functionJson, functionTable, namesBound } from '../../../trace/index.js';
-import { TextPlans } from '../../../values/index.js';
 import { loopsToStart } from '../../code-facts.js';
 import { type FunctionProbes, resolveFunctions } from '../../resolve-functions.js';
 import type { Found, Outcome, ProbeKind } from '../kind.js';
@@ -26,11 +25,10 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
     return { functions, excluded, unmatched, addresses: probes.map(({ address }) => address) };
   },
   plans: ({ functions }, wishes) => functions.probes.map((probe) => planFunction(probe, wishes)),
-  tracer({ functions }, { elf, arch, debug, output, values, maxDepth }) {
+  tracer({ functions }, { elf, arch, output, values, maxDepth }) {
     const loops = loopsToStart(elf, arch);
     const options = {
       loops,
-      plans: debug && new TextPlans(),
       ...(values === undefined ? {} : { values }),
       ...(maxDepth === undefined ? {} : { maxDepth }),
     };

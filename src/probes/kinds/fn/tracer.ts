@@ -15,7 +15,6 @@ import {
   type TracedCall,
 } from '../../../calls/index.js';
 import type { ArgumentValue, CallBegin, GuestNanos } from '../../../trace/index.js';
-import type { TextPlans } from '../../../values/index.js';
 import { decide, holds } from '../../expressions/comparison.js';
 import type { FunctionProbe, FunctionProbes } from '../../resolve-functions.js';
 import { ValueTexts } from '../../value-texts.js';
@@ -25,8 +24,6 @@ export interface FunctionOptions {
   readonly maxDepth?: number;
   /** Record arguments and results. */
   readonly values?: boolean;
-  /** How values in memory are written; without it such a value is its address. */
-  readonly plans?: TextPlans | undefined;
   /** Whether a function's code jumps to its own first instruction; undefined, or not given: not known. */
   readonly loops?: (probe: FunctionProbe) => boolean | undefined;
 }
@@ -40,17 +37,15 @@ interface Texts {
 /** A probe, and its texts from the first call on: a kernel has tens of thousands of functions, and few are called. */
 class Probed {
   readonly probe: FunctionProbe;
-  readonly #plans: TextPlans | undefined;
   #texts: Texts | undefined;
 
-  constructor(probe: FunctionProbe, values: boolean, plans: TextPlans | undefined) {
+  constructor(probe: FunctionProbe, values: boolean) {
     this.probe = probe;
-    this.#plans = plans;
     if (!values) this.#texts = noTexts;
   }
 
   get texts(): Texts {
-    this.#texts ??= textsOf(this.probe, this.#plans);
+    this.#texts ??= textsOf(this.probe);
     return this.#texts;
   }
 }
@@ -100,8 +95,8 @@ export class FunctionTracer implements CallKind {
     this.#output = output;
     this.#maxDepth = options.maxDepth ?? Number.POSITIVE_INFINITY;
     this.#jumps = options.loops ?? (() => undefined);
-    const { values = true, plans } = options;
-    for (const probe of probes) this.#probes.set(probe.address, new Probed(probe, values, plans));
+    const { values = true } = options;
+    for (const probe of probes) this.#probes.set(probe.address, new Probed(probe, values));
   }
 
   isAt(pc: Addr): boolean {
@@ -211,10 +206,10 @@ export class FunctionTracer implements CallKind {
   }
 }
 
-function textsOf({ arguments: all, result }: FunctionProbe, plans: TextPlans | undefined): Texts {
+function textsOf({ arguments: all, result }: FunctionProbe): Texts {
   return {
-    arguments: all.map(({ name, where, shape }) => ({ name, texts: new ValueTexts(where, shape, plans) })),
-    result: result && new ValueTexts(result.where, result.shape, plans),
+    arguments: all.map(({ name, where, shape }) => ({ name, texts: new ValueTexts(where, shape) })),
+    result: result && new ValueTexts(result.where, result.shape),
   };
 }
 
