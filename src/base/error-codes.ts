@@ -69,10 +69,6 @@ export const errorCodes = {
     remedy:
       'Put `debug = 2` and `strip = false` under `[profile.release]` in Cargo.toml, and do not run strip on the file.',
   },
-  DWARF_NO_OFFSETS: {
-    means: 'The index `.debug_names` leads to units, not to entries, so it cannot be used.',
-    remedy: 'Nothing: the names are read without the index. Leave the index out of the build to lose the warning.',
-  },
   DWARF_RELOCATABLE: {
     means: 'The file is an object file that is not linked yet.',
     remedy: 'Give the linked kernel or program.',

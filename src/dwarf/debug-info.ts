@@ -18,8 +18,7 @@ import { checkSupplement, readSplitUnits, splitFileError } from './split-dwarf.j
 import { staticAddress } from './static-address.js';
 import { readUnitHeaders, Unit } from './unit.js';
 import { UnitIndex } from './unit-index.js';
-import { UnitList } from './unit-list.js';
-import { UnitRanges } from './unit-ranges.js';
+import { UnitList, UnitRanges } from './unit-list.js';
 import { Warnings } from './warnings.js';
 
 /** Memory of a unit, and of a range in tables. */
@@ -125,11 +124,6 @@ export class DebugInfo {
   /** Notes, in its own words, that a part of the debug info is not there; `hint`: how to have it. */
   lack(message: string, hint: string): void {
     this.#warnings.lack(message, hint);
-  }
-
-  /** The unit whose header begins at an offset of .debug_info; the split one, where a skeleton does. */
-  unitBeginningAt(offset: number): Unit | undefined {
-    return this.#units.beginningAt(offset);
   }
 
   /** The unit with a DIE offset. */

@@ -1,23 +1,17 @@
-import { U32Column } from '../base/growable.js';
 import type { DebugInfo } from './debug-info.js';
-import { readDebugNames } from './debug-names.js';
 import type { Die } from './die.js';
 import { functionName, splitPath } from './function-names.js';
-import { hashText, KIND, type NameSink, scanNames } from './name-scan.js';
+import { hashText, KIND, KIND_BITS, KIND_MASK, NameRows, scanNames } from './name-scan.js';
 import { nameOf, pathOf, stripGenerics } from './names.js';
 
-/** The low bits of a row's hash give way to what the entry is. */
-const KIND_BITS = 2;
 /** In columns, and while they are sorted. */
 const BYTES_OF_NAME = 24;
-const KIND_MASK = (1 << KIND_BITS) - 1;
 
 export type NamedKind = keyof typeof KIND;
 
 /**
  * Names -> entries, over all units: a hash table of DIE offsets in typed arrays, 10 to 12 bytes an entry. It comes
- * from .debug_names for the units that have one, from one pass over each of the others. Names themselves are not
- * kept: a lookup reads them from the entries that it finds.
+ * from one pass over each unit. Names themselves are not kept: a lookup reads them from the entries that it finds.
  */
 export class NameIndex {
   readonly #debug: DebugInfo;
@@ -29,9 +23,8 @@ export class NameIndex {
 
   constructor(debug: DebugInfo) {
     this.#debug = debug;
-    const rows = new Rows();
-    const indexed = readDebugNames(debug, rows);
-    for (const unit of debug.units) if (!indexed.has(unit)) debug.attempt(unit, () => scanNames(unit, rows));
+    const rows = new NameRows();
+    for (const unit of debug.units) debug.attempt(unit, () => scanNames(unit, rows));
     debug.elf.budget.hold(rows.hashes.length * BYTES_OF_NAME, 'the names in .debug_info');
     const hashes = rows.hashes.rows();
     const offsets = rows.offsets.rows();
@@ -109,16 +102,6 @@ function methodPaths(name: string): string[][] {
   if (middle < 2 || !owner.startsWith('<') || !owner.endsWith('>')) return [parts];
   const [type, trait] = [owner.slice(1, middle), owner.slice(middle + ' as '.length, -1)];
   return [parts, [...splitPath(type), ...rest], [...splitPath(trait), ...rest]];
-}
-
-class Rows implements NameSink {
-  readonly hashes = new U32Column();
-  readonly offsets = new U32Column();
-
-  add(hash: number, offset: number, kind: number): void {
-    this.hashes.push(((hash & ~KIND_MASK) | kind) >>> 0);
-    this.offsets.push(offset);
-  }
 }
 
 function isCalled(name: string, wanted: string): boolean {

@@ -2,6 +2,7 @@
 // DWARF 5, section 6.1.1.1, says which entries an index has. This index leaves out names local to a function, and
 // includes functions without code of their own (inlined everywhere). Names are not decoded: a name is hashed in
 // place.
+import { U32Column } from '../base/growable.js';
 import type { AbbrevTable, UnitFormat } from './abbrev.js';
 import { DW_AT, DW_FORM, DW_TAG } from './constants.js';
 import { fixedSize, lebEnd, u32At, ulebAt } from './form-sizes.js';
@@ -12,8 +13,19 @@ import type { Unit } from './unit.js';
 /** What an entry of an index names. */
 export const KIND = { type: 1, function: 2, variable: 3 } as const;
 
-export interface NameSink {
-  add(hash: number, offset: number, kind: number): void;
+/** The low bits of a row's hash give way to what the entry is. */
+export const KIND_BITS = 2;
+export const KIND_MASK = (1 << KIND_BITS) - 1;
+
+/** Of each named entry the hash of its name, and its offset. */
+export class NameRows {
+  readonly hashes = new U32Column();
+  readonly offsets = new U32Column();
+
+  add(hash: number, offset: number, kind: number): void {
+    this.hashes.push(((hash & ~KIND_MASK) | kind) >>> 0);
+    this.offsets.push(offset);
+  }
 }
 
 /**
@@ -23,7 +35,7 @@ const MAX_HASHED = 256;
 const LESS = 0x3c;
 
 /** FNV-1a of the zero-terminated name at an offset. */
-export function hashName(bytes: Uint8Array, start: number, end: number): number {
+function hashName(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c9dc5 | 0;
   const stop = Math.min(end, start + MAX_HASHED);
   for (let at = start; at < stop; at++) {
@@ -102,7 +114,7 @@ function planOf(table: AbbrevTable, format: UnitFormat): ScanPlan {
 }
 
 /** What an entry with this tag counts as in an index; 0 for nothing. */
-export function kindOf(tag: number): number {
+function kindOf(tag: number): number {
   switch (tag) {
     case DW_TAG.structure_type:
     case DW_TAG.class_type:
@@ -124,7 +136,7 @@ export function kindOf(tag: number): number {
 }
 
 /** Adds the unit's names. Throws `DWARF_DAMAGED` and the like; names found before the error were added. */
-export function scanNames(unit: Unit, sink: NameSink): void {
+export function scanNames(unit: Unit, sink: NameRows): void {
   const { abbrevs: table, header } = unit;
   const { bytes, base } = header;
   unit.budget.spend(unit.end - unit.offset, 'the names in .debug_info');
@@ -169,7 +181,7 @@ export function scanNames(unit: Unit, sink: NameSink): void {
   if (at > end) throw damaged(unit, end, 'an entry reaches past the end of its unit');
 }
 
-function addName(sink: NameSink, unit: Unit, plan: ScanPlan, row: number, attrs: number, offset: number): void {
+function addName(sink: NameRows, unit: Unit, plan: ScanPlan, row: number, attrs: number, offset: number): void {
   const kind = plan.kind[row] as number;
   if (kind === 0) return;
   const hash = hashOf(unit, plan, row, attrs);

@@ -28,8 +28,6 @@ export interface SplitUnits {
   readonly used: readonly Unit[];
   /** All that were read, in the order of their offsets. */
   readonly all: readonly Unit[];
-  /** What is used in a skeleton's place. */
-  readonly of: ReadonlyMap<Unit, Unit>;
   /** The error for a program all of whose units are elsewhere and were not found. */
   readonly missing: RsptraceError | undefined;
 }
@@ -51,7 +49,6 @@ export function readSplitUnits(debug: DebugInfo, linked: readonly Unit[], end: n
   return {
     used: [...linked.map((unit) => of.get(unit) ?? unit), ...files.opened.flatMap((file) => file.typeUnits)],
     all: [...linked, ...files.opened.flatMap((file) => file.units)],
-    of,
     missing:
       lost.length > 0 && lost.length === linked.length
         ? new RsptraceError('DWARF_SPLIT', what, { hint: HINT })

@@ -1,4 +1,5 @@
-import { lastNotAbove } from '../elf/index.js';
+import { type CodeAddress, IntervalIndex, IntervalList, lastNotAbove } from '../elf/index.js';
+import type { DebugInfo } from './debug-info.js';
 import type { SplitUnits } from './split-dwarf.js';
 import type { Unit } from './unit.js';
 
@@ -7,14 +8,12 @@ export class UnitList {
   /** Those whose entries are to be used, see {@link SplitUnits}. */
   readonly used: readonly Unit[];
   readonly #all: readonly Unit[];
-  readonly #inPlaceOf: ReadonlyMap<Unit, Unit>;
   readonly #starts: Float64Array;
   readonly #signatures = new Map<string, Unit>();
 
-  constructor({ used, all, of }: SplitUnits) {
+  constructor({ used, all }: SplitUnits) {
     this.used = used;
     this.#all = all;
-    this.#inPlaceOf = of;
     this.#starts = Float64Array.from(all, (unit) => unit.offset);
     for (const unit of all) {
       const { signature } = unit.header;
@@ -28,14 +27,37 @@ export class UnitList {
     return unit !== undefined && offset < unit.end ? unit : undefined;
   }
 
-  /** The unit whose header begins at an offset, or the split one that it stands for. */
-  beginningAt(offset: number): Unit | undefined {
-    const unit = this.at(offset);
-    return unit?.offset === offset ? (this.#inPlaceOf.get(unit) ?? unit) : undefined;
-  }
-
   /** The type unit with a signature (16 hex digits). */
   ofType(signature: string): Unit | undefined {
     return this.#signatures.get(signature);
+  }
+}
+
+/** Which unit covers a code address. */
+export class UnitRanges {
+  readonly #debug: DebugInfo;
+  readonly #index: IntervalIndex;
+  /** Units whose root names no ranges. They may have functions all the same. */
+  readonly #withoutRanges: readonly Unit[];
+
+  constructor(debug: DebugInfo) {
+    this.#debug = debug;
+    const list = new IntervalList();
+    const without: Unit[] = [];
+    for (const [index, unit] of debug.units.entries()) {
+      const ranges = debug.attempt(unit, () => debug.rangesForTable((unit.skeleton ?? unit).root)) ?? [];
+      if (ranges.length === 0) without.push(unit);
+      for (const { low, high } of ranges) list.add(low, high, index);
+    }
+    this.#withoutRanges = without;
+    this.#index = new IntervalIndex(list);
+  }
+
+  find(code: CodeAddress): Unit | undefined {
+    const debug = this.#debug;
+    const known = debug.units[this.#index.find(code)];
+    if (known !== undefined) return known;
+    debug.elf.budget.spend(this.#withoutRanges.length, 'the units');
+    return this.#withoutRanges.find((unit) => debug.attempt(unit, () => debug.indexOf(unit).functionAt(code)));
   }
 }

@@ -29,7 +29,7 @@ import { elfPath } from '../qemu/guests/guests.js';
 import { run } from '../support/dwarfdump.js';
 import { long } from '../support/long.js';
 import { damage, randomOf, type Sample, sampleOf } from '../support/mutations.js';
-import { bytesOf, compile, scratch, withNames } from '../support/small-programs.js';
+import { bytesOf, compile, scratch } from '../support/small-programs.js';
 
 const TIMES = long ? 10 : 0.04;
 const FIRST = Number(process.env.RSPTRACE_FUZZ_SEED ?? 0);
@@ -43,7 +43,6 @@ function smallSamples(): Sample[] {
     ['gcc-5-wide', ['-gdwarf-5', '-gdwarf64', '-fdebug-types-section', '-O0']],
   ];
   const built = gcc.map(([name, flags]) => sampleOf(name, bytesOf(compile(folder, name, flags))));
-  built.push(sampleOf('gdb-names', bytesOf(withNames(folder, join(folder, 'gcc-5')))));
   built.push(sampleOf('gcc-zlib', bytesOf(compile(folder, 'gcc-zlib', ['-gdwarf-4', '-gz=zlib']))));
   for (const name of ['tiny4', 'tiny5']) {
     const packed = readFileSync(join(import.meta.dirname, 'tiny', `${name}.elf.br`));

@@ -62,22 +62,4 @@ export function compile(folder: string, name: string, flags: readonly string[]):
   return output;
 }
 
-/** Adds a .debug_names section, as gdb writes it. Returns the new file's path. */
-export function withNames(folder: string, elf: string): string {
-  const output = `${elf}.names`;
-  execFileSync('gdb-multiarch', ['-nx', '-batch', '-ex', `save gdb-index -dwarf-5 ${folder}`, elf], { stdio: 'pipe' });
-  // gdb writes the strings that it had to add into a file of their own.
-  const strings = join(folder, 'debug_str');
-  execFileSync('objcopy', [`--dump-section=.debug_str=${strings}`, elf, '/dev/null']);
-  const base = join(folder, elf.slice(elf.lastIndexOf('/') + 1));
-  writeFileSync(strings, Buffer.concat([readFileSync(strings), readFileSync(`${base}.debug_str`)]));
-  execFileSync('objcopy', [
-    `--add-section=.debug_names=${base}.debug_names`,
-    `--update-section=.debug_str=${strings}`,
-    elf,
-    output,
-  ]);
-  return output;
-}
-
 export const bytesOf = (path: string): Uint8Array => new Uint8Array(readFileSync(path));
