@@ -129,8 +129,7 @@ export class MomentReads {
       return value === undefined ? undefined : addr(value);
     }
     const stacked = this.#stackedReturn(hit);
-    const bytes = stacked && memory.at(stacked.address, stacked.length)?.bytes;
-    if (!bytes || bytes.length < 8) return undefined;
-    return addr(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true));
+    const word = stacked && memory.at(stacked.address, stacked.length)?.word(0);
+    return word === undefined ? undefined : addr(word);
   }
 }

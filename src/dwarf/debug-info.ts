@@ -3,8 +3,8 @@ import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { type CodeAddress, DwarfSections, debugLink, type ElfFile, ET } from '../elf/index.js';
 import { AbbrevCache } from './abbrev.js';
-import { DW_AT } from './constants.js';
-import { Die, type DieCursor } from './die.js';
+import { DW_AT, DW_TAG } from './constants.js';
+import { Die, DieCursor } from './die.js';
 import type { FileName } from './file-names.js';
 import { functionName } from './function-names.js';
 import type { LineTable } from './line.js';
@@ -15,7 +15,7 @@ import { linkageNameOf, qualifiedName, through } from './names.js';
 import { type AddressRange, rangesOf } from './ranges.js';
 import { type CodePlace, codePlace } from './source-stack.js';
 import { checkSupplement, readSplitUnits, splitFileError } from './split-dwarf.js';
-import { staticAddress } from './static-address.js';
+import { staticAddress } from './statics.js';
 import { readUnitHeaders, Unit } from './unit.js';
 import { UnitIndex } from './unit-index.js';
 import { UnitList, UnitRanges } from './unit-list.js';
@@ -295,6 +295,26 @@ export class DebugInfo {
       this.warn(`unit at offset 0x${(unit.offset - unit.base).toString(16)}: ${messageOf(error)}`);
       return undefined;
     }
+  }
+
+  /** Visits the entries of all units, until `visit` gives true. Of a damaged unit the rest is left out. */
+  walk(visit: (cursor: DieCursor) => unknown): void {
+    const isEnough = (unit: Unit): boolean => {
+      for (const cursor = DieCursor.of(unit); cursor.next(); ) if (visit(cursor) === true) return true;
+      return false;
+    };
+    for (const unit of this.units) if (this.attempt(unit, () => isEnough(unit))) return;
+  }
+
+  /** The same of inlined copies of functions: the DIE that each is a copy of, and the function around it. */
+  walkInlined(visit: (origin: number, host: number) => unknown): void {
+    let host = -1;
+    this.walk((cursor) => {
+      if (cursor.tag === DW_TAG.subprogram) host = cursor.offset;
+      if (cursor.tag !== DW_TAG.inlined_subroutine) return false;
+      const origin = cursor.reference(DW_AT.abstract_origin);
+      return origin !== undefined && visit(origin, host);
+    });
   }
 
   #unitFor(code: CodeAddress): Unit | undefined {

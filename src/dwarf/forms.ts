@@ -121,18 +121,19 @@ export function readBig(unit: Unit, v: Located): bigint | undefined {
   }
 }
 
-/** Bytes as an unsigned number. */
-export function littleEndian(bytes: Uint8Array): bigint {
-  if (bytes.length <= 8) return fromHalves(half(bytes, 0), half(bytes, 4));
+/** `size` bytes from an offset on as an unsigned number; those behind the end are zero. */
+export function littleEndian(bytes: Uint8Array, at = 0, size = bytes.length - at): bigint {
+  const end = Math.min(at + size, bytes.length);
+  if (size <= 8) return fromHalves(half(bytes, at, end), half(bytes, at + 4, end));
   let value = 0n;
-  for (let i = bytes.length - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[i] as number);
+  for (let i = end - 1; i >= at; i--) value = (value << 8n) | BigInt(bytes[i] as number);
   return value;
 }
 
-/** Four bytes as an unsigned number; those behind the end are zero. */
-function half(bytes: Uint8Array, at: number): number {
+/** Up to four bytes as an unsigned number. */
+function half(bytes: Uint8Array, at: number, end: number): number {
   let value = 0;
-  for (let i = Math.min(at + 4, bytes.length) - 1; i >= at; i--) value = value * 256 + (bytes[i] as number);
+  for (let i = Math.min(at + 4, end) - 1; i >= at; i--) value = value * 256 + (bytes[i] as number);
   return value;
 }
 

@@ -6,6 +6,7 @@ export { DW_AT, DW_ATE, DW_DSC, DW_FORM, DW_LANG, DW_TAG, DW_UT } from './consta
 export { DebugInfo, debugInfoMissing, type FunctionInfo, type SourcePosition } from './debug-info.js';
 export { demangle } from './demangle.js';
 export { Die, DieCursor } from './die.js';
+export { genericsOf, parametersOf, typeOf, unpackedChildren } from './die-parts.js';
 export { type Answer, type Evaluated, evaluate, evaluateAsync, type Location, type Need, type Piece } from './expr.js';
 export type { FileName } from './file-names.js';
 export { littleEndian } from './forms.js';
@@ -15,10 +16,9 @@ export { type LocationEntry, locationAt, locationsOf, plainRegister } from './lo
 export { type NamedKind, NameIndex } from './name-index.js';
 export { linkageNameOf, nameOf, originOf, pathOf, qualifiedName, stripGenerics, through } from './names.js';
 export { DW_OP } from './op-codes.js';
-export { unpackedChildren } from './parameter-packs.js';
 export { type AddressRange, rangesOf } from './ranges.js';
 export type { CodePlace, SourceFunction } from './source-stack.js';
-export { staticAddress } from './static-address.js';
+export { staticAddress, staticCode } from './statics.js';
 export {
   dimensionsOf,
   elementCount,

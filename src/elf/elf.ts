@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import type { Addr } from '../base/addr.js';
+import { type Addr, addOffset } from '../base/addr.js';
 import { Budget } from '../base/budget.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
@@ -225,6 +225,24 @@ export class ElfFile {
     return this.#image.has(code);
   }
 
+  /** Whether an address lies in a section with code. */
+  isCode(address: bigint): boolean {
+    return this.sections.some(
+      (one) => isCode(one) && address >= one.address && address < one.address + BigInt(one.size),
+    );
+  }
+
+  /** The 8-aligned data of the program's sections, a view of each and its address: vtables, and other constants. */
+  *constants(): Generator<{ readonly address: Addr; readonly view: DataView }> {
+    for (const one of this.sections) {
+      if (!isAllocated(one) || isCode(one) || one.type === SHT.NOBITS) continue;
+      const skip = Number(-one.address & 7n);
+      const bytes = one.size > skip ? this.bytesAt(addOffset(one.address, skip), one.size - skip) : undefined;
+      const view = bytes && new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+      if (view) yield { address: addOffset(one.address, skip), view };
+    }
+  }
+
   /** The notes of the PT_NOTE segments. */
   get notes(): ElfNote[] {
     return this.segments.flatMap((s) => (s.type === PT_NOTE ? [...this.#notesIn(s.offset, s.fileSize)] : []));
@@ -263,6 +281,10 @@ interface FilesBeside {
 
 function extentOf({ address, memorySize: size }: ElfSegment): { readonly address: Addr; readonly size: number } {
   return { address, size };
+}
+
+function isCode({ flags }: ElfSection): boolean {
+  return (flags & SHF.EXECINSTR) !== 0;
 }
 
 function isAllocated({ flags }: ElfSection): boolean {

@@ -1,5 +1,6 @@
 import type { Architecture, FlowStep } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
+import { littleEndian } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 
 /** Larger functions are not analysed. */
@@ -182,7 +183,7 @@ export function calledBy({ target, names }: FlowStep, elf: ElfFile): Addr | unde
 
 function wordAt(at: Addr, elf: ElfFile): Addr | undefined {
   const bytes = elf.bytesAt(at, 8);
-  return bytes && addr(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true));
+  return bytes && addr(littleEndian(bytes));
 }
 
 /** The jump tables of one function. */

@@ -12,7 +12,7 @@ import {
   pathOf,
   stripGenerics,
 } from '../dwarf/index.js';
-import { type ElfFile, type ElfSymbol, ET, SHF } from '../elf/index.js';
+import { type ElfFile, type ElfSymbol, ET } from '../elf/index.js';
 import type { ProbeSpec, whiteList } from './kinds/names.js';
 
 /** A function with code of its own, under one of its names. */
@@ -116,9 +116,7 @@ function* subprograms(debug: DebugInfo, cursor: DieCursor): Generator<{ die: Die
 
 function isCode(elf: ElfFile, address: Addr): boolean {
   if (!elf.isLoaded(elf.codes.toCode(address))) return false;
-  return elf.sections.some(
-    ({ flags, address: low, size }) => (flags & SHF.EXECINSTR) !== 0 && address >= low && address < low + BigInt(size),
-  );
+  return elf.isCode(address);
 }
 
 /** The functions of a white list, by their addresses, and which probes name any function at all. */

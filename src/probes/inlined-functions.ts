@@ -1,4 +1,4 @@
-import { type DebugInfo, DieCursor, DW_AT, DW_TAG, functionName, qualifiedName } from '../dwarf/index.js';
+import { type DebugInfo, functionName, qualifiedName } from '../dwarf/index.js';
 
 /** A function with inlined copies. */
 interface InlinedFunction {
@@ -18,21 +18,11 @@ const mostInto = 16;
  */
 export function inlinedFunctions(debug: DebugInfo): InlinedFunction[] {
   const copies = new Map<number, Set<number>>();
-  for (const unit of debug.units) {
-    debug.attempt(unit, () => {
-      const cursor = DieCursor.of(unit);
-      let current: number | undefined;
-      while (cursor.next()) {
-        if (cursor.tag === DW_TAG.subprogram) current = cursor.offset;
-        if (cursor.tag !== DW_TAG.inlined_subroutine || current === undefined) continue;
-        const origin = cursor.reference(DW_AT.abstract_origin);
-        if (origin === undefined) continue;
-        const into = copies.get(origin) ?? new Set();
-        if (into.size < mostInto) into.add(current);
-        copies.set(origin, into);
-      }
-    });
-  }
+  debug.walkInlined((origin, host) => {
+    const into = copies.get(origin) ?? new Set();
+    if (into.size < mostInto) into.add(host);
+    copies.set(origin, into);
+  });
   const nameAt = (offset: number): { name: string; full: string } | undefined => {
     const die = debug.die(offset);
     return die && debug.attempt(die.unit, () => ({ name: functionName(die), full: qualifiedName(die) }));

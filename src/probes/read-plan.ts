@@ -7,6 +7,11 @@ export interface PlannedLoad {
   readonly size: 1 | 2 | 4 | 8;
 }
 
+/** A size that one load can have; undefined for any other. */
+export function loadSize(size: number): PlannedLoad['size'] | undefined {
+  return size === 1 || size === 2 || size === 4 || size === 8 ? size : undefined;
+}
+
 /** A pointer that the program's own types declare as a reference, and what is read behind it. */
 export interface PlannedReads {
   /** The register that holds the pointer at the probe's entry. */

@@ -9,7 +9,7 @@ import {
   debugInfoMissing,
   linkageNameOf,
   nameOf,
-  through,
+  typeOf,
   unpackedChildren,
 } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
@@ -381,10 +381,6 @@ function isSame(found: ValuePlace, placed: ValuePlace | undefined): boolean {
       : place?.kind === 'pointer' && place.register,
   );
   return a === b;
-}
-
-function typeOf(die: Die): Die | undefined {
-  return through(die, (at) => at.follow(DW_AT.type));
 }
 
 /** The compiler of a function. */

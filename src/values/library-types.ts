@@ -6,7 +6,7 @@
 //   VecDeque<T> { head, len, buf: RawVec }
 //   Rc, Arc     { ptr: NonNull { *RcInner { strong, weak, value | data } } }
 
-import { type Die, DW_AT, DW_TAG, pathOf, sizeOf, stripGenerics } from '../dwarf/index.js';
+import { type Die, genericsOf, pathOf, sizeOf, stripGenerics } from '../dwarf/index.js';
 import type { Shapes } from './program-shapes.js';
 import type { FieldShape, Shape, SharedView, View } from './shape.js';
 
@@ -232,10 +232,6 @@ function isByte(shape: Shape): boolean {
 
 /** The type of a collection's elements: its generic argument `T`. */
 function elementOf(shapes: Shapes, die: Die): (() => Shape) | undefined {
-  for (const child of die.children()) {
-    if (child.tag !== DW_TAG.template_type_parameter || child.name !== 'T') continue;
-    const type = child.follow(DW_AT.type);
-    return () => shapes.of(type);
-  }
-  return undefined;
+  const type = genericsOf(die).get('T');
+  return type && (() => shapes.of(type));
 }

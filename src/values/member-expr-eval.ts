@@ -1,7 +1,7 @@
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import { type Die, DW_AT, littleEndian, through } from '../dwarf/index.js';
+import { type Die, littleEndian, typeOf } from '../dwarf/index.js';
 import { type MemberExpr, type TypeExpr, textOf, typeText } from './member-expr.js';
 import {
   fieldsOf,
@@ -464,8 +464,4 @@ function otherThan(variants: readonly VariantShape[]): bigint {
 
 function isUnsized(type: TypeExpr): boolean {
   return type.kind === 'named' && (type.name === 'str' || type.name.startsWith('dyn '));
-}
-
-function typeOf(variable: Die): Die | undefined {
-  return through(variable, (d) => d.follow(DW_AT.type));
 }

@@ -1,15 +1,6 @@
 import type { Addr } from '../base/addr.js';
-import {
-  type DebugInfo,
-  type Die,
-  DieCursor,
-  DW_AT,
-  DW_TAG,
-  qualifiedName,
-  staticAddress,
-  stripGenerics,
-} from '../dwarf/index.js';
-import { type CodeAddress, NO_ADDRESS } from '../elf/index.js';
+import { type DebugInfo, type Die, DW_AT, DW_TAG, qualifiedName, staticCode, stripGenerics } from '../dwarf/index.js';
+import type { CodeAddress } from '../elf/index.js';
 
 /** A type or static that a name refers to. */
 export interface NamedDie {
@@ -60,7 +51,7 @@ export class ProgramNames {
   /** The paths of all statics, and C's globals, that lie in memory, each once. Walks all of the debug info. */
   staticPaths(): readonly string[] {
     const paths = new Set<string>();
-    this.#walk((cursor) => {
+    this.#debug.walk((cursor) => {
       if (cursor.tag !== DW_TAG.variable || cursor.name === undefined || cursor.name.includes('{')) return;
       const die = cursor.die();
       if (this.#debug.elf.isLoaded(staticCode(die))) paths.add(qualifiedName(die));
@@ -72,7 +63,7 @@ export class ProgramNames {
   typesLike(name: string, count = 5): string[] {
     const wanted = lastPart(stripGenerics(cleanName(name))).toLowerCase();
     const best = new Map<string, { readonly distance: number; readonly offset: number }>();
-    this.#walk((cursor) => {
+    this.#debug.walk((cursor) => {
       if (!isNominal(cursor.tag)) return;
       const own = cursor.name;
       if (own === undefined || /^[^\w]/.test(own)) return;
@@ -99,7 +90,7 @@ export class ProgramNames {
 
   #findVtables(): Map<CodeAddress, number> {
     const found = new Map<CodeAddress, number>();
-    this.#walk((cursor) => {
+    this.#debug.walk((cursor) => {
       // rustc puts vtables right below the unit.
       if (cursor.tag !== DW_TAG.variable || cursor.depth !== 1 || cursor.name?.endsWith('::{vtable}') !== true) return;
       const code = staticCode(cursor.die());
@@ -108,20 +99,6 @@ export class ProgramNames {
     });
     return found;
   }
-
-  #walk(visit: (cursor: DieCursor) => void): void {
-    for (const unit of this.#debug.units) {
-      this.#debug.attempt(unit, () => {
-        const cursor = DieCursor.of(unit);
-        while (cursor.next()) visit(cursor);
-      });
-    }
-  }
-}
-
-function staticCode(die: Die): CodeAddress {
-  const address = staticAddress(die);
-  return address === undefined ? NO_ADDRESS : die.unit.codes.toCode(address);
 }
 
 function sorted(name: string, found: readonly NamedDie[]): NamedDie[] {

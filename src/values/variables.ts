@@ -13,7 +13,7 @@ import {
   type Need,
   nameOf,
   rangesOf,
-  through,
+  typeOf,
   type Unit,
   unpackedChildren,
 } from '../dwarf/index.js';
@@ -64,7 +64,7 @@ function scopesAt(fn: Die, pc: CodeAddress): Variable[] {
         case DW_TAG.formal_parameter:
         case DW_TAG.variable: {
           const name = nameOf(child);
-          const type = through(child, (d) => d.follow(DW_AT.type));
+          const type = typeOf(child);
           const parameter = child.tag === DW_TAG.formal_parameter;
           if (name !== undefined) here.push({ name, die: child, type, parameter, owner });
           break;

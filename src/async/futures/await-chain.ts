@@ -1,4 +1,5 @@
 import { type Addr, addr } from '../../base/addr.js';
+import { littleEndian } from '../../dwarf/index.js';
 import type { FutureState, FutureType } from './types.js';
 
 /** One Future below the outermost. */
@@ -83,5 +84,5 @@ function unsignedAt(bytes: Uint8Array, offset: number, size: number): number | u
 
 function addressAt(bytes: Uint8Array, offset: number): Addr | undefined {
   if (offset + 8 > bytes.length) return undefined;
-  return addr(new DataView(bytes.buffer, bytes.byteOffset + offset, 8).getBigUint64(0, true));
+  return addr(littleEndian(bytes, offset, 8));
 }

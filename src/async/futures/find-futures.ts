@@ -6,13 +6,14 @@ import {
   type Die,
   DW_AT,
   DW_TAG,
-  evaluate,
   functionName,
   layoutOf,
   linkageNameOf,
+  littleEndian,
   nameOf,
+  staticCode,
 } from '../../dwarf/index.js';
-import { type CodeAddress, NO_ADDRESS } from '../../elf/index.js';
+import type { CodeAddress } from '../../elf/index.js';
 import { FutureCatalog } from './catalog.js';
 import type { FutureEntry } from './entry.js';
 import { HeldFutures, outputOfDyn } from './held-futures.js';
@@ -49,6 +50,7 @@ class Futures implements FutureSet, FutureLookup {
   readonly #catalog = new FutureCatalog(this);
   readonly #byVtable = new Map<number, FutureEntry>();
   readonly #byPoll = new Map<number, FutureEntry>();
+  readonly #byCopy = new Map<number, FutureEntry>();
   #byOutput: Map<string, FutureEntry[]> | undefined;
   /** Poll functions without code of their own. */
   readonly #without: { readonly future: FutureEntry; readonly symbol: string }[] = [];
@@ -76,7 +78,9 @@ class Futures implements FutureSet, FutureLookup {
         if (around === undefined) return;
         if (!names.has(into)) names.set(into, functionName(around));
         const found = readInlinedPoll(debug, copy, around, names.get(into) ?? '?');
-        if (found !== undefined) future.polled.inlined.push(found);
+        if (found === undefined) return;
+        future.polled.inlined.push(found);
+        this.#byCopy.set(offset, future);
       });
     });
     each(scan.vtables, (offset) => this.#attempt(offset, (die) => this.#addVtable(die)));
@@ -100,14 +104,11 @@ class Futures implements FutureSet, FutureLookup {
   }
 
   byVtable(address: Addr): FutureType | undefined {
-    const known = this.#byVtable.get(this.#debug.elf.codes.toCode(address));
+    const code = this.#debug.elf.codes.toCode(address);
+    const known = this.#byVtable.get(code);
     if (known !== undefined) return known;
-    // Poll is the first method.
-    const word = this.#debug.elf.bytesAt(addOffset(address, HEAD * WORD), WORD);
-    if (word === undefined) return undefined;
-    return this.#byPoll.get(
-      this.#debug.elf.codes.toCode(new DataView(word.buffer, word.byteOffset, 8).getBigUint64(0, true)),
-    );
+    const poll = this.#polledThrough(code);
+    return poll === undefined ? undefined : this.#byPoll.get(poll);
   }
 
   behindDyn(typeName: string): readonly FutureType[] {
@@ -129,6 +130,10 @@ class Futures implements FutureSet, FutureLookup {
     return this.held.in(type).flatMap(({ future, hops, offset, repeats, guards }) => {
       return future !== undefined && hops.length === 0 ? [{ future, offset, repeats, guards }] : [];
     });
+  }
+
+  ofCopy({ offset }: Pick<Die, 'offset'>): FutureType | undefined {
+    return this.#byCopy.get(offset);
   }
 
   ofType(type: Die): FutureType | undefined {
@@ -231,7 +236,7 @@ class Futures implements FutureSet, FutureLookup {
   }
 
   #addVtable(variable: Die): void {
-    const code = addressOfStatic(variable);
+    const code = staticCode(variable);
     const vtable = variable.follow(DW_AT.type);
     const type = vtable?.follow(DW_AT.containing_type);
     const isFuture = variable.name?.endsWith(AS_FUTURE) === true;
@@ -251,7 +256,7 @@ class Futures implements FutureSet, FutureLookup {
     const { codes } = this.#debug.elf;
     const word = this.#debug.elf.bytesAt(addOffset(codes.fromCode(vtable), HEAD * WORD), WORD);
     if (word === undefined) return undefined;
-    const code = codes.toCode(addr(new DataView(word.buffer, word.byteOffset, WORD).getBigUint64(0, true)));
+    const code = codes.toCode(addr(littleEndian(word)));
     return this.#byPoll.has(code) ? code : undefined;
   }
 
@@ -292,9 +297,8 @@ class Futures implements FutureSet, FutureLookup {
     const methods = Math.min(words - HEAD, MOST_METHODS);
     if (!(methods > 0)) return false;
     const bytes = this.#debug.elf.bytesAt(addOffset(codes.fromCode(vtable), HEAD * WORD), methods * WORD);
-    const view = bytes && new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-    for (let offset = 0; view && offset < view.byteLength; offset += WORD)
-      if (this.#byPoll.get(codes.toCode(addr(view.getBigUint64(offset, true)))) === future) return true;
+    for (let offset = 0; bytes && offset < bytes.length; offset += WORD)
+      if (this.#byPoll.get(codes.toCode(addr(littleEndian(bytes, offset, WORD)))) === future) return true;
     return false;
   }
 }
@@ -312,13 +316,6 @@ function isLike(a: FutureEntry, b: FutureEntry): boolean {
   if (a.kind !== 'impl') return a.future === b.future && a.states.length === b.states.length;
   const members = ({ fields }: FutureEntry): string => fields.map(({ type, offset }) => `${offset}:${type}`).join();
   return a.size > 0 && members(a) === members(b);
-}
-
-function addressOfStatic(variable: Die): CodeAddress {
-  const expression = variable.block(DW_AT.location);
-  const found = expression && evaluate(expression, variable.unit, () => undefined);
-  const location = found !== undefined && 'pieces' in found ? found.pieces[0]?.location : undefined;
-  return location?.kind === 'memory' ? variable.unit.codes.toCode(location.address) : NO_ADDRESS;
 }
 
 function each(column: U32Column, visit: (offset: number, row: number) => void): void {

@@ -4,6 +4,7 @@ import {
   DW_AT,
   DW_TAG,
   elementCount,
+  genericsOf,
   layoutOf,
   type Member,
   qualifiedName,
@@ -198,7 +199,7 @@ export class HeldFutures {
     const buffer = members.find((m) => m.name === 'buf');
     const pointer = buffer?.type && firstPointer(buffer.type);
     if (length === undefined || buffer === undefined || pointer === undefined) return NOTHING;
-    return this.#slice(parameterOf(type, 'T'), buffer.offset + pointer.offset, length.offset, depth);
+    return this.#slice(genericsOf(type).get('T'), buffer.offset + pointer.offset, length.offset, depth);
   }
 
   /**
@@ -271,13 +272,6 @@ function firstPointer(type: Die): { readonly offset: number; readonly target: Di
       members.find((m) => sizeOf(m.type) !== 0);
     offset += next?.offset ?? 0;
     at = next?.type;
-  }
-  return undefined;
-}
-
-function parameterOf(type: Die, name: string): Die | undefined {
-  for (const child of type.children()) {
-    if (child.tag === DW_TAG.template_type_parameter && child.name === name) return child.follow(DW_AT.type);
   }
   return undefined;
 }

@@ -1,4 +1,5 @@
 import { type Addr, addr } from '../../base/addr.js';
+import { littleEndian } from '../../dwarf/index.js';
 import { stateOf } from './await-chain.js';
 import type { FutureType, Guard, HeldFuture, HopTarget, Place } from './types.js';
 
@@ -43,11 +44,11 @@ export function liveAt(held: HeldFuture, bytes: Uint8Array, base = 0, hop = 0): 
       if (offset + held.size <= bytes.length) live.push({ held, offset, next: undefined });
       continue;
     }
-    const address = wordAt(bytes, offset);
+    const address = unsignedAt(bytes, offset);
     if (address === undefined || address === 0n) continue;
     const last = hop === held.hops.length - 1;
-    const vtable = last && held.vtable !== undefined ? wordAt(bytes, offset + held.vtable) : undefined;
-    const count = pointer.to.kind === 'slice' ? (wordAt(bytes, offset + pointer.to.length) ?? 0n) : 1n;
+    const vtable = last && held.vtable !== undefined ? unsignedAt(bytes, offset + held.vtable) : undefined;
+    const count = pointer.to.kind === 'slice' ? (unsignedAt(bytes, offset + pointer.to.length) ?? 0n) : 1n;
     const next: NextBlock = {
       pointer: addr(address),
       vtable: vtable === undefined ? undefined : addr(vtable),
@@ -85,13 +86,6 @@ function holds(guard: Guard, bytes: Uint8Array, shift: number): boolean {
   return guard.values.some(({ low, high }) => value >= low && value <= high) === guard.within;
 }
 
-function wordAt(bytes: Uint8Array, offset: number): bigint | undefined {
-  return unsignedAt(bytes, offset, 8);
-}
-
-function unsignedAt(bytes: Uint8Array, offset: number, size: number): bigint | undefined {
-  if (offset < 0 || offset + size > bytes.length) return undefined;
-  let value = 0n;
-  for (let i = size - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[offset + i] as number);
-  return value;
+function unsignedAt(bytes: Uint8Array, offset: number, size = 8): bigint | undefined {
+  return offset < 0 || offset + size > bytes.length ? undefined : littleEndian(bytes, offset, size);
 }

@@ -8,13 +8,14 @@ import {
   linkageNameOf,
   locationAt,
   nameOf,
+  parametersOf,
   plainRegister,
   qualifiedName,
   rangesOf,
   sizeOf,
   stripGenerics,
-  through,
   typeName,
+  typeOf,
 } from '../../dwarf/index.js';
 import { pollResultOf } from './layout.js';
 import type { InlinedPoll, PollFunction } from './types.js';
@@ -38,7 +39,7 @@ export function declaredPinTarget(type: Die): string | undefined {
 
 /** A function's result type, if it is `Poll<T>`. */
 export function pollTypeOf(fn: Die): Die | undefined {
-  const type = through(fn, (d) => d.follow(DW_AT.type));
+  const type = typeOf(fn);
   return type !== undefined && qualifiedName(type).startsWith('core::task::poll::Poll<') ? type : undefined;
 }
 
@@ -47,7 +48,7 @@ export function pollTypeOf(fn: Die): Die | undefined {
  * is `!`, as of `async { loop { .. } }` in edition 2024, or another type without values.
  */
 export function returnsNothing(fn: Die): boolean {
-  return through(fn, (d) => d.follow(DW_AT.type)) === undefined;
+  return typeOf(fn) === undefined;
 }
 
 /**
@@ -63,7 +64,7 @@ export function isFuturePoll(fn: Die): boolean {
   const name = symbol === undefined ? undefined : demangle(symbol, fn.unit.budget);
   // What is too long to be demangled stays as it is.
   if (name !== symbol) return /^<.* as core::future::future::Future>::poll$/.test(stripGenerics(name ?? ''));
-  const [, context] = [...fn.children()].filter((d) => d.tag === DW_TAG.formal_parameter);
+  const [, context] = parametersOf(fn);
   return context !== undefined && typeName(context.follow(DW_AT.type)).includes('core::task::wake::Context');
 }
 
@@ -73,7 +74,7 @@ export function readPollFunction(debug: DebugInfo, fn: Die): PollFunction | unde
   const entry = fn.code(DW_AT.entry_pc) ?? fn.lowPc;
   const body = ranges.find((r) => entry >= r.low && entry < r.high) ?? ranges[0];
   if (body === undefined || !debug.elf.isLoaded(body.low)) return undefined;
-  const parameter = [...fn.children()].find((d) => d.tag === DW_TAG.formal_parameter);
+  const [parameter] = parametersOf(fn);
   const location = parameter && locationAt(parameter, DW_AT.location, body.low);
   const register = location && plainRegister(location);
   const result = pollTypeOf(fn);

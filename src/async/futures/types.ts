@@ -214,6 +214,8 @@ export interface FutureSet {
   /** The Future that a `dyn Future` vtable is for, by the debug info or by the poll function that the vtable names. */
   byVtable(address: Addr): FutureType | undefined;
   byPollAddress(address: Addr): FutureType | undefined;
+  /** The Future whose poll was inlined as this `DW_TAG_inlined_subroutine`. */
+  ofCopy(copy: Pick<Die, 'offset'>): FutureType | undefined;
   /** The Future of a type; the same type's DIE in another unit counts too. */
   ofType(type: Die): FutureType | undefined;
   /** The Futures that a `dyn Future<Output=T>` may be: those with a vtable whose result is a T. */

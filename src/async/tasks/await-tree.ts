@@ -1,5 +1,6 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
+import { littleEndian } from '../../dwarf/index.js';
 import {
   type FutureSet,
   type FutureState,
@@ -145,7 +146,7 @@ export class AwaitTrees {
         found.push(...(await this.#follow(inner, bytes, pointer, depth)));
       }
       if (next.to.kind === 'list') {
-        const link = new DataView(bytes.buffer, bytes.byteOffset + next.to.next, 8).getBigUint64(0, true);
+        const link = littleEndian(bytes, next.to.next, 8);
         if (link === 0n) break;
         pointer = addr(link);
       } else pointer = addOffset(pointer, stride);

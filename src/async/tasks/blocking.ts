@@ -6,11 +6,11 @@
  */
 
 import { type Addr, addOffset, addr } from '../../base/addr.js';
-import { functionName, stripGenerics, typeName } from '../../dwarf/index.js';
+import { functionName, genericsOf, stripGenerics, typeName } from '../../dwarf/index.js';
 import { type Frame, functionsAt } from '../../target/unwind/index.js';
 import { type FutureType, onlyHeld, stateOf } from '../futures/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
-import { genericsOf, numberAt } from './layout.js';
+import { numberAt } from './layout.js';
 import type { TaskContext } from './runtime.js';
 import { Soundness } from './soundness.js';
 
@@ -47,11 +47,10 @@ interface Given {
  */
 export async function findBlocking(context: TaskContext): Promise<readonly Blocking[]> {
   const found: Blocking[] = [];
-  const inlined = new Map(context.futures.all.flatMap((each) => each.inlined.map(({ die }) => [die.offset, each])));
   for (const frames of context.frames) {
     const start = frames[0]?.cfa;
     if (start === undefined) continue;
-    const { given, boxed } = givenOn(context, frames, inlined);
+    const { given, boxed } = givenOn(context, frames);
     const [unseen, ...others] = given.filter(({ waiting }) => waiting === undefined);
     if (unseen && others.length + 1 === given.length) context.note(unsure(unseen, undefined));
     for (const each of given) {
@@ -83,7 +82,6 @@ function unsure({ future, by, waiting }: Given, places: number | undefined): str
 function givenOn(
   { debug, futures }: TaskContext,
   frames: readonly Frame[],
-  inlined: ReadonlyMap<number, FutureType>,
 ): { readonly given: readonly Given[]; readonly boxed: ReadonlySet<string> } {
   const given = new Map<FutureType, Given>();
   const boxed = new Set<string>();
@@ -95,7 +93,7 @@ function givenOn(
     const poll = around && futures.byPollAddress(around.low);
     if (poll) polled.add(poll);
     for (const die of functionsAt(debug, at)) {
-      const inner = inlined.get(die.offset);
+      const inner = futures.ofCopy(die);
       if (inner) polled.add(inner);
       const by = stripGenerics(functionName(die) ?? '');
       if (!BLOCKS.test(by)) continue;

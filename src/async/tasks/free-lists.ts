@@ -10,16 +10,15 @@
 import { type Addr, addr } from '../../base/addr.js';
 import {
   type Die,
-  DieCursor,
   DW_AT,
   DW_TAG,
   elementCount,
   layoutOf,
+  parametersOf,
   sizeOf,
   staticAddress,
   through,
   typeName,
-  type Unit,
 } from '../../dwarf/index.js';
 import { firstPointer, numberAt, type Part } from './layout.js';
 import type { Region } from './memory-image.js';
@@ -58,30 +57,23 @@ export async function freeBlocks(context: Pick<TaskContext, 'debug' | 'memory'>)
 function allocators({ debug }: Pick<TaskContext, 'debug'>): { readonly type: Die; readonly at: Addr }[] {
   const types = new Map<string, Die>();
   for (const die of debug.functionsNamed('core::alloc::global::GlobalAlloc::dealloc')) {
-    const self = debug.attempt(die.unit, () => through(die, selfOf));
+    const self = debug.attempt(die.unit, () => {
+      // What the first parameter of a method refers to.
+      return through(die, (at) => parametersOf(at)[0]?.follow(DW_AT.type)?.follow(DW_AT.type));
+    });
     // One without members has nothing to lead to: the standard library's `System`.
     if (self && headsIn(self).length > 0) types.set(typeName(self), self);
   }
   const found = new Map<Addr, { readonly type: Die; readonly at: Addr }>();
-  const look = (unit: Unit): void => {
-    const cursor = DieCursor.of(unit);
-    while (cursor.next()) {
-      if (cursor.tag !== DW_TAG.variable || !cursor.has(DW_AT.location)) continue;
-      const type = cursor.follow(DW_AT.type);
-      const known = type && types.get(typeName(type));
-      const at = known && staticAddress(cursor.die());
-      if (known && at !== undefined) found.set(at, { type: known, at });
-    }
-  };
-  if (types.size > 0) for (const unit of debug.units) debug.attempt(unit, () => look(unit));
+  if (types.size === 0) return [];
+  debug.walk((cursor) => {
+    if (cursor.tag !== DW_TAG.variable || !cursor.has(DW_AT.location)) return;
+    const type = cursor.follow(DW_AT.type);
+    const known = type && types.get(typeName(type));
+    const at = known && staticAddress(cursor.die());
+    if (known && at !== undefined) found.set(at, { type: known, at });
+  });
   return [...found.values()];
-}
-
-/** What the first parameter of a method refers to. */
-function selfOf(die: Die): Die | undefined {
-  for (const child of die.children())
-    if (child.tag === DW_TAG.formal_parameter) return child.follow(DW_AT.type)?.follow(DW_AT.type);
-  return undefined;
 }
 
 function headsIn(type: Die, offset = 0, depth = 0): Head[] {

@@ -1,9 +1,10 @@
+export { genericsOf } from '../../dwarf/index.js';
 export { type AwaitNode, AwaitTrees } from './await-tree.js';
 export type { Deadlock } from './deadlocks.js';
 export { BLOCK_ON, findTasks, type Task, type Tasks } from './find-tasks.js';
 export { isFreed } from './freed.js';
 export { FutureFields, type FutureLocal } from './future-fields.js';
-export { genericsOf, memberAt, numberAt, type Part, partCalled } from './layout.js';
+export { memberAt, numberAt, type Part, partCalled } from './layout.js';
 export { type MemoryImage, openMemoryImage, type Region } from './memory-image.js';
 export type { NoTask } from './no-task.js';
 export { deadStack, writableRegions } from './regions.js';

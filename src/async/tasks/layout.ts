@@ -3,8 +3,8 @@ import {
   DW_AT,
   DW_TAG,
   layoutOf,
+  littleEndian,
   nameOf,
-  originOf,
   sizeOf,
   stripGenerics,
   typeName,
@@ -54,24 +54,9 @@ function baseName(type: Die): string {
   return stripGenerics(nameOf(type) ?? '');
 }
 
-/** The types that a generic type or function was made with, by the names of its parameters: `T`, `S`. */
-export function genericsOf(die: Die): ReadonlyMap<string, Die> {
-  for (const each of [die, originOf(die)]) {
-    const found = new Map<string, Die>();
-    for (const child of each.children()) {
-      const type = child.tag === DW_TAG.template_type_parameter ? child.follow(DW_AT.type) : undefined;
-      if (type && child.name !== undefined) found.set(child.name, type);
-    }
-    if (found.size > 0) return found;
-  }
-  return new Map();
-}
-
 /** An unsigned number of 1 to 8 bytes, little-endian. */
 export function numberAt(bytes: Uint8Array, { offset, size }: Pick<Part, 'offset' | 'size'>): bigint {
-  let value = 0n;
-  for (let i = Math.min(size, 8) - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[offset + i] ?? 0);
-  return value;
+  return littleEndian(bytes, offset, Math.min(size, 8));
 }
 
 /** The first pointer in a type, through members and variants: of an `Arc`, a `NonNull`, an `Option` of these. */

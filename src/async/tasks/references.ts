@@ -5,6 +5,7 @@ import {
   DW_AT,
   DW_TAG,
   elementCount,
+  genericsOf,
   layoutOf,
   type Member,
   nameOf,
@@ -15,7 +16,7 @@ import {
   type VariantPart,
   variantName,
 } from '../../dwarf/index.js';
-import { genericsOf, memberAt, numberAt } from './layout.js';
+import { memberAt, numberAt } from './layout.js';
 
 /** A pointer in a value that lives. */
 export interface Reference {

@@ -1,5 +1,5 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
-import { SHF } from '../../elf/index.js';
+import { littleEndian } from '../../dwarf/index.js';
 import { memberAt } from './layout.js';
 import type { Region } from './memory-image.js';
 import { isIn, type TaskContext } from './runtime.js';
@@ -70,16 +70,11 @@ export async function ledTo(
 function cloneOf({ debug: { elf } }: TaskContext, at: Addr): Addr | undefined {
   const bytes = elf.bytesAt(at, FUNCTIONS * WORD);
   if (bytes === undefined) return undefined;
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  const words = Array.from({ length: FUNCTIONS }, (_, i) => view.getBigUint64(i * WORD, true));
-  const isCode = (word: bigint): boolean =>
-    elf.sections.some(
-      ({ address, size, flags }) => (flags & SHF.EXECINSTR) !== 0 && word >= address && word < address + BigInt(size),
-    );
-  return words.every(isCode) ? addr(words[0] ?? 0n) : undefined;
+  const words = Array.from({ length: FUNCTIONS }, (_, i) => littleEndian(bytes, i * WORD, WORD));
+  return words.every((word) => elf.isCode(word)) ? addr(words[0] ?? 0n) : undefined;
 }
 
 async function wordAt({ memory }: TaskContext, at: Addr): Promise<bigint | undefined> {
   const bytes = await memory.read(at, WORD);
-  return bytes && new DataView(bytes.buffer, bytes.byteOffset, WORD).getBigUint64(0, true);
+  return bytes && littleEndian(bytes);
 }

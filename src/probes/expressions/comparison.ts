@@ -6,6 +6,7 @@ import { Answers, type HitMemory, type MemoryRequest, newRequests } from '../../
 import { littleEndian, staticAddress } from '../../dwarf/index.js';
 import { type Known, memberExprEvaluation, type Need, ObjectPlace, type Operand } from '../../values/index.js';
 import { bytesIn } from '../argument-places.js';
+import { loadSize } from '../read-plan.js';
 import type { Comparison } from './condition.js';
 import { type Meaning, meaningOf, scalarOf } from './literal.js';
 import {
@@ -89,18 +90,19 @@ function numberAt(whole: Spot): PlannedNumber | undefined {
 }
 
 function targetOf(spot: Spot, size: number, signed: boolean, isBool: boolean): IntegerIn | undefined {
-  if (size !== 1 && size !== 2 && size !== 4 && size !== 8) return undefined;
+  const width = loadSize(size);
+  if (width === undefined) return undefined;
   if (spot.kind === 'memory') {
     const { pointer, offset, loads } = spot;
     const { register, through } = pointer;
-    return loads.length === 1 ? { register, size, signed, behind: { through, offset } } : undefined;
+    return loads.length === 1 ? { register, size: width, signed, behind: { through, offset } } : undefined;
   }
   const part = spot.where.parts.find((each) => each.offset === spot.offset && each.size >= size);
   if (part?.register === undefined) return undefined;
   const bits = (1n << BigInt(8 * size)) - 1n;
   // A bool is one bit of a byte; the conventions keep the other bits zero.
   const isWhole = part.mask === undefined || isBool || (part.mask & bits) === bits;
-  return isWhole ? { register: part.register, size, signed } : undefined;
+  return isWhole ? { register: part.register, size: width, signed } : undefined;
 }
 
 /** The number, or the memory that must be read first; undefined if it cannot be known. */

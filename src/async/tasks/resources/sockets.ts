@@ -12,6 +12,7 @@ import {
   type Die,
   DW_AT,
   DW_TAG,
+  genericsOf,
   layoutOf,
   selectVariant,
   stripGenerics,
@@ -19,7 +20,7 @@ import {
   type VariantPart,
 } from '../../../dwarf/index.js';
 import type { AwaitNode } from '../await-tree.js';
-import { genericsOf, memberAt, numberAt, partCalled } from '../layout.js';
+import { memberAt, numberAt, partCalled } from '../layout.js';
 import { behindCounts } from '../references.js';
 import { type Awaited, type Look, nameOfType, type Primitive } from './resource.js';
 

@@ -7,8 +7,8 @@
  */
 
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { type Die, typeName } from '../../../dwarf/index.js';
-import { firstPointer, genericsOf, memberAt, numberAt, partCalled } from '../layout.js';
+import { type Die, genericsOf, typeName } from '../../../dwarf/index.js';
+import { firstPointer, memberAt, numberAt, partCalled } from '../layout.js';
 import type { Pointed } from '../references.js';
 import type { Look, Primitive } from './resource.js';
 

@@ -10,8 +10,8 @@
  */
 
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { type DebugInfo, type Die, layoutOf, sizeOf, typeName } from '../../../dwarf/index.js';
-import { genericsOf, memberAt, numberAt, type Part } from '../layout.js';
+import { type DebugInfo, type Die, genericsOf, layoutOf, sizeOf, typeName } from '../../../dwarf/index.js';
+import { memberAt, numberAt, type Part } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
 import type { Snapshot } from '../snapshot.js';
 import { functionsOf, wordsInData } from './constants.js';

@@ -10,6 +10,7 @@
  */
 
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
+import { littleEndian } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
 import type { FutureType } from '../../futures/index.js';
 import { freeBlocks } from '../free-lists.js';
@@ -33,7 +34,7 @@ export const boxes: Runtime = {
       for (const place of places) {
         const before = addr(place - WORD);
         const bytes = isIn(context.dead, place) ? undefined : await context.memory.read(before, Number(WORD));
-        const pointer = bytes && new DataView(bytes.buffer, bytes.byteOffset, Number(WORD)).getBigUint64(0, true);
+        const pointer = bytes && littleEndian(bytes);
         if (!pointer || pointer % BigInt(future.align ?? 1) !== 0n) continue;
         const key = `${pointer}:${future.typeOffset}`;
         const known = found.get(key);

@@ -5,8 +5,8 @@
  *               future: the Future F, or its result
  */
 
-import { typeName } from '../../../dwarf/index.js';
-import { genericsOf, memberAt } from '../layout.js';
+import { genericsOf, typeName } from '../../../dwarf/index.js';
+import { memberAt } from '../layout.js';
 import type { HeaderTasks } from './header-tasks.js';
 
 /** Bits of `Header::state`; above them is the number of references. compio-executor/src/task/state.rs */

@@ -1,6 +1,6 @@
 import { type Addr, addOffset } from '../../../base/addr.js';
 import { type Die, rangesOf } from '../../../dwarf/index.js';
-import { type ElfFile, SHF, SHT } from '../../../elf/index.js';
+import type { ElfFile } from '../../../elf/index.js';
 import type { TaskContext } from '../runtime.js';
 
 const WORD = 8;
@@ -25,13 +25,8 @@ export function functionsOf({ debug }: Pick<TaskContext, 'debug'>, path: string)
 export function wordsInData(elf: ElfFile, words: ReadonlySet<bigint>): { readonly word: bigint; readonly at: Addr }[] {
   const found: { word: bigint; at: Addr }[] = [];
   const lows = new Set(Array.from(words, (word) => Number(word & 0xffff_ffffn)));
-  for (const { address, size, flags, type } of elf.sections) {
-    if ((flags & SHF.ALLOC) === 0 || (flags & SHF.EXECINSTR) !== 0 || type === SHT.NOBITS || size < WORD) continue;
-    const bytes = elf.bytesAt(address, size);
-    if (bytes === undefined) continue;
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-    const skip = Number((8n - (address % 8n)) % 8n);
-    for (let offset = skip; offset + WORD <= bytes.length; offset += WORD) {
+  for (const { address, view } of elf.constants()) {
+    for (let offset = 0; offset + WORD <= view.byteLength; offset += WORD) {
       if (!lows.has(view.getUint32(offset, true))) continue;
       const word = view.getBigUint64(offset, true);
       if (words.has(word)) found.push({ word, at: addOffset(address, offset) });

@@ -10,19 +10,19 @@
 
 import { type Addr, addOffset, addr, hex } from '../../../base/addr.js';
 import {
+  type DebugInfo,
   type Die,
-  DieCursor,
   DW_AT,
   DW_TAG,
   demangle,
+  genericsOf,
   layoutOf,
   nameOf,
   staticAddress,
   typeName,
-  type Unit,
 } from '../../../dwarf/index.js';
 import type { KnownTask, TaskPoller } from '../../futures/index.js';
-import { genericsOf, memberAt, numberAt, type Part, partCalled } from '../layout.js';
+import { memberAt, numberAt, type Part, partCalled } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from '../runtime.js';
 import { ledTo } from '../wakers.js';
 import { functionsOf } from './constants.js';
@@ -208,37 +208,34 @@ const POOL_TYPE = /^(?:TaskPool|TaskPoolHolder|TaskStorage)</;
 
 function poolsOf({ debug }: TaskContext): Pool[] {
   const found = new Map<Addr, Pool>();
-  for (const unit of debug.units)
-    debug.attempt(unit, () => {
-      const { pools, futures } = poolsIn(unit);
-      for (const { scope, die, type } of pools) {
-        const at = staticAddress(die);
-        if (at === undefined || !debug.elf.isLoaded(debug.elf.codes.toCode(at))) continue;
-        const own = genericsOf(type).get('F');
-        const future = own ? typeName(own) : futures.get(scope);
-        found.set(at, { at, size: layoutOf(type).size, name: `${scope}::${nameOf(die) ?? '?'}`, future });
-      }
-    });
+  const { pools, futures } = poolsIn(debug);
+  for (const { scope, die, type } of pools) {
+    const at = staticAddress(die);
+    if (at === undefined || !debug.elf.isLoaded(debug.elf.codes.toCode(at))) continue;
+    const own = genericsOf(type).get('F');
+    const future = own ? typeName(own) : futures.get(scope);
+    found.set(at, { at, size: layoutOf(type).size, name: `${scope}::${nameOf(die) ?? '?'}`, future });
+  }
   return [...found.values()];
 }
 
-interface PoolsInUnit {
-  readonly pools: readonly { readonly scope: string; readonly die: Die; readonly type: Die }[];
-  /** By scope: a pool and the function that knows its type are neighbours. */
-  readonly futures: ReadonlyMap<string, string>;
+interface PoolVariable {
+  readonly scope: string;
+  readonly die: Die;
+  readonly type: Die;
 }
 
-function poolsIn(unit: Unit): PoolsInUnit {
+/** `futures`: by scope, because a pool and the function that knows its type are neighbours. */
+function poolsIn(debug: DebugInfo): { readonly pools: readonly PoolVariable[]; futures: ReadonlyMap<string, string> } {
   // The namespaces around, by depth.
   const around: string[] = [];
-  const cursor = DieCursor.of(unit);
   const futures = new Map<string, string>();
-  const pools: { readonly scope: string; readonly die: Die; readonly type: Die }[] = [];
-  const scope = (): string => {
-    const names = around.slice(0, cursor.depth);
-    return names.filter((name) => name).join('::');
-  };
-  while (cursor.next()) {
+  const pools: PoolVariable[] = [];
+  debug.walk((cursor) => {
+    const scope = (): string => {
+      const names = around.slice(0, cursor.depth);
+      return names.filter((name) => name).join('::');
+    };
     if (cursor.tag === DW_TAG.namespace) {
       around.length = cursor.depth;
       around[cursor.depth] = cursor.name ?? '';
@@ -249,7 +246,7 @@ function poolsIn(unit: Unit): PoolsInUnit {
       const future = genericsOf(cursor.die()).get('Fut');
       if (future) futures.set(scope(), typeName(future));
     }
-  }
+  });
   return { pools, futures };
 }
 

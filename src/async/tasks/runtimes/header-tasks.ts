@@ -5,8 +5,8 @@
  */
 
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { type Die, layoutOf, typeName } from '../../../dwarf/index.js';
-import { genericsOf, memberAt, numberAt, type Part } from '../layout.js';
+import { type Die, genericsOf, layoutOf, typeName } from '../../../dwarf/index.js';
+import { memberAt, numberAt, type Part } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
 import { functionsOf, wordsInData } from './constants.js';
 

@@ -5,8 +5,8 @@
  *          core:   Core { scheduler: S, stage: Running(T) | Finished | Consumed }
  */
 
-import { typeName } from '../../../dwarf/index.js';
-import { genericsOf, memberAt, partCalled } from '../layout.js';
+import { genericsOf, typeName } from '../../../dwarf/index.js';
+import { memberAt, partCalled } from '../layout.js';
 import type { HeaderTasks } from './header-tasks.js';
 import { runningOffset } from './stage.js';
 

@@ -10,9 +10,17 @@
  */
 
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { type Die, layoutOf, selectVariant, stripGenerics, typeName, variantName } from '../../../dwarf/index.js';
+import {
+  type Die,
+  genericsOf,
+  layoutOf,
+  selectVariant,
+  stripGenerics,
+  typeName,
+  variantName,
+} from '../../../dwarf/index.js';
 import type { KnownTask, TaskPoller } from '../../futures/index.js';
-import { genericsOf, memberAt, numberAt, type Part, partCalled } from '../layout.js';
+import { memberAt, numberAt, type Part, partCalled } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from '../runtime.js';
 import { functionsOf, wordsInData } from './constants.js';
 

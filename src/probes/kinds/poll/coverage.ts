@@ -1,6 +1,6 @@
 import type { Architecture } from '../../../arch/index.js';
 import type { FutureSet, FutureType, InlinedPoll, TaskPlaces } from '../../../async/futures/index.js';
-import { type DebugInfo, rangesOf } from '../../../dwarf/index.js';
+import type { DebugInfo } from '../../../dwarf/index.js';
 import { plural } from '../../../text/index.js';
 import type { ProbeFact } from '../../../trace/index.js';
 import type { PatchWindow } from '../../read-plan.js';
@@ -185,7 +185,7 @@ export class Coverage {
   }
 
   #decide({ future, copy, site }: Placed, isPatchable: boolean, isPartly: boolean): void {
-    const level = this.#used.filter((outer) => lies(copy, outer.copy)).length;
+    const level = this.#used.filter((outer) => this.#sites.around.isInside(copy, outer.copy)).length;
     const refused = isPatchable && !isPartly ? undefined : this.#whyUnused(future, copy, isPatchable);
     if (refused !== undefined) this.#unused.set(copy, { reason: refused, isSpared: true });
     else if (level > mostLevels) this.#unused.set(copy, { reason: 'too many polls lie around it', isSpared: false });
@@ -210,7 +210,9 @@ export class Coverage {
     const { host } = copy;
     const around = this.#futures.byPollAddress(host.unit.codes.fromCode(host.lowPc));
     if (around && this.#polled.has(around) && this.#awaitedBy(around).has(future)) return true;
-    return this.#used.some((outer) => this.#awaitedBy(outer.future).has(future) && lies(copy, outer.copy));
+    return this.#used.some(
+      (outer) => this.#awaitedBy(outer.future).has(future) && this.#sites.around.isInside(copy, outer.copy),
+    );
   }
 
   #awaitedBy(future: FutureType): ReadonlySet<FutureType> {
@@ -287,13 +289,6 @@ export class Coverage {
 
 function isSite(site: InlinedSite | NoSite): site is InlinedSite {
   return 'begins' in site;
-}
-
-/** Whether a copy lies inside another one of the same function. */
-function lies(inner: InlinedPoll, outer: InlinedPoll): boolean {
-  if (inner.host.offset !== outer.host.offset || inner.die.offset <= outer.die.offset) return false;
-  const around = rangesOf(outer.die);
-  return rangesOf(inner.die).every(({ low }) => around.some((range) => low >= range.low && low < range.high));
 }
 
 function awaitedBy(future: FutureType): Set<FutureType> {

@@ -5,17 +5,7 @@
 
 import type { FutureSet, FutureType, TaskPlaces } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
-import {
-  type DebugInfo,
-  type Die,
-  DieCursor,
-  DW_AT,
-  DW_TAG,
-  rangesOf,
-  through,
-  typeName,
-  type Unit,
-} from '../../../dwarf/index.js';
+import { type DebugInfo, type Die, DW_AT, genericsOf, rangesOf, typeName } from '../../../dwarf/index.js';
 
 /** A Future that a function drops. */
 export interface DropTarget {
@@ -60,7 +50,7 @@ export function dropFunctions(debug: DebugInfo, futures: FutureSet, places: Task
   const glue = new Map<number, FutureType>();
   for (const die of glueNames.flatMap((name) => debug.functionsNamed(name))) {
     debug.attempt(die.unit, () => {
-      const type = droppedBy(die);
+      const [type] = genericsOf(die).values();
       const own = type && futures.ofType(type);
       if (own) {
         glue.set(die.reference(DW_AT.abstract_origin) ?? die.offset, own);
@@ -123,15 +113,6 @@ class Found {
   }
 }
 
-/** The type that a `drop_in_place` drops. */
-function droppedBy(die: Die): Die | undefined {
-  return through(die, (each) => {
-    for (const child of each.children())
-      if (child.tag === DW_TAG.template_type_parameter) return child.follow(DW_AT.type);
-    return undefined;
-  });
-}
-
 /** The Futures whose function was inlined somewhere, and those where that is no function that drops them too. */
 function hiddenDrops(
   debug: DebugInfo,
@@ -140,19 +121,12 @@ function hiddenDrops(
 ): { readonly some: Set<FutureType>; readonly tasks: Set<FutureType> } {
   const some = new Set<FutureType>();
   const tasks = new Set<FutureType>();
-  const look = (unit: Unit): void => {
-    const cursor = DieCursor.of(unit);
-    let current = -1;
-    while (cursor.next()) {
-      if (cursor.tag === DW_TAG.subprogram) current = cursor.offset;
-      if (cursor.tag !== DW_TAG.inlined_subroutine) continue;
-      const origin = cursor.reference(DW_AT.abstract_origin);
-      const future = origin === undefined ? undefined : copied.get(origin);
-      if (!future) continue;
-      some.add(future);
-      if (!probed.get(current)?.has(future)) tasks.add(future);
-    }
-  };
-  if (copied.size > 0) for (const unit of debug.units) debug.attempt(unit, () => look(unit));
+  if (copied.size === 0) return { some, tasks };
+  debug.walkInlined((origin, host) => {
+    const future = copied.get(origin);
+    if (!future) return;
+    some.add(future);
+    if (!probed.get(host)?.has(future)) tasks.add(future);
+  });
   return { some, tasks };
 }

@@ -1,9 +1,10 @@
-import type { FutureState, FutureType } from '../../../async/futures/index.js';
+import { type FutureState, type FutureType, stateOf } from '../../../async/futures/index.js';
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap, inSpace } from '../../../base/address-map.js';
 import type { Call, EventOutput, InstantKind, InstantSite, MemoryRequest, Moment } from '../../../calls/index.js';
+import { littleEndian } from '../../../dwarf/index.js';
 import { type Cancelled, type FutureRef, isSuspended, type RootRef } from '../../../trace/index.js';
-import { entryPlan, type PlannedLoad, type ReadPlan } from '../../read-plan.js';
+import { entryPlan, loadSize, type PlannedLoad, type ReadPlan } from '../../read-plan.js';
 import { Callers, type InstantContext } from './callers.js';
 import type { DropFunction, DropTarget } from './drop-functions.js';
 import type { ImpliedDrops } from './implied-drops.js';
@@ -147,7 +148,7 @@ export class DropTracer implements InstantKind {
 export function planDrop(fn: DropFunction, pointer: string): ReadPlan {
   const { address, size, name, targets, ofTask, when } = fn;
   const loads = targets.flatMap(({ future: { discriminant }, offset }): PlannedLoad[] => {
-    const width = sized(discriminant?.size ?? 0);
+    const width = loadSize(discriminant?.size ?? 0);
     return width === undefined ? [] : [{ offset: offset + (discriminant?.offset ?? 0), size: width }];
   });
   if (when) loads.push({ offset: when.offset, size: when.size });
@@ -164,7 +165,7 @@ export function planDrop(fn: DropFunction, pointer: string): ReadPlan {
 
 function onlySuspended({ targets: [target, ...others], when }: DropFunction, register: string): ReadPlan['when'] {
   const { discriminant, states = [] } = target?.future ?? {};
-  const width = discriminant && sized(discriminant.size);
+  const width = discriminant && loadSize(discriminant.size);
   const finished = states.filter((state) => !isSuspended(state)).map(({ value }) => value);
   const suspended = states.filter(isSuspended).map(({ value }) => value);
   const first = Math.min(...suspended);
@@ -186,28 +187,15 @@ function readLength({ targets, when }: DropFunction): number {
 /** Whether the function drops anything, by what it was called with; false if that was not read. */
 function drops({ when }: DropFunction, bytes: Uint8Array | undefined): boolean {
   if (!when) return true;
-  return bytes !== undefined && (numberIn(bytes, when.offset, when.size) & when.bits) !== 0n;
+  return bytes !== undefined && (littleEndian(bytes, when.offset, when.size) & when.bits) !== 0n;
 }
 
 function stateIn({ future, offset }: DropTarget, bytes: Uint8Array | undefined): FutureState | undefined {
-  const { discriminant, states } = future;
-  if (!discriminant || bytes === undefined) return undefined;
-  const value = numberIn(bytes, offset + discriminant.offset, discriminant.size);
-  return states.find((state) => BigInt(state.value) === value);
-}
-
-function numberIn(bytes: Uint8Array, offset: number, size: number): bigint {
-  let value = 0n;
-  for (let i = size - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[offset + i] ?? 0);
-  return value;
+  return bytes && stateOf(future, bytes, offset);
 }
 
 function rootsAround(call: Call | undefined): Set<RootRef> {
   const roots = new Set<RootRef>();
   for (let poll = pollAround(call); poll; poll = pollAround(poll.parent)) roots.add(poll.payload.root);
   return roots;
-}
-
-function sized(size: number): PlannedLoad['size'] | undefined {
-  return size === 1 || size === 2 || size === 4 || size === 8 ? size : undefined;
 }

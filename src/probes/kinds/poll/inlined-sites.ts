@@ -34,7 +34,7 @@ export const mostLevels = 14;
 /** Finds the places of inlined polls; keeps the control flow of the functions that it has looked at. */
 export class InlinedSites {
   readonly #debug: DebugInfo;
-  readonly #futures: FutureSet;
+  readonly around: PollsAround;
   readonly #arch: Architecture;
   readonly #tasks: ReadonlyMap<number, HostedTask>;
   readonly #graphs: FunctionGraphs;
@@ -42,8 +42,6 @@ export class InlinedSites {
   readonly #windows: InnerWindows;
   readonly #merged = new Map<number, ReadonlyMap<number, readonly AddressRange[]>>();
   readonly #located = new Map<bigint, boolean>();
-  /** The copies in each function, by its DIE. */
-  readonly #copies = new Map<number, readonly Die[]>();
 
   /** `tasks`: of functions whose first argument is a task's header, by the offsets of their DIEs. */
   constructor(
@@ -54,10 +52,10 @@ export class InlinedSites {
   ) {
     this.#tasks = tasks;
     this.#debug = debug;
-    this.#futures = futures;
+    this.around = new PollsAround(futures);
     this.#arch = arch;
     this.#graphs = new FunctionGraphs(debug, arch);
-    this.#about = { futures, around: new PollsAround(futures), arch, graphs: this.#graphs };
+    this.#about = { futures, around: this.around, arch, graphs: this.#graphs };
     this.#windows = new InnerWindows(this.#graphs, arch, debug.elf);
   }
 
@@ -78,7 +76,7 @@ export class InlinedSites {
     const isForeign = (node: number): boolean =>
       !all.has(node) && this.#isLocated((graph.steps[node] as FlowStep).address);
     const isSwitch = this.#switchIn(graph, own, { future, copy });
-    const isWithinPoll = (): boolean => this.#isWithinPoll(copy, host);
+    const isWithinPoll = (): boolean => this.around.isWithinPoll({ die: copy, host });
     const block = inlinedBlock(graph, { copy: own, shared, isForeign, isSwitch, isWithinPoll });
     if (typeof block === 'string') return { reason: block };
     const begins: InlinedSite['begins'][number][] = [];
@@ -122,20 +120,6 @@ export class InlinedSites {
     const first = Math.min(...columns.values());
     const isDecision = (node: number): boolean => ['branch', 'indirect'].includes(graph.steps[node]?.kind ?? '');
     return (node) => columns.get(node) === first && isDecision(node);
-  }
-
-  /** Whether another poll lies around a copy: the function's own, or one that was inlined, too. */
-  #isWithinPoll(copy: Die, host: Die): boolean {
-    if (this.#futures.byPollAddress(host.unit.codes.fromCode(host.lowPc))) return true;
-    if (this.#copies.size === 0) {
-      const all = this.#futures.all.flatMap(({ inlined }) => inlined);
-      for (const { die, host } of all) this.#copies.set(host.offset, [...(this.#copies.get(host.offset) ?? []), die]);
-    }
-    const own = rangesOf(copy);
-    return (this.#copies.get(host.offset) ?? []).some((outer) => {
-      const around = outer.offset < copy.offset ? rangesOf(outer) : [];
-      return own.every(({ low }) => around.some((range) => low >= range.low && low < range.high));
-    });
   }
 
   /**

@@ -22,7 +22,6 @@ interface MergedCall {
 export class MergedPolls {
   readonly #debug: DebugInfo;
   readonly #futures: FutureSet;
-  #inlined: ReadonlyMap<number, FutureType> | undefined;
   readonly #arch: Architecture;
   readonly #sources: SourceFrames;
   readonly #known = new Map<Addr, Map<FutureType | undefined, FutureType | undefined>>();
@@ -58,7 +57,7 @@ export class MergedPolls {
     // A function with type arguments may be one that was made of several itself.
     if (this.#nameOf(host).includes('<')) return undefined;
     for (const [level, die] of around.entries()) {
-      const polled = this.#copies.get(die.offset);
+      const polled = this.#futures.ofCopy(die);
       if (polled && polled.kind !== 'impl') return this.#awaitedThere(polled, call, level);
       const name = this.#nameOf(die);
       const named = futures.filter(({ instance }) => names(name, instance));
@@ -92,14 +91,6 @@ export class MergedPolls {
     return (
       steps?.some((step) => step.address + BigInt(step.length) === returnAddress && step.target === target) ?? false
     );
-  }
-
-  /** The Futures whose polls were inlined, by the offsets of the copies' DIEs. */
-  get #copies(): ReadonlyMap<number, FutureType> {
-    this.#inlined ??= new Map(
-      this.#futures.all.flatMap((future) => future.inlined.map(({ die }) => [die.offset, future] as const)),
-    );
-    return this.#inlined;
   }
 
   #nameOf(die: Die): string {

@@ -4,6 +4,7 @@ import { planConditions } from '../../expressions/planned-conditions.js';
 import {
   entryPlan,
   type InnerPlace,
+  loadSize,
   noteName,
   type PlannedLoad,
   type PlannedReads,
@@ -109,18 +110,14 @@ function placesOf({ discriminant, states }: FutureType, base: number, boxes: boo
     if (vtable !== undefined) places.push({ offset: base + awaitee.offset + vtable, size: 8 });
   }
   return places.flatMap(({ offset, size }) => {
-    const word = sized(size);
+    const word = loadSize(size);
     return word === undefined ? [] : [{ offset, size: word }];
   });
 }
 
-function sized(size: number): 1 | 2 | 4 | 8 | undefined {
-  return size === 1 || size === 2 || size === 4 || size === 8 ? size : undefined;
-}
-
 /** The loads that fetch a discriminant; that of a `Poll<u128>` is a `u128` too. */
 function loadsOf({ offset, size }: { readonly offset: number; readonly size: number }): PlannedLoad[] | undefined {
-  const word = sized(size);
+  const word = loadSize(size);
   if (word !== undefined) return [{ offset, size: word }];
   if (size !== 16) return undefined;
   return [
@@ -143,7 +140,7 @@ export function planSites(sites: readonly InlinedProbe[], { windows, stackDepth 
   return sites.flatMap((probe, block) => {
     const { site, future, into, isAround } = probe;
     const guards = distinct(site.begins.flatMap(({ self }) => self.guards));
-    const isOdd = guards.some(({ size }) => sized(size) === undefined);
+    const isOdd = guards.some(({ size }) => loadSize(size) === undefined);
     const why =
       stackDepth !== undefined && !isAround
         ? stackIsRead
@@ -180,7 +177,7 @@ export function planSites(sites: readonly InlinedProbe[], { windows, stackDepth 
       const pointer = noteName(note);
       const plan = place(end);
       const guardReads = guards.map(({ offset, size }): PlannedReads => {
-        return { pointer, from: offset, align: 1, size, loads: [{ offset: 0, size: sized(size) ?? 1 }] };
+        return { pointer, from: offset, align: 1, size, loads: [{ offset: 0, size: loadSize(size) ?? 1 }] };
       });
       return {
         ...plan,

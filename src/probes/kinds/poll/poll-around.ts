@@ -1,4 +1,4 @@
-import type { FutureSet, FutureType } from '../../../async/futures/index.js';
+import type { FutureSet, FutureType, InlinedPoll } from '../../../async/futures/index.js';
 import { type Die, DW_TAG } from '../../../dwarf/index.js';
 
 /** The poll whose own code an inlined poll lies in. */
@@ -11,8 +11,6 @@ export interface PollAround {
 /** Finds which poll makes another one that was inlined into it. */
 export class PollsAround {
   readonly #futures: FutureSet;
-  /** The Futures of all copies, by their DIEs. */
-  #copies: ReadonlyMap<number, FutureType> | undefined;
   /** Of each inlined call of a function, the one around it; undefined: the function itself. */
   readonly #parents = new Map<number, ReadonlyMap<number, Die | undefined>>();
 
@@ -25,15 +23,28 @@ export class PollsAround {
     const parents = this.#parentsIn(host);
     if (!parents.has(copy.offset)) return undefined;
     const parent = parents.get(copy.offset);
-    const future = parent ? this.#futureOf(parent) : this.#futures.byPollAddress(host.unit.codes.fromCode(host.lowPc));
+    const future = parent
+      ? this.#futures.ofCopy(parent)
+      : this.#futures.byPollAddress(host.unit.codes.fromCode(host.lowPc));
     return future && { future, copy: parent };
   }
 
-  #futureOf(copy: Die): FutureType | undefined {
-    this.#copies ??= new Map(
-      this.#futures.all.flatMap((future) => future.inlined.map(({ die }) => [die.offset, future] as const)),
-    );
-    return this.#copies.get(copy.offset);
+  /** Whether one copy lies inside another one. */
+  isInside(inner: InlinedPoll, outer: InlinedPoll): boolean {
+    return [...this.#outside(inner)].some(({ offset }) => offset === outer.die.offset);
+  }
+
+  /** Whether another poll lies around a copy: the function's own, or one that was inlined, too. */
+  isWithinPoll(copy: Pick<InlinedPoll, 'die' | 'host'>): boolean {
+    const { unit, lowPc } = copy.host;
+    if (this.#futures.byPollAddress(unit.codes.fromCode(lowPc))) return true;
+    return [...this.#outside(copy)].some((outer) => this.#futures.ofCopy(outer) !== undefined);
+  }
+
+  /** The inlined calls around a copy, the innermost first. */
+  *#outside({ die, host }: Pick<InlinedPoll, 'die' | 'host'>): Generator<Die> {
+    const parents = this.#parentsIn(host);
+    for (let at = parents.get(die.offset); at; at = parents.get(at.offset)) yield at;
   }
 
   #parentsIn(host: Die): ReadonlyMap<number, Die | undefined> {

@@ -2,7 +2,7 @@ import type { TaskPlaces, TaskPoller } from '../../../async/futures/index.js';
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap, inSpace } from '../../../base/address-map.js';
 import type { InstantKind, InstantSite, MemoryRequest, Moment } from '../../../calls/index.js';
-import { type DebugInfo, rangesOf } from '../../../dwarf/index.js';
+import { type DebugInfo, littleEndian, rangesOf } from '../../../dwarf/index.js';
 import type { SpaceNumbers } from '../../../target/index.js';
 import { entryPlan, type PlannedReads, type ReadPlan } from '../../read-plan.js';
 import type { TaskBook } from './wakes.js';
@@ -64,8 +64,7 @@ export class PollerTracer implements InstantKind {
     const header = probe && registers.register(this.#header);
     const bytes = probe && header !== undefined && memory.at(addr(header), lengthOf(probe))?.bytes;
     if (!probe || !bytes || bytes.length < lengthOf(probe)) return undefined;
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-    const words = probe.words.map((offset) => view.getBigUint64(offset, true));
+    const words = probe.words.map((offset) => littleEndian(bytes, offset, WORD));
     const at = addOffset(addr(header), -probe.header);
     this.#tasks.tell(inSpace(at, this.#spaces?.root(space)), words, probe.tell);
     return undefined;

@@ -9,8 +9,10 @@ import {
   type Location,
   layoutOf,
   locationAt,
+  nameOf,
+  parametersOf,
   rangesOf,
-  through,
+  typeOf,
 } from '../../../dwarf/index.js';
 import type { CodeAddress } from '../../../elf/index.js';
 import type { FunctionGraphs, KeptPlace } from '../../function-graphs.js';
@@ -91,10 +93,6 @@ function firstOf<T, R>(all: readonly T[], find: (one: T) => R | undefined): R | 
   return undefined;
 }
 
-function nameOf(variable: Die): string | undefined {
-  return variable.name ?? through(variable, (die) => die.follow(DW_AT.abstract_origin))?.name;
-}
-
 /** The place of a Future in the one that polls it. */
 function innerPlace(
   { future: outer, copy }: PollAround,
@@ -145,7 +143,7 @@ function placeBy(
   { host, futures, arch }: Inlining,
 ): Found | undefined {
   const expression = locationAt(variable, DW_AT.location, code);
-  const type = through(variable, (die) => die.follow(DW_AT.type));
+  const type = typeOf(variable);
   if (!expression || !type || expression.length === 0) return undefined;
   const frame = host.block(DW_AT.frame_base);
   for (const way of waysTo(future, type, futures)) {
@@ -188,10 +186,6 @@ function keptPlace(
 
 function entryOf(host: Die): CodeAddress {
   return rangesOf(host)[0]?.low ?? host.lowPc;
-}
-
-function parametersOf(copy: Die): Die[] {
-  return [...copy.children()].filter((die) => die.tag === DW_TAG.formal_parameter);
 }
 
 /** Parameters and variables of the blocks around an instruction, the innermost first. */

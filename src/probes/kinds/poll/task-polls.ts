@@ -26,7 +26,6 @@ export class TaskPolls {
   readonly #polls: TaskPlaces['polls'];
   readonly #calls = new AddressMap<TaskPoll>();
   readonly #inlined = new Map<number, TaskPoll>();
-  #copies: ReadonlyMap<number, FutureType> | undefined;
 
   constructor(debug: DebugInfo, futures: FutureSet, { polls }: TaskPlaces) {
     this.#debug = debug;
@@ -68,10 +67,7 @@ export class TaskPolls {
 
   /** The Future whose poll function this is, or a copy of it. */
   #futureOf(die: Die): FutureType | undefined {
-    this.#copies ??= new Map(
-      this.#futures.all.flatMap((future) => future.inlined.map((copy) => [copy.die.offset, future] as const)),
-    );
-    const copy = this.#copies.get(die.offset);
+    const copy = this.#futures.ofCopy(die);
     if (copy || die.tag !== DW_TAG.subprogram) return copy;
     const [range] = this.#debug.attempt(die.unit, () => rangesOf(die)) ?? [];
     return range && this.#futures.byPollAddress(die.unit.codes.fromCode(range.low));

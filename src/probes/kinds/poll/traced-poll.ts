@@ -11,6 +11,7 @@ import {
 import { type Addr, addOffset } from '../../../base/addr.js';
 import type { AddressMap } from '../../../base/address-map.js';
 import type { Call, CallSite, FutureLook, HitMemory, Moment, OpenCall, TracedCall } from '../../../calls/index.js';
+import { littleEndian } from '../../../dwarf/index.js';
 import type {
   AwaitLink,
   FutureRef,
@@ -168,7 +169,7 @@ export function resultOf(
   const { offset, size, isReady } = fn.poll.result;
   const bytes = memory.at(open.resultAt, fn.poll.resultSize)?.bytes;
   if (!bytes || bytes.length < offset + size) return 'unknown';
-  return isReady(littleEndian(bytes.subarray(offset, offset + size))) ? 'ready' : 'pending';
+  return isReady(littleEndian(bytes, offset, size)) ? 'ready' : 'pending';
 }
 
 /** Whether a poll is one of its task's own Future, or of what that lies in. */
@@ -248,9 +249,3 @@ function readLength(future: FutureType): number {
 }
 
 export const noLinks: readonly AwaitLink[] = [];
-
-function littleEndian(bytes: Uint8Array): bigint {
-  let value = 0n;
-  for (let i = bytes.length - 1; i >= 0; i--) value = (value << 8n) | BigInt(bytes[i] as number);
-  return value;
-}

@@ -8,19 +8,19 @@ import { type Addr, addr } from '../../../base/addr.js';
 import {
   type DebugInfo,
   type Die,
-  DieCursor,
   DW_AT,
   DW_TAG,
   functionName,
+  genericsOf,
   layoutOf,
+  parametersOf,
   qualifiedName,
   rangesOf,
   stripGenerics,
   through,
   typeName,
-  type Unit,
+  typeOf,
 } from '../../../dwarf/index.js';
-import { type ElfFile, SHF, SHT } from '../../../elf/index.js';
 
 /** One function of a vtable. Its first argument is what the waker points to. */
 export interface WakeFunction {
@@ -105,28 +105,22 @@ export function areInlined(debug: DebugInfo, functions: readonly WakeFunction[])
   const origins = new Set(originals.map((die) => die.reference(DW_AT.abstract_origin) ?? die.offset));
   const own = new Set(functions.map(({ die }) => die.offset));
   if (origins.size === 0) return false;
-  const isIn = (unit: Unit): boolean => {
-    const cursor = DieCursor.of(unit);
-    let current = -1;
-    while (cursor.next()) {
-      if (cursor.tag === DW_TAG.subprogram) current = cursor.offset;
-      if (cursor.tag !== DW_TAG.inlined_subroutine || own.has(current)) continue;
-      const origin = cursor.reference(DW_AT.abstract_origin);
-      if (origin !== undefined && origins.has(origin)) return true;
-    }
-    return false;
-  };
-  return debug.units.some((unit) => debug.attempt(unit, () => isIn(unit)) ?? false);
+  let areSome = false;
+  debug.walkInlined((origin, host) => {
+    areSome ||= origins.has(origin) && !own.has(host);
+    return areSome;
+  });
+  return areSome;
 }
 
 /** Reads the function at an offset of each vtable. */
 function* vtables(debug: DebugInfo, clone: number): Generator<(offset: number) => Addr> {
   const { elf } = debug;
   const known = new Map<bigint, boolean>();
-  for (const { view, start } of constants(elf)) {
-    for (let at = start; at + 4 * WORD <= view.byteLength; at += WORD) {
+  for (const { view } of elf.constants()) {
+    for (let at = 0; at + 4 * WORD <= view.byteLength; at += WORD) {
       const word = view.getBigUint64(at + clone, true);
-      if (!isCode(elf, word)) continue;
+      if (!elf.isCode(word)) continue;
       let isClone = known.get(word);
       if (isClone === undefined) {
         isClone = returnsRawWaker(debug, addr(word));
@@ -138,50 +132,24 @@ function* vtables(debug: DebugInfo, clone: number): Generator<(offset: number) =
   }
 }
 
-/** The sections with the program's constants, and where the first whole word of each is. */
-function* constants(elf: ElfFile): Generator<{ readonly view: DataView; readonly start: number }> {
-  for (const { address, size, flags, type } of elf.sections) {
-    if ((flags & SHF.ALLOC) === 0 || (flags & SHF.EXECINSTR) !== 0 || type === SHT.NOBITS || size < WORD) continue;
-    const bytes = elf.bytesAt(address, size);
-    if (bytes)
-      yield {
-        view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length),
-        start: Number((8n - (address % 8n)) % 8n),
-      };
-  }
-}
-
-function isCode(elf: ElfFile, word: bigint): boolean {
-  return elf.sections.some(
-    ({ address, size, flags }) => (flags & SHF.EXECINSTR) !== 0 && word >= address && word < address + BigInt(size),
-  );
-}
-
 function returnsRawWaker(debug: DebugInfo, address: Addr): boolean {
   const symbol = debug.elf.symbols.at(address);
   if (symbol?.address !== address || !cloneName.test(symbol.name)) return false;
   const fn = debug.functionAt(address);
-  const result = fn?.low === address ? through(fn.die, (die) => die.follow(DW_AT.type)) : undefined;
+  const result = fn?.low === address ? typeOf(fn.die) : undefined;
   return result !== undefined && qualifiedName(result) === 'core::task::wake::RawWaker';
 }
 
 /** Whether a word is code that may be `unsafe fn(*const ())`, as far as is known. */
 function mayTakeWaker(debug: DebugInfo, address: Addr): boolean {
-  if (!isCode(debug.elf, address)) return false;
+  if (!debug.elf.isCode(address)) return false;
   const symbol = debug.elf.symbols.at(address);
   const fn = debug.functionAt(address);
   // The linker may have folded one that only returns with any other.
   if (symbol?.address !== address || symbol.size < leastSize || fn?.low !== address) return true;
-  const returns = through(fn.die, (die) => die.follow(DW_AT.type)) !== undefined;
+  const returns = typeOf(fn.die) !== undefined;
   // A parameter without a name may be missing.
-  return !returns && parametersOf(fn.die) <= 1;
-}
-
-/** How many parameters the debug info has of a function. */
-function parametersOf(die: Die): number {
-  const count = (each: Die): number =>
-    Array.from(each.children()).filter(({ tag }) => tag === DW_TAG.formal_parameter).length;
-  return through(die, (each) => count(each) || undefined) ?? 0;
+  return !returns && (through(fn.die, (die) => parametersOf(die).length || undefined) ?? 0) <= 1;
 }
 
 function wakeFunction(debug: DebugInfo, address: Addr): WakeFunction | undefined {
@@ -189,16 +157,9 @@ function wakeFunction(debug: DebugInfo, address: Addr): WakeFunction | undefined
   const fn = debug.functionAt(address);
   if (symbol?.address !== address || symbol.size < leastSize || fn?.low !== address) return undefined;
   if (/noop/.test(fn.name)) return undefined;
-  return { address, size: symbol.size, name: fn.name, box: boxIn(ownerOf(fn.die), 0, 0), die: fn.die };
-}
-
-/** The type that a generic wake function was made for: what its waker points to. */
-function ownerOf(die: Die): Die | undefined {
-  return through(die, (each) => {
-    for (const child of each.children())
-      if (child.tag === DW_TAG.template_type_parameter) return child.follow(DW_AT.type);
-    return undefined;
-  });
+  // The type that a generic wake function was made for is what its waker points to.
+  const [owner] = genericsOf(fn.die).values();
+  return { address, size: symbol.size, name: fn.name, box: boxIn(owner, 0, 0), die: fn.die };
 }
 
 /** Where a type has a `Box<dyn Future>`: at any depth of structs and enums. */
