@@ -1,7 +1,7 @@
 import type { SpaceNumbers } from '../target/index.js';
-import { AwaitedReturns } from './awaited-returns.js';
-import { HartPlaces, Spaces } from './hart-places.js';
+import { HartPlaces, Spaces, ThreadsByStack } from './hart-places.js';
 import {
+  AwaitedReturns,
   ends,
   firstEnding,
   isApart,
@@ -14,7 +14,6 @@ import {
 } from './open-call.js';
 import { locationOf } from './stack-bounds.js';
 import { callsBelow, innermostOf, type Stack, surelyNear } from './stack-set.js';
-import { ThreadsByStack } from './threads-by-stack.js';
 
 /**
  * Open calls, matched to their returns by return address and stack pointer. So recursion, tail calls, interrupts, and

@@ -4,8 +4,7 @@ import type { MemoryReader } from '../base/memory-reader.js';
 import type { SpaceNumbers } from '../target/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { CallStacks } from './call-stacks.js';
-import type { EventOutput } from './event-output.js';
-import { atOnce, type Follows, Later } from './follows.js';
+import { atOnce, type EventOutput, type Follows, Later } from './follows.js';
 import type { Hit, Reaction, Tracer, Visit } from './hit.js';
 import {
   type BlockEdge,

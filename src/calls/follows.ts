@@ -1,4 +1,5 @@
 import { type Addr, addr } from '../base/addr.js';
+import type { GuestNanos, TraceEvent, TraceSink } from '../trace/index.js';
 import type { Reaction } from './hit.js';
 import type { Call, Moment } from './kinds.js';
 
@@ -82,5 +83,40 @@ export class Later implements Follows {
   /** A block has no return address: see `BlockEdge.key`. */
   #releaseAt(returnAddress: bigint): void {
     if (returnAddress >= 0n && !this.#awaits(returnAddress)) this.#unwatch.push(addr(returnAddress));
+  }
+}
+
+/** Takes the events: keeps the guest's time from running backwards, and counts. */
+export class EventOutput {
+  readonly #sink: TraceSink;
+  #time = 0;
+  #events = 0;
+
+  constructor(sink: TraceSink) {
+    this.#sink = sink;
+  }
+
+  /** The time of the hit whose events are emitted. */
+  get time(): GuestNanos {
+    return this.#time as GuestNanos;
+  }
+
+  /** Events given to the sink so far. */
+  get events(): number {
+    return this.#events;
+  }
+
+  /** A guest that sets its clock back must not turn durations negative. */
+  at(time: number): GuestNanos {
+    return Math.max(this.#time, time) as GuestNanos;
+  }
+
+  moveTo(time: number): void {
+    this.#time = this.at(time);
+  }
+
+  emit(event: TraceEvent): void {
+    this.#events++;
+    this.#sink.event(event);
   }
 }

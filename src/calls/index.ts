@@ -1,5 +1,5 @@
 export { CallTracer } from './call-tracer.js';
-export { EventOutput } from './event-output.js';
+export { EventOutput } from './follows.js';
 export {
   type Hit,
   type MemoryRequest,

@@ -12,13 +12,12 @@ export type { FileName } from './file-names.js';
 export { littleEndian } from './forms.js';
 export { functionName, namedPath } from './function-names.js';
 export { type LineRow, LineTable } from './line.js';
-export { type LocationEntry, locationAt, locationsOf, plainRegister } from './location.js';
+export { type LocationEntry, locationAt, locationsOf, plainRegister, staticAddress, staticCode } from './location.js';
 export { type NamedKind, NameIndex } from './name-index.js';
 export { linkageNameOf, nameOf, originOf, pathOf, qualifiedName, stripGenerics, through } from './names.js';
 export { DW_OP } from './op-codes.js';
 export { type AddressRange, rangesOf } from './ranges.js';
 export type { CodePlace, SourceFunction } from './source-stack.js';
-export { staticAddress, staticCode } from './statics.js';
 export {
   dimensionsOf,
   elementCount,

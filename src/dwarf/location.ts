@@ -3,10 +3,13 @@
 // are those of DWARF 5 before it was one: lengths are words, expressions have two bytes of length.
 //
 // Expressions are handed on as bytes: expr.ts evaluates them.
+
+import type { Addr } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
-import type { CodeAddress } from '../elf/index.js';
-import { DW_FORM } from './constants.js';
+import { type CodeAddress, NO_ADDRESS } from '../elf/index.js';
+import { DW_AT, DW_FORM } from './constants.js';
 import type { Die, DieCursor } from './die.js';
+import { evaluate } from './expr.js';
 import { lebEnd, ulebAt } from './form-sizes.js';
 import { indexedAddress, readBlock, readNumber } from './forms.js';
 import { DW_LLE } from './list-codes.js';
@@ -143,4 +146,18 @@ function readList(unit: Unit, offset: number, form: ListForm): LocationEntry[] {
 
 function unknownKind(r: ByteReader, kind: number): Error {
   return r.truncated(`a location list entry of a known kind, found ${kind}`);
+}
+
+/** Where a static variable lies; undefined for one in registers, in thread-local storage, or without a place. */
+export function staticAddress(variable: Die): Addr | undefined {
+  const expression = variable.block(DW_AT.location);
+  const found = expression && evaluate(expression, variable.unit, () => undefined);
+  const location = found !== undefined && 'pieces' in found ? found.pieces[0]?.location : undefined;
+  return location?.kind === 'memory' ? location.address : undefined;
+}
+
+/** The same as a code address; `NO_ADDRESS` without one. */
+export function staticCode(variable: Die): CodeAddress {
+  const address = staticAddress(variable);
+  return address === undefined ? NO_ADDRESS : variable.unit.codes.toCode(address);
 }

@@ -1,11 +1,10 @@
-import type { Architecture } from '../arch/index.js';
+import type { Architecture, CallersFrame } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { type DebugInfo, type Die, DW_AT, through } from '../dwarf/index.js';
-import type { ElfFile } from '../elf/index.js';
-import { CodeMap } from '../target/unwind/index.js';
+import type { CodeAddress, ElfFile } from '../elf/index.js';
+import { CodeMap, type FunctionCode } from '../target/unwind/index.js';
 import type { Shape } from '../values/index.js';
 import type { Described, HiddenRegisters } from './argument-places.js';
-import { callersFrameOf } from './callers-frames.js';
 
 /**
  * Functions that are not called as they are declared. Nobody outside of a program calls its internal functions, so
@@ -111,4 +110,18 @@ function isWhole(described: Described | undefined, size: number): boolean {
   const { place } = described;
   if (place.kind !== 'registers') return place.kind === 'pointer';
   return place.parts.reduce((sum, part) => sum + part.size, 0) >= size;
+}
+
+const found = new WeakMap<ElfFile, Map<CodeAddress, CallersFrame>>();
+
+/**
+ * What a function's code does with the frame of its caller. Several questions ask that, and its code is followed once.
+ * Undefined where no code can be followed.
+ */
+export function callersFrameOf(elf: ElfFile, arch: Architecture, code: FunctionCode): CallersFrame | undefined {
+  const known = found.get(elf) ?? new Map<CodeAddress, CallersFrame>();
+  found.set(elf, known);
+  const frame = known.get(code.low) ?? arch.frames?.code?.analyse(code.ranges).callersFrame();
+  if (frame) known.set(code.low, frame);
+  return frame;
 }

@@ -2,7 +2,6 @@ export { bytesIn, type ValuePlace } from './argument-places.js';
 export { CodeEntries } from './code-entries.js';
 export { type CodeFacts, codeFacts } from './code-facts.js';
 export { type Conditions, holds, holdsAtStop, operandAt, placeIn } from './expressions/comparison.js';
-export { ofFuture, onlyInState } from './expressions/of-future.js';
 export {
   type AssumedNumber,
   bytesAt,
@@ -13,7 +12,7 @@ export {
   registersOf,
   type Spot,
 } from './expressions/plan.js';
-export { ProgramExpressions, rootOf } from './expressions/program.js';
+export { ofFuture, onlyInState, ProgramExpressions, rootOf } from './expressions/program.js';
 export { compileGlob, nearest } from './glob.js';
 export { type FunctionOptions, FunctionTracer } from './kinds/fn/tracer.js';
 export { askedKinds, kinds, parseProbe } from './kinds/index.js';

@@ -1,7 +1,6 @@
 import type { FutureSet, FutureType } from '../async/futures/index.js';
 import type { DebugInfo } from '../dwarf/index.js';
 import { isLibraryFile } from '../text/index.js';
-import { languageCrates } from './library-crates.js';
 
 /** The source of a program, not of a library, in the name that rustc gives a unit: `src/main.rs/@/app.5e1f-cgu.0`. */
 const PROGRAM = /\/(?:main|bin\/[^/]+|bin\/[^/]+\/main)\.rs\/@\//;
@@ -43,3 +42,13 @@ function ownCrates(debug: DebugInfo): Set<string> {
 function filesOf({ file, polls }: FutureType): string[] {
   return [file, ...polls.map(({ declFile }) => declFile)].filter((each) => each !== undefined);
 }
+
+/** Crates that come with the compiler. */
+export const languageCrates: ReadonlySet<string> = new Set([
+  'core',
+  'alloc',
+  'std',
+  'proc_macro',
+  'test',
+  'compiler_builtins',
+]);

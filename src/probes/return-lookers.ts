@@ -2,7 +2,7 @@ import type { Architecture, Leaving } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { type CodeAddress, type ElfFile, importSlots } from '../elf/index.js';
 import { CodeMap, type FunctionCode } from '../target/unwind/index.js';
-import { callersFrameOf } from './callers-frames.js';
+import { callersFrameOf } from './changed-signatures.js';
 
 /**
  * Imported functions that are documented to depend on who calls them (dlsym(3): RTLD_NEXT; dlopen(3)), to return

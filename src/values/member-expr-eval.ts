@@ -16,10 +16,9 @@ import {
   variantShape,
   WORD,
 } from './member-expr-shapes.js';
-import { type Missing, ObjectPlace } from './object-place.js';
+import { type Missing, ObjectPlace, wordBytes } from './object-place.js';
 import type { ProgramNames } from './program-names.js';
 import { arrayOf, type Shapes } from './program-shapes.js';
-import { wordBytes } from './reader.js';
 import { type EnumShape, type FieldShape, type Shape, type VariantShape, variantOf } from './shape.js';
 import { type FrameAccess, placeOf, variablesAt } from './variables.js';
 

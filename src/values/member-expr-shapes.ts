@@ -1,8 +1,7 @@
 import { RsptraceError } from '../base/errors.js';
 import { nearestWords } from '../base/nearest.js';
 import type { ObjectPlace } from './object-place.js';
-import { fieldName } from './reader.js';
-import type { FieldShape, Shape, VariantShape } from './shape.js';
+import { type FieldShape, fieldName, type Shape, type VariantShape } from './shape.js';
 
 /** Bytes of a pointer, and of a length. */
 export const WORD = 8;

@@ -141,3 +141,10 @@ export class ObjectPlace {
     return undefined;
   }
 }
+
+/** A number as the target keeps it: little-endian, `size` bytes. */
+export function wordBytes(value: bigint, size: number): Uint8Array {
+  const bytes = new Uint8Array(size);
+  for (let i = 0, rest = BigInt.asUintN(size * 8, value); i < size; i++, rest >>= 8n) bytes[i] = Number(rest & 0xffn);
+  return bytes;
+}

@@ -2,14 +2,15 @@ import { type Addr, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { type Die, littleEndian } from '../dwarf/index.js';
 import { readView } from './library-views.js';
-import { fromMemory, type Missing, ObjectPlace, type Reading } from './object-place.js';
+import { fromMemory, type Missing, ObjectPlace, type Reading, wordBytes } from './object-place.js';
 import type { Shapes } from './program-shapes.js';
-import { type EnumShape, type FieldShape, type Shape, variantOf } from './shape.js';
+import { type EnumShape, type FieldShape, fieldName, isTuple, type Shape, variantOf } from './shape.js';
 import {
   defaultLimits,
   type FieldValue,
   type PointerStyle,
   type StructValue,
+  scalarValue,
   type Value,
   type ValueLimits,
 } from './value.js';
@@ -364,54 +365,4 @@ function textValue(type: string, bytes: Uint8Array, length: number): Value {
 function missingValue(shape: Shape, missing: Missing): Value {
   if (missing.missing === 'optimized-out') return { kind: 'optimized-out', type: shape.name };
   return { kind: 'unreadable', type: shape.name, address: missing.address, size: missing.size };
-}
-
-/** The members have no names. */
-function isTuple(fields: readonly FieldShape[]): boolean {
-  return fields.length > 0 && fields.every((field) => /^__\d+$/.test(field.name));
-}
-
-/** `__0` of a tuple is `0`, as Rust writes it. */
-export function fieldName(name: string): string {
-  return /^__\d+$/.test(name) ? name.slice(2) : name;
-}
-
-/** An integer's, float's, char's, bool's or C-like enum's value from its bytes. */
-function scalarValue(shape: Shape, bytes: Uint8Array): Value {
-  const type = shape.name;
-  const bits = littleEndian(bytes);
-  switch (shape.kind) {
-    case 'bool':
-      if (bits > 1n) return { kind: 'invalid', type, reason: `0x${bits.toString(16)}` };
-      return { kind: 'bool', type, value: bits === 1n };
-    case 'char': {
-      const code = Number(bits);
-      if (code > 0x10_ffff || (code >= 0xd800 && code < 0xe000)) {
-        return { kind: 'invalid', type, reason: `0x${bits.toString(16)}` };
-      }
-      return { kind: 'char', type, value: String.fromCodePoint(code) };
-    }
-    case 'float': {
-      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-      const value = bytes.length === 4 ? view.getFloat32(0, true) : view.getFloat64(0, true);
-      return { kind: 'float', type, value, size: bytes.length };
-    }
-    case 'enumeration': {
-      const name = shape.names.get(bits);
-      const value = shape.signed ? BigInt.asIntN(bytes.length * 8, bits) : bits;
-      if (name === undefined) return { kind: 'invalid', type, reason: `discriminant ${value}` };
-      return { kind: 'enumerator', type, name, value };
-    }
-    case 'integer':
-      return { kind: 'integer', type, value: shape.signed ? BigInt.asIntN(bytes.length * 8, bits) : bits };
-    default:
-      return { kind: 'bytes', type, bytes };
-  }
-}
-
-/** A number as the target keeps it: little-endian, `size` bytes. */
-export function wordBytes(value: bigint, size: number): Uint8Array {
-  const bytes = new Uint8Array(size);
-  for (let i = 0, rest = BigInt.asUintN(size * 8, value); i < size; i++, rest >>= 8n) bytes[i] = Number(rest & 0xffn);
-  return bytes;
 }

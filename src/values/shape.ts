@@ -99,6 +99,16 @@ export function variantOf(variants: readonly VariantShape[], discriminant: bigin
   );
 }
 
+/** The members have no names. */
+export function isTuple(fields: readonly FieldShape[]): boolean {
+  return fields.length > 0 && fields.every((field) => /^__\d+$/.test(field.name));
+}
+
+/** `__0` of a tuple is `0`, as Rust writes it. */
+export function fieldName(name: string): string {
+  return /^__\d+$/.test(name) ? name.slice(2) : name;
+}
+
 /** A library type, its shape verified. Offsets count from the start of the type. */
 export type View =
   /** Only a wrapper: `Cell`, an atomic, `NonNull`, `Pin`. */

@@ -1,4 +1,6 @@
 import type { Addr } from '../base/addr.js';
+import { littleEndian } from '../dwarf/index.js';
+import type { Shape } from './shape.js';
 
 /**
  * A value of the target that was read and interpreted: plain data, with no reference to the target. Unreadable memory
@@ -113,3 +115,36 @@ export const defaultLimits: ValueLimits = {
   bytes: 1 << 20,
   object: Number.POSITIVE_INFINITY,
 };
+
+/** An integer's, float's, char's, bool's or C-like enum's value from its bytes. */
+export function scalarValue(shape: Shape, bytes: Uint8Array): Value {
+  const type = shape.name;
+  const bits = littleEndian(bytes);
+  switch (shape.kind) {
+    case 'bool':
+      if (bits > 1n) return { kind: 'invalid', type, reason: `0x${bits.toString(16)}` };
+      return { kind: 'bool', type, value: bits === 1n };
+    case 'char': {
+      const code = Number(bits);
+      if (code > 0x10_ffff || (code >= 0xd800 && code < 0xe000)) {
+        return { kind: 'invalid', type, reason: `0x${bits.toString(16)}` };
+      }
+      return { kind: 'char', type, value: String.fromCodePoint(code) };
+    }
+    case 'float': {
+      const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+      const value = bytes.length === 4 ? view.getFloat32(0, true) : view.getFloat64(0, true);
+      return { kind: 'float', type, value, size: bytes.length };
+    }
+    case 'enumeration': {
+      const name = shape.names.get(bits);
+      const value = shape.signed ? BigInt.asIntN(bytes.length * 8, bits) : bits;
+      if (name === undefined) return { kind: 'invalid', type, reason: `discriminant ${value}` };
+      return { kind: 'enumerator', type, name, value };
+    }
+    case 'integer':
+      return { kind: 'integer', type, value: shape.signed ? BigInt.asIntN(bytes.length * 8, bits) : bits };
+    default:
+      return { kind: 'bytes', type, bytes };
+  }
+}

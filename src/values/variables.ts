@@ -18,8 +18,7 @@ import {
   unpackedChildren,
 } from '../dwarf/index.js';
 import type { CodeAddress } from '../elf/index.js';
-import { ObjectPlace, type PlacePart } from './object-place.js';
-import { wordBytes } from './reader.js';
+import { ObjectPlace, type PlacePart, wordBytes } from './object-place.js';
 
 /** A parameter or local variable that is in scope at an address. */
 export interface Variable {

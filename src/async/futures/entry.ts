@@ -9,9 +9,9 @@ import {
   stripGenerics,
   typeName,
 } from '../../dwarf/index.js';
+import type { CodeAddress } from '../../elf/index.js';
 import { type FutureLookup, fieldsOf, holdsOfFields, readStates, type StateMachine } from './layout.js';
 import { pollTypeOf, returnsNothing } from './poll-functions.js';
-import { PollPlaces } from './poll-places.js';
 import {
   type FutureKind,
   type FutureType,
@@ -143,5 +143,23 @@ export class FutureEntry implements FutureType {
     const { poll } = this.polled;
     const named = namedPath([...path, `{${own?.[1]}${own?.[2]}}`], poll && linkageNameOf(poll), this.#debug.elf.budget);
     return named.filter((part) => !/^\{async_(fn|closure)#\d+\}$/.test(part)).join('::');
+  }
+}
+
+/** Where one Future is polled. */
+class PollPlaces {
+  readonly functions: PollFunction[] = [];
+  readonly inlined: InlinedPoll[] = [];
+  /** Through these, as `dyn Future`. */
+  readonly vtables: Addr[] = [];
+  /** One of its poll functions. Its mangled name says which impl block it belongs to. */
+  poll: Die | undefined;
+  readonly #codes = new Set<CodeAddress>();
+
+  /** Two units may describe one function. */
+  add(code: CodeAddress, poll: PollFunction): void {
+    if (this.#codes.has(code)) return;
+    this.#codes.add(code);
+    this.functions.push(poll);
   }
 }

@@ -3,9 +3,8 @@ import { type FutureSet, type FutureType, onlyHeld, type TaskEnder, type TaskPla
 import type { TaskContext } from './runtime.js';
 import { asyncTasks, closed, dropperOf } from './runtimes/async-task.js';
 import { embassyPollers, embassyPolls, storageLayouts } from './runtimes/embassy.js';
-import { headerKinds } from './runtimes/header-tasks.js';
+import { headerKinds, runningOffset } from './runtimes/header-tasks.js';
 import { headerTasks, runtimes } from './runtimes/index.js';
-import { runningOffset } from './runtimes/stage.js';
 import { cellLayouts, tokioPollers, tokioPolls } from './runtimes/tokio.js';
 
 /** The functions by which runtimes with cells and storages poll their tasks. */

@@ -6,7 +6,7 @@ import { Answers, type HitMemory, type MemoryRequest, newRequests } from '../../
 import { littleEndian, staticAddress } from '../../dwarf/index.js';
 import { type Known, memberExprEvaluation, type Need, ObjectPlace, type Operand } from '../../values/index.js';
 import { bytesIn } from '../argument-places.js';
-import { loadSize } from '../read-plan.js';
+import { loadSize, type PlannedReads } from '../read-plan.js';
 import type { Comparison } from './condition.js';
 import { type Meaning, meaningOf, scalarOf } from './literal.js';
 import {
@@ -16,6 +16,8 @@ import {
   type NamedPlace,
   partOf,
   planExpression,
+  readsOf,
+  registersOf,
   type Spot,
   throughWrappers,
 } from './plan.js';
@@ -242,4 +244,44 @@ export function placeIn(where: NamedPlace['where'], size: number, registers: Reg
     if (address !== undefined) return ObjectPlace.memory(addr(address));
   }
   return ObjectPlace.bytes(bytesIn(where, size, registers) ?? new Uint8Array(0));
+}
+
+/** What a trampoline needs for a function's conditions. */
+interface PlannedConditions {
+  readonly registers: readonly string[];
+  readonly reads: readonly PlannedReads[];
+  /** Why only a stop can decide. */
+  readonly why: string | undefined;
+  /** What the trampoline itself decides. */
+  readonly when: readonly Condition[];
+  /** That is all of it: otherwise the rest is decided when the record is read. */
+  readonly isDecided: boolean;
+}
+
+/** More loads than this take a trampoline too long. */
+const mostLoads = 16;
+
+/** Plans a function's conditions. `others`: what else its record must tell. */
+export function planConditions(conditions: Conditions = [], others: readonly Spot[] = []): PlannedConditions {
+  const all = conditions.flat();
+  const spots = [...all.flatMap(({ number }) => number?.spot ?? []), ...others];
+  const reads = readsOf(spots);
+  const many = countLoads(reads) > mostLoads ? `its condition takes more than ${mostLoads} loads` : undefined;
+  // One of several lists must hold: that is decided when the record is read.
+  const [only = []] = conditions.length === 1 ? conditions : [];
+  return {
+    registers: registersOf(spots),
+    reads,
+    why: all.find(({ why }) => why !== undefined)?.why ?? many,
+    when: only.flatMap(({ target }) => target ?? []),
+    isDecided: conditions.length === 0 || (conditions.length === 1 && only.every(({ target }) => target !== undefined)),
+  };
+}
+
+/** Each place counts once, however many comparisons read it. */
+function countLoads(reads: readonly PlannedReads[]): number {
+  const places = reads.flatMap(({ pointer, through = [], from = 0, loads }) =>
+    loads.map(({ offset, size }) => `${pointer} ${through.join()} ${from + offset} ${size}`),
+  );
+  return new Set(places).size;
 }

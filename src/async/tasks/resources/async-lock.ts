@@ -12,8 +12,7 @@ import { addOffset, addr } from '../../../base/addr.js';
 import type { AwaitNode } from '../await-tree.js';
 import { partCalled } from '../layout.js';
 import type { Pointed } from '../references.js';
-import { guarded } from './guarded.js';
-import { deadlineIn, type Look, nameOfType, type Primitive } from './resource.js';
+import { deadlineIn, guarded, type Look, nameOfType, type Primitive } from './resource.js';
 
 const LOCK = 'async_lock';
 /** The bit of `Mutex::state`; above it those are counted who wait for too long. async-lock/src/mutex.rs */

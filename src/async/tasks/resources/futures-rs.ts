@@ -12,8 +12,7 @@ import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { type Die, DW_AT, DW_TAG } from '../../../dwarf/index.js';
 import type { AwaitNode } from '../await-tree.js';
 import { memberAt, numberAt, partCalled } from '../layout.js';
-import { guarded } from './guarded.js';
-import { type Look, nameOfType, type Primitive } from './resource.js';
+import { guarded, type Look, nameOfType, type Primitive } from './resource.js';
 import { countedSenders } from './tokio-channels.js';
 
 const MUTEX = 'futures_util::lock::mutex';

@@ -14,7 +14,7 @@ import { littleEndian } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
 import type { FutureType } from '../../futures/index.js';
 import { freeBlocks } from '../free-lists.js';
-import { writableRegions } from '../regions.js';
+import { writableRegions } from '../memory-image.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
 
 const WORD = 8n;

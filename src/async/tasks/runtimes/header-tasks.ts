@@ -5,7 +5,7 @@
  */
 
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { type Die, genericsOf, layoutOf, typeName } from '../../../dwarf/index.js';
+import { type Die, genericsOf, layoutOf, typeName, variantName } from '../../../dwarf/index.js';
 import { memberAt, numberAt, type Part } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
 import { functionsOf, wordsInData } from './constants.js';
@@ -126,4 +126,13 @@ export function alignOf(type: Die): number {
 /** The next multiple of an alignment. */
 export function alignedTo(offset: number, align: number): number {
   return Math.ceil(offset / align) * align;
+}
+
+/** Where tokio's stage, and that of runtimes made after it, has the Future as long as it runs. */
+export function runningOffset({ offset, type }: Part): number | undefined {
+  const variants = layoutOf(type).variantPart?.variants ?? [];
+  const member = variants.find((variant) => variantName(variant) === 'Running')?.members[0];
+  if (member?.type === undefined) return undefined;
+  const [inner] = layoutOf(member.type).members;
+  return offset + member.offset + (inner?.offset ?? 0);
 }

@@ -7,8 +7,7 @@
 
 import { genericsOf, typeName } from '../../../dwarf/index.js';
 import { memberAt, partCalled } from '../layout.js';
-import type { HeaderTasks } from './header-tasks.js';
-import { runningOffset } from './stage.js';
+import { type HeaderTasks, runningOffset } from './header-tasks.js';
 
 /** Bits of `Header::state`; above them is the number of references. monoio/src/task/state.rs */
 const STATE = { RUNNING: 1n, COMPLETE: 2n, NOTIFIED: 4n, JOIN_INTEREST: 8n } as const;

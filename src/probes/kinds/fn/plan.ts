@@ -1,5 +1,5 @@
 import type { ValuePlace } from '../../argument-places.js';
-import { planConditions } from '../../expressions/planned-conditions.js';
+import { planConditions } from '../../expressions/comparison.js';
 import type { PlannedReads, ReadPlan } from '../../read-plan.js';
 import type { FunctionProbe } from '../../resolve-functions.js';
 import { ValueReads } from '../../value-reads.js';

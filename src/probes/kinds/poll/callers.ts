@@ -1,13 +1,15 @@
 import type { Architecture } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
-import type { EventOutput } from '../../../calls/index.js';
+import type { RegisterReader } from '../../../base/memory-reader.js';
+import type { EventOutput, MemoryRequest } from '../../../calls/index.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
 import type { SpaceNumbers } from '../../../target/index.js';
-import { SourceFrames } from '../../../target/unwind/index.js';
+import { SourceFrames, type StackOptions, Stacks, StackWindow } from '../../../target/unwind/index.js';
+import { isLibraryFile } from '../../../text/index.js';
 import type { StackEntry } from '../../../trace/index.js';
-import { actingFunction } from '../../acting-function.js';
+import { languageCrates } from '../../own-futures.js';
 
 /** What a tracer of instants is made from. */
 export interface InstantContext {
@@ -36,5 +38,49 @@ export class Callers {
     const found = actingFunction(inlined.map(({ function: name, file, line }) => ({ function: name, file, line })));
     this.#known.set(returnAddress, found);
     return found;
+  }
+}
+
+const unknown: StackEntry = { function: undefined, file: undefined, line: undefined };
+
+/**
+ * Who acts at a place, of the functions that are inlined into each other there, innermost first. `fetch_add` is
+ * everywhere, so the interesting function is its caller.
+ */
+export function actingFunction(inlined: readonly StackEntry[]): StackEntry {
+  return inlined.find((entry) => !isLibrary(entry)) ?? inlined[0] ?? unknown;
+}
+
+function isLibrary({ function: name, file }: StackEntry): boolean {
+  const crate = /^<?&?(?:mut )?(\w+)/.exec(name ?? '')?.[1];
+  return (crate !== undefined && languageCrates.has(crate)) || (file !== undefined && isLibraryFile(file));
+}
+
+/** Stacks at hits: one piece of stack is read with the hit's other reads, and walked while the guest runs again. */
+export class Backtraces {
+  readonly #stacks: Stacks;
+  readonly #sources: SourceFrames;
+  readonly #options: StackOptions;
+
+  /** Inlined functions do not count as frames for `options.depth`. */
+  constructor(elf: ElfFile, arch: Architecture, debug: DebugInfo, options: StackOptions) {
+    this.#stacks = new Stacks(elf, arch, debug);
+    this.#sources = new SourceFrames(elf, debug);
+    this.#options = options;
+  }
+
+  request(registers: RegisterReader): MemoryRequest | undefined {
+    return this.#stacks.firstBytes(registers);
+  }
+
+  /** Innermost first. A stack that reaches past what was read ends there. */
+  read(registers: RegisterReader, bytes: Uint8Array | undefined): StackEntry[] {
+    const window = new StackWindow();
+    const first = this.#stacks.firstBytes(registers);
+    if (first && bytes) window.add(first.address, bytes);
+    const { frames } = this.#stacks.walk(registers, window, this.#options);
+    return frames.flatMap((frame) =>
+      this.#sources.of(frame).map(({ function: name, file, line }) => ({ function: name, file, line })),
+    );
   }
 }

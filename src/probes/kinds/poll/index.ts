@@ -21,6 +21,7 @@ import {
   taskTable,
   tee,
 } from '../../../trace/index.js';
+import { type CatchProbe, catchProbes, planCatch } from '../../panic-places.js';
 import {
   type Found,
   type KindReport,
@@ -30,16 +31,14 @@ import {
   type ReportWishes,
 } from '../kind.js';
 import { type NameRules, type ProbeSpec, parseNames } from '../names.js';
-import { Backtraces } from './backtraces.js';
+import { Backtraces } from './callers.js';
 import { recordedCoverage, reportedCoverage } from './coverage.js';
-import { coverageJson, coverageText } from './coverage-report.js';
+import { coverageJson, coverageText, cratesNotProbed, cratesNotProbedText } from './coverage-report.js';
 import { type DropFunction, dropFunctions } from './drop-functions.js';
 import { DropTracer, planDrop } from './drops.js';
 import { ImpliedDrops } from './implied-drops.js';
 import { mayInline } from './inlined-chain.js';
 import { MergedPolls } from './merged.js';
-import { cratesNotProbed, cratesNotProbedText } from './other-crates.js';
-import { type CatchProbe, catchProbes, planCatch } from './panics.js';
 import { noTaskNote, notAllSeen, partsNote, unseenAround } from './parts-as-tasks.js';
 import { planPoll, planSites } from './plan.js';
 import { type PollerProbe, PollerTracer, planPoller, pollerProbes } from './pollers.js';

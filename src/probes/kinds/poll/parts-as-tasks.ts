@@ -6,7 +6,7 @@ import type { FutureSet } from '../../../async/futures/index.js';
 import { plural, textLines } from '../../../text/index.js';
 import { namesLeftOut, type ProbeFact, type SummaryRow, type TaskRow, type TaskSummary } from '../../../trace/index.js';
 import type { SeenFuture } from './coverage.js';
-import { holdersOf } from './future-holders.js';
+import { holdersOf } from './task-wrappers.js';
 
 /** The Futures whose polls were not all seen for that reason, in the order of `rows`. */
 export function notAllSeen(

@@ -1,6 +1,6 @@
 import type { FutureType, Guard } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
-import { planConditions } from '../../expressions/planned-conditions.js';
+import { planConditions } from '../../expressions/comparison.js';
 import {
   entryPlan,
   type InnerPlace,

@@ -22,10 +22,9 @@ import type { InlinedPolls } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
 import { PollConditions } from './conditions.js';
 import { Coverage, type SeenFuture } from './coverage.js';
-import { holdersOf } from './future-holders.js';
 import { type InlinedSite, InlinedSites } from './inlined-sites.js';
 import { hostedTasks } from './self-place.js';
-import { joinsAmong, taskWrappers, type Wrapped } from './task-wrappers.js';
+import { holdersOf, joinsAmong, taskWrappers, type Wrapped } from './task-wrappers.js';
 
 /** A Future that a poll function belongs to, and how its polls are emitted. */
 export interface PolledFuture {

@@ -10,6 +10,7 @@ import {
 } from '../../../async/futures/index.js';
 import { type Addr, addOffset } from '../../../base/addr.js';
 import type { AddressMap } from '../../../base/address-map.js';
+import type { RegisterReader } from '../../../base/memory-reader.js';
 import type { Call, CallSite, FutureLook, HitMemory, Moment, OpenCall, TracedCall } from '../../../calls/index.js';
 import { littleEndian } from '../../../dwarf/index.js';
 import type {
@@ -25,7 +26,6 @@ import type { Conditions } from '../../expressions/comparison.js';
 import type { PolledPlace } from './implied-drops.js';
 import { type InlinedChain, mayInline } from './inlined-chain.js';
 import type { PollProbe } from './resolve.js';
-import type { ResultRegister } from './result-tag.js';
 import type { TaskPoll } from './task-polls.js';
 
 /** A poll function or a place where one was inlined, and the Futures that it polls. */
@@ -249,3 +249,32 @@ function readLength(future: FutureType): number {
 }
 
 export const noLinks: readonly AwaitLink[] = [];
+
+/** Tells by the register that holds the tag of a returned `Poll<T>` whether it is ready. */
+export class ResultRegister {
+  readonly #register: string;
+  readonly #isReady: (value: bigint) => boolean;
+  /** The same values come again and again, and arithmetic of bigints is slow. */
+  #last: { readonly value: bigint; readonly isReady: boolean } | undefined;
+
+  private constructor(register: string, isReady: (value: bigint) => boolean) {
+    this.#register = register;
+    this.#isReady = isReady;
+  }
+
+  /** Undefined if the tag of its polls is in no register. */
+  static of({ poll: { result }, resultTag: tag }: PollProbe): ResultRegister | undefined {
+    if (!result || !tag) return undefined;
+    const { size, isReady } = result;
+    const shift = BigInt(tag.shift);
+    return new ResultRegister(tag.register, (value) => isReady(BigInt.asUintN(size * 8, value >> shift)));
+  }
+
+  /** Undefined if the register is not known. */
+  isReady(registers: RegisterReader): boolean | undefined {
+    const value = registers.register(this.#register);
+    if (value === undefined) return undefined;
+    if (this.#last?.value !== value) this.#last = { value, isReady: this.#isReady(value) };
+    return this.#last.isReady;
+  }
+}

@@ -14,14 +14,13 @@ import type {
 import type { SpaceNumbers } from '../../../target/index.js';
 import type { ProbeFact, RootRef, StackEntry } from '../../../trace/index.js';
 import { decide } from '../../expressions/comparison.js';
-import type { Backtraces } from './backtraces.js';
+import type { Backtraces } from './callers.js';
 import type { ImpliedDrops } from './implied-drops.js';
 import { InlinedChain } from './inlined-chain.js';
 import { InlinedPlaces } from './inlined-places.js';
 import type { MergedPolls } from './merged.js';
 import { PollEvents } from './poll-events.js';
 import type { InlinedProbe, PolledFuture, PollProbe, PollProbes } from './resolve.js';
-import { ResultRegister } from './result-tag.js';
 import { Roots } from './roots.js';
 import type { TaskPolls } from './task-polls.js';
 import {
@@ -38,6 +37,7 @@ import {
   type Probed,
   pollAround,
   probed,
+  ResultRegister,
   resultOf,
   type TracedPoll,
   type Wrapping,

@@ -1,5 +1,5 @@
+import { planConditions } from '../../expressions/comparison.js';
 import { registersOf } from '../../expressions/plan.js';
-import { planConditions } from '../../expressions/planned-conditions.js';
 import type { PlannedCount, ReadPlan } from '../../read-plan.js';
 import type { TallyProbe } from './resolve.js';
 

@@ -4,7 +4,7 @@ import type { ElfFile } from '../../../elf/index.js';
 import { SourceFrames } from '../../../target/unwind/index.js';
 import type { WatchAccess, WatchHit, WatchRef } from '../../../trace/index.js';
 import { formatValue, type Shape, type Value, valueOfBytes } from '../../../values/index.js';
-import { actingFunction } from '../../acting-function.js';
+import { actingFunction } from '../poll/callers.js';
 import { type Access, accessOf, type Watchpoint } from './watchpoint.js';
 
 /** Turns accesses into events: values as Rust prints them, and the code that accessed. */

@@ -2,7 +2,7 @@
 import t from 'tap';
 import type { FutureType } from '../../../../src/async/futures/index.js';
 import { type Addr, addr } from '../../../../src/base/addr.js';
-import { EventOutput } from '../../../../src/calls/event-output.js';
+import { EventOutput } from '../../../../src/calls/follows.js';
 import type { DropFunction } from '../../../../src/probes/kinds/poll/drop-functions.js';
 import { ImpliedDrops } from '../../../../src/probes/kinds/poll/implied-drops.js';
 import type { Cancelled, FutureRef, ProbeFact, RootRef, StateRef, TraceEvent } from '../../../../src/trace/index.js';

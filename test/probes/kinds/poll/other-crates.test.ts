@@ -1,7 +1,7 @@
 // Futures that no probe selects: a recording without a poll names their crates.
 import t from 'tap';
 import type { FutureType } from '../../../../src/async/futures/index.js';
-import { cratesNotProbed, cratesNotProbedText } from '../../../../src/probes/kinds/poll/other-crates.js';
+import { cratesNotProbed, cratesNotProbedText } from '../../../../src/probes/kinds/poll/coverage-report.js';
 
 function future(crate: string, polls = 1): FutureType {
   return { crate, polls: Array.from({ length: polls }, () => ({})) } as unknown as FutureType;

@@ -2,7 +2,7 @@
 import t from 'tap';
 import type { FutureSet, FutureType } from '../../../../src/async/futures/index.js';
 import { addr } from '../../../../src/base/addr.js';
-import { EventOutput } from '../../../../src/calls/event-output.js';
+import { EventOutput } from '../../../../src/calls/follows.js';
 import { ImpliedDrops } from '../../../../src/probes/kinds/poll/implied-drops.js';
 import type { PollProbes } from '../../../../src/probes/kinds/poll/resolve.js';
 import { PollTracer } from '../../../../src/probes/kinds/poll/tracer.js';

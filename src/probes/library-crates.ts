@@ -1,9 +1,0 @@
-/** Crates that come with the compiler. */
-export const languageCrates: ReadonlySet<string> = new Set([
-  'core',
-  'alloc',
-  'std',
-  'proc_macro',
-  'test',
-  'compiler_builtins',
-]);
