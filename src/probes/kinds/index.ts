@@ -1,12 +1,10 @@
 import { RsptraceError } from '../../base/errors.js';
-import { count } from './count.js';
 import { fn } from './fn/index.js';
-import { hist } from './hist.js';
 import type { AnyProbe, ProbeKind } from './kind.js';
 import { line } from './line.js';
 import { poll } from './poll/index.js';
 import { sample } from './sample.js';
-import { avg, sum } from './sums.js';
+import { avg, count, hist, sum } from './tallies/index.js';
 import { watch } from './watch/index.js';
 
 /** Every kind of probe. Calls that begin in one place nest in this order, and reports follow it. */

@@ -43,26 +43,11 @@ export interface TallyProbes extends Found {
 }
 
 /**
- * Finds functions whose calls are counted.
- * @throws RsptraceError as {@link resolveFunctions}
- */
-export function resolveCounts(program: ProbedProgram, specs: readonly ProbeSpec[]): TallyProbes {
-  const groups = grouped(specs).map(([groupedBy, group]) => {
-    const { probes, excluded, unmatched } = countable(program, group);
-    return { probes: probes.map((probe) => ({ function: probe, by: undefined, groupedBy })), excluded, unmatched };
-  });
-  return tallyProbes({
-    probes: groups.flatMap(({ probes }) => probes),
-    excluded: groups.flatMap(({ excluded }) => excluded),
-    unmatched: groups.flatMap(({ unmatched }) => unmatched),
-  });
-}
-
-/**
- * The same for functions whose calls are counted by a number: by its size, or with `adds` added up.
+ * Finds functions whose calls are counted; where probes have an argument, by a number: by its size, or with `adds`
+ * added up.
  * @throws RsptraceError as {@link resolveFunctions}; `PROBE_CONDITION` where no function has the argument
  */
-export function resolveByNumber(
+export function resolveTallies(
   program: ProbedProgram,
   specs: readonly ProbeSpec[],
   adds?: TallyProbe['adds'],
@@ -71,19 +56,20 @@ export function resolveByNumber(
   const excluded: ExcludedFunction[] = [];
   const unmatched: string[] = [];
   const expressions = program.debug && new ProgramExpressions(program.debug);
-  const asked = new Map(specs.flatMap(({ argument }) => (argument ? [[argument.text, argument]] : [])));
+  const asked = new Map(specs.map(({ argument }) => [argument?.text, argument]));
+  if (asked.size > 1) asked.delete(undefined);
   for (const [name, argument] of asked) {
     const named = specs.filter((spec) => spec.excludes || spec.argument?.text === name);
     for (const [groupedBy, group] of grouped(named)) {
       const functions = countable(program, group);
       const { found, refused } = byArgument(argument, functions.probes, expressions);
-      if (found.length === 0) throw noArgument(name, refused);
+      if (found.length === 0) throw noArgument(name ?? '', refused);
       probes.push(...found.map((probe) => ({ ...probe, adds, groupedBy })));
       excluded.push(...functions.excluded, ...refused);
       unmatched.push(...functions.unmatched);
     }
   }
-  return tallyProbes({ probes, excluded, unmatched });
+  return { probes, excluded, unmatched, addresses: probes.map((probe) => probe.function.address) };
 }
 
 /** Probes of each grouping, with all that leave functions out. */
@@ -92,16 +78,12 @@ function grouped(specs: readonly ProbeSpec[]): [Grouping | undefined, readonly P
   return [...groupings].map((by) => [by, specs.filter((spec) => spec.excludes || spec.groupedBy === by)]);
 }
 
-function tallyProbes(found: Pick<TallyProbes, 'probes' | 'excluded' | 'unmatched'>): TallyProbes {
-  return { ...found, addresses: found.probes.map((probe) => probe.function.address) };
-}
-
 function countable({ elf, debug, arch }: ProbedProgram, specs: readonly ProbeSpec[]): FunctionProbes {
   return withoutLoops(elf, arch, resolveFunctions(elf, debug, arch, specs));
 }
 
 function byArgument(
-  argument: NonNullable<ProbeSpec['argument']>,
+  argument: ProbeSpec['argument'],
   probes: readonly FunctionProbe[],
   program: ProgramExpressions | undefined,
 ): { readonly found: readonly TallyProbe[]; readonly refused: readonly ExcludedFunction[] } {
@@ -109,7 +91,7 @@ function byArgument(
   const refused: ExcludedFunction[] = [];
   for (const probe of probes) {
     try {
-      found.push({ function: probe, by: countedBy(argument, probe, program) });
+      found.push({ function: probe, by: argument && countedBy(argument, probe, program) });
     } catch (error) {
       refused.push({ name: probe.ref.name, address: probe.address, reason: reasonOf(error) });
     }
