@@ -11,8 +11,7 @@
 import { addOffset, addr } from '../../../base/addr.js';
 import type { AwaitNode } from '../await-tree.js';
 import { partCalled } from '../layout.js';
-import type { Pointed } from '../references.js';
-import { deadlineIn, guarded, type Look, nameOfType, type Primitive } from './resource.js';
+import { channel, deadlineIn, guarded, type Look, nameOfType, type Primitive, timer } from './resource.js';
 
 const LOCK = 'async_lock';
 /** The bit of `Mutex::state`; above it those are counted who wait for too long. async-lock/src/mutex.rs */
@@ -20,20 +19,6 @@ const LOCKED = 1n;
 
 const inModule = (module: string, ...names: readonly string[]): string[] =>
   names.map((name) => `${LOCK}::${module}::${name}`);
-
-export const asyncMutex: Primitive = guarded({
-  kind: 'Mutex',
-  locks: inModule('mutex', 'Mutex'),
-  futures: inModule('mutex', 'Lock', 'LockArc'),
-  guards: inModule('mutex', 'MutexGuard', 'MutexGuardArc'),
-  lockedBit: LOCKED,
-});
-export const asyncSemaphore: Primitive = guarded({
-  kind: 'Semaphore',
-  locks: inModule('semaphore', 'Semaphore'),
-  futures: inModule('semaphore', 'Acquire', 'AcquireArc'),
-  guards: inModule('semaphore', 'SemaphoreGuard', 'SemaphoreGuardArc'),
-});
 
 /**
  * Of `RawRwLock::state`: a writer has the lock, or is the one that waits for its readers. Above it readers are
@@ -50,11 +35,11 @@ const [READERS, UPGRADABLE, WRITERS] = [rwGuards('Read'), rwGuards('UpgradableRe
  * Its mutex is of one that writes, or has an upgradable guard. A writer that has it waits for the readers, and all who
  * come after wait for the writer.
  */
-export const asyncRwLock: Primitive = {
+const rwLock: Primitive = {
   futures: inModule('rwlock::futures', ...LOCKING, ...LOCKING.map((name) => `${name}Arc`)),
   owners: [...READERS, ...UPGRADABLE, ...WRITERS],
   async awaited(look, node) {
-    const lock = (await look.pointers(node)).find(({ type }) => nameOfType(type) === RAW_LOCK);
+    const lock = await look.pointerTo(node, [RAW_LOCK]);
     const state = lock && (await look.number(lock, 'state'));
     const mutex = lock && (await look.number(lock, 'mutex.state'));
     if (!lock || state === undefined || mutex === undefined) return undefined;
@@ -84,47 +69,46 @@ async function isFirst(look: Look, node: AwaitNode): Promise<boolean> {
   return (await look.number({ ...write, address: addOffset(node.address, write.offset) }, 'no_readers')) !== 0n;
 }
 
-/** The channel that the other end of is needed, and how many of these there are. */
-function channelOf(kind: string, future: string, own: string, other: 'Sender' | 'Receiver', how: string): Primitive {
-  const owners = [`async_channel::${other}`];
-  return {
+function channelOf(kind: 'message' | 'room', future: string, own: string, other: string): Primitive {
+  return channel({
+    kind,
     futures: [`async_channel::${future}`],
-    owners,
-    async awaited(look, node) {
-      const end = (await look.pointers(node)).find(({ type }) => nameOfType(type) === `async_channel::${own}`);
-      const channel = end?.type && (await look.pointerIn(end.type, end.address, 'channel'));
-      if (!channel) return undefined;
-      const of = other === 'Sender' ? 'sender' : 'receiver';
-      const number = await look.number(channel, `${of}_count`);
-      const count = number === undefined ? 'unknown' : Number(number);
-      const counted = count === 'unknown' ? {} : { counted: { of, count } as const };
-      const enders = { how, owners, key: channel.address, needs: 'any', count, ...counted } as const;
-      return { kind, address: channel.address, enders };
+    owners: [`async_channel::${other}`],
+    async shared(look, node) {
+      const end = await look.pointerTo(node, [`async_channel::${own}`]);
+      return end?.type && look.pointerIn(end.type, end.address, 'channel');
     },
-  };
+    count: `${other.toLowerCase()}_count`,
+  });
 }
 
-export const asyncReceive: Primitive = channelOf('message', 'Recv', 'Receiver', 'Sender', 'to be sent by');
-export const asyncSend: Primitive = channelOf('room', 'Send', 'Sender', 'Receiver', 'to be taken from by');
-
-export const asyncTaskHandle: Primitive = {
+const taskHandle: Primitive = {
   futures: ['async_task::task::Task', 'async_task::task::FallibleTask'],
   async awaited(look, node) {
     const path = nameOfType(look.typeOf(node)).endsWith('FallibleTask') ? 'task.ptr' : 'ptr';
-    const header = await look.number(self(look, node), path);
+    const header = await look.number(look.self(node), path);
     if (!header) return undefined;
     return { kind: 'task', address: undefined, enders: { how: 'itself', tasks: [addr(header)], needs: 'all' } };
   },
 };
 
-export const asyncTimer: Primitive = {
-  futures: ['async_io::Timer'],
-  async awaited(look, node) {
-    const due = await deadlineIn(look, self(look, node), 'when');
-    return { kind: 'timer', address: undefined, detail: due === undefined ? undefined : `due at ${due} s` };
-  },
-};
-
-function self(look: Look, node: AwaitNode): Pick<Pointed, 'type' | 'address'> {
-  return { type: look.typeOf(node), address: node.address };
-}
+export const smol: readonly Primitive[] = [
+  guarded({
+    kind: 'Mutex',
+    locks: inModule('mutex', 'Mutex'),
+    futures: inModule('mutex', 'Lock', 'LockArc'),
+    guards: inModule('mutex', 'MutexGuard', 'MutexGuardArc'),
+    lockedBit: LOCKED,
+  }),
+  guarded({
+    kind: 'Semaphore',
+    locks: inModule('semaphore', 'Semaphore'),
+    futures: inModule('semaphore', 'Acquire', 'AcquireArc'),
+    guards: inModule('semaphore', 'SemaphoreGuard', 'SemaphoreGuardArc'),
+  }),
+  rwLock,
+  channelOf('message', 'Recv', 'Receiver', 'Sender'),
+  channelOf('room', 'Send', 'Sender', 'Receiver'),
+  taskHandle,
+  timer(['async_io::Timer'], (look, node) => deadlineIn(look, node, 'when')),
+];

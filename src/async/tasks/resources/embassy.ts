@@ -10,7 +10,7 @@ import { addOffset } from '../../../base/addr.js';
 import type { AwaitNode } from '../await-tree.js';
 import { partCalled } from '../layout.js';
 import type { Pointed } from '../references.js';
-import { type Look, type Primitive, reachable } from './resource.js';
+import { type Look, type Primitive, reachable, timer } from './resource.js';
 
 const SYNC = 'embassy_sync';
 const GUARDS = [`${SYNC}::mutex::MutexGuard`, `${SYNC}::mutex::MappedMutexGuard`];
@@ -37,20 +37,14 @@ const channelOf = (kind: string, ...futures: readonly string[]): Primitive => ({
   },
 });
 
-export const embassyReceive: Primitive = channelOf(
-  'message',
-  ...['ReceiveFuture', 'ReceiveReadyFuture', 'DynamicReceiveFuture'],
-);
-export const embassySend: Primitive = channelOf('room', 'SendFuture', 'DynamicSendFuture');
-
-export const embassyMutex: Primitive = {
+const mutex: Primitive = {
   futures: [`${SYNC}::mutex::lock`, `${SYNC}::mutex::Mutex::lock`],
   owners: GUARDS,
   async awaited(look, node) {
-    const mutex = await pointed(look, node, 'self');
-    if (!mutex) return undefined;
-    const enders = { how: 'held by', owners: GUARDS, key: mutex.address, needs: 'all', count: 1 } as const;
-    return { kind: 'Mutex', address: mutex.address, enders, free: (await isLocked(look, mutex)) === false };
+    const lock = await pointed(look, node, 'self');
+    if (!lock) return undefined;
+    const enders = { how: 'held by', owners: GUARDS, key: lock.address, needs: 'all', count: 1 } as const;
+    return { kind: 'Mutex', address: lock.address, enders, free: (await isLocked(look, lock)) === false };
   },
 };
 
@@ -63,24 +57,25 @@ async function isLocked(look: Look, { type, address }: Pointed): Promise<boolean
   return locked === undefined ? undefined : locked !== 0n;
 }
 
-export const embassySignal: Primitive = {
-  futures: [`${SYNC}::signal::wait`, `${SIGNAL}::wait`],
-  owners: [`&${SIGNAL}`],
-  async awaited(look, node) {
-    const signal = await pointed(look, node, 'self');
-    return signal && { kind: 'Signal', address: signal.address, enders: reachable(SIGNAL, signal.address) };
+export const embassyPrimitives: readonly Primitive[] = [
+  channelOf('message', 'ReceiveFuture', 'ReceiveReadyFuture', 'DynamicReceiveFuture'),
+  channelOf('room', 'SendFuture', 'DynamicSendFuture'),
+  mutex,
+  {
+    futures: [`${SYNC}::signal::wait`, `${SIGNAL}::wait`],
+    owners: [`&${SIGNAL}`],
+    async awaited(look, node) {
+      const signal = await pointed(look, node, 'self');
+      return signal && { kind: 'Signal', address: signal.address, enders: reachable(SIGNAL, signal.address) };
+    },
   },
-};
-
-/** A Timer, or the closure in `Ticker::next`. */
-export const embassyTimer: Primitive = {
-  futures: ['embassy_time::timer::Timer', 'embassy_time::timer::next', 'embassy_time::timer::Ticker::next'],
-  async awaited(look, node) {
-    const instant = await pointed(look, node, 'self__expires_at');
-    const type = look.typeOf(node);
-    const tick = instant
-      ? await look.number(instant, 'ticks')
-      : await look.number({ type, address: node.address }, 'expires_at.ticks');
-    return { kind: 'timer', address: undefined, detail: tick === undefined ? undefined : `due at tick ${tick}` };
-  },
-};
+  // A Timer, or the closure in `Ticker::next`.
+  timer(
+    ['timer::Timer', 'timer::next', 'timer::Ticker::next'].map((name) => `embassy_time::${name}`),
+    async (look, node) => {
+      const instant = await pointed(look, node, 'self__expires_at');
+      const tick = await look.number(instant ?? look.self(node), instant ? 'ticks' : 'expires_at.ticks');
+      return tick === undefined ? undefined : `tick ${tick}`;
+    },
+  ),
+];

@@ -8,23 +8,13 @@
  *   oneshot::Receiver { inner: Arc<Inner { complete, .. }> }         oneshot::Sender { inner: Arc<Inner> }
  */
 
-import { type Addr, addOffset, addr } from '../../../base/addr.js';
+import { addOffset, addr } from '../../../base/addr.js';
 import { type Die, DW_AT, DW_TAG } from '../../../dwarf/index.js';
 import type { AwaitNode } from '../await-tree.js';
-import { memberAt, numberAt, partCalled } from '../layout.js';
-import { guarded, type Look, nameOfType, type Primitive } from './resource.js';
-import { countedSenders } from './tokio-channels.js';
+import { memberAt, partCalled } from '../layout.js';
+import { channel, guarded, type Look, nameOfType, type Primitive, type Value } from './resource.js';
 
 const MUTEX = 'futures_util::lock::mutex';
-
-export const futuresMutex: Primitive = guarded({
-  kind: 'Mutex',
-  locks: [`${MUTEX}::Mutex`],
-  futures: [`${MUTEX}::MutexLockFuture`, `${MUTEX}::OwnedMutexLockFuture`],
-  guards: ['MutexGuard', 'OwnedMutexGuard', 'MappedMutexGuard'].map((name) => `${MUTEX}::${name}`),
-  // `IS_LOCKED` of futures-util/src/lock/mutex.rs.
-  lockedBit: 1n,
-});
 
 const MPSC = 'futures_channel::mpsc';
 const RECEIVERS = [`${MPSC}::Receiver`, `${MPSC}::UnboundedReceiver`];
@@ -37,37 +27,8 @@ const snake = (name: string): string => name.replace(/(?!^)[A-Z]/g, '_$&').toLow
 const inStream = (module: string, names: readonly string[]): string[] =>
   names.map((name) => `futures_util::stream::${module}::${snake(name)}::${name}`);
 
-export const futuresReceive: Primitive = {
-  futures: [...inStream('stream', STREAMING), ...inStream('try_stream', TRYING), `${MPSC}::Recv`],
-  owners: SENDERS,
-  isAdapter: true,
-  async awaited(look, node) {
-    const end = await adapted(look, node, 'stream', RECEIVERS);
-    const channel = end && (await look.pointerIn(end.type, end.address, 'inner'));
-    if (!channel) return undefined;
-    const senders = await look.number(channel, 'num_senders');
-    const enders = { how: 'to be sent by', owners: SENDERS, key: channel.address, needs: 'any' } as const;
-    return { kind: 'message', address: channel.address, enders: { ...enders, ...countedSenders(senders) } };
-  },
-};
-
-export const futuresSend: Primitive = {
-  futures: ['feed::Feed', 'flush::Flush'].map((name) => `futures_util::sink::${name}`),
-  owners: RECEIVERS,
-  isAdapter: true,
-  async awaited(look, node) {
-    const end = await adapted(look, node, 'sink', SENDERS);
-    const sender = end && partCalled(end.type, 'BoundedSenderInner');
-    const channel = sender && (await look.pointerIn(sender.type, addOffset(end.address, sender.offset), 'inner'));
-    if (!channel) return undefined;
-    const enders = { how: 'to be taken from by', owners: RECEIVERS, key: channel.address, needs: 'any' } as const;
-    return { kind: 'room', address: channel.address, enders: { ...enders, count: 1 } };
-  },
-};
-
-interface Value {
+interface Adapted extends Value {
   readonly type: Die;
-  readonly address: Addr;
 }
 /** How a `Pin` calls its pointer, in newer and older standard libraries. */
 const PINNED = ['pointer', '__pointer'];
@@ -80,9 +41,9 @@ async function adapted(
   node: AwaitNode,
   name: 'stream' | 'sink',
   ends: readonly string[],
-): Promise<Value | undefined> {
+): Promise<Adapted | undefined> {
   const type = look.typeOf(node);
-  let at: Value | undefined = type && { type, address: node.address };
+  let at: Adapted | undefined = type && { type, address: node.address };
   for (let depth = 0; at && depth < MAX_ADAPTERS; depth++) {
     const typeName = nameOfType(at.type);
     if (ends.includes(typeName)) return at;
@@ -91,59 +52,18 @@ async function adapted(
   return undefined;
 }
 
-async function behind({ context }: Look, { type, address }: Value): Promise<Value | undefined> {
+async function behind(look: Look, { type, address }: Adapted): Promise<Adapted | undefined> {
   const target = type.follow(DW_AT.type);
-  const bytes = target && (await context.memory.read(address, 8));
-  return bytes && target && { type: target, address: addr(numberAt(bytes, { offset: 0, size: 8 })) };
+  const to = target && (await look.numberAt(address));
+  return target && to !== undefined ? { type: target, address: addr(to) } : undefined;
 }
 
 /** The next adapter inwards. Others than those of the known crates may wait for something else, too. */
-function inside({ type, address }: Value, typeName: string, name: string): Value | undefined {
+function inside({ type, address }: Adapted, typeName: string, name: string): Adapted | undefined {
   const names = typeName === 'core::pin::Pin' ? PINNED : /^futures_(?:util|channel)::/.test(typeName) ? [name] : [];
   const member = names.map((each) => memberAt(type, each)).find((each) => each !== undefined);
   return member && { type: member.type, address: addOffset(address, member.offset) };
 }
-
-const ONE_SENDER = ['futures_channel::oneshot::Sender'];
-
-export const futuresOneshot: Primitive = {
-  futures: ['futures_channel::oneshot::Receiver'],
-  owners: ONE_SENDER,
-  async awaited(look, node) {
-    const type = look.typeOf(node);
-    const inner = type && look.part(type, 'inner') && (await look.pointerIn(type, node.address, 'inner'));
-    if (!inner) return undefined;
-    const complete = await look.number(inner, 'complete');
-    const counted =
-      complete === undefined ? {} : { counted: { of: 'sender', count: complete === 0n ? 1 : 0 } as const };
-    const enders = { how: 'to be sent by', owners: ONE_SENDER, key: inner.address, needs: 'any', count: 1 } as const;
-    return { kind: 'oneshot', address: inner.address, enders: { ...enders, ...counted } };
-  },
-};
-
-/** `pending()` waits for nothing, as its author wants. */
-export const pendingForEver: Primitive = {
-  futures: [
-    'core::future::pending::Pending',
-    'async_std::future::pending::Pending',
-    'futures_lite::future::Pending',
-    'futures_util::future::pending::Pending',
-  ],
-  awaited: async () => ({ kind: 'nothing', address: undefined }),
-};
-
-/** Has woken itself already. */
-export const itsTurn: Primitive = {
-  futures: [
-    ...[
-      'async_std::task::yield_now::YieldNow',
-      'embassy_futures::yield_now::YieldNowFuture',
-      'futures_lite::future::YieldNow',
-      'tokio::task::yield_now::yield_now',
-    ],
-  ],
-  awaited: async () => ({ kind: 'turn', address: undefined }),
-};
 
 /*
  * futures-intrusive: its locks' Futures and guards point to the lock.
@@ -152,19 +72,78 @@ export const itsTurn: Primitive = {
  *   GenericSemaphoreAcquireFuture { semaphore: Option<&GenericSemaphore>, .. }
  *   GenericSemaphoreReleaser { semaphore: &GenericSemaphore, permits }
  */
+const INTRUSIVE = 'futures_intrusive::sync';
 
-const SYNC = 'futures_intrusive::sync';
-
-export const intrusiveMutex: Primitive = guarded({
-  kind: 'Mutex',
-  locks: [`${SYNC}::mutex::GenericMutex`],
-  futures: [`${SYNC}::mutex::GenericMutexLockFuture`],
-  guards: [`${SYNC}::mutex::GenericMutexGuard`],
-});
-
-export const intrusiveSemaphore: Primitive = guarded({
-  kind: 'Semaphore',
-  locks: [`${SYNC}::semaphore::GenericSemaphore`],
-  futures: [`${SYNC}::semaphore::GenericSemaphoreAcquireFuture`],
-  guards: [`${SYNC}::semaphore::GenericSemaphoreReleaser`],
-});
+export const futuresCrates: readonly Primitive[] = [
+  guarded({
+    kind: 'Mutex',
+    locks: [`${MUTEX}::Mutex`],
+    futures: [`${MUTEX}::MutexLockFuture`, `${MUTEX}::OwnedMutexLockFuture`],
+    guards: ['MutexGuard', 'OwnedMutexGuard', 'MappedMutexGuard'].map((name) => `${MUTEX}::${name}`),
+    // `IS_LOCKED` of futures-util/src/lock/mutex.rs.
+    lockedBit: 1n,
+  }),
+  channel({
+    kind: 'message',
+    futures: [...inStream('stream', STREAMING), ...inStream('try_stream', TRYING), `${MPSC}::Recv`],
+    owners: SENDERS,
+    isAdapter: true,
+    async shared(look, node) {
+      const end = await adapted(look, node, 'stream', RECEIVERS);
+      return end && look.pointerIn(end.type, end.address, 'inner');
+    },
+    count: 'num_senders',
+  }),
+  channel({
+    kind: 'room',
+    futures: ['feed::Feed', 'flush::Flush'].map((name) => `futures_util::sink::${name}`),
+    owners: RECEIVERS,
+    isAdapter: true,
+    async shared(look, node) {
+      const end = await adapted(look, node, 'sink', SENDERS);
+      const sender = end && partCalled(end.type, 'BoundedSenderInner');
+      return sender && look.pointerIn(sender.type, addOffset(end.address, sender.offset), 'inner');
+    },
+    // One receiver, which nothing counts.
+    goneBits: 0n,
+  }),
+  channel({
+    kind: 'oneshot',
+    futures: ['futures_channel::oneshot::Receiver'],
+    owners: ['futures_channel::oneshot::Sender'],
+    shared: (look, node) => look.behind(node, 'inner'),
+    ...{ count: 'complete', goneBits: 1n },
+  }),
+  guarded({
+    kind: 'Mutex',
+    locks: [`${INTRUSIVE}::mutex::GenericMutex`],
+    futures: [`${INTRUSIVE}::mutex::GenericMutexLockFuture`],
+    guards: [`${INTRUSIVE}::mutex::GenericMutexGuard`],
+  }),
+  guarded({
+    kind: 'Semaphore',
+    locks: [`${INTRUSIVE}::semaphore::GenericSemaphore`],
+    futures: [`${INTRUSIVE}::semaphore::GenericSemaphoreAcquireFuture`],
+    guards: [`${INTRUSIVE}::semaphore::GenericSemaphoreReleaser`],
+  }),
+  // `pending()` waits for nothing, as its author wants.
+  {
+    futures: [
+      'core::future::pending::Pending',
+      'async_std::future::pending::Pending',
+      'futures_lite::future::Pending',
+      'futures_util::future::pending::Pending',
+    ],
+    awaited: async () => ({ kind: 'nothing', address: undefined }),
+  },
+  // Has woken itself already.
+  {
+    futures: [
+      'async_std::task::yield_now::YieldNow',
+      'embassy_futures::yield_now::YieldNowFuture',
+      'futures_lite::future::YieldNow',
+      'tokio::task::yield_now::yield_now',
+    ],
+    awaited: async () => ({ kind: 'turn', address: undefined }),
+  },
+];

@@ -1,4 +1,4 @@
-import { type Addr, addr } from '../../../base/addr.js';
+import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { type Die, layoutOf, stripGenerics, typeName } from '../../../dwarf/index.js';
 import type { AwaitNode } from '../await-tree.js';
 import { firstPointer, memberAt, numberAt, type Part, partCalled } from '../layout.js';
@@ -75,6 +75,9 @@ export interface Primitive {
   awaited(look: Look, node: AwaitNode, above: readonly AwaitNode[]): Promise<Awaited | undefined>;
 }
 
+/** A value in memory. */
+export type Value = Pick<Pointed, 'type' | 'address'>;
+
 /** Reads what primitives ask for. */
 export class Look {
   readonly context: TaskContext;
@@ -83,8 +86,13 @@ export class Look {
     this.context = context;
   }
 
-  typeOf({ future }: AwaitNode): Die | undefined {
-    return future && this.context.debug.die(future.typeOffset);
+  /** A Future's own value. */
+  self({ future, address }: AwaitNode): Value {
+    return { type: future && this.context.debug.die(future.typeOffset), address };
+  }
+
+  typeOf(node: AwaitNode): Die | undefined {
+    return this.self(node).type;
   }
 
   /** A member by the names on the way to it; what is missing is noted. */
@@ -93,10 +101,15 @@ export class Look {
   }
 
   /** The number, or pointer, that a member of a value is. */
-  async number({ type, address }: Pick<Pointed, 'type' | 'address'>, path: string): Promise<bigint | undefined> {
+  async number({ type, address }: Value, path: string): Promise<bigint | undefined> {
     const part = type && this.part(type, path);
-    const bytes = part && (await this.context.memory.read(address, part.offset + part.size));
-    return bytes && numberAt(bytes, { ...part, size: Math.min(part.size, 8) });
+    return part && this.numberAt(addOffset(address, part.offset), part.size);
+  }
+
+  /** The number, or pointer, at an address. */
+  async numberAt(address: Addr, size = 8): Promise<bigint | undefined> {
+    const bytes = await this.context.memory.read(address, size);
+    return bytes && numberAt(bytes, { offset: 0, size });
   }
 
   /** All pointers that a Future has in its own bytes. */
@@ -105,6 +118,25 @@ export class Look {
     if (type === undefined) return [];
     const found = await new References(this.context.memory, new Set([nameOfType(type)])).in(type, node.address);
     return found.map(({ target }) => target);
+  }
+
+  /** The first of these to a value of one of these types. */
+  async pointerTo(node: AwaitNode, types: readonly string[]): Promise<Pointed | undefined> {
+    return (await this.pointers(node)).find(({ type }) => types.includes(nameOfType(type)));
+  }
+
+  /** What pointers in members lead to, one behind the other: the first is in the Future, or the `self` of its method. */
+  async behind(node: AwaitNode, ...way: readonly string[]): Promise<Pointed | undefined> {
+    let at: Pointed | undefined;
+    for (const [step, name] of way.entries()) {
+      if (step === 0 && name === 'self') at = await this.selfOf(node);
+      else {
+        const { type, address } = step === 0 ? this.self(node) : (at ?? this.self(node));
+        at = type && this.part(type, name) && (await this.pointerIn(type, address, name));
+      }
+      if (at === undefined) return undefined;
+    }
+    return at;
   }
 
   /** What a method's Future has as its `self`: a reference or an `Arc`, which stays in its place. */
@@ -124,28 +156,30 @@ export class Look {
     const part = memberAt(type, path);
     const pointer = part && firstPointer(part.type);
     const at = part && pointer && part.offset + pointer.offset;
-    const bytes = at === undefined ? undefined : await this.context.memory.read(address, at + 8);
-    if (at === undefined || !bytes) return undefined;
-    const target = numberAt(bytes, { offset: at, size: 8 });
-    return target === 0n ? undefined : behindCounts(pointer?.type, addr(target));
+    const target = at === undefined ? undefined : await this.numberAt(addOffset(address, at));
+    return target ? behindCounts(pointer?.type, addr(target)) : undefined;
   }
 }
 
-/** The seconds of the system's monotonic clock that an `Instant` stands for, with three digits. */
-export async function deadlineIn(
-  look: Look,
-  { type, address }: Pick<Pointed, 'type' | 'address'>,
-  path: string,
-): Promise<string | undefined> {
+/** A Future that waits for the clock; `due`: until when, in words. */
+export function timer(futures: readonly string[], due: (look: Look, node: AwaitNode) => Promise<string | undefined>) {
+  const awaited: Primitive['awaited'] = async (look, node) => {
+    const at = await due(look, node);
+    return { kind: 'timer', address: undefined, detail: at === undefined ? undefined : `due at ${at}` };
+  };
+  return { futures, awaited };
+}
+
+/** The seconds of the system's monotonic clock that an `Instant` in a Future stands for, with three digits. */
+export async function deadlineIn(look: Look, node: AwaitNode, path: string): Promise<string | undefined> {
+  const { type, address } = look.self(node);
   const instant = type && look.part(type, path);
   const time = instant && partCalled(instant.type, 'Timespec');
-  const [seconds, nanoseconds] = ['tv_sec', 'tv_nsec'].map((name) => time && memberAt(time.type, name));
-  const at = instant && time && instant.offset + time.offset;
-  const bytes = at === undefined ? undefined : await look.context.memory.read(address, at + (time?.size ?? 0));
-  if (at === undefined || !bytes || !seconds || !nanoseconds) return undefined;
-  const whole = numberAt(bytes, { offset: at + seconds.offset, size: 8 });
-  const parts = numberAt(bytes, { offset: at + nanoseconds.offset, size: 4 });
-  return parts < BILLION ? `${whole}.${String(parts).padStart(9, '0').slice(0, 3)}` : undefined;
+  if (!instant || !time) return undefined;
+  const at = { type: time.type, address: addOffset(address, instant.offset + time.offset) };
+  const [whole, parts] = [await look.number(at, 'tv_sec'), await look.number(at, 'tv_nsec')];
+  if (whole === undefined || parts === undefined || parts >= BILLION) return undefined;
+  return `${whole}.${String(parts).padStart(9, '0').slice(0, 3)} s`;
 }
 
 /** A type's name without generic arguments. */
@@ -169,9 +203,9 @@ interface Guarded {
   readonly lockedBit?: bigint;
 }
 
-/** What those wait for who want a lock whose guards point to it. */
+/** What tasks that want this lock wait for: found by the guards that point to it. */
 export function guarded({ kind, locks, futures, guards: owners, lockedBit }: Guarded): Primitive {
-  const isFree = async (look: Look, lock: Parameters<Look['number']>[0]): Promise<boolean> => {
+  const isFree = async (look: Look, lock: Value): Promise<boolean> => {
     const state = lockedBit === undefined ? undefined : await look.number(lock, 'state');
     return state !== undefined && lockedBit !== undefined && (state & lockedBit) === 0n;
   };
@@ -179,12 +213,45 @@ export function guarded({ kind, locks, futures, guards: owners, lockedBit }: Gua
     futures,
     owners,
     async awaited(look, node) {
-      const lock = (await look.pointers(node)).find(({ type }) => locks.includes(nameOfType(type)));
+      const lock = await look.pointerTo(node, locks);
       if (!lock) return undefined;
       const { address } = lock;
       const enders = { how: 'held by', owners, key: address } as const;
       if (kind === 'Semaphore') return { kind, address, enders: { ...enders, needs: 'any', count: 'unknown' } };
       return { kind, address, enders: { ...enders, needs: 'all', count: 1 }, free: await isFree(look, lock) };
+    },
+  };
+}
+
+/** Where messages are waited for, or room for them. */
+interface Channel extends Pick<Primitive, 'futures' | 'isAdapter'> {
+  readonly kind: 'message' | 'room' | 'oneshot';
+  /** The types of its other ends. */
+  readonly owners: readonly string[];
+  /** What both ends share. */
+  shared(look: Look, node: AwaitNode): Promise<Pointed | undefined>;
+  /** The member of that which counts the other ends. */
+  readonly count?: string;
+  /** There is one other end. It is gone where one of these bits of `count` is set. */
+  readonly goneBits?: bigint;
+}
+
+/** What a receiver or a sender waits for. */
+export function channel({ kind, futures, owners, isAdapter, shared, count, goneBits }: Channel): Primitive {
+  const of = kind === 'room' ? 'receiver' : 'sender';
+  const how = kind === 'room' ? 'to be taken from by' : 'to be sent by';
+  return {
+    ...{ futures, owners, ...(isAdapter && { isAdapter }) },
+    async awaited(look, node) {
+      const ends = await shared(look, node);
+      if (!ends) return undefined;
+      const { address } = ends;
+      const word = count === undefined ? undefined : await look.number(ends, count);
+      const left = word === undefined ? undefined : goneBits === undefined ? Number(word) : word & goneBits ? 0 : 1;
+      const counted = left === undefined ? {} : { counted: { of, count: left } as const };
+      const isOne = goneBits !== undefined;
+      const enders = { how, owners, key: address, needs: 'any', count: isOne ? 1 : (left ?? 'unknown') } as const;
+      return { kind, address, enders: { ...enders, ...counted } };
     },
   };
 }

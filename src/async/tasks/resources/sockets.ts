@@ -20,7 +20,7 @@ import {
   type VariantPart,
 } from '../../../dwarf/index.js';
 import type { AwaitNode } from '../await-tree.js';
-import { memberAt, numberAt, partCalled } from '../layout.js';
+import { memberAt, partCalled } from '../layout.js';
 import { behindCounts } from '../references.js';
 import { type Awaited, type Look, nameOfType, type Primitive } from './resource.js';
 
@@ -54,7 +54,7 @@ const inLite = (name: string): string => `futures_lite::io::${name}${name === 'F
 const readers: ReadonlySet<string> = new Set([...READ.map(inTokio), ...LITE_READ.map(inLite)]);
 
 /** The adapters of streams: which way they go, their names say. */
-export const streamed: Primitive = {
+const streamed: Primitive = {
   futures: [...readers, ...WRITE.map(inTokio), ...LITE_WRITE.map(inLite)],
   async awaited(look, node) {
     const socket = await socketOf(look, node);
@@ -66,19 +66,19 @@ export const streamed: Primitive = {
 /** The bit of tokio's `Interest`. tokio/src/io/interest.rs */
 const READABLE = 1n;
 
-export const tokioReadiness: Primitive = {
+const readiness: Primitive = {
   futures: ['tokio::runtime::io::scheduled_io::Readiness'],
   async awaited(look, node, above) {
     const type = look.typeOf(node);
     const interest = type && partCalled(type, 'Interest');
-    const bits = interest && (await numberIn(look, addOffset(node.address, interest.offset), interest.size));
+    const bits = interest && (await look.numberAt(addOffset(node.address, interest.offset), interest.size));
     if (bits === undefined) return undefined;
     return waitFor((bits & READABLE) !== 0n, await socketAbove(look, above));
   },
 };
 
 /** `dir` of async-io's `Ready`: 0 to read, 1 to write. async-io/src/reactor.rs */
-export const asyncReady: Primitive = {
+const ready: Primitive = {
   futures: ['Ready', 'Readable', 'ReadableOwned', 'Writable', 'WritableOwned'].map(
     (name) => `async_io::reactor::${name}`,
   ),
@@ -151,7 +151,7 @@ async function registered(
     const part = data && memberAt(data.type, 'data');
     if (!member || !data || !part) return false;
     const at = addOffset(shared.address, waiters.offset + member.offset + data.offset + part.offset);
-    return (await numberIn(look, at, 8)) === header;
+    return (await look.numberAt(at, 8)) === header;
   };
   const [reads, writes] = [await wakes('reader'), await wakes('writer')];
   if (!reads && !writes) return undefined;
@@ -197,14 +197,14 @@ class Search<T> {
   async #active(part: VariantPart, address: Addr): Promise<Variant | undefined> {
     const { discriminant } = part;
     if (discriminant === undefined) return selectVariant(part, 0n);
-    const value = await numberIn(this.#look, addOffset(address, discriminant.offset), discriminant.size);
+    const value = await this.#look.numberAt(addOffset(address, discriminant.offset), discriminant.size);
     return value === undefined ? undefined : selectVariant(part, value);
   }
 
   async #behind(type: Die, address: Addr, pointers: number): Promise<T | undefined> {
     const target = type.follow(DW_AT.type);
     const isFollowed = target && pointers < MAX_POINTERS && this.#follows(type);
-    const to = isFollowed ? await numberIn(this.#look, address, 8) : undefined;
+    const to = isFollowed ? await this.#look.numberAt(address, 8) : undefined;
     if (!to) return undefined;
     const { type: value, address: at } = behindCounts(target, addr(to));
     return value && this.in(value, at, 0, pointers + 1);
@@ -222,7 +222,7 @@ function socketAt(look: Look): Match<string> {
     const parameter = WATCHED.get(nameOfType(type));
     const fd = parameter === undefined ? undefined : partCalled(type, 'OwnedFd');
     const what = parameter === undefined ? undefined : genericsOf(type).get(parameter);
-    const number = fd && (await numberIn(look, addOffset(address, fd.offset), 4));
+    const number = fd && (await look.numberAt(addOffset(address, fd.offset), 4));
     const name = nameOfType(what).replace(/^.*::/, '') || 'file';
     return number === undefined || number > MAX_FD ? undefined : `${name} fd ${number}`;
   };
@@ -231,7 +231,4 @@ function socketAt(look: Look): Match<string> {
 /** Negative ones stand for none. */
 const MAX_FD = 0x7fff_ffffn;
 
-async function numberIn({ context }: Look, address: Addr, size: number): Promise<bigint | undefined> {
-  const bytes = await context.memory.read(address, size);
-  return bytes && numberAt(bytes, { offset: 0, size });
-}
+export const sockets: readonly Primitive[] = [readiness, ready, streamed];

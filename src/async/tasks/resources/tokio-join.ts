@@ -7,7 +7,7 @@
  */
 
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { type Die, genericsOf, typeName } from '../../../dwarf/index.js';
+import { type Die, genericsOf, littleEndian, typeName } from '../../../dwarf/index.js';
 import { firstPointer, memberAt, numberAt, partCalled } from '../layout.js';
 import type { Pointed } from '../references.js';
 import type { Look, Primitive } from './resource.js';
@@ -15,10 +15,10 @@ import type { Look, Primitive } from './resource.js';
 /** No program waits for more at once; a damaged list must end. */
 const MOST = 100_000;
 
-export const tokioJoin: Primitive = {
+const joinHandle: Primitive = {
   futures: ['tokio::runtime::task::join::JoinHandle'],
   async awaited(look, node) {
-    const task = await look.number({ type: look.typeOf(node), address: node.address }, 'raw.ptr');
+    const task = await look.number(look.self(node), 'raw.ptr');
     if (!task) return undefined;
     const enders = { how: 'itself', tasks: [addr(task)], needs: 'all' } as const;
     const closure = await closureOf(look, addr(task));
@@ -34,27 +34,27 @@ const BLOCKING = /^tokio::runtime::(?:blocking::task|task::blocking)::BlockingTa
  * What `spawn_blocking` was given, where a handle leads to that: by the function that its header's vtable polls with.
  */
 async function closureOf(look: Look, task: Addr): Promise<string | undefined> {
-  const { debug, memory } = look.context;
+  const { debug } = look.context;
   const [header] = debug.typesNamed(`${RUNTIME}::task::core::Header`);
   const [table] = debug.typesNamed(`${RUNTIME}::task::raw::Vtable`);
   const [vtable, entry] = [header && memberAt(header, 'vtable'), table && memberAt(table, 'poll')];
-  const pointer = vtable && (await memory.read(addOffset(task, vtable.offset), 8));
+  const pointer = vtable && (await look.numberAt(addOffset(task, vtable.offset)));
   if (!pointer || !entry) return undefined;
-  const at = addOffset(addr(numberAt(pointer, { offset: 0, size: 8 })), entry.offset);
-  const poll = (await memory.read(at, 8)) ?? debug.elf.bytesAt(at, 8);
-  const die = poll && debug.functionAt(addr(numberAt(poll, { offset: 0, size: 8 })))?.die;
+  const at = addOffset(addr(pointer), entry.offset);
+  const constant = debug.elf.bytesAt(at, 8);
+  const poll = (await look.numberAt(at)) ?? (constant && littleEndian(constant));
+  const die = poll === undefined ? undefined : debug.functionAt(addr(poll))?.die;
   const { T } = Object.fromEntries(die ? genericsOf(die) : []);
   return T && BLOCKING.exec(typeName(T))?.[1];
 }
 
 const SET = 'tokio::task::join_set::JoinSet';
 
-export const tokioJoinSet: Primitive = {
+const joinSet: Primitive = {
   futures: [`${SET}::join_next`, `${SET}::join_next_with_id`, `${SET}::join_all`],
   async awaited(look, node) {
-    const set = await look.selfOf(node);
-    if (!set?.type) return undefined;
-    const lists = look.part(set.type, 'inner.lists') && (await look.pointerIn(set.type, set.address, 'inner.lists'));
+    if (!(await look.selfOf(node))?.type) return undefined;
+    const lists = await look.behind(node, 'self', 'inner.lists');
     const tasks = lists && (await tasksOf(look, lists));
     const enders = tasks && ({ how: 'itself', tasks, needs: 'any' } as const);
     return { kind: 'tasks', address: undefined, ...(enders ? { enders } : {}) };
@@ -69,9 +69,9 @@ async function tasksOf(look: Look, { type, address }: Pointed): Promise<Addr[] |
   for (const name of ['notified', 'idle']) {
     const head = look.part(inner.type, `${name}.head`);
     const entry = head && firstPointer(head.type)?.type;
-    const bytes = head && (await look.context.memory.read(addOffset(address, inner.offset + head.offset), 8));
-    if (!entry || !bytes) return undefined;
-    found.push(...(await handlesFrom(look, entry, numberAt(bytes, { offset: 0, size: 8 }))));
+    const first = head && (await look.numberAt(addOffset(address, inner.offset + head.offset)));
+    if (!entry || first === undefined) return undefined;
+    found.push(...(await handlesFrom(look, entry, first)));
   }
   return found;
 }
@@ -90,3 +90,5 @@ async function handlesFrom(look: Look, entry: Die, head: bigint): Promise<Addr[]
   }
   return found;
 }
+
+export const tokioJoins: readonly Primitive[] = [joinHandle, joinSet];

@@ -8,44 +8,34 @@
 import { addOffset, addr } from '../../../base/addr.js';
 import type { AwaitNode } from '../await-tree.js';
 import { memberAt, partCalled } from '../layout.js';
-import { type Awaited, deadlineIn, type Look, type Primitive, reachable } from './resource.js';
-import { countedSenders } from './tokio-channels.js';
-
-export const tokioSleep: Primitive = {
-  futures: ['tokio::time::sleep::Sleep'],
-  async awaited(look, node) {
-    const due = await deadlineIn(look, { type: look.typeOf(node), address: node.address }, 'deadline');
-    return { kind: 'timer', address: undefined, detail: due === undefined ? undefined : `due at ${due} s` };
-  },
-};
+import { type Awaited, deadlineIn, type Look, type Primitive, reachable, timer } from './resource.js';
 
 const BARRIER = 'tokio::sync::barrier::Barrier';
 const NOTIFY = 'tokio::sync::notify::Notify';
 const watches = 'tokio::sync::watch::Receiver';
 const WATCH_SENDERS = ['tokio::sync::watch::Sender'];
 
-export const tokioNotify: Primitive = {
+const notified: Primitive = {
   futures: ['tokio::sync::notify::Notified', 'tokio::sync::notify::OwnedNotified'],
   owners: [`&${NOTIFY}`, `&${BARRIER}`, ...WATCH_SENDERS],
   async awaited(look, node, above) {
-    const type = look.typeOf(node);
-    const notify = type && look.part(type, 'notify') && (await look.pointerIn(type, node.address, 'notify'));
+    const notify = await look.behind(node, 'notify');
     if (!notify) return undefined;
     const barrier = above.find(({ future }) => future?.future.startsWith(`${BARRIER}::`));
     if (barrier) return barrierOf(look, barrier);
     const key = addr(notify.address);
     const watch = above.find(({ future }) => future?.future.startsWith(watches));
     if (!watch) return { kind: 'Notify', address: key, enders: reachable(NOTIFY, key) };
-    const { counted } = countedSenders(await watchSenders(look, watch));
+    const senders = await watchSenders(look, watch);
+    const counted = senders === undefined ? {} : { counted: { of: 'sender', count: Number(senders) } as const };
     const enders = { how: 'to be sent by', owners: WATCH_SENDERS, key, needs: 'any', count: 'anybody' } as const;
-    return { kind: 'watch', address: key, enders: { ...enders, ...(counted ? { counted } : {}) } };
+    return { kind: 'watch', address: key, enders: { ...enders, ...counted } };
   },
 };
 
 /** How many senders a watch has. tokio counts them since 1.37. */
 async function watchSenders(look: Look, node: AwaitNode): Promise<bigint | undefined> {
-  const receiver = await look.selfOf(node);
-  const shared = receiver?.type && (await look.pointerIn(receiver.type, receiver.address, 'shared'));
+  const shared = await look.behind(node, 'self', 'shared');
   const isCounted = shared?.type && memberAt(shared.type, 'ref_count_tx') !== undefined;
   return isCounted ? look.number(shared, 'ref_count_tx') : undefined;
 }
@@ -62,3 +52,8 @@ async function barrierOf(look: Look, node: AwaitNode): Promise<Awaited | undefin
   const detail = arrived === undefined || all === undefined ? {} : { detail: `${arrived} of ${all} have come` };
   return { kind: 'Barrier', address, ...detail, enders: reachable(BARRIER, address) };
 }
+
+export const tokioOthers: readonly Primitive[] = [
+  notified,
+  timer(['tokio::time::sleep::Sleep'], (look, node) => deadlineIn(look, node, 'deadline')),
+];

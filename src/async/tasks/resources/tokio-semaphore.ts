@@ -9,7 +9,7 @@
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { plural } from '../../../text/index.js';
 import type { AwaitNode } from '../await-tree.js';
-import { memberAt, numberAt, partCalled } from '../layout.js';
+import { memberAt, partCalled } from '../layout.js';
 import type { Pointed } from '../references.js';
 import { type Awaited, type Look, nameOfType, type Primitive } from './resource.js';
 
@@ -35,9 +35,8 @@ export const tokioSemaphore: Primitive = {
   futures: [`${SYNC}::batch_semaphore::Acquire`],
   owners: [...GUARDS, ...PERMITS, RECEIVER],
   async awaited(look, node, above) {
-    const type = look.typeOf(node);
-    const semaphore = await look.number({ type, address: node.address }, 'semaphore');
-    const wanted = await look.number({ type, address: node.address }, 'num_permits');
+    const semaphore = await look.number(look.self(node), 'semaphore');
+    const wanted = await look.number(look.self(node), 'num_permits');
     if (semaphore === undefined) return undefined;
     const key = addr(semaphore);
     const around = await ownerOf(look, key, above);
@@ -62,13 +61,12 @@ async function writerBefore(look: Look, node: AwaitNode): Promise<Addr | undefin
   const waiter = type && look.part(type, 'node');
   const links = waiter && partCalled(waiter.type, 'PointersInner');
   const next = links && memberAt(links.type, 'next');
-  if (!waiter || !links || !next || (await look.number({ type, address: node.address }, 'queued')) === 0n) {
+  if (!waiter || !links || !next || (await look.number(look.self(node), 'queued')) === 0n) {
     return undefined;
   }
   const offset = waiter.offset + links.offset + next.offset;
   for (let at = node.address, count = 0; count < MOST_QUEUED; count++) {
-    const bytes = await look.context.memory.read(addOffset(at, offset), 8);
-    const before = bytes && numberAt(bytes, { offset: 0, size: 8 });
+    const before = await look.numberAt(addOffset(at, offset));
     if (!before) return undefined;
     at = addOffset(addr(before), -waiter.offset);
     if (((await look.number({ type, address: at }, 'num_permits')) ?? 0n) > 1n) return at;
@@ -80,10 +78,9 @@ async function writerBefore(look: Look, node: AwaitNode): Promise<Addr | undefin
  * Permits are given to who waits longest: its waiter then lacks none. One that is not queued takes those that are left.
  */
 async function isFree(look: Look, node: AwaitNode, wanted: bigint): Promise<boolean> {
-  const type = look.typeOf(node);
-  const self = { type, address: node.address };
+  const self = look.self(node);
   if ((await look.number(self, 'queued')) !== 0n) return (await look.number(self, 'node.state')) === 0n;
-  const semaphore = type && (await look.pointerIn(type, node.address, 'semaphore'));
+  const semaphore = await look.behind(node, 'semaphore');
   const permits = semaphore && (await look.number(semaphore, 'permits'));
   return permits !== undefined && permits >> PERMIT_SHIFT >= wanted;
 }

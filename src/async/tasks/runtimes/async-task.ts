@@ -14,10 +14,10 @@ import { type DebugInfo, type Die, genericsOf, layoutOf, sizeOf, typeName } from
 import { memberAt, numberAt, type Part } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
 import type { Snapshot } from '../snapshot.js';
-import { functionsOf, wordsInData } from './constants.js';
+import { closableState, functionsOf, tasksByVtable, typesOf, vtablesOf } from './constants.js';
 
-/** Bits of `Header::state`; above them is the number of references. async-task/src/state.rs */
-const STATE = { SCHEDULED: 1n, RUNNING: 2n, COMPLETED: 4n, CLOSED: 8n, TASK: 16n, AWAITER: 32n } as const;
+/** Bits of `Header::state`, of which `HANDLE` is `TASK`; above them is the number of references. async-task/src/state.rs */
+const STATE = { SCHEDULED: 1n, RUNNING: 2n, COMPLETED: 4n, CLOSED: 8n, HANDLE: 16n, AWAITER: 32n } as const;
 const REFERENCES = 8n;
 /** smol's global executor has a task for child processes. */
 const OWN = /^(?:async_executor::AsyncCallOnDrop<)?async_process::/;
@@ -45,44 +45,18 @@ interface VTableLayout {
   readonly future: Part;
 }
 
-interface TaskKind {
-  readonly future: Die;
-  readonly header: Layout;
-}
+const RUN = 'async_task::raw::RawTask::run';
 
 export const asyncTask: Runtime = {
   name: 'async-task',
   wakers: /\basync_task::raw::/,
   polls: /^async_task::raw::RawTask::run(?:::|$)/,
   async roots(context) {
-    const runs = functionsOf(context, 'async_task::raw::RawTask::run');
-    if (runs.length === 0) return undefined;
-    const table = vtableLayout(context);
-    const headers = headerLayouts(context);
-    if (table === undefined) return [];
-    const byRun = new Map<bigint, TaskKind>();
-    for (const { die, address } of runs) {
-      const { F, M } = Object.fromEntries(genericsOf(die));
-      const header = M && headers.get(typeName(M));
-      if (F && header) byRun.set(address, { future: F, header });
-      else context.note('async-task: a `RawTask::run` without its types in the debug info: its tasks are missing');
-    }
-    const vtables = new Map<bigint, TaskKind>();
-    for (const { word, at } of wordsInData(context.debug.elf, new Set(byRun.keys()))) {
-      const kind = byRun.get(word);
-      if (kind) vtables.set(addOffset(at, -table.run.offset), kind);
-    }
-    const found: FoundRoot[] = [];
-    for (const [vtable, places] of context.memory.places(vtables.keys())) {
-      const kind = vtables.get(vtable);
-      const offset = kind && (await futureOffset(context, table, addr(vtable)));
-      if (kind === undefined || offset === undefined) continue;
-      for (const place of places) {
-        const root = await taskAt(context, kind, addOffset(place, -kind.header.vtable.offset), offset);
-        if (root) found.push(root);
-      }
-    }
-    return found;
+    if (functionsOf(context, RUN).length === 0) return undefined;
+    const vtables = new Map((await asyncTasks(context)).map((kind) => [kind.vtable as bigint, kind]));
+    return tasksByVtable(context, vtables, (kind, pointer) =>
+      taskAt(context, kind, addOffset(pointer, -kind.header.vtable.offset)),
+    );
   },
 };
 
@@ -135,37 +109,40 @@ interface SpawnedKind {
   readonly offset: number;
   /** The function `run`. */
   readonly die: Die;
+  readonly vtable: Addr;
 }
 
 /** The kinds of tasks that the program's constants show. */
 export async function asyncTasks(context: Pick<TaskContext, 'note'> & ReadableContext): Promise<SpawnedKind[]> {
-  const runs = new Map(functionsOf(context, 'async_task::raw::RawTask::run').map(({ die, address }) => [address, die]));
-  const table = runs.size > 0 ? vtableLayout(context) : undefined;
+  const runs = functionsOf(context, RUN);
+  const table = runs.length > 0 ? vtableLayout(context) : undefined;
   if (!table) return [];
   const headers = headerLayouts(context);
-  const found: SpawnedKind[] = [];
-  for (const { word, at } of wordsInData(context.debug.elf, new Set<bigint>(runs.keys()))) {
-    const die = runs.get(addr(word));
-    const { F: type, M } = Object.fromEntries(die ? genericsOf(die) : []);
+  const kinds = new Map<bigint, Pick<SpawnedKind, 'type' | 'header' | 'die'>>();
+  for (const { die, address } of runs) {
+    const { F: type, M } = Object.fromEntries(genericsOf(die));
     const header = M && headers.get(typeName(M));
-    const offset = await futureOffset(context, table, addOffset(at, -table.run.offset));
-    if (die && type && header && offset !== undefined) found.push({ type, header, offset, die });
+    if (type && header) kinds.set(address, { type, header, die });
+    else context.note('async-task: a `RawTask::run` without its types in the debug info: its tasks are missing');
+  }
+  const found: SpawnedKind[] = [];
+  for (const [vtable, kind] of vtablesOf(context.debug.elf, kinds, table.run.offset)) {
+    const offset = await futureOffset(context, table, addr(vtable));
+    if (offset !== undefined) found.push({ ...kind, offset, vtable: addr(vtable) });
   }
   return found;
 }
 
 /** The function `drop_future` of the tasks that a `run` is for, if it has code of its own. */
 export function dropperOf(context: Pick<TaskContext, 'debug'>, run: Die): Die | undefined {
-  const namesOf = (die: Die): string => [...genericsOf(die).values()].map(typeName).join();
-  const wanted = namesOf(run);
-  return functionsOf(context, 'async_task::raw::RawTask::drop_future').find(({ die }) => namesOf(die) === wanted)?.die;
+  const wanted = typesOf(run);
+  return functionsOf(context, 'async_task::raw::RawTask::drop_future').find(({ die }) => typesOf(die) === wanted)?.die;
 }
 
 async function taskAt(
   context: TaskContext,
-  { future: type, header }: TaskKind,
+  { type, header, offset }: SpawnedKind,
   at: Addr,
-  offset: number,
 ): Promise<FoundRoot | undefined> {
   if (at % BigInt(header.align) !== 0n || isIn(context.stacks, at)) return undefined;
   const bytes = await context.memory.read(at, header.size);
@@ -174,12 +151,8 @@ async function taskAt(
   const has = (bit: bigint): boolean => (state & bit) !== 0n;
   const references = state >> REFERENCES;
   // Freed memory has neither a reference nor a handle, or an allocator's links over the state.
-  if ((references === 0n && !has(STATE.TASK)) || references > MOST_REFERENCES) return undefined;
-  // A closed task keeps its Future until the executor runs it once more.
-  const isOver = has(STATE.COMPLETED) || (has(STATE.CLOSED) && !has(STATE.SCHEDULED) && !has(STATE.RUNNING));
-  const words = [has(STATE.RUNNING) ? 'running' : has(STATE.SCHEDULED) ? 'scheduled' : isOver ? 'complete' : 'idle'];
-  if (has(STATE.CLOSED)) words.push('closed');
-  words.push(has(STATE.TASK) ? 'handle held' : 'detached');
+  if ((references === 0n && !has(STATE.HANDLE)) || references > MOST_REFERENCES) return undefined;
+  const { isOver, words } = closableState(state, STATE);
   if (has(STATE.AWAITER)) words.push('awaited');
   const name = typeName(type);
   return {

@@ -5,8 +5,9 @@
  *               future: the Future F, or its result
  */
 
-import { genericsOf, typeName } from '../../../dwarf/index.js';
+import { typeName } from '../../../dwarf/index.js';
 import { memberAt } from '../layout.js';
+import { typesOf } from './constants.js';
 import type { HeaderTasks } from './header-tasks.js';
 
 /** Bits of `Header::state`; above them is the number of references. compio-executor/src/task/state.rs */
@@ -27,9 +28,7 @@ export const compio: HeaderTasks = {
   function: `${TASK}::TaskAlloc::run_future`,
   futureAt({ debug }, generics) {
     const [future] = [...generics.values()].map(typeName);
-    const task = debug
-      .typesNamed(`${TASK}::TaskAlloc`)
-      .find((each) => [...genericsOf(each).values()].map(typeName).join() === future);
+    const task = debug.typesNamed(`${TASK}::TaskAlloc`).find((each) => typesOf(each) === future);
     const [place, header] = task ? [memberAt(task, 'future'), memberAt(task, 'header')] : [];
     return place && header && place.offset - header.offset;
   },

@@ -1,7 +1,7 @@
 import { type Addr, addOffset } from '../../../base/addr.js';
-import { type Die, rangesOf } from '../../../dwarf/index.js';
+import { type Die, genericsOf, rangesOf, typeName } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
-import type { TaskContext } from '../runtime.js';
+import type { FoundRoot, TaskContext } from '../runtime.js';
 
 const WORD = 8;
 
@@ -33,4 +33,55 @@ export function wordsInData(elf: ElfFile, words: ReadonlySet<bigint>): { readonl
     }
   }
   return found;
+}
+
+/** The vtables in the program's data that begin `entry` bytes before one of these functions' addresses. */
+export function vtablesOf<K>(elf: ElfFile, kinds: ReadonlyMap<bigint, K>, entry: number): Map<bigint, K> {
+  const found = wordsInData(elf, new Set(kinds.keys())).map(({ word, at }) => [addOffset(at, -entry), word] as const);
+  return new Map(found.map(([vtable, word]) => [vtable, kinds.get(word) as K]));
+}
+
+/** The tasks in memory that point to their vtables. `taskAt`: what lies where such a pointer is. */
+export async function tasksByVtable<K>(
+  { memory }: TaskContext,
+  vtables: ReadonlyMap<bigint, K>,
+  taskAt: (kind: K, pointer: Addr) => Promise<FoundRoot | undefined>,
+): Promise<FoundRoot[]> {
+  const found: FoundRoot[] = [];
+  for (const [vtable, places] of memory.places(vtables.keys())) {
+    for (const place of places) {
+      const root = await taskAt(vtables.get(vtable) as K, place);
+      if (root) found.push(root);
+    }
+  }
+  return found;
+}
+
+/** The names of the types that a generic type or function was made with. */
+export function typesOf(die: Die): string {
+  return [...genericsOf(die).values()].map(typeName).join();
+}
+
+/** Bits of a task's state in async-task, and in runtimes made after it. */
+export interface ClosableBits {
+  readonly SCHEDULED: bigint;
+  readonly RUNNING: bigint;
+  readonly COMPLETED: bigint;
+  readonly CLOSED: bigint;
+  /** A handle to it exists. */
+  readonly HANDLE: bigint;
+}
+
+/** What such a state says, in words. */
+export function closableState(
+  state: bigint,
+  { SCHEDULED, RUNNING, COMPLETED, CLOSED, HANDLE }: ClosableBits,
+): { readonly isOver: boolean; readonly words: string[] } {
+  const has = (bit: bigint): boolean => (state & bit) !== 0n;
+  // A closed task keeps its Future until the executor runs it once more.
+  const isOver = has(COMPLETED) || (has(CLOSED) && !has(SCHEDULED) && !has(RUNNING));
+  const words = [has(RUNNING) ? 'running' : has(SCHEDULED) ? 'scheduled' : isOver ? 'complete' : 'idle'];
+  if (has(CLOSED)) words.push('closed');
+  words.push(has(HANDLE) ? 'handle held' : 'detached');
+  return { isOver, words };
 }

@@ -5,6 +5,7 @@
  */
 
 import { layoutOf } from '../../../dwarf/index.js';
+import { closableState } from './constants.js';
 import { alignedTo, alignOf, type HeaderTasks } from './header-tasks.js';
 
 /** Bits of `Header::state`. glommio/src/task/state.rs */
@@ -33,12 +34,7 @@ export const glommio: HeaderTasks = {
   read(word) {
     const state = word('state');
     if (state === undefined || state > ALL) return undefined;
-    const has = (bit: bigint): boolean => (state & bit) !== 0n;
-    // A closed task keeps its Future until the executor runs it once more.
-    const isOver = has(STATE.COMPLETED) || (has(STATE.CLOSED) && !has(STATE.SCHEDULED) && !has(STATE.RUNNING));
-    const words = [has(STATE.RUNNING) ? 'running' : has(STATE.SCHEDULED) ? 'scheduled' : isOver ? 'complete' : 'idle'];
-    if (has(STATE.CLOSED)) words.push('closed');
-    words.push(has(STATE.HANDLE) ? 'handle held' : 'detached');
+    const { isOver, words } = closableState(state, STATE);
     return { isOver, state: words.join(', ') };
   },
 };

@@ -8,7 +8,7 @@ import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { type Die, genericsOf, layoutOf, typeName, variantName } from '../../../dwarf/index.js';
 import { memberAt, numberAt, type Part } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
-import { functionsOf, wordsInData } from './constants.js';
+import { functionsOf, tasksByVtable, vtablesOf } from './constants.js';
 
 /** What a header says of its task. `undefined`: these bytes are no task. */
 export type HeaderFacts = { readonly isOver: boolean; readonly state: string } | undefined;
@@ -74,20 +74,9 @@ async function rootsOf(context: TaskContext, tasks: HeaderTasks): Promise<FoundR
   const pointer = memberAt(header, 'vtable', without);
   const entry = memberAt(table, tasks.entry, without);
   if (!pointer || !entry) return [];
-  const vtables = new Map<bigint, HeaderKind>();
-  for (const { word, at } of wordsInData(debug.elf, new Set(kinds.keys()))) {
-    const kind = kinds.get(word);
-    if (kind) vtables.set(addOffset(at, -entry.offset), kind);
-  }
-  const found: FoundRoot[] = [];
-  for (const [vtable, places] of context.memory.places(vtables.keys())) {
-    const kind = vtables.get(vtable);
-    for (const place of kind ? places : []) {
-      const root = kind && (await taskAt(context, { tasks, header, kind }, addOffset(place, -pointer.offset)));
-      if (root) found.push(root);
-    }
-  }
-  return found;
+  return tasksByVtable(context, vtablesOf(debug.elf, kinds, entry.offset), (kind, place) =>
+    taskAt(context, { tasks, header, kind }, addOffset(place, -pointer.offset)),
+  );
 }
 
 async function taskAt(

@@ -5,8 +5,9 @@
  *          core:   Core { scheduler: S, stage: Running(T) | Finished | Consumed }
  */
 
-import { genericsOf, typeName } from '../../../dwarf/index.js';
+import { typeName } from '../../../dwarf/index.js';
 import { memberAt, partCalled } from '../layout.js';
+import { typesOf } from './constants.js';
 import { type HeaderTasks, runningOffset } from './header-tasks.js';
 
 /** Bits of `Header::state`; above them is the number of references. monoio/src/task/state.rs */
@@ -27,9 +28,7 @@ export const monoio: HeaderTasks = {
   function: `${TASK}::raw::poll`,
   futureAt({ debug }, generics) {
     const wanted = [...generics.values()].map(typeName).join();
-    const cell = debug
-      .typesNamed(`${TASK}::core::Cell`)
-      .find((each) => [...genericsOf(each).values()].map(typeName).join() === wanted);
+    const cell = debug.typesNamed(`${TASK}::core::Cell`).find((each) => typesOf(each) === wanted);
     const core = cell && memberAt(cell, 'core.stage');
     const stage = core && partCalled(core.type, 'Stage');
     const header = cell && memberAt(cell, 'header');

@@ -22,7 +22,8 @@ import {
 import type { KnownTask, TaskPoller } from '../../futures/index.js';
 import { memberAt, numberAt, type Part, partCalled } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from '../runtime.js';
-import { functionsOf, wordsInData } from './constants.js';
+import { functionsOf, tasksByVtable, vtablesOf } from './constants.js';
+import { runningOffset } from './header-tasks.js';
 
 /** Bits of `Header::state`; above them is the number of references. tokio/src/runtime/task/state.rs */
 const STATE = { RUNNING: 1n, COMPLETE: 2n, NOTIFIED: 4n, JOIN_INTEREST: 8n, CANCELLED: 32n } as const;
@@ -63,7 +64,6 @@ export const tokio: Runtime = {
     const polls = functionsOf(context, `${TASK}::raw::poll`);
     if (polls.length === 0) return undefined;
     const layouts = cellLayouts(context);
-    const entry = vtableEntry(context);
     const byPoll = new Map<bigint, CellLayout>();
     for (const { die, address } of polls) {
       const { T, S } = Object.fromEntries(genericsOf(die));
@@ -71,22 +71,10 @@ export const tokio: Runtime = {
       if (layout) byPoll.set(address, layout);
       else if (T) context.note(`tokio: the cell of \`${typeName(T)}\` is not in the debug info: its tasks are missing`);
     }
-    const vtables = new Map<bigint, CellLayout>();
-    for (const { word, at } of wordsInData(context.debug.elf, new Set(byPoll.keys()))) {
-      const layout = byPoll.get(word);
-      if (layout) vtables.set(addOffset(at, -entry), layout);
-    }
-    const located = locationsIn(context);
-    const found: FoundRoot[] = [];
-    for (const [vtable, places] of context.memory.places(vtables.keys())) {
-      const layout = vtables.get(vtable);
-      if (layout === undefined) continue;
-      for (const place of places) {
-        const root = await taskAt({ ...context, located }, layout, addOffset(place, -layout.vtable.offset));
-        if (root) found.push(root);
-      }
-    }
-    return found;
+    const full = { ...context, located: locationsIn(context) };
+    return tasksByVtable(context, vtablesOf(context.debug.elf, byPoll, vtableEntry(context)), (layout, pointer) =>
+      taskAt(full, layout, addOffset(pointer, -layout.vtable.offset)),
+    );
   },
 };
 
@@ -204,16 +192,10 @@ async function taskAt(
 /** Where the Future lies in its cell; undefined if the stage is another one. */
 function runningPlace(stage: Part, bytes: Uint8Array): number | undefined {
   const { variantPart } = layoutOf(stage.type);
-  if (variantPart === undefined) return undefined;
-  const { discriminant } = variantPart;
-  const value = discriminant
-    ? numberAt(bytes, { offset: stage.offset + discriminant.offset, size: discriminant.size })
-    : 0n;
-  const variant = selectVariant(variantPart, value);
-  const member = variant?.members[0];
-  if (variant === undefined || member?.type === undefined || variantName(variant) !== 'Running') return undefined;
-  const [inner] = layoutOf(member.type).members;
-  return stage.offset + member.offset + (inner?.offset ?? 0);
+  const { offset = 0, size = 0 } = variantPart?.discriminant ?? {};
+  const value = numberAt(bytes, { offset: stage.offset + offset, size });
+  const variant = variantPart && selectVariant(variantPart, value);
+  return variant && variantName(variant) === 'Running' ? runningOffset(stage) : undefined;
 }
 
 /** It runs, is queued, or somebody besides its runtime and its handle refers to it. */
