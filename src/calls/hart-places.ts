@@ -1,4 +1,5 @@
 import { type Addr, addr } from '../base/addr.js';
+import { kept } from '../base/maps.js';
 import type { SpaceNumbers } from '../target/index.js';
 import type { ThreadRef } from '../trace/index.js';
 import { AsideCalls } from './aside-calls.js';
@@ -141,12 +142,11 @@ export class ThreadsByStack {
   /** Whose stack begins at an address of an address space. */
   #at(space: number, lowest: number): ThreadRef {
     const name = `${space} ${lowest}`;
-    let thread = this.#threads.get(name);
-    if (!thread) {
-      thread = { key: this.#threads.size, stack: stackAt(lowest), space: this.#spaces?.root(space) };
-      this.#threads.set(name, thread);
-    }
-    return thread;
+    return kept(this.#threads, name, () => ({
+      key: this.#threads.size,
+      stack: stackAt(lowest),
+      space: this.#spaces?.root(space),
+    }));
   }
 }
 

@@ -8,6 +8,7 @@ import {
   stateOf,
 } from '../async/futures/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
+import { kept } from '../base/maps.js';
 import { type MemoryRequest, newRequests, type Visit } from './hit.js';
 
 /** An inner Future that is running or suspended, inlined, within its outer one's poll. */
@@ -88,12 +89,9 @@ export class FutureLook {
   /** The states of the Futures on a way, which is one object each time it comes. */
   along(way: readonly InnerFuture[]): readonly Running[] {
     this.#along ??= new Map();
-    let running = this.#along.get(way);
-    if (!running) {
-      running = way.map((link) => ({ ...link, resumed: stateOf(link.future, this.#bytes, link.offset) }));
-      this.#along.set(way, running);
-    }
-    return running;
+    return kept(this.#along, way, () =>
+      way.map((link) => ({ ...link, resumed: stateOf(link.future, this.#bytes, link.offset) })),
+    );
   }
 
   /** The result of `make` on the chain of a Future at `self`. */

@@ -1,6 +1,7 @@
 import { type Addr, addr } from '../base/addr.js';
 import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
+import { kept } from '../base/maps.js';
 import { type CodeAddress, DwarfSections, debugLink, type ElfFile, ET } from '../elf/index.js';
 import { AbbrevCache } from './abbrev.js';
 import { DW_AT, DW_TAG } from './constants.js';
@@ -144,12 +145,7 @@ export class DebugInfo {
 
   /** A unit's index of scopes and functions, built on first use. Throws what reading the unit throws. */
   indexOf(unit: Unit): UnitIndex {
-    let index = this.#indexes.get(unit);
-    if (index === undefined) {
-      index = new UnitIndex(unit);
-      this.#indexes.set(unit, index);
-    }
-    return index;
+    return kept(this.#indexes, unit, () => new UnitIndex(unit));
   }
 
   /** The code that a unit or function covers, for a table; without ranges of code that the linker discarded. */

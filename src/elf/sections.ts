@@ -1,4 +1,5 @@
 import type { Budget } from '../base/budget.js';
+import { kept } from '../base/maps.js';
 import type { ElfFile } from './elf.js';
 import { asText, textAt } from './text-at.js';
 
@@ -29,20 +30,11 @@ export class DwarfSections implements SectionSource {
   }
 
   get(name: string): Uint8Array {
-    let bytes = this.#loaded.get(name);
-    if (bytes === undefined) {
-      bytes = this.#elf.section(name) ?? NOTHING;
-      this.#loaded.set(name, bytes);
-    }
-    return bytes;
+    return kept(this.#loaded, name, () => this.#elf.section(name) ?? NOTHING);
   }
 
   stringAt(name: string, offset: number): string | undefined {
-    let text = this.#texts.get(name);
-    if (text === undefined) {
-      text = asText(this.get(name));
-      this.#texts.set(name, text);
-    }
+    const text = kept(this.#texts, name, () => asText(this.get(name)));
     return textAt(text, offset, this.#elf.budget, name);
   }
 }

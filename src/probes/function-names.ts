@@ -1,5 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
+import { addTo } from '../base/maps.js';
 import {
   type DebugInfo,
   type Die,
@@ -130,9 +131,7 @@ export function functionsMatching(
   for (const one of all) {
     for (const spec of includes) if (one.names.some(spec.matches)) matched.add(spec);
     if (!list.allows(one.names, false)) continue;
-    const known = places.get(one.address);
-    if (known) known.push(one);
-    else places.set(one.address, [one]);
+    addTo(places, one.address, one);
   }
   return { places, matched };
 }

@@ -1,5 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
+import { kept } from '../base/maps.js';
 import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { type NamedFunction, namedFunctions } from './function-names.js';
@@ -35,12 +36,7 @@ export class StaticCalls {
   }
 
   of(address: Addr): Calls {
-    let calls = this.#known.get(address);
-    if (calls === undefined) {
-      calls = this.#read(address);
-      this.#known.set(address, calls);
-    }
-    return calls;
+    return kept(this.#known, address, () => this.#read(address));
   }
 
   /** These functions, and what they call, that many levels deep: 1 is they alone. */

@@ -1,3 +1,4 @@
+import { kept } from '../base/maps.js';
 import {
   type DebugInfo,
   type Die,
@@ -39,12 +40,7 @@ export class Shapes {
       at = at.has(DW_AT.signature) ? at.follow(DW_AT.signature) : at.follow(DW_AT.type);
     }
     if (at === undefined) return UNIT;
-    let shape = this.#byOffset.get(at.offset);
-    if (shape === undefined) {
-      shape = this.#read(at);
-      this.#byOffset.set(at.offset, shape);
-    }
-    return shape;
+    return kept(this.#byOffset, at.offset, () => this.#read(at));
   }
 
   /** A pointer type as a cast makes it: `*const T`. */

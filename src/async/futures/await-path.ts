@@ -1,3 +1,4 @@
+import { kept } from '../../base/maps.js';
 import type { FutureState, FutureType, HeldFuture } from './types.js';
 
 /** A Future inside another: its place and its type. */
@@ -33,16 +34,8 @@ export class AwaitPaths {
    * @returns undefined if types do not say: several ways lead there, or none
    */
   find(outer: FutureType, offset: number, inner: readonly FutureType[]): InnerPoll | undefined {
-    let ofOuter = this.#known.get(outer);
-    if (!ofOuter) {
-      ofOuter = new Map();
-      this.#known.set(outer, ofOuter);
-    }
-    let ofInner = ofOuter.get(inner);
-    if (!ofInner) {
-      ofInner = new Map();
-      ofOuter.set(inner, ofInner);
-    }
+    const ofOuter = kept(this.#known, outer, () => new Map());
+    const ofInner = kept(ofOuter, inner, () => new Map());
     const known = ofInner.get(offset);
     if (known !== undefined || ofInner.has(offset)) return known;
     const found = new Search(offset, inner).in(outer);

@@ -1,3 +1,4 @@
+import { kept } from '../../base/maps.js';
 import { type Die, DW_AT, qualifiedName, sizeOf } from '../../dwarf/index.js';
 import { FutureEntry } from './entry.js';
 import type { FutureLookup } from './layout.js';
@@ -29,11 +30,7 @@ export class FutureCatalog {
     const instance = qualifiedName(type);
     const size = sizeOf(type) ?? 0;
     const key = keyOf(instance, size);
-    let future = this.#byKey.get(key);
-    if (future === undefined) {
-      future = new FutureEntry(this.#lookup, type, kind, instance, size);
-      this.#byKey.set(key, future);
-    }
+    const future = kept(this.#byKey, key, () => new FutureEntry(this.#lookup, type, kind, instance, size));
     this.#byType.set(type.offset, future);
     return future;
   }

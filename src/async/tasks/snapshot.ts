@@ -1,4 +1,5 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
+import { addTo } from '../../base/maps.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
 import { lastNotAbove } from '../../elf/index.js';
 import type { Region } from './memory-image.js';
@@ -179,9 +180,7 @@ class CopiedMemory implements Snapshot {
     const pages = new Map<number, AddressRange[]>();
     for (const range of ranges) {
       for (let page = Number(range.start >> PAGE); page <= Number((range.end - 1n) >> PAGE); page++) {
-        const known = pages.get(page);
-        if (known) known.push(range);
-        else pages.set(page, [range]);
+        addTo(pages, page, range);
       }
     }
     if (pages.size === 0) return found;

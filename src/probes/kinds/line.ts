@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import { type Addr, hex } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
 import { RsptraceError } from '../../base/errors.js';
+import { addTo } from '../../base/maps.js';
 import { nearestWords } from '../../base/nearest.js';
 import type { DebugInfo, LineTable, Unit } from '../../dwarf/index.js';
 import { type ColumnsOptions, textTable } from '../../text/index.js';
@@ -40,9 +41,7 @@ export const line: ProbeKind<LineSpec, FoundLines> = {
   tracer({ places }, { output }) {
     const at = new AddressMap<PlaceRef[]>();
     for (const place of places) {
-      const known = at.get(place.address);
-      if (known) known.push(place);
-      else at.set(place.address, [place]);
+      addTo(at, place.address, place);
     }
     const emit = (place: PlaceRef, hart: number): void =>
       output.emit({ type: 'place', time: output.time, hart, place });

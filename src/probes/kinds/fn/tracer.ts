@@ -1,5 +1,6 @@
 import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
+import { kept } from '../../../base/maps.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
 import {
   type AheadReads,
@@ -133,12 +134,7 @@ export class FunctionTracer implements CallKind {
 
   /** Asked only if it matters, because the answer needs all of the function's code decoded. */
   #mayLoop(probe: FunctionProbe): boolean {
-    let loops = this.#loops.get(probe);
-    if (loops === undefined) {
-      loops = this.#jumps(probe) ?? true;
-      this.#loops.set(probe, loops);
-    }
-    return loops;
+    return kept(this.#loops, probe, () => this.#jumps(probe) ?? true);
   }
 
   isSame(one: TracedCall, other: TracedCall): boolean {

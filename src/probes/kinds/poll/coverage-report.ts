@@ -1,4 +1,5 @@
 import type { FutureSet, FutureType } from '../../../async/futures/index.js';
+import { addTo } from '../../../base/maps.js';
 import { plural, textLines } from '../../../text/index.js';
 import { languageCrates } from '../../own-futures.js';
 import type { SeenFuture } from './coverage.js';
@@ -26,9 +27,7 @@ export function coverageText(coverage: readonly SeenFuture[]): string {
   for (const one of coverage) {
     if (one.seen !== 'not' && one.seen !== 'lower-bound') continue;
     const key = `${one.seen} ${one.reason} ${one.help}`;
-    const group = groups.get(key);
-    if (group) group.push(one);
-    else groups.set(key, [one]);
+    addTo(groups, key, one);
   }
   // Those that are not seen first, and the largest groups of each.
   const order = (group: readonly SeenFuture[]): number => (group[0]?.seen === 'not' ? 1e6 : 0) + group.length;

@@ -1,5 +1,6 @@
 import type { Architecture } from '../../../arch/index.js';
 import type { FutureSet, FutureType, InlinedPoll, TaskPlaces } from '../../../async/futures/index.js';
+import { kept } from '../../../base/maps.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
 import { plural } from '../../../text/index.js';
 import type { ProbeFact } from '../../../trace/index.js';
@@ -216,12 +217,7 @@ export class Coverage {
   }
 
   #awaitedBy(future: FutureType): ReadonlySet<FutureType> {
-    let known = this.#awaited.get(future);
-    if (!known) {
-      known = awaitedBy(future);
-      this.#awaited.set(future, known);
-    }
-    return known;
+    return kept(this.#awaited, future, () => awaitedBy(future));
   }
 
   #isUsed(copy: InlinedPoll): boolean {

@@ -1,6 +1,7 @@
 import type { Guard } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
+import { kept } from '../../../base/maps.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
 import {
   type BlockEdge,
@@ -59,12 +60,7 @@ export class InlinedPlaces {
   }
 
   #here(address: Addr): Here {
-    let here = this.#at.get(address);
-    if (!here) {
-      here = { begun: [], ended: [] };
-      this.#at.set(address, here);
-    }
-    return here;
+    return kept(this.#at, address, () => ({ begun: [], ended: [] }));
   }
 }
 

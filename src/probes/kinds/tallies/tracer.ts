@@ -1,6 +1,7 @@
 import { bucketCount, bucketOf } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
+import { addTo } from '../../../base/maps.js';
 import type {
   AheadReads,
   Call,
@@ -76,9 +77,7 @@ export class TallyTracer implements CallKind {
     }));
     for (const tally of this.#all) {
       const { address } = tally.probe.function;
-      const known = this.#at.get(address);
-      if (known) known.push(tally);
-      else this.#at.set(address, [tally]);
+      addTo(this.#at, address, tally);
     }
   }
 
