@@ -46,190 +46,161 @@ const mostPlaces = 32;
  *     and ends        at a branch, a call or a return of the code around, on a way from the copy
  */
 export function inlinedBlock(graph: FlowGraph, nodes: CopyNodes): BlockVerdict {
-  const { copy, shared, isForeign } = nodes;
-  const reached = [...copy].filter((node) => graph.isReached(node));
-  if (reached.length === 0) return 'no way leads to its code';
-  const effects = reached.filter((node) => decides(graph, node) || graph.steps[node]?.kind === 'store');
-  const proof = new Set(effects.length > 0 ? effects : reached);
-  const isOut = (node: number): boolean =>
-    graph.leaves.has(node) || (decides(graph, node) && !copy.has(node) && isForeign(node));
-  const outs = graph.steps.flatMap((_, node) =>
-    graph.isReached(node) && isOut(node) && !proof.has(node) ? [node] : [],
-  );
-  const stops = (node: number): boolean => proof.has(node) || isOut(node);
-  const starts = [0, ...outs.flatMap((node) => graph.next[node] ?? [])];
-  const reachedFirst = [...graph.reachable(starts, graph.next, stops)].filter((node) => proof.has(node));
-  const moved = movedBehind(graph, { copy, shared }, { proof, isOut, begins: reachedFirst });
-  for (const node of moved) proof.delete(node);
-  const begins = reachedFirst.filter((node) => !moved.has(node));
-  const again = repeats(graph, nodes, { proof, begins, isOut });
-  if (!again || runsInto(graph, { copy, proof, begins: new Set(begins), isOut }))
-    return 'one poll may follow another without a branch';
-  for (const node of again) if (!begins.includes(node)) begins.push(node);
-  const returning = graph.reachable([...graph.leaves, ...begins], graph.before, () => false);
-  const ends = endsOf(graph, { copy, shared }, { proof, isOut });
-  if (ends.some((node) => proof.has(node) && graph.steps[node]?.kind === 'branch')) {
-    return 'it leaves its function with a branch';
+  const reached = [...nodes.copy].filter((node) => graph.isReached(node));
+  return reached.length === 0 ? 'no way leads to its code' : new BlockSearch(graph, nodes, reached).block();
+}
+
+class BlockSearch {
+  readonly #graph: FlowGraph;
+  readonly #nodes: CopyNodes;
+  /** Instructions that prove that the copy runs. */
+  readonly #proof: Set<number>;
+
+  constructor(graph: FlowGraph, nodes: CopyNodes, reached: readonly number[]) {
+    this.#graph = graph;
+    this.#nodes = nodes;
+    const effects = reached.filter((node) => decides(graph, node) || graph.steps[node]?.kind === 'store');
+    this.#proof = new Set(effects.length > 0 ? effects : reached);
   }
-  if (isDivided(graph, ends, begins, { copy, shared })) return 'its code is divided by other code';
-  // From others there is only a way to a panic.
-  const left = ends.filter((node) => returning.has(node));
-  if (begins.length + left.length > mostPlaces) return `it begins and ends in ${begins.length + left.length} places`;
-  return { begins: inOrder(begins), ends: inOrder(left), again: inOrder(again) };
-}
 
-/**
- * Where one poll follows another with nothing of the code around between that proves the first one over: an executor
- * that spins. The switch over the states tells them apart, which the compiler may have doubled. Undefined if polls may
- * follow each other, and no such switch follows. Within another poll they do not, so a loop there is the poll's own.
- */
-function repeats(
-  graph: FlowGraph,
-  { copy, shared, isForeign, isSwitch, isWithinPoll }: CopyNodes,
-  {
-    proof,
-    begins,
-    isOut,
-  }: {
-    readonly proof: ReadonlySet<number>;
-    readonly begins: readonly number[];
-    readonly isOut: (node: number) => boolean;
-  },
-): readonly number[] | undefined {
-  const behind = (node: number): readonly number[] => graph.next[node] ?? [];
-  const isTable = (node: number): boolean => graph.steps[node]?.kind === 'indirect' && isSwitch(node);
-  const own = new Set(begins);
-  const inner = graph.reachable(begins.flatMap(behind), graph.next, isOut);
-  const cyclic = begins.filter((begin) => graph.reachable(behind(begin), graph.next, isOut).has(begin));
-  const doubled = [...inner].filter((node) => proof.has(node) && isSwitch(node) && !own.has(node));
-  if (cyclic.every(isTable) && doubled.every(isTable)) return [...cyclic, ...doubled];
-  const acts = [...inner].filter(
-    (node) => graph.steps[node]?.kind === 'store' && !copy.has(node) && !shared.has(node) && isForeign(node),
-  );
-  const behindActs = graph.reachable(acts.flatMap(behind), graph.next, (node) => proof.has(node) || isOut(node));
-  if (doubled.some((node) => behindActs.has(node))) return undefined;
-  if (cyclic.length === 0) return [];
-  if (!cyclic.some(isSwitch) && isWithinPoll()) return [];
-  const [only, ...others] = begins;
-  return only !== undefined && others.length === 0 && isSwitch(only) ? [only] : undefined;
-}
+  block(): BlockVerdict {
+    const [graph, proof, isOut] = [this.#graph, this.#proof, this.#isOut];
+    const outs = graph.steps.flatMap((_, node) =>
+      graph.isReached(node) && isOut(node) && !proof.has(node) ? [node] : [],
+    );
+    const stops = (node: number): boolean => proof.has(node) || isOut(node);
+    const starts = [0, ...outs.flatMap(this.#behind)];
+    const reachedFirst = [...graph.reachable(starts, graph.next, stops)].filter((node) => proof.has(node));
+    const moved = this.#movedBehind(reachedFirst);
+    for (const node of moved) proof.delete(node);
+    const begins = reachedFirst.filter((node) => !moved.has(node));
+    const again = this.#repeats(begins);
+    if (!again || this.#runsInto(new Set(begins))) return 'one poll may follow another without a branch';
+    for (const node of again) if (!begins.includes(node)) begins.push(node);
+    const returning = graph.reachable([...graph.leaves, ...begins], graph.before, () => false);
+    const ends = this.#ends();
+    if (ends.some((node) => proof.has(node) && graph.steps[node]?.kind === 'branch'))
+      return 'it leaves its function with a branch';
+    if (this.#isDivided(ends, new Set(begins))) return 'its code is divided by other code';
+    // From others there is only a way to a panic.
+    const left = ends.filter((node) => returning.has(node));
+    if (begins.length + left.length > mostPlaces) return `it begins and ends in ${begins.length + left.length} places`;
+    return { begins: inOrder(begins), ends: inOrder(left), again: inOrder(again) };
+  }
 
-/**
- * Branches of the copy that the compiler has moved behind its end: the test of a `?`, run when the function around has
- * dropped the Future. No way leads there but through the copy, and from there on the copy only branches. A poll would
- * store something, its state at least.
- */
-function movedBehind(
-  graph: FlowGraph,
-  { copy, shared }: Pick<CopyNodes, 'copy' | 'shared'>,
-  {
-    proof,
-    isOut,
-    begins,
-  }: {
-    readonly proof: ReadonlySet<number>;
-    readonly begins: readonly number[];
-    readonly isOut: (node: number) => boolean;
-  },
-): ReadonlySet<number> {
-  const direct = graph.reachable([0], graph.next, (node) => proof.has(node));
-  const acts = (node: number): boolean => {
-    const { kind } = graph.steps[node] as FlowStep;
-    return (copy.has(node) || shared.has(node)) && kind !== 'next' && kind !== 'branch';
+  /** The copy is over there for sure. */
+  readonly #isOut = (node: number): boolean => {
+    const { copy, isForeign } = this.#nodes;
+    return this.#graph.leaves.has(node) || (decides(this.#graph, node) && !copy.has(node) && isForeign(node));
   };
-  return new Set(
-    begins.filter((begin) => !direct.has(begin) && ![...graph.reachable([begin], graph.next, isOut)].some(acts)),
-  );
-}
 
-/**
- * Whether a way leads from an end to a beginning on which the code around does nothing but branch. It neither makes
- * another Future nor waits, so the end may lie in the middle of the copy.
- */
-function isDivided(
-  graph: FlowGraph,
-  ends: readonly number[],
-  begins: readonly number[],
-  copy: Pick<CopyNodes, 'copy' | 'shared'>,
-): boolean {
-  const acts = (node: number): boolean => {
-    const kind = graph.steps[node]?.kind;
-    return (kind === 'store' || kind === 'call') && !copy.copy.has(node) && !copy.shared.has(node);
-  };
-  const last = new Set(begins);
-  const from = ends.filter((end) => !acts(end)).flatMap((end) => graph.next[end] ?? []);
-  return [...graph.reachable(from, graph.next, (node) => last.has(node) || acts(node))].some((node) => last.has(node));
+  readonly #behind = (node: number): readonly number[] => this.#graph.next[node] ?? [];
+
+  #isOwn(node: number): boolean {
+    return this.#nodes.copy.has(node) || this.#nodes.shared.has(node);
+  }
+
+  /**
+   * Where one poll follows another with nothing of the code around between that proves the first one over: an executor
+   * that spins. The switch over the states tells them apart, which the compiler may have doubled. Undefined if polls may
+   * follow each other, and no such switch follows. Within another poll they do not, so a loop there is the poll's own.
+   */
+  #repeats(begins: readonly number[]): readonly number[] | undefined {
+    const { isForeign, isSwitch, isWithinPoll } = this.#nodes;
+    const [graph, proof, isOut, behind] = [this.#graph, this.#proof, this.#isOut, this.#behind];
+    const isTable = (node: number): boolean => graph.steps[node]?.kind === 'indirect' && isSwitch(node);
+    const own = new Set(begins);
+    const inner = graph.reachable(begins.flatMap(behind), graph.next, isOut);
+    const cyclic = begins.filter((begin) => graph.reachable(behind(begin), graph.next, isOut).has(begin));
+    const doubled = [...inner].filter((node) => proof.has(node) && isSwitch(node) && !own.has(node));
+    if (cyclic.every(isTable) && doubled.every(isTable)) return [...cyclic, ...doubled];
+    const acts = [...inner].filter(
+      (node) => graph.steps[node]?.kind === 'store' && !this.#isOwn(node) && isForeign(node),
+    );
+    const behindActs = graph.reachable(acts.flatMap(behind), graph.next, (node) => proof.has(node) || isOut(node));
+    if (doubled.some((node) => behindActs.has(node))) return undefined;
+    if (cyclic.length === 0) return [];
+    if (!cyclic.some(isSwitch) && isWithinPoll()) return [];
+    const [only, ...others] = begins;
+    return only !== undefined && others.length === 0 && isSwitch(only) ? [only] : undefined;
+  }
+
+  /**
+   * Branches of the copy that the compiler has moved behind its end: the test of a `?`, run when the function around has
+   * dropped the Future. No way leads there but through the copy, and from there on the copy only branches. A poll would
+   * store something, its state at least.
+   */
+  #movedBehind(begins: readonly number[]): ReadonlySet<number> {
+    const graph = this.#graph;
+    const direct = graph.reachable([0], graph.next, (node) => this.#proof.has(node));
+    const acts = (node: number): boolean => {
+      const { kind } = graph.steps[node] as FlowStep;
+      return this.#isOwn(node) && kind !== 'next' && kind !== 'branch';
+    };
+    const isMoved = (begin: number): boolean => ![...graph.reachable([begin], graph.next, this.#isOut)].some(acts);
+    return new Set(begins.filter((begin) => !direct.has(begin) && isMoved(begin)));
+  }
+
+  /**
+   * Whether a way leads from an end to a beginning on which the code around does nothing but branch. It neither makes
+   * another Future nor waits, so the end may lie in the middle of the copy.
+   */
+  #isDivided(ends: readonly number[], begins: ReadonlySet<number>): boolean {
+    const graph = this.#graph;
+    const acts = (node: number): boolean => {
+      const kind = graph.steps[node]?.kind;
+      return (kind === 'store' || kind === 'call') && !this.#isOwn(node);
+    };
+    const from = ends.filter((end) => !acts(end)).flatMap(this.#behind);
+    const stops = (node: number): boolean => begins.has(node) || acts(node);
+    return [...graph.reachable(from, graph.next, stops)].some((node) => begins.has(node));
+  }
+
+  /**
+   * The first nodes behind the copy from where no way leads back into it before it is over. The first ones, because the
+   * function around may soon overwrite the Future.
+   */
+  #ends(): number[] {
+    const [graph, proof, isOut] = [this.#graph, this.#proof, this.#isOut];
+    const stays = graph.reachable([...proof, ...this.#nodes.shared], graph.before, isOut);
+    const isPast = (node: number): boolean => isOut(node) || (!stays.has(node) && !this.#nodes.copy.has(node));
+    const from = [...proof].flatMap((node) => (isOut(node) ? [node] : this.#behind(node)));
+    return [...graph.reachable(from, graph.next, isPast)].filter(isPast);
+  }
+
+  /**
+   * Whether a way leads from the copy out of it and into its beginning, past no branch or call: two polls would look
+   * like one. Within a block of instructions they are mixed anyway.
+   */
+  #runsInto(begins: ReadonlySet<number>): boolean {
+    const seen = new Set<string>();
+    const open: { readonly node: number; readonly jumped: boolean; readonly left: boolean }[] = [];
+    const add = (from: number, left: boolean, jumped: boolean): void => {
+      for (const node of this.#behind(from)) {
+        const joins = jumped || (this.#graph.before[node]?.length ?? 0) > 1;
+        const key = `${node} ${left} ${joins}`;
+        if (seen.has(key)) continue;
+        seen.add(key);
+        open.push({ node, left, jumped: joins });
+      }
+    };
+    for (const node of this.#proof) add(node, false, false);
+    for (let at = open.pop(); at; at = open.pop()) {
+      const { node, left, jumped } = at;
+      if (begins.has(node)) {
+        if (left && jumped) return true;
+        continue;
+      }
+      // Back in the copy behind foreign instructions: still the same way, as long as nothing proves anything.
+      if (!this.#isOut(node) && (left || !this.#nodes.copy.has(node))) add(node, true, jumped);
+    }
+    return false;
+  }
 }
 
 function decides({ steps }: FlowGraph, node: number): boolean {
   const kind = steps[node]?.kind;
   return kind === 'branch' || kind === 'call' || kind === 'indirect';
-}
-
-/**
- * The first nodes behind the copy from where no way leads back into it before it is over. The first ones, because the
- * function around may soon overwrite the Future.
- */
-function endsOf(
-  graph: FlowGraph,
-  { copy, shared }: Pick<CopyNodes, 'copy' | 'shared'>,
-  { proof, isOut }: { readonly proof: ReadonlySet<number>; readonly isOut: (node: number) => boolean },
-): number[] {
-  const stays = graph.reachable([...proof, ...shared], graph.before, isOut);
-  const isPast = (node: number): boolean => isOut(node) || (!stays.has(node) && !copy.has(node));
-  const on = graph.reachable(
-    [...proof].flatMap((node) => (isOut(node) ? [node] : (graph.next[node] ?? []))),
-    graph.next,
-    isPast,
-  );
-  return [...on].filter(isPast);
-}
-
-/**
- * Whether a way leads from the copy out of it and into its beginning, past no branch or call: two polls would look
- * like one. Within a block of instructions they are mixed anyway.
- */
-function runsInto(
-  graph: FlowGraph,
-  {
-    copy,
-    proof,
-    begins,
-    isOut,
-  }: {
-    readonly copy: ReadonlySet<number>;
-    readonly proof: ReadonlySet<number>;
-    readonly begins: ReadonlySet<number>;
-    isOut(node: number): boolean;
-  },
-): boolean {
-  const seen = new Set<string>();
-  const open: { readonly node: number; readonly jumped: boolean; readonly left: boolean }[] = [];
-  const add = (from: number, left: boolean, jumped: boolean): void => {
-    for (const node of graph.next[from] ?? []) {
-      const joins = jumped || (graph.before[node]?.length ?? 0) > 1;
-      const key = `${node} ${left} ${joins}`;
-      if (!seen.has(key)) {
-        seen.add(key);
-        open.push({ node, left, jumped: joins });
-      }
-    }
-  };
-  for (const node of proof) add(node, false, false);
-  for (let at = open.pop(); at; at = open.pop()) {
-    if (begins.has(at.node)) {
-      if (at.left && at.jumped) return true;
-      continue;
-    }
-    if (isOut(at.node)) continue;
-    if (copy.has(at.node)) {
-      // Back in the copy behind foreign instructions: still the same way, as long as nothing proves anything.
-      if (at.left) add(at.node, true, at.jumped);
-      continue;
-    }
-    add(at.node, true, at.jumped);
-  }
-  return false;
 }
 
 /** Of these the first ones, up to what writes to memory. */
