@@ -41,10 +41,9 @@ export { howSeen, type SeenFuture } from './kinds/poll/coverage.js';
 export { coverageSentence } from './kinds/poll/coverage-report.js';
 export type { FoundPolls } from './kinds/poll/index.js';
 export type { PollProbe } from './kinds/poll/resolve.js';
-export { WatchEvents, watchRef } from './kinds/watch/events.js';
+export { type Access, accessOf, WatchEvents, type Watchpoint, watchRef } from './kinds/watch/events.js';
 export { overlaps, type PlannedWatch, resolveWatches, type WatchPlace } from './kinds/watch/resolve.js';
 export type { WatchSpec } from './kinds/watch/spec.js';
-export { type Access, accessOf, type Watchpoint } from './kinds/watch/watchpoint.js';
 export { panicPlaces, panicsAt } from './panic-places.js';
 export { type PlannedStop, plannedStops } from './places-inside.js';
 export {

@@ -1,11 +1,13 @@
+import type { Addr } from '../../../base/addr.js';
 import type { EventOutput } from '../../../calls/index.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
+import type { Breakpoint } from '../../../rsp/index.js';
 import { SourceFrames } from '../../../target/unwind/index.js';
 import type { WatchAccess, WatchHit, WatchRef } from '../../../trace/index.js';
 import { formatValue, type Shape, type Value, valueOfBytes } from '../../../values/index.js';
 import { actingFunction } from '../poll/callers.js';
-import { type Access, accessOf, type Watchpoint } from './watchpoint.js';
+import type { WatchPlace } from './resolve.js';
 
 /** Turns accesses into events: values as Rust prints them, and the code that accessed. */
 export class WatchEvents {
@@ -77,4 +79,31 @@ function numberOf(value: Value, shape: Shape): number | undefined {
     default:
       return undefined;
   }
+}
+
+/** One watchpoint in the target, and what is known about the bytes under it. */
+export interface Watchpoint {
+  readonly place: WatchPlace;
+  /** Its number, from 0. */
+  readonly index: number;
+  breakpoint: Breakpoint;
+  /** The last bytes that were read there. */
+  known: Uint8Array | undefined;
+}
+
+/** An access that the target has reported. */
+export interface Access {
+  readonly point: Watchpoint;
+  readonly old: Uint8Array | undefined;
+  readonly value: Uint8Array | undefined;
+  readonly hart: number;
+  readonly time: number;
+  readonly pc: Addr;
+  /** `pc` is the instruction itself; else it is the one after it. */
+  readonly exact: boolean;
+}
+
+/** What a watchpoint of this type reports. */
+export function accessOf({ type }: Breakpoint): WatchAccess {
+  return type === 3 ? 'r' : type === 4 ? 'rw' : 'w';
 }
