@@ -47,8 +47,6 @@ function say(die: Die, attribute: string): string | undefined {
     case 'decl_file':
     case 'call_file':
       return `"${die.unit.debug.fileName(die.unit, die.number(DW_AT[attribute]) ?? -1)?.path}"`;
-    case 'external':
-    case 'artificial':
     case 'declaration':
     case 'noreturn':
       return String(die.flag(DW_AT[attribute]));
