@@ -48,7 +48,7 @@ export class ObjectPlace {
   }
 
   static bytes(bytes: Uint8Array): ObjectPlace {
-    return new ObjectPlace([{ size: bytes.length, at: { bytes } }], 0);
+    return new ObjectPlace([{ size: bytes.length, at: { bytes } }], 0, { start: 0, bytes });
   }
 
   /** Pieces of an object, one behind the other. */
@@ -71,16 +71,24 @@ export class ObjectPlace {
   /** The same place with its first `size` bytes read in one read, so that parts of it need no more reads. */
   *readAhead(size: number): Reading<ObjectPlace> {
     const { address } = this;
-    if (address === undefined || this.#known(size) !== undefined) return this;
+    if (address === undefined || this.known(size) !== undefined) return this;
     const found = this.#find(this.#offset);
     if (found === undefined || found.part.size - found.inside < size) return this;
     const bytes = yield { address, length: size };
     return bytes === undefined ? this : new ObjectPlace(this.#parts, this.#offset, { start: this.#offset, bytes });
   }
 
+  /** `size` bytes that were read before, or were never in memory. */
+  known(size: number): Uint8Array | undefined {
+    const ahead = this.#ahead;
+    if (ahead === undefined) return undefined;
+    const from = this.#offset - ahead.start;
+    return from >= 0 && from + size <= ahead.bytes.length ? ahead.bytes.subarray(from, from + size) : undefined;
+  }
+
   /** Bytes that need no read from the target, or why there are none; undefined if some lie in its memory. */
   atHand(size: number): Uint8Array | Missing | undefined {
-    const known = this.#known(size);
+    const known = this.known(size);
     if (known !== undefined) return known;
     const found = this.#find(this.#offset);
     const at = found?.part.at;
@@ -90,18 +98,13 @@ export class ObjectPlace {
     return bytes.length < size ? OPTIMIZED_OUT : bytes;
   }
 
-  /** True if `size` bytes are available without a read from the target. */
-  isAtHand(size: number): boolean {
-    return this.#known(size) !== undefined;
-  }
-
   read(memory: MemoryReader, size: number): Promise<Uint8Array | Missing> {
     return fromMemory(this.reading(size), memory);
   }
 
   /** The same step by step. */
   *reading(size: number): Reading<Uint8Array | Missing> {
-    const known = this.#known(size);
+    const known = this.known(size);
     if (known !== undefined) return known;
     const whole = new Uint8Array(size);
     for (let done = 0; done < size; ) {
@@ -123,13 +126,6 @@ export class ObjectPlace {
       done += length;
     }
     return whole;
-  }
-
-  #known(size: number): Uint8Array | undefined {
-    const ahead = this.#ahead;
-    if (ahead === undefined) return undefined;
-    const from = this.#offset - ahead.start;
-    return from >= 0 && from + size <= ahead.bytes.length ? ahead.bytes.subarray(from, from + size) : undefined;
   }
 
   #find(offset: number): { part: PlacePart; inside: number } | undefined {

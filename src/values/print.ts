@@ -107,6 +107,9 @@ function list(texts: readonly string[], length: number): string {
 
 const MIN_RUN = 8;
 
+/** Text that has nothing to escape. */
+const plain = /^[ !#-&(-[\]-~]*$/;
+
 /** A pointer and what it points to. `dyn`: the trait, of a pointer to a trait object. */
 function referenceText(style: PointerStyle, target: string, dyn?: string): string {
   const trait = dyn === undefined ? '' : `dyn ${lastOf(dyn)}`;
@@ -152,6 +155,7 @@ function shortest(value: number): string {
 
 /** As Rust's `escape_debug`, without its rules for combining characters. */
 function escaped(text: string, quote: string): string {
+  if (plain.test(text)) return text;
   let out = '';
   for (const c of text) {
     if (c === quote || c === '\\') out += `\\${c}`;

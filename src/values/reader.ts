@@ -41,7 +41,8 @@ export function readValue(
   place: ObjectPlace,
   options: ReadOptions = {},
 ): Promise<Value> {
-  return fromMemory(valueReading(shape, place, { ...options, shapes }), memory);
+  const limits = { ...defaultLimits, ...options.limits };
+  return fromMemory(valueReading(shape, place, { ...options, limits, shapes }), memory);
 }
 
 /** The same step by step: it asks for bytes, and is given them, or undefined for what cannot be read. */
@@ -63,6 +64,7 @@ export function valueOfBytes(shape: Shape, bytes: Uint8Array): Value {
 }
 
 interface ReadingOptions extends ReadOptions {
+  readonly limits?: ValueLimits;
   /** Without them no pointer to a `dyn Trait` is followed. */
   readonly shapes?: Shapes;
   /** Nothing is followed. */
@@ -80,12 +82,12 @@ export class ValueReading {
   #bytes: number;
   #depth = 0;
   /** Addresses and types of the pointers that are being followed. */
-  readonly #following = new Set<string>();
+  readonly #following: string[] = [];
 
   constructor(options: ReadingOptions) {
     this.#shapes = options.shapes;
     this.#isFlat = options.isFlat ?? false;
-    this.limits = { ...defaultLimits, ...options.limits };
+    this.limits = options.limits ?? defaultLimits;
     this.#names = options;
     this.#raw = options.raw ?? false;
     this.#values = this.limits.values;
@@ -99,27 +101,25 @@ export class ValueReading {
     const isLarge = (size ?? 0) > this.limits.object && at.address !== undefined;
     if (isLarge) return { kind: 'cut', type: shape.name, reason: 'size' };
     this.#depth++;
-    try {
-      const place = size !== undefined && size > 0 && size <= readAhead ? yield* this.ahead(at, size) : at;
-      return yield* this.#read(shape, place);
-    } finally {
-      this.#depth--;
-    }
+    const place = size !== undefined && size > 0 && size <= readAhead ? yield* this.ahead(at, size) : at;
+    const found = yield* this.#read(shape, place);
+    this.#depth--;
+    return found;
   }
 
   /** The place with `size` bytes read ahead, as far as the limit on bytes allows. */
   *ahead(place: ObjectPlace, size: number): Reading<ObjectPlace> {
-    if (place.isAtHand(size) || size > this.#bytes) return place;
+    if (place.known(size) || size > this.#bytes) return place;
     this.#bytes -= size;
     return yield* place.readAhead(size);
   }
 
   /** `size` bytes; if they are not available, a value that says why. */
   *bytes(shape: Shape, place: ObjectPlace, size: number): Reading<Uint8Array | Value> {
-    if (!place.isAtHand(size)) {
-      if (size > this.#bytes) return { kind: 'cut', type: shape.name, reason: 'size' };
-      this.#bytes -= size;
-    }
+    const known = place.known(size);
+    if (known) return known;
+    if (size > this.#bytes) return { kind: 'cut', type: shape.name, reason: 'size' };
+    this.#bytes -= size;
     const found = yield* place.reading(size);
     return found instanceof Uint8Array ? found : missingValue(shape, found);
   }
@@ -336,13 +336,11 @@ export class ValueReading {
   /** Reads what a pointer points to, unless that value is being read already. */
   *follow(target: Shape, address: Addr, read: () => Reading<Value>): Reading<Value> {
     const key = `${address} ${target.name}`;
-    if (this.#following.has(key)) return { kind: 'cut', type: target.name, reason: 'cycle' };
-    this.#following.add(key);
-    try {
-      return yield* read();
-    } finally {
-      this.#following.delete(key);
-    }
+    if (this.#following.includes(key)) return { kind: 'cut', type: target.name, reason: 'cycle' };
+    this.#following.push(key);
+    const found = yield* read();
+    this.#following.pop();
+    return found;
   }
 
   pointerValue(

@@ -19,7 +19,7 @@ export function valueText(
   shape: Shape,
   place: Addr | Uint8Array,
   memory: KnownMemory,
-  limits: Partial<ValueLimits>,
+  limits: ValueLimits,
 ): string | MemoryNeed | undefined {
   const at = typeof place === 'bigint' ? ObjectPlace.memory(place) : ObjectPlace.bytes(place);
   const reading = valueReading(shape, at, { limits });

@@ -12,6 +12,7 @@ import type { MemoryReader } from '../../src/base/memory-reader.js';
 import { DebugInfo } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
 import {
+  defaultLimits,
   evaluateMemberExpr,
   formatValue,
   ProgramNames,
@@ -179,7 +180,7 @@ t.test('a program with the standard library', async (t) => {
     const address = place.address ?? addr(0);
     const words = (await memory.read(address, 16)) ?? new Uint8Array(0);
     const text = (bytes: (at: Addr) => Uint8Array | 'unreadable' | 'unread') =>
-      valueText(shape, address, { bytes }, { elements: 2 });
+      valueText(shape, address, { bytes }, { ...defaultLimits, elements: 2 });
     t.same(
       text(() => 'unread'),
       { address, length: 16 },
