@@ -1,12 +1,10 @@
 import { hex } from '../base/addr.js';
-import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
+import type { ResetWatch } from '../stop/index.js';
+import type { ResetVector } from '../target/index.js';
 import type { GuestNanos } from '../trace/index.js';
-import { CodeAsLoaded } from './code-as-loaded.js';
 import { EarlyStops } from './early-stops.js';
 import { type Parts, reportLeftOut } from './parts.js';
-import { addressesOf } from './program.js';
-import { Resets } from './resets.js';
 import { TableChanges } from './table-changes.js';
 
 /**
@@ -20,19 +18,11 @@ export class Boot {
   readonly tables: TableChanges;
 
   constructor(parts: Parts) {
-    const { options, target, engines, connection } = parts;
+    const { resetVector } = parts.options;
     this.#parts = parts;
-    this.#early = this.#makeEarlyStops();
-    this.tables = new TableChanges({
-      places: options.engine === 'stop' ? [] : target.pagingAt,
-      engines,
-      connection,
-      early: this.#early,
-      interrupts: options.nanosPerInstruction === undefined,
-      pc: target.program.arch.pc,
-      logger: options.logger ?? silent,
-    });
-    this.resets = this.#makeResets();
+    this.#early = new EarlyStops(parts, this);
+    this.tables = new TableChanges(parts, this.#early);
+    this.resets = resetVector && new Resets(resetVector, parts, this);
   }
 
   /** Inserts everything that a target gets before its first instruction. */
@@ -78,8 +68,16 @@ export class Boot {
     return this.#early.end();
   }
 
+  watchTables(): Promise<void> {
+    return this.tables.watch();
+  }
+
+  arrive(): Promise<boolean> {
+    return this.firstHit(false);
+  }
+
   /** The machine boots again: the last records of the old boot are written to the trace. */
-  async #ended(time: number | undefined): Promise<void> {
+  async restarts(time: number | undefined): Promise<void> {
     const { target, connection, tracers, clock, engines, log } = this.#parts;
     await engines.restart(true);
     log?.tell({ type: 'left' });
@@ -92,7 +90,7 @@ export class Boot {
   }
 
   /** What happened from `from` until now is not in the trace. */
-  async #unrecorded(from: GuestNanos, why: string): Promise<void> {
+  async unrecorded(from = 0 as GuestNanos, why: string): Promise<void> {
     const { connection, tracers } = this.#parts;
     const { calls, counting, output } = tracers;
     const to = (await connection.time()) ?? output.time;
@@ -101,37 +99,58 @@ export class Boot {
     else counting.event({ type: 'gap', from, to, why });
     output.moveTo(to);
   }
+}
 
-  #makeEarlyStops(): EarlyStops {
-    const { options, target, connection, tracers, engines } = this.#parts;
-    const { engine: wanted = 'auto', fromReset = false } = options;
-    const { foundLate: late, pagingAt: places, settlesAt, program } = target;
-    const addresses = addressesOf(program);
-    return new EarlyStops({
-      ...{ wanted, fromReset, late, places, addresses, connection, engines },
-      isSure: settlesAt !== undefined,
-      watch: () => this.tables.watch(),
-      arrive: () => this.firstHit(false),
-      time: () => tracers.output.time,
-      loaded: new CodeAsLoaded(program.elf, addresses, connection),
-      unrecorded: (from = 0 as GuestNanos, why) => this.#unrecorded(from, why),
-    });
+/**
+ * The machine that rsptrace started may be reset. Then QEMU keeps RAM and breakpoints, and loads its program anew:
+ * nothing of ours is left in the program.
+ */
+class Resets implements ResetWatch {
+  readonly #vector: ResetVector;
+  readonly #parts: Parts;
+  readonly #boot: Boot;
+  count = 0;
+  /** Events in the trace at the last reset of the machine. */
+  #eventsBefore = -1;
+
+  constructor(vector: ResetVector, parts: Parts, boot: Boot) {
+    this.#vector = vector;
+    this.#parts = parts;
+    this.#boot = boot;
   }
 
-  #makeResets(): Resets | undefined {
+  /** From now on resets are noticed, if the stub takes a breakpoint at the reset vector. */
+  async watch(): Promise<void> {
+    if (await this.#vector.watch()) return;
+    this.#parts.options.logger?.warn({}, 'the stub takes no breakpoint at the reset vector: a reset goes unseen');
+  }
+
+  at(pc: bigint, hart: string | undefined): ReturnType<ResetWatch['at']> {
+    return this.#vector.stopped(pc, hart);
+  }
+
+  async again(time: number | undefined): Promise<void> {
     const { options, tracers, clock } = this.#parts;
-    const { session, resetVector: vector, scratch, logger = silent } = options;
-    const { counting, output } = tracers;
-    if (!vector) return undefined;
-    return new Resets({
-      ...{ session, vector, logger },
-      hidden: scratch?.hidden,
-      ended: (time) => this.#ended(time),
-      emit: () => {
-        if (clock.info) output.emit({ type: 'reset', time: output.time });
-      },
-      events: () => counting.count,
-      insert: () => this.insert(),
-    });
+    const { session, scratch, logger } = options;
+    const hidden = scratch?.hidden && !isRefusal(scratch.hidden) ? scratch.hidden : undefined;
+    await this.#boot.restarts(time);
+    // A firmware that finds that it ran before resets the machine once more. If RAM is hidden, the firmware runs
+    // without the breakpoint.
+    const isSame = this.#vector.firmwareResets && !hidden && tracers.counting.count === this.#eventsBefore;
+    if (!isSame) {
+      this.count++;
+      if (clock.info) tracers.output.emit({ type: 'reset', time: tracers.output.time });
+    }
+    this.#eventsBefore = tracers.counting.count;
+    const batch = session.batch();
+    for (const breakpoint of session.breakpoints) batch.removeBreakpoint(breakpoint);
+    await batch.send();
+    // x86's firmware runs meanwhile.
+    const refused = await hidden?.hideAgain();
+    if (session.state.kind !== 'idle') return;
+    if (refused) logger?.warn({ why: refused.refused }, 'the kernel is told of all RAM after this reset');
+    await this.watch();
+    await this.#boot.insert();
+    logger?.info({ resets: this.count }, 'the machine was reset');
   }
 }

@@ -1,32 +1,27 @@
 import { StringDecoder } from 'node:string_decoder';
-import type { GuestNanos, TraceSink } from '../trace/index.js';
+import type { Engines } from '../engines/index.js';
+import type { Parts } from './parts.js';
 
 /** The longest line of a console that is one event. */
 const longestLine = 1000;
 
-interface ConsoleLinesOptions {
-  readonly sink: TraceSink;
-  /** The time of the newest event. */
-  readonly time: () => GuestNanos;
-  /** Calls back when all events that are on their way have come. */
-  readonly whenDigested: (tell: () => void) => void;
-  readonly onError: (thrown: unknown) => void;
-}
-
 /**
  * The lines that a guest prints, as events. Nothing says a line's own time, so it stands behind the events that were
- * known when it came. Those that came before all events stand behind the first.
+ * known when it came. Those that came before all events stand behind the first. They go past the counting, because they
+ * are no hits.
  */
 export class ConsoleLines {
-  readonly #options: ConsoleLinesOptions;
+  readonly #parts: Pick<Parts, 'options' | 'tracers' | 'stopping'>;
+  readonly #engines: Engines;
   readonly #decoder = new StringDecoder('utf8');
   #rest = '';
   /** Those before the first event: no time is known for them. */
   #early: string[] | undefined = [];
   #isOver = false;
 
-  constructor(options: ConsoleLinesOptions) {
-    this.#options = options;
+  constructor(parts: Pick<Parts, 'options' | 'tracers' | 'stopping'>, engines: Engines) {
+    this.#parts = parts;
+    this.#engines = engines;
   }
 
   readonly take = (text: Uint8Array): void => {
@@ -37,7 +32,7 @@ export class ConsoleLines {
       lines.push(this.#rest);
       this.#rest = '';
     }
-    for (const line of lines) if (line.trim() !== '') this.#options.whenDigested(() => this.#tell(line));
+    for (const line of lines) if (line.trim() !== '') this.#engines.whenDigested(() => this.#tell(line));
   };
 
   /** There is a first event, and so a time. */
@@ -59,10 +54,11 @@ export class ConsoleLines {
       this.#early.push(line);
       return;
     }
+    const { options, tracers, stopping } = this.#parts;
     try {
-      this.#options.sink.event({ type: 'console', time: this.#options.time(), text: line.slice(0, longestLine) });
+      options.sink.event({ type: 'console', time: tracers.output.time, text: line.slice(0, longestLine) });
     } catch (thrown) {
-      this.#options.onError(thrown);
+      stopping.fail(thrown);
     }
   }
 }

@@ -1,9 +1,10 @@
-import type { Addr } from '../base/addr.js';
-import type { EngineName, Engines } from '../engines/index.js';
-import type { TablePlace } from '../target/index.js';
+import { type Addr, addOffset } from '../base/addr.js';
+import type { ElfFile } from '../elf/index.js';
+import type { EngineName } from '../engines/index.js';
 import type { GuestNanos } from '../trace/index.js';
-import type { CodeAsLoaded } from './code-as-loaded.js';
 import type { Connection } from './connection.js';
+import type { Parts } from './parts.js';
+import { addressesOf } from './program.js';
 
 /** Why nothing was recorded, though stops could have. */
 export const tooEarly = 'the last page table was not in use yet';
@@ -20,30 +21,14 @@ const longest = 1000;
 /** So often the kernel may change its page table before it is the last one. Then probes stop again. */
 const mostChanges = 50;
 
-interface EarlyStopsOptions {
-  readonly wanted: EngineName;
-  /** Take them all. */
-  readonly fromReset: boolean;
-  /** Where the last page table may come into use; none if it is in use already, or if no place is known. */
-  readonly places: readonly TablePlace[];
-  /** The only place says for sure, and comes late: no probe need stop before, if none may. */
-  readonly isSure: boolean;
+/** What early stops ask of the boot that they belong to. */
+interface BootSteps {
   /** A change of the page table matters from now on. */
-  readonly watch: () => Promise<void>;
-  /** Why the kernel's first moments are not recorded. */
-  readonly late: string | undefined;
-  /** Every probe. */
-  readonly addresses: readonly Addr[];
-  readonly connection: Connection;
-  readonly engines: Engines;
+  watchTables(): Promise<void>;
   /** Tries to place the trampolines. */
-  readonly arrive: () => Promise<unknown>;
-  /** Functions that are called where they are loaded, before paging is on. */
-  readonly loaded: CodeAsLoaded;
+  arrive(): Promise<unknown>;
   /** What is missing is known: from here to now, and why. Undefined: from the machine's start. */
-  readonly unrecorded: (from: GuestNanos | undefined, why: string) => Promise<void>;
-  /** The time of the last event. */
-  readonly time: () => GuestNanos;
+  unrecorded(from: GuestNanos | undefined, why: string): Promise<void>;
 }
 
 /**
@@ -52,7 +37,13 @@ interface EarlyStopsOptions {
  * do that too: QEMU goes through all of them for each piece of code that it runs.
  */
 export class EarlyStops {
-  readonly #options: EarlyStopsOptions;
+  readonly #parts: Parts;
+  readonly #boot: BootSteps;
+  readonly #wanted: EngineName;
+  /** Every probe. */
+  readonly #addresses: readonly Addr[];
+  /** Functions that are called where they are loaded, before paging is on. */
+  readonly #loaded: CodeAsLoaded;
   /** The engine's stops when the machine began. */
   #before = 0;
   #changes = 0;
@@ -62,62 +53,70 @@ export class EarlyStops {
   #out: { readonly since: GuestNanos | undefined; readonly why: string } | undefined;
   #isLateTold = false;
 
-  constructor(options: EarlyStopsOptions) {
-    this.#options = options;
+  constructor(parts: Parts, boot: BootSteps) {
+    const { options, target, connection } = parts;
+    this.#parts = parts;
+    this.#boot = boot;
+    this.#wanted = options.engine ?? 'auto';
+    this.#addresses = addressesOf(target.program);
+    this.#loaded = new CodeAsLoaded(target.program.elf, this.#addresses, connection);
   }
 
   /** The machine begins. Returns the probes that may stop it. */
   async begin(): Promise<readonly Addr[]> {
-    const { wanted, places, isSure, addresses, engines, loaded, watch } = this.#options;
-    this.#before = this.#options.connection.engine.stops;
+    const { target, connection, engines } = this.#parts;
+    // The only place says for sure, and comes late: no probe need stop before, if none may.
+    const isSure = target.settlesAt !== undefined;
+    const hasPlaces = target.pagingAt.length > 0;
+    this.#before = connection.engine.stops;
     this.#changes = 0;
     this.#out = undefined;
     const leftOut = new Set<Addr>(engines.isInstalled ? engines.unarmed : engines.withoutStops);
-    const stopping = addresses.filter((address) => !leftOut.has(address));
-    if (!isSure && places.length > 0 && (await loaded.begin())) await watch();
+    const stopping = this.#addresses.filter((address) => !leftOut.has(address));
+    if (!isSure && hasPlaces && (await this.#loaded.begin())) await this.#boot.watchTables();
     this.#isSlow = isSure && this.#isLimited && stopping.length > fewBreakpoints;
-    if (this.#isSlow) await watch();
+    if (this.#isSlow) await this.#boot.watchTables();
     const isTooMany = this.#isSlow && stopping.length > mostBreakpoints;
-    if ((wanted !== 'target' && !isTooMany) || !isSure || places.length === 0) return stopping;
+    if ((this.#wanted !== 'target' && !isTooMany) || !isSure || !hasPlaces) return stopping;
     this.#out = { since: undefined, why: tooEarly };
-    await watch();
+    await this.#boot.watchTables();
     return [];
   }
 
   /** A probe was hit. */
   async hit(): Promise<void> {
-    const { late, unrecorded } = this.#options;
-    if (late === undefined || this.#isLateTold) return;
+    const { foundLate } = this.#parts.target;
+    if (foundLate === undefined || this.#isLateTold) return;
     this.#isLateTold = true;
-    await unrecorded(undefined, late);
+    await this.#boot.unrecorded(undefined, foundLate);
   }
 
   /** A probe was hit, and it was too early for trampolines. */
   async tooEarly(): Promise<void> {
-    const { wanted, connection, engines } = this.#options;
-    if (!engines.waitsForTable || (wanted !== 'target' && !this.#isLimited)) return;
-    if (wanted === 'target' || connection.engine.stops - this.#before >= mostStops) await this.takeOut();
+    const { connection, engines } = this.#parts;
+    if (!engines.waitsForTable || (this.#wanted !== 'target' && !this.#isLimited)) return;
+    if (this.#wanted === 'target' || connection.engine.stops - this.#before >= mostStops) await this.takeOut();
   }
 
   /** How long the target may run with the probes, in milliseconds; undefined: for ever. */
   get patience(): number | undefined {
-    const isWanted = this.#isSlow && this.#options.engines.waitsForTable && this.#out === undefined;
+    const isWanted = this.#isSlow && this.#parts.engines.waitsForTable && this.#out === undefined;
     return isWanted ? longest : undefined;
   }
 
   /** Until the page table has changed, no probe stops the target. */
   async takeOut(): Promise<void> {
-    const { places, addresses, connection, watch, fromReset } = this.#options;
-    if (this.#out || fromReset || places.length === 0) return;
-    this.#out = { since: this.#options.time(), why: tooEarly };
-    await connection.engine.points.disarm(addresses);
-    await watch();
+    const { options, target, connection, tracers } = this.#parts;
+    if (this.#out || options.fromReset || target.pagingAt.length === 0) return;
+    this.#out = { since: tracers.output.time, why: tooEarly };
+    await connection.engine.points.disarm(this.#addresses);
+    await this.#boot.watchTables();
   }
 
   /** Nobody wants all of the stops. */
   get #isLimited(): boolean {
-    const { wanted, fromReset, places } = this.#options;
-    return wanted === 'auto' && !fromReset && places.length > 0;
+    const { options, target } = this.#parts;
+    return this.#wanted === 'auto' && !options.fromReset && target.pagingAt.length > 0;
   }
 
   /** The recording ends: the probes may still be out. */
@@ -128,24 +127,24 @@ export class EarlyStops {
   }
 
   async #reportOut(): Promise<void> {
-    if (this.#out) await this.#options.unrecorded(this.#out.since, this.#out.why);
+    if (this.#out) await this.#boot.unrecorded(this.#out.since, this.#out.why);
     this.#out = undefined;
   }
 
   async #reportLoaded(): Promise<void> {
-    const { loaded, unrecorded, places } = this.#options;
-    if (places.length > 0 && (await loaded.end())) await unrecorded(undefined, notAsLinked);
+    const hasPlaces = this.#parts.target.pagingAt.length > 0;
+    if (hasPlaces && (await this.#loaded.end())) await this.#boot.unrecorded(undefined, notAsLinked);
   }
 
   /** The page table has changed. Where trampolines can be, they are placed, and breakpoints where they cannot. */
   async changed(): Promise<void> {
-    const { engines, arrive } = this.#options;
+    const { engines } = this.#parts;
     await this.#reportLoaded();
     if (!this.#out && !this.#isSlow) return;
     // Of the breakpoints some wait for trampolines, and these are not left to the first hit.
     this.#isSlow = false;
     engines.settle();
-    await arrive();
+    await this.#boot.arrive();
     if (!this.#out) return;
     if (engines.isWaiting && ++this.#changes < mostChanges) return;
     await this.#armAgain();
@@ -153,9 +152,63 @@ export class EarlyStops {
 
   /** Breakpoints where no trampolines are, or will be. */
   async #armAgain(): Promise<void> {
-    const { engines, connection, addresses } = this.#options;
+    const { engines, connection } = this.#parts;
     await this.#reportOut();
     const withoutStops = new Set<Addr>(engines.isWaiting ? engines.withoutStops : engines.unarmed);
-    await connection.engine.points.arm(addresses.filter((address) => !withoutStops.has(address)));
+    await connection.engine.points.arm(this.#addresses.filter((address) => !withoutStops.has(address)));
+  }
+}
+
+const PT_LOAD = 1;
+/** So many bytes of a function's begin tell it from other code. */
+const compared = 16;
+
+/**
+ * A kernel that is linked elsewhere than it is loaded runs its first code where it was loaded. No probe sees that code.
+ * One stop at the first of its functions that is called there says that something is missing.
+ */
+class CodeAsLoaded {
+  readonly #elf: ElfFile;
+  readonly #connection: Connection;
+  /** Where probes' functions are loaded, and where they are linked. */
+  readonly #linked: ReadonlyMap<Addr, Addr>;
+  #hasRun = false;
+
+  /** `probes`: every probe. */
+  constructor(elf: ElfFile, probes: readonly Addr[], connection: Connection) {
+    this.#elf = elf;
+    this.#connection = connection;
+    const moved = elf.segments.filter(({ type, address, physical }) => type === PT_LOAD && address !== physical);
+    this.#linked = new Map(
+      probes.flatMap((probe) => {
+        const segment = moved.find(({ address, fileSize }) => probe >= address && probe < addOffset(address, fileSize));
+        return segment ? [[addOffset(segment.physical, probe - segment.address), probe]] : [];
+      }),
+    );
+  }
+
+  /** The machine begins. Returns whether there is anything to wait for. */
+  async begin(): Promise<boolean> {
+    this.#hasRun = false;
+    if (this.#linked.size === 0) return false;
+    await this.#connection.engine.points.intercept([...this.#linked.keys()], (_, at) => this.#reached(at));
+    return true;
+  }
+
+  /** The code runs where it is linked now. Returns true if some of it has run before. */
+  async end(): Promise<boolean> {
+    const { session, engine } = this.#connection;
+    if (session.state.kind === 'idle') await engine.points.release([...this.#linked.keys()]);
+    const hasRun = this.#hasRun;
+    this.#hasRun = false;
+    return hasRun;
+  }
+
+  /** Firmware may have other code there. */
+  async #reached(at: Addr): Promise<void> {
+    const linked = this.#linked.get(at);
+    const expected = linked && this.#elf.bytesAt(linked, compared);
+    const found = await this.#connection.session.memory().read(at, compared);
+    this.#hasRun = expected !== undefined && found !== undefined && Buffer.compare(expected, found) === 0;
   }
 }

@@ -1,5 +1,4 @@
 export { tooEarly } from './early-stops.js';
-export { functionNamed } from './function-named.js';
 export { HartNumbers } from './harts.js';
 export { type InputObserver, KilledRecording, type Recovered, type RecoverOptions } from './killed-recording.js';
 export type { LogEntry } from './log-entries.js';
@@ -7,6 +6,7 @@ export {
   addressesOf,
   type EnginePlanWishes,
   enginePlan,
+  functionNamed,
   loadedProgram,
   type PlaceOptions,
   type Program,

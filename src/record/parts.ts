@@ -1,12 +1,12 @@
-import { hex } from '../base/addr.js';
+import { type Addr, hex } from '../base/addr.js';
 import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
-import { Engines } from '../engines/index.js';
-import { plannedStops } from '../probes/index.js';
+import type { ElfFile } from '../elf/index.js';
+import { counterHurdle, Engines } from '../engines/index.js';
+import { entryPlan, type PlannedStop, plannedStops } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { Connection } from './connection.js';
 import { ConsoleLines } from './console-lines.js';
-import { plannedEnds } from './function-named.js';
 import { watchesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
 import { RecordingLog } from './recording-log.js';
@@ -37,14 +37,22 @@ export function putTogether(options: RecordOptions, target: Verified): Parts {
   const connection = new Connection();
   const tracers = buildTracers(options, target, { connection, engines: () => engines });
   const clock = new TraceClock(options, target, connection, {
-    isWanted: () => engines.writesRecords && !target.hurdles.isWithoutMemory,
-    opened: (closed) =>
-      target.hurdles.counterOpened(closed, engines.choices.filter(({ engine }) => engine === 'target').length),
+    isWanted: () => engines.writesRecords && !target.hurdles.some(({ code }) => code === 'memory'),
+    // Firmware keeps the counter from the kernel, which could not be known before that had run.
+    opened: (closed) => {
+      if (target.hurdles.some(({ code }) => code === 'counter')) return;
+      const hurdle = counterHurdle(closed, engines.choices.filter(({ engine }) => engine === 'target').length);
+      target.hurdles.push(hurdle);
+      options.onHurdles?.([hurdle]);
+    },
   });
   const stopping = new StopConditions(options, () => connection.interrupt(logger));
   const parts = { options, target, connection, tracers, clock, stopping };
   const engines = makeEngines(parts, () => log);
-  takeConsole(parts, engines);
+  const lines = new ConsoleLines(parts, engines);
+  options.console?.(lines.take);
+  tracers.counting.onFirst = () => lines.begin();
+  tracers.counting.onLast = () => lines.end();
   const isNeeded = options.log?.keeps || engines.choices.some(({ engine }) => engine === 'target');
   const log = options.log && isNeeded ? new RecordingLog(options.log, logger) : undefined;
   return { ...parts, engines, log };
@@ -105,18 +113,13 @@ function makeEngines(parts: Omit<Parts, 'engines' | 'log'>, log: () => Parts['lo
   });
 }
 
-/** What the guest prints goes past the counting, because it is no hit. */
-function takeConsole(
-  { options, tracers, stopping }: Pick<Parts, 'options' | 'tracers' | 'stopping'>,
-  engines: Engines,
-) {
-  const lines = new ConsoleLines({
-    sink: options.sink,
-    time: () => tracers.output.time,
-    whenDigested: (tell) => engines.whenDigested(tell),
-    onError: (thrown) => stopping.fail(thrown),
-  });
-  options.console?.(lines.take);
-  tracers.counting.onFirst = () => lines.begin();
-  tracers.counting.onLast = () => lines.end();
+/** Functions at which a recording ends. Rust's own functions that panic keep nothing in scratch registers. */
+function plannedEnds(elf: ElfFile, until: Addr | undefined, panics: readonly Addr[]): readonly PlannedStop[] {
+  const planned = (place: Addr, scratchIsFree: boolean): PlannedStop => {
+    const symbol = elf.symbols.allAt(place).find(({ type, address }) => type === 'function' && address === place);
+    const { size: codeSize = 0, name = '' } = symbol ?? {};
+    return { place, plans: [{ ...entryPlan({ address: place, codeSize, name }), scratchIsFree }] };
+  };
+  const all = panics.map((place) => planned(place, true));
+  return until === undefined ? all : [planned(until, false), ...all];
 }

@@ -3,7 +3,7 @@ import { taskPlaces } from '../async/tasks/index.js';
 import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, partOf, silent } from '../base/logger.js';
-import { DebugInfo } from '../dwarf/index.js';
+import { DebugInfo, demangle } from '../dwarf/index.js';
 import { ElfFile, type OpenOptions } from '../elf/index.js';
 import {
   type EngineName,
@@ -19,6 +19,7 @@ import {
   askedKinds,
   CodeEntries,
   codeFacts,
+  compileGlob,
   type Found,
   type FoundKind,
   type FoundSamples,
@@ -271,4 +272,20 @@ export function planHarts(
 ): Pick<EnginePlanOptions, 'harts' | 'hart'> {
   const several = harts > 1 && !isProcess(session.features);
   return { harts, hart: several ? hartSource(arch, elf, debug, harts) : undefined };
+}
+
+/**
+ * The address of a function by its symbol, mangled or not, as the ELF counts.
+ * @throws RsptraceError `UNTIL_NO_FUNCTION`
+ */
+export function functionNamed(elf: ElfFile, name: string): Addr {
+  const matches = compileGlob(name);
+  const exact = elf.symbols.named(name).find(({ type }) => type !== 'object');
+  const found =
+    exact ??
+    [...elf.symbols].find((symbol) => symbol.type === 'function' && matches(demangle(symbol.name, elf.budget)));
+  if (found) return found.address;
+  throw new RsptraceError('UNTIL_NO_FUNCTION', `${elf.path} has no function ${name}`, {
+    hint: 'give its symbol, or its path with * for what you do not know',
+  });
 }

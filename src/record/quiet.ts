@@ -1,13 +1,12 @@
 import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import type { Logger } from '../base/logger.js';
+import { silent } from '../base/logger.js';
 import type { StopObserver } from '../calls/index.js';
-import type { Engines } from '../engines/index.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
 import { codePlace, type HartLook, LoadedCode, Looks, type ThreadLook, Threads } from '../target/stacks/index.js';
 import { type Frame, SourceFrames } from '../target/unwind/index.js';
-import type { Connection } from './connection.js';
-import type { Verified } from './verify.js';
+import type { Parts } from './parts.js';
+import type { Progress } from './recording.js';
 
 /** Where a hart was, or a thread, while no event came. */
 export interface QuietHart {
@@ -46,16 +45,6 @@ export interface QuietOptions {
   readonly report: (quiet: Quiet) => void;
 }
 
-interface Parts {
-  readonly target: Pick<Verified, 'program' | 'isProcess' | 'harts'>;
-  readonly connection: Connection;
-  readonly engines: Engines;
-  /** What the target has done so far. */
-  readonly progress: () => { readonly hits: number; readonly codeAbsent: boolean; readonly events: number };
-  readonly logger: Logger;
-  readonly onError: (thrown: unknown) => void;
-}
-
 /** So many are named. */
 const MOST_NAMED = 4;
 /** Of so many threads the stack is walked. */
@@ -74,6 +63,8 @@ const SIGINT = 2;
 export class QuietWatch implements StopObserver {
   readonly #options: QuietOptions;
   readonly #parts: Parts;
+  /** What the target has done so far. */
+  readonly #progress: () => Progress;
   readonly #inner: StopObserver;
   #timer: NodeJS.Timeout | undefined;
   #threads: Threads | undefined;
@@ -84,9 +75,10 @@ export class QuietWatch implements StopObserver {
   /** Events and records at the last change, in how many parts there were none since, and the hits before. */
   #seen = { count: 0, parts: 0, hits: 0 };
 
-  constructor(options: QuietOptions, parts: Parts, inner: StopObserver) {
+  constructor(options: QuietOptions, parts: Parts, progress: () => Progress, inner: StopObserver) {
     this.#options = options;
     this.#parts = parts;
+    this.#progress = progress;
     this.#inner = inner;
   }
 
@@ -119,13 +111,12 @@ export class QuietWatch implements StopObserver {
   }
 
   get #count(): number {
-    const { engines, progress } = this.#parts;
-    return progress().events + engines.results.all.records;
+    return this.#progress().events + this.#parts.engines.results.all.records;
   }
 
   #part(): void {
     const { count, parts } = this.#seen;
-    const { hits } = this.#parts.progress();
+    const { hits } = this.#progress();
     if (this.#count !== count) this.#seen = { count: this.#count, parts: 0, hits };
     else if (parts < PARTS) {
       this.#seen = { count, parts: parts + 1, hits };
@@ -135,7 +126,7 @@ export class QuietWatch implements StopObserver {
 
   /** A machine is looked at when the interrupt has stopped it. */
   async #look(): Promise<void> {
-    const { connection, target, engines, logger } = this.#parts;
+    const { connection, target, engines, options } = this.#parts;
     const { session } = connection;
     if (target.isProcess) {
       const pid = session.localProcess;
@@ -145,7 +136,7 @@ export class QuietWatch implements StopObserver {
     }
     if (!this.#options.interrupts || session.state.kind !== 'running') return this.#tell([], 0);
     // Before the interrupt, because reading the program takes time.
-    this.#code ??= await LoadedCode.find({ ...target.program, session, logger });
+    this.#code ??= await LoadedCode.find({ ...target.program, session, logger: options.logger ?? silent });
     this.#interrupted = true;
     // An error here also ends the run, which reports it.
     session.interrupt().catch(() => {});
@@ -183,20 +174,19 @@ export class QuietWatch implements StopObserver {
 
   #tell(harts: readonly QuietHart[], more: number): void {
     if (this.#timer === undefined) return;
-    const { progress, target } = this.#parts;
-    const { codeAbsent } = progress();
-    const { isProcess } = target;
+    const { codeAbsent } = this.#progress();
+    const { isProcess } = this.#parts.target;
     const quiet = { ms: this.#options.ms, hits: this.#seen.hits, codeAbsent, isProcess, harts, more };
     if (this.times.length < MOST_KEPT) this.times.push(quiet);
     this.#options.report(quiet);
   }
 
   #failed(thrown: unknown): void {
-    const { logger, onError } = this.#parts;
+    const { options, stopping } = this.#parts;
     if (thrown instanceof RsptraceError) {
-      logger.info({ error: thrown.message }, 'where the harts are was not found out');
+      options.logger?.info({ error: thrown.message }, 'where the harts are was not found out');
       this.#tell([], 0);
-    } else onError(thrown);
+    } else stopping.fail(thrown);
   }
 }
 

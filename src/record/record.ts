@@ -27,7 +27,7 @@ export async function record(asked: RecordOptions): Promise<Recording> {
   const { ram } = target;
   using _ram = ram && !isRefusal(ram) ? ram : undefined;
   const run = await meanwhile(options.letRun, () => new Run(options, target));
-  target.hurdles.tell();
+  if (target.hurdles.length > 0) options.onHurdles?.(target.hurdles);
   await run.arm();
   const begun = performance.now();
   const ended = await run.toEnd();
@@ -208,7 +208,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     stop: ended,
     error: stopping.error,
     hostMs,
-    hurdles: target.hurdles.all,
+    hurdles: target.hurdles,
     neverLoaded: run.notLoaded,
     engines: choices,
     refusal: engines.refusal,

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import type { Architecture } from '../arch/index.js';
 import { hex } from '../base/addr.js';
-import { messageOf } from '../base/errors.js';
+import { messageOf, RsptraceError } from '../base/errors.js';
 import { partOf, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { QueuedStops, type Tracer } from '../calls/index.js';
@@ -10,9 +10,8 @@ import type { EnginePlanOptions } from '../engines/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import { StopEngine, Watchpoints } from '../stop/index.js';
 import { changesItsCode, verifyArchitecture, verifyCode } from '../target/index.js';
-import type { ClockInfo } from '../trace/index.js';
+import type { ClockInfo, Gap, GuestNanos } from '../trace/index.js';
 import { Boot } from './boot.js';
-import { gapUntilNow, isLinkError } from './broken-link.js';
 import { type Parts, putTogether } from './parts.js';
 import { isLoadedAlike, watchesOf } from './program.js';
 import { QuietWatch } from './quiet.js';
@@ -245,17 +244,12 @@ export class Run {
   }
 
   /** Samples show by themselves where the target is, and what only counts has no events. */
-  #quietWatch({ quiet, logger = silent }: RecordOptions): QuietWatch | undefined {
-    const { target, stopping, tracers } = this.parts;
+  #quietWatch({ quiet }: RecordOptions): QuietWatch | undefined {
+    const { target, tracers } = this.parts;
     const onlyCounts = target.program.kinds.every(({ kind }) => kind.onlyCounts);
     if (quiet === undefined || quiet.ms === Number.POSITIVE_INFINITY || onlyCounts) return undefined;
-    const onError = (thrown: unknown): void => stopping.fail(thrown);
     const interrupts = quiet.interrupts && tracers.sampler === undefined;
-    return new QuietWatch(
-      { ...quiet, interrupts },
-      { ...this.parts, progress: () => this.progress, logger, onError },
-      this.boot.tables,
-    );
+    return new QuietWatch({ ...quiet, interrupts }, this.parts, () => this.progress, this.boot.tables);
   }
 
   /** What takes the hits of stops: each has its turn behind the records before it, and is kept in the log. */
@@ -271,4 +265,30 @@ function valueRegisters({ plans }: Pick<EnginePlanOptions, 'plans'>, { generalRe
   const names = new Set(plans.flatMap(({ entryRegisters, exit }) => [...entryRegisters, ...exit.registers]));
   for (const name of generalRegisters) names.delete(name);
   return [...names];
+}
+
+/** The error of a link that breaks in the middle. */
+function isLinkError(thrown: unknown): boolean {
+  return thrown instanceof RsptraceError && /^RSP_(?:CLOSED|TIMEOUT|PROTOCOL)$/.test(thrown.code);
+}
+
+/** The gap that ends now, by the clock that was used before. */
+async function gapUntilNow(session: Session, clock: ClockReader, before: ClockReader, from: GuestNanos): Promise<Gap> {
+  if (clock.info.name !== before.info.name) {
+    throw new RsptraceError(
+      'CLOCK_UNAVAILABLE',
+      `after the link was broken the clock ${before.info.name} cannot be read any more`,
+    );
+  }
+  const batch = session.batch();
+  const time = clock.request(batch);
+  await batch.send();
+  const to = time() as GuestNanos;
+  if (to < from) {
+    throw new RsptraceError(
+      'TARGET_RESTARTED',
+      'the target was restarted while the link was broken: its clock went back',
+    );
+  }
+  return { type: 'gap', from, to };
 }

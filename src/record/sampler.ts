@@ -1,27 +1,14 @@
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
+import type { EventOutput } from '../calls/index.js';
 import type { FoundSamples } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import type { StopSampler } from '../stop/index.js';
 import { LoadedCode, Looks, SampledFrames, Samples } from '../target/stacks/index.js';
 import type { Hooked } from '../target/unwind/index.js';
 import type { GuestNanos, Sample, SampleFacts } from '../trace/index.js';
-import type { Program } from './program.js';
-
-interface SamplerOptions {
-  readonly plan: FoundSamples;
-  readonly program: Pick<Program, 'elf' | 'arch' | 'debug'>;
-  readonly logger: Logger;
-  /** The present connection. */
-  readonly session: () => Session;
-  readonly hartNumber: (id: string) => number;
-  /** Whether code of a trampoline lies there. */
-  readonly isOwnCode: (pc: bigint) => boolean;
-  readonly hooked: Hooked;
-  /** Reads every record before this stop. */
-  readonly catchUp: () => Promise<void>;
-  readonly emit: (event: Sample) => void;
-}
+import type { Running } from './tracers.js';
+import type { Verified } from './verify.js';
 
 /** A period is between these parts of the one that was asked for, so that it is in step with nothing in the target. */
 const [least, most] = [0.5, 1.5];
@@ -39,7 +26,10 @@ interface Ready {
  * probe's stop that comes first does as well.
  */
 export class Sampler implements StopSampler {
-  readonly #options: SamplerOptions;
+  readonly #plan: FoundSamples;
+  readonly #target: Pick<Verified, 'program' | 'harts'>;
+  readonly #run: Running;
+  readonly #logger: Logger;
   readonly #samples: Samples;
   #ready: Ready | undefined;
   #ranMs = 0;
@@ -47,18 +37,32 @@ export class Sampler implements StopSampler {
   #interrupted = false;
   #counts = { looks: 0, own: 0, atProbes: 0, stoodNs: 0 };
 
-  constructor(options: SamplerOptions) {
-    const { program, plan, emit } = options;
-    this.#options = options;
+  constructor(
+    plan: FoundSamples,
+    target: Pick<Verified, 'program' | 'harts'>,
+    output: EventOutput,
+    run: Running,
+    logger: Logger,
+  ) {
+    this.#plan = plan;
+    this.#target = target;
+    this.#run = run;
+    this.#logger = logger;
     const want = { depth, mode: 'all', idle: false, awaited: false, by: undefined } as const;
-    const frames = new SampledFrames(program.elf, program.debug, undefined);
-    this.#samples = new Samples(frames, { event: emit }, plan.periodMs, want);
+    const frames = new SampledFrames(target.program.elf, target.program.debug, undefined);
+    // Samples have their place among the events: everything before is emitted first.
+    const event = (sample: Sample): void =>
+      run.engines().whenDigested(() => {
+        output.moveTo(sample.time);
+        output.emit({ ...sample, time: output.time });
+      });
+    this.#samples = new Samples(frames, { event }, plan.periodMs, want);
     this.#dueMs = this.#period();
   }
 
   get facts(): SampleFacts {
     const { samples, idle, incomplete } = this.#samples.counts;
-    const { periodMs } = this.#options.plan;
+    const { periodMs } = this.#plan;
     const wanted = Math.floor(this.#ranMs / periodMs);
     return { periodNs: Math.round(periodMs * 1e6), wanted, samples, idle, incomplete, ...this.#counts };
   }
@@ -72,7 +76,7 @@ export class Sampler implements StopSampler {
   }
 
   runs(): () => void {
-    const session = this.#options.session();
+    const { session } = this.#run.connection;
     const since = performance.now();
     this.#interrupted = false;
     const interrupt = (): void => {
@@ -93,12 +97,13 @@ export class Sampler implements StopSampler {
   async take(time: number, atProbe: boolean): Promise<void> {
     const began = performance.now();
     // One that came late is followed by its next in time, unless that has passed, too.
-    this.#dueMs = Math.max(this.#dueMs, this.#ranMs - this.#options.plan.periodMs) + this.#period();
-    await this.#options.catchUp();
-    const { looks } = await this.#at(this.#options.session());
+    this.#dueMs = Math.max(this.#dueMs, this.#ranMs - this.#plan.periodMs) + this.#period();
+    const engines = this.#run.engines();
+    await engines.catchUp();
+    const { looks } = await this.#at(this.#run.connection.session);
     for (const look of await looks.all()) {
-      if (look.pc !== undefined && this.#options.isOwnCode(look.pc)) this.#counts.own++;
-      else this.#samples.take(look, this.#options.hartNumber(look.hart.id), time as GuestNanos);
+      if (look.pc !== undefined && engines.isOwnCode(look.pc)) this.#counts.own++;
+      else this.#samples.take(look, this.#target.harts.number(look.hart.id), time as GuestNanos);
     }
     this.#samples.emit();
     this.#counts.looks++;
@@ -112,14 +117,15 @@ export class Sampler implements StopSampler {
 
   async #at(session: Session): Promise<Ready> {
     if (this.#ready?.session === session) return this.#ready;
-    const { program, logger, hooked } = this.#options;
-    const code = await LoadedCode.find({ ...program, session, logger });
+    const { program } = this.#target;
+    const hooked: Hooked = (returnAddress) => this.#run.engines().hooked(returnAddress);
+    const code = await LoadedCode.find({ ...program, session, logger: this.#logger });
     this.#ready = { session, looks: new Looks(session, program.arch, code, { depth, hooked, walksIdle: false }) };
     return this.#ready;
   }
 
   #period(): number {
-    return this.#options.plan.periodMs * (least + (most - least) * Math.random());
+    return this.#plan.periodMs * (least + (most - least) * Math.random());
   }
 }
 

@@ -1,11 +1,9 @@
 import { type Addr, hex } from '../base/addr.js';
-import type { Logger } from '../base/logger.js';
 import type { StopObserver } from '../calls/index.js';
-import type { Engines } from '../engines/index.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
 import type { TablePlace } from '../target/index.js';
-import type { Connection } from './connection.js';
 import type { EarlyStops } from './early-stops.js';
+import type { Parts } from './parts.js';
 
 /** A place that has changed the table so often, with nothing for us to do, is left alone. */
 const mostIdle = 4;
@@ -21,25 +19,15 @@ const hot = { share: 0.25, looks: 5 };
 const CODE_PAGE = 12n;
 const SIGINT = 2;
 
-interface TableChangesOptions {
-  readonly places: readonly TablePlace[];
-  readonly engines: Engines;
-  readonly connection: Connection;
-  /** The name of the program counter. */
-  readonly pc: string;
-  /** What is done while there are no trampolines. */
-  readonly early: Pick<EarlyStops, 'changed' | 'patience' | 'takeOut'>;
-  /** The target may be interrupted: two runs need not be alike. */
-  readonly interrupts: boolean;
-  readonly logger: Logger;
-}
-
 /**
  * Stands behind each place where a kernel turns to another page table, from when that matters. Trampolines that are
  * there already are mapped in the new table too, before a function is called that leads to them.
  */
 export class TableChanges implements StopObserver {
-  readonly #options: TableChangesOptions;
+  readonly #parts: Parts;
+  /** What is done while there are no trampolines. */
+  readonly #early: EarlyStops;
+  readonly #places: readonly TablePlace[];
   /** By place: how often it was passed to no purpose. */
   readonly #waiting = new Map<TablePlace, number>();
   /** How long it has run without trampolines, in milliseconds. */
@@ -49,8 +37,10 @@ export class TableChanges implements StopObserver {
   readonly #looks = new QuietLooks();
   #interrupted = false;
 
-  constructor(options: TableChangesOptions) {
-    this.#options = options;
+  constructor(parts: Parts, early: EarlyStops) {
+    this.#parts = parts;
+    this.#early = early;
+    this.#places = parts.options.engine === 'stop' ? [] : parts.target.pagingAt;
   }
 
   /** The machine begins. */
@@ -63,11 +53,11 @@ export class TableChanges implements StopObserver {
 
   /** From now on a change of the table matters. */
   async watch(): Promise<void> {
-    for (const place of this.#options.places) if (!this.#waiting.has(place)) await this.#wait(place, 0);
+    for (const place of this.#places) if (!this.#waiting.has(place)) await this.#wait(place, 0);
   }
 
   runs(): () => void {
-    const stop = this.#options.engines.runs();
+    const stop = this.#parts.engines.runs();
     const left = this.#left;
     if (left === undefined) return stop;
     const began = performance.now();
@@ -75,7 +65,7 @@ export class TableChanges implements StopObserver {
     return () => {
       clearTimeout(timer);
       const ms = performance.now() - began;
-      if (this.#options.engines.isInstalled) this.#quiet += ms;
+      if (this.#parts.engines.isInstalled) this.#quiet += ms;
       else this.#ran += ms;
       stop();
     };
@@ -83,34 +73,35 @@ export class TableChanges implements StopObserver {
 
   /** How long the target may run until something is to be done, in milliseconds; undefined: for ever. */
   get #left(): number | undefined {
-    const { engines, early, interrupts } = this.#options;
-    if (!interrupts) return undefined;
+    const { options, engines } = this.#parts;
+    // Two runs under a clock of instructions are to be alike.
+    if (options.nanosPerInstruction !== undefined) return undefined;
     if (engines.isInstalled) return this.#waiting.size > 0 ? this.#looks.patience - this.#quiet : undefined;
-    const most = early.patience;
+    const most = this.#early.patience;
     return most === undefined ? undefined : most - this.#ran;
   }
 
   async handles(stop: SignalStop, resume: Batch): Promise<boolean> {
     const isOurs = this.#interrupted && stop.signal === SIGINT && stop.reason === undefined;
     if (isOurs) await this.#tooLong();
-    return (await this.#options.engines.handles(stop, resume)) || isOurs;
+    return (await this.#parts.engines.handles(stop, resume)) || isOurs;
   }
 
   stopped(emits: boolean, at?: Addr): Promise<void> {
     if (emits) this.#quiet = 0;
-    return this.#options.engines.stopped(emits, at);
+    return this.#parts.engines.stopped(emits, at);
   }
 
   async #wait(place: TablePlace, idle: number): Promise<void> {
     this.#waiting.set(place, idle);
-    await this.#options.connection.engine.points.intercept(place.addresses, () => this.#changed(place, idle));
+    await this.#parts.connection.engine.points.intercept(place.addresses, () => this.#changed(place, idle));
   }
 
   async #changed(place: TablePlace, idle: number): Promise<void> {
-    const { engines, early } = this.#options;
+    const { engines } = this.#parts;
     this.#waiting.delete(place);
     const isEarly = !engines.isInstalled;
-    if (isEarly) await early.changed();
+    if (isEarly) await this.#early.changed();
     const isIdle = isEarly || (await engines.followTable());
     const now = isIdle ? idle + 1 : 0;
     if (now < (isEarly ? mostEarly : mostIdle)) await this.#wait(place, isEarly && engines.isInstalled ? 0 : now);
@@ -118,8 +109,8 @@ export class TableChanges implements StopObserver {
 
   async #tooLong(): Promise<void> {
     this.#interrupted = false;
-    if (this.#options.engines.isInstalled) await this.#leave();
-    else await this.#options.early.takeOut();
+    if (this.#parts.engines.isInstalled) await this.#leave();
+    else await this.#early.takeOut();
   }
 
   /** Leaves the places alone that slow the code that runs most. Missing one of them may cost the kernel its life. */
@@ -128,19 +119,19 @@ export class TableChanges implements StopObserver {
     const places = this.#looks.add(await this.#pcs(), [...this.#waiting.keys()]);
     if (places.length === 0) return;
     for (const place of places) this.#waiting.delete(place);
-    await this.#options.connection.engine.points.release(places.flatMap(({ addresses }) => addresses));
-    this.#options.logger.warn(
+    await this.#parts.connection.engine.points.release(places.flatMap(({ addresses }) => addresses));
+    this.#parts.options.logger?.warn(
       { at: places.map((place) => place.addresses.map(hex).join(' or ')).join(', ') },
       'the page table is no longer watched there, because a breakpoint slows the code beside it: if the kernel changes it once more, --engine stop is safe',
     );
   }
 
   async #pcs(): Promise<readonly bigint[]> {
-    const session = this.#options.connection.session;
+    const session = this.#parts.connection.session;
     const pcs: bigint[] = [];
     for (const { id } of await session.harts()) {
       const batch = session.batch(id);
-      const pc = batch.readRegister(this.#options.pc);
+      const pc = batch.readRegister(this.#parts.target.program.arch.pc);
       await batch.send();
       if (pc.value !== undefined) pcs.push(pc.value);
     }
@@ -148,7 +139,7 @@ export class TableChanges implements StopObserver {
   }
 
   #interrupt(): void {
-    const session = this.#options.connection.session;
+    const session = this.#parts.connection.session;
     if (session.state.kind !== 'running') return;
     this.#interrupted = true;
     // An error here also ends the run, which reports it.

@@ -1,12 +1,12 @@
-import { type Logger, silent } from '../base/logger.js';
+import { silent } from '../base/logger.js';
 import { CallTracer, EventOutput } from '../calls/index.js';
 import type { Engines } from '../engines/index.js';
 import { type KindTracer, WatchEvents } from '../probes/index.js';
 import { SpaceNumbers, stackBytes } from '../target/index.js';
 import type { Hooked } from '../target/unwind/index.js';
-import { Threshold, type TraceSink } from '../trace/index.js';
+import { Filter, Threshold, type TraceEvent, type TraceFacts, type TraceSink, timeOf } from '../trace/index.js';
 import type { Connection } from './connection.js';
-import { CountingSink } from './counting-sink.js';
+import type { HartNumbers } from './harts.js';
 import { samplesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
 import { Sampler } from './sampler.js';
@@ -30,7 +30,7 @@ export interface Tracers {
 }
 
 /** The recording that the tracers belong to. They ask it at hits and samples, when it runs. */
-interface Running {
+export interface Running {
   readonly connection: Connection;
   readonly engines: () => Engines;
 }
@@ -65,32 +65,76 @@ export function buildTracers(
     },
   );
   const watches = new WatchEvents(elf, debug, output);
-  const sampler = run && makeSampler({ program, harts }, output, run, options.logger);
+  const plan = samplesOf(program);
+  const sampler = run && plan && new Sampler(plan, { program, harts }, output, run, options.logger ?? silent);
   return { calls, spaces, kinds, watches, sampler, output, sink, counting };
 }
 
-/** Samples have their place among the events: everything before is emitted first. */
-function makeSampler(
-  { program, harts }: Pick<Verified, 'program' | 'harts'>,
-  output: EventOutput,
-  run: Running,
-  logger: Logger = silent,
-): Sampler | undefined {
-  const plan = samplesOf(program);
-  return (
-    plan &&
-    new Sampler({
-      ...{ plan, program, logger },
-      session: () => run.connection.session,
-      hartNumber: (id) => harts.number(id),
-      isOwnCode: (pc) => run.engines().isOwnCode(pc),
-      hooked: (returnAddress) => run.engines().hooked(returnAddress),
-      catchUp: () => run.engines().catchUp(),
-      emit: (event) =>
-        run.engines().whenDigested(() => {
-          output.moveTo(event.time);
-          output.emit({ ...event, time: output.time });
-        }),
-    })
-  );
+/** More stops than these are those of probes. */
+const mostStops = 1000;
+
+/** Counts the events that pass through, for progress and limits. */
+class CountingSink extends Filter {
+  count = 0;
+  span = 0;
+  /** Where nothing was recorded, in guest nanoseconds: because of `why`, or because the link was broken. */
+  readonly gaps: { readonly from_ns: number; readonly to_ns: number; readonly why?: string }[] = [];
+  /** When a breakpoint has stopped the target, and when the next event was, in guest nanoseconds; the first of them. */
+  readonly stoppedAt: number[] = [];
+  onEvent: (count: number) => void = () => {};
+  /** Called once, behind the first event. */
+  onFirst: () => void = () => {};
+  /** Called when all events are there, before the sink ends. */
+  onLast: () => void = () => {};
+  #first: number | undefined;
+  #begun = false;
+  /** The last stop, if no event has come since. */
+  #stood = Number.POSITIVE_INFINITY;
+
+  constructor(sink: TraceSink, harts: HartNumbers) {
+    super(sink);
+    harts.onNew = (hart) => {
+      if (this.#begun) this.sink.hart(hart);
+    };
+  }
+
+  override begin(...args: Parameters<TraceSink['begin']>): void {
+    this.#begun = true;
+    this.sink.begin(...args);
+  }
+
+  event(event: TraceEvent): void {
+    this.count++;
+    if (event.type === 'gap') {
+      const { from, to, why } = event;
+      this.gaps.push({ from_ns: from, to_ns: to, ...(why === undefined ? {} : { why }) });
+    }
+    const time = timeOf(event);
+    const isFirst = this.#first === undefined;
+    this.#first ??= time;
+    this.span = time - this.#first;
+    if (time >= this.#stood) {
+      if (time > this.#stood) this.stoppedAt.push(time);
+      this.#stood = Number.POSITIVE_INFINITY;
+    }
+    this.sink.event(event);
+    if (isFirst) this.onFirst();
+    this.onEvent(this.count);
+  }
+
+  /** The target stands at a place of ours, at this time. */
+  stood(time: number): void {
+    if (this.stoppedAt.length >= mostStops) return;
+    this.stoppedAt.push(time);
+    this.#stood = Math.min(this.#stood, time);
+  }
+
+  override flush(): void {
+    if (this.#begun) this.sink.flush();
+  }
+
+  override end(facts?: TraceFacts): void {
+    this.onLast();
+    this.sink.end(facts);
+  }
 }

@@ -2,7 +2,14 @@ import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
-import { cautionsOf, type EngineName, type EnginePlanOptions, findHurdles, unavailable } from '../engines/index.js';
+import {
+  cautionsOf,
+  type EngineName,
+  type EnginePlanOptions,
+  findHurdles,
+  type Hurdle,
+  unavailable,
+} from '../engines/index.js';
 import type { WatchPlace } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import {
@@ -20,7 +27,6 @@ import {
   verifyPlace,
 } from '../target/index.js';
 import { HartNumbers, HartWords } from './harts.js';
-import { KnownHurdles } from './known-hurdles.js';
 import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts, samplesOf, watchesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
 import { verifySampling } from './sampler.js';
@@ -62,8 +68,8 @@ export interface Verified {
   readonly pagingAt: readonly TablePlace[];
   /** The machine's RAM past the wire, or why it is read by packets; undefined where there is only the wire. */
   readonly ram: GuestRam | Refusal | undefined;
-  /** What will keep probes from running without stops. */
-  readonly hurdles: KnownHurdles;
+  /** What will keep probes from running without stops: what shows itself later is added. */
+  readonly hurdles: Hurdle[];
   /** Why the kernel's first moments are not recorded, if it had to be found while it ran. */
   readonly foundLate: string | undefined;
 }
@@ -121,7 +127,6 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const all = { ...plan, ...planHarts(program, session, count), process };
   const ram = await GuestRam.find(session, logger);
   const facts = { ...options.scratch, session, arch, elf, plan: all, pastWire: ram, logger };
-  const hurdles = await findHurdles(facts);
   return {
     program,
     isProcess: process,
@@ -139,7 +144,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     settlesAt,
     pagingAt,
     ram,
-    hurdles: new KnownHurdles(hurdles, options.onHurdles),
+    hurdles: [...(await findHurdles(facts))],
     foundLate: boots && missedMs > 0 ? late(program.elf, missedMs) : undefined,
   };
 }

@@ -1,10 +1,9 @@
 import { endingSignals, findStuck } from '../../api/index.js';
-import type { Addr } from '../../base/addr.js';
 import { type EngineSituation, type Hurdle, situationOf } from '../../engines/index.js';
 import { type Recording, type RecordOptions, record } from '../../record/index.js';
 import type { Session } from '../../rsp/index.js';
 import type { ScratchSources } from '../../scratch/index.js';
-import { isMovedAtBoot, type LetRun, type ResetVector } from '../../target/index.js';
+import { isMovedAtBoot } from '../../target/index.js';
 import { debugFilesOf } from '../options/common.js';
 import { ReadingLine } from '../reading-line.js';
 import { recordsRequest } from '../records-file.js';
@@ -22,37 +21,21 @@ export interface Recorded extends Recording {
   readonly serverFault?: string | undefined;
 }
 
-export interface SessionOptions {
+/** What of {@link RecordOptions} only some targets have. */
+type OfTarget = Pick<RecordOptions, 'resetVector' | 'reconnect' | 'console' | 'loadBias' | 'nanosPerInstruction'> &
+  Pick<RecordOptions, 'clockSleeps' | 'panics' | 'stopsHarm' | 'letRun' | 'onLeft' | 'deadline'>;
+
+export interface SessionOptions extends OfTarget {
   /** rsptrace has started the target. */
   readonly isLaunched?: boolean;
   /** What another rsptrace has recorded of the wire is played back. */
   readonly isReplayed?: boolean;
   /** RAM of a machine that we started. */
   readonly hidden?: ScratchSources['hidden'];
-  readonly resetVector?: ResetVector | undefined;
-  readonly reconnect?: (() => Promise<Session>) | undefined;
-  /** See `RecordOptions`. */
-  readonly console?: ((take: (text: Uint8Array) => void) => void) | undefined;
-  /** See `RecordOptions`. */
-  readonly loadBias?: bigint | undefined;
-  /** See `RecordOptions`. */
-  readonly nanosPerInstruction?: number | undefined;
-  /** See `RecordOptions`. */
-  readonly clockSleeps?: boolean | undefined;
-  /** See `RecordOptions`. */
-  readonly panics?: readonly Addr[] | undefined;
-  /** See `RecordOptions`. */
-  readonly stopsHarm?: boolean | undefined;
-  /** See `RecordOptions`. */
-  readonly letRun?: LetRun | undefined;
   /** Ends the recording when it is aborted. */
   readonly ending?: AbortSignal | undefined;
   /** Called with the signal that ends the recording. */
   readonly onSignal?: (signal: NodeJS.Signals) => void;
-  /** See `RecordOptions`. */
-  readonly onLeft?: ((end: Recording['end']) => void) | undefined;
-  /** See `RecordOptions`. */
-  readonly deadline?: (() => number | undefined) | undefined;
 }
 
 /** Records until something ends it; Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends it in good order. */
