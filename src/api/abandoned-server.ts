@@ -5,6 +5,7 @@ import { architectureNamed } from '../arch/index.js';
 import { entriesOf, linkOf, textOf } from '../base/proc.js';
 import { type TakenOut, takeOutOwnCode } from '../inject/index.js';
 import { connect } from '../target/index.js';
+import { plural } from '../text/index.js';
 
 /** How long it may take until it listens, and until it answers, in milliseconds. */
 const answerMs = 10_000;
@@ -178,4 +179,15 @@ function send(pid: number, signal: NodeJS.Signals): void {
   } catch {
     // It has ended.
   }
+}
+
+/** What became of a process whose rsptrace was killed: a sentence. */
+export function takenOutText({ pid, patches, traps }: TakenOut & { readonly pid: number }): string {
+  const what = [
+    ...(patches.length > 0 ? [plural(patches.length, 'patch').replace('patchs', 'patches')] : []),
+    ...(traps.length > 0 ? [plural(traps.length, 'breakpoint')] : []),
+  ];
+  return what.length === 0
+    ? `Nothing of it was in the code of process ${pid}, which runs on`
+    : `${what.join(' and ')} of it were taken out of process ${pid}, which runs on`;
 }

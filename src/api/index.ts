@@ -1,4 +1,4 @@
-export { abandonedServer, serverOf, takeOverServer } from './abandoned-server.js';
+export { abandonedServer, serverOf, takenOutText, takeOverServer } from './abandoned-server.js';
 export { copyCore } from './core-copy.js';
 export { type CoreStacks, stacksInCore } from './core-stacks.js';
 export { type DeterministicCommand, deterministicCommand } from './deterministic.js';

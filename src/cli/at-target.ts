@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { endingSignals, Supervisor } from '../api/index.js';
 import type { Architecture } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
@@ -7,7 +8,6 @@ import { connect, type TargetOptions } from '../target/index.js';
 import { showConsole } from './console-file.js';
 import type { CommonArguments } from './options/common.js';
 import { note } from './standard-error.js';
-import { leavesStub } from './when-killed.js';
 
 export interface StubOptions {
   readonly args: CommonArguments;
@@ -116,4 +116,15 @@ function pendingSignals(): Promise<void> {
 
 function interrupted(signal: NodeJS.Signals, after: string): RsptraceError {
   return new RsptraceError('INTERRUPTED', `ended by ${signal} before it was done; ${after}`);
+}
+
+/** What cleans up when this rsptrace is killed, see `Supervisor`: next to this file, or next to the bundle that has it. */
+const cleanUp = fileURLToPath(new URL('clean-up.js', import.meta.url));
+
+/** The first words of a command whose last is a word by which a gdbserver of ours is found. */
+export const leavesServer = [process.execPath, cleanUp, 'server'];
+
+/** The first words of a command whose last is the address of a stub: somebody's, or that of a machine of ours. */
+export function leavesStub(whose: 'stub' | 'machine', elf: string): readonly string[] {
+  return [process.execPath, cleanUp, whose, elf];
 }

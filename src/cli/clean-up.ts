@@ -1,13 +1,12 @@
 // Run by a supervisor whose rsptrace has been killed, with the words of `whenKilled`.
 import { text } from 'node:stream/consumers';
-import { serverOf, takeOverServer, waitsForEnd } from '../api/index.js';
+import { serverOf, takenOutText, takeOverServer, waitsForEnd } from '../api/index.js';
 import { messageOf } from '../base/errors.js';
 import { ElfFile } from '../elf/index.js';
 import { removeLeftovers } from '../inject/index.js';
 import { architectureFor, connect, loadedElf } from '../target/index.js';
 import { plural } from '../text/index.js';
 import { note } from './standard-error.js';
-import { takenOutText } from './taken-out.js';
 
 /** How long a stub may take to answer, in milliseconds. */
 const answerMs = 5000;

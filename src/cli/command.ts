@@ -1,5 +1,5 @@
 import type { Argv } from 'yargs';
-import type { MayReport } from './failed-check.js';
+import type { MayReport } from './check-report.js';
 import { checkFiles, refuseExisting } from './files.js';
 import type { ListTexts } from './list-texts.js';
 import type { PositionalTable, Table, Values } from './options/option.js';
@@ -37,7 +37,7 @@ export function command<const P extends PositionalTable, const O extends Table>(
     return demandOption ? `<${shown}>` : `[${shown}]`;
   });
   const declared = (args: Argv, texts: ListTexts | undefined): Argv => {
-    for (const [name, { is: _, ...option }] of Object.entries(options)) {
+    for (const [name, option] of Object.entries(options)) {
       const describe = option.describe?.replace(/\{(\w+)\}/g, (_, list) => texts?.[list as keyof ListTexts] ?? '');
       args.option(name, { ...option, describe });
     }
@@ -66,7 +66,7 @@ export function command<const P extends PositionalTable, const O extends Table>(
               refuseExisting(all);
               return await run(all);
             } catch (error) {
-              if (hasReports(all)) (await import('./failed-check.js')).reportFailure(all, error);
+              if (hasReports(all)) (await import('./check-report.js')).reportFailure(all, error);
               throw error;
             }
           });

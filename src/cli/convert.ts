@@ -1,8 +1,10 @@
+import { basename } from 'node:path';
 import { jsonLine, plural, textLines } from '../text/index.js';
-import { endMissing, FromFirstEvent, Inside } from '../trace/index.js';
+import { endMissing, FromFirstEvent, Inside, type MergeInput, mergeTraces, timeText } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import type { ConvertArguments } from './options/saved-trace.js';
-import { headJson, readChosen } from './saved-trace.js';
+import type { ConvertArguments, MergeArguments } from './options/saved-trace.js';
+import { headJson, notesOn, readChosen } from './saved-trace.js';
+import { note } from './standard-error.js';
 import { traceOutput } from './trace-output.js';
 
 /** `rsptrace convert IN -o OUT`: a saved trace in another format. Gives the exit status. */
@@ -21,4 +23,43 @@ export async function convert(args: ConvertArguments): Promise<number> {
     sink.end(endMissing);
     throw error;
   }
+}
+
+/** `rsptrace merge A B -o OUT`: several traces on one timeline. Gives the exit status. */
+export async function merge(args: MergeArguments): Promise<number> {
+  const { output, offset, align } = args;
+  const paths = [args.trace, ...args.others];
+  const inputs = paths.map((path, index): MergeInput => {
+    const label = labelOf(path, paths, index);
+    if (align.length > 0) return { path, label, at: align[index] ?? align[0] };
+    return { path, label, offset: index === 0 ? 0 : (offset[index - 1] ?? 0) };
+  });
+  const { open, use } = await traceOutput(args);
+  const sink = open();
+  try {
+    const merged = await mergeTraces(inputs, sink);
+    for (const { path, read } of merged) {
+      note(...notesOn(path, read));
+    }
+    const events = merged.reduce((sum, { read }) => sum + read.events, 0);
+    if (args.json) {
+      const traces = merged.map(({ path, read, shift }) => ({ ...headJson(path, read), shift_ns: shift }));
+      process.stdout.write(jsonLine({ version: 1, output, events, traces }));
+    } else {
+      const shifts = merged.map(({ path, shift }) => `${path} begins at ${timeText(shift)}`);
+      process.stdout.write(textLines([...shifts, `${plural(events, 'event')} in ${output} (${use})`]));
+    }
+    return ExitCode.recorded;
+  } catch (error) {
+    // What was merged before is kept, as far as the format allows.
+    sink.end(endMissing);
+    throw error;
+  }
+}
+
+/** Its name without extensions, or with its number where several share it. */
+function labelOf(path: string, paths: readonly string[], index: number): string {
+  const name = (each: string): string => basename(each).replace(/\.(?:gz|pftrace|perfetto-trace|json|uftrace)/g, '');
+  const isShared = paths.filter((each) => name(each) === name(path)).length > 1;
+  return isShared ? `${name(path)} ${index + 1}` : name(path);
 }

@@ -1,17 +1,23 @@
 // A process of this machine under a gdbserver that rsptrace starts at the last moment and takes away.
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { abandonedServer, Gdbserver, type Subject, takeOverServer, unharmedStart, vectorDamage } from '../api/index.js';
+import {
+  abandonedServer,
+  Gdbserver,
+  type Subject,
+  takenOutText,
+  takeOverServer,
+  unharmedStart,
+  vectorDamage,
+} from '../api/index.js';
 import { type Architecture, architectureNamed } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import { takeOutOwnCode } from '../inject/index.js';
 import type { Session } from '../rsp/index.js';
 import { connect, letRun, placeInProcess } from '../target/index.js';
-import { type AtTarget, atTarget, type StubOptions, stubOpener } from './at-target.js';
+import { type AtTarget, atTarget, leavesServer, type StubOptions, stubOpener } from './at-target.js';
 import { note } from './standard-error.js';
-import { takenOutText } from './taken-out.js';
-import { leavesServer } from './when-killed.js';
 
 /** How long a program that was asked to end may take, in milliseconds. */
 const endMs = 500;

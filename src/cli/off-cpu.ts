@@ -11,11 +11,11 @@ import {
   type WaitRow,
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
-import { openSamples } from './open-samples.js';
 import type { ProfileArguments } from './options/target.js';
 import { headJson, readChosen } from './saved-trace.js';
 import { note } from './standard-error.js';
 import { tableOptions } from './terminal.js';
+import { openSamples } from './trace-output.js';
 
 /** `rsptrace profile TRACE --off-cpu`: what tasks wait for, and who ends that. Gives the exit status. */
 export async function offCpu(args: ProfileArguments & { readonly elf: string }): Promise<number> {

@@ -3,15 +3,14 @@
 import { resolve } from 'node:path';
 import type { Gdbserver, Subject } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
-import { type GuestExit, GuestWatch } from '../check/index.js';
+import { type GuestExit, type GuestLimits, GuestWatch } from '../check/index.js';
 import { readLoadedFiles } from '../inject/index.js';
 import { letRun, placeAtStart, placeInProcess } from '../target/index.js';
 import { plural } from '../text/index.js';
 import { onEvents, type TraceEvent, tee, timeOf } from '../trace/index.js';
-import { guestLimits, refuseMachineOptions } from './guest-limits.js';
 import { endProgram, endSoon, executableOf, type OutputWish, processNamed, underGdbserver } from './local-process.js';
 import { wireRecorder } from './open-output.js';
-import type { AttachArguments, RecordingArguments, RunArguments } from './options/recording.js';
+import type { AttachArguments, GuestArguments, RecordingArguments, RunArguments } from './options/recording.js';
 import { type Guest, report } from './recording/outcome.js';
 import { type Prepared, withRecording } from './recording/prepare.js';
 import { type Recorded, recordSession, type SessionOptions, signalText, stopText } from './recording/session.js';
@@ -177,5 +176,35 @@ export class OpenAtEnd {
     if (this.#count === 0) return 'while no traced call was open';
     const were = this.#count === 1 ? 'was' : 'were';
     return `while ${plural(this.#count, 'call')} ${were} open, one of ${this.#innermost}`;
+  }
+}
+
+/** `usual`: the exit statuses that mean success if none is given. */
+export function guestLimits(args: GuestArguments, usual: readonly number[]): GuestLimits {
+  const given = args['success-status'];
+  return {
+    expected: args['console-expect'],
+    failing: args['console-fail'],
+    until: args['console-until'],
+    hostMs: args['time-limit'],
+    guestNs: args['guest-time-limit'],
+    success: given.length > 0 ? given : usual,
+  };
+}
+
+/** What a program's output would have to come through us for, or a machine be there. Throws `USAGE`. */
+function refuseMachineOptions(args: GuestArguments & { readonly console: string | undefined }): void {
+  const ofConsole = (['console', 'console-expect', 'console-fail', 'console-until'] as const).find(
+    (name) => args[name] !== undefined && args[name].length > 0,
+  );
+  if (ofConsole !== undefined) {
+    throw new RsptraceError('USAGE', `--${ofConsole} is for machines: what a program writes does not pass rsptrace`, {
+      hint: 'redirect its output, and look at that',
+    });
+  }
+  if (args.deterministic) {
+    throw new RsptraceError('USAGE', '--deterministic is for machines: no program of this one runs twice alike', {
+      hint: 'leave it out',
+    });
   }
 }

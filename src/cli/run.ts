@@ -16,13 +16,13 @@ import { panicPlaces } from '../probes/index.js';
 import { trampolineRoom } from '../record/index.js';
 import { isLinuxProgram, isMovedAtBoot, nanosPerInstruction, sleeps } from '../target/index.js';
 import { onEvents, TaskSummary, tee, timeOf } from '../trace/index.js';
+import { leavesStub } from './at-target.js';
 import { ConsoleFile } from './console-file.js';
-import { guestLimits } from './guest-limits.js';
 import { programNamed } from './local-process.js';
 import { wireRecorder } from './open-output.js';
 import type { RecordingArguments, RunArguments } from './options/recording.js';
 import { lookAtPanic, type PanicLook } from './panic-report.js';
-import { recordProgram } from './process.js';
+import { guestLimits, recordProgram } from './process.js';
 import { ReadingLine } from './reading-line.js';
 import { planWishes } from './recording/asked.js';
 import { report } from './recording/outcome.js';
@@ -31,7 +31,6 @@ import { type Recorded, recordSession } from './recording/session.js';
 import { nothingToBoot, runTarget, verifyLoadable } from './runner.js';
 import { refusedScratch } from './scratch-options.js';
 import { note } from './standard-error.js';
-import { leavesStub } from './when-killed.js';
 
 const newline = 10;
 

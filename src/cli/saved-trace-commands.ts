@@ -69,7 +69,7 @@ export const savedTraceCommands: Readonly<Record<string, Command>> = {
     positionals: of.mergePositionals,
     options: of.mergeOptions,
     check: of.checkMerge,
-    run: async (args) => (await import('./merge.js')).merge(args),
+    run: async (args) => (await import('./convert.js')).merge(args),
   }),
   open: command({
     about: 'serves a saved trace to ui.perfetto.dev, and opens that',

@@ -10,6 +10,6 @@ export { accessTo, currentAddressSpace } from './region-access.js';
 export { parseScratch, reservedIn, reservedScratch, sectionMemory, symbolMemory } from './reserved-memory.js';
 export { stackBelow } from './saved-thread.js';
 export { closeScratch, PAGE, type Region, type Scratch } from './scratch.js';
-export { type HiddenSource, type ScratchRequest, type ScratchSources, unusable } from './source.js';
+export { type ScratchRequest, type ScratchSources, unusable } from './source.js';
 export { SystemCalls, unavailable } from './system-calls.js';
 export { expectedSlack, slackOf, textSlack } from './text-slack.js';

@@ -18,12 +18,12 @@ import { refusedByName } from '../engine-report.js';
 import { checkFiles, defaultTrace } from '../files.js';
 import { createLogger } from '../logging.js';
 import { isThere } from '../open-output.js';
-import { refuseWithoutSamples } from '../open-samples.js';
 import type { RecordingArguments } from '../options/recording.js';
 import { type LoadedPlugins, loadPlugins } from '../plugins.js';
 import { ReadingLine } from '../reading-line.js';
 import { givenScratchOf } from '../scratch-options.js';
 import { note } from '../standard-error.js';
+import { refuseWithoutSamples } from '../trace-output.js';
 import { foundOf, planWishes, preparedProgram, untilOf } from './asked.js';
 import { dryRun } from './dry-run.js';
 
