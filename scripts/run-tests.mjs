@@ -16,6 +16,8 @@ import { bundleTests } from './bundle-tests.mjs';
 
 // Where it is set, commands print more. The tests of that set it themselves.
 delete process.env.GITHUB_ACTIONS;
+// What is kept of programs is not the user's.
+process.env.RSPTRACE_CACHE ??= join(import.meta.dirname, '../.cache/columns');
 
 const root = join(import.meta.dirname, '..');
 const SLOWEST = 10;

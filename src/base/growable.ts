@@ -1,11 +1,17 @@
 /** Columns of numbers that grow by doubling: tables as struct of arrays without an object per row. */
 export class U32Column {
-  #data = new Uint32Array(64);
+  #data: Uint32Array = new Uint32Array(64);
   length = 0;
+
+  /** Has these rows in place of its own. They are not copied. */
+  take(rows: Uint32Array): void {
+    this.#data = rows;
+    this.length = rows.length;
+  }
 
   push(value: number): void {
     if (this.length === this.#data.length) {
-      const wider = new Uint32Array(this.length * 2);
+      const wider = new Uint32Array(Math.max(64, this.length * 2));
       wider.set(this.#data);
       this.#data = wider;
     }

@@ -8,6 +8,7 @@ import { DW_AT, DW_TAG } from './constants.js';
 import { Die, DieCursor } from './die.js';
 import type { FileName } from './file-names.js';
 import { functionName } from './function-names.js';
+import { KeptColumns } from './kept-columns.js';
 import type { LineTable } from './line.js';
 import type { LineHeader } from './line-header.js';
 import { LineTables } from './line-tables.js';
@@ -18,7 +19,7 @@ import { type AddressRange, rangesOf } from './ranges.js';
 import { type CodePlace, codePlace } from './source-stack.js';
 import { checkSupplement, readSplitUnits, splitFileError } from './split-dwarf.js';
 import { readUnitHeaders, Unit } from './unit.js';
-import { UnitIndex } from './unit-index.js';
+import { allIndexes, UnitIndex } from './unit-index.js';
 import { UnitList, UnitRanges } from './unit-list.js';
 import { Warnings } from './warnings.js';
 
@@ -59,7 +60,8 @@ export class DebugInfo {
   readonly missing: RsptraceError | undefined;
   readonly #warnings: Warnings;
   readonly #units: UnitList;
-  readonly #indexes = new Map<Unit, UnitIndex>();
+  #indexes: Map<Unit, UnitIndex> | undefined;
+  readonly #kept: KeptColumns | undefined;
   readonly #lines = new LineTables(this);
   #ranges: UnitRanges | undefined;
   #names: NameIndex | undefined;
@@ -86,6 +88,7 @@ export class DebugInfo {
     this.#units = new UnitList(split);
     this.missing = split.missing;
     checkSupplement(this);
+    if (split.all.length === linked.length) this.#kept = KeptColumns.of(this.sections);
   }
 
   /**
@@ -145,7 +148,20 @@ export class DebugInfo {
 
   /** A unit's index of scopes and functions, built on first use. Throws what reading the unit throws. */
   indexOf(unit: Unit): UnitIndex {
+    this.#indexes ??= this.#kept ? allIndexes(this) : new Map<Unit, UnitIndex>();
     return kept(this.#indexes, unit, () => new UnitIndex(unit));
+  }
+
+  /**
+   * Columns of DIE offsets that `find` reads from all units, and that are kept for the next time, see
+   * {@link KeptColumns}; not where something is damaged or missing, so that it is said each time.
+   */
+  columns(name: string, find: () => readonly Uint32Array[]): readonly Uint32Array[] {
+    const known = this.#kept?.read(name);
+    if (known) return known;
+    const found = find();
+    if (this.warnings.length === 0) this.#kept?.write(name, found);
+    return found;
   }
 
   /** The code that a unit or function covers, for a table; without ranges of code that the linker discarded. */

@@ -23,30 +23,12 @@ export class NameIndex {
 
   constructor(debug: DebugInfo) {
     this.#debug = debug;
-    const rows = new NameRows();
-    for (const unit of debug.units) debug.attempt(unit, () => scanNames(unit, rows));
-    debug.elf.budget.hold(rows.hashes.length * BYTES_OF_NAME, 'the names in .debug_info');
-    const hashes = rows.hashes.rows();
-    const offsets = rows.offsets.rows();
-    const count = hashes.length;
-    const slots = 2 ** Math.floor(Math.log2(count + 1));
-    this.#mask = slots - 1;
-    const start = new Uint32Array(slots + 1);
-    const hash = new Uint32Array(count);
-    const offset = new Uint32Array(count);
-    // A counting sort, from the last row to the first, so that a slot's rows keep their order.
-    for (let i = 0; i < count; i++) (start[((hashes[i] as number) >>> KIND_BITS) & this.#mask] as number)++;
-    for (let i = 0, sum = 0; i <= slots; i++) {
-      sum += start[i] as number;
-      start[i] = sum;
-    }
-    for (let i = count - 1; i >= 0; i--) {
-      const slot = ((hashes[i] as number) >>> KIND_BITS) & this.#mask;
-      const at = (start[slot] as number) - 1;
-      start[slot] = at;
-      hash[at] = hashes[i] as number;
-      offset[at] = offsets[i] as number;
-    }
+    const [start = new Uint32Array(2), hash = new Uint32Array(), offset = new Uint32Array()] = debug.columns(
+      'names',
+      () => tableOf(debug),
+    );
+    debug.elf.budget.hold(hash.length * BYTES_OF_NAME, 'the names in .debug_info');
+    this.#mask = start.length - 2;
     this.#start = start;
     this.#hash = hash;
     this.#offset = offset;
@@ -92,6 +74,34 @@ export class NameIndex {
     // An impl block has no name of its own: the mangled name says whose it is.
     return kind === 'function' && methodPaths(functionName(die)).some((p) => endsWith(p, path)) ? die : undefined;
   }
+}
+
+/** The first row of each slot and behind the last one; the hash and the offset of each row. */
+function tableOf(debug: DebugInfo): [Uint32Array, Uint32Array, Uint32Array] {
+  const rows = new NameRows();
+  for (const unit of debug.units) debug.attempt(unit, () => scanNames(unit, rows));
+  const hashes = rows.hashes.rows();
+  const offsets = rows.offsets.rows();
+  const count = hashes.length;
+  const slots = 2 ** Math.floor(Math.log2(count + 1));
+  const start = new Uint32Array(slots + 1);
+  const hash = new Uint32Array(count);
+  const offset = new Uint32Array(count);
+  const slotOf = (row: number): number => ((hashes[row] as number) >>> KIND_BITS) & (slots - 1);
+  // A counting sort, from the last row to the first, so that a slot's rows keep their order.
+  for (let i = 0; i < count; i++) (start[slotOf(i)] as number)++;
+  for (let i = 0, sum = 0; i <= slots; i++) {
+    sum += start[i] as number;
+    start[i] = sum;
+  }
+  for (let i = count - 1; i >= 0; i--) {
+    const slot = slotOf(i);
+    const at = (start[slot] as number) - 1;
+    start[slot] = at;
+    hash[at] = hashes[i] as number;
+    offset[at] = offsets[i] as number;
+  }
+  return [start, hash, offset];
 }
 
 /** `<a::D as b::R>::read` is also `a::D::read` and `b::R::read`. */

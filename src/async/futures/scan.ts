@@ -26,7 +26,15 @@ export class FutureScan {
   readonly branches = new U32Column();
 
   constructor(debug: DebugInfo) {
-    for (const unit of debug.units) debug.attempt(unit, () => isRust(unit) && this.#scan(unit));
+    const { environments, functions, firstParameter, instances, instanceOrigin, inlined } = this;
+    const definitions = [environments, functions, firstParameter, instances, instanceOrigin];
+    const copies = [inlined.at, inlined.origin, inlined.into];
+    const all = [...definitions, ...copies, this.vtables, this.awaited, this.branches];
+    const found = debug.columns('futures', () => {
+      for (const unit of debug.units) debug.attempt(unit, () => isRust(unit) && this.#scan(unit));
+      return all.map((column) => column.rows());
+    });
+    for (const [i, column] of all.entries()) column.take(found[i] ?? new Uint32Array());
   }
 
   #scan(unit: Unit): void {

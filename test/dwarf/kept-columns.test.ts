@@ -1,0 +1,83 @@
+// What passes over debug info have found is kept for the next time. Expected values come from a reading that keeps
+// nothing; whether a pass took place, from the work that the budget counts.
+import { readdirSync, readFileSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { findFutures } from '../../src/async/futures/index.js';
+import { DebugInfo, DW_TAG, pathOf } from '../../src/dwarf/index.js';
+import { ElfFile } from '../../src/elf/index.js';
+import { elfPath } from '../qemu/guests/guests.js';
+import { scratch } from '../support/small-programs.js';
+
+const folder = scratch();
+const path = elfPath('rv-o0');
+
+/** What a start reads: types by name, Futures, a function at an address; and the work that this took. */
+async function read(): Promise<{ found: unknown; work: number }> {
+  const elf = await ElfFile.open(path);
+  const debug = DebugInfo.load(elf);
+  const futures = findFutures(debug).all.map(({ future, size, states }) => [future, size, states.length]);
+  const types = debug.typesNamed('Option').map((die) => [die.offset, pathOf(die).join('::')]);
+  const functions = debug.functionsNamed('main').map((die) => [die.offset, die.tag === DW_TAG.subprogram]);
+  const at = debug.functionAt(elf.entry)?.name;
+  return { found: { futures, types, functions, at, warnings: debug.warnings }, work: elf.budget.used.work };
+}
+
+const files = (): string[] => readdirSync(folder).map((name) => join(folder, name));
+
+t.test('what was kept is what is read, and is not read anew; a file that is damaged is', async (t) => {
+  t.teardown(() => {
+    delete process.env.RSPTRACE_CACHE;
+  });
+  process.env.RSPTRACE_CACHE = 'off';
+  const plain = await read();
+  process.env.RSPTRACE_CACHE = folder;
+  const first = await read();
+  t.same(first.found, plain.found);
+  t.same(
+    files()
+      .map((file) => file.replace(/.*-/, ''))
+      .sort(),
+    ['futures', 'names', 'scopes'],
+  );
+  const kept = await read();
+  t.same(kept.found, plain.found);
+  t.ok(kept.work < plain.work / 2, `${kept.work} of ${plain.work}`);
+  for (const spoil of [flipped, cut, () => Buffer.alloc(0)]) {
+    for (const file of files()) writeFileSync(file, spoil(readFileSync(file)));
+    const again = await read();
+    t.same(again.found, plain.found, `${spoil.name}: nothing of it is used`);
+    t.ok(again.work > plain.work / 2);
+    t.equal((await read()).work, kept.work, 'it was kept anew');
+  }
+});
+
+t.test('more than 500 MB are not kept: what was used last stays', async (t) => {
+  t.teardown(() => {
+    delete process.env.RSPTRACE_CACHE;
+  });
+  process.env.RSPTRACE_CACHE = folder;
+  await read();
+  const old = join(folder, 'old');
+  writeFileSync(old, '');
+  truncateSync(old, 501e6);
+  utimesSync(old, 1, 1);
+  for (const file of files()) if (file.endsWith('-names')) writeFileSync(file, '');
+  await read();
+  t.same(
+    files()
+      .map((file) => file.replace(/.*-/, ''))
+      .sort(),
+    ['futures', 'names', 'scopes'],
+  );
+  t.ok(files().every((file) => statSync(file).size < 1e6));
+});
+
+function flipped(file: Buffer): Buffer {
+  file.writeUInt8(file.readUInt8(file.length >> 1) ^ 4, file.length >> 1);
+  return file;
+}
+
+function cut(file: Buffer): Buffer {
+  return file.subarray(0, file.length - 4);
+}
