@@ -1,4 +1,5 @@
 // What a budget names, spelt as probes are: `fn:init_done`, `poll:net::**`, `ready:checker`.
+import { madeOnce } from '../base/made-once.js';
 import { nearestWords } from '../base/nearest.js';
 import { compileGlob, nearest } from '../probes/index.js';
 import {
@@ -65,12 +66,9 @@ export class Selector {
   matches(event: TraceEvent): boolean {
     const named = word[this.#word](event);
     if (named === undefined) return false;
-    let matches = this.#known.get(named.key);
-    if (matches === undefined) {
-      matches = named.names.some((name) => name !== undefined && this.#matches(name));
-      this.#known.set(named.key, matches);
-    }
-    return matches;
+    return madeOnce(this.#known, named.key, () =>
+      named.names.some((name) => name !== undefined && this.#matches(name)),
+    );
   }
 
   /** Whether the recording could have seen all of it: an event or a probe has such a name, and none was left out. */

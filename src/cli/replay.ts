@@ -1,13 +1,5 @@
 import { branchesIn, clipEnd, shownPlaces } from '../text/index.js';
-import {
-  FromFirstEvent,
-  Inside,
-  type LineParts,
-  type Lines,
-  TextBytes,
-  TreeWriter,
-  writeJsonLines,
-} from '../trace/index.js';
+import { FromFirstEvent, Inside, type LineParts, type Lines, TreeWriter, writeJsonLines } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import type { SavedPartArguments } from './options/saved-trace.js';
 import { readChosen } from './saved-trace.js';
@@ -34,7 +26,6 @@ type Shown = (line: string, parts?: LineParts) => string;
 class Output implements Lines {
   readonly #shown: Shown;
   #text = '';
-  readonly #line = new TextBytes();
 
   constructor(shown: Shown) {
     this.#shown = shown;
@@ -43,15 +34,6 @@ class Output implements Lines {
   textRecord(line: string, parts?: LineParts): void {
     this.#text += this.#shown(line, parts);
     if (this.#text.length > BUFFER) this.flush();
-  }
-
-  startText(): TextBytes {
-    this.#line.startAlone();
-    return this.#line;
-  }
-
-  endText(parts?: LineParts): void {
-    this.textRecord(this.#line.toString(), parts);
   }
 
   flush(): void {

@@ -86,7 +86,6 @@ export { writeJsonLines } from './formats/json-lines.js';
 export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
 export { formatFor, openTrace, type TraceOptions } from './formats/open-trace.js';
 export { OutputFile, type OutputOptions } from './formats/output/output-file.js';
-export { TextBytes } from './formats/output/text-bytes.js';
 export { readTrace, type TraceRead } from './formats/read/read-trace.js';
 export { TreeWriter } from './formats/tree.js';
 export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';

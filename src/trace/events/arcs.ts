@@ -1,7 +1,7 @@
+import { madeOnce } from '../../base/made-once.js';
 import { type CallTime, TimedFold } from './call-times.js';
 import { Durations } from './durations.js';
 import type { AnyBegin, CallEnd, FunctionRef, FutureRef, PollEnd, TraceInfo } from './events.js';
-import type { Chosen } from './selection.js';
 
 /** A function, or a Future that is polled. */
 export interface Node {
@@ -26,35 +26,22 @@ export interface Arc {
 
 /** Who calls what: counts and times of every arc, and of every function and Future. */
 export class Arcs extends TimedFold {
-  readonly #chosen: Chosen | undefined;
-  readonly #others = new WeakSet<AnyBegin>();
   readonly #nodes = new Map<FunctionRef | FutureRef, Node>();
   readonly #arcs = new Map<Node | undefined, Map<Node, Arc>>();
 
   info: TraceInfo | undefined;
 
-  /** `chosen`: of these calls and polls alone. */
-  constructor(chosen?: Chosen) {
-    super();
-    this.#chosen = chosen;
-  }
-
   override begin(info: TraceInfo): void {
     this.info = info;
   }
 
-  protected began(begin: AnyBegin): boolean {
-    if (this.#chosen?.begin(begin) === false) {
-      this.#others.add(begin);
-      return false;
-    }
+  protected began(begin: AnyBegin): void {
     this.#arcOf(begin).calls++;
     this.#node(begin).calls++;
-    return true;
   }
 
   protected returned({ begin }: PollEnd | CallEnd, spent: CallTime): void {
-    if (!begin || this.#others.has(begin)) return;
+    if (!begin) return;
     const arc = this.#arcOf(begin);
     arc.total += spent.time;
     arc.durations.add(spent.time);
@@ -73,28 +60,16 @@ export class Arcs extends TimedFold {
   #arcOf(begin: AnyBegin): Arc {
     const caller = begin.around && this.#node(begin.around);
     const callee = this.#node(begin);
-    let arcs = this.#arcs.get(caller);
-    if (arcs === undefined) {
-      arcs = new Map();
-      this.#arcs.set(caller, arcs);
-    }
-    let arc = arcs.get(callee);
-    if (arc === undefined) {
-      arc = { caller, callee, calls: 0, total: 0, durations: new Durations() };
-      arcs.set(callee, arc);
-    }
-    return arc;
+    const arcs = madeOnce(this.#arcs, caller, () => new Map<Node, Arc>());
+    return madeOnce(arcs, callee, () => ({ caller, callee, calls: 0, total: 0, durations: new Durations() }));
   }
 
   #node(begin: AnyBegin): Node {
     const what = begin.type === 'call-begin' ? begin.function : begin.future;
-    let node = this.#nodes.get(what);
-    if (node === undefined) {
+    return madeOnce(this.#nodes, what, () => {
       const { instance, file, line } = what;
       const name = 'future' in what ? `poll ${what.future}` : what.name;
-      node = { name, instance, file, line, calls: 0, self: 0, total: 0 };
-      this.#nodes.set(what, node);
-    }
-    return node;
+      return { name, instance, file, line, calls: 0, self: 0, total: 0 };
+    });
   }
 }

@@ -21,6 +21,7 @@ import type {
   TraceEvent,
 } from './events.js';
 import { OpenCalls } from './open-calls.js';
+import type { Chosen } from './selection.js';
 import { Fold } from './sinks.js';
 
 interface TimedCall {
@@ -90,31 +91,47 @@ export class CallTimes {
 /** What makes something of calls and polls by the time that each took. */
 export abstract class TimedFold extends Fold {
   readonly #times = new CallTimes();
+  readonly #chosen: Chosen | undefined;
+  /** Calls that are not chosen. */
+  readonly #others = new WeakSet<AnyBegin>();
+
+  /** `chosen`: of these calls and polls alone. */
+  constructor(chosen?: Chosen) {
+    super();
+    this.#chosen = chosen;
+  }
 
   event(event: TraceEvent): void {
     switch (event.type) {
       case 'call-begin':
-      case 'poll-begin':
-        this.#times.begin(event, this.began(event));
+      case 'poll-begin': {
+        const isChosen = this.#chosen === undefined || this.#chosen.begin(event);
+        this.#times.begin(event, isChosen);
+        if (isChosen) this.began(event);
+        else this.#others.add(event);
         break;
+      }
       case 'call-end':
       case 'poll-end': {
         const spent = this.#times.returned(event);
         // An end without a begin is no call.
-        if (spent) this.returned(event, spent);
+        if (spent && this.#isChosen(event)) this.returned(event, spent);
         break;
       }
       case 'call-lost':
       case 'poll-lost':
-        if (this.#times.lost(event)) this.lost(event);
+        if (this.#times.lost(event) && this.#isChosen(event)) this.lost(event);
         break;
       default:
         this.other(event);
     }
   }
 
-  /** Returns whether its time is added up. */
-  protected abstract began(begin: AnyBegin): boolean;
+  protected isOther(begin: AnyBegin): boolean {
+    return this.#others.has(begin);
+  }
+
+  protected abstract began(begin: AnyBegin): void;
 
   protected abstract returned(event: PollEnd | CallEnd, spent: CallTime): void;
 
@@ -122,42 +139,35 @@ export abstract class TimedFold extends Fold {
   protected lost(_event: PollLost | CallLost): void {}
 
   protected other(_event: Exclude<TraceEvent, AnyBegin | AnyEnd>): void {}
+
+  #isChosen({ begin }: AnyEnd): boolean {
+    return this.#chosen === undefined || (begin !== undefined && !this.#others.has(begin));
+  }
 }
 
 /** What the calls of a function, or the polls of a Future, came to. */
-export interface Tally {
-  calls: number;
-  lost: number;
-  returned: number;
+export class Tally {
+  calls = 0;
+  lost = 0;
+  returned = 0;
   /** Time inside, recursion counted once. */
-  total: number;
+  total = 0;
   /** Events in that time, see `CallTime`. */
-  inside: number;
-  self: number;
+  inside = 0;
+  self = 0;
   /** Of all that returned. */
-  sum: number;
-  max: number;
-}
+  sum = 0;
+  max = 0;
 
-export const noCalls: Readonly<Tally> = {
-  calls: 0,
-  lost: 0,
-  returned: 0,
-  total: 0,
-  inside: 0,
-  self: 0,
-  sum: 0,
-  max: 0,
-};
-
-export function addTo(tally: Tally, { wasLost }: PollEnd | CallEnd, { time, self, total, events }: CallTime): void {
-  if (wasLost) tally.lost--;
-  tally.returned++;
-  tally.sum += time;
-  tally.self += self;
-  tally.total += total;
-  tally.inside += events;
-  tally.max = Math.max(tally.max, time);
+  add({ wasLost }: PollEnd | CallEnd, { time, self, total, events }: CallTime): void {
+    if (wasLost) this.lost--;
+    this.returned++;
+    this.sum += time;
+    this.self += self;
+    this.total += total;
+    this.inside += events;
+    this.max = Math.max(this.max, time);
+  }
 }
 
 /** For a call that was emitted as lost: the time inside it is added to the call around it. */

@@ -1,4 +1,5 @@
 import type { Addr } from '../../base/addr.js';
+import { madeOnce } from '../../base/made-once.js';
 import { CallTimes } from './call-times.js';
 import type { AnyBegin, FunctionRef, FutureRef, Sample, SampledFrame, TraceEvent, TraceInfo } from './events.js';
 import { type OpenCall, OpenCalls } from './open-calls.js';
@@ -162,34 +163,24 @@ export class CallTree extends Fold {
     if (parent.isFurther) return parent;
     const known = parent.children.get(what);
     if (known !== undefined) return known;
-    if (this.#stacks >= MOST_STACKS) return this.#further(parent);
-    this.#stacks++;
-    return this.#added(parent, what);
-  }
-
-  #further(parent: Growing): Growing {
-    const known = parent.children.get(furtherStacks);
-    if (known !== undefined) return known;
-    const node = this.#added(parent, furtherStacks);
-    node.isFurther = true;
-    return node;
+    if (this.#stacks < MOST_STACKS) {
+      this.#stacks++;
+      return this.#added(parent, what);
+    }
+    const further = parent.children.get(furtherStacks) ?? this.#added(parent, furtherStacks);
+    further.isFurther = true;
+    return further;
   }
 
   #added(parent: Growing, what: What): Growing {
-    const node = nodeOf(this.#frame(what), parent);
+    const node = nodeOf(
+      madeOnce(this.#frames, what, () => frameOf(what)),
+      parent,
+    );
     // Most nodes have no children, and a map is large.
     if (parent.children === NONE) parent.children = new Map();
     parent.children.set(what, node);
     return node;
-  }
-
-  #frame(what: What): Frame {
-    let frame = this.#frames.get(what);
-    if (frame === undefined) {
-      frame = frameOf(what);
-      this.#frames.set(what, frame);
-    }
-    return frame;
   }
 }
 

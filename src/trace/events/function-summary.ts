@@ -1,4 +1,5 @@
-import { addTo, type CallTime, noCalls, type Tally, TimedFold } from './call-times.js';
+import { hex } from '../../base/addr.js';
+import { type CallTime, Tally, TimedFold } from './call-times.js';
 import type { AnyBegin, CallEnd, CallLost, FunctionRef, PollEnd, PollLost } from './events.js';
 import { bounded, compare, errorMembers, type StopError } from './summary.js';
 
@@ -28,8 +29,13 @@ export interface FunctionRow {
   readonly max_ns: number;
 }
 
-interface FunctionTally extends Tally {
+class FunctionTally extends Tally {
   readonly function: FunctionRef;
+
+  constructor(fn: FunctionRef) {
+    super();
+    this.function = fn;
+  }
 }
 
 /** Counts calls per function; {@link rows} at any time. Calls still open count as calls and nothing else. */
@@ -37,13 +43,12 @@ export class FunctionSummary extends TimedFold {
   /** By the function's key. */
   readonly #tallies: FunctionTally[] = [];
 
-  protected began(begin: AnyBegin): boolean {
+  protected began(begin: AnyBegin): void {
     if (begin.type === 'call-begin') this.#tally(begin.function).calls++;
-    return true;
   }
 
   protected returned(event: PollEnd | CallEnd, spent: CallTime): void {
-    if (event.type === 'call-end') addTo(this.#tally(event.function), event, spent);
+    if (event.type === 'call-end') this.#tally(event.function).add(event, spent);
   }
 
   protected override lost(event: PollLost | CallLost): void {
@@ -60,7 +65,7 @@ export class FunctionSummary extends TimedFold {
         .map(({ tally, error }) => ({
           function: tally.function.name,
           instance: tally.function.instance,
-          address: `0x${tally.function.address.toString(16)}`,
+          address: hex(tally.function.address),
           file: tally.function.file ?? null,
           line: tally.function.line ?? null,
           calls: tally.calls,
@@ -76,7 +81,7 @@ export class FunctionSummary extends TimedFold {
   }
 
   #tally(fn: FunctionRef): FunctionTally {
-    this.#tallies[fn.key] ??= { function: fn, ...noCalls };
+    this.#tallies[fn.key] ??= new FunctionTally(fn);
     return this.#tallies[fn.key] as FunctionTally;
   }
 }

@@ -1,4 +1,4 @@
-import { addTo, type CallTime, noCalls, type Tally, TimedFold } from './call-times.js';
+import { type CallTime, Tally, TimedFold } from './call-times.js';
 import type {
   AnyBegin,
   AnyEnd,
@@ -60,15 +60,22 @@ export interface SummaryRow {
   readonly max_ns: number;
 }
 
-interface FutureTally extends Tally, Record<PollResult, number> {
+class FutureTally extends Tally implements Record<PollResult, number> {
   readonly future: FutureRef;
-  cancelled: number;
-  derived: number;
+  ready = 0;
+  pending = 0;
+  panicked = 0;
+  unknown = 0;
+  cancelled = 0;
+  derived = 0;
   /** Some of its polls were not those of a task itself. */
-  isHeld: boolean;
-}
+  isHeld = false;
 
-const noResults = { ready: 0, pending: 0, panicked: 0, unknown: 0, cancelled: 0, derived: 0, isHeld: false };
+  constructor(future: FutureRef) {
+    super();
+    this.future = future;
+  }
+}
 
 /** Counts polls per Future; {@link rows} at any time. Polls still open count as polls and nothing else. */
 export class Summary extends TimedFold {
@@ -80,20 +87,18 @@ export class Summary extends TimedFold {
     tally.unknown--;
   });
 
-  protected began(begin: AnyBegin): boolean {
-    if (begin.type === 'poll-begin') {
-      this.#late.began(begin);
-      const tally = this.#tally(begin.future);
-      tally.calls++;
-      tally.isHeld ||= begin.root.future !== begin.future || begin.root.address !== begin.address;
-    }
-    return true;
+  protected began(begin: AnyBegin): void {
+    if (begin.type !== 'poll-begin') return;
+    this.#late.began(begin);
+    const tally = this.#tally(begin.future);
+    tally.calls++;
+    tally.isHeld ||= begin.root.future !== begin.future || begin.root.address !== begin.address;
   }
 
   protected returned(event: PollEnd | CallEnd, spent: CallTime): void {
     if (event.type !== 'poll-end') return;
     const tally = this.#tally(event.future);
-    addTo(tally, event, spent);
+    tally.add(event, spent);
     tally[event.result]++;
     this.#late.ended(event);
   }
@@ -147,7 +152,7 @@ export class Summary extends TimedFold {
   }
 
   #tally(future: FutureRef): FutureTally {
-    this.#tallies[future.key] ??= { future, ...noCalls, ...noResults };
+    this.#tallies[future.key] ??= new FutureTally(future);
     return this.#tallies[future.key] as FutureTally;
   }
 }

@@ -1,4 +1,5 @@
 import { addr, hex } from '../../base/addr.js';
+import { madeOnce } from '../../base/made-once.js';
 import type {
   ArgumentValue,
   AwaitLink,
@@ -23,6 +24,12 @@ import type {
 export function placeText(place: { file: string | undefined; line: number | undefined }): string | undefined {
   if (place.file === undefined) return undefined;
   return place.line === undefined ? place.file : `${place.file}:${place.line}`;
+}
+
+/** ` at src/work.rs:34`, or nothing where no file is known. */
+function at(place: { file: string | undefined; line: number | undefined }): string {
+  const text = placeText(place);
+  return text === undefined ? '' : ` at ${text}`;
 }
 
 /**
@@ -81,18 +88,12 @@ export class ChainTexts {
     let node = this.#start;
     for (const link of chain) {
       const who = link.future ?? link.typeName;
-      let states = node.next.get(who);
-      if (states === undefined) {
-        states = new Map();
-        node.next.set(who, states);
-      }
-      let next = states.get(link.state);
-      if (next === undefined) {
-        next = { text: node.text === '' ? linkText(link) : `${node.text} > ${linkText(link)}`, next: new Map() };
-        states.set(link.state, next);
+      const before = node.text;
+      const states = madeOnce(node.next, who, () => new Map<StateRef | undefined, ChainNode>());
+      node = madeOnce(states, link.state, () => {
         this.#count++;
-      }
-      node = next;
+        return { text: before === '' ? linkText(link) : `${before} > ${linkText(link)}`, next: new Map() };
+      });
     }
     if (this.#count > CHAINS_KEPT) {
       this.#start = { text: '', next: new Map() };
@@ -112,9 +113,7 @@ const CHAINS_KEPT = 4096;
 /** `labkern::work::level3 at src/work.rs:34`. */
 export function linkText({ future, typeName, state }: AwaitLink): string {
   const name = future === undefined ? typeName : future.future;
-  if (state === undefined) return name;
-  const place = placeText(state);
-  return place === undefined ? `${name} (${state.name})` : `${name} at ${place}`;
+  return state === undefined ? name : `${name}${at(state) || ` (${state.name})`}`;
 }
 
 const gapBegin = 'not recorded: ';
@@ -136,18 +135,12 @@ export const resetText = 'the machine was reset';
 
 /** A stack in one line, innermost first: `work::leaf at src/work.rs:3 < exec::poll_task at src/exec.rs:74`. */
 export function stackText(stack: readonly StackEntry[]): string {
-  return stack
-    .map((entry) => {
-      const place = placeText(entry);
-      return `${entry.function ?? '??'}${place === undefined ? '' : ` at ${place}`}`;
-    })
-    .join(' < ');
+  return stack.map((entry) => `${entry.function ?? '??'}${at(entry)}`).join(' < ');
 }
 
 /** `labkern::exec::poll_task at src/exec.rs:88`; an address if nothing is known about the code. */
 export function actorText({ by, pc }: WatchHit): string {
-  const place = placeText(by);
-  return `${by.function ?? hex(pc)}${place === undefined ? '' : ` at ${place}`}`;
+  return `${by.function ?? hex(pc)}${at(by)}`;
 }
 
 /** `src/work.rs:42 in labkern::work::deep0`. */
@@ -158,10 +151,7 @@ export function placeHitText({ place: { name, by } }: PlaceHit): string {
 /** `wake of labkern::work::joiner @0x80412340 by itself, in labkern::exec::timer_tick at src/exec.rs:118`. */
 export function wakeText(wake: Wake): string {
   const { root, waker, caller } = wake;
-  const place = placeText(caller);
-  const where =
-    caller.function === undefined ? '' : `, in ${caller.function}${place === undefined ? '' : ` at ${place}`}`;
-  return `wake of ${root === undefined ? hex(waker) : rootText(root)} by ${wakerText(wake)}${where}`;
+  return `wake of ${root === undefined ? hex(waker) : rootText(root)} by ${wakerText(wake)}${callerText(caller)}`;
 }
 
 /**
@@ -178,16 +168,13 @@ export function wakeSourceText({ root, by, caller }: Wake, shown = (place: strin
 /** `labkern::work::loser @0x80412340 was dropped at src/work.rs:3, by labkern::work::selector @0x80412300`. */
 export function cancelText(event: Cancelled): string {
   const { future, address, state } = event;
-  const waited = state && placeText(state);
-  const where = waited === undefined ? '' : ` at ${waited}`;
-  return `${future.future} @${hex(address)} was dropped${where} ${howDropped(event)}`;
+  return `${future.future} @${hex(address)} was dropped${state ? at(state) : ''} ${howDropped(event)}`;
 }
 
 /** `labkern::work::payer @0x80412340 is in a deadlock at src/work.rs:51: it waits for Mutex .., held by task 3`. */
 export function stuckText(event: Stuck): string {
   const { future, address, why, wait } = event;
-  const place = placeText(event);
-  return `${future.future} @${hex(address)} ${stuckWords[why]}${place === undefined ? '' : ` at ${place}`}: it ${wait}`;
+  return `${future.future} @${hex(address)} ${stuckWords[why]}${at(event)}: it ${wait}`;
 }
 
 const stuckWords = {
@@ -209,10 +196,11 @@ function howDropped(event: Cancelled): string {
 
 /** `labkern::work::selector @0x80412300, in labkern::work::run at src/work.rs:7`; `no task`. */
 export function dropperText(event: Cancelled): string {
-  const { caller } = event;
-  const place = placeText(caller);
-  if (caller.function === undefined) return wakerText(event);
-  return `${wakerText(event)}, in ${caller.function}${place === undefined ? '' : ` at ${place}`}`;
+  return `${wakerText(event)}${callerText(event.caller)}`;
+}
+
+function callerText(caller: StackEntry): string {
+  return caller.function === undefined ? '' : `, in ${caller.function}${at(caller)}`;
 }
 
 /** Who woke or dropped: `itself`, another task, or `no task`. */
@@ -244,33 +232,17 @@ export function waitingState(end: PollEnd): StateRef | undefined {
 }
 
 /** The name of the slice between two polls: `waiting at src/work.rs:34`. */
-export function waitText(at: StateRef | undefined): string {
-  if (at === undefined) return 'waiting';
-  return kept(waits, at, () => {
-    const place = placeText(at);
-    return place === undefined ? 'waiting' : `waiting at ${place}`;
-  });
+export function waitText(state: StateRef | undefined): string {
+  return state === undefined ? 'waiting' : madeOnce(waits, state, () => `waiting${at(state)}`);
 }
 
 /** `Suspend0 at src/work.rs:34`, `Returned`. */
 export function stateText(state: StateRef): string {
-  return kept(states, state, () => {
-    const place = placeText(state);
-    return place === undefined ? state.name : `${state.name} at ${place}`;
-  });
+  return madeOnce(states, state, () => `${state.name}${at(state)}`);
 }
 
 const waits = new WeakMap<StateRef, string>();
 const states = new WeakMap<StateRef, string>();
-
-function kept(texts: WeakMap<StateRef, string>, state: StateRef, make: () => string): string {
-  let text = texts.get(state);
-  if (text === undefined) {
-    text = make();
-    texts.set(state, text);
-  }
-  return text;
-}
 
 function spaceText({ space }: Pick<RootRef, 'space'>): string {
   return space === undefined ? '' : ` of space ${hex(space)}`;

@@ -1,3 +1,4 @@
+import { madeOnce } from '../../base/made-once.js';
 import type { TraceEvent, WatchAccess, WatchRef } from './events.js';
 import { Fold } from './sinks.js';
 
@@ -38,11 +39,9 @@ export class WatchSummary extends Fold {
   event(event: TraceEvent): void {
     if (event.type !== 'watch') return;
     const { watch } = event;
-    let tally = this.#tallies.get(watch.key);
-    if (tally === undefined) {
-      tally = { read: 0, write: 0, access: 0, changed: 0, last: undefined };
-      this.#tallies.set(watch.key, tally);
-    }
+    const tally = madeOnce<number, Tally>(this.#tallies, watch.key, () => {
+      return { read: 0, write: 0, access: 0, changed: 0, last: undefined };
+    });
     tally[event.access]++;
     if (event.changed) tally.changed++;
     tally.last = event.value;

@@ -1,17 +1,7 @@
 // What texts of calls have in common: a line for a begin and one for its end; a single line for both if nothing
 // happened in between. Written as events come; only the last begin waits for the next event.
 import { visible } from '../../text/index.js';
-import type {
-  AnyBegin,
-  AnyEnd,
-  ConsoleLine,
-  FunctionRef,
-  FutureRef,
-  Gap,
-  Reset,
-  Stuck,
-  TraceEvent,
-} from '../events/events.js';
+import type { AnyBegin, AnyEnd, ConsoleLine, Gap, Reset, Stuck, TraceEvent } from '../events/events.js';
 import { OpenCalls, type Track } from '../events/open-calls.js';
 import { Fold } from '../events/sinks.js';
 import {
@@ -25,9 +15,8 @@ import {
   stuckText,
   wakeText,
 } from '../events/text.js';
-import { PiecesOf, type TextBytes } from './output/text-bytes.js';
 
-/** Where the parts of a line stand: its track, and the text behind its indentation. Valid until the next line. */
+/** Where the parts of a line stand: its track, and the text behind its indentation. */
 export interface LineParts {
   readonly track: number;
   readonly text: number;
@@ -36,12 +25,10 @@ export interface LineParts {
   readonly number: number;
 }
 
-/** Where a call tree goes: a file, a terminal. */
+/** Where lines go: a file, a terminal. */
 export interface Lines {
-  textRecord(line: string): void;
-  /** A line, with its break, that is composed in what this returns, up to {@link endText}. */
-  startText(): TextBytes;
-  endText(parts?: LineParts): void;
+  /** A line with its break. `parts`: of a call tree's line about a hart or thread. */
+  textRecord(line: string, parts?: LineParts): void;
   flush(): void;
   close(): void;
 }
@@ -57,8 +44,6 @@ export type AboutAll = Gap | Reset | ConsoleLine | Stuck;
 export abstract class CallLines extends Fold {
   protected readonly out: Lines;
   protected readonly open = new OpenCalls<Line>();
-  /** Of the line that is composed, where its format knows them. */
-  protected readonly parts: LineParts | undefined;
   /** It has begun, and nothing has happened since. */
   #pending: Line | undefined;
 
@@ -88,7 +73,7 @@ export abstract class CallLines extends Fold {
         break;
       default:
         this.openPending();
-        this.stop(this.start(event, event.time, undefined, this.open.on(event).length), `/* ${noteText(event)} */`);
+        this.put(event, event.time, undefined, this.open.on(event).length, `/* ${noteText(event)} */`);
     }
   }
 
@@ -96,18 +81,18 @@ export abstract class CallLines extends Fold {
     this.out.flush();
   }
 
-  /** Starts a line of an event; what happened is to follow, then {@link stop}. */
-  protected abstract start(track: Track, time: number, duration: number | undefined, indent: number): TextBytes;
+  /** Writes the line of an event: where and when it was, then a text. */
+  protected abstract put(track: Track, time: number, duration: number | undefined, indent: number, text: string): void;
 
   /** How far a call is indented, whose line is next. */
   protected abstract level(begin: AnyBegin): number;
 
-  protected abstract called(text: TextBytes, begin: AnyBegin): void;
+  protected abstract called(begin: AnyBegin): string;
 
   /** What ends the line of a call in which nothing happened. */
   protected abstract whole(end: AnyEnd): string;
 
-  protected abstract closed(text: TextBytes, begin: AnyBegin, end: AnyEnd): void;
+  protected abstract closed(begin: AnyBegin, end: AnyEnd): string;
 
   /** An end whose begin was not seen. */
   protected abstract orphan(end: AnyEnd): void;
@@ -126,15 +111,7 @@ export abstract class CallLines extends Fold {
     const line = this.#pending;
     if (line === undefined) return;
     this.#pending = undefined;
-    const text = this.start(line.begin, line.begin.time, undefined, line.indent);
-    this.called(text, line.begin);
-    this.stop(text, ' {');
-  }
-
-  protected stop(text: TextBytes, rest: string): void {
-    text.visible(rest);
-    text.byte(NEWLINE);
-    this.out.endText(this.parts);
+    this.put(line.begin, line.begin.time, undefined, line.indent, `${this.called(line.begin)} {`);
   }
 
   protected write(line: string): void {
@@ -159,25 +136,17 @@ export abstract class CallLines extends Fold {
     const duration = this.lasted(begin, event);
     if (this.#pending === line) {
       this.#pending = undefined;
-      const text = this.start(begin, begin.time, duration, indent);
-      this.called(text, begin);
-      this.stop(text, this.whole(event));
+      this.put(begin, begin.time, duration, indent, `${this.called(begin)}${this.whole(event)}`);
       return;
     }
     this.openPending();
-    this.closed(this.start(begin, event.time, duration, indent), begin, event);
+    this.put(begin, event.time, duration, indent, this.closed(begin, event));
   }
 }
 
-const NEWLINE = 0x0a;
-
-const names = new PiecesOf<FunctionRef | FutureRef>((what) =>
-  visible('future' in what ? `poll ${what.future}` : what.name),
-);
-
 /** What a text calls a function, or the poll of a Future. */
-export function callName(event: { readonly function: FunctionRef } | { readonly future: FutureRef }): Uint8Array {
-  return names.of('function' in event ? event.function : event.future);
+export function callName(event: AnyBegin | AnyEnd): string {
+  return 'function' in event ? event.function.name : `poll ${event.future.future}`;
 }
 
 function noteText(event: Exclude<TraceEvent, AnyBegin | AnyEnd | AboutAll>): string {

@@ -3,7 +3,9 @@
  * positions are lines; names in full. A function's own cost stands at the line of its declaration, then each arc with
  * its calls and the time inside the callee. `callgrind_annotate --inclusive=yes` and KCachegrind read it.
  */
+
 import { startOf } from '../../base/file-head.js';
+import { madeOnce } from '../../base/made-once.js';
 import { visible } from '../../text/index.js';
 import { type Arc, Arcs, type Node } from '../events/arcs.js';
 import type { Format } from './format.js';
@@ -36,9 +38,7 @@ function* profile(arcs: Arcs): Generator<string> {
   const byCaller = new Map<Node, Arc[]>();
   for (const arc of arcs.arcs) {
     if (arc.caller === undefined) continue;
-    const list = byCaller.get(arc.caller);
-    if (list === undefined) byCaller.set(arc.caller, [arc]);
-    else list.push(arc);
+    madeOnce(byCaller, arc.caller, () => []).push(arc);
   }
   for (const node of nodes) {
     const line = node.line ?? 0;

@@ -8,7 +8,8 @@
  * different stacks, up to a limit, and 1 KiB a track.
  */
 import { startOf } from '../../base/file-head.js';
-import { visible, visibleJson } from '../../text/index.js';
+import { madeOnce, Numbered } from '../../base/made-once.js';
+import { visible } from '../../text/index.js';
 import { furtherStacks, MOST_STACKS } from '../events/call-tree.js';
 import type {
   AnyBegin,
@@ -21,13 +22,14 @@ import type {
 } from '../events/events.js';
 import { threadText } from '../events/text.js';
 import type { Format } from './format.js';
-import { Lanes, type LaneWriter } from './lanes.js';
+import type { LaneWriter } from './lanes.js';
 import type { OutputFile } from './output/output-file.js';
-import type { TextBytes } from './output/text-bytes.js';
-import { Spool, type SpoolList } from './speedscope/spool.js';
+import { openSpooled, type Spool, type SpoolList } from './speedscope/spool.js';
+import { json } from './text-lines.js';
 
-const COMMA = 0x2c;
 const VERSION = 47;
+/** Nanoseconds of a millisecond. */
+const MILLION = 1e6;
 
 /** Firefox Profiler's JSON. */
 export const firefox: Format = {
@@ -37,7 +39,7 @@ export const firefox: Format = {
   use: 'open it in profiler.firefox.com',
   isAppended: false,
   recognizes: (head) => /"preprocessedProfileVersion":\d+/.test(startOf(head)),
-  open: (file) => new Lanes(new FirefoxWriter(file)),
+  open: (file) => openSpooled(file, (spool) => new FirefoxWriter(file, spool)),
 };
 
 type What = FunctionRef | FutureRef | SampledFrame;
@@ -60,23 +62,20 @@ interface Track {
   /** The stacks around each other, innermost last. */
   readonly open: Node[];
   last: number;
-  count: number;
 }
 
 class FirefoxWriter implements LaneWriter {
   readonly #out: OutputFile;
   readonly #spool: Spool;
   readonly #tracks = new Map<number, Track>();
-  readonly #frames = new Map<What, number>();
-  readonly #whats: What[] = [];
+  readonly #frames = new Numbered<What>();
   /** Of all tracks. */
   #stacks = 0;
   #info: TraceInfo | undefined;
-  #isEnded = false;
 
-  constructor(out: OutputFile) {
+  constructor(out: OutputFile, spool: Spool) {
     this.#out = out;
-    this.#spool = new Spool(out.path);
+    this.#spool = spool;
   }
 
   begin(info: TraceInfo): void {
@@ -91,69 +90,33 @@ class FirefoxWriter implements LaneWriter {
     this.#add(-1 - thread.key, 100_001 + thread.key, threadText(thread));
   }
 
-  pollBegin(event: AnyBegin): void {
-    this.#enter(event);
-  }
-
-  pollEnd(begin: AnyBegin, { time }: { readonly time: number }): void {
-    this.#leave(begin, time);
-  }
-
-  pollLost(begin: AnyBegin, time: number, lanes: 'hart' | 'root' | 'both'): void {
-    if (lanes !== 'root') this.#leave(begin, time);
-  }
-
-  callBegin(event: AnyBegin): void {
-    this.#enter(event);
-  }
-
-  callEnd(begin: AnyBegin, { time }: { readonly time: number }): void {
-    this.#leave(begin, time);
-  }
-
-  callLost(begin: AnyBegin, time: number): void {
-    this.#leave(begin, time);
-  }
-
-  callCut(begin: AnyBegin, time: number): void {
-    this.#leave(begin, time);
-  }
-
-  flush(): void {
-    // Only the whole file is readable: the end writes it.
-  }
-
-  end(): void {
-    if (this.#isEnded) return;
-    this.#isEnded = true;
-    try {
-      if (this.#info) this.#write(this.#info);
-    } finally {
-      this.#spool.close();
-      this.#out.close();
-    }
-  }
-
-  #add(key: number, tid: number, name: string): void {
-    if (this.#tracks.has(key)) return;
-    const samples = this.#spool.list();
-    this.#tracks.set(key, { name, tid, samples, roots: new Map(), stacks: [], open: [], last: -1, count: 0 });
-  }
-
-  #trackOf({ hart, thread }: AnyBegin): Track {
-    return this.#tracks.get(thread ? -1 - thread.key : hart) as Track;
-  }
-
-  #enter(begin: AnyBegin): void {
+  enter(begin: AnyBegin): void {
     const track = this.#trackOf(begin);
     const what = begin.type === 'call-begin' ? begin.function : begin.future;
     track.open.push(this.#stackOf(track, track.open.at(-1), what));
     this.#sample(track, begin.time);
   }
 
+  leave(begin: AnyBegin, time: number): void {
+    const track = this.#trackOf(begin);
+    track.open.pop();
+    this.#sample(track, time);
+  }
+
+  #add(key: number, tid: number, name: string): void {
+    madeOnce(this.#tracks, key, () => {
+      const samples = this.#spool.list();
+      return { name, tid, samples, roots: new Map(), stacks: [], open: [], last: -1 };
+    });
+  }
+
+  #trackOf({ hart, thread }: AnyBegin): Track {
+    return this.#tracks.get(thread ? -1 - thread.key : hart) as Track;
+  }
+
   #stackOf(track: Track, prefix: Node | undefined, what: What): Node {
-    const frame = this.#frameOf(what);
-    if (prefix !== undefined && prefix.frame === this.#frames.get(furtherStacks)) return prefix;
+    const frame = this.#frames.of(what);
+    if (prefix !== undefined && this.#frames.all[prefix.frame] === furtherStacks) return prefix;
     const children = prefix?.children ?? track.roots;
     const known = children.get(frame);
     if (known !== undefined) return known;
@@ -165,34 +128,20 @@ class FirefoxWriter implements LaneWriter {
     return node;
   }
 
-  #leave(begin: AnyBegin, time: number): void {
-    const track = this.#trackOf(begin);
-    track.open.pop();
-    this.#sample(track, time);
-  }
-
   /** From now on the stack is this one. */
   #sample(track: Track, time: number): void {
     track.last = Math.max(track.last, time);
     track.samples.push(track.open.at(-1)?.index ?? -1, track.last);
   }
 
-  #frameOf(what: What): number {
-    let frame = this.#frames.get(what);
-    if (frame === undefined) {
-      frame = this.#whats.push(what) - 1;
-      this.#frames.set(what, frame);
-    }
-    return frame;
-  }
-
-  #write(info: TraceInfo): void {
+  write(): void {
     const out = this.#out;
+    const info = this.#info as TraceInfo;
     const used = [...this.#tracks.values()].filter(({ samples }) => !samples.isEmpty);
     out.textRecord(
-      `{"meta":${jsonOf(metaOf(info))},\n"libs":[],"pages":[],"counters":[],"profilerOverhead":[],"threads":[`,
+      `{"meta":${json(metaOf(info))},\n"libs":[],"pages":[],"counters":[],"profilerOverhead":[],"threads":[`,
     );
-    const tables = jsonParts(this.#whats);
+    const tables = jsonParts(this.#frames.all);
     for (const [index, track] of used.entries()) {
       out.textRecord(index === 0 ? '\n{' : ',\n{');
       this.#writeThread(track, info.program, tables);
@@ -215,7 +164,7 @@ class FirefoxWriter implements LaneWriter {
       unregisterTime: null,
       pausedRanges: [],
     };
-    out.textRecord(`${jsonOf(about).slice(1, -1)},\n`);
+    out.textRecord(`${json(about).slice(1, -1)},\n`);
     for (const table of tables) out.textRecord(`${table},\n`);
     this.#column('"stackTable":{"frame":[', track.stacks, ({ frame }) => frame);
     this.#column('],"prefix":[', track.stacks, ({ prefix }) => prefix?.index ?? null);
@@ -228,24 +177,18 @@ class FirefoxWriter implements LaneWriter {
   #samples(track: Track): void {
     const out = this.#out;
     out.textRecord('"samples":{"weightType":"tracing-ms","stack":[');
-    const length = this.#each(track, (text, stack) => text.number(stack));
+    const length = this.#each(track, (stack) => stack);
     out.textRecord('],"time":[');
-    this.#each(track, (text, _stack, from) => text.millis(from));
+    this.#each(track, (_stack, from) => from / MILLION);
     out.textRecord('],"weight":[');
-    this.#each(track, (text, _stack, from, to) => text.millis(to - from));
+    this.#each(track, (_stack, from, to) => (to - from) / MILLION);
     out.textRecord(`],"length":${length}}}`);
   }
 
   /** A number for each span of time with one stack. Returns how many there are. */
-  #each(track: Track, put: (text: TextBytes, stack: number, from: number, to: number) => void): number {
-    const out = this.#out;
+  #each(track: Track, of: (stack: number, from: number, to: number) => number): number {
     let count = 0;
-    eachSpan(track, (stack, from, to) => {
-      const text = out.startText();
-      if (count++ > 0) text.byte(COMMA);
-      put(text, stack, from, to);
-      out.endText();
-    });
+    eachSpan(track, (stack, from, to) => this.#out.textRecord(`${count++ > 0 ? ',' : ''}${of(stack, from, to)}`));
     return count;
   }
 
@@ -290,14 +233,9 @@ function metaOf({ program, arch, clock }: TraceInfo): object {
 
 /** The tables that all threads share: each has a copy. A frame and its function have the same number. */
 function jsonParts(whats: readonly What[]): string[] {
-  const texts = new Map<string, number>();
-  const text = (value: string): number => {
-    const known = texts.get(value) ?? texts.size;
-    texts.set(value, known);
-    return known;
-  };
-  const name = whats.map((what) => text(visible('future' in what ? `poll ${what.instance}` : what.name)));
-  const fileName = whats.map(({ file }) => (file === undefined ? null : text(visible(file))));
+  const texts = new Numbered<string>();
+  const name = whats.map((what) => texts.of(visible('future' in what ? `poll ${what.instance}` : what.name)));
+  const fileName = whats.map(({ file }) => (file === undefined ? null : texts.of(visible(file))));
   const line = whats.map((what) => what.line ?? null);
   const { length } = whats;
   const all = <T>(value: T): T[] => new Array<T>(length).fill(value);
@@ -329,10 +267,6 @@ function jsonParts(whats: readonly What[]): string[] {
     nativeSymbols: { libIndex: [], address: [], name: [], functionSize: [], length: 0 },
     markers: { data: [], name: [], startTime: [], endTime: [], phase: [], category: [], length: 0 },
   };
-  const tables = { frameTable, funcTable, stringArray: [...texts.keys()], ...empty };
-  return Object.entries(tables).map(([key, table]) => `"${key}":${jsonOf(table)}`);
-}
-
-function jsonOf(value: object): string {
-  return visibleJson(JSON.stringify(value));
+  const tables = { frameTable, funcTable, stringArray: texts.all, ...empty };
+  return Object.entries(tables).map(([key, table]) => `"${key}":${json(table)}`);
 }

@@ -18,7 +18,6 @@ import type { AnyBegin, AnyEnd, HartInfo, TraceInfo } from '../events/events.js'
 import type { Track } from '../events/open-calls.js';
 import { CallLines, callName } from './call-lines.js';
 import type { Format } from './format.js';
-import { encoded, type TextBytes } from './output/text-bytes.js';
 
 const HEAD = '# tracer: function_graph\n';
 
@@ -53,10 +52,7 @@ export class FunctionGraph extends CallLines {
   /** An interrupt came, or is over: as `print_graph_irq` marks it. */
   interrupt({ hart }: Track, time: number, isOver: boolean): void {
     this.openPending();
-    const mark = isOver ? '<========== |' : '==========> |';
-    const text = this.out.startText();
-    putPlace(text, time, hart);
-    this.stop(text, `  ${mark}`);
+    this.out.textRecord(`${placeText(time, hart)}  ${isOver ? '<========== |' : '==========> |'}\n`);
   }
 
   override end(): void {
@@ -69,11 +65,9 @@ export class FunctionGraph extends CallLines {
   }
 
   /** With arguments, as the kernel's option funcgraph-args writes them. */
-  protected called(text: TextBytes, begin: AnyBegin): void {
-    text.piece(callName(begin));
+  protected called(begin: AnyBegin): string {
     const values = begin.type === 'call-begin' ? begin.arguments : [];
-    if (values.length === 0) text.piece(NO_ARGUMENTS);
-    else text.visible(`(${values.map(({ name, value }) => `${name}=${value}`).join(', ')})`);
+    return `${callName(begin)}(${values.map(({ name, value }) => `${name}=${value}`).join(', ')})`;
   }
 
   protected override lasted(begin: AnyBegin, end: AnyEnd): number | undefined {
@@ -85,30 +79,25 @@ export class FunctionGraph extends CallLines {
     return isLost(end) ? '; /* lost */' : result === '' ? ';' : `; /* ${result} */`;
   }
 
-  protected closed(text: TextBytes, begin: AnyBegin, end: AnyEnd): void {
+  protected closed(begin: AnyBegin, end: AnyEnd): string {
     const result = returned(end);
-    this.#close(text, begin, isLost(end) ? CLOSE_LOST : result === '' ? CLOSE : ` ${result}${CLOSE}`);
+    return `} /* ${callName(begin)}${isLost(end) ? ', lost' : result === '' ? '' : ` ${result}`} */`;
   }
 
   protected orphan(end: AnyEnd): void {
-    this.#close(this.start(end, end.time, undefined, 0), end, CLOSE);
+    this.put(end, end.time, undefined, 0, `} /* ${callName(end)} */`);
   }
 
-  #close(text: TextBytes, event: AnyBegin | AnyEnd, end: string): void {
-    text.piece(OPEN_CLOSE);
-    text.piece(callName(event));
-    this.stop(text, end);
-  }
-
-  protected start({ hart, thread }: Track, time: number, duration: number | undefined, indent: number): TextBytes {
+  protected put(
+    { hart, thread }: Track,
+    time: number,
+    duration: number | undefined,
+    indent: number,
+    text: string,
+  ): void {
     if (thread !== undefined) this.#switch(hart, thread.key);
-    const text = this.out.startText();
-    putPlace(text, time, hart);
-    if (duration === undefined) text.blanks(DURATION);
-    else putDuration(text, duration);
-    text.piece(COLUMN);
-    text.blanks(2 * indent);
-    return text;
+    const lasted = duration === undefined ? ' '.repeat(DURATION) : durationText(duration);
+    this.out.textRecord(`${placeText(time, hart)}${lasted}|  ${'  '.repeat(indent)}${visible(text)}\n`);
   }
 
   #switch(hart: number, thread: number): void {
@@ -122,22 +111,10 @@ export class FunctionGraph extends CallLines {
   }
 }
 
-const CLOSE = ' */';
-const CLOSE_LOST = ', lost */';
 /** Characters of a duration, with its mark. */
 const DURATION = 15;
-const HART = 3;
-const SECONDS = 5;
-const OPEN_CLOSE = encoded('} /* ');
-const NO_ARGUMENTS = encoded('()');
-const COLUMN = encoded('|  ');
-const BAR = encoded(' | ');
-const END_HART = encoded(') ');
-const UNIT = encoded(' us');
 /** Of a duration, before and behind its point. */
 const DIGITS = 7;
-const BLANK = 0x20;
-const POINT = 0x2e;
 
 function isLost({ type }: AnyEnd): boolean {
   return type === 'call-lost' || type === 'poll-lost';
@@ -149,39 +126,32 @@ function returned(end: AnyEnd): string {
 }
 
 /** Seconds with microseconds, and the hart. */
-function putPlace(text: TextBytes, nanos: number, hart: number): void {
+function placeText(nanos: number, hart: number): string {
   const micros = Math.floor(nanos / 1000);
   const rest = micros % 1_000_000;
-  text.right((micros - rest) / 1_000_000, SECONDS);
-  text.byte(POINT);
-  text.padded(rest, 6);
-  text.piece(BAR);
-  text.right(hart, HART);
-  text.piece(END_HART);
+  const seconds = String((micros - rest) / 1_000_000).padStart(5);
+  return `${seconds}.${String(rest).padStart(6, '0')} | ${String(hart).padStart(3)}) `;
 }
 
 /** As `trace_print_graph_duration` does it: seven digits, of which up to three are behind the point. */
-function putDuration(text: TextBytes, nanos: number): void {
+function durationText(nanos: number): string {
   const rest = nanos % 1000;
-  text.byte(markOf(nanos));
-  text.byte(BLANK);
-  const start = text.length;
-  text.number((nanos - rest) / 1000);
-  const decimals = Math.min(3, DIGITS - (text.length - start));
-  if (decimals > 0) {
-    text.byte(POINT);
-    text.padded(Math.floor(rest / 10 ** (3 - decimals)), decimals);
-  }
-  text.piece(UNIT);
-  text.blanks(Math.max(1, DURATION - 2 - (text.length - start)));
+  const whole = String((nanos - rest) / 1000);
+  const decimals = Math.min(3, DIGITS - whole.length);
+  const digits = String(Math.floor(rest / 10 ** (3 - decimals))).padStart(decimals, '0');
+  return `${markOf(nanos)} ${`${decimals > 0 ? `${whole}.${digits}` : whole} us `.padEnd(DURATION - 2)}`;
 }
 
-const PLUS = 0x2b;
 /** Above these durations stands a mark. */
-const marks = [1e9, 1e8, 1e7, 1e6, 1e5].map((above, i) => ({ above, mark: '$@*#!'.charCodeAt(i) }));
+const marks = [
+  [1e9, '$'],
+  [1e8, '@'],
+  [1e7, '*'],
+  [1e6, '#'],
+  [1e5, '!'],
+  [1e4, '+'],
+] as const;
 
-function markOf(nanos: number): number {
-  if (nanos <= 1e4) return BLANK;
-  for (const { above, mark } of marks) if (nanos > above) return mark;
-  return PLUS;
+function markOf(nanos: number): string {
+  return marks.find(([above]) => nanos > above)?.[1] ?? ' ';
 }

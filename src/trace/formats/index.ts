@@ -1,5 +1,5 @@
 import { callgrind } from './callgrind.js';
-import { chrome } from './chrome/chrome.js';
+import { chrome } from './chrome/write.js';
 import { csv } from './csv.js';
 import { firefox } from './firefox.js';
 import { flameGraph } from './flame-graph.js';

@@ -1,13 +1,13 @@
 // JSON Lines (jsonlines.org): an object a call, a poll or an instant, with the members of `Span` (./spans.ts) that are
 // known. The first line is about the trace: `{"type":"trace","version":1,...}`.
 import { startOf } from '../../base/file-head.js';
-import { jsonLine, visibleJson } from '../../text/index.js';
+import { madeOnce } from '../../base/made-once.js';
+import { jsonLine } from '../../text/index.js';
 import type { TraceInfo, TraceSink } from '../events/events.js';
 import type { Lines } from './call-lines.js';
 import type { Format } from './format.js';
-import { putQuoted, quote } from './json-text.js';
-import { encoded, PiecesOf, PiecesOfText, type TextBytes } from './output/text-bytes.js';
-import { type Span, type SpanSubject, Spans } from './spans.js';
+import { type Span, type SpanSubject, spanLines } from './spans.js';
+import { json, quote } from './text-lines.js';
 
 /** JSON lines. */
 export const jsonLines: Format = {
@@ -23,15 +23,7 @@ export const jsonLines: Format = {
 
 /** Writes JSON lines of events. */
 export function writeJsonLines(out: Lines): TraceSink {
-  const spans = new Spans(
-    (span) => {
-      putLine(out.startText(), span);
-      out.endText();
-    },
-    () => out.flush(),
-    () => out.close(),
-  );
-  return Object.assign(spans, { begin: (info: TraceInfo) => out.textRecord(jsonLine(headOf(info))) });
+  return spanLines(out, (info) => jsonLine(headOf(info)), lineOf);
 }
 
 function headOf({ program, buildId, arch, clock, isProcess, harts }: TraceInfo): object {
@@ -49,36 +41,15 @@ function headOf({ program, buildId, arch, clock, isProcess, harts }: TraceInfo):
 }
 
 /** The members of a subject, which many lines have. */
-const subjects = new PiecesOf<SpanSubject>((subject) => `,${visibleJson(JSON.stringify(subject)).slice(1, -1)}`);
-const types = new PiecesOfText((type) => `{"type":${quote(type)},"time_ns":`);
-const DURATION = encoded(',"duration_ns":');
-const HART = encoded(',"hart":');
-const THREAD = encoded(',"thread":');
-const DEPTH = encoded(',"depth":');
-const RESULT = encoded(',"result":');
-const DETAIL = encoded(',"detail":');
-const END = encoded('}\n');
+const subjects = new WeakMap<SpanSubject, string>();
 
-function putLine(line: TextBytes, span: Span): void {
-  const { duration_ns, hart, thread, depth, result, detail } = span;
-  line.piece(types.of(span.type));
-  line.number(span.time_ns);
-  if (duration_ns !== undefined) putNumber(line, DURATION, duration_ns);
-  if (hart !== undefined) putNumber(line, HART, hart);
-  if (thread !== undefined) putNumber(line, THREAD, thread);
-  if (depth !== undefined) putNumber(line, DEPTH, depth);
-  line.piece(subjects.of(span.subject));
-  if (result !== undefined) putText(line, RESULT, result);
-  if (detail !== undefined) putText(line, DETAIL, detail);
-  line.piece(END);
-}
-
-function putNumber(line: TextBytes, head: Uint8Array, value: number): void {
-  line.piece(head);
-  line.number(value);
-}
-
-function putText(line: TextBytes, head: Uint8Array, text: string): void {
-  line.piece(head);
-  putQuoted(line, text);
+function lineOf({ type, time_ns, duration_ns, hart, thread, depth, subject, result, detail }: Span): string {
+  const about = madeOnce(subjects, subject, () => json(subject).slice(1, -1));
+  const number = (name: string, value: number | undefined): string =>
+    value === undefined ? '' : `,"${name}":${value}`;
+  const text = (name: string, value: string | undefined): string =>
+    value === undefined ? '' : `,"${name}":${quote(value)}`;
+  const where = `${number('duration_ns', duration_ns)}${number('hart', hart)}${number('thread', thread)}`;
+  const when = `"time_ns":${time_ns}${where}${number('depth', depth)}`;
+  return `{"type":${quote(type)},${when},${about}${text('result', result)}${text('detail', detail)}}\n`;
 }

@@ -1,6 +1,7 @@
 import { AddressMap } from '../../base/address-map.js';
 import type {
   AnyBegin,
+  AnyEnd,
   CallBegin,
   CallEnd,
   CallLost,
@@ -48,52 +49,29 @@ interface LaneCall extends OpenCall {
 /** `lost`: another Future is at its address now, and the end of its last poll was not seen. */
 export type LifeEnd = 'ready' | 'panicked' | 'dropped' | 'lost';
 
-/**
- * What a format with timelines must be able to write, and what it may leave out. Each hart, each thread and each root
- * Future has a lane. Slices on a lane nest, and times on a lane never go back.
- */
-export interface LaneWriter extends SliceWriter, Partial<NoteWriter> {
+/** Of a poll that begins. */
+export interface PollCause {
+  /** No other poll of its root is open. */
+  readonly isOutermost: boolean;
+  /** The number of the wake that caused it, if that was seen. */
+  readonly wake: number | undefined;
+}
+
+/** What a format with timelines may write. */
+interface LaneEvents {
   begin(info: TraceInfo): void;
   hart(hart: HartInfo): void;
   /** Seen for the first time. */
   thread(thread: ThreadRef): void;
+  /** A slice on the thread's lane, if a thread is known; else on the hart's. `cause`: of a poll. */
+  enter(begin: AnyBegin, cause?: PollCause): void;
+  /**
+   * The end of `begin`'s slice. `lost`: of what happened only the end is known. `cut`: it is on another stack, or over;
+   * its own end is emitted without a slice.
+   */
+  leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut'): void;
   flush(): void;
   end(facts?: TraceFacts): void;
-}
-
-const ignored = (): void => {};
-/** For who wants few of these. */
-export const writesNothing: LaneWriter = {
-  ...{ begin: ignored, hart: ignored, thread: ignored, flush: ignored, end: ignored },
-  ...{ pollBegin: ignored, pollEnd: ignored, pollLost: ignored },
-  ...{ callBegin: ignored, callEnd: ignored, callLost: ignored, callCut: ignored },
-};
-
-/** What runs: slices on the lanes of harts and threads. */
-interface SliceWriter {
-  /**
-   * A slice on the hart's lane, and one on the root's where the format has polls there. `isOutermost`: no other of this
-   * root's polls is open. `wake`: the number of the wake that caused it, if that was seen.
-   */
-  pollBegin(event: PollBegin, isOutermost: boolean, wake?: number): void;
-  /** The end of `begin`'s slice on the hart's lane, and on the root's where it is open there: `onRootLane`. */
-  pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void;
-  /**
-   * The same for a poll of which only the end is known, or that is cut as calls are. `lanes` are those on which its
-   * slice is still open.
-   */
-  pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both', why: 'lost' | 'cut'): void;
-  /** A slice on the thread's lane, if a thread is known; else on the hart's. */
-  callBegin(event: CallBegin): void;
-  callEnd(begin: CallBegin, end: CallEnd): void;
-  /** The end of a slice of which only the end is known. */
-  callLost(begin: CallBegin, time: GuestNanos): void;
-  /** The end of a slice whose call is on another stack, or over: its own end is emitted without a slice. */
-  callCut(begin: CallBegin, time: GuestNanos): void;
-}
-
-/** Other events. A format without a place for an event has no such method. */
-interface NoteWriter {
   /** A root Future seen for the first time: its lane starts. */
   lifeBegin(root: RootRef, time: GuestNanos): void;
   /** Its last poll ended, or another Future is at its address now (`dropped`). */
@@ -102,23 +80,24 @@ interface NoteWriter {
   waitBegin(end: PollEnd, name: string, at: StateRef | undefined): void;
   waitEnd(root: RootRef, time: GuestNanos, name: string): void;
   /** A wait that is over, of a poll whose end did not show that it was pending: its next poll has shown it. */
-  lateWait?(end: PollEnd, until: GuestNanos): void;
-  /** An end whose begin was not seen. There is no slice to end. */
-  orphanEnd(event: PollEnd | PollLost): void;
+  lateWait(end: PollEnd, until: GuestNanos): void;
+  /** A poll on the root's lane, which begins and ends in front of its slice on the hart's. `end`: undefined if lost. */
+  rootEnter(event: PollBegin): void;
+  rootLeave(begin: PollBegin, time: GuestNanos, end: PollEnd | undefined): void;
   /** An end whose begin was not seen, or whose slice has been cut. There is no slice to end. */
-  orphanReturn(event: CallEnd | CallLost): void;
+  orphan(event: AnyEnd): void;
   state(event: StateChange): void;
   derived(event: DerivedPoll): void;
   /** An instant on the hart's lane; the value, if it is a number, on a lane of the place. */
   watch(event: WatchHit): void;
   /** An instant on the hart's lane. */
-  place?(event: PlaceHit): void;
+  place(event: PlaceHit): void;
   /** A slice on a lane of its own. */
   gap(event: Gap): void;
   /** An instant on the hart's lane. `number`: of a wake that causes a poll, from 1. */
   wake(event: Wake, number: number | undefined): void;
   /** What a hart ran at that moment. */
-  sample?(event: Sample): void;
+  sample(event: Sample): void;
   /** An instant on the hart's lane. */
   cancelled(event: Cancelled): void;
   /** An instant on the root's lane; of all harts without a root. */
@@ -130,6 +109,12 @@ interface NoteWriter {
   /** From now on so many tasks wait, and so many were woken since and wait for their poll. */
   tasks(time: GuestNanos, waiting: number, runnable: number): void;
 }
+
+/**
+ * A format with timelines; it leaves out what it has no place for. Each hart, each thread and each root Future has a
+ * lane. Slices on a lane nest, and times on a lane never go back.
+ */
+export type LaneWriter = Partial<LaneEvents>;
 
 interface Life {
   readonly root: RootRef;
@@ -177,38 +162,19 @@ export class Lanes implements TraceSink {
   }
 
   begin(info: TraceInfo): void {
-    this.#writer.begin(info);
+    this.#writer.begin?.(info);
     for (const hart of info.harts) this.hart(hart);
   }
 
   hart(hart: HartInfo): void {
     if (this.#harts[hart.number]) return;
     this.#harts[hart.number] = true;
-    this.#writer.hart(hart);
+    this.#writer.hart?.(hart);
   }
 
   event(event: TraceEvent): void {
-    switch (event.type) {
-      case 'gap':
-        this.#writer.gap?.(event);
-        break;
-      case 'reset':
-        this.#writer.reset?.(event);
-        break;
-      case 'console':
-        this.#writer.console?.(event);
-        break;
-      case 'stuck':
-        if (event.root) this.#life(event.root, event.time);
-        this.#writer.stuck?.(event);
-        break;
-      default:
-        this.#ofHart(event);
-    }
-  }
-
-  #ofHart(event: Exclude<TraceEvent, Gap | Reset | ConsoleLine | Stuck>): void {
-    if (!this.#harts[event.hart]) this.hart({ number: event.hart, name: `hart ${event.hart}` });
+    if ('hart' in event && !this.#harts[event.hart]) this.hart({ number: event.hart, name: `hart ${event.hart}` });
+    const writer = this.#writer;
     switch (event.type) {
       case 'poll-begin':
         this.#pollBegin(event);
@@ -222,7 +188,7 @@ export class Lanes implements TraceSink {
       case 'call-begin':
         this.#starts(event);
         this.#open.begin({ begin: event });
-        this.#writer.callBegin(event);
+        writer.enter?.(event);
         break;
       case 'call-end':
       case 'call-lost':
@@ -230,36 +196,33 @@ export class Lanes implements TraceSink {
         break;
       case 'state':
         this.#life(event.root, event.time);
-        this.#writer.state?.(event);
+        writer.state?.(event);
         break;
       case 'derived-poll':
         this.#life(event.root, event.time);
-        this.#writer.derived?.(event);
+        writer.derived?.(event);
         break;
-      case 'watch':
-        this.#writer.watch?.(event);
-        break;
-      case 'place':
-        this.#writer.place?.(event);
+      case 'stuck':
+        if (event.root) this.#life(event.root, event.time);
+        writer.stuck?.(event);
         break;
       case 'wake':
         this.#wake(event);
         break;
-      case 'sample':
-        this.#writer.sample?.(event);
-        break;
       case 'cancelled':
         this.#cancelled(event);
         break;
+      default:
+        (writer[event.type] as ((event: TraceEvent) => void) | undefined)?.call(writer, event);
     }
   }
 
   flush(): void {
-    this.#writer.flush();
+    this.#writer.flush?.();
   }
 
   end(facts?: TraceFacts): void {
-    this.#writer.end(facts);
+    this.#writer.end?.(facts);
   }
 
   #pollBegin(event: PollBegin): void {
@@ -272,14 +235,15 @@ export class Lanes implements TraceSink {
       const stale = life.polls.pop();
       if (stale === undefined) break;
       stale.onRootLane = false;
-      this.#writer.pollLost(stale.begin, event.time, 'root', 'cut');
+      this.#writer.rootLeave?.(stale.begin, event.time, undefined);
     }
     this.#stopWaiting(life, event.time);
     this.#clear(life, event);
     life.isLost = false;
     life.polls.push(poll);
     const isOutermost = life.polls.length === 1;
-    this.#writer.pollBegin(event, isOutermost, isOutermost ? life.wake : undefined);
+    this.#writer.rootEnter?.(event);
+    this.#writer.enter?.(event, { isOutermost, wake: isOutermost ? life.wake : undefined });
     if (isOutermost) life.wake = undefined;
   }
 
@@ -288,9 +252,10 @@ export class Lanes implements TraceSink {
     const poll = pollOf(this.#open.end(event));
     const life = this.#life(poll?.begin.root ?? event.root, event.time);
     if (poll === undefined) {
-      this.#writer.orphanEnd?.(event);
+      this.#writer.orphan?.(event);
     } else {
-      this.#writer.pollEnd(poll.begin, event, poll.onRootLane);
+      if (poll.onRootLane) this.#writer.rootLeave?.(poll.begin, event.time, event);
+      this.#writer.leave?.(poll.begin, event.time, event);
       if (poll.onRootLane) life.polls.pop();
     }
     const root = life.root;
@@ -326,7 +291,7 @@ export class Lanes implements TraceSink {
       this.#lose(poll, event.time, 'lost');
     } else {
       this.#life(event.root, event.time);
-      this.#writer.orphanEnd?.(event);
+      this.#writer.orphan?.(event);
     }
   }
 
@@ -352,9 +317,8 @@ export class Lanes implements TraceSink {
   #callEnd(event: CallEnd | CallLost): void {
     this.#cutAfter(event.begin, event.time);
     const begin = this.#open.end(event)?.begin;
-    if (begin?.type !== 'call-begin') this.#writer.orphanReturn?.(event);
-    else if (event.type === 'call-end') this.#writer.callEnd(begin, event);
-    else this.#writer.callLost(begin, event.time);
+    if (begin === undefined) this.#writer.orphan?.(event);
+    else this.#writer.leave?.(begin, event.time, event.type === 'call-end' ? event : 'lost');
   }
 
   /** A slice begins on its track. */
@@ -362,7 +326,7 @@ export class Lanes implements TraceSink {
     const { thread, around, time } = begin;
     if (thread && this.#threads[thread.key] !== thread) {
       this.#threads[thread.key] = thread;
-      this.#writer.thread(thread);
+      this.#writer.thread?.(thread);
     }
     if (around && isOnTrack(around, begin)) this.#cutAfter(around, time);
   }
@@ -370,20 +334,14 @@ export class Lanes implements TraceSink {
   /** Ends slices inside another one to which something happens now: they are on another stack, or over. */
   #cutAfter(begin: AnyBegin | undefined, time: GuestNanos): void {
     if (!begin) return;
-    for (const open of this.#open.takeAfter(begin)) {
-      if (open.begin.type === 'call-begin') this.#writer.callCut(open.begin, time);
-      else this.#lose(open, time, 'cut');
-    }
+    for (const open of this.#open.takeAfter(begin)) this.#lose(open, time, 'cut');
   }
 
   #lose(open: LanePoll | LaneCall, time: GuestNanos, why: 'lost' | 'cut'): void {
     const poll = pollOf(open);
-    if (poll === undefined) {
-      if (open.begin.type === 'call-begin') this.#writer.callLost(open.begin, time);
-      return;
-    }
-    this.#writer.pollLost(poll.begin, time, poll.onRootLane ? 'both' : 'hart', why);
-    if (!poll.onRootLane) return;
+    if (poll?.onRootLane) this.#writer.rootLeave?.(poll.begin, time, undefined);
+    this.#writer.leave?.(open.begin, time, why);
+    if (!poll?.onRootLane) return;
     const life = this.#life(poll.begin.root, time);
     life.polls.pop();
     life.isLost = life.polls.length === 0;

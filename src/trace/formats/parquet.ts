@@ -9,12 +9,14 @@ import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js';
 import { ParquetWriter } from 'hyparquet-writer/src/parquet-writer.js';
 import { RsptraceError } from '../../base/errors.js';
 import { startOf } from '../../base/file-head.js';
+import { madeOnce } from '../../base/made-once.js';
 import { plural, visible } from '../../text/index.js';
 import type { TraceInfo, TraceSink } from '../events/events.js';
 import { timeText } from '../events/text-table.js';
 import type { Format } from './format.js';
 import { type OutputFile, writtenKept } from './output/output-file.js';
 import { type Span, type SpanSubject, Spans, spanColumns } from './spans.js';
+import { WrittenAtEnd } from './written-at-end.js';
 
 const MAGIC = 'PAR1';
 /** Rows that are kept in memory and written together. */
@@ -40,31 +42,16 @@ const numbers: Partial<Record<(typeof spanColumns)[number], 'INT32' | 'INT64'>> 
   line: 'INT32',
 };
 
-/** So many types of rows are kept as they are shown. */
-const mostTypes = 64;
-
 type ColumnName = (typeof spanColumns)[number];
 type Columns = Record<ColumnName, unknown[]>;
 
 function openParquet(file: OutputFile): TraceSink {
   let rows: Rows | undefined;
-  const spans = new Spans(
-    (span) => rows?.add(span),
-    () => {
-      // Only the whole file is readable.
-    },
-    () => {
-      try {
-        rows?.end();
-      } finally {
-        file.close();
-      }
-    },
-  );
   const begin = (info: TraceInfo): void => {
     rows = new Rows(file, info);
   };
-  return Object.assign(spans, { begin });
+  const spans = Object.assign(new Spans((span) => rows?.add(span)), { begin });
+  return new WrittenAtEnd(spans, file, () => rows?.end());
 }
 
 class Rows {
@@ -73,7 +60,6 @@ class Rows {
   readonly #writer: ParquetWriter;
   readonly #columns = emptyColumns();
   readonly #subjects = new WeakMap<SpanSubject, SpanSubject>();
-  readonly #types = new Map<string, string>();
   #count = 0;
   /** When the last row ended, and the last one that is in the file. */
   #ends = { row: 0, file: 0 };
@@ -96,7 +82,7 @@ class Rows {
     const columns = this.#columns;
     const subject = this.#shown(span.subject);
     const at = this.#count++;
-    columns.type[at] = this.#shownType(span.type);
+    columns.type[at] = visible(span.type);
     columns.time_ns[at] = BigInt(span.time_ns);
     columns.duration_ns[at] = span.duration_ns === undefined ? undefined : BigInt(span.duration_ns);
     columns.hart[at] = span.hart;
@@ -156,26 +142,13 @@ class Rows {
     });
   }
 
-  #shownType(type: string): string {
-    let shown = this.#types.get(type);
-    if (shown === undefined) {
-      shown = visible(type);
-      // Foreign traces have types of their own.
-      if (this.#types.size < mostTypes) this.#types.set(type, shown);
-    }
-    return shown;
-  }
-
   /** Without control characters: made once for all spans of it. */
   #shown(subject: SpanSubject): SpanSubject {
-    let shown = this.#subjects.get(subject);
-    if (shown === undefined) {
+    return madeOnce(this.#subjects, subject, () => {
       const { name, instance, address, file, line, task } = subject;
       const text = (one: string | undefined): string | undefined => one && visible(one);
-      shown = { name: visible(name), instance: text(instance), address, file: text(file), line, task: text(task) };
-      this.#subjects.set(subject, shown);
-    }
-    return shown;
+      return { name: visible(name), instance: text(instance), address, file: text(file), line, task: text(task) };
+    });
   }
 
   /** What the library has made so far goes to the file. */

@@ -3,8 +3,10 @@
  * a stack, calls (of a profile samples, or waits) and nanoseconds. A location is a function with one line, at its
  * declaration. There are no mappings, since names are known.
  */
+
 import { highHalf, lowHalf } from '../../base/addr.js';
 import { type FileHead, unpackedStart } from '../../base/file-head.js';
+import { Numbered } from '../../base/made-once.js';
 import { visible } from '../../text/index.js';
 import { CallTree, type Frame, stackOf } from '../events/call-tree.js';
 import type { Format } from './format.js';
@@ -53,8 +55,10 @@ function isProfile({ bytes }: FileHead): boolean {
 
 function profile(tree: CallTree): Uint8Array {
   const out = new ProtoBuffer();
-  const texts = new Texts();
-  const locations = new Map<Frame, number>();
+  const texts = new Numbered<string>();
+  // The first one is empty.
+  texts.of('');
+  const locations = new Numbered<Frame>();
   const message = (field: number, values: readonly (readonly [field: number, value: number])[]): void => {
     const mark = out.open(field);
     for (const [each, value] of values) out.uint(each, value);
@@ -71,28 +75,21 @@ function profile(tree: CallTree): Uint8Array {
   }
   for (const node of tree.nodes()) {
     const sample = out.open(PROFILE.sample);
-    for (const frame of stackOf(node).reverse()) {
-      let id = locations.get(frame);
-      if (id === undefined) {
-        id = locations.size + 1;
-        locations.set(frame, id);
-      }
-      out.uint(SAMPLE.locationId, id);
-    }
+    for (const frame of stackOf(node).reverse()) out.uint(SAMPLE.locationId, 1 + locations.of(frame));
     out.uint(SAMPLE.value, node.calls + node.samples);
     out.uint(SAMPLE.value, node.self);
     out.close(sample);
   }
-  for (const [frame, id] of locations) putFunction(out, texts, frame, id);
+  for (const [index, frame] of locations.all.entries()) putFunction(out, texts, frame, 1 + index);
   out.uint(PROFILE.durationNanos, tree.span);
   out.uint(PROFILE.comment, texts.of(`rsptrace, ${tree.info?.program ?? ''}`));
   out.uint(PROFILE.defaultSampleType, texts.of('time'));
   for (const text of texts.all) out.text(PROFILE.stringTable, text);
-  return out.bytes.slice(0, out.length);
+  return out.copy();
 }
 
 /** A location and its function have the same number. */
-function putFunction(out: ProtoBuffer, texts: Texts, frame: Frame, id: number): void {
+function putFunction(out: ProtoBuffer, texts: Numbered<string>, frame: Frame, id: number): void {
   const { name, instance, address, file, line = 0 } = frame;
   const location = out.open(PROFILE.location);
   out.uint(LOCATION.id, id);
@@ -109,19 +106,4 @@ function putFunction(out: ProtoBuffer, texts: Texts, frame: Frame, id: number): 
   out.uint(FUNCTION.filename, texts.of(visible(file ?? '')));
   out.uint(FUNCTION.startLine, line);
   out.close(fn);
-}
-
-/** The table of texts; the first one is empty. */
-class Texts {
-  readonly all = [''];
-  readonly #known = new Map<string, number>([['', 0]]);
-
-  of(text: string): number {
-    let index = this.#known.get(text);
-    if (index === undefined) {
-      index = this.all.push(text) - 1;
-      this.#known.set(text, index);
-    }
-    return index;
-  }
 }

@@ -1,4 +1,5 @@
 import { type Addr, hex } from '../../base/addr.js';
+import { madeOnce } from '../../base/made-once.js';
 import type {
   AnyBegin,
   AnyEnd,
@@ -10,6 +11,8 @@ import type {
   StateChange,
   StateRef,
   TraceEvent,
+  TraceInfo,
+  TraceSink,
 } from '../events/events.js';
 import { type OpenCall, OpenCalls } from '../events/open-calls.js';
 import { Fold } from '../events/sinks.js';
@@ -25,6 +28,7 @@ import {
   stuckText,
   wakerText,
 } from '../events/text.js';
+import type { Lines } from './call-lines.js';
 
 /** What a span is of. One object for all spans of the same function, or of the same Future of a task. */
 export interface SpanSubject {
@@ -95,23 +99,15 @@ interface Open extends OpenCall {
 /** Turns events into spans. Calls that are open at the end come last, without a duration. */
 export class Spans extends Fold {
   readonly #write: (span: Span) => void;
-  readonly #done: () => void;
-  readonly #flush: () => void;
   readonly #chains = new ChainTexts();
   readonly #subjects = new Subjects();
   readonly #open = new OpenCalls<Open>();
   /** Begins so far. */
   #begun = 0;
 
-  constructor(write: (span: Span) => void, flush: () => void, done: () => void) {
+  constructor(write: (span: Span) => void) {
     super();
     this.#write = write;
-    this.#flush = flush;
-    this.#done = done;
-  }
-
-  override flush(): void {
-    this.#flush();
   }
 
   event(event: TraceEvent): void {
@@ -138,7 +134,6 @@ export class Spans extends Fold {
       const detail = detailOf(begin);
       this.#write({ type: typeOf(begin), ...where, duration_ns: undefined, result: 'open', detail });
     }
-    this.#done();
   }
 
   #ended(event: AnyEnd): void {
@@ -230,6 +225,21 @@ export class Spans extends Fold {
   }
 }
 
+/** Writes a line a span, behind a head. */
+export function spanLines(out: Lines, head: (info: TraceInfo) => string, line: (span: Span) => string): TraceSink {
+  const spans = new Spans((span) => out.textRecord(line(span)));
+  return {
+    begin: (info) => out.textRecord(head(info)),
+    event: (event) => spans.event(event),
+    hart: () => {},
+    flush: () => out.flush(),
+    end: () => {
+      spans.end();
+      out.close();
+    },
+  };
+}
+
 interface Derived {
   readonly type: string;
   readonly state: StateRef | undefined;
@@ -265,21 +275,14 @@ class Subjects {
   of(event: AnyBegin | AnyEnd): SpanSubject {
     if (!('function' in event)) return this.ofFuture(event);
     const { function: fn } = event;
-    let subject = this.#functions.get(fn);
-    if (subject === undefined) {
+    return madeOnce(this.#functions, fn, () => {
       const { name, instance, address, file, line } = fn;
-      subject = { name, instance, address: hex(address), file, line, task: undefined };
-      this.#functions.set(fn, subject);
-    }
-    return subject;
+      return { name, instance, address: hex(address), file, line, task: undefined };
+    });
   }
 
   ofFuture({ future, address, root }: OfFuture): SpanSubject {
-    let known = this.#futures.get(root);
-    if (known === undefined) {
-      known = [];
-      this.#futures.set(root, known);
-    }
+    const known = madeOnce(this.#futures, root, () => []);
     for (const { of, subject } of known) {
       // Its place may have been learnt since.
       if (of.future === future && of.address === address && subject.file === future.file) return subject;

@@ -11,7 +11,7 @@
 // Written as events come; only the last begin waits for the next event.
 
 import { startOf } from '../../base/file-head.js';
-import { plural } from '../../text/index.js';
+import { plural, visible } from '../../text/index.js';
 import type {
   AnyBegin,
   AnyEnd,
@@ -29,7 +29,7 @@ import { argumentsText, ChainTexts, engineTexts, stateText, threadText } from '.
 import { timeText } from '../events/text-table.js';
 import { type AboutAll, CallLines, callName } from './call-lines.js';
 import type { Format } from './format.js';
-import { encoded, type TextBytes } from './output/text-bytes.js';
+import { micros } from './text-lines.js';
 
 /** The call tree. */
 export const tree: Format = {
@@ -45,8 +45,6 @@ export const tree: Format = {
 
 /** Writes a readable call tree into `out`. */
 export class TreeWriter extends CallLines {
-  /** One object, because lines are many. */
-  protected override readonly parts = { track: 0, text: 0, level: 0, number: 0 };
   readonly #chains = new ChainTexts();
   readonly #threads = new Set<ThreadRef>();
 
@@ -88,17 +86,10 @@ export class TreeWriter extends CallLines {
     return around ? around.indent + 1 : this.open.on(begin).length;
   }
 
-  protected called(text: TextBytes, begin: AnyBegin): void {
-    text.piece(callName(begin));
-    if (begin.type === 'poll-begin') {
-      if (begin.state === undefined) return;
-      text.piece(FROM);
-      text.visible(stateText(begin.state));
-      return;
-    }
-    text.byte(OPEN_ARGUMENTS);
-    if (begin.arguments.length > 0) text.visible(argumentsText(begin.arguments));
-    text.byte(CLOSE_ARGUMENTS);
+  protected called(begin: AnyBegin): string {
+    const name = callName(begin);
+    if (begin.type === 'call-begin') return `${name}(${argumentsText(begin.arguments)})`;
+    return begin.state === undefined ? name : `${name} from ${stateText(begin.state)}`;
   }
 
   protected whole(end: AnyEnd): string {
@@ -107,18 +98,12 @@ export class TreeWriter extends CallLines {
     return end.result === undefined ? '' : ` = ${end.result}`;
   }
 
-  protected closed(text: TextBytes, begin: AnyBegin, end: AnyEnd): void {
-    text.byte(CLOSE);
-    text.visible(this.whole(end));
-    text.piece(COMMENT);
-    text.piece(callName(begin));
-    this.stop(text, ' */');
+  protected closed(begin: AnyBegin, end: AnyEnd): string {
+    return `}${this.whole(end)} /* ${callName(begin)} */`;
   }
 
   protected orphan(end: AnyEnd): void {
-    const text = this.start(end, end.time, undefined, this.open.on(end).length);
-    text.piece(callName(end));
-    this.stop(text, this.whole(end));
+    this.put(end, end.time, undefined, this.open.on(end).length, `${callName(end)}${this.whole(end)}`);
   }
 
   #resultText(end: PollEnd): string {
@@ -127,52 +112,25 @@ export class TreeWriter extends CallLines {
     return end.result === 'pending' && end.state ? ` = pending, ${stateText(end.state)}` : ` = ${end.result}`;
   }
 
-  protected start({ hart, thread }: Track, time: number, duration: number | undefined, indent: number): TextBytes {
-    const text = this.out.startText();
-    const from = text.length;
-    text.micros(time, MICROS);
-    text.piece(UNIT);
+  protected put(
+    { hart, thread }: Track,
+    time: number,
+    duration: number | undefined,
+    level: number,
+    text: string,
+  ): void {
     const spent = duration === undefined ? '' : timeText(duration);
-    text.blanks(Math.max(0, SPENT - spent.length));
-    text.text(spent);
-    text.piece(GAP);
-    const track = text.length - from;
-    text.byte(OPEN_TRACK);
-    if (hart < 10) text.byte(BLANK);
-    text.number(hart);
-    if (thread !== undefined) {
-      text.byte(COLON);
-      text.number(thread.key);
-    }
-    text.piece(TRACK_END);
-    text.blanks(2 * indent);
-    const { parts } = this;
-    parts.track = track;
-    parts.text = text.length - from;
-    parts.level = indent;
-    parts.number = thread?.key ?? hart;
-    return text;
+    const times = `${micros(time).padStart(MICROS)} us${spent.padStart(SPENT)}  `;
+    const track = `[${String(hart).padStart(2)}${thread === undefined ? '' : `:${thread.key}`}]`;
+    const head = `${times}${track}  ${'  '.repeat(level)}`;
+    const parts = { track: times.length, text: head.length, level, number: thread?.key ?? hart };
+    this.out.textRecord(`${head}${visible(text)}\n`, parts);
   }
 }
 
 /** Characters of a time, and of a duration. */
 const MICROS = 13;
 const SPENT = 12;
-const UNIT = encoded(' us');
-const GAP = encoded('  ');
-const OPEN_TRACK = 0x5b;
-const TRACK_END = encoded(']  ');
-const COMMENT = encoded(' /* ');
-const FROM = encoded(' from ');
-const BLANK = 0x20;
-const COLON = 0x3a;
-const CLOSE = 0x7d;
-const OPEN_ARGUMENTS = 0x28;
-const CLOSE_ARGUMENTS = 0x29;
-
-function micros(nanos: number): string {
-  return `${Math.floor(nanos / 1000)}.${String(nanos % 1000).padStart(3, '0')}`;
-}
 
 /** Those that everybody expects are a number. The others have a line each. */
 function probeLines(facts: TraceFacts): string[] {

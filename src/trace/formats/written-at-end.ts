@@ -1,14 +1,17 @@
 import type { HartInfo, TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../events/events.js';
 import type { OutputFile } from './output/output-file.js';
 
-/** For formats that the end writes: passes events on to what gathers them, and writes once, if a trace has begun. */
+/**
+ * For formats that the end writes: passes events on to what gathers them, and writes once, if a trace has begun.
+ * Nothing is gathered or written once that has failed.
+ */
 export class WrittenAtEnd implements TraceSink {
   readonly #gathers: TraceSink;
-  readonly #out: OutputFile;
+  readonly #out: Pick<OutputFile, 'close'>;
   readonly #write: () => void;
-  #state: 'before' | 'recording' | 'ended' = 'before';
+  #state: 'before' | 'recording' | 'failed' | 'ended' = 'before';
 
-  constructor(gathers: TraceSink, out: OutputFile, write: () => void) {
+  constructor(gathers: TraceSink, out: Pick<OutputFile, 'close'>, write: () => void) {
     this.#gathers = gathers;
     this.#out = out;
     this.#write = write;
@@ -20,7 +23,13 @@ export class WrittenAtEnd implements TraceSink {
   }
 
   event(event: TraceEvent): void {
-    this.#gathers.event(event);
+    if (this.#state === 'failed') return;
+    try {
+      this.#gathers.event(event);
+    } catch (error) {
+      this.#state = 'failed';
+      throw error;
+    }
   }
 
   hart(hart: HartInfo): void {
@@ -36,6 +45,7 @@ export class WrittenAtEnd implements TraceSink {
     if (state === 'ended') return;
     this.#state = 'ended';
     try {
+      if (state === 'failed') return;
       this.#gathers.end(facts);
       if (state === 'recording') this.#write();
     } finally {

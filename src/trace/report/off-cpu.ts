@@ -1,3 +1,4 @@
+import { madeOnce } from '../../base/made-once.js';
 import { clipPlace, shownFile } from '../../text/index.js';
 import {
   type GuestNanos,
@@ -16,7 +17,7 @@ import {
 import { Filter } from '../events/sinks.js';
 import { linkText, placeText, waitingState, wakeSourceText } from '../events/text.js';
 import { hasRoom, type TableOptions, textTable, timeText } from '../events/text-table.js';
-import { Lanes, type LaneWriter, writesNothing } from '../formats/lanes.js';
+import { Lanes, type LaneWriter } from '../formats/lanes.js';
 
 /** Waits at one await that the same code ended. Times are nanoseconds. */
 export interface WaitRow {
@@ -102,7 +103,6 @@ export class OffCpu extends Filter {
 
   #writer(): LaneWriter {
     return {
-      ...writesNothing,
       hart: (hart) => this.sink.hart(hart),
       wake: (event, number) => {
         if (event.root && number !== undefined) this.#woken.set(event.root, event);
@@ -116,10 +116,10 @@ export class OffCpu extends Filter {
       lateWait: (end, until) => {
         this.#over = { end, until };
       },
-      pollBegin: ({ root }, isOutermost) => {
-        if (!isOutermost) return;
+      enter: (begin, cause) => {
+        if (!cause?.isOutermost || begin.type !== 'poll-begin') return;
         this.#tell(undefined);
-        this.#woken.delete(root);
+        this.#woken.delete(begin.root);
       },
       lifeEnd: (root, _time, how) => {
         this.#tell(how === 'dropped' ? marks.dropped : undefined);
@@ -150,11 +150,7 @@ export class OffCpu extends Filter {
     const task = nameOf(end);
     const at = waitingState(end);
     const key = `${task}\n${at?.file}\n${at?.line}\n${source.wokenBy}`;
-    let row = this.#rows.get(key);
-    if (row === undefined) {
-      row = { task, at, ...source, waits: 0, total: 0, max: 0, runnable: 0 };
-      this.#rows.set(key, row);
-    }
+    const row = madeOnce(this.#rows, key, () => ({ task, at, ...source, waits: 0, total: 0, max: 0, runnable: 0 }));
     row.waits++;
     row.total += time;
     row.max = Math.max(row.max, time);
@@ -168,12 +164,8 @@ export class OffCpu extends Filter {
   }
 
   #frame(name: string, at?: StateRef): SampledFrame {
-    let frame = this.#frames.get(name);
-    if (frame === undefined) {
-      frame = { name, instance: name, address: undefined, file: at?.file, line: at?.line };
-      this.#frames.set(name, frame);
-    }
-    return frame;
+    const frame = { name, instance: name, address: undefined, file: at?.file, line: at?.line };
+    return madeOnce(this.#frames, name, () => frame);
   }
 }
 

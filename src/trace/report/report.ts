@@ -1,4 +1,5 @@
 import { hex } from '../../base/addr.js';
+import { madeOnce } from '../../base/made-once.js';
 import { namesBound } from '../events/bounds.js';
 import { type CallTime, TimedFold } from '../events/call-times.js';
 import { Durations } from '../events/durations.js';
@@ -22,7 +23,7 @@ import type {
 import { HartLabels } from '../events/hart-labels.js';
 import type { Chosen } from '../events/selection.js';
 import { placeText, rootText, waitingState } from '../events/text.js';
-import { Lanes, writesNothing } from '../formats/lanes.js';
+import { Lanes } from '../formats/lanes.js';
 
 /** What a report has a row for. */
 export const groupings = ['fn', 'future', 'task', 'hart', 'await'] as const;
@@ -137,22 +138,11 @@ class Rows {
   readonly unseen = new Set<Subject['key']>();
 
   of({ key, describe }: Subject): Row {
-    let row = this.#rows.get(key);
-    if (row === undefined) {
-      const none = { instance: undefined, address: undefined, file: undefined, line: undefined };
-      row = {
-        ...none,
-        isInlined: false,
-        ...describe(),
-        calls: 0,
-        lost: 0,
-        total: 0,
-        self: 0,
-        durations: new Durations(),
-      };
-      this.#rows.set(key, row);
-    }
-    return row;
+    return madeOnce(this.#rows, key, () => ({
+      ...{ instance: undefined, address: undefined, file: undefined, line: undefined, isInlined: false },
+      ...describe(),
+      ...{ calls: 0, lost: 0, total: 0, self: 0, durations: new Durations() },
+    }));
   }
 
   all(facts: TraceFacts | undefined, tickNs: number): ReportRow[] {
@@ -170,17 +160,13 @@ class Rows {
 class CallReport extends TimedFold implements Report {
   readonly #subjectOf: SubjectOf;
   readonly #labels = new HartLabels();
-  readonly #chosen: Chosen | undefined;
-  /** Calls that are open and not wanted. */
-  readonly #others = new WeakSet<AnyBegin>();
   readonly #rows = new Rows();
   #facts: TraceFacts | undefined;
   #tickNs = 1;
 
   constructor(subject: SubjectOf, chosen: Chosen | undefined) {
-    super();
+    super(chosen);
     this.#subjectOf = subject;
-    this.#chosen = chosen;
   }
 
   override begin(info: TraceInfo): void {
@@ -196,14 +182,9 @@ class CallReport extends TimedFold implements Report {
     this.#facts = facts;
   }
 
-  protected began(begin: AnyBegin): boolean {
-    if (this.#chosen?.begin(begin) === false) {
-      this.#others.add(begin);
-      return false;
-    }
+  protected began(begin: AnyBegin): void {
     const subject = this.#subject(begin);
     if (subject && this.#counts(subject, begin)) this.#rows.of(subject).calls++;
-    return true;
   }
 
   rows(): ReportRow[] {
@@ -215,7 +196,6 @@ class CallReport extends TimedFold implements Report {
   }
 
   protected returned(event: CallEnd | PollEnd, spent: CallTime): void {
-    if (!this.#isWanted(event)) return;
     const begin = event.begin ?? beginOf(event);
     const subject = this.#subject(begin);
     if (!subject) return;
@@ -229,7 +209,6 @@ class CallReport extends TimedFold implements Report {
   }
 
   protected override lost(event: CallLost | PollLost): void {
-    if (!this.#isWanted(event)) return;
     const begin = event.begin ?? beginOf(event);
     const subject = this.#subject(begin);
     if (subject && this.#counts(subject, begin)) this.#rows.of(subject).lost++;
@@ -243,13 +222,8 @@ class CallReport extends TimedFold implements Report {
 
   #counts({ counts }: Subject, begin: AnyBegin): boolean {
     if (counts !== 'outermost') return counts;
-    for (let { around } = begin; around; around = around.around) if (!this.#others.has(around)) return false;
+    for (let { around } = begin; around; around = around.around) if (!this.isOther(around)) return false;
     return true;
-  }
-
-  #isWanted({ begin }: AnyEnd): boolean {
-    if (this.#chosen === undefined) return true;
-    return begin !== undefined && !this.#others.has(begin);
   }
 }
 
@@ -284,7 +258,6 @@ function awaitReport(chosen: Chosen | undefined): Report {
     row.durations.add(time);
   };
   const lanes = new Lanes({
-    ...writesNothing,
     waitBegin: (end, _name, at) => {
       const row = rowOf(end, at);
       if (row !== undefined) since.set(end.root, { row, time: end.time });

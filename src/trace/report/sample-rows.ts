@@ -1,4 +1,5 @@
-import type { CallTree, Frame, TreeNode } from '../events/call-tree.js';
+import { madeOnce } from '../../base/made-once.js';
+import type { CallTree, TreeNode } from '../events/call-tree.js';
 import { type TableOptions, textTable } from '../events/text-table.js';
 
 /** A function in a profile. */
@@ -21,7 +22,8 @@ export function sampleRows(tree: CallTree, sort: SampleSortKey = 'self'): Sample
     if (node.samples === 0) continue;
     const counted = new Set<SampleRow>();
     for (let at: TreeNode | undefined = node; at?.frame; at = at.parent) {
-      const row = rowOf(rows, at.frame);
+      const { name, file } = at.frame;
+      const row = madeOnce(rows, name, () => ({ name, file, self: 0, total: 0 }));
       if (at === node) row.self += node.samples;
       if (!counted.has(row)) row.total += node.samples;
       counted.add(row);
@@ -35,15 +37,6 @@ const orders: Readonly<Record<SampleSortKey, (a: SampleRow, b: SampleRow) => num
   total: (a, b) => b.total - a.total || b.self - a.self,
   name: () => 0,
 };
-
-function rowOf(rows: Map<string, SampleRow>, { name, file }: Frame): SampleRow {
-  let row = rows.get(name);
-  if (row === undefined) {
-    row = { name, file, self: 0, total: 0 };
-    rows.set(name, row);
-  }
-  return row;
-}
 
 /** A line a function: its share of all samples, and that of what it calls. */
 export function sampleTable(rows: readonly SampleRow[], samples: number, options: TableOptions): string {

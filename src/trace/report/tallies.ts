@@ -1,3 +1,4 @@
+import { hex } from '../../base/addr.js';
 import { plural, textLines } from '../../text/index.js';
 import { LEFT_OUT_NOTE, namesLeftOut } from '../events/bounds.js';
 import type { FunctionRef, ProbeFact, RootRef } from '../events/events.js';
@@ -44,58 +45,42 @@ export function countTable(rows: readonly TallyRow[], options: TableOptions): st
   const missed = counted.length - called.length;
   const note = missed === 0 ? '' : `${missed} ${missed === 1 ? 'function was' : 'functions were'} not called\n`;
   if (called.length === 0) return note;
-  const sorted = [...called].sort((a, b) => b.calls - a.calls || inOrder(a, b));
-  const lines = sorted.map((row) => {
-    const { group } = row;
-    const { name, instance, address, file, line } = row.function;
-    const shared = called.some(({ function: other }) => other.name === name && other.address !== address);
-    return {
-      numbers: [callsText(row)],
-      name: `${shared ? instance : name}${groupText(group)}`,
-      file: file ?? null,
-      line: line ?? null,
-    };
-  });
-  return textTable(['calls'], 'function', lines, options) + boundNote(called, options) + note;
-}
-
-function callsText({ calls, isBound }: TallyRow): string {
-  return `${isBound ? '>=' : ''}${calls}`;
-}
-
-function boundNote(rows: readonly TallyRow[], options: TableOptions): string {
-  return tableNotes([rows.some(({ isBound }) => isBound) && LEFT_OUT_NOTE], options);
+  const sorted = [...called].sort((a, b) => b.calls - a.calls || inOrder(a, b)).map((row) => ({ row, numbers: [] }));
+  return tallyTable(['calls'], 'function', sorted, options) + note;
 }
 
 /** For the user: a line a function whose calls' numbers were added up, the largest first, or '' if there is none. */
 export function addedTable(rows: readonly TallyRow[], as: 'sum' | 'avg', options: TableOptions): string {
   const added = addedRows(rows, as);
   if (added.length === 0) return '';
-  const lines = added
-    .sort((a, b) => b.value - a.value || inOrder(a.row, b.row))
-    .map(({ row, argument, sum, value }) => {
-      const { name, instance, file, line } = row.function;
-      const { address } = row.function;
-      const isShared = added.some(
-        (other) =>
-          other.row.function.name === name && other.argument === argument && other.row.function.address !== address,
-      );
-      const text = as === 'sum' ? String(sum) : Number.isInteger(value) ? String(value) : value.toFixed(2);
-      const numbers = [callsText(row), row.calls === 0 ? '-' : text];
-      return {
-        numbers,
-        name: `${isShared ? instance : name}, ${argument}${groupText(row.group)}`,
-        file: file ?? null,
-        line: line ?? null,
-      };
-    });
-  return (
-    textTable(['calls', as], 'function, number', lines, options) +
-    boundNote(
-      added.map(({ row }) => row),
-      options,
-    )
-  );
+  const sorted = added.sort((a, b) => b.value - a.value || inOrder(a.row, b.row));
+  const lines = sorted.map(({ row, argument, sum, value }) => {
+    const text = as === 'sum' ? String(sum) : Number.isInteger(value) ? String(value) : value.toFixed(2);
+    return { row, argument, numbers: [row.calls === 0 ? '-' : text] };
+  });
+  return tallyTable(['calls', as], 'function, number', lines, options);
+}
+
+interface Shown {
+  readonly row: TallyRow;
+  readonly argument?: string;
+  /** Behind the number of calls. */
+  readonly numbers: readonly string[];
+}
+
+function tallyTable(heads: readonly string[], title: string, shown: readonly Shown[], options: TableOptions): string {
+  const isAlike = (one: Shown, other: Shown): boolean =>
+    other.row.function.name === one.row.function.name && other.argument === one.argument;
+  const lines = shown.map((each) => {
+    const { row, argument, numbers } = each;
+    const { name, instance, address, file = null, line = null } = row.function;
+    const isShared = shown.some((other) => isAlike(each, other) && other.row.function.address !== address);
+    const of = `${argument === undefined ? '' : `, ${argument}`}${groupText(row.group)}`;
+    const calls = `${row.isBound ? '>=' : ''}${row.calls}`;
+    return { numbers: [calls, ...numbers], name: `${isShared ? instance : name}${of}`, file, line };
+  });
+  const note = shown.some(({ row }) => row.isBound) && LEFT_OUT_NOTE;
+  return textTable(heads, title, lines, options) + tableNotes([note], options);
 }
 
 /** For machines, in the order of {@link tallyJson}. `value`: the sum or the average; null without calls. */
@@ -172,7 +157,7 @@ function boundJson({ isBound }: TallyRow): object {
 }
 
 function placeJson({ name, instance, address, file, line }: FunctionRef): object {
-  return { function: name, instance, address: `0x${address.toString(16)}`, file: file ?? null, line: line ?? null };
+  return { function: name, instance, address: hex(address), file: file ?? null, line: line ?? null };
 }
 
 /** `, app::worker @0x80412340`, `, hart 1`, `, (no task)`. */
@@ -182,7 +167,7 @@ function groupText(group: TallyGroup | undefined): string {
   const { root } = group;
   if (root === undefined) return ', (no task)';
   const name = root.about?.name === undefined ? '' : `'${root.about.name}' `;
-  return `, ${name}${root.future.future} @0x${root.address.toString(16)}`;
+  return `, ${name}${root.future.future} @${hex(root.address)}`;
 }
 
 function groupJson(group: TallyGroup | undefined): object {
@@ -191,7 +176,7 @@ function groupJson(group: TallyGroup | undefined): object {
   const { root } = group;
   if (root === undefined) return { task: null };
   const { id = null, name = null } = root.about ?? {};
-  return { task: { future: root.future.future, address: `0x${root.address.toString(16)}`, id, name } };
+  return { task: { future: root.future.future, address: hex(root.address), id, name } };
 }
 
 function buckets(counts: readonly number[]): object[] {

@@ -1,19 +1,13 @@
 // Where the parts of a call tree's line stand, for who colours and indents it.
 import t from 'tap';
-import { type LineParts, TextBytes, TreeWriter } from '../../../src/trace/index.js';
+import { type LineParts, TreeWriter } from '../../../src/trace/index.js';
 import { oneTask } from '../one-task.js';
 import { tell } from '../stories.js';
 
 t.test('call tree: the track and the text of each line stand where its parts say', async (t) => {
-  const bytes = new TextBytes();
   const lines: { readonly line: string; readonly parts: LineParts | undefined }[] = [];
   const out = {
-    textRecord: (line: string) => void lines.push({ line, parts: undefined }),
-    startText: () => {
-      bytes.startAlone();
-      return bytes;
-    },
-    endText: (parts?: LineParts) => void lines.push({ line: bytes.toString(), parts: parts && { ...parts } }),
+    textRecord: (line: string, parts?: LineParts) => void lines.push({ line, parts }),
     flush: () => {},
     close: () => {},
   };

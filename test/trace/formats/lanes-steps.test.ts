@@ -20,25 +20,32 @@ function lanes() {
   const say = (...words: unknown[]) => void lines.push(words.filter((word) => word !== undefined).join(' '));
   const name = (begin: { future?: FutureRef; function?: { name: string } }) =>
     begin.future?.future ?? begin.function?.name;
+  const root = (begin: object, time: number): string => `poll-lost ${name(begin)} ${time} root cut`;
   const writer: LaneWriter = {
     begin: () => say('begin'),
     hart: ({ number }) => say('hart', number),
     thread: ({ key }) => say('thread', key),
     flush: () => say('flush'),
     end: () => say('end'),
-    pollBegin: (event, isOutermost, wake) => say('poll', name(event), isOutermost ? 'outermost' : 'inside', wake),
-    pollEnd: (begin, end, onRootLane) => say('poll-end', name(begin), end.result, onRootLane ? 'both' : 'hart'),
-    pollLost: (begin, time, on, why) => say('poll-lost', name(begin), time, on, why),
-    callBegin: (event) => say('call', name(event)),
-    callEnd: (begin) => say('call-end', name(begin)),
-    callLost: (begin, time) => say('call-lost', name(begin), time),
-    callCut: (begin, time) => say('call-cut', name(begin), time),
+    enter: (begin, cause) => {
+      if (cause) say('poll', name(begin), cause.isOutermost ? 'outermost' : 'inside', cause.wake);
+      else say('call', name(begin));
+    },
+    leave: (begin, time, how) => {
+      const kind = begin.type === 'poll-begin' ? 'poll' : 'call';
+      const isOnRoot = lines.at(-1) === root(begin, time);
+      if (isOnRoot) lines.pop();
+      const on = kind === 'call' ? undefined : isOnRoot ? 'both' : 'hart';
+      if (typeof how !== 'string') say(`${kind}-end`, name(begin), how.result, on);
+      else if (kind === 'poll') say('poll-lost', name(begin), time, on, how);
+      else say(`call-${how}`, name(begin), time);
+    },
+    rootLeave: (begin, time) => void lines.push(root(begin, time)),
     lifeBegin: ({ key }, time) => say('life', key, time),
     lifeEnd: ({ key }, time, how) => say('life-end', key, time, how),
     waitBegin: (_, text, at) => say('wait', text, at?.line),
     waitEnd: ({ key }, time, text) => say('wait-end', key, time, text),
-    orphanEnd: ({ type }) => say('orphan', type),
-    orphanReturn: ({ type }) => say('orphan', type),
+    orphan: ({ type }) => say('orphan', type),
     state: () => say('state'),
     derived: () => say('derived'),
     watch: () => say('watch'),
@@ -115,17 +122,7 @@ t.test('events without a slice reach the writer, each hart is told once', async 
 });
 
 t.test('a writer that has no place for events beside slices', async (t) => {
-  const silent = new Lanes({
-    ...{ begin: () => {}, hart: () => {}, thread: () => {}, flush: () => {}, end: () => {}, pollBegin: () => {} },
-    ...{
-      pollEnd: () => {},
-      pollLost: () => {},
-      callBegin: () => {},
-      callEnd: () => {},
-      callLost: () => {},
-      callCut: () => {},
-    },
-  });
+  const silent = new Lanes({});
   silent.begin({ harts: [] } as never);
   const [begun, stray, lost] = [poll(1), poll(2, two), call(3, 'f')];
   const types = ['gap', 'reset', 'console', 'state', 'derived-poll', 'watch', 'place', 'sample'];

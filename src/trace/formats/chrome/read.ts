@@ -9,7 +9,7 @@ import type { TraceSink } from '../../events/events.js';
 import { EVENT } from '../perfetto/fields.js';
 import type { TraceBytes } from '../read/bytes.js';
 import { Damage } from '../read/fields.js';
-import { ForeignStory } from '../read/foreign-trace.js';
+import { ForeignTrace } from '../read/foreign-trace.js';
 import type { TraceRead } from '../read/read-trace.js';
 import { type EventObject, EventObjects } from './event-objects.js';
 import { SortedRuns } from './sorted-runs.js';
@@ -41,8 +41,8 @@ export async function* readChrome(path: string, bytes: TraceBytes, sink: TraceSi
       yield;
     }
     all.leaveOpen();
-    const story = new ForeignStory(all.program ?? path, sink);
-    for (const [track, name] of all.names()) story.track(track, name);
+    const story = new ForeignTrace(all.program ?? path, sink);
+    for (const [track, name] of all.names()) story.track({ uuid: track, name });
     const slicesTold = new NestedSlices(story);
     const sorted = moments.inOrder();
     for (;;) {
@@ -187,14 +187,14 @@ interface OpenSlice {
 
 /** Tells slices that come in the order of their begins, with their ends in order among them. */
 class NestedSlices {
-  readonly #story: ForeignStory;
+  readonly #story: ForeignTrace;
   /** By track, the outermost first. */
   readonly #open = new Map<number, OpenSlice[]>();
   readonly #ends = new Ends();
   /** Slices that are neither inside nor beside another one of their track. */
   others = 0;
 
-  constructor(story: ForeignStory) {
+  constructor(story: ForeignTrace) {
     this.#story = story;
   }
 

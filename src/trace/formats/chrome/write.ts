@@ -15,27 +15,24 @@
  * In speedscope a slice's name and args are its frame, and the end must have the same args. So args of B and E have
  * what is the same for all calls of a function. Facts about one call are in an instant behind its begin and one
  * before its end (cat `detail`). It sorts begins and ends by time, apart from each other. So no two B and E of a
- * track have one time: picoseconds, below the clock's resolution, keep their order (slice-times.ts).
+ * track have one time: picoseconds, below the clock's resolution, keep their order (`SliceTimes`).
  */
 import { hex } from '../../../base/addr.js';
-import { visibleJson } from '../../../text/index.js';
+import { type FileHead, startOf } from '../../../base/file-head.js';
 import {
-  type CallBegin,
+  type AnyBegin,
+  type AnyEnd,
   type CallEnd,
-  type CallLost,
   type Cancelled,
   type ConsoleLine,
   type DerivedPoll,
   endMissing,
-  type FunctionRef,
-  type FutureRef,
   type Gap,
   type GuestNanos,
   type HartInfo,
   type PlaceHit,
   type PollBegin,
   type PollEnd,
-  type PollLost,
   type Reset,
   type RootRef,
   type StateChange,
@@ -51,6 +48,7 @@ import {
   accessText,
   actorText,
   argumentsText,
+  ChainTexts,
   cancelText,
   engineTexts,
   gapText,
@@ -63,50 +61,39 @@ import {
   threadText,
   wakeText,
 } from '../../events/text.js';
-import { type Args, named, putQuoted, quote } from '../json-text.js';
-import type { LaneWriter, LifeEnd } from '../lanes.js';
+import type { Format } from '../format.js';
+import { Lanes, type LaneWriter, type LifeEnd } from '../lanes.js';
 import type { OutputFile } from '../output/output-file.js';
-import { encoded, PiecesOfText, type TextBytes } from '../output/text-bytes.js';
-import { asyncText, PollTexts } from './poll-texts.js';
-import { SliceTimes } from './slice-times.js';
+import { json, micros, quote } from '../text-lines.js';
+import { type Args, commonText, FIRST_THREAD, type Named, named, rolesIn, SliceTimes, trackOf } from './fields.js';
 
-/** The number of the first thread that is known by its stack; no hart has so high a number. */
-const FIRST_THREAD = 100_001;
+/** Chrome's Trace Event Format. */
+export const chrome: Format = {
+  name: 'Chrome Trace Events',
+  extensions: ['.json'],
+  about: 'timelines as JSON, for ui.perfetto.dev, chrome://tracing and speedscope',
+  use: 'open it in ui.perfetto.dev or chrome://tracing',
+  isAppended: true,
+  recognizes: isChrome,
+  open: (file) => new Lanes(new ChromeWriter(file)),
+};
 
-/** When something happened to a root Future, and where. */
-interface OfRoot {
-  readonly root: RootRef;
+/** Both forms: an array of events with `ph`, and an object with `traceEvents`. */
+function isChrome(head: FileHead): boolean {
+  const text = startOf(head);
+  return (/^\s*\[\s*\{/.test(text) || /^\s*\{.*"traceEvents"\s*:\s*\[/s.test(text)) && /"ph"\s*:\s*"/.test(text);
+}
+
+/** When something happened, and on which hart. */
+interface When {
   readonly hart: number;
   readonly time: GuestNanos;
 }
 
-/** What a record is about. */
-interface LogEntry {
-  readonly category: string;
-  readonly name: string;
-  readonly args: Args;
-}
-
-/** The beginning of every record of a phase, behind what is between two records. */
-const heads = new PiecesOfText((phase) => `{"ph":"${phase}","ts":`);
-/** Of how a poll ended. */
-const resultDetails = new PiecesOfText((result) => named('detail', result, { result }));
-const FIRST = encoded('[\n');
-const NEXT = encoded(',\n');
-const PROCESS = encoded(',"pid":1,"tid":');
-const COMMA = 0x2c;
-const CLOSE = 0x7d;
-const ON_TRACK = encoded(',"s":"t",');
-const DETAIL = encoded('"cat":"detail","name":');
-const ARGUMENTS = encoded(',"args":{"arguments":');
-const RETURNED = encoded(',"args":{"returned":');
-const HART = encoded('"hart":');
-const ARGS = encoded(',"args":{');
-
-/** Writes Chrome Trace Event JSON into `out`. Use through `Lanes`. */
-export class ChromeWriter implements LaneWriter {
+/** Writes Chrome Trace Event JSON into `out`. */
+class ChromeWriter implements LaneWriter {
   readonly #out: OutputFile;
-  readonly #polls = new PollTexts();
+  readonly #chains = new ChainTexts();
   readonly #times = new SliceTimes();
   #state: 'before' | 'first' | 'more' | 'ended' = 'before';
   /** Facts about the whole trace, until the first event is written. */
@@ -134,116 +121,90 @@ export class ChromeWriter implements LaneWriter {
   }
 
   hart(hart: HartInfo): void {
-    const tid = hart.number + 1;
-    this.#metadata('thread_name', tid, { name: hart.name });
-    this.#metadata('thread_sort_index', tid, { sort_index: hart.number });
+    this.#track(hart.number + 1, hart.name, hart.number);
   }
 
   thread(thread: ThreadRef): void {
     const tid = FIRST_THREAD + thread.key;
-    this.#metadata('thread_name', tid, { name: threadText(thread) });
-    this.#metadata('thread_sort_index', tid, { sort_index: tid });
+    this.#track(tid, threadText(thread), tid);
   }
 
   lifeBegin(root: RootRef, time: GuestNanos): void {
     if (root.isPart) return;
-    this.#async('b', { root, hart: 0, time }, rootText(root), {
-      future: root.future.instance,
-      address: hex(root.address),
-    });
+    const args = { future: root.future.instance, address: hex(root.address) };
+    this.#async('b', root, { hart: 0, time }, rootText(root), args);
   }
 
   lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void {
-    this.#async('e', { root, hart: 0, time }, rootText(root), { end: how });
+    this.#async('e', root, { hart: 0, time }, rootText(root), { end: how });
   }
 
-  pollBegin(event: PollBegin): void {
-    const { async, detail } = this.#polls.begin(event);
-    this.#asyncPiece('b', event, async);
-    this.#slice('B', event, event.time, event.future);
-    const line = this.#startInstant(trackOf(event), event.time);
-    line.piece(detail);
-    this.#end(line);
+  rootEnter(event: PollBegin): void {
+    const { root, future, address, state, stack } = event;
+    this.#async('b', root, event, future.future, {
+      future: future.instance,
+      address: hex(address),
+      at: placeText(future),
+      state_before: state && stateText(state),
+      stack: stack && stackText(stack),
+    });
   }
 
-  pollEnd(begin: PollBegin, end: PollEnd, onRootLane: boolean): void {
-    if (onRootLane) this.#asyncPiece('e', { hart: begin.hart, time: end.time }, this.#polls.end(end));
-    this.#pollOver(begin, end.time, end.result);
+  rootLeave({ root, hart, future }: PollBegin, time: GuestNanos, end: PollEnd | undefined): void {
+    this.#async('e', root, { hart, time }, future.future, this.#endArgs(end));
   }
 
-  pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void {
-    const args = { result: 'lost' };
-    if (lanes !== 'hart') this.#async('e', { ...begin, time }, begin.future.future, args);
-    if (lanes !== 'root') this.#pollOver(begin, time, 'lost');
+  enter(begin: AnyBegin): void {
+    const { time, thread } = begin;
+    const hart = thread && begin.hart;
+    this.#slice('B', begin, time);
+    if (begin.type === 'poll-begin') {
+      const { root, address, stack } = begin;
+      const args = { task: rootText(root), address: hex(address), hart, stack: stack && stackText(stack) };
+      this.#detail(begin, time, 'task', args);
+      return;
+    }
+    const text = argumentsText(begin.arguments);
+    if (text !== '') this.#detail(begin, time, text, { arguments: text, hart });
+    else if (hart !== undefined) this.#detail(begin, time, `hart ${hart}`, { hart });
   }
 
-  orphanEnd(event: PollEnd | PollLost): void {
-    const args = event.type === 'poll-end' ? this.#polls.endArgs(event) : { result: 'lost' };
-    this.#async('n', event, event.future.future, args);
-    this.#hart(event, event.time, args);
+  leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut'): void {
+    const end = typeof how === 'string' ? { result: 'lost' } : how;
+    if (begin.type === 'poll-begin' || how === 'lost') {
+      this.#detail(begin, time, end.result ?? '', { result: end.result });
+    } else if (how !== 'cut' && end.result !== undefined) {
+      this.#detail(begin, time, `= ${end.result}`, { returned: end.result });
+    }
+    this.#slice('E', begin, time);
+  }
+
+  orphan(event: AnyEnd): void {
+    if ('function' in event) {
+      const args = event.type === 'call-end' ? { returned: event.result } : { result: 'lost' };
+      this.#onTrack(trackOf(event), event.time, { category: 'call', name: event.function.name, args });
+      return;
+    }
+    const name = event.future.future;
+    const args = this.#endArgs(event.type === 'poll-end' ? event : undefined);
+    this.#async('n', event.root, event, name, args);
+    this.#onTrack(trackOf(event), event.time, { category: 'poll', name, args });
   }
 
   waitBegin(end: PollEnd, name: string): void {
-    this.#asyncPiece('b', end, this.#polls.wait(end, name));
+    this.#async('b', end.root, end, name, { await_chain: this.#chains.text(end.chain) || undefined });
   }
 
   waitEnd(root: RootRef, time: GuestNanos, name: string): void {
-    this.#asyncPiece('e', { hart: 0, time }, this.#polls.waitEnd(root, name));
-  }
-
-  callBegin(event: CallBegin): void {
-    this.#slice('B', event, event.time, event.function);
-    const text = argumentsText(event.arguments);
-    const hart = event.thread && event.hart;
-    if (text === '' && hart === undefined) return;
-    const line = this.#startInstant(trackOf(event), event.time);
-    line.piece(DETAIL);
-    putQuoted(line, text || `hart ${hart}`);
-    if (text !== '') {
-      line.piece(ARGUMENTS);
-      putQuoted(line, text);
-      if (hart !== undefined) line.byte(COMMA);
-    } else line.piece(ARGS);
-    if (hart !== undefined) {
-      line.piece(HART);
-      line.number(hart);
-    }
-    line.byte(CLOSE);
-    this.#end(line);
-  }
-
-  callEnd(begin: CallBegin, end: CallEnd): void {
-    if (end.result !== undefined) {
-      const line = this.#startInstant(trackOf(begin), end.time);
-      line.piece(DETAIL);
-      putQuoted(line, `= ${end.result}`);
-      line.piece(RETURNED);
-      putQuoted(line, end.result);
-      line.byte(CLOSE);
-      this.#end(line);
-    }
-    this.#slice('E', begin, end.time, begin.function);
-  }
-
-  callLost(begin: CallBegin, time: GuestNanos): void {
-    this.#detail(trackOf(begin), time, 'lost', { result: 'lost' });
-    this.#slice('E', begin, time, begin.function);
-  }
-
-  callCut(begin: CallBegin, time: GuestNanos): void {
-    this.#slice('E', begin, time, begin.function);
-  }
-
-  orphanReturn(event: CallEnd | CallLost): void {
-    this.#call(event, event.time, event.type === 'call-end' ? { returned: event.result } : { result: 'lost' });
+    this.#async('e', root, { hart: 0, time }, name, {});
   }
 
   wake(event: Wake): void {
-    this.#detail(event.hart + 1, event.time, wakeText(event), rolesIn(event));
+    this.#detail({ hart: event.hart }, event.time, wakeText(event), rolesIn(event));
   }
 
   cancelled(event: Cancelled): void {
-    this.#detail(event.hart + 1, event.time, cancelText(event), {
+    this.#detail({ hart: event.hart }, event.time, cancelText(event), {
       future: event.future.instance,
       address: hex(event.address),
       ...rolesIn(event),
@@ -253,38 +214,27 @@ export class ChromeWriter implements LaneWriter {
 
   stuck(event: Stuck): void {
     const { time, root, future, address, why, wait } = event;
-    this.#record('i', time, `"tid":1,"s":"g","cat":"stuck","name":${quote(stuckText(event))}`, {
-      future: future.instance,
-      address: hex(address),
-      task: root && rootText(root),
-      why,
-      wait,
-      at: placeText(event),
-    });
+    const task = root && rootText(root);
+    const args = { future: future.instance, address: hex(address), task, why, wait, at: placeText(event) };
+    this.#ofAll('g', time, { category: 'stuck', name: stuckText(event), args });
   }
 
   state(event: StateChange): void {
-    this.#async('n', event, `${event.future.future}: ${event.to?.name ?? 'unknown state'}`, {
-      future: event.future.instance,
-      address: hex(event.address),
-      state_before: event.from && stateText(event.from),
-      state_after: event.to && stateText(event.to),
-      derived: event.derived,
+    const { future, from, to, derived } = event;
+    this.#ofFuture(event, `${future.future}: ${to?.name ?? 'unknown state'}`, {
+      state_before: from && stateText(from),
+      state_after: to && stateText(to),
+      derived,
     });
   }
 
   derived(event: DerivedPoll): void {
-    this.#async('n', event, event.future.future, {
-      future: event.future.instance,
-      address: hex(event.address),
-      result: event.result,
-      state_after: event.state && stateText(event.state),
-      derived: true,
-    });
+    const { result, state, future } = event;
+    this.#ofFuture(event, future.future, { result, state_after: state && stateText(state), derived: true });
   }
 
   watch(event: WatchHit): void {
-    const { watch, time } = event;
+    const { watch, hart, time, number } = event;
     const args = {
       watch: watch.name,
       access: event.access,
@@ -297,11 +247,10 @@ export class ChromeWriter implements LaneWriter {
       address: hex(watch.address),
       type: watch.type,
     };
-    const name = `${watch.name}: ${accessText(event)}`;
-    this.#onTrack(event.hart + 1, time, { category: 'watch', name, args });
-    if (event.number === undefined) return;
-    const fields = `"tid":${event.hart + 1},"cat":"watch","id":"${hex(watch.address)}","name":${quote(watch.name)}`;
-    this.#record('C', time, fields, { value: event.number });
+    this.#onTrack(hart + 1, time, { category: 'watch', name: `${watch.name}: ${accessText(event)}`, args });
+    if (number === undefined) return;
+    const counter = { category: 'watch', id: hex(watch.address), name: watch.name, args: { value: number } };
+    this.#event('C', time, hart + 1, named(counter));
   }
 
   place({ hart, time, place }: PlaceHit): void {
@@ -311,17 +260,17 @@ export class ChromeWriter implements LaneWriter {
   }
 
   gap(event: Gap): void {
-    const name = quote(gapText(event));
-    this.#record('b', event.from, `"tid":1,"cat":"gap","id":"0x0","name":${name}`, {});
-    this.#record('e', event.to, `"tid":1,"cat":"gap","id":"0x0","name":${name}`, {});
+    const gap = named({ category: 'gap', id: '0x0', name: gapText(event), args: {} });
+    this.#event('b', event.from, 1, gap);
+    this.#event('e', event.to, 1, gap);
   }
 
   console({ time, text }: ConsoleLine): void {
-    this.#record('i', time, `"tid":1,"s":"p","cat":"console","name":${quote(text)}`, {});
+    this.#ofAll('p', time, { category: 'console', name: text, args: {} });
   }
 
   reset({ time }: Reset): void {
-    this.#record('i', time, `"tid":1,"s":"g","cat":"reset","name":${quote(resetText)}`, {});
+    this.#ofAll('g', time, { category: 'reset', name: resetText, args: {} });
   }
 
   flush(): void {
@@ -331,94 +280,63 @@ export class ChromeWriter implements LaneWriter {
   end(facts?: TraceFacts): void {
     if (this.#state !== 'before' && this.#state !== 'ended') this.#reportFacts(this.#firstTime);
     if (facts && facts !== endMissing) {
-      this.#record(
-        'i',
-        this.#firstTime,
-        `"tid":1,"s":"g","cat":"trace","name":"engines"`,
-        Object.fromEntries(engineTexts(facts)),
-      );
+      const args = Object.fromEntries(engineTexts(facts));
+      this.#ofAll('g', this.#firstTime, { category: 'trace', name: 'engines', args });
     }
     if (this.#state === 'first' || this.#state === 'more') this.#out.textRecord('\n]\n');
     this.#state = 'ended';
     this.#out.close();
   }
 
+  #endArgs(end: PollEnd | undefined): Args {
+    if (end === undefined) return { result: 'lost' };
+    const { result, state, chain } = end;
+    return { result, state_after: state && stateText(state), await_chain: this.#chains.text(chain) || undefined };
+  }
+
+  #ofFuture(event: StateChange | DerivedPoll, name: string, args: Args): void {
+    const { root, future, address } = event;
+    this.#async('n', root, event, name, { future: future.instance, address: hex(address), ...args });
+  }
+
+  #track(tid: number, name: string, order: number): void {
+    this.#metadata('thread_name', tid, { name });
+    this.#metadata('thread_sort_index', tid, { sort_index: order });
+  }
+
   #metadata(name: string, tid: number, args: Args): void {
-    this.#write('M', 0, `"tid":${tid},"name":${quote(name)}`, args);
+    this.#write('M', micros(0), tid, `"name":${quote(name)},"args":${json(args)}`);
   }
 
-  #slice(phase: 'B' | 'E', event: PollBegin | CallBegin, time: GuestNanos, what: FunctionRef | FutureRef): void {
+  #slice(phase: 'B' | 'E', begin: AnyBegin, time: GuestNanos): void {
     this.#reportFacts(time);
-    const tid = trackOf(event);
-    const line = this.#start(phase);
-    this.#times.putNext(tid, time, line);
-    line.piece(PROCESS);
-    line.number(tid);
-    line.byte(COMMA);
-    line.piece(commonPiece(what));
-    this.#end(line);
-  }
-
-  #hart(event: PollEnd | PollLost, time: GuestNanos, args: Args): void {
-    this.#onTrack(trackOf(event), time, { category: 'poll', name: event.future.future, args });
-  }
-
-  #call(event: CallEnd | CallLost, time: GuestNanos, args: Args): void {
-    this.#onTrack(trackOf(event), time, { category: 'call', name: event.function.name, args });
-  }
-
-  #pollOver(begin: PollBegin, time: GuestNanos, result: string): void {
-    const line = this.#startInstant(trackOf(begin), time);
-    line.piece(resultDetails.of(result));
-    this.#end(line);
-    this.#slice('E', begin, time, begin.future);
+    const tid = trackOf(begin);
+    this.#write(phase, this.#times.next(tid, time), tid, commonText(begin));
   }
 
   /** For one call, not for its function: belongs to the innermost open slice of the track. */
-  #detail(tid: number, time: GuestNanos, name: string, args: Args): void {
-    this.#instant(tid, time, named('detail', name, args));
+  #detail(track: Track, time: GuestNanos, name: string, args: Args): void {
+    this.#onTrack(trackOf(track), time, { category: 'detail', name, args });
   }
 
-  #onTrack(tid: number, time: GuestNanos, { category, name, args }: LogEntry): void {
-    this.#instant(tid, time, named(category, name, args));
-  }
-
-  /** `text`: the fields that say what it is. */
-  #instant(tid: number, time: GuestNanos, text: string): void {
-    const line = this.#startInstant(tid, time);
-    line.text(text);
-    this.#end(line);
-  }
-
-  /** What it is is to follow. */
-  #startInstant(tid: number, time: GuestNanos): TextBytes {
+  #onTrack(tid: number, time: GuestNanos, what: Named): void {
     this.#reportFacts(time);
-    const line = this.#start('i');
-    this.#times.put(tid, time, line);
-    line.piece(PROCESS);
-    line.number(tid);
-    line.piece(ON_TRACK);
-    return line;
+    this.#write('i', this.#times.at(tid, time), tid, `"s":"t",${named(what)}`);
   }
 
-  #async(phase: 'b' | 'n' | 'e', at: OfRoot, name: string, args: Args): void {
-    this.#asyncPiece(phase, at, encoded(asyncText(at.root, name, args)));
+  /** `scope`: of the process, or of everything. */
+  #ofAll(scope: 'p' | 'g', time: GuestNanos, what: Named): void {
+    this.#event('i', time, 1, `"s":"${scope}",${named(what)}`);
   }
 
-  #asyncPiece(phase: 'b' | 'n' | 'e', { hart, time }: Pick<OfRoot, 'hart' | 'time'>, piece: Uint8Array): void {
+  /** On a root's track. */
+  #async(phase: 'b' | 'n' | 'e', root: RootRef, { hart, time }: When, name: string, args: Args): void {
+    this.#event(phase, time, hart + 1, named({ category: 'future', id: hex(root.key), name, args }));
+  }
+
+  #event(phase: string, time: GuestNanos, tid: number, fields: string): void {
     this.#reportFacts(time);
-    const line = this.#start(phase);
-    line.micros(time);
-    line.piece(PROCESS);
-    line.number(hart + 1);
-    line.byte(COMMA);
-    line.piece(piece);
-    this.#end(line);
-  }
-
-  #record(phase: string, time: GuestNanos, fields: string, args: Args): void {
-    this.#reportFacts(time);
-    this.#write(phase, time, fields, args);
+    this.#write(phase, micros(time), tid, fields);
   }
 
   /** At the time of the first event, because there may be nothing else for long after 0. */
@@ -427,60 +345,13 @@ export class ChromeWriter implements LaneWriter {
     if (facts === undefined) return;
     this.#facts = undefined;
     this.#firstTime = time;
-    this.#write('i', time, `"tid":1,"s":"g","cat":"trace","name":"rsptrace"`, facts);
+    this.#ofAll('g', time, { category: 'trace', name: 'rsptrace', args: facts });
   }
 
-  #write(phase: string, time: number, fields: string, args: Args): void {
-    const line = this.#start(phase);
-    line.micros(time);
-    line.text(`,"pid":1,${fields},"args":${visibleJson(JSON.stringify(args))}`);
-    this.#end(line);
-  }
-
-  /** The time is to follow, then the other fields, then {@link #end}. */
-  #start(phase: string): TextBytes {
-    const line = this.#out.startText();
-    line.piece(this.#state === 'first' ? FIRST : NEXT);
+  /** `fields`: what it is. */
+  #write(phase: string, ts: string, tid: number, fields: string): void {
+    const before = this.#state === 'first' ? '[\n' : ',\n';
     this.#state = 'more';
-    line.piece(heads.of(phase));
-    return line;
+    this.#out.textRecord(`${before}{"ph":"${phase}","ts":${ts},"pid":1,"tid":${tid},${fields}}`);
   }
-
-  #end(line: TextBytes): void {
-    line.byte(CLOSE);
-    this.#out.endText();
-  }
-}
-
-/** What begins and ends of a function's calls, or of a Future's polls, have in common: made once for each. */
-const commons = new WeakMap<FunctionRef | FutureRef, Common>();
-
-interface Common {
-  /** Its place may be learnt later. */
-  readonly file: string | undefined;
-  readonly line: number | undefined;
-  readonly piece: Uint8Array;
-}
-
-function commonPiece(what: FunctionRef | FutureRef): Uint8Array {
-  const known = commons.get(what);
-  const { file, line } = what;
-  if (known !== undefined && known.file === file && known.line === line) return known.piece;
-  const at = placeText(what);
-  const isFuture = 'future' in what;
-  const name = isFuture ? what.future : what.name;
-  const args = isFuture ? { future: what.instance, at } : { function: what.instance, address: hex(what.address), at };
-  const text = `"cat":"${isFuture ? 'poll' : 'call'}","name":${quote(name)},"args":${visibleJson(JSON.stringify(args))}`;
-  const piece = encoded(text);
-  commons.set(what, { file, line, piece });
-  return piece;
-}
-
-function trackOf({ hart, thread }: Track): number {
-  return thread ? FIRST_THREAD + thread.key : hart + 1;
-}
-
-/** The task that something happens to, and who does it. */
-function rolesIn({ root, by, caller }: Wake | Cancelled): Args {
-  return { task: root && rootText(root), by: by && rootText(by), function: caller.function, at: placeText(caller) };
 }

@@ -1,7 +1,6 @@
 import { RsptraceError } from '../../../base/errors.js';
 import { plural } from '../../../text/index.js';
 import {
-  type GuestNanos,
   type HartInfo,
   type TraceEvent,
   type TraceFacts,
@@ -9,94 +8,67 @@ import {
   type TraceSink,
   timeOf,
 } from '../../events/events.js';
+import { Filter } from '../../events/sinks.js';
 import { timeText } from '../../events/text-table.js';
 import type { OutputFile } from './output-file.js';
 
-/** So many events, up to a time, have made so many records of the file. */
-interface Mark {
-  readonly events: number;
-  readonly time: GuestNanos;
-  readonly records: number;
-}
-
 /** Forwards events to a format that writes them as they come. The error of a failed write says how many are kept. */
-export class KeptEvents implements TraceSink {
-  readonly #sink: TraceSink;
+export class KeptEvents extends Filter {
   readonly #file: OutputFile;
   #events = 0;
-  /** Of what is in the file for sure. */
-  #sure: Mark | undefined;
-  /** A mark for each event since then that has made a record, as one array a member: events are many. */
-  readonly #ends: number[] = [];
-  readonly #times: number[] = [];
-  readonly #records: number[] = [];
-  #count = 0;
+  /**
+   * So many events, up to a time, have made so many records: three numbers for the last event whose records are in the
+   * file for sure, and for each event since then that has made some.
+   */
+  #marks: number[] = [];
 
   constructor(sink: TraceSink, file: OutputFile) {
-    this.#sink = sink;
+    super(sink);
     this.#file = file;
   }
 
-  begin(info: TraceInfo): void {
-    this.#telling(() => this.#sink.begin(info));
+  override begin(info: TraceInfo): void {
+    this.#saysKept(() => this.sink.begin(info));
   }
 
   event(event: TraceEvent): void {
     try {
-      this.#sink.event(event);
+      this.sink.event(event);
     } catch (error) {
-      throw this.#told(error);
+      throw this.#withKept(error);
     }
-    this.#events++;
-    this.#mark(timeOf(event));
+    const { records, written } = this.#file;
+    const last = this.#marks[this.#marks.length - 1] ?? 0;
+    if (last <= written && this.#marks.length > 3) this.#marks = this.#marks.slice(-3);
+    if (last === records) this.#marks.length = Math.max(0, this.#marks.length - 3);
+    this.#marks.push(++this.#events, timeOf(event), records);
   }
 
-  hart(hart: HartInfo): void {
-    this.#telling(() => this.#sink.hart(hart));
+  override hart(hart: HartInfo): void {
+    this.#saysKept(() => this.sink.hart(hart));
   }
 
-  flush(): void {
-    this.#telling(() => this.#sink.flush());
+  override flush(): void {
+    this.#saysKept(() => this.sink.flush());
   }
 
-  end(facts?: TraceFacts): void {
-    this.#telling(() => this.#sink.end(facts));
+  override end(facts?: TraceFacts): void {
+    this.#saysKept(() => this.sink.end(facts));
   }
 
-  #telling(work: () => void): void {
+  #saysKept(work: () => void): void {
     try {
       work();
     } catch (error) {
-      throw this.#told(error);
+      throw this.#withKept(error);
     }
   }
 
-  #mark(time: GuestNanos): void {
-    const { records, written } = this.#file;
-    const last = this.#count - 1;
-    if (last >= 0 && (this.#records[last] as number) <= written) {
-      this.#sure = this.#at(last);
-      this.#count = 0;
-    }
-    const at = this.#count > 0 && this.#records[this.#count - 1] === records ? this.#count - 1 : this.#count++;
-    this.#ends[at] = this.#events;
-    this.#times[at] = time;
-    this.#records[at] = records;
-  }
-
-  #at(index: number): Mark {
-    const [events, time, records] = [this.#ends[index], this.#times[index], this.#records[index]];
-    return { events: events as number, time: time as GuestNanos, records: records as number };
-  }
-
-  #told(error: unknown): unknown {
+  #withKept(error: unknown): unknown {
     if (!(error instanceof RsptraceError) || error.code !== 'TRACE_WRITE_FAILED') return error;
-    const { written } = this.#file;
-    const index = this.#records.slice(0, this.#count).findLastIndex((records) => records <= written);
-    const last = index < 0 ? this.#sure : this.#at(index);
-    const kept = last
-      ? `the file has ${plural(last.events, 'event')}, up to ${timeText(last.time)}`
-      : 'no event is in it';
+    const last = this.#marks.findLastIndex((records, i) => i % 3 === 2 && records <= this.#file.written);
+    const [events = 0, time = 0] = this.#marks.slice(Math.max(0, last - 2));
+    const kept = last < 0 ? 'no event is in it' : `the file has ${plural(events, 'event')}, up to ${timeText(time)}`;
     const { code, message, hint, cause } = error;
     return new RsptraceError(code, `${message}; ${kept}`, { hint, cause });
   }

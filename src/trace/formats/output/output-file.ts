@@ -21,14 +21,10 @@ import {
   openUntouched,
   outputExists,
 } from '../../../base/locked-file.js';
-import { copyBytes } from './copy-bytes.js';
 import { type FileChange, GzipBlocks, type Packing, replacement } from './packed-block.js';
 import { RecordBlock } from './record-block.js';
-import { TextBytes } from './text-bytes.js';
 
 const CAPACITY = 1024 * 1024;
-/** Records of text that are not longer are composed in place. */
-const TEXT_ROOM = 2048;
 /** Where blocks are packed, records up to here are not, so that the file's kind and version can be seen. */
 const PLAIN_HEAD = 4096;
 /** The hint of a failed write after which the file can be opened. */
@@ -79,7 +75,6 @@ export class OutputFile {
   #records = 0;
   /** The same with those of the block, after a failed write. */
   #kept: number | undefined;
-  readonly #text = new TextBytes();
   readonly #gzip: GzipBlocks | undefined;
   #state: 'untouched' | 'writing' | 'failed' | 'closed' = 'untouched';
 
@@ -97,16 +92,6 @@ export class OutputFile {
     }
   }
 
-  /** Memory for a record that is written in place, see {@link reserve}. */
-  get buffer(): Uint8Array {
-    return this.#block.bytes;
-  }
-
-  /** Of the same. */
-  get view(): DataView {
-    return this.#block.view;
-  }
-
   /** How many records there were so far. */
   get records(): number {
     return this.#records + this.#block.count;
@@ -118,35 +103,13 @@ export class OutputFile {
   }
 
   /**
-   * Room for a record of this many bytes. Write it into {@link buffer} from the returned offset, then {@link commit}.
-   * Undefined if it must go through {@link record}, because it is too long, or because records are dropped after a
-   * failed write. Throws as {@link record}.
-   */
-  reserve(length: number): number | undefined {
-    if (length > CAPACITY || !this.#makeRoom(length)) return undefined;
-    this.#block.encode();
-    return this.#block.length;
-  }
-
-  /** The record that room was made for ends before this offset. */
-  commit(end: number): void {
-    this.#block.ended(end);
-  }
-
-  /**
    * Appends one record: the first `length` of `bytes`. It is copied, so `bytes` may be used again. A failed write
    * throws `TRACE_WRITE_FAILED` once; after it, records are dropped without a word.
    */
   record(bytes: Uint8Array, length: number): void {
     if (!this.#makeRoom(length)) return;
-    const block = this.#block;
-    if (length > CAPACITY) {
-      this.#write(bytes, length, 1);
-      return;
-    }
-    block.encode();
-    copyBytes(bytes, length, block.bytes, block.length);
-    block.ended(block.length + length);
+    if (length > CAPACITY) this.#write(bytes, length, 1);
+    else this.#block.addBytes(bytes, length);
   }
 
   /** Appends one record of text, as UTF-8; like {@link record} otherwise. */
@@ -158,26 +121,9 @@ export class OutputFile {
     } else if (this.#makeRoom(worst)) this.#block.addText(text);
   }
 
-  /** A record of text: what is composed in what this returns, up to {@link endText}. Throws as {@link record}. */
-  startText(): TextBytes {
-    const text = this.#text;
-    const at = this.reserve(TEXT_ROOM);
-    if (at === undefined) text.startAlone();
-    else text.startIn(this.#block.bytes, at, at + TEXT_ROOM);
-    return text;
-  }
-
-  /** Throws as {@link record}. */
-  endText(): void {
-    const text = this.#text;
-    if (text.bytes === this.#block.bytes) this.commit(text.length);
-    else this.record(text.bytes, text.length);
-  }
-
   /** Writes out what is buffered; `TRACE_WRITE_FAILED` as {@link record}. */
   flush(): void {
     const block = this.#block;
-    block.encode();
     if (this.#state !== 'writing' || block.length === this.#flushed) return;
     if (this.#packing) {
       this.#append(block.bytes.subarray(this.#flushed, block.length));
@@ -229,7 +175,6 @@ export class OutputFile {
   #endBlock(): void {
     const packing = this.#packing;
     const block = this.#block;
-    block.encode();
     if (packing === undefined || this.#state !== 'writing' || block.length === 0) {
       this.flush();
       return;

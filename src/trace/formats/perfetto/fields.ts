@@ -91,3 +91,14 @@ export const TRACK_DESCRIPTOR = {
 export const CHILD_ORDERING = { chronological: 2, explicit: 3 };
 export const PROCESS_DESCRIPTOR = { pid: 1, processName: 6, processLabels: 8 };
 export const THREAD_DESCRIPTOR = { pid: 1, tid: 2, threadName: 5 };
+
+/** Numbers of tracks of ours: those that are high are no hart's, and take two bytes. */
+export const TRACK = {
+  process: 1,
+  tasks: 2,
+  /** Around the roots that are parts of tasks that are not known. */
+  parts: 0x3ff8,
+  console: 0x3ffa,
+  waiting: 0x3ffc,
+  runnable: 0x3ffe,
+};

@@ -4,15 +4,17 @@
  * front to back into one buffer that is used again for each message. Nothing is read here.
  */
 import { highHalf, lowHalf } from '../../../base/addr.js';
-import { copyBytes } from '../output/copy-bytes.js';
+import { copyBytes } from '../output/record-block.js';
 
 /** Wire type of an integer. */
-export const VARINT = 0;
+const VARINT = 0;
 /** Wire type of a double, and of a number of 64 bits. */
 const FIXED64 = 1;
 /** Wire type of what has a length: texts, messages. */
 export const LEN = 2;
 const TWO_28 = 0x1000_0000;
+/** Longer texts are encoded faster by the platform. */
+const SHORT = 120;
 
 const utf8 = new TextEncoder();
 /** An append-only protobuf message. {@link clear} starts the next one in the same memory. */
@@ -37,6 +39,11 @@ export class ProtoBuffer {
     this.#length = 0;
   }
 
+  /** The message, in memory of its own. */
+  copy(): Uint8Array {
+    return this.#bytes.slice(0, this.#length);
+  }
+
   /** An integer field: uint32, uint64, int64 (not negative), bool or enum; up to 2^53. */
   uint(field: number, value: number): void {
     this.#room(20);
@@ -49,6 +56,15 @@ export class ProtoBuffer {
     this.#room(20);
     this.#varint((field << 3) | VARINT);
     this.#length = putVarint64(this.#bytes, this.#length, value);
+  }
+
+  /** A fixed64 field of an integer from 0 to 2^53. */
+  fixed64(field: number, value: number): void {
+    this.#room(18);
+    this.#varint((field << 3) | FIXED64);
+    const high = Math.floor(value / 2 ** 32);
+    for (let shift = 0; shift < 32; shift += 8) this.#bytes[this.#length++] = value >>> shift;
+    for (let shift = 0; shift < 32; shift += 8) this.#bytes[this.#length++] = high >>> shift;
   }
 
   /** A double field. */
@@ -66,10 +82,8 @@ export class ProtoBuffer {
   /** A string (UTF-8) or bytes field. */
   text(field: number, value: string): void {
     const mark = this.open(field);
-    const worst = value.length * 3;
-    this.#room(worst);
-    const room = this.#bytes.subarray(this.#length, this.#length + worst);
-    this.#length += utf8.encodeInto(value, room).written;
+    this.#room(value.length * 3);
+    this.#length += this.#ascii(value) ? value.length : utf8.encodeInto(value, this.#bytes.subarray(mark)).written;
     this.close(mark);
   }
 
@@ -107,6 +121,18 @@ export class ProtoBuffer {
     this.#length = mark - 1;
     this.#varint(size);
     this.#length += size;
+  }
+
+  /** Puts a short ASCII text behind what is written, as most are. Else returns false. */
+  #ascii(text: string): boolean {
+    const { length } = text;
+    if (length > SHORT) return false;
+    for (let i = 0; i < length; i++) {
+      const code = text.charCodeAt(i);
+      if (code > 0x7f) return false;
+      this.#bytes[this.#length + i] = code;
+    }
+    return true;
   }
 
   #varint(value: number): void {
@@ -153,15 +179,6 @@ export function putVarint64(bytes: Uint8Array, offset: number, value: bigint): n
     low = ((low >>> 7) | (high << 25)) >>> 0;
   }
   return putVarint(bytes, at, low);
-}
-
-/** Writes a fixed64 field of an integer from 0 to 2^53 at an offset; returns the offset behind it. */
-export function putFixed64(bytes: Uint8Array, offset: number, field: number, value: number): number {
-  let at = putVarint(bytes, offset, (field << 3) | FIXED64);
-  const high = Math.floor(value / 2 ** 32);
-  for (let shift = 0; shift < 32; shift += 8) bytes[at++] = value >>> shift;
-  for (let shift = 0; shift < 32; shift += 8) bytes[at++] = high >>> shift;
-  return at;
 }
 
 /** How many bytes {@link putVarint} writes. */

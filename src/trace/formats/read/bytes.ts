@@ -56,6 +56,8 @@ class FileBytes implements TraceBytes {
       return;
     }
     const unpacked = file.on('error', (error) => unpacked.destroy(error)).pipe(createGunzip({ chunkSize: CHUNK }));
+    // Who stops reading may do so between an error and its event.
+    unpacked.on('error', () => {});
     let left = budgetFactor() * (UNPACKED + (await stat(this.#path)).size * UNPACKED_PER_BYTE);
     try {
       for await (const chunk of unpacked as AsyncIterable<Buffer>) {

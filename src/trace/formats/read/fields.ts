@@ -3,6 +3,8 @@
  * (VARINT), 1 (I64), 2 (LEN) and 5 (I32); groups are refused. Every length is checked against the message around it.
  */
 
+import { fromHalves } from '../../../base/addr.js';
+
 export const VARINT = 0;
 export const I64 = 1;
 export const LEN = 2;
@@ -94,7 +96,7 @@ export class Fields {
   }
 
   wide(): bigint {
-    return (BigInt(this.high) << 32n) | BigInt(this.low);
+    return fromHalves(this.low, this.high);
   }
 
   /** The same bits as a double. */

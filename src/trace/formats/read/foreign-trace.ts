@@ -1,9 +1,9 @@
 import { addr } from '../../../base/addr.js';
+import { madeOnce } from '../../../base/made-once.js';
 import {
   type CallBegin,
   endMissing,
   type GuestNanos,
-  type HartInfo,
   type PlaceRef,
   type TraceEvent,
   type TraceInfo,
@@ -21,109 +21,45 @@ interface Track {
 }
 
 const none = addr(0n);
-const noNotes: readonly never[] = [];
 
-/** What is said of a trace that another program wrote. */
-export function foreignInfo(program: string): TraceInfo {
-  const clock = { name: 'trace', resolutionNs: 1, guest: false };
-  return { program, buildId: undefined, arch: 'unknown', clock, isProcess: true, harts: [] };
-}
-
-/** A slice's begin or end, or an instant, of a format that is not Perfetto's. */
-interface ForeignEvent {
-  /** See `EVENT`. */
-  readonly type: number;
-  /** Nanoseconds of any clock: the first event is at 0. */
-  readonly time: number;
-  readonly track: number;
-  readonly name: string;
-  readonly category: string;
-  readonly arguments: TrackEvent['arguments'];
+/** A slice's begin or end, or an instant, of any format. */
+interface ForeignEvent extends Pick<TrackEvent, 'type' | 'time' | 'track' | 'name' | 'category' | 'arguments'> {
+  readonly place?: TrackEvent['place'];
   /** Slices around this one, if the format says it: those that are deeper and open have lost their ends. */
   readonly depth?: number | undefined;
 }
 
-/** Gives a sink what a trace of another format holds, and counts it. */
-export class ForeignStory {
-  readonly #sink: TraceSink;
-  readonly #trace: ForeignTrace;
-  readonly info: TraceInfo;
-  events = 0;
-
-  constructor(program: string, sink: TraceSink) {
-    this.#sink = sink;
-    this.info = foreignInfo(program);
-    this.#trace = new ForeignTrace(
-      (event) => {
-        this.events++;
-        sink.event(event);
-      },
-      (hart) => sink.hart(hart),
-    );
-    sink.begin(this.info);
-  }
-
-  track(uuid: number, name: string): void {
-    const none = { isCounter: false, isProcess: false, isThread: false, labels: [] };
-    this.#trace.track({ uuid, parent: undefined, name, rank: 0, description: undefined, ...none });
-  }
-
-  /** Ends without a begin. */
-  get unmatched(): number {
-    return this.#trace.unmatched;
-  }
-
-  event({ type, time, track, name, category, arguments: values, depth }: ForeignEvent): void {
-    // Spelt out: copied from the event it takes ten times as long.
-    const none = undefined;
-    const event: TrackEvent = {
-      type,
-      time,
-      track,
-      name,
-      category,
-      arguments: values,
-      place: none,
-      flow: none,
-      counter: none,
-      memo: none,
-      notes: noNotes,
-    };
-    this.#trace.event(event, depth);
-  }
-
-  end(isCut: boolean): void {
-    this.#sink.end(isCut ? endMissing : undefined);
-  }
-}
-
 /**
- * The events of a trace that another program wrote, from its TrackEvents. A slice is a call of a function of that
- * name, a track a hart, an instant a place that was reached. Counters, flows and everything that is no TrackEvent are
- * left out.
+ * Gives a sink the events of a trace that another program wrote, and counts them. A slice is a call of a function of
+ * that name, a track a hart, an instant a place that was reached. The first event is at 0. Counters, flows and
+ * everything that is no slice or instant are left out.
  */
 export class ForeignTrace {
-  readonly #emit: (event: TraceEvent) => void;
-  readonly #newHart: (hart: HartInfo) => void;
+  readonly #sink: TraceSink;
   readonly #refs = new Refs();
   readonly #names = new Map<Uuid, string>();
   readonly #tracks = new Map<Uuid, Track>();
   readonly #places = new Map<string, PlaceRef>();
   #first: number | undefined;
+  readonly info: TraceInfo;
+  events = 0;
   /** Ends without a begin. */
   unmatched = 0;
 
-  constructor(emit: (event: TraceEvent) => void, newHart: (hart: HartInfo) => void) {
-    this.#emit = emit;
-    this.#newHart = newHart;
+  constructor(program: string, sink: TraceSink) {
+    this.#sink = sink;
+    const clock = { name: 'trace', resolutionNs: 1, guest: false };
+    this.info = { program, buildId: undefined, arch: 'unknown', clock, isProcess: true, harts: [] };
+    sink.begin(this.info);
   }
 
-  track({ uuid, parent, name }: TrackDescriptor): void {
+  track({ uuid, parent, name }: Pick<TrackDescriptor, 'uuid' | 'name'> & Partial<TrackDescriptor>): void {
     const around = parent === undefined ? undefined : this.#names.get(parent);
     this.#names.set(uuid, around ? `${around} ${name}` : name);
   }
 
-  event(event: TrackEvent, depth?: number): void {
+  event(event: ForeignEvent): void {
+    const { depth } = event;
     const track = this.#trackOf(event.track);
     this.#first ??= event.time;
     const time = Math.max(track.last, event.time - this.#first) as GuestNanos;
@@ -136,7 +72,16 @@ export class ForeignTrace {
     else if (event.type === EVENT.instant) this.#instant(track, event, time);
   }
 
-  #begin(track: Track, { name, place, arguments: values }: TrackEvent, time: GuestNanos): void {
+  end(isCut: boolean): void {
+    this.#sink.end(isCut ? endMissing : undefined);
+  }
+
+  #emit(event: TraceEvent): void {
+    this.events++;
+    this.#sink.event(event);
+  }
+
+  #begin(track: Track, { name, place, arguments: values }: ForeignEvent, time: GuestNanos): void {
     const { hart, open } = track;
     const fn = this.#refs.function(name, none, undefined, place);
     const around = open.at(-1);
@@ -172,26 +117,21 @@ export class ForeignTrace {
     this.#emit({ type: 'call-end', time, hart, function: fn, depth, began, begin });
   }
 
-  #instant({ hart }: Track, { name, category, place }: TrackEvent, time: GuestNanos): void {
+  #instant({ hart }: Track, { name, category, place }: ForeignEvent, time: GuestNanos): void {
     const kind = category === '' ? 'instant' : category;
     const key = `${kind} ${name}`;
-    let ref = this.#places.get(key);
-    if (ref === undefined) {
+    const ref = madeOnce(this.#places, key, () => {
       const by = { function: undefined, file: place?.file, line: place?.line };
-      ref = { key: this.#places.size, name, category: kind, address: none, by };
-      this.#places.set(key, ref);
-    }
+      return { key: this.#places.size, name, category: kind, address: none, by };
+    });
     this.#emit({ type: 'place', time, hart, place: ref });
   }
 
   #trackOf(uuid: Uuid): Track {
-    let track = this.#tracks.get(uuid);
-    if (track === undefined) {
+    return madeOnce(this.#tracks, uuid, () => {
       const number = this.#tracks.size;
-      track = { hart: number, open: [], last: 0 };
-      this.#tracks.set(uuid, track);
-      this.#newHart({ number, name: this.#names.get(uuid) || `track ${uuid}` });
-    }
-    return track;
+      this.#sink.hart({ number, name: this.#names.get(uuid) || `track ${uuid}` });
+      return { hart: number, open: [], last: 0 };
+    });
   }
 }

@@ -9,10 +9,12 @@ import {
   type TraceInfo,
   type TraceSink,
 } from '../../events/events.js';
-import { chrome } from '../chrome/chrome.js';
 import { readChrome } from '../chrome/read.js';
+import { chrome } from '../chrome/write.js';
 import { formats } from '../index.js';
 import { FactsReader, headingOf, infoOf, TRACE_VERSION } from '../perfetto/facts.js';
+import { TRACK } from '../perfetto/fields.js';
+import { isPerfetto } from '../perfetto/perfetto.js';
 import { OwnTrace } from '../perfetto/read/own-trace.js';
 import { Packets, uncompressing } from '../perfetto/read/packets.js';
 import {
@@ -22,12 +24,10 @@ import {
   TrackEvents,
   type TrackEventTaker,
 } from '../perfetto/read/track-events.js';
-import { isPerfetto } from '../perfetto/recognize.js';
-import { CONSOLE_TRACK, PARTS_TRACK } from '../perfetto/write/writer.js';
 import { isUftraceFolder, readUftrace } from '../uftrace/read.js';
 import { openBytes } from './bytes.js';
 import { Damage } from './fields.js';
-import { ForeignTrace, foreignInfo } from './foreign-trace.js';
+import { ForeignTrace } from './foreign-trace.js';
 
 /** What is known about a trace when it has been read. */
 export interface TraceRead {
@@ -151,7 +151,7 @@ class Story implements TrackEventTaker {
       throw this.#early.length > 0 ? empty(this.#path, 'has no event') : foreign(this.#path);
     const { facts } = this.#facts;
     this.#sink.end(isCut ? (facts ? { ...facts, isCut } : endMissing) : facts);
-    return { info: this.#info, facts, events: this.#events, isOwn: this.#own !== undefined };
+    return { info: this.#info, facts, events: this.#foreign?.events ?? this.#events, isOwn: this.#own !== undefined };
   }
 
   readonly #emit = (event: TraceEvent): void => {
@@ -174,7 +174,7 @@ class Story implements TrackEventTaker {
 
   #ownTrack(own: OwnTrace, descriptor: TrackDescriptor, newHart: (hart: HartInfo) => void): void {
     const { uuid, name, rank, isCounter, isProcess, isThread } = descriptor;
-    const isOther = name === 'tasks' || uuid === CONSOLE_TRACK || uuid === PARTS_TRACK;
+    const isOther = name === 'tasks' || uuid === TRACK.console || uuid === TRACK.parts;
     if (isProcess || isThread || isCounter || isOther) own.other(uuid);
     else if (name === 'gaps') own.gapsTrack(uuid);
     else if (typeof uuid === 'number' && uuid % 2 === 1) own.root(descriptor);
@@ -187,11 +187,10 @@ class Story implements TrackEventTaker {
 
   #beginForeign(): void {
     const program = this.#early.find(({ isProcess }) => isProcess)?.name ?? this.#path;
-    this.#foreign = new ForeignTrace(this.#emit, (hart) => this.#sink.hart(hart));
+    this.#foreign = new ForeignTrace(program, this.#sink);
     for (const descriptor of this.#early) this.#foreign.track(descriptor);
     this.#early = [];
-    this.#info = foreignInfo(program);
-    this.#sink.begin(this.#info);
+    this.#info = this.#foreign.info;
   }
 }
 

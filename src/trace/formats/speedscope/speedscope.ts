@@ -15,17 +15,12 @@
  * file. In memory are the frames, the open calls, and 1 KiB a track.
  */
 import { startOf } from '../../../base/file-head.js';
-import { visibleJson } from '../../../text/index.js';
+import { madeOnce, Numbered } from '../../../base/made-once.js';
 import type {
   AnyBegin,
-  CallBegin,
-  CallEnd,
   FunctionRef,
   FutureRef,
-  GuestNanos,
   HartInfo,
-  PollBegin,
-  PollEnd,
   Sample,
   SampledFrame,
   ThreadRef,
@@ -33,10 +28,10 @@ import type {
 } from '../../events/events.js';
 import { threadText } from '../../events/text.js';
 import type { Format } from '../format.js';
-import { Lanes, type LaneWriter } from '../lanes.js';
+import type { LaneWriter } from '../lanes.js';
 import type { OutputFile } from '../output/output-file.js';
-import { type SampledProfile, SampledProfiles } from './sampled-profiles.js';
-import { Spool, type SpoolList } from './spool.js';
+import { json, quote } from '../text-lines.js';
+import { openSpooled, type Spool, type SpoolList } from './spool.js';
 
 const SCHEMA = 'https://www.speedscope.app/file-format-schema.json';
 
@@ -49,7 +44,7 @@ export const speedscope: Format = {
   isAppended: false,
   holdsSamples: 'merged',
   recognizes: (head) => /^\s*\{.*"\$schema"\s*:\s*"https:\/\/www\.speedscope\.app\//s.test(startOf(head)),
-  open: (file) => new Lanes(new SpeedscopeWriter(file)),
+  open: (file) => openSpooled(file, (spool) => new SpeedscopeWriter(file, spool)),
 };
 
 /** A hart or a thread. */
@@ -61,26 +56,35 @@ interface Track {
   readonly open: number[];
 }
 
+/** Samples of one hart, or all waits of an off-CPU profile. */
+interface SampledProfile {
+  readonly name: string;
+  /** Of each sample the number of its stack, and what it weighs in nanoseconds. */
+  readonly samples: SpoolList;
+  /** Nanoseconds. */
+  weight: number;
+}
+
 class SpeedscopeWriter implements LaneWriter {
   readonly #out: OutputFile;
   readonly #spool: Spool;
   readonly #frames = new Frames();
-  readonly #samples: SampledProfiles;
+  /** Of samples, by their names. */
+  readonly #sampled = new Map<string, SampledProfile>();
+  /** Of samples: numbers of frames with commas between, the outermost first. */
+  readonly #stacks = new Numbered<string>();
   readonly #harts: Track[] = [];
   readonly #threads = new Map<ThreadRef, Track>();
-  #state: 'before' | 'recording' | 'failed' | 'ended' = 'before';
   #name = '';
   #first = Number.POSITIVE_INFINITY;
   #last = 0;
 
-  constructor(out: OutputFile) {
+  constructor(out: OutputFile, spool: Spool) {
     this.#out = out;
-    this.#spool = new Spool(out.path);
-    this.#samples = new SampledProfiles(this.#spool, (frame) => this.#frames.of(frame));
+    this.#spool = spool;
   }
 
   begin({ program, arch, clock }: TraceInfo): void {
-    this.#state = 'recording';
     this.#name = `${program}, ${arch}, ${clock.guest ? 'guest clock' : 'clock'} ${clock.name}`;
   }
 
@@ -89,94 +93,42 @@ class SpeedscopeWriter implements LaneWriter {
   }
 
   thread(thread: ThreadRef): void {
-    if (this.#threads.has(thread)) return;
-    this.#threads.set(thread, { name: threadText(thread), events: this.#spool.list(), open: [] });
+    madeOnce(this.#threads, thread, () => ({ name: threadText(thread), events: this.#spool.list(), open: [] }));
   }
 
-  pollBegin(event: PollBegin): void {
-    this.#open(event, event.future);
-  }
-
-  pollEnd(begin: PollBegin, { time }: PollEnd): void {
-    this.#close(begin, time);
-  }
-
-  pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void {
-    if (lanes !== 'root') this.#close(begin, time);
-  }
-
-  callBegin(event: CallBegin): void {
-    this.#open(event, event.function);
-  }
-
-  callEnd(begin: CallBegin, { time }: CallEnd): void {
-    this.#close(begin, time);
-  }
-
-  callLost(begin: CallBegin, time: GuestNanos): void {
-    this.#close(begin, time);
-  }
-
-  callCut(begin: CallBegin, time: GuestNanos): void {
-    this.#close(begin, time);
-  }
-
-  sample(event: Sample): void {
-    this.#keep(() => this.#samples.add(event, this.#harts[event.hart]?.name ?? `hart ${event.hart}`));
-  }
-
-  flush(): void {
-    // Only the whole file is readable: the end writes it.
-  }
-
-  end(): void {
-    const state = this.#state;
-    if (state === 'ended') return;
-    this.#state = 'ended';
-    try {
-      if (state === 'recording') this.#write();
-    } finally {
-      this.#spool.close();
-      this.#out.close();
-    }
-  }
-
-  #open(begin: AnyBegin, what: FunctionRef | FutureRef): void {
+  enter(begin: AnyBegin): void {
     const track = this.#trackOf(begin);
-    const frame = this.#frames.of(what);
+    const frame = this.#frames.of(begin.type === 'call-begin' ? begin.function : begin.future);
     track.open.push(frame);
     this.#event(track, frame, begin.time);
   }
 
   /** Slices nest: the innermost one ends. */
-  #close(begin: AnyBegin, time: number): void {
+  leave(begin: AnyBegin, time: number): void {
     const track = this.#trackOf(begin);
     const frame = track.open.pop();
     if (frame !== undefined) this.#event(track, -1 - frame, time);
   }
 
+  sample({ hart, stack, periodNs, isWait }: Sample): void {
+    const name = isWait ? 'waits of tasks' : `${this.#harts[hart]?.name ?? `hart ${hart}`}: samples`;
+    const profile = madeOnce(this.#sampled, name, () => ({ name, samples: this.#spool.list(), weight: 0 }));
+    const frames = stack.map((frame) => this.#frames.of(frame)).reverse();
+    profile.samples.push(this.#stacks.of(frames.join()), periodNs);
+    profile.weight += periodNs;
+  }
+
   #event({ events }: Track, frame: number, time: number): void {
     this.#first = Math.min(this.#first, time);
     this.#last = Math.max(this.#last, time);
-    this.#keep(() => events.push(frame, time));
-  }
-
-  /** Nothing more is kept once that has failed. */
-  #keep(push: () => void): void {
-    if (this.#state !== 'recording') return;
-    try {
-      push();
-    } catch (error) {
-      this.#state = 'failed';
-      throw error;
-    }
+    events.push(frame, time);
   }
 
   #trackOf({ hart, thread }: AnyBegin): Track {
     return (thread ? this.#threads.get(thread) : this.#harts[hart]) as Track;
   }
 
-  #write(): void {
+  write(): void {
     const out = this.#out;
     const tracks = [...this.#harts, ...this.#threads.values()].filter((track) => track !== undefined);
     const used = tracks.filter(({ events }) => !events.isEmpty);
@@ -184,7 +136,7 @@ class SpeedscopeWriter implements LaneWriter {
     out.textRecord('"shared":{"frames":[');
     for (const [index, text] of this.#frames.texts.entries()) out.textRecord(`${separator(index)}${text}`);
     out.textRecord('\n]},\n"profiles":[');
-    const sampled = this.#samples.all;
+    const sampled = [...this.#sampled.values()];
     let index = 0;
     // A reader may require at least one profile.
     for (const track of used.length > 0 || sampled.length > 0 ? used : tracks) {
@@ -217,7 +169,7 @@ class SpeedscopeWriter implements LaneWriter {
     const span = `"startValue":0,"endValue":${weight}`;
     out.textRecord(`{"type":"sampled","name":${quote(name)},"unit":"nanoseconds",${span},"samples":[`);
     let index = 0;
-    samples.forEach((stack) => void out.textRecord(`${separator(index++)}[${this.#samples.stacks[stack]}]`));
+    samples.forEach((stack) => void out.textRecord(`${separator(index++)}[${this.#stacks.all[stack]}]`));
     out.textRecord('\n],"weights":[');
     index = 0;
     samples.forEach((_stack, nanos) => void out.textRecord(`${separator(index++)}${nanos}`));
@@ -227,27 +179,20 @@ class SpeedscopeWriter implements LaneWriter {
 
 /** The table of frames, each written once. */
 class Frames {
-  /** By index. */
-  readonly texts: string[] = [];
   readonly #known = new Map<FunctionRef | FutureRef | SampledFrame, number>();
-  readonly #byText = new Map<string, number>();
+  readonly #texts = new Numbered<string>();
+
+  /** By index. */
+  get texts(): readonly string[] {
+    return this.#texts.all;
+  }
 
   of(what: FunctionRef | FutureRef | SampledFrame): number {
-    const known = this.#known.get(what);
-    if (known !== undefined) return known;
     const { instance, file, line } = what;
-    const text = visibleJson(JSON.stringify({ name: instance, file, line }));
-    const index = this.#byText.get(text) ?? this.texts.push(text) - 1;
-    this.#byText.set(text, index);
-    this.#known.set(what, index);
-    return index;
+    return madeOnce(this.#known, what, () => this.#texts.of(json({ name: instance, file, line })));
   }
 }
 
 function separator(index: number): string {
   return index === 0 ? '\n' : ',\n';
-}
-
-function quote(text: string): string {
-  return visibleJson(JSON.stringify(text));
 }

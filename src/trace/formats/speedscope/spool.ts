@@ -2,6 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { messageOf, RsptraceError } from '../../../base/errors.js';
+import type { TraceSink } from '../../events/events.js';
+import { Lanes, type LaneWriter } from '../lanes.js';
+import type { OutputFile } from '../output/output-file.js';
+import { WrittenAtEnd } from '../written-at-end.js';
 
 /** Pairs of a list's first block. Each further one has twice as many, so that a short list takes 1 KiB of memory. */
 const FIRST = 64;
@@ -69,6 +73,20 @@ export class Spool {
   close(): void {
     closeSync(this.#fd);
   }
+}
+
+/** A format that keeps its events in a spool until the end, which writes the file. */
+export function openSpooled(
+  out: OutputFile,
+  writerOf: (spool: Spool) => LaneWriter & { readonly write: () => void },
+): TraceSink {
+  const spool = new Spool(out.path);
+  const writer = writerOf(spool);
+  const close = (): void => {
+    spool.close();
+    out.close();
+  };
+  return new WrittenAtEnd(new Lanes(writer), { close }, () => writer.write());
 }
 
 /** A block: the place of the list's next one, then pairs. */

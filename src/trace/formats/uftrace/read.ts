@@ -11,7 +11,7 @@ import { messageOf, RsptraceError } from '../../../base/errors.js';
 import type { TraceSink } from '../../events/events.js';
 import { EVENT } from '../perfetto/fields.js';
 import { Damage } from '../read/fields.js';
-import { ForeignStory } from '../read/foreign-trace.js';
+import { ForeignTrace } from '../read/foreign-trace.js';
 import type { TraceRead } from '../read/read-trace.js';
 import { UftraceSymbols } from './symbols.js';
 
@@ -43,7 +43,7 @@ export async function* readUftrace(path: string, sink: TraceSink): AsyncGenerato
       names.includes(name) ? fileOf(path, name).toString('utf8') : undefined,
     );
   }
-  const story = new ForeignStory(info.program ?? basename(path), sink);
+  const story = new ForeignTrace(info.program ?? basename(path), sink);
   const tasks: Task[] = [];
   let others = 0;
   try {
@@ -52,7 +52,7 @@ export async function* readUftrace(path: string, sink: TraceSink): AsyncGenerato
       if (tid === undefined) continue;
       const task = new Task(Number(tid), await opened(path, name));
       tasks.push(task);
-      story.track(task.tid, `thread ${tid}`);
+      story.track({ uuid: task.tid, name: `thread ${tid}` });
       await task.fill();
     }
     for (let n = 0; ; n++) {

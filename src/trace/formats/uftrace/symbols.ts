@@ -1,4 +1,6 @@
 import { basename } from 'node:path';
+import { hex } from '../../../base/addr.js';
+import { madeOnce } from '../../../base/made-once.js';
 import { Damage } from '../read/fields.js';
 
 /** 48 bits, as uftrace's records have them: high halves of kernels are cut alike. */
@@ -36,12 +38,7 @@ export class UftraceSymbols {
   }
 
   nameAt(address: number): string {
-    let name = this.#known.get(address);
-    if (name === undefined) {
-      name = this.#find(address) ?? `0x${address.toString(16)}`;
-      this.#known.set(address, name);
-    }
-    return name;
+    return madeOnce(this.#known, address, () => this.#find(address) ?? hex(address));
   }
 
   #add(

@@ -27,21 +27,15 @@ import {
 import { join } from 'node:path';
 import { messageOf, RsptraceError } from '../../../base/errors.js';
 import { outputExists } from '../../../base/locked-file.js';
+import { madeOnce } from '../../../base/made-once.js';
 import { plural, visible } from '../../../text/index.js';
-import type {
-  AnyBegin,
-  FunctionRef,
-  FutureRef,
-  GuestNanos,
-  HartInfo,
-  ThreadRef,
-  TraceInfo,
-} from '../../events/events.js';
+import type { AnyBegin, FunctionRef, FutureRef, HartInfo, ThreadRef, TraceInfo } from '../../events/events.js';
 import { threadText } from '../../events/text.js';
 import { timeText } from '../../events/text-table.js';
 import type { Format } from '../format.js';
 import { Lanes, type LaneWriter } from '../lanes.js';
 import { nothingKept, writtenKept } from '../output/output-file.js';
+import { WrittenAtEnd } from '../written-at-end.js';
 
 /** uftrace's directory. */
 export const uftrace: Format = {
@@ -51,7 +45,10 @@ export const uftrace: Format = {
   use: 'uftrace replay -d, report -d, graph -d or tui -d',
   isAppended: false,
   recognizes: () => false,
-  openFolder: (path, isForced) => new Lanes(new UftraceWriter(folderAt(path, isForced))),
+  openFolder: (path, isForced) => {
+    const writer = new UftraceWriter(folderAt(path, isForced));
+    return new WrittenAtEnd(new Lanes(writer), { close: () => {} }, () => writer.write());
+  },
 };
 
 const MAGIC = 'Ftrace!\0';
@@ -92,7 +89,6 @@ class UftraceWriter implements LaneWriter {
   readonly #symbols = new Map<FunctionRef | FutureRef, number>();
   readonly #names: string[] = [];
   #program = 'program';
-  #isFailed = false;
 
   constructor(folder: string) {
     this.#folder = folder;
@@ -110,56 +106,7 @@ class UftraceWriter implements LaneWriter {
     this.#addTask(FIRST_THREAD + thread.key, threadText(thread));
   }
 
-  pollBegin(event: AnyBegin): void {
-    this.#enter(event);
-  }
-
-  pollEnd(begin: AnyBegin, { time }: { readonly time: GuestNanos }): void {
-    this.#exit(begin, time);
-  }
-
-  pollLost(begin: AnyBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both'): void {
-    if (lanes !== 'root') this.#exit(begin, time);
-  }
-
-  callBegin(event: AnyBegin): void {
-    this.#enter(event);
-  }
-
-  callEnd(begin: AnyBegin, { time }: { readonly time: GuestNanos }): void {
-    this.#exit(begin, time);
-  }
-
-  callLost(begin: AnyBegin, time: GuestNanos): void {
-    this.#exit(begin, time);
-  }
-
-  callCut(begin: AnyBegin, time: GuestNanos): void {
-    this.#exit(begin, time);
-  }
-
-  flush(): void {
-    // Only the whole folder is readable.
-  }
-
-  end(): void {
-    if (this.#isFailed) return;
-    const last = Math.max(0, ...[...this.#tasks.values()].map((task) => task.last));
-    for (const task of this.#tasks.values()) {
-      while (task.open.length > 0) this.#record(task, EXIT, task.open.pop() ?? 0, last);
-      this.#flushTask(task);
-    }
-    const used = [...this.#tasks.values()].filter((task) => task.last >= 0);
-    this.#writeFiles(used.length > 0 ? used : [...this.#tasks.values()]);
-  }
-
-  #addTask(tid: number, name: string): void {
-    if (this.#tasks.has(tid)) return;
-    const task = { tid, name, buffer: Buffer.alloc(BUFFER), used: 0, open: [], tooDeep: 0, last: -1, written: -1 };
-    this.#tasks.set(tid, task);
-  }
-
-  #enter(begin: AnyBegin): void {
+  enter(begin: AnyBegin): void {
     const task = this.#taskOf(begin);
     if (task.open.length >= DEEPEST) {
       task.tooDeep++;
@@ -170,7 +117,7 @@ class UftraceWriter implements LaneWriter {
     task.open.push(symbol);
   }
 
-  #exit(begin: AnyBegin, time: number): void {
+  leave(begin: AnyBegin, time: number): void {
     const task = this.#taskOf(begin);
     if (task.tooDeep > 0) {
       task.tooDeep--;
@@ -180,19 +127,36 @@ class UftraceWriter implements LaneWriter {
     if (symbol !== undefined) this.#record(task, EXIT, symbol, time);
   }
 
+  write(): void {
+    const last = Math.max(0, ...[...this.#tasks.values()].map((task) => task.last));
+    for (const task of this.#tasks.values()) {
+      while (task.open.length > 0) this.#record(task, EXIT, task.open.pop() ?? 0, last);
+      this.#flushTask(task);
+    }
+    const used = [...this.#tasks.values()].filter((task) => task.last >= 0);
+    try {
+      this.#writeAround(used.length > 0 ? used : [...this.#tasks.values()]);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #addTask(tid: number, name: string): void {
+    madeOnce(this.#tasks, tid, () => {
+      return { tid, name, buffer: Buffer.alloc(BUFFER), used: 0, open: [], tooDeep: 0, last: -1, written: -1 };
+    });
+  }
+
   #taskOf({ hart, thread }: AnyBegin): Task {
     return this.#tasks.get(thread ? FIRST_THREAD + thread.key : FIRST_HART + hart) as Task;
   }
 
   #symbolOf(what: FunctionRef | FutureRef): number {
-    let symbol = this.#symbols.get(what);
-    if (symbol === undefined) {
+    return madeOnce(this.#symbols, what, () => {
       // The types of two instances of a generic function tell them apart.
       const name = 'future' in what ? `poll ${what.instance}` : what.name;
-      symbol = this.#names.push(visible(name)) - 1;
-      this.#symbols.set(what, symbol);
-    }
-    return symbol;
+      return this.#names.push(visible(name)) - 1;
+    });
   }
 
   #record(task: Task, type: number, symbol: number, time: number): void {
@@ -213,18 +177,9 @@ class UftraceWriter implements LaneWriter {
   #flushTask(task: Task): void {
     const bytes = task.buffer.subarray(0, task.used);
     task.used = 0;
-    if (this.#isFailed) return;
     try {
       appendFileSync(this.#data(task), bytes);
       task.written = task.last;
-    } catch (error) {
-      this.#fail(error);
-    }
-  }
-
-  #writeFiles(tasks: readonly Task[]): void {
-    try {
-      this.#writeAround(tasks);
     } catch (error) {
       this.#fail(error);
     }
@@ -249,7 +204,6 @@ class UftraceWriter implements LaneWriter {
 
   /** Makes a readable folder of what there is, and throws how much that is. */
   #fail(error: unknown): never {
-    this.#isFailed = true;
     const kept = this.#keep();
     const why = `cannot go on writing the trace ${this.#folder}: ${messageOf(error)}`;
     throw new RsptraceError('TRACE_WRITE_FAILED', kept === undefined ? why : `${why}; ${kept}`, {

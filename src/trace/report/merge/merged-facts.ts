@@ -22,58 +22,35 @@ function shifted(facts: RecordingFacts, by: number): RecordingFacts {
   return { ...facts, stoppedAt: facts.stoppedAt?.map((time) => String(Number(time) + by)) };
 }
 
+/** Between texts that differ. */
+const separators: Partial<Record<keyof RecordingFacts, string>> = { end: ', ', stub: ' + ', timesAtMost: '; ' };
+
+/** Numbers are added up, and texts and lists have what any of them has. */
 function mergedRecording(all: readonly RecordingFacts[]): RecordingFacts {
-  const stubs = distinct(all.flatMap(({ stub }) => stub ?? []));
-  const whys = distinct(all.flatMap(({ timesAtMost }) => timesAtMost ?? []));
-  const stoppedAt = all.flatMap((facts) => facts.stoppedAt ?? []);
-  const sampled = all.filter(({ samples }) => samples !== undefined);
-  return {
-    end: distinct(all.map(({ end }) => end)).join(', '),
-    stub: stubs.length > 0 ? stubs.join(' + ') : undefined,
-    events: sum(all, 'events') ?? 0,
-    stops: sum(all, 'stops') ?? 0,
-    records: sum(all, 'records') ?? 0,
-    missing: sum(all, 'missing') ?? 0,
-    foreignHits: sum(all, 'foreignHits') ?? 0,
-    neverLoaded: distinct(all.flatMap(({ neverLoaded }) => neverLoaded)),
-    tailLost: all.some(({ tailLost }) => tailLost),
-    leftOut: sum(all, 'leftOut'),
-    timesAtMost: whys.length > 0 ? whys.join('; ') : undefined,
-    stopsBeside: sum(all, 'stopsBeside'),
-    ...(stoppedAt.length > 0 ? { stoppedAt } : {}),
-    ringFull: sum(all, 'ringFull'),
-    ringWaitedNs: sum(all, 'ringWaitedNs'),
-    // Rates of several do not add up to one.
-    samples: sampled.length === 1 ? sampled[0]?.samples : undefined,
-  };
+  const keys = [...new Set(all.flatMap((facts) => Object.keys(facts)))] as (keyof RecordingFacts)[];
+  const members = keys.map((key) => [key, mergedMember(all, key)]);
+  const sampled = all.flatMap(({ samples }) => samples ?? []);
+  // Rates of several do not add up to one.
+  return { ...Object.fromEntries(members), samples: sampled.length === 1 ? sampled[0] : undefined };
 }
 
-/** Undefined if none has it. */
-function sum(
-  all: readonly RecordingFacts[],
-  key:
-    | 'events'
-    | 'stops'
-    | 'records'
-    | 'missing'
-    | 'foreignHits'
-    | 'leftOut'
-    | 'stopsBeside'
-    | 'ringFull'
-    | 'ringWaitedNs',
-): number | undefined {
-  const known = all.flatMap((facts) => facts[key] ?? []);
-  return known.length > 0 ? known.reduce((total, each) => total + each, 0) : undefined;
+function mergedMember(all: readonly RecordingFacts[], key: keyof RecordingFacts): unknown {
+  const values: unknown[] = all.flatMap((facts) => (facts[key] as unknown[] | undefined) ?? []);
+  const distinct = [...new Set(values)];
+  if (all.some((facts) => Array.isArray(facts[key]))) return distinct;
+  if (values.length === 0) return undefined;
+  if (values.every((value) => typeof value === 'number')) return sum(values);
+  return values.every((value) => typeof value === 'boolean') ? values.includes(true) : distinct.join(separators[key]);
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
 }
 
 function mergedTime(times: readonly OwnTime[]): OwnTime {
   return {
     leastNs: Math.min(...times.map(({ leastNs }) => leastNs)),
     mostNs: Math.max(...times.map(({ mostNs }) => mostNs)),
-    totalNs: times.reduce((total, { totalNs }) => total + totalNs, 0),
+    totalNs: sum(times.map(({ totalNs }) => totalNs)),
   };
-}
-
-function distinct(texts: readonly string[]): string[] {
-  return [...new Set(texts)];
 }

@@ -1,30 +1,31 @@
 import { type Addr, addr } from '../../../base/addr.js';
-import type {
-  AnyBegin,
-  AnyEnd,
-  FunctionRef,
-  FutureRef,
-  GuestNanos,
-  PlaceRef,
-  RootRef,
-  ThreadRef,
-  TraceEvent,
-  WatchRef,
-} from '../../events/events.js';
+import { madeOnce } from '../../../base/made-once.js';
+import type { AnyBegin, RootRef, TraceEvent } from '../../events/events.js';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
+/** Members of events that are times, and those that name a thing with a number of its own. */
+const times = ['time', 'from', 'to', 'began'];
+const things = ['function', 'future', 'thread', 'watch', 'place'];
+
+interface Thing {
+  readonly key: number;
+  file?: string | undefined;
+  line?: number | undefined;
+}
+
 /** Numbers that are not yet used by any trace of a merge. */
 export class Numbers {
-  functions = 0;
-  futures = 0;
-  roots = 0;
-  threads = 0;
-  watches = 0;
-  places = 0;
-  harts = 0;
+  readonly #next = new Map<string, number>();
   /** Which trace has tasks at an address. */
   readonly owners = new Map<Addr, Renumber>();
+
+  /** `kind`: numbers of one kind are apart. */
+  next(kind: string): number {
+    const number = this.#next.get(kind) ?? 0;
+    this.#next.set(kind, number + 1);
+    return number;
+  }
 }
 
 /** Where the number of a trace stands in an address that another trace has tasks at, too. */
@@ -46,13 +47,9 @@ interface MergedTrace {
 export class Renumber {
   readonly #numbers: Numbers;
   readonly #trace: MergedTrace;
-  readonly #harts: number[] = [];
-  readonly #functions = new Map<FunctionRef, FunctionRef>();
-  readonly #futures = new Map<FutureRef, Writable<FutureRef>>();
+  readonly #harts = new Map<number, number>();
+  readonly #things = new Map<Thing, Thing>();
   readonly #roots = new WeakMap<RootRef, { readonly root: Writable<RootRef>; readonly tag: bigint }>();
-  readonly #threads = new Map<ThreadRef, ThreadRef>();
-  readonly #watches = new Map<WatchRef, WatchRef>();
-  readonly #places = new Map<PlaceRef, PlaceRef>();
   readonly #begins = new WeakMap<AnyBegin, AnyBegin>();
 
   constructor(numbers: Numbers, trace: MergedTrace) {
@@ -61,153 +58,53 @@ export class Renumber {
   }
 
   hart(number: number): number {
-    let known = this.#harts[number];
-    if (known === undefined) {
-      known = this.#numbers.harts++;
-      this.#harts[number] = known;
-    }
-    return known;
+    return madeOnce(this.#harts, number, () => this.#numbers.next('hart'));
   }
 
   event(event: TraceEvent): TraceEvent {
-    switch (event.type) {
-      case 'call-begin':
-      case 'poll-begin':
-        return this.#begin(event);
-      case 'call-end':
-      case 'call-lost':
-      case 'poll-end':
-      case 'poll-lost':
-        return this.#end(event);
-      case 'gap':
-        return { ...event, from: this.#time(event.from), to: this.#time(event.to) };
-      case 'reset':
-      case 'console':
-        return { ...event, time: this.#time(event.time) };
-      case 'state':
-      case 'derived-poll':
-        return { ...event, ...this.#at(event), ...this.#ofRoot(event) };
-      case 'watch':
-        return { ...event, ...this.#at(event), watch: this.#watch(event.watch) };
-      case 'cancelled': {
-        const { root, by, future } = event;
-        const about = { root: root && this.#root(root).root, by: by && this.#root(by).root };
-        return { ...event, ...this.#at(event), ...about, future: this.#future(future) };
-      }
-      case 'stuck': {
-        const { root, future, time } = event;
-        return { ...event, time: this.#time(time), root: root && this.#root(root).root, future: this.#future(future) };
-      }
-      case 'sample':
-        return { ...event, ...this.#at(event) };
-      case 'place':
-        return { ...event, ...this.#at(event), place: this.#place(event.place) };
-      case 'wake': {
-        const { root, by } = event;
-        return { ...event, ...this.#at(event), root: root && this.#root(root).root, by: by && this.#root(by).root };
-      }
+    const members: Record<string, unknown> = { ...event };
+    for (const name of times) {
+      const time = members[name];
+      if (typeof time === 'number') members[name] = time + this.#trace.offset;
     }
-  }
-
-  #begin(event: AnyBegin): AnyBegin {
-    const { thread, around } = event;
-    const where = {
-      ...this.#at(event),
-      thread: thread && this.#thread(thread),
-      around: around && this.#begins.get(around),
-    };
-    const begin: AnyBegin =
-      event.type === 'call-begin'
-        ? { ...event, ...where, function: this.#function(event.function) }
-        : { ...event, ...where, ...this.#ofRoot(event) };
-    this.#begins.set(event, begin);
-    return begin;
-  }
-
-  #end(event: AnyEnd): AnyEnd {
-    const { thread, begin, began } = event;
-    const where = {
-      ...this.#at(event),
-      thread: thread && this.#thread(thread),
-      began: this.#time(began),
-    };
-    const known = begin && this.#begins.get(begin);
-    if (event.type === 'call-end' || event.type === 'call-lost') {
-      return { ...event, ...where, begin: known as typeof event.begin, function: this.#function(event.function) };
+    if ('hart' in event) members.hart = this.hart(event.hart);
+    if ('root' in event && event.root) {
+      const { root, tag } = this.#root(event.root);
+      members.root = root;
+      if (tag !== 0n && 'address' in event) members.address = addr(event.address ^ tag);
     }
-    return { ...event, ...where, begin: known as typeof event.begin, ...this.#ofRoot(event) };
-  }
-
-  #at({ time, hart }: { readonly time: GuestNanos; readonly hart: number }): { time: GuestNanos; hart: number } {
-    return { time: this.#time(time), hart: this.hart(hart) };
-  }
-
-  #time(time: GuestNanos): GuestNanos {
-    return (time + this.#trace.offset) as GuestNanos;
-  }
-
-  #ofRoot(event: { readonly root: RootRef; readonly future: FutureRef; readonly address: Addr }) {
-    const { root, tag } = this.#root(event.root);
-    return {
-      root,
-      future: this.#future(event.future),
-      address: tag === 0n ? event.address : addr(event.address ^ tag),
-    };
+    for (const name of things) {
+      const thing = members[name];
+      if (thing !== undefined) members[name] = this.#thing(name, thing as Thing);
+    }
+    if ('by' in event && event.by && event.type !== 'watch') members.by = this.#root(event.by).root;
+    if ('around' in event && event.around) members.around = this.#begins.get(event.around);
+    if ('begin' in event && event.begin) members.begin = this.#begins.get(event.begin);
+    const made = members as unknown as TraceEvent;
+    if (event.type === 'call-begin' || event.type === 'poll-begin') this.#begins.set(event, made as AnyBegin);
+    return made;
   }
 
   /** Of what Future a root is, may be learnt later. */
   #root(root: RootRef): { readonly root: Writable<RootRef>; readonly tag: bigint } {
-    let known = this.#roots.get(root);
-    if (known === undefined) {
-      const { owners } = this.#numbers;
-      const owner = owners.get(root.address) ?? this;
-      if (owner === this) owners.set(root.address, this);
+    const future = this.#thing('future', root.future) as RootRef['future'];
+    const known = madeOnce(this.#roots, root, () => {
+      const owner = madeOnce(this.#numbers.owners, root.address, () => this);
       const tag = owner === this ? 0n : BigInt(this.#trace.index) << OWNER_SHIFT;
-      const address = addr(root.address ^ tag);
-      const future = this.#future(root.future);
-      known = { root: { ...root, key: this.#numbers.roots++, future, address }, tag };
-      this.#roots.set(root, known);
-    }
-    known.root.future = this.#future(root.future);
+      const key = this.#numbers.next('root');
+      return { root: { ...root, key, future, address: addr(root.address ^ tag) }, tag };
+    });
+    known.root.future = future;
     return known;
   }
 
-  /** Its place may be learnt later. */
-  #future(future: FutureRef): FutureRef {
-    let known = this.#futures.get(future);
-    if (known === undefined) {
-      known = { ...future, key: this.#numbers.futures++ };
-      this.#futures.set(future, known);
-    } else if (known.file === undefined && future.file !== undefined) {
-      known.file = future.file;
-      known.line = future.line;
+  /** The same thing with a number of its own, the same object each time. Its place may be learnt later. */
+  #thing(kind: string, thing: Thing): Thing {
+    const known = madeOnce(this.#things, thing, () => ({ ...thing, key: this.#numbers.next(kind) }));
+    if (known.file === undefined && thing.file !== undefined) {
+      known.file = thing.file;
+      known.line = thing.line;
     }
     return known;
   }
-
-  #function(fn: FunctionRef): FunctionRef {
-    return kept(this.#functions, fn, () => this.#numbers.functions++);
-  }
-
-  #thread(thread: ThreadRef): ThreadRef {
-    return kept(this.#threads, thread, () => this.#numbers.threads++);
-  }
-
-  #watch(watch: WatchRef): WatchRef {
-    return kept(this.#watches, watch, () => this.#numbers.watches++);
-  }
-
-  #place(place: PlaceRef): PlaceRef {
-    return kept(this.#places, place, () => this.#numbers.places++);
-  }
-}
-
-/** The same thing with a number of its own, the same object each time. */
-function kept<T extends { readonly key: number }>(known: Map<T, T>, thing: T, number: () => number): T {
-  let found = known.get(thing);
-  if (found === undefined) {
-    found = { ...thing, key: number() };
-    known.set(thing, found);
-  }
-  return found;
 }

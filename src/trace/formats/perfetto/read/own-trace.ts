@@ -1,11 +1,13 @@
 import { addr } from '../../../../base/addr.js';
 import { inSpace } from '../../../../base/address-map.js';
+import { madeOnce } from '../../../../base/made-once.js';
 import type {
   AnyBegin,
   CallBegin,
   CallEnd,
   CallLost,
   FunctionRef,
+  FutureRef,
   GuestNanos,
   PlaceRef,
   PollBegin,
@@ -13,16 +15,18 @@ import type {
   PollLost,
   PollResult,
   RootRef,
+  StackEntry,
+  StateRef,
   ThreadRef,
   TraceEvent,
+  Wake,
   WatchHit,
   WatchRef,
 } from '../../../events/events.js';
 import { placeOf } from '../../../events/roots.js';
 import { aboutOf, gapReason, rootOf } from '../../../events/text.js';
-import { EVENT } from '../fields.js';
-import { RUNNABLE_TRACK, WAITING_TRACK } from '../task-counters.js';
-import { addressOf, entryOf, type Hidden, Refs, stackOf } from './refs.js';
+import { EVENT, TRACK } from '../fields.js';
+import { addressOf, entryOf, Refs, stackOf } from './refs.js';
 import { NOTE } from './sequence.js';
 import type { PerfSample, TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
 
@@ -56,29 +60,6 @@ interface Track {
 
 const none = addr(0n);
 
-/** The most numbers of tracks that are looked up in an array. */
-const DENSE = 1 << 16;
-
-/** Tracks by their numbers, most of which are small. */
-class Tracks {
-  readonly #dense: (Track | undefined)[] = new Array(DENSE).fill(undefined);
-  readonly #others = new Map<Uuid, Track>();
-
-  get(uuid: Uuid): Track | undefined {
-    return typeof uuid === 'number' && uuid < DENSE ? this.#dense[uuid] : this.#others.get(uuid);
-  }
-
-  set(uuid: Uuid, track: Track): void {
-    if (typeof uuid === 'number' && uuid < DENSE) this.#dense[uuid] = track;
-    else this.#others.set(uuid, track);
-  }
-
-  delete(uuid: Uuid): void {
-    if (typeof uuid === 'number' && uuid < DENSE) this.#dense[uuid] = undefined;
-    else this.#others.delete(uuid);
-  }
-}
-
 /**
  * The events of a trace that rsptrace wrote, from its TrackEvents: what `formats/perfetto/writer.ts` does, backwards.
  * Addresses of links of a chain are not in a trace. The hart of a state's change is that of the task's last poll.
@@ -86,7 +67,7 @@ class Tracks {
 export class OwnTrace {
   readonly #emit: (event: TraceEvent) => void;
   readonly #refs = new Refs();
-  readonly #tracks = new Tracks();
+  readonly #tracks = new Map<Uuid, Track>();
   /** The newest at each address of a space, and each by its key. */
   readonly #rootsAt = new Map<bigint, Root>();
   readonly #roots = new Map<number, Root>();
@@ -146,7 +127,7 @@ export class OwnTrace {
   event(event: TrackEvent): void {
     if (event.type === EVENT.counter) {
       // Numbers of tasks follow from the other events.
-      if (event.track === WAITING_TRACK || event.track === RUNNABLE_TRACK) return;
+      if (event.track === TRACK.waiting || event.track === TRACK.runnable) return;
       if (this.#watch) this.#emitWatch(event.counter);
       return;
     }
@@ -199,21 +180,30 @@ export class OwnTrace {
     };
   }
 
-  #functionOf(event: TrackEvent): FunctionRef {
-    const { name, notes, place } = event;
-    return this.#refs.function(name, addressNote(event, NOTE.address), textOf(notes[NOTE.instance]), place);
+  #functionOf(event: TrackEvent, place = event.place): FunctionRef {
+    return this.#refs.function(event.name, addressNote(event, NOTE.address), textNote(event, NOTE.instance), place);
+  }
+
+  /** `place`: where it is declared, if the event says that. */
+  #futureOf(event: TrackEvent, place?: TrackEvent['place'], name = event.name): FutureRef {
+    const { notes } = event;
+    const hidden = { polls: notes[NOTE.inlined_polls] === true, drops: notes[NOTE.hides_drops] === true };
+    return this.#refs.future(name, textNote(event, NOTE.instance), place, hidden);
+  }
+
+  #stateOf(event: TrackEvent, note: number): StateRef | undefined {
+    const text = textNote(event, note);
+    return text === undefined ? undefined : this.#refs.state(text);
   }
 
   #polledOf(event: TrackEvent): Polled {
-    const { name, notes, place } = event;
-    const before = textOf(notes[NOTE.state_before]);
-    const stack = textOf(notes[NOTE.stack]);
+    const stack = textNote(event, NOTE.stack);
     return {
-      future: this.#refs.future(name, textOf(notes[NOTE.instance]), place, hiddenIn(event)),
+      future: this.#futureOf(event, event.place),
       address: addressNote(event, NOTE.address),
       rootAddress: addressNote(event, NOTE.task_address),
-      task: textOf(notes[NOTE.task]),
-      state: before === undefined ? undefined : this.#refs.state(before),
+      task: textNote(event, NOTE.task),
+      state: this.#stateOf(event, NOTE.state_before),
       stack: stack === undefined ? undefined : stackOf(stack),
     };
   }
@@ -272,7 +262,7 @@ export class OwnTrace {
     if (slice === undefined) return;
     const { begin } = slice;
     const time = event.time as GuestNanos;
-    const result = textOf(event.notes[NOTE.result]);
+    const result = textNote(event, NOTE.result);
     if (begin === undefined) {
       if (event.track === this.#gaps) this.#emitGap(slice, time);
     } else if (result === 'cut') this.#keepCut(begin);
@@ -291,7 +281,7 @@ export class OwnTrace {
     if (begin.type === 'call-begin') {
       const { function: fn } = begin;
       if (isLost) return { type: 'call-lost', time, hart, thread, function: fn, depth, began, begin };
-      const result = textOf(event.notes[NOTE.returned]);
+      const result = textNote(event, NOTE.returned);
       return { type: 'call-end', time, hart, thread, function: fn, depth, began, begin, result };
     }
     const { root, future, address } = begin;
@@ -321,21 +311,18 @@ export class OwnTrace {
     return event.memo as Outcome;
   }
 
-  #outcomeOf({ notes }: TrackEvent): Outcome {
-    const after = textOf(notes[NOTE.state_after]);
-    const chain = textOf(notes[NOTE.await_chain]);
+  #outcomeOf(event: TrackEvent): Outcome {
+    const chain = textNote(event, NOTE.await_chain);
     return {
-      result: (textOf(notes[NOTE.result]) as PollResult | undefined) ?? 'unknown',
-      state: after === undefined ? undefined : this.#refs.state(after),
+      result: (textNote(event, NOTE.result) as PollResult | undefined) ?? 'unknown',
+      state: this.#stateOf(event, NOTE.state_after),
       chain: chain === undefined ? noChain : this.#refs.chain(chain),
     };
   }
 
   #keepCut(begin: AnyBegin): void {
     const name = cutName(begin.type === 'call-begin' ? begin.function.name : begin.future.future, begin.time);
-    const list = this.#cut.get(name);
-    if (list === undefined) this.#cut.set(name, [begin]);
-    else list.push(begin);
+    madeOnce(this.#cut, name, () => []).push(begin);
   }
 
   #takeCut(name: string, began: number, thread: ThreadRef | undefined): AnyBegin | undefined {
@@ -399,39 +386,36 @@ export class OwnTrace {
     const { hart, thread } = track;
     const wasLost = notes[NOTE.was_lost] === true ? true : undefined;
     const common = { time, hart, thread, depth: track.open.length, began };
-    const address = addressNote(event, NOTE.address);
-    const instance = textOf(notes[NOTE.instance]);
     if (category === 'call') {
-      const fn = this.#refs.function(name, address, instance, undefined);
+      const fn = this.#functionOf(event, undefined);
       if (isLost) this.#emit({ type: 'call-lost', ...common, function: fn });
-      else this.#emit({ type: 'call-end', ...common, function: fn, result: textOf(notes[NOTE.returned]), wasLost });
+      else this.#emit({ type: 'call-end', ...common, function: fn, result: textNote(event, NOTE.returned), wasLost });
       return;
     }
-    const future = this.#refs.future(name, instance, undefined);
-    const root = this.#rootOf(track, event, addressNote(event, NOTE.task_address), textOf(notes[NOTE.task]));
-    const whose = { root, future, address };
+    const root = this.#rootOf(track, event, addressNote(event, NOTE.task_address), textNote(event, NOTE.task));
+    const whose = { root, future: this.#futureOf(event), address: addressNote(event, NOTE.address) };
     if (isLost) this.#emit({ type: 'poll-lost', ...common, ...whose });
     else this.#emit({ type: 'poll-end', ...common, ...whose, ...this.#outcome(event), wasLost });
   }
 
   #state({ root }: Track, event: TrackEvent, derived: boolean): void {
     if (root === undefined) return;
-    const { notes } = event;
-    const [from, to] = [NOTE.state_before, NOTE.state_after].map((note) => {
-      const text = textOf(notes[note]);
-      return text === undefined ? undefined : this.#refs.state(text);
-    });
+    const [from, to] = [this.#stateOf(event, NOTE.state_before), this.#stateOf(event, NOTE.state_after)];
     const suffix = `: ${to?.name ?? 'unknown state'}`;
     const name = event.name.endsWith(suffix) ? event.name.slice(0, -suffix.length) : event.name;
-    const at = this.#ofRoot(root, event, this.#refs.future(name, textOf(notes[NOTE.instance]), undefined));
-    this.#emit({ type: 'state', ...at, from, to, derived });
+    this.#emit({
+      type: 'state',
+      ...this.#ofRoot(root, event, this.#futureOf(event, undefined, name)),
+      from,
+      to,
+      derived,
+    });
   }
 
   #derivedPoll({ root }: Track, event: TrackEvent): void {
     if (root === undefined) return;
-    const { notes, name, place } = event;
-    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), place, hiddenIn(event));
     const { result, state } = this.#outcome(event);
+    const future = this.#futureOf(event, event.place);
     this.#emit({ type: 'derived-poll', ...this.#ofRoot(root, event, future), result, state });
   }
 
@@ -443,104 +427,83 @@ export class OwnTrace {
 
   #watchHit({ hart }: Track, event: TrackEvent): void {
     const { notes } = event;
-    const name = textOf(notes[NOTE.watch]) ?? event.name;
+    const name = textNote(event, NOTE.watch) ?? event.name;
     const address = addressNote(event, NOTE.address);
-    const key = `${name} ${address}`;
-    let watch = this.#watches.get(key);
-    if (watch === undefined) {
-      const type = textOf(notes[NOTE.type]) ?? '';
-      watch = { key: this.#watches.size, name, access: 'rw', asked: 'rw', address, size: 8, type };
-      this.#watches.set(key, watch);
-    }
-    const by = entryOf(textOf(notes[NOTE.by]) ?? '??');
+    const watch = madeOnce<string, WatchRef>(this.#watches, `${name} ${address}`, () => {
+      const type = textNote(event, NOTE.type) ?? '';
+      return { key: this.#watches.size, name, access: 'rw', asked: 'rw', address, size: 8, type };
+    });
+    const by = entryOf(textNote(event, NOTE.by) ?? '??');
+    const inlined = textNote(event, NOTE.inlined);
     const changed = notes[NOTE.changed];
     this.#watch = {
       type: 'watch',
       time: event.time as GuestNanos,
       hart,
       watch,
-      access: (textOf(notes[NOTE.access]) as WatchHit['access'] | undefined) ?? 'access',
-      old: textOf(notes[NOTE.old]),
-      value: textOf(notes[NOTE.value]),
+      access: (textNote(event, NOTE.access) as WatchHit['access'] | undefined) ?? 'access',
+      old: textNote(event, NOTE.old),
+      value: textNote(event, NOTE.value),
       number: undefined,
       changed: typeof changed === 'boolean' ? changed : undefined,
       pc: addressNote(event, NOTE.pc),
       by: by.function?.startsWith('0x') ? { ...by, function: undefined } : by,
-      inlined: notes[NOTE.inlined] === undefined ? [by] : stackOf(textOf(notes[NOTE.inlined]) ?? ''),
+      inlined: inlined === undefined ? [by] : stackOf(inlined),
     };
   }
 
+  /** The task that something happens to, who does it, and where. */
+  #roles(event: TrackEvent): Pick<Wake, 'root' | 'by' | 'caller'> {
+    const root = this.#rootNamed(event);
+    const by = textNote(event, NOTE.by);
+    return { root, by: by === 'itself' ? root : this.#rootOfText(by), caller: callerOf(event) };
+  }
+
   #wake({ hart }: Track, event: TrackEvent): void {
-    const { notes, place } = event;
-    const by = textOf(notes[NOTE.by]);
-    const root = this.#rootNamed(textOf(notes[NOTE.task]));
-    this.#emit({
-      type: 'wake',
-      time: event.time as GuestNanos,
-      hart,
-      waker: addressNote(event, NOTE.waker),
-      root,
-      by: by === 'itself' ? root : this.#rootNamed(by),
-      caller: { function: textOf(notes[NOTE.function]), file: place?.file, line: place?.line },
-    });
+    const time = event.time as GuestNanos;
+    this.#emit({ type: 'wake', time, hart, waker: addressNote(event, NOTE.waker), ...this.#roles(event) });
   }
 
   #cancelled({ hart }: Track, event: TrackEvent): void {
-    const { notes, name, place } = event;
-    const by = textOf(notes[NOTE.by]);
-    const root = this.#rootNamed(textOf(notes[NOTE.task]));
+    const time = event.time as GuestNanos;
+    const roles = this.#roles(event);
     const address = addressNote(event, NOTE.address);
-    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), undefined, hiddenIn(event));
-    const before = textOf(notes[NOTE.state_before]);
-    const implied = textOf(notes[NOTE.implied]);
-    this.#emit({
-      type: 'cancelled',
-      time: event.time as GuestNanos,
-      hart,
-      root,
-      future: root ? learnt(root, future, address) : future,
-      address,
-      state: before === undefined ? undefined : this.#refs.state(before),
-      by: by === 'itself' ? root : this.#rootNamed(by),
-      caller: { function: textOf(notes[NOTE.function]), file: place?.file, line: place?.line },
-      implied: implied === 'replaced' || implied === 'holder-ended' ? implied : undefined,
-    });
+    const future = learnt(roles.root, this.#futureOf(event), address);
+    const state = this.#stateOf(event, NOTE.state_before);
+    const text = textNote(event, NOTE.implied);
+    const implied = text === 'replaced' || text === 'holder-ended' ? text : undefined;
+    this.#emit({ type: 'cancelled', time, hart, ...roles, future, address, state, implied });
   }
 
   #stuck(event: TrackEvent): void {
-    const { notes, name: why, place } = event;
+    const { name: why, place } = event;
     if (why !== 'deadlock' && why !== 'likely-deadlock' && why !== 'lost-wake') return;
-    const root = this.#rootNamed(textOf(notes[NOTE.task]));
+    const time = event.time as GuestNanos;
+    const root = this.#rootNamed(event);
     const address = addressNote(event, NOTE.task_address);
-    const name = textOf(notes[NOTE.future]) ?? '';
-    const future = this.#refs.future(name, textOf(notes[NOTE.instance]), undefined);
-    this.#emit({
-      ...{ type: 'stuck', time: event.time as GuestNanos, root, address, why },
-      future: root ? learnt(root, future, address) : future,
-      wait: textOf(notes[NOTE.wait]) ?? '',
-      file: place?.file,
-      line: place?.line,
-    });
+    const future = learnt(root, this.#futureOf(event, undefined, textNote(event, NOTE.future)), address);
+    const wait = textNote(event, NOTE.wait) ?? '';
+    this.#emit({ type: 'stuck', time, root, address, why, future, wait, file: place?.file, line: place?.line });
+  }
+
+  #rootNamed(event: TrackEvent): Root | undefined {
+    return this.#rootOfText(textNote(event, NOTE.task));
   }
 
   /** The newest root at the address in a task's name. */
-  #rootNamed(text: string | undefined): Root | undefined {
-    const named = rootOf(text ?? '');
+  #rootOfText(text = ''): Root | undefined {
+    const named = rootOf(text);
     return named && this.#rootsAt.get(placeOf(named));
   }
 
   #placeHit({ hart }: Track, event: TrackEvent): void {
-    const { name, category, notes, place } = event;
+    const { name, category, notes } = event;
     const address = notes[NOTE.address];
     if (typeof address !== 'bigint') return;
-    const key = `${category} ${name} ${address}`;
-    let ref = this.#places.get(key);
-    if (ref === undefined) {
-      const by = { function: textOf(notes[NOTE.function]), file: place?.file, line: place?.line };
-      ref = { key: this.#places.size, name, category, address, by };
-      this.#places.set(key, ref);
-    }
-    this.#emit({ type: 'place', time: event.time as GuestNanos, hart, place: ref });
+    const place = madeOnce(this.#places, `${category} ${name} ${address}`, () => {
+      return { key: this.#places.size, name, category, address: addr(address), by: callerOf(event) };
+    });
+    this.#emit({ type: 'place', time: event.time as GuestNanos, hart, place });
   }
 }
 
@@ -555,21 +518,22 @@ function aroundOf({ open }: Track): AnyBegin | undefined {
 }
 
 /** A task's track names its Future without the instance: what is polled at its address is that Future. */
-function learnt(root: Root, future: PollBegin['future'], address: bigint): PollBegin['future'] {
-  if (root.address === address && root.future !== future && root.future.future === future.future) root.future = future;
+function learnt(root: RootRef | undefined, future: FutureRef, address: bigint): FutureRef {
+  const isRoot = root?.address === address && root.future !== future && root.future.future === future.future;
+  if (isRoot) (root as Root).future = future;
   return future;
-}
-
-/** What of a Future leaves no mark. */
-function hiddenIn({ notes }: TrackEvent): Hidden {
-  return { polls: notes[NOTE.inlined_polls] === true, drops: notes[NOTE.hides_drops] === true };
 }
 
 function cutName(name: string, began: number): string {
   return `${began} ${name}`;
 }
 
-function textOf(value: unknown): string | undefined {
+function callerOf(event: TrackEvent): StackEntry {
+  return { function: textNote(event, NOTE.function), file: event.place?.file, line: event.place?.line };
+}
+
+function textNote({ notes }: TrackEvent, note: number): string | undefined {
+  const value = notes[note];
   return typeof value === 'string' ? value : undefined;
 }
 

@@ -1,4 +1,5 @@
 import { type Addr, addr } from '../../../../base/addr.js';
+import { madeOnce } from '../../../../base/made-once.js';
 import type {
   AwaitLink,
   FunctionRef,
@@ -34,35 +35,26 @@ export class Refs {
   #futureCount = 0;
 
   function(name: string, address: Addr, instance: string | undefined, place: Place | undefined): FunctionRef {
-    const known = this.#functions.get(name);
+    const known = madeOnce(this.#functions, name, () => []);
     const full = instance ?? name;
-    if (known !== undefined) {
-      for (const one of known) if (one.address === address && one.instance === full) return one;
-    }
+    for (const one of known) if (one.address === address && one.instance === full) return one;
     const made = { key: this.#functionCount++, name, instance: full, address, ...(place ?? unknown) };
-    if (known === undefined) this.#functions.set(name, [made]);
-    else known.push(made);
+    known.push(made);
     return made;
   }
 
   frame(interned: InternedFrame): SampledFrame {
-    let frame = this.#frames.get(interned);
-    if (frame === undefined) {
-      frame = { ...interned, instance: interned.name };
-      this.#frames.set(interned, frame);
-    }
-    return frame;
+    return madeOnce(this.#frames, interned, () => ({ ...interned, instance: interned.name }));
   }
 
   /** `hides`: what of it leaves no mark. */
   future(name: string, instance: string | undefined, place: Place | undefined, hides: Hidden = {}): FutureRef {
-    const known = this.#futures.get(name);
+    const known = madeOnce(this.#futures, name, () => []);
     const full = instance ?? name;
-    let found = known?.find((one) => one.instance === full);
+    let found = known.find((one) => one.instance === full);
     if (found === undefined) {
       found = { key: this.#futureCount++, future: name, instance: full, kind: kindOf(full), ...unknown };
-      if (known === undefined) this.#futures.set(name, [found]);
-      else known.push(found);
+      known.push(found);
     }
     if (place !== undefined && found.file === undefined) {
       found.file = place.file;
@@ -75,23 +67,15 @@ export class Refs {
 
   /** `Suspend0 at src/work.rs:34`, `Returned`. */
   state(text: string): StateRef {
-    let state = this.#states.get(text);
-    if (state === undefined) {
+    return madeOnce(this.#states, text, () => {
       const [, name = text, place] = /^(.*?) at (.+)$/s.exec(text) ?? [];
-      state = { name, ...placeOf(place) };
-      this.#states.set(text, state);
-    }
-    return state;
+      return { name, ...placeOf(place) };
+    });
   }
 
   /** `a::outer at src/a.rs:3 > a::inner (Unresumed) > b`. */
   chain(text: string): readonly AwaitLink[] {
-    let chain = this.#chains.get(text);
-    if (chain === undefined) {
-      chain = text.split(' > ').map(linkOf);
-      this.#chains.set(text, chain);
-    }
-    return chain;
+    return madeOnce(this.#chains, text, () => text.split(' > ').map(linkOf));
   }
 }
 

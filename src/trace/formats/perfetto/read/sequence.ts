@@ -70,9 +70,24 @@ export interface SequenceClock {
   readonly unit: number;
 }
 
-/** What one sequence of packets has interned, until it clears that. Texts that are asked for in vain are damage. */
-export class Sequence {
-  /** By iid. */
+/** Things by their iids. */
+class Table<T> extends Map<number, T> {
+  readonly #what: string;
+
+  constructor(what: string) {
+    super();
+    this.#what = what;
+  }
+
+  /** What is asked for in vain is damage. */
+  of(iid: number): T {
+    const value = this.get(iid);
+    if (value === undefined) throw new Damage(`no ${this.#what} has the number ${iid}`);
+    return value;
+  }
+}
+
+class Interned {
   readonly categories = new Table<string>('category');
   readonly names = new Table<string>('event name');
   readonly noteNames = new Table<NoteName>('annotation name');
@@ -83,6 +98,23 @@ export class Sequence {
   readonly frames = new Table<InternedFrame>('frame');
   /** The innermost frame first. */
   readonly callstacks = new Table<readonly InternedFrame[]>('call stack');
+}
+
+/** Tables of texts, by the fields of `InternedData`. */
+const textTables: Readonly<
+  Record<number, 'categories' | 'names' | 'values' | 'functionNames' | 'sourcePaths' | undefined>
+> = {
+  [INTERNED_DATA.eventCategories]: 'categories',
+  [INTERNED_DATA.eventNames]: 'names',
+  [INTERNED_DATA.debugAnnotationStringValues]: 'values',
+  [INTERNED_DATA.functionNames]: 'functionNames',
+  [INTERNED_DATA.sourcePaths]: 'sourcePaths',
+};
+
+/** One sequence of packets. */
+export class Sequence {
+  /** Until the sequence clears it. */
+  interned = new Interned();
   /** The track of events that name none. */
   track: number | bigint = 0;
   /** The clock of packets that name none. */
@@ -92,15 +124,7 @@ export class Sequence {
   #hasChanged = false;
 
   clear(): void {
-    this.categories.clear();
-    this.names.clear();
-    this.noteNames.clear();
-    this.values.clear();
-    this.places.clear();
-    this.functionNames.clear();
-    this.sourcePaths.clear();
-    this.frames.clear();
-    this.callstacks.clear();
+    this.interned = new Interned();
   }
 
   /** Takes a message `InternedData`, which `fields` has been put into. True if an iid means something else now. */
@@ -109,37 +133,14 @@ export class Sequence {
     while (fields.next()) {
       const { number, type } = fields;
       if (type !== LEN) continue;
-      switch (number) {
-        case INTERNED_DATA.eventCategories:
-          this.#text(fields, entry, this.categories);
-          break;
-        case INTERNED_DATA.eventNames:
-          this.#text(fields, entry, this.names);
-          break;
-        case INTERNED_DATA.debugAnnotationStringValues:
-          this.#text(fields, entry, this.values);
-          break;
-        case INTERNED_DATA.debugAnnotationNames: {
-          const { iid, text } = readEntry(fields, entry);
-          this.#set(this.noteNames, iid, noteName(text));
-          break;
-        }
-        case INTERNED_DATA.sourceLocations:
-          this.#place(fields, entry);
-          break;
-        case INTERNED_DATA.functionNames:
-          this.#text(fields, entry, this.functionNames);
-          break;
-        case INTERNED_DATA.sourcePaths:
-          this.#text(fields, entry, this.sourcePaths);
-          break;
-        case INTERNED_DATA.frames:
-          this.#frame(fields, entry);
-          break;
-        case INTERNED_DATA.callstacks:
-          this.#callstack(fields, entry);
-          break;
-      }
+      const texts = textTables[number];
+      if (texts !== undefined || number === INTERNED_DATA.debugAnnotationNames) {
+        const { iid, text } = readEntry(fields, entry);
+        if (texts === undefined) this.#set(this.interned.noteNames, iid, noteName(text));
+        else this.#set(this.interned[texts], iid, text);
+      } else if (number === INTERNED_DATA.sourceLocations) this.#place(fields, entry);
+      else if (number === INTERNED_DATA.frames) this.#frame(fields, entry);
+      else if (number === INTERNED_DATA.callstacks) this.#callstack(fields, entry);
     }
     return this.#hasChanged;
   }
@@ -147,11 +148,6 @@ export class Sequence {
   #set<T>(table: Table<T>, iid: number, value: T): void {
     if (table.has(iid)) this.#hasChanged = true;
     table.set(iid, value);
-  }
-
-  #text(fields: Fields, entry: Fields, table: Table<string>): void {
-    const { iid, text } = readEntry(fields, entry);
-    this.#set(table, iid, text);
   }
 
   #place(fields: Fields, entry: Fields): void {
@@ -162,7 +158,7 @@ export class Sequence {
       if (entry.number === SOURCE_LOCATION.iid && entry.type === VARINT) iid = entry.value();
       else readPlaceField(entry, place);
     }
-    this.#set(this.places, iid, place);
+    this.#set(this.interned.places, iid, place);
   }
 
   #frame(fields: Fields, entry: Fields): void {
@@ -178,10 +174,10 @@ export class Sequence {
       else if (entry.number === FRAME.lineNumber) line = entry.value();
       else if (entry.number === FRAME.relPc) address = addr(entry.wide());
     }
-    const file = path === 0 ? undefined : this.sourcePaths.get(path);
+    const file = path === 0 ? undefined : this.interned.sourcePaths.of(path);
     // The writer's own number, where there is no address.
     if (address === BigInt(iid)) address = undefined;
-    this.frames.set(iid, { name: this.functionNames.get(name), address, file, line });
+    this.interned.frames.set(iid, { name: this.interned.functionNames.of(name), address, file, line });
   }
 
   #callstack(fields: Fields, entry: Fields): void {
@@ -191,14 +187,13 @@ export class Sequence {
     while (entry.next()) {
       if (entry.type !== VARINT) continue;
       if (entry.number === CALLSTACK.iid) iid = entry.value();
-      else if (entry.number === CALLSTACK.frameIds) frames.push(this.frames.get(entry.value()));
+      else if (entry.number === CALLSTACK.frameIds) frames.push(this.interned.frames.of(entry.value()));
     }
-    this.callstacks.set(iid, frames.reverse());
+    this.interned.callstacks.set(iid, frames.reverse());
   }
 }
 
 /** One field of a SourceLocation. */
-
 export function readPlaceField(entry: Fields, place: { file: string | undefined; line: number | undefined }): void {
   if (entry.number === SOURCE_LOCATION.fileName && entry.type === LEN) place.file = entry.text();
   else if (entry.number === SOURCE_LOCATION.lineNumber && entry.type === VARINT) place.line = entry.value();
@@ -216,37 +211,4 @@ function readEntry(fields: Fields, entry: Fields): { iid: number; text: string }
     else if (entry.number === ENTRY.text && entry.type === LEN) text = entry.text();
   }
   return { iid, text };
-}
-
-/** The most iids that are kept in an array: those of a writer count up from 1. */
-const DENSE = 1 << 20;
-
-class Table<T> {
-  readonly #what: string;
-  #dense: (T | undefined)[] = [undefined];
-  #others = new Map<number, T>();
-
-  constructor(what: string) {
-    this.#what = what;
-  }
-
-  clear(): void {
-    this.#dense = [undefined];
-    this.#others = new Map();
-  }
-
-  set(iid: number, value: T): void {
-    if (iid <= this.#dense.length && iid < DENSE) this.#dense[iid] = value;
-    else this.#others.set(iid, value);
-  }
-
-  has(iid: number): boolean {
-    return (iid < this.#dense.length ? this.#dense[iid] !== undefined : false) || this.#others.has(iid);
-  }
-
-  get(iid: number): T {
-    const value = (iid < this.#dense.length ? this.#dense[iid] : undefined) ?? this.#others.get(iid);
-    if (value === undefined) throw new Damage(`no ${this.#what} has the number ${iid}`);
-    return value;
-  }
 }

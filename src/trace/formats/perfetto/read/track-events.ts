@@ -1,4 +1,5 @@
 import { type Addr, addr } from '../../../../base/addr.js';
+import { madeOnce } from '../../../../base/made-once.js';
 import type { ArgumentValue } from '../../../events/events.js';
 import { Fields, I64, LEN, VARINT } from '../../read/fields.js';
 import {
@@ -131,7 +132,6 @@ export class TrackEvents {
   readonly #message = new Fields();
   readonly #entry = new Fields();
   readonly #sequences = new Map<number, Sequence>();
-  readonly #addresses = new Addresses();
   readonly #event = new Current();
   readonly #repeats = new Repeats<Current>();
   /** Packets that have nothing of tracks, or times of a clock of their own. */
@@ -256,12 +256,7 @@ export class TrackEvents {
   }
 
   #sequenceOf(id: number): Sequence {
-    let sequence = this.#sequences.get(id);
-    if (sequence === undefined) {
-      sequence = new Sequence();
-      this.#sequences.set(id, sequence);
-    }
-    return sequence;
+    return madeOnce(this.#sequences, id, () => new Sequence());
   }
 
   #readInterned(sequence: Sequence, from: number, to: number): void {
@@ -383,7 +378,7 @@ export class TrackEvents {
       if (message.type !== VARINT) continue;
       if (message.number === PERF_SAMPLE.cpu) cpu = message.low;
       else if (message.number === PERF_SAMPLE.timebaseCount) count = message.value();
-      else if (message.number === PERF_SAMPLE.callstackIid) stack = sequence.callstacks.get(message.value());
+      else if (message.number === PERF_SAMPLE.callstackIid) stack = sequence.interned.callstacks.of(message.value());
     }
     this.#taker.sample({ time: this.#head.time, cpu, stack, count });
   }
@@ -403,16 +398,16 @@ export class TrackEvents {
           event.track = message.key();
           break;
         case TRACK_EVENT.nameIid:
-          event.name = sequence.names.get(message.value());
+          event.name = sequence.interned.names.of(message.value());
           break;
         case TRACK_EVENT.categoryIids:
-          if (message.type === VARINT) event.category = sequence.categories.get(message.value());
+          if (message.type === VARINT) event.category = sequence.interned.categories.of(message.value());
           break;
         case TRACK_EVENT.debugAnnotations:
           if (message.type === LEN) this.#note(sequence, message.from, message.to);
           break;
         case TRACK_EVENT.sourceLocationIid:
-          event.place = sequence.places.get(message.value());
+          event.place = sequence.interned.places.of(message.value());
           break;
         default:
           this.#rareField(event);
@@ -447,13 +442,13 @@ export class TrackEvents {
     while (entry.next()) {
       switch (entry.number) {
         case DEBUG_ANNOTATION.nameIid:
-          name = sequence.noteNames.get(entry.value());
+          name = sequence.interned.noteNames.of(entry.value());
           break;
         case DEBUG_ANNOTATION.stringValueIid:
-          value = sequence.values.get(entry.value());
+          value = sequence.interned.values.of(entry.value());
           break;
         case DEBUG_ANNOTATION.pointerValue:
-          value = this.#addresses.of(entry.low, entry.high);
+          value = addr(entry.wide());
           break;
         case DEBUG_ANNOTATION.stringValue:
           value = entry.text();
@@ -497,24 +492,4 @@ function timeOn(clock: SequenceClock | undefined, timestamp: number): number {
 
 function valueText(value: NonNullable<NoteValue>): string {
   return typeof value === 'bigint' ? `0x${value.toString(16)}` : String(value);
-}
-
-const KEPT = 1 << 12;
-
-/** Addresses by their halves: the same ones come again and again, and making a bigint costs as much as an event. */
-class Addresses {
-  readonly #low = new Uint32Array(KEPT);
-  readonly #high = new Uint32Array(KEPT);
-  readonly #kept: (Addr | undefined)[] = new Array(KEPT).fill(undefined);
-
-  of(low: number, high: number): Addr {
-    const slot = Math.imul(low ^ high, 0x9e37_79b1) >>> 20;
-    const known = this.#kept[slot];
-    if (known !== undefined && this.#low[slot] === low && this.#high[slot] === high) return known;
-    const made = addr((BigInt(high) << 32n) | BigInt(low));
-    this.#low[slot] = low;
-    this.#high[slot] = high;
-    this.#kept[slot] = made;
-    return made;
-  }
 }

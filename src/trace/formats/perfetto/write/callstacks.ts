@@ -1,3 +1,4 @@
+import { madeOnce } from '../../../../base/made-once.js';
 import type { SampledFrame, StackEntry } from '../../../events/events.js';
 import { CALLSTACK, FRAME, INTERNED_DATA, INTERNED_STRING, MAPPING } from '../fields.js';
 import type { ProtoBuffer } from '../protobuf.js';
@@ -29,16 +30,14 @@ export class Callstacks {
     // The outermost first.
     const frames = stack.map((frame) => this.#frame(frame)).reverse();
     const key = frames.join();
-    let iid = this.#stacks.get(key);
-    if (iid === undefined) {
-      iid = this.#stacks.size + 1;
-      this.#stacks.set(key, iid);
+    return madeOnce(this.#stacks, key, () => {
+      const iid = this.#stacks.size + 1;
       const message = this.#fresh.open(INTERNED_DATA.callstacks);
       this.#fresh.uint(CALLSTACK.iid, iid);
       for (const frame of frames) this.#fresh.uint(CALLSTACK.frameIds, frame);
       this.#fresh.close(message);
-    }
-    return iid;
+      return iid;
+    });
   }
 
   ofEntries(stack: readonly StackEntry[]): number {
@@ -47,12 +46,7 @@ export class Callstacks {
 
   #entry({ function: name = '??', file, line }: StackEntry): SampledFrame {
     const key = `${name}\n${file}\n${line}`;
-    let frame = this.#entries.get(key);
-    if (frame === undefined) {
-      frame = { name, instance: name, address: undefined, file, line };
-      this.#entries.set(key, frame);
-    }
-    return frame;
+    return madeOnce(this.#entries, key, () => ({ name, instance: name, address: undefined, file, line }));
   }
 
   #mapping(): void {
@@ -67,10 +61,8 @@ export class Callstacks {
 
   #frame(frame: SampledFrame): number {
     const fresh = this.#fresh;
-    let iid = this.#frames.get(frame);
-    if (iid === undefined) {
-      iid = this.#frames.size + 1;
-      this.#frames.set(frame, iid);
+    return madeOnce(this.#frames, frame, () => {
+      const iid = this.#frames.size + 1;
       const name = this.#text(INTERNED_DATA.functionNames, frame.name);
       const path = frame.file === undefined ? 0 : this.#text(INTERNED_DATA.sourcePaths, frame.file);
       const message = fresh.open(INTERNED_DATA.frames);
@@ -83,21 +75,19 @@ export class Callstacks {
       if (path > 0) fresh.uint(FRAME.sourcePathIid, path);
       if (frame.line !== undefined) fresh.uint(FRAME.lineNumber, frame.line);
       fresh.close(message);
-    }
-    return iid;
+      return iid;
+    });
   }
 
   #text(field: number, text: string): number {
     const key = `${field} ${text}`;
-    let iid = this.#texts.get(key);
-    if (iid === undefined) {
-      iid = this.#texts.size + 1;
-      this.#texts.set(key, iid);
+    return madeOnce(this.#texts, key, () => {
+      const iid = this.#texts.size + 1;
       const message = this.#fresh.open(field);
       this.#fresh.uint(INTERNED_STRING.iid, iid);
       this.#fresh.text(INTERNED_STRING.str, text);
       this.#fresh.close(message);
-    }
-    return iid;
+      return iid;
+    });
   }
 }

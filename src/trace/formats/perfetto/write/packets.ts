@@ -19,23 +19,11 @@ import {
   PACKET_DEFAULTS,
   SEQ_INCREMENTAL_STATE_CLEARED,
   TRACE_PACKET,
+  TRACK_DESCRIPTOR,
   TRACK_EVENT,
 } from '../fields.js';
-import { LEN, ProtoBuffer, putVarint, varintLength } from '../protobuf.js';
-import { Annotations, putName } from './annotations.js';
-import {
-  BEFORE_BODY,
-  BEFORE_TAIL,
-  type Body,
-  bytesOf,
-  copyWords,
-  DEFAULT_TRACK,
-  headLength,
-  kept,
-  noBody,
-  putTail,
-  tailOf,
-} from './body.js';
+import { ProtoBuffer } from '../protobuf.js';
+import { Annotations } from './annotations.js';
 import { Callstacks } from './callstacks.js';
 import { Interned, type Place, putPlace } from './interned.js';
 
@@ -47,12 +35,33 @@ interface EventName {
   readonly stack?: readonly StackEntry[] | undefined;
 }
 
+/** What a TrackEvent has besides its type, its track and its time. */
+export type Body = Uint8Array;
+
+/** The track of events that name none: the defaults of the sequence have it. */
+const DEFAULT_TRACK = 4;
+
+/** A track. */
+export interface TrackAbout {
+  readonly uuid: number;
+  readonly parent?: number;
+  readonly name?: string;
+  /** Writes what makes it a process or a thread. */
+  readonly fill?: (track: ProtoBuffer) => void;
+  readonly isCounter?: boolean;
+  readonly rank?: number;
+  /** Of its children: see `CHILD_ORDERING`. */
+  readonly ordering?: number;
+  readonly description?: string | undefined;
+}
+
 /** One writer sequence of a Perfetto trace: each call appends one whole packet to the file. */
 export class PerfettoSequence {
   readonly #out: OutputFile;
   readonly #packet = new ProtoBuffer();
   readonly #interned = new Interned();
   readonly #annotations = new Annotations(this.#interned);
+  readonly #beside = new Annotations(this.#interned);
   /** Their iids belong into the next packet. */
   readonly callstacks = new Callstacks(this.#interned.fresh);
   /** The time of the last event: the next one is written as its distance from it. */
@@ -63,12 +72,20 @@ export class PerfettoSequence {
     this.#out = out;
   }
 
-  /** A packet that describes a track; `fill` writes the TrackDescriptor's fields. */
-  descriptor(fill: (message: ProtoBuffer) => void): void {
+  /** A packet that describes a track. */
+  descriptor({ uuid, parent, name, fill, isCounter, rank, ordering, description }: TrackAbout): void {
     const mark = this.#open(undefined);
-    const message = this.#packet.open(TRACE_PACKET.trackDescriptor);
-    fill(this.#packet);
-    this.#packet.close(message);
+    const track = this.#packet;
+    const message = track.open(TRACE_PACKET.trackDescriptor);
+    track.uint(TRACK_DESCRIPTOR.uuid, uuid);
+    if (parent !== undefined) track.uint(TRACK_DESCRIPTOR.parentUuid, parent);
+    if (name !== undefined) track.text(TRACK_DESCRIPTOR.name, name);
+    fill?.(track);
+    if (isCounter) track.close(track.open(TRACK_DESCRIPTOR.counter));
+    if (rank !== undefined) track.uint(TRACK_DESCRIPTOR.siblingOrderRank, rank);
+    if (ordering !== undefined) track.uint(TRACK_DESCRIPTOR.childOrdering, ordering);
+    if (description !== undefined) track.text(TRACK_DESCRIPTOR.description, description);
+    track.close(message);
     this.#close(mark);
   }
 
@@ -81,8 +98,12 @@ export class PerfettoSequence {
 
   /** Forgets the annotations gathered so far; those that follow go into the next {@link body}. */
   annotate(): Annotations {
-    this.#annotations.fields.clear();
-    return this.#annotations;
+    return this.#annotations.clear();
+  }
+
+  /** The same for what stands beside the body of the next {@link event}. */
+  beside(): Annotations {
+    return this.#beside.clear();
   }
 
   /**
@@ -94,75 +115,28 @@ export class PerfettoSequence {
     packet.clear();
     packet.append(this.#annotations.fields);
     if (name) this.#name(name);
-    return kept(packet);
+    return packet.copy();
   }
 
-  /**
-   * An event on a track, with the fields of a {@link body}, and of another one behind them. A body that is given again
-   * without another is written faster.
-   */
-  event(type: EventType, track: number, time: number, body: Body = noBody, more: Body = noBody): void {
-    const passed = time - this.#time;
-    const out = this.#out;
-    const length = body.length + more.length;
-    const isPlain = passed >= 0 && this.#interned.fresh.length === 0 && !this.#isFirst;
-    const begin = isPlain ? out.reserve(BEFORE_TAIL + BEFORE_BODY + length) : undefined;
-    if (begin === undefined) {
-      this.#eventInParts(type, track, time, body, more);
-      return;
-    }
-    this.#time = time;
-    const tail = more.length > 0 ? undefined : tailOf(type, track, body);
-    const eventLength = headLength(track) + length;
-    const tailLength = tail?.length ?? 3 + varintLength(eventLength) + eventLength;
-    const bytes = out.buffer;
-    let at = begin;
-    bytes[at++] = (PACKET << 3) | LEN;
-    at = putVarint(bytes, at, 1 + varintLength(passed) + tailLength);
-    bytes[at++] = TRACE_PACKET.timestamp << 3;
-    at = putVarint(bytes, at, passed);
-    if (tail !== undefined) {
-      copyWords(tail.words, tailLength, out.view, at);
-      out.commit(at + tailLength);
-      return;
-    }
-    at = putTail(bytes, at, type, track, eventLength);
-    copyWords(body.words, body.length, out.view, at);
-    at += body.length;
-    copyWords(more.words, more.length, out.view, at);
-    out.commit(at + more.length);
-  }
-
-  /** With interned data, or longer than the file's buffer. */
-  #eventInParts(type: EventType, track: number, time: number, body: Body, more: Body): void {
+  /** An event on a track, with the fields of a {@link body}, and others behind them. */
+  event(type: EventType, track: number, time: number, body?: Body, beside?: Annotations): void {
     const mark = this.#open(time);
     const packet = this.#packet;
     const message = packet.open(TRACE_PACKET.trackEvent);
     packet.uint(TRACK_EVENT.type, type);
     if (track !== DEFAULT_TRACK) packet.uint(TRACK_EVENT.trackUuid, track);
-    packet.raw(bytesOf(body));
-    packet.raw(bytesOf(more));
+    if (body) packet.raw(body);
+    if (beside) packet.append(beside.fields);
     packet.close(message);
     this.#close(mark);
   }
 
-  /** The body of an event on a counter's track: what it shows from now on. */
-  counterBody(value: number): Body {
-    const packet = this.#packet;
-    packet.clear();
-    if (Number.isSafeInteger(value) && value >= 0) packet.uint(TRACK_EVENT.counterValue, value);
-    else packet.double(TRACK_EVENT.doubleCounterValue, value);
-    return kept(packet);
-  }
-
-  /**
-   * The name of an annotation as the field that gives it, for {@link ValueNotes} and {@link PassingBody}. It belongs
-   * into the next event.
-   */
-  nameField(name: string): Uint8Array {
-    const field = new ProtoBuffer(64);
-    putName(field, name, this.#interned);
-    return field.bytes.slice(0, field.length);
+  /** What stands in the next {@link event} of a counter's track: what it shows from now on. */
+  counter(value: number): Annotations {
+    const beside = this.beside();
+    if (Number.isSafeInteger(value) && value >= 0) beside.fields.uint(TRACK_EVENT.counterValue, value);
+    else beside.fields.double(TRACK_EVENT.doubleCounterValue, value);
+    return beside;
   }
 
   #name({ category, name, place, stack }: EventName): void {

@@ -1,10 +1,13 @@
 // Samples of a profile as PerfSample packets (protos/perfetto/trace/profiling: profile_packet.proto,
 // profile_common.proto), which the viewer shows as a flame graph a thread. A hart is a thread of the one process.
 import type { HartInfo, Sample } from '../../../events/events.js';
-import { PERF_SAMPLE, THREAD_DESCRIPTOR, TRACE_PACKET, TRACK_DESCRIPTOR } from '../fields.js';
+import { PERF_SAMPLE, THREAD_DESCRIPTOR, TRACE_PACKET, TRACK, TRACK_DESCRIPTOR } from '../fields.js';
+import type { ProtoBuffer } from '../protobuf.js';
 import type { PerfettoSequence } from './packets.js';
 
 const PID = 1;
+/** Of the threads that stand for harts: below watched places, and odd, as no hart's is. */
+const FIRST_SAMPLED = 0x7000_0001;
 
 /** The thread that stands for a hart; 1 is the process's own. */
 const tidOf = (hart: number): number => hart + 2;
@@ -12,16 +15,11 @@ const tidOf = (hart: number): number => hart + 2;
 /** Writes samples. */
 export class SamplePackets {
   readonly #sequence: PerfettoSequence;
-  readonly #track: (hart: number) => number;
-  readonly #process: number;
   readonly #threads = new Set<number>();
   readonly #names = new Map<number, string>();
 
-  /** `track`: the number of a hart's thread track; `process`: that of the process. */
-  constructor(sequence: PerfettoSequence, process: number, track: (hart: number) => number) {
+  constructor(sequence: PerfettoSequence) {
     this.#sequence = sequence;
-    this.#process = process;
-    this.#track = track;
   }
 
   hart({ number, name }: HartInfo): void {
@@ -45,14 +43,13 @@ export class SamplePackets {
   #thread(hart: number): void {
     if (this.#threads.has(hart)) return;
     this.#threads.add(hart);
-    this.#sequence.descriptor((track) => {
-      track.uint(TRACK_DESCRIPTOR.uuid, this.#track(hart));
-      track.uint(TRACK_DESCRIPTOR.parentUuid, this.#process);
+    const fill = (track: ProtoBuffer): void => {
       const thread = track.open(TRACK_DESCRIPTOR.thread);
       track.uint(THREAD_DESCRIPTOR.pid, PID);
       track.uint(THREAD_DESCRIPTOR.tid, tidOf(hart));
       track.text(THREAD_DESCRIPTOR.threadName, this.#names.get(hart) ?? `hart ${hart}`);
       track.close(thread);
-    });
+    };
+    this.#sequence.descriptor({ uuid: FIRST_SAMPLED + 2 * hart, parent: TRACK.process, fill });
   }
 }

@@ -22,9 +22,9 @@
  */
 
 import {
-  type CallBegin,
+  type AnyBegin,
+  type AnyEnd,
   type CallEnd,
-  type CallLost,
   type Cancelled,
   type ConsoleLine,
   type DerivedPoll,
@@ -33,9 +33,7 @@ import {
   type GuestNanos,
   type HartInfo,
   type PlaceHit,
-  type PollBegin,
   type PollEnd,
-  type PollLost,
   type Reset,
   type RootRef,
   type Sample,
@@ -50,44 +48,30 @@ import {
   type WatchRef,
 } from '../../../events/events.js';
 import type { Track } from '../../../events/open-calls.js';
-import {
-  aboutText,
-  accessText,
-  actorText,
-  gapText,
-  resetText,
-  rootText,
-  stackText,
-  threadText,
-} from '../../../events/text.js';
-import type { LaneWriter, LifeEnd } from '../../lanes.js';
+import { aboutText, gapText, resetText, rootText, threadText } from '../../../events/text.js';
+import type { LaneWriter, LifeEnd, PollCause } from '../../lanes.js';
 import type { OutputFile } from '../../output/output-file.js';
 import { putEngines, putHeading, putRecording } from '../facts.js';
-import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK_DESCRIPTOR } from '../fields.js';
-import { TaskCounters } from '../task-counters.js';
-import type { Body } from './body.js';
-import { CallBodies } from './calls.js';
-import { PerfettoSequence } from './packets.js';
-import { PollBodies } from './polls.js';
+import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK, TRACK_DESCRIPTOR } from '../fields.js';
+import type { Annotations } from './annotations.js';
+import { Bodies } from './bodies.js';
+import { type Body, PerfettoSequence, type TrackAbout } from './packets.js';
 import { SamplePackets } from './samples.js';
 
-const PROCESS_TRACK = 1;
-const TASKS_TRACK = 2;
 /** After every hart. */
 const TASKS_RANK = 0x7fff_ffff;
+/** Between threads and the tracks of tasks. */
+const COUNTERS_RANK = 0x7fff_fff0;
 
 /** No hart has so high a number. */
 const FIRST_THREAD = 0x10_0000;
 /** No hart or thread has so high a number. */
 const GAPS_TRACK = 0x7fff_fffe;
 
-/** No hart has so high a number, and it takes two bytes. */
-export const CONSOLE_TRACK = 0x3ffa;
-/** The same, around the roots that are parts of tasks that are not known. */
-export const PARTS_TRACK = 0x3ff8;
-
-/** Of the threads that stand for harts in a profile: below watched places, and odd, as no hart's is. */
-const FIRST_SAMPLED = 0x7000_0001;
+const counters = [
+  { uuid: TRACK.waiting, name: 'tasks waiting', isCounter: true, rank: COUNTERS_RANK },
+  { uuid: TRACK.runnable, name: 'tasks runnable', isCounter: true, rank: COUNTERS_RANK + 1 },
+] as const;
 
 const watchTrack = (watch: WatchRef): number => GAPS_TRACK - 2 - 2 * watch.key;
 const hartTrack = (hart: number): number => 4 + 2 * hart;
@@ -96,20 +80,11 @@ const callTrack = ({ hart, thread }: Track): number => (thread ? threadTrack(thr
 const threadTrack = ({ key }: ThreadRef): number => FIRST_THREAD + 2 * key;
 const rootTrack = (root: RootRef): number => 3 + 2 * root.key;
 
-/** A track beside those of harts and tasks. */
-interface ExtraTrack {
-  readonly track: number;
-  readonly name: string;
-  readonly rank: number;
-  readonly isCounter?: boolean;
-}
-
 /** Writes a Perfetto trace into `out`. Use through `Lanes`. */
 export class PerfettoWriter implements LaneWriter {
   readonly #out: OutputFile;
   readonly #sequence: PerfettoSequence;
-  readonly #bodies: PollBodies;
-  readonly #calls: CallBodies;
+  readonly #bodies: Bodies;
   readonly #samples: SamplePackets;
   /** Until it is written. */
   #info: TraceInfo | undefined;
@@ -117,51 +92,45 @@ export class PerfettoWriter implements LaneWriter {
   #span: { first: number; last: number } | undefined;
   /** Those of gaps, the console and watched places: declared when they are first used. */
   readonly #declared = new Set<number>();
-  readonly #tasks: TaskCounters;
+  /** Tasks that wait, and that were woken and not polled yet: what the counters show. */
+  readonly #shown = [0, 0];
 
   constructor(out: OutputFile) {
     this.#out = out;
     this.#sequence = new PerfettoSequence(out);
-    this.#bodies = new PollBodies(this.#sequence);
-    this.#calls = new CallBodies(this.#sequence);
-    this.#tasks = new TaskCounters(this.#sequence, PROCESS_TRACK, (track, time, body) =>
-      this.#event(EVENT.counter, track, time, body),
-    );
-    this.#samples = new SamplePackets(this.#sequence, PROCESS_TRACK, (hart) => FIRST_SAMPLED + 2 * hart);
+    this.#bodies = new Bodies(this.#sequence);
+    this.#samples = new SamplePackets(this.#sequence);
   }
 
   begin(info: TraceInfo): void {
-    const { clock } = info;
+    const { clock, program, arch } = info;
     const clockText = clock.guest ? `guest clock ${clock.name}` : `clock ${clock.name}`;
-    this.#sequence.descriptor((track) => {
-      track.uint(TRACK_DESCRIPTOR.uuid, PROCESS_TRACK);
-      track.text(TRACK_DESCRIPTOR.name, info.program);
-      const process = track.open(TRACK_DESCRIPTOR.process);
-      track.uint(PROCESS_DESCRIPTOR.pid, 1);
-      track.text(PROCESS_DESCRIPTOR.processName, info.program);
-      track.text(PROCESS_DESCRIPTOR.processLabels, info.arch);
-      track.text(PROCESS_DESCRIPTOR.processLabels, clockText);
-      track.close(process);
-      track.uint(TRACK_DESCRIPTOR.childOrdering, CHILD_ORDERING.explicit);
-      track.text(TRACK_DESCRIPTOR.description, `${info.arch}; times are of the ${clockText}`);
+    this.#sequence.descriptor({
+      uuid: TRACK.process,
+      name: program,
+      fill: (track) => {
+        const process = track.open(TRACK_DESCRIPTOR.process);
+        track.uint(PROCESS_DESCRIPTOR.pid, 1);
+        track.text(PROCESS_DESCRIPTOR.processName, program);
+        track.text(PROCESS_DESCRIPTOR.processLabels, arch);
+        track.text(PROCESS_DESCRIPTOR.processLabels, clockText);
+        track.close(process);
+      },
+      ordering: CHILD_ORDERING.explicit,
+      description: `${arch}; times are of the ${clockText}`,
     });
-    this.#sequence.descriptor((track) => {
-      track.uint(TRACK_DESCRIPTOR.uuid, TASKS_TRACK);
-      track.uint(TRACK_DESCRIPTOR.parentUuid, PROCESS_TRACK);
-      track.text(TRACK_DESCRIPTOR.name, 'tasks');
-      track.uint(TRACK_DESCRIPTOR.siblingOrderRank, TASKS_RANK);
-      track.uint(TRACK_DESCRIPTOR.childOrdering, CHILD_ORDERING.chronological);
-    });
+    const ordering = CHILD_ORDERING.chronological;
+    this.#sequence.descriptor({ uuid: TRACK.tasks, parent: TRACK.process, name: 'tasks', rank: TASKS_RANK, ordering });
     this.#info = info;
     this.#span = { first: 0, last: 0 };
-    this.#sequence.callstacks.program = info.program;
+    this.#sequence.callstacks.program = program;
   }
 
   /** All events go through here: facts about the whole trace are written where it begins. */
-  #event(type: EventType, track: number, time: number, body?: Body, more?: Body): void {
+  #event(type: EventType, track: number, time: number, body?: Body, beside?: Annotations): void {
     if (this.#info) this.#reportInfo(this.#info, time);
     this.#reach(time);
-    this.#sequence.event(type, track, time, body, more);
+    this.#sequence.event(type, track, time, body, beside);
   }
 
   #reach(time: number): void {
@@ -173,58 +142,45 @@ export class PerfettoWriter implements LaneWriter {
     if (this.#span) this.#span.first = time;
     putHeading(this.#sequence.annotate(), info);
     const body = this.#sequence.body({ category: 'trace', name: 'rsptrace' });
-    this.#sequence.event(EVENT.instant, PROCESS_TRACK, time, body);
+    this.#sequence.event(EVENT.instant, TRACK.process, time, body);
   }
 
   hart(hart: HartInfo): void {
+    const { number, name } = hart;
     this.#samples.hart(hart);
-    this.#sequence.descriptor((track) => {
-      track.uint(TRACK_DESCRIPTOR.uuid, hartTrack(hart.number));
-      track.uint(TRACK_DESCRIPTOR.parentUuid, PROCESS_TRACK);
-      track.text(TRACK_DESCRIPTOR.name, hart.name);
-      track.uint(TRACK_DESCRIPTOR.siblingOrderRank, hart.number);
-    });
+    this.#sequence.descriptor({ uuid: hartTrack(number), parent: TRACK.process, name, rank: number });
   }
 
   thread(thread: ThreadRef): void {
-    this.#sequence.descriptor((track) => {
-      track.uint(TRACK_DESCRIPTOR.uuid, threadTrack(thread));
-      track.uint(TRACK_DESCRIPTOR.parentUuid, PROCESS_TRACK);
-      track.text(TRACK_DESCRIPTOR.name, threadText(thread));
-      track.uint(TRACK_DESCRIPTOR.siblingOrderRank, FIRST_THREAD + thread.key);
-    });
+    const rank = FIRST_THREAD + thread.key;
+    this.#sequence.descriptor({ uuid: threadTrack(thread), parent: TRACK.process, name: threadText(thread), rank });
   }
 
   lifeBegin(root: RootRef): void {
-    if (root.isPart)
-      this.#declareTrack({ track: PARTS_TRACK, name: 'parts of tasks that are not known', rank: TASKS_RANK - 4 });
-    this.#sequence.descriptor((track) => {
-      track.uint(TRACK_DESCRIPTOR.uuid, rootTrack(root));
-      track.uint(TRACK_DESCRIPTOR.parentUuid, root.isPart ? PARTS_TRACK : TASKS_TRACK);
-      track.text(TRACK_DESCRIPTOR.name, rootText(root));
-      if (root.about) track.text(TRACK_DESCRIPTOR.description, aboutText(root.about));
-    });
+    const { isPart, about } = root;
+    if (isPart) this.#declare({ uuid: TRACK.parts, name: 'parts of tasks that are not known', rank: TASKS_RANK - 4 });
+    const description = about && aboutText(about);
+    const parent = isPart ? TRACK.parts : TRACK.tasks;
+    this.#sequence.descriptor({ uuid: rootTrack(root), parent, name: rootText(root), description });
   }
 
   lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void {
     this.#event(EVENT.instant, rootTrack(root), time, this.#bodies.life(how));
   }
 
-  pollBegin(event: PollBegin, isOutermost: boolean, wake?: number): void {
-    const body = this.#bodies.begin(event);
-    const beside = this.#bodies.besideBegin(event, isOutermost, wake);
-    this.#event(EVENT.sliceBegin, callTrack(event), event.time, body, beside);
+  enter(begin: AnyBegin, cause?: PollCause): void {
+    const body = this.#bodies.begin(begin);
+    this.#event(EVENT.sliceBegin, callTrack(begin), begin.time, body, this.#bodies.besideBegin(begin, cause));
   }
 
-  pollEnd(begin: PollBegin, end: PollEnd): void {
-    this.#event(EVENT.sliceEnd, callTrack(begin), end.time, this.#bodies.end(end));
+  leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut'): void {
+    const isCall = typeof how !== 'string' && how.type === 'call-end';
+    const body = typeof how === 'string' ? this.#bodies.ended(how) : isCall ? undefined : this.#bodies.end(how);
+    const beside = isCall && how.result !== undefined ? this.#bodies.returned(how.result) : undefined;
+    this.#event(EVENT.sliceEnd, callTrack(begin), time, body, beside);
   }
 
-  pollLost(begin: PollBegin, time: GuestNanos, lanes: 'hart' | 'root' | 'both', why: 'lost' | 'cut'): void {
-    if (lanes !== 'root') this.#event(EVENT.sliceEnd, callTrack(begin), time, this.#bodies.ended(why));
-  }
-
-  orphanEnd(event: PollEnd | PollLost): void {
+  orphan(event: AnyEnd): void {
     this.#event(EVENT.instant, callTrack(event), event.time, this.#bodies.orphan(event));
   }
 
@@ -235,30 +191,6 @@ export class PerfettoWriter implements LaneWriter {
 
   waitEnd(root: RootRef, time: GuestNanos): void {
     this.#event(EVENT.sliceEnd, rootTrack(root), time);
-  }
-
-  callBegin(event: CallBegin): void {
-    const body = this.#calls.begin(event);
-    const more = this.#calls.besides(event);
-    this.#event(EVENT.sliceBegin, callTrack(event), event.time, body, more);
-  }
-
-  callEnd(begin: CallBegin, end: CallEnd): void {
-    const { result } = end;
-    const body = result === undefined ? undefined : this.#calls.result(result);
-    this.#event(EVENT.sliceEnd, callTrack(begin), end.time, body);
-  }
-
-  callLost(begin: CallBegin, time: GuestNanos): void {
-    this.#event(EVENT.sliceEnd, callTrack(begin), time, this.#bodies.ended('lost'));
-  }
-
-  callCut(begin: CallBegin, time: GuestNanos): void {
-    this.#event(EVENT.sliceEnd, callTrack(begin), time, this.#bodies.ended('cut'));
-  }
-
-  orphanReturn(event: CallEnd | CallLost): void {
-    this.#event(EVENT.instant, callTrack(event), event.time, this.#calls.orphan(event));
   }
 
   state(event: StateChange): void {
@@ -272,34 +204,15 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   watch(event: WatchHit): void {
-    const { watch, time, inlined } = event;
-    const notes = this.#sequence.annotate();
-    notes.text('watch', watch.name);
-    notes.text('access', event.access);
-    if (event.old !== undefined) notes.value('old', event.old);
-    if (event.value !== undefined) notes.value('value', event.value);
-    if (event.changed !== undefined) notes.bool('changed', event.changed);
-    notes.text('by', actorText(event));
-    if (inlined.length > 1) notes.text('inlined', stackText(inlined));
-    notes.pointer('pc', event.pc);
-    notes.pointer('address', watch.address);
-    notes.text('type', watch.type);
-    const body = this.#sequence.body({
-      category: 'watch',
-      name: `${watch.name}: ${accessText(event)}`,
-      place: event.by,
-    });
-    this.#event(EVENT.instant, hartTrack(event.hart), time, body);
+    const { watch, time } = event;
+    this.#event(EVENT.instant, hartTrack(event.hart), time, this.#bodies.watch(event));
     if (event.number === undefined) return;
-    this.#declareTrack({ track: watchTrack(watch), name: watch.name, rank: TASKS_RANK - 2, isCounter: true });
-    this.#event(EVENT.counter, watchTrack(watch), time, this.#sequence.counterBody(event.number));
+    this.#declare({ uuid: watchTrack(watch), name: watch.name, rank: TASKS_RANK - 2, isCounter: true });
+    this.#event(EVENT.counter, watchTrack(watch), time, undefined, this.#sequence.counter(event.number));
   }
 
-  place({ hart, time, place: { name, category, by, address } }: PlaceHit): void {
-    const notes = this.#sequence.annotate();
-    if (by.function !== undefined) notes.text('function', by.function);
-    notes.pointer('address', address);
-    this.#event(EVENT.instant, hartTrack(hart), time, this.#sequence.body({ category, name, place: by }));
+  place(event: PlaceHit): void {
+    this.#event(EVENT.instant, hartTrack(event.hart), event.time, this.#bodies.place(event));
   }
 
   wake(event: Wake, number: number | undefined): void {
@@ -319,24 +232,19 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   stuck(event: Stuck): void {
-    const track = event.root ? rootTrack(event.root) : PROCESS_TRACK;
+    const track = event.root ? rootTrack(event.root) : TRACK.process;
     this.#event(EVENT.instant, track, event.time, this.#bodies.stuck(event));
   }
 
-  #declareTrack({ track: uuid, name, rank, isCounter = false }: ExtraTrack): void {
-    if (this.#declared.has(uuid)) return;
-    this.#declared.add(uuid);
-    this.#sequence.descriptor((track) => {
-      track.uint(TRACK_DESCRIPTOR.uuid, uuid);
-      track.uint(TRACK_DESCRIPTOR.parentUuid, PROCESS_TRACK);
-      track.text(TRACK_DESCRIPTOR.name, name);
-      if (isCounter) track.close(track.open(TRACK_DESCRIPTOR.counter));
-      track.uint(TRACK_DESCRIPTOR.siblingOrderRank, rank);
-    });
+  /** A track beside those of harts and tasks, which is described when it is first used. */
+  #declare(track: TrackAbout): void {
+    if (this.#declared.has(track.uuid)) return;
+    this.#declared.add(track.uuid);
+    this.#sequence.descriptor({ ...track, parent: TRACK.process });
   }
 
   gap(event: Gap): void {
-    this.#declareTrack({ track: GAPS_TRACK, name: 'gaps', rank: TASKS_RANK - 1 });
+    this.#declare({ uuid: GAPS_TRACK, name: 'gaps', rank: TASKS_RANK - 1 });
     this.#sequence.annotate();
     const body = this.#sequence.body({ category: 'gap', name: gapText(event) });
     this.#event(EVENT.sliceBegin, GAPS_TRACK, event.from, body);
@@ -346,17 +254,27 @@ export class PerfettoWriter implements LaneWriter {
   reset({ time }: Reset): void {
     this.#sequence.annotate();
     const body = this.#sequence.body({ category: 'reset', name: resetText });
-    this.#event(EVENT.instant, PROCESS_TRACK, time, body);
+    this.#event(EVENT.instant, TRACK.process, time, body);
   }
 
   console({ time, text }: ConsoleLine): void {
-    this.#declareTrack({ track: CONSOLE_TRACK, name: 'console', rank: TASKS_RANK - 3 });
+    this.#declare({ uuid: TRACK.console, name: 'console', rank: TASKS_RANK - 3 });
     this.#sequence.annotate();
-    this.#event(EVENT.instant, CONSOLE_TRACK, time, this.#sequence.body({ category: 'console', name: text }));
+    this.#event(EVENT.instant, TRACK.console, time, this.#sequence.body({ category: 'console', name: text }));
   }
 
   tasks(time: GuestNanos, waiting: number, runnable: number): void {
-    this.#tasks.show(time, waiting, runnable);
+    this.#count(0, time, waiting);
+    this.#count(1, time, runnable);
+  }
+
+  #count(which: 0 | 1, time: GuestNanos, value: number): void {
+    // A trace without wakes has no track of runnable tasks.
+    if (value === this.#shown[which]) return;
+    const track = counters[which];
+    this.#declare(track);
+    this.#shown[which] = value;
+    this.#event(EVENT.counter, track.uuid, time, undefined, this.#sequence.counter(value));
   }
 
   flush(): void {
@@ -386,6 +304,6 @@ export class PerfettoWriter implements LaneWriter {
 
   /** An instant about the whole trace, with the annotations so far. */
   #ofTrace(name: string, time: number): void {
-    this.#event(EVENT.instant, PROCESS_TRACK, time, this.#sequence.body({ category: 'trace', name }));
+    this.#event(EVENT.instant, TRACK.process, time, this.#sequence.body({ category: 'trace', name }));
   }
 }

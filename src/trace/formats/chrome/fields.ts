@@ -1,0 +1,110 @@
+// What events of Chrome's trace format have: fields, and times of slices.
+import { hex } from '../../../base/addr.js';
+import type { AnyBegin, Cancelled, FunctionRef, FutureRef, GuestNanos, Wake } from '../../events/events.js';
+import type { Track } from '../../events/open-calls.js';
+import { placeText, rootText } from '../../events/text.js';
+import { json, micros, quote } from '../text-lines.js';
+
+/** The number of the first thread that is known by its stack; no hart has so high a number. */
+export const FIRST_THREAD = 100_001;
+
+/** What `args` of an event may hold; what is undefined is left out. */
+export type Args = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** What an event is of. */
+export interface Named {
+  readonly category: string;
+  /** Viewers put what has one category and id on one track. */
+  readonly id?: string;
+  readonly name: string;
+  readonly args: Args;
+}
+
+export function named({ category, id, name, args }: Named): string {
+  return `"cat":"${category}",${id === undefined ? '' : `"id":"${id}",`}"name":${quote(name)},"args":${json(args)}`;
+}
+
+/** What begins and ends of a function's calls, or of a Future's polls, have in common: made once for each. */
+const commons = new WeakMap<FunctionRef | FutureRef, Common>();
+
+interface Common {
+  /** Its place may be learnt later. */
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  readonly text: string;
+}
+
+export function commonText(begin: AnyBegin): string {
+  const what = begin.type === 'call-begin' ? begin.function : begin.future;
+  const { file, line, instance } = what;
+  const known = commons.get(what);
+  if (known !== undefined && known.file === file && known.line === line) return known.text;
+  const at = placeText(what);
+  const text =
+    'future' in what
+      ? named({ category: 'poll', name: what.future, args: { future: instance, at } })
+      : named({ category: 'call', name: what.name, args: { function: instance, address: hex(what.address), at } });
+  commons.set(what, { file, line, text });
+  return text;
+}
+
+export function trackOf({ hart, thread }: Track): number {
+  return thread ? FIRST_THREAD + thread.key : hart + 1;
+}
+
+/** The task that something happens to, and who does it. */
+export function rolesIn({ root, by, caller }: Wake | Cancelled): Args {
+  return { task: root && rootText(root), by: by && rootText(by), function: caller.function, at: placeText(caller) };
+}
+
+/** Picoseconds between two begins or ends that have one time. */
+const STEP = 1;
+/**
+ * From this time (73 minutes, in nanoseconds) a double of microseconds cannot hold picoseconds. It holds these units
+ * for 26 days.
+ */
+const LATE = 2 ** 42;
+const LATE_STEP = 250;
+
+interface Moment {
+  nanos: number;
+  picos: number;
+}
+
+/**
+ * Times of begins and ends of slices, as text in microseconds. On each track every time is later than the one before.
+ * Picoseconds are added if the clock gives the same time, or one earlier than the last written one.
+ */
+export class SliceTimes {
+  readonly #last = new Map<number, Moment>();
+
+  /** That of the next begin or end on a track. */
+  next(track: number, time: GuestNanos): string {
+    const last = this.#last.get(track);
+    if (last === undefined) {
+      this.#last.set(track, { nanos: time, picos: 0 });
+      return micros(time);
+    }
+    if (time > last.nanos) {
+      last.nanos = time;
+      last.picos = 0;
+    } else {
+      last.picos += last.nanos < LATE ? STEP : LATE_STEP;
+      if (last.picos >= 1000) {
+        last.nanos++;
+        last.picos = 0;
+      }
+    }
+    return textOf(last);
+  }
+
+  /** The time of something else on the track: not before its last begin or end. */
+  at(track: number, time: GuestNanos): string {
+    const last = this.#last.get(track);
+    return last === undefined || time > last.nanos ? micros(time) : textOf(last);
+  }
+}
+
+function textOf({ nanos, picos }: Moment): string {
+  return picos === 0 ? micros(nanos) : `${micros(nanos)}${String(picos).padStart(3, '0')}`;
+}

@@ -1,0 +1,342 @@
+import { hex, lowHalf } from '../../../../base/addr.js';
+import { madeOnce } from '../../../../base/made-once.js';
+import type {
+  AnyBegin,
+  AnyEnd,
+  CallBegin,
+  Cancelled,
+  DerivedPoll,
+  FunctionRef,
+  PlaceHit,
+  PollBegin,
+  PollEnd,
+  RootRef,
+  StackEntry,
+  StateChange,
+  StateRef,
+  Stuck,
+  Wake,
+  WatchHit,
+} from '../../../events/events.js';
+import { accessText, actorText, ChainTexts, rootText, stackText, stateText, wakerText } from '../../../events/text.js';
+import type { LifeEnd, PollCause } from '../../lanes.js';
+import type { Annotations } from './annotations.js';
+import type { Body, PerfettoSequence } from './packets.js';
+
+/** Events of a Future that are alike: what made their body, and what is written about them. */
+interface Way {
+  readonly make: unknown;
+  readonly one: unknown;
+  readonly other: unknown;
+  readonly third: unknown;
+  readonly body: Body;
+}
+
+type OfFuture = Pick<PollBegin, 'root' | 'future'>;
+
+interface KeptWake extends Pick<Wake, 'root' | 'waker' | 'by' | 'caller'> {
+  readonly body: Body;
+}
+
+const lifeText = { ready: 'completed', panicked: 'panicked', dropped: 'dropped before it was ready', lost: 'lost' };
+
+/** Flows of tasks have the roots' keys, which are lower. */
+const FIRST_WAKE = 2 ** 40;
+
+/** Bodies that are kept for one Future; a full list is emptied. */
+const waysKept = 96;
+/** Wakes that are kept, one per hash: a power of two. */
+const wakesKept = 1024;
+
+/**
+ * The bodies of events. A Future is polled in the same few ways over and over, and calls of a function begin alike. So
+ * the last bodies are kept, and found again by the identity of what an event names. Where the Future and its task lie,
+ * and values of arguments, are next to them. A server has a hundred thousand places for the Futures of its requests:
+ * bodies of each would seldom come again.
+ */
+export class Bodies {
+  readonly #sequence: PerfettoSequence;
+  readonly #chains = new ChainTexts();
+  readonly #calls = new WeakMap<FunctionRef, Body>();
+  /** By the keys of the Future and of its root's. */
+  readonly #ways = new Map<number, Way[]>();
+  readonly #wakes: (KeptWake | undefined)[] = new Array(wakesKept).fill(undefined);
+  /** By their names. */
+  readonly #fixed = new Map<string, Body>();
+
+  constructor(sequence: PerfettoSequence) {
+    this.#sequence = sequence;
+  }
+
+  begin(begin: AnyBegin): Body {
+    return begin.type === 'call-begin'
+      ? this.#call(begin.function)
+      : begin.stack
+        ? this.#makePoll(begin)
+        : this.#way(begin, this.#makePoll, begin.state, undefined, undefined);
+  }
+
+  /**
+   * What is beside the body of a begin. A flow connects the polls of a task, on all harts, and its waits between them.
+   * An arrow from the wake that caused the poll ends there. Valid until the next call.
+   */
+  besideBegin(begin: AnyBegin, { isOutermost = false, wake }: Partial<PollCause> = {}): Annotations | undefined {
+    if (begin.type === 'call-begin') return this.#besideCall(begin);
+    const { root } = begin;
+    const beside = this.beside(begin);
+    beside.pointer('task_address', root.address);
+    if (isOutermost || wake !== undefined) beside.flow(root.key);
+    if (wake !== undefined) beside.endOfFlow(FIRST_WAKE + wake);
+    return beside;
+  }
+
+  /** What is beside the body of another event of a Future. Valid until the next call. */
+  beside({ address }: Pick<PollBegin, 'address'>): Annotations {
+    const beside = this.#sequence.beside();
+    beside.pointer('address', address);
+    return beside;
+  }
+
+  /** The flow that connects the polls of a task. Valid until the next call. */
+  flow({ key }: RootRef): Annotations {
+    const beside = this.#sequence.beside();
+    beside.flow(key);
+    return beside;
+  }
+
+  /** The begin of the arrow to the poll that a wake causes. Valid until the next call. */
+  wakeFlow(wake: number): Annotations {
+    const beside = this.#sequence.beside();
+    beside.flow(FIRST_WAKE + wake);
+    return beside;
+  }
+
+  /** What a call returned. Valid until the next call. */
+  returned(value: string): Annotations {
+    const beside = this.#sequence.beside();
+    beside.value('returned', value);
+    return beside;
+  }
+
+  end(event: PollEnd): Body {
+    return this.#way(event, this.#makeEnd, event.state, event.result, this.#chains.text(event.chain));
+  }
+
+  readonly #makeEnd = (event: PollEnd): Body => {
+    this.#noteEnd(this.#sequence.annotate(), event);
+    return this.#sequence.body();
+  };
+
+  wait(event: PollEnd, name: string, at: StateRef | undefined): Body {
+    return this.#way(event, this.#makeWait, name, at, this.#chains.text(event.chain));
+  }
+
+  readonly #makeWait = ({ chain }: PollEnd, name: string, at: StateRef | undefined): Body => {
+    const notes = this.#sequence.annotate();
+    if (chain.length > 0) notes.text('await_chain', this.#chains.text(chain));
+    return this.#sequence.body({ category: 'wait', name, place: at });
+  };
+
+  state(event: StateChange): Body {
+    return this.#way(event, this.#makeState, event.from, event.to, event.derived);
+  }
+
+  readonly #makeState = (event: StateChange): Body => {
+    const { from, to, derived, future } = event;
+    const notes = this.#sequence.annotate();
+    noteFuture(notes, event);
+    noteState(notes, 'state_before', from);
+    noteState(notes, 'state_after', to);
+    notes.bool('derived', derived);
+    const name = `${future.future}: ${to?.name ?? 'unknown state'}`;
+    return this.#sequence.body({ category: derived ? 'derived' : 'state', name, place: to });
+  };
+
+  derived(event: DerivedPoll): Body {
+    return this.#way(event, this.#makeDerived, event.state, event.result, undefined);
+  }
+
+  readonly #makeDerived = (event: DerivedPoll): Body => {
+    const { state, result, future } = event;
+    const notes = this.#sequence.annotate();
+    noteFuture(notes, event);
+    notes.text('result', result);
+    noteState(notes, 'state_after', state);
+    notes.bool('derived', true);
+    return this.#sequence.body({ category: 'derived', name: future.future, place: future });
+  };
+
+  /** What was woken, by whom, and where. */
+  wake(event: Wake): Body {
+    const { root, waker, by, caller } = event;
+    const slot = (Math.imul(lowHalf(waker), 0x9e37_79b1) >>> 16) & (wakesKept - 1);
+    const known = this.#wakes[slot];
+    const isSame = known?.root === root && known?.waker === waker && known.by === by;
+    if (isSame && isSamePlace(known.caller, caller)) return known.body;
+    const notes = this.#sequence.annotate();
+    if (root) notes.text('task', rootText(root));
+    notes.pointer('waker', waker);
+    notes.text('by', wakerText(event));
+    if (caller.function !== undefined) notes.text('function', caller.function);
+    const name = `wake ${root?.future.future ?? hex(waker)}`;
+    const body = this.#sequence.body({ category: 'wake', name, place: caller });
+    this.#wakes[slot] = { root, waker, by, caller, body };
+    return body;
+  }
+
+  /** What was dropped, by whom, and where. */
+  cancelled(event: Cancelled): Body {
+    const { root, state, caller, future, implied } = event;
+    const notes = this.#sequence.annotate();
+    notes.pointer('address', event.address);
+    noteFuture(notes, event);
+    noteState(notes, 'state_before', state);
+    if (root) notes.text('task', rootText(root));
+    notes.text('by', wakerText(event));
+    if (caller.function !== undefined) notes.text('function', caller.function);
+    if (implied !== undefined) notes.text('implied', implied);
+    return this.#sequence.body({ category: 'cancelled', name: future.future, place: caller });
+  }
+
+  /** That a task will not be polled again, and why. */
+  stuck({ root, future, address, why, wait, file, line }: Stuck): Body {
+    const notes = this.#sequence.annotate();
+    notes.text('future', future.future);
+    if (future.instance !== future.future) notes.text('instance', future.instance);
+    notes.pointer('task_address', address);
+    if (root) notes.text('task', rootText(root));
+    notes.text('wait', wait);
+    return this.#sequence.body({ category: 'stuck', name: why, place: { file, line } });
+  }
+
+  watch(event: WatchHit): Body {
+    const { watch, access, old, value, changed, inlined, pc, by } = event;
+    const notes = this.#sequence.annotate();
+    notes.text('watch', watch.name);
+    notes.text('access', access);
+    if (old !== undefined) notes.value('old', old);
+    if (value !== undefined) notes.value('value', value);
+    if (changed !== undefined) notes.bool('changed', changed);
+    notes.text('by', actorText(event));
+    if (inlined.length > 1) notes.text('inlined', stackText(inlined));
+    notes.pointer('pc', pc);
+    notes.pointer('address', watch.address);
+    notes.text('type', watch.type);
+    return this.#sequence.body({ category: 'watch', name: `${watch.name}: ${accessText(event)}`, place: by });
+  }
+
+  place({ place: { name, category, by, address } }: PlaceHit): Body {
+    const notes = this.#sequence.annotate();
+    if (by.function !== undefined) notes.text('function', by.function);
+    notes.pointer('address', address);
+    return this.#sequence.body({ category, name, place: by });
+  }
+
+  /** The end of a task. */
+  life(how: LifeEnd): Body {
+    return madeOnce(this.#fixed, `task ${how}`, () => {
+      this.#sequence.annotate();
+      return this.#sequence.body({ category: 'task', name: lifeText[how] });
+    });
+  }
+
+  /**
+   * The end of a slice whose poll or call was lost: its end was not seen. Or of one that was cut: it goes on elsewhere,
+   * and an instant will say its end.
+   */
+  ended(why: 'lost' | 'cut'): Body {
+    return madeOnce(this.#fixed, why, () => {
+      this.#sequence.annotate().text('result', why);
+      return this.#sequence.body();
+    });
+  }
+
+  /** An end whose begin was not seen. */
+  orphan(event: AnyEnd): Body {
+    const notes = this.#sequence.annotate();
+    if (event.type === 'poll-end') this.#noteEnd(notes, event);
+    else if (event.type !== 'call-end') notes.text('result', 'lost');
+    else if (event.result !== undefined) notes.value('returned', event.result);
+    if ('function' in event) noteFunction(notes, event.function);
+    else {
+      notes.pointer('address', event.address);
+      noteFuture(notes, event);
+      notes.pointer('task_address', event.root.address);
+    }
+    // When it began, by which a reader finds the begin.
+    notes.value('began', String(event.began));
+    if ('wasLost' in event && event.wasLost) notes.bool('was_lost', true);
+    const [category, name] = 'function' in event ? ['call', event.function.name] : ['poll', event.future.future];
+    return this.#sequence.body({ category, name });
+  }
+
+  #call(fn: FunctionRef): Body {
+    return madeOnce(this.#calls, fn, () => {
+      noteFunction(this.#sequence.annotate(), fn);
+      return this.#sequence.body({ category: 'call', name: fn.name, place: fn });
+    });
+  }
+
+  #besideCall({ thread, hart, arguments: values }: CallBegin): Annotations | undefined {
+    if (values.length === 0 && thread === undefined) return undefined;
+    const beside = this.#sequence.beside();
+    if (thread !== undefined) beside.value('hart', String(hart));
+    for (const { name, value } of values) beside.value(`arg_${name}`, value);
+    return beside;
+  }
+
+  readonly #makePoll = (event: PollBegin): Body => {
+    const { state, stack, future, root } = event;
+    const notes = this.#sequence.annotate();
+    noteFuture(notes, event);
+    noteState(notes, 'state_before', state);
+    if (stack) notes.text('stack', stackText(stack));
+    notes.text('task', root.future.future);
+    return this.#sequence.body({ category: 'poll', name: future.future, place: future, stack });
+  };
+
+  /** The body that a Future's events with these three have. */
+  #way<E extends OfFuture, A, B>(
+    event: E,
+    make: (event: E, one: A, other: B) => Body,
+    one: A,
+    other: B,
+    third: unknown,
+  ): Body {
+    const ways = madeOnce(this.#ways, event.future.key * 2 ** 20 + event.root.future.key, noWays);
+    for (const way of ways) {
+      if (way.make === make && way.one === one && way.other === other && way.third === third) return way.body;
+    }
+    const body = make(event, one, other);
+    if (ways.length === waysKept) ways.length = 0;
+    ways.push({ make, one, other, third, body });
+    return body;
+  }
+
+  #noteEnd(notes: Annotations, { result, state, chain }: PollEnd): void {
+    notes.text('result', result);
+    noteState(notes, 'state_after', state);
+    if (chain.length > 0) notes.text('await_chain', this.#chains.text(chain));
+  }
+}
+
+const noWays = (): Way[] => [];
+
+function isSamePlace(one: StackEntry, other: StackEntry): boolean {
+  return one === other || (one.function === other.function && one.file === other.file && one.line === other.line);
+}
+
+function noteFunction(notes: Annotations, { address, instance, name }: FunctionRef): void {
+  notes.pointer('address', address);
+  if (instance !== name) notes.text('instance', instance);
+}
+
+function noteFuture(notes: Annotations, { future }: Pick<PollBegin, 'future'>): void {
+  if (future.instance !== future.future) notes.text('instance', future.instance);
+  if (future.inlined) notes.bool('inlined_polls', true);
+  if (future.hidesDrops) notes.bool('hides_drops', true);
+}
+
+function noteState(notes: Annotations, name: string, state: StateRef | undefined): void {
+  if (state !== undefined) notes.text(name, stateText(state));
+}
