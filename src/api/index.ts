@@ -1,6 +1,5 @@
 export { abandonedServer, serverOf, takenOutText, takeOverServer } from './abandoned-server.js';
-export { copyCore } from './core-copy.js';
-export { type CoreStacks, stacksInCore } from './core-stacks.js';
+export { type CoreStacks, copyCore, stacksInCore } from './core.js';
 export { type DeterministicCommand, deterministicCommand } from './deterministic.js';
 export { endingSignals } from './ending-signals.js';
 export { firstBoot } from './first-boot.js';

@@ -85,7 +85,7 @@ export async function copyProcess(
   logger.debug({ source: reader.source, regions: regions.length }, 'memory is copied');
   const all = clipped([...writableRegions(elf), ...scan, ...regions], dead);
   const memory = await takeSnapshot(reader, all, { beyond: constantsOf(elf) });
-  const seen = await seeLibraries(session, elf, { ...(debugDirs ? { debugDirs } : {}), logger, memory: reader });
+  const seen = await seeLibraries(session, elf, { debugDirs, logger, memory: reader });
   return {
     memory,
     heaps,

@@ -62,18 +62,26 @@ export async function stacksAt(
   { elf, arch, debug, debugDirs, logger }: LookedAt,
   { locals = false, ...options }: BacktraceOptions = {},
 ): Promise<{ readonly harts: readonly HartBacktrace[]; readonly libraries: Libraries }> {
-  const libraries = await loadedLibraries(session, elf, librariesOf(debugDirs, logger));
+  const libraries = await loadedLibraries(session, elf, { debugDirs, logger });
   const stacks = new Stacks(elf, arch, debug, libraries.loaded);
   const harts: HartBacktrace[] = [];
   for (const hart of await session.harts()) {
     const { stack, firmware, other, memory } = await hartStack(session, hart.id, arch, stacks, options);
     if (logger) logStack(partOf(logger, 'unwind'), hart.id, stack);
-    const variables = new Map<Frame, readonly FrameVariable[]>();
-    const reader = locals && debug ? new FrameVariables(debug, memory) : undefined;
-    if (reader) for (const frame of stack.frames) variables.set(frame, await reader.of(frame));
+    const variables = await variablesOf(stack, locals && debug ? new FrameVariables(debug, memory) : undefined);
     harts.push({ hart, stack, firmware, other, variables });
   }
   return { harts, libraries };
+}
+
+/** Of each frame; none without a reader. */
+export async function variablesOf(
+  { frames }: HartBacktrace['stack'],
+  reader: FrameVariables | undefined,
+): Promise<HartBacktrace['variables']> {
+  const variables = new Map<Frame, readonly FrameVariable[]>();
+  if (reader) for (const frame of frames) variables.set(frame, await reader.of(frame));
+  return variables;
 }
 
 /** By what each frame was left, and why the walk ended. */
@@ -204,8 +212,4 @@ export function runtimesCalled(name: string | undefined, known: readonly Runtime
 
 function key(address: Addr, instance: string): string {
   return `${address}:${instance}`;
-}
-
-function librariesOf(debugDirs: readonly string[] | undefined, logger: Logger | undefined) {
-  return { ...(debugDirs ? { debugDirs } : {}), ...(logger ? { logger } : {}) };
 }
