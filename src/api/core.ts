@@ -1,0 +1,141 @@
+/*
+ * A core file, looked at as what it was written of would be: its notes have the registers of threads or harts, and of a
+ * process of Linux the place where the program was loaded.
+ */
+import type { Architecture } from '../arch/index.js';
+import { type MemoryImage, takeSnapshot, writableRegions } from '../async/tasks/index.js';
+import { type Addr, addOffset } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
+import type { MemoryReader } from '../base/memory-reader.js';
+import type { DebugInfo } from '../dwarf/index.js';
+import type { ElfFile } from '../elf/index.js';
+import {
+  coreThreads,
+  type Libraries,
+  type LinuxCore,
+  mappedLibraries,
+  readLinuxCore,
+  shiftedByAuxv,
+} from '../target/index.js';
+import { FrameVariables, Stacks } from '../target/unwind/index.js';
+import {
+  type CopyOptions,
+  clipped,
+  constantsOf,
+  HEAP,
+  processRegions,
+  stackPointers,
+  type TargetCopy,
+  walkAll,
+} from './task-copy.js';
+import { type BacktraceOptions, type HartBacktrace, variablesOf } from './views.js';
+
+/** What a process was when its core was written, and the program as it was loaded. */
+interface CoreCopy {
+  readonly copy: TargetCopy;
+  readonly elf: ElfFile;
+}
+
+/**
+ * Undefined for a dump of a machine, and where the cores of an architecture are not known.
+ * @throws RsptraceError `MEMORY_MISSING` if it is another program's
+ */
+export async function copyCore(
+  image: MemoryImage,
+  linked: ElfFile,
+  { arch, scan = [], debugDirs, logger = silent }: CopyOptions,
+): Promise<CoreCopy | undefined> {
+  const registers = arch.linux?.coreRegisters;
+  const core = registers && readLinuxCore(image.notes, registers);
+  if (!core) return undefined;
+  const elf = placedBy(core, linked);
+  const tops = stackPointers(core.threads, arch);
+  const { regions, heaps, stacks, dead } = processRegions(mappingsOf(image, elf, core), tops, logger);
+  const memory = await takeSnapshot(image, clipped([...writableRegions(elf), ...scan, ...regions], dead), {
+    beyond: constantsOf(elf),
+  });
+  const libraries = await mappedLibraries(core.files, core.auxv, { debugDirs, logger, memory: image, program: elf });
+  logger.debug({ threads: core.threads.length, missing: libraries.missing }, 'a core of a process');
+  const walk: TargetCopy['walk'] = (program) => walkAll(core.threads, memory, libraries, arch, program);
+  return { elf, copy: { memory, heaps, stacks, dead, knowsHeaps: true, walk } };
+}
+
+function placedBy({ auxv }: LinuxCore, linked: ElfFile): ElfFile {
+  const elf = shiftedByAuxv(linked, auxv);
+  if (elf) return elf;
+  throw new RsptraceError('MEMORY_MISSING', `the core is not of ${linked.path}: its entry lies elsewhere`);
+}
+
+/** A core does not name the heap: it is the first writable memory of no file behind the program. */
+function mappingsOf(
+  { regions }: MemoryImage,
+  elf: ElfFile,
+  { files }: LinuxCore,
+): { readonly start: Addr; readonly end: Addr; readonly path: string }[] {
+  const own = writableRegions(elf).map(({ start, length }) => addOffset(start, length));
+  const behind = own.reduce((last, end) => (end > last ? end : last), elf.entry);
+  let hasHeap = false;
+  return regions.flatMap(({ start, length, isWritable }) => {
+    if (!isWritable) return [];
+    const isFile = files.some((file) => start >= file.start && start < file.end);
+    const isHeap = !hasHeap && !isFile && start >= behind;
+    hasHeap ||= isHeap;
+    return [{ start, end: addOffset(start, length), path: isHeap ? HEAP : '' }];
+  });
+}
+
+/** The stacks in a core, and the program as it was loaded. */
+export interface CoreStacks {
+  readonly elf: ElfFile;
+  readonly debug: DebugInfo | undefined;
+  readonly isProcess: boolean;
+  readonly harts: readonly HartBacktrace[];
+  readonly libraries: Libraries;
+}
+
+interface CoreOptions {
+  readonly arch: Architecture;
+  readonly debugOf: (elf: ElfFile) => DebugInfo | undefined;
+  readonly debugDirs?: readonly string[] | undefined;
+  readonly logger?: Logger | undefined;
+}
+
+/**
+ * Every thread's stack in the core of a Linux process; every hart's in QEMU's dump of a machine.
+ * @throws RsptraceError `MEMORY_MISSING` if the core is another program's, or has no registers
+ */
+export async function stacksInCore(
+  image: MemoryImage,
+  linked: ElfFile,
+  { arch, debugOf, debugDirs, logger = silent }: CoreOptions,
+  { locals = false, ...options }: BacktraceOptions = {},
+): Promise<CoreStacks> {
+  const names = arch.linux?.coreRegisters ?? [];
+  const threads = coreThreads(image.notes, names);
+  if (threads.length === 0) {
+    const what = 'there are no registers of threads or harts, so no stack has a beginning';
+    throw new RsptraceError('MEMORY_MISSING', what, {
+      hint: "take an ELF core: Linux's of a process, or what QEMU's dump-guest-memory writes",
+    });
+  }
+  const core = readLinuxCore(image.notes, names);
+  const elf = core ? placedBy(core, linked) : linked;
+  // Linux leaves out what the program's file has.
+  const memory: MemoryReader = {
+    read: async (address, length) => (await image.read(address, length)) ?? elf.bytesAt(address, length),
+  };
+  const libraries = core
+    ? await mappedLibraries(core.files, core.auxv, { debugDirs, logger, memory, program: elf })
+    : { loaded: [], missing: [] };
+  const debug = debugOf(elf);
+  const stacks = new Stacks(elf, arch, debug, libraries.loaded);
+  const reader = locals && debug ? new FrameVariables(debug, memory) : undefined;
+  const harts: HartBacktrace[] = [];
+  for (const { id, registers } of threads) {
+    const stack = await stacks.unwind(registers, memory, options);
+    const variables = await variablesOf(stack, reader);
+    harts.push({ hart: { id }, stack, firmware: undefined, other: undefined, variables });
+  }
+  return { elf, debug, isProcess: core !== undefined, harts, libraries };
+}
