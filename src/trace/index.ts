@@ -8,7 +8,7 @@ export {
   stopsBesideText,
   subjectOf,
 } from './events/bounds.js';
-export { CallTimes } from './events/call-times.js';
+export { type CallTime, TimedFold } from './events/call-times.js';
 export { CallTree, type Frame, type TreeNode, totals } from './events/call-tree.js';
 export { CallsBelow } from './events/calls-below.js';
 export { type Disturbance, disturbanceOf, ownSpans, type Span } from './events/disturbance.js';

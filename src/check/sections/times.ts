@@ -1,4 +1,14 @@
-import { type AnyBegin, CallTimes, Durations, type TraceEvent, timeText } from '../../trace/index.js';
+import {
+  type AnyBegin,
+  type CallEnd,
+  type CallLost,
+  type CallTime,
+  Durations,
+  type PollEnd,
+  type PollLost,
+  TimedFold,
+  timeText,
+} from '../../trace/index.js';
 import { below, invalid, objectAt } from '../json.js';
 import { roomyTime, timeAt } from '../limits.js';
 import { addedText, Longest } from '../longest.js';
@@ -56,9 +66,9 @@ export const times: SectionKind = {
       const parsed = limits.map(([key, limit]) => [key as Measure, timeAt(limit, below(path, key))] as const);
       return new Timed(selectorAt(text, path, ['fn', 'poll']), new Map(parsed));
     });
-    const spent = new CallTimes();
+    const calls = new Times(timed);
     return {
-      event: (event) => follow(event, timed, spent),
+      event: (event) => calls.event(event),
       verdicts: (end) =>
         timed.flatMap((each) => [...each.limits].map(([measure, limit]) => verdict(each, measure, limit, end))),
       updated: ({ info }, headRoom) =>
@@ -74,30 +84,28 @@ export const times: SectionKind = {
   },
 };
 
-function follow(event: TraceEvent, timed: readonly Timed[], spent: CallTimes): void {
-  switch (event.type) {
-    case 'call-begin':
-    case 'poll-begin':
-      spent.begin(event);
-      break;
-    case 'call-end':
-    case 'poll-end': {
-      const took = spent.returned(event);
-      const { begin } = event;
-      if (!took || !begin) return;
-      for (const each of timed) if (each.selector.matches(begin)) each.add(begin, took.time, took.total);
-      break;
-    }
-    case 'call-lost':
-      spent.lost(event);
-      break;
-    case 'poll-lost': {
-      // A poll that blocks for ever has no end: so long it took at least.
-      const { begin, time, began } = event;
-      if (!spent.lost(event) || !begin) return;
-      for (const each of timed) if (each.selector.matches(begin)) each.add(begin, time - began, time - began);
-      break;
-    }
+/** Adds the time of each call and poll to what it is chosen by. */
+class Times extends TimedFold {
+  readonly #timed: readonly Timed[];
+
+  constructor(timed: readonly Timed[]) {
+    super();
+    this.#timed = timed;
+  }
+
+  protected began(): void {}
+
+  protected returned({ begin }: PollEnd | CallEnd, { time, total }: CallTime): void {
+    this.#add(begin, time, total);
+  }
+
+  /** A poll that blocks for ever has no end: so long it took at least. */
+  protected override lost({ type, begin, time, began }: PollLost | CallLost): void {
+    if (type === 'poll-lost') this.#add(begin, time - began, time - began);
+  }
+
+  #add(begin: AnyBegin | undefined, time: number, total: number): void {
+    for (const each of this.#timed) if (begin && each.selector.matches(begin)) each.add(begin, time, total);
   }
 }
 

@@ -20,7 +20,7 @@ import type {
   PollLost,
   TraceEvent,
 } from './events.js';
-import { OpenCalls } from './open-calls.js';
+import { isBegin, isEnd, OpenCalls } from './open-calls.js';
 import type { Chosen } from './selection.js';
 import { Fold } from './sinks.js';
 
@@ -49,7 +49,7 @@ export interface CallTime {
   readonly events: number;
 }
 
-export class CallTimes {
+class CallTimes {
   readonly #open = new OpenCalls<TimedCall>();
   #events = 0;
 
@@ -102,28 +102,18 @@ export abstract class TimedFold extends Fold {
   }
 
   event(event: TraceEvent): void {
-    switch (event.type) {
-      case 'call-begin':
-      case 'poll-begin': {
-        const isChosen = this.#chosen === undefined || this.#chosen.begin(event);
-        this.#times.begin(event, isChosen);
-        if (isChosen) this.began(event);
-        else this.#others.add(event);
-        break;
-      }
-      case 'call-end':
-      case 'poll-end': {
-        const spent = this.#times.returned(event);
-        // An end without a begin is no call.
-        if (spent && this.#isChosen(event)) this.returned(event, spent);
-        break;
-      }
-      case 'call-lost':
-      case 'poll-lost':
-        if (this.#times.lost(event) && this.#isChosen(event)) this.lost(event);
-        break;
-      default:
-        this.other(event);
+    if (isBegin(event)) {
+      const isChosen = this.#chosen === undefined || this.#chosen.begin(event);
+      this.#times.begin(event, isChosen);
+      if (isChosen) this.began(event);
+      else this.#others.add(event);
+    } else if (!isEnd(event)) this.other(event);
+    else if (event.type === 'call-lost' || event.type === 'poll-lost') {
+      if (this.#times.lost(event) && this.#isChosen(event)) this.lost(event);
+    } else {
+      const spent = this.#times.returned(event);
+      // An end without a begin is no call.
+      if (spent && this.#isChosen(event)) this.returned(event, spent);
     }
   }
 

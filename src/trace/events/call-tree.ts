@@ -1,9 +1,19 @@
 import type { Addr } from '../../base/addr.js';
 import { madeOnce } from '../../base/made-once.js';
-import { CallTimes } from './call-times.js';
-import type { AnyBegin, FunctionRef, FutureRef, Sample, SampledFrame, TraceEvent, TraceInfo } from './events.js';
-import { type OpenCall, OpenCalls } from './open-calls.js';
-import { Fold } from './sinks.js';
+import { type CallTime, TimedFold } from './call-times.js';
+import type {
+  AnyBegin,
+  AnyEnd,
+  CallEnd,
+  CallLost,
+  FunctionRef,
+  FutureRef,
+  PollEnd,
+  PollLost,
+  SampledFrame,
+  TraceEvent,
+  TraceInfo,
+} from './events.js';
 
 /** A function, or a Future that is polled, as formats of stacks name it. */
 export interface Frame {
@@ -32,10 +42,6 @@ export interface TreeNode {
   self: number;
 }
 
-interface Open extends OpenCall {
-  readonly node: Growing;
-}
-
 interface Growing extends TreeNode {
   isFurther: boolean;
   frame: Frame | undefined;
@@ -56,7 +62,7 @@ export const furtherStacks: SampledFrame = {
 };
 
 /** Calls and polls by their stacks, of all harts together. Past {@link MOST_STACKS} further stacks are merged. */
-export class CallTree extends Fold {
+export class CallTree extends TimedFold {
   readonly #root = nodeOf(undefined, undefined);
   info: TraceInfo | undefined;
   /** From the first event to the last. */
@@ -64,8 +70,7 @@ export class CallTree extends Fold {
   /** Of a profile. `root`: beside calls it is a frame, `[samples]`. */
   readonly #sampled = { root: nodeOf(undefined, undefined), count: 0, areWaits: false };
   #calls = 0;
-  readonly #times = new CallTimes();
-  readonly #open = new OpenCalls<Open>();
+  readonly #open = new Map<AnyBegin, Growing>();
   readonly #frames = new Map<What, Frame>();
   #first: number | undefined;
   #stacks = 0;
@@ -103,31 +108,25 @@ export class CallTree extends Fold {
     return this.#sampled.areWaits ? 'waits' : 'samples';
   }
 
-  event(event: TraceEvent): void {
-    switch (event.type) {
-      case 'call-begin':
-      case 'poll-begin':
-        this.#first ??= event.time;
-        this.#begin(event);
-        break;
-      case 'call-end':
-      case 'poll-end': {
-        this.span = Math.max(this.span, event.time - (this.#first ?? event.time));
-        const spent = this.#times.returned(event);
-        const open = this.#open.end(event);
-        if (!spent || !open) break;
-        open.node.self += spent.self;
-        break;
-      }
-      case 'call-lost':
-      case 'poll-lost':
-        this.#times.lost(event);
-        this.#open.end(event);
-        break;
-      case 'sample':
-        this.#sample(event);
-        break;
-    }
+  protected began(begin: AnyBegin): void {
+    this.#first ??= begin.time;
+    this.#calls++;
+    const parent = (begin.around && this.#open.get(begin.around)) ?? this.#root;
+    const node = this.#child(parent, begin.type === 'call-begin' ? begin.function : begin.future);
+    node.calls++;
+    this.#open.set(begin, node);
+  }
+
+  protected returned({ begin, time }: PollEnd | CallEnd, { self }: CallTime): void {
+    this.span = Math.max(this.span, time - (this.#first ?? time));
+    const node = begin && this.#open.get(begin);
+    if (node === undefined) return;
+    node.self += self;
+    this.#open.delete(begin as AnyBegin);
+  }
+
+  protected override lost({ begin }: PollLost | CallLost): void {
+    if (begin) this.#open.delete(begin);
   }
 
   /** Every node but the root, callers before callees. */
@@ -139,17 +138,9 @@ export class CallTree extends Fold {
     }
   }
 
-  #begin(begin: AnyBegin): void {
-    this.#calls++;
-    this.#times.begin(begin);
-    const parent = this.#open.of(begin.around)?.node ?? this.#root;
-    const what = begin.type === 'call-begin' ? begin.function : begin.future;
-    const node = this.#child(parent, what);
-    node.calls++;
-    this.#open.begin({ begin, node });
-  }
-
-  #sample({ time, stack, periodNs, isWait }: Sample): void {
+  protected override other(event: Exclude<TraceEvent, AnyBegin | AnyEnd>): void {
+    if (event.type !== 'sample') return;
+    const { time, stack, periodNs, isWait } = event;
     this.#first ??= time;
     this.span = Math.max(this.span, time - this.#first + (isWait ? periodNs : 0));
     this.#sampled.count++;

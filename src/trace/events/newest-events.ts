@@ -9,6 +9,7 @@ import {
   type TraceSink,
   timeOf,
 } from './events.js';
+import { isBegin, isEnd } from './open-calls.js';
 import { Filter } from './sinks.js';
 
 /** How much a {@link NewestEvents} keeps. */
@@ -96,11 +97,11 @@ export class NewestEvents extends Filter {
   #leaveOut(event: TraceEvent): void {
     // What the guest prints is not counted as an event anywhere else either.
     if (event.type !== 'console') this.#leftOut++;
-    if (event.type === 'poll-begin' || event.type === 'call-begin') {
+    if (isBegin(event)) {
       this.#open.add(event);
       return;
     }
-    if (!('began' in event)) return;
+    if (!isEnd(event)) return;
     const { begin } = event;
     if (begin) this.#open.delete(begin);
     if (event.type === 'poll-lost') this.#waiting.delete(event.root);

@@ -1,4 +1,14 @@
-import type { AnyBegin, AnyEnd, ThreadRef } from './events.js';
+import type { AnyBegin, AnyEnd, ThreadRef, TraceEvent } from './events.js';
+
+/** Whether a call or a poll begins. */
+export function isBegin(event: TraceEvent): event is AnyBegin {
+  return event.type === 'call-begin' || event.type === 'poll-begin';
+}
+
+/** Whether one ends, seen or not. */
+export function isEnd(event: TraceEvent): event is AnyEnd {
+  return 'began' in event;
+}
 
 /** A poll or call whose end has not come yet. */
 export interface OpenCall {
@@ -55,11 +65,6 @@ export class OpenCalls<T extends OpenCall> {
   /** What is open where an event belongs, as it began. */
   on(track: Track): readonly T[] {
     return this.#of(track) ?? none;
-  }
-
-  /** Everything that is open, track by track. */
-  all(): T[] {
-    return [...this.#harts, ...this.#threads].flatMap((open) => open ?? []);
   }
 
   #of({ hart, thread }: Track): T[] | undefined {

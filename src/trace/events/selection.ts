@@ -1,5 +1,5 @@
-import type { AnyBegin, AnyEnd, ConsoleLine, Gap, Reset, Stuck, TraceEvent, TraceSink } from './events.js';
-import { OpenCalls } from './open-calls.js';
+import type { AnyBegin, AnyEnd, TraceEvent, TraceSink } from './events.js';
+import { isBegin, isEnd, OpenCalls } from './open-calls.js';
 import { Filter, Fold } from './sinks.js';
 
 /** Which calls and polls are wanted: by kind, by name, and by what is known of each when it has ended. */
@@ -36,8 +36,7 @@ export function chosenByName(selection: Selection): Chosen {
 /** Notes which begins of a trace are wanted, where that is known when they have ended. Memory: a bit a begin. */
 export class Choosing extends Fold {
   readonly #selection: Selection;
-  readonly #open = new OpenCalls<{ readonly begin: AnyBegin; readonly number: number }>();
-  readonly #unended = new Map<AnyBegin, number>();
+  readonly #open = new Map<AnyBegin, number>();
   readonly #marks = new Marks();
   #begins = 0;
 
@@ -47,31 +46,20 @@ export class Choosing extends Fold {
   }
 
   event(event: TraceEvent): void {
-    switch (event.type) {
-      case 'call-begin':
-      case 'poll-begin': {
-        const number = this.#begins++;
-        if (!isNamed(this.#selection, event)) break;
-        this.#open.begin({ begin: event, number });
-        this.#unended.set(event, number);
-        break;
-      }
-      case 'call-end':
-      case 'call-lost':
-      case 'poll-end':
-      case 'poll-lost': {
-        const call = this.#open.end(event);
-        if (call === undefined) break;
-        this.#unended.delete(call.begin);
-        this.#decide(call.begin, event, call.number);
-        break;
-      }
+    if (isBegin(event)) {
+      const number = this.#begins++;
+      if (isNamed(this.#selection, event)) this.#open.set(event, number);
+    } else if (isEnd(event) && event.begin) {
+      const number = this.#open.get(event.begin);
+      if (number === undefined) return;
+      this.#open.delete(event.begin);
+      this.#decide(event.begin, event, number);
     }
   }
 
   override end(): void {
-    for (const [begin, number] of this.#unended) this.#decide(begin, undefined, number);
-    this.#unended.clear();
+    for (const [begin, number] of this.#open) this.#decide(begin, undefined, number);
+    this.#open.clear();
   }
 
   /** For the same trace, read again. */
@@ -120,36 +108,17 @@ export class Inside extends Filter {
   }
 
   event(event: TraceEvent): void {
-    switch (event.type) {
-      case 'call-begin':
-      case 'poll-begin': {
-        const isChosen = this.#chosen.begin(event);
-        const isShown = this.#open.of(event.around)?.isShown || isChosen;
-        this.#open.begin({ begin: event, isShown });
-        if (isShown) this.sink.event(event);
-        break;
-      }
-      case 'call-end':
-      case 'call-lost':
-      case 'poll-end':
-      case 'poll-lost':
-        if (this.#open.end(event)?.isShown) this.sink.event(event);
-        break;
-      case 'gap':
-      case 'reset':
-      case 'console':
-        this.sink.event(event);
-        break;
-      case 'stuck':
-        if (this.#chosen.note(event.future.future)) this.sink.event(event);
-        break;
-      default:
-        if (this.#isNoteShown(event)) this.sink.event(event);
-    }
+    if (isBegin(event)) {
+      const isChosen = this.#chosen.begin(event);
+      const isShown = this.#open.of(event.around)?.isShown || isChosen;
+      this.#open.begin({ begin: event, isShown });
+      if (isShown) this.sink.event(event);
+    } else if (isEnd(event) ? this.#open.end(event)?.isShown : this.#isNoteShown(event)) this.sink.event(event);
   }
 
-  #isNoteShown(event: Exclude<TraceEvent, AnyBegin | AnyEnd | Gap | Reset | ConsoleLine | Stuck>): boolean {
-    if (this.#open.on(event).some(({ isShown }) => isShown)) return true;
+  #isNoteShown(event: Exclude<TraceEvent, AnyBegin | AnyEnd>): boolean {
+    if (event.type === 'gap' || event.type === 'reset' || event.type === 'console') return true;
+    if ('hart' in event && this.#open.on(event).some(({ isShown }) => isShown)) return true;
     if (event.type === 'wake' || event.type === 'cancelled') {
       if (event.root !== undefined && this.#chosen.note(event.root.future.future)) return true;
     }

@@ -1,4 +1,5 @@
 import { type AnyBegin, type AnyEnd, type TraceEvent, type TraceSink, timeOf } from './events.js';
+import { isBegin, isEnd } from './open-calls.js';
 import { Filter } from './sinks.js';
 
 /** A moment: a time of the trace in nanoseconds, or the first time that something of a name begins. */
@@ -46,9 +47,9 @@ export class Window extends Filter {
     if (this.#state === 'inside' && ends && reached(event, this.#to)) this.#state = 'after';
     if (this.#state === 'inside') {
       this.#isEmpty = false;
-      if (event.type === 'call-begin' || event.type === 'poll-begin') this.#begun.add(event);
+      if (isBegin(event)) this.#begun.add(event);
     }
-    if ('began' in event ? this.#hasBegun(event) : this.#state === 'inside') this.sink.event(event);
+    if (isEnd(event) ? this.#hasBegun(event) : this.#state === 'inside') this.sink.event(event);
   }
 
   /** Whether what ends has begun inside. Of a begin that was never seen nothing more is known than where it ends. */

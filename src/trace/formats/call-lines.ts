@@ -2,7 +2,7 @@
 // happened in between. Written as events come; only the last begin waits for the next event.
 import { visible } from '../../text/index.js';
 import type { AnyBegin, AnyEnd, ConsoleLine, Gap, Reset, Stuck, TraceEvent } from '../events/events.js';
-import { OpenCalls, type Track } from '../events/open-calls.js';
+import { isBegin, isEnd, OpenCalls, type Track } from '../events/open-calls.js';
 import { Fold } from '../events/sinks.js';
 import {
   accessText,
@@ -53,27 +53,12 @@ export abstract class CallLines extends Fold {
   }
 
   event(event: TraceEvent): void {
-    switch (event.type) {
-      case 'call-begin':
-      case 'poll-begin':
-        this.#begin(event);
-        break;
-      case 'call-end':
-      case 'call-lost':
-      case 'poll-end':
-      case 'poll-lost':
-        this.#end(event);
-        break;
-      case 'gap':
-      case 'reset':
-      case 'console':
-      case 'stuck':
-        this.openPending();
-        this.write(`# ${this.comment(event)}`);
-        break;
-      default:
-        this.openPending();
-        this.put(event, event.time, undefined, this.open.on(event).length, `/* ${noteText(event)} */`);
+    if (isBegin(event)) this.#begin(event);
+    else if (isEnd(event)) this.#end(event);
+    else {
+      this.openPending();
+      if (!('hart' in event)) this.write(`# ${this.comment(event)}`);
+      else this.put(event, event.time, undefined, this.open.on(event).length, `/* ${noteText(event)} */`);
     }
   }
 

@@ -14,7 +14,7 @@ import type {
   TraceInfo,
   TraceSink,
 } from '../events/events.js';
-import { type OpenCall, OpenCalls } from '../events/open-calls.js';
+import { isBegin, isEnd } from '../events/open-calls.js';
 import { Fold } from '../events/sinks.js';
 import {
   accessText,
@@ -91,19 +91,13 @@ export const spanColumns = [
 const nobody = { instance: undefined, address: undefined, file: undefined, line: undefined, task: undefined };
 const nowhere = { duration_ns: undefined, thread: undefined, depth: undefined, result: undefined, detail: undefined };
 
-interface Open extends OpenCall {
-  /** Of its begin among all. */
-  readonly order: number;
-}
-
 /** Turns events into spans. Calls that are open at the end come last, without a duration. */
 export class Spans extends Fold {
   readonly #write: (span: Span) => void;
   readonly #chains = new ChainTexts();
   readonly #subjects = new Subjects();
-  readonly #open = new OpenCalls<Open>();
-  /** Begins so far. */
-  #begun = 0;
+  /** In the order in which they began. */
+  readonly #open = new Set<AnyBegin>();
 
   constructor(write: (span: Span) => void) {
     super();
@@ -111,24 +105,13 @@ export class Spans extends Fold {
   }
 
   event(event: TraceEvent): void {
-    switch (event.type) {
-      case 'call-begin':
-      case 'poll-begin':
-        this.#open.begin({ begin: event, order: this.#begun++ });
-        break;
-      case 'call-end':
-      case 'call-lost':
-      case 'poll-end':
-      case 'poll-lost':
-        this.#ended(event);
-        break;
-      default:
-        this.#write(this.#instant(event));
-    }
+    if (isBegin(event)) this.#open.add(event);
+    else if (isEnd(event)) this.#ended(event);
+    else this.#write(this.#instant(event));
   }
 
   override end(): void {
-    for (const { begin } of this.#open.all().sort((a, b) => a.order - b.order)) {
+    for (const begin of this.#open) {
       const { time, hart, thread, depth } = begin;
       const where = { time_ns: time, hart, thread: thread?.key, depth, subject: this.#subjects.of(begin) };
       const detail = detailOf(begin);
@@ -137,7 +120,7 @@ export class Spans extends Fold {
   }
 
   #ended(event: AnyEnd): void {
-    const begin = this.#open.end(event)?.begin;
+    const begin = event.begin && this.#open.delete(event.begin) ? event.begin : undefined;
     const isLost = event.type === 'call-lost' || event.type === 'poll-lost';
     const { hart, thread, depth } = begin ?? event;
     this.#write({

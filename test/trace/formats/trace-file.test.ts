@@ -17,26 +17,6 @@ import { oneTask } from '../one-task.js';
 import { futures, info, link, nanos, stories, suspend0, suspend1, tell, unresumed } from '../stories.js';
 import { decode, folder, parse, write } from '../written.js';
 
-t.test('cut off after any packet, a Perfetto trace holds what was written up to there', async (t) => {
-  const bytes = write('cut.pftrace', oneTask);
-  const packets = decode(bytes);
-  const ends = packetEnds(bytes);
-  t.equal(ends.length, packets.length);
-  t.equal(ends.at(-1), bytes.length);
-  for (const [i, end] of ends.entries()) {
-    const prefix = decode(bytes.subarray(0, end));
-    assert.deepEqual(prefix, packets.slice(0, i + 1));
-    readPerfetto(prefix);
-  }
-  for (let cut = 0; cut <= bytes.length; cut++) {
-    assert.deepEqual(
-      packetEnds(bytes.subarray(0, cut)),
-      ends.filter((end) => end <= cut),
-      `cut at ${cut}`,
-    );
-  }
-});
-
 t.test('cut off at any byte, a Chrome trace holds the records whole before the cut', async (t) => {
   const text = write('cut.json', oneTask).toString();
   const records = JSON.parse(text) as unknown[];
@@ -69,7 +49,7 @@ t.test('the same events make the same bytes', async (t) => {
   t.doesNotThrow(() =>
     fc.assert(
       fc.property(stories, (told) => {
-        for (const name of ['same.pftrace', 'same.json']) {
+        for (const name of ['same.pftrace', 'same.json', 'same.speedscope.json']) {
           const first = write(name, told.events);
           const again = write(name, structuredClone(told.events));
           assert.ok(first.equals(again));

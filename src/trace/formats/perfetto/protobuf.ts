@@ -171,7 +171,7 @@ export function putVarint(bytes: Uint8Array, offset: number, value: number): num
 }
 
 /** The same for all 64 bits of an unsigned integer. There is room for 10 bytes. */
-export function putVarint64(bytes: Uint8Array, offset: number, value: bigint): number {
+function putVarint64(bytes: Uint8Array, offset: number, value: bigint): number {
   let at = offset;
   let low = lowHalf(value);
   for (let high = highHalf(value); high !== 0; high >>>= 7) {

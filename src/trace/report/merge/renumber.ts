@@ -1,6 +1,7 @@
 import { type Addr, addr } from '../../../base/addr.js';
 import { madeOnce } from '../../../base/made-once.js';
 import type { AnyBegin, RootRef, TraceEvent } from '../../events/events.js';
+import { isBegin } from '../../events/open-calls.js';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -81,7 +82,7 @@ export class Renumber {
     if ('around' in event && event.around) members.around = this.#begins.get(event.around);
     if ('begin' in event && event.begin) members.begin = this.#begins.get(event.begin);
     const made = members as unknown as TraceEvent;
-    if (event.type === 'call-begin' || event.type === 'poll-begin') this.#begins.set(event, made as AnyBegin);
+    if (isBegin(event)) this.#begins.set(event, made as AnyBegin);
     return made;
   }
 

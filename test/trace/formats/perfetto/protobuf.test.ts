@@ -1,5 +1,5 @@
 import t from 'tap';
-import { ProtoBuffer, putVarint, putVarint64, varintLength } from '../../../../src/trace/formats/perfetto/protobuf.js';
+import { ProtoBuffer, putVarint, varintLength } from '../../../../src/trace/formats/perfetto/protobuf.js';
 import { children } from '../../decode-perfetto.js';
 import { decode } from '../../written.js';
 
@@ -71,38 +71,13 @@ t.test('varints and lengths are what protoc reads', async (t) => {
   t.equal(buffer.length, 0);
 });
 
-t.test('a varint has as many bytes as it was said to have', async (t) => {
-  // Seven bits a byte.
+t.test('a varint has as many bytes as it was said to have: seven bits a byte', async (t) => {
   for (let bits = 0; bits <= 53; bits++)
     for (const value of [2 ** bits - 1, 2 ** bits, 2 ** bits + 1]) {
       if (value > Number.MAX_SAFE_INTEGER) continue;
       const expected = Math.max(1, Math.ceil(value.toString(2).length / 7));
-      t.equal(varintLength(value), expected, `${value}`);
-      const bytes = new Uint8Array(12);
-      t.equal(putVarint(bytes, 2, value), 2 + expected);
-      let back = 0n;
-      for (let i = expected - 1; i >= 0; i--) back = (back << 7n) | BigInt((bytes[2 + i] ?? 0) & 0x7f);
-      t.equal(back, BigInt(value));
-      t.same([...bytes.subarray(0, 2), ...bytes.subarray(2 + expected)], new Array(12 - expected).fill(0));
+      t.same([varintLength(value), putVarint(new Uint8Array(12), 2, value)], [expected, 2 + expected], `${value}`);
     }
-});
-
-t.test('integers of 64 bits', async (t) => {
-  const edges = [0n, 127n, 128n, 2n ** 28n, 2n ** 32n - 1n, 2n ** 32n, 2n ** 35n, 2n ** 63n, 2n ** 64n - 1n];
-  const alternate = edges.map((value) => value ^ 0x2a_aaaa_aaaa_aaaan);
-  for (const value of [...edges, ...alternate]) {
-    const bytes = new Uint8Array(12);
-    const end = putVarint64(bytes, 1, value);
-    let back = 0n;
-    for (let i = end - 1; i >= 1; i--) back = (back << 7n) | BigInt((bytes[i] ?? 0) & 0x7f);
-    t.equal(back, value);
-    const sevens = Math.max(1, Math.ceil(value.toString(2).length / 7));
-    t.equal(end - 1, value === 0n ? 1 : sevens, 'no byte too many');
-    t.same(
-      [...bytes.subarray(1, end)].map((byte) => byte >> 7),
-      [...new Array(end - 2).fill(1), 0],
-    );
-  }
 });
 
 t.test('fields of eight bytes, and fields that are copied', async (t) => {

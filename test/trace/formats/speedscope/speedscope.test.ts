@@ -20,7 +20,7 @@ import { rsptrace, scratchFolder } from '../../../support/command.js';
 import { readWithSpeedscope, type SpeedscopeProfile } from '../../../support/speedscope.js';
 import { callStories, functions } from '../../call-stories.js';
 import { oneTask } from '../../one-task.js';
-import { info, linked, nanos, stories, tell } from '../../stories.js';
+import { info, nanos, stories, tell } from '../../stories.js';
 import { folder, write } from '../../written.js';
 
 /** The time in each frame, in nanoseconds, by its name, over all profiles. */
@@ -178,12 +178,6 @@ t.test('a full disk: one error, and what was there stays', async (t) => {
   t.equal(thrown.length, 1);
   sink.end();
   t.equal(readFileSync(path, 'utf8'), 'as it was');
-});
-
-t.test('the same events make the same bytes', async (t) => {
-  const events = linked([...calls(2000)]);
-  const first = write('same.speedscope.json', events);
-  t.ok(first.equals(write('same.speedscope.json', structuredClone(events))));
 });
 
 t.test('a recording of a kernel: each function and each Future is a frame, with the time of the table', async (t) => {
