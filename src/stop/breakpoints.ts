@@ -2,6 +2,7 @@ import type { Architecture, EmulatedInstruction } from '../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
+import { type Bytes, placesIn } from '../base/pieces.js';
 import type { Batch, Breakpoint, Reply, Session } from '../rsp/index.js';
 import type { KnownCode } from '../target/index.js';
 import { BreakpointTypes, breakpointsRefused } from './breakpoint-types.js';
@@ -55,11 +56,6 @@ export interface StopPointsOptions extends KnownCode {
   readonly logger?: Logger;
 }
 
-interface CodePiece {
-  readonly address: Addr;
-  readonly length: number;
-}
-
 /** Begins the reason of a probe that is left out because the stub takes no breakpoint for it. */
 export const refusedByStub = 'the stub refused a breakpoint';
 
@@ -76,8 +72,8 @@ export class Breakpoints {
   readonly #types: BreakpointTypes;
   readonly #logger: Logger;
   readonly #points = new Map<bigint, Point>();
-  /** Places where instructions are not emulated but single-stepped. */
-  #stepped: readonly CodePiece[] = [];
+  /** Where instructions are not emulated but single-stepped. */
+  #isStepped = placesIn([]);
   readonly writes: MemoryWrites;
   /** Probes whose code is not loaded yet. */
   readonly late: DeferredBreakpoints;
@@ -247,7 +243,7 @@ export class Breakpoints {
   }
 
   /** Whether a place that is in use lies in these bytes. */
-  areIn(piece: CodePiece): boolean {
+  areIn(piece: Bytes): boolean {
     // There may be tens of thousands of places and of pieces.
     for (let i = 0; i < piece.length; i++) {
       const at = addOffset(piece.address, i);
@@ -258,16 +254,16 @@ export class Breakpoints {
   }
 
   /** These bytes differ from the ELF's, so instructions in them are stepped, not emulated. */
-  leaveToSteps(pieces: readonly CodePiece[]): void {
-    this.#stepped = pieces;
-    for (const [at, point] of this.#points) if (pieces.some((piece) => isIn(at, piece))) toStep(point);
+  leaveToSteps(pieces: readonly Bytes[]): void {
+    this.#isStepped = placesIn(pieces);
+    for (const [at, point] of this.#points) if (this.#isStepped(at)) toStep(point);
   }
 
   /** The target has lost all breakpoints. Returns the addresses of the permanent and the deferred ones. */
   forget(): Addr[] {
     const stayed = [...this.#points].filter(([, { permanent }]) => permanent).map(([address]) => addr(address));
     this.#points.clear();
-    this.#stepped = [];
+    this.#isStepped = placesIn([]);
     return [...stayed, ...this.late.forget()];
   }
 
@@ -354,7 +350,7 @@ export class Breakpoints {
         borrowed: false,
         rearrivals: new Map(),
       };
-      if (this.#stepped.some((piece) => isIn(address, piece))) toStep(point);
+      if (this.#isStepped(address)) toStep(point);
       this.#points.set(address, point);
     }
     return point;
@@ -375,7 +371,7 @@ export class Breakpoints {
   }
 }
 
-function isIn(at: bigint, { address, length }: CodePiece): boolean {
+function isIn(at: bigint, { address, length }: Bytes): boolean {
   return at >= address && at < address + BigInt(length);
 }
 

@@ -1,0 +1,22 @@
+import type { Addr } from './addr.js';
+
+/** Bytes of memory. */
+export interface Bytes {
+  readonly address: Addr;
+  readonly length: number;
+}
+
+/** Whether an address is in one of many pieces that do not overlap: there may be tens of thousands. */
+export function placesIn(pieces: readonly Bytes[]): (at: bigint) => boolean {
+  const sorted = [...pieces].sort((a, b) => (a.address < b.address ? -1 : 1));
+  return (at) => {
+    let [from, to] = [0, sorted.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if ((sorted[middle] as Bytes).address <= at) from = middle + 1;
+      else to = middle;
+    }
+    const last = sorted[from - 1];
+    return last !== undefined && at < last.address + BigInt(last.length);
+  };
+}
