@@ -11,7 +11,7 @@ export interface InstructionModel {
   isBreakpoint(code: Uint8Array): boolean;
   /** Whether code begins with an instruction that waits for an interrupt. Undefined: not known. */
   waits?(code: Uint8Array): boolean;
-  /** Emulates the instruction at `pc` without a single-step; undefined if only a step is right. */
+  /** Emulates the instruction at `pc` without a single-step; undefined if only a step is right. It may need `prepare`. */
   emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undefined;
   /** Whether a watchpoint stops before the access or after it, on the processor and in QEMU's stubs. */
   readonly watchStops: 'before' | 'after';
@@ -19,7 +19,6 @@ export interface InstructionModel {
   memoryAccess?(code: Uint8Array, registers: RegisterReader): MemoryAccess | undefined;
   /**
    * Loads what decoding needs beyond its own tables. Call it once, before the first use of the folder's decoder.
-   * `emulate` does not need it.
    */
   prepare(): Promise<void>;
 }
@@ -29,12 +28,8 @@ export interface InstructionModel {
  * instruction would have written, and moves the pc. Compiled once per breakpoint, run at every hit.
  */
 export interface EmulatedInstruction {
-  /** The instruction as text, for logs and `--dry-run`. */
-  readonly text: string;
   /** Bytes of length in the target. */
   readonly length: number;
-  /** The registers that `load` and `effects` ask for, by their target-description names. */
-  readonly reads: readonly string[];
   /**
    * What must be read from memory before `effects` can be known (a load, a `ret`); length 0 if the instruction cannot
    * be emulated at this hit.

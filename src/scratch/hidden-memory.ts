@@ -6,13 +6,11 @@ import type { GuestRam } from '../target/index.js';
 import type { HiddenRam } from './machines/machine.js';
 import type { HidingPlan } from './plan-hidden-memory.js';
 import { type PagingFacts, RamPiece } from './ram-piece.js';
-import { accessTo, type RegionAccess } from './region-access.js';
+import { accessTo, firstUsed } from './region-access.js';
 import { alignDown, alignUp, LARGE_PAGE, type MapRefusal, type Scratch } from './scratch.js';
-import type { SharedFile } from './shared-file.js';
 import type { HiddenSource } from './source.js';
 
-/** Bytes that are looked at in one piece past the wire, and in each such piece by packets. */
-const LOOKED_AT = 64 * 2 ** 10;
+/** Bytes that are looked at of each piece by packets. */
 const SAMPLE = 64;
 
 /**
@@ -100,31 +98,21 @@ export class HiddenMemory implements HiddenSource {
     return { refused: `the kernel was told of less RAM than there is, and uses it nevertheless, at ${hex(used)}` };
   }
 
-  /** A page that is not all zeros, as QEMU makes them; by packets only the beginning of some is looked at. */
+  /** What is not zero, as QEMU makes RAM; by packets only the beginning of some pieces is looked at. */
   async #firstUsed(ram: GuestRam | undefined): Promise<Addr | undefined> {
     const region = { address: this.start, physical: this.start, size: this.size };
-    const { file } = this.#plan;
-    const access = file ? inFile(file, region.size, this.start - this.#fileBase) : undefined;
-    const { read } = access ?? (await accessTo(this.#session, region, { ram, isData: false }));
-    const isNear = access !== undefined || ram?.holds(this.start, this.size);
-    const [step, length] = isNear ? [LOOKED_AT, LOOKED_AT] : [LOOKED_AT, SAMPLE];
-    for (let offset = 0; offset + length <= this.size; offset += step) {
-      const bytes = await read(offset, length);
-      if (bytes === undefined || bytes.some((byte) => byte !== 0)) return addOffset(this.start, offset);
-    }
-    return undefined;
-  }
-}
-
-function inFile(file: SharedFile, size: number, at: bigint): Pick<RegionAccess, 'read'> {
-  const piece = file.piece(Number(at), size);
-  return {
-    async read(offset, length) {
+    const piece = this.#plan.file?.piece(Number(this.start - this.#fileBase), region.size);
+    const access = await accessTo(this.#session, region, { ram, isData: false });
+    const read = (offset: number, length: number): Promise<Uint8Array | undefined> | Uint8Array => {
+      if (piece === undefined) return access.read(offset, length);
       const bytes = new Uint8Array(length);
       piece.read(offset, bytes);
       return bytes;
-    },
-  };
+    };
+    const isNear = piece !== undefined || ram?.holds(this.start, this.size);
+    const used = await firstUsed(read, region.size, isNear ? undefined : SAMPLE);
+    return used === undefined ? undefined : addOffset(this.start, used);
+  }
 }
 
 function asRefusal(found: HiddenRam | Refusal): Refusal | undefined {

@@ -21,9 +21,8 @@ import { messageOf } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { Session } from '../rsp/index.js';
 import { processLimits } from '../target/index.js';
-import { openMemfd } from './memfd.js';
-import { openProcessMemory } from './process-mem.js';
 import type { BulkReads, Region, Scratch, SharedMemory } from './scratch.js';
+import { isSame, openMemfd, openProcessMemory } from './shared-memory.js';
 import { errnoOf, type SystemCall, SystemCalls, unavailable } from './system-calls.js';
 
 interface ProcessScratchOptions {
@@ -223,7 +222,7 @@ async function share(
     if (sized !== 0n) throw unavailable(`ftruncate of a memfd answers ${sized}`);
     await mapAt(call, data, PROT.READ | PROT.WRITE, MAP.SHARED, Number(file));
     const shared = openMemfd(`/proc/${pid}/fd/${file}`, name, data.size);
-    if (shared && (await isSame(session, data, shared, logger))) return { memfd: true, shared };
+    if (shared && (await isUsable(session, data, shared, logger))) return { memfd: true, shared };
     shared?.close();
     const bulk = await bulkReads(session, `/proc/${pid}/fd/${file}`, data);
     return { memfd: true, shared: undefined, ...(bulk ? { bulk } : {}) };
@@ -240,7 +239,7 @@ async function pastWire(
   logger: Logger,
 ): Promise<SharedMemory | undefined> {
   const shared = openProcessMemory(pid, data);
-  if (shared && (await isSame(session, data, shared, logger))) return shared;
+  if (shared && (await isUsable(session, data, shared, logger))) return shared;
   shared?.close();
   return undefined;
 }
@@ -262,20 +261,10 @@ async function bulkReads(session: Session, path: string, data: Region): Promise<
   return undefined;
 }
 
-/** A pattern written on one side is read on the other, in both directions; then all is zero again. */
-async function isSame(session: Session, data: Region, shared: SharedMemory, logger: Logger): Promise<boolean> {
-  const memory = session.memory();
-  const [there, here] = [randomBytes(16), randomBytes(16)];
-  const seen = new Uint8Array(16);
+/** See {@link isSame}. */
+async function isUsable(session: Session, data: Region, shared: SharedMemory, logger: Logger): Promise<boolean> {
   try {
-    await memory.write(data.address, there);
-    shared.read(0, seen);
-    if (!there.equals(seen)) return false;
-    shared.write(0, here);
-    const back = await memory.read(data.address, 16);
-    if (back === undefined || !here.equals(back)) return false;
-    shared.write(0, new Uint8Array(16));
-    return true;
+    return await isSame(session, data, shared);
   } catch (error) {
     logger.info({ error: messageOf(error) }, 'the memfd of the process cannot be used from here');
     return false;

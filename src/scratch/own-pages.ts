@@ -1,19 +1,24 @@
 // Memory of ours in a kernel's page tables, also in those that the kernel makes later.
-import type { AddressSpace, Architecture } from '../arch/index.js';
+import type { AddressSpace, Architecture, LargePageTable } from '../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { Session, TargetMemory } from '../rsp/index.js';
-import type { LargePages } from './large-page-slots.js';
 import { checkMapped } from './region-access.js';
 import { LARGE_PAGE, PAGE, type Region } from './scratch.js';
 
 const ENTRY = 8;
+const GIB = 2n ** 30n;
 
-interface OwnPagesOptions extends LargePages {
+interface OwnPagesOptions {
   readonly session: Session;
   readonly arch: Architecture;
   /** Where the target sees the memory; a multiple of 2 MiB. */
   readonly address: Addr;
+  readonly physical: Addr;
+  /** Pages of 2 MiB, one behind the other. */
+  readonly count: number;
+  /** So many of them, the first ones, are for code, the others for data. */
+  readonly code: number;
   /** Memory for page tables of our own, by physical address. */
   readonly tables: Required<Region>;
 }
@@ -78,13 +83,18 @@ export class OwnPages {
    * right behind the instruction that has turned to it.
    */
   async enter(space: AddressSpace, isNew = false): Promise<Refusal | undefined> {
-    const { session, count } = this.#options;
+    const { session, address, count } = this.#options;
     const memory = await session.physicalMemory();
     if (memory === undefined || !(await session.stub()).isQemu) {
       return { refused: 'page tables are changed only under QEMU, which forgets no translation that was never there' };
     }
+    let found: Table | Refusal = { refused: '' };
     for (let slot = 0; slot < count; slot++) {
-      const wrong = await this.#enterSlot(space, memory, slot, isNew);
+      const at = addOffset(address, slot * LARGE_PAGE);
+      // A table has the entries of a GiB.
+      if (slot === 0 || at % GIB === 0n) found = await this.#tableFor(space, memory, at);
+      if (isRefusal(found)) return found;
+      const wrong = await this.#enterSlot(space, memory, found, slot, isNew);
       if (wrong) return wrong;
     }
     return undefined;
@@ -93,6 +103,7 @@ export class OwnPages {
   async #enterSlot(
     space: AddressSpace,
     memory: TargetMemory,
+    { table }: Table,
     slot: number,
     isNew: boolean,
   ): Promise<Refusal | undefined> {
@@ -102,12 +113,10 @@ export class OwnPages {
     const rights = slot < code ? 'code' : 'data';
     const leaf = space.largePageEntry(physical, rights);
     if (leaf === undefined) return { refused: 'data cannot be mapped without being executable: EFER.NXE is clear' };
-    const found = await this.#tableFor(space, memory, at);
-    if (isRefusal(found)) return found;
-    const place = entryIn(found.table, at, 1);
+    const place = entryIn(table, at, 1);
     const before = await word(memory, place);
     if (before === leaf) return undefined;
-    if (before === undefined) return { refused: `the page table at ${hex(found.table)} cannot be read` };
+    if (before === undefined) return { refused: `the page table at ${hex(table)} cannot be read` };
     if (before === 0n) return this.#write(memory, { at: place, entry: leaf, before });
     if (isNew) return this.#share(space, memory, { at, physical, rights, entry: before, place });
     return { refused: `the kernel has something else at ${hex(at)}` };
@@ -192,6 +201,28 @@ export class OwnPages {
       await memory?.write(at, bytesOf(before));
     }
   }
+}
+
+/**
+ * Where there is room for `count` entries in the table that maps the kernel's text: in the middle of the longest run of
+ * empty ones behind the text, else before it. So whatever grows on either side takes long to come near. Every address
+ * space with the kernel shares that table. Empty means all zero, because other entries may be ones that the kernel has
+ * set aside.
+ */
+export function freeNear(text: Addr, { virtual, entries }: LargePageTable, count: number): Addr | undefined {
+  const longest = (from: number, to: number): number | undefined => {
+    let best: { start: number; length: number } | undefined;
+    for (let start = from; start < to; ) {
+      let end = start;
+      while (end < to && entries[end] === 0n) end++;
+      if (end - start >= count && end - start > (best?.length ?? 0)) best = { start, length: end - start };
+      start = end + 1;
+    }
+    return best === undefined ? undefined : best.start + ((best.length - count) >> 1);
+  };
+  const index = Number((text - virtual) / BigInt(LARGE_PAGE));
+  const first = longest(index + 1, entries.length) ?? longest(0, index);
+  return first === undefined ? undefined : addOffset(virtual, first * LARGE_PAGE);
 }
 
 function entryIn(table: Addr, address: Addr, level: number): Addr {

@@ -3,8 +3,7 @@ import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { Session } from '../rsp/index.js';
 import type { GuestRam } from '../target/index.js';
-import { mapBesideText } from './large-page-slots.js';
-import { OwnPages } from './own-pages.js';
+import { freeNear, OwnPages } from './own-pages.js';
 import {
   accessTo,
   checkMapped,
@@ -75,7 +74,6 @@ interface Placed {
   /** For the user. */
   readonly where: string;
   readonly pages: OwnPages;
-  readonly unmap?: () => Promise<void>;
   readonly follow: NonNullable<Scratch['follow']>;
 }
 
@@ -173,17 +171,15 @@ export class RamPiece {
     space: AddressSpace,
     text: Addr,
     split: number,
-  ): Promise<Pick<Placed, 'address' | 'pages' | 'unmap'> | Refusal> {
-    if ((await space.largePageTable(text)) !== undefined) {
-      const large = { physical: this.start, count: this.size / LARGE_PAGE, code: split / LARGE_PAGE };
-      const slots = await mapBesideText(this.#session, arch, space, text, large);
-      if (isRefusal(slots)) return slots;
-      const { address } = slots;
-      return { address, pages: this.#ownPages(arch, address, split), unmap: async () => void (await slots.unmap()) };
-    }
+  ): Promise<Pick<Placed, 'address' | 'pages'> | Refusal> {
+    const table = await space.largePageTable(text);
+    const count = this.size / LARGE_PAGE;
+    const free = table && freeNear(text, table, count);
+    if (table && free === undefined)
+      return { refused: `the table that maps ${hex(text)} has no ${count} free entries in a row` };
     const middle = (text & -GIB) + GIB / 2n;
     let why: Refusal = { refused: `there is no room beside the text at ${hex(text)}` };
-    for (const address of [middle + GIB, middle - GIB]) {
+    for (const address of free === undefined ? [middle + GIB, middle - GIB] : [free]) {
       if (address < 0n || address >= 2n ** 64n) continue;
       const pages = this.#ownPages(arch, addr(address), split);
       const wrong = await pages.enter(space);
@@ -207,7 +203,7 @@ export class RamPiece {
     });
   }
 
-  async #scratch({ address, split, where, pages, unmap, follow }: Placed): Promise<Scratch | MapRefusal> {
+  async #scratch({ address, split, where, pages, follow }: Placed): Promise<Scratch | MapRefusal> {
     const piece = (offset: number, size: number): Required<Region> => ({
       address: addOffset(address, offset),
       physical: addOffset(this.start, offset),
@@ -215,16 +211,12 @@ export class RamPiece {
     });
     const { what, note, owned } = this.#options;
     const putBack = owned ? async () => {} : await this.#kept(piece(0, this.size));
-    const leave = async (): Promise<void> => {
-      await pages.remove();
-      await unmap?.();
-    };
     if (putBack === undefined) {
-      await leave();
+      await pages.remove();
       return { refused: `the ${what} at ${hex(this.start)} cannot be read`, later: false };
     }
     const release = async (): Promise<void> => {
-      await leave();
+      await pages.remove();
       await putBack();
     };
     const guards = await plantGuards([

@@ -50,6 +50,23 @@ export async function restore(access: RegionAccess, before: Uint8Array): Promise
   }
 }
 
+/** Bytes of RAM that are read at once. */
+const searchedAtOnce = 64 * 2 ** 10;
+
+/** The offset of a byte that is not zero, or of a piece that cannot be read. `sample`: bytes that are read of a piece. */
+export async function firstUsed(
+  read: (offset: number, length: number) => Promise<Uint8Array | undefined> | Uint8Array,
+  size: number,
+  sample = searchedAtOnce,
+): Promise<number | undefined> {
+  for (let offset = 0; offset + sample <= size; offset += searchedAtOnce) {
+    const bytes = await read(offset, sample);
+    const at = bytes === undefined ? 0 : bytes.findIndex((byte) => byte !== 0);
+    if (at >= 0) return offset + at;
+  }
+  return undefined;
+}
+
 async function packetsTo(session: Session, region: Region): Promise<RegionAccess> {
   const physical = region.physical === undefined ? undefined : await session.physicalMemory();
   const base = physical === undefined || region.physical === undefined ? region.address : region.physical;

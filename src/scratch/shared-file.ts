@@ -1,9 +1,9 @@
 import { closeSync, ftruncateSync, openSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
-import { messageOf, RsptraceError } from '../base/errors.js';
-import { readFully, writeFully } from '../base/file-bytes.js';
+import { messageOf } from '../base/errors.js';
 import type { Refusal } from '../base/refusal.js';
 import type { SharedMemory } from './scratch.js';
+import { inFile, sharedMemory } from './shared-memory.js';
 
 /** Files that live in memory only. */
 const folder = '/dev/shm';
@@ -52,26 +52,13 @@ export class SharedFile implements Disposable {
   /** The piece at `offset` of the file. Closing the piece leaves the file open. */
   piece(offset: number, size: number): SharedMemory {
     if (offset < 0 || size < 0 || offset + size > this.size) throw new RangeError('a piece outside the shared file');
-    let open = true;
-    const check = (at: number, length: number): void => {
-      if (!open || !this.#open) throw new RsptraceError('SCRATCH_CLOSED', 'The shared memory was closed');
-      if (at < 0 || at + length > size) throw new RangeError(`bytes ${at}..${at + length} of ${size} shared ones`);
-    };
-    return {
-      read: (at, into) => {
-        check(at, into.length);
-        if (!readFully(this.#fd, into, offset + at)) {
-          throw new RsptraceError('SCRATCH_CLOSED', 'The shared memory has been cut off');
-        }
-      },
-      write: (at, bytes) => {
-        check(at, bytes.length);
-        writeFully(this.#fd, bytes, offset + at);
-      },
-      close: () => {
-        open = false;
-      },
-    };
+    const { read, write } = inFile(this.#fd, offset);
+    return sharedMemory({
+      size,
+      gone: 'The shared memory was closed or cut off',
+      read: (at, into) => this.#open && read(at, into),
+      write: (at, bytes) => this.#open && write(at, bytes),
+    });
   }
 
   [Symbol.dispose](): void {

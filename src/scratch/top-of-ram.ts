@@ -6,7 +6,7 @@ import { type FdtRange, type GuestRam, readMemoryTree } from '../target/index.js
 import { deviceTree } from './hide-in-device-tree.js';
 import { machines } from './machines/index.js';
 import { RamPiece } from './ram-piece.js';
-import { accessTo } from './region-access.js';
+import { accessTo, firstUsed } from './region-access.js';
 import { LARGE_PAGE } from './scratch.js';
 
 const PT_LOAD = 1;
@@ -14,8 +14,6 @@ const PT_LOAD = 1;
 const SIZE = 2 * LARGE_PAGE;
 /** A PC's firmware has its tables at the very end, a riscv loader the device tree: so far down it is tried. */
 const LOWEST = 24 * 2 ** 20;
-/** Read at once. */
-const CHUNK = 64 * 2 ** 10;
 
 /**
  * The highest RAM that nobody has used: every byte of it is zero, as QEMU gives RAM to its guest. The guest may use it
@@ -42,9 +40,12 @@ export async function topOfRam(session: Session, elf: ElfFile, ram: GuestRam | u
   let used: Addr | undefined;
   for (const { base, size } of freeOf(largest.start, largest.end, taken).toReversed()) {
     for (let start = base + size - BigInt(SIZE); start >= base && start >= lowest; start -= BigInt(LARGE_PAGE)) {
-      const dirty = await firstUsed(session, addr(start), ram);
-      if (dirty === undefined) return pieceAt(session, addr(start), ram);
-      used ??= dirty;
+      const at = addr(start);
+      const region = { address: at, physical: at, size: SIZE };
+      const access = await accessTo(session, region, { ram, isData: true });
+      const dirty = await firstUsed(access.read, SIZE);
+      if (dirty === undefined) return pieceAt(session, at, ram);
+      used ??= addOffset(at, dirty);
     }
   }
   return {
@@ -58,17 +59,6 @@ export async function topOfRam(session: Session, elf: ElfFile, ram: GuestRam | u
 function pieceAt(session: Session, start: Addr, ram: GuestRam | undefined): RamPiece {
   const what = 'the end of RAM';
   return new RamPiece(session, { start, size: SIZE, owned: false, what, note: '', isWatched: true, ram });
-}
-
-/** The first chunk that is not all zeros, or that cannot be read. */
-async function firstUsed(session: Session, start: Addr, ram: GuestRam | undefined): Promise<Addr | undefined> {
-  const access = await accessTo(session, { address: start, physical: start, size: SIZE }, { ram, isData: true });
-  for (let offset = 0; offset < SIZE; offset += CHUNK) {
-    const bytes = await access.read(offset, CHUNK);
-    const at = bytes === undefined ? 0 : bytes.findIndex((byte) => byte !== 0);
-    if (at >= 0) return addOffset(start, offset + at);
-  }
-  return undefined;
 }
 
 /** The rest of [start, end), in multiples of large pages. */

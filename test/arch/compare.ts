@@ -55,10 +55,10 @@ export async function compare(
   );
   const outcomes = await oracle.run(cases);
   const differences: Difference[] = [];
-  for (const [index, { trial, text, registers, memory }] of prepared.entries()) {
+  for (const [index, { trial, registers, memory }] of prepared.entries()) {
     const outcome = outcomes[index];
     if (outcome === undefined) throw new Error('A case was not run');
-    const instruction = `${Buffer.from(trial.bytes).toString('hex')} ${text} at 0x${trial.pc.toString(16)}`;
+    const instruction = `${Buffer.from(trial.bytes).toString('hex')} ${trial.name} at 0x${trial.pc.toString(16)}`;
     for (const [at, register] of order.entries()) {
       const keep = masks[register] ?? 0xffff_ffff_ffff_ffffn;
       const expected = (outcome.registers[at] ?? 0n) & keep;
@@ -76,19 +76,18 @@ export async function compare(
 
 interface Prediction {
   readonly trial: Trial;
-  readonly text: string;
   /** Where the trial's memory goes. */
   readonly base: bigint;
   readonly registers: ReadonlyMap<string, bigint>;
   readonly memory: Uint8Array;
 }
 
-/** The state after the effects are applied. Only registers that `reads` names are told, so that it must be complete. */
+/** The state after the effects are applied. */
 function predict(architecture: Architecture, trial: Trial): Prediction | undefined {
   const carried = architecture.emulate(trial.bytes, addr(trial.pc));
   if (carried === undefined) throw new Error(`${trial.name} is not carried out`);
   if (carried.length !== trial.bytes.length) throw new Error(`${trial.name} has another length`);
-  const known = { register: (name: string) => (carried.reads.includes(name) ? trial.registers.get(name) : undefined) };
+  const known = { register: (name: string) => trial.registers.get(name) };
   const load = carried.load?.(known);
   if (load?.length === 0) {
     if (carried.effects(known, new Uint8Array(8)) !== undefined)
@@ -108,5 +107,5 @@ function predict(architecture: Architecture, trial: Trial): Prediction | undefin
   if (new Set(names).size !== names.length) throw new Error(`${trial.name} writes a register twice`);
   const registers = new Map(trial.registers);
   for (const { name, value } of effects.registers) registers.set(name, value);
-  return { trial, text: carried.text, base, registers, memory };
+  return { trial, base, registers, memory };
 }

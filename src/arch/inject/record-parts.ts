@@ -1,4 +1,5 @@
 import type { Addr } from '../../base/addr.js';
+import type { RingGeometry } from './ring-contract.js';
 
 /** The source of a record's field. `kept` words exist at an exit only: the values of those registers at the entry. */
 export type FieldSource =
@@ -151,6 +152,69 @@ export type Counted =
 
 /** Counts the calls for which all of its conditions hold. Its words begin at a multiple of 8. */
 export type Counter = Counted & { readonly at: Addr; readonly when: readonly Condition[] };
+
+/** What a trampoline writes into a record. */
+export interface RecordContents {
+  readonly ring: RingGeometry;
+  readonly fields: readonly RecordField[];
+  readonly outerCopy: OuterCopy | undefined;
+  readonly extents?: readonly ExtentCopy[] | undefined;
+}
+
+/**
+ * Throws RangeError if a record does not fit its slot, or if the ring's sizes are invalid. `most`: log2 of the largest
+ * sizes that the architecture's code can have.
+ */
+export function checkRecord(
+  { ring, fields, outerCopy, extents = [] }: RecordContents,
+  most: Pick<RingGeometry, 'slotShift' | 'segmentShift'>,
+): void {
+  const { slotShift, segmentShift, countShift } = ring;
+  const slots = slotShift >= 3 && slotShift <= most.slotShift;
+  const segments = segmentShift >= slotShift && segmentShift <= most.segmentShift;
+  if (!(slots && segments && countShift >= 0 && countShift <= 6)) {
+    const shape = `2^${countShift} segments of 2^${segmentShift} bytes with slots of 2^${slotShift}`;
+    throw new RangeError(`A ring cannot be ${shape}`);
+  }
+  const pieces = fields.map(({ at, size }) => ({ at, size: size as number, align: size }));
+  if (outerCopy !== undefined) pieces.push({ at: outerCopy.at, size: outerCopy.room, align: 1 });
+  for (const { at, words } of extents) pieces.push({ at, size: 8 * words, align: 8 });
+  for (const { at, size, align } of pieces) {
+    if (!(at >= 8 && at % align === 0 && size >= 0 && at + size <= 2 ** slotShift))
+      throw new RangeError(`${size} bytes at ${at} have no place in a slot of ${2 ** slotShift}`);
+  }
+}
+
+/** Loads through one pointer, with one check. */
+export interface LoadGroup {
+  readonly base: LoadBase;
+  readonly align: number;
+  readonly loads: { readonly field: RecordField; readonly offset: number }[];
+}
+
+/** Throws RangeError for an alignment that is no power of two, or above `most`. */
+export function loadGroups(fields: readonly RecordField[], most: number): readonly LoadGroup[] {
+  const groups = new Map<string, LoadGroup>();
+  for (const field of fields) {
+    if (field.from.kind !== 'load') continue;
+    const { base, align, offset } = field.from;
+    if (!(align >= 1 && align <= most && Number.isInteger(Math.log2(align))))
+      throw new RangeError(`An alignment of ${align} cannot be checked`);
+    const key = `${base.kind === 'register' ? base.name : base.index} ${base.through?.join() ?? ''} ${align}`;
+    const group = groups.get(key) ?? { base, align, loads: [] };
+    groups.set(key, group);
+    group.loads.push({ field, offset });
+  }
+  return [...groups.values()];
+}
+
+/** Whether a condition holds for any integer of its size, or for none; undefined if the integer decides. */
+export function decided({ size, signed, op, value }: Condition): boolean | undefined {
+  const held = signed ? BigInt.asIntN(8 * size, value) : BigInt.asUintN(8 * size, value);
+  if (held === value) return undefined;
+  // No integer of this size equals it: all are below, or above.
+  return op === 'ne' || (value > 0n ? op === 'lt' || op === 'le' : op === 'gt' || op === 'ge');
+}
 
 /** The number of 64-bit words that it counts in. */
 export function wordsOf({ kind }: Counted): number {

@@ -4,7 +4,7 @@
 import { type Addr, addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
-import type { LargePageTable, Mapping, WantedLeaves } from './address-space.js';
+import type { AddressSpace, LargePageTable, Mapping, Translation, WantedLeaves } from './address-space.js';
 
 interface Rights {
   readonly readable: boolean;
@@ -38,7 +38,7 @@ interface Step {
   readonly rights: Rights;
 }
 
-export class PageWalk {
+class PageWalk {
   readonly #format: PageFormat;
   readonly #memory: MemoryReader;
   /** The last table that was read, by level, because neighbouring addresses use the same tables. */
@@ -174,13 +174,37 @@ export function sizeAt(level: number): number {
   return 2 ** (12 + 9 * level);
 }
 
+/** How a hart sees memory with this translation. `entries`: how the architecture writes those of the kernel's own. */
+export function spaceOf(
+  scheme: string,
+  { pages, user }: Translation,
+  physical: MemoryReader,
+  entries: Pick<AddressSpace, 'largePageEntry' | 'executableEntry' | 'tableEntry'>,
+): AddressSpace {
+  if (pages === undefined) {
+    return {
+      ...{ scheme: 'off', user, pages, ...entries },
+      translate: async (address) => identity(address),
+      mappings: everything,
+      largePageTable: async () => undefined,
+    };
+  }
+  const walk = new PageWalk(pages, physical);
+  return {
+    ...{ scheme, user, pages, ...entries },
+    translate: (address) => walk.translate(address),
+    mappings: (wanted) => walk.mappings(wanted),
+    largePageTable: (address) => walk.largePageTable(address),
+  };
+}
+
 /** One mapping for all of memory, for machines that do not page. */
-export async function* everything(): AsyncGenerator<Mapping> {
+async function* everything(): AsyncGenerator<Mapping> {
   yield identity(addr(0), 2 ** 64);
 }
 
 /** The page of an address that is itself physical. */
-export function identity(address: Addr, size = TABLE): Mapping {
+function identity(address: Addr, size = TABLE): Mapping {
   const start = size === TABLE ? addr(address & -BigInt(TABLE)) : address;
   return { virtual: start, physical: start, size, readable: true, writable: true, executable: true, user: false };
 }

@@ -9,7 +9,7 @@ import { type Addr, addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { AddressSpaces, Translation } from '../pages/address-space.js';
-import { type Entry, everything, identity, type PageFormat, PageWalk, sizeAt } from '../pages/page-walk.js';
+import { type Entry, type PageFormat, sizeAt, spaceOf } from '../pages/page-walk.js';
 
 const V = 1n;
 const R = 2n;
@@ -37,32 +37,8 @@ export const addressSpaces: AddressSpaces = {
   of(registers, physical) {
     const found = translation(registers);
     if ('refused' in found) return found;
-    const { pages, user } = found;
-    if (pages === undefined) {
-      return {
-        scheme: 'off',
-        user,
-        pages,
-        translate: async (address) => identity(address),
-        mappings: everything,
-        largePageTable: async () => undefined,
-        largePageEntry: encode,
-        executableEntry,
-        tableEntry,
-      };
-    }
-    const walk = new PageWalk(pages, physical);
-    return {
-      scheme: ({ 3: 'sv39', 4: 'sv48', 5: 'sv57' } as const)[pages.levels],
-      user,
-      pages,
-      translate: (address) => walk.translate(address),
-      mappings: (wanted) => walk.mappings(wanted),
-      largePageTable: (address) => walk.largePageTable(address),
-      largePageEntry: encode,
-      executableEntry,
-      tableEntry,
-    };
+    const scheme = ({ 3: 'sv39', 4: 'sv48', 5: 'sv57' } as const)[found.pages?.levels ?? 3];
+    return spaceOf(scheme, found, physical, { largePageEntry: encode, executableEntry, tableEntry });
   },
   format: translation,
   alwaysPages: false,

@@ -1,4 +1,4 @@
-import type { Condition, IntegerIn } from '../inject/record-parts.js';
+import { type Condition, decided, type IntegerIn } from '../inject/record-parts.js';
 import {
   type Assembler,
   add,
@@ -18,13 +18,9 @@ import { original, registerNamed, type TrampolineFrame } from './trampoline-fram
 
 /** Jumps to `otherwise` unless the condition holds; overwrites t0 and t1. */
 export function check(assembler: Assembler, frame: TrampolineFrame, condition: Condition, otherwise: Label): void {
-  const { size, signed, op, value } = condition;
-  const lowest = signed ? -(1n << BigInt(8 * size - 1)) : 0n;
-  const highest = lowest + (1n << BigInt(8 * size)) - 1n;
-  if (value < lowest || value > highest) {
-    // No integer of this type equals it; all are above or below.
-    const below = value > highest;
-    const holds = op === 'ne' || (below ? op === 'lt' || op === 'le' : op === 'gt' || op === 'ge');
+  const { signed, op, value } = condition;
+  const holds = decided(condition);
+  if (holds !== undefined) {
     if (!holds) assembler.jump(otherwise);
     else if (condition.behind) {
       // There must be an integer all the same.

@@ -149,9 +149,9 @@ function unknown(bits: number): Operation {
 
 const immediateI = (word: number): number => word >> 20;
 const immediateS = (word: number): number => ((word >> 25) << 5) | ((word >> 7) & 0x1f);
-const immediateB = (word: number): number =>
+export const immediateB = (word: number): number =>
   ((word >> 31) << 12) | ((word << 4) & 0x800) | ((word >> 20) & 0x7e0) | ((word >> 7) & 0x1e);
-const immediateJ = (word: number): number =>
+export const immediateJ = (word: number): number =>
   ((word >> 31) << 20) | (word & 0xf_f000) | ((word >> 9) & 0x800) | ((word >> 20) & 0x7fe);
 
 function decodeWord(word: number): Operation | undefined {

@@ -1,10 +1,9 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import { bytesOf, isStackAddress, noLoad, noMemory, unsignedOf } from '../effects.js';
-import type { Effects, EmulatedInstruction } from '../instructions.js';
+import type { Effects, EmulatedInstruction, MemoryAccess } from '../instructions.js';
 import { compute, taken, withImmediate } from './arithmetic.js';
 import { decode, type Instruction } from './decode.js';
-import { textOf } from './disassembly.js';
 import type { LoadOp, StoreOp } from './opcodes.js';
 import { FP, integerName, SP } from './registers.js';
 
@@ -18,10 +17,10 @@ import { FP, integerName, SP } from './registers.js';
 export function emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undefined {
   const instruction = decode(code);
   const carried = instruction && carry(instruction, pc);
-  return carried && { text: textOf(instruction, pc), length: instruction.length, ...carried };
+  return carried && { length: instruction.length, ...carried };
 }
 
-type EmulatedEffects = Omit<EmulatedInstruction, 'text' | 'length'>;
+type EmulatedEffects = Omit<EmulatedInstruction, 'length'>;
 
 function carry(instruction: Instruction, pc: Addr): EmulatedEffects | undefined {
   const next = addOffset(pc, instruction.length);
@@ -65,7 +64,6 @@ function carry(instruction: Instruction, pc: Addr): EmulatedEffects | undefined 
 function from(sources: readonly number[], effects: (a: bigint, b: bigint) => Effects): EmulatedEffects {
   const [first = 0, second = 0] = sources;
   return {
-    reads: [...new Set(sources)].filter((register) => register !== 0).map(integerName),
     effects: (registers) => {
       const a = read(registers, first);
       const b = read(registers, second);
@@ -103,14 +101,11 @@ function stackAddress(registers: RegisterReader, base: number, offset: number): 
   return base === SP || isStackAddress(address, sp) ? address : undefined;
 }
 
-const baseNames = (base: number): string[] => (base === SP ? ['sp'] : ['sp', integerName(base)]);
-
 function carryLoad(instruction: Instruction & { form: 'load' }, next: Addr): EmulatedEffects | undefined {
   const { rd, rs1, imm, op } = instruction;
   if (rs1 !== SP && rs1 !== FP) return undefined;
   const { size, signed } = loadShapes[op];
   return {
-    reads: baseNames(rs1),
     load: (registers) => {
       const address = stackAddress(registers, rs1, imm);
       return address === undefined ? noLoad : { address, length: size };
@@ -128,7 +123,6 @@ function carryStore(instruction: Instruction & { form: 'store' }, next: Addr): E
   if (rs1 !== SP && rs1 !== FP) return undefined;
   const size = storeSizes[op];
   return {
-    reads: [...new Set([...baseNames(rs1), ...(rs2 === 0 ? [] : [integerName(rs2)])])],
     effects: (registers) => {
       const address = stackAddress(registers, rs1, imm);
       const value = read(registers, rs2);
@@ -136,4 +130,36 @@ function carryStore(instruction: Instruction & { form: 'store' }, next: Addr): E
       return { registers: [{ name: 'pc', value: next }], memory: [{ address, bytes: bytesOf(value, size) }] };
     },
   };
+}
+
+const sizes: Readonly<Record<string, number>> = { b: 1, h: 2, w: 4, d: 8 };
+
+/**
+ * Loads, stores and atomics, also of floating point. Undefined for any other instruction, and if the base register is
+ * not known.
+ */
+export function memoryAccess(code: Uint8Array, registers: RegisterReader): MemoryAccess | undefined {
+  const instruction = decode(code);
+  if (!instruction || !('rs1' in instruction)) return undefined;
+  const base = instruction.rs1 === 0 ? 0n : registers.register(integerName(instruction.rs1));
+  if (base === undefined) return undefined;
+  const at = (imm: number, letter = ''): Pick<MemoryAccess, 'address' | 'length'> => ({
+    address: addr(BigInt.asUintN(64, base + BigInt(imm))),
+    length: sizes[letter] ?? 8,
+  });
+  switch (instruction.form) {
+    case 'load':
+    case 'float-load':
+      // lbu, flw: the letter of the size follows the l.
+      return { ...at(instruction.imm, /l(\w)/.exec(instruction.op)?.[1]), reads: true, writes: false };
+    case 'store':
+    case 'float-store':
+      return { ...at(instruction.imm, instruction.op.at(-1)), reads: false, writes: true };
+    case 'atomic': {
+      const reads = !instruction.op.startsWith('sc');
+      return { ...at(0, instruction.op.at(-1)), reads, writes: !instruction.op.startsWith('lr') };
+    }
+    default:
+      return undefined;
+  }
 }

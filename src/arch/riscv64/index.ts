@@ -1,19 +1,76 @@
+import { addr } from '../../base/addr.js';
 import type { CompleteArchitecture } from '../architecture.js';
-import { memoryAccess } from './access.js';
+import type { GuestClock } from '../clock.js';
+import { genericSignals, type LinuxModel } from '../linux.js';
+import type { ResetModel } from '../reset.js';
 import { addressSpaces } from './address-space.js';
-import { clocks } from './clocks.js';
 import { lengthOf } from './decode.js';
-import { emulate } from './emulate.js';
+import { emulate, memoryAccess } from './emulate.js';
 import { codeFlow } from './flow.js';
-import { linux } from './linux.js';
 import { powerOff } from './power-off.js';
 import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
 import { references } from './references.js';
 import { dwarfRegister, floatArguments, generalRegisters, registerDefaults } from './registers.js';
-import { reset } from './reset.js';
 import { systemRegisters } from './system-registers.js';
 import { probeCode } from './trampoline.js';
+
+/**
+ * `time`, CSR 0xc01 (Privileged ISA, Zicntr). Stubs number CSRs consecutively. Many small harts have no such CSR, and
+ * their memory-mapped `mtime` has no common address.
+ */
+const clocks: readonly GuestClock[] = [
+  {
+    kind: 'time',
+    label: 'riscv-time',
+    number: 0xc01,
+    numbered: [
+      ['time', 0xc01],
+      ['cycle', 0xc00],
+      ['satp', 0x180],
+      ['sepc', 0x141],
+      ['stvec', 0x105],
+      ['mepc', 0x341],
+      ['mtvec', 0x305],
+      ['misa', 0x301],
+    ],
+    // TM, Privileged ISA 3.1.11.
+    gate: { register: 'mcounteren', bit: 2n },
+  },
+];
+
+/** c.ebreak and ebreak. */
+const traps = [
+  [0x02, 0x90],
+  [0x73, 0x00, 0x10, 0x00],
+];
+
+/** Numbers of include/uapi/asm-generic/unistd.h in Linux, registers of arch/riscv/include/uapi/asm/ptrace.h. */
+const linux: LinuxModel = {
+  // li a7, 139; ecall.
+  signalReturns: [Uint8Array.of(0x93, 0x08, 0xb0, 0x08, 0x73, 0, 0, 0)],
+  mappingCalls: [222, 226, 216, 288],
+  signals: genericSignals,
+  behindTrap: 0,
+  isTrap: (code) => traps.some((trap) => trap.every((byte, i) => code[i] === byte)),
+  coreRegisters: ['pc', ...generalRegisters.slice(1)],
+};
+
+const maskRom = 0x1000n;
+const machineMode = 3n;
+
+/**
+ * QEMU's machines begin in their mask ROM at 0x1000 (QEMU 7.2, hw/riscv/virt.c; others 0x1004), in M-mode, all harts.
+ */
+const reset: ResetModel = {
+  vectorAt(pc) {
+    if (pc >> 12n !== maskRom >> 12n) return undefined;
+    return { breakpoint: { type: 0, address: addr(pc), kind: 4 }, pc: addr(pc), isCertain: true };
+  },
+  mode: { register: 'priv', value: machineMode },
+  begins: 'all',
+  firmwareResets: false,
+};
 
 /** Of e_flags: 0 soft, 2 single, 4 double, 6 quad. */
 const EF_FLOAT_ABI = 0x6;

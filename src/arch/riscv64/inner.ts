@@ -1,5 +1,6 @@
 import { addOffset } from '../../base/addr.js';
 import type { ProbeCode } from '../inject/probe-code.js';
+import { checkRecord } from '../inject/record-parts.js';
 import type { FrameNote, FrameNotes, InnerTrampoline, PointerPlace } from '../inject/trampolines.js';
 import {
   Assembler,
@@ -20,7 +21,7 @@ import {
   xori,
 } from './assembler.js';
 import { endHop, HOP_BACK, HOP_FRAME } from './patch.js';
-import { checkRecord, claim, claimRarely, fillRecord, loadAt } from './record-code.js';
+import { claim, claimRarely, fillRecord, loadAt, mostShifts } from './record-code.js';
 import { SP } from './registers.js';
 import {
   hookFrameSize,
@@ -37,7 +38,7 @@ import {
 export function inner(trampoline: InnerTrampoline): ReturnType<ProbeCode['inner']> {
   const { at, ring, fields, displaced, notes, taken, noted, via } = trampoline;
   const record = { ring, fields, outerCopy: undefined };
-  checkRecord(record);
+  checkRecord(record, mostShifts);
   const assembler = new Assembler(at);
   const { saved, size } = slots(false);
   const depth = size + hookFrameSize(taken.length, false);

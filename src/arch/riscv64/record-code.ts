@@ -1,4 +1,12 @@
-import type { ExtentCopy, FieldSource, LoadBase, OuterCopy, RecordField } from '../inject/record-parts.js';
+import {
+  type ExtentCopy,
+  type FieldSource,
+  type LoadGroup,
+  loadGroups,
+  type OuterCopy,
+  type RecordContents,
+  type RecordField,
+} from '../inject/record-parts.js';
 import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import {
   type Assembler,
@@ -32,18 +40,6 @@ import { follow, verifyPointer } from './condition.js';
 import { floatNumber, RA, SP, TP } from './registers.js';
 import { original, registerNamed, type TrampolineFrame } from './trampoline-frame.js';
 
-/**
- * The part of a trampoline that writes a record, as `probe-code.ts` draws it. In: t0 = the control block's address,
- * t1 = the claim, t2 = the record; t3 is free. Once the control block was read, t0 is free too.
- */
-interface RecordCode {
-  readonly ring: RingGeometry;
-  readonly fields: readonly RecordField[];
-  readonly outerCopy: OuterCopy | undefined;
-  /** They need t4 and t5 saved. */
-  readonly extents?: readonly ExtentCopy[] | undefined;
-}
-
 /** Where `wait` goes on: at `again`, or at `dropped` 4 bytes further. */
 export const LINK = T3;
 
@@ -52,26 +48,12 @@ const WRITES = 1;
 /** The largest step of an addi that is a power of two. */
 const STEP = 1024;
 
-/** Throws RangeError if a record does not fit its slot, or if the ring's sizes are invalid. */
-export function checkRecord({ ring, fields, outerCopy, extents = [] }: RecordCode): void {
-  const { slotShift, segmentShift, countShift } = ring;
-  const geometry = slotShift >= 3 && slotShift <= 11 && segmentShift >= slotShift && segmentShift <= 48;
-  if (!geometry || countShift < 0 || countShift > 6)
-    throw new RangeError(
-      `A ring of 2^${countShift} segments of 2^${segmentShift} bytes cannot have slots of 2^${slotShift}`,
-    );
-  const size = 2 ** slotShift;
-  for (const field of fields) {
-    if (field.at < 8 || field.at % field.size !== 0 || field.at + field.size > size)
-      throw new RangeError(`A field of ${field.size} bytes at ${field.at} does not fit a slot of ${size}`);
-  }
-  for (const { at, words } of extents) {
-    if (at < 8 || at % 8 !== 0 || at + 8 * words > size)
-      throw new RangeError(`${words} words at ${at} do not fit a slot of ${size}`);
-  }
-  if (outerCopy !== undefined && (outerCopy.at < 8 || outerCopy.room < 0 || outerCopy.at + outerCopy.room > size))
-    throw new RangeError(`A copy of ${outerCopy.room} bytes at ${outerCopy.at} does not fit a slot of ${size}`);
-}
+/**
+ * The largest sizes of a slot and of a segment. What writes a record has in: t0 = the control block's address, t1 = the
+ * claim, t2 = the record; t3 is free, and t4 and t5 where there are extents. Once the control block was read, t0 is free
+ * too.
+ */
+export const mostShifts = { slotShift: 11, segmentShift: 48 } as const;
 
 /** Places in the code of a claim that its rare ways lead to. */
 interface ClaimLabels {
@@ -154,7 +136,7 @@ export function claimRarely(assembler: Assembler, ring: RingGeometry, labels: Cl
 }
 
 /** Fills the claimed record and commits it. Clobbers t0 and t3. */
-export function fillRecord(assembler: Assembler, frame: TrampolineFrame, record: RecordCode): void {
+export function fillRecord(assembler: Assembler, frame: TrampolineFrame, record: RecordContents): void {
   fillFields(assembler, frame, record);
   commit(assembler);
 }
@@ -163,12 +145,12 @@ function commit(assembler: Assembler): void {
   assembler.emit(fence(WRITES, WRITES), sd(T1, T2, 0));
 }
 
-function fillFields(assembler: Assembler, frame: TrampolineFrame, record: RecordCode): void {
+function fillFields(assembler: Assembler, frame: TrampolineFrame, record: RecordContents): void {
   const isControl = ({ from }: RecordField): boolean => from.kind === 'control';
   for (const field of record.fields.filter(isControl)) putField(assembler, frame, field);
   if (record.outerCopy !== undefined) copyOuter(assembler, record.outerCopy);
   for (const field of record.fields.filter((field) => !isControl(field))) putField(assembler, frame, field);
-  for (const group of loadGroups(record.fields)) putLoads(assembler, frame, group);
+  for (const group of loadGroups(record.fields, MAX_ALIGN)) putLoads(assembler, frame, group);
   for (const extent of record.extents ?? []) putExtent(assembler, frame, extent);
 }
 
@@ -260,27 +242,6 @@ function keptAt(frame: TrampolineFrame, index: number): number {
   return frame.frame + 8 * index;
 }
 
-/** Loads through one pointer, with one check. */
-interface LoadGroup {
-  readonly base: LoadBase;
-  readonly align: number;
-  readonly loads: { readonly field: RecordField; readonly offset: number }[];
-}
-
-function loadGroups(fields: readonly RecordField[]): LoadGroup[] {
-  const groups = new Map<string, LoadGroup>();
-  for (const field of fields) {
-    if (field.from.kind !== 'load') continue;
-    const { base, align, offset } = field.from;
-    const name = base.kind === 'register' ? base.name : base.index;
-    const key = `${base.kind} ${name} ${base.through?.join() ?? ''} ${align}`;
-    const group = groups.get(key) ?? { base, align, loads: [] };
-    groups.set(key, group);
-    group.loads.push({ field, offset });
-  }
-  return [...groups.values()];
-}
-
 /** Zero-extended, from any offset. */
 export function loadAt(
   assembler: Assembler,
@@ -300,8 +261,6 @@ export function loadAt(
 const MAX_ALIGN = 2048;
 
 function putLoads(assembler: Assembler, frame: TrampolineFrame, { base, align, loads }: LoadGroup): void {
-  if (!Number.isInteger(Math.log2(align)) || align < 1 || align > MAX_ALIGN)
-    throw new RangeError(`An alignment of ${align} cannot be checked`);
   const wrong = assembler.label();
   const done = assembler.label();
   let pointer = T0;

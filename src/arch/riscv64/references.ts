@@ -1,4 +1,5 @@
 import type { CodeReferences, ScanOptions } from '../code-references.js';
+import { immediateB, immediateJ } from './decode.js';
 import { decoded } from './relocate.js';
 
 const NOT_KNOWN = Number.NaN;
@@ -52,10 +53,10 @@ function whole(bits: number, here: number, upper: Float64Array, { isFixed, leads
   const immediate = bits >> 20;
   switch (bits & 0x7f) {
     case 0x6f:
-      leads(here + jumpDistance(bits));
+      leads(here + immediateJ(bits));
       return;
     case 0x63:
-      leads(here + branchDistance(bits));
+      leads(here + immediateB(bits));
       return;
     case 0x67:
       if (!Number.isNaN(upper[rs1])) leads((upper[rs1] as number) + immediate);
@@ -74,14 +75,6 @@ function whole(bits: number, here: number, upper: Float64Array, { isFixed, leads
       return;
     default:
   }
-}
-
-function jumpDistance(bits: number): number {
-  return ((bits >> 31) << 20) | (bits & 0xff000) | ((bits >> 9) & 0x800) | ((bits >> 20) & 0x7fe);
-}
-
-function branchDistance(bits: number): number {
-  return ((bits >> 31) << 12) | ((bits << 4) & 0x800) | ((bits >> 20) & 0x7e0) | ((bits >> 7) & 0x1e);
 }
 
 /** Of c.j, c.beqz and c.bnez; 0 for others. */

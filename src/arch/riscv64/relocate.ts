@@ -1,6 +1,7 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { Displaced, DisplacedInside, InnerPatch, PatchKind } from '../inject/displaced.js';
+import { type Moving, Taken, type TakenCode } from '../inject/taken.js';
 import { Assembler, addi, branch, jalr, opposite, T0 } from './assembler.js';
 import { decode, type Instruction } from './decode.js';
 import { textOf } from './disassembly.js';
@@ -20,11 +21,6 @@ export interface Placed {
   readonly offset: number;
 }
 
-const throughT0: Readonly<Record<PatchKind, JumpKind>> = {
-  near: { kind: 'near', through: T0 },
-  far: { kind: 'far', through: T0 },
-};
-
 /** Writes one displaced instruction at its new place, in the same number of bytes everywhere. */
 export type Move = (assembler: Assembler) => void;
 
@@ -42,9 +38,10 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
   const reason = entered(targets, length) ?? ownStack(body) ?? (kind === 'far' ? needsT0(body, first) : undefined);
   if (reason !== undefined) return { refused: reason };
 
-  const taken = { how: throughT0[kind], start, code, length };
+  const through = kind === 'far' ? integerName(T0) : undefined;
+  const taken = { kind, patchLength, start, code, length, through, hookRefused: hookRefusal(body, targets) };
   const moves = movesOf(first, taken);
-  return 'refused' in moves ? moves : new Taken(taken, hookRefusal(body, targets));
+  return 'refused' in moves ? moves : new Taken(moving, taken);
 }
 
 /** See `ProbeCode.displaceInside`. */
@@ -54,9 +51,8 @@ export function displaceInside(
   place: number,
   { kind, free }: InnerPatch,
 ): DisplacedInside | Refusal {
-  const through = free === undefined ? undefined : integerNumber(free);
-  if (kind === 'far' && through === undefined) return { refused: 'no register is free for a jump far away' };
-  const how = { kind, through: through ?? T0 };
+  if (kind === 'far' && (free === undefined || integerNumber(free) === undefined))
+    return { refused: 'no register is free for a jump far away' };
   const taken = decodeAll(code);
   const last = taken.at(-1);
   if (last === undefined || last.offset + last.instruction.length < code.length)
@@ -68,21 +64,15 @@ export function displaceInside(
     const text = textOf(leaving.instruction, addOffset(start, leaving.offset));
     return { refused: `${text} cannot be carried out elsewhere` };
   }
-  const all = { how, start, code, length: code.length };
+  const through = kind === 'far' ? free : undefined;
+  const all = { kind, patchLength: patchLengths[kind], start, code, length: code.length, through };
   const moves = movesOf(taken, all);
-  return 'refused' in moves ? moves : new TakenInside(all, head.length);
+  return 'refused' in moves ? moves : new Taken(moving, all, head.length);
 }
 
-/** Instructions that are taken out of code, and how that jumps. */
-interface TakenCode {
-  readonly how: JumpKind;
-  readonly start: Addr;
-  readonly code: Uint8Array;
-  /** Bytes of the instructions, which are the first ones of the code. */
-  readonly length: number;
-}
-
-function movesOf(placed: readonly Placed[], { how, start, code, length }: TakenCode): readonly Move[] | Refusal {
+function movesOf(placed: readonly Placed[], taken: TakenCode): readonly Move[] | Refusal {
+  const { start, code, length } = taken;
+  const how = howOf(taken);
   const moves: Move[] = [];
   for (const one of placed) {
     const { instruction, offset } = one;
@@ -98,84 +88,18 @@ function leaves({ form }: Instruction): boolean {
   return form === 'branch' || form === 'jump' || form === 'jump-register';
 }
 
-/**
- * Thousands are made, and few are asked for their instructions: these are decoded again where they are. It is a class,
- * because an object with functions of its own costs several times as much.
- */
-class Taken implements Displaced, TakenCode {
-  readonly how: JumpKind;
-  readonly start: Addr;
-  readonly code: Uint8Array;
-  readonly length: number;
-  readonly hookRefused: string | undefined;
-
-  constructor({ how, start, code, length }: TakenCode, hookRefused: string | undefined) {
-    this.how = how;
-    this.start = start;
-    this.code = code;
-    this.length = length;
-    this.hookRefused = hookRefused;
-  }
-
-  get kind(): PatchKind {
-    return this.how.kind;
-  }
-
-  get patchLength(): number {
-    return patchLengths[this.kind];
-  }
-
-  get through(): string | undefined {
-    return this.kind === 'far' ? integerName(this.how.through) : undefined;
-  }
-
-  get text(): string[] {
-    return placedOf(this).map(({ instruction, offset }) => textOf(instruction, addOffset(this.start, offset)));
-  }
-
-  relocate(at: Addr): Uint8Array {
-    return withJumpBack(movedTo(at, this, placedOf(this)), this);
-  }
-}
-
-class TakenInside extends Taken implements DisplacedInside {
-  readonly #head: number;
-
-  /** The first `head` ones come before the place. */
-  constructor(taken: TakenCode, head: number) {
-    super(taken, undefined);
-    this.#head = head;
-  }
-
-  get textBefore(): string[] {
-    return this.text.slice(0, this.#head);
-  }
-
-  override relocate(at: Addr): Uint8Array {
-    return withJumpBack(movedTo(at, this, placedOf(this).slice(this.#head)), this);
-  }
-
-  before(at: Addr): Uint8Array {
-    return movedTo(at, this, placedOf(this).slice(0, this.#head)).finish();
-  }
-}
-
-function placedOf({ code, length }: TakenCode): readonly Placed[] {
-  return decodeAll(code.subarray(0, length));
-}
-
-function movedTo(at: Addr, taken: TakenCode, placed: readonly Placed[]): Assembler {
-  const assembler = new Assembler(at);
-  const moves = movesOf(placed, taken);
-  // None was refused when they were taken, and the code is the same.
-  if (!('refused' in moves)) for (const move of moves) move(assembler);
-  return assembler;
-}
-
-function withJumpBack(assembler: Assembler, { how, start, length }: TakenCode): Uint8Array {
-  jump(assembler, how, addOffset(start, length));
-  return assembler.finish();
-}
+const moving: Moving<Placed> = {
+  decode: decodeAll,
+  text: ({ instruction, offset }, start) => textOf(instruction, addOffset(start, offset)),
+  encode(taken, placed, at, goesOn) {
+    const assembler = new Assembler(at);
+    const moves = movesOf(placed, taken);
+    // None was refused when they were taken, and the code is the same.
+    if (!('refused' in moves)) for (const move of moves) move(assembler);
+    if (goesOn) jump(assembler, howOf(taken), addOffset(taken.start, taken.length));
+    return assembler.finish();
+  },
+};
 
 /** See `ProbeCode.loopsToStart`. */
 export function loopsToStart(code: Uint8Array): boolean {
@@ -188,6 +112,10 @@ const isLoop = ({ to, link }: Target): boolean => to === 0 && !link;
 interface JumpKind {
   readonly kind: PatchKind;
   readonly through: number;
+}
+
+function howOf({ kind, through }: TakenCode): JumpKind {
+  return { kind, through: (through === undefined ? undefined : integerNumber(through)) ?? T0 };
 }
 
 /** A jump that costs no more than the patch did. */

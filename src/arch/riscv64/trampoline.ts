@@ -1,24 +1,27 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { ProbeCode } from '../inject/probe-code.js';
-import type { HartSource, HartsOfGuest, Nesting, ReturnHook } from '../inject/record-parts.js';
-import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
+import {
+  checkRecord,
+  type HartSource,
+  type HartsOfGuest,
+  type Nesting,
+  type RecordContents,
+  type ReturnHook,
+} from '../inject/record-parts.js';
+import { controlBlock } from '../inject/ring-contract.js';
 import type { EndTrampoline, EntryTrampoline, ExitTrampoline } from '../inject/trampolines.js';
 import {
   Assembler,
   addi,
-  amoaddD,
   cAddi16Sp,
   cAddiSp,
   cJrRa,
   cLdsp,
-  csr,
   jalr,
   type Label,
   ld,
-  nop,
   sd,
-  sub,
   T0,
   T1,
   T2,
@@ -29,14 +32,13 @@ import {
 } from './assembler.js';
 import { check } from './condition.js';
 import { countUp } from './count.js';
-import { disassemble } from './disassembly.js';
+import { disassemble, step } from './disassembly.js';
 import { ends } from './exits.js';
 import { inner } from './inner.js';
 import { endHop, HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
-import { checkRecord, claim, claimRarely, fillRecord, LINK, outerCopySteps, timeCsr } from './record-code.js';
+import { claim, claimRarely, fillRecord, mostShifts, outerCopySteps } from './record-code.js';
 import { floatArguments, RA, SP } from './registers.js';
 import { displace, displaceInside, loopsToStart, patchLengths } from './relocate.js';
-import { step } from './step.js';
 import {
   hookFrameSize,
   moveStack,
@@ -47,6 +49,7 @@ import {
   slots,
   type TrampolineFrame,
 } from './trampoline-frame.js';
+import { wait } from './wait.js';
 
 /**
  * RISC-V trampolines. They save every register that they use, because GCC's -fipa-ra keeps values in temporaries
@@ -132,7 +135,7 @@ function onlySaved(frame: TrampolineFrame, stored: readonly number[]): Trampolin
 
 function checkEntry(entry: EntryTrampoline): void {
   const { ring, fields, displaced, hook, nesting, outerCopy, extents, counters, via } = entry;
-  checkRecord({ ring, fields, outerCopy, extents });
+  checkRecord({ ring, fields, outerCopy, extents }, mostShifts);
   if (via !== 'patch' && displaced.kind === 'far') throw new RangeError('A far patch comes through no hop');
   if (nesting !== undefined && hook === undefined) throw new RangeError('Nesting needs a hook');
   if (counters.length > 0 && (hook !== undefined || outerCopy !== undefined || fields.length > 0))
@@ -171,8 +174,6 @@ function openOuter(
 }
 
 function exit({ at, ring, fields, extents = [], keep, nesting }: ExitTrampoline): Uint8Array {
-  const record = { ring, fields, outerCopy: undefined, extents };
-  checkRecord(record);
   const assembler = new Assembler(at);
   const { saved, size } = slots(extents.length > 0);
   const depth = size + hookFrameSize(keep.length, nesting);
@@ -183,16 +184,28 @@ function exit({ at, ring, fields, extents = [], keep, nesting }: ExitTrampoline)
     depth,
     lost: undefined,
   };
+  return recordAndReturn(assembler, { ring, fields, outerCopy: undefined, extents }, frame, nesting);
+}
+
+/** Writes a record, restores all registers that it has overwritten, ra too if that is one of them, and returns. */
+function recordAndReturn(
+  assembler: Assembler,
+  record: RecordContents,
+  frame: TrampolineFrame,
+  nesting: boolean,
+): Uint8Array {
+  const { ring, extents = [] } = record;
+  checkRecord(record, mostShifts);
   const dropped = assembler.label();
-  const used = registersUsed(extents);
-  moveStack(assembler, -size);
+  const used = extents.length > 0 ? [T0, T1, T2, T3, T4, T5] : [T0, T1, T2, T3];
+  moveStack(assembler, -frame.frame);
   save(assembler, frame, used);
   assembler.loadAddress(T0, ring.control);
   if (nesting) closeOuter(assembler, frame);
   const labels = claim(assembler, ring);
   fillRecord(assembler, frame, record);
   assembler.place(dropped);
-  restore(assembler, frame, [...used, RA]);
+  restore(assembler, frame, frame.saved.has(RA) ? [...used, RA] : used);
   moveStack(assembler, frame.depth);
   assembler.emit(jalr(0, RA, 0));
   claimRarely(assembler, ring, labels, dropped);
@@ -225,8 +238,6 @@ function end({
   exit,
   hopped,
 }: EndTrampoline): Uint8Array {
-  const record = { ring, fields, outerCopy: undefined, extents };
-  checkRecord(record);
   const assembler = new Assembler(at);
   if (hopped) endHop(assembler);
   assembler.raw(before(assembler.here));
@@ -240,23 +251,7 @@ function end({
   }
   const { saved, size } = slots(extents.length > 0);
   const frame: TrampolineFrame = { saved, frame: size, kept: 0, depth: size, lost: undefined };
-  const dropped = assembler.label();
-  const used = registersUsed(extents);
-  moveStack(assembler, -size);
-  save(assembler, frame, used);
-  assembler.loadAddress(T0, ring.control);
-  const labels = claim(assembler, ring);
-  fillRecord(assembler, frame, record);
-  assembler.place(dropped);
-  restore(assembler, frame, used);
-  moveStack(assembler, size);
-  assembler.emit(jalr(0, RA, 0));
-  claimRarely(assembler, ring, labels, dropped);
-  return assembler.finish();
-}
-
-function registersUsed(extents: readonly unknown[]): readonly number[] {
-  return extents.length > 0 ? [T0, T1, T2, T3, T4, T5] : [T0, T1, T2, T3];
+  return recordAndReturn(assembler, { ring, fields, outerCopy: undefined, extents }, frame, false);
 }
 
 /** Restores the poll that was open before this call; a record of the exit refers to that poll. */
@@ -265,51 +260,6 @@ function closeOuter(assembler: Assembler, frame: TrampolineFrame): void {
   assembler.emit(sd(0, T0, controlBlock.outer));
   assembler.emit(ld(T3, SP, before + 8), sd(T3, T0, controlBlock.outerPlan));
   assembler.emit(ld(T3, SP, before), sd(T3, T0, controlBlock.outer));
-}
-
-/** Bytes of stack: t4, what is left of `spins`, when the wait began, and the last beat. */
-const waitFrame = 32;
-
-/**
- * In: t0 = the control block's address, t1 = the claim beyond the limit, t3 = return address. Returns to t3 to try
- * again, or behind the instruction there to drop the event. Clobbers t2; saves t4.
- */
-function wait(
-  at: Addr,
-  _ring: Omit<RingGeometry, 'wait'>,
-  counter?: string,
-): { readonly code: Uint8Array; readonly breakpoint: Addr } {
-  const assembler = new Assembler(at);
-  const [again, look, drop, done] = [assembler.label(), assembler.label(), assembler.label(), assembler.label()];
-  assembler.emit(addi(SP, SP, -waitFrame), sd(T4, SP, 0));
-  if (counter !== undefined) assembler.emit(csr('csrrs', T2, timeCsr(counter), 0), sd(T2, SP, 16));
-  assembler.emit(ld(T2, T0, controlBlock.beat), sd(T2, SP, 24), ld(T2, T0, controlBlock.spins), sd(T2, SP, 8));
-  assembler.place(again);
-  assembler.emit(ld(T4, T0, controlBlock.unattended));
-  assembler.branch('bne', T4, 0, drop);
-  assembler.emit(ld(T2, T0, controlBlock.looks));
-  assembler.place(look);
-  assembler.emit(ld(T4, T0, controlBlock.limit));
-  assembler.branch('bltu', T1, T4, done);
-  assembler.emit(addi(T2, T2, -1));
-  assembler.branch('blt', 0, T2, look);
-  const breakpoint = assembler.here;
-  assembler.emit(nop());
-  assembler.emit(ld(T2, SP, 8), addi(T2, T2, -1), sd(T2, SP, 8));
-  assembler.branch('blt', 0, T2, again);
-  assembler.emit(ld(T2, T0, controlBlock.spins), sd(T2, SP, 8), ld(T2, SP, 24));
-  assembler.emit(ld(T4, T0, controlBlock.beat), sd(T4, SP, 24));
-  assembler.branch('bne', T2, T4, again);
-  assembler.emit(addi(T4, 0, 1), sd(T4, T0, controlBlock.unattended));
-  assembler.place(drop);
-  assembler.emit(addi(T2, 0, 1), addi(T4, T0, controlBlock.dropped), amoaddD(0, T2, T4), addi(LINK, LINK, 4));
-  assembler.place(done);
-  if (counter !== undefined) {
-    assembler.emit(csr('csrrs', T2, timeCsr(counter), 0), ld(T4, SP, 16), sub(T2, T2, T4));
-    assembler.emit(addi(T4, T0, controlBlock.waited), amoaddD(0, T2, T4));
-  }
-  assembler.emit(ld(T4, SP, 0), addi(SP, SP, waitFrame), jalr(0, LINK, 0));
-  return { code: assembler.finish(), breakpoint };
 }
 
 /** `nop` (00000013) and `c.nop` (0001), as many as Linux needs for its `auipc t0; jalr t0, t0`. */

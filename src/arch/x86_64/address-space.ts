@@ -9,7 +9,7 @@ import type { Addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { AddressSpaces, Translation } from '../pages/address-space.js';
-import { type Entry, everything, identity, PageWalk, sizeAt } from '../pages/page-walk.js';
+import { type Entry, sizeAt, spaceOf } from '../pages/page-walk.js';
 
 const P = 1n;
 const W = 2n;
@@ -31,33 +31,13 @@ export const addressSpaces: AddressSpaces = {
   of(registers, physical) {
     const found = translation(registers);
     if ('refused' in found) return found;
-    const { pages, user } = found;
-    if (pages === undefined) {
-      return {
-        scheme: 'off',
-        user,
-        pages,
-        translate: async (address) => identity(address),
-        mappings: everything,
-        largePageTable: async () => undefined,
-        largePageEntry: encode,
-        executableEntry,
-        tableEntry,
-      };
-    }
-    const noExecute = ((registers.register('efer') ?? 0n) & NXE) !== 0n;
-    const walk = new PageWalk(pages, physical);
-    return {
-      scheme: pages.levels === 5 ? '5-level' : '4-level',
-      user,
-      pages,
-      translate: (address) => walk.translate(address),
-      mappings: (wanted) => walk.mappings(wanted),
-      largePageTable: (address) => walk.largePageTable(address),
+    const noExecute = found.pages === undefined || ((registers.register('efer') ?? 0n) & NXE) !== 0n;
+    const scheme = found.pages?.levels === 5 ? '5-level' : '4-level';
+    return spaceOf(scheme, found, physical, {
       largePageEntry: (address, rights) => (noExecute || rights === 'code' ? encode(address, rights) : undefined),
       executableEntry,
       tableEntry,
-    };
+    });
   },
   format: translation,
   alwaysPages: true,

@@ -1,8 +1,7 @@
 import { type Addr, addOffset, hex } from '../../base/addr.js';
 import { CodeBuffer } from '../inject/code-buffer.js';
 import { type Condition, conditions } from './flags.js';
-import type { Size } from './operand.js';
-import { RSP } from './registers.js';
+import { RSP, type Size } from './registers.js';
 
 /**
  * Intel SDM volume 2, chapter 2 "Instruction Format". Assembles the instructions of 64-bit mode that trampolines use.

@@ -1,4 +1,4 @@
-import type { Condition } from '../inject/record-parts.js';
+import { type Condition, decided } from '../inject/record-parts.js';
 import { type Assembler, Label } from './assembler.js';
 import { numberOf, RAX, RSP } from './registers.js';
 
@@ -11,11 +11,8 @@ export function compare(code: Assembler, condition: Condition, otherwise: Label)
   const { register, size, signed, op, value, behind } = condition;
   const number = numberOf(register);
   if (number === undefined) throw new RangeError(`x86_64 has no register ${register} that a condition can look at`);
-  const bits = 8 * size;
-  const held = signed ? BigInt.asIntN(bits, value) : BigInt.asUintN(bits, value);
-  if (held !== value) {
-    // Out of range, on the side given by its sign.
-    const always = op === 'ne' || (value > 0n ? op === 'lt' || op === 'le' : op === 'gt' || op === 'ge');
+  const always = decided(condition);
+  if (always !== undefined) {
     if (!always) code.jump(otherwise);
     // There must be an integer all the same.
     else if (behind) loadCompared(code, number, { ...condition, value: 0n }, behind, otherwise);

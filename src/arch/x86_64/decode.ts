@@ -1,5 +1,7 @@
-import { type Addr, addr } from '../../base/addr.js';
+import { type Addr, addOffset, addr } from '../../base/addr.js';
 import { partMissing, RsptraceError } from '../../base/errors.js';
+import type { Step } from '../inject/code-path.js';
+import type { AssemblyLine } from '../inject/probe-code.js';
 
 /**
  * Decodes any x86 instruction of 64-bit mode with Capstone 5.0 (capstone.h `cs_insn` and `cs_detail`; x86.h `cs_x86`,
@@ -123,6 +125,31 @@ const NONE: readonly Operand[] = [];
 export function decode(code: Uint8Array, pc: Addr, offset = 0): Instruction | undefined {
   if (offset >= code.length) return undefined;
   return atHeap(code, pc, offset, (view, at) => new Decoded(view, at, { code, pc, offset })) ?? unknown(code, offset);
+}
+
+/** See `ProbeCode.disassemble`; in Capstone's syntax. The decoder must be loaded (`prepare`). */
+export function disassemble(code: Uint8Array, start: Addr): readonly AssemblyLine[] {
+  const lines: AssemblyLine[] = [];
+  for (let offset = 0; offset < code.length; ) {
+    const address = addOffset(start, offset);
+    const { length, text } = decode(code, address, offset) ?? { length: 1, text: '.byte' };
+    lines.push({ address, bytes: code.slice(offset, offset + length), text });
+    offset += length;
+  }
+  return lines;
+}
+
+/** See `ProbeCode.step`. A call is stepped over. The decoder must be loaded (`prepare`). */
+export function step(code: Uint8Array, start: Addr, offset: number): Step | undefined {
+  const instruction = decode(code, addOffset(start, offset), offset);
+  if (instruction === undefined) return undefined;
+  const { length, flow, target, op } = instruction;
+  return {
+    length,
+    jumps: flow === 'jump' || flow === 'return' ? (target ?? 'away') : undefined,
+    branches: flow === 'branch' ? target : undefined,
+    readsTime: op === 'rdtsc',
+  };
 }
 
 /** What `read` makes of the structure in the heap; undefined for bytes that do not decode. */

@@ -1,147 +1,300 @@
-import { type Addr, addOffset } from '../../base/addr.js';
-import type { EmulatedInstruction } from '../instructions.js';
-import {
-  arithmetic,
-  branch,
-  call,
-  type EmulatedEffects,
-  idle,
-  lea,
-  leave,
-  move,
-  pop,
-  push,
-  ret,
-} from './emulated-effects.js';
-import { type Encoding, type ModRm, parse } from './encoding.js';
-import type { ArithmeticOp } from './flags.js';
-import { type Operand, registerOperand, rmOperand, type Size } from './operand.js';
+import { type Addr, addOffset, addr } from '../../base/addr.js';
+import type { RegisterReader } from '../../base/memory-reader.js';
+import { bytesOf, isStackAddress, noLoad, noMemory, unsignedOf } from '../effects.js';
+import type { Effects, EmulatedInstruction } from '../instructions.js';
+import { decode, type Instruction, type Operand } from './decode.js';
+import { type ArithmeticOp, conditions, holds, operate } from './flags.js';
+import { wholeRegisters } from './registers.js';
 
 /**
- * Emulates an instruction by register and memory writes, from its bytes alone. Memory is supported only at rsp or
- * rbp. Covered: push, pop, mov, movzx, lea, add, sub, and, or, xor, cmp, test, call, ret, leave, direct jumps, nop
- * and endbr64. All else is left to a single-step, so that no device register is accessed through a debugger's own
- * access. The hit shows whether rbp is a frame pointer: an address outside the stack has no effects, so the caller
- * steps.
+ * Emulates an instruction by register and memory writes. Memory is supported only at rsp or rbp. Covered: push, pop,
+ * mov, movzx, lea, add, sub, and, or, xor, cmp, test, call, ret, leave, direct jumps, nop and endbr64. All else is left
+ * to a single-step, so that no device register is accessed through a debugger's own access. The hit shows whether rbp
+ * is a frame pointer: an address outside the stack has no effects, so the caller steps. The decoder must be loaded
+ * (`prepare`).
  *
  * With control-flow enforcement switched on, `call`, `ret` and `endbr64` also change a shadow stack and a tracker
  * that no debugger writes. A client must step there instead. No emulator has that enforcement; Linux may.
  */
 export function emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undefined {
-  const encoding = parse(code);
-  if (encoding === undefined) return undefined;
-  const next = addOffset(pc, encoding.length);
-  const carried = isNop(encoding) ? idle('nop', next) : plain(encoding) ? carry(encoding, next) : undefined;
-  return carried && { length: encoding.length, ...carried };
+  const instruction = decode(code, pc);
+  if (instruction === undefined || !isPlain(instruction, code)) return undefined;
+  const { length } = instruction;
+  const emulated = emulated64(instruction, addOffset(pc, length));
+  return emulated && { length, ...emulated };
 }
 
-/** 90 and 0F 1F /0 with any prefixes but F3 (pause); REX turns 90 into an exchange. */
-function isNop({ opcode, repeat, rex, modrm }: Encoding): boolean {
-  return !repeat && ((opcode === 0x90 && !rex) || (opcode === 0x0f1f && modrm !== undefined && (modrm.reg & 7) === 0));
+/** Intel SDM volume 2, 2.1.1: all but REX, which counts directly before the opcode alone. */
+const prefixes = [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3];
+const isRex = (byte = 0): boolean => byte >> 4 === 4;
+
+/**
+ * As the manual has it, and free of prefixes that would change what the opcode does; F3 belongs to endbr64 and to
+ * `repz ret`.
+ */
+function isPlain({ op }: Instruction, code: Uint8Array): boolean {
+  const start = code.findIndex((byte) => !prefixes.includes(byte) && !isRex(byte));
+  const before = code.subarray(0, isRex(code[start - 1]) ? start - 1 : start);
+  const idle = op === 'nop' ? [0x66, 0x2e] : /^endbr64$|ret$/.test(op) ? [0xf3] : [];
+  const [opcode = 0, modrm = 0] = code.subarray(start);
+  // Only /0 is test in the manual.
+  const isUnknown = (opcode | 1) === 0xf7 && (modrm & 0x38) !== 0;
+  return !isUnknown && before.every((byte) => idle.includes(byte));
 }
 
-/** Free of prefixes that would change what the opcode does; F3 belongs to endbr64 and to `repz ret`. */
-function plain({ operand16, segment, repeat, opcode }: Encoding): boolean {
-  return !operand16 && !segment && (!repeat || opcode === 0xc3 || opcode === 0x0f1e);
-}
+type EmulatedEffects = Omit<EmulatedInstruction, 'length'>;
 
-function carry(encoding: Encoding, next: Addr): EmulatedEffects | undefined {
-  const { opcode, modrm, wide, extension, immediate } = encoding;
-  const size: Size = wide ? 8 : 4;
-  const inOpcode = (opcode & 7) | extension;
-  const target = addOffset(next, immediate);
-  if (opcode < 0x40) return carryArithmeticGroup(encoding, next);
-  if (opcode >= 0x50 && opcode <= 0x57) return push(inOpcode, next);
-  if (opcode >= 0x58 && opcode <= 0x5f) return pop(inOpcode, next);
-  if (opcode >= 0xb8 && opcode <= 0xbf) {
-    const to: Operand = { kind: 'register', number: inOpcode, size };
-    return move(wide ? 'movabs' : 'mov', to, { kind: 'constant', value: immediate, size }, next);
-  }
-  if ((opcode >= 0x70 && opcode <= 0x7f) || (opcode >= 0x0f80 && opcode <= 0x0f8f))
-    return branch(opcode & 15, target, next);
-  switch (opcode) {
-    case 0xa8:
-    case 0xa9: {
-      const width: Size = opcode === 0xa8 ? 1 : size;
-      const accumulator: Operand = { kind: 'register', number: 0, size: width };
-      return arithmetic('test', accumulator, { kind: 'constant', value: immediate, size: width }, next);
-    }
-    case 0xc2:
-    case 0xc3:
-      return ret(opcode === 0xc2 ? BigInt.asUintN(16, immediate) : undefined);
-    case 0xc9:
+const arithmeticOps: ReadonlySet<string> = new Set<ArithmeticOp>(['add', 'or', 'and', 'sub', 'xor', 'cmp', 'test']);
+const isArithmetic = (op: string): op is ArithmeticOp => arithmeticOps.has(op);
+
+function emulated64({ op, operands, flow, target }: Instruction, next: Addr): EmulatedEffects | undefined {
+  const [first, second] = operands;
+  const to = placeOf(first);
+  if (flow === 'branch') return branch(op, target, next);
+  if (isArithmetic(op)) return arithmetic(op, to, placeOf(second), next);
+  switch (op) {
+    case 'nop':
+    case 'endbr64':
+      return idle(next);
+    case 'jmp':
+      return target === undefined ? undefined : idle(target);
+    case 'call':
+      return target === undefined ? undefined : pushed(() => next, target);
+    case 'push':
+      return to?.kind === 'register' ? pushed((registers) => registers.register(to.name), next) : undefined;
+    case 'pop':
+      return to?.kind === 'register' ? popped(to.name, next) : undefined;
+    case 'ret':
+    case 'rep ret':
+    case 'repz ret':
+      return returned(first?.kind === 'immediate' ? BigInt.asUintN(16, first.value) : 0n);
+    case 'leave':
       return leave(next);
-    case 0xe8:
-      return call(target, next);
-    case 0xe9:
-    case 0xeb:
-      return idle(`jmp ${target.toString(16)}`, target);
+    case 'mov':
+    case 'movabs':
+    case 'movzx':
+      return move(to, placeOf(second), next);
+    case 'lea':
+      return to?.kind === 'register' ? addressOf(to, second, next) : undefined;
     default:
-      return modrm === undefined ? undefined : carryModRm(encoding, modrm, next);
+      return undefined;
   }
 }
 
-const groupOps: readonly (ArithmeticOp | undefined)[] = ['add', 'or', undefined, undefined, 'and', 'sub', 'xor', 'cmp'];
+/** What an operand stands for: a general register's part, memory of the stack, or a constant. `size` is in bytes. */
+type Place =
+  | { readonly kind: 'register'; readonly name: string; readonly size: number }
+  | { readonly kind: 'stack'; readonly base: 'rsp' | 'rbp'; readonly offset: number; readonly size: number }
+  | { readonly kind: 'constant'; readonly value: bigint; readonly size: 8 };
 
-/** Opcodes 00 to 3F: bits 5:3 tell the operation; bit 0 the width, bits 2:1 the operands. */
-function carryArithmeticGroup(encoding: Encoding, next: Addr): EmulatedEffects | undefined {
-  const { opcode, modrm, immediate } = encoding;
-  const op = groupOps[(opcode >> 3) & 7];
-  const size = widthOf(encoding);
-  if (op === undefined) return undefined;
-  if (modrm === undefined) {
-    const accumulator: Operand = { kind: 'register', number: 0, size };
-    return arithmetic(op, accumulator, { kind: 'constant', value: immediate, size }, next);
-  }
-  const rm = rmOperand(modrm.rm, size, encoding);
-  const register = registerOperand(modrm.reg, size, encoding);
-  return (opcode & 2) === 0 ? arithmetic(op, rm, register, next) : arithmetic(op, register, rm, next);
-}
-
-/** Most opcodes come in pairs: the even one on bytes, the odd one on the operand size. */
-function widthOf({ opcode, wide }: Encoding): Size {
-  return (opcode & 1) === 0 ? 1 : wide ? 8 : 4;
-}
-
-function carryModRm(encoding: Encoding, modrm: ModRm, next: Addr): EmulatedEffects | undefined {
-  const { opcode, immediate, wide } = encoding;
-  const size = widthOf(encoding);
-  const rm = rmOperand(modrm.rm, size, encoding);
-  const register = registerOperand(modrm.reg, size, encoding);
-  const constant: Operand = { kind: 'constant', value: immediate, size };
-  switch (opcode) {
-    case 0x80:
-    case 0x81:
-    case 0x83: {
-      const op = groupOps[modrm.reg & 7];
-      return op && arithmetic(op, rm, constant, next);
+/** Undefined for memory elsewhere, and for registers that are not general ones, or their second bytes. */
+function placeOf(operand: Operand | undefined): Place | undefined {
+  switch (operand?.kind) {
+    case 'register': {
+      const name = wholeRegisters.get(operand.name);
+      return name === undefined ? undefined : { kind: 'register', name, size: operand.size };
     }
-    case 0x84:
-    case 0x85:
-      return arithmetic('test', rm, register, next);
-    case 0x88:
-    case 0x89:
-      return move('mov', rm, register, next);
-    case 0x8a:
-    case 0x8b:
-      return move('mov', register, rm, next);
-    case 0x8d:
-      return lea(encoding, modrm, next);
-    case 0xc7:
-      return (modrm.reg & 7) === 0 ? move('mov', rm, constant, next) : undefined;
-    case 0x0f1e:
-      return encoding.repeat && isEndbr64(modrm) ? idle('endbr64', next) : undefined;
-    case 0x0fb6:
-    case 0x0fb7: {
-      const from = rmOperand(modrm.rm, opcode === 0x0fb6 ? 1 : 2, encoding);
-      const to: Operand = { kind: 'register', number: modrm.reg, size: wide ? 8 : 4 };
-      return move('movzx', to, from, next);
+    case 'immediate':
+      return { kind: 'constant', value: operand.value, size: 8 };
+    case 'memory': {
+      const { base, index, displacement: offset, size } = operand;
+      const isStack = (base === 'rsp' || base === 'rbp') && index === undefined;
+      return isStack ? { kind: 'stack', base, offset, size } : undefined;
     }
     default:
       return undefined;
   }
 }
 
-function isEndbr64({ reg, rm }: ModRm): boolean {
-  return reg === 7 && 'register' in rm && rm.register === 2;
+/** Undefined if a register is not known, or if rbp holds no address of the stack. */
+function stackAddress({ base, offset }: Place & { kind: 'stack' }, registers: RegisterReader): Addr | undefined {
+  const sp = registers.register('rsp');
+  const from = registers.register(base);
+  if (sp === undefined || from === undefined) return undefined;
+  const address = addr(from + BigInt(offset));
+  return base === 'rsp' || isStackAddress(address, sp) ? address : undefined;
+}
+
+/** The value, unsigned, in `size` bytes; undefined if a register is not known or memory was not read. */
+function valueIn(
+  place: Place,
+  size: number,
+  registers: RegisterReader,
+  loaded: Uint8Array | undefined,
+): bigint | undefined {
+  switch (place.kind) {
+    case 'constant':
+      return BigInt.asUintN(8 * size, place.value);
+    case 'register': {
+      const value = registers.register(place.name);
+      return value === undefined ? undefined : BigInt.asUintN(8 * place.size, value);
+    }
+    case 'stack':
+      if (stackAddress(place, registers) === undefined) return undefined;
+      return loaded?.length === place.size ? unsignedOf(loaded) : undefined;
+  }
+}
+
+/** Writes a value of the place's size: 4 bytes clear a register's upper half, 1 and 2 keep the rest of it. */
+function store(place: Place, value: bigint, registers: RegisterReader): Effects | undefined {
+  if (place.kind === 'constant') return undefined;
+  if (place.kind === 'stack') {
+    const address = stackAddress(place, registers);
+    return address && { registers: [], memory: [{ address, bytes: bytesOf(value, place.size) }] };
+  }
+  const { name, size } = place;
+  if (size >= 4) return { registers: [{ name, value }], memory: noMemory };
+  const old = registers.register(name);
+  if (old === undefined) return undefined;
+  const rest = (old >> BigInt(8 * size)) << BigInt(8 * size);
+  return { registers: [{ name, value: rest | value }], memory: noMemory };
+}
+
+const moved = (pc: bigint): { name: string; value: bigint } => ({ name: 'rip', value: pc });
+
+/** The only effect: execution goes on at `pc`. */
+function idle(pc: Addr): EmulatedEffects {
+  const effects: Effects = { registers: [moved(pc)], memory: noMemory };
+  return { effects: () => effects };
+}
+
+/** The part of an instruction that first reads what lies on the stack. */
+function loading(...places: readonly Place[]): Pick<EmulatedInstruction, 'load'> {
+  const source = places.find((place) => place.kind === 'stack');
+  if (source?.kind !== 'stack') return {};
+  return { load: (registers) => loadOf(stackAddress(source, registers), source.size) };
+}
+
+function loadOf(address: Addr | undefined, length: number): { readonly address: Addr; readonly length: number } {
+  return address === undefined ? noLoad : { address, length };
+}
+
+function move(to: Place | undefined, from: Place | undefined, next: Addr): EmulatedEffects | undefined {
+  if (to === undefined || from === undefined) return undefined;
+  return {
+    ...loading(from),
+    effects: (registers, loaded) => {
+      const value = valueIn(from, to.size, registers, loaded);
+      const stored = value === undefined ? undefined : store(to, value, registers);
+      return stored && { registers: [...stored.registers, moved(next)], memory: stored.memory };
+    },
+  };
+}
+
+/**
+ * cmp and test may read memory, and so may a second operand. An operation that would write memory is left to a step.
+ */
+function arithmetic(
+  op: ArithmeticOp,
+  a: Place | undefined,
+  b: Place | undefined,
+  next: Addr,
+): EmulatedEffects | undefined {
+  const writes = op !== 'cmp' && op !== 'test';
+  if (a === undefined || b === undefined || (writes && a.kind === 'stack')) return undefined;
+  return {
+    ...loading(a, b),
+    effects: (registers, loaded) => {
+      const eflags = registers.register('eflags');
+      const [left, right] = [a, b].map((place) => valueIn(place, a.size, registers, loaded));
+      if (eflags === undefined || left === undefined || right === undefined) return undefined;
+      const outcome = operate(op, left, right, 8 * a.size, eflags);
+      const stored = writes ? store(a, outcome.result, registers) : undefined;
+      if (writes && stored === undefined) return undefined;
+      const flags = { name: 'eflags', value: outcome.eflags };
+      return { registers: [...(stored?.registers ?? []), flags, moved(next)], memory: noMemory };
+    },
+  };
+}
+
+function addressOf(to: Place & { kind: 'register' }, of: Operand | undefined, next: Addr): EmulatedEffects | undefined {
+  if (of?.kind !== 'memory') return undefined;
+  const { base, index, scale, displacement } = of;
+  const origin = BigInt(displacement) + (base === 'rip' ? next : 0n);
+  const term = (registers: RegisterReader, name: string | undefined): bigint | undefined =>
+    name === undefined || name === 'rip' ? 0n : registers.register(name);
+  return {
+    effects: (registers) => {
+      const left = term(registers, base);
+      const right = term(registers, index);
+      if (left === undefined || right === undefined) return undefined;
+      const value = BigInt.asUintN(8 * to.size, origin + left + right * BigInt(scale));
+      return { registers: [{ name: to.name, value }, moved(next)], memory: noMemory };
+    },
+  };
+}
+
+function branch(op: string, target: Addr | undefined, next: Addr): EmulatedEffects | undefined {
+  const condition = conditions.findIndex((name) => op === `j${name}`);
+  if (condition < 0 || target === undefined) return undefined;
+  return {
+    effects: (registers) => {
+      const eflags = registers.register('eflags');
+      if (eflags === undefined) return undefined;
+      return { registers: [moved(holds(condition, eflags) ? target : next)], memory: noMemory };
+    },
+  };
+}
+
+/** The stack pointer plus `offset`. */
+function stackPointer(registers: RegisterReader, offset: bigint): Addr | undefined {
+  const sp = registers.register('rsp');
+  return sp === undefined ? undefined : addr(sp + offset);
+}
+
+const loadTop: NonNullable<EmulatedInstruction['load']> = (registers) => loadOf(stackPointer(registers, 0n), 8);
+
+function pushed(valueFrom: (registers: RegisterReader) => bigint | undefined, pc: Addr): EmulatedEffects {
+  return {
+    effects: (registers) => {
+      const address = stackPointer(registers, -8n);
+      const value = valueFrom(registers);
+      if (address === undefined || value === undefined) return undefined;
+      const memory = [{ address, bytes: bytesOf(value, 8) }];
+      return { registers: [{ name: 'rsp', value: address }, moved(pc)], memory };
+    },
+  };
+}
+
+/** `pop rsp` keeps the loaded value, not the moved pointer. */
+function popped(name: string, next: Addr): EmulatedEffects {
+  return {
+    load: loadTop,
+    effects: (registers, loaded) => {
+      const sp = stackPointer(registers, 8n);
+      if (sp === undefined || loaded?.length !== 8) return undefined;
+      const value = { name, value: unsignedOf(loaded) };
+      const list = name === 'rsp' ? [value] : [{ name: 'rsp', value: sp }, value];
+      return { registers: [...list, moved(next)], memory: noMemory };
+    },
+  };
+}
+
+/** `extra`: bytes of stack that it frees behind the return address. */
+function returned(extra: bigint): EmulatedEffects {
+  return {
+    load: loadTop,
+    effects: (registers, loaded) => {
+      const sp = stackPointer(registers, 8n + extra);
+      if (sp === undefined || loaded?.length !== 8) return undefined;
+      return { registers: [{ name: 'rsp', value: sp }, moved(unsignedOf(loaded))], memory: noMemory };
+    },
+  };
+}
+
+/** `mov rsp,rbp`, then `pop rbp`: by this instruction's purpose rbp is a frame pointer here. */
+function leave(next: Addr): EmulatedEffects {
+  const base = (registers: RegisterReader): Addr | undefined => {
+    const value = registers.register('rbp');
+    return value === undefined ? undefined : addr(value);
+  };
+  return {
+    load: (registers) => loadOf(base(registers), 8),
+    effects: (registers, loaded) => {
+      const address = base(registers);
+      if (address === undefined || loaded?.length !== 8) return undefined;
+      const rbp = { name: 'rbp', value: unsignedOf(loaded) };
+      return { registers: [{ name: 'rsp', value: addr(address + 8n) }, rbp, moved(next)], memory: noMemory };
+    },
+  };
 }

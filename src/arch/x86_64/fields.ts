@@ -1,12 +1,10 @@
 import { addOffset } from '../../base/addr.js';
-import type { FieldSource, RecordField } from '../inject/record-parts.js';
+import { type FieldSource, type LoadGroup, loadGroups, type RecordField } from '../inject/record-parts.js';
 import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import { type Assembler, Label, type Place } from './assembler.js';
 import { follow, verifyPointer } from './condition.js';
 import { floatArguments, R11, RAX, RBX, RDX, RSP } from './registers.js';
 import { fetch, general, keptWord, type Stack } from './stack.js';
-
-type Load = RecordField & { readonly from: { readonly kind: 'load' } };
 
 /** Fills the record at r11; rax is free. */
 export function writeFields(
@@ -15,18 +13,14 @@ export function writeFields(
   ring: Pick<RingGeometry, 'control' | 'outer'>,
   stack: Stack,
 ): void {
-  const groups = new Map<string, Load[]>();
   // The time comes first: as soon after the claim as possible.
   const isTime = ({ from }: RecordField): boolean => from.kind === 'time';
-  for (const field of [...fields.filter(isTime), ...fields.filter((each) => !isTime(each))]) {
-    if (isLoad(field)) {
-      const { base, align } = field.from;
-      const key = `${base.kind === 'kept' ? base.index : base.name} ${base.through?.join() ?? ''} ${align}`;
-      groups.set(key, [...(groups.get(key) ?? []), field]);
-    } else writeField(code, field, ring, stack);
-  }
-  for (const group of groups.values()) loadThrough(code, group, stack);
+  for (const field of [...fields.filter(isTime), ...fields.filter((each) => !isTime(each))])
+    if (field.from.kind !== 'load') writeField(code, field, ring, stack);
+  for (const group of loadGroups(fields, MAX_ALIGN)) loadThrough(code, group, stack);
 }
+
+const MAX_ALIGN = 2 ** 30;
 
 /** A word of the control block. */
 export function controlWord({ control }: Pick<RingGeometry, 'control'>, offset: number): Place {
@@ -40,10 +34,6 @@ export function outerWords(ring: Pick<RingGeometry, 'control' | 'outer'>): {
 } {
   if (ring.outer) return { self: { fs: ring.outer.fs }, plan: { fs: ring.outer.fs + 8 } };
   return { self: controlWord(ring, controlBlock.outer), plan: controlWord(ring, controlBlock.outerPlan) };
-}
-
-function isLoad(field: RecordField): field is Load {
-  return field.from.kind === 'load';
 }
 
 function writeField(
@@ -154,13 +144,7 @@ function readHart(code: Assembler, how: string, offset: number): void {
 }
 
 /** Fields behind one pointer, which is checked once. */
-function loadThrough(code: Assembler, group: readonly Load[], stack: Stack): void {
-  const [first] = group;
-  if (first === undefined) return;
-  const { base, align } = first.from;
-  if (!(align >= 1 && align <= 2 ** 30 && Number.isInteger(Math.log2(align)))) {
-    throw new RangeError(`Nothing is aligned to ${align} bytes`);
-  }
+function loadThrough(code: Assembler, { base, align, loads }: LoadGroup, stack: Stack): void {
   const wrong = new Label();
   const done = new Label();
   let pointer = RDX;
@@ -168,12 +152,37 @@ function loadThrough(code: Assembler, group: readonly Load[], stack: Stack): voi
   else pointer = fetch(code, general(base.name), stack, RDX);
   pointer = follow(code, pointer, base.through ?? [], RDX, wrong);
   verifyPointer(code, pointer, align, wrong);
-  for (const { at, size, from } of group) {
-    code.load(RAX, { base: pointer, offset: from.offset }, size);
-    code.store({ base: R11, offset: at }, RAX, size);
+  for (const { field, offset } of loads) {
+    code.load(RAX, { base: pointer, offset }, field.size);
+    code.store({ base: R11, offset: field.at }, RAX, field.size);
   }
   code.jump(done);
   code.bind(wrong);
-  for (const { at, size } of group) code.storeConstant({ base: R11, offset: at }, -1n, size);
+  for (const { field } of loads) code.storeConstant({ base: R11, offset: field.at }, -1n, field.size);
   code.bind(done);
+}
+
+/**
+ * What a wait for room adds to `waited`. Both keep all registers.
+ *
+ *      rsp + 0: when it began | 8: rax | 16: rdx
+ */
+export function beginWait(code: Assembler, counter: string): void {
+  code.push(RDX);
+  code.push(RAX);
+  readTime(code, counter);
+  code.push(RAX);
+  code.load(RAX, { base: RSP, offset: 8 });
+  code.load(RDX, { base: RSP, offset: 16 });
+}
+
+export function endWait(code: Assembler, ring: Omit<RingGeometry, 'wait'>, counter: string): void {
+  code.store({ base: RSP, offset: 8 }, RAX);
+  code.store({ base: RSP, offset: 16 }, RDX);
+  readTime(code, counter);
+  code.arithmetic('sub', RAX, { base: RSP, offset: 0 });
+  code.addAtOnce(controlWord(ring, controlBlock.waited), RAX);
+  code.moveStack(8);
+  code.pop(RAX);
+  code.pop(RDX);
 }

@@ -1,17 +1,64 @@
+import { addr } from '../../base/addr.js';
 import type { CompleteArchitecture } from '../architecture.js';
+import type { PrivilegeModel } from '../privilege.js';
+import type { ResetModel } from '../reset.js';
 import { addressSpaces } from './address-space.js';
 import { prepare } from './decode.js';
 import { emulate } from './emulate.js';
 import { codeFlow } from './flow.js';
 import { linux } from './linux.js';
 import { powerOff } from './power-off.js';
-import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
 import { references } from './references.js';
 import { dwarfRegister, floatArguments, generalRegisters, registerDefaults } from './registers.js';
-import { reset } from './reset.js';
 import { systemRegisters } from './system-registers.js';
 import { probeCode } from './trampoline.js';
+
+const vector = addr(0xffff_fff0);
+const ip = addr(0xfff0);
+
+/**
+ * ffff:fff0, with cs's base at ffff0000 (Intel SDM volume 3, 10.1.4). The other processors are there too, and wait.
+ * SeaBIOS resets the machine when it finds its own marks of an earlier run (src/resume.c).
+ */
+const reset: ResetModel = {
+  vectorAt(pc) {
+    if (pc !== ip && pc !== vector) return undefined;
+    return { breakpoint: { type: 1, address: vector, kind: 1 }, pc: ip, isCertain: false };
+  },
+  mode: { register: 'cs', value: 0xf000n },
+  begins: 'first',
+  firmwareResets: true,
+};
+
+const privilegeRegisters = ['cs', 'cr0', 'cr3'];
+
+/**
+ * Intel SDM volume 3, "Control Registers", "Privilege Levels".
+ *
+ *   cs: 1:0 the current level | cr0: 31 PG, 0 PE | cr3: 51:12 root
+ */
+const privilege: PrivilegeModel = {
+  registers: privilegeRegisters,
+  standing(registers) {
+    const [cs, cr0, cr3] = privilegeRegisters.map((name) => registers.register(name));
+    // In real mode the low bits of a segment are part of its address.
+    const isReal = cr0 !== undefined && (cr0 & 1n) === 0n;
+    const level = cs === undefined ? undefined : !isReal && (cs & 3n) === 3n ? 'user' : 'kernel';
+    const pages = cr3 !== undefined && (cr0 === undefined || ((cr0 >> 31n) & 1n) === 1n);
+    return { privilege: level, root: pages ? cr3 & 0x000f_ffff_ffff_f000n : undefined };
+  },
+  /** Both `mov cr3, register` and `lgdt` or `lidt` of memory. One of them may be a constant by chance. */
+  isKernelCode(code) {
+    let [hasRoot, hasTable] = [false, false];
+    for (let at = code.indexOf(0x0f); at >= 0 && at + 2 < code.length; at = code.indexOf(0x0f, at + 1)) {
+      const [opcode, operand = 0] = [code[at + 1], code[at + 2]];
+      hasRoot ||= opcode === 0x22 && operand >= 0xd8 && operand <= 0xdf;
+      hasTable ||= opcode === 0x01 && operand < 0xc0 && ((operand >> 3) & 7) >> 1 === 1;
+    }
+    return hasRoot && hasTable;
+  },
+};
 
 /** x86 in 64-bit mode, with the calls and numbers of the System V ABI's AMD64 supplement. */
 export const x86_64: CompleteArchitecture = {

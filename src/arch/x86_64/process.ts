@@ -2,11 +2,10 @@ import type { Addr } from '../../base/addr.js';
 import type { ClockSample, ProcessCode } from '../inject/process-code.js';
 import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import { Assembler, Label, type Place } from './assembler.js';
-import { controlWord, readTime } from './fields.js';
+import { beginWait, controlWord, endWait, readTime } from './fields.js';
 import { R10, R11, R12, R13, RAX, RBX, RDI, RDX, RSI, RSP } from './registers.js';
 import { stackWalk } from './stack-walk.js';
 import { unwindTable, unwindTableBytes } from './unwind-table.js';
-import { beginWait, endWait } from './wait-time.js';
 
 /* Numbers of arch/x86/entry/syscalls/syscall_64.tbl in Linux. */
 const NANOSLEEP = 35n;

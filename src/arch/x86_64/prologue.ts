@@ -6,7 +6,7 @@ import type { FrameRules } from '../frames/frame-rows.js';
 import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frames/frame-state.js';
 import { endsInCall, shortReturn } from '../frames/short-return.js';
 import { decode, type Instruction, type Operand } from './decode.js';
-import { name, textName } from './registers.js';
+import { wholeRegisters } from './registers.js';
 
 /**
  * x86-64 frames from code: System V ABI, AMD64 supplement, sections 3.2.1 "Registers", 3.2.2 "The Stack Frame" and
@@ -29,18 +29,9 @@ const dwarfOrder = 'rax rdx rcx rbx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r1
 
 /** Every spelling of a general register, to its DWARF number. */
 const numberOf = new Map<string, number>(
-  Array.from({ length: 16 }, (_, encoded) => encoded).flatMap((encoded) => {
-    const number = dwarfOrder.indexOf(name(encoded));
-    return ([1, 2, 4, 8] as const).map((size): [string, number] => [textName(encoded, size), number]);
-  }),
+  [...wholeRegisters].map(([part, whole]): [string, number] => [part, dwarfOrder.indexOf(whole)]),
 );
-for (const [high, number] of [
-  ['ah', 0],
-  ['dh', 1],
-  ['ch', 2],
-  ['bh', 3],
-] as const)
-  numberOf.set(high, number);
+for (const [number, high] of ['ah', 'dh', 'ch', 'bh'].entries()) numberOf.set(high, number);
 
 const clobbered = [0, 1, 2, 4, 5, 8, 9, 10, 11];
 const preserved = [3, RBP, 12, 13, 14, 15];

@@ -1,4 +1,4 @@
-import type { ExtentCopy, OuterCopy, RecordField } from '../inject/record-parts.js';
+import { checkRecord, type OuterCopy, type RecordContents } from '../inject/record-parts.js';
 import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import { type Assembler, Label } from './assembler.js';
 import { extentRegisters, writeExtents } from './extents.js';
@@ -6,25 +6,11 @@ import { controlWord, outerWords, writeFields } from './fields.js';
 import { R10, R11, RAX, RBX, RCX, RDX, RSI } from './registers.js';
 import { fetch, general, onStack, type Stack } from './stack.js';
 
-/**
- * Writes one record into the ring. All registers but the pushed ones keep the function's values:
- *
- *     rax  HEAD, then scratch     r10  the claim     r11  the record
- *     rdx  time, and a pointer that is on the stack     rcx, rsi  copying the outer poll's bytes, and extents
- *     rbx, rcx, rdx  which processor it is
- *
- * An interrupt may come between any two instructions, write below rsp, run other trampolines and never return. So
- * nothing is kept below rsp, and only registers and this stack are ever in an intermediate state.
- */
-export interface Contents {
-  readonly ring: RingGeometry;
-  readonly fields: readonly RecordField[];
-  readonly outerCopy: OuterCopy | undefined;
-  readonly extents?: readonly ExtentCopy[] | undefined;
-}
+/** The largest sizes of a slot and of a segment. */
+const mostShifts = { slotShift: 30, segmentShift: 31 } as const;
 
 /** The registers that must be pushed before. */
-export function toPush({ fields, outerCopy, extents = [] }: Contents): number[] {
+export function toPush({ fields, outerCopy, extents = [] }: RecordContents): number[] {
   const push = new Set([RAX, R10, R11]);
   if (fields.some(({ from }) => from.kind === 'time')) push.add(RDX);
   if (fields.some(({ from }) => from.kind === 'hart' && from.how === 'apic'))
@@ -43,10 +29,19 @@ class ClaimLabels {
   readonly full = new Label();
 }
 
-/** Claims a slot and fills it. */
-export function writeRecord(code: Assembler, contents: Contents, stack: Stack): ClaimLabels {
+/**
+ * Writes one record into the ring. All registers but the pushed ones keep the function's values:
+ *
+ *     rax  HEAD, then scratch     r10  the claim     r11  the record
+ *     rdx  time, and a pointer that is on the stack     rcx, rsi  copying the outer poll's bytes, and extents
+ *     rbx, rcx, rdx  which processor it is
+ *
+ * An interrupt may come between any two instructions, write below rsp, run other trampolines and never return. So
+ * nothing is kept below rsp, and only registers and this stack are ever in an intermediate state.
+ */
+export function writeRecord(code: Assembler, contents: RecordContents, stack: Stack): ClaimLabels {
   const { ring, fields, outerCopy, extents = [] } = contents;
-  check(contents);
+  checkRecord(contents, mostShifts);
   const labels = claim(code, ring);
   writeFields(code, fields, ring, stack);
   writeExtents(code, extents, stack);
@@ -105,23 +100,6 @@ export function claimRarely(code: Assembler, ring: RingGeometry, labels: ClaimLa
   code.jump(ring.wait);
   code.bind(back);
   code.jump(labels.again);
-}
-
-function check({ ring, fields, outerCopy, extents = [] }: Contents): void {
-  const { slotShift, segmentShift, countShift } = ring;
-  const slots = slotShift >= 3 && slotShift < 31 && segmentShift >= slotShift && segmentShift < 32;
-  if (!(slots && countShift >= 0 && countShift <= 6)) {
-    const shape = `2^${countShift} segments of 2^${segmentShift} bytes with slots of 2^${slotShift}`;
-    throw new RangeError(`A ring cannot be ${shape}`);
-  }
-  const pieces = fields.map(({ at, size }) => ({ at, size: size as number, align: size }));
-  if (outerCopy !== undefined) pieces.push({ at: outerCopy.at, size: outerCopy.room, align: 1 });
-  for (const { at, words } of extents) pieces.push({ at, size: 8 * words, align: 8 });
-  for (const { at, size, align } of pieces) {
-    if (!(at >= 8 && at % align === 0 && at + size <= 2 ** slotShift)) {
-      throw new RangeError(`${size} bytes at ${at} have no place in a slot of ${2 ** slotShift}`);
-    }
-  }
 }
 
 /** See `ProbeCode.outerCopySteps`: the instructions of {@link copyOuter}. */

@@ -52,7 +52,6 @@ export const RCX = 1;
 export const RDX = 2;
 export const RBX = 3;
 export const RSP = 4;
-export const RBP = 5;
 export const RSI = 6;
 export const RDI = 7;
 export const R10 = 10;
@@ -60,21 +59,21 @@ export const R11 = 11;
 export const R12 = 12;
 export const R13 = 13;
 
-/** The 64-bit register with this instruction-encoding number, 0 to 15. */
-export function name(number: number): string {
-  return numbered[number] as string;
-}
-
 /** The instruction-encoding number of a 64-bit register, or undefined for another name. */
 export function numberOf(register: string): number | undefined {
   const number = numbered.indexOf(register);
   return number < 0 ? undefined : number;
 }
 
-/** A part of a register as assembly text spells it. */
-export function textName(number: number, size: 1 | 2 | 4 | 8): string {
-  return { 1: low8, 2: low16, 4: low32, 8: numbered }[size][number] as string;
-}
+/** Bytes of a register's part. */
+export type Size = 1 | 2 | 4 | 8;
+
+/** Every spelling of a general register's low part, to the whole register. */
+export const wholeRegisters: ReadonlyMap<string, string> = new Map(
+  numbered.flatMap((whole, number) =>
+    [low8, low16, low32, numbered].map((part): [string, string] => [part[number] as string, whole]),
+  ),
+);
 
 /** The registers of arguments and results (AMD64 psABI, "Parameter Passing"). */
 export const floatArguments: readonly string[] = Array.from({ length: 8 }, (_, index) => `xmm${index}`);

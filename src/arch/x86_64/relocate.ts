@@ -1,6 +1,7 @@
 import { type Addr, addOffset, addr, hex } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { Displaced, DisplacedInside, InnerPatch, PatchKind } from '../inject/displaced.js';
+import { type Moving, Taken } from '../inject/taken.js';
 import { Assembler } from './assembler.js';
 import { decode, type Flow, type Instruction } from './decode.js';
 import { conditions } from './flags.js';
@@ -54,7 +55,8 @@ export function displace(code: Uint8Array, start: Addr, kind: PatchKind): Displa
     if (entering !== undefined) return { refused: `${describe(entering)} goes into the first ${length} bytes` };
   }
   const writers = writersOf(taken, addOffset(start, length));
-  return 'refused' in writers ? writers : new Taken({ code, start, length });
+  const all = { kind, patchLength: patchBytes, code, start, length };
+  return 'refused' in writers ? writers : new Taken(moving, all);
 }
 
 /** See `ProbeCode.displaceInside`. The decoder must be loaded (`prepare`). */
@@ -76,89 +78,26 @@ export function displaceInside(
   if ('refused' in tail) return tail;
   const immovable = before.find((each) => writerOf(each, undefined) === undefined);
   if (immovable) return { refused: `${describe(immovable)} cannot be carried out elsewhere` };
-  return new TakenInside({ code, start, length: code.length }, before.length);
+  return new Taken(moving, { kind, patchLength: patchBytes, code, start, length: code.length }, before.length);
 }
 
 function calls({ instruction: { flow } }: Place): boolean {
   return flow === 'call';
 }
 
-/** Instructions that can be carried out elsewhere. */
-interface TakenCode {
-  readonly code: Uint8Array;
-  readonly start: Addr;
-  /** Bytes of the instructions, which are the first ones of the code. */
-  readonly length: number;
-}
-
-/**
- * Tens of thousands are made, and few are asked for their instructions: these are decoded again where they are. It is a
- * class, because an object with functions of its own costs several times as much.
- */
-class Taken implements Displaced {
-  readonly kind = 'near';
-  readonly start: Addr;
-  readonly patchLength = patchBytes;
-  readonly length: number;
-  readonly #code: Uint8Array;
-
-  constructor({ code, start, length }: TakenCode) {
-    this.#code = code;
-    this.start = start;
-    this.length = length;
-  }
-
-  get places(): readonly Place[] {
-    return [...instructions(this.#code.subarray(0, this.length), this.start)];
-  }
-
-  get text(): string[] {
-    return this.places.map(({ instruction }) => instruction.text);
-  }
-
-  relocate(at: Addr): Uint8Array {
-    return this.moved(this.places, at);
-  }
-
-  /** The last instructions, or all of them, and the jump back. */
-  protected moved(places: readonly Place[], at: Addr): Uint8Array {
-    const writers = writersOf(places, addOffset(this.start, this.length));
+const moving: Moving<Place> = {
+  decode: (code, start) => [...instructions(code, start)],
+  text: ({ instruction }) => instruction.text,
+  encode({ start, length }, places, at, goesOn) {
+    const writers = goesOn
+      ? writersOf(places, addOffset(start, length))
+      : places.flatMap((place) => writerOf(place, undefined) ?? []);
+    const code = new Assembler(at);
     // None was refused when they were taken.
-    return written('refused' in writers ? [] : writers, at);
-  }
-}
-
-class TakenInside extends Taken implements DisplacedInside {
-  readonly #head: number;
-
-  /** The first `head` instructions come before the place. */
-  constructor(taken: TakenCode, head: number) {
-    super(taken);
-    this.#head = head;
-  }
-
-  get textBefore(): string[] {
-    return this.text.slice(0, this.#head);
-  }
-
-  override relocate(at: Addr): Uint8Array {
-    return this.moved(this.places.slice(this.#head), at);
-  }
-
-  before(at: Addr): Uint8Array {
-    const head = this.places.slice(0, this.#head);
-    return written(
-      head.flatMap((place) => writerOf(place, undefined) ?? []),
-      at,
-    );
-  }
-}
-
-function written(writers: readonly Writer[], at: Addr): Uint8Array {
-  const code = new Assembler(at);
-  for (const write of writers) write(code);
-  return code.finish();
-}
+    if (!('refused' in writers)) for (const write of writers) write(code);
+    return code.finish();
+  },
+};
 
 /** See `ProbeCode.loopsToStart`. The decoder must be loaded (`prepare`). */
 export function loopsToStart(code: Uint8Array, start: Addr): boolean {

@@ -2,24 +2,22 @@ import { type Addr, addOffset } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { Displaced, FunctionExit } from '../inject/displaced.js';
 import type { ProbeCode } from '../inject/probe-code.js';
-import type { HartSource, HartsOfGuest, Nesting, ReturnHook } from '../inject/record-parts.js';
+import type { HartSource, HartsOfGuest, Nesting, RecordContents, ReturnHook } from '../inject/record-parts.js';
 import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import type { EndTrampoline, EntryTrampoline, ExitTrampoline } from '../inject/trampolines.js';
 import { Assembler, Label } from './assembler.js';
 import { calibration } from './calibration.js';
 import { compare } from './condition.js';
 import { countUp } from './count.js';
-import { disassemble } from './disassembly.js';
+import { disassemble, step } from './decode.js';
 import { ends } from './exits.js';
-import { controlWord, outerWords } from './fields.js';
+import { beginWait, controlWord, endWait, outerWords } from './fields.js';
 import { inner } from './inner.js';
 import { jumpBytes, linuxProcess } from './process.js';
-import { type Contents, claimRarely, outerCopySteps, toPush, writeRecord } from './record.js';
+import { claimRarely, outerCopySteps, toPush, writeRecord } from './record.js';
 import { floatArguments, R10, R11, RAX, RSP } from './registers.js';
 import { displace, displaceInside, loopsToStart, padding, patchBytes } from './relocate.js';
 import { fetch, general, type Stack } from './stack.js';
-import { step } from './step.js';
-import { beginWait, endWait } from './wait-time.js';
 
 /**
  * Trampolines for x86 in 64-bit mode, ring 0 and ring 3. They use no register that they did not push, because gcc's
@@ -173,7 +171,7 @@ function close(code: Assembler, ring: RingGeometry, offset: number): void {
   code.store(outer.self, RAX);
 }
 
-function writeOrWait(code: Assembler, contents: Contents, stack: Stack): () => void {
+function writeOrWait(code: Assembler, contents: RecordContents, stack: Stack): () => void {
   const labels = writeRecord(code, contents, stack);
   return () => claimRarely(code, contents.ring, labels);
 }
