@@ -4,7 +4,7 @@ import { partOf, silent } from '../base/logger.js';
 import type { EarlierRecords, StopObserver } from '../calls/index.js';
 import { processCode } from '../inject/index.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
-import { type StopEngine, StopWarning } from '../stop/index.js';
+import type { StopEngine } from '../stop/index.js';
 import { insideKernel } from '../target/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import type { EnginesOptions } from './engines-options.js';
@@ -12,7 +12,7 @@ import type { Installed } from './installed.js';
 import { Installer } from './installer.js';
 import { ProbeChoices } from './probe-choices.js';
 import { Results } from './results.js';
-import { StopBudget } from './stop-budget.js';
+import { StopBudget, StopWarning } from './stop-budget.js';
 
 /** The state of the engine without stops in one program. */
 type State =

@@ -1,49 +1,13 @@
-import type { Architecture, EmulatedInstruction } from '../arch/index.js';
+import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { type Bytes, placesIn } from '../base/pieces.js';
-import type { Batch, Breakpoint, Reply, Session } from '../rsp/index.js';
+import type { Batch, Session } from '../rsp/index.js';
 import type { KnownCode } from '../target/index.js';
 import { BreakpointTypes, breakpointsRefused } from './breakpoint-types.js';
 import { DeferredBreakpoints } from './deferred-breakpoints.js';
-import { MemoryWrites } from './memory-writes.js';
-
-/** A place where the guest stops. */
-export interface Point {
-  breakpoint: Breakpoint;
-  over: EmulatedInstruction | undefined;
-  /** The bytes that `over` was made from. */
-  code: Uint8Array | undefined;
-  /** The code here was read from the target. */
-  seen: boolean;
-  /** True for a probe's own address: its breakpoint stays inserted. */
-  permanent: boolean;
-  /** True while some open call returns here. */
-  awaited: boolean;
-  /** Set where there is no probe: the stop itself is the purpose. */
-  pause: (() => void) | undefined;
-  intercept: Interception | undefined;
-  /** True if the breakpoint was inserted for `intercept` alone. */
-  borrowed: boolean;
-  /**
-   * The stack pointer and what is passed, by hart, or by address space (negative). A step over this place ran into an
-   * interrupt or signal handler, so the same hit will be reported once more.
-   */
-  readonly rearrivals: Map<number, string>;
-}
-
-interface Interception {
-  readonly places: readonly Addr[];
-  /** Called once, at the first stop at any of them. `moved`: the hart goes on at another place. */
-  readonly then: (hart: string | undefined, at: Addr) => Promise<unknown>;
-}
-
-/** A breakpoint whose insertion was sent but not yet answered. */
-export interface Planted {
-  readonly point: Point;
-  readonly reply: Reply<boolean>;
-}
+import { borrow, giveBack, type Interception, type Planted, type Point, toStep } from './point.js';
 
 /** If the ELF does not have the code, the target's memory is read. */
 export interface StopPointsOptions extends KnownCode {
@@ -74,14 +38,12 @@ export class Breakpoints {
   readonly #points = new Map<bigint, Point>();
   /** Where instructions are not emulated but single-stepped. */
   #isStepped = placesIn([]);
-  readonly writes: MemoryWrites;
   /** Probes whose code is not loaded yet. */
   readonly late: DeferredBreakpoints;
 
   constructor(options: StopPointsOptions) {
     this.#options = options;
     this.#session = options.session;
-    this.writes = new MemoryWrites(options.session);
     this.#logger = options.logger ?? silent;
     this.#types = new BreakpointTypes(options.session, options.hardware === true);
     this.late = new DeferredBreakpoints(options);
@@ -248,7 +210,7 @@ export class Breakpoints {
     for (let i = 0; i < piece.length; i++) {
       const at = addOffset(piece.address, i);
       const point = this.#points.get(at);
-      if (point && (point.permanent || point.awaited) && isIn(at, piece)) return true;
+      if (point && (point.permanent || point.awaited)) return true;
     }
     return false;
   }
@@ -369,28 +331,4 @@ export class Breakpoints {
     const refused = points.map(({ breakpoint }) => breakpoint);
     return breakpointsRefused(refused, this.#session.breakpoints, place);
   }
-}
-
-function isIn(at: bigint, { address, length }: Bytes): boolean {
-  return at >= address && at < address + BigInt(length);
-}
-
-function toStep(point: Point): void {
-  point.over = undefined;
-  point.code = undefined;
-  point.seen = true;
-}
-
-/** The breakpoint is there for an interception alone from now on: a stop at it says nothing. */
-function borrow(point: Point): void {
-  point.borrowed = true;
-  point.pause = () => {};
-}
-
-/** Returns whether it was there for an interception alone. */
-function giveBack(point: Point): boolean {
-  const { borrowed } = point;
-  if (borrowed) point.pause = undefined;
-  point.borrowed = false;
-  return borrowed;
 }

@@ -4,9 +4,9 @@ import type { MemoryRequest } from '../calls/index.js';
 import type { ClockReader } from '../clock/index.js';
 import type { Breakpoints } from './breakpoints.js';
 import type { HitChecks } from './hit-checks.js';
-import type { GuessedReads } from './read-guesses.js';
+import { readsInRam } from './ram-reads.js';
+import { type GuessedReads, ReadGuesses } from './read-guesses.js';
 import type { StopEngineOptions } from './stop-engine-options.js';
-import { StopReads } from './stop-reads.js';
 
 /** What a stop has shown in its first write. */
 export interface Look {
@@ -18,19 +18,22 @@ export interface Look {
   readonly stackPointer: bigint | undefined;
 }
 
-/** A stop's first write: registers, the clock and the memory that the stop will probably read. */
+/**
+ * A stop's first write: registers, the clock and the memory that the stop will probably read, which costs less there
+ * than anything else. What was not guessed is read out of the machine's RAM where that is at hand, which costs less
+ * than another round trip.
+ */
 export class FirstReads {
   readonly #options: StopEngineOptions;
   readonly #checks: HitChecks | undefined;
   readonly #points: Breakpoints;
-  readonly #reads: StopReads;
+  readonly #guesses = new ReadGuesses();
   #clock: ClockReader | undefined;
 
   constructor(options: StopEngineOptions, points: Breakpoints, checks: HitChecks | undefined) {
     this.#options = options;
     this.#points = points;
     this.#checks = checks;
-    this.#reads = new StopReads(options);
   }
 
   get clock(): ClockReader | undefined {
@@ -51,7 +54,7 @@ export class FirstReads {
     // The clock is not chosen at a reset vector, because the machine has no useful clock there.
     const clock = resets ? this.#clock : await this.findClock();
     const time = clock?.request(first);
-    const asking = this.#reads.ask(first, names);
+    const guessed = this.#guesses.ask(first);
     const hasCome = this.#points.late.ask(first);
     await first.send();
     if (hasCome()) await this.#points.plantLate();
@@ -60,7 +63,7 @@ export class FirstReads {
     return {
       registers: this.#withoutOff(value),
       time,
-      guessed: asking(value),
+      guessed: this.#orInRam(guessed, value, names),
       pc: pc === undefined ? undefined : addr(pc),
       stackPointer: value.register(arch.sp),
     };
@@ -68,7 +71,27 @@ export class FirstReads {
 
   /** The memory that the stop at this place finally read: the next look there reads it at once. */
   learn(pc: bigint, wanted: readonly MemoryRequest[]): void {
-    this.#reads.learn(pc, wanted);
+    this.#guesses.learn(pc, wanted);
+  }
+
+  /** `names`: what was read besides `g`; undefined: all registers. */
+  #orInRam(guessed: GuessedReads, registers: RegisterReader, names: readonly string[] | undefined): GuessedReads {
+    const { session, arch, ram } = this.#options;
+    const { addressSpaces } = arch;
+    const { features, target } = session;
+    const isRead = (name: string): boolean =>
+      names === undefined ||
+      names.includes(name) ||
+      (features.registerBlock && target.register(name)?.offsetInG !== undefined);
+    if (!ram || !addressSpaces?.registers.every(isRead)) return guessed;
+    let inRam: GuessedReads | undefined;
+    const find: GuessedReads['find'] = (request) => {
+      const known = guessed.find(request);
+      if (known !== undefined) return known;
+      inRam ??= readsInRam(ram, addressSpaces, registers);
+      return inRam.find(request);
+    };
+    return { find };
   }
 
   /**

@@ -1,10 +1,12 @@
+import type { Effects } from '../arch/index.js';
 import { addOffset, addr } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { Hit, MemoryRequest } from '../calls/index.js';
-import type { Breakpoint } from '../rsp/index.js';
+import type { Breakpoint, Session } from '../rsp/index.js';
 import type { Accesses } from './accesses.js';
-import { codeBytes, type Point } from './breakpoints.js';
+import { codeBytes } from './breakpoints.js';
 import type { Found } from './hit-checks.js';
+import type { Point } from './point.js';
 import type { LastWrite, Next } from './resuming.js';
 import type { StopParts } from './stop-engine-options.js';
 
@@ -24,10 +26,12 @@ interface Understood extends LastWrite {
 export class Passing {
   readonly #parts: StopParts;
   readonly #accesses: Accesses;
+  readonly #writes: MemoryWrites;
 
   constructor(parts: StopParts, accesses: Accesses) {
     this.#parts = parts;
     this.#accesses = accesses;
+    this.#writes = new MemoryWrites(parts.options.session);
   }
 
   /** The hit was handled before, and a step over it ran into a handler, which has come back. Asked once for a hit. */
@@ -54,7 +58,7 @@ export class Passing {
       watches?.covers(each.address, 'bytes' in each ? each.bytes.length : each.length),
     );
     const isKnown = !isAccess && !(load && loaded === undefined);
-    if (!effects || !isKnown || !(await points.writes.areKept(effects.memory, hart)))
+    if (!effects || !isKnown || !(await this.#writes.areKept(effects.memory, hart)))
       return this.#step(point, hit, hart, understood);
     const newPc = effects.registers.find(({ name }) => name === arch.pc)?.value;
     for (const { address, bytes } of effects.memory) batch.writeMemory(address, bytes);
@@ -121,4 +125,31 @@ export class Passing {
 /** What resumes at a point where a handler came first: a hart, or a program that may resume on another hart. */
 function resumedAs({ hart, space = 0 }: Hit): number {
   return space > 0 ? -space : hart;
+}
+
+/**
+ * Whether a stub writes memory, and the target keeps it. This is tried once, with the bytes that the emulated
+ * instruction would write. If they are not kept, a step does the same.
+ */
+class MemoryWrites {
+  readonly #session: Session;
+  #kept: boolean | undefined;
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /** True if all of this can be written without a check. */
+  async areKept([first]: Effects['memory'], hart: string | undefined): Promise<boolean> {
+    if (first === undefined) return true;
+    this.#kept ??= await this.#try(first, hart);
+    return this.#kept;
+  }
+
+  async #try({ address, bytes }: Effects['memory'][number], hart: string | undefined): Promise<boolean> {
+    const memory = this.#session.memory(hart);
+    if (!(await memory.write(address, bytes))) return false;
+    const now = await memory.read(address, bytes.length);
+    return now !== undefined && Buffer.compare(now, bytes) === 0;
+  }
 }

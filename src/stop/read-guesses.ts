@@ -37,10 +37,11 @@ export class ReadGuesses {
   ask(batch: Batch): GuessedReads {
     const wanted = this.#last?.wanted;
     if (!wanted || wanted.length === 0) return nothing;
-    return new Asked(
-      wanted,
-      wanted.map(({ address, length }) => batch.readMemory(address, length)),
-    );
+    const replies = wanted.map(({ address, length }) => batch.readMemory(address, length));
+    return {
+      find: ({ address, length }) =>
+        replies[wanted.findIndex((one) => one.address === address && one.length === length)],
+    };
   }
 
   /** The memory that this stop finally read. */
@@ -70,23 +71,5 @@ export class ReadGuesses {
       places.set(first, guess);
     }
     return guess;
-  }
-}
-
-class Asked implements GuessedReads {
-  readonly #requests: readonly MemoryRequest[];
-  readonly #replies: readonly Reply<Uint8Array | undefined>[];
-
-  constructor(requests: readonly MemoryRequest[], replies: readonly Reply<Uint8Array | undefined>[]) {
-    this.#requests = requests;
-    this.#replies = replies;
-  }
-
-  find({ address, length }: MemoryRequest): Reply<Uint8Array | undefined> | undefined {
-    for (let index = 0; index < this.#requests.length; index++) {
-      const asked = this.#requests[index] as MemoryRequest;
-      if (asked.address === address && asked.length === length) return this.#replies[index];
-    }
-    return undefined;
   }
 }

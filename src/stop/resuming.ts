@@ -1,7 +1,8 @@
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Batch, Reply, Resume, StopReply } from '../rsp/index.js';
-import type { Breakpoints, Planted } from './breakpoints.js';
+import type { Breakpoints } from './breakpoints.js';
+import type { Planted } from './point.js';
 import { RunningTimes } from './running-times.js';
 import type { Stepper } from './stepping.js';
 import type { StopEngineOptions } from './stop-engine-options.js';

@@ -1,8 +1,8 @@
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { silent } from '../../src/base/logger.js';
+import { StopWarning } from '../../src/engines/stop-budget.js';
 import { stackIsRead } from '../../src/probes/read-plan.js';
-import { StopWarning } from '../../src/stop/stop-warning.js';
 import type { ProbeFact } from '../../src/trace/index.js';
 
 const probe = (name: string, engine: ProbeFact['engine'], why?: string): ProbeFact => {
