@@ -6,8 +6,6 @@ export interface SystemRegisters {
   /** The registers that {@link state} reads, among those that a target has. */
   readonly names: readonly string[];
   state(registers: RegisterReader): SystemState;
-  /** Counts the instructions of a hart; undefined if no register of a stub does. */
-  readonly instructionCounter?: string;
 }
 
 export interface SystemState {

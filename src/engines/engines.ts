@@ -2,7 +2,7 @@ import type { HookFrame, ProbeCode } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { partOf, silent } from '../base/logger.js';
 import type { EarlierRecords, StopObserver } from '../calls/index.js';
-import { processCode } from '../inject/index.js';
+import { processCode, type TargetEngine } from '../inject/index.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
 import type { StopEngine } from '../stop/index.js';
 import { insideKernel } from '../target/index.js';
@@ -60,7 +60,7 @@ export class Engines implements StopObserver, EarlierRecords {
 
   /** Enough events: drained records that are not yet digested are dropped. */
   enough(): void {
-    this.#known?.enough();
+    this.#known?.drained.enough();
   }
 
   /** The present choices: before the first hit the plan, after it the result. */
@@ -121,7 +121,7 @@ export class Engines implements StopObserver, EarlierRecords {
 
   /** The original return address behind one that a trampoline has replaced. */
   hooked(returnAddress: bigint): HookFrame | undefined {
-    return this.#installed?.hooked(returnAddress);
+    return this.#installed?.target.hooked(returnAddress);
   }
 
   /**
@@ -143,7 +143,7 @@ export class Engines implements StopObserver, EarlierRecords {
         return state.settled && this.#install(code, stops, onError);
       case 'installed':
         await state.installed.patchWaiting(stops);
-        return state.installed.waiting === 0;
+        return state.installed.target.patches.waiting === 0;
       case 'left':
         return true;
     }
@@ -195,7 +195,7 @@ export class Engines implements StopObserver, EarlierRecords {
   }
 
   digestAll(): void {
-    this.#known?.digestAll();
+    this.#known?.drained.digestAll();
   }
 
   /** Stops that were understood after the target had run on, because records were before them. */
@@ -207,13 +207,13 @@ export class Engines implements StopObserver, EarlierRecords {
     this.#stops.queued++;
     const known = this.#known;
     this.whenDigested(() => {
-      if (!known?.isEnough) tell();
+      if (!known?.drained.isEnough) tell();
     });
   }
 
   /** Whether code of a trampoline lies there. */
   isOwnCode(pc: bigint): boolean {
-    return this.#installed?.holds(pc) ?? false;
+    return this.#installed?.target.holds(pc) ?? false;
   }
 
   /** The stub does not let these probes stop the target: they are left out. */
@@ -247,8 +247,8 @@ export class Engines implements StopObserver, EarlierRecords {
     this.#installer.memory.forget();
     if (!installed) return [];
     this.results.add(installed, await installed.end(sameRam));
-    while (installed.digest(Number.POSITIVE_INFINITY));
-    this.results.digestedMs += installed.digestedMs;
+    while (installed.target.drained.digest(Number.POSITIVE_INFINITY));
+    this.results.digestedMs += installed.target.drained.digestedMs;
     return installed.addresses;
   }
 
@@ -269,23 +269,23 @@ export class Engines implements StopObserver, EarlierRecords {
    * @returns true while there is more
    */
   digest(budgetMs: number): boolean {
-    return this.#known?.digest(budgetMs) ?? false;
+    return this.#known?.drained.digest(budgetMs) ?? false;
   }
 
   /** Calls `tell` when all that was drained until now is events: at once where nothing waits. */
   whenDigested(tell: () => void): void {
-    if (this.#known) this.#known.whenDigested(tell);
+    if (this.#known) this.#known.drained.whenDigested(tell);
     else tell();
   }
 
   /** How long records were digested, in milliseconds. */
   get digestedMs(): number {
-    return this.results.digestedMs + (this.#known?.digestedMs ?? 0);
+    return this.results.digestedMs + (this.#known?.drained.digestedMs ?? 0);
   }
 
   /** Drained records that were not digested yet. */
   get undigested(): number {
-    return this.#known?.undigested ?? 0;
+    return this.#known?.drained.undigested ?? 0;
   }
 
   get #installed(): Installed | undefined {
@@ -293,8 +293,8 @@ export class Engines implements StopObserver, EarlierRecords {
   }
 
   /** The same, or what was it until the recording ended. */
-  get #known(): Installed | undefined {
-    return this.#state.kind === 'left' ? this.#state.behind : this.#installed;
+  get #known(): TargetEngine | undefined {
+    return (this.#state.kind === 'left' ? this.#state.behind : this.#installed)?.target;
   }
 
   /** @returns false if it is too early in the program for that */
@@ -304,6 +304,6 @@ export class Engines implements StopObserver, EarlierRecords {
     if (!installed) return true;
     this.#state = { kind: 'installed', installed, stops };
     await installed.begin(stops, onError);
-    return installed.waiting === 0;
+    return installed.target.patches.waiting === 0;
   }
 }

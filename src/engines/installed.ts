@@ -1,4 +1,3 @@
-import type { HookFrame } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
@@ -34,7 +33,7 @@ export class Installed implements StopObserver {
   readonly #options: EnginesOptions;
   readonly #choices: ProbeChoices;
   readonly #placed: Placed;
-  readonly #leaving: Leaving;
+  readonly leaving: Leaving;
   #drain: Drain | undefined;
   #guards: NodeJS.Timeout | undefined;
   #exiting = false;
@@ -46,7 +45,7 @@ export class Installed implements StopObserver {
     this.#choices = choices;
     this.scratch = scratch;
     this.#placed = placed;
-    this.#leaving = new Leaving(options, placed, scratch);
+    this.leaving = new Leaving(options, placed, scratch);
   }
 
   /**
@@ -64,9 +63,9 @@ export class Installed implements StopObserver {
    */
   async begin(stops: StopEngine, onError: (thrown: unknown) => void): Promise<void> {
     const { session, elf, nanosPerInstruction, isCounted = false, logger = silent } = this.#options;
-    const target = this.#target;
+    const target = this.target;
     const { shared } = this.scratch;
-    await this.#disarm(stops, target.sites);
+    await this.#disarm(stops, target.patches.planted);
     if (target.breakpoint !== undefined) await stops.points.pause(target.breakpoint);
     if (!shared || shared.endsWithTarget) await this.#waitForEnd(stops);
     if (!shared) {
@@ -82,8 +81,11 @@ export class Installed implements StopObserver {
     }
     this.#watchGuards(onError);
     await this.#placed.unwinder?.watch((place, then) => stops.points.intercept([place], then), onError);
-    const { waiting } = target;
-    logger.info({ probes: target.sites.length, waiting, scratch: this.scratch.source }, 'trampolines are installed');
+    const { waiting } = target.patches;
+    logger.info(
+      { probes: target.patches.planted.length, waiting, scratch: this.scratch.source },
+      'trampolines are installed',
+    );
   }
 
   /** Ends the recording if the kernel comes near memory that it was told is not there. */
@@ -109,7 +111,7 @@ export class Installed implements StopObserver {
     this.#guards = undefined;
   }
 
-  get #target(): TargetEngine {
+  get target(): TargetEngine {
     return this.#placed.target;
   }
 
@@ -118,55 +120,14 @@ export class Installed implements StopObserver {
     return this.#placed.time;
   }
 
-  /** Functions that are to be patched at a later hit. */
-  get waiting(): number {
-    return this.#target.waiting;
-  }
-
-  get records(): number {
-    return this.#target.records;
-  }
-
-  get ringFull(): number {
-    return this.#target.ringFull;
-  }
-
   /** How long the target's harts waited for room, all together, in nanoseconds. */
   get ringWaitedNs(): number {
-    return Math.round(this.#target.waitedTicks * (this.#placed.counter?.nanosPerTick ?? 0));
-  }
-
-  /** Calls were open at the end that return through trampolines. */
-  get trampolinesStay(): boolean {
-    return this.#leaving.trampolinesStay;
-  }
-
-  /** Those calls need the trampolines: they could not be made to return past them. */
-  get trampolinesNeeded(): boolean {
-    return this.#leaving.trampolinesNeeded;
-  }
-
-  /** The target has ended, and with it the records in a ring that only a stop could read. */
-  get tailLost(): boolean {
-    return this.#leaving.tailLost;
+    return Math.round(this.target.waitedTicks * (this.#placed.counter?.nanosPerTick ?? 0));
   }
 
   /** The addresses of the probes that have trampolines. */
   get addresses(): readonly Addr[] {
-    return this.#target.sites.map(({ plan: { address } }) => address);
-  }
-
-  enough(): void {
-    this.#target.enough();
-  }
-
-  /** Whether code of a trampoline lies there. */
-  holds(pc: bigint): boolean {
-    return this.#target.holds(pc);
-  }
-
-  hooked(returnAddress: bigint): HookFrame | undefined {
-    return this.#target.hooked(returnAddress);
+    return this.target.patches.planted.map(({ plan: { address } }) => address);
   }
 
   runs(): () => void {
@@ -185,12 +146,13 @@ export class Installed implements StopObserver {
 
   /** At a later hit, because an interrupt had come in the middle of what a jump replaces. */
   async patchWaiting(stops: StopEngine): Promise<void> {
-    const target = this.#target;
-    const sites = await target.plant((piece) => stops.points.areIn(piece));
+    const target = this.target;
+    const sites = await target.patches.plant((piece) => stops.points.areIn(piece));
     noteChanged(target, this.#choices);
     await this.#disarm(stops, sites);
     const { logger = silent } = this.#options;
-    if (sites.length > 0) logger.info({ probes: sites.length, waiting: target.waiting }, 'more functions are patched');
+    if (sites.length > 0)
+      logger.info({ probes: sites.length, waiting: target.patches.waiting }, 'more functions are patched');
   }
 
   /** See {@link Engines.followTable}. */
@@ -210,39 +172,8 @@ export class Installed implements StopObserver {
     return !found.entered;
   }
 
-  get digestedMs(): number {
-    return this.#target.digestedMs;
-  }
-
-  get heldMs(): number {
-    return this.#target.heldMs;
-  }
-
-  /** Drained records that were not digested yet. */
-  get undigested(): number {
-    return this.#target.undigested;
-  }
-
-  whenDigested(tell: () => void): void {
-    this.#target.whenDigested(tell);
-  }
-
-  digestAll(): void {
-    this.#target.digestAll();
-  }
-
-  /** No more events are wanted. */
-  get isEnough(): boolean {
-    return this.#target.isEnough;
-  }
-
-  /** See {@link TargetEngine.digest}. */
-  digest(budgetMs: number): boolean {
-    return this.#target.digest(budgetMs);
-  }
-
   /**
-   * The program has ended: reads its last records. They wait for {@link digest}.
+   * The program has ended: reads its last records. They wait to be digested.
    * @param sameRam RAM stays as it is, except for what is loaded
    * @returns missing records
    */
@@ -250,7 +181,7 @@ export class Installed implements StopObserver {
     this.#stopReading();
     this.#options.session.children.beforeGoing = undefined;
     try {
-      return await this.#leaving.readOut(this.#exiting);
+      return await this.leaving.readOut(this.#exiting);
     } finally {
       await closeScratch(this.scratch);
       const { slack, target } = this.#placed;
@@ -260,22 +191,22 @@ export class Installed implements StopObserver {
 
   /**
    * The recording ends, the target is stopped: reads what is left, and removes the patches.
-   * What was read waits for {@link digest}.
+   * What was read waits to be digested.
    * @returns missing records (not drained in time, or never committed)
    */
   async leave(): Promise<number> {
     this.#stopReading();
     const { session, arch, logger = silent } = this.#options;
     try {
-      const [site] = this.#target.sites;
+      const [site] = this.target.patches.planted;
       await retry(session, () => runIntoKernel(session, arch, site?.plan.address, logger));
-      if (session.state.kind !== 'idle') return await this.#leaving.readOut(this.#exiting);
-      await this.#target.leave().finally(() => this.#placed.moved?.remove());
+      if (session.state.kind !== 'idle') return await this.leaving.readOut(this.#exiting);
+      await this.target.leave().finally(() => this.#placed.moved?.remove());
       // It may have ended while its harts ran out of patches.
-      if (session.state.kind !== 'idle') return await this.#leaving.readOut(this.#exiting);
-      await this.#leaving.reportCounts(true);
-      const dropped = await retry(session, () => this.#leaving.putAway(logger));
-      return dropped + this.#target.finish();
+      if (session.state.kind !== 'idle') return await this.leaving.readOut(this.#exiting);
+      await this.leaving.reportCounts(true);
+      const dropped = await retry(session, () => this.leaving.putAway(logger));
+      return dropped + this.target.finish();
     } finally {
       await closeScratch(this.scratch);
     }
@@ -283,7 +214,7 @@ export class Installed implements StopObserver {
 
   /** Removes the breakpoints from functions that have trampolines now, and from those that may have neither. */
   async #disarm(stops: StopEngine, sites: readonly Site[]): Promise<void> {
-    stops.points.leaveToSteps(this.#target.ends);
+    stops.points.leaveToSteps(this.target.patches.ends);
     const leftOut = this.#choices.facts.filter(({ engine }) => engine === 'none').map(({ address }) => address);
     await stops.points.disarm([...sites.map(({ plan: { address } }) => address), ...leftOut]);
   }

@@ -104,11 +104,12 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
     const room = addOffset(scratch.code.address, scratch.code.size - reserved);
     await placed.unwinder.register(room, target.placement.hooks);
   }
-  await target.plant((piece) => stops.points.areIn(piece));
+  await target.patches.plant((piece) => stops.points.areIn(piece));
   noteChanged(target, choices);
   placed.moved = rare.length > 0 ? await moveStops(rare, request, target.placement) : undefined;
   const [first] = sites;
-  if (target.sites.length + target.waiting === 0) throw unavailable(first && choices.why(first.index));
+  if (target.patches.planted.length + target.patches.waiting === 0)
+    throw unavailable(first && choices.why(first.index));
   if (process) session.children.beforeGoing = (child) => cleanForked(options, child, target, code, logger);
   return { ...placed, target, time: times?.own, counter: times?.counter, slack };
 }
@@ -237,7 +238,8 @@ async function recordTime({ options, choices, scratch, earlierTime }: InstallReq
 }
 
 export function noteChanged(target: TargetEngine, choices: ProbeChoices): void {
-  for (const { index } of target.changed) choices.refuse(index, "its code in the target is not the ELF's any more");
+  for (const { index } of target.patches.changed)
+    choices.refuse(index, "its code in the target is not the ELF's any more");
 }
 
 async function cleanForked(

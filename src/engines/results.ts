@@ -66,17 +66,17 @@ export class Results {
   add(installed: Installed, missing: number): void {
     this.#past = sum(this.#past, installed);
     this.missing += missing;
-    this.tailLost ||= installed.tailLost;
-    this.trampolinesStay = installed.trampolinesStay;
-    this.trampolinesNeeded = installed.trampolinesNeeded;
+    this.tailLost ||= installed.leaving.tailLost;
+    this.trampolinesStay = installed.leaving.trampolinesStay;
+    this.trampolinesNeeded = installed.leaving.trampolinesNeeded;
   }
 }
 
-function sum(past: Result, { records, heldMs, ringFull, ringWaitedNs, scratch, time }: Installed): Result {
+function sum(past: Result, { target, ringWaitedNs, scratch, time }: Installed): Result {
   return {
-    records: past.records + records,
-    heldMs: past.heldMs + heldMs,
-    ringFull: past.ringFull + ringFull,
+    records: past.records + target.records,
+    heldMs: past.heldMs + target.drained.heldMs,
+    ringFull: past.ringFull + target.ringFull,
     ringWaitedNs: past.ringWaitedNs + ringWaitedNs,
     pastWire: past.pastWire || scratch.shared !== undefined,
     source: scratch.source,

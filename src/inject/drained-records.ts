@@ -33,6 +33,16 @@ export class DrainedRecords {
     this.queue.add(view, start, end);
   };
 
+  /** More records may be drained before some are digested. */
+  get hasRoom(): boolean {
+    return this.queue.room > 0;
+  }
+
+  /** Drained records that were not digested yet. */
+  get undigested(): number {
+    return this.queue.bytes / this.#slot;
+  }
+
   /** Calls whose return was not drained yet. */
   get openCalls(): number {
     return this.#dispatcher.open;

@@ -11,11 +11,8 @@ import type { Architecture, LinuxModel } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { type ElfFile, SHF } from '../elf/index.js';
 import { pidOf, type Session } from '../rsp/index.js';
-import { parseMaps } from '../target/index.js';
-
-const page = 4096;
-/** Bytes of a mapping that are read at once. */
-const chunk = 1 << 20;
+import { PAGE } from '../scratch/index.js';
+import { type Mapping, parseMaps } from '../target/index.js';
 
 type TrapModel = NonNullable<LinuxModel['forgottenTraps']>;
 
@@ -51,48 +48,96 @@ async function trapsHere(
   maps: string,
   { trap }: TrapModel,
 ): Promise<readonly Addr[] | undefined> {
-  let memory: number;
   try {
     // No two processes are laid out alike.
     if (readFileSync(`/proc/${pid}/maps`, 'latin1') !== maps) return undefined;
-    memory = openSync(`/proc/${pid}/mem`, 'r');
   } catch {
     return undefined;
   }
+  const changed = changedPages(pid);
   const found: Addr[] = [];
-  try {
-    for (const { start, end, permissions } of parseMaps(maps)) {
-      if (!permissions.includes('x')) continue;
-      for (let at = start; at < end; at = addOffset(at, chunk)) {
-        const bytes = readHere(memory, at, Math.min(chunk, Number(end - at)));
-        if (bytes) found.push(...(await hiddenTraps(session, at, bytes, trap)));
-      }
-    }
-  } finally {
-    closeSync(memory);
+  for (const pages of changed ?? []) {
+    const shown = await session.memory().read(pages.address, pages.now.length);
+    if (shown) found.push(...hiddenTraps(pages, shown, trap));
   }
+  return changed && found;
+}
+
+/** Traps in pages of the process that the stub, which shows these bytes there, does not show. */
+export function hiddenTraps({ address, now }: ChangedPages, shown: Uint8Array, trap: number | undefined): Addr[] {
+  const found: Addr[] = [];
+  for (let at = now.indexOf(trap ?? -1); at >= 0; at = now.indexOf(trap ?? -1, at + 1))
+    if (shown[at] !== trap) found.push(addOffset(address, at));
   return found;
 }
 
-function readHere(memory: number, at: Addr, length: number): Uint8Array | undefined {
-  const bytes = new Uint8Array(length);
+/** proc(5), /proc/PID/pagemap: a page that is there, or on disk, and is no page of the file. */
+const isThere = 3n << 62n;
+const isOfFile = 1n << 61n;
+
+/** Pages of code that lie together, and that are the process's own, because somebody has written to them. */
+interface ChangedPages {
+  readonly address: Addr;
+  /** As the file has them; of memory without a file as they are. */
+  readonly file: Uint8Array;
+  /** As they are, with the stub's breakpoints. */
+  readonly now: Uint8Array;
+}
+
+/** Of a process of this machine; undefined if it has ended, or if this user may not read it. */
+export function changedPages(pid: number): readonly ChangedPages[] | undefined {
+  const files: number[] = [];
+  const open = (path: string): number => {
+    const file = openSync(path, 'r');
+    files.push(file);
+    return file;
+  };
   try {
-    return readSync(memory, bytes, 0, length, at) === length ? bytes : undefined;
+    const maps = parseMaps(readFileSync(`/proc/${pid}/maps`, 'latin1'));
+    const [pages, memory] = [open(`/proc/${pid}/pagemap`), open(`/proc/${pid}/mem`)];
+    return maps
+      .filter(({ permissions }) => /^r.xp$/.test(permissions))
+      .flatMap((mapping) => changedIn(mapping, { pages, memory, open: (path) => open(`/proc/${pid}/root${path}`) }));
   } catch {
-    // The pages that the kernel gives to every program (vdso, vvar) cannot be read this way.
     return undefined;
+  } finally {
+    for (const file of files) closeSync(file);
   }
 }
 
-/** Traps in these bytes of the process that the stub does not show. */
-async function hiddenTraps(session: Session, start: Addr, bytes: Uint8Array, trap: number): Promise<readonly Addr[]> {
-  const found: Addr[] = [];
-  for (let from = 0; from < bytes.length; from += page) {
-    const here = bytes.subarray(from, from + page);
-    if (!here.includes(trap)) continue;
-    const shown = await session.memory().read(addOffset(start, from), here.length);
-    for (const [i, byte] of here.entries())
-      if (byte === trap && shown && shown[i] !== trap) found.push(addOffset(start, from + i));
+interface ProcessFiles {
+  readonly pages: number;
+  readonly memory: number;
+  readonly open: (path: string) => number;
+}
+
+function changedIn(
+  { start, end, offset, path, inode }: Mapping,
+  { pages, memory, open }: ProcessFiles,
+): ChangedPages[] {
+  const count = Number(end - start) / PAGE;
+  const words = new BigUint64Array(count);
+  readSync(pages, words, 0, 8 * count, 8n * (start / BigInt(PAGE)));
+  const found: ChangedPages[] = [];
+  const isOwn = (page: number): boolean => {
+    const word = words[page] ?? 0n;
+    return (word & isThere) !== 0n && (word & isOfFile) === 0n;
+  };
+  for (let page = 0; page < count; page++) {
+    if (!isOwn(page)) continue;
+    let behind = page + 1;
+    while (behind < count && isOwn(behind)) behind++;
+    const [file, now] = [new Uint8Array((behind - page) * PAGE), new Uint8Array((behind - page) * PAGE)];
+    const address = addOffset(start, page * PAGE);
+    try {
+      readSync(memory, now, 0, now.length, address);
+      if (inode === 0) file.set(now);
+      else readSync(open(path), file, 0, file.length, offset + page * PAGE);
+      found.push({ address, file, now });
+    } catch {
+      // The file is not there any more; or the kernel gives the page to every program (vdso, vvar).
+    }
+    page = behind;
   }
   return found;
 }

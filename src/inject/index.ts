@@ -1,12 +1,10 @@
-export { clearSlack } from './clear-slack.js';
 export { isMark, within } from './code-allocator.js';
 export { counterScale } from './counter-rate.js';
 export { DigestPace, restTimes } from './digest-pace.js';
-export type { Drain } from './drain.js';
-export { cleanChild } from './forked-child.js';
 export { lastPlaces, readLastRecords } from './last-records.js';
+export { cleanChild, clearSlack } from './left-code.js';
 export { type Leftovers, removeLeftovers } from './leftovers.js';
-export { LiveDrain } from './live-drain.js';
+export { type Drain, LiveDrain } from './live-drain.js';
 export { exitOf, readLoadedFiles } from './loaded-library.js';
 export { MovedStops, movedStopsRoom } from './moved-stops.js';
 export { TrampolineOverhead } from './overhead.js';

@@ -1,7 +1,9 @@
 // What a target is left as: whether code of ours can still run there, and how open calls come past it.
-import { controlBlock } from '../arch/index.js';
+import { controlBlock, type ProbeCode } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
+import type { Batch, Reply, Session } from '../rsp/index.js';
+import { accessTo, type Region } from '../scratch/index.js';
 import type { ControlWords } from './control-words.js';
 import type { DrainedRecords } from './drained-records.js';
 import { interruptedInside } from './interrupted.js';
@@ -9,7 +11,7 @@ import { runForMoment } from './leave-patches.js';
 import { leadPast, type SearchedRam } from './open-returns.js';
 import type { Patches } from './patches.js';
 import type { Placement } from './placement.js';
-import { type RingReader, unattended } from './ring.js';
+import { type RingReader, unattended, type Write } from './ring.js';
 import type { RingDrain } from './ring-drain.js';
 import type { TargetEngineOptions } from './target-engine-options.js';
 import type { TrampolineLayout } from './trampoline-layout.js';
@@ -137,9 +139,7 @@ export class LeftCode {
     if (await this.#isInside()) return false;
     const { session, code } = this.#options;
     const batch = session.batch();
-    const writes = [...this.#layout.placement.hooks].map(([exit, { offset, size }]) =>
-      batch.writeMemory(addr(exit), code.bareExit(offset, size)),
-    );
+    const writes = bareExits(batch, this.#layout.placement, code);
     await batch.send();
     return writes.every(({ value }) => value);
   }
@@ -188,4 +188,41 @@ export function holdsCode({ ranges }: Placement, pc: bigint): boolean {
 
 export function within(address: Addr, start: Addr, length: number): boolean {
   return address >= start && address < addOffset(start, length);
+}
+
+/** From now on open calls return without a record. */
+function bareExits(batch: Batch, { hooks }: Placement, code: ProbeCode): readonly Reply<boolean>[] {
+  return [...hooks].map(([exit, { offset, size }]) => batch.writeMemory(addr(exit), code.bareExit(offset, size)));
+}
+
+/**
+ * Removes from a forked child what it has inherited. Its functions get their first bytes back. Its open calls return
+ * without a record, because the ring belongs to its parent too. Both processes are stopped. What cannot be written is
+ * left as it is, because then the child is gone.
+ */
+export async function cleanChild(
+  session: Session,
+  child: string,
+  placement: Placement,
+  code: ProbeCode,
+): Promise<boolean> {
+  const batch = session.batch(child);
+  const writes = placement.patches.map(({ address, original }) => batch.writeMemory(address, original));
+  writes.push(...bareExits(batch, placement, code));
+  await batch.send();
+  return writes.every(({ value }) => value);
+}
+
+/**
+ * After a reset: clears code of ours that is still behind the program's text, so that the slack there is found empty
+ * again.
+ */
+export async function clearSlack(session: Session, slack: Region, code: readonly Write[]): Promise<void> {
+  const access = await accessTo(session, slack);
+  for (const { address, bytes } of code) {
+    const at = Number(address - slack.address);
+    if (at < 0 || at + bytes.length > slack.size) continue;
+    const now = await access.read(at, bytes.length);
+    if (now && Buffer.compare(now, bytes) === 0) await access.write(at, new Uint8Array(bytes.length));
+  }
 }

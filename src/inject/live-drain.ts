@@ -1,12 +1,18 @@
+import type { StopObserver } from '../calls/index.js';
 import { DigestPace, restTimes } from './digest-pace.js';
-import type { Drain } from './drain.js';
+import type { DrainedRecords } from './drained-records.js';
 import type { TargetEngine } from './target-engine.js';
 
+/** Reads the ring and emits the events of its records. */
+export interface Drain extends StopObserver {
+  /** Nothing is read any more unless it is asked for. */
+  stop(): void;
+}
+
 /** What is polled: a {@link TargetEngine} whose ring is in shared memory. */
-export type Drainable = Pick<
-  TargetEngine,
-  'drainLive' | 'hasRoom' | 'filled' | 'digest' | 'drainStopped' | 'renew' | 'undigested'
->;
+export interface Drainable extends Pick<TargetEngine, 'drainLive' | 'filled' | 'drainStopped' | 'renew'> {
+  readonly drained: Pick<DrainedRecords, 'hasRoom' | 'digest' | 'undigested'>;
+}
 
 /** How long to wait between two reads of a ring that was nearly empty, in milliseconds. */
 const idleMs = 1;
@@ -102,13 +108,13 @@ export class LiveDrain implements Drain {
   /** Returns true if there is more to be done at once. */
   #digest(): boolean {
     const began = performance.now();
-    const more = this.#target.digest(this.#digestMs);
+    const more = this.#target.drained.digest(this.#digestMs);
     if (more) this.#pace.digested(began, performance.now());
     return more && !this.#rests;
   }
 
   get #rests(): boolean {
-    const { hasRoom, undigested } = this.#target;
+    const { hasRoom, undigested } = this.#target.drained;
     const mayWait = hasRoom && undigested < mostUndigested && !this.#digestsAlways;
     return mayWait && this.#pace.rests(performance.now());
   }
@@ -119,6 +125,6 @@ export class LiveDrain implements Drain {
 
   /** The ring is worth another read at once. What was read may wait too long already: then it must be digested. */
   #fills(): boolean {
-    return this.#target.filled > busy && this.#target.hasRoom;
+    return this.#target.filled > busy && this.#target.drained.hasRoom;
   }
 }

@@ -5,8 +5,7 @@ import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import { type Scratch, stackBelow, unavailable } from '../scratch/index.js';
 import type { LetRun } from '../target/index.js';
-import { DefiningFiles, defined, throws } from './loaded-library.js';
-import { loaderStop } from './loader-stop.js';
+import { DefiningFiles, defined, loaderStop, throws } from './loaded-library.js';
 import { StackWalks, type WaitAt, walkRoom } from './stack-walks.js';
 
 /** What each walk of libgcc comes by first, in a library whose addresses are relocated then. */

@@ -56,10 +56,6 @@ export class RingDrain {
     this.#drained = drained;
   }
 
-  get #hasRoom(): boolean {
-    return this.#drained.queue.room > 0;
-  }
-
   /** Says to writers that this client lives, if it is time to, or `now`. */
   renew(now = false): void {
     const { shared, data } = this.#options.scratch;
@@ -104,7 +100,8 @@ export class RingDrain {
   async stopped({ all = false, last = false, resume }: StoppedRead = {}): Promise<void> {
     const { session, scratch } = this.#options;
     if (scratch.shared) {
-      while (this.live({ all, last }) || !(last || this.#hasRoom)) if (!this.#hasRoom) this.#drained.digestAll();
+      while (this.live({ all, last }) || !(last || this.#drained.hasRoom))
+        if (!this.#drained.hasRoom) this.#drained.digestAll();
       return;
     }
     const read = await readRing({ session, scratch, memory: this.#memory }, (head) => {
@@ -120,7 +117,7 @@ export class RingDrain {
     // If the digesting throws, nobody waits for this promise.
     if (written !== true) written.catch(() => {});
     // While the stub works on the writes.
-    if (!last && !this.#hasRoom) this.#drained.digestAll();
+    if (!last && !this.#drained.hasRoom) this.#drained.digestAll();
     if (!(await written)) throw lostRing(this.#control.address);
     await this.#counters.read();
   }

@@ -1,5 +1,5 @@
 import type { Batch, Session, SignalStop } from '../rsp/index.js';
-import type { Drain } from './drain.js';
+import type { Drain } from './live-drain.js';
 import type { TargetEngine } from './target-engine.js';
 
 /** How long records are digested between two polls of the stub's answer, in milliseconds. */
@@ -85,7 +85,7 @@ export class StoppedDrain implements Drain {
   #work(): void {
     let more = false;
     try {
-      more = this.#target.digest(digestMs);
+      more = this.#target.drained.digest(digestMs);
     } catch (thrown) {
       this.#onError(thrown);
       return;

@@ -13,7 +13,7 @@ import { Patches } from './patches.js';
 import type { Placement } from './placement.js';
 import { RecordDispatcher } from './record-dispatcher.js';
 import { slotReader } from './record-format.js';
-import { type Piece, RingReader, unattended, type Write } from './ring.js';
+import { RingReader, unattended, type Write } from './ring.js';
 import { RingDrain, type StoppedRead } from './ring-drain.js';
 import type { Site } from './sites.js';
 import { type CountedWords, TargetCounters } from './target-counters.js';
@@ -43,11 +43,12 @@ export class TargetEngine {
   readonly #options: TargetEngineOptions;
   readonly #logger: Logger;
   readonly #layout: TrampolineLayout;
-  readonly #patches: Patches;
+  readonly patches: Patches;
   readonly #ring: RingReader;
   readonly #control: ControlWords;
   readonly #counters: TargetCounters;
-  readonly #drained: DrainedRecords;
+  /** What was read out of the ring, and waits to be digested. */
+  readonly drained: DrainedRecords;
   readonly #drain: RingDrain;
   /** What stays in the target when it is left. */
   readonly left: LeftCode;
@@ -68,41 +69,21 @@ export class TargetEngine {
     const lease = new WaitLease(waits && { ...waits, isLossless: waits.isLossless || this.breakpoint !== undefined });
     this.#control = new ControlWords(control, lease);
     this.#counters = new TargetCounters(options.session, scratch, layout.counters, placed);
-    this.#patches = new Patches(options.session, options.arch, placed.patches, this.#logger, options.chained);
+    this.patches = new Patches(options.session, options.arch, placed.patches, this.#logger, options.chained);
     this.#ring = new RingReader(layout.ring, slotReader(options.isOneHart, insideIds(options.sites)));
     const sites = placed.patches.map(({ site }) => site);
     const slot = 2 ** slotShift;
     const queue = options.log ? new LoggedRecords(options.log, slot, this.#logger) : new Backlog();
-    this.#drained = new DrainedRecords(new RecordDispatcher(options, sites), queue, slot, this.#logger);
-    const parts = { options, ring: this.#ring, control: this.#control, drained: this.#drained };
+    this.drained = new DrainedRecords(new RecordDispatcher(options, sites), queue, slot, this.#logger);
+    const parts = { options, ring: this.#ring, control: this.#control, drained: this.drained };
     const { breakpoint } = this;
     this.#drain = new RingDrain({ ...parts, memory: layout.memory, breakpoint, counters: this.#counters });
-    this.left = new LeftCode({ ...parts, layout, patches: this.#patches, drain: this.#drain });
+    this.left = new LeftCode({ ...parts, layout, patches: this.patches, drain: this.#drain });
   }
 
   /** By index: why sites that could be patched have no trampoline after all. */
   get refused(): ReadonlyMap<number, string> {
     return this.#layout.placement.refused;
-  }
-
-  /** Sites whose functions are patched. */
-  get sites(): readonly Site[] {
-    return this.#patches.planted;
-  }
-
-  /** Code of ours at the exits of functions. */
-  get ends(): readonly Piece[] {
-    return this.#patches.ends;
-  }
-
-  /** How many functions are not patched yet (deferred). */
-  get waiting(): number {
-    return this.#patches.waiting;
-  }
-
-  /** Sites whose code in the target differs from the ELF: they are not patched. */
-  get changed(): readonly Site[] {
-    return this.#patches.changed;
   }
 
   /** Where a full ring stops the target; undefined if the target gets room while it runs. */
@@ -117,7 +98,7 @@ export class TargetEngine {
 
   /** Where a hart comes by that would run the instruction at an address: the patch that has displaced it, or itself. */
   passedBefore(address: Addr): Addr {
-    const sites = new Set(this.sites);
+    const sites = new Set(this.patches.planted);
     const found = this.#layout.placement.trampolines.find(
       ({ site, displaced: { start, length } }) => sites.has(site) && within(address, start, length),
     );
@@ -133,11 +114,6 @@ export class TargetEngine {
     return this.#ring.filled;
   }
 
-  /** More records may be drained before some are digested. */
-  get hasRoom(): boolean {
-    return this.#drained.queue.room > 0;
-  }
-
   /** How often the target found no room and waited. A ring with a breakpoint stops it instead, with its clock. */
   get ringFull(): number {
     return this.breakpoint === undefined ? this.#ring.counts.full : 0;
@@ -146,11 +122,6 @@ export class TargetEngine {
   /** Ticks of the records' counter that its writers waited, all together; 0 where a full ring stops the target. */
   get waitedTicks(): number {
     return this.breakpoint === undefined ? this.#control.waited : 0;
-  }
-
-  /** Records that came later than their place in the order. */
-  get outOfOrder(): number {
-    return this.#ring.counts.outOfOrder;
   }
 
   /** True for an address in a trampoline. */
@@ -203,15 +174,6 @@ export class TargetEngine {
   }
 
   /**
-   * Patches the functions, those that were deferred too, see {@link Patches.plant}. `holdsStop`: whether a breakpoint of
-   * ours is in these bytes.
-   * @throws RsptraceError `PATCH_REFUSED`; then nothing is patched
-   */
-  async plant(holdsStop: (piece: Piece) => boolean): Promise<readonly Site[]> {
-    return this.#patches.plant(holdsStop);
-  }
-
-  /**
    * How often a writer polls a full ring before its breakpoint stops the target. Takes effect at the next
    * {@link drainStopped}.
    */
@@ -232,49 +194,7 @@ export class TargetEngine {
 
   /** Reads the ring while the target is stopped. What is read waits for {@link digest}. */
   async drainStopped(how: StoppedRead = {}): Promise<void> {
-    if (this.#patches.planted.length > 0) await this.#drain.stopped(how);
-  }
-
-  /**
-   * Digests drained records for about this many milliseconds.
-   * @returns true while there is more
-   */
-  digest(budgetMs: number): boolean {
-    return this.#drained.digest(budgetMs);
-  }
-
-  /** See {@link DrainedRecords.digestAll}. */
-  digestAll(): void {
-    this.#drained.digestAll();
-  }
-
-  /** How long records were digested, in milliseconds. */
-  get digestedMs(): number {
-    return this.#drained.digestedMs;
-  }
-
-  /** How much of that the target stood for. */
-  get heldMs(): number {
-    return this.#drained.heldMs;
-  }
-
-  /** Drained records that were not digested yet. */
-  get undigested(): number {
-    return this.#drained.queue.bytes / 2 ** this.#options.slotShift;
-  }
-
-  /** See {@link DrainedRecords.whenDigested}. */
-  whenDigested(tell: () => void): void {
-    this.#drained.whenDigested(tell);
-  }
-
-  get isEnough(): boolean {
-    return this.#drained.isEnough;
-  }
-
-  /** The rest of the drained records is not wanted. */
-  enough(): void {
-    this.#drained.enough();
+    if (this.patches.planted.length > 0) await this.#drain.stopped(how);
   }
 
   /**
@@ -282,8 +202,8 @@ export class TargetEngine {
    * slots were claimed and never committed.
    */
   finish(): number {
-    const missing = this.#ring.finish(this.#drained.add);
-    this.#drained.queue.settle();
+    const missing = this.#ring.finish(this.drained.add);
+    this.drained.queue.settle();
     return missing;
   }
 
@@ -303,9 +223,9 @@ export class TargetEngine {
    * @returns functions whose code the target had changed meanwhile, and that were left alone
    */
   async remove(): Promise<readonly Site[]> {
-    if (this.#patches.planted.length === 0) return [];
+    if (this.patches.planted.length === 0) return [];
     const { session } = this.#options;
-    const foreign = await this.#patches.remove();
+    const foreign = await this.patches.remove();
     if (session.state.kind !== 'idle') return [];
     await retry(session, () => writeAll(session, [unattended(this.#control.address, true)]));
     return foreign;

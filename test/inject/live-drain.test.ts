@@ -22,6 +22,10 @@ class Flood implements Drainable {
     this.#room = room;
   }
 
+  get drained(): this {
+    return this;
+  }
+
   get hasRoom(): boolean {
     return this.#queue < this.#room;
   }

@@ -13,7 +13,6 @@ export const systemRegisters: SystemRegisters = {
       registers: meanings(this.names, registers, meaningOf),
     };
   },
-  instructionCounter: 'minstret',
 };
 
 function modeOf(priv: bigint): string {

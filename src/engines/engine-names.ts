@@ -1,2 +1,0 @@
-export const engineNames = ['auto', 'mixed', 'target', 'stop'] as const;
-export type EngineName = (typeof engineNames)[number];
