@@ -5,7 +5,7 @@ import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import type { ElfFile } from '../elf/index.js';
-import { isProcess, type Session } from '../rsp/index.js';
+import { isProcess, registersOf, type Session } from '../rsp/index.js';
 import {
   type CopyRoom,
   type Libraries,
@@ -144,10 +144,8 @@ export function clipped(regions: readonly Region[], dead: readonly Region[]): Re
 async function allRegisters(session: Session): Promise<RegisterReader[]> {
   const found: RegisterReader[] = [];
   for (const { id } of await session.harts()) {
-    const batch = session.batch(id);
-    const block = batch.readRegisters([]);
-    await batch.send();
-    found.push(block.value);
+    const block = await registersOf(session, id, []);
+    found.push(block);
   }
   return found;
 }

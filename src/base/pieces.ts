@@ -1,4 +1,5 @@
 import type { Addr } from './addr.js';
+import { firstWhere } from './sorted.js';
 
 /** Bytes of memory. */
 export interface Bytes {
@@ -10,12 +11,7 @@ export interface Bytes {
 export function placesIn(pieces: readonly Bytes[]): (at: bigint) => boolean {
   const sorted = [...pieces].sort((a, b) => (a.address < b.address ? -1 : 1));
   return (at) => {
-    let [from, to] = [0, sorted.length];
-    while (from < to) {
-      const middle = (from + to) >> 1;
-      if ((sorted[middle] as Bytes).address <= at) from = middle + 1;
-      else to = middle;
-    }
+    const from = firstWhere(sorted.length, (index) => (sorted[index] as Bytes).address > at);
     const last = sorted[from - 1];
     return last !== undefined && at < last.address + BigInt(last.length);
   };

@@ -1,7 +1,7 @@
 // A counter that firmware keeps from the kernel: code of ours in the kernel would trap where it reads it.
 import type { Architecture } from '../arch/index.js';
 import type { Refusal } from '../base/refusal.js';
-import { isProcess, type Session } from '../rsp/index.js';
+import { isProcess, registerOf, registersOf, type Session, setRegister } from '../rsp/index.js';
 
 /** The harts whose kernel may not read the time counter. */
 export interface ClosedCounter {
@@ -24,12 +24,10 @@ export async function closedCounter(session: Session, arch: Architecture): Promi
   const harts: { id: string; value: bigint }[] = [];
   let inFirmware = 0;
   for (const { id } of await session.harts()) {
-    const batch = session.batch(id);
-    const reply = batch.readRegisters([register, ...privilege.registers]);
-    await batch.send();
-    const value = reply.value.register(register);
+    const reply = await registersOf(session, id, [register, ...privilege.registers]);
+    const value = reply.register(register);
     if (value === undefined || (value & bit) !== 0n) continue;
-    const { privilege: level } = privilege.standing(reply.value);
+    const { privilege: level } = privilege.standing(reply);
     if (level === 'firmware') inFirmware++;
     else if (level !== undefined) harts.push({ id, value });
   }
@@ -46,10 +44,8 @@ async function openCounter(session: Session, closed: ClosedCounter): Promise<Ref
     harts.map(({ id, value }) => ({ id, value: value | bit })),
   );
   for (const { id } of harts) {
-    const batch = session.batch(id);
-    const reply = batch.readRegister(register);
-    await batch.send();
-    if (((reply.value ?? 0n) & bit) !== 0n) continue;
+    const reply = await registerOf(session, register, id);
+    if (((reply ?? 0n) & bit) !== 0n) continue;
     await closeCounter(session, closed);
     return { refused: `the stub does not write ${register}` };
   }
@@ -63,9 +59,7 @@ function closeCounter(session: Session, { register, harts }: ClosedCounter): Pro
 
 async function write(session: Session, register: string, harts: ClosedCounter['harts']): Promise<void> {
   for (const { id, value } of harts) {
-    const batch = session.batch(id);
-    batch.writeRegister(register, value);
-    await batch.send();
+    await setRegister(session, register, value, id);
   }
 }
 

@@ -4,7 +4,7 @@ import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { type ClockName, clockNames, findClock } from '../clock/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { type Hart, isProcess, type Session } from '../rsp/index.js';
+import { type Hart, isProcess, registersOf, type Session } from '../rsp/index.js';
 import type { ScratchSources } from '../scratch/index.js';
 import { runIntoKernel, unseenHarts } from '../target/index.js';
 import type { ClockInfo } from '../trace/index.js';
@@ -139,15 +139,13 @@ async function hartReports(
   const reports: HartReport[] = [];
   const wanted = (arch?.systemRegisters?.names ?? []).filter((name) => session.target.register(name));
   for (const { id, name } of harts) {
-    const batch = session.batch(id);
-    const reply = batch.readRegisters(wanted);
-    await batch.send();
+    const reply = await registersOf(session, id, wanted);
     const read = (register: string | undefined): Addr | undefined => {
-      const value = register === undefined ? undefined : reply.value.register(register);
+      const value = register === undefined ? undefined : reply.register(register);
       return value === undefined ? undefined : addr(value);
     };
     // A process has no such registers of its own, even where its stub shows some.
-    const system = isProcess(session.features) ? undefined : arch?.systemRegisters?.state(reply.value);
+    const system = isProcess(session.features) ? undefined : arch?.systemRegisters?.state(reply);
     reports.push({
       ...(system ?? { mode: undefined, paging: undefined, registers: [] }),
       id,

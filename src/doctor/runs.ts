@@ -2,7 +2,7 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import { findClock } from '../clock/index.js';
-import type { Session } from '../rsp/index.js';
+import { registersOf, type Session } from '../rsp/index.js';
 import { StopEngine } from '../stop/index.js';
 
 /** How the guest is run for a short time. */
@@ -111,10 +111,8 @@ export async function pcsNow(
 ): Promise<Addr[]> {
   const found: Addr[] = [];
   for (const hart of harts.length > 0 ? harts : [undefined]) {
-    const batch = session.batch(hart);
-    const registers = batch.readRegisters();
-    await batch.send();
-    const pc = registers.value.register(arch.pc);
+    const registers = await registersOf(session, hart);
+    const pc = registers.register(arch.pc);
     if (pc !== undefined) found.push(addr(pc));
   }
   return found;

@@ -2,7 +2,7 @@ import type { Architecture, CounterCalibration } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ClockReader } from '../clock/index.js';
-import type { RegisterBlock, Session } from '../rsp/index.js';
+import { registersOf, type Session } from '../rsp/index.js';
 import type { RecordCounter } from './record-dispatcher.js';
 
 /**
@@ -52,13 +52,6 @@ export async function counterScale(
   const { counter } = found;
   const scale = (ticks: number): number => Math.round(base + (ticks - counter) * nanosPerTick);
   return { time: scale, nanosPerTick, origin: () => ({ ticks: counter, nanos: base }) };
-}
-
-async function registersOf(session: Session): Promise<RegisterBlock> {
-  const batch = session.batch();
-  const reply = batch.readRegisters();
-  await batch.send();
-  return reply.value;
 }
 
 function unknown(why: string): RsptraceError {

@@ -1,4 +1,5 @@
 import type { Addr } from '../base/addr.js';
+import { firstWhere } from '../base/sorted.js';
 import { codeOf, type ReadPlan } from '../probes/index.js';
 
 const near = 'another probe stops in the code that a patch would replace';
@@ -56,7 +57,7 @@ function refuseAroundStops(
 ): void {
   const stops = [...refused.keys()].flatMap((index) => plans[index]?.address ?? []).sort((a, b) => (a < b ? -1 : 1));
   for (const { index, plan, low, high } of patchesOf(plans, lengthOf, refused)) {
-    const first = firstFrom(stops, low);
+    const first = firstWhere(stops.length, (each) => (stops[each] as Addr) >= low);
     const inside = stops.slice(first, first + 32).filter((address) => address < high && address !== plan.address);
     // An entry's own first instruction is run at its new place.
     if (inside.some((address) => plan.inside !== undefined || address > low)) refused.set(index, near);
@@ -96,14 +97,4 @@ function* patchesOf(
     const low = codeOf(plan).address;
     yield { index, plan, low, high: low + BigInt(lengthOf(index)) };
   }
-}
-
-function firstFrom(sorted: readonly Addr[], address: Addr): number {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((sorted[middle] as Addr) < address) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

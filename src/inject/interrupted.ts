@@ -1,5 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
+import { firstWhere } from '../base/sorted.js';
 import type { Session } from '../rsp/index.js';
 import type { Piece } from './ring.js';
 
@@ -29,14 +30,7 @@ export async function interruptedInside(
   const sorted = [...places].sort((a, b) => (a.address < b.address ? -1 : 1));
   const found = new Set<bigint>();
   const look = (word: bigint): void => {
-    let low = 0;
-    let high = sorted.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((sorted[middle] as ChangedCode).address < word) low = middle + 1;
-      else high = middle;
-    }
-    const place = sorted[low - 1];
+    const place = sorted[firstWhere(sorted.length, (index) => (sorted[index] as ChangedCode).address >= word) - 1];
     if (place && word < place.address + BigInt(place.length) && beginsAt(arch, place, word)) found.add(place.address);
   };
   for (const { id } of await session.harts()) {

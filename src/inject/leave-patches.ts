@@ -1,7 +1,7 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { ANY_HART, programSignal, type Session } from '../rsp/index.js';
+import { ANY_HART, programSignal, registerOf, type Session, setRegister } from '../rsp/index.js';
 import { type ChangedCode, interruptedInside } from './interrupted.js';
 import type { Piece } from './ring.js';
 
@@ -25,14 +25,12 @@ export async function leavePatches(
   for (const { id } of await session.harts()) {
     let signal: number | undefined;
     for (let steps = 0; ; steps++) {
-      const batch = session.batch(id);
-      const pc = batch.readRegister(arch.pc);
-      await batch.send();
-      if (signal === undefined && (pc.value === undefined || !inside(pc.value))) break;
+      const pc = await registerOf(session, arch.pc, id);
+      if (signal === undefined && (pc === undefined || !inside(pc))) break;
       if (steps === mostSteps) {
         throw new RsptraceError(
           'PATCH_REFUSED',
-          `a hart does not leave ${hex(pc.value ?? 0n)}, where code is to be changed`,
+          `a hart does not leave ${hex(pc ?? 0n)}, where code is to be changed`,
           {
             hint: '--engine stop patches nothing',
           },
@@ -50,14 +48,9 @@ export async function leavePatches(
 export async function redirect(session: Session, arch: Architecture, places: ReadonlyMap<bigint, Addr>): Promise<void> {
   if (places.size === 0) return;
   for (const { id } of await session.harts()) {
-    const batch = session.batch(id);
-    const pc = batch.readRegister(arch.pc);
-    await batch.send();
-    const to = pc.value === undefined ? undefined : places.get(pc.value);
-    if (to === undefined) continue;
-    const write = session.batch(id);
-    write.writeRegister(arch.pc, to);
-    await write.send();
+    const pc = await registerOf(session, arch.pc, id);
+    const to = pc === undefined ? undefined : places.get(pc);
+    if (to !== undefined) await setRegister(session, arch.pc, to, id);
   }
 }
 

@@ -2,7 +2,7 @@
 import { controlBlock, type ProbeCode } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
-import type { Batch, Reply, Session } from '../rsp/index.js';
+import { type Batch, type Reply, registerOf, type Session } from '../rsp/index.js';
 import { accessTo, type Region } from '../scratch/index.js';
 import type { ControlWords } from './control-words.js';
 import type { DrainedRecords } from './drained-records.js';
@@ -148,10 +148,8 @@ export class LeftCode {
   async #isInside(): Promise<boolean> {
     const { session, arch } = this.#options;
     for (const { id } of await session.harts()) {
-      const batch = session.batch(id);
-      const pc = batch.readRegister(arch.pc);
-      await batch.send();
-      if (pc.value === undefined || holdsCode(this.#layout.placement, pc.value)) return true;
+      const pc = await registerOf(session, arch.pc, id);
+      if (pc === undefined || holdsCode(this.#layout.placement, pc)) return true;
     }
     // An exit trampoline's own address is a return address, or was one.
     const starts = [...this.#layout.placement.hooks.keys()].sort((a, b) => (a < b ? -1 : 1));

@@ -2,7 +2,7 @@ import type { Architecture, ProbeCode } from '../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
-import type { Session } from '../rsp/index.js';
+import { registerOf, type Session } from '../rsp/index.js';
 import { SystemCalls } from '../scratch/index.js';
 import { isMark, markBytes, readMark } from './code-allocator.js';
 import { forgottenTraps } from './forgotten-traps.js';
@@ -253,11 +253,9 @@ export async function restore(session: Session, arch: Architecture, patched: rea
 async function hartPlaces(session: Session, arch: Architecture): Promise<readonly Start[]> {
   const places: Start[] = [];
   for (const { id } of await session.harts()) {
-    const batch = session.batch(id);
-    const pc = batch.readRegister(arch.pc);
-    await batch.send();
-    const code = pc.value === undefined ? undefined : await session.memory(id).read(addr(pc.value), 4);
-    if (pc.value !== undefined && code) places.push({ address: addr(pc.value), expected: code, size: 0 });
+    const pc = await registerOf(session, arch.pc, id);
+    const code = pc === undefined ? undefined : await session.memory(id).read(addr(pc), 4);
+    if (pc !== undefined && code) places.push({ address: addr(pc), expected: code, size: 0 });
   }
   return places;
 }

@@ -5,7 +5,7 @@ import { isDamage } from '../base/errors.js';
 import type { UnwindRow } from '../base/unwind-row.js';
 import { CallFrames } from '../dwarf/index.js';
 import { type ElfFile, type ElfSection, SHF } from '../elf/index.js';
-import type { Session } from '../rsp/index.js';
+import { registersOf, type Session, setRegister } from '../rsp/index.js';
 import { PAGE, type Region } from '../scratch/index.js';
 import type { RamChunk, RamRange } from '../target/index.js';
 import type { Placement } from './placement.js';
@@ -122,11 +122,9 @@ async function wordsInRegisters(
 ): Promise<readonly Found[]> {
   const found: Found[] = [];
   for (const { id } of await session.harts()) {
-    const batch = session.batch(id);
-    const block = batch.readRegisters();
-    await batch.send();
+    const block = await registersOf(session, id);
     for (const { name, bits } of session.target.registers.values()) {
-      const value = bits === 64 ? block.value?.register(name) : undefined;
+      const value = bits === 64 ? block.register(name) : undefined;
       if (value !== undefined && exits.has(value)) found.push({ exit: value, hart: id, register: name });
     }
   }
@@ -139,10 +137,7 @@ async function write({ session, ram }: OpenReturnsOptions, found: Found, to: Add
     word.setBigUint64(0, to, true);
     return ram.write(found.physical, new Uint8Array(word.buffer));
   }
-  const batch = session.batch(found.hart);
-  const reply = batch.writeRegister(found.register, to);
-  await batch.send();
-  return reply.value === true;
+  return setRegister(session, found.register, to, found.hart);
 }
 
 /** Code that stands in for exit trampolines. */

@@ -1,5 +1,6 @@
 import { type CodePath, type CopySteps, type ProbeCode, type Step, usualPath } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
+import { firstWhere } from '../base/sorted.js';
 import type { PlannedReads } from '../probes/index.js';
 import type { OwnTime } from '../trace/index.js';
 import type { Placement } from './placement.js';
@@ -140,14 +141,7 @@ function paths(code: ProbeCode, placement: Placement): PathFrom {
   const stepIn = ({ address, bytes }: Write, at: Addr): Step | undefined =>
     at < address + BigInt(bytes.length) ? code.step(bytes, address, Number(at - address)) : undefined;
   const stepAt = (at: Addr): Step | undefined => {
-    let low = 0;
-    let high = writes.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((writes[middle] as Write).address <= at) low = middle + 1;
-      else high = middle;
-    }
-    const write = writes[low - 1];
+    const write = writes[firstWhere(writes.length, (index) => (writes[index] as Write).address > at) - 1];
     return write && stepIn(write, at);
   };
   return (start, patched) => {

@@ -1,6 +1,7 @@
 import type { Displaced, DisplacedInside, FunctionExit, ProbeCode } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import type { Refusal } from '../base/refusal.js';
+import { firstWhere } from '../base/sorted.js';
 import type { InnerPlace, ReadPlan } from '../probes/index.js';
 import { type Objection, objectionTo, type Proof, proofOf, type Replaced, type Subject } from '../proof/index.js';
 import { planExits } from './exit-patches.js';
@@ -47,13 +48,7 @@ function stopsInside(plans: readonly ReadPlan[]): Subject['stopsIn'] {
     .flatMap(({ address, needsStop }) => (needsStop === undefined ? [] : [address]))
     .sort((a, b) => (a < b ? -1 : 1));
   return ({ address, length }) => {
-    let [low, high] = [0, stops.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((stops[middle] as Addr) > address) high = middle;
-      else low = middle + 1;
-    }
-    const next = stops[low];
+    const next = stops[firstWhere(stops.length, (index) => (stops[index] as Addr) > address)];
     return next !== undefined && next < address + BigInt(length);
   };
 }

@@ -1,7 +1,7 @@
 import type { ProcessCode } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
-import type { Session } from '../rsp/index.js';
+import { registersOf, type Session, setRegister } from '../rsp/index.js';
 import { type Scratch, unavailable } from '../scratch/index.js';
 import { defined } from './loaded-library.js';
 
@@ -71,15 +71,9 @@ export class StackWalks {
   /** The wrapper itself comes by here too, with its own callback. */
   async #leadThrough(thread: string | undefined, wrapper: Addr, own: Addr): Promise<'moved' | undefined> {
     const { session, code, pc } = this.#needs;
-    const batch = session.batch(thread);
-    const registers = batch.readRegisters();
-    await batch.send();
-    const callback = registers.value?.register(code.stackWalk.callback);
+    const callback = (await registersOf(session, thread)).register(code.stackWalk.callback);
     if (callback === undefined || callback === own) return undefined;
-    const write = session.batch(thread);
-    const led = write.writeRegister(pc, wrapper);
-    await write.send();
-    return led.value ? 'moved' : undefined;
+    return (await setRegister(session, pc, wrapper, thread)) ? 'moved' : undefined;
   }
 
   /** Whether a walk has not ended, so that its wrapper must stay. */

@@ -1,6 +1,6 @@
 import { type Addr, addr } from '../base/addr.js';
 import type { Refusal } from '../base/refusal.js';
-import { pidOf, type Session } from '../rsp/index.js';
+import { pidOf, registerOf, type Session } from '../rsp/index.js';
 import type { RecordFormat } from './record-format.js';
 import type { Site } from './sites.js';
 
@@ -39,12 +39,10 @@ export async function findThreadWords(session: Session): Promise<ThreadWords | R
   const threads: { readonly id: string; readonly block: Addr; readonly bytes: DataView }[] = [];
   const harts = await session.harts();
   for (const { id } of harts) {
-    const batch = session.batch(id);
-    const base = batch.readRegister('fs_base');
-    await batch.send();
-    if (base.value === undefined) return { refused: 'the stub does not tell of the base of fs' };
-    if (base.value === 0n) return undefined;
-    const block = addr(base.value);
+    const base = await registerOf(session, 'fs_base', id);
+    if (base === undefined) return { refused: 'the stub does not tell of the base of fs' };
+    if (base === 0n) return undefined;
+    const block = addr(base);
     const bytes = await session.memory(id).read(block, searched);
     if (!bytes) return { refused: 'the block of a thread cannot be read' };
     threads.push({ id, block, bytes: new DataView(bytes.buffer, bytes.byteOffset, bytes.length) });

@@ -1,6 +1,6 @@
 import type { HartSource } from '../arch/index.js';
 import type { ElfFile } from '../elf/index.js';
-import type { Hart, Session } from '../rsp/index.js';
+import { type Hart, registerOf, type Session } from '../rsp/index.js';
 import { hartName } from '../target/index.js';
 import type { HartInfo } from '../trace/index.js';
 
@@ -139,10 +139,8 @@ async function registerOfEach(session: Session, harts: readonly Hart[], name: st
   if (session.target.register(name) === undefined) return [];
   const words: (bigint | undefined)[] = [];
   for (const { id } of harts) {
-    const batch = session.batch(id);
-    const word = batch.readRegister(name);
-    await batch.send();
-    words.push(word.value);
+    const word = await registerOf(session, name, id);
+    words.push(word);
   }
   return words;
 }

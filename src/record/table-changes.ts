@@ -1,6 +1,6 @@
 import { type Addr, hex } from '../base/addr.js';
 import type { StopObserver } from '../calls/index.js';
-import type { Batch, SignalStop } from '../rsp/index.js';
+import { type Batch, registerOf, type SignalStop } from '../rsp/index.js';
 import type { TablePlace } from '../target/index.js';
 import type { EarlyStops } from './early-stops.js';
 import type { Parts } from './parts.js';
@@ -130,10 +130,8 @@ export class TableChanges implements StopObserver {
     const session = this.#parts.connection.session;
     const pcs: bigint[] = [];
     for (const { id } of await session.harts()) {
-      const batch = session.batch(id);
-      const pc = batch.readRegister(this.#parts.target.program.arch.pc);
-      await batch.send();
-      if (pc.value !== undefined) pcs.push(pc.value);
+      const pc = await registerOf(session, this.#parts.target.program.arch.pc, id);
+      if (pc !== undefined) pcs.push(pc);
     }
     return pcs;
   }

@@ -9,6 +9,7 @@ export { type ListedLibrary, parseLibraryList } from './session/library-list.js'
 export { type MemoryRegion, regionOf } from './session/memory-map.js';
 export type { TargetMemory } from './session/paged-memory.js';
 export { RegisterBlock } from './session/registers.js';
+export { registerOf, registersOf, setRegister } from './session/registers-of.js';
 export type { Reply, SectionOffsets } from './session/request.js';
 export type { SessionState, Standing } from './session/run-control.js';
 export { type Hart, Session } from './session/session.js';

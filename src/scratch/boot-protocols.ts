@@ -14,7 +14,7 @@
 //      in its segment at f0000 (src/e820map.c), which is complete when the boot sector's first instruction is to run.
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import type { Refusal } from '../base/refusal.js';
-import type { Session, TargetMemory } from '../rsp/index.js';
+import { registerOf, type Session, type TargetMemory } from '../rsp/index.js';
 import type { BootImage } from '../target/index.js';
 import { type MapFormat, RAM, readMap, type Taken } from './memory-map.js';
 
@@ -57,7 +57,7 @@ export async function mapPlace(
 }
 
 async function startInfo(session: Session, memory: TargetMemory): Promise<MapPlace | Refusal> {
-  const at = addr((await registerOf(session, 'rbx')) & 0xffff_ffffn);
+  const at = addr(((await registerOf(session, 'rbx')) ?? 0n) & 0xffff_ffffn);
   const info = await view(memory, at, 56);
   if (info?.getUint32(0, true) !== 0x336ec578) return { refused: `there is no PVH start info at ${hex(at)}` };
   if (info.getUint32(4, true) < 1) return { refused: 'the PVH start info has no memory map' };
@@ -76,7 +76,7 @@ async function startInfo(session: Session, memory: TargetMemory): Promise<MapPla
 }
 
 async function bootParams(session: Session, memory: TargetMemory): Promise<MapPlace | Refusal> {
-  const at = addr((await registerOf(session, 'rsi')) & 0xffff_ffffn);
+  const at = addr(((await registerOf(session, 'rsi')) ?? 0n) & 0xffff_ffffn);
   const params = await view(memory, at, 0x2d0);
   if (params?.getUint32(0x202, true) !== 0x53726448) return { refused: `there are no boot_params at ${hex(at)}` };
   return {
@@ -91,8 +91,8 @@ async function bootParams(session: Session, memory: TargetMemory): Promise<MapPl
 const multiboot = { magic: 0x2bad_b002, hasSizes: 1, hasModules: 8, hasMap: 64, stride: 24 } as const;
 
 async function multibootInfo(session: Session, memory: TargetMemory): Promise<MapPlace | Refusal> {
-  const at = addr((await registerOf(session, 'rbx')) & 0xffff_ffffn);
-  const isMultiboot = ((await registerOf(session, 'rax')) & 0xffff_ffffn) === BigInt(multiboot.magic);
+  const at = addr(((await registerOf(session, 'rbx')) ?? 0n) & 0xffff_ffffn);
+  const isMultiboot = (((await registerOf(session, 'rax')) ?? 0n) & 0xffff_ffffn) === BigInt(multiboot.magic);
   const info = isMultiboot ? await view(memory, at, 52) : undefined;
   if (info === undefined) return { refused: `there is no Multiboot information at ${hex(at)}` };
   const flags = info.getUint32(0, true);
@@ -173,11 +173,4 @@ function word(value: number): Uint8Array {
 async function view(memory: TargetMemory, address: Addr, length: number): Promise<DataView | undefined> {
   const bytes = await memory.read(address, length);
   return bytes === undefined ? undefined : new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}
-
-export async function registerOf(session: Session, name: string): Promise<bigint> {
-  const batch = session.batch();
-  const reply = batch.readRegister(name);
-  await batch.send();
-  return reply.value ?? 0n;
 }

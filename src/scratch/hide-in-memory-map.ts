@@ -1,8 +1,8 @@
 // RAM that is removed from the memory map of an x86 kernel, between firmware and kernel.
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
-import type { Session, StopReply, TargetMemory } from '../rsp/index.js';
-import { type BootStart, type MapPlace, mapPlace, registerOf } from './boot-protocols.js';
+import { registerOf, type Session, type StopReply, type TargetMemory } from '../rsp/index.js';
+import { type BootStart, type MapPlace, mapPlace } from './boot-protocols.js';
 import { writeAllOrNone } from './edited-memory.js';
 import { joinedBehind, readMap, type Taken, takeRam, writeMap } from './memory-map.js';
 

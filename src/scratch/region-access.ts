@@ -1,7 +1,7 @@
 import type { AddressSpace, Architecture } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
 import type { Refusal } from '../base/refusal.js';
-import type { Session, TargetMemory } from '../rsp/index.js';
+import { registersOf, type Session, type TargetMemory } from '../rsp/index.js';
 import type { GuestRam } from '../target/index.js';
 import { PAGE, type Region } from './scratch.js';
 
@@ -83,10 +83,12 @@ export async function currentAddressSpace(session: Session, arch: Architecture):
   if (!addressSpaces) return { refused: `page tables on ${arch.name} are not known` };
   const physical = await session.physicalMemory();
   if (physical === undefined) return { refused: 'the stub gives no physical memory, so page tables cannot be read' };
-  const batch = session.batch();
-  const block = batch.readRegisters(addressSpaces.registers.filter((name) => session.target.register(name)));
-  await batch.send();
-  return addressSpaces.of(block.value, physical);
+  const block = await registersOf(
+    session,
+    undefined,
+    addressSpaces.registers.filter((name) => session.target.register(name)),
+  );
+  return addressSpaces.of(block, physical);
 }
 
 /**

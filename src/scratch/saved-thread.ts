@@ -9,7 +9,7 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import type { Session } from '../rsp/index.js';
+import { registersOf, type Session } from '../rsp/index.js';
 import { PAGE } from './scratch.js';
 
 /** Nothing is kept directly below the red zone, because a signal's frame would go there. */
@@ -31,10 +31,8 @@ export function masksOf(stackPointer: bigint): Addr {
 
 /** Saves the registers. False if there is no room, or if the stub does not report all of them. */
 export async function saveThread(session: Session, hart: string, stackPointer: bigint): Promise<boolean> {
-  const batch = session.batch(hart);
-  const registers = batch.readRegisters();
-  await batch.send();
-  const { bytes, complete } = registers.value;
+  const registers = await registersOf(session, hart);
+  const { bytes, complete } = registers;
   if (!complete || bytes.length === 0 || headBytes + bytes.length > recordBytes) return false;
   const record = new Uint8Array(headBytes + bytes.length);
   record.set(magic);
@@ -59,10 +57,7 @@ export async function takeBackThread(
   { sp }: Architecture,
   hart: string,
 ): Promise<bigint | undefined> {
-  const batch = session.batch(hart);
-  const registers = batch.readRegisters();
-  await batch.send();
-  const stackPointer = registers.value.register(sp);
+  const stackPointer = (await registersOf(session, hart)).register(sp);
   if (stackPointer === undefined) return undefined;
   const from = addr((stackPointer & ~15n) - BigInt(recordBytes) - masksBelow - 64n);
   const found = findRecord(await readToEnd(session.memory(hart), from), from);

@@ -12,7 +12,7 @@
 import type { Architecture, LinuxCall, SystemCallModel } from '../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { pidOf, type RegisterBlock, type Session, type StopReply } from '../rsp/index.js';
+import { pidOf, type RegisterBlock, registersOf, type Session, type StopReply } from '../rsp/index.js';
 import { AT, auxvAddress, parseMaps, readAuxv } from '../target/index.js';
 import { forgetThread, masksOf, saveThread, takeBackThread } from './saved-thread.js';
 
@@ -77,7 +77,7 @@ export class SystemCalls {
       throw unavailable(`the target is no ${arch.name} Linux process`);
     }
     if (pid === undefined) throw unavailable('the stub does not say which process it debugs');
-    const registers = await readRegisters(session, hart);
+    const registers = await registersOf(session, hart);
     const number = Number.parseInt(pid, 16);
     const status = await statusOf(session, hart);
     const refused = model.refused(registers, status) ?? whyNoCalls(status);
@@ -107,7 +107,7 @@ export class SystemCalls {
     if (there === undefined || Buffer.compare(there, instruction) !== 0) {
       throw unavailable('the system call instruction of the process is gone');
     }
-    const before = await readRegisters(session, hart);
+    const before = await registersOf(session, hart);
     const stackPointer = before.register(this.#arch.sp) ?? 0n;
     if (!(await saveThread(session, hart, stackPointer))) throw unavailable('the stack of the thread has no room');
     const held: number[] = [];
@@ -135,7 +135,7 @@ export class SystemCalls {
     if ((mask & wanted) !== wanted) return true;
     const calls = await SystemCalls.open(session, arch, hart);
     const old = addOffset(masksOf(stackPointer), maskBytes);
-    const before = await readRegisters(session, hart);
+    const before = await registersOf(session, hart);
     await calls.#call(hart, [], 'rt_sigprocmask', [SIG_SETMASK, old, 0, maskBytes]);
     await calls.#restore(hart, before);
     return true;
@@ -152,10 +152,8 @@ export class SystemCalls {
     const hart = stoppedHart(session);
     const { pc, sp } = this.#arch;
     const place = { type: 0, address: breakpoint, kind: this.#arch.breakpointKind(new Uint8Array(4)) } as const;
-    const before = session.batch(hart);
-    const all = before.readRegisters();
-    await before.send();
-    const stackPointer = (await readRegisters(session, hart)).register(sp) ?? 0n;
+    const all = await registersOf(session, hart);
+    const stackPointer = (await registersOf(session, hart)).register(sp) ?? 0n;
     const batch = session.batch(hart);
     if (below !== undefined) batch.writeRegister(sp, (stackPointer - below) & ~63n);
     for (const [name, value] of Object.entries({ ...set, [pc]: code, [this.#model.restart]: addr(-1) }))
@@ -166,13 +164,13 @@ export class SystemCalls {
     const stop = planted.value ? await this.#runTo(hart, breakpoint) : undefined;
     clearTimeout(timer);
     if (session.state.kind !== 'idle') throw unavailable('the process has ended');
-    const after = await readRegisters(session, hart);
+    const after = await registersOf(session, hart);
     const back = session.batch(hart);
     back.removeBreakpoint(place);
-    const restored = back.writeRegisters(all.value.hex);
+    const restored = back.writeRegisters(all.hex);
     await back.send();
     if (!restored.value) throw unavailable('the stub does not write registers');
-    await readRegisters(session, hart);
+    await registersOf(session, hart);
     const came = stop?.kind === 'signal' && stop.hart === hart && after.register(pc) === breakpoint;
     if (!came) throw unavailable(`code of ours stopped at ${hex(after.register(pc) ?? 0n)}`);
   }
@@ -183,7 +181,7 @@ export class SystemCalls {
     for (;;) {
       const stop = await session.resume({ kind: 'continue', hart });
       if (stop.kind !== 'signal' || stop.hart !== hart) return stop;
-      const at = (await readRegisters(session, hart)).register(this.#arch.pc);
+      const at = (await registersOf(session, hart)).register(this.#arch.pc);
       const met = session.breakpoints.filter(({ address }) => address === at);
       if (met.length === 0 || at === end) return stop;
       const stepped = await session.stepOver(hart, met);
@@ -233,7 +231,7 @@ export class SystemCalls {
     const session = this.session;
     const model = this.#model;
     const { pc } = this.#arch;
-    await readRegisters(session, hart);
+    await registersOf(session, hart);
     const batch = session.batch(hart);
     const values: [string, bigint][] = [
       [pc, this.#instruction],
@@ -251,7 +249,7 @@ export class SystemCalls {
       if (stop.kind !== 'signal' || stop.hart !== hart) {
         throw unavailable(`the process ended, or another thread stopped, in system call ${name}`);
       }
-      const after = await readRegisters(session, hart);
+      const after = await registersOf(session, hart);
       if (stop.signal === SIGSYS) throw unavailable(`the process may not make system call ${name}`);
       // A SIGINT is how gdbserver interrupts: sent again, it would come to the program when that is left.
       if (![0, SIGINT, SIGTRAP].includes(stop.signal)) held.push(stop.signal);
@@ -265,7 +263,7 @@ export class SystemCalls {
   }
 
   async #restore(hart: string, before: RegisterBlock): Promise<void> {
-    await readRegisters(this.session, hart);
+    await registersOf(this.session, hart);
     const batch = this.session.batch(hart);
     const writes = this.#model.changes.map((name) => {
       const value = before.register(name);
@@ -320,13 +318,6 @@ function stoppedHart(session: Session): string {
   const hart = state.kind === 'idle' && state.stop.kind === 'signal' ? state.stop.hart : undefined;
   if (hart === undefined) throw unavailable('the stub does not say which thread stands still');
   return hart;
-}
-
-async function readRegisters(session: Session, hart: string): Promise<RegisterBlock> {
-  const batch = session.batch(hart);
-  const registers = batch.readRegisters();
-  await batch.send();
-  return registers.value;
 }
 
 async function findInstruction(

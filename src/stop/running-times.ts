@@ -1,3 +1,5 @@
+import { firstWhere } from '../base/sorted.js';
+
 /** The runs that are kept. Records that wait are of fewer. */
 const mostRuns = 1 << 15;
 
@@ -49,13 +51,8 @@ export class RunningTimes {
     const last = runs[this.#last];
     const next = runs[this.#last + 1];
     if (last && last.since <= hostMs && !(next && next.since <= hostMs)) return this.#last;
-    let [low, high] = [0, runs.length];
-    while (high - low > 1) {
-      const middle = (low + high) >> 1;
-      if ((runs[middle] as Run).since <= hostMs) low = middle;
-      else high = middle;
-    }
-    this.#last = low;
-    return low;
+    const behind = firstWhere(runs.length, (index) => (runs[index] as Run).since > hostMs);
+    this.#last = Math.max(behind - 1, 0);
+    return this.#last;
   }
 }

@@ -3,7 +3,7 @@ import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Hit } from '../calls/index.js';
 import type { Watchpoint } from '../probes/index.js';
-import { ANY_HART, type Breakpoint, programSignal, type Session, type StopReply } from '../rsp/index.js';
+import { ANY_HART, type Breakpoint, programSignal, registerOf, type Session, type StopReply } from '../rsp/index.js';
 import { codeBytes } from './breakpoints.js';
 import type { Watchpoints } from './watchpoints.js';
 
@@ -92,10 +92,8 @@ export class Stepper {
     goesOn: (pc: bigint | undefined) => Promise<boolean>,
   ): Promise<void> {
     for (let step = 0; step < most; step++) {
-      const batch = this.#session.batch(hart);
-      const pc = batch.readRegister(this.#arch.pc);
-      await batch.send();
-      if (!(await goesOn(pc.value))) return;
+      const pc = await registerOf(this.#session, this.#arch.pc, hart);
+      if (!(await goesOn(pc))) return;
       const stop = await this.#session.resume({ kind: 'step', hart: hart ?? ANY_HART });
       this.steps++;
       if (stop.kind === 'signal') continue;

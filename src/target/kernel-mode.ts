@@ -3,7 +3,7 @@ import { type Addr, addr } from '../base/addr.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { ElfFile } from '../elf/index.js';
-import { ANY_HART, type Session } from '../rsp/index.js';
+import { ANY_HART, registerOf, type Session } from '../rsp/index.js';
 
 /** How many short runs the target gets until it is in its kernel. */
 const mostTries = 5;
@@ -91,9 +91,7 @@ async function isPhysical(
 export async function hasOwnFirmware(session: Session, arch: Architecture, elf: ElfFile): Promise<boolean> {
   const vector = arch.privilege?.belowFirmware?.vector;
   if (vector === undefined || session.target.register(vector) === undefined) return false;
-  const batch = session.batch();
-  const handler = batch.readRegister(vector);
-  await batch.send();
+  const handler = await registerOf(session, vector);
   // Its lowest bits are a mode, and instructions are aligned.
-  return handler.value !== undefined && elf.bytesAt(addr(handler.value & ~3n), 4) !== undefined;
+  return handler !== undefined && elf.bytesAt(addr(handler & ~3n), 4) !== undefined;
 }

@@ -6,7 +6,7 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import { type ElfFile, ET } from '../elf/index.js';
-import type { Session } from '../rsp/index.js';
+import { registerOf, type Session } from '../rsp/index.js';
 import { GuestRam } from './guest-ram.js';
 import { KernelInRam } from './kernel-in-ram.js';
 
@@ -40,16 +40,14 @@ interface InKernel {
 /** Undefined if no hart runs this ELF's code. Reads each hart's pc and the page around it. */
 async function hartInKernel(session: Session, arch: Architecture, elf: ElfFile): Promise<InKernel | undefined> {
   for (const id of await session.hartIds()) {
-    const batch = session.batch(id);
-    const pc = batch.readRegister(arch.pc);
-    await batch.send();
-    if (pc.value === undefined) continue;
-    const start = addr(pc.value & ~BigInt(PAGE - 1));
+    const pc = await registerOf(session, arch.pc, id);
+    if (pc === undefined) continue;
+    const start = addr(pc & ~BigInt(PAGE - 1));
     const page = await session.memory(id).read(start, PAGE);
-    const inElf = page && pageInElf(elf, page, Number(pc.value - start));
+    const inElf = page && pageInElf(elf, page, Number(pc - start));
     if (inElf === undefined) continue;
     const bias = start - inElf + elf.loadBias;
-    return { bias, isAtEntry: pc.value === elf.entry - elf.loadBias + bias };
+    return { bias, isAtEntry: pc === elf.entry - elf.loadBias + bias };
   }
   return undefined;
 }

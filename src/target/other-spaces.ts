@@ -1,7 +1,7 @@
 import { architectureOf } from '../arch/index.js';
 import { addr } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
-import { isProcess, type Session } from '../rsp/index.js';
+import { isProcess, registersOf, type Session } from '../rsp/index.js';
 
 /** Why a program inside a kernel has no trampolines. */
 export const insideKernel =
@@ -20,10 +20,8 @@ export async function mayRunElsewhere(session: Session, elf: ElfFile): Promise<b
   const levels = arch?.privilege;
   if (!levels || isProcess(session.features)) return false;
   const names = levels.registers.filter((name) => session.target.register(name) !== undefined);
-  const batch = session.batch();
-  const registers = batch.readRegisters(session.features.registerBlock ? names : undefined);
-  await batch.send();
-  const { privilege, root } = levels.standing(registers.value);
+  const registers = await registersOf(session, undefined, session.features.registerBlock ? names : undefined);
+  const { privilege, root } = levels.standing(registers);
   if (privilege === 'user') return true;
   if (isKernel(elf)) return false;
   // A machine that does not page yet is booting, and every program pages.

@@ -1,6 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
-import { isProcess, programSignal, type Session, type SignalStop } from '../rsp/index.js';
+import { isProcess, programSignal, registerOf, type Session, type SignalStop, setRegister } from '../rsp/index.js';
 
 const SIGINT = 2;
 const SIGTRAP = 5;
@@ -21,11 +21,9 @@ export async function ownSignal(session: Session, arch: Architecture, stop: Sign
 async function isBehindTrap(session: Session, { pc, linux }: Architecture, stop: SignalStop): Promise<boolean> {
   const { reason, hart } = stop;
   if (!linux || (reason !== undefined && reason !== 'swbreak' && reason !== 'breakpoint')) return false;
-  const batch = session.batch(hart);
-  const register = batch.readRegister(pc);
-  await batch.send();
-  if (register.value === undefined) return false;
-  const here = addr(register.value);
+  const value = await registerOf(session, pc, hart);
+  if (value === undefined) return false;
+  const here = addr(value);
   const isOurs = (at: Addr): boolean => session.breakpoints.some(({ address }) => address === at);
   if (reason !== 'swbreak') {
     const at = addOffset(here, -linux.behindTrap);
@@ -34,10 +32,7 @@ async function isBehindTrap(session: Session, { pc, linux }: Architecture, stop:
   }
   // gdbserver forgets hits of breakpoints that were taken out meanwhile.
   if (isOurs(here)) return false;
-  const write = session.batch(hart);
-  const written = write.writeRegister(pc, addOffset(here, linux.behindTrap));
-  await write.send();
-  return written.value;
+  return setRegister(session, pc, addOffset(here, linux.behindTrap), hart);
 }
 
 /** Somebody has sent it, or its own flag makes it: from stubs that say of every trap of theirs what it was. */

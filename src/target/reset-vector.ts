@@ -2,7 +2,7 @@ import type { Architecture, ResetModel, ResetVectorAt } from '../arch/index.js';
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
-import { ANY_HART, type Breakpoint, type Session } from '../rsp/index.js';
+import { ANY_HART, type Breakpoint, registerOf, type Session } from '../rsp/index.js';
 
 /** Steps of a hart that may return without having run an instruction. */
 const stepTries = 100;
@@ -32,13 +32,11 @@ export class ResetVector {
       logger.warn({ arch: arch.name }, 'a reset of the machine would not be noticed: its reset vector is not known');
       return undefined;
     }
-    const batch = session.batch();
-    const pc = batch.readRegister(arch.pc);
-    await batch.send();
-    const at = pc.value === undefined ? undefined : reset.vectorAt(pc.value);
-    if (pc.value === undefined || at === undefined) return undefined;
+    const pc = await registerOf(session, arch.pc);
+    const at = pc === undefined ? undefined : reset.vectorAt(pc);
+    if (pc === undefined || at === undefined) return undefined;
     const vector = new ResetVector(session, arch.pc, reset, at);
-    return at.isCertain || (await vector.stopped(pc.value, undefined)) === 'reset' ? vector : undefined;
+    return at.isCertain || (await vector.stopped(pc, undefined)) === 'reset' ? vector : undefined;
   }
 
   /**
@@ -48,10 +46,8 @@ export class ResetVector {
   async stopped(pc: bigint, hart: string | undefined): Promise<'reset' | 'passed' | 'elsewhere'> {
     const { address } = this.breakpoint;
     if (pc !== this.#at.pc && pc !== address) return 'elsewhere';
-    const batch = this.#session.batch(hart);
-    const mode = batch.readRegister(this.#model.mode.register);
-    await batch.send();
-    const isMode = mode.value === undefined || mode.value === this.#model.mode.value;
+    const mode = await registerOf(this.#session, this.#model.mode.register, hart);
+    const isMode = mode === undefined || mode === this.#model.mode.value;
     if (isMode && (await this.#isWhole())) return 'reset';
     if (pc !== address) return 'elsewhere';
     await this.#session.stepOver(hart ?? ANY_HART, [this.breakpoint]);
@@ -97,10 +93,7 @@ export class ResetVector {
   }
 
   async #pcOf(hart: string): Promise<bigint | undefined> {
-    const batch = this.#session.batch(hart);
-    const reply = batch.readRegister(this.#pcRegister);
-    await batch.send();
-    return reply.value;
+    return registerOf(this.#session, this.#pcRegister, hart);
   }
 
   /** See {@link ResetModel.firmwareResets}. */

@@ -1,3 +1,4 @@
+import { firstWhere } from '../../base/sorted.js';
 import type { FrameState } from './frame-state.js';
 
 /** A way to an instruction, and the state in which control comes there. */
@@ -29,14 +30,8 @@ export class Worklist {
    * not.
    */
   addReturn(at: number, state: FrameState): void {
-    let low = 0;
-    let high = this.#weak.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#weak[middle] as Edge).at > at) low = middle + 1;
-      else high = middle;
-    }
-    this.#weak.splice(low, 0, { at, state, call: true });
+    const place = firstWhere(this.#weak.length, (index) => (this.#weak[index] as Edge).at <= at);
+    this.#weak.splice(place, 0, { at, state, call: true });
   }
 
   take(): Edge | undefined {
