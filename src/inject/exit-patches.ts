@@ -2,7 +2,7 @@ import type { FunctionExit, Hop, ProbeCode, RingGeometry } from '../arch/index.j
 import { type Addr, addOffset } from '../base/addr.js';
 import { type Objection, objectionTo, type Subject } from '../proof/index.js';
 import { mark, markBytes, within } from './code-allocator.js';
-import type { Patch } from './placement.js';
+import type { Patch } from './place-site.js';
 import type { Piece, Write } from './ring.js';
 import { exitFields, type Site } from './sites.js';
 

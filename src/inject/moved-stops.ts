@@ -9,7 +9,8 @@ import { type Allocator, allocator, mark, markBytes, within } from './code-alloc
 import { redirect } from './leave-patches.js';
 import { isObjection, lookAtCode } from './patchable-code.js';
 import { Patches } from './patches.js';
-import type { Patch, Patched, Placement } from './placement.js';
+import type { Patch, Patched } from './place-site.js';
+import type { Placement } from './placement.js';
 import type { Piece, Write } from './ring.js';
 import { writeChecked } from './transfers.js';
 

@@ -5,7 +5,7 @@ import type { Logger } from '../base/logger.js';
 import { CoalescedReads, retry, type Session } from '../rsp/index.js';
 import { type ChangedCode, interruptedInside } from './interrupted.js';
 import { leavePatches, redirect, runOutOfPatches } from './leave-patches.js';
-import type { Patch, Patched } from './placement.js';
+import type { Patch, Patched } from './place-site.js';
 import type { Piece } from './ring.js';
 import type { Site } from './sites.js';
 import { writeChecked } from './transfers.js';

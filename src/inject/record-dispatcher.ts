@@ -2,7 +2,7 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, hex } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
 import type { CallTracer, Moment } from '../calls/index.js';
-import { recordOffset } from './record-format.js';
+import { recordOffset } from './record-layout.js';
 import { OuterReadings, type Outers, RecordReader } from './record-reader.js';
 import type { Site } from './sites.js';
 import { WordCache } from './word-cache.js';

@@ -3,7 +3,8 @@ import type { AddressMap } from '../base/address-map.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import { type HitMemory, Reading } from '../calls/index.js';
 import type { PlannedLoad } from '../probes/index.js';
-import { alignBefore, type BlockFormat, mostOuter, type RecordFormat, recordOffset } from './record-format.js';
+import { mostOuter } from './record-format.js';
+import { alignBefore, type BlockFormat, type RecordFormat, recordOffset } from './record-layout.js';
 import { type PlacedLoad, RecordReadings } from './record-readings.js';
 import type { WordCache } from './word-cache.js';
 

@@ -5,7 +5,8 @@ import { proofOf } from '../proof/index.js';
 import { alignment } from './code-allocator.js';
 import { refuseUntilAgreed } from './inner-places.js';
 import { isObjection, type PatchableCode, type PatchVerdict } from './patchable-code.js';
-import { idField, outerRoom, type RecordFormat, RecordFormats, type RecordSources } from './record-format.js';
+import { idField, outerRoom, RecordFormats } from './record-format.js';
+import type { RecordFormat, RecordSources } from './record-layout.js';
 
 /** A probe that is served by trampolines. */
 export interface Site extends PatchableCode {

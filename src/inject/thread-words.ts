@@ -1,7 +1,7 @@
 import { type Addr, addr } from '../base/addr.js';
 import type { Refusal } from '../base/refusal.js';
 import { pidOf, registerOf, type Session } from '../rsp/index.js';
-import type { RecordFormat } from './record-format.js';
+import type { RecordFormat } from './record-layout.js';
 import type { Site } from './sites.js';
 
 /** How the records of a process tell its threads apart. */

@@ -7,7 +7,10 @@ interface Write {
   readonly bytes: Uint8Array;
 }
 
-/** Writes all of it and reads it back. If any of it is not there then, everything is as it was before. */
+/**
+ * Writes all of it and reads it back, because QEMU says OK to writes that it does not keep. If any of it is not there
+ * then, everything is as it was before.
+ */
 export async function writeAllOrNone(
   memory: Pick<TargetMemory, 'read' | 'write'>,
   writes: readonly Write[],

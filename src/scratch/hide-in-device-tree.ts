@@ -9,6 +9,7 @@ import { RsptraceError } from '../base/errors.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { Session, TargetMemory } from '../rsp/index.js';
 import { FDT_HEADER, fdtSize, readFdt, writeFdtSize } from '../target/index.js';
+import { writeAllOrNone } from './edited-memory.js';
 import { LARGE_PAGE } from './scratch.js';
 
 const fdtPointer = addr(0x1020);
@@ -52,14 +53,14 @@ export async function hideInDeviceTree(
   }
   writeFdtSize(blob, range.sizeAt, node.sizeBytes, BigInt(visible));
   const to = at + BigInt(blob.length) > start ? addr((start - BigInt(blob.length)) & ~BigInt(LARGE_PAGE - 1)) : at;
-  if (to !== at) {
-    const pointer = new Uint8Array(8);
-    new DataView(pointer.buffer).setBigUint64(0, to, true);
-    if (!(await stored(memory, fdtPointer, pointer)))
-      return { refused: "the mask ROM's pointer to the device tree cannot be changed" };
-    await memory.write(at, new Uint8Array(blob.length));
-  }
-  if (!(await stored(memory, to, blob))) return { refused: `the device tree cannot be written at ${hex(to)}` };
+  const pointer = new Uint8Array(8);
+  new DataView(pointer.buffer).setBigUint64(0, to, true);
+  const moved = [
+    { address: fdtPointer, bytes: pointer },
+    { address: at, bytes: new Uint8Array(blob.length) },
+  ];
+  const failed = await writeAllOrNone(memory, [...(to === at ? [] : moved), { address: to, bytes: blob }]);
+  if (failed) return { refused: `the device tree cannot be changed: ${failed.refused}` };
   // QEMU writes the whole tree to its old place at a reset.
   return { start, size: hidden - LARGE_PAGE, ramBase: addr(range.base), original: at };
 }
@@ -84,11 +85,4 @@ function readTree(blob: Uint8Array): ReturnType<typeof readFdt> | Refusal {
     if (error instanceof RsptraceError) return { refused: error.message };
     throw error;
   }
-}
-
-/** Writes and reads back, because QEMU says OK to writes that it does not keep. */
-async function stored(memory: TargetMemory, address: Addr, bytes: Uint8Array): Promise<boolean> {
-  if (!(await memory.write(address, bytes))) return false;
-  const back = await memory.read(address, bytes.length);
-  return back !== undefined && Buffer.compare(back, bytes) === 0;
 }

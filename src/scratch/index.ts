@@ -2,7 +2,7 @@ export { findScratch, memoryMissing } from './find-scratch.js';
 export { HiddenMemory } from './hidden-memory.js';
 export { expectedAtReset, hideAtReset } from './hide-at-reset.js';
 export { firmwareMs } from './hide-in-memory-map.js';
-export { linuxStart } from './linux-start.js';
+export { linuxStart } from './machines/index.js';
 export { type HiddenMemoryPlan, planHiddenMemory } from './plan-hidden-memory.js';
 export { beginPrivacyProof } from './prove-private.js';
 export { ProvenScratch } from './proven-scratch.js';

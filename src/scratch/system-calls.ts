@@ -13,15 +13,12 @@ import type { Architecture, LinuxCall, SystemCallModel } from '../arch/index.js'
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { pidOf, type RegisterBlock, registersOf, type Session, type StopReply } from '../rsp/index.js';
-import { AT, auxvAddress, parseMaps, readAuxv } from '../target/index.js';
+import { findInstruction } from './call-instruction.js';
 import { forgetThread, masksOf, saveThread, takeBackThread } from './saved-thread.js';
 
 /** Runs one call; a result within [-4095, -1] is a negated errno. */
 export type SystemCall = (name: LinuxCall, ...parameters: readonly (bigint | number)[]) => Promise<bigint>;
 
-const pageSize = 4096;
-/** How many bytes of one mapping are searched for the instruction. */
-const searched = 1 << 20;
 const maskBytes = 8;
 /** KILL and STOP. */
 const unblockable = (1n << 8n) | (1n << 18n);
@@ -153,7 +150,7 @@ export class SystemCalls {
     const { pc, sp } = this.#arch;
     const place = { type: 0, address: breakpoint, kind: this.#arch.breakpointKind(new Uint8Array(4)) } as const;
     const all = await registersOf(session, hart);
-    const stackPointer = (await registersOf(session, hart)).register(sp) ?? 0n;
+    const stackPointer = all.register(sp) ?? 0n;
     const batch = session.batch(hart);
     if (below !== undefined) batch.writeRegister(sp, (stackPointer - below) & ~63n);
     for (const [name, value] of Object.entries({ ...set, [pc]: code, [this.#model.restart]: addr(-1) }))
@@ -318,39 +315,4 @@ function stoppedHart(session: Session): string {
   const hart = state.kind === 'idle' && state.stop.kind === 'signal' ? state.stop.hart : undefined;
   if (hart === undefined) throw unavailable('the stub does not say which thread stands still');
   return hart;
-}
-
-async function findInstruction(
-  session: Session,
-  pid: number,
-  instruction: Uint8Array,
-  alignment: number,
-): Promise<Addr | undefined> {
-  const memory = session.memory();
-  const find = async (start: Addr, size: number): Promise<Addr | undefined> => {
-    // A sequence may begin at the end of one page and end on the next.
-    let tail = new Uint8Array(0);
-    for (let offset = 0; offset < size; offset += pageSize) {
-      const bytes = await memory.read(addOffset(start, offset), pageSize);
-      if (bytes === undefined) return undefined;
-      const joined = Buffer.concat([tail, bytes]);
-      for (let at = joined.indexOf(instruction); at >= 0; at = joined.indexOf(instruction, at + 1)) {
-        const place = offset - tail.length + at;
-        if (place % alignment === 0) return addOffset(start, place);
-      }
-      tail = Uint8Array.from(joined.subarray(joined.length - instruction.length + 1));
-    }
-    return undefined;
-  };
-  // The kernel's own page of code for user programs (the vDSO) needs it now and then.
-  const vdso = auxvAddress(await readAuxv(session), AT.SYSINFO_EHDR);
-  const inVdso = vdso && (await find(vdso, 4 * pageSize));
-  if (inVdso !== undefined) return inVdso;
-  const maps = await session.remoteFile(`/proc/${pid}/maps`);
-  for (const { start, end, permissions } of maps ? parseMaps(new TextDecoder('latin1').decode(maps)) : []) {
-    if (!permissions.startsWith('r-x')) continue;
-    const found = await find(start, Math.min(Number(end - start), searched));
-    if (found !== undefined) return found;
-  }
-  return undefined;
 }

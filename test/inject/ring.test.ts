@@ -5,7 +5,8 @@ import t from 'tap';
 import { controlBlock, type RingGeometry } from '../../src/arch/index.js';
 import { addr } from '../../src/base/addr.js';
 import type { OnRecords } from '../../src/inject/late-records.js';
-import { recordOffset, slotReader } from '../../src/inject/record-format.js';
+import { slotReader } from '../../src/inject/record-format.js';
+import { recordOffset } from '../../src/inject/record-layout.js';
 import { layOutRing, type RingLayout, RingReader } from '../../src/inject/ring.js';
 
 const control = addr(0x1000);

@@ -1,5 +1,6 @@
 import { type Condition, decided } from '../inject/record-parts.js';
-import { type Assembler, Label } from './assembler.js';
+import type { Assembler } from './assembler.js';
+import { Label } from './encoder.js';
 import { numberOf, RAX, RSP } from './registers.js';
 
 /**

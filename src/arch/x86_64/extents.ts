@@ -1,6 +1,7 @@
 import type { ExtentCopy } from '../inject/record-parts.js';
-import { type Assembler, Label } from './assembler.js';
+import type { Assembler } from './assembler.js';
 import { follow, verifyPointer } from './condition.js';
+import { Label } from './encoder.js';
 import { R11, RAX, RCX, RDX, RSI } from './registers.js';
 import { fetch, general, type Stack } from './stack.js';
 

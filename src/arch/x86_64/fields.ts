@@ -1,8 +1,9 @@
 import { addOffset } from '../../base/addr.js';
 import { type FieldSource, type LoadGroup, loadGroups, type RecordField } from '../inject/record-parts.js';
 import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
-import { type Assembler, Label, type Place } from './assembler.js';
+import type { Assembler } from './assembler.js';
 import { follow, verifyPointer } from './condition.js';
+import { Label, type Place } from './encoder.js';
 import { floatArguments, R11, RAX, RBX, RDX, RSP } from './registers.js';
 import { fetch, general, keptWord, type Stack } from './stack.js';
 
@@ -97,7 +98,7 @@ function storeFloat(
   if (number < 0 || size !== 8) throw new RangeError(`${name} is no floating-point register of 8 bytes`);
   const [off, done] = [new Label(), new Label()];
   if (mayBeOff) {
-    code.readControl();
+    code.plain('mov rax, cr0');
     code.testConstant(RAX, CR0_OFF);
     code.branch('ne', off);
   }
@@ -119,7 +120,7 @@ function storeConstant(code: Assembler, to: Place, value: bigint, size: RecordFi
 /** Reads it into rax; clobbers rdx. */
 export function readTime(code: Assembler, counter: string): void {
   if (counter !== 'tsc') throw new RangeError(`x86_64 has no counter ${counter}`);
-  code.readTimeStamp();
+  code.plain('rdtsc');
   code.shift('left', RDX, 32);
   code.arithmetic('or', RAX, RDX);
 }
@@ -133,7 +134,7 @@ function readHart(code: Assembler, how: string, offset: number): void {
       // Leaf 1, ebx 31:24, "initial APIC ID". It is used because a descriptor table or a segment's base may be
       // shared, or may change while a kernel boots.
       code.constant(RAX, 1n);
-      code.identify();
+      code.plain('cpuid');
       code.move(RAX, RBX);
       code.shift('left', RAX, 32);
       code.shift('right', RAX, 56);

@@ -1,6 +1,7 @@
 import type { ProbeCode } from '../inject/probe-code.js';
 import type { FrameNote, FrameNotes, InnerTrampoline, PointerPlace } from '../inject/trampolines.js';
-import { Assembler, Label } from './assembler.js';
+import { Assembler } from './assembler.js';
+import { Label } from './encoder.js';
 import { claimRarely, toPush, writeRecord } from './record.js';
 import { R10, R11, RAX, RSP } from './registers.js';
 import { fetch, general, type Stack } from './stack.js';
@@ -27,7 +28,7 @@ export function inner(trampoline: InnerTrampoline): ReturnType<ProbeCode['inner'
   const stack: Stack = { pushed, returnAddress: words + frame, stackPointer: words + frame, kept };
   const done = new Label();
   code.moveStack(-frame);
-  code.pushFlags();
+  code.plain('pushfq');
   for (const number of pushed) code.push(number);
   for (const [index, note] of taken.entries()) {
     take(code, note, notes, stack);
@@ -37,7 +38,7 @@ export function inner(trampoline: InnerTrampoline): ReturnType<ProbeCode['inner'
   code.bind(done);
   for (const note of noted) put(code, note, notes, stack);
   for (const number of pushed.toReversed()) code.pop(number);
-  code.popFlags();
+  code.plain('popfq');
   code.moveStack(frame);
   code.raw(displaced.relocate(code.here));
   claimRarely(code, ring, labels);

@@ -1,7 +1,8 @@
 import type { Addr } from '../../base/addr.js';
 import type { ClockSample, ProcessCode } from '../inject/process-code.js';
 import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
-import { Assembler, Label, type Place } from './assembler.js';
+import { Assembler } from './assembler.js';
+import { Label, type Place } from './encoder.js';
 import { beginWait, controlWord, endWait, readTime } from './fields.js';
 import { R10, R11, R12, R13, RAX, RBX, RDI, RDX, RSI, RSP } from './registers.js';
 import { stackWalk } from './stack-walk.js';
@@ -43,13 +44,13 @@ function wait(
   code.push({ base: RSP, offset: 8 });
   code.bind(look);
   const breakpoint = code.here;
-  code.nop();
+  code.plain('nop');
   code.arithmetic('cmp', word('unattended'), { constant: 0n });
   code.branch('ne', full);
   code.load(RAX, head);
   code.arithmetic('cmp', RAX, word('limit'));
   code.branch('b', leave);
-  code.pause();
+  code.plain('pause');
   readTime(code, counter);
   code.load(R10, word('beat'));
   code.arithmetic('cmp', R10, beat);
@@ -104,7 +105,7 @@ function callCode(at: Addr, save: Addr): { readonly bytes: Uint8Array; readonly 
   code.callTo(RBX);
   state('restore');
   const breakpoint = code.here;
-  code.nop();
+  code.plain('nop');
   return { bytes: code.finish(), breakpoint };
 }
 
@@ -119,7 +120,7 @@ function clockCode(at: Addr, samples: Addr): { readonly bytes: Uint8Array; reado
   const code = new Assembler(at);
   const next = new Label();
   const readCounter = (offset: number): void => {
-    code.readTimeStamp();
+    code.plain('rdtsc');
     code.shift('left', RDX, 32);
     code.arithmetic('or', RAX, RDX);
     code.store({ base: R13, offset }, RAX);
@@ -131,7 +132,7 @@ function clockCode(at: Addr, samples: Addr): { readonly bytes: Uint8Array; reado
   code.constant(RAX, CLOCK_GETTIME);
   code.constant(RDI, CLOCK_MONOTONIC);
   code.address(RSI, { base: R13, offset: 8 });
-  code.systemCall();
+  code.plain('syscall');
   readCounter(24);
   // Below the red zone.
   code.moveStack(-256);
@@ -142,13 +143,13 @@ function clockCode(at: Addr, samples: Addr): { readonly bytes: Uint8Array; reado
   code.constant(RAX, NANOSLEEP);
   code.move(RDI, RSP);
   code.constant(RSI, 0n);
-  code.systemCall();
+  code.plain('syscall');
   code.moveStack(256 + 16);
   code.address(R13, { base: R13, offset: sampleBytes });
   code.decrement(R12);
   code.branch('ne', next);
   const breakpoint = code.here;
-  code.nop();
+  code.plain('nop');
   return { bytes: code.finish(), breakpoint };
 }
 

@@ -1,6 +1,7 @@
 import type { Addr } from '../../base/addr.js';
 import type { StackWalk, WrappedWalk } from '../inject/process-code.js';
-import { Assembler, Label } from './assembler.js';
+import { Assembler } from './assembler.js';
+import { Label } from './encoder.js';
 import { RAX, RCX, RDI, RSI, RSP } from './registers.js';
 
 /** Bytes of stack that the wrapper takes: the callback, its argument, and 8 that align the stack for calls. */
@@ -27,7 +28,7 @@ function code(at: Addr, { walk, addressOf, hidden, open }: WrappedWalk): ReturnT
   wrapper.moveStack(frame);
   wrapper.constant(RCX, -1n);
   wrapper.addAtOnce({ at: open }, RCX);
-  wrapper.return();
+  wrapper.plain('ret');
   wrapper.bind(filter);
   const callback = wrapper.here;
   wrapper.push(RSI);
@@ -47,7 +48,7 @@ function code(at: Addr, { walk, addressOf, hidden, open }: WrappedWalk): ReturnT
   wrapper.bind(hides);
   // _URC_NO_REASON: go on.
   wrapper.constant(RAX, 0n);
-  wrapper.return();
+  wrapper.plain('ret');
   return { bytes: wrapper.finish(), returns, callback };
 }
 

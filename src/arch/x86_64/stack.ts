@@ -1,5 +1,6 @@
 import type { LoadBase } from '../inject/record-parts.js';
-import type { Assembler, Place } from './assembler.js';
+import type { Assembler } from './assembler.js';
+import type { Place } from './encoder.js';
 import { numberOf, RSP } from './registers.js';
 
 /** Offsets from rsp while a trampoline has registers pushed, in bytes. */

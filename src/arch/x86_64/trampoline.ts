@@ -5,11 +5,12 @@ import type { ProbeCode } from '../inject/probe-code.js';
 import type { HartSource, HartsOfGuest, Nesting, RecordContents, ReturnHook } from '../inject/record-parts.js';
 import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import type { EndTrampoline, EntryTrampoline, ExitTrampoline } from '../inject/trampolines.js';
-import { Assembler, Label } from './assembler.js';
+import { Assembler } from './assembler.js';
 import { calibration } from './calibration.js';
 import { compare } from './condition.js';
 import { countUp } from './count.js';
 import { disassemble, step } from './decode.js';
+import { Label } from './encoder.js';
 import { ends } from './exits.js';
 import { beginWait, controlWord, endWait, outerWords } from './fields.js';
 import { inner } from './inner.js';
@@ -91,7 +92,7 @@ function exit({ at, ring, fields, extents, keep, nesting }: ExitTrampoline): Uin
   if (nesting) close(code, ring, words + 8 * keep.length);
   for (const number of pushed.toReversed()) code.pop(number);
   code.moveStack(hookedReturnOffset(keep.length));
-  code.return();
+  code.plain('ret');
   rarely();
   code.jump(leave);
   return code.finish();
@@ -100,7 +101,7 @@ function exit({ at, ring, fields, extents, keep, nesting }: ExitTrampoline): Uin
 function bareExit(returnOffset: number): Uint8Array {
   const code = new Assembler(0n as Addr);
   code.moveStack(returnOffset);
-  code.return();
+  code.plain('ret');
   return code.finish();
 }
 
@@ -108,7 +109,7 @@ function bareExit(returnOffset: number): Uint8Array {
 function likeBareExit(returnOffset: number): Uint8Array {
   const code = new Assembler(0n as Addr);
   code.arithmetic('add', RSP, { constant: BigInt(returnOffset) });
-  code.return();
+  code.plain('ret');
   return code.finish();
 }
 
@@ -134,7 +135,7 @@ function end({ at, ring, fields, extents, end: { before, tail, leave }, exit }: 
   const rarely = writeOrWait(code, contents, stack);
   code.bind(away);
   for (const number of pushed.toReversed()) code.pop(number);
-  code.return();
+  code.plain('ret');
   rarely();
   code.jump(away);
   return code.finish();
@@ -197,11 +198,11 @@ function wait(
   code.bind(look);
   code.arithmetic('cmp', RAX, controlWord(ring, controlBlock.limit));
   code.branch('b', leave);
-  code.pause();
+  code.plain('pause');
   code.decrement(R10);
   code.branch('g', look);
   const breakpoint = code.here;
-  code.nop();
+  code.plain('nop');
   code.arithmetic('sub', spins, { constant: 1n });
   code.branch('g', again);
   code.load(R10, counts);
