@@ -13,27 +13,14 @@ const root = resolve(import.meta.dirname, '..');
 const tablePath = join(root, 'src', 'base', 'error-codes.ts');
 const pagePath = join(root, 'docs', 'errors.md');
 
-/** What the codes of a prefix are about, in the order of the page. */
+/** Prefixes of codes, and what those are about, in the order of the page. */
 const groups = [
-  ['RSP', 'The stub and the connection to it'],
-  ['RUN', 'Programs that `rsptrace run` starts'],
-  ['ATTACH', 'Processes that `rsptrace attach` names'],
-  ['GDBSERVER', 'The gdbserver that rsptrace starts'],
-  ['ELF', 'The ELF file'],
-  ['DWARF', 'Debug info'],
-  ['INPUT', 'Damage in any file'],
-  ['ARCH', 'Architectures'],
-  ['PROBE', 'Probes'],
-  ['WATCH', 'Watched places'],
-  ['EXPRESSION', 'Expressions'],
-  ['SCRATCH', 'Memory in the target for the engine without stops'],
-  ['TRACE', 'The trace file'],
-  ['BUDGET', 'Budgets'],
-  ['OUTPUT', 'Other files that are written'],
-  ['CORE', 'Dumps'],
-  ['FUTURES', 'Lists of Futures'],
-  ['SVG', 'Graphs'],
-  ['TARGET', 'A target that cannot be traced any further'],
+  [['RSP'], 'The stub and the connection to it'],
+  [['RUN', 'ATTACH', 'GDBSERVER'], 'Programs and processes'],
+  [['ELF', 'DWARF', 'INPUT', 'ARCH'], 'The program and its debug info'],
+  [['PROBE', 'WATCH', 'EXPRESSION'], 'Probes'],
+  [['SCRATCH', 'TARGET'], 'The target'],
+  [['TRACE', 'BUDGET', 'OUTPUT', 'CORE', 'FUTURES', 'SVG'], 'Files'],
 ];
 
 const { errorCodes } = await import(`data:text/javascript,${encodeURIComponent(javaScriptOf(tablePath))}`);
@@ -87,29 +74,36 @@ function isCompared(literal) {
 
 function pageOf(codes) {
   const names = Object.keys(codes).sort();
-  const prefixes = new Map(groups.map(([prefix]) => [prefix, []]));
-  const others = [];
-  for (const name of names) (prefixes.get(name.split('_')[0]) ?? others).push(name);
-  const sections = groups.map(([prefix, title]) => section(`${title}: \`${prefix}_*\``, prefixes.get(prefix), codes));
+  const groupOf = (name) => groups.find(([prefixes]) => prefixes.includes(name.split('_')[0]));
+  const sections = groups.map((group) =>
+    section(
+      group[1],
+      names.filter((name) => groupOf(name) === group),
+      codes,
+    ),
+  );
   return [
     '# Errors',
     '',
     '<!-- Made by scripts/error-docs.mjs from src/base/error-codes.ts: change it there. -->',
     '',
-    'An error of rsptrace has a code that stays the same, one sentence that says what is wrong here, and often a hint. The code stands in',
-    'brackets behind the sentence, and in `error.code` of `--json`. Exit status: [record.md](record.md#errors).',
+    'The code stands in brackets behind the sentence of an error, and in `error.code` of `--json`. Exit status: [record.md](record.md#exit-status).',
     '',
-    'A program that uses the library throws `new RsptraceError("my-runtime:NO_TASKS", ...)`: its own name, a colon, its own code.',
+    'A program that uses the library throws codes of its own with a colon: `new RsptraceError("my-runtime:NO_TASKS", ...)`.',
     '',
     ...sections,
-    section('All others', others, codes),
+    section(
+      'All others',
+      names.filter((name) => groupOf(name) === undefined),
+      codes,
+    ),
   ].join('\n');
 }
 
 function section(title, names, codes) {
   if (names.length === 0) problems.push(`no code belongs to "${title}"`);
   const rows = names.map((name) => `| \`${name}\` | ${cell(codes[name].means)} | ${cell(codes[name].remedy)} |`);
-  return [`## ${title}`, '', '| code | what it means | what to do |', '|---|---|---|', ...rows, ''].join('\n');
+  return [`## ${title}`, '', '| code | means | way out |', '|---|---|---|', ...rows, ''].join('\n');
 }
 
 function cell(text) {

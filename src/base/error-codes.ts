@@ -4,202 +4,196 @@
  */
 export const errorCodes = {
   ARCH_DECODER: {
-    means: 'The x86 decoder, Capstone, is of a version that is not known to work, or was used before it was loaded.',
-    remedy: 'Install rsptrace with its own packages: `npm ci`. In the library, await `arch.prepare()` first.',
+    means: 'Capstone, the x86 decoder, is of an unknown version, or is not loaded yet.',
+    remedy: 'Install with `npm ci`. In the library, await `arch.prepare()` first.',
   },
   ARCH_KNOWN: {
-    means: 'An architecture was registered that cannot be told from one that is known.',
-    remedy: 'Give it a name, an e_machine and names of gdb that no other has.',
+    means: 'An architecture was registered that is like one that is known.',
+    remedy: 'Give it a name, an e_machine and names of gdb of its own.',
   },
   ARCH_MISMATCH: {
     means: "The ELF is for another architecture than the stub's target.",
-    remedy: 'Give the ELF that runs there, or look whether it is the right port.',
+    remedy: 'Look at the ELF and at the port.',
   },
   ARCH_UNSUPPORTED: {
-    means: 'The ELF is for an architecture that rsptrace does not know: of 32 bits, or big-endian, or another one.',
+    means: 'The ELF is of 32 bits, big-endian, or of an unknown architecture.',
     remedy: 'Give an ELF for riscv64 or x86_64.',
   },
   BTF_DAMAGED: {
-    means: "The kernel's section `.BTF`, which describes its types, cannot be read.",
-    remedy: 'Take a kernel file that was not cut off, or one without BTF.',
+    means: "The kernel's section `.BTF` cannot be read.",
+    remedy: 'Take a whole kernel file, or one without BTF.',
   },
   BUDGET_INVALID: {
-    means: 'A budget file holds something that no budget file has: the error names the place, and what comes near.',
-    remedy: 'Compare it with docs/budget.schema.json, which editors understand too.',
+    means: 'The budget file holds something that no budget file has.',
+    remedy: 'Compare it with docs/budget.schema.json.',
   },
   BUDGET_UNREADABLE: {
-    means: 'A budget file cannot be opened, or is no JSON.',
-    remedy: 'Look at the path; `rsptrace check TRACE --budget FILE --update` writes one from a trace.',
+    means: 'The budget file cannot be opened, or is no JSON.',
+    remedy: 'Look at the path; `rsptrace check --update` writes one.',
   },
   CHECK_CANNOT_WRITE: {
-    means: 'The report of a check cannot be written to the file of `--junit` or `--markdown`.',
-    remedy: 'Name a file that can be written.',
+    means: 'The file of `--junit` or `--markdown` cannot be written.',
+    remedy: 'Name a file that can be.',
   },
   CLOCK_UNAVAILABLE: {
-    means: 'The clock that `--clock` names cannot be read on this target.',
-    remedy: 'Take `--clock auto`, or one of those that the error lists.',
+    means: 'The clock that `--clock` names cannot be read here.',
+    remedy: 'Take `--clock auto`, or one that the error lists.',
   },
   CORE_NOT_CORE: {
     means: 'The dump is not an ELF core file.',
-    remedy: 'For a raw image of RAM say where it begins: `--base 0x80000000`.',
+    remedy: 'For a raw image of RAM give `--base 0x80000000`.',
   },
   CORE_TRUNCATED: {
-    means: 'The core file ends before all of the memory that it lists.',
-    remedy: "Dump again: look at the disk's room and at `ulimit -c`.",
+    means: 'The core ends before all of the memory that it lists.',
+    remedy: "Dump again: look at the disk's room and `ulimit -c`.",
   },
   CORE_UNREADABLE: {
-    means: 'The dump cannot be opened or read.',
-    remedy: 'Look at the path and at who may read the file.',
+    means: 'The dump cannot be read.',
+    remedy: 'Look at the path and at its permissions.',
   },
   COUNTER_UNKNOWN: {
-    means: "The engine without stops cannot read the target's time counter, or cannot find out its rate.",
-    remedy: 'Take `--engine stop`, which reads the time at each stop.',
+    means: "The target's time counter, or its rate, cannot be read without stops.",
+    remedy: 'Take `--engine stop`.',
   },
   DEBUG_FILE_MISMATCH: {
     means: 'The file of `--debug-file` does not belong to this ELF.',
-    remedy: 'Give the debug file of the same build: compare `readelf -n` of the two.',
+    remedy: 'Compare `readelf -n` of the two.',
   },
   DWARF_DAMAGED: {
-    means:
-      'A part of the debug info contradicts itself, or call frame information is of a kind that rsptrace does not read.',
-    remedy: 'Build the program again. If the file is whole (`llvm-dwarfdump --verify`), report it.',
+    means: 'A part of the debug info contradicts itself, or is of a kind that rsptrace does not read.',
+    remedy: 'Build again. If `llvm-dwarfdump --verify` finds nothing, report it.',
   },
   DWARF_MISSING: {
     means: 'The ELF has no debug info.',
-    remedy:
-      'Put `debug = 2` and `strip = false` under `[profile.release]` in Cargo.toml, and do not run strip on the file.',
+    remedy: 'Put `debug = 2` and `strip = false` under `[profile.release]`, and do not strip the file.',
   },
   DWARF_RELOCATABLE: {
-    means: 'The file is an object file that is not linked yet.',
+    means: 'The file is an object file.',
     remedy: 'Give the linked kernel or program.',
   },
   DWARF_SPLIT: {
-    means: 'The debug info lies in separate .dwo files or in a .dwp package, and none of these was found.',
+    means: 'The debug info lies in .dwo files or a .dwp package, and none was found.',
     remedy:
-      'Give the linked program, with the .dwp file beside it or the .dwo files where the build put them; `--debug-file` and `--debug-dir` lead to other places. Or build with `split-debuginfo = "off"`.',
+      'Put the .dwp next to the program, or name it with `--debug-file` or `--debug-dir`; or build with `split-debuginfo = "off"`.',
   },
   DWARF_TOO_LARGE: {
     means: 'The ELF has more than 4 GiB of debug info.',
-    remedy: 'Build with `debug = 1`, or leave crates out of the debug info.',
+    remedy: 'Build with `debug = 1`, or with less of it.',
   },
   DWARF_VERSION: {
-    means: 'A part of the debug info is of a version of DWARF, or has a form, that rsptrace does not read.',
-    remedy: 'Build with DWARF 5 or 4: `-C dwarf-version=5`. Report the form.',
+    means: 'A version or form of DWARF that rsptrace does not read.',
+    remedy: 'Build with `-C dwarf-version=5`, and report the form.',
   },
   ELF_CHANGED: {
     means: 'The file changed while it was being read.',
     remedy: 'Start again once the build is done.',
   },
   ELF_DAMAGED: {
-    means: 'A table or section of the ELF lies outside the file, or contradicts another one.',
-    remedy: 'Link the program again. Look whether the copy is whole.',
+    means: 'A table or section lies outside the file, or contradicts another one.',
+    remedy: 'Link or copy the program again.',
   },
   ELF_MISMATCH: {
     means: "The target's code differs from the ELF's.",
-    remedy:
-      'Give the ELF of exactly the build that runs, and say where it is loaded if it was moved. After an rsptrace that was killed, run `rsptrace detach`.',
+    remedy: 'Give the ELF of exactly the build that runs. After an rsptrace that was killed, run `rsptrace detach`.',
   },
   ELF_NOT_MOVABLE: {
     means: '`--load-bias` is given for a program that is linked to fixed addresses.',
-    remedy: 'Leave the option out. Only position-independent programs are moved by a loader.',
+    remedy: 'Leave the option out.',
   },
   ELF_NOT_ELF: {
     means: 'The file is not an ELF.',
-    remedy: 'Give the linked kernel or program with its debug info, not a flat binary made by objcopy.',
+    remedy: 'Give the linked program, not a flat binary made by objcopy.',
   },
   ELF_TOO_COSTLY: {
-    means: 'Reading the file takes more work or memory than a file of its size should need.',
-    remedy: 'Build it again from its source. `RSPTRACE_BUDGET=10` allows ten times as much.',
+    means: 'Reading the file takes more work or memory than its size should need.',
+    remedy: 'Build it again, or allow ten times as much: `RSPTRACE_BUDGET=10`.',
   },
   ELF_UNREADABLE: {
-    means: 'There is no such file, or it cannot be opened or read.',
-    remedy: 'Look at the path and at who may read the file.',
+    means: 'There is no such file, or it cannot be read.',
+    remedy: 'Look at the path and at its permissions.',
   },
   ENGINE_UNAVAILABLE: {
     means: '`--engine target` was asked for, and no probe can do without stops.',
-    remedy: 'Take `--engine auto`, which uses breakpoints where it has to.',
+    remedy: 'Take `--engine auto`.',
   },
   EXPRESSION_MEMORY: {
     means: 'The memory that the expression leads to cannot be read.',
-    remedy: 'Look at the pointers on the way: one may be null, freed, or not set yet.',
+    remedy: 'Look at its pointers: one may be null, freed, or not set yet.',
   },
   EXPRESSION_NAME: {
     means: 'The expression names a variable, member or type that is not there.',
-    remedy: 'Take one of the names that the error lists, or see `rsptrace types`.',
+    remedy: 'Take a name that the error lists, or see `rsptrace types`.',
   },
   EXPRESSION_OPTIMIZED_OUT: {
-    means: 'The compiler keeps the variable no longer at this address.',
-    remedy: 'Ask where it still lives, or build with less optimisation.',
+    means: 'The compiler no longer keeps the variable at this address.',
+    remedy: 'Ask where it lives, or build with less optimisation.',
   },
   EXPRESSION_SYNTAX: {
     means: 'The expression cannot be parsed.',
-    remedy: 'Write `self.header.id`, `(*p).next`, `a[3]`, `&x`, `p as *const T`, or `crate::module::STATIC`.',
+    remedy: 'See docs/expressions.md.',
   },
   EXPRESSION_TYPE: {
-    means: 'The expression does something that its type does not allow, such as an index into an integer.',
+    means: 'The expression does what its type does not allow: an index into an integer.',
     remedy: 'Look at the type with `rsptrace types`.',
   },
   FDT_DAMAGED: {
     means: "The device tree in the target's memory cannot be read.",
-    remedy: 'Start the machine again. `--engine stop` needs no device tree.',
+    remedy: 'Start the machine again, or take `--engine stop`.',
   },
   FUTURES_NONE: {
-    means: 'The program has no Future that its debug info describes.',
-    remedy:
-      "Give an ELF that was built from Rust with async code and `debug = 2`; or probe functions, as `-p 'fn:**'` does.",
+    means: 'The debug info describes no Future.',
+    remedy: "Give an ELF with async Rust and `debug = 2`, or probe functions: `-p 'fn:**'`.",
   },
   FUTURES_NO_MATCH: {
     means: 'No Future matches the glob.',
-    remedy: 'Take one of the nearest names, or list all without a glob.',
+    remedy: 'Take one of the nearest names.',
   },
   INPUT_DAMAGED: {
-    means: 'A section ends before what it promises, or a number in it is too large to be an offset or a size.',
-    remedy: 'The file is damaged: build or copy it again.',
+    means: 'A section ends too early, or a number in it is too large.',
+    remedy: 'Build or copy the file again.',
   },
   INTERNAL: {
-    means: 'A defect of rsptrace, not of your program.',
+    means: 'A defect of rsptrace.',
     remedy: 'Report it with the output of `RSPTRACE_STACK=1`.',
   },
   INTERRUPTED: {
-    means: 'A signal came before anything was recorded. The target goes on as it was.',
-    remedy: 'Start again.',
+    means: 'A signal came before anything was recorded.',
+    remedy: 'Start again: the target goes on as it was.',
   },
   KERNEL_MOVES: {
-    means: 'Linux chose at random where it runs (KASLR), so no address of the ELF holds.',
+    means: 'Linux chose at random where it runs (KASLR).',
     remedy: 'Add `nokaslr` to its command line.',
   },
   LIBRARY_UNREADABLE: {
-    means: 'A shared library of the process can be read neither from the stub nor from this machine.',
-    remedy: "Copy the process's own file to the same path here. Its frames are walked without it meanwhile.",
+    means: 'A shared library of the process can be read neither from the stub nor from here.',
+    remedy: "Copy the process's own file to the same path here.",
   },
   LOAD_ADDRESS_UNKNOWN: {
-    means: 'The process at the stub has not loaded this program, or the machine has not run this kernel yet.',
-    remedy:
-      'Give the program that runs there. A process that waits for its interpreter is traced from its start on. For a kernel that its loader moves, `--load-bias` says how far.',
+    means: 'The process has not loaded this program, or the machine has not run this kernel yet.',
+    remedy: 'Give the program that runs there; for a moved kernel `--load-bias`.',
   },
   MEMORY_MISSING: {
-    means: 'Nothing of the memory that the program writes to is in the target or the dump.',
-    remedy: 'Look whether the ELF runs there, and whether `--base` is right.',
+    means: "None of the program's memory is in the target or the dump.",
+    remedy: 'Look whether this ELF runs there, and at `--base`.',
   },
   OPEN_CANNOT_SERVE: {
-    means: '`rsptrace open` cannot listen at its port on this machine.',
+    means: '`rsptrace open` cannot listen at its port.',
     remedy: 'End what listens there, or take another with `--port`.',
   },
   OUTPUT_CANNOT_WRITE: {
-    means:
-      'A file or stream that is written cannot be: a trace, a report, a budget, the console, the wire, a graph, standard output.',
-    remedy: 'Name a file in a folder that you may write to, on a disk with room.',
+    means: 'A file or stream cannot be written.',
+    remedy: 'Name a file that you may write to, on a disk with room.',
   },
   OUTPUT_EXISTS: {
-    means: 'A file of that name is there, and what it holds would be lost.',
-    remedy: 'Name another file, or have it overwritten with `--force`.',
+    means: 'A file of that name is there.',
+    remedy: 'Name another file, or overwrite it with `--force`.',
   },
   OUTPUT_IN_USE: {
     means: 'Another rsptrace is writing this file.',
-    remedy: 'Name another file, or wait until that one has ended.',
+    remedy: 'Name another file, or wait.',
   },
   OUTPUT_IS_INPUT: {
-    means: 'An output file is also an input: writing it would destroy it.',
+    means: 'An output file is also an input.',
     remedy: 'Name another output file.',
   },
   OUTPUT_TWICE: {
@@ -207,33 +201,32 @@ export const errorCodes = {
     remedy: 'Give each its own file.',
   },
   PAGE_TABLES_TOO_LARGE: {
-    means: "The walk through the target's page tables found more of them than any kernel has.",
-    remedy: 'Stop the target where its page tables are set up. `--engine stop` walks none.',
+    means: 'The target has more page tables than any kernel.',
+    remedy: 'Stop it where its page tables are set up, or take `--engine stop`.',
   },
   PART_MISSING: {
-    means: 'A package of rsptrace, or a file of it, cannot be loaded.',
-    remedy: 'Install rsptrace with all its packages (`npm ci`), or put the part into the bundle.',
+    means: 'A file of rsptrace, or of its packages, cannot be loaded.',
+    remedy: 'Install with `npm ci`, or put the part into the bundle.',
   },
   PATCH_REFUSED: {
-    means: 'Code in the target cannot be changed or put back, or a hart does not leave it.',
-    remedy: 'Take `--engine stop`, which patches nothing. A restart of the target brings its own code back.',
+    means: 'Code in the target cannot be changed or put back.',
+    remedy: 'Take `--engine stop`. A restart of the target brings its own code back.',
   },
   PLUGIN_FAILED: {
-    means: 'The code of a `--plugin` threw an error while it was used.',
-    remedy: 'Mend the plug-in: `RSPTRACE_STACK=1` shows where it threw.',
+    means: 'A plug-in threw an error.',
+    remedy: 'Mend it: `RSPTRACE_STACK=1` shows where it threw.',
   },
   PLUGIN_UNUSABLE: {
-    means: 'A file of `--plugin` cannot be loaded, or exports nothing that can be used.',
-    remedy: 'Give an ES module whose default export has `kinds`, `formats` or `runtimes`: docs/api.md.',
+    means: 'A plug-in cannot be loaded, or exports nothing that can be used.',
+    remedy: 'Export `kinds`, `formats` or `runtimes` by default: docs/api.md.',
   },
   PROBE_CONDITION: {
     means: "No function or Future that matches has what the probe's condition looks at.",
-    remedy: 'See the reason in the error, and docs/expressions.md: name an argument or a member that there is.',
+    remedy: 'Name an argument or a member that there is: docs/expressions.md.',
   },
   PROBE_INLINED: {
-    means:
-      'The compiler inlined every function that matches, so nothing calls it; or every poll, in ways that show none.',
-    remedy: 'Do what the hint says: probe the function that its code went into, or add `#[inline(never)]`.',
+    means: 'The compiler inlined all that matches, in ways that show no call or poll.',
+    remedy: 'Probe the function that the hint names, or add `#[inline(never)]`.',
   },
   PROBE_NO_MATCH: {
     means: 'No function matches the probe.',
@@ -241,142 +234,139 @@ export const errorCodes = {
   },
   PROBE_SYNTAX: {
     means: 'The probe cannot be parsed.',
-    remedy: 'See docs/probes.md for how probes are written.',
+    remedy: 'See docs/probes.md.',
   },
   PROBE_UNSAFE: {
-    means: 'What matches must not be probed, because the target would break.',
+    means: 'The target would break if what matches were probed.',
     remedy: "Leave it out: `-p '!fn:NAME'`.",
   },
   PROGRAM_NOT_SEEN: {
-    means: 'No hart runs the program or has it in its address space.',
-    remedy: 'Look again, or stop the machine where the program runs.',
+    means: 'No hart has the program in its address space.',
+    remedy: 'Stop the machine where the program runs.',
   },
   RECORDS_DAMAGED: {
-    means: 'The file of records beside a trace, which a killed recording has left, cannot be understood.',
-    remedy: 'Use the trace itself, which has what was understood before the recording was killed.',
+    means: 'The records that a killed recording has left cannot be understood.',
+    remedy: 'Use the trace, which has what was understood before.',
   },
   RECORDS_MISMATCH: {
-    means: 'The records of a killed recording are of another program, or of other probes, than those that are given.',
+    means: 'The records are of another program, or of other probes.',
     remedy: 'Recover with the ELF, the plug-ins and the version of rsptrace that recorded.',
   },
   RECORDS_MISSING: {
-    means: 'There is no file of records beside the trace.',
-    remedy: 'Nothing is to be recovered: the recording ended in good order, or each of its events was a stop.',
+    means: 'There is no file of records next to the trace.',
+    remedy: 'Nothing is to be recovered: the trace is whole.',
   },
   RING_LOST: {
     means: "The ring in the target's memory can no longer be reached.",
-    remedy: 'The target unmapped or overwrote it: reserve memory with `--scratch`, or take `--engine stop`.',
+    remedy: 'Reserve memory with `--scratch`, or take `--engine stop`.',
   },
   RSP_BAD_ADDRESS: {
-    means: 'What was given is not the address of a stub.',
+    means: 'This is no address of a stub.',
     remedy: 'Write `host:port`, `:port`, or the path of a unix socket.',
   },
   RSP_BAD_REQUEST: {
-    means: 'The library was asked for something that no packet can carry.',
-    remedy: "Ask for less at once: the session's memory goes piece by piece.",
+    means: 'The library asked for something that no packet can carry.',
+    remedy: 'Ask for less at once.',
   },
   RSP_BAD_STATE: {
-    means:
-      'The library was used in the wrong order: the target was asked while it runs, or a reply was read before it came.',
-    remedy: 'Interrupt the target first. Send a batch once, and await its `send()`.',
+    means: 'The library asked a target that runs, or read a reply before it came.',
+    remedy: 'Interrupt the target first. Await the `send()` of a batch.',
   },
   RSP_BAD_XML: {
-    means: "The stub's description of its registers, memory or threads cannot be used.",
-    remedy: 'Record the wire with `--record-wire` and report it; a newer stub may do better.',
+    means: "The stub's description of registers, memory or threads cannot be used.",
+    remedy: 'Report it, with `--record-wire`.',
   },
   RSP_BREAKPOINT_REFUSED: {
-    means: 'The stub refused a breakpoint, or does not take one again that was out for one step.',
+    means: 'The stub refused a breakpoint.',
     remedy: 'Narrow `--probe`, or take `--hw` where the code is not in RAM yet.',
   },
   RSP_CLOSED: {
     means: 'The stub closed the connection, or the session has ended.',
-    remedy: 'Look whether the target still runs. `--reconnect` goes on when it answers again.',
+    remedy: 'Look whether the target runs. `--reconnect` helps with a broken link.',
   },
   RSP_CONNECT: {
     means: 'No connection to the stub.',
-    remedy: 'Start the stub, and look at the port. The error says what the system said.',
+    remedy: 'Start the stub, and look at the port.',
   },
   RSP_NO_PROGRAM: {
-    means: 'The stub has no program: it has ended, or was not started.',
+    means: 'The stub has no program.',
     remedy: 'Start the program at the stub.',
   },
   RSP_NO_TARGET_DESCRIPTION: {
-    means: 'The stub does not describe its registers, and the one asked for is not among those that are always there.',
-    remedy: 'Take a stub that describes them: QEMU, gdbserver, OpenOCD.',
+    means: 'The stub does not describe a register that is needed.',
+    remedy: 'Take a stub that does: QEMU, gdbserver, OpenOCD.',
   },
   RSP_PROTOCOL: {
     means: 'What answers does not speak the GDB remote serial protocol, or broke it.',
-    remedy: 'Look at the port. On a noisy line lower the speed.',
+    remedy: 'Look at the port. Lower the speed of a noisy line.',
   },
   RSP_REPLAY_DIVERGED: {
     means: 'The replay asks for something else than the recording has.',
-    remedy: 'Replay with the command, the options and the ELF of the recording.',
+    remedy: 'Use the command, options and ELF of the recording.',
   },
   RSP_REPLAY_ENDED: {
     means: 'The recording of the wire ends here.',
-    remedy: 'It was cut off, or its client left: record it again.',
+    remedy: 'It was cut off: record it again.',
   },
   RSP_REPLAY_UNREADABLE: {
-    means: 'The file is not a recording of the wire.',
-    remedy: 'Give a file that `--record-wire` has written.',
+    means: 'The file is no recording of the wire.',
+    remedy: 'Give a file of `--record-wire`.',
   },
   RSP_TIMEOUT: {
     means: 'The stub did not answer in time.',
-    remedy: 'Look whether the target hangs. A slow probe or a slow link needs a longer `--timeout`.',
+    remedy: 'Look whether the target hangs. A slow link needs a longer `--timeout`.',
   },
   RSP_WRITE_REFUSED: {
     means: 'The stub refused to write a register, so the program may have gone wrong.',
-    remedy: 'Start the target again, and leave the function out of `--probe`.',
+    remedy: 'Start the target again, without that probe.',
   },
   RUNTIME_UNKNOWN: {
     means: 'No runtime has the name that `--runtime` gives.',
-    remedy: 'Give one of the names in the message, or leave `--runtime` out: all are asked.',
+    remedy: 'Take one that the message lists, or leave `--runtime` out.',
   },
   ATTACH_NO_PROCESS: {
-    means: 'There is no process of that number, or it ended, or began another program, while it was attached to.',
+    means: 'There is no such process, or it has ended or begun another program.',
     remedy: '`pgrep -a NAME` shows the numbers of those that run.',
   },
   GDBSERVER_FAILED: {
-    means: '`gdbserver` could not attach to the process, or could not start the program.',
-    remedy: 'See its last lines in the error. Attaching needs the same user and `kernel.yama.ptrace_scope` 0, or root.',
+    means: '`gdbserver` could not attach, or could not start the program.',
+    remedy: 'See its last lines. Attaching needs the same user and `kernel.yama.ptrace_scope` 0, or root.',
   },
   RUN_EXITED: {
-    means: 'The program to run ended before the guest was started.',
+    means: 'The program ended before the guest was started.',
     remedy: 'See its last lines in the error.',
   },
   RUN_HAS_STUB: {
-    means: 'The command line of QEMU asks for a stub, and `rsptrace run` adds its own.',
-    remedy: 'Leave `-s` or `-gdb` out, or start QEMU yourself and use `--remote`.',
+    means: "QEMU's command line asks for a stub, and `run` adds its own.",
+    remedy: 'Leave `-s` or `-gdb` out, or use `--remote`.',
   },
   RUN_KILLED: {
-    means: 'A signal ended the program, or its `gdbserver` was ended from outside, while it was traced.',
-    remedy: 'Look who killed it: the system may be short of memory.',
+    means: 'A signal ended the program, or its `gdbserver` was ended from outside.',
+    remedy: 'Look who killed it: memory may be short.',
   },
   RUN_NOT_FOUND: {
-    means: 'The program to run, or the `gdbserver` that it is run under, is not installed or cannot be started.',
-    remedy: 'Install it; the error names the Debian package of a QEMU. `apt install gdbserver`.',
+    means: 'The program to run, or `gdbserver`, is not installed or cannot be started.',
+    remedy: 'Install it; the error names the package.',
   },
   RUN_NO_ELF: {
-    means: '`rsptrace run` was not told which ELF runs, and QEMU has no `-kernel`.',
-    remedy:
-      'Name the ELF: `rsptrace run kernel.elf -- qemu-system-riscv64 ...`, or have `-kernel kernel.elf` behind `--`.',
+    means: 'Nothing says which ELF runs.',
+    remedy: 'Name it before `--`, or give QEMU `-kernel kernel.elf`.',
   },
   RUN_NOT_LOADABLE: {
-    means: 'QEMU would load the kernel where no machine has memory, because its ELF has no load addresses of its own.',
-    remedy: 'Have QEMU boot a flat binary: `objcopy -O binary kernel.elf kernel.bin`, then `-kernel kernel.bin`.',
+    means: 'QEMU would load the kernel where no machine has memory.',
+    remedy: 'Boot a flat binary: `objcopy -O binary kernel.elf kernel.bin`, then `-kernel kernel.bin`.',
   },
   RUN_NOT_DETERMINISTIC: {
-    means: "`--deterministic` was asked for a QEMU that runs on the host's processor, which counts no instructions.",
-    remedy: 'Leave `-enable-kvm` and `-accel kvm` out, or `--deterministic`.',
+    means: "`--deterministic` needs a QEMU that counts instructions, not the host's processor.",
+    remedy: 'Leave `-enable-kvm` and `-accel kvm` out.',
   },
   RUN_NO_COMMAND: {
     means: '`rsptrace run` was given no command.',
-    remedy:
-      'Put it behind `--`: `rsptrace run kernel.elf -- qemu-system-riscv64 -M virt -nographic -kernel kernel.elf`.',
+    remedy: 'Put it behind `--`: `rsptrace run kernel.elf -- qemu-system-riscv64 ...`.',
   },
   SCRATCH_CLOSED: {
     means: 'The memory shared with QEMU was closed or cut off.',
-    remedy: 'QEMU has ended, or its file was truncated: start it again.',
+    remedy: 'Start QEMU again.',
   },
   SCRATCH_NO_SYMBOL: {
     means: 'The program has no static that `--scratch-symbol` names.',
@@ -384,20 +374,18 @@ export const errorCodes = {
   },
   SCRATCH_SYNTAX: {
     means: 'The value of `--scratch` is not ADDR,SIZE.',
-    remedy: 'Write it as in `--scratch 0x87000000,1M`.',
+    remedy: 'Write `--scratch 0x87000000,1M`.',
   },
   SCRATCH_UNAVAILABLE: {
     means: 'The target offers no memory that nobody else owns.',
-    remedy: 'Name some with `--scratch` or `--scratch-symbol`, or take `--engine stop`.',
+    remedy: 'Name some with `--scratch`, or take `--engine stop`.',
   },
   SCRATCH_UNUSABLE: {
-    means:
-      'The memory that the user named for the engine cannot be used: it is too small, does not keep what is written, or is in use.',
-    remedy:
-      'See the reason in the error. 4 KiB for data and about 300 bytes a probe for code suffice; `--engine stop` needs none.',
+    means: 'The memory that you named is too small, does not keep what is written, or is in use.',
+    remedy: 'Give 4 KiB for data and 400 bytes a probe, or take `--engine stop`.',
   },
   SAMPLES_UNAVAILABLE: {
-    means: 'Stacks cannot be sampled, because the target plays back what has happened, or cannot be interrupted.',
+    means: 'The target is a replay, or cannot be interrupted.',
     remedy: 'Leave `sample:` out. Start a process by gdbserver itself, or with `setsid`.',
   },
   STACKS_UNAVAILABLE: {
@@ -406,48 +394,47 @@ export const errorCodes = {
   },
   SVG_FAILED: {
     means: 'Graphviz cannot draw the graph, or it has too many Futures.',
-    remedy: 'Name some of them with a glob, or take `--dot`, and draw it with another Graphviz.',
+    remedy: 'Give a glob, or take `--dot`.',
   },
   TARGET_RESTARTED: {
     means: 'The target was started anew while the link was broken.',
-    remedy: 'Start the recording again.',
+    remedy: 'Record again.',
   },
   TARGET_STUCK: {
     means: 'A single step does not move the target, or it keeps stopping where no probe is.',
-    remedy:
-      'Leave the function that the error names out of `--probe`, or start the machine by itself and use `--remote`.',
+    remedy: 'Leave out the function that the error names, or use `--remote`.',
   },
   TRACE_DAMAGED: {
     means: 'A saved trace has bytes that no trace has.',
-    remedy: 'Record it again, or read what is before the damage: the error names the byte.',
+    remedy: 'Read what is before the byte that the error names.',
   },
   TRACE_FOREIGN: {
-    means: 'A file is read as a trace and is none that can be read back.',
-    remedy: 'Give a `.pftrace` or `.pftrace.gz`; other formats are made of these by `rsptrace convert`.',
+    means: 'The file is no trace that can be read back.',
+    remedy: 'Give a `.pftrace` or `.pftrace.gz`.',
   },
   TRACE_NEWER: {
-    means: 'A saved trace was written by a newer rsptrace.',
-    remedy: 'Install that version of rsptrace.',
+    means: 'A newer rsptrace wrote this trace.',
+    remedy: 'Install that version.',
   },
   TRACE_NO_MATCH: {
-    means: 'Nothing in a saved trace has the name, or the time, that an option asks for.',
+    means: 'Nothing in the trace has the name or time that an option asks for.',
     remedy: 'Take a name that `rsptrace report` lists, or a glob.',
   },
   TRACE_TOO_LARGE: {
-    means: 'A packed trace unpacks to far more than a recording does: it is damaged, or made to be slow to read.',
-    remedy: 'Record it again; where you trust it, set `RSPTRACE_BUDGET=10` to allow ten times as much.',
+    means: 'A packed trace unpacks to far more than a recording does.',
+    remedy: 'Record it again. If you trust it: `RSPTRACE_BUDGET=10`.',
   },
   TRACE_UNKNOWN_FORMAT: {
-    means: 'No trace format goes by the extension of the file.',
-    remedy: 'Take one of the extensions that the error lists.',
+    means: 'No format has the extension of the file.',
+    remedy: 'Take an extension that the error lists.',
   },
   TRACE_UNREADABLE: {
-    means: 'A saved trace cannot be opened or read.',
-    remedy: 'Look at the path and at who may read the file.',
+    means: 'A saved trace cannot be read.',
+    remedy: 'Look at the path and at its permissions.',
   },
   TRACE_WRITE_FAILED: {
-    means: 'The trace cannot be written any further, for instance because the disk is full.',
-    remedy: 'Make room. What was written before is kept and can be opened.',
+    means: 'The trace cannot be written any further: the disk is full, for instance.',
+    remedy: 'Make room. What was written can be opened.',
   },
   TYPE_UNKNOWN: {
     means: 'The program has no type of that name.',
@@ -455,19 +442,19 @@ export const errorCodes = {
   },
   UNTIL_NO_FUNCTION: {
     means: '`--until` names no function of the program.',
-    remedy: 'Give its symbol, or its path with `*` for what you do not know.',
+    remedy: 'Give its symbol, or its path with `*`.',
   },
   USAGE: {
-    means: 'An option, a value or a command on the command line is wrong.',
+    means: 'An option, a value or a command is wrong.',
     remedy: 'See `rsptrace COMMAND --help`.',
   },
   WATCH_NOT_YET: {
-    means: 'Pointers lead to the watched place, and the program has not set them yet.',
-    remedy: 'Attach with `--remote` when the program has run, or watch the pointer itself.',
+    means: 'Pointers lead to the place, and the program has not set them yet.',
+    remedy: 'Attach when the program has run, or watch the pointer.',
   },
   WATCH_NO_PLACE: {
     means: 'What is to be watched is a value, not a place in memory.',
-    remedy: 'Say how long it is (`watch:0x80001000,8`), or what type lies there.',
+    remedy: 'Give its size (`watch:0x80001000,8`) or type.',
   },
   WATCH_OVERLAP: {
     means: 'Two watched places share bytes.',
@@ -475,10 +462,10 @@ export const errorCodes = {
   },
   WATCH_REFUSED: {
     means: 'The stub refused a watchpoint.',
-    remedy: 'Watch fewer or smaller places: hardware has few watchpoints, and some stubs have none.',
+    remedy: 'Watch fewer or smaller places: hardware has few watchpoints.',
   },
   WATCH_SIZE: {
-    means: 'The watched place has a size that no watchpoint covers.',
+    means: 'The place has a size that no watchpoint covers.',
     remedy: 'Watch 1, 2, 4 or 8 bytes: a member, or ADDRESS,SIZE.',
   },
 } as const satisfies Record<string, { readonly means: string; readonly remedy: string }>;
