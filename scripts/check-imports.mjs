@@ -42,8 +42,7 @@ const rooms = {
   'trace/report': 3,
 };
 const externals = {
-  // Only these folders may use these packages: the CLI's are kept out of the library.
-  pino: ['cli'],
+  // Only these folders may use these packages.
   'capstone-wasm': ['arch'],
   'gecko-profiler-demangle': ['dwarf'],
   fzstd: ['elf'],
