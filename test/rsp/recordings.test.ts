@@ -1,5 +1,5 @@
 // The stubs' scenario, recorded and played back: the same at the recording as at the stub. Those that are kept in test/wire hold every
-// quirk that docs/stubs.md describes (UPDATE_WIRE=1 records them anew).
+// quirk that docs/internals/stubs.md describes (UPDATE_WIRE=1 records them anew).
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -33,9 +33,9 @@ for (const server of usually(stubServers, (one) => one === stubServers[0] || one
   });
 }
 
-t.test('the recordings in test/wire say what docs/stubs.md says', async (t) => {
+t.test('the recordings in test/wire say what docs/internals/stubs.md says', async (t) => {
   const rows: StubRow[] = [];
   for (const server of stubServers) rows.push(await replayScenario(t, server, CALLS, join(folder, fileOf(server))));
-  const document = readFileSync(join(import.meta.dirname, '../../docs/stubs.md'), 'utf8');
+  const document = readFileSync(join(import.meta.dirname, '../../docs/internals/stubs.md'), 'utf8');
   t.equal(withoutRates(stubTable(rows)), withoutRates(document));
 });

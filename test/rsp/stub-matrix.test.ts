@@ -6,7 +6,7 @@ import { stubScenario } from '../support/stub-scenario.js';
 import { stubServers, whyNoRr } from '../support/stub-servers.js';
 import { stubTable, withoutRates } from '../support/stub-table.js';
 
-const document = join(import.meta.dirname, '../../docs/stubs.md');
+const document = join(import.meta.dirname, '../../docs/internals/stubs.md');
 const rows: StubRow[] = [];
 
 for (const server of stubServers) {
@@ -20,7 +20,7 @@ t.test('whether rr could record here', async (t) => {
   t.comment(why === undefined ? 'rr could run here, and is not tried' : `rr is not runnable here: ${why}`);
 });
 
-t.test('docs/stubs.md says what was seen', async (t) => {
+t.test('docs/internals/stubs.md says what was seen', async (t) => {
   const written = stubTable(rows);
   if (process.env.UPDATE_DOCS === '1') writeFileSync(document, written);
   t.equal(withoutRates(readFileSync(document, 'utf8')), withoutRates(written), 'UPDATE_DOCS=1 writes it anew');

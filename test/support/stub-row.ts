@@ -1,4 +1,4 @@
-// What one run of the scenario saw of a stub: a row of docs/stubs.md.
+// What one run of the scenario saw of a stub: a row of docs/internals/stubs.md.
 import type { Addr } from '../../src/base/addr.js';
 import { abilitiesOf } from '../../src/doctor/index.js';
 import type { Session, SignalStop } from '../../src/rsp/index.js';
