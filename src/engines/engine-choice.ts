@@ -104,15 +104,19 @@ export function whyNoTrampolines(arch: Architecture, process: boolean): string |
 }
 
 /** Begins the reason of a probe that is left out for how many there are like it. */
-export const tooMany = 'so many breakpoints would slow all code near them';
+export const tooMany = 'so many breakpoints would slow';
+const slowed = { machine: `${tooMany} all code near them`, process: `${tooMany} every stop` };
 /** Begins the reason of a probe that is left out because the stub does harm at stops. */
 export const harmful = 'each stop under this gdbserver may damage the program';
 
 /** Begins what is not seen of a function whose return only a stop could observe. */
 export const noDurations = 'its calls are counted, without durations';
 
-/** So many breakpoints a machine may have beside trampolines: where most probes run without stops, and where not. */
-const mostBreakpoints = { few: 50, many: 1000 };
+/**
+ * So many breakpoints a machine may have with trampolines: where most probes run without stops, and where not. And a
+ * process where most do: gdbserver goes over all of them at each stop, 50 ms for 16,000.
+ */
+const mostBreakpoints = { few: 50, many: 1000, process: 2000 };
 
 /** What each probe is carried out by. */
 export function engineChoices(
@@ -151,8 +155,7 @@ function fewStop(plans: readonly ReadPlan[], facts: readonly ProbeFact[]): boole
 
 /**
  * Why probes that stop are left out; undefined if they are not. QEMU runs a page that has a breakpoint instruction by
- * instruction (accel/tcg/cpu-exec.c, check_for_breakpoints), hit or not, so some hundred bring a kernel to a halt. A
- * process's breakpoints cost nothing until they are hit.
+ * instruction (accel/tcg/cpu-exec.c, check_for_breakpoints), hit or not, so some hundred bring a kernel to a halt.
  */
 function whyNoneStops(
   { plans, wanted, process = false, stopsHarm = false }: Parameters<typeof engineChoices>[0],
@@ -160,10 +163,11 @@ function whyNoneStops(
 ): string | undefined {
   if (wanted !== 'auto' || plans.some(({ stopIsAsked }) => stopIsAsked)) return undefined;
   const few = fewStop(plans, facts);
-  if (process) return stopsHarm && few ? harmful : undefined;
+  if (process && stopsHarm && few) return harmful;
   const stopping = facts.filter(({ engine }) => engine === 'stop').length;
+  if (process) return few && stopping > mostBreakpoints.process ? slowed.process : undefined;
   if (stopping === facts.length) return undefined;
-  return stopping > (few ? mostBreakpoints.few : mostBreakpoints.many) ? tooMany : undefined;
+  return stopping > (few ? mostBreakpoints.few : mostBreakpoints.many) ? slowed.machine : undefined;
 }
 
 function missingForProcess({ name, probeCode, linux }: Architecture): string | undefined {
