@@ -232,10 +232,13 @@ t.test('DuckDB counts what Parquet holds, and answers the ten questions to a fle
       String(name),
     );
   }
-  const page = readFileSync(join(import.meta.dirname, '../../docs/fleet.md'), 'utf8').replaceAll('boots/', `${boots}/`);
-  const questions = [...page.matchAll(/```sql\n(.*?)```/gs)].map(([, sql = '']) => sql);
+  const sql = readFileSync(join(import.meta.dirname, '../../examples/fleet.sql'), 'utf8').replaceAll(
+    'boots/',
+    `${boots}/`,
+  );
+  const questions = sql.split('\n\n').slice(1);
   t.equal(questions.length, 10);
-  for (const sql of questions) await t.resolves(ask(sql), sql);
+  for (const question of questions) await t.resolves(ask(question), question);
   connection.closeSync();
 });
 
