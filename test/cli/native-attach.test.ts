@@ -1,4 +1,5 @@
 // A process under a gdbserver that rsptrace starts itself: one that runs, and a program that it starts.
+
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,17 +9,7 @@ import { programNamed } from '../../src/cli/local-process.js';
 import { main, rsptrace, rsptraceProcess, scratchFolder, start, traceGrows } from '../support/command.js';
 import { usually } from '../support/long.js';
 import { changedCode, compileC, pollsPrinted, pollsProgram } from '../support/native.js';
-
-interface Output {
-  readonly stops: number;
-  readonly guest_exit: string;
-  readonly standing_ms: number;
-  readonly longest_standing_ms: number;
-  readonly host_ms: number;
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
-  readonly futures: readonly { readonly future: string; readonly polls: number }[];
-  readonly error?: { readonly code: string; readonly hint?: string };
-}
+import type { Recording } from '../support/recording.js';
 
 /**
  * Calls `tick` each millisecond until it has done so as often as told, and says how often it has. With BUSY it forks
@@ -67,7 +58,7 @@ for (const flags of usually([['-no-pie'], ['-pie'], ['-pie', '-DBUSY']], (one) =
     const pid = target.process.pid ?? 0;
     const trace = join(scratchFolder(t), 'out.txt');
     const ran = await rsptrace('attach', String(pid), '--json', '-p', 'fn:tick', '-n', '400', '-o', trace).ended;
-    const output = JSON.parse(ran.stdout) as Output;
+    const output = JSON.parse(ran.stdout) as Recording;
     t.match(output, { functions: [{ function: 'tick' }] }, ran.stderr);
     t.ok((output.functions[0]?.calls ?? 0) >= 190, 'each call is two events');
     t.ok(output.standing_ms > 0 && output.standing_ms < output.host_ms + 10_000, `${output.standing_ms} ms`);
@@ -145,14 +136,14 @@ t.test('run: a program with its arguments; its output, its status, every poll', 
   const trace = join(scratchFolder(t), 'out.txt');
   const program = compileC(t, ticking);
   const one = await start(main, ['run', '--json', '-p', 'fn:tick', '-o', trace, program, '--', '50']).ended;
-  const output = JSON.parse(one.stdout) as Output;
+  const output = JSON.parse(one.stdout) as Recording;
   t.match(output, { guest_exit: 'status 7', functions: [{ function: 'tick', calls: 50 }] });
   t.match(one.stderr, /^ticking\n50 ticks\n$/m, 'with --json on stderr, and nothing of gdbserver');
   t.notMatch(one.stderr, /Process|Listening|Child/);
   const polls = pollsProgram(t);
   const untraced = (await start(polls, ['alone']).ended).stdout;
   const two = await start(main, ['run', '--json', '--force', '-o', trace, polls, '--', 'alone']).ended;
-  const { futures } = JSON.parse(two.stdout) as Output;
+  const { futures } = JSON.parse(two.stdout) as Recording;
   for (const [name, count] of pollsPrinted(untraced))
     t.match(
       futures.find(({ future }) => future === `polls::${name}`),

@@ -1,9 +1,11 @@
 // Programs that walk their own stacks through traced functions: they print what they print untraced.
+
 import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptraceProcess, scratchFolder } from '../support/command.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 
 const folder = scratchFolder(t);
 
@@ -73,15 +75,10 @@ function printed(stderr: string): string {
     .replaceAll(/'main' \(\d+\)/g, "'main'");
 }
 
-interface Output {
-  readonly records: number;
-  readonly probes: readonly { readonly engine: string }[];
-}
-
 async function traced(t: Test, program: string): Promise<string> {
   const args = ['--json', '-p', 'fn:*deep*', '-o', join(scratchFolder(t), 'out.pftrace'), program, '--', plug];
   const { stdout, stderr } = await rsptraceProcess('run', ...args).ended;
-  const { records, probes } = JSON.parse(stdout) as Output;
+  const { records, probes } = JSON.parse(stdout) as Recording;
   t.ok(
     probes.every(({ engine }) => engine === 'target'),
     'each is traced without stops',

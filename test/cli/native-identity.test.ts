@@ -1,12 +1,13 @@
 // Futures that debug info does not tell apart: several whose poll functions the compiler made one of, and some whose names are longer than
 // 64 KiB. The programs count their polls.
+
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
 import { pollsPrinted, pollsProgram } from '../support/native.js';
+import type { Recording } from '../support/recording.js';
 
-interface Output {
-  readonly futures: readonly { readonly future: string; readonly polls: number; readonly at_least: boolean }[];
+interface Output extends Recording {
   readonly coverage: { readonly futures: readonly { readonly future: string; readonly seen: string }[] };
 }
 

@@ -1,10 +1,12 @@
 // Stops beside many records: they wait for their turn, and the program does not stand while what came before is understood. Events and values
 // are those that the source says, also when they come out of the records of a recording that was killed.
+
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { compileC } from '../support/native.js';
+import type { Recording } from '../support/recording.js';
 
 // A vector among the arguments is read at a stop only.
 const source = `
@@ -94,8 +96,6 @@ t.test('stops wait behind records', async (t) => {
   t.ok(readFileSync(again, 'utf8') === readFileSync(trace, 'utf8'), 'the same events come out of the records');
 });
 
-interface Output {
+interface Output extends Recording {
   readonly engines: { readonly queued: number };
-  readonly records: number;
-  readonly missing: number;
 }

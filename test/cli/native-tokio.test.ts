@@ -3,7 +3,8 @@
 import t, { type Test } from 'tap';
 import { long } from '../support/long.js';
 import { pollsPrinted, pollsProgram } from '../support/native.js';
-import { type FutureRow, trace, withoutStops } from '../support/native-trace.js';
+import { trace, withoutStops } from '../support/native-trace.js';
+import type { FutureRow } from '../support/recording.js';
 
 /** Names of tokio's Futures, as the program prints them. */
 const names = new Map([

@@ -1,9 +1,11 @@
 // A function shorter than the jump has it in the padding behind it, where compilers align the next one: only there.
+
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import type { Recording } from '../support/recording.js';
 
 const calls = 300;
 const source = `
@@ -71,11 +73,6 @@ again:  call nops
         .section .note.GNU-stack,"",@progbits
 `;
 
-interface Output {
-  readonly probes: readonly { readonly function: string; readonly engine: string }[];
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
-}
-
 t.test('where nothing else is, the padding holds the jump; every call is seen', async (t) => {
   const folder = scratchFolder(t);
   const [assembly, program] = [join(folder, 'short.s'), join(folder, 'short')];
@@ -86,7 +83,7 @@ t.test('where nothing else is, the padding holds the jump; every call is seen', 
   const out = ['--engine', 'mixed', '--json', '-o', join(folder, 'out.pftrace')];
   const ran = await rsptrace('run', ...out, ...probes, program).ended;
   t.equal(ran.status, 0, ran.stderr);
-  const output = JSON.parse(ran.stdout) as Output & { readonly counts: Output['functions'] };
+  const output = JSON.parse(ran.stdout) as Recording & { readonly counts: Recording['functions'] };
   const engines = new Map(output.probes.map((probe) => [probe.function, probe.engine]));
   t.same(Object.fromEntries(engines), {
     ...{ nops: 'target', traps: 'target', neighbour: 'target' },

@@ -1,5 +1,6 @@
 // A kernel and two programs linked at the same addresses, in address spaces of their own: a hit counts only where the program's own code runs, and
 // what is not recorded goes on as if it were not traced. The witness is what the guest counts and computes.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -8,14 +9,8 @@ import { addr } from '../../src/base/addr.js';
 import { connect } from '../../src/rsp/index.js';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { long } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
-
-interface Output {
-  readonly end: string;
-  readonly foreign_hits: number;
-  readonly probes: readonly { readonly engine: string; readonly why?: string }[];
-  readonly functions: readonly { readonly function: string; readonly calls: number; readonly lost: number }[];
-}
 
 interface Wanted {
   readonly kernel: string;
@@ -36,7 +31,7 @@ function elfOf({ kernel, program }: Wanted): string {
   return elfPath(program === 'kernel' ? kernel : `${kernel}-${program}`);
 }
 
-async function traced(t: Test, wanted: Wanted): Promise<{ output: Output; stderr: string; text: string }> {
+async function traced(t: Test, wanted: Wanted): Promise<{ output: Recording; stderr: string; text: string }> {
   const { kernel, program, functions, engine = 'stop', harts = 1 } = wanted;
   const folder = scratchFolder(t);
   const [trace, kept] = [join(folder, 'out.txt'), join(folder, 'console')];
@@ -44,7 +39,7 @@ async function traced(t: Test, wanted: Wanted): Promise<{ output: Output; stderr
   const args = ['run', '--json', '--engine', engine, ...probes, '-o', trace, '--console', kept, elfOf(wanted), '--'];
   const { status, stdout, stderr } = await rsptrace(...args, ...qemuArgv(kernel, ['-smp', `${harts}`])).ended;
   t.equal(status, 0, stderr.slice(-300));
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   const lab = parseLab(readFileSync(kept, 'latin1'));
   t.ok(lab.done, 'the guest has come to its end');
   t.equal(lab.checksum, guest(kernel).checksum, 'it computed what it computes untraced');

@@ -1,4 +1,5 @@
 // Budgets against a kernel that plants faults: which one, a number in RAM says, so that all runs are of the same ELF.
+
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -6,6 +7,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { type Ran, rsptrace, scratchFolder } from '../support/command.js';
 import { long, usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, guest, qemuArgv } from './guests/guests.js';
 
 const folder = scratchFolder(t);
@@ -30,12 +32,7 @@ interface Checked {
   readonly verdicts: readonly Verdict[];
 }
 
-interface Output {
-  readonly end: string;
-  readonly events: number;
-  readonly left_out?: number;
-  readonly panic_breakpoints: number;
-  readonly functions: readonly { readonly function: string; readonly total_ns: number }[];
+interface Output extends Recording {
   readonly check: Checked;
   readonly panic?: {
     readonly function: string;

@@ -1,23 +1,20 @@
 // `fn:GLOB if ARG OP INTEGER`: what is traced is what a whole trace has of such calls, by both engines.
 // x86_64 with stops under `scripts/test --long`.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { children, protoc, readPerfetto, type Slice } from '../trace/decode-perfetto.js';
 import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
-
-interface Output {
-  readonly records: number;
-  readonly probes: readonly { readonly engine: string }[];
-}
 
 async function calls(
   t: Test,
   name: string,
   ...options: string[]
-): Promise<{ readonly output: Output; readonly slices: Slice[] }> {
+): Promise<{ readonly output: Recording; readonly slices: Slice[] }> {
   const folder = scratchFolder(t);
   const [trace, kept] = [join(folder, 'out.pftrace'), join(folder, 'console.txt')];
   const args = ['run', '--json', '-o', trace, '--console', kept, ...options, elfPath(name), '--', ...qemuArgv(name)];
@@ -29,7 +26,7 @@ async function calls(
     'the guest computed what it does untraced',
   );
   const { slices } = readPerfetto(children(protoc(readFileSync(trace)), 'packet'));
-  return { output: JSON.parse(stdout) as Output, slices: slices.filter(({ category }) => category === 'call') };
+  return { output: JSON.parse(stdout) as Recording, slices: slices.filter(({ category }) => category === 'call') };
 }
 
 const told = ({ name, args }: Slice): string => `${name}(${args.arg_x}, ${args.arg_y}) = ${args.returned}`;

@@ -1,9 +1,11 @@
 // `count:GLOB by task` and `by hart`, and sums of kernels: the guest's own counts of each task's polls, and what a whole trace of the same guest has.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { children, protoc, readPerfetto, type Slice } from '../trace/decode-perfetto.js';
 import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
 
@@ -16,15 +18,11 @@ interface Grouped {
   readonly task?: { readonly future: string; readonly address: string } | null;
 }
 
-interface Output {
-  readonly missing: number;
-  readonly records: number;
+interface Output extends Recording {
   readonly counts: readonly Grouped[];
   readonly sums: readonly Grouped[];
   readonly averages: readonly Grouped[];
   readonly histograms: readonly (Grouped & { readonly argument: string })[];
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
-  readonly probes: readonly { readonly function: string; readonly engine: string }[];
 }
 
 const deep = 'labkern::work::deep';

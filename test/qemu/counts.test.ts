@@ -1,4 +1,5 @@
 // `count:GLOB` and `hist(ARG):GLOB`: what is counted is what a whole trace of the same guest has, by both engines.
+
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,19 +9,12 @@ import { parseProbe } from '../../src/probes/index.js';
 import { addressesOf, prepare } from '../../src/record/program.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { children, protoc, readPerfetto, type Slice } from '../trace/decode-perfetto.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';
 
-interface Output {
-  readonly end: string;
-  readonly events: number;
-  readonly records: number;
-  readonly missing: number;
-  readonly trace: string;
-  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
-  readonly counts: readonly { readonly function: string; readonly calls: number }[];
+interface Output extends Recording {
   readonly histograms: readonly { readonly function: string; readonly argument: string; readonly buckets: Bucket[] }[];
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
 }
 
 interface Bucket {

@@ -1,4 +1,5 @@
 // riscv64: functions whose return address must stay where it is are told of without stops, by jumps at their ends.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -9,6 +10,7 @@ import { frozenQemu, rsptrace, rsptraceProcess, scratchFolder } from '../support
 import { FaultProxy } from '../support/fault-proxy.js';
 import { killAlone } from '../support/kill.js';
 import { read } from '../support/loaded-bytes.js';
+import type { Recording } from '../support/recording.js';
 import { endsKernel, type PagingKernel } from '../support/tiny-kernels.js';
 
 const functions = ['many', 'deep', 'tail', 'plain'];
@@ -28,14 +30,6 @@ function computed(calls: number): string {
   return [...Object.entries(counts), ['total', total] as const].map(([name, value]) => `${name}=${value}`).join(' ');
 }
 
-interface Output {
-  readonly stops: number;
-  readonly missing: number;
-  readonly scratch: string;
-  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
-}
-
 /** A tree without its times; a comment may stand anywhere, and a call that it falls into is one line all the same. */
 function tree(file: string): string[] {
   return readFileSync(file, 'utf8')
@@ -45,7 +39,7 @@ function tree(file: string): string[] {
     .split('\n');
 }
 
-function checkCounts(t: Test, { functions: rows, probes: used, missing }: Output, calls: number): void {
+function checkCounts(t: Test, { functions: rows, probes: used, missing }: Recording, calls: number): void {
   t.strictSame([...new Set(used.map(({ engine }) => engine))], ['target']);
   t.equal(missing, 0);
   const counts = functions.map((name) => `${name}=${rows.find((row) => row.function === name)?.calls}`).join(' ');
@@ -67,14 +61,14 @@ const scratch = ['--scratch', '0x80040000,0x40000'];
 t.test('through hops: the same calls, and the same arguments, as with stops', async (t) => {
   const calls = 40;
   const kernel = endsKernel(t, calls);
-  const traced = async (engine: string): Promise<{ output: Output; calls: string[] }> => {
+  const traced = async (engine: string): Promise<{ output: Recording; calls: string[] }> => {
     const folder = scratchFolder(t);
     const [file, console] = [join(folder, 'out.txt'), join(folder, 'console')];
     const args = ['--json', '--engine', engine, ...probes, '-o', file, '--console', console, kernel.elf];
     const { status, stdout, stderr } = await rsptrace('run', ...args, '--', ...kernel.command).ended;
     t.equal(status, 0, stderr.slice(-300));
     t.equal(readFileSync(console, 'latin1').trim().replace(/= +/g, '='), computed(calls));
-    return { output: JSON.parse(stdout) as Output, calls: tree(file) };
+    return { output: JSON.parse(stdout) as Recording, calls: tree(file) };
   };
   const [without, stopped] = [await traced('target'), await traced('stop')];
   checkCounts(t, without.output, calls);
@@ -108,7 +102,7 @@ t.test(
     ];
     const ran = await rsptrace('--remote', proxy.path, '--json', ...options, ...probes, kernel.elf).ended;
     t.equal(ran.status, 0, ran.stderr.slice(-300));
-    const output = JSON.parse(ran.stdout) as Output;
+    const output = JSON.parse(ran.stdout) as Recording;
     checkCounts(t, output, calls);
     t.match(output.scratch, /80040000/);
     const after = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });

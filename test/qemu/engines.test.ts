@@ -1,20 +1,12 @@
 // What the engines promise of stops: none with `--engine target`, and the one that ends a recording with either.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
-
-interface Output {
-  readonly end: string;
-  readonly stops: number;
-  readonly records: number;
-  readonly missing: number;
-  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
-  readonly counts: readonly { readonly function: string; readonly calls: number }[];
-}
 
 async function run(t: Test, name: string, options: readonly string[], extra: readonly string[] = []) {
   const folder = scratchFolder(t);
@@ -43,7 +35,7 @@ t.test('with --engine target, what would stop the guest is left out and named', 
   ).ended;
   t.match(said.stdout, /^0x[0-9a-f]+ +none +memcmp +a branch/m);
   const { stdout, trace, kept } = await run(t, 'rv-o2', ['--json', '--engine', 'target', ...probes]);
-  const { stops, probes: used, functions, counts } = JSON.parse(stdout) as Output;
+  const { stops, probes: used, functions, counts } = JSON.parse(stdout) as Recording;
   const { checksum, stats } = parseLab(readFileSync(kept, 'latin1'));
   t.equal(checksum, guest('rv-o2').checksum);
   t.match(
@@ -74,7 +66,7 @@ t.test('--until ends a recording at a function that is traced as well', async (t
       `fn:${until}`,
     ];
     const { stdout } = await run(t, 'x86-o2', options);
-    const { end, probes } = JSON.parse(stdout) as Output;
+    const { end, probes } = JSON.parse(stdout) as Recording;
     t.equal(end, 'until', `engine ${engine}`);
     const ended = probes.find((probe) => probe.function === until);
     t.match(ended, { engine: engine === 'auto' ? 'stop' : 'none', why: 'the recording ends there' });
@@ -96,7 +88,7 @@ for (const [name, page] of usually(pages, ([one]) => one === 'rv-o2')) {
       const given = ['--scratch', page, '--record-wire', wire, '--force', '--until', until, '--keep-running'];
       for (const icount of [[], ['-icount', 'shift=3']]) {
         const { stdout, kept } = await run(t, name, ['--json', '--engine', 'target', ...given, ...probes], icount);
-        const { end, records, missing, functions } = JSON.parse(stdout) as Output;
+        const { end, records, missing, functions } = JSON.parse(stdout) as Recording;
         const { checksum, stats } = parseLab(readFileSync(kept, 'latin1'));
         t.equal(checksum, guest(name).checksum);
         const calls = stats.get('deep_calls')?.calls ?? 0;

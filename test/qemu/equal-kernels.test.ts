@@ -1,5 +1,6 @@
 // Kernels print what they print untraced: the project's with a probe at each function, and Debian's Linux, with a shell script as load, with probes
 // at what copies from and to user memory, whose instructions its table of exceptions knows.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -8,22 +9,15 @@ import { rsptraceWithin, scratchFolder } from '../support/command.js';
 import { plainRun } from '../support/hidden.js';
 import { linuxGuest } from '../support/linux/boot.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, guests, qemuArgv, TIMING_DEPENDENT } from './guests/guests.js';
-
-interface Output {
-  readonly end: string;
-  readonly missing: number;
-  readonly gaps: readonly { readonly why: string }[];
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
-  readonly probes: readonly { readonly function: string; readonly address: string; readonly engine: string }[];
-}
 
 async function traced(t: Test, elf: string, probes: readonly string[], command: readonly string[]) {
   const [trace, kept] = ['out.txt', 'console'].map((name) => join(scratchFolder(t), name)) as [string, string];
   const options = ['--json', '-o', trace, '--console', kept, ...probes.flatMap((probe) => ['-p', probe])];
   const { status, stdout, stderr } = await rsptraceWithin(300_000, 'run', ...options, elf, '--', ...command).ended;
   t.equal(status, 0, stderr.slice(-500));
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   t.equal(output.missing, 0);
   return { output, console: readFileSync(kept, 'latin1') };
 }

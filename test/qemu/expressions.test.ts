@@ -1,4 +1,5 @@
 // Member expressions in conditions, histograms and captures: what they select is what the guest counts itself.
+
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,14 +7,10 @@ import t, { type Test } from 'tap';
 import { launch } from '../../src/index.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';
 
-interface Output {
-  readonly records: number;
-  readonly stops: number;
-  readonly probes: readonly { readonly engine: string; readonly why?: string }[];
-  readonly counts: readonly { readonly function: string; readonly calls: number }[];
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
+interface Output extends Recording {
   readonly sums: readonly { readonly calls: number; readonly sum: number }[];
   readonly histograms: readonly {
     readonly calls: number;

@@ -1,26 +1,20 @@
 // The command itself, at a real QEMU, through a wire with faults: never a hang, the trace is kept, one error, and the guest
 // is left as it was wherever the link still works. Most of what is harmed in one way only under `scripts/test --long`.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { type Command, frozenGuest, type Ran, type Running, rsptrace, scratchFolder } from '../support/command.js';
 import { frame } from '../support/fake-stub.js';
 import { FaultProxy } from '../support/fault-proxy.js';
-import { compareCounts, type FutureRow } from '../support/lab.js';
+import { compareCounts } from '../support/lab.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { children, packetEnds, protoc, readPerfetto } from '../trace/decode-perfetto.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
 
 /** With a stop at each event it lasts for thousands of them; left alone it ends at once. */
 const name = 'rv-o2';
-
-interface Output {
-  readonly end: string;
-  readonly events: number;
-  readonly futures: readonly FutureRow[];
-  readonly error?: { readonly code: string };
-  readonly probes: readonly { readonly engine: string; readonly why: string | null }[];
-}
 
 interface Traced {
   readonly qemu: Running;
@@ -62,9 +56,9 @@ async function moreStops({ proxy, tracer }: Pick<Traced, 'proxy' | 'tracer'>, co
   while (stops() < until && !tracer.over()) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
-function cutShort(t: Test, { status, stdout, stderr }: Ran, trace: string, code: RegExp): Output {
+function cutShort(t: Test, { status, stdout, stderr }: Ran, trace: string, code: RegExp): Recording {
   t.equal(status, 3, stderr);
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   t.equal(output.end, 'failed');
   t.match(output.error?.code, code);
   t.ok(output.events > 50, `${output.events} events`);
@@ -102,7 +96,7 @@ t.test('bytes that are split and late do no harm at all', async (t) => {
     elfPath(name),
   ).ended;
   t.equal(ran.status, 0, ran.stderr);
-  const { futures } = JSON.parse(ran.stdout) as Output;
+  const { futures } = JSON.parse(ran.stdout) as Recording;
   const lab = parseLab((await qemu.ended).stdout);
   t.equal(lab.checksum, guest(name).checksum);
   const rows = compareCounts(lab, futures).filter(
@@ -128,7 +122,7 @@ t.test('a link that ends while trampolines are put in is no reason for probes to
   const trace = join(scratchFolder(t), 'out.pftrace');
   const ran = await rsptrace('--remote', proxy.path, '--json', '-o', trace, elfPath(name)).ended;
   t.equal(ran.status, 3, ran.stderr);
-  const { events, error, probes } = JSON.parse(ran.stdout) as Output;
+  const { events, error, probes } = JSON.parse(ran.stdout) as Recording;
   t.match({ events, error }, { events: 0, error: { code: 'RSP_CLOSED' } });
   t.ok(probes.some(({ engine }) => engine === 'target'));
   t.notOk(probes.some(({ why }) => /connection|session/.test(why ?? '')));
@@ -157,7 +151,7 @@ async function afterwards(t: Test, traced: Traced, code: RegExp): Promise<void> 
   tracer.signal('SIGINT');
   const { status, stdout, stderr } = await tracer.ended;
   t.equal(status, 0, stderr);
-  t.equal((JSON.parse(stdout) as Output).end, 'interrupted');
+  t.equal((JSON.parse(stdout) as Recording).end, 'interrupted');
 }
 
 const damages = [
@@ -230,7 +224,7 @@ t.test('a stop that nobody asked for', async (t) => {
   tracer.signal('SIGINT');
   const { status, stdout, stderr } = await tracer.ended;
   t.ok(status === 0 || status === 3, stderr);
-  t.ok((JSON.parse(stdout) as Output).events > 50);
+  t.ok((JSON.parse(stdout) as Recording).events > 50);
   await runsOn(t, qemu);
 });
 
@@ -279,7 +273,7 @@ t.test('a wire that is cut, swallows everything, or is closed by halves', async 
     };
     const { status, stdout, stderr } = await tracer.ended;
     t.equal(status, 3, `${way}: ${stderr}`);
-    const output = JSON.parse(stdout) as Output;
+    const output = JSON.parse(stdout) as Recording;
     t.match(output.error?.code, /^RSP_(CLOSED|TIMEOUT)$/, way);
     t.ok(output.events > 50);
   }

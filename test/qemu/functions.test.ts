@@ -1,33 +1,17 @@
 // Ordinary functions through the real command: calls against the guest's own counters, nesting, limits.
 // More guests, of the same modes, and every function at once, under `scripts/test --long`.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
-import type { FutureRow } from '../support/lab.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { children, protoc, readPerfetto, type Slice } from '../trace/decode-perfetto.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';
 
-interface FunctionRow {
-  readonly function: string;
-  readonly instance: string;
-  readonly calls: number;
-  readonly lost: number;
-  readonly total_ns: number;
-  readonly self_ns: number;
-  readonly avg_ns: number;
-  readonly max_ns: number;
-}
-
-interface Output {
-  readonly trace: string;
-  readonly end: string;
-  readonly events: number;
-  readonly stops: number;
+interface Output extends Recording {
   readonly leak?: { readonly stops: number };
-  readonly futures: readonly FutureRow[];
-  readonly functions: readonly FunctionRow[];
 }
 
 interface Ran {

@@ -1,19 +1,13 @@
 // What the engine without stops may stumble over: it says so, and the program computes what it does untraced.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
 import { frame } from '../support/fake-stub.js';
 import { FaultProxy } from '../support/fault-proxy.js';
+import type { Recording } from '../support/recording.js';
 import { hazardsKernel } from '../support/tiny-kernels.js';
-
-interface Output {
-  readonly end: string;
-  readonly scratch?: string;
-  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
-  readonly counts: readonly { readonly function: string; readonly calls: number }[];
-  readonly error?: { readonly code: string; readonly message: string };
-}
 
 const calls = 40;
 
@@ -26,7 +20,7 @@ async function traced(t: Test, options: readonly string[], bytes = 0, edit?: (te
   const record = ['--remote', proxy.path, '--json', '-o', join(folder, 'out.json'), ...options, elf];
   const { status, stdout, stderr } = await rsptrace(...record).ended;
   const printed = (await qemu.ended).stdout.trim();
-  return { status, stderr, printed, output: JSON.parse(stdout) as Output };
+  return { status, stderr, printed, output: JSON.parse(stdout) as Recording };
 }
 
 const both = ['-p', 'count:work', '-p', 'count:changed'];

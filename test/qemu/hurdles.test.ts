@@ -1,10 +1,12 @@
 // What keeps probes from running without stops is said at once, before the guest runs; or there is a way.
+
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
 import { runDoctor } from '../support/doctor.js';
 import { frame } from '../support/fake-stub.js';
 import { FaultProxy } from '../support/fault-proxy.js';
+import type { Recording } from '../support/recording.js';
 import { diskKernel, gatedKernel } from '../support/tiny-kernels.js';
 
 interface Hurdle {
@@ -14,16 +16,8 @@ interface Hurdle {
   readonly probes: number;
 }
 
-interface Output {
-  readonly events: number;
-  readonly stops: number;
-  readonly missing: number;
-  readonly counter_stays_open: string | null;
-  readonly clock: { readonly name: string };
+interface Output extends Recording {
   readonly hurdles: readonly Hurdle[];
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
-  readonly counts?: readonly { readonly function: string; readonly calls: number }[];
-  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
 }
 
 const calls = 3000;

@@ -1,12 +1,14 @@
 // Release builds whose executors have the polls of tasks inlined into functions that are no Futures: async-task's and embassy's.
 // The guests count the polls of their async fns and of their tasks themselves. So do builds for size, with link-time optimisation, and without
 // optimisation.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { TaskRow } from '../../src/trace/index.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, qemuArgv } from './guests/guests.js';
 
 interface Row {
@@ -15,8 +17,7 @@ interface Row {
   readonly polls: number;
   readonly at_least: boolean;
 }
-interface Output {
-  readonly futures: readonly Row[];
+interface Output extends Recording {
   readonly tasks: readonly TaskRow[];
   readonly of_no_task: { readonly polls: number; readonly futures: readonly string[] };
   readonly coverage: {
@@ -25,7 +26,6 @@ interface Output {
     readonly not: number;
     readonly futures: readonly { readonly future: string; readonly instance: string; readonly seen: string }[];
   };
-  readonly probes: readonly { readonly engine: string }[];
 }
 
 /** What `report --by future --json` has. */

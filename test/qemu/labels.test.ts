@@ -1,26 +1,11 @@
 // Labels and trap entries that a probe insists on: their entries alone, against the harts' own counters of interrupts.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import type { Recording } from '../support/recording.js';
 import { hartCounts, hartsKernel } from '../support/tiny-kernels.js';
-
-interface Output {
-  readonly end: string;
-  readonly missing: number;
-  readonly probes: readonly {
-    readonly function: string;
-    readonly engine: string;
-    readonly why?: string;
-    readonly partly?: string;
-  }[];
-  readonly functions: readonly {
-    readonly function: string;
-    readonly calls: number;
-    readonly lost: number;
-    readonly total_ns: number;
-  }[];
-}
 
 const probes = ['fn:trap!', 'fn:arm!', 'fn:number!', 'fn:tick'].flatMap((probe) => ['-p', probe]);
 
@@ -32,7 +17,7 @@ for (const arch of ['riscv64', 'x86_64'] as const) {
       const args = ['run', '--json', '--engine', engine, '-o', `${kept}.txt`, '--console', kept, ...probes];
       const { status, stdout, stderr } = await rsptrace(...args, elf, '--', ...command).ended;
       t.equal(status, 0, stderr.slice(-300));
-      const output = JSON.parse(stdout) as Output;
+      const output = JSON.parse(stdout) as Recording;
       t.same([output.end, output.missing], ['guest-ended', 0]);
       const ticks = hartCounts(readFileSync(kept, 'latin1'))[0]?.ticks ?? 0;
       t.ok(ticks >= 20);

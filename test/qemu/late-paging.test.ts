@@ -1,20 +1,14 @@
 // Kernels whose functions are called before they turn paging on, and before they turn to their last page table: so many stops are taken, the
 // rest is said to be missing.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { long, usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { firmwareKernel, lateKernel, type PagingKernel, tablesKernel } from '../support/tiny-kernels.js';
-
-interface Output {
-  readonly end: string;
-  readonly stops: number;
-  readonly gaps: readonly { readonly from_ns: number; readonly to_ns: number; readonly why?: string }[];
-  readonly functions: readonly { readonly function: string; readonly calls: number; readonly lost: number }[];
-  readonly probes: readonly { readonly function: string; readonly engine: string }[];
-}
 
 interface Left {
   readonly ram: { readonly past_wire: boolean };
@@ -66,13 +60,13 @@ async function recordCounted(
   return { stdout, stderr, counted, trace: readFileSync(trace, 'utf8') };
 }
 
-function callsOf({ functions }: Output): Record<string, number> {
+function callsOf({ functions }: Recording): Record<string, number> {
   return Object.fromEntries(functions.map(({ function: name, calls }) => [name, calls]));
 }
 
 t.test('auto: 500 hits, then nothing until paging is on, then all', async (t) => {
   const { stdout, trace } = await record(t, '--json');
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   t.match(output.gaps, [{ why }]);
   t.equal(output.gaps.length, 1);
   t.ok((output.gaps[0]?.to_ns ?? 0) > (output.gaps[0]?.from_ns ?? 0));
@@ -85,7 +79,7 @@ t.test('auto: 500 hits, then nothing until paging is on, then all', async (t) =>
 });
 
 t.test('target: no stop, and the same afterwards', async (t) => {
-  const output = JSON.parse((await record(t, '--json', '--engine', 'target')).stdout) as Output;
+  const output = JSON.parse((await record(t, '--json', '--engine', 'target')).stdout) as Recording;
   t.match(output.gaps, [{ from_ns: 0, why }]);
   const { early, work } = callsOf(output);
   t.equal(early ?? 0, 0);
@@ -95,7 +89,7 @@ t.test('target: no stop, and the same afterwards', async (t) => {
 
 t.test('--from-reset and mixed take all', async (t) => {
   for (const options of usually([['--from-reset'], ['--engine', 'mixed']], ([option]) => option === '--from-reset')) {
-    const output = JSON.parse((await record(t, '--json', ...options)).stdout) as Output;
+    const output = JSON.parse((await record(t, '--json', ...options)).stdout) as Recording;
     t.same(output.gaps, []);
     t.same(callsOf(output), calls);
   }
@@ -105,7 +99,7 @@ t.test(
   'linked high: what runs before paging runs elsewhere, and is said to be missing; all is seen from then on',
   async (t) => {
     for (const engine of usually(['auto', 'target'], (one) => one === 'auto')) {
-      const output = JSON.parse((await recordHigh(t, '--json', '--engine', engine)).stdout) as Output;
+      const output = JSON.parse((await recordHigh(t, '--json', '--engine', engine)).stdout) as Recording;
       t.same(callsOf(output), { work: calls.work }, 'what the kernel has called where its ELF has it');
       t.match(output.gaps, [{ from_ns: 0, why: /the kernel ran where it is loaded/ }]);
       t.ok((output.gaps[0]?.to_ns ?? 0) > 0);
@@ -120,7 +114,7 @@ const tables = { early: 40, middle: 3000, work: 5000 };
 async function recordTables(t: Test, kernel: PagingKernel, functions: readonly string[], ...options: string[]) {
   const { stdout, stderr, counted } = await recordCounted(t, kernel, functions, ['--json', ...options]);
   t.same(counted, Object.values(tables), `what the kernel has counted; ${stderr.slice(-300)}`);
-  return JSON.parse(stdout) as Output;
+  return JSON.parse(stdout) as Recording;
 }
 
 for (const arch of ['riscv64', 'x86_64'] as const) {
@@ -169,7 +163,7 @@ for (const [arch, way] of [
     const options = ['--json', '-p', 'fn:settle', '-p', 'fn:middle', '--until', 'paging', '-o', trace];
     const ran = await rsptrace('--remote', stub, ...options, elf).ended;
     t.equal(ran.status, 0, ran.stderr);
-    const output = JSON.parse(ran.stdout) as Output & Left;
+    const output = JSON.parse(ran.stdout) as Recording & Left;
     t.equal(output.ram.past_wire, way !== 'packets');
     const [, ...searches] = proxy?.sent.split('$m80000000,') ?? [];
     t.equal(searches.length, proxy ? 1 : 0);
@@ -204,7 +198,7 @@ t.test(
     const ran = await rsptrace('--remote', `unix:${qemu.socket}`, '--json', ...probes, '-o', trace, elf).ended;
     t.equal(ran.status, 0, ran.stderr);
     t.match(ran.stderr, /the kernel has mapped the RAM that was kept from it/);
-    const output = JSON.parse(ran.stdout) as Output;
+    const output = JSON.parse(ran.stdout) as Recording;
     t.same(callsOf(output), { middle: tables.middle, paging: 1, work: tables.work });
     t.ok(output.probes.every(({ engine }) => engine === 'target'));
     const console = (await qemu.ended).stdout.replaceAll('\r', '');
@@ -217,7 +211,7 @@ t.test(
   async (t) => {
     const { elf, command } = lateKernel(t, calls);
     const output = await recordKernel(t, { elf, command: [...command, '-m', '4G'] }, ['--json', '--engine', 'target']);
-    const { functions, probes } = JSON.parse(output.stdout) as Output;
+    const { functions, probes } = JSON.parse(output.stdout) as Recording;
     t.equal(functions.find((row) => row.function === 'work')?.calls, calls.work);
     t.ok(probes.every(({ engine }) => engine === 'target'));
   },
@@ -226,7 +220,7 @@ t.test(
 t.test('firmware in the same ELF, which never pages, reaches the trampolines too', async (t) => {
   const { stdout, counted } = await recordCounted(t, firmwareKernel(t, 5000), ['work', 'served'], ['--json']);
   t.same(counted, [5000, 5000], 'what the kernel has counted');
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   t.same(callsOf(output), { work: 5000, served: 5000 });
   t.ok(output.probes.every(({ engine }) => engine === 'target'));
 });

@@ -1,5 +1,6 @@
 // The wire is damaged exactly while the engine without stops changes the target's code: its patches come out all the same.
 // Every harm on riscv64, and one on x86_64, whose patches are other bytes; both whole under `scripts/test --long`.
+
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { addr, hex } from '../../src/base/addr.js';
@@ -9,6 +10,7 @@ import { frozenGuest, type Ran, rsptrace, scratchFolder } from '../support/comma
 import { FaultProxy } from '../support/fault-proxy.js';
 import { checkLoaded } from '../support/loaded-bytes.js';
 import { long, usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
 
 /** The end of RAM that no guest of these uses. */
@@ -42,11 +44,6 @@ function once(from: RegExp, to: string): (text: string) => string {
     done = true;
     return text.replace(from, to);
   };
-}
-
-interface Output {
-  readonly records: number;
-  readonly error?: { readonly code: string };
 }
 
 /** A recording with a packet harmed, the `nth` that writes one probed function's first bytes; how it ended. */
@@ -90,13 +87,13 @@ for (const name of ['rv-o2', 'x86-o2']) {
     t.test(`${name}, a function's bytes are put back, and ${what}`, async (t) => {
       const { status, stdout, stderr } = await harmed(t, name, 2, harm);
       t.equal(status, 0, stderr);
-      t.ok((JSON.parse(stdout) as Output).records > 500);
+      t.ok((JSON.parse(stdout) as Recording).records > 500);
     });
   }
   if (name === 'x86-o2' && !long) continue;
   t.test(`${name}, a function is patched, and the packet is dropped`, async (t) => {
     const { status, stdout } = await harmed(t, name, 1, dropped);
     t.equal(status, 3);
-    t.equal((JSON.parse(stdout) as Output).error?.code, 'RSP_TIMEOUT');
+    t.equal((JSON.parse(stdout) as Recording).error?.code, 'RSP_TIMEOUT');
   });
 }

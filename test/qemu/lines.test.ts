@@ -1,20 +1,16 @@
 // `line:FILE:LINE` on real kernels: every hit by the guest's own counters, the places and the hits by gdb's breakpoints on the same lines.
 // x86_64 with stops only under `scripts/test --long`.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { gdbHits } from '../support/gdb-hits.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv, sourcePath } from './guests/guests.js';
 
-interface Output {
-  readonly end: string;
-  readonly events: number;
-  readonly records: number;
-  readonly stops: number;
-  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
+interface Output extends Recording {
   readonly lines: readonly {
     readonly probe: string;
     readonly function: string;

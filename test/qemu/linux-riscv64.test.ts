@@ -1,4 +1,5 @@
 // Debian's Linux for riscv64 (Sv57), traced without stops: with two CPUs from its start.
+
 import { join } from 'node:path';
 import t from 'tap';
 import { ElfFile } from '../../src/elf/index.js';
@@ -6,20 +7,14 @@ import { rsptraceWithin } from '../support/command.js';
 import { linuxGuest } from '../support/linux/boot.js';
 import { traceLinux } from '../support/linux/trace.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 
 t.test('functions are called as often as QEMU carries them out', (t) =>
   traceLinux(t, 'riscv64', { behind: 8n, getppid: '__riscv_sys_getppid', words: [], harts: 2 }),
 );
 
-interface Output {
-  readonly end: string;
-  readonly stops: number;
-  readonly scratch?: string;
-  readonly missing: number;
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
-  readonly probes: readonly { readonly engine: string; readonly why?: string }[];
+interface Output extends Recording {
   readonly engines: object;
-  readonly gaps: readonly { readonly from_ns: number; readonly why: string }[];
 }
 
 /** Some that the kernel calls thousands of times, most of them when it reads its own BTF. */

@@ -1,21 +1,15 @@
 // Kernels that their loader puts elsewhere than they are linked: here OpenSBI, which starts one at 0x80200000.
+
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
+import type { Recording } from '../support/recording.js';
 import { movedKernel } from '../support/tiny-kernels.js';
 import { elfPath } from './guests/guests.js';
 
 /** What OpenSBI of QEMU's `virt` starts, by its own banner. */
 const bias = '0x80200000';
 const calls = 300;
-
-interface Output {
-  readonly events: number;
-  readonly stops: number;
-  readonly functions: readonly { readonly function: string; readonly calls: number; readonly address: string }[];
-  readonly gaps: readonly { readonly why?: string }[];
-  readonly load_bias: string;
-}
 
 function record(t: Test, ...words: string[]) {
   const [first = '', ...others] = words;
@@ -28,7 +22,7 @@ t.test('run: a first boot shows where', async (t) => {
   const { stdout, stderr, status } = await record(t, 'run', '-p', 'fn:work', elf, '--', ...command);
   t.equal(status, 0, stderr);
   t.match(stderr, `the loader moves kernel.elf by ${bias}; --load-bias ${bias} spares it`);
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   t.match(output.functions, [{ function: 'work', calls }]);
   t.same([output.gaps, output.load_bias], [[], bias]);
   t.match(stderr, new RegExp(`0*${calls}\\r?\\n`), "the kernel's own count");
@@ -39,7 +33,7 @@ t.test('run --load-bias: no first boot, no stops', async (t) => {
   const words = ['run', '-p', 'fn:work', '--load-bias', bias, elf, '--', ...command];
   const { stdout, stderr } = await record(t, ...words);
   t.notMatch(stderr, 'first boot');
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   t.match(output.functions, [{ function: 'work', calls }]);
   t.ok(output.stops < 10, `${output.stops} stops`);
 });
@@ -71,7 +65,7 @@ t.test('attached at its reset: nothing is missed where its RAM can be read', asy
   const { elf, command } = movedKernel(t, calls);
   const qemu = frozenQemu(t, command);
   const { stdout, stderr } = await record(t, '--remote', qemu.socket, '-p', 'fn:work', elf);
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   t.match(output.functions, [{ function: 'work', calls }], stderr);
   t.same(output.gaps, []);
 });
@@ -83,7 +77,7 @@ t.test('else what came before it was found is told', async (t) => {
   // A recorded wire has nothing past it.
   const wire = join(scratchFolder(t), 'wire.jsonl');
   const { stdout, stderr } = await record(t, '--remote', qemu.socket, '-p', 'fn:work', '--record-wire', wire, elf);
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   t.match(output.functions, [{ function: 'work', calls }], stderr);
   t.match(output.gaps, [
     { why: new RegExp(`was seen up to \\d+ ms after it began; --load-bias ${bias} records that`) },

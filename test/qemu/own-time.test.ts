@@ -1,21 +1,20 @@
 // QEMU's -icount counts instructions, so what trampolines add is known: durations are those of the program's own instructions.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { disassemble } from '../arch/objdump.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { long } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, guest, qemuArgv } from './guests/guests.js';
 
 /** 128 ns an instruction: more than a tick of riscv's clock (100 ns). */
 const nanos = 128;
 const icount = ['-icount', 'shift=7,sleep=off'];
 
-interface Output {
+interface Output extends Recording {
   readonly own_time?: { readonly least_ns: number; readonly most_ns: number; readonly total_ns: number };
-  readonly events: number;
-  readonly missing: number;
-  readonly probes: readonly { readonly function: string; readonly address: string; readonly engine: string }[];
 }
 
 async function run(t: Test, name: string, probes: readonly string[], extra = icount) {

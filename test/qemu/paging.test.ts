@@ -1,19 +1,12 @@
 // Small kernels that page, traced without stops by the real command: calls against the kernels' own counts.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { INNER_CALLS, NEAR_BASE, pagingKernel, WORK_CALLS } from '../support/tiny-kernels.js';
-
-interface Output {
-  readonly end: string;
-  readonly scratch?: string;
-  readonly missing: number;
-  readonly stops: number;
-  readonly functions: readonly { readonly function: string; readonly calls: number; readonly lost: number }[];
-  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
-}
 
 const tables = [
   ['riscv64', 3],
@@ -32,7 +25,7 @@ for (const [name, levels] of usually(tables, ([name, levels]) => levels === (nam
     const options = ['--engine', 'target', '--json', '-o', join(folder, 'out.txt'), '--console', kept];
     const run = await rsptrace('run', ...options, ...probes, elf, '--', ...command).ended;
     t.equal(run.status, 0, run.stderr.slice(-500));
-    const output = JSON.parse(run.stdout) as Output;
+    const output = JSON.parse(run.stdout) as Recording;
     t.equal(output.end, 'guest-ended');
     t.match(output.scratch, /^hidden RAM .*, mapped at 0xffffffff[89a-f][0-9a-f]{7}, shared through a file$/);
     t.equal(output.missing, 0);
@@ -55,7 +48,7 @@ t.test('riscv64, data no-execute: statics of the kernel hold trampolines and rin
   const options = ['--json', '--engine', 'target', '-o', join(scratchFolder(t), 'out.json')];
   const run = await rsptrace('run', ...options, '-p', 'fn:work', '-p', 'fn:inner', elf, '--', ...command).ended;
   t.equal(run.status, 0, run.stderr.slice(-500));
-  const { scratch, missing, functions } = JSON.parse(run.stdout) as Output;
+  const { scratch, missing, functions } = JSON.parse(run.stdout) as Recording;
   t.match(
     scratch,
     /^the static __rsptrace_data \(0xffffffff80[0-9a-f]{6}, 262144 bytes\), code among that of the program/,
@@ -72,7 +65,7 @@ t.test('riscv64, RAM that cannot be hidden, nothing reserved: the probes stop, a
   const machine = [...command, '-mem-path', scratchFolder(t)];
   const run = await rsptrace('run', ...options, '-p', 'fn:work', elf, '--', ...machine).ended;
   t.equal(run.status, 0, run.stderr.slice(-500));
-  const { scratch, missing, functions, probes } = JSON.parse(run.stdout) as Output;
+  const { scratch, missing, functions, probes } = JSON.parse(run.stdout) as Recording;
   t.equal(scratch, undefined);
   t.match(probes, [{ engine: 'stop', why: /-mem-path/ }]);
   t.equal(missing, 0);

@@ -1,4 +1,5 @@
 // A QEMU that somebody else has started, on this machine: traced like one of rsptrace's own. Counts against the guest's.
+
 import { spawn } from 'node:child_process';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -11,21 +12,11 @@ import { hideAtReset } from '../../src/scratch/index.js';
 import { GuestRam } from '../../src/target/index.js';
 import { type Frozen, frozenGuest, frozenQemu, rsptrace, scratchFolder, start } from '../support/command.js';
 import { programOf } from '../support/hidden.js';
-import { compareCounts, type FutureRow } from '../support/lab.js';
+import { compareCounts } from '../support/lab.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { diskKernel } from '../support/tiny-kernels.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';
-
-interface Output {
-  readonly end: string;
-  readonly stops: number;
-  readonly missing: number;
-  readonly tail_lost: boolean;
-  readonly scratch?: string;
-  readonly ram: { readonly past_wire: boolean; readonly source?: string; readonly why?: string } | null;
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
-  readonly futures: readonly FutureRow[];
-}
 
 /** Futures of which every poll is seen without stops. */
 const exact = new Set(['chain_task', 'level3', 'leaf_io', 'joiner', 'producer', 'consumer', 'sleeper']);
@@ -36,7 +27,7 @@ async function record(
   { socket }: Pick<Frozen, 'socket'>,
   name: string,
   ...options: string[]
-): Promise<{ output: Output; stderr: string }> {
+): Promise<{ output: Recording; stderr: string }> {
   const files = ['--json', '-o', join(scratchFolder(t), 'out.pftrace')];
   const ran = await rsptrace(
     '--remote',
@@ -51,7 +42,7 @@ async function record(
     elfPath(name),
   ).ended;
   t.equal(ran.status, 0, ran.stderr.slice(-500));
-  return { output: JSON.parse(ran.stdout) as Output, stderr: ran.stderr };
+  return { output: JSON.parse(ran.stdout) as Recording, stderr: ran.stderr };
 }
 
 /** What the guest has printed when it has ended. */
@@ -63,7 +54,7 @@ async function labOf(t: Test, name: string, qemu: Frozen): Promise<Lab> {
   return lab;
 }
 
-function checkCounts(t: Test, lab: Lab, { functions, futures, missing, tail_lost: tailLost }: Output): void {
+function checkCounts(t: Test, lab: Lab, { functions, futures, missing, tail_lost: tailLost }: Recording): void {
   t.equal(missing, 0);
   t.notOk(tailLost);
   t.equal(functions.find((row) => row.function.endsWith('deep0'))?.calls, lab.stats.get('deep_calls')?.calls);
@@ -156,7 +147,10 @@ t.test('a PC that stands at its reset and boots from its disk: the BIOS tells of
   const qemu = frozenQemu(t, command);
   const words = ['--json', '-o', join(scratchFolder(t), 'out.pftrace'), '-p', 'fn:work'];
   const { stdout, stderr } = await rsptrace('--remote', `unix:${qemu.socket}`, ...words, elf).ended;
-  const found = JSON.parse(stdout) as Output & { functions: readonly { calls: number }[]; hurdles: readonly unknown[] };
+  const found = JSON.parse(stdout) as Recording & {
+    functions: readonly { calls: number }[];
+    hurdles: readonly unknown[];
+  };
   t.same(found.hurdles, []);
   t.match(found.functions, [{ function: 'work', calls }]);
   t.equal(found.missing, 0);

@@ -1,10 +1,12 @@
 // `poll:GLOB if CONDITION`: the polls that are told are those that the guest counts itself, by both engines.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { launch } from '../../src/index.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { long, usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';
 
 const ways = [
@@ -60,9 +62,7 @@ for (const [name, engine] of usually(ways, ([name, engine]) => name === 'rv-o0' 
   });
 }
 
-interface Output {
-  readonly futures: readonly { readonly future: string; readonly polls: number }[];
-  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
+interface Output extends Recording {
   readonly coverage: { readonly futures: readonly { readonly seen: string; readonly reason: string | null }[] };
 }
 

@@ -1,5 +1,6 @@
 // A machine that ends itself while it is traced without stops: its RAM ends with it, and the last records must not. The
 // kernels know how often they call.
+
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -8,30 +9,23 @@ import { ElfFile } from '../../src/elf/index.js';
 import { powerOffPlaces, qemuOptions } from '../../src/target/index.js';
 import { type Frozen, frozenGuest, frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { powerOffKernel } from '../support/tiny-kernels.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
 
 const CALLS = 1000;
-
-interface Output {
-  readonly end: string;
-  readonly stops: number;
-  readonly missing: number;
-  readonly tail_lost: boolean;
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
-}
 
 async function record(
   t: Test,
   qemu: Frozen,
   elf: string,
   ...probes: string[]
-): Promise<Output & { readonly stderr: string }> {
+): Promise<Recording & { readonly stderr: string }> {
   const files = ['--json', '-o', join(scratchFolder(t), 'out.pftrace')];
   const asked = probes.flatMap((probe) => ['-p', probe]);
   const ran = await rsptrace('--remote', qemu.socket, ...files, ...asked, elf).ended;
   t.equal(ran.status, 0, ran.stderr.slice(-500));
-  return { ...(JSON.parse(ran.stdout) as Output), stderr: ran.stderr };
+  return { ...(JSON.parse(ran.stdout) as Recording), stderr: ran.stderr };
 }
 
 const ways = [

@@ -1,23 +1,17 @@
 // A link that breaks in the middle, with the guest still there behind it.
 // A guest of x86_64 under `scripts/test --long`.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenGuest, rsptrace, scratchFolder, traceGrows } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
-import { compareCounts, type FutureRow } from '../support/lab.js';
+import { compareCounts } from '../support/lab.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { type ChromeRecord, readChrome } from '../trace/decode-chrome.js';
 import { children, protoc, readPerfetto } from '../trace/decode-perfetto.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
-
-interface Output {
-  readonly end: string;
-  readonly events: number;
-  readonly gaps: readonly { readonly from_ns: number; readonly to_ns: number }[];
-  readonly futures: readonly FutureRow[];
-  readonly error?: { readonly code: string };
-}
 
 /** Some of the Futures: each is polled often enough, and a stop at all of them takes long. */
 const probes = ['chain_task', 'joiner', 'sleeper', 'producer', 'consumer'].flatMap((future) => [
@@ -37,7 +31,7 @@ interface Setup {
 async function traced(
   t: Test,
   { name, trace, options = [], harm, times }: Setup,
-): Promise<[Output, string, number | null]> {
+): Promise<[Recording, string, number | null]> {
   const qemu = frozenGuest(t, name);
   await using proxy = await FaultProxy.start(qemu.socket);
   const elf = elfPath(name);
@@ -53,7 +47,7 @@ async function traced(
   }
   const { stdout, status, stderr } = await tracer.ended;
   t.notMatch(stderr, /INTERNAL/);
-  return [JSON.parse(stdout) as Output, (await qemu.ended).stdout, status];
+  return [JSON.parse(stdout) as Recording, (await qemu.ended).stdout, status];
 }
 
 for (const name of usually(['rv-o2', 'x86-o2'], (one) => one === 'rv-o2')) {
@@ -118,7 +112,7 @@ t.test('without --reconnect a cut wire ends the recording', async (t) => {
   await traceGrows(tracer, trace, enough);
   proxy.cut();
   const { stdout } = await tracer.ended;
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   t.same(output.gaps, []);
   t.ok(output.events > 50);
   t.equal(proxy.connections, 1);
@@ -140,7 +134,7 @@ t.test('with --reconnect, and the target gone for good: what was recorded is kep
   await traceGrows(tracer, trace, enough);
   qemu.process.kill('SIGKILL');
   const { status, stdout } = await tracer.ended;
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   t.ok(status === 0 || (status === 3 && output.error?.code === 'RSP_CLOSED'), `${status}`);
   t.same(output.gaps, []);
   t.ok(output.events > 50);

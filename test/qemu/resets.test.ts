@@ -1,4 +1,5 @@
 // Machines that are reset while `rsptrace run` traces them: every boot is in the trace, and the guest does what it does untraced.
+
 import { readFileSync } from 'node:fs';
 import { connect as dial } from 'node:net';
 import { join } from 'node:path';
@@ -8,15 +9,8 @@ import { addr } from '../../src/base/addr.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { plainRun } from '../support/hidden.js';
+import type { Recording } from '../support/recording.js';
 import { endsKernel, hartCounts, hartsKernel, type PagingKernel } from '../support/tiny-kernels.js';
-
-interface Output {
-  readonly end: string;
-  readonly resets: number;
-  readonly missing: number;
-  readonly probes: readonly { readonly engine: string }[];
-  readonly functions: readonly { readonly function: string; readonly calls: number; readonly lost: number }[];
-}
 
 interface Case {
   readonly what: string;
@@ -60,7 +54,7 @@ for (const { what, kernel: made, engine, calls, resets, probes, counts } of case
     const files = ['-o', file, '--console', consoleFile];
     const ran = await rsptrace('run', ...args, ...files, kernel.elf, '--', ...kernel.command).ended;
     t.equal(ran.status, 0, ran.stderr.slice(-300));
-    const output = JSON.parse(ran.stdout) as Output;
+    const output = JSON.parse(ran.stdout) as Recording;
     t.match(output, { end: 'guest-ended', resets, missing: 0 });
     t.ok(output.probes.every((probe) => probe.engine === engine));
     const text = readFileSync(consoleFile, 'latin1');
@@ -146,7 +140,7 @@ t.test('interrupted after resets half way: nothing is left', { timeout: 280_000 
   await monitor(socket, 'quit').catch(() => {});
   const { status, stdout, stderr } = await tracer.ended;
   t.equal(status, 0, stderr.slice(-300));
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   t.match(output, { end: 'interrupted', resets: 2 });
   t.ok(output.missing <= 2, 'a reset may come while a record is written');
   t.ok(output.functions.every(({ calls }) => calls > 0));

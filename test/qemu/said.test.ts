@@ -1,10 +1,12 @@
 // What stops cost is said: when the engines are known, at the end, in --json, and by doctor beforehand.
+
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { runDoctor } from '../support/doctor.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, qemuArgv } from './guests/guests.js';
 
 interface Engines {
@@ -19,11 +21,8 @@ interface Engines {
   readonly advice: { readonly code: string } | null;
 }
 
-interface Output {
-  readonly stops: number;
-  readonly host_ms: number;
+interface Output extends Recording {
   readonly engines: Engines;
-  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
 }
 
 const probes = ['-p', 'fn:labkern::work::deep7', '-p', 'fn:memcmp'];

@@ -1,6 +1,7 @@
 // A kernel whose threads migrate between harts and change stacks in the middle of calls: every call once, each with its return, and a trace in which
 // what is on one stack nests. The witnesses: the guest's own counts, and QEMU's.
 // Either engine with three harts, and trampolines with one; all eight under `scripts/test --long`.
+
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,25 +9,10 @@ import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { instructionCounts } from '../support/instruction-counts.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { consistent } from '../support/table-rows.js';
 import type { ChromeRecord } from '../trace/decode-chrome.js';
 import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
-
-interface Output {
-  readonly end: string;
-  readonly missing: number;
-  readonly probes: readonly { readonly engine: string }[];
-  readonly functions: readonly {
-    readonly function: string;
-    readonly address: string;
-    readonly calls: number;
-    readonly lost: number;
-    readonly total_ns: number;
-    readonly self_ns: number;
-    readonly avg_ns: number;
-    readonly max_ns: number;
-  }[];
-}
 
 const threads = 8;
 /** Of these, each thread's last call never returns. */
@@ -60,7 +46,7 @@ async function traced(
     ...[...args, '-o', trace, '--console', kept, elfPath(name), '--', ...command],
   ).ended;
   t.equal(status, 0, stderr.slice(-300));
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   t.same([output.end, output.missing], ['guest-ended', 0]);
   t.strictSame(new Set(output.probes.map((probe) => probe.engine)), new Set([engine]));
   const console = readFileSync(kept, 'latin1');

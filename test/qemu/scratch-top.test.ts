@@ -1,18 +1,12 @@
 // `--scratch top`: the end of RAM of a QEMU that somebody else has started, where the kernel leaves it alone, and only there.
+
 import { closeSync, existsSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { type Frozen, frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
-
-interface Output {
-  readonly end: string;
-  readonly missing: number;
-  readonly scratch?: string;
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
-  readonly error?: { readonly code: string; readonly message: string };
-}
 
 const megabyte = 2 ** 20;
 /** Of the guests' RAM, which has 128 MiB: below the device tree. */
@@ -29,7 +23,7 @@ for (const name of ['rv-o2', 'x86-o2']) {
     const qemu = frozenGuest(t, name);
     const { status, stdout, stderr } = await record(t, qemu, name, '--until', 'labkern::arch::shutdown').ended;
     t.equal(status, 0, stderr.slice(-500));
-    const { scratch, missing, functions } = JSON.parse(stdout) as Output;
+    const { scratch, missing, functions } = JSON.parse(stdout) as Recording;
     t.match(
       scratch,
       /^the end of RAM 0x[0-9a-f]+\.\.0x[0-9a-f]+, .*read past the wire|^the end of RAM .*past the wire/,
@@ -50,7 +44,7 @@ t.test('what the guest has used is refused, and the guest goes on', async (t) =>
   const loader = ['-device', `loader,file=${filled},addr=0x86200000,force-raw=on`];
   const qemu = frozenGuest(t, 'rv-o2', loader);
   const { status, stdout } = await record(t, qemu, 'rv-o2').ended;
-  const { error, functions } = JSON.parse(stdout) as Output;
+  const { error, functions } = JSON.parse(stdout) as Recording;
   t.equal(error?.code, 'SCRATCH_UNUSABLE', stdout.slice(0, 300));
   t.match(error?.message, /--scratch top cannot be had: the guest uses it: there is something at 0x8[67]/);
   t.equal(status, 3);
@@ -79,7 +73,7 @@ t.test('where the guest comes near it, the recording ends', async (t) => {
   }
   closeSync(ram);
   const { stdout } = await ended;
-  const { error } = JSON.parse(stdout) as Output;
+  const { error } = JSON.parse(stdout) as Recording;
   t.equal(error?.code, 'SCRATCH_UNUSABLE', stdout.slice(0, 300));
   t.match(error?.message, /somebody wrote to the guard page before the code/);
 });

@@ -1,13 +1,13 @@
 // Probes that truly stop, beside others that do not: with the default engine the one that stops most is switched off, and is said to be.
+
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, qemuArgv } from './guests/guests.js';
 
-interface Output {
-  readonly stops: number;
+interface Output extends Recording {
   readonly engines: { readonly switched_off: number; readonly without_stops: number };
-  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
 }
 
 /** `forget` is shorter than any patch, and called all the time: it stops each time. */

@@ -1,20 +1,14 @@
 // How long polls take that were recorded by stops, against the same polls recorded without: what stops add to QEMU's clock is taken out.
+
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { usually } from '../support/long.js';
+import type { FutureRow, Recording } from '../support/recording.js';
 import { elfPath, parseLab, qemuArgv } from './guests/guests.js';
 
-interface Row {
-  readonly future: string;
-  readonly polls: number;
-  readonly total_ns: number;
-  readonly total_error_ns?: number;
-  readonly times_at_most?: true;
-}
-
-interface Output {
+interface Output extends Recording {
   readonly leak?: {
     readonly total_ns: number;
     readonly per_stop_ns: number;
@@ -23,16 +17,12 @@ interface Output {
     readonly rest_per_stop_ns?: number | null;
     readonly why?: string;
   };
-  readonly stops: number;
-  readonly guest_ns: number;
-  readonly ran_ms: number;
-  readonly futures: readonly Row[];
 }
 
 /** What `report --json` has. */
 interface Saved {
   readonly times_at_most: string | null;
-  readonly future: readonly Row[];
+  readonly future: readonly FutureRow[];
 }
 
 /** The guest's timer, and at most so much of the guest's time that its handler takes. */

@@ -1,20 +1,15 @@
 // --threshold without stops: the calls that are left out are those that are short, as with stops.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
 import { long } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { briefKernel } from '../support/tiny-kernels.js';
 
-interface Output {
-  readonly records: number;
-  readonly missing: number;
-  readonly probes: readonly { readonly function: string; readonly engine: string }[];
-  readonly functions: readonly { readonly function: string; readonly calls: number; readonly lost: number }[];
-}
-
 interface Ran {
-  readonly output: Output;
+  readonly output: Recording;
   readonly calls: (name: string) => number;
   /** What the guest has counted. */
   readonly brief: number;
@@ -32,7 +27,7 @@ const all = ['brief', 'long', 'outer', 'quick', 'work', 'around', 'tail'];
 const probes = (names: readonly string[]): string[] => names.flatMap((name) => ['-p', `fn:${name}`]);
 
 function ran(stdout: string, printed: string, tree: string): Ran {
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   const counted = /brief (\d+) long (\d+)/.exec(printed) ?? [];
   const lines = readFileSync(tree, 'utf8').split('\n');
   return {

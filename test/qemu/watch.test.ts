@@ -1,15 +1,13 @@
 // Watchpoints through the real command on real kernels, beside functions that are traced without stops: writes against the guest's own counter.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
 
-interface Output {
-  readonly end: string;
-  readonly stops: number;
-  readonly records: number;
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
+interface Output extends Recording {
   readonly watches: readonly {
     readonly watch: string;
     readonly writes: number;

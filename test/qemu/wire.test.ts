@@ -1,18 +1,13 @@
 // The wire of a real QEMU, recorded and played back: all of x86_64's only under `scripts/test --long`.
+
 import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { frozenGuest, type Ran, rsptrace, scratchFolder } from '../support/command.js';
 import { usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
 import { elfPath, qemuArgv } from './guests/guests.js';
-
-interface Output {
-  readonly end: string;
-  readonly events: number;
-  readonly futures: readonly object[];
-  readonly error?: { readonly code: string };
-}
 
 const probes = ['level3', 'leaf_io', 'joiner'].flatMap((future) => ['-p', `poll:${future}`]);
 
@@ -29,7 +24,10 @@ for (const name of usually(['rv-o2', 'x86-o2'], (one) => one === 'rv-o2')) {
     t.equal(live.status, 0, live.stderr);
     const replayed = await rsptrace('--remote', `replay:${wire}`, ...enough, '-o', traces[1], elf).ended;
     t.equal(replayed.status, 0, replayed.stderr);
-    const [first, second] = [live, replayed].map(({ stdout }) => JSON.parse(stdout) as Output) as [Output, Output];
+    const [first, second] = [live, replayed].map(({ stdout }) => JSON.parse(stdout) as Recording) as [
+      Recording,
+      Recording,
+    ];
     t.ok(first.events > 150);
     t.same(second.futures, first.futures);
     t.ok(readFileSync(traces[0]).equals(readFileSync(traces[1])), 'the same bytes');
@@ -45,7 +43,7 @@ for (const name of usually(['rv-o2', 'x86-o2'], (one) => one === 'rv-o2')) {
     truncateSync(wire, Math.floor(statSync(wire).size / 2));
     const cut = await rsptrace('--remote', `replay:${wire}`, ...enough, '--force', '-o', traces[1], elf).ended;
     t.equal(cut.status, 3);
-    const half = JSON.parse(cut.stdout) as Output;
+    const half = JSON.parse(cut.stdout) as Recording;
     t.equal(half.error?.code, 'RSP_REPLAY_ENDED');
     t.ok(half.events > first.events / 4, `${half.events} of ${first.events} events`);
   });

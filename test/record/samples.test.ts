@@ -1,4 +1,5 @@
 // `sample:` beside other probes in one trace: shares that the sources of the guests say, polls and calls that the guests count themselves.
+
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ import { compareCounts } from '../support/lab.js';
 import { long, usually } from '../support/long.js';
 import { compileC, gdbserver } from '../support/native.js';
 import { lowerBounds, tracePolls } from '../support/polls.js';
+import type { Recording } from '../support/recording.js';
 
 const folder = scratchFolder(t);
 const source = (name: string): string => join(import.meta.dirname, '../profile', name);
@@ -43,13 +45,8 @@ interface Samples {
   readonly functions: readonly { readonly name: string; readonly self: number; readonly total: number }[];
 }
 
-interface Output {
-  readonly events: number;
-  readonly stops: number;
+interface Output extends Recording {
   readonly samples: Samples;
-  readonly probes: readonly { readonly engine: string }[];
-  readonly counts: readonly { readonly function: string; readonly calls: number }[];
-  readonly functions: readonly { readonly function: string; readonly calls: number }[];
 }
 
 /**

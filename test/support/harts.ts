@@ -1,5 +1,6 @@
 // Several harts in the same functions at once, or a timer of 10 kHz: every hart's calls against its own counters, each record whole, in order.
 // `scripts/test --long` makes ten million events of the first one.
+
 import { createReadStream, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -7,17 +8,8 @@ import type { Test } from 'tap';
 import type { ChromeRecord } from '../trace/decode-chrome.js';
 import { rsptraceWithin, scratchFolder } from './command.js';
 import { long } from './long.js';
+import type { Recording } from './recording.js';
 import { type HartCounts, type HartsOptions, hartCounts, hartsKernel } from './tiny-kernels.js';
-
-interface Output {
-  readonly end: string;
-  readonly events: number;
-  readonly records: number;
-  readonly missing: number;
-  readonly scratch?: string;
-  readonly probes: readonly { readonly engine: string }[];
-  readonly functions: readonly { readonly function: string; readonly calls: number; readonly lost: number }[];
-}
 
 /** What one hart's track says. */
 interface LogEntry {
@@ -86,7 +78,7 @@ export async function traceHarts(t: Test, arch: 'riscv64' | 'x86_64', wanted: Ha
   const { status, stdout, stderr } = await rsptraceWithin(100_000 + many, ...record, ...keep, elf, '--', ...command)
     .ended;
   t.equal(status, 0, stderr.slice(-300));
-  const output = JSON.parse(stdout) as Output;
+  const output = JSON.parse(stdout) as Recording;
   t.equal(output.end, until ? 'until' : 'guest-ended');
   t.equal(output.missing, 0, 'nothing is missing');
   t.strictSame(new Set(output.probes.map((probe) => probe.engine)), new Set([engine]));

@@ -1,20 +1,5 @@
 import { guest, type Lab, TIMING_DEPENDENT } from '../qemu/guests/guests.js';
-
-/** A row of `futures` in `--json`, as far as tests look at it. */
-export interface FutureRow {
-  readonly future: string;
-  readonly instance: string;
-  readonly kind: string;
-  readonly file: string | null;
-  readonly line: number | null;
-  readonly polls: number;
-  readonly ready: number;
-  readonly pending: number;
-  readonly derived: number;
-  readonly lost: number;
-  readonly total_ns: number;
-  readonly max_ns: number;
-}
+import type { FutureRow } from './recording.js';
 
 /** Which Futures of the trace the guest counts under one name: by path, and by a part of the instance's type. */
 const places: Readonly<Record<string, { readonly future: string; readonly instance?: RegExp }>> = {

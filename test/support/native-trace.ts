@@ -1,39 +1,14 @@
 // What the tests of the engine without stops at a gdbserver have in common.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { rsptrace, scratchFolder } from './command.js';
 import { gdbserver } from './native.js';
+import type { Recording } from './recording.js';
 
-export interface Output {
-  readonly end: string;
-  readonly guest_exit: string;
-  readonly stops: number;
-  readonly records: number;
-  readonly missing: number;
-  readonly scratch: string | undefined;
-  readonly probes: readonly { readonly engine: string; readonly why?: string }[];
-  readonly futures: readonly FutureRow[];
-  readonly functions: readonly {
-    readonly function: string;
-    readonly calls: number;
-    readonly lost: number;
-    readonly total_ns: number;
-  }[];
-  readonly counts: readonly { readonly function: string; readonly calls: number }[];
+export interface Output extends Recording {
   readonly histograms: readonly { readonly argument: string; readonly buckets: readonly object[] }[];
-}
-
-export interface FutureRow {
-  readonly future: string;
-  readonly instance: string;
-  readonly polls: number;
-  readonly ready: number;
-  readonly pending: number;
-  readonly panicked: number;
-  readonly derived: number;
-  readonly lost: number;
-  readonly at_least: boolean;
 }
 
 export interface Traced {

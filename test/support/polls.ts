@@ -5,8 +5,9 @@ import type { Test } from 'tap';
 import type { TaskRow } from '../../src/trace/index.js';
 import { elfPath, guest, guests, parseLab, qemuArgv } from '../qemu/guests/guests.js';
 import { rsptrace, scratchFolder } from './command.js';
-import { compareCounts, type FutureRow } from './lab.js';
+import { compareCounts } from './lab.js';
 import { usually } from './long.js';
+import type { FutureRow } from './recording.js';
 
 export interface PollsOutput {
   readonly version: number;

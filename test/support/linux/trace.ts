@@ -1,4 +1,5 @@
 // Functions of Debian's Linux without stops, against the counts of a QEMU plugin in the same run, CPU by CPU.
+
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
@@ -7,16 +8,8 @@ import type { ChromeRecord } from '../../trace/decode-chrome.js';
 import { rsptraceWithin } from '../command.js';
 import { plainRun } from '../hidden.js';
 import { long } from '../long.js';
+import type { Recording } from '../recording.js';
 import { linuxGuest } from './boot.js';
-
-interface Output {
-  readonly end: string;
-  readonly scratch: string;
-  readonly missing: number;
-  readonly stops: number;
-  readonly functions: readonly { readonly function: string; readonly address: string; readonly calls: number }[];
-  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
-}
 
 /** Functions that both kernels have, of which each call comes by the instruction behind what a jump at its entry replaces. */
 export const commonFunctions = [
@@ -110,7 +103,7 @@ export async function traceLinux(
   const command = [...guest.command(...words), ...guest.counting([...places.values()])];
   const run = await rsptraceWithin(200_000, 'run', ...options, ...probes, guest.elf, '--', ...command).ended;
   t.equal(run.status, 0, run.stderr.slice(-500));
-  const output = JSON.parse(run.stdout) as Output;
+  const output = JSON.parse(run.stdout) as Recording;
   t.equal(output.end, 'guest-ended');
   t.match(output.scratch, /^hidden RAM .*, mapped at 0xffffffff[89a-f][0-9a-f]{7}, shared through a file$/);
   t.equal(output.missing, 0);
