@@ -13,54 +13,7 @@ export { CallTree, type Frame, type TreeNode, totals } from './events/call-tree.
 export { CallsBelow } from './events/calls-below.js';
 export { type Disturbance, disturbanceOf, ownSpans, type Span } from './events/disturbance.js';
 export { Durations } from './events/durations.js';
-export {
-  type AnyBegin,
-  type AnyEnd,
-  type ArgumentValue,
-  type AwaitLink,
-  type CallBegin,
-  type CallEnd,
-  type CallEvent,
-  type CallLost,
-  type Cancelled,
-  type ClockInfo,
-  type ConsoleLine,
-  type DerivedPoll,
-  endMissing,
-  type FunctionRef,
-  type FutureKind,
-  type FutureRef,
-  type Gap,
-  type GuestNanos,
-  type HartInfo,
-  type OwnTime,
-  type PlaceHit,
-  type PlaceRef,
-  type PollBegin,
-  type PollEnd,
-  type PollLost,
-  type PollResult,
-  type ProbeFact,
-  type RecordingFacts,
-  type Reset,
-  type RootRef,
-  type Sample,
-  type SampledFrame,
-  type StackEntry,
-  type StateChange,
-  type StateRef,
-  type Stuck,
-  type ThreadRef,
-  type TraceEvent,
-  type TraceFacts,
-  type TraceInfo,
-  type TraceSink,
-  timeOf,
-  type Wake,
-  type WatchAccess,
-  type WatchHit,
-  type WatchRef,
-} from './events/events.js';
+export * from './events/events.js';
 export { type Finding, type FindingKind, Findings } from './events/findings.js';
 export { findingsText, findingText } from './events/findings-text.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './events/function-summary.js';
@@ -83,7 +36,8 @@ export type { Extension, Format } from './formats/format.js';
 export { FunctionGraph } from './formats/ftrace.js';
 export { formatOf, formats } from './formats/index.js';
 export { writeJsonLines } from './formats/json-lines.js';
-export { Lanes, type LaneWriter, type LifeEnd } from './formats/lanes.js';
+export type { LaneWriter, LifeEnd } from './formats/lane-writer.js';
+export { Lanes } from './formats/lanes.js';
 export { formatFor, openTrace, type TraceOptions } from './formats/open-trace.js';
 export { OutputFile, type OutputOptions } from './formats/output/output-file.js';
 export { readTrace, type TraceRead } from './formats/read/read-trace.js';

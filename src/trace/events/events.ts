@@ -1,5 +1,36 @@
 import type { Addr } from '../../base/addr.js';
-import type { SampleFacts } from './sample-facts.js';
+import type { HartInfo, TraceFacts, TraceInfo } from './facts.js';
+import type {
+  ArgumentValue,
+  AwaitLink,
+  FunctionRef,
+  FutureRef,
+  PlaceRef,
+  RootRef,
+  SampledFrame,
+  StackEntry,
+  StateRef,
+  ThreadRef,
+  WatchRef,
+} from './refs.js';
+
+export * from './facts.js';
+export type {
+  ArgumentValue,
+  AwaitLink,
+  FunctionRef,
+  FutureKind,
+  FutureRef,
+  PlaceRef,
+  RootRef,
+  SampledFrame,
+  StackEntry,
+  StateRef,
+  TaskAbout,
+  ThreadRef,
+  WatchAccess,
+  WatchRef,
+} from './refs.js';
 
 /**
  * The event model: everything that formats, tables and checks know. The source of events is not known here, so a
@@ -7,96 +38,6 @@ import type { SampleFacts } from './sample-facts.js';
  * (104 days).
  */
 export type GuestNanos = number & { readonly __guestNanos: true };
-
-/** The clock that a trace's times come from. */
-export interface ClockInfo {
-  /** `riscv-time`, `riscv-mtime`, `x86-hpet`, `x86-acpi-pm`, or `running-intervals`: the host's while the guest ran. */
-  readonly name: string;
-  /** Nanoseconds a tick. */
-  readonly resolutionNs: number;
-  /** True if it stands still while the guest is stopped: the guest's own clock, not the host's. */
-  readonly guest: boolean;
-  /** It counts instructions, as under QEMU's -icount, and each takes so long. */
-  readonly nanosPerInstruction?: number | undefined;
-}
-
-export type FutureKind = 'async_fn' | 'async_block' | 'async_closure' | 'impl';
-
-/** A type of Future as traces name it; one object an instance, so identity is a key. */
-export interface FutureRef {
-  readonly key: number;
-  /** `labkern::work::level3`: no generic arguments, no `{async_fn#0}`. */
-  readonly future: string;
-  /** The full type name as DWARF spells it, with generic arguments. */
-  readonly instance: string;
-  readonly kind: FutureKind;
-  readonly file: string | undefined;
-  readonly line: number | undefined;
-  /** Bytes, if they are known. */
-  readonly size?: number | undefined;
-  /** The compiler inlined its poll at some places, so not every poll is visible. */
-  readonly inlined?: boolean | undefined;
-  /** The same of the function that drops it, or it has none that is called. */
-  readonly hidesDrops?: boolean | undefined;
-  /** It is one of these, whose poll functions the compiler merged, and nothing says which. Known while recording. */
-  readonly oneOf?: readonly FutureRef[] | undefined;
-}
-
-/** A state of a compiler-made Future: `Unresumed`, `Returned`, `Panicked`, `Suspend0`...; where it awaits. */
-export interface StateRef {
-  readonly name: string;
-  readonly file: string | undefined;
-  readonly line: number | undefined;
-}
-
-/** One link of an await chain: a Future that the one before it awaits. */
-export interface AwaitLink {
-  /** Undefined if its type implements Future in a way that DWARF does not describe. */
-  readonly future: FutureRef | undefined;
-  readonly typeName: string;
-  /** Its address; undefined if the pointer to it was not read. */
-  readonly address: Addr | undefined;
-  readonly state: StateRef | undefined;
-}
-
-/** What a task's runtime knows of it. Members that the runtime does not keep are left out. */
-export interface TaskAbout {
-  readonly runtime: string;
-  readonly id?: number;
-  readonly name?: string;
-  /** Where it was spawned: `src/main.rs:12:5`. */
-  readonly spawned?: string;
-}
-
-/** The outermost Future of a poll: what an executor polls. One object per lifetime, so identity is a key. */
-export interface RootRef {
-  readonly key: number;
-  readonly future: FutureRef;
-  readonly address: Addr;
-  /** As of a thread: there may be another one at the same address of another space. */
-  readonly space?: Addr | undefined;
-  readonly about?: TaskAbout | undefined;
-  /** It is no task, but part of one that is not known: no poll of the Future around it was seen. */
-  readonly isPart?: boolean | undefined;
-}
-
-/** A function as traces name it; one object a function, so identity is a key. */
-export interface FunctionRef {
-  readonly key: number;
-  /** `labkern::work::deep0`, `<labkern::work::Disk as labkern::work::BlockDev>::read`: no generic arguments. */
-  readonly name: string;
-  /** The full name, with generic arguments, as the mangled name spells it. */
-  readonly instance: string;
-  readonly address: Addr;
-  readonly file: string | undefined;
-  readonly line: number | undefined;
-}
-
-/** An argument from the registers at the entry, as Rust would print it; an address if it lies in memory. */
-export interface ArgumentValue {
-  readonly name: string;
-  readonly value: string;
-}
 
 export type PollResult = 'ready' | 'pending' | 'panicked' | 'unknown';
 
@@ -107,13 +48,6 @@ interface At {
   readonly root: RootRef;
   readonly future: FutureRef;
   readonly address: Addr;
-}
-
-/** A function on a stack. */
-export interface StackEntry {
-  readonly function: string | undefined;
-  readonly file: string | undefined;
-  readonly line: number | undefined;
 }
 
 /** What begins. */
@@ -175,15 +109,6 @@ export interface PollLost extends At, Ending<PollBegin> {
   readonly type: 'poll-lost';
 }
 
-/** A thread of the target, where threads are known by their stacks; one object a stack, so identity is a key. */
-export interface ThreadRef {
-  readonly key: number;
-  /** The lowest address of its stack. */
-  readonly stack: Addr;
-  /** For a program that a kernel runs: the physical address of its page tables' root. */
-  readonly space?: Addr | undefined;
-}
-
 interface OfCall {
   readonly time: GuestNanos;
   readonly hart: number;
@@ -220,25 +145,6 @@ export type AnyBegin = PollBegin | CallBegin;
 export type AnyEnd = PollEnd | PollLost | CallEnd | CallLost;
 export type CallEvent = CallBegin | CallEnd | CallLost;
 
-/** Which accesses are watched: reads, writes, both. */
-export type WatchAccess = 'r' | 'w' | 'rw';
-
-/** A place in memory that is watched; one object a place, so identity is a key. */
-export interface WatchRef {
-  readonly key: number;
-  /** The user's text: `labkern::exec::POLLS`, `0x80001000,8`. */
-  readonly name: string;
-  /** What the target reports; not every target can report reads alone. */
-  readonly access: WatchAccess;
-  /** What was asked for. */
-  readonly asked: WatchAccess;
-  readonly address: Addr;
-  /** Bytes: 1, 2, 4 or 8. */
-  readonly size: number;
-  /** The full type name as DWARF spells it. */
-  readonly type: string;
-}
-
 /** A place that is watched was read or written. */
 export interface WatchHit {
   readonly type: 'watch';
@@ -263,18 +169,6 @@ export interface WatchHit {
   readonly inlined: readonly StackEntry[];
 }
 
-/** A place in the code that a probe names; one object a place, so identity is a key. */
-export interface PlaceRef {
-  readonly key: number;
-  /** The user's text: `src/work.rs:42`. */
-  readonly name: string;
-  /** The kind of probe: a category of the trace's formats. */
-  readonly category: string;
-  readonly address: Addr;
-  /** The function there, the innermost of those that are inlined into each other. */
-  readonly by: StackEntry;
-}
-
 /** A hart reached a place: an instant, which neither begins nor ends anything. */
 export interface PlaceHit {
   readonly type: 'place';
@@ -296,15 +190,6 @@ export interface Wake {
   readonly by: RootRef | undefined;
   /** The function that used the waker: among those inlined there, the innermost outside of Rust's library. */
   readonly caller: StackEntry;
-}
-
-/** A function of sampled stacks; one object a function, so identity is a key. */
-export interface SampledFrame {
-  readonly name: string;
-  readonly instance: string;
-  readonly address: Addr | undefined;
-  readonly file: string | undefined;
-  readonly line: number | undefined;
 }
 
 /** What a hart ran when a sampling profile stopped it; or a task's wait, in an off-CPU profile. */
@@ -405,95 +290,6 @@ export type TraceEvent =
 /** When it was; of a gap, when recording continued. */
 export function timeOf(event: TraceEvent): GuestNanos {
   return event.type === 'gap' ? event.to : event.time;
-}
-
-export interface HartInfo {
-  readonly number: number;
-  readonly name: string;
-}
-
-/** What is known at the first event, with nothing of the host: two runs of a deterministic guest give the same. */
-export interface TraceInfo {
-  readonly program: string;
-  readonly buildId: string | undefined;
-  readonly arch: string;
-  readonly clock: ClockInfo;
-  /** The target is a process: its harts are threads. Undefined if not. */
-  readonly isProcess?: boolean | undefined;
-  readonly harts: readonly HartInfo[];
-}
-
-/** What is known at the end about how a recording was made. */
-export interface TraceFacts {
-  readonly probes: readonly ProbeFact[];
-  /** Undefined if it is not known; then durations include it. */
-  readonly ownTime?: OwnTime | undefined;
-  readonly recording?: RecordingFacts | undefined;
-  /** The end of what was recorded is missing: its trace was cut off, or could not be read to its end. */
-  readonly isCut?: boolean | undefined;
-}
-
-/** For a trace whose end is missing, and with it what is known at the end. */
-export const endMissing: TraceFacts = { probes: [], isCut: true };
-
-/** How a recording went. Nothing of the host, except for samples: two runs of a deterministic guest have the same. */
-export interface RecordingFacts {
-  /** Why it ended: `guest-ended`, `duration`, ... */
-  readonly end: string;
-  /** The RSP server: `QEMU`. */
-  readonly stub: string | undefined;
-  readonly events: number;
-  /** Events that stopped the target, and those that did not. */
-  readonly stops: number;
-  readonly records: number;
-  /** Records that were written and could not be read. */
-  readonly missing: number;
-  /** Times that another program's code came to a probe's address. */
-  readonly foreignHits: number;
-  /** Probes whose code was never loaded. */
-  readonly neverLoaded: readonly string[];
-  /** The guest ended with records that were not read. */
-  readonly tailLost: boolean;
-  /** A flight recorder's trace: events before its first one that it does not have. */
-  readonly leftOut?: number | undefined;
-  /** Why all times are upper bounds: stops have added to them what nothing says. Undefined if they are not. */
-  readonly timesAtMost?: string | undefined;
-  /** Stops beside probes that need none: they have added to the times of the calls that they are in. */
-  readonly stopsBeside?: number | undefined;
-  readonly stoppedAt?: readonly string[] | undefined; // See `Disturbance`, in guest nanoseconds.
-  /** How often the ring of records was found full, so that the target waited; undefined if it never was. */
-  readonly ringFull?: number | undefined;
-  /** How long its harts waited then, all together; undefined if that is not known. */
-  readonly ringWaitedNs?: number | undefined;
-  /** How stacks were sampled beside probes. */
-  readonly samples?: SampleFacts | undefined;
-}
-
-/** The guest nanoseconds of overhead that durations leave out: the least and the most for one event, and the total. */
-export interface OwnTime {
-  readonly leastNs: number;
-  readonly mostNs: number;
-  readonly totalNs: number;
-}
-
-/**
- * The engine of a probe: `target` without stops, `stop` with one at each hit. `none`: the probe was left out, because
- * it would stop a target that must not be stopped. `why`: why not without stops.
- */
-export interface ProbeFact {
-  readonly name: string;
-  /** The function or the Future that it is on, where its name says more: of a poll that was inlined. */
-  readonly subject?: string | undefined;
-  readonly address: Addr;
-  readonly engine: 'target' | 'stop' | 'none';
-  /** Why not `target`. */
-  readonly why: string | undefined;
-  /** Of `target`: what is done to the target's code, and what is known that allows it. */
-  readonly proof?: string | undefined;
-  /** What the engine without stops does not see of it. */
-  readonly partly?: string | undefined;
-  /** Nobody asked for it by itself, and it is left out rather than have the target stop for it: `wakes`, `drops`. */
-  readonly extra?: string | undefined;
 }
 
 /** Takes events: a file format, a table. Synchronous, because events come in bursts while the guest runs. */

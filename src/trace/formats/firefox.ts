@@ -22,7 +22,7 @@ import type {
 } from '../events/events.js';
 import { threadText } from '../events/text.js';
 import type { Format } from './format.js';
-import type { LaneWriter } from './lanes.js';
+import type { LaneWriter } from './lane-writer.js';
 import type { OutputFile } from './output/output-file.js';
 import { openSpooled, type Spool, type SpoolList } from './speedscope/spool.js';
 import { json } from './text-lines.js';

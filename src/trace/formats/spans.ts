@@ -3,12 +3,11 @@ import { madeOnce } from '../../base/made-once.js';
 import type {
   AnyBegin,
   AnyEnd,
-  DerivedPoll,
+  Cancelled,
   FunctionRef,
   FutureRef,
   PollEnd,
   RootRef,
-  StateChange,
   StateRef,
   TraceEvent,
   TraceInfo,
@@ -138,74 +137,80 @@ export class Spans extends Fold {
 
   /** The await chain, or the state. */
   #after({ chain, state }: PollEnd): string | undefined {
-    return chain.length > 0 ? this.#chains.text(chain) : state && stateText(state);
+    return chain.length > 0 ? this.#chains.text(chain) : afterText(state);
   }
 
   #instant(event: Exclude<TraceEvent, AnyBegin | AnyEnd>): Span {
-    switch (event.type) {
+    const { type } = event;
+    switch (type) {
       case 'derived-poll':
-        return this.#derived(event, { type: 'derived', state: event.state, result: event.result });
+        return {
+          ...instant('derived', event, this.#subjects.ofFuture(event), afterText(event.state)),
+          result: event.result,
+        };
       case 'state':
-        return this.#derived(event, { type: 'state', state: event.to, result: undefined });
+        return instant(type, event, this.#subjects.ofFuture(event), afterText(event.to));
       case 'watch': {
-        const { time, hart, watch, by, access } = event;
-        const subject = { ...nobody, name: watch.name, address: hex(watch.address), file: by.file, line: by.line };
-        const at = { type: 'watch', time_ns: time, hart };
-        return { ...nowhere, ...at, subject, result: access, detail: accessText(event) };
+        const { watch, by, access } = event;
+        const about = { name: watch.name, address: hex(watch.address), file: by.file, line: by.line };
+        return { ...instant(type, event, of(about), accessText(event)), result: access };
       }
       case 'place': {
-        const { time, hart, place } = event;
-        const { name, category, address, by } = place;
-        const subject = { ...nobody, name, address: hex(address), file: by.file, line: by.line };
-        return { ...nowhere, type: category, time_ns: time, hart, subject, detail: by.function };
+        const { name, category, address, by } = event.place;
+        return instant(category, event, of({ name, address: hex(address), file: by.file, line: by.line }), by.function);
       }
       case 'wake': {
-        const { time, hart, root, waker, caller } = event;
+        const { root, waker, caller } = event;
         const { file, line } = caller;
-        const name = root?.future.future ?? hex(waker);
-        const subject = { ...nobody, name, address: hex(waker), file, line, task: root && rootText(root) };
-        return { ...nowhere, type: 'wake', time_ns: time, hart, subject, detail: wakerText(event) };
+        const about = { name: root?.future.future ?? hex(waker), address: hex(waker), file, line };
+        return instant(type, event, of({ ...about, task: root && rootText(root) }), wakerText(event));
       }
       case 'gap': {
         const { from, to } = event;
-        const subject = { ...nobody, name: gapText(event) };
-        return { ...nowhere, type: 'gap', time_ns: from, duration_ns: to - from, hart: undefined, subject };
+        return { ...instant(type, { time: from }, of({ name: gapText(event) })), duration_ns: to - from };
       }
       case 'sample': {
-        const { time, hart, stack } = event;
-        const [frame] = stack;
-        const about = { name: frame?.name ?? '', instance: frame?.instance, file: frame?.file, line: frame?.line };
-        const detail = stack.map(({ name }) => name).join(' < ');
-        return { ...nowhere, type: 'sample', time_ns: time, hart, subject: { ...nobody, ...about }, detail };
+        const [{ name = '', instance = undefined, file = undefined, line = undefined } = {}] = event.stack;
+        return instant(
+          type,
+          event,
+          of({ name, instance, file, line }),
+          event.stack.map(({ name }) => name).join(' < '),
+        );
       }
-      case 'cancelled': {
-        const { time, hart, root, future, address, state } = event;
-        const { future: name, instance } = future;
-        const { file, line } = state ?? future;
-        const about = { name, instance, address: hex(address), file, line, task: root && rootText(root) };
-        const subject = { ...nobody, ...about };
-        return { ...nowhere, type: 'cancelled', time_ns: time, hart, subject, detail: cancelText(event) };
-      }
-      case 'stuck': {
-        const { time, root, future, address, file, line } = event;
-        const { future: name, instance } = future;
-        const about = { name, instance, address: hex(address), file, line, task: root && rootText(root) };
-        const subject = { ...nobody, ...about };
-        return { ...nowhere, type: 'stuck', time_ns: time, hart: undefined, subject, detail: stuckText(event) };
-      }
+      case 'cancelled':
+        return instant(type, event, ofTask(event, event.state ?? event.future), cancelText(event));
+      case 'stuck':
+        return instant(type, event, ofTask(event, event), stuckText(event));
       case 'console':
-        return ofMachine('console', event.time, event.text);
+        return instant(type, event, of({ name: event.text }));
       case 'reset':
-        return ofMachine('reset', event.time, resetText);
+        return instant(type, event, of({ name: resetText }));
     }
   }
+}
 
-  /** Of a Future: what its memory told at another's poll. */
-  #derived(event: DerivedPoll | StateChange, { type, state, result }: Derived): Span {
-    const subject = this.#subjects.ofFuture(event);
-    const detail = state && stateText(state);
-    return { ...nowhere, type, time_ns: event.time, hart: event.hart, subject, result, detail };
-  }
+type When = { readonly time: number; readonly hart?: number };
+
+function instant(type: string, { time, hart }: When, subject: SpanSubject, detail?: string): Span {
+  return { ...nowhere, type, time_ns: time, hart, subject, detail };
+}
+
+/** What is not known of it is nothing. */
+function of(about: Pick<SpanSubject, 'name'> & Partial<SpanSubject>): SpanSubject {
+  return { ...nobody, ...about };
+}
+
+/** A Future that something happened to, at a place in the code. */
+function ofTask(
+  { root, future: { future: name, instance }, address }: Pick<Cancelled, 'root' | 'future' | 'address'>,
+  { file, line }: Pick<SpanSubject, 'file' | 'line'>,
+): SpanSubject {
+  return of({ name, instance, address: hex(address), file, line, task: root && rootText(root) });
+}
+
+function afterText(state: StateRef | undefined): string | undefined {
+  return state && stateText(state);
 }
 
 /** Writes a line a span, behind a head. */
@@ -221,16 +226,6 @@ export function spanLines(out: Lines, head: (info: TraceInfo) => string, line: (
       out.close();
     },
   };
-}
-
-interface Derived {
-  readonly type: string;
-  readonly state: StateRef | undefined;
-  readonly result: Span['result'];
-}
-
-function ofMachine(type: string, time: number, name: string): Span {
-  return { ...nowhere, type, time_ns: time, hart: undefined, subject: { ...nobody, name } };
 }
 
 function typeOf(event: AnyBegin | AnyEnd): 'call' | 'poll' {

@@ -17,7 +17,8 @@ import {
 import { Filter } from '../events/sinks.js';
 import { linkText, placeText, waitingState, wakeSourceText } from '../events/text.js';
 import { hasRoom, type TableOptions, textTable, timeText } from '../events/text-table.js';
-import { Lanes, type LaneWriter } from '../formats/lanes.js';
+import type { LaneWriter } from '../formats/lane-writer.js';
+import { Lanes } from '../formats/lanes.js';
 
 /** Waits at one await that the same code ended. Times are nanoseconds. */
 export interface WaitRow {

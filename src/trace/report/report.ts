@@ -21,6 +21,7 @@ import type {
   TraceSink,
 } from '../events/events.js';
 import { HartLabels } from '../events/hart-labels.js';
+import { isOfTask } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
 import { placeText, rootText, waitingState } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
@@ -72,13 +73,18 @@ interface Row {
   readonly durations: Durations;
 }
 
-/** What a row is about, which begins and ends: a call, a poll. */
-interface Subject {
-  readonly key: object | string | number;
-  readonly describe: () => Pick<Row, 'name'> &
-    Partial<Pick<Row, 'instance' | 'address' | 'file' | 'line' | 'isInlined'>>;
-  /** Whether it is one more, with a time of its own. `outermost`: if no other that is chosen is around it. */
-  readonly counts: boolean | 'outermost';
+type About = Pick<Row, 'name'> & Partial<Pick<Row, 'instance' | 'address' | 'file' | 'line' | 'isInlined'>>;
+type Key = object | string | number;
+
+/** What a report by calls and polls has rows of. */
+interface Subjects<K extends Key> {
+  /** What a call or poll is of; undefined if it has no row. */
+  readonly of: (begin: AnyBegin) => K | undefined;
+  readonly describe: (key: K, labels: HartLabels) => About;
+  /** Whether it is one more, with a time of its own; left out if each is. */
+  readonly counts?: (begin: AnyBegin) => boolean;
+  /** Only that counts which no other that is chosen is around. */
+  readonly isOutermost?: boolean;
 }
 
 export interface Report extends TraceSink {
@@ -89,55 +95,44 @@ export interface Report extends TraceSink {
 /** A report of events, which it takes as a sink. `chosen`: of these alone. */
 export function reportBy(grouping: Grouping, chosen?: Chosen): Report {
   if (grouping === 'await') return awaitReport(chosen);
-  return new CallReport(subjectOf[grouping], chosen);
+  if (grouping === 'fn') return new CallReport(functions, chosen);
+  if (grouping === 'future') return new CallReport(futures, chosen);
+  return grouping === 'task' ? new CallReport(tasks, chosen) : new CallReport(harts, chosen);
 }
 
-type SubjectOf = (begin: AnyBegin, labels: HartLabels) => Subject | undefined;
-
-const subjectOf: Readonly<Record<Exclude<Grouping, 'await'>, SubjectOf>> = {
-  fn: (begin) => (begin.type === 'call-begin' ? functionSubject(begin.function) : undefined),
-  future: (begin) => (begin.type === 'poll-begin' ? futureSubject(begin.future) : undefined),
-  task: (begin) =>
-    begin.type === 'poll-begin' && !begin.root.isPart ? taskSubject(begin.root, isOwnPoll(begin)) : undefined,
-  hart: ({ hart }, labels) => ({
-    key: hart,
-    counts: 'outermost',
-    describe: () => ({ name: labels.of(hart) }),
-  }),
+const functions: Subjects<FunctionRef> = {
+  of: (begin) => (begin.type === 'call-begin' ? begin.function : undefined),
+  describe: ({ name, instance, address, file, line }) => ({ name, instance, address: hex(address), file, line }),
 };
 
-function functionSubject(fn: FunctionRef): Subject {
-  const { name, instance, address, file, line } = fn;
-  return { key: fn, counts: true, describe: () => ({ name, instance, address: hex(address), file, line }) };
-}
+const futures: Subjects<FutureRef> = {
+  of: (begin) => (begin.type === 'poll-begin' ? begin.future : undefined),
+  describe: ({ future: name, instance, file, line, inlined: isInlined = false }) => {
+    return { name, instance, file, line, isInlined };
+  },
+};
 
-function futureSubject(future: FutureRef): Subject {
-  const { future: name, instance, file, line } = future;
-  return {
-    key: future,
-    counts: true,
-    describe: () => ({ name, instance, file, line, isInlined: future.inlined === true }),
-  };
-}
+const tasks: Subjects<RootRef> = {
+  of: (begin) => (begin.type === 'poll-begin' && !begin.root.isPart ? begin.root : undefined),
+  // A poll of the task itself, not of what it awaits.
+  counts: (begin) => begin.type === 'poll-begin' && isOfTask(begin),
+  describe: (root, labels) => {
+    return { ...futures.describe(root.future, labels), name: rootText(root), address: hex(root.address) };
+  },
+};
 
-function taskSubject(root: RootRef, counts: boolean): Subject {
-  const { future, address } = root;
-  const { file, line, instance } = future;
-  const about = { instance, address: hex(address), file, line, isInlined: future.inlined === true };
-  return { key: root, counts, describe: () => ({ name: rootText(root), ...about }) };
-}
-
-/** A poll of the task itself, not of what it awaits. */
-function isOwnPoll({ root, future, address }: AnyBegin & { type: 'poll-begin' }): boolean {
-  return address === root.address && future.key === root.future.key;
-}
+const harts: Subjects<number> = {
+  of: ({ hart }) => hart,
+  isOutermost: true,
+  describe: (hart, labels) => ({ name: labels.of(hart) }),
+};
 
 class Rows {
-  readonly #rows = new Map<Subject['key'], Row>();
+  readonly #rows = new Map<Key, Row>();
   /** Subjects of which more was than what is counted here. */
-  readonly unseen = new Set<Subject['key']>();
+  readonly unseen = new Set<Key>();
 
-  of({ key, describe }: Subject): Row {
+  of(key: Key, describe: () => About): Row {
     return madeOnce(this.#rows, key, () => ({
       ...{ instance: undefined, address: undefined, file: undefined, line: undefined, isInlined: false },
       ...describe(),
@@ -149,7 +144,7 @@ class Rows {
     const leftOut = namesBound(facts?.probes ?? [], facts?.recording?.missing);
     const timesAtMost = facts?.recording?.timesAtMost === undefined ? undefined : Math.ceil(tickNs);
     const zeroAtMost = Math.ceil(tickNs) + (facts?.ownTime?.mostNs ?? 0);
-    const boundOf = (key: Subject['key'], { name, instance, isInlined }: Row): ReportRow['bound'] => {
+    const boundOf = (key: Key, { name, instance, isInlined }: Row): ReportRow['bound'] => {
       if (leftOut.has(name) || (instance !== undefined && leftOut.has(instance))) return 'left-out';
       return isInlined || this.unseen.has(key) ? 'inlined' : undefined;
     };
@@ -157,16 +152,16 @@ class Rows {
   }
 }
 
-class CallReport extends TimedFold implements Report {
-  readonly #subjectOf: SubjectOf;
+class CallReport<K extends Key> extends TimedFold implements Report {
+  readonly #subjects: Subjects<K>;
   readonly #labels = new HartLabels();
   readonly #rows = new Rows();
   #facts: TraceFacts | undefined;
   #tickNs = 1;
 
-  constructor(subject: SubjectOf, chosen: Chosen | undefined) {
+  constructor(subjects: Subjects<K>, chosen: Chosen | undefined) {
     super(chosen);
-    this.#subjectOf = subject;
+    this.#subjects = subjects;
   }
 
   override begin(info: TraceInfo): void {
@@ -182,46 +177,47 @@ class CallReport extends TimedFold implements Report {
     this.#facts = facts;
   }
 
-  protected began(begin: AnyBegin): void {
-    const subject = this.#subject(begin);
-    if (subject && this.#counts(subject, begin)) this.#rows.of(subject).calls++;
-  }
-
   rows(): ReportRow[] {
     return this.#rows.all(this.#facts, this.#tickNs);
   }
 
-  #subject(begin: AnyBegin): Subject | undefined {
-    return this.#subjectOf(begin, this.#labels);
+  protected began(begin: AnyBegin): void {
+    const row = this.#counts(begin) ? this.#rowOf(begin) : undefined;
+    if (row) row.calls++;
   }
 
   protected returned(event: CallEnd | PollEnd, spent: CallTime): void {
     const begin = event.begin ?? beginOf(event);
-    const subject = this.#subject(begin);
-    if (!subject) return;
-    const row = this.#rows.of(subject);
+    const row = this.#rowOf(begin);
+    if (!row) return;
     row.self += spent.self;
-    if (!this.#counts(subject, begin)) return;
+    if (!this.#counts(begin)) return;
     if (event.wasLost) row.lost--;
     // Of outermost calls, recursion is inside one of them.
-    row.total += subject.counts === 'outermost' ? spent.time : spent.total;
+    row.total += this.#subjects.isOutermost ? spent.time : spent.total;
     row.durations.add(spent.time);
   }
 
   protected override lost(event: CallLost | PollLost): void {
     const begin = event.begin ?? beginOf(event);
-    const subject = this.#subject(begin);
-    if (subject && this.#counts(subject, begin)) this.#rows.of(subject).lost++;
+    const row = this.#counts(begin) ? this.#rowOf(begin) : undefined;
+    if (row) row.lost++;
   }
 
   protected override other(event: Exclude<TraceEvent, AnyBegin | AnyEnd>): void {
     if (event.type !== 'derived-poll') return;
-    const subject = this.#subject({ ...event, type: 'poll-begin', state: undefined, depth: 0 });
-    if (subject) this.#rows.unseen.add(subject.key);
+    const key = this.#subjects.of({ ...event, type: 'poll-begin', state: undefined, depth: 0 });
+    if (key !== undefined) this.#rows.unseen.add(key);
   }
 
-  #counts({ counts }: Subject, begin: AnyBegin): boolean {
-    if (counts !== 'outermost') return counts;
+  #rowOf(begin: AnyBegin): Row | undefined {
+    const key = this.#subjects.of(begin);
+    return key === undefined ? undefined : this.#rows.of(key, () => this.#subjects.describe(key, this.#labels));
+  }
+
+  #counts(begin: AnyBegin): boolean {
+    const { counts, isOutermost } = this.#subjects;
+    if (!isOutermost) return counts?.(begin) ?? true;
     for (let { around } = begin; around; around = around.around) if (!this.isOther(around)) return false;
     return true;
   }
@@ -247,8 +243,7 @@ function awaitReport(chosen: Chosen | undefined): Report {
     const place = (at && placeText(at)) ?? 'waiting';
     const name = awaiting(end, at);
     if (chosen !== undefined && ![end.root.future.future, name, place].some(chosen.note)) return undefined;
-    const describe = () => ({ name, file: at?.file, line: at?.line });
-    const row = rows.of({ key: place, counts: true, describe });
+    const row = rows.of(place, () => ({ name, file: at?.file, line: at?.line }));
     row.calls++;
     return row;
   };

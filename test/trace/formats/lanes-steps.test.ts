@@ -1,7 +1,8 @@
 // What a writer with timelines is told, step by step, on events told by hand.
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
-import { Lanes, type LaneWriter } from '../../../src/trace/formats/lanes.js';
+import type { LaneWriter } from '../../../src/trace/formats/lane-writer.js';
+import { Lanes } from '../../../src/trace/formats/lanes.js';
 import type { FutureRef, RootRef, ThreadRef, TraceEvent } from '../../../src/trace/index.js';
 
 const future = (key: number, name: string) => ({ key, future: name, instance: name, kind: 'async_fn' }) as FutureRef;

@@ -1,8 +1,8 @@
 // What events of Chrome's trace format have: fields, and times of slices.
 import { hex } from '../../../base/addr.js';
-import type { AnyBegin, Cancelled, FunctionRef, FutureRef, GuestNanos, Wake } from '../../events/events.js';
+import type { AnyBegin, Cancelled, FunctionRef, FutureRef, GuestNanos, Wake, WatchHit } from '../../events/events.js';
 import type { Track } from '../../events/open-calls.js';
-import { placeText, rootText } from '../../events/text.js';
+import { actorText, placeText, rootText, stackText } from '../../events/text.js';
 import { json, micros, quote } from '../text-lines.js';
 
 /** The number of the first thread that is known by its stack; no hart has so high a number. */
@@ -50,6 +50,23 @@ export function commonText(begin: AnyBegin): string {
 
 export function trackOf({ hart, thread }: Track): number {
   return thread ? FIRST_THREAD + thread.key : hart + 1;
+}
+
+/** An access of a watched place. */
+export function accessIn(event: WatchHit): Args {
+  const { watch } = event;
+  return {
+    watch: watch.name,
+    access: event.access,
+    old: event.old,
+    value: event.value,
+    changed: event.changed,
+    by: actorText(event),
+    inlined: event.inlined.length > 1 ? stackText(event.inlined) : undefined,
+    pc: hex(event.pc),
+    address: hex(watch.address),
+    type: watch.type,
+  };
 }
 
 /** The task that something happens to, and who does it. */

@@ -18,7 +18,7 @@
  * track have one time: picoseconds, below the clock's resolution, keep their order (`SliceTimes`).
  */
 import { hex } from '../../../base/addr.js';
-import { type FileHead, startOf } from '../../../base/file-head.js';
+import { startOf } from '../../../base/file-head.js';
 import {
   type AnyBegin,
   type AnyEnd,
@@ -46,7 +46,6 @@ import {
 import type { Track } from '../../events/open-calls.js';
 import {
   accessText,
-  actorText,
   argumentsText,
   ChainTexts,
   cancelText,
@@ -62,10 +61,21 @@ import {
   wakeText,
 } from '../../events/text.js';
 import type { Format } from '../format.js';
-import { Lanes, type LaneWriter, type LifeEnd } from '../lanes.js';
+import type { LaneWriter, LifeEnd } from '../lane-writer.js';
+import { Lanes } from '../lanes.js';
 import type { OutputFile } from '../output/output-file.js';
 import { json, micros, quote } from '../text-lines.js';
-import { type Args, commonText, FIRST_THREAD, type Named, named, rolesIn, SliceTimes, trackOf } from './fields.js';
+import {
+  type Args,
+  accessIn,
+  commonText,
+  FIRST_THREAD,
+  type Named,
+  named,
+  rolesIn,
+  SliceTimes,
+  trackOf,
+} from './fields.js';
 
 /** Chrome's Trace Event Format. */
 export const chrome: Format = {
@@ -74,21 +84,10 @@ export const chrome: Format = {
   about: 'timelines as JSON, for ui.perfetto.dev, chrome://tracing and speedscope',
   use: 'open it in ui.perfetto.dev or chrome://tracing',
   isAppended: true,
-  recognizes: isChrome,
+  // Both forms: an array of events with `ph`, and an object with `traceEvents`.
+  recognizes: (head) => /^\s*(?:\[\s*\{|\{.*"traceEvents"\s*:\s*\[).*"ph"\s*:\s*"/s.test(startOf(head)),
   open: (file) => new Lanes(new ChromeWriter(file)),
 };
-
-/** Both forms: an array of events with `ph`, and an object with `traceEvents`. */
-function isChrome(head: FileHead): boolean {
-  const text = startOf(head);
-  return (/^\s*\[\s*\{/.test(text) || /^\s*\{.*"traceEvents"\s*:\s*\[/s.test(text)) && /"ph"\s*:\s*"/.test(text);
-}
-
-/** When something happened, and on which hart. */
-interface When {
-  readonly hart: number;
-  readonly time: GuestNanos;
-}
 
 /** Writes Chrome Trace Event JSON into `out`. */
 class ChromeWriter implements LaneWriter {
@@ -235,19 +234,11 @@ class ChromeWriter implements LaneWriter {
 
   watch(event: WatchHit): void {
     const { watch, hart, time, number } = event;
-    const args = {
-      watch: watch.name,
-      access: event.access,
-      old: event.old,
-      value: event.value,
-      changed: event.changed,
-      by: actorText(event),
-      inlined: event.inlined.length > 1 ? stackText(event.inlined) : undefined,
-      pc: hex(event.pc),
-      address: hex(watch.address),
-      type: watch.type,
-    };
-    this.#onTrack(hart + 1, time, { category: 'watch', name: `${watch.name}: ${accessText(event)}`, args });
+    this.#onTrack(hart + 1, time, {
+      category: 'watch',
+      name: `${watch.name}: ${accessText(event)}`,
+      args: accessIn(event),
+    });
     if (number === undefined) return;
     const counter = { category: 'watch', id: hex(watch.address), name: watch.name, args: { value: number } };
     this.#event('C', time, hart + 1, named(counter));
@@ -330,7 +321,13 @@ class ChromeWriter implements LaneWriter {
   }
 
   /** On a root's track. */
-  #async(phase: 'b' | 'n' | 'e', root: RootRef, { hart, time }: When, name: string, args: Args): void {
+  #async(
+    phase: 'b' | 'n' | 'e',
+    root: RootRef,
+    { hart, time }: Pick<Wake, 'hart' | 'time'>,
+    name: string,
+    args: Args,
+  ): void {
     this.#event(phase, time, hart + 1, named({ category: 'future', id: hex(root.key), name, args }));
   }
 

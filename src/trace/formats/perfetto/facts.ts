@@ -15,7 +15,7 @@ import type {
 import { sampleFactsFrom, sampleFactsJson } from '../../events/sample-facts.js';
 import { engineTexts } from '../../events/text.js';
 import { addressOf } from './read/refs.js';
-import type { TrackEvent } from './read/track-events.js';
+import type { TrackEvent } from './read/track-event.js';
 import type { Annotations } from './write/annotations.js';
 
 /** Of the layout of tracks, names and annotations. */

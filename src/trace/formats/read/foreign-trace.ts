@@ -10,8 +10,9 @@ import {
   type TraceSink,
 } from '../../events/events.js';
 import { EVENT } from '../perfetto/fields.js';
+import type { TrackDescriptor, Uuid } from '../perfetto/read/descriptors.js';
 import { Refs } from '../perfetto/read/refs.js';
-import type { TrackDescriptor, TrackEvent, Uuid } from '../perfetto/read/track-events.js';
+import type { TrackEvent } from '../perfetto/read/track-event.js';
 
 interface Track {
   readonly hart: number;

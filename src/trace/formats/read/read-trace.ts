@@ -15,15 +15,11 @@ import { formats } from '../index.js';
 import { FactsReader, headingOf, infoOf, TRACE_VERSION } from '../perfetto/facts.js';
 import { TRACK } from '../perfetto/fields.js';
 import { isPerfetto } from '../perfetto/perfetto.js';
+import type { TrackDescriptor } from '../perfetto/read/descriptors.js';
 import { OwnTrace } from '../perfetto/read/own-trace.js';
 import { Packets, uncompressing } from '../perfetto/read/packets.js';
-import {
-  type PerfSample,
-  type TrackDescriptor,
-  type TrackEvent,
-  TrackEvents,
-  type TrackEventTaker,
-} from '../perfetto/read/track-events.js';
+import type { PerfSample, TrackEvent } from '../perfetto/read/track-event.js';
+import { TrackEvents, type TrackEventTaker } from '../perfetto/read/track-events.js';
 import { isUftraceFolder, readUftrace } from '../uftrace/read.js';
 import { openBytes } from './bytes.js';
 import { Damage } from './fields.js';

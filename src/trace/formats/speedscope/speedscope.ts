@@ -28,7 +28,7 @@ import type {
 } from '../../events/events.js';
 import { threadText } from '../../events/text.js';
 import type { Format } from '../format.js';
-import type { LaneWriter } from '../lanes.js';
+import type { LaneWriter } from '../lane-writer.js';
 import type { OutputFile } from '../output/output-file.js';
 import { json, quote } from '../text-lines.js';
 import { openSpooled, type Spool, type SpoolList } from './spool.js';

@@ -3,7 +3,8 @@ import { closeSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { messageOf, RsptraceError } from '../../../base/errors.js';
 import type { TraceSink } from '../../events/events.js';
-import { Lanes, type LaneWriter } from '../lanes.js';
+import type { LaneWriter } from '../lane-writer.js';
+import { Lanes } from '../lanes.js';
 import type { OutputFile } from '../output/output-file.js';
 import { WrittenAtEnd } from '../written-at-end.js';
 

@@ -33,7 +33,8 @@ import type { AnyBegin, FunctionRef, FutureRef, HartInfo, ThreadRef, TraceInfo }
 import { threadText } from '../../events/text.js';
 import { timeText } from '../../events/text-table.js';
 import type { Format } from '../format.js';
-import { Lanes, type LaneWriter } from '../lanes.js';
+import type { LaneWriter } from '../lane-writer.js';
+import { Lanes } from '../lanes.js';
 import { nothingKept, writtenKept } from '../output/output-file.js';
 import { WrittenAtEnd } from '../written-at-end.js';
 

@@ -1,5 +1,3 @@
-import { addr } from '../../../../base/addr.js';
-import { inSpace } from '../../../../base/address-map.js';
 import { madeOnce } from '../../../../base/made-once.js';
 import type {
   AnyBegin,
@@ -7,28 +5,22 @@ import type {
   CallEnd,
   CallLost,
   FunctionRef,
-  FutureRef,
   GuestNanos,
-  PlaceRef,
   PollBegin,
   PollEnd,
   PollLost,
   PollResult,
-  RootRef,
-  StackEntry,
-  StateRef,
   ThreadRef,
   TraceEvent,
-  Wake,
-  WatchHit,
-  WatchRef,
 } from '../../../events/events.js';
-import { placeOf } from '../../../events/roots.js';
-import { aboutOf, gapReason, rootOf } from '../../../events/text.js';
+import { gapReason } from '../../../events/text.js';
 import { EVENT, TRACK } from '../fields.js';
-import { addressOf, entryOf, Refs, stackOf } from './refs.js';
+import type { TrackDescriptor, Uuid } from './descriptors.js';
+import { OwnInstants } from './own-instants.js';
+import { addressNote, learnt, noAddress, OwnRefs, type Root, textNote } from './own-refs.js';
+import { addressOf, stackOf } from './refs.js';
 import { NOTE } from './sequence.js';
-import type { PerfSample, TrackDescriptor, TrackEvent, Uuid } from './track-events.js';
+import type { PerfSample, TrackEvent } from './track-event.js';
 
 /** An open slice; without a begin it is none of a poll or a call. */
 interface Slice {
@@ -37,9 +29,6 @@ interface Slice {
   readonly from: number;
   readonly name: string;
 }
-
-/** `before`: the one that was at its address before. */
-type Root = { -readonly [K in keyof RootRef]: RootRef[K] } & { hart: number; before: Root | undefined };
 
 type Outcome = Pick<PollEnd, 'result' | 'state' | 'chain'>;
 
@@ -58,29 +47,22 @@ interface Track {
   readonly root: Root | undefined;
 }
 
-const none = addr(0n);
-
 /**
  * The events of a trace that rsptrace wrote, from its TrackEvents: what `formats/perfetto/writer.ts` does, backwards.
  * Addresses of links of a chain are not in a trace. The hart of a state's change is that of the task's last poll.
  */
 export class OwnTrace {
   readonly #emit: (event: TraceEvent) => void;
-  readonly #refs = new Refs();
+  readonly #refs = new OwnRefs();
+  readonly #instants: OwnInstants;
   readonly #tracks = new Map<Uuid, Track>();
-  /** The newest at each address of a space, and each by its key. */
-  readonly #rootsAt = new Map<bigint, Root>();
-  readonly #roots = new Map<number, Root>();
   #gaps: Uuid | undefined;
   /** Calls and polls whose slices were ended while they went on. */
   readonly #cut = new Map<string, AnyBegin[]>();
-  readonly #places = new Map<string, PlaceRef>();
-  readonly #watches = new Map<string, WatchRef>();
-  /** Its value as a number comes in the next packet. */
-  #watch: WatchHit | undefined;
 
   constructor(emit: (event: TraceEvent) => void) {
     this.#emit = emit;
+    this.#instants = new OwnInstants(emit, this.#refs);
   }
 
   hart(uuid: Uuid, hart: number): void {
@@ -90,29 +72,15 @@ export class OwnTrace {
   /** A track of a thread: `stack 0xff20000000014000 of space 0x80254000`. */
   thread(uuid: Uuid, key: number, name: string): void {
     const [, stack, space] = /^stack (\w+)(?: of space (\w+))?$/.exec(name) ?? [];
-    const thread = { key, stack: addressOf(stack) ?? none, space: addressOf(space) };
+    const thread = { key, stack: addressOf(stack) ?? noAddress, space: addressOf(space) };
     this.#tracks.set(uuid, { open: [], hart: 0, thread, root: undefined });
   }
 
-  /** A track of a task: `labkern::work::chain_task @0x80412340`. */
-  root({ uuid, name, description }: TrackDescriptor): void {
-    const { name: of, ...at } = rootOf(name) ?? { name, address: none };
-    const place = placeOf(at);
-    const key = (Number(uuid) - 3) / 2;
-    const [future, about] = [this.#refs.future(of, undefined, undefined), aboutOf(description ?? '')];
-    const root: Root = { ...at, key, future, about, hart: 0, before: this.#rootsAt.get(place) };
-    this.#forgetBefore(root.before);
-    this.#rootsAt.set(place, root);
-    this.#roots.set(key, root);
-    this.#tracks.set(uuid, { open: [], hart: 0, thread: undefined, root });
-  }
-
-  /** A task may be polled when the next one is at its address, as stacks go, but not two later. */
-  #forgetBefore(root: Root | undefined): void {
-    if (root?.before === undefined) return;
-    this.#roots.delete(root.before.key);
-    this.#tracks.delete(2 * root.before.key + 3);
-    root.before = undefined;
+  root(descriptor: TrackDescriptor): void {
+    const root = this.#refs.root(descriptor);
+    const forgotten = this.#refs.forgetBefore(root);
+    if (forgotten !== undefined) this.#tracks.delete(2 * forgotten + 3);
+    this.#tracks.set(descriptor.uuid, { open: [], hart: 0, thread: undefined, root });
   }
 
   gapsTrack(uuid: Uuid): void {
@@ -128,15 +96,17 @@ export class OwnTrace {
     if (event.type === EVENT.counter) {
       // Numbers of tasks follow from the other events.
       if (event.track === TRACK.waiting || event.track === TRACK.runnable) return;
-      if (this.#watch) this.#emitWatch(event.counter);
+      this.#instants.flush(event.counter);
       return;
     }
-    if (this.#watch) this.#emitWatch(undefined);
+    this.#instants.flush(undefined);
     const track = this.#tracks.get(event.track);
     if (track === undefined) return;
     if (event.type === EVENT.sliceBegin) this.#begin(track, event);
     else if (event.type === EVENT.sliceEnd) this.#end(track, event);
-    else if (event.type === EVENT.instant) this.#instant(track, event);
+    else if (event.type !== EVENT.instant) return;
+    else if (event.category === 'call' || event.category === 'poll') this.#orphan(track, event);
+    else this.#instants.take(track, event);
   }
 
   sample({ time, cpu, stack, count }: PerfSample): void {
@@ -146,13 +116,7 @@ export class OwnTrace {
 
   /** The trace is over. */
   end(): void {
-    if (this.#watch) this.#emitWatch(undefined);
-  }
-
-  #emitWatch(number: number | undefined): void {
-    const watch = this.#watch as WatchHit;
-    this.#watch = undefined;
-    this.#emit(number === undefined ? watch : { ...watch, number });
+    this.#instants.flush(undefined);
   }
 
   #begin(track: Track, event: TrackEvent): void {
@@ -167,7 +131,7 @@ export class OwnTrace {
   #callBegin(track: Track, event: TrackEvent, time: GuestNanos): CallBegin {
     const { thread } = track;
     if (thread !== undefined) track.hart = Number(event.notes[NOTE.hart] ?? 0);
-    event.memo ??= this.#functionOf(event);
+    event.memo ??= this.#refs.functionOf(event);
     return {
       type: 'call-begin',
       time,
@@ -180,30 +144,14 @@ export class OwnTrace {
     };
   }
 
-  #functionOf(event: TrackEvent, place = event.place): FunctionRef {
-    return this.#refs.function(event.name, addressNote(event, NOTE.address), textNote(event, NOTE.instance), place);
-  }
-
-  /** `place`: where it is declared, if the event says that. */
-  #futureOf(event: TrackEvent, place?: TrackEvent['place'], name = event.name): FutureRef {
-    const { notes } = event;
-    const hidden = { polls: notes[NOTE.inlined_polls] === true, drops: notes[NOTE.hides_drops] === true };
-    return this.#refs.future(name, textNote(event, NOTE.instance), place, hidden);
-  }
-
-  #stateOf(event: TrackEvent, note: number): StateRef | undefined {
-    const text = textNote(event, note);
-    return text === undefined ? undefined : this.#refs.state(text);
-  }
-
   #polledOf(event: TrackEvent): Polled {
     const stack = textNote(event, NOTE.stack);
     return {
-      future: this.#futureOf(event, event.place),
+      future: this.#refs.futureOf(event, event.place),
       address: addressNote(event, NOTE.address),
       rootAddress: addressNote(event, NOTE.task_address),
       task: textNote(event, NOTE.task),
-      state: this.#stateOf(event, NOTE.state_before),
+      state: this.#refs.stateOf(event, NOTE.state_before),
       stack: stack === undefined ? undefined : stackOf(stack),
     };
   }
@@ -230,31 +178,14 @@ export class OwnTrace {
   }
 
   /** The flow of an outermost poll is its task's key; one inside belongs to the poll around it, if that is alike. */
-  #rootOf(track: Track, { flow }: TrackEvent, address: bigint, task = ''): Root {
-    if (flow !== undefined) {
-      const known = this.#roots.get(flow);
-      if (known !== undefined) return known;
-    }
-    for (let i = track.open.length - 1; i >= 0; i--) {
-      const begin = track.open[i]?.begin;
+  #rootOf({ open, thread, hart }: Track, { flow }: TrackEvent, address: PollBegin['address'], task = ''): Root {
+    const known = this.#refs.rootOfFlow(flow);
+    if (known !== undefined) return known;
+    for (let i = open.length - 1; i >= 0; i--) {
+      const begin = open[i]?.begin;
       if (begin?.type === 'poll-begin' && begin.root.address === address) return begin.root as Root;
     }
-    const space = track.thread?.space;
-    const place = inSpace(addr(address), space);
-    const known = this.#rootsAt.get(place);
-    if (known !== undefined) return known;
-    const key = flow ?? this.#roots.size;
-    const root: Root = {
-      key,
-      address: addr(address),
-      space,
-      future: this.#refs.future(task, undefined, undefined),
-      hart: track.hart,
-      before: undefined,
-    };
-    this.#rootsAt.set(place, root);
-    this.#roots.set(key, root);
-    return root;
+    return this.#refs.rootAt(flow, address, thread?.space, task, hart);
   }
 
   #end(track: Track, event: TrackEvent): void {
@@ -315,7 +246,7 @@ export class OwnTrace {
     const chain = textNote(event, NOTE.await_chain);
     return {
       result: (textNote(event, NOTE.result) as PollResult | undefined) ?? 'unknown',
-      state: this.#stateOf(event, NOTE.state_after),
+      state: this.#refs.stateOf(event, NOTE.state_after),
       chain: chain === undefined ? noChain : this.#refs.chain(chain),
     };
   }
@@ -334,43 +265,6 @@ export class OwnTrace {
     return begin;
   }
 
-  #instant(track: Track, event: TrackEvent): void {
-    switch (event.category) {
-      case 'call':
-      case 'poll':
-        this.#orphan(track, event);
-        break;
-      case 'state':
-        this.#state(track, event, false);
-        break;
-      case 'derived':
-        // A poll that was derived has a result, a change of a state has none.
-        if (event.notes[NOTE.result] === undefined) this.#state(track, event, true);
-        else this.#derivedPoll(track, event);
-        break;
-      case 'watch':
-        this.#watchHit(track, event);
-        break;
-      case 'wake':
-        this.#wake(track, event);
-        break;
-      case 'cancelled':
-        this.#cancelled(track, event);
-        break;
-      case 'stuck':
-        this.#stuck(event);
-        break;
-      case 'reset':
-        this.#emit({ type: 'reset', time: event.time as GuestNanos });
-        break;
-      case 'console':
-        this.#emit({ type: 'console', time: event.time as GuestNanos, text: event.name });
-        break;
-      default:
-        if (track.root === undefined && track.thread === undefined) this.#placeHit(track, event);
-    }
-  }
-
   /** An end whose slice has ended, or never was. */
   #orphan(track: Track, event: TrackEvent): void {
     const { name, notes, category } = event;
@@ -387,123 +281,15 @@ export class OwnTrace {
     const wasLost = notes[NOTE.was_lost] === true ? true : undefined;
     const common = { time, hart, thread, depth: track.open.length, began };
     if (category === 'call') {
-      const fn = this.#functionOf(event, undefined);
+      const fn = this.#refs.functionOf(event, undefined);
       if (isLost) this.#emit({ type: 'call-lost', ...common, function: fn });
       else this.#emit({ type: 'call-end', ...common, function: fn, result: textNote(event, NOTE.returned), wasLost });
       return;
     }
     const root = this.#rootOf(track, event, addressNote(event, NOTE.task_address), textNote(event, NOTE.task));
-    const whose = { root, future: this.#futureOf(event), address: addressNote(event, NOTE.address) };
+    const whose = { root, future: this.#refs.futureOf(event), address: addressNote(event, NOTE.address) };
     if (isLost) this.#emit({ type: 'poll-lost', ...common, ...whose });
     else this.#emit({ type: 'poll-end', ...common, ...whose, ...this.#outcome(event), wasLost });
-  }
-
-  #state({ root }: Track, event: TrackEvent, derived: boolean): void {
-    if (root === undefined) return;
-    const [from, to] = [this.#stateOf(event, NOTE.state_before), this.#stateOf(event, NOTE.state_after)];
-    const suffix = `: ${to?.name ?? 'unknown state'}`;
-    const name = event.name.endsWith(suffix) ? event.name.slice(0, -suffix.length) : event.name;
-    this.#emit({
-      type: 'state',
-      ...this.#ofRoot(root, event, this.#futureOf(event, undefined, name)),
-      from,
-      to,
-      derived,
-    });
-  }
-
-  #derivedPoll({ root }: Track, event: TrackEvent): void {
-    if (root === undefined) return;
-    const { result, state } = this.#outcome(event);
-    const future = this.#futureOf(event, event.place);
-    this.#emit({ type: 'derived-poll', ...this.#ofRoot(root, event, future), result, state });
-  }
-
-  #ofRoot(root: Root, event: TrackEvent, future: PollBegin['future']) {
-    const address = addressNote(event, NOTE.address);
-    const time = event.time as GuestNanos;
-    return { time, hart: root.hart, root, future: learnt(root, future, address), address };
-  }
-
-  #watchHit({ hart }: Track, event: TrackEvent): void {
-    const { notes } = event;
-    const name = textNote(event, NOTE.watch) ?? event.name;
-    const address = addressNote(event, NOTE.address);
-    const watch = madeOnce<string, WatchRef>(this.#watches, `${name} ${address}`, () => {
-      const type = textNote(event, NOTE.type) ?? '';
-      return { key: this.#watches.size, name, access: 'rw', asked: 'rw', address, size: 8, type };
-    });
-    const by = entryOf(textNote(event, NOTE.by) ?? '??');
-    const inlined = textNote(event, NOTE.inlined);
-    const changed = notes[NOTE.changed];
-    this.#watch = {
-      type: 'watch',
-      time: event.time as GuestNanos,
-      hart,
-      watch,
-      access: (textNote(event, NOTE.access) as WatchHit['access'] | undefined) ?? 'access',
-      old: textNote(event, NOTE.old),
-      value: textNote(event, NOTE.value),
-      number: undefined,
-      changed: typeof changed === 'boolean' ? changed : undefined,
-      pc: addressNote(event, NOTE.pc),
-      by: by.function?.startsWith('0x') ? { ...by, function: undefined } : by,
-      inlined: inlined === undefined ? [by] : stackOf(inlined),
-    };
-  }
-
-  /** The task that something happens to, who does it, and where. */
-  #roles(event: TrackEvent): Pick<Wake, 'root' | 'by' | 'caller'> {
-    const root = this.#rootNamed(event);
-    const by = textNote(event, NOTE.by);
-    return { root, by: by === 'itself' ? root : this.#rootOfText(by), caller: callerOf(event) };
-  }
-
-  #wake({ hart }: Track, event: TrackEvent): void {
-    const time = event.time as GuestNanos;
-    this.#emit({ type: 'wake', time, hart, waker: addressNote(event, NOTE.waker), ...this.#roles(event) });
-  }
-
-  #cancelled({ hart }: Track, event: TrackEvent): void {
-    const time = event.time as GuestNanos;
-    const roles = this.#roles(event);
-    const address = addressNote(event, NOTE.address);
-    const future = learnt(roles.root, this.#futureOf(event), address);
-    const state = this.#stateOf(event, NOTE.state_before);
-    const text = textNote(event, NOTE.implied);
-    const implied = text === 'replaced' || text === 'holder-ended' ? text : undefined;
-    this.#emit({ type: 'cancelled', time, hart, ...roles, future, address, state, implied });
-  }
-
-  #stuck(event: TrackEvent): void {
-    const { name: why, place } = event;
-    if (why !== 'deadlock' && why !== 'likely-deadlock' && why !== 'lost-wake') return;
-    const time = event.time as GuestNanos;
-    const root = this.#rootNamed(event);
-    const address = addressNote(event, NOTE.task_address);
-    const future = learnt(root, this.#futureOf(event, undefined, textNote(event, NOTE.future)), address);
-    const wait = textNote(event, NOTE.wait) ?? '';
-    this.#emit({ type: 'stuck', time, root, address, why, future, wait, file: place?.file, line: place?.line });
-  }
-
-  #rootNamed(event: TrackEvent): Root | undefined {
-    return this.#rootOfText(textNote(event, NOTE.task));
-  }
-
-  /** The newest root at the address in a task's name. */
-  #rootOfText(text = ''): Root | undefined {
-    const named = rootOf(text);
-    return named && this.#rootsAt.get(placeOf(named));
-  }
-
-  #placeHit({ hart }: Track, event: TrackEvent): void {
-    const { name, category, notes } = event;
-    const address = notes[NOTE.address];
-    if (typeof address !== 'bigint') return;
-    const place = madeOnce(this.#places, `${category} ${name} ${address}`, () => {
-      return { key: this.#places.size, name, category, address: addr(address), by: callerOf(event) };
-    });
-    this.#emit({ type: 'place', time: event.time as GuestNanos, hart, place });
   }
 }
 
@@ -517,27 +303,6 @@ function aroundOf({ open }: Track): AnyBegin | undefined {
   return undefined;
 }
 
-/** A task's track names its Future without the instance: what is polled at its address is that Future. */
-function learnt(root: RootRef | undefined, future: FutureRef, address: bigint): FutureRef {
-  const isRoot = root?.address === address && root.future !== future && root.future.future === future.future;
-  if (isRoot) (root as Root).future = future;
-  return future;
-}
-
 function cutName(name: string, began: number): string {
   return `${began} ${name}`;
-}
-
-function callerOf(event: TrackEvent): StackEntry {
-  return { function: textNote(event, NOTE.function), file: event.place?.file, line: event.place?.line };
-}
-
-function textNote({ notes }: TrackEvent, note: number): string | undefined {
-  const value = notes[note];
-  return typeof value === 'string' ? value : undefined;
-}
-
-function addressNote({ notes }: TrackEvent, note: number): PollBegin['address'] {
-  const value = notes[note];
-  return typeof value === 'bigint' ? value : none;
 }

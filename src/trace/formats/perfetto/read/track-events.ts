@@ -1,125 +1,33 @@
-import { type Addr, addr } from '../../../../base/addr.js';
+import { addr } from '../../../../base/addr.js';
 import { madeOnce } from '../../../../base/made-once.js';
 import type { ArgumentValue } from '../../../events/events.js';
 import { Fields, I64, LEN, VARINT } from '../../read/fields.js';
 import {
-  CLOCK,
   CLOCK_ID,
-  CLOCK_SNAPSHOT,
   DEBUG_ANNOTATION,
   PACKET_DEFAULTS,
   PERF_SAMPLE,
-  PROCESS_DESCRIPTOR,
   SEQ_INCREMENTAL_STATE_CLEARED,
-  THREAD_DESCRIPTOR,
   TRACE_PACKET,
-  TRACK_DESCRIPTOR,
   TRACK_EVENT,
 } from '../fields.js';
+import { readClocks, readDescriptor, type TrackDescriptor } from './descriptors.js';
 import { Repeats } from './repeats.js';
 import {
   type InternedFrame,
   type NoteName,
   noteName,
-  noteNames,
   type Place,
   readPlaceField,
   Sequence,
   type SequenceClock,
 } from './sequence.js';
-
-/** A track's number; a bigint if it is above 2^53. */
-export type Uuid = number | bigint;
-
-export interface TrackDescriptor {
-  readonly uuid: Uuid;
-  readonly parent: Uuid | undefined;
-  readonly name: string;
-  readonly description: string | undefined;
-  readonly rank: number;
-  readonly isCounter: boolean;
-  readonly isProcess: boolean;
-  readonly isThread: boolean;
-  readonly labels: readonly string[];
-}
-
-type NoteValue = string | Addr | boolean | number | undefined;
-
-/** One TrackEvent: valid until the next event. */
-export interface TrackEvent {
-  /** TrackEvent.Type. */
-  readonly type: number;
-  readonly time: number;
-  readonly track: Uuid;
-  readonly category: string;
-  readonly name: string;
-  readonly place: Place | undefined;
-  /** The first of its flows. */
-  readonly flow: number | undefined;
-  readonly counter: number | undefined;
-  /** The annotations that rsptrace writes, by `NOTE`. */
-  readonly notes: readonly NoteValue[];
-  /** All others, `arg_` taken off. */
-  readonly arguments: readonly ArgumentValue[];
-  /** What the taker has worked out of it, apart from its time. Events that come again keep it. */
-  memo: unknown;
-}
-
-/** A PerfSample. */
-export interface PerfSample {
-  readonly time: number;
-  readonly cpu: number;
-  readonly stack: readonly InternedFrame[];
-  readonly count: number;
-}
+import { Current, type NoteValue, noArguments, type PerfSample, type TrackEvent } from './track-event.js';
 
 export interface TrackEventTaker {
   sample(sample: PerfSample): void;
   track(descriptor: TrackDescriptor): void;
   event(event: TrackEvent): void;
-}
-
-const noArguments: readonly ArgumentValue[] = [];
-
-class Current implements TrackEvent {
-  type = 0;
-  time = 0;
-  track: Uuid = 0;
-  category = '';
-  name = '';
-  /** The clock that its time is counted on, if it is one of its sequence. */
-  clock: SequenceClock | undefined;
-  place: Place | undefined;
-  flow: number | undefined;
-  counter: number | undefined;
-  notes: NoteValue[] = new Array(noteNames.length).fill(undefined);
-  /** A new list for each event that has some: events keep theirs. */
-  arguments: readonly ArgumentValue[] = noArguments;
-  memo: unknown;
-  /** Which of `notes` are set: so many are valid, because emptying an array is slow. */
-  readonly noted: number[] = [];
-  notedCount = 0;
-
-  clear(): void {
-    this.type = 0;
-    this.category = '';
-    this.name = '';
-    this.clock = undefined;
-    this.place = undefined;
-    this.flow = undefined;
-    this.counter = undefined;
-    for (let i = 0; i < this.notedCount; i++) this.notes[this.noted[i] as number] = undefined;
-    this.notedCount = 0;
-    this.arguments = noArguments;
-    this.memo = undefined;
-  }
-
-  /** One that stays as it is. */
-  copy(): Current {
-    const copy = Object.assign(new Current(), this);
-    copy.notes = [...this.notes];
-    return copy;
-  }
 }
 
 const TIME_TAG = (TRACE_PACKET.timestamp << 3) | VARINT;
@@ -178,7 +86,10 @@ export class TrackEvents {
       this.#repeats.clear();
     }
     if (interned) this.#readInterned(sequence, from, to);
-    if (head.trackEnd > 0) this.#descriptor(head.track, head.trackEnd);
+    if (head.trackEnd > 0) {
+      this.#message.enter(head.track, head.trackEnd);
+      this.#taker.track(readDescriptor(this.#message, this.#entry));
+    }
     const id = head.clock === 0 ? sequence.clock : head.clock;
     const clock = sequence.clocks.get(id);
     const isKnown = clock !== undefined || id < CLOCK_ID.firstOfSequence;
@@ -268,32 +179,12 @@ export class TrackEvents {
         this.#message.enter(packet.from, packet.to);
         if (sequence.intern(this.#message, this.#entry)) this.#repeats.clear();
       } else if (packet.number === TRACE_PACKET.tracePacketDefaults) this.#defaults(sequence, packet.from, packet.to);
-      else if (packet.number === TRACE_PACKET.clockSnapshot) this.#clocks(sequence, packet.from, packet.to);
-    }
-  }
-
-  /** Clocks of the sequence, by what BOOTTIME shows at the same moment. */
-  #clocks(sequence: Sequence, from: number, to: number): void {
-    const message = this.#message;
-    const entry = this.#entry;
-    let boottime = 0;
-    const units = new Map<number, number>();
-    this.#repeats.clear();
-    message.enter(from, to);
-    while (message.next()) {
-      if (message.number !== CLOCK_SNAPSHOT.clocks || message.type !== LEN) continue;
-      let [id, time, isIncremental, unit] = [0, 0, false, 1];
-      entry.enter(message.from, message.to);
-      while (entry.next()) {
-        if (entry.number === CLOCK.clockId) id = entry.low;
-        else if (entry.number === CLOCK.timestamp) time = entry.value();
-        else if (entry.number === CLOCK.isIncremental) isIncremental = entry.low !== 0;
-        else if (entry.number === CLOCK.unitMultiplierNs) unit = entry.value();
+      else if (packet.number === TRACE_PACKET.clockSnapshot) {
+        this.#repeats.clear();
+        this.#message.enter(packet.from, packet.to);
+        for (const [id, clock] of readClocks(this.#message, this.#entry)) sequence.clocks.set(id, clock);
       }
-      if (id === CLOCK_ID.boottime) boottime = time;
-      else if (id >= CLOCK_ID.firstOfSequence && isIncremental) units.set(id, unit);
     }
-    for (const [id, unit] of units) sequence.clocks.set(id, { time: boottime, unit });
   }
 
   #defaults(sequence: Sequence, from: number, to: number): void {
@@ -309,64 +200,6 @@ export class TrackEvents {
         if (entry.number === TRACK_EVENT.trackUuid && entry.type === VARINT) sequence.track = entry.key();
       }
     }
-  }
-
-  #descriptor(from: number, to: number): void {
-    const message = this.#message;
-    message.enter(from, to);
-    let uuid: Uuid = 0;
-    let parent: Uuid | undefined;
-    let name: string | undefined;
-    let description: string | undefined;
-    let rank = 0;
-    let isCounter = false;
-    let other: { readonly name: string; readonly labels: readonly string[] } | undefined;
-    let isProcess = false;
-    let isThread = false;
-    while (message.next()) {
-      const { number, type } = message;
-      if (type === VARINT) {
-        if (number === TRACK_DESCRIPTOR.uuid) uuid = message.key();
-        else if (number === TRACK_DESCRIPTOR.parentUuid) parent = message.key();
-        else if (number === TRACK_DESCRIPTOR.siblingOrderRank) rank = message.low;
-      } else if (type === LEN) {
-        if (number === TRACK_DESCRIPTOR.name) name = message.text();
-        else if (number === TRACK_DESCRIPTOR.description) description = message.text();
-        else if (number === TRACK_DESCRIPTOR.counter) isCounter = true;
-        else if (number === TRACK_DESCRIPTOR.process || number === TRACK_DESCRIPTOR.thread) {
-          isProcess = number === TRACK_DESCRIPTOR.process;
-          isThread = !isProcess;
-          other = this.#processOrThread(message.from, message.to, isProcess);
-        }
-      }
-    }
-    this.#taker.track({
-      uuid,
-      parent,
-      name: name ?? other?.name ?? '',
-      description,
-      rank,
-      isCounter,
-      isProcess,
-      isThread,
-      labels: other?.labels ?? [],
-    });
-  }
-
-  #processOrThread(from: number, to: number, isProcess: boolean): { name: string; labels: string[] } {
-    const nameField = isProcess ? PROCESS_DESCRIPTOR.processName : THREAD_DESCRIPTOR.threadName;
-    const entry = this.#entry;
-    let name: string | undefined;
-    let id = 0;
-    const labels: string[] = [];
-    entry.enter(from, to);
-    while (entry.next()) {
-      if (entry.type === LEN && entry.number === nameField) name = entry.text();
-      else if (entry.type === LEN && isProcess && entry.number === PROCESS_DESCRIPTOR.processLabels)
-        labels.push(entry.text());
-      else if (entry.type === VARINT && entry.number === (isProcess ? 1 : THREAD_DESCRIPTOR.tid)) id = entry.low;
-    }
-    return { name: name ?? `${isProcess ? 'process' : 'thread'} ${id}`, labels };
   }
 
   #sample(sequence: Sequence, from: number, to: number): void {

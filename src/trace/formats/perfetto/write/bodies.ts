@@ -19,7 +19,7 @@ import type {
   WatchHit,
 } from '../../../events/events.js';
 import { accessText, actorText, ChainTexts, rootText, stackText, stateText, wakerText } from '../../../events/text.js';
-import type { LifeEnd, PollCause } from '../../lanes.js';
+import type { LifeEnd, PollCause } from '../../lane-writer.js';
 import type { Annotations } from './annotations.js';
 import type { Body, PerfettoSequence } from './packets.js';
 

@@ -49,7 +49,7 @@ import {
 } from '../../../events/events.js';
 import type { Track } from '../../../events/open-calls.js';
 import { aboutText, gapText, resetText, rootText, threadText } from '../../../events/text.js';
-import type { LaneWriter, LifeEnd, PollCause } from '../../lanes.js';
+import type { LaneWriter, LifeEnd, PollCause } from '../../lane-writer.js';
 import type { OutputFile } from '../../output/output-file.js';
 import { putEngines, putHeading, putRecording } from '../facts.js';
 import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK, TRACK_DESCRIPTOR } from '../fields.js';

@@ -1,0 +1,95 @@
+import type {
+  AnyBegin,
+  AnyEnd,
+  CallEnd,
+  Cancelled,
+  ConsoleLine,
+  DerivedPoll,
+  Gap,
+  GuestNanos,
+  HartInfo,
+  PlaceHit,
+  PollBegin,
+  PollEnd,
+  Reset,
+  RootRef,
+  Sample,
+  StateChange,
+  StateRef,
+  Stuck,
+  ThreadRef,
+  TraceFacts,
+  TraceInfo,
+  Wake,
+  WatchHit,
+} from '../events/events.js';
+
+/** `lost`: another Future is at its address now, and the end of its last poll was not seen. */
+export type LifeEnd = 'ready' | 'panicked' | 'dropped' | 'lost';
+
+/** Of a poll that begins. */
+export interface PollCause {
+  /** No other poll of its root is open. */
+  readonly isOutermost: boolean;
+  /** The number of the wake that caused it, if that was seen. */
+  readonly wake: number | undefined;
+}
+
+/** What a format with timelines may write. */
+interface LaneEvents {
+  begin(info: TraceInfo): void;
+  hart(hart: HartInfo): void;
+  /** Seen for the first time. */
+  thread(thread: ThreadRef): void;
+  /** A slice on the thread's lane, if a thread is known; else on the hart's. `cause`: of a poll. */
+  enter(begin: AnyBegin, cause?: PollCause): void;
+  /**
+   * The end of `begin`'s slice. `lost`: of what happened only the end is known. `cut`: it is on another stack, or over;
+   * its own end is emitted without a slice.
+   */
+  leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut'): void;
+  flush(): void;
+  end(facts?: TraceFacts): void;
+  /** A root Future seen for the first time: its lane starts. */
+  lifeBegin(root: RootRef, time: GuestNanos): void;
+  /** Its last poll ended, or another Future is at its address now (`dropped`). */
+  lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void;
+  /** Between two polls, on the root's lane. */
+  waitBegin(end: PollEnd, name: string, at: StateRef | undefined): void;
+  waitEnd(root: RootRef, time: GuestNanos, name: string): void;
+  /** A wait that is over, of a poll whose end did not show that it was pending: its next poll has shown it. */
+  lateWait(end: PollEnd, until: GuestNanos): void;
+  /** A poll on the root's lane, which begins and ends in front of its slice on the hart's. `end`: undefined if lost. */
+  rootEnter(event: PollBegin): void;
+  rootLeave(begin: PollBegin, time: GuestNanos, end: PollEnd | undefined): void;
+  /** An end whose begin was not seen, or whose slice has been cut. There is no slice to end. */
+  orphan(event: AnyEnd): void;
+  state(event: StateChange): void;
+  derived(event: DerivedPoll): void;
+  /** An instant on the hart's lane; the value, if it is a number, on a lane of the place. */
+  watch(event: WatchHit): void;
+  /** An instant on the hart's lane. */
+  place(event: PlaceHit): void;
+  /** A slice on a lane of its own. */
+  gap(event: Gap): void;
+  /** An instant on the hart's lane. `number`: of a wake that causes a poll, from 1. */
+  wake(event: Wake, number: number | undefined): void;
+  /** What a hart ran at that moment. */
+  sample(event: Sample): void;
+  /** An instant on the hart's lane. */
+  cancelled(event: Cancelled): void;
+  /** An instant on the root's lane; of all harts without a root. */
+  stuck(event: Stuck): void;
+  /** An instant of all harts. */
+  reset(event: Reset): void;
+  /** An instant on a lane of its own. */
+  console(event: ConsoleLine): void;
+  /** From now on so many tasks wait, and so many were woken since and wait for their poll. */
+  tasks(time: GuestNanos, waiting: number, runnable: number): void;
+}
+
+/**
+ * A format with timelines; it leaves out what it has no place for. Each hart, each thread and each root Future has a
+ * lane. Slices on a lane nest, and times on a lane never go back.
+ */
+export type LaneWriter = Partial<LaneEvents>;
