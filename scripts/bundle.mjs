@@ -2,16 +2,17 @@
 //   cli/main.js                the command line
 //   index.js, ROOM/index.js    the library's entries
 //   cli/chunk-*.js             what several of these need
+//   cli/help/*.txt             the pages of --help: src/cli/help-pages.ts
 //   cli/LICENSES.txt           of the packages that are in the bundle
 // The other packages are installed by npm: those with WebAssembly, and what only few commands load.
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { build } from 'esbuild';
 
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist/cli');
 const { dependencies, exports, optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const bundled = ['hyparquet-writer', 'string-width'];
+const bundled = ['yargs', 'hyparquet-writer', 'string-width'];
 
 /** Of an index.ts: for each name that it passes on, the file it comes from and its name there. */
 const passedOn = (index) => {
@@ -59,11 +60,11 @@ const pastIndexes = {
 };
 
 /**
- * Of `cli/`, a supervisor runs `clean-up`, and tests load the last three; benchmarks load the files of
+ * Of `cli/`, a supervisor runs `clean-up`, and tests and this script load the last four; benchmarks load the files of
  * other rooms.
  */
 const alone = [
-  ...['cli/main', 'cli/clean-up', 'cli/command-line', 'cli/failure', 'cli/reading-line'],
+  ...['cli/main', 'cli/clean-up', 'cli/command-line', 'cli/failure', 'cli/help-pages', 'cli/reading-line'],
   ...['api/qemu', 'base/refusal', 'profile/sampling'],
 ].map((name) => `src/${name}.ts`);
 /** package.json exports some of them; benchmarks load others. */
@@ -101,6 +102,13 @@ const declare = (file) => {
 for (const { types } of Object.values(exports)) declare(join(root, types));
 for (const file of readdirSync(join(root, 'dist'), { recursive: true }).map((name) => join(root, 'dist', name)))
   if (file.endsWith('.d.ts') && !declared.has(file)) rmSync(file);
+
+const { commandNames, helpText } = await import(join(out, 'command-line.js'));
+const { pageName, pageWidths } = await import(join(out, 'help-pages.js'));
+mkdirSync(join(out, 'help'), { recursive: true });
+for (const command of [undefined, ...commandNames])
+  for (const width of pageWidths)
+    writeFileSync(join(out, pageName(command, width)), `${await helpText(command, width)}\n`);
 
 const packages = new Set();
 for (const input of Object.keys(metafile.inputs)) {

@@ -11,7 +11,7 @@ const names = /riscv|rv(?:32|64)|(?<!\d)x86|amd64|i386|aarch64|\btsc\b|\brip\b|\
 /** Files that may, and why. */
 const allowed = {
   'base/error-codes.ts': 'texts for people: what an error means, and the way out',
-  'cli/help.ts': 'help text: an example command',
+  'cli/command-line.ts': 'help text: an example command',
   'cli/logging.ts': 'the name of a room: a part of --log',
   'cli/options/common.ts': "help text: whose counter's frequency it is",
   'api/qemu.ts': "help texts: an example command, Debian's packages",

@@ -42,7 +42,9 @@ const rooms = {
   'trace/report': 3,
 };
 const externals = {
-  // Only these folders may use these packages.
+  // Only these folders may use these packages: the CLI's are kept out of the library.
+  pino: ['cli'],
+  yargs: ['cli'],
   'capstone-wasm': ['arch'],
   'gecko-profiler-demangle': ['dwarf'],
   fzstd: ['elf'],

@@ -11,7 +11,7 @@ export { type Machine, onlyStops, startMachine } from './machine.js';
 export type { Probe, UnseenFuture } from './probe.js';
 export type { Qemu } from './qemu.js';
 export { findStuck } from './stuck-at-end.js';
-export { Supervisor } from './supervisor.js';
+export { Supervisor, waitsForEnd } from './supervisor.js';
 export { type AttachOptions, attach, type Plugins, type RunOptions, Target } from './target.js';
 export { copyProcess, copyTarget, type TargetCopy } from './task-copy.js';
 export {

@@ -1,44 +1,84 @@
-import { spawn } from 'node:child_process';
-import type { Writable } from 'node:stream';
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
 
-/** By which the shell that waits is known among processes. */
-const name = 'rsptrace-supervisor';
+/** A command that is run at last is loaded before that, when this process has lived so long, in milliseconds. */
+const loadedAfterMs = 1000;
 
 /**
- * What outlives rsptrace: a shell with a session of its own that waits on a pipe whose other end only rsptrace has. When
- * rsptrace ends without a call of {@link dismiss}, in whatever way, it becomes the command that cleans up. It begins
- * before what that command is to find does, so that no moment is without it.
+ * The word before those of a command of ours that is loaded, and waits in place of the shell. It says by a line that it
+ * is loaded. A first line of input says that the shell is gone; others are more words, an empty one dismisses it. It
+ * acts at the end of its input.
+ */
+export const waitsForEnd = 'rsptrace-supervisor';
+
+/**
+ * What outlives rsptrace: a process with a session of its own that waits on a pipe whose other end only rsptrace has.
+ * When rsptrace ends without a call of {@link dismiss}, in whatever way, it becomes the command that cleans up. It
+ * begins before what that command is to find does, so that no moment is without it. At first that is a shell, which is
+ * there at once; then the command itself, so that a busy machine need not start it when a target stands.
  */
 export class Supervisor implements Disposable {
-  readonly #input: Writable | null;
+  #waiting: ChildProcess;
+  readonly #command: string[];
+  #timer: NodeJS.Timeout | undefined;
 
   /** `cleanUp`: a command, its program first. */
   constructor(cleanUp: readonly string[]) {
-    // Each line of input is one more word for the command; an empty one dismisses it.
+    this.#command = [...cleanUp];
     const script = 'while read -r line; do [ "$line" ] || exit 0; set -- "$@" "$line"; done; exec "$@"';
-    const stdio = ['pipe', 'ignore', 'inherit'] as const;
-    const shell = spawn('sh', ['-c', script, name, ...cleanUp], { stdio: [...stdio], detached: true });
-    // Without the shell nobody takes over; it keeps nobody alive.
-    shell.on('error', () => {}).unref();
-    this.#input = shell.stdin?.on('error', () => {}) ?? null;
-    if (this.#input && 'unref' in this.#input && typeof this.#input.unref === 'function') this.#input.unref();
+    this.#waiting = start(['sh', '-c', script, waitsForEnd, ...cleanUp], 'ignore');
+    if (cleanUp[0] === process.execPath) this.#timer = setTimeout(() => this.#load(), loadedAfterMs).unref();
   }
 
   /** One more word for the command. */
   add(word: string): void {
-    this.#input?.write(`${word}\n`);
+    this.#command.push(word);
+    this.#waiting.stdin?.write(`${word}\n`);
   }
 
   /** Does now what it does when this process is killed. */
   takeOver(): void {
-    this.#input?.end();
+    this.#end();
   }
 
   dismiss(): void {
-    this.#input?.end('\n');
+    this.#end('\n');
   }
 
   [Symbol.dispose](): void {
     this.dismiss();
   }
+
+  #end(last = ''): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#waiting.stdin?.end(last);
+  }
+
+  #load(): void {
+    const [node = '', file = '', ...words] = this.#command;
+    const { length } = this.#command;
+    const loaded = start([node, file, waitsForEnd, ...words], 'pipe');
+    loaded.stdout?.once('data', () => {
+      // Whoever was dismissed or has taken over meanwhile is the shell.
+      if (this.#timer === undefined) return loaded.stdin?.end();
+      for (const line of ['instead', ...this.#command.slice(length)]) loaded.stdin?.write(`${line}\n`);
+      this.#waiting.stdin?.end('\n');
+      this.#waiting = loaded;
+    });
+  }
+}
+
+/** Without the process nobody takes over; it keeps nobody alive. */
+function start([program = '', ...words]: readonly string[], output: 'ignore' | 'pipe'): ChildProcess {
+  const child = spawn(program, words, { stdio: ['pipe', output, 'inherit'], detached: true });
+  child.on('error', () => {});
+  child.unref();
+  for (const stream of [child.stdin, child.stdout]) keepsNobody(stream);
+  return child;
+}
+
+function keepsNobody(stream: Readable | Writable | null): void {
+  stream?.on('error', () => {});
+  if (stream && 'unref' in stream && typeof stream.unref === 'function') stream.unref();
 }

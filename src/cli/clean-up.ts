@@ -1,5 +1,6 @@
 // Run by a supervisor whose rsptrace has been killed, with the words of `whenKilled`.
-import { serverOf, takenOutText, takeOverServer } from '../api/index.js';
+import { text } from 'node:stream/consumers';
+import { serverOf, takenOutText, takeOverServer, waitsForEnd } from '../api/index.js';
 import { messageOf } from '../base/errors.js';
 import { ElfFile } from '../elf/index.js';
 import { removeLeftovers } from '../inject/index.js';
@@ -32,7 +33,18 @@ async function leaveStub(whose: string, path: string, remote: string): Promise<s
   return `${plural(restored.length, 'function')} restored in the target at ${remote}, which runs on`;
 }
 
-const [kind = '', path = '', remote = ''] = process.argv.slice(2);
+/** Waits until rsptrace has ended, loaded as it is. Undefined if there is nothing to do: see `Supervisor`. */
+async function wordsAtEnd(words: readonly string[]): Promise<readonly string[] | undefined> {
+  // Its rsptrace may be gone before it is loaded: then the shell cleans up.
+  process.stdout.on('error', () => {}).write('loaded\n');
+  const said = await text(process.stdin);
+  const [first, ...more] = said.split('\n').slice(0, -1);
+  return first === undefined || more.includes('') ? undefined : [...words, ...more];
+}
+
+const given = process.argv.slice(2);
+const [kind = '', path = '', remote = ''] =
+  given[0] === waitsForEnd ? ((await wordsAtEnd(given.slice(1))) ?? process.exit()) : given;
 const isServer = kind === 'server';
 try {
   const done = await (isServer ? leaveProcess(path) : leaveStub(kind, path, remote));

@@ -1,82 +1,110 @@
 import { readFileSync } from 'node:fs';
+import yargs, { type Argv } from 'yargs';
+import { checkWords } from './check-words.js';
 import { type Command, command } from './command.js';
-import { askedBy } from './command-words.js';
 import { ExitCode } from './failure.js';
-import type { Table } from './options/option.js';
-import * as recording from './options/recording.js';
-import * as saved from './options/saved-trace.js';
+import { optional, required, type Table } from './options/option.js';
+import { attachPositionals, recordingOptions, remoteOptions, runOptions } from './options/recording.js';
 import * as target from './options/target.js';
+import { savedTraceCommands } from './saved-trace-commands.js';
 import { keptStandardInput, recordsBesideStdout } from './standard-streams.js';
+import { usageError } from './usage-error.js';
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string;
 };
 
-/** The commands that ask a saved trace. */
-const savedTraceCommands: Readonly<Record<string, Command>> = {
-  report: command(saved.report, async (args) => (await import('./report.js')).report(args), saved.checkReport),
-  info: command(saved.info, async (args) => (await import('./info.js')).info(args)),
-  replay: command(saved.replay, async (args) => (await import('./replay.js')).replay(args)),
-  graph: command(
-    saved.graph,
-    async (args) => {
-      const { fn, trace } = args;
-      if (fn !== undefined) return (await import('./live-graph.js')).liveGraph({ ...args, fn });
-      return (await import('./graph.js')).graph({ ...args, trace: trace as string });
-    },
-    saved.checkGraph,
-  ),
-  convert: command(saved.convert, async (args) => (await import('./convert.js')).convert(args)),
-  recover: command(saved.recover, async (args) => (await import('./recover.js')).recover(args)),
-  dump: command(saved.dump, async (args) => (await import('./dump.js')).dump(args)),
-  check: command(saved.check, async (args) => (await import('./check.js')).check(args)),
-  diff: command(saved.diff, async (args) => (await import('./diff.js')).diff(args)),
-  merge: command(saved.merge, async (args) => (await import('./convert.js')).merge(args), saved.checkMerge),
-  open: command(saved.open, async (args) => (await import('./open.js')).open(args)),
-};
+const withDebugInfo = 'The ELF that runs there, with debug info';
 
 /** '$0' is the one without a name. */
 const commands: Readonly<Record<string, Command>> = {
   ...savedTraceCommands,
-  $0: command(recording.record, async (args) => {
-    recordsBesideStdout();
-    return (await import('./record.js')).recordRemote(args);
+  $0: command({
+    about: 'record every poll at a running stub',
+    positionals: { elf: required(withDebugInfo) },
+    options: remoteOptions,
+    run: async (args) => {
+      recordsBesideStdout();
+      return (await import('./record.js')).recordRemote(args);
+    },
   }),
-  run: command(recording.run, async (args) => {
-    recordsBesideStdout();
-    return (await import('./run.js')).recordRun(args);
+  run: command({
+    about: 'start a program, or QEMU frozen, and record every poll',
+    usage:
+      'rsptrace run [options] <program> [-- its arguments]\n       rsptrace run [options] [elf] -- qemu-system-... [its arguments]',
+    positionals: { elf: optional(`${withDebugInfo}. Default: what -kernel names`) },
+    options: runOptions,
+    run: async (args) => {
+      recordsBesideStdout();
+      return (await import('./run.js')).recordRun(args);
+    },
   }),
-  profile: command(
-    target.profile,
-    async (args) => {
+  profile: command({
+    about: 'what the target spends its time with, by samples of every stack',
+    usage: target.profileUsage,
+    positionals: target.profilePositionals,
+    options: target.profileOptions,
+    check: target.checkProfile,
+    run: async (args) => {
       const { elf } = args;
       if (args['off-cpu'] && elf !== undefined) return (await import('./off-cpu.js')).offCpu({ ...args, elf });
       recordsBesideStdout();
       return (await import('./profile.js')).profileTarget(args);
     },
-    target.checkProfile,
-  ),
-  attach: command(recording.attach, async (args) => {
-    recordsBesideStdout();
-    return (await import('./process.js')).recordAttached(args);
   }),
-  bt: command(target.bt, async (args) => (await import('./bt.js')).backtrace(args), target.checkBt),
-  detach: command(target.detach, async (args) => (await import('./detach.js')).detach(args)),
-  doctor: command(target.doctor, async (args) => (await import('./doctor.js')).doctor(args)),
-  tasks: command(
-    target.tasks,
-    async (args) =>
+  attach: command({
+    about: 'record a process that runs on this machine, under a gdbserver of its own',
+    positionals: attachPositionals,
+    options: recordingOptions,
+    run: async (args) => {
+      recordsBesideStdout();
+      return (await import('./process.js')).recordAttached(args);
+    },
+  }),
+  bt: command({
+    about: "stop the target, print every hart's or thread's stack, let it go on",
+    usage: target.btUsage,
+    positionals: target.btPositionals,
+    options: target.btOptions,
+    check: target.checkBt,
+    run: async (args) => (await import('./bt.js')).backtrace(args),
+  }),
+  detach: command({
+    about: 'take out what an rsptrace that was killed has left, let the target run on',
+    positionals: { elf: required('The ELF that runs there') },
+    options: target.detachOptions,
+    run: async (args) => (await import('./detach.js')).detach(args),
+  }),
+  doctor: command({
+    about: 'what this stub and its target can do, how fast, and what would make it better',
+    positionals: target.doctorPositionals,
+    options: target.doctorOptions,
+    run: async (args) => (await import('./doctor.js')).doctor(args),
+  }),
+  tasks: command({
+    about: 'every task and the tree of what it awaits: in a target, a dump, or a saved trace',
+    usage: target.tasksUsage,
+    positionals: target.tasksPositionals,
+    options: target.tasksOptions,
+    check: target.checkTasks,
+    run: async (args) =>
       args.at === undefined
         ? (await import('./tasks.js')).showTasks(args)
         : (await import('./tasks-at.js')).tasksAt({ ...args, trace: args.elf as string, at: args.at }),
-    target.checkTasks,
-  ),
-  types: command(target.types, async (args) => (await import('./types.js')).showTypes(args)),
-  futures: command(
-    target.futures,
-    async (args) => (await import('./futures.js')).showFutures(args),
-    target.checkFutures,
-  ),
+  }),
+  types: command({
+    about: "print a type's layout: offsets, sizes, holes, an enum's variants",
+    positionals: target.typesPositionals,
+    options: target.typesOptions,
+    run: async (args) => (await import('./types.js')).showTypes(args),
+  }),
+  futures: command({
+    about: 'every Future in a program: states, awaits, sizes, polls',
+    positionals: target.futuresPositionals,
+    options: target.futuresOptions,
+    check: target.checkFutures,
+    run: async (args) => (await import('./futures.js')).showFutures(args),
+  }),
 };
 
 /** The options of a command; of `undefined`, those of rsptrace without one. */
@@ -89,19 +117,58 @@ export const commandNames: readonly string[] = Object.keys(commands).filter((nam
 
 /** Runs a command line. Returns the exit status; throws `USAGE`, and what its command throws. */
 export async function runCommandLine(words: readonly string[]): Promise<number> {
-  const asked = askedBy(words, commandNames, optionsOf);
-  const { command: name, given, plain } = asked;
-  if (given.get('help')?.at(-1) === 'true') {
-    const { helpText } = await import('./help.js');
-    process.stdout.write(helpText(name, commands, Math.min(120, process.stdout.columns ?? 120)));
+  const { command: name, asksHelp, rest, standardInputAt } = checkWords(words, commandNames, optionsOf);
+  if (asksHelp) {
+    await (await withHelp(words, Math.min(120, process.stdout.columns ?? 120))).parseAsync();
     return ExitCode.recorded;
   }
-  if (given.get('version')?.at(-1) === 'true') {
-    process.stdout.write(`${version}\n`);
-    return ExitCode.recorded;
-  }
+  let run = async (): Promise<number> => ExitCode.recorded;
+  // Alone and without its name, because yargs lays out the help of a command with a name before that runs.
   // What reads a trace wants a file, as the parts of one are read in any order.
-  const at = name !== undefined && name in savedTraceCommands ? plain.indexOf('-') : -1;
-  const files = at < 0 ? plain : plain.with(at, await keptStandardInput());
-  return (await commands[name ?? '$0']?.run({ ...asked, plain: files })) ?? ExitCode.recorded;
+  const isRead = standardInputAt >= 0 && name !== undefined && name in savedTraceCommands;
+  const given = isRead ? rest.with(standardInputAt, await keptStandardInput()) : rest;
+  const parser = commands[name ?? '$0']?.declare(parserOf(given, name), '$0', (body) => {
+    run = body;
+  });
+  await parser?.parseAsync();
+  return await run();
+}
+
+/** The help of a command, or of rsptrace, in lines of `width` columns. */
+export async function helpText(name: string | undefined, width: number): Promise<string> {
+  return await (await withHelp(name === undefined ? [] : [name], width)).getHelp();
+}
+
+async function withHelp(words: readonly string[], width: number): Promise<Argv> {
+  const { listTexts } = await import('./list-texts.js');
+  const parser = parserOf(words)
+    .usage('rsptrace: what a Rust kernel or program is doing, and why it waits, through any GDB remote stub')
+    .example('$0 --remote :1234 kernel.elf', 'trace a guest that waits at port 1234')
+    .example("$0 --remote :1234 --probe 'poll:net::*' kernel.elf", 'only the Futures of one module')
+    .example(
+      '$0 run kernel.elf -- qemu-system-riscv64 -M virt -nographic -kernel kernel.elf',
+      'start QEMU and trace it',
+    )
+    .epilogue(
+      'Exit status: 0 recorded; 1 failed before recording; 2 wrong usage; 3 cut short by an error, what was recorded is kept; 4 a budget, or a limit of --fail-on or --findings error, is broken; 5 the guest failed',
+    )
+    .wrap(width);
+  for (const [name, each] of Object.entries(commands)) each.declare(parser, name, () => {}, listTexts);
+  return parser;
+}
+
+function parserOf(words: readonly string[], command?: string): Argv {
+  return yargs(words)
+    .scriptName('rsptrace')
+    .locale('en')
+    .parserConfiguration({ 'populate--': true, 'parse-positional-numbers': false })
+    .version(version)
+    .alias('version', 'V')
+    .alias('help', 'h')
+    .strict()
+    .fail((message, error) => {
+      // yargs wraps errors of option parsing; errors of a command arrive unchanged.
+      if (error && error.name !== 'YError') throw error;
+      throw usageError(message ?? error.message, command, commands[command ?? '$0']?.positionals);
+    });
 }

@@ -1,37 +1,77 @@
+import type { Argv } from 'yargs';
 import type { MayReport } from './check-report.js';
-import { type Asked, argumentsOf, valuesOf } from './command-words.js';
 import { checkFiles, refuseExisting } from './files.js';
-import type { Behind, Declaration, Given, PositionalTable, Table } from './options/option.js';
+import type { ListTexts } from './list-texts.js';
+import type { PositionalTable, Table, Values } from './options/option.js';
 
-/** A command: it runs with the words that are given to it. */
-export interface Command extends Declaration<PositionalTable, Table> {
-  readonly run: (asked: Asked) => Promise<number>;
+/** Takes a command's body, to be called when the command line is parsed. */
+type Does = (body: () => Promise<number>) => void;
+
+interface Declaration<P, O> {
+  readonly about: string;
+  /** Where one line is not enough. */
+  readonly usage?: string;
+  /** In their order. */
+  readonly positionals: P;
+  readonly options: O;
+  /** Throws `USAGE` for options that do not go together. */
+  readonly check?: (given: Given<P, O> & { readonly '--'?: readonly string[] }) => void;
+  /** Its code is imported when it runs: a command loads what it needs. */
+  readonly run: (args: Given<P, O> & { readonly command: readonly string[] }) => Promise<number>;
 }
 
-/**
- * `run`: its code is imported when it runs, because a command loads what it needs. `check` throws `USAGE` for options
- * that do not go together.
- */
-export function command<P extends PositionalTable, O extends Table>(
-  { about, usage, positionals, options }: Declaration<P, O>,
-  run: (args: Given<P, O> & { readonly command: readonly string[] }) => Promise<number>,
-  check?: (given: Given<P, O> & Behind) => void,
-): Command {
+type Given<P, O> = Values<P & PositionalTable> & Values<O & Table>;
+
+export interface Command {
+  /** Its arguments, as yargs has them: `<elf> [glob]`. */
+  readonly positionals: string;
+  readonly options: Table;
+  /** Declares it under a name, `$0` for none. `texts`: for help, of the lists that plug-ins can extend. */
+  readonly declare: (args: Argv, name: string, does: Does, texts?: ListTexts) => Argv;
+}
+
+export function command<const P extends PositionalTable, const O extends Table>(given: Declaration<P, O>): Command {
+  const { about, usage, positionals, options, check, run } = given;
+  const places = Object.entries(positionals).map(([name, { demandOption, isMany }]) => {
+    const shown = isMany ? `${name}..` : name;
+    return demandOption ? `<${shown}>` : `[${shown}]`;
+  });
+  const declared = (args: Argv, texts: ListTexts | undefined): Argv => {
+    for (const [name, option] of Object.entries(options)) {
+      const describe = option.describe?.replace(/\{(\w+)\}/g, (_, list) => texts?.[list as keyof ListTexts] ?? '');
+      args.option(name, { ...option, describe });
+    }
+    for (const [name, { isMany: _, ...positional }] of Object.entries(positionals)) args.positional(name, positional);
+    if (usage !== undefined) args.usage(usage);
+    if (check === undefined) return args;
+    return args.check((all) => {
+      check(all as unknown as Given<P, O>);
+      return true;
+    });
+  };
   return {
-    ...{ about, usage, positionals, options },
-    run: async (asked) => {
-      const args = { ...argumentsOf(asked, positionals), ...valuesOf(asked.given, options) } as Given<P, O>;
-      check?.({ ...args, '--': asked.behind });
-      const all: typeof args & MayReport = { ...args, command: asked.behind ?? [] };
-      checkFiles(all);
-      try {
-        refuseExisting(all);
-        return await run({ ...args, command: asked.behind ?? [] });
-      } catch (error) {
-        if (hasReports(all)) (await import('./check-report.js')).reportFailure(all, error);
-        throw error;
-      }
-    },
+    positionals: places.join(' '),
+    options,
+    declare: (args, name, does, texts) =>
+      args.command(
+        `${name} ${places.join(' ')}`,
+        about,
+        (built) => declared(built, texts),
+        (parsed) => {
+          const behind = (parsed as { readonly '--'?: readonly string[] })['--'];
+          const all = { ...(parsed as unknown as Given<P, O> & MayReport), command: behind ?? [] };
+          does(async () => {
+            checkFiles(all);
+            try {
+              refuseExisting(all);
+              return await run(all);
+            } catch (error) {
+              if (hasReports(all)) (await import('./check-report.js')).reportFailure(all, error);
+              throw error;
+            }
+          });
+        },
+      ),
   };
 }
 

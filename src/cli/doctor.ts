@@ -17,7 +17,6 @@ import type { Session } from '../rsp/index.js';
 import { expectedAtReset, type ScratchSources } from '../scratch/index.js';
 import { architectureFor, connect, loadedElf } from '../target/index.js';
 import { jsonLine } from '../text/index.js';
-import { isMissing } from './command-words.js';
 import { showConsole } from './console-file.js';
 import { ExitCode, reportError } from './failure.js';
 import { checkFiles } from './files.js';
@@ -26,6 +25,7 @@ import { wireRecorder } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import type { DoctorArguments } from './options/target.js';
 import { givenScratchOf, hidesRam } from './scratch-options.js';
+import { usageError } from './usage-error.js';
 
 /** A program before the target is known; without probes where there are none, and none were asked for. */
 type Linked =
@@ -36,7 +36,7 @@ type Linked =
 export async function doctor(args: DoctorArguments): Promise<number> {
   if (args.trampolines || args.code !== undefined) return (await import('./trampolines.js')).showTrampolines(args);
   const { remote } = args;
-  if (remote === undefined) throw isMissing('remote');
+  if (remote === undefined) throw usageError('Missing required arguments: remote');
   if (remote.startsWith('replay:')) {
     throw new RsptraceError('USAGE', 'doctor measures times, which a recording of the wire cannot repeat', {
       hint: 'give --remote a stub',

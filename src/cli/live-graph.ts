@@ -8,10 +8,9 @@ import { addressesOf, type Program } from '../record/index.js';
 import { architectureFor, isLinuxProgram, placeAtStart, placeInProcess } from '../target/index.js';
 import { plural } from '../text/index.js';
 import { type CallBegin, CallsBelow, FunctionGraph, type Lines, type TraceSink } from '../trace/index.js';
-import { valuesOf } from './command-words.js';
 import { ExitCode, reportError } from './failure.js';
 import { executableOf, processNamed, programNamed } from './local-process.js';
-import type { Values } from './options/option.js';
+import { defaultsOf } from './options/option.js';
 import { type RecordingArguments, recordingOptions, remoteOptions } from './options/recording.js';
 import type { GraphArguments } from './options/saved-trace.js';
 import { recordRunning, recordStarted } from './process.js';
@@ -132,8 +131,7 @@ function noFunction(elf: string, glob: string, names: readonly string[]): Rsptra
 
 /** What `rsptrace --remote` would be given. */
 function recordArguments(args: LiveArguments, elf: string, names: readonly string[]) {
-  const table = { ...recordingOptions, reconnect: remoteOptions.reconnect };
-  const defaults = valuesOf(new Map(), table) as Values<typeof table>;
+  const defaults = defaultsOf({ ...recordingOptions, reconnect: remoteOptions.reconnect });
   return {
     ...({ ...defaults, elf, output: '/dev/null', findings: 'off', wakes: 'never', scratch: args.scratch } as const),
     ...{ probe: names.map((name) => `fn:${name}`), engine: args.engine ?? defaults.engine },

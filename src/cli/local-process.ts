@@ -1,5 +1,5 @@
 // A process of this machine under a gdbserver that rsptrace starts at the last moment and takes away.
-import { existsSync, readlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import {
   abandonedServer,
@@ -12,7 +12,6 @@ import {
 } from '../api/index.js';
 import { type Architecture, architectureNamed } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
-import { textOf } from '../base/proc.js';
 import type { ElfFile } from '../elf/index.js';
 import { takeOutOwnCode } from '../inject/index.js';
 import type { Session } from '../rsp/index.js';
@@ -136,8 +135,12 @@ async function leaveForgotten(session: Session, arch: Architecture, pid: number)
 
 /** Undefined for a process that does not show it. */
 function tunablesOf(pid: number): string | undefined {
-  const variables = textOf(`/proc/${pid}/environ`).split('\0');
-  return variables.find((variable) => variable.startsWith('GLIBC_TUNABLES='));
+  try {
+    const variables = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
+    return variables.find((variable) => variable.startsWith('GLIBC_TUNABLES='));
+  } catch {
+    return undefined;
+  }
 }
 
 /** The program is ended now. One that does not end by itself is killed, also while it is traced. */
@@ -172,15 +175,37 @@ export function processNamed(text: string): number {
       hint: '`pgrep -a NAME` shows the numbers of those that run',
     });
   }
-  refuseHeadless(pid);
-  return pid;
+  return livingThread(pid);
 }
 
-/** gdbserver takes no process as a whole whose main thread has ended, and threads that it does not trace would die. */
-function refuseHeadless(pid: number): void {
-  const [, state] = /.*\) (.)/s.exec(textOf(`/proc/${pid}/stat`)) ?? [];
-  if (state !== 'Z') return;
-  throw new RsptraceError('GDBSERVER_FAILED', `the main thread of process ${pid} has ended`, {
+const saidOf = new Set<number>();
+
+/**
+ * What is attached to: the process, or its last thread where the main thread has ended before. gdbserver takes no such
+ * process as a whole, and threads that it does not trace would die of breakpoints.
+ */
+function livingThread(pid: number): number {
+  const stateOf = (path: string): string | undefined => {
+    try {
+      return /.*\) (.)/s.exec(readFileSync(`${path}/stat`, 'latin1'))?.[1];
+    } catch {
+      return undefined;
+    }
+  };
+  if (stateOf(`/proc/${pid}`) !== 'Z') return pid;
+  const tasks = `/proc/${pid}/task`;
+  const living = readdirSync(tasks).filter((task) => !['Z', 'X', undefined].includes(stateOf(`${tasks}/${task}`)));
+  const [thread] = living;
+  if (living.length === 1 && thread !== undefined) {
+    if (!saidOf.has(pid)) note(`the main thread of process ${pid} has ended: its last thread, ${thread}, is traced`);
+    saidOf.add(pid);
+    return Number(thread);
+  }
+  const rest =
+    living.length === 0
+      ? 'it has no thread any more'
+      : `gdbserver takes only one of its ${living.length} other threads`;
+  throw new RsptraceError('GDBSERVER_FAILED', `the main thread of process ${pid} has ended: ${rest}`, {
     hint: 'a probe would end the threads that nobody traces; trace such a program from its start, with rsptrace run',
   });
 }

@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { visible, visibleJson } from '../text/index.js';
@@ -46,7 +47,7 @@ export function createLogger(words: string | undefined): Logger {
 }
 
 function loggerOf(wish: LogWish): Logger {
-  return partLogger(undefined, wish, process.stderr.isTTY ? lineForPeople : lineForPrograms);
+  return partLogger(undefined, wish, process.stderr.isTTY ? lineForPeople : jsonLine);
 }
 
 type Write = (level: Written, part: string | undefined, fields: object, message: string) => void;
@@ -85,11 +86,15 @@ const lineForPeople: Write = (level, part, fields, message) => {
   process.stderr.write(`${visible(`${head} ${message}${fieldsText(fields, '  ', '; ', '')}`)}\n`);
 };
 
-/** The numbers that pino gives to levels, which programs that read such lines know. */
-const numbers = { trace: 10, debug: 20, info: 30, warn: 40 };
+let pinoLogger: Pick<Logger, Written> | undefined;
 
-const lineForPrograms: Write = (level, part, fields, message) => {
-  const line = { level: numbers[level], time: Date.now(), ...(part && { part }), ...fields, msg: message };
-  const json = JSON.stringify(line, (_, value) => (typeof value === 'bigint' ? String(value) : value));
-  process.stderr.write(`${visibleJson(json)}\n`);
+/** pino is loaded with the first line that is written, because most commands write none. */
+const jsonLine: Write = (level, part, fields, message) => {
+  pinoLogger ??= openPino();
+  pinoLogger[level](part === undefined ? fields : { part, ...fields }, message);
 };
+
+function openPino(): Pick<Logger, Written> {
+  const { pino } = createRequire(import.meta.url)('pino') as typeof import('pino');
+  return pino({ level: 'trace', base: null }, { write: (line) => void process.stderr.write(visibleJson(line)) });
+}

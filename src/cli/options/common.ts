@@ -56,7 +56,7 @@ export const commonOptions = {
 export type CommonArguments = Values<typeof commonOptions>;
 
 const where = 'The stub: :1234, host:1234, the path of a unix socket, or replay:FILE';
-export const remote = text(where, { alias: 'r', isRequired: true });
+export const remote = text(where, { alias: 'r', demandOption: true });
 /** For a command that can do something without a stub. */
 export const optionalRemote = text(where, { alias: 'r' });
 /** A process of this machine, instead of a stub. */
@@ -82,14 +82,14 @@ export const checkReportOptions = {
   junit: text('Write JUnit XML into this file: a test case a limit'),
   markdown: text('Write a summary into this file. Default in GitHub Actions: the page of the step'),
   github: flag('Print annotations for what is broken: ::error file=,line=::', {
-    isOn: process.env.GITHUB_ACTIONS === 'true',
-    defaultText: 'in GitHub Actions',
+    default: process.env.GITHUB_ACTIONS === 'true',
+    defaultDescription: 'in GitHub Actions',
   }),
   strict: flag('A budget that names nothing in the trace is broken, too'),
 };
 export type CheckReportArguments = Values<typeof checkReportOptions>;
 
 /** The threads of a process are its harts: `--by thread` is `--by hart`. */
-export function asHart(by: string): string {
-  return by === 'thread' ? 'hart' : by;
+export function asHart<T extends string>(by: T): Exclude<T, 'thread'> | 'hart' {
+  return by === 'thread' ? 'hart' : (by as Exclude<T, 'thread'>);
 }

@@ -1,31 +1,15 @@
-// An option of the command line is declared once, in a table. From it come its parsing (command-words.ts), its help
-// (help.ts), and what a command gets of it.
+// An option of the command line is declared once, in a table. From it come its parsing, its help, what a command gets
+// of it, and whether its words can be right at all (check-words.ts).
+import type { Options, PositionalOptions } from 'yargs';
 import { RsptraceError } from '../../base/errors.js';
 
 /** An option whose value a command gets as a `T`. */
-export interface Option<T> {
-  readonly describe: string;
-  readonly alias?: string;
-  readonly takes: 'nothing' | 'a value' | 'perhaps a value';
-  /** Each value that is given counts. */
-  readonly isMany?: boolean;
-  readonly isRequired?: boolean;
-  /** The word that stands for one that is left out. */
-  readonly default?: string;
-  /** What help says of the default instead. */
-  readonly defaultText?: string;
-  readonly choices?: readonly string[];
-  /** The name of an option that cannot be given beside this one. */
-  readonly conflicts?: string;
-  /** What it throws is the answer to a wrong word. */
-  readonly parse: (word: string) => unknown;
+export interface Option<T> extends Options {
   /** Only a type: no option has it. */
   readonly value?: T;
 }
 
-export interface Positional<T> {
-  readonly describe: string;
-  readonly isRequired?: boolean;
+export interface Positional<T> extends PositionalOptions {
   readonly isMany?: boolean;
   readonly value?: T;
 }
@@ -38,86 +22,77 @@ export type Values<O extends Table | PositionalTable> = {
   readonly [K in keyof O]: O[K] extends Option<infer T> ? T : O[K] extends Positional<infer T> ? T : never;
 };
 
-type More = Pick<Option<unknown>, 'alias' | 'conflicts' | 'default' | 'isRequired'>;
+interface More extends Pick<Options, 'alias' | 'conflicts'> {
+  readonly default?: string;
+  readonly demandOption?: true;
+}
 
 /** Undefined where it is left out, unless it has a default or must be given. */
-type Chosen<T, M extends More> = M extends { readonly default: string } | { readonly isRequired: true }
+type Given<T, M extends More> = M extends { readonly default: string } | { readonly demandOption: true }
   ? T
   : T | undefined;
 
 /** On or off. */
 export function flag(
   describe: string,
-  { isOn = false, ...more }: Pick<Option<boolean>, 'alias' | 'defaultText'> & { readonly isOn?: boolean } = {},
+  more?: Pick<Options, 'alias' | 'default' | 'defaultDescription'>,
 ): Option<boolean> {
-  return { describe, takes: 'nothing', default: String(isOn), ...more, parse: (word) => word === 'true' };
+  return { ...{ type: 'boolean', default: false, describe }, ...more };
 }
 
-export function text<const M extends More = More>(describe: string, more?: M): Option<Chosen<string, M>> {
-  return parsed(describe, (word) => word, more);
+export function text<const M extends More = More>(describe: string, more?: M): Option<Given<string, M>> {
+  return { ...{ type: 'string', requiresArg: true, coerce: last, describe }, ...more };
 }
 
-/** A text that stands for something else, such as a number. */
+/** A text that stands for something else, such as a number. What `parse` throws is the answer to a wrong one. */
 export function parsed<T, const M extends More = More>(
   describe: string,
   parse: (text: string) => T,
   more?: M,
-): Option<Chosen<T, M>> {
-  return { describe, takes: 'a value', ...more, parse };
+): Option<Given<T, M>> {
+  const coerce = (given: string | readonly string[] | undefined): T | undefined =>
+    given === undefined ? undefined : parse(last(given));
+  return { ...{ type: 'string', requiresArg: true, coerce, describe }, ...more };
 }
 
 export function choice<const C extends string, const M extends More = More>(
   choices: readonly C[],
   describe: string,
   more?: M,
-): Option<Chosen<C, M>> {
-  return { ...text(describe, more), choices } as Option<Chosen<C, M>>;
+): Option<Given<C, M>> {
+  return { ...{ choices, requiresArg: true, coerce: last, describe }, ...more };
 }
 
 /** An option that may be given again and again. */
-export function list<T = string>(
-  describe: string,
-  parse: (text: string) => T = (word) => word as T,
-): Option<readonly T[]> {
-  return { describe, takes: 'a value', isMany: true, parse };
+export function list<T = string>(describe: string, parse?: (text: string) => T): Option<readonly T[]> {
+  const coerce = parse && ((given: readonly string[]): T[] => given.map(parse));
+  return { type: 'string', array: true, nargs: 1, default: [], ...(coerce && { coerce }), describe };
 }
 
 export function required(describe: string): Positional<string> {
-  return { isRequired: true, describe };
+  return { type: 'string', demandOption: true, describe };
 }
 
 export function optional(describe: string): Positional<string | undefined> {
-  return { describe };
+  return { type: 'string', describe };
 }
 
 export function many(describe: string): Positional<readonly string[]> {
-  return { isMany: true, isRequired: true, describe };
+  return { type: 'string', array: true, demandOption: true, describe, isMany: true };
 }
 
-/** The words behind `--`; undefined without that. */
-export interface Behind {
-  readonly '--'?: readonly string[] | undefined;
+/** What a command gets that is given none of these options. */
+export function defaultsOf<O extends Table>(table: O): Values<O> {
+  const values = Object.entries(table).map(([name, { default: value, coerce }]) => [
+    name,
+    coerce && value !== undefined ? coerce(value) : value,
+  ]);
+  return Object.fromEntries(values) as Values<O>;
 }
 
-export interface Declaration<P, O> {
-  readonly about: string;
-  /** Where one line is not enough. */
-  readonly usage?: string;
-  /** In their order. */
-  readonly positionals: P;
-  readonly options: O;
-}
-
-export type Given<P, O> = Values<P & PositionalTable> & Values<O & Table>;
-
-/** What a command gets. */
-export type ArgumentsOf<D> = D extends Declaration<infer P, infer O> ? Given<P, O> : never;
-
-/** All of a command but its code. */
-export function declared<const P extends PositionalTable, const O extends Table>(
-  declaration: Declaration<P, O>,
-): Declaration<P, O> {
-  return declaration;
+/** An option that is given twice: the last value counts. */
+function last<T>(value: T | readonly T[]): T {
+  return Array.isArray(value) ? (value.at(-1) as T) : (value as T);
 }
 
 /** Throws `USAGE`. */
