@@ -20,76 +20,89 @@ interface Written {
   readonly isRead: (die: Die, name: number) => boolean;
 }
 
+const written = <T extends Attribute[2]>(
+  form: number,
+  values: fc.Arbitrary<T>,
+  isRead: (die: Die, name: number, value: T) => boolean,
+): fc.Arbitrary<Written> => values.map((value) => ({ form, value, isRead: (die, name) => isRead(die, name, value) }));
 const natural = (form: number, bits: bigint): fc.Arbitrary<Written> =>
-  fc.bigInt(0n, (1n << bits) - 1n).map((value) => ({
-    form,
-    value,
-    isRead: (die, name) => die.big(name) === value && (bits > 53n || die.number(name) === Number(value)),
-  }));
+  written(form, fc.bigInt(0n, (1n << bits) - 1n), (die, name, value) => {
+    return die.big(name) === value && (bits > 53n || die.number(name) === Number(value));
+  });
 const blocks = (form: number): fc.Arbitrary<Written> =>
-  fc.uint8Array({ maxLength: 200 }).map((value) => ({
-    form,
-    value,
-    isRead: (die, name) => Buffer.compare(die.block(name) ?? Buffer.from('none'), value) === 0,
-  }));
-const texts = (form: number): fc.Arbitrary<Written> =>
-  fc.string({ maxLength: 20 }).map((text) => {
-    const value = text.replaceAll('\0', '');
-    return { form, value, isRead: (die, name) => die.string(name) === value };
+  written(form, fc.uint8Array({ maxLength: 200 }), (die, name, value) => {
+    return Buffer.compare(die.block(name) ?? Buffer.from('none'), value) === 0;
   });
+const texts = (form: number): fc.Arbitrary<Written> => {
+  const values = fc.string({ maxLength: 20 }).map((text) => text.replaceAll('\0', ''));
+  return written(form, values, (die, name, value) => die.string(name) === value);
+};
 const words = (form: number): fc.Arbitrary<Written> =>
-  fc.constantFrom(0, 1).map((value) => ({
-    form,
-    value,
-    isRead: (die, name) => die.code(name) === [0x1100, 0x1200][value],
-  }));
+  written(form, fc.constantFrom(0, 1), (die, name, value) => die.code(name) === [0x1100, 0x1200][value]);
 const references = (form: number): fc.Arbitrary<Written> =>
-  fc.constant({
-    form,
-    value: { ref: 'it' },
-    isRead: (die: Die, name: number) => die.reference(name) === die.offset,
-  });
+  written(form, fc.constant({ ref: 'it' }), (die, name) => die.reference(name) === die.offset);
+/** What is of a class that no reader answers. */
+const absent = (form: number): fc.Arbitrary<Written> =>
+  written(form, fc.constant(5), (die, name) =>
+    [die.string(name), die.reference(name), die.code(name), die.block(name)].every((found) => found === undefined),
+  );
 
-const ofAnyForm: fc.Arbitrary<Written> = fc.oneof(
+const ofAnyVersion: readonly fc.Arbitrary<Written>[] = [
   natural(F.data1, 8n),
   natural(F.data2, 16n),
   natural(F.data4, 32n),
   natural(F.data8, 64n),
-  natural(F.data16, 128n),
+  natural(F.sec_offset, 32n),
   natural(F.udata, 64n),
-  fc.bigInt(-(1n << 63n), (1n << 63n) - 1n).map((value) => ({
-    form: F.sdata,
-    value,
-    isRead: (die: Die, name: number) => die.big(name) === value,
-  })),
-  fc.integer({ min: -1000, max: 1000 }).map((value) => ({
-    form: F.implicit_const,
-    value,
-    isRead: (die: Die, name: number) => die.number(name) === value && die.big(name) === BigInt(value),
-  })),
-  fc.nat(255).map((value) => ({
-    form: F.flag,
-    value,
-    isRead: (die: Die, name: number) => die.flag(name) === value > 0 && die.number(name) === value,
-  })),
-  fc.constant({ form: F.flag_present, value: 1, isRead: (die: Die, name: number) => die.flag(name) }),
+  written(F.sdata, fc.bigInt(-(1n << 63n), (1n << 63n) - 1n), (die, name, value) => die.big(name) === value),
+  fc.nat(65535).chain((value) =>
+    written(F.indirect, fc.constant(new ByteWriter().uleb(F.data2).uint(value, 2).bytes()), (die, name) => {
+      return die.number(name) === value && die.string(name) === undefined;
+    }),
+  ),
+  written(F.flag, fc.nat(255), (die, name, value) => die.flag(name) === value > 0 && die.number(name) === value),
+  written(F.addr, fc.nat(0x7fff_ffff), (die, name, value) => die.code(name) === value),
+  written(F.flag_present, fc.constant(1), (die, name) => die.flag(name)),
   ...[F.block1, F.block2, F.block4, F.block, F.exprloc].map(blocks),
-  ...[F.string, F.strp, F.line_strp, F.strx, F.strx1, F.strx2, F.strx3, F.strx4, F.GNU_str_index].map(texts),
-  ...[F.addrx, F.addrx1, F.addrx2, F.addrx3, F.addrx4, F.GNU_addr_index].map(words),
+  ...[F.string, F.strp].map(texts),
   ...[F.ref1, F.ref2, F.ref4, F.ref8, F.ref_addr].map(references),
+  ...[F.GNU_strp_alt, F.GNU_ref_alt].map(absent),
+];
+
+const ofDwarf5: readonly fc.Arbitrary<Written>[] = [
+  natural(F.data16, 128n),
+  natural(F.loclistx, 32n),
+  written(F.implicit_const, fc.integer({ min: -1000, max: 1000 }), (die, name, value) => {
+    return die.number(name) === value && die.big(name) === BigInt(value);
+  }),
+  ...[F.line_strp, F.strx, F.strx1, F.strx2, F.strx3, F.strx4, F.GNU_str_index].map(texts),
+  ...[F.addrx, F.addrx1, F.addrx2, F.addrx3, F.addrx4, F.GNU_addr_index].map(words),
+  ...[F.ref_sup4, F.ref_sup8, F.strp_sup].map(absent),
+];
+
+const units = [2, 3, 4, 5].flatMap((version) =>
+  ([4, 8] as const).flatMap((offsetSize) => [4, 8].map((addressSize) => ({ version, offsetSize, addressSize }))),
 );
 
+/** The attributes of one DIE; those behind one show that it was passed over rightly. */
+const attributesOf = (...forms: readonly fc.Arbitrary<Written>[]): fc.Arbitrary<Written[]> =>
+  fc.array(fc.oneof(...forms), { minLength: 1, maxLength: 12 });
+
 t.test('attributes of any forms in any order are what was written', async () => {
-  fc.assert(
-    fc.property(fc.array(ofAnyForm, { minLength: 1, maxLength: 12 }), (written) => {
-      const attributes = written.map(({ form, value }, i): Attribute => [0x2001 + i, form, value]);
-      const prepare = (w: DwarfWriter): void => void w.addresses.uint(0x1100, 8).uint(0x1200, 8);
-      const die = only({ version: 5 }, attributes, [], prepare);
-      for (const [i, { form, value, isRead }] of written.entries())
-        if (!isRead(die, 0x2001 + i)) throw new Error(`form 0x${form.toString(16)}, ${String(value)}`);
-    }),
-    { seed: 31, numRuns: 400 },
-  );
+  const prepare = (w: DwarfWriter): void => void w.addresses.uint(0x1100, 8).uint(0x1200, 8);
+  const areRead = (unit: (typeof units)[number], all: readonly Written[]): void => {
+    const attributes = all.map(({ form, value }, i): Attribute => [0x2001 + i, form, value]);
+    const die = only(unit, attributes, [], prepare);
+    for (const [i, { form, value, isRead }] of all.entries())
+      if (!isRead(die, 0x2001 + i)) throw new Error(`form 0x${form.toString(16)}, ${String(value)}`);
+    if (die.number(0x2fff) !== undefined) throw new Error('an attribute that is not there');
+  };
+  fc.assert(fc.property(fc.constantFrom(...units), attributesOf(...ofAnyVersion), areRead), { seed: 32, numRuns: 800 });
+  const five = { version: 5, offsetSize: 4, addressSize: 8 } as const;
+  fc.assert(fc.property(fc.constant(five), attributesOf(...ofAnyVersion, ...ofDwarf5), areRead), {
+    seed: 31,
+    numRuns: 400,
+  });
 });
 
 /** The root of a unit that ends with these bytes: a form's number, and what is there of its value. */
