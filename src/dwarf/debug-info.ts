@@ -6,11 +6,11 @@ import { type CodeAddress, DwarfSections, debugLink, type ElfFile, ET } from '..
 import { AbbrevCache } from './abbrev.js';
 import { DW_AT, DW_TAG } from './constants.js';
 import { Die, DieCursor } from './die.js';
-import type { FileName } from './file-names.js';
 import { functionName } from './function-names.js';
 import { KeptColumns } from './kept-columns.js';
 import type { LineTable } from './line.js';
 import type { LineHeader } from './line-header.js';
+import type { FileName } from './line-tables.js';
 import { LineTables } from './line-tables.js';
 import { staticAddress } from './location.js';
 import { type NamedKind, NameIndex } from './name-index.js';

@@ -7,6 +7,7 @@ import {
   type TaskPlaces,
 } from '../../../async/futures/index.js';
 import { addOffset } from '../../../base/addr.js';
+import type { EventOutput } from '../../../calls/index.js';
 import {
   type Finding,
   Findings,
@@ -43,7 +44,6 @@ import { noTaskNote, notAllSeen, partsNote, unseenAround } from './parts-as-task
 import { planPoll, planSites } from './plan.js';
 import { type PollerProbe, PollerTracer, planPoller, pollerProbes } from './pollers.js';
 import { type PollProbes, resolvePolls } from './resolve.js';
-import { reportStuck } from './stuck.js';
 import { TaskPolls } from './task-polls.js';
 import { PollTracer } from './tracer.js';
 import { areInlined, type WakeFunction, wakeFunctions } from './wakers.js';
@@ -262,4 +262,30 @@ function wakesSeen({ wakes, wakesInlined }: FoundPolls, { engines }: Outcome): '
   const seen = facts.filter(({ engine }) => engine !== 'none').length;
   if (seen === 0) return undefined;
   return seen < facts.length || wakesInlined ? 'some' : 'all';
+}
+
+interface Known {
+  readonly futures: FutureSet;
+  readonly polls: Pick<PollProbes, 'ref' | 'allows'>;
+  readonly tasks: TaskBook;
+  readonly output: EventOutput;
+}
+
+/** Emits an event for each of these tasks that was polled, or whose Futures the probes select. */
+function reportStuck(found: readonly StuckTask[], { futures, polls, tasks, output }: Known): void {
+  const byInstance = new Map(futures.all.map((future) => [future.instance, future]));
+  for (const { futures: nodes, ...about } of found) {
+    const root = nodes
+      .map(({ address, instance }) => ({ root: tasks.withFuture(address), instance }))
+      .find(({ root, instance }) => root?.future.instance === instance)?.root;
+    const selected = nodes.find(({ instance }) => {
+      const future = byInstance.get(instance);
+      return future !== undefined && polls.allows(future);
+    });
+    const own = selected && byInstance.get(selected.instance);
+    const future = root?.future ?? (own && polls.ref(own));
+    const address = root?.address ?? selected?.address;
+    if (future && address !== undefined)
+      output.emit({ type: 'stuck', time: output.time, root, future, address, ...about });
+  }
 }

@@ -1,5 +1,5 @@
 import type { Guard } from '../../../async/futures/index.js';
-import { type Addr, addr } from '../../../base/addr.js';
+import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
 import { kept } from '../../../base/maps.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
@@ -13,7 +13,6 @@ import {
 } from '../../../calls/index.js';
 import type { FramePlace } from '../../function-graphs.js';
 import type { InlinedSite } from './inlined-sites.js';
-import { innerAddresses } from './inner-addresses.js';
 import type { InlinedProbe } from './resolve.js';
 
 /** Which inlined polls begin and end at an address. A block's number is its index in the list of sites. */
@@ -45,14 +44,14 @@ export class InlinedPlaces {
       : begin && at.registers.register(begin.self.register);
     if (!begin || base === undefined) return undefined;
     const { self, isStored } = begin;
-    return { address: innerAddresses.at(addr(base), self.offset), guards: self.guards, isStored };
+    return { address: addOffset(addr(base), self.offset), guards: self.guards, isStored };
   }
 
   /** The word that leads to the Future of a block that begins here; undefined if none does. */
   wordAt(at: Moment, block: number): MemoryRequest | undefined {
     const { register, through } = this.#beginAt(at, block)?.self ?? {};
     const base = register === undefined || through === undefined ? undefined : at.registers.register(register);
-    return base === undefined ? undefined : { address: innerAddresses.at(addr(base), through ?? 0), length: 8 };
+    return base === undefined ? undefined : { address: addOffset(addr(base), through ?? 0), length: 8 };
   }
 
   #beginAt({ pc }: Moment, block: number): Begin | undefined {

@@ -1,10 +1,9 @@
 import type { AwaitPaths, ChainLink, FutureSet, FutureState } from '../../../async/futures/index.js';
-import type { Addr } from '../../../base/addr.js';
+import { type Addr, addOffset } from '../../../base/addr.js';
 import { type Call, type EventOutput, emittedAround, type FutureLook } from '../../../calls/index.js';
 import type { AwaitLink, PollBegin, PollEnd, PollResult } from '../../../trace/index.js';
 import { type ImpliedDrops, isCompiled } from './implied-drops.js';
 import type { DerivedStep } from './inlined-chain.js';
-import { innerAddresses } from './inner-addresses.js';
 import type { PollProbes } from './resolve.js';
 import type { Roots } from './roots.js';
 import { handOn, isRoot, noLinks, type PollCall, placeOf, type TracedPoll } from './traced-poll.js';
@@ -157,7 +156,7 @@ export class PollEvents {
       const { time } = this.#output;
       const { root } = outer;
       const ref = this.#resolved.ref(future);
-      const address = innerAddresses.at(outer.self, offset);
+      const address = addOffset(outer.self, offset);
       this.#output.emit({ type: 'derived-poll', time, hart, root, future: ref, address, result, state: to });
       if (from === to) continue;
       this.#output.emit({ type: 'state', time, hart, root, future: ref, address, from, to, derived: true });
