@@ -8,7 +8,7 @@ import { fromHalves } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { asText, type CodeAddress, textAt } from '../elf/index.js';
 import { DW_FORM } from './constants.js';
-import { lebEnd, u16At, u32At, ulebAt } from './form-sizes.js';
+import { fixedSize, lebEnd, SKIP, u16At, u32At, ulebAt } from './form-sizes.js';
 import type { Unit } from './unit.js';
 
 /** A form and the place of its value in the unit's section; `implicit` is implicit_const's value. */
@@ -61,33 +61,34 @@ function uleb(unit: Unit, at: number): number {
   return ulebAt(unit.bytes, at);
 }
 
+/** The classes of forms whose value is an unsigned number. */
+const CLASS = { none: 0, number: 1, string: 2, address: 3, reference: 4 } as const;
+const CLASSES = new Uint8Array(0x2000);
+for (const [meaning, names] of [
+  [CLASS.number, ['data1', 'data2', 'data4', 'data8', 'flag', 'sec_offset', 'udata', 'loclistx', 'rnglistx']],
+  [CLASS.string, ['strx', 'strx1', 'strx2', 'strx3', 'strx4', 'GNU_str_index']],
+  [CLASS.address, ['addrx', 'addrx1', 'addrx2', 'addrx3', 'addrx4', 'GNU_addr_index']],
+  [CLASS.reference, ['ref1', 'ref2', 'ref4', 'ref8', 'ref_udata']],
+] as const)
+  for (const name of names) CLASSES[DW_FORM[name]] = meaning;
+
+function classOf(form: number): number {
+  return CLASSES[form] ?? CLASS.none;
+}
+
+/** The value of a form of one of these classes. */
+function unsigned(unit: Unit, { form, at }: Located): number {
+  const size = fixedSize(form, unit);
+  return size === SKIP.leb ? uleb(unit, at) : fixed(unit, at, size);
+}
+
 /**
  * Constants, section offsets and list indices as a number; beyond 2^53 they lose precision, so use {@link readBig}
  * for values.
  */
 export function readNumber(unit: Unit, v: Located): number | undefined {
-  switch (v.form) {
-    case DW_FORM.data1:
-    case DW_FORM.flag:
-      return fixed(unit, v.at, 1);
-    case DW_FORM.data2:
-      return fixed(unit, v.at, 2);
-    case DW_FORM.data4:
-      return fixed(unit, v.at, 4);
-    case DW_FORM.data8:
-      return fixed(unit, v.at, 8);
-    case DW_FORM.sec_offset:
-      return fixed(unit, v.at, unit.offsetSize);
-    case DW_FORM.udata:
-    case DW_FORM.loclistx:
-    case DW_FORM.rnglistx:
-      return uleb(unit, v.at);
-    case DW_FORM.sdata:
-    case DW_FORM.implicit_const:
-      return Number(readBig(unit, v));
-    default:
-      return undefined;
-  }
+  if (classOf(v.form) === CLASS.number) return unsigned(unit, v);
+  return v.form === DW_FORM.sdata || v.form === DW_FORM.implicit_const ? Number(readBig(unit, v)) : undefined;
 }
 
 /** Constants, exact; sdata and implicit_const are signed, the rest unsigned; data16 and blocks have up to 128 bits. */
@@ -138,29 +139,25 @@ function half(bytes: Uint8Array, at: number, end: number): number {
 }
 
 export function readString(unit: Unit, v: Located): string | undefined {
-  switch (v.form) {
-    case DW_FORM.string: {
-      const own = unit.bytes.subarray(0, unit.end - unit.base);
-      const found = textAt(asText(own), v.at, unit.budget, unit.header.section);
-      if (found === undefined) throw damaged(unit, v.at, 'a string without an end');
-      return found;
-    }
-    case DW_FORM.strp:
-      return text(unit, v.at, '.debug_str', fixed(unit, v.at, unit.offsetSize));
-    case DW_FORM.line_strp:
-      return text(unit, v.at, '.debug_line_str', fixed(unit, v.at, unit.offsetSize));
-    default: {
-      const offset = stringOffset(unit, v);
-      return offset === undefined ? undefined : text(unit, v.at, '.debug_str', offset);
-    }
+  if (v.form === DW_FORM.string) {
+    const own = unit.bytes.subarray(0, unit.end - unit.base);
+    const found = textAt(asText(own), v.at, unit.budget, unit.header.section);
+    if (found === undefined) throw damaged(unit, v.at, 'a string without an end');
+    return found;
   }
+  const offset = stringOffset(unit, v);
+  if (offset === undefined) return undefined;
+  const section = v.form === DW_FORM.line_strp ? '.debug_line_str' : '.debug_str';
+  const found = unit.sections.stringAt(section, offset);
+  if (found === undefined) throw damaged(unit, v.at, `0x${offset.toString(16)} is no string in ${section}`);
+  return found;
 }
 
 /** The place of a string in its section (.debug_line_str for line_strp, else .debug_str); undefined for other forms. */
 export function stringOffset(unit: Unit, v: Located): number | undefined {
   if (v.form === DW_FORM.strp || v.form === DW_FORM.line_strp) return fixed(unit, v.at, unit.offsetSize);
-  const index = stringIndex(unit, v);
-  if (index === undefined) return undefined;
+  if (classOf(v.form) !== CLASS.string) return undefined;
+  const index = unsigned(unit, v);
   const table = unit.sections.get('.debug_str_offsets');
   const at = unit.bases.str + index * unit.offsetSize;
   if (!(at + unit.offsetSize <= table.length)) {
@@ -170,50 +167,12 @@ export function stringOffset(unit: Unit, v: Located): number | undefined {
   return unit.offsetSize === 8 ? low + u32At(table, at + 4) * 0x1_0000_0000 : low;
 }
 
-function stringIndex(unit: Unit, v: Located): number | undefined {
-  switch (v.form) {
-    case DW_FORM.strx:
-    case DW_FORM.GNU_str_index:
-      return uleb(unit, v.at);
-    case DW_FORM.strx1:
-      return fixed(unit, v.at, 1);
-    case DW_FORM.strx2:
-      return fixed(unit, v.at, 2);
-    case DW_FORM.strx3:
-      return fixed(unit, v.at, 3);
-    case DW_FORM.strx4:
-      return fixed(unit, v.at, 4);
-    default:
-      return undefined;
-  }
-}
-
-function text(unit: Unit, at: number, section: string, offset: number): string {
-  const found = unit.sections.stringAt(section, offset);
-  if (found === undefined) throw damaged(unit, at, `0x${offset.toString(16)} is no string in ${section}`);
-  return found;
-}
-
 /** Addresses, direct or through .debug_addr. */
 export function readCode(unit: Unit, v: Located): CodeAddress | undefined {
-  switch (v.form) {
-    case DW_FORM.addr:
-      need(unit, v.at, unit.addressSize);
-      return codeAt(unit, unit.bytes, v.at);
-    case DW_FORM.addrx:
-    case DW_FORM.GNU_addr_index:
-      return indexedAddress(unit, uleb(unit, v.at));
-    case DW_FORM.addrx1:
-      return indexedAddress(unit, fixed(unit, v.at, 1));
-    case DW_FORM.addrx2:
-      return indexedAddress(unit, fixed(unit, v.at, 2));
-    case DW_FORM.addrx3:
-      return indexedAddress(unit, fixed(unit, v.at, 3));
-    case DW_FORM.addrx4:
-      return indexedAddress(unit, fixed(unit, v.at, 4));
-    default:
-      return undefined;
-  }
+  if (v.form !== DW_FORM.addr)
+    return classOf(v.form) === CLASS.address ? indexedAddress(unit, unsigned(unit, v)) : undefined;
+  need(unit, v.at, unit.addressSize);
+  return codeAt(unit, unit.bytes, v.at);
 }
 
 /** Entry `index` of the unit's part of .debug_addr (DWARF 5, section 7.27). */
@@ -244,35 +203,14 @@ function indexedAt(unit: Unit, index: number, table: Uint8Array): number {
 
 /** The offset of the DIE referred to; a type signature is looked up among the type units. */
 export function readReference(unit: Unit, v: Located): number | undefined {
-  let local: number;
-  switch (v.form) {
-    case DW_FORM.ref1:
-      local = fixed(unit, v.at, 1);
-      break;
-    case DW_FORM.ref2:
-      local = fixed(unit, v.at, 2);
-      break;
-    case DW_FORM.ref4:
-      local = fixed(unit, v.at, 4);
-      break;
-    case DW_FORM.ref8:
-      local = fixed(unit, v.at, 8);
-      break;
-    case DW_FORM.ref_udata:
-      local = uleb(unit, v.at);
-      break;
-    case DW_FORM.ref_addr:
-      return unit.home.info + fixed(unit, v.at, unit.version <= 2 ? unit.addressSize : unit.offsetSize);
-    case DW_FORM.ref_sig8: {
-      const high = fixed(unit, v.at + 4, 4)
-        .toString(16)
-        .padStart(8, '0');
-      const low = fixed(unit, v.at, 4).toString(16).padStart(8, '0');
-      return unit.debug.typeUnit(high + low)?.header.typeOffset;
-    }
-    default:
-      return undefined;
+  if (v.form === DW_FORM.ref_addr) return unit.home.info + fixed(unit, v.at, fixedSize(v.form, unit));
+  if (v.form === DW_FORM.ref_sig8) {
+    need(unit, v.at, 8);
+    const signature = littleEndian(unit.bytes, v.at, 8).toString(16).padStart(16, '0');
+    return unit.debug.typeUnit(signature)?.header.typeOffset;
   }
+  if (classOf(v.form) !== CLASS.reference) return undefined;
+  const local = unsigned(unit, v);
   const target = unit.offset + local;
   if (target < unit.header.firstDie || target >= unit.end) {
     throw damaged(unit, v.at, `it refers to 0x${local.toString(16)}, outside its unit`);
@@ -284,34 +222,24 @@ export function readFlag(unit: Unit, v: Located): boolean {
   return v.form === DW_FORM.flag_present || (v.form === DW_FORM.flag && fixed(unit, v.at, 1) !== 0);
 }
 
+/** How many bytes say the size of a block; 0: it is a LEB128 number. */
+const BLOCK_HEADS: ReadonlyMap<number, number> = new Map([
+  [DW_FORM.block1, 1],
+  [DW_FORM.block2, 2],
+  [DW_FORM.block4, 4],
+  [DW_FORM.block, 0],
+  [DW_FORM.exprloc, 0],
+]);
+
 /** Blocks and expressions, as a view. */
-export function readBlock(unit: Unit, v: Located): Uint8Array | undefined {
-  let size: number;
-  let start: number;
-  switch (v.form) {
-    case DW_FORM.block1:
-      size = fixed(unit, v.at, 1);
-      start = v.at + 1;
-      break;
-    case DW_FORM.block2:
-      size = fixed(unit, v.at, 2);
-      start = v.at + 2;
-      break;
-    case DW_FORM.block4:
-      size = fixed(unit, v.at, 4);
-      start = v.at + 4;
-      break;
-    case DW_FORM.block:
-    case DW_FORM.exprloc:
-      size = uleb(unit, v.at);
-      start = lebEnd(unit.bytes, v.at);
-      break;
-    case DW_FORM.data16:
-      size = 16;
-      start = v.at;
-      break;
-    default:
-      return undefined;
+export function readBlock(unit: Unit, { form, at }: Located): Uint8Array | undefined {
+  const head = BLOCK_HEADS.get(form);
+  if (head === undefined && form !== DW_FORM.data16) return undefined;
+  let size = 16;
+  let start = at;
+  if (head !== undefined) {
+    size = head === 0 ? uleb(unit, at) : fixed(unit, at, head);
+    start = head === 0 ? lebEnd(unit.bytes, at) : at + head;
   }
   need(unit, start, size);
   return unit.bytes.subarray(start, start + size);
@@ -319,16 +247,9 @@ export function readBlock(unit: Unit, v: Located): Uint8Array | undefined {
 
 /** True for the forms in which DW_AT.high_pc is a length rather than an address. */
 export function isConstantForm(form: number): boolean {
-  switch (form) {
-    case DW_FORM.data1:
-    case DW_FORM.data2:
-    case DW_FORM.data4:
-    case DW_FORM.data8:
-    case DW_FORM.udata:
-    case DW_FORM.sdata:
-    case DW_FORM.implicit_const:
-      return true;
-    default:
-      return false;
-  }
+  return CONSTANTS.has(form);
 }
+
+const CONSTANTS: ReadonlySet<number> = new Set(
+  (['data1', 'data2', 'data4', 'data8', 'udata', 'sdata', 'implicit_const'] as const).map((name) => DW_FORM[name]),
+);
