@@ -12,7 +12,7 @@ import { RsptraceError } from '../base/errors.js';
 import type { SectionSource } from '../elf/index.js';
 import { DW_FORM } from './constants.js';
 import { fixedSize, SKIP } from './form-sizes.js';
-import { DW_LNCT } from './list-codes.js';
+import { DW_LNCT } from './line-codes.js';
 
 interface LineFile {
   readonly name: string;

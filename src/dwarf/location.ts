@@ -5,17 +5,15 @@
 // Expressions are handed on as bytes: expr.ts evaluates them.
 
 import type { Addr } from '../base/addr.js';
-import { ByteReader } from '../base/byte-reader.js';
+import type { ByteReader } from '../base/byte-reader.js';
 import { type CodeAddress, NO_ADDRESS } from '../elf/index.js';
 import { DW_AT, DW_FORM } from './constants.js';
 import type { Die, DieCursor } from './die.js';
 import { evaluate } from './expr.js';
 import { lebEnd, ulebAt } from './form-sizes.js';
-import { indexedAddress, readBlock, readNumber } from './forms.js';
-import { DW_LLE } from './list-codes.js';
+import { readBlock, readNumber } from './forms.js';
 import { DW_OP } from './op-codes.js';
-import { firstBase, listOffset, RANGE, readAddress, readOldEntry } from './ranges.js';
-import type { Unit } from './unit.js';
+import { type ListForm, listOffset, locationKinds, readList, readOldList } from './ranges.js';
 
 /** One entry of a location list; `low` and `high` are infinite for an expression that holds everywhere. */
 export interface LocationEntry {
@@ -33,10 +31,19 @@ export function locationsOf(die: Die | DieCursor, attribute: number): LocationEn
   if (expression !== undefined) return [{ ...EVERYWHERE, expression }];
   const value = readNumber(unit, found);
   if (value === undefined) return [];
-  if (unit.version < 5) return unit.skeleton === undefined ? readOldList(unit, value) : readList(unit, value, fission);
-  const offset =
-    found.form === DW_FORM.loclistx ? listOffset(unit, '.debug_loclists', unit.bases.loclists, value) : value;
-  return readList(unit, offset, dwarf5);
+  const entries: LocationEntry[] = [];
+  const add = (low: CodeAddress, high: CodeAddress, r: ByteReader): void => {
+    entries.push({ low, high, expression: r.take(unit.version < 5 ? r.u16() : r.uleb()) });
+  };
+  if (unit.version < 5) {
+    if (unit.skeleton === undefined) readOldList(unit, '.debug_loc', value, add);
+    else readList(unit, value, fission, add);
+    return entries;
+  }
+  const { section } = dwarf5;
+  const offset = found.form === DW_FORM.loclistx ? listOffset(unit, section, unit.bases.loclists, value) : value;
+  readList(unit, offset, dwarf5, add);
+  return entries;
 }
 
 /** The expression that is valid at an address; the default entry if no other one is. */
@@ -57,96 +64,15 @@ export function plainRegister(expression: Uint8Array): number | undefined {
 
 const EVERYWHERE = { low: Number.NEGATIVE_INFINITY, high: Number.POSITIVE_INFINITY } as const;
 
-function readOldList(unit: Unit, offset: number): LocationEntry[] {
-  const section = unit.sections.get('.debug_loc');
-  const r = new ByteReader(section, '.debug_loc', Math.min(offset, section.length));
-  let base = firstBase(unit);
-  const found: LocationEntry[] = [];
-  for (;;) {
-    unit.budget.spend(RANGE, '.debug_loc');
-    const entry = readOldEntry(r, unit, base);
-    if (entry === undefined) return found;
-    if ('base' in entry) base = entry.base;
-    else found.push({ ...entry, expression: r.take(r.u16()) });
-  }
-}
-
-/** How a list of kinds and operands is spelt: DWARF 5's, or that of GNU's DebugFission before it. */
-interface ListForm {
-  readonly section: '.debug_loclists' | '.debug_loc';
-  /** As errors name it. */
-  readonly name: string;
-  /** Kinds above it are not known. */
-  readonly lastKind: number;
-  /** A length, or a distance from the base. */
-  readonly distance: (r: ByteReader) => number;
-  readonly expressionSize: (r: ByteReader) => number;
-}
-
 const dwarf5: ListForm = {
-  ...{ section: '.debug_loclists', name: '.debug_loclists', lastKind: DW_LLE.start_length },
+  ...{ section: '.debug_loclists', name: '.debug_loclists', of: 'location', kinds: locationKinds },
   distance: (r) => r.uleb(),
-  expressionSize: (r) => r.uleb(),
 };
+/** GNU's DebugFission before DWARF 5. */
 const fission: ListForm = {
-  ...{ section: '.debug_loc', name: '.debug_loc.dwo', lastKind: DW_LLE.offset_pair },
+  ...{ section: '.debug_loc', name: '.debug_loc.dwo', of: 'location', kinds: locationKinds.slice(0, 5) },
   distance: (r) => r.u32(),
-  expressionSize: (r) => r.u16(),
 };
-
-function readList(unit: Unit, offset: number, form: ListForm): LocationEntry[] {
-  const { distance } = form;
-  const section = unit.sections.get(form.section);
-  const r = new ByteReader(section, form.name, Math.min(offset, section.length));
-  let base = unit.lowPc;
-  const found: LocationEntry[] = [];
-  const add = (low: CodeAddress, high: CodeAddress): void => {
-    found.push({ low, high, expression: r.take(form.expressionSize(r)) });
-  };
-  for (;;) {
-    unit.budget.spend(RANGE, form.name);
-    const kind = r.u8();
-    if (kind > form.lastKind) throw unknownKind(r, kind);
-    switch (kind) {
-      case DW_LLE.end_of_list:
-        return found;
-      case DW_LLE.base_addressx:
-        base = indexedAddress(unit, r.uleb());
-        break;
-      case DW_LLE.startx_endx:
-        add(indexedAddress(unit, r.uleb()), indexedAddress(unit, r.uleb()));
-        break;
-      case DW_LLE.startx_length: {
-        const low = indexedAddress(unit, r.uleb());
-        add(low, low + distance(r));
-        break;
-      }
-      case DW_LLE.offset_pair:
-        add(base + distance(r), base + distance(r));
-        break;
-      case DW_LLE.default_location:
-        add(EVERYWHERE.low, EVERYWHERE.high);
-        break;
-      case DW_LLE.base_address:
-        base = readAddress(r, unit);
-        break;
-      case DW_LLE.start_end:
-        add(readAddress(r, unit), readAddress(r, unit));
-        break;
-      case DW_LLE.start_length: {
-        const low = readAddress(r, unit);
-        add(low, low + distance(r));
-        break;
-      }
-      default:
-        throw unknownKind(r, kind);
-    }
-  }
-}
-
-function unknownKind(r: ByteReader, kind: number): Error {
-  return r.truncated(`a location list entry of a known kind, found ${kind}`);
-}
 
 /** Where a static variable lies; undefined for one in registers, in thread-local storage, or without a place. */
 export function staticAddress(variable: Die): Addr | undefined {

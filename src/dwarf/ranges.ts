@@ -9,7 +9,6 @@ import type { CodeAddress } from '../elf/index.js';
 import { DW_AT, DW_FORM } from './constants.js';
 import type { Die, DieCursor } from './die.js';
 import { indexedAddress, readNumber } from './forms.js';
-import { DW_RLE } from './list-codes.js';
 import type { Unit } from './unit.js';
 
 /** Half-open. */
@@ -19,7 +18,7 @@ export interface AddressRange {
 }
 
 /** Units of the budget for one entry of a list, of ranges or of locations: an object each. */
-export const RANGE = 4;
+const RANGE = 4;
 
 /** The code that an entry covers, in the order of the file; empty if it covers none. */
 export function rangesOf(die: Die | DieCursor): AddressRange[] {
@@ -32,10 +31,19 @@ export function rangesOf(die: Die | DieCursor): AddressRange[] {
   const { unit } = die;
   const value = readNumber(unit, ranges);
   if (value === undefined) return [];
-  if (unit.version < 5) return readOldRanges(unit, value + (unit.skeleton?.root.number(DW_AT.GNU_ranges_base) ?? 0));
-  const offset =
-    ranges.form === DW_FORM.rnglistx ? listOffset(unit, '.debug_rnglists', unit.bases.rnglists, value) : value;
-  return readRangeList(unit, offset);
+  const found: AddressRange[] = [];
+  const add: Add = (low, high) => {
+    if (high > low) found.push({ low, high });
+  };
+  if (unit.version < 5) {
+    const base = unit.skeleton?.root.number(DW_AT.GNU_ranges_base) ?? 0;
+    readOldList(unit, '.debug_ranges', value + base, add);
+  } else {
+    const { section } = rangeLists;
+    const offset = ranges.form === DW_FORM.rnglistx ? listOffset(unit, section, unit.bases.rnglists, value) : value;
+    readList(unit, offset, rangeLists, add);
+  }
+  return found;
 }
 
 /** Entry `index` of the offset array at `base` (DWARF 5, sections 7.28 and 7.29). */
@@ -45,89 +53,104 @@ export function listOffset(unit: Unit, section: string, base: number, index: num
   return base + (unit.offsetSize === 8 ? at.u64n() : at.u32());
 }
 
-/** The next address of a reader, in the unit's size, shifted to its place in memory. */
-export function readAddress(r: ByteReader, unit: Unit): CodeAddress {
-  return unit.codes.ofFile(r.u32(), unit.addressSize === 8 ? r.u32() : 0);
-}
+/** What is done with an entry of a list. What stands behind its addresses is read there. */
+type Add = (low: CodeAddress, high: CodeAddress, r: ByteReader) => void;
 
 /**
- * The next entry of a list of DWARF 2 to 4 (sections 2.17.3 and 2.6.2 of version 4): two words, relative to `base`.
- * An entry may change `base`. Undefined at the end of the list.
+ * Reads a list of DWARF 2 to 4 (sections 2.17.3 and 2.6.2 of version 4): two words, relative to a base, which is the
+ * unit's beginning or 0 at first. An entry may change it.
  */
-export function readOldEntry(
-  r: ByteReader,
-  unit: Unit,
-  base: CodeAddress,
-): { readonly base: CodeAddress } | AddressRange | undefined {
+export function readOldList(unit: Unit, section: string, offset: number, add: Add): void {
+  const bytes = unit.sections.get(section);
+  const r = new ByteReader(bytes, section, Math.min(offset, bytes.length));
   const wide = unit.addressSize === 8;
-  const [low, lowHigh] = [r.u32(), wide ? r.u32() : 0];
-  const [high, highHigh] = [r.u32(), wide ? r.u32() : 0];
-  if (low === 0 && lowHigh === 0 && high === 0 && highHigh === 0) return undefined;
-  if (low === 0xffff_ffff && (!wide || lowHigh === 0xffff_ffff)) return { base: unit.codes.ofFile(high, highHigh) };
-  return { low: unit.codes.plus(base, low, lowHigh), high: unit.codes.plus(base, high, highHigh) };
-}
-
-/** The initial base of such a list: the unit's beginning, or 0. */
-export function firstBase(unit: Unit): CodeAddress {
-  const base = unit.lowPc;
-  return Number.isNaN(base) ? unit.codes.ofFile(0, 0) : base;
-}
-
-function readOldRanges(unit: Unit, offset: number): AddressRange[] {
-  const section = unit.sections.get('.debug_ranges');
-  const r = new ByteReader(section, '.debug_ranges', Math.min(offset, section.length));
-  let base = firstBase(unit);
-  const found: AddressRange[] = [];
+  let base = Number.isNaN(unit.lowPc) ? unit.codes.ofFile(0, 0) : unit.lowPc;
   for (;;) {
-    unit.budget.spend(RANGE, '.debug_ranges');
-    const entry = readOldEntry(r, unit, base);
-    if (entry === undefined) return found;
-    if ('base' in entry) base = entry.base;
-    else if (entry.high > entry.low) found.push(entry);
+    unit.budget.spend(RANGE, section);
+    const [low, lowHigh] = [r.u32(), wide ? r.u32() : 0];
+    const [high, highHigh] = [r.u32(), wide ? r.u32() : 0];
+    if (low === 0 && lowHigh === 0 && high === 0 && highHigh === 0) return;
+    if (low === 0xffff_ffff && (!wide || lowHigh === 0xffff_ffff)) base = unit.codes.ofFile(high, highHigh);
+    else add(unit.codes.plus(base, low, lowHigh), unit.codes.plus(base, high, highHigh), r);
   }
 }
 
-function readRangeList(unit: Unit, offset: number): AddressRange[] {
-  const section = unit.sections.get('.debug_rnglists');
-  const r = new ByteReader(section, '.debug_rnglists', Math.min(offset, section.length));
+/** How a list of kinds and operands is spelt. */
+export interface ListForm {
+  readonly section: string;
+  /** As errors name it. */
+  readonly name: string;
+  readonly of: 'range' | 'location';
+  /** By number: DWARF 5, tables 7.30 (ranges) and 7.10 (locations). */
+  readonly kinds: readonly EntryKind[];
+  /** A length, or a distance from the base. */
+  readonly distance: (r: ByteReader) => number;
+}
+
+type EntryKind = (typeof rangeKinds)[number] | 'default_location';
+const rangeKinds = [
+  'end_of_list',
+  'base_addressx',
+  'startx_endx',
+  'startx_length',
+  'offset_pair',
+  'base_address',
+  'start_end',
+  'start_length',
+] as const;
+/** Location lists have one more. */
+export const locationKinds: readonly EntryKind[] = [
+  ...rangeKinds.slice(0, 5),
+  'default_location',
+  ...rangeKinds.slice(5),
+];
+
+/** Reads a list of DWARF 5. */
+export function readList(unit: Unit, offset: number, form: ListForm, add: Add): void {
+  const { section, name, kinds, distance, of } = form;
+  const bytes = unit.sections.get(section);
+  const r = new ByteReader(bytes, name, Math.min(offset, bytes.length));
+  const indexed = (): CodeAddress => indexedAddress(unit, r.uleb());
+  const plain = (): CodeAddress => unit.codes.ofFile(r.u32(), unit.addressSize === 8 ? r.u32() : 0);
+  const from = (low: CodeAddress): void => add(low, low + distance(r), r);
   let base = unit.lowPc;
-  const found: AddressRange[] = [];
-  const add = (low: CodeAddress, high: CodeAddress): void => {
-    if (high > low) found.push({ low, high });
-  };
   for (;;) {
-    unit.budget.spend(RANGE, '.debug_rnglists');
+    unit.budget.spend(RANGE, name);
     const kind = r.u8();
-    switch (kind) {
-      case DW_RLE.end_of_list:
-        return found;
-      case DW_RLE.base_addressx:
-        base = indexedAddress(unit, r.uleb());
+    switch (kinds[kind]) {
+      case 'end_of_list':
+        return;
+      case 'base_addressx':
+        base = indexed();
         break;
-      case DW_RLE.startx_endx:
-        add(indexedAddress(unit, r.uleb()), indexedAddress(unit, r.uleb()));
+      case 'base_address':
+        base = plain();
         break;
-      case DW_RLE.startx_length: {
-        const low = indexedAddress(unit, r.uleb());
-        add(low, low + r.uleb());
+      case 'startx_endx':
+        add(indexed(), indexed(), r);
         break;
-      }
-      case DW_RLE.offset_pair:
-        add(base + r.uleb(), base + r.uleb());
+      case 'startx_length':
+        from(indexed());
         break;
-      case DW_RLE.base_address:
-        base = readAddress(r, unit);
+      case 'offset_pair':
+        add(base + distance(r), base + distance(r), r);
         break;
-      case DW_RLE.start_end:
-        add(readAddress(r, unit), readAddress(r, unit));
+      case 'default_location':
+        add(Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY, r);
         break;
-      case DW_RLE.start_length: {
-        const low = readAddress(r, unit);
-        add(low, low + r.uleb());
+      case 'start_end':
+        add(plain(), plain(), r);
         break;
-      }
+      case 'start_length':
+        from(plain());
+        break;
       default:
-        throw r.truncated(`a range list entry of a known kind, found ${kind}`);
+        throw r.truncated(`a ${of} list entry of a known kind, found ${kind}`);
     }
   }
 }
+
+const rangeLists: ListForm = {
+  ...{ section: '.debug_rnglists', name: '.debug_rnglists', of: 'range', kinds: rangeKinds },
+  distance: (r) => r.uleb(),
+};

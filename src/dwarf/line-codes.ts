@@ -1,5 +1,4 @@
-// Numbers of the line number program (DWARF 5, section 7.22) and of the range and location lists (sections 7.25 and
-// 7.29).
+// Numbers of the line number program: DWARF 5, section 7.22.
 
 /** Standard line number opcodes. */
 export const DW_LNS = {
@@ -32,29 +31,4 @@ export const DW_LNCT = {
   timestamp: 3,
   size: 4,
   MD5: 5,
-} as const;
-
-/** Range list entries. */
-export const DW_RLE = {
-  end_of_list: 0,
-  base_addressx: 1,
-  startx_endx: 2,
-  startx_length: 3,
-  offset_pair: 4,
-  base_address: 5,
-  start_end: 6,
-  start_length: 7,
-} as const;
-
-/** Location list entries. */
-export const DW_LLE = {
-  end_of_list: 0,
-  base_addressx: 1,
-  startx_endx: 2,
-  startx_length: 3,
-  offset_pair: 4,
-  default_location: 5,
-  base_address: 6,
-  start_end: 7,
-  start_length: 8,
 } as const;
