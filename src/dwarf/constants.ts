@@ -45,6 +45,11 @@ export const DW_TAG = {
   GNU_formal_parameter_pack: 0x4108,
 } as const;
 
+/** The numbers of some tags. */
+export function tags(...names: readonly (keyof typeof DW_TAG)[]): ReadonlySet<number> {
+  return new Set(names.map((name) => DW_TAG[name]));
+}
+
 /** DWARF 5, table 7.5. */
 export const DW_AT = {
   sibling: 0x01,

@@ -87,16 +87,68 @@ function begin(expression: Uint8Array, unit: Unit): Generator<Need, Piece[], big
   return new Evaluation(unit).run(expression);
 }
 
+/** Where the operands of call frame information come from; undefined ends the evaluation. */
+interface CfiOperands {
+  register(number: number): bigint | undefined;
+  /** `size` bytes, 1 to 8, as a little-endian number. */
+  memory(address: Addr, size: number): bigint | undefined;
+}
+
+/**
+ * An expression of call frame information (DWARF 5, section 6.4.2: no calls, no objects, no CFA, no addresses by
+ * index): the value that is left on top, or undefined if an operand is not available. Throws `DWARF_DAMAGED`.
+ */
+export function evaluateCfi(
+  expression: Uint8Array,
+  initial: bigint | undefined,
+  operands: CfiOperands,
+): bigint | undefined {
+  const evaluation = new Evaluation(undefined).top(expression, initial);
+  let step = evaluation.next();
+  while (step.done !== true) {
+    const found = operandOf(step.value, operands);
+    if (found === undefined) return undefined;
+    step = evaluation.next(found);
+  }
+  return step.value;
+}
+
+function operandOf(need: Need, operands: CfiOperands): bigint | undefined {
+  if (need.kind === 'register') return operands.register(need.register);
+  if (need.kind !== 'memory') throw badExpression(`it asks for its ${need.kind}, ${notInFrames}`);
+  if (need.size > 8) throw badExpression(`it reads ${need.size} bytes at once`);
+  return operands.memory(need.address, need.size);
+}
+
+const notInFrames = 'which call frame information may not use';
+
 class Evaluation {
-  readonly #unit: Unit;
+  /** Undefined for call frame information. */
+  readonly #own: Unit | undefined;
   readonly #stack = new ValueStack();
   readonly #pieces: Piece[] = [];
   /** The place for the next piece, or for the end, if it is not an address on the stack. */
   #location: Location | undefined;
   #steps = 0;
 
-  constructor(unit: Unit) {
-    this.#unit = unit;
+  constructor(unit: Unit | undefined) {
+    this.#own = unit;
+  }
+
+  get #unit(): Unit {
+    if (this.#own === undefined) throw badExpression(`it refers to a unit, ${notInFrames}`);
+    return this.#own;
+  }
+
+  get #addressSize(): number {
+    return this.#own?.addressSize ?? 8;
+  }
+
+  *top(expression: Uint8Array, initial: bigint | undefined): Generator<Need, bigint, bigint> {
+    if (initial !== undefined) this.#stack.push(generic(initial));
+    yield* this.#execute(expression, 0);
+    if (this.#location || this.#pieces.length > 0) throw badExpression(`it describes a place, ${notInFrames}`);
+    return this.#stack.pop().bits;
   }
 
   *run(expression: Uint8Array): Generator<Need, Piece[], bigint> {
@@ -145,19 +197,20 @@ class Evaluation {
 
   /** Values that the unit says, and conversions to its types: DWARF 5, sections 2.5.1.1 and 2.5.1.6. */
   #constant(op: number, r: ByteReader): boolean {
-    const unit = this.#unit;
     const stack = this.#stack;
     switch (op) {
-      case DW_OP.addr:
-        stack.push(generic((unit.addressSize === 8 ? r.u64() : BigInt(r.u32())) + unit.debug.elf.loadBias));
+      case DW_OP.addr: {
+        const bias = this.#own?.debug.elf.loadBias ?? 0n;
+        stack.push(generic((this.#addressSize === 8 ? r.u64() : BigInt(r.u32())) + bias));
         return true;
+      }
       case DW_OP.addrx:
       case DW_OP.GNU_addr_index:
-        stack.push(generic(indexedWord(unit, r.uleb()) + unit.debug.elf.loadBias));
+        stack.push(generic(indexedWord(this.#unit, r.uleb()) + this.#unit.debug.elf.loadBias));
         return true;
       case DW_OP.constx:
       case DW_OP.GNU_const_index:
-        stack.push(generic(indexedWord(unit, r.uleb())));
+        stack.push(generic(indexedWord(this.#unit, r.uleb())));
         return true;
       case DW_OP.const_type:
       case DW_OP.GNU_const_type: {
@@ -234,7 +287,7 @@ class Evaluation {
       case DW_OP.GNU_regval_type:
         return { need: { kind: 'register', register: r.uleb() }, type: this.#type(r.uleb()) };
       case DW_OP.deref:
-        return this.#load(this.#unit.addressSize);
+        return this.#load(this.#addressSize);
       case DW_OP.deref_size:
         return this.#load(r.u8());
       case DW_OP.deref_type:

@@ -1,13 +1,21 @@
 // The DWARF engine: what is where in a program, and what it means. No sockets, no target: files and bytes.
 
 export { CallFrames } from './cfi.js';
-export { type CfiOperands, evaluateCfi } from './cfi-expr.js';
 export { DW_AT, DW_ATE, DW_DSC, DW_FORM, DW_LANG, DW_TAG, DW_UT } from './constants.js';
 export { DebugInfo, debugInfoMissing, type FunctionInfo, type SourcePosition } from './debug-info.js';
 export { demangle } from './demangle.js';
 export { Die, DieCursor } from './die.js';
 export { genericsOf, parametersOf, typeOf, unpackedChildren } from './die-parts.js';
-export { type Answer, type Evaluated, evaluate, evaluateAsync, type Location, type Need, type Piece } from './expr.js';
+export {
+  type Answer,
+  type Evaluated,
+  evaluate,
+  evaluateAsync,
+  evaluateCfi,
+  type Location,
+  type Need,
+  type Piece,
+} from './expr.js';
 export { littleEndian } from './forms.js';
 export { functionName, namedPath } from './function-names.js';
 export { type LineRow, LineTable } from './line.js';
@@ -21,6 +29,7 @@ export type { CodePlace, SourceFunction } from './source-stack.js';
 export {
   dimensionsOf,
   elementCount,
+  isAlias,
   type Layout,
   layoutOf,
   type Member,

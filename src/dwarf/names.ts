@@ -1,4 +1,4 @@
-import { DW_AT, DW_TAG } from './constants.js';
+import { DW_AT, tags } from './constants.js';
 import type { Die } from './die.js';
 
 /** Deeper than any real nesting of namespaces; a damaged file may nest without end. */
@@ -46,7 +46,7 @@ export function pathOf(die: Die): string[] {
   let at: Die | undefined = home;
   for (let depth = 0; depth < MAX_DEPTH; depth++) {
     at = at.unit.debug.indexOf(at.unit).scopeOf(at.offset);
-    if (at === undefined || isUnit(at.tag)) break;
+    if (at === undefined || UNITS.has(at.tag)) break;
     path.push(nameOf(at) ?? '?');
   }
   return path.reverse();
@@ -58,14 +58,7 @@ export function qualifiedName(die: Die): string {
   return pathOf(die).join('::');
 }
 
-function isUnit(tag: number): boolean {
-  return (
-    tag === DW_TAG.compile_unit ||
-    tag === DW_TAG.partial_unit ||
-    tag === DW_TAG.type_unit ||
-    tag === DW_TAG.skeleton_unit
-  );
-}
+const UNITS = tags('compile_unit', 'partial_unit', 'type_unit', 'skeleton_unit');
 
 /**
  * A Rust path without generic arguments: `a::F<T>::b::<U>` is `a::F::b`. The angle brackets of a qualified path stay:

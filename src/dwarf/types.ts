@@ -6,7 +6,7 @@
 //   }
 //
 // A variant without discr_value and discr_list is the default one: the value of a niche that no other variant claims.
-import { DW_AT, DW_DSC, DW_TAG } from './constants.js';
+import { DW_AT, DW_DSC, DW_TAG, tags } from './constants.js';
 import type { Die } from './die.js';
 import { lebEnd, ulebAt } from './form-sizes.js';
 import { nameOf, qualifiedName } from './names.js';
@@ -61,16 +61,18 @@ export function sizeOf(type: Die | undefined, depth = 0): number | undefined {
       const count = elementCount(type);
       return element === undefined || count === undefined ? undefined : element * count;
     }
-    case DW_TAG.typedef:
-    case DW_TAG.const_type:
-    case DW_TAG.volatile_type:
-    case DW_TAG.restrict_type:
-    case DW_TAG.atomic_type:
-    case DW_TAG.enumeration_type:
-      return sizeOf(type.follow(DW_AT.type), depth + 1);
     default:
-      return undefined;
+      return isAlias(type) || type.tag === DW_TAG.enumeration_type
+        ? sizeOf(type.follow(DW_AT.type), depth + 1)
+        : undefined;
   }
+}
+
+const ALIASES = tags('typedef', 'const_type', 'volatile_type', 'restrict_type', 'atomic_type', 'immutable_type');
+
+/** Another name of a type, or a qualifier. */
+export function isAlias({ tag }: Die): boolean {
+  return ALIASES.has(tag);
 }
 
 /** The number of elements of an array, all dimensions multiplied; undefined where it is open. */
@@ -207,10 +209,10 @@ function variantValues(variant: Die, size: number): Variant['values'] {
 }
 
 /** The variant that a discriminant's value (read as an unsigned number) selects. */
-export function selectVariant(part: VariantPart, value: bigint): Variant | undefined {
+export function selectVariant<V extends Pick<Variant, 'values'>>(variants: readonly V[], value: bigint): V | undefined {
   return (
-    part.variants.find((v) => v.values?.some((r) => value >= r.low && value <= r.high)) ??
-    part.variants.find((v) => v.values === undefined)
+    variants.find((v) => v.values?.some((r) => value >= r.low && value <= r.high)) ??
+    variants.find((v) => v.values === undefined)
   );
 }
 

@@ -1,6 +1,6 @@
 import { U32Column } from '../base/growable.js';
 import { type CodeAddress, IntervalIndex, IntervalList, lastNotAbove } from '../elf/index.js';
-import { DW_AT, DW_TAG } from './constants.js';
+import { DW_AT, DW_TAG, tags } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
 import { Die, DieCursor } from './die.js';
 import type { Unit } from './unit.js';
@@ -82,7 +82,7 @@ function scopesOf(unit: Unit): ScopeColumns {
     }
     if (cursor.tag === DW_TAG.subprogram && (cursor.has(DW_AT.low_pc) || cursor.has(DW_AT.ranges)))
       functions.push(cursor.offset);
-    if (!cursor.hasChildren || !isScope(cursor.tag)) continue;
+    if (!cursor.hasChildren || !SCOPES.has(cursor.tag)) continue;
     parent.push(open[open.length - 1] ?? 0);
     open.push(start.length);
     depths.push(cursor.depth);
@@ -145,21 +145,7 @@ function concatenated(all: readonly Uint32Array[]): Uint32Array {
   return whole;
 }
 
-function isScope(tag: number): boolean {
-  switch (tag) {
-    case DW_TAG.compile_unit:
-    case DW_TAG.partial_unit:
-    case DW_TAG.type_unit:
-    case DW_TAG.skeleton_unit:
-    case DW_TAG.namespace:
-    case DW_TAG.module:
-    case DW_TAG.structure_type:
-    case DW_TAG.class_type:
-    case DW_TAG.union_type:
-    case DW_TAG.enumeration_type:
-    case DW_TAG.subprogram:
-      return true;
-    default:
-      return false;
-  }
-}
+const SCOPES = tags(
+  ...(['compile_unit', 'partial_unit', 'type_unit', 'skeleton_unit', 'namespace', 'module'] as const),
+  ...(['structure_type', 'class_type', 'union_type', 'enumeration_type', 'subprogram'] as const),
+);

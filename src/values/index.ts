@@ -18,19 +18,18 @@ export { type NamedDie, ProgramNames } from './program-names.js';
 export { Shapes } from './program-shapes.js';
 export { Values } from './program-values.js';
 export { type AddressNames, type ReadOptions, readValue, valueOfBytes } from './reader.js';
-export {
-  type DynShape,
-  type EnumShape,
-  type FieldShape,
-  type Shape,
-  type ShapeKind,
-  type SharedView,
-  type SliceShape,
-  type StructShape,
-  type UnionShape,
-  type VariantShape,
-  type View,
-  variantOf,
+export type {
+  DynShape,
+  EnumShape,
+  FieldShape,
+  Shape,
+  ShapeKind,
+  SharedView,
+  SliceShape,
+  StructShape,
+  UnionShape,
+  VariantShape,
+  View,
 } from './shape.js';
 export {
   defaultLimits,

@@ -1,7 +1,7 @@
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import { type Die, littleEndian, typeOf } from '../dwarf/index.js';
+import { type Die, littleEndian, selectVariant, typeOf } from '../dwarf/index.js';
 import { type MemberExpr, type TypeExpr, textOf, typeText } from './member-expr.js';
 import {
   fieldsOf,
@@ -19,7 +19,7 @@ import {
 import { type Missing, ObjectPlace, wordBytes } from './object-place.js';
 import type { ProgramNames } from './program-names.js';
 import { arrayOf, type Shapes } from './program-shapes.js';
-import { type EnumShape, type FieldShape, type Shape, type VariantShape, variantOf } from './shape.js';
+import type { EnumShape, FieldShape, Shape, VariantShape } from './shape.js';
 import { type FrameAccess, placeOf, variablesAt } from './variables.js';
 
 /** The meaning of an expression: an object of the target, or a computed value. */
@@ -336,7 +336,7 @@ class Evaluator {
     const { offset, size } = discriminant;
     const plausible = meant.values?.[0]?.low ?? otherThan(variants);
     const value = littleEndian(yield* this.#bytes(place.inside(offset), size, what, 'discriminant', plausible));
-    return variantOf(variants, value);
+    return selectVariant(variants, value);
   }
 
   *#index(of: Operand, index: number, what: string): Evaluation<Operand> {
@@ -457,7 +457,7 @@ class Evaluator {
 function otherThan(variants: readonly VariantShape[]): bigint {
   let found = 0n;
   for (const { high } of variants.flatMap(({ values = [] }) => values).toSorted((a, b) => (a.low < b.low ? -1 : 1)))
-    if (variantOf(variants, found)?.values !== undefined) found = high + 1n;
+    if (selectVariant(variants, found)?.values !== undefined) found = high + 1n;
   return found;
 }
 

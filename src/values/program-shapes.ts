@@ -6,6 +6,7 @@ import {
   DW_ATE,
   DW_TAG,
   dimensionsOf,
+  isAlias,
   layoutOf,
   type Member,
   pathOf,
@@ -36,8 +37,11 @@ export class Shapes {
    */
   of(type: Die | undefined): Shape {
     let at = type;
-    for (let hops = 0; at !== undefined && hops < MAX_ALIASES && isAlias(at); hops++) {
-      at = at.has(DW_AT.signature) ? at.follow(DW_AT.signature) : at.follow(DW_AT.type);
+    for (let hops = 0; at !== undefined && hops < MAX_ALIASES; hops++) {
+      // A stand-in for a type in a type unit.
+      const isElsewhere = at.has(DW_AT.signature);
+      if (!isElsewhere && !isAlias(at)) break;
+      at = at.follow(isElsewhere ? DW_AT.signature : DW_AT.type);
     }
     if (at === undefined) return UNIT;
     return kept(this.#byOffset, at.offset, () => this.#read(at));
@@ -135,21 +139,6 @@ const OPAQUE: ShapeKind = { kind: 'opaque' };
 /** A size or count within the limits of this program. */
 function usable(size: number | undefined): number | undefined {
   return size !== undefined && size >= 0 && Number.isSafeInteger(size) ? size : undefined;
-}
-
-function isAlias(die: Die): boolean {
-  switch (die.tag) {
-    case DW_TAG.typedef:
-    case DW_TAG.const_type:
-    case DW_TAG.volatile_type:
-    case DW_TAG.restrict_type:
-    case DW_TAG.atomic_type:
-    case DW_TAG.immutable_type:
-      return true;
-    default:
-      // A stand-in for a type in a type unit.
-      return die.has(DW_AT.signature);
-  }
 }
 
 function baseKind(die: Die, size: number | undefined): ShapeKind {

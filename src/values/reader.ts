@@ -1,10 +1,10 @@
 import { type Addr, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import { type Die, littleEndian } from '../dwarf/index.js';
+import { type Die, littleEndian, selectVariant } from '../dwarf/index.js';
 import { readView } from './library-views.js';
 import { fromMemory, type Missing, ObjectPlace, type Reading, wordBytes } from './object-place.js';
 import type { Shapes } from './program-shapes.js';
-import { type EnumShape, type FieldShape, fieldName, isTuple, type Shape, variantOf } from './shape.js';
+import { type EnumShape, type FieldShape, fieldName, isTuple, type Shape } from './shape.js';
 import {
   defaultLimits,
   type FieldValue,
@@ -211,7 +211,7 @@ export class ValueReading {
     if (discriminant !== undefined) {
       const value = yield* this.number(shape, place.inside(discriminant.offset), discriminant.size);
       if (typeof value !== 'bigint') return value;
-      variant = variantOf(variants, value);
+      variant = selectVariant(variants, value);
       if (variant === undefined) {
         return { kind: 'invalid', type: shape.name, reason: `discriminant 0x${value.toString(16)}` };
       }

@@ -91,14 +91,6 @@ export interface VariantShape {
   readonly fields: () => readonly FieldShape[];
 }
 
-/** The variant that a discriminant stands for. */
-export function variantOf(variants: readonly VariantShape[], discriminant: bigint): VariantShape | undefined {
-  return (
-    variants.find((v) => v.values?.some((r) => discriminant >= r.low && discriminant <= r.high)) ??
-    variants.find((v) => v.values === undefined)
-  );
-}
-
 /** The members have no names. */
 export function isTuple(fields: readonly FieldShape[]): boolean {
   return fields.length > 0 && fields.every((field) => /^__\d+$/.test(field.name));

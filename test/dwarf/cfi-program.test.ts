@@ -4,8 +4,8 @@ import { addr } from '../../src/base/addr.js';
 import type { ByteReader } from '../../src/base/byte-reader.js';
 import { DW_CFA as C } from '../../src/dwarf/cfi-codes.js';
 import type { Fde } from '../../src/dwarf/cfi-entries.js';
-import { evaluateCfi } from '../../src/dwarf/cfi-expr.js';
 import { CfiTable } from '../../src/dwarf/cfi-program.js';
+import { evaluateCfi } from '../../src/dwarf/expr.js';
 import { DW_OP } from '../../src/dwarf/op-codes.js';
 
 const low = 0x1000;
@@ -194,7 +194,7 @@ t.test('jumps in expressions, taken and not, and past the end', async (t) => {
   t.throws(() => value(lit + 7, skip, 1, 0), { code: 'DWARF_DAMAGED', message: /jumps out of itself/ });
   t.throws(() => value(lit + 7, skip, 0xfb, 0xff), { code: 'DWARF_DAMAGED', message: /jumps out of itself/ });
   t.throws(() => value(skip, 0xfd, 0xff), { code: 'DWARF_DAMAGED', message: /does not end within 10000 steps/ });
-  t.throws(() => value(DW_OP.call_frame_cfa), { code: 'DWARF_DAMAGED', message: /0x9c, which call frame/ });
+  t.throws(() => value(DW_OP.call_frame_cfa), { code: 'DWARF_DAMAGED', message: /its cfa, which call frame/ });
   t.equal(value(DW_OP.nop, DW_OP.bregx, 3, 4), 304n);
   t.equal(value(DW_OP.addr, 1, 0, 0, 0, 0, 0, 0, 1), 0x100_0000_0000_0001n);
   const memory = (size: number) => {

@@ -429,7 +429,7 @@ t.test('variant parts: lists of discriminants, ranges, a default', async (t) => 
   t.equal(size, 16);
   t.strictSame(variantPart?.discriminant, { offset: 3, size: 1 });
   const chosen = (n: bigint): string | undefined => {
-    const variant = variantPart && selectVariant(variantPart, n);
+    const variant = variantPart && selectVariant(variantPart.variants, n);
     return variant && variantName(variant);
   };
   t.strictSame([0n, 1n, 2n, 5n, 9n, 10n, 255n].map(chosen), ['C', 'A', 'C', 'A', 'A', 'C', 'B']);

@@ -161,7 +161,7 @@ export function pollResultOf(type: Die): PollResultLayout | undefined {
   return {
     ...discriminant,
     isReady(value) {
-      const variant = selectVariant(part, value);
+      const variant = selectVariant(part.variants, value);
       return variant !== undefined && variantName(variant) === 'Ready';
     },
   };

@@ -114,7 +114,7 @@ export class References {
     const value = discriminant
       ? numberAt(block.bytes, { offset: offset + discriminant.offset, size: discriminant.size })
       : 0n;
-    const variant = selectVariant(part, value);
+    const variant = selectVariant(part.variants, value);
     const [payload] = variant?.members ?? [];
     if (variant === undefined || payload?.type === undefined) return;
     const isFuture = /\{async_(?:fn|block|closure)_env#\d+\}/.test(nameOf(type) ?? '');

@@ -52,7 +52,7 @@ export class Soundness {
     if (name === 'core::ptr::non_null::NonNull' && numberAt(bytes, { offset, size: 8 }) === 0n) return false;
     const { discriminant } = variantPart ?? {};
     const value = discriminant ? numberAt(bytes, { ...discriminant, offset: offset + discriminant.offset }) : 0n;
-    const variant = variantPart && selectVariant(variantPart, value);
+    const variant = variantPart && selectVariant(variantPart.variants, value);
     if (variantPart && variant === undefined) return false;
     for (const member of [...members, ...(variant?.members ?? [])]) {
       const inner = offset + member.offset;

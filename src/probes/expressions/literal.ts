@@ -1,7 +1,8 @@
 import type { Condition } from '../../arch/index.js';
 import { RsptraceError } from '../../base/errors.js';
 import { nearestWords } from '../../base/nearest.js';
-import { type Shape, variantOf } from '../../values/index.js';
+import { selectVariant } from '../../dwarf/index.js';
+import type { Shape } from '../../values/index.js';
 import type { Literal } from './condition.js';
 
 type Op = Condition['op'];
@@ -63,7 +64,7 @@ export function meaningOf(literal: Literal, op: Op, shape: Shape, text: string):
   const { variants } = shape;
   const variant = variants.find((each) => each.name === name);
   if (variant === undefined) throw noVariant(text, shape, name, variantsOf(shape));
-  const accepts = (found: bigint): boolean => (variantOf(variants, found) === variant) === isIn;
+  const accepts = (found: bigint): boolean => (selectVariant(variants, found) === variant) === isIn;
   return { accepts, target: onlyValue(shape, name, isIn) };
 }
 

@@ -196,9 +196,9 @@ class Search<T> {
 
   async #active(part: VariantPart, address: Addr): Promise<Variant | undefined> {
     const { discriminant } = part;
-    if (discriminant === undefined) return selectVariant(part, 0n);
+    if (discriminant === undefined) return selectVariant(part.variants, 0n);
     const value = await this.#look.numberAt(addOffset(address, discriminant.offset), discriminant.size);
-    return value === undefined ? undefined : selectVariant(part, value);
+    return value === undefined ? undefined : selectVariant(part.variants, value);
   }
 
   async #behind(type: Die, address: Addr, pointers: number): Promise<T | undefined> {

@@ -194,7 +194,7 @@ function runningPlace(stage: Part, bytes: Uint8Array): number | undefined {
   const { variantPart } = layoutOf(stage.type);
   const { offset = 0, size = 0 } = variantPart?.discriminant ?? {};
   const value = numberAt(bytes, { offset: stage.offset + offset, size });
-  const variant = variantPart && selectVariant(variantPart, value);
+  const variant = variantPart && selectVariant(variantPart.variants, value);
   return variant && variantName(variant) === 'Running' ? runningOffset(stage) : undefined;
 }
 
