@@ -8,9 +8,10 @@ import { architectureNamed, riscv64, x86_64 } from '../../src/arch/index.js';
 import { addr } from '../../src/base/addr.js';
 import { connect } from '../../src/rsp/index.js';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
 import { long } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
-import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
+import { elfPath, guest, qemuArgv } from './guests/guests.js';
 
 interface Wanted {
   readonly kernel: string;
@@ -33,16 +34,10 @@ function elfOf({ kernel, program }: Wanted): string {
 
 async function traced(t: Test, wanted: Wanted): Promise<{ output: Recording; stderr: string; text: string }> {
   const { kernel, program, functions, engine = 'stop', harts = 1 } = wanted;
-  const folder = scratchFolder(t);
-  const [trace, kept] = [join(folder, 'out.txt'), join(folder, 'console')];
   const probes = functions.flatMap((name) => ['-p', `fn:${name}`]);
-  const args = ['run', '--json', '--engine', engine, ...probes, '-o', trace, '--console', kept, elfOf(wanted), '--'];
-  const { status, stdout, stderr } = await rsptrace(...args, ...qemuArgv(kernel, ['-smp', `${harts}`])).ended;
-  t.equal(status, 0, stderr.slice(-300));
+  const how = { file: 'out.txt', elf: elfOf(wanted), machine: ['-smp', `${harts}`] };
+  const { stdout, stderr, lab, trace } = await runLab(t, kernel, ['--json', '--engine', engine, ...probes], how);
   const output = JSON.parse(stdout) as Recording;
-  const lab = parseLab(readFileSync(kept, 'latin1'));
-  t.ok(lab.done, 'the guest has come to its end');
-  t.equal(lab.checksum, guest(kernel).checksum, 'it computed what it computes untraced');
   const name = (path: string): string => path.split('::').at(-1) ?? path;
   t.strictSame(
     new Map(output.functions.map((row) => [name(row.function), row.calls])),

@@ -2,29 +2,20 @@
 // x86_64 with stops under `scripts/test --long`.
 
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { rsptrace, scratchFolder } from '../support/command.js';
+import { rsptrace } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
 import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { children, protoc, readPerfetto, type Slice } from '../trace/decode-perfetto.js';
-import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
+import { elfPath } from './guests/guests.js';
 
 async function calls(
   t: Test,
   name: string,
   ...options: string[]
 ): Promise<{ readonly output: Recording; readonly slices: Slice[] }> {
-  const folder = scratchFolder(t);
-  const [trace, kept] = [join(folder, 'out.pftrace'), join(folder, 'console.txt')];
-  const args = ['run', '--json', '-o', trace, '--console', kept, ...options, elfPath(name), '--', ...qemuArgv(name)];
-  const { status, stdout, stderr } = await rsptrace(...args).ended;
-  t.equal(status, 0, `exit status; stderr: ${stderr.slice(-300)}`);
-  t.equal(
-    parseLab(readFileSync(kept, 'latin1')).checksum,
-    guest(name).checksum,
-    'the guest computed what it does untraced',
-  );
+  const { stdout, trace } = await runLab(t, name, ['--json', ...options]);
   const { slices } = readPerfetto(children(protoc(readFileSync(trace)), 'packet'));
   return { output: JSON.parse(stdout) as Recording, slices: slices.filter(({ category }) => category === 'call') };
 }

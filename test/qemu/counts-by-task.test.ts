@@ -1,13 +1,13 @@
 // `count:GLOB by task` and `by hart`, and sums of kernels: the guest's own counts of each task's polls, and what a whole trace of the same guest has.
 
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { rsptrace, scratchFolder } from '../support/command.js';
+import { rsptrace } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
 import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { children, protoc, readPerfetto, type Slice } from '../trace/decode-perfetto.js';
-import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
+import { elfPath } from './guests/guests.js';
 
 interface Grouped {
   readonly function: string;
@@ -27,16 +27,7 @@ interface Output extends Recording {
 
 const deep = 'labkern::work::deep';
 
-async function run(t: Test, name: string, ...words: readonly string[]) {
-  const folder = scratchFolder(t);
-  const [trace, kept] = [join(folder, 'out.pftrace'), join(folder, 'console.txt')];
-  const args = ['run', '-o', trace, '--console', kept, ...words, elfPath(name), '--', ...qemuArgv(name)];
-  const { status, stdout, stderr } = await rsptrace(...args).ended;
-  t.equal(status, 0, stderr.slice(-300));
-  const lab = parseLab(readFileSync(kept, 'latin1'));
-  t.equal(lab.checksum, guest(name).checksum, 'the guest computed what it does untraced');
-  return { stdout, lab, trace };
-}
+const run = (t: Test, name: string, ...words: readonly string[]) => runLab(t, name, words);
 
 const probed = (...probes: readonly string[]): string[] => probes.flatMap((one) => ['-p', one]);
 const sorted = (counts: readonly number[]): number[] => [...counts].sort((a, b) => a - b);

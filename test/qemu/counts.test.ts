@@ -7,11 +7,12 @@ import t, { type Test } from 'tap';
 import { ElfFile } from '../../src/elf/index.js';
 import { parseProbe } from '../../src/probes/index.js';
 import { addressesOf, prepare } from '../../src/record/program.js';
-import { rsptrace, scratchFolder } from '../support/command.js';
+import { scratchFolder } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
 import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { children, protoc, readPerfetto, type Slice } from '../trace/decode-perfetto.js';
-import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';
+import { elfPath } from './guests/guests.js';
 
 interface Output extends Recording {
   readonly histograms: readonly { readonly function: string; readonly argument: string; readonly buckets: Bucket[] }[];
@@ -23,16 +24,8 @@ interface Bucket {
   readonly calls: number;
 }
 
-async function run(t: Test, name: string, probes: readonly string[], ...options: string[]) {
-  const folder = scratchFolder(t);
-  const [trace, kept] = [join(folder, 'out.pftrace'), join(folder, 'console.txt')];
-  const args = ['run', '-o', trace, '--console', kept, ...probes.flatMap((probe) => ['-p', probe]), ...options];
-  const { status, stdout, stderr } = await rsptrace(...args, elfPath(name), '--', ...qemuArgv(name)).ended;
-  t.equal(status, 0, `exit status; stderr: ${stderr.slice(-300)}`);
-  const lab: Lab = parseLab(readFileSync(kept, 'latin1'));
-  t.equal(lab.checksum, guest(name).checksum, 'the guest computed what it does untraced');
-  return { stdout, lab, trace };
-}
+const run = (t: Test, name: string, probes: readonly string[], ...options: string[]) =>
+  runLab(t, name, [...probes.flatMap((probe) => ['-p', probe]), ...options]);
 
 async function count(t: Test, name: string, engine: string, ...probes: string[]) {
   const { stdout, lab, trace } = await run(t, name, probes, '--json', '--engine', engine);

@@ -1,14 +1,13 @@
 // Member expressions in conditions, histograms and captures: what they select is what the guest counts itself.
 
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { launch } from '../../src/index.js';
-import { rsptrace, scratchFolder } from '../support/command.js';
+import { rsptrace } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
 import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
-import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';
+import { elfPath, type Lab, parseLab, qemuArgv } from './guests/guests.js';
 
 interface Output extends Recording {
   readonly sums: readonly { readonly calls: number; readonly sum: number }[];
@@ -24,14 +23,8 @@ async function run(
   engine: string,
   ...probes: readonly string[]
 ): Promise<{ readonly output: Output; readonly lab: Lab }> {
-  const folder = scratchFolder(t);
-  const kept = join(folder, 'console.txt');
   const asked = probes.flatMap((probe) => ['-p', probe]);
-  const args = ['run', '--json', '-o', join(folder, 'out.txt'), '--console', kept, '--engine', engine, ...asked];
-  const { status, stdout, stderr } = await rsptrace(...args, elfPath(name), '--', ...qemuArgv(name)).ended;
-  t.equal(status, 0, stderr.slice(-300));
-  const lab = parseLab(readFileSync(kept, 'latin1'));
-  t.equal(lab.checksum, guest(name).checksum, 'the guest computed what it does untraced');
+  const { stdout, lab } = await runLab(t, name, ['--json', '--engine', engine, ...asked], { file: 'out.txt' });
   return { output: JSON.parse(stdout) as Output, lab };
 }
 

@@ -5,10 +5,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
 import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { children, protoc, readPerfetto, type Slice } from '../trace/decode-perfetto.js';
-import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';
+import { elfPath, type Lab } from './guests/guests.js';
 
 interface Output extends Recording {
   readonly leak?: { readonly stops: number };
@@ -21,14 +22,7 @@ interface Ran {
 }
 
 async function run(t: Test, name: string, ...options: string[]): Promise<Ran> {
-  const folder = scratchFolder(t);
-  const [trace, kept] = [join(folder, 'out.pftrace'), join(folder, 'console.txt')];
-  const args = ['run', '--json', '-o', trace, '--console', kept, ...options, elfPath(name), '--', ...qemuArgv(name)];
-  const { status, stdout, stderr } = await rsptrace(...args).ended;
-  t.equal(status, 0, `${name}: exit status; stderr: ${stderr.slice(-300)}`);
-  const lab = parseLab(readFileSync(kept, 'latin1'));
-  t.equal(lab.done, true, 'the guest ran to its end');
-  t.equal(lab.checksum, guest(name).checksum, 'and computed what it computes untraced');
+  const { stdout, lab, trace } = await runLab(t, name, ['--json', ...options]);
   const output = JSON.parse(stdout) as Output;
   const slices = () =>
     readPerfetto(children(protoc(readFileSync(trace)), 'packet')).slices.filter(({ kind }) => kind === 'slice');

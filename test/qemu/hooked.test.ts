@@ -1,44 +1,24 @@
 // Stacks through functions whose return addresses trampolines have replaced: the same as without.
+
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
 import { usually } from '../support/long.js';
 import { stopAt } from '../support/stop-at.js';
 import type { ChromeRecord } from '../trace/decode-chrome.js';
-import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
+import { elfPath, qemuArgv } from './guests/guests.js';
 
 const around = ['labkern::exec::poll_task', 'labkern::exec::run'];
 
 /** Each Future's stacks, at any of its polls: functions and lines. */
 async function stacksOf(t: Test, name: string, engine: 'auto' | 'stop'): Promise<readonly string[]> {
-  const folder = scratchFolder(t);
-  const [trace, kept] = [join(folder, 'out.json'), join(folder, 'console')];
-  const probes = [
-    '-p',
-    'poll:sleeper',
-    '-p',
-    'poll:joiner',
-    ...(engine === 'auto' ? around : []).flatMap((path) => ['-p', `fn:${path}`]),
-  ];
-  const args = [
-    '--json',
-    '--engine',
-    engine,
-    '--wakes',
-    'never',
-    '--bt',
-    '16',
-    ...probes,
-    '-o',
-    trace,
-    '--console',
-    kept,
-  ];
-  const { status, stdout, stderr } = await rsptrace('run', ...args, elfPath(name), '--', ...qemuArgv(name)).ended;
-  t.equal(status, 0, stderr.slice(-300));
-  t.equal(parseLab(readFileSync(kept, 'latin1')).checksum, guest(name).checksum);
+  const functions = (engine === 'auto' ? around : []).map((path) => `fn:${path}`);
+  const probes = ['poll:sleeper', 'poll:joiner', ...functions].flatMap((probe) => ['-p', probe]);
+  const options = ['--json', '--engine', engine, '--wakes', 'never', '--bt', '16', ...probes];
+  const { stdout, trace } = await runLab(t, name, options, { file: 'out.json' });
   const { probes: used } = JSON.parse(stdout) as { probes: { function: string; engine: string }[] };
   const hooked = used
     .filter(({ engine }) => engine === 'target')

@@ -2,13 +2,13 @@
 // x86_64 with stops only under `scripts/test --long`.
 
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import { frozenGuest, scratchFolder } from '../support/command.js';
 import { gdbHits } from '../support/gdb-hits.js';
+import { runLab } from '../support/lab-run.js';
 import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
-import { elfPath, guest, type Lab, parseLab, qemuArgv, sourcePath } from './guests/guests.js';
+import { elfPath, type Lab, sourcePath } from './guests/guests.js';
 
 interface Output extends Recording {
   readonly lines: readonly {
@@ -46,13 +46,7 @@ function statsMade({ stats }: Lab): number {
 }
 
 async function record(t: Test, name: string, ...options: string[]) {
-  const folder = scratchFolder(t);
-  const [trace, kept] = [join(folder, 'out.json'), join(folder, 'console.txt')];
-  const args = ['run', '--json', '-o', trace, '--console', kept, ...options, elfPath(name), '--', ...qemuArgv(name)];
-  const { status, stdout, stderr } = await rsptrace(...args).ended;
-  t.equal(status, 0, stderr.slice(-300));
-  const lab = parseLab(readFileSync(kept, 'latin1'));
-  t.equal(lab.checksum, guest(name).checksum, 'the guest computed what it computes untraced');
+  const { stdout, lab, trace } = await runLab(t, name, ['--json', ...options], { file: 'out.json' });
   const records = JSON.parse(readFileSync(trace, 'utf8')) as ChromeRecord[];
   return { output: JSON.parse(stdout) as Output, lab, records };
 }

@@ -1,10 +1,9 @@
 // `poll:GLOB if CONDITION`: the polls that are told are those that the guest counts itself, by both engines.
 
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import t from 'tap';
 import { launch } from '../../src/index.js';
-import { rsptrace, scratchFolder } from '../support/command.js';
+import { rsptrace } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
 import { long, usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv } from './guests/guests.js';
@@ -67,24 +66,10 @@ interface Output extends Recording {
 }
 
 t.test('on the command line: the table has those polls alone, and what only a stop can read says so', async (t) => {
-  const kept = join(scratchFolder(t), 'console.txt');
   const probes = ['-p', 'poll:chain_task if id == 2', '-p', 'poll:joiner if labkern::exec::POLLS > 0'];
-  const words = [
-    'run',
-    '--json',
-    '--engine',
-    'mixed',
-    '--console',
-    kept,
-    '-o',
-    join(scratchFolder(t), 'out.txt'),
-    ...probes,
-  ];
-  const ran = await rsptrace(...words, elfPath('rv-o0'), '--', ...qemuArgv('rv-o0')).ended;
-  t.equal(ran.status, 0, ran.stderr.slice(-300));
-  const { futures, probes: facts } = JSON.parse(ran.stdout) as Output;
+  const { stdout, lab } = await runLab(t, 'rv-o0', ['--json', '--engine', 'mixed', ...probes], { file: 'out.txt' });
+  const { futures, probes: facts } = JSON.parse(stdout) as Output;
   t.same(futures.map(({ future }) => future).sort(), ['labkern::work::chain_task', 'labkern::work::joiner']);
-  const lab = parseLab(readFileSync(kept, 'latin1'));
   const third = lab.tasks.filter((task) => task.name === 'chain')[2];
   t.same(new Set(futures.map(({ polls }) => polls)), new Set([third?.polls, lab.stats.get('joiner')?.polls]));
   const joiner = facts.find((fact) => fact.function === 'labkern::work::joiner');

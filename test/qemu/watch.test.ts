@@ -4,8 +4,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
 import type { Recording } from '../support/recording.js';
-import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
+import { elfPath } from './guests/guests.js';
 
 interface Output extends Recording {
   readonly watches: readonly {
@@ -27,14 +28,8 @@ interface ChromeRecord {
 
 for (const name of ['rv-o2', 'x86-o2']) {
   t.test(`${name}: every write of a counter, inside the calls that make them`, async (t) => {
-    const folder = scratchFolder(t);
-    const [trace, kept] = [join(folder, 'out.json'), join(folder, 'console.txt')];
     const probes = ['watch:exec::POLLS', 'fn:labkern::exec::poll_task'].flatMap((probe) => ['-p', probe]);
-    const args = ['run', '--json', '-o', trace, '--console', kept, ...probes, elfPath(name), '--', ...qemuArgv(name)];
-    const { status, stdout, stderr } = await rsptrace(...args).ended;
-    t.equal(status, 0, stderr.slice(-300));
-    const lab = parseLab(readFileSync(kept, 'latin1'));
-    t.equal(lab.checksum, guest(name).checksum, 'the guest computed what it computes untraced');
+    const { stdout, lab, trace } = await runLab(t, name, ['--json', ...probes], { file: 'out.json' });
     const polls = lab.exec?.polls ?? 0;
     t.ok(polls > 100);
     const output = JSON.parse(stdout) as Output;

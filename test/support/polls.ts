@@ -1,11 +1,10 @@
 // Runs of a lab guest under `rsptrace run`, and what every guest is held to: the trace's polls against the guest's own counts.
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+
 import type { Test } from 'tap';
 import type { TaskRow } from '../../src/trace/index.js';
-import { elfPath, guest, guests, parseLab, qemuArgv } from '../qemu/guests/guests.js';
-import { rsptrace, scratchFolder } from './command.js';
+import { guest, guests, parseLab } from '../qemu/guests/guests.js';
 import { compareCounts } from './lab.js';
+import { runLab } from './lab-run.js';
 import { usually } from './long.js';
 import type { FutureRow } from './recording.js';
 
@@ -40,24 +39,8 @@ export async function tracePolls(
   more: readonly string[] = [],
   options: readonly string[] = [],
 ): Promise<{ output: PollsOutput; console: string; folder: string }> {
-  const folder = scratchFolder(t);
-  const trace = join(folder, 'out.pftrace');
-  const kept = join(folder, 'console.txt');
-  const args = [
-    'run',
-    '--json',
-    ...options,
-    '-o',
-    trace,
-    '--console',
-    kept,
-    elfPath(name),
-    '--',
-    ...qemuArgv(name, more),
-  ];
-  const { status, stdout, stderr } = await rsptrace(...args).ended;
-  t.equal(status, 0, `${name}: exit status; stderr: ${stderr.slice(-300)}`);
-  return { output: JSON.parse(stdout) as PollsOutput, console: readFileSync(kept, 'latin1'), folder };
+  const { stdout, console, folder } = await runLab(t, name, ['--json', ...options], { machine: more });
+  return { output: JSON.parse(stdout) as PollsOutput, console, folder };
 }
 
 /** With stops one in the machine's mode: a full count takes ten thousand of them. Wakes of x86-o2 are counted elsewhere. */
