@@ -64,18 +64,23 @@ export interface HiddenRegisters {
   readonly isKnown: boolean;
 }
 
-/** The argument registers of one call, taken in turn. */
-class ArgumentRegisters {
+/** The registers for numbers, and for how wide ones. */
+interface Numbers extends Pick<FloatPassing, 'widest' | 'overflow'> {
+  readonly names: readonly string[];
+}
+
+/** The registers of one call's arguments or result, taken in turn. */
+class PassingRegisters {
   readonly #names: readonly string[];
-  readonly #floats: FloatPassing | undefined;
+  readonly #floats: Numbers | undefined;
   #used: number;
   #floatsUsed = 0;
   #isKnown: boolean;
   /** See {@link Placed.stack}. */
   stack = false;
 
-  constructor({ arch, floats }: Calling, { most, isKnown }: HiddenRegisters) {
-    this.#names = arch.arguments;
+  constructor(integers: readonly string[], floats: Numbers | undefined, { most, isKnown }: HiddenRegisters) {
+    this.#names = integers;
     this.#floats = floats;
     this.#used = most;
     this.#isKnown = isKnown;
@@ -84,7 +89,7 @@ class ArgumentRegisters {
   /** For a scalar: a number has a register of its own kind while there is one. */
   takeFor({ float, size }: Pick<Scalar, 'float' | 'size'>): string | undefined {
     if (!float || this.#floats === undefined || size > this.#floats.widest) return this.take();
-    const register = this.#floats.arguments[this.#floatsUsed];
+    const register = this.#floats.names[this.#floatsUsed];
     if (register === undefined && this.#floats.overflow === 'integer-registers') return this.take();
     this.#floatsUsed++;
     if (register === undefined) this.stack = true;
@@ -103,7 +108,7 @@ class ArgumentRegisters {
   /** Whether each of them finds a register of its kind. */
   hasFor(scalars: readonly Scalar[]): boolean {
     const wide = scalars.filter(({ float }) => float).length;
-    const fits = this.#floatsUsed + wide <= (this.#floats?.arguments.length ?? 0);
+    const fits = this.#floatsUsed + wide <= (this.#floats?.names.length ?? 0);
     return fits && this.fits(scalars.length - wide);
   }
 
@@ -111,10 +116,6 @@ class ArgumentRegisters {
     const register = this.#names[this.#used++];
     if (register === undefined) this.stack = true;
     return this.#isKnown ? register : undefined;
-  }
-
-  words(size: number): ValuePlace {
-    return this.scalars(integerWords(size));
   }
 
   byAddress(): ValuePlace {
@@ -157,7 +158,9 @@ export function placeArguments(
   hidden: HiddenRegisters,
   described: readonly Described[] = [],
 ): Placed {
-  const registers = new ArgumentRegisters(calling, hidden);
+  const { arch, floats } = calling;
+  const numbers = floats && { ...floats, names: floats.arguments };
+  const registers = new PassingRegisters(arch.arguments, numbers, hidden);
   const places = types.map((type, i): ValuePlace => {
     const { size } = type;
     const told = described[i];
@@ -172,17 +175,17 @@ export function placeArguments(
   return { places, stack: registers.stack };
 }
 
-function placeForRust({ floats }: Calling, type: Shape, size: number, registers: ArgumentRegisters): ValuePlace {
+function placeForRust({ floats }: Calling, type: Shape, size: number, registers: PassingRegisters): ValuePlace {
   // A function itself takes no register.
   if (isFunction(type)) return registers.lose(1);
   const scalars = scalarsOf(type);
   if (scalars?.some(({ float }) => float) && !floats) return registers.lose(wordsIn(size));
   if (scalars) return registers.scalars(scalars);
-  if (type.kind === 'integer' || size <= WORD) return registers.words(size);
+  if (type.kind === 'integer' || size <= WORD) return registers.scalars(integerWords(size));
   return size > 2 * WORD || isSurelyBlock(type) ? registers.byAddress() : registers.loseAll();
 }
 
-function placeForC({ arch, floats }: Calling, type: Shape, size: number, registers: ArgumentRegisters): ValuePlace {
+function placeForC({ arch, floats }: Calling, type: Shape, size: number, registers: PassingRegisters): ValuePlace {
   const { aggregates } = arch;
   const isScalar = scalarKinds.has(type.kind) || type.kind === 'float';
   // An array is a vector: C passes no other one.
@@ -198,7 +201,7 @@ function placeForC({ arch, floats }: Calling, type: Shape, size: number, registe
     if (floats.overflow === 'stack') return registers.onStack();
   }
   const fits = registers.fits(Math.ceil(size / WORD)) || aggregates?.maySplit;
-  return fits ? registers.words(size) : registers.onStack();
+  return fits ? registers.scalars(integerWords(size)) : registers.onStack();
 }
 
 /** The registers that C's convention wants for a value with numbers; undefined if that is not known. */
@@ -295,7 +298,9 @@ export function placeResult(
   }
   const returned = returnedScalars({ convention, floats }, type, size);
   if (returned === undefined) return { place: unavailable, inMemory: scalars ? false : undefined };
-  return { place: placeReturned(returned, arch.results, floats), inMemory: false };
+  const numbers = floats && { ...floats, names: floats.results };
+  const registers = new PassingRegisters(arch.results, numbers, { most: 0, result: 0, isKnown: true });
+  return { place: registers.scalars(returned), inMemory: false };
 }
 
 /** What a result is made of, each in a register of its own; undefined if that is not known. */
@@ -311,20 +316,6 @@ function returnedScalars(
   if (!holdsFloat(type)) return integerWords(size);
   const leaves = leavesOf(type);
   return floats && leaves && floatScalars(floats, leaves, size);
-}
-
-/** The first of each kind is in the first register of that kind. */
-function placeReturned(
-  scalars: readonly Scalar[],
-  integers: readonly string[],
-  floats: FloatPassing | undefined,
-): ValuePlace {
-  const left = { integer: [...integers], float: [...(floats?.results ?? [])] };
-  const parts = scalars.map(({ offset, size, float }) => {
-    const isFloat = float && size <= (floats?.widest ?? 0);
-    return { register: (isFloat ? left.float : left.integer).shift(), offset, size };
-  });
-  return parts.every(hasRegister) ? { kind: 'registers', parts } : unavailable;
 }
 
 /** What the debug info says about a parameter at the function's first instruction. */
@@ -347,12 +338,11 @@ export function describedPlace(arch: Architecture, parameter: Die, entry: CodeAd
     if (constant === undefined || size > WORD) return { kind: 'nothing', why: whyNowhere(parameter, expression) };
     return { kind: 'place', place: { kind: 'registers', parts: [{ constant, offset: 0, size }] } };
   }
-  if (op === DW_OP.fbreg || isStackPointer(arch, op))
+  const register = baseOf(arch, op);
+  if (op === DW_OP.fbreg || (register !== undefined && register === arch.sp))
     return { kind: 'frame', byAddress: pointerInFrame(expression) !== undefined };
-  if (op >= DW_OP.breg0 && op <= DW_OP.breg31 && expression.length === 2 && expression[1] === 0) {
-    const register = arch.dwarfRegister(op - DW_OP.breg0);
-    return { kind: 'place', place: register === undefined ? unavailable : { kind: 'pointer', register } };
-  }
+  if (register !== undefined && expression.length === 2 && expression[1] === 0)
+    return { kind: 'place', place: { kind: 'pointer', register } };
   const masked = maskedRegister(arch, expression);
   if (masked) return { kind: 'place', place: { kind: 'registers', parts: [{ ...masked, offset: 0, size }] } };
   // No request is answered: a location that must ask the target is no plain register and no constant.
@@ -382,8 +372,7 @@ function whyNowhere(parameter: Die, expression: Uint8Array | undefined): string 
  */
 function maskedRegister(arch: Architecture, expression: Uint8Array): { register: string; mask: bigint } | undefined {
   const r = new ByteReader(expression, 'a DWARF expression');
-  const op = r.u8();
-  const register = op >= DW_OP.breg0 && op <= DW_OP.breg31 ? arch.dwarfRegister(op - DW_OP.breg0) : undefined;
+  const register = baseOf(arch, r.u8());
   if (register === undefined || r.remaining === 0 || r.u8() !== 0) return undefined;
   let mask = (1n << 64n) - 1n;
   while (r.remaining > 2 && r.u8() === DW_OP.constu) {
@@ -437,8 +426,9 @@ function isByReference({ die }: Shape): boolean {
 /** DW_CC_pass_by_reference. */
 const PASSED_BY_REFERENCE = 4;
 
-function isStackPointer(arch: Architecture, op: number): boolean {
-  return op >= DW_OP.breg0 && op <= DW_OP.breg31 && arch.dwarfRegister(op - DW_OP.breg0) === arch.sp;
+/** The register of an operation that counts from one. */
+function baseOf(arch: Architecture, op: number): string | undefined {
+  return op >= DW_OP.breg0 && op <= DW_OP.breg31 ? arch.dwarfRegister(op - DW_OP.breg0) : undefined;
 }
 
 const scalarKinds: ReadonlySet<Shape['kind']> = new Set(['integer', 'bool', 'char', 'enumeration', 'pointer']);

@@ -12,6 +12,18 @@ export function loadSize(size: number): PlannedLoad['size'] | undefined {
   return size === 1 || size === 2 || size === 4 || size === 8 ? size : undefined;
 }
 
+/** The loads that fetch these bytes of an object, each aligned, to `align` at most. */
+export function loadsOf(start: number, length: number, align = 8): PlannedLoad[] {
+  const loads: PlannedLoad[] = [];
+  for (let at = start; at < start + length; ) {
+    const fits = (each: number): boolean => each <= align && at % each === 0 && at + each <= start + length;
+    const size = ([8, 4, 2, 1] as const).find(fits) ?? 1;
+    loads.push({ offset: at, size });
+    at += size;
+  }
+  return loads;
+}
+
 /** A pointer that the program's own types declare as a reference, and what is read behind it. */
 export interface PlannedReads {
   /** The register that holds the pointer at the probe's entry. */

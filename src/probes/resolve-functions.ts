@@ -48,14 +48,7 @@ export interface FunctionArgument {
   readonly where: ValuePlace;
 }
 
-/** One function to probe, and everything that a hit at its entry or return needs to know. */
-export interface FunctionProbe {
-  readonly address: Addr;
-  readonly ref: FunctionRef;
-  /** Bytes from the entry; 0 if the size is not known. */
-  readonly size: number;
-  /** Other functions that the linker folded into this address. */
-  readonly aliases: readonly string[];
+interface Signature {
   readonly arguments: readonly FunctionArgument[];
   /** Undefined for `()`, `!`, and without debug info. */
   readonly result: { readonly type: string; readonly shape: Shape; readonly where: ValuePlace } | undefined;
@@ -63,6 +56,16 @@ export interface FunctionProbe {
   readonly stackArguments: boolean;
   /** What compiled it. */
   readonly producer: 'rustc' | 'clang' | 'gcc' | undefined;
+}
+
+/** One function to probe, and everything that a hit at its entry or return needs to know. */
+export interface FunctionProbe extends Signature {
+  readonly address: Addr;
+  readonly ref: FunctionRef;
+  /** Bytes from the entry; 0 if the size is not known. */
+  readonly size: number;
+  /** Other functions that the linker folded into this address. */
+  readonly aliases: readonly string[];
   /** The user insists, although this is why it is refused: its entries alone are traced. */
   readonly insisted?: string;
   /** Which calls are traced; undefined: all. */
@@ -133,7 +136,8 @@ export function resolveFunctions(
       functions.length === 0
         ? 'a label in assembly: nothing says that it is a function'
         : (notrace.reason(symbol, address, size) ??
-          (isNamed([name, symbol], includes) ? undefined : leftToNames(symbol, size)));
+          // A probe may ask for this very name.
+          (includes.some(({ glob }) => glob === name || glob === symbol) ? undefined : leftToNames(symbol, size)));
     const isWanted = includes.some(({ insists, matches }) => insists && names.some((one) => one.names.some(matches)));
     if (reason !== undefined && !(isWanted && notrace.maySeeEntry(address))) {
       excluded.push({ name, address, reason });
@@ -199,11 +203,6 @@ function entriesOf(elf: ElfFile, probe: FunctionProbe, insisted: string): Functi
   const behind = next === undefined ? mostBehind : Math.min(mostBehind, Number(next.address - probe.address));
   const size = probe.size > 0 ? probe.size : behind;
   return { ...probe, size, arguments: [], result: undefined, producer: undefined, insisted };
-}
-
-/** Whether a probe asks for one of these very names. */
-function isNamed(names: readonly (string | undefined)[], includes: readonly ProbeSpec[]): boolean {
-  return includes.some(({ glob }) => names.includes(glob));
 }
 
 /**
@@ -286,10 +285,7 @@ export class Describer {
     return this.#attempt(die, () => this.#signature({ address, symbol }, die))?.stackArguments === false;
   }
 
-  #bare(
-    address: Addr,
-    symbol: string | undefined,
-  ): Pick<FunctionProbe, 'arguments' | 'result' | 'stackArguments' | 'producer'> {
+  #bare(address: Addr, symbol: string | undefined): Signature {
     const listed = symbol === undefined ? undefined : this.#btf?.(symbol);
     if (listed) return { ...listed, result: undefined, producer: undefined };
     const registers = this.#arch.arguments.slice(0, rawArguments).map((register): FunctionArgument => {
@@ -303,10 +299,7 @@ export class Describer {
     return { arguments: registers, result: undefined, stackArguments, producer: isShim ? 'rustc' : undefined };
   }
 
-  #signature(
-    fn: Pick<NamedFunction, 'address' | 'symbol'>,
-    die: Die,
-  ): Pick<FunctionProbe, 'arguments' | 'result' | 'stackArguments' | 'producer'> {
+  #signature(fn: Pick<NamedFunction, 'address' | 'symbol'>, die: Die): Signature {
     const shapes = this.#shapes as Shapes;
     const producer = producerOf(die);
     const mangled = /^_(R|ZN)/.test(linkageNameOf(die) ?? fn.symbol ?? '');
@@ -348,15 +341,11 @@ export class Describer {
         ((changed.arguments ||
           // Line tables alone (the standard library's) do not name any.
           parameters.length === 0 ||
-          this.#mayHaveMore(producer, mostWords(types, described, hidden))) &&
+          // gcc says which functions it has changed.
+          (producer !== 'gcc' && mostWords(types, described, hidden) > this.#arch.arguments.length)) &&
           !this.#signatures.takesNoneOnStack(fn.address)),
       producer,
     };
-  }
-
-  #mayHaveMore(producer: FunctionProbe['producer'], words: number): boolean {
-    // gcc says which functions it has changed.
-    return producer !== 'gcc' && words > this.#arch.arguments.length;
   }
 
   #attempt<T>(die: Die, read: (debug: DebugInfo) => T): T | undefined {

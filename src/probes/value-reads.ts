@@ -2,7 +2,7 @@
 import type { EnumShape, FieldShape, Shape, SharedView, VariantShape } from '../values/index.js';
 import type { ValuePlace } from './argument-places.js';
 import { type PlannedPointer, pointerAt } from './expressions/plan.js';
-import type { PlannedExtent, PlannedLoad, PlannedReads } from './read-plan.js';
+import { loadsOf, type PlannedExtent, type PlannedReads } from './read-plan.js';
 
 /** How much of a value is shown: the same with and without stops, as far as a record has room. */
 export const shownLimits = { depth: 5, elements: 6, text: 48, values: 32, object: 128, bytes: 1024 } as const;
@@ -71,7 +71,7 @@ export class ValueReads {
   #load({ register, through }: PlannedPointer, size: number, align: 1 | 2 | 4 | 8, hops: number): boolean {
     if (size === 0 || size > shownLimits.object || size > this.#room || hops > mostHops) return false;
     this.#room -= size;
-    this.reads.push({ pointer: register, through, align, size, loads: loadsOf(size, align) });
+    this.reads.push({ pointer: register, through, align, size, loads: loadsOf(0, size, align) });
     return true;
   }
 
@@ -213,14 +213,4 @@ function alignmentOf(shape: Shape, depth = 0): 1 | 2 | 4 | 8 | undefined {
 /** A packed struct's size or offsets tell that it is none. */
 function aligned(shape: Shape, align: 1 | 2 | 4 | 8 | undefined): 1 | 2 | 4 | 8 | undefined {
   return align === undefined || (shape.size ?? 0) % align === 0 ? align : 1;
-}
-
-function loadsOf(size: number, align: 1 | 2 | 4 | 8): PlannedLoad[] {
-  const loads: PlannedLoad[] = [];
-  for (let at = 0; at < size; ) {
-    const width = ([8, 4, 2, 1] as const).find((each) => each <= align && at + each <= size) ?? 1;
-    loads.push({ offset: at, size: width });
-    at += width;
-  }
-  return loads;
 }

@@ -19,7 +19,7 @@ import {
   type Shape,
 } from '../../values/index.js';
 import { bytesIn, type ValuePlace } from '../argument-places.js';
-import type { PlannedLoad, PlannedReads } from '../read-plan.js';
+import { loadsOf, type PlannedLoad, type PlannedReads } from '../read-plan.js';
 import { type ProgramExpressions, rootOf } from './program.js';
 
 /** What an expression's names stand for at an entry: a parameter, a register. */
@@ -278,17 +278,6 @@ function word(value: bigint): Uint8Array {
   const bytes = new Uint8Array(wordBytes);
   new DataView(bytes.buffer).setBigUint64(0, value, true);
   return bytes;
-}
-
-/** The loads that fetch these bytes of an object. */
-function loadsOf(start: number, length: number): PlannedLoad[] {
-  const loads: PlannedLoad[] = [];
-  for (let at = start; at < start + length; ) {
-    const size = ([8, 4, 2, 1] as const).find((each) => at % each === 0 && at + each <= start + length) ?? 1;
-    loads.push({ offset: at, size });
-    at += size;
-  }
-  return loads;
 }
 
 /** What a record must hold of memory, so that these values can be read from it. */

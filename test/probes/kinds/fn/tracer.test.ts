@@ -102,15 +102,6 @@ t.test('a call in a call, with its argument; the return breakpoint goes with it'
   t.equal(guest.watched.size, 0);
 });
 
-t.test('a tail call is inside what jumped to it, and one return ends both', async (t) => {
-  const guest = new Guest();
-  guest.enter(a, 0x1000n, 0x9000n);
-  guest.enter(b, 0x1000n, 0x9000n);
-  guest.enter(a, 0x1000n, 0x9000n);
-  guest.arrive(0x1000n, 0x9000n);
-  t.strictSame(guest.end(), ['begin a 0 @1', 'begin b 1 @2', 'begin a 2 @3', 'end a 2 @4', 'end b 1 @4', 'end a 0 @4']);
-});
-
 t.test('a loop to the first instruction is no call; recursion is', async (t) => {
   const guest = new Guest();
   guest.enter(a, 0x1000n, 0x9000n);
@@ -139,22 +130,6 @@ t.test('what no jump leads to is called again where it was left without a return
     'end b 0 @6',
   ]);
   t.equal(guest.watched.size, 0);
-});
-
-t.test('a function that never returns is lost when its caller has returned, or when the trace ends', async (t) => {
-  const guest = new Guest();
-  guest.enter(a, 0x1000n, 0x9000n);
-  guest.enter(b, 0x1010n, 0x8f00n);
-  guest.arrive(0x1000n, 0x9000n);
-  guest.enter(c, 0x2000n, 0x9000n);
-  t.strictSame(guest.end(), [
-    'begin a 0 @1',
-    'begin b 1 @2',
-    'lost b 1 @3',
-    'end a 0 @3',
-    'begin c 0 @4',
-    'lost c 0 @4',
-  ]);
 });
 
 t.test('calls nested deeper than --max-depth are not told of, and no breakpoint waits for them', async (t) => {
