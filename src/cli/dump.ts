@@ -14,7 +14,7 @@ import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
 import type { DumpArguments } from './options/saved-trace.js';
 import { preparedProgram } from './recording/asked.js';
-import { type KeptArguments, recordsFile } from './records-file.js';
+import { askedOf, recordsFile } from './records-file.js';
 import { pluginsAgain, recoverOptionsOf } from './recover.js';
 import { note } from './standard-error.js';
 
@@ -25,7 +25,7 @@ export async function dump(args: DumpArguments): Promise<number> {
   const path = recordsOf(args.trace);
   const killed = new KilledRecording(path);
   try {
-    const asked = killed.asked as KeptArguments;
+    const asked = askedOf(killed.asked);
     const plugins = await pluginsAgain(asked.plugins, args.plugin);
     const logger = createLogger(args.log);
     const program = await preparedProgram(asked, plugins, logger);

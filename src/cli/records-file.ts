@@ -1,21 +1,25 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DiskRoom } from '../base/disk-room.js';
+import { RsptraceError } from '../base/errors.js';
 import type { LogRequest } from '../record/index.js';
-import type { RecordingArguments } from './options/recording.js';
+import type { Option } from './options/option.js';
+import { type RecordingArguments, recordingOptions } from './options/recording.js';
+
+/** The options that decide what events a recording has. */
+const asking = [
+  ...(['probe', 'debug-file', 'debug-dir', 'engine', 'exact', 'wakes', 'bt', 'max-depth'] as const),
+  ...(['threshold', 'args', 'until'] as const),
+];
 
 /** The parts of a command line that decide what events a recording has. */
-export type AskedArguments = Pick<
-  RecordingArguments,
-  'elf' | 'probe' | 'debug-file' | 'debug-dir' | 'engine' | 'exact'
-> &
-  Pick<RecordingArguments, 'wakes' | 'bt' | 'max-depth' | 'threshold' | 'args' | 'until'>;
+export type AskedArguments = Pick<RecordingArguments, 'elf' | (typeof asking)[number]>;
 
 /**
  * The same; how many plug-ins there were, because which ones, only who recovers may say; whether the guest's console
  * came through rsptrace.
  */
-export type KeptArguments = AskedArguments & { readonly plugins: number; readonly console: boolean };
+type KeptArguments = AskedArguments & { readonly plugins: number; readonly console: boolean };
 
 /** The file beside a trace that has its records until the trace has all events. */
 export function recordsFile(trace: string): string {
@@ -36,4 +40,26 @@ export function recordsRequest(args: RecordingArguments, room: DiskRoom): LogReq
     ...{ 'max-depth': args['max-depth'], args: args.args, plugins: args.plugin.length, console: 'command' in args },
   };
   return { path: recordsFile(args.output), asked, room, keeps: args['keep-records'] };
+}
+
+const ofOthers: Readonly<Record<Exclude<keyof KeptArguments, (typeof asking)[number]>, (value: unknown) => boolean>> = {
+  elf: (value) => typeof value === 'string',
+  console: (value) => typeof value === 'boolean',
+  plugins: (value) => Number.isSafeInteger(value),
+};
+
+/**
+ * What {@link recordsRequest} has asked for, read back.
+ * @throws RsptraceError `RECORDS_DAMAGED`
+ */
+export function askedOf(asked: object): KeptArguments {
+  const values: Readonly<Record<string, unknown>> = { ...asked };
+  const isRight = (name: (typeof asking)[number]): boolean => {
+    const { is, default: usual }: Option<unknown> = recordingOptions[name];
+    return is(values[name]) || (values[name] === undefined && usual === undefined);
+  };
+  const wrong =
+    asking.find((name) => !isRight(name)) ?? Object.entries(ofOthers).find(([name, is]) => !is(values[name]))?.[0];
+  if (wrong === undefined) return asked as KeptArguments;
+  throw new RsptraceError('RECORDS_DAMAGED', `the records do not say what was asked for: ${wrong}`);
 }

@@ -9,7 +9,7 @@ import { createLogger } from './logging.js';
 import type { RecoverArguments } from './options/saved-trace.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { preparedProgram, untilOf } from './recording/asked.js';
-import { type AskedArguments, type KeptArguments, recordsFile } from './records-file.js';
+import { type AskedArguments, askedOf, recordsFile } from './records-file.js';
 import { note } from './standard-error.js';
 
 /** `rsptrace recover TRACE`: makes of a killed recording the trace that it would have been. Gives the exit status. */
@@ -18,7 +18,7 @@ export async function recover(args: RecoverArguments): Promise<number> {
   const killed = new KilledRecording(records);
   const lock = lockOf(args.trace);
   try {
-    const asked = killed.asked as KeptArguments;
+    const asked = askedOf(killed.asked);
     const plugins = await pluginsAgain(asked.plugins, args.plugin);
     const out = outputOf(args, plugins);
     const recovered = await write(killed, asked, { args, plugins, sink: out.sink });

@@ -7,7 +7,7 @@ import { type CounterScale, type EnginePlanOptions, type InstalledFacts, recover
 import { type LogPart, LogReader, type RecordDispatcher, type RecordText, rawLogMagic } from '../inject/index.js';
 import { hartSource } from '../target/index.js';
 import { HartNumbers, HartWords } from './harts.js';
-import type { BeginEntry, LogEntry, ProbeEntry, StopEntry } from './log-entries.js';
+import { type BeginEntry, entryFrom, type LogEntry, type ProbeEntry, type StopEntry } from './log-entries.js';
 import { enginePlan, type Program, programAt, samplesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
 import { buildTracers, type Tracers } from './tracers.js';
@@ -62,7 +62,7 @@ export class KilledRecording {
       );
     this.#reader = new LogReader(read);
     const part = this.#reader.next(this.#size);
-    const entry = part?.kind === 'entry' ? entryIn(part.text) : undefined;
+    const entry = part?.kind === 'entry' ? entryFrom(part.text) : undefined;
     if (entry?.type !== 'begin') throw damaged(path, 'it does not say what was recorded');
     this.#begin = entry;
   }
@@ -103,7 +103,7 @@ export class KilledRecording {
         const from = this.#reader.position - (part.end - part.start);
         recovery.records(part, this.#reader.slot, from);
       } else {
-        const entry = entryIn(part.text);
+        const entry = this.#entryIn(part.text);
         options.inputs?.entry(offset, entry);
         last = this.#replay(entry, recovery);
       }
@@ -111,6 +111,12 @@ export class KilledRecording {
     }
     if (recovery.isEmpty) throw mismatch('none of its records is an event of this program');
     return { ...recovery.end(), notes: [...notes, ...recovery.notes, ...(last === undefined ? [] : [last])] };
+  }
+
+  #entryIn(text: string): LogEntry {
+    const entry = entryFrom(text);
+    if (entry === undefined) throw damaged(this.#path, 'it has an entry that is not known');
+    return entry;
   }
 
   /** Returns why the rest cannot be understood, if it cannot. */
@@ -141,11 +147,6 @@ export class KilledRecording {
         return 'the target began anew: what was recorded then is left out';
     }
   }
-}
-
-/** A text is what this version of rsptrace has written: its checksum says so, and the version of the file. */
-function entryIn(text: string): LogEntry {
-  return JSON.parse(text);
 }
 
 /** Feeds the inputs of a recording to tracers of their own. */

@@ -57,3 +57,83 @@ interface MemoryEntry {
   readonly length: number;
   readonly bytes: string | null;
 }
+
+/** What a type of {@link LogEntry} must have, by the names of JSON. A name that ends in `?` may be missing. */
+type Shape = Readonly<Record<string, Check>>;
+type Check = (value: unknown) => boolean;
+
+const number: Check = (value) => typeof value === 'number' && Number.isFinite(value);
+const whole: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const text: Check = (value) => typeof value === 'string';
+const flag: Check = (value) => typeof value === 'boolean';
+/** A number as text: below 2^64, hexadecimal. */
+const word: Check = (value) => typeof value === 'string' && /^0x[0-9a-f]{1,16}$/.test(value);
+/** The same below 2^512, as vector registers have. */
+const wide: Check = (value) => typeof value === 'string' && /^0x[0-9a-f]{1,128}$/.test(value);
+const bytes: Check = (value) => value === null || (typeof value === 'string' && /^([0-9a-f]{2})*$/.test(value));
+const list =
+  (each: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(each);
+const shaped =
+  (shape: Shape): Check =>
+  (value) =>
+    isObject(value) &&
+    Object.entries(shape).every(([name, check]) => {
+      const key = name.replace('?', '');
+      return key in value ? check(value[key]) : key !== name;
+    });
+const table =
+  (each: Check): Check =>
+  (value) =>
+    isObject(value) && Object.values(value).every(each);
+
+const hart = shaped({ id: text, name: text });
+const site = shaped({ index: whole, address: word, entry: whole, exit: whole, returns: flag });
+/** Slots of 64 to 256 bytes. */
+const slotShift: Check = (value) => value === 6 || value === 7 || value === 8;
+
+const shapes: Readonly<Record<LogEntry['type'], Shape>> = {
+  begin: {
+    asked: isObject,
+    loadBias: word,
+    harts: list(hart),
+    watches: flag,
+    info: shaped({
+      ...{ program: text, 'buildId?': text, arch: text, 'isProcess?': flag },
+      clock: shaped({ name: text, resolutionNs: number, guest: flag }),
+      harts: list(shaped({ number: whole, name: text })),
+    }),
+  },
+  hart: { id: text },
+  words: { words: list((pair) => Array.isArray(pair) && pair.length === 2 && word(pair[0]) && whole(pair[1])) },
+  installed: {
+    ...{ slotShift, harts: whole, hasOwnTime: flag, sites: list(site) },
+    'threads?': shaped({ offset: whole, 'free?': whole, 'process?': text }),
+  },
+  clock: { ticks: number, nanos: number, nanosPerTick: (value) => number(value) && (value as number) > 0 },
+  stop: {
+    ...{ hart: whole, pc: word, sp: word, 'space?': whole, time: number, registers: table(wide) },
+    memory: list(shaped({ address: word, length: whole, bytes })),
+  },
+  'left-out': { probes: list(shaped({ name: text, address: word, 'why?': text })) },
+  left: {},
+};
+
+/** What a text says; undefined if it says nothing that is known. */
+export function entryFrom(json: string): LogEntry | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(value)) return undefined;
+  const { type } = value;
+  const isKnown = typeof type === 'string' && Object.hasOwn(shapes, type);
+  return isKnown && shaped(shapes[type as LogEntry['type']])(value) ? (value as unknown as LogEntry) : undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

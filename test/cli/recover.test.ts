@@ -174,11 +174,11 @@ t.test('damaged records are refused, or read as far as they can be', async (t) =
   }
   t.ok(refused > 0 && refused < rounds, `${refused} of ${rounds} were refused`);
   const older = Uint8Array.from(bytes);
-  older[8] = 3;
+  older[8] = 2;
   writeFileSync(again, older);
   t.throws(() => new KilledRecording(again), {
     code: 'RECORDS_DAMAGED',
-    message: /version 3 of its layout.* version 4/,
+    message: /version 2 of its layout.* version 3/,
   });
   writeFileSync(again, bytes);
   const wrong = await rsptrace('recover', join(scratchFolder(t), 'none.pftrace')).ended;

@@ -1,10 +1,12 @@
 // An option of the command line is declared once, in a table. From it come its parsing, its help, what a command gets
-// of it, and whether its words can be right at all (check-words.ts).
+// of it, whether its words can be right at all (check-words.ts), and whether a saved value can be one of its own.
 import type { Options, PositionalOptions } from 'yargs';
 import { RsptraceError } from '../../base/errors.js';
 
 /** An option whose value a command gets as a `T`. */
 export interface Option<T> extends Options {
+  /** Whether a value that was saved can be one. */
+  readonly is: (value: unknown) => boolean;
   /** Only a type: no option has it. */
   readonly value?: T;
 }
@@ -33,15 +35,16 @@ type Given<T, M extends More> = M extends { readonly default: string } | { reado
   : T | undefined;
 
 /** On or off. */
-export function flag(
-  describe: string,
-  more?: Pick<Options, 'alias' | 'default' | 'defaultDescription'>,
-): Option<boolean> {
-  return { ...{ type: 'boolean', default: false, describe }, ...more };
+export function flag(describe: string, more: Pick<Options, 'alias' | 'default' | 'defaultDescription'> = {}) {
+  return {
+    ...{ type: 'boolean', default: false, describe },
+    ...more,
+    is: isFlag,
+  } satisfies Option<boolean> as Option<boolean>;
 }
 
 export function text<const M extends More = More>(describe: string, more?: M): Option<Given<string, M>> {
-  return { ...{ type: 'string', requiresArg: true, coerce: last, describe }, ...more };
+  return { ...{ type: 'string', requiresArg: true, coerce: last, describe }, ...more, is: isText };
 }
 
 /** A text that stands for something else, such as a number. What `parse` throws is the answer to a wrong one. */
@@ -52,7 +55,7 @@ export function parsed<T, const M extends More = More>(
 ): Option<Given<T, M>> {
   const coerce = (given: string | readonly string[] | undefined): T | undefined =>
     given === undefined ? undefined : parse(last(given));
-  return { ...{ type: 'string', requiresArg: true, coerce, describe }, ...more };
+  return { ...{ type: 'string', requiresArg: true, coerce, describe }, ...more, is: isCount };
 }
 
 export function choice<const C extends string, const M extends More = More>(
@@ -60,13 +63,14 @@ export function choice<const C extends string, const M extends More = More>(
   describe: string,
   more?: M,
 ): Option<Given<C, M>> {
-  return { ...{ choices, requiresArg: true, coerce: last, describe }, ...more };
+  const is = (value: unknown): boolean => choices.some((one) => one === value);
+  return { ...{ choices, requiresArg: true, coerce: last, describe }, ...more, is };
 }
 
 /** An option that may be given again and again. */
 export function list<T = string>(describe: string, parse?: (text: string) => T): Option<readonly T[]> {
   const coerce = parse && ((given: readonly string[]): T[] => given.map(parse));
-  return { type: 'string', array: true, nargs: 1, default: [], ...(coerce && { coerce }), describe };
+  return { type: 'string', array: true, nargs: 1, default: [], ...(coerce && { coerce }), describe, is: areTexts };
 }
 
 export function required(describe: string): Positional<string> {
@@ -88,6 +92,22 @@ export function defaultsOf<O extends Table>(table: O): Values<O> {
     coerce && value !== undefined ? coerce(value) : value,
   ]);
   return Object.fromEntries(values) as Values<O>;
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string';
+}
+
+function isFlag(value: unknown): boolean {
+  return typeof value === 'boolean';
+}
+
+function isCount(value: unknown): boolean {
+  return typeof value === 'number' && value > 0;
+}
+
+function areTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isText);
 }
 
 /** An option that is given twice: the last value counts. */
