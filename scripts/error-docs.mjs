@@ -102,8 +102,8 @@ function pageOf(codes) {
 
 function section(title, names, codes) {
   if (names.length === 0) problems.push(`no code belongs to "${title}"`);
-  const rows = names.map((name) => `| \`${name}\` | ${cell(codes[name].means)} | ${cell(codes[name].remedy)} |`);
-  return [`## ${title}`, '', '| code | means | way out |', '|---|---|---|', ...rows, ''].join('\n');
+  const rows = names.map((name) => `| \`${name}\` | ${cell(codes[name].means)} ${cell(codes[name].remedy)} |`);
+  return [`## ${title}`, '', '| code | meaning and way out |', '|---|---|', ...rows, ''].join('\n');
 }
 
 function cell(text) {
