@@ -4,12 +4,12 @@
  */
 export const errorCodes = {
   ARCH_DECODER: {
-    means: 'Capstone, the x86 decoder, is of an unknown version, or is not loaded yet.',
-    remedy: 'Install with `npm ci`. In the library, await `arch.prepare()` first.',
+    means: 'Capstone, the x86 decoder, is of an unknown version, or not loaded.',
+    remedy: 'Install with `npm ci`; in the library await `arch.prepare()`.',
   },
   ARCH_KNOWN: {
-    means: 'An architecture was registered that is like one that is known.',
-    remedy: 'Give it a name, an e_machine and names of gdb of its own.',
+    means: 'An architecture was registered that is like a known one.',
+    remedy: 'Give it names and an e_machine of its own.',
   },
   ARCH_MISMATCH: {
     means: "The ELF is for another architecture than the stub's target.",
@@ -17,19 +17,19 @@ export const errorCodes = {
   },
   ARCH_UNSUPPORTED: {
     means: 'The ELF is of 32 bits, big-endian, or of an unknown architecture.',
-    remedy: 'Give an ELF for riscv64 or x86_64.',
+    remedy: 'Give one for riscv64 or x86_64.',
   },
   BTF_DAMAGED: {
     means: "The kernel's section `.BTF` cannot be read.",
-    remedy: 'Take a whole kernel file, or one without BTF.',
+    remedy: 'Take a whole kernel file.',
   },
   BUDGET_INVALID: {
-    means: 'The budget file holds something that no budget file has.',
+    means: 'The budget file holds what none has.',
     remedy: 'Compare it with docs/budget.schema.json.',
   },
   BUDGET_UNREADABLE: {
     means: 'The budget file cannot be opened, or is no JSON.',
-    remedy: 'Look at the path; `rsptrace check --update` writes one.',
+    remedy: '`rsptrace check --update` writes one.',
   },
   CHECK_CANNOT_WRITE: {
     means: 'The file of `--junit` or `--markdown` cannot be written.',
@@ -37,35 +37,35 @@ export const errorCodes = {
   },
   CLOCK_UNAVAILABLE: {
     means: 'The clock that `--clock` names cannot be read here.',
-    remedy: 'Take `--clock auto`, or one that the error lists.',
+    remedy: 'Take `--clock auto`.',
   },
   CORE_NOT_CORE: {
     means: 'The dump is not an ELF core file.',
     remedy: 'For a raw image of RAM give `--base 0x80000000`.',
   },
   CORE_TRUNCATED: {
-    means: 'The core ends before all of the memory that it lists.',
-    remedy: "Dump again: look at the disk's room and `ulimit -c`.",
+    means: 'The core ends before all of its memory.',
+    remedy: "Look at the disk's room and `ulimit -c`.",
   },
   CORE_UNREADABLE: {
     means: 'The dump cannot be read.',
-    remedy: 'Look at the path and at its permissions.',
+    remedy: 'Look at the path.',
   },
   COUNTER_UNKNOWN: {
-    means: "The target's time counter, or its rate, cannot be read without stops.",
+    means: "The target's time counter, or its rate, cannot be read.",
     remedy: 'Take `--engine stop`.',
   },
   DEBUG_FILE_MISMATCH: {
-    means: 'The file of `--debug-file` does not belong to this ELF.',
+    means: 'The file of `--debug-file` is not of this ELF.',
     remedy: 'Compare `readelf -n` of the two.',
   },
   DWARF_DAMAGED: {
-    means: 'A part of the debug info contradicts itself, or is of a kind that rsptrace does not read.',
+    means: 'Debug info contradicts itself, or is of an unknown kind.',
     remedy: 'Build again. If `llvm-dwarfdump --verify` finds nothing, report it.',
   },
   DWARF_MISSING: {
     means: 'The ELF has no debug info.',
-    remedy: 'Put `debug = 2` and `strip = false` under `[profile.release]`, and do not strip the file.',
+    remedy: '`debug = 2` and `strip = false` under `[profile.release]`.',
   },
   DWARF_RELOCATABLE: {
     means: 'The file is an object file.',
@@ -73,12 +73,11 @@ export const errorCodes = {
   },
   DWARF_SPLIT: {
     means: 'The debug info lies in .dwo files or a .dwp package, and none was found.',
-    remedy:
-      'Put the .dwp next to the program, or name it with `--debug-file` or `--debug-dir`; or build with `split-debuginfo = "off"`.',
+    remedy: 'Give it with `--debug-file` or `--debug-dir`, or build with `split-debuginfo = "off"`.',
   },
   DWARF_TOO_LARGE: {
     means: 'The ELF has more than 4 GiB of debug info.',
-    remedy: 'Build with `debug = 1`, or with less of it.',
+    remedy: 'Build with `debug = 1`.',
   },
   DWARF_VERSION: {
     means: 'A version or form of DWARF that rsptrace does not read.',
@@ -89,7 +88,7 @@ export const errorCodes = {
     remedy: 'Start again once the build is done.',
   },
   ELF_DAMAGED: {
-    means: 'A table or section lies outside the file, or contradicts another one.',
+    means: 'A table or section contradicts the file or another one.',
     remedy: 'Link or copy the program again.',
   },
   ELF_MISMATCH: {
@@ -105,12 +104,12 @@ export const errorCodes = {
     remedy: 'Give the linked program, not a flat binary made by objcopy.',
   },
   ELF_TOO_COSTLY: {
-    means: 'Reading the file takes more work or memory than its size should need.',
-    remedy: 'Build it again, or allow ten times as much: `RSPTRACE_BUDGET=10`.',
+    means: 'Reading the file takes more than its size should need.',
+    remedy: 'If you trust it: `RSPTRACE_BUDGET=10`.',
   },
   ELF_UNREADABLE: {
     means: 'There is no such file, or it cannot be read.',
-    remedy: 'Look at the path and at its permissions.',
+    remedy: 'Look at the path.',
   },
   ENGINE_UNAVAILABLE: {
     means: '`--engine target` was asked for, and no probe can do without stops.',
@@ -118,14 +117,14 @@ export const errorCodes = {
   },
   EXPRESSION_MEMORY: {
     means: 'The memory that the expression leads to cannot be read.',
-    remedy: 'Look at its pointers: one may be null, freed, or not set yet.',
+    remedy: 'A pointer may be null, freed, or not set yet.',
   },
   EXPRESSION_NAME: {
-    means: 'The expression names a variable, member or type that is not there.',
-    remedy: 'Take a name that the error lists, or see `rsptrace types`.',
+    means: 'There is no such variable, member or type.',
+    remedy: 'See the names in the error, or `rsptrace types`.',
   },
   EXPRESSION_OPTIMIZED_OUT: {
-    means: 'The compiler no longer keeps the variable at this address.',
+    means: 'The compiler no longer keeps the variable here.',
     remedy: 'Ask where it lives, or build with less optimisation.',
   },
   EXPRESSION_SYNTAX: {
@@ -133,12 +132,12 @@ export const errorCodes = {
     remedy: 'See docs/expressions.md.',
   },
   EXPRESSION_TYPE: {
-    means: 'The expression does what its type does not allow: an index into an integer.',
-    remedy: 'Look at the type with `rsptrace types`.',
+    means: 'The expression does what its type does not allow.',
+    remedy: 'See `rsptrace types`.',
   },
   FDT_DAMAGED: {
     means: "The device tree in the target's memory cannot be read.",
-    remedy: 'Start the machine again, or take `--engine stop`.',
+    remedy: 'Take `--engine stop`.',
   },
   FUTURES_NONE: {
     means: 'The debug info describes no Future.',
@@ -165,16 +164,16 @@ export const errorCodes = {
     remedy: 'Add `nokaslr` to its command line.',
   },
   LIBRARY_UNREADABLE: {
-    means: 'A shared library of the process can be read neither from the stub nor from here.',
+    means: 'A shared library of the process can be read nowhere.',
     remedy: "Copy the process's own file to the same path here.",
   },
   LOAD_ADDRESS_UNKNOWN: {
-    means: 'The process has not loaded this program, or the machine has not run this kernel yet.',
-    remedy: 'Give the program that runs there; for a moved kernel `--load-bias`.',
+    means: 'The process has not loaded this program, or the machine not yet run this kernel.',
+    remedy: 'Give the program that runs; for a moved kernel `--load-bias`.',
   },
   MEMORY_MISSING: {
-    means: "None of the program's memory is in the target or the dump.",
-    remedy: 'Look whether this ELF runs there, and at `--base`.',
+    means: "None of the program's memory is in the target or dump.",
+    remedy: 'Look at the ELF and at `--base`.',
   },
   OPEN_CANNOT_SERVE: {
     means: '`rsptrace open` cannot listen at its port.',
@@ -182,11 +181,11 @@ export const errorCodes = {
   },
   OUTPUT_CANNOT_WRITE: {
     means: 'A file or stream cannot be written.',
-    remedy: 'Name a file that you may write to, on a disk with room.',
+    remedy: 'Name one that you may write to, on a disk with room.',
   },
   OUTPUT_EXISTS: {
     means: 'A file of that name is there.',
-    remedy: 'Name another file, or overwrite it with `--force`.',
+    remedy: 'Overwrite it with `--force`.',
   },
   OUTPUT_IN_USE: {
     means: 'Another rsptrace is writing this file.',
@@ -202,31 +201,31 @@ export const errorCodes = {
   },
   PAGE_TABLES_TOO_LARGE: {
     means: 'The target has more page tables than any kernel.',
-    remedy: 'Stop it where its page tables are set up, or take `--engine stop`.',
+    remedy: 'Stop it elsewhere, or take `--engine stop`.',
   },
   PART_MISSING: {
     means: 'A file of rsptrace, or of its packages, cannot be loaded.',
-    remedy: 'Install with `npm ci`, or put the part into the bundle.',
+    remedy: 'Install with `npm ci`.',
   },
   PATCH_REFUSED: {
     means: 'Code in the target cannot be changed or put back.',
-    remedy: 'Take `--engine stop`. A restart of the target brings its own code back.',
+    remedy: 'Take `--engine stop`, or restart the target.',
   },
   PLUGIN_FAILED: {
     means: 'A plug-in threw an error.',
     remedy: 'Mend it: `RSPTRACE_STACK=1` shows where it threw.',
   },
   PLUGIN_UNUSABLE: {
-    means: 'A plug-in cannot be loaded, or exports nothing that can be used.',
-    remedy: 'Export `kinds`, `formats` or `runtimes` by default: docs/api.md.',
+    means: 'A plug-in cannot be loaded, or exports nothing usable.',
+    remedy: 'Export `kinds`, `formats` or `runtimes`: docs/api.md.',
   },
   PROBE_CONDITION: {
-    means: "No function or Future that matches has what the probe's condition looks at.",
-    remedy: 'Name an argument or a member that there is: docs/expressions.md.',
+    means: 'Nothing that matches has what the condition looks at.',
+    remedy: 'Name what is there: docs/expressions.md.',
   },
   PROBE_INLINED: {
-    means: 'The compiler inlined all that matches, in ways that show no call or poll.',
-    remedy: 'Probe the function that the hint names, or add `#[inline(never)]`.',
+    means: 'The compiler inlined all that matches, and no place shows it.',
+    remedy: 'Probe what the hint names, or add `#[inline(never)]`.',
   },
   PROBE_NO_MATCH: {
     means: 'No function matches the probe.',
@@ -245,12 +244,12 @@ export const errorCodes = {
     remedy: 'Stop the machine where the program runs.',
   },
   RECORDS_DAMAGED: {
-    means: 'The records that a killed recording has left cannot be understood.',
-    remedy: 'Use the trace, which has what was understood before.',
+    means: 'The records of a killed recording cannot be understood.',
+    remedy: 'Use the trace.',
   },
   RECORDS_MISMATCH: {
     means: 'The records are of another program, or of other probes.',
-    remedy: 'Recover with the ELF, the plug-ins and the version of rsptrace that recorded.',
+    remedy: 'Use the ELF, the plug-ins and the rsptrace that recorded.',
   },
   RECORDS_MISSING: {
     means: 'There is no file of records next to the trace.',
@@ -269,11 +268,11 @@ export const errorCodes = {
     remedy: 'Ask for less at once.',
   },
   RSP_BAD_STATE: {
-    means: 'The library asked a target that runs, or read a reply before it came.',
-    remedy: 'Interrupt the target first. Await the `send()` of a batch.',
+    means: 'The library asked a target that runs, or read a reply too early.',
+    remedy: 'Interrupt the target, await `send()`.',
   },
   RSP_BAD_XML: {
-    means: "The stub's description of registers, memory or threads cannot be used.",
+    means: "The stub's description of the target cannot be used.",
     remedy: 'Report it, with `--record-wire`.',
   },
   RSP_BREAKPOINT_REFUSED: {
@@ -281,7 +280,7 @@ export const errorCodes = {
     remedy: 'Narrow `--probe`, or take `--hw` where the code is not in RAM yet.',
   },
   RSP_CLOSED: {
-    means: 'The stub closed the connection, or the session has ended.',
+    means: 'The stub closed the connection.',
     remedy: 'Look whether the target runs. `--reconnect` helps with a broken link.',
   },
   RSP_CONNECT: {
@@ -294,14 +293,14 @@ export const errorCodes = {
   },
   RSP_NO_TARGET_DESCRIPTION: {
     means: 'The stub does not describe a register that is needed.',
-    remedy: 'Take a stub that does: QEMU, gdbserver, OpenOCD.',
+    remedy: 'Take QEMU, gdbserver or OpenOCD.',
   },
   RSP_PROTOCOL: {
-    means: 'What answers does not speak the GDB remote serial protocol, or broke it.',
-    remedy: 'Look at the port. Lower the speed of a noisy line.',
+    means: 'What answers does not speak the GDB remote protocol.',
+    remedy: 'Look at the port, or lower the speed of the line.',
   },
   RSP_REPLAY_DIVERGED: {
-    means: 'The replay asks for something else than the recording has.',
+    means: 'The replay asks for what the recording has not.',
     remedy: 'Use the command, options and ELF of the recording.',
   },
   RSP_REPLAY_ENDED: {
@@ -314,23 +313,23 @@ export const errorCodes = {
   },
   RSP_TIMEOUT: {
     means: 'The stub did not answer in time.',
-    remedy: 'Look whether the target hangs. A slow link needs a longer `--timeout`.',
+    remedy: 'Look at the target. A slow link needs a longer `--timeout`.',
   },
   RSP_WRITE_REFUSED: {
-    means: 'The stub refused to write a register, so the program may have gone wrong.',
-    remedy: 'Start the target again, without that probe.',
+    means: 'The stub refused to write a register.',
+    remedy: 'Restart the target: the program may have gone wrong. Leave that probe out.',
   },
   RUNTIME_UNKNOWN: {
     means: 'No runtime has the name that `--runtime` gives.',
-    remedy: 'Take one that the message lists, or leave `--runtime` out.',
+    remedy: 'The message lists them.',
   },
   ATTACH_NO_PROCESS: {
-    means: 'There is no such process, or it has ended or begun another program.',
-    remedy: '`pgrep -a NAME` shows the numbers of those that run.',
+    means: 'There is no such process any more.',
+    remedy: '`pgrep -a NAME` shows those that run.',
   },
   GDBSERVER_FAILED: {
-    means: '`gdbserver` could not attach, or could not start the program.',
-    remedy: 'See its last lines. Attaching needs the same user and `kernel.yama.ptrace_scope` 0, or root.',
+    means: '`gdbserver` could not attach, or start the program.',
+    remedy: 'Attaching needs the same user and `kernel.yama.ptrace_scope` 0, or root.',
   },
   RUN_EXITED: {
     means: 'The program ended before the guest was started.',
@@ -338,14 +337,14 @@ export const errorCodes = {
   },
   RUN_HAS_STUB: {
     means: "QEMU's command line asks for a stub, and `run` adds its own.",
-    remedy: 'Leave `-s` or `-gdb` out, or use `--remote`.',
+    remedy: 'Leave `-s` or `-gdb` out.',
   },
   RUN_KILLED: {
-    means: 'A signal ended the program, or its `gdbserver` was ended from outside.',
+    means: 'A signal ended the program or its `gdbserver`.',
     remedy: 'Look who killed it: memory may be short.',
   },
   RUN_NOT_FOUND: {
-    means: 'The program to run, or `gdbserver`, is not installed or cannot be started.',
+    means: 'The program, or `gdbserver`, cannot be started.',
     remedy: 'Install it; the error names the package.',
   },
   RUN_NO_ELF: {
@@ -353,11 +352,11 @@ export const errorCodes = {
     remedy: 'Name it before `--`, or give QEMU `-kernel kernel.elf`.',
   },
   RUN_NOT_LOADABLE: {
-    means: 'QEMU would load the kernel where no machine has memory.',
-    remedy: 'Boot a flat binary: `objcopy -O binary kernel.elf kernel.bin`, then `-kernel kernel.bin`.',
+    means: 'QEMU would load the kernel where no memory is.',
+    remedy: 'Boot a flat binary: `objcopy -O binary kernel.elf kernel.bin`.',
   },
   RUN_NOT_DETERMINISTIC: {
-    means: "`--deterministic` needs a QEMU that counts instructions, not the host's processor.",
+    means: '`--deterministic` needs a QEMU that counts instructions.',
     remedy: 'Leave `-enable-kvm` and `-accel kvm` out.',
   },
   RUN_NO_COMMAND: {
@@ -381,12 +380,12 @@ export const errorCodes = {
     remedy: 'Name some with `--scratch`, or take `--engine stop`.',
   },
   SCRATCH_UNUSABLE: {
-    means: 'The memory that you named is too small, does not keep what is written, or is in use.',
-    remedy: 'Give 4 KiB for data and 400 bytes a probe, or take `--engine stop`.',
+    means: 'The memory that you named is too small, in use, or does not keep what is written.',
+    remedy: 'Name other memory, or take `--engine stop`.',
   },
   SAMPLES_UNAVAILABLE: {
     means: 'The target is a replay, or cannot be interrupted.',
-    remedy: 'Leave `sample:` out. Start a process by gdbserver itself, or with `setsid`.',
+    remedy: 'Start a process by gdbserver itself, or with `setsid`.',
   },
   STACKS_UNAVAILABLE: {
     means: '`--bt` records who polls, and no poll is traced.',
@@ -401,8 +400,8 @@ export const errorCodes = {
     remedy: 'Record again.',
   },
   TARGET_STUCK: {
-    means: 'A single step does not move the target, or it keeps stopping where no probe is.',
-    remedy: 'Leave out the function that the error names, or use `--remote`.',
+    means: 'A single step does not move the target, or it stops where no probe is.',
+    remedy: 'Leave out the function that the error names.',
   },
   TRACE_DAMAGED: {
     means: 'A saved trace has bytes that no trace has.',
@@ -417,12 +416,12 @@ export const errorCodes = {
     remedy: 'Install that version.',
   },
   TRACE_NO_MATCH: {
-    means: 'Nothing in the trace has the name or time that an option asks for.',
-    remedy: 'Take a name that `rsptrace report` lists, or a glob.',
+    means: 'Nothing in the trace has that name or time.',
+    remedy: 'See `rsptrace report`.',
   },
   TRACE_TOO_LARGE: {
     means: 'A packed trace unpacks to far more than a recording does.',
-    remedy: 'Record it again. If you trust it: `RSPTRACE_BUDGET=10`.',
+    remedy: 'If you trust it: `RSPTRACE_BUDGET=10`.',
   },
   TRACE_UNKNOWN_FORMAT: {
     means: 'No format has the extension of the file.',
@@ -430,11 +429,11 @@ export const errorCodes = {
   },
   TRACE_UNREADABLE: {
     means: 'A saved trace cannot be read.',
-    remedy: 'Look at the path and at its permissions.',
+    remedy: 'Look at the path.',
   },
   TRACE_WRITE_FAILED: {
-    means: 'The trace cannot be written any further: the disk is full, for instance.',
-    remedy: 'Make room. What was written can be opened.',
+    means: 'The trace cannot be written any further.',
+    remedy: 'Make room: what was written can be opened.',
   },
   TYPE_UNKNOWN: {
     means: 'The program has no type of that name.',
@@ -450,7 +449,7 @@ export const errorCodes = {
   },
   WATCH_NOT_YET: {
     means: 'Pointers lead to the place, and the program has not set them yet.',
-    remedy: 'Attach when the program has run, or watch the pointer.',
+    remedy: 'Attach later, or watch the pointer.',
   },
   WATCH_NO_PLACE: {
     means: 'What is to be watched is a value, not a place in memory.',
@@ -462,7 +461,7 @@ export const errorCodes = {
   },
   WATCH_REFUSED: {
     means: 'The stub refused a watchpoint.',
-    remedy: 'Watch fewer or smaller places: hardware has few watchpoints.',
+    remedy: 'Watch fewer or smaller places.',
   },
   WATCH_SIZE: {
     means: 'The place has a size that no watchpoint covers.',
