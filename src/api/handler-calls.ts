@@ -15,11 +15,9 @@ import {
   type WatchHit,
 } from '../trace/index.js';
 import { ObjectPlace, type Operand, type PlainValue, plainValue, Unavailable, valueOfBytes } from '../values/index.js';
-import { recordedValue } from './captures.js';
+import { polledCapture, recordedValue } from './captures.js';
 import type { Handlers, PlacedHandler } from './handlers.js';
-import type { AnyHit, CallHit, PollHit, PollReturn } from './hits.js';
-import { polledCapture } from './polled-captures.js';
-import type { Asked } from './probe.js';
+import type { AnyHit, Asked, CallHit, PollHit, PollReturn } from './probe.js';
 
 /** What no handler is called for. */
 const withoutHit: ReadonlySet<TraceEvent['type']> = new Set(['state', 'gap', 'reset', 'console', 'stuck']);

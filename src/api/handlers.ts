@@ -19,8 +19,7 @@ import {
 } from '../probes/index.js';
 import type { CallBegin, FutureRef, PollBegin } from '../trace/index.js';
 import { Unavailable } from '../values/index.js';
-import { type Capture, type CapturePlan, planCapture, StopReader, withCaptures } from './captures.js';
-import { planPolled } from './polled-captures.js';
+import { type Capture, type CapturePlan, planCapture, planPolled, StopReader, withCaptures } from './captures.js';
 import type { Asked, Probe, UnseenFuture } from './probe.js';
 
 /** A probe at one address. */

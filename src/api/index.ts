@@ -1,23 +1,20 @@
 export { abandonedServer, serverOf, takenOutText, takeOverServer } from './abandoned-server.js';
 export { type CoreStacks, copyCore, stacksInCore } from './core.js';
 export { type DeterministicCommand, deterministicCommand } from './deterministic.js';
-export { endingSignals } from './ending-signals.js';
-export { firstBoot } from './first-boot.js';
 export { Gdbserver, type Subject } from './gdbserver.js';
 export { unharmedStart, vectorDamage } from './gdbserver-vectors.js';
-export type { AnyHit, CallHit, Handler, PollHit, PollReturn, ProbeOptions } from './hits.js';
 export { type LaunchOptions, launch } from './launch.js';
-export { type Machine, onlyStops, startMachine } from './machine.js';
-export type { Probe, UnseenFuture } from './probe.js';
+export { firstBoot, type Machine, onlyStops, startMachine } from './machine.js';
+export type { AnyHit, CallHit, Handler, PollHit, PollReturn, Probe, ProbeOptions, UnseenFuture } from './probe.js';
 export type { Qemu } from './qemu.js';
-export { findStuck } from './stuck-at-end.js';
-export { Supervisor, waitsForEnd } from './supervisor.js';
+export { endingSignals, Supervisor, waitsForEnd } from './supervisor.js';
 export { type AttachOptions, attach, type Plugins, type RunOptions, Target } from './target.js';
 export { copyProcess, copyTarget, type TargetCopy } from './task-copy.js';
 export {
   type BacktraceOptions,
   dumpView,
   type FoundTasks,
+  findStuck,
   type HartBacktrace,
   runtimesCalled,
   stacksAt,

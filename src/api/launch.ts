@@ -3,8 +3,7 @@ import { type Logger, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { ElfFile } from '../elf/index.js';
 import { architectureFor, isMovedAtBoot, nanosPerInstruction, sleeps } from '../target/index.js';
-import { firstBoot } from './first-boot.js';
-import { onlyStops, startMachine } from './machine.js';
+import { firstBoot, onlyStops, startMachine } from './machine.js';
 import { type AttachOptions, Target } from './target.js';
 
 export interface LaunchOptions extends AttachOptions {

@@ -7,7 +7,14 @@ import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Session, WireRecorder } from '../rsp/index.js';
 import { HiddenMemory, linuxStart, planHiddenMemory } from '../scratch/index.js';
-import { choosesItsPlace, connect, ResetVector } from '../target/index.js';
+import {
+  biasWhenItRuns,
+  choosesItsPlace,
+  connect,
+  kernelNotFound,
+  ResetVector,
+  verifyArchitecture,
+} from '../target/index.js';
 import { type Qemu, startQemu } from './qemu.js';
 
 /** How long a QEMU whose stub has closed the connection may take to end, in milliseconds. */
@@ -84,7 +91,7 @@ export async function startMachine(options: MachineOptions): Promise<Machine> {
 }
 
 /** QEMU says in its name what it emulates. Throws `ARCH_MISMATCH`. */
-export function verifyEmulator(program: string, arch: string): void {
+function verifyEmulator(program: string, arch: string): void {
   const emulated = /^qemu-system-(\w+)$/.exec(basename(program))?.[1];
   if (emulated === undefined || emulated === arch) return;
   throw new RsptraceError('ARCH_MISMATCH', `the ELF is for ${arch}, ${basename(program)} emulates ${emulated}`, {
@@ -93,7 +100,7 @@ export function verifyEmulator(program: string, arch: string): void {
 }
 
 /** What is asked of QEMU before the guest runs. Throws `RUN_EXITED` if it fails because QEMU has ended. */
-export async function orDied<T>(qemu: Qemu, program: string, asked: Promise<T>): Promise<T> {
+async function orDied<T>(qemu: Qemu, program: string, asked: Promise<T>): Promise<T> {
   try {
     return await asked;
   } catch (error) {
@@ -117,7 +124,7 @@ function exited({ lastLines }: Qemu, program: string, how: string): RsptraceErro
 }
 
 /** The stub needs a moment to listen; a QEMU that ends first has said why on stderr. */
-export async function connectTo(
+async function connectTo(
   qemu: Qemu,
   { command, logger, timeoutMs, wire }: Pick<MachineOptions, 'command' | 'logger' | 'timeoutMs' | 'wire'>,
 ): Promise<Session> {
@@ -136,4 +143,37 @@ export async function connectTo(
   session.catch(() => {});
   early.catch(() => {});
   return Promise.race([session, early]);
+}
+
+interface FirstBootOptions {
+  /** A command that begins with qemu-system-... */
+  readonly command: readonly string[];
+  readonly elf: ElfFile;
+  readonly arch: Architecture;
+  readonly logger: Logger;
+  readonly timeoutMs?: number;
+}
+
+/** How long a loader may take, and how often the kernel is looked for, in milliseconds. */
+const wait = { mostMs: 120_000, everyMs: 20 };
+
+/**
+ * How far its loader moves a kernel: a machine of this command boots until the kernel runs, and is ended then. Nothing
+ * is recorded. It writes to no disk (`-snapshot`), has no input, and its console is not shown.
+ * @throws RsptraceError `RUN_*`, `RSP_*`, `ARCH_MISMATCH`, `LOAD_ADDRESS_UNKNOWN`
+ */
+export async function firstBoot({ command, elf, arch, logger, timeoutMs }: FirstBootOptions): Promise<bigint> {
+  const program = command[0] ?? '';
+  verifyEmulator(program, arch.name);
+  using qemu = await startQemu([...command, '-snapshot'], () => {}, { hasInput: false });
+  const options = { command, logger, wire: undefined, timeoutMs };
+  const session = await orDied(qemu, program, connectTo(qemu, options));
+  try {
+    verifyArchitecture(session, arch);
+    const bias = await biasWhenItRuns(session, arch, elf, wait);
+    if (bias === undefined) throw kernelNotFound(elf, session);
+    return bias;
+  } finally {
+    session.close();
+  }
 }

@@ -82,3 +82,6 @@ function keepsNobody(stream: Readable | Writable | null): void {
   stream?.on('error', () => {});
   if (stream && 'unref' in stream && typeof stream.unref === 'function') stream.unref();
 }
+
+/** Signals that end a program in good order, if it handles them. */
+export const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;

@@ -15,13 +15,22 @@ import { type Format, openTrace, type ProbeFact, type TraceSink, tee } from '../
 import type { PlainValue } from '../values/index.js';
 import { HandlerCalls } from './handler-calls.js';
 import { Handlers } from './handlers.js';
-import type { AnyHit, CallHit, Handler, PollHit, PollReturn, ProbeOptions } from './hits.js';
-import { type Asked, askedProbe, type Probe } from './probe.js';
-import { findStuck } from './stuck-at-end.js';
+import {
+  type AnyHit,
+  type Asked,
+  askedProbe,
+  type CallHit,
+  type Handler,
+  type PollHit,
+  type PollReturn,
+  type Probe,
+  type ProbeOptions,
+} from './probe.js';
 import { copyTarget } from './task-copy.js';
 import {
   type BacktraceOptions,
   type FoundTasks,
+  findStuck,
   type HartBacktrace,
   stacksAt,
   type TaskOptions,

@@ -9,6 +9,7 @@ import {
   type Runtime,
   runtimes,
   search,
+  stuckTasks,
   type Tasks,
   takeSnapshot,
   writableRegions,
@@ -19,6 +20,8 @@ import { type Logger, partOf } from '../base/logger.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
+import type { FoundPolls } from '../probes/index.js';
+import type { RecordOptions } from '../record/index.js';
 import type { Hart, Session } from '../rsp/index.js';
 import { architectureFor, type Libraries, loadedLibraries } from '../target/index.js';
 import { type CodePlace, codePlace, type HartStack, hartStack } from '../target/stacks/index.js';
@@ -32,7 +35,7 @@ import {
   type StackOptions,
   Stacks,
 } from '../target/unwind/index.js';
-import type { TargetCopy } from './task-copy.js';
+import { copyTarget, type TargetCopy } from './task-copy.js';
 
 /** A program as it is loaded, for a look at a target that stands. */
 export interface LookedAt {
@@ -212,4 +215,24 @@ export function runtimesCalled(name: string | undefined, known: readonly Runtime
 
 function key(address: Addr, instance: string): string {
   return `${address}:${instance}`;
+}
+
+/**
+ * For findings that only memory shows, deadlocks and lost wakes: copies what a look at tasks needs while the target
+ * stands. `runtimes`: those of plug-ins.
+ */
+export function findStuck(
+  logger: Logger,
+  runtimes: readonly Runtime[],
+  debugFiles: { readonly debugDirs?: readonly string[] | undefined } = {},
+): NonNullable<RecordOptions['look']> {
+  return async (session, { elf, arch, debug, kinds }) => {
+    const polls = kinds.find(({ kind }) => kind.name === 'poll')?.found as FoundPolls | undefined;
+    if (!debug || !polls) return async () => [];
+    const copy = await copyTarget(session, { elf, debug }, { arch, logger, ...debugFiles });
+    return async () => {
+      const program = { elf, debug, futures: polls.futures };
+      return stuckTasks(await tasksIn(program, await taskView(program, copy), { runtimes, logger }));
+    };
+  };
 }

@@ -6,8 +6,8 @@ import type { Logger } from '../base/logger.js';
 import { isProcess, parseRemote, type Session } from '../rsp/index.js';
 import { connect, type TargetOptions } from '../target/index.js';
 import { showConsole } from './console-file.js';
+import { note } from './failure.js';
 import type { CommonArguments } from './options/common.js';
-import { note } from './standard-error.js';
 
 export interface StubOptions {
   readonly args: CommonArguments;

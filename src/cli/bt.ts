@@ -1,13 +1,16 @@
-import { type CoreStacks, stacksAt, stacksInCore } from '../api/index.js';
+import { type CoreStacks, type HartBacktrace, stacksAt, stacksInCore } from '../api/index.js';
 import type { Architecture } from '../arch/index.js';
 import { openMemoryImage } from '../async/tasks/index.js';
+import { type Addr, hex } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
-import { architectureFor, loadedElf, verifyArchitecture } from '../target/index.js';
-import { SourceFrames } from '../target/unwind/index.js';
-import { jsonLine } from '../text/index.js';
+import { architectureFor, hartName, loadedElf, verifyArchitecture } from '../target/index.js';
+import type { OtherCode } from '../target/stacks/index.js';
+import { type EndReason, type Frame, type SourceFrame, SourceFrames } from '../target/unwind/index.js';
+import { clipPlace, jsonLine, lineOf, shownPlace, textLines } from '../text/index.js';
+import { formatValue, valueJson } from '../values/index.js';
 import { ExitCode } from './failure.js';
 import { lookAt, placedAsIn, programOf } from './local-process.js';
 import { createLogger } from './logging.js';
@@ -15,7 +18,6 @@ import { openElf } from './open-elf.js';
 import { wireRecorder } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import type { BacktraceArguments } from './options/target.js';
-import { stacksJson, stacksText } from './stacks-report.js';
 import { lineWidth } from './terminal.js';
 
 /**
@@ -83,3 +85,127 @@ function print(
   );
   return ExitCode.recorded;
 }
+
+/** A member a hart. */
+export function stacksJson(harts: readonly HartBacktrace[], sources: SourceFrames): object[] {
+  return harts.map(({ hart, stack, firmware, other, variables }) => ({
+    id: hart.id,
+    name: hart.name ?? null,
+    pc: pcText(firmware ?? other?.pc ?? stack.frames[0]?.pc),
+    firmware: firmware !== undefined,
+    other_code: other !== undefined,
+    privilege: other?.privilege ?? null,
+    frames: stack.frames.flatMap((frame) =>
+      sources.of(frame).map((source, index, all) => ({
+        level: frame.level,
+        pc: hex(frame.pc),
+        cfa: frame.cfa === undefined ? null : hex(frame.cfa),
+        function: source.function ?? null,
+        library: frame.image?.isLibrary ? frame.image.elf.path : null,
+        file: source.file ?? null,
+        line: source.line ?? null,
+        inlined: source.inlined,
+        interrupted: isInterrupted(frame, firmware),
+        unwinder: frame.unwinder ?? null,
+        confidence: frame.confidence,
+        // Locals of the whole frame, including inlined functions, are shown with the frame's own function.
+        ...(variables.has(frame) && index === all.length - 1
+          ? { locals: variables.get(frame)?.map(({ name, value }) => ({ name, value: valueJson(value) })) }
+          : {}),
+      })),
+    ),
+    end: {
+      reason: stack.end.reason,
+      complete: stack.end.complete,
+      pc: stack.end.pc === undefined ? undefined : hex(stack.end.pc),
+    },
+  }));
+}
+
+/** It did not call what runs above it. */
+function isInterrupted({ exact, level }: Frame, firmware: Addr | undefined): boolean {
+  return exact && (level > 0 || firmware !== undefined);
+}
+
+function pcText(pc: Addr | undefined): string | null {
+  return pc === undefined ? null : hex(pc);
+}
+
+/** The stacks of all harts. `isProcess`: they are threads. */
+export function stacksText(
+  harts: readonly HartBacktrace[],
+  sources: SourceFrames,
+  isProcess: boolean,
+  width = Number.POSITIVE_INFINITY,
+): string {
+  return harts
+    .map((each) => {
+      const { id, name } = each.hart;
+      const head = isProcess ? hartName(each.hart, true) : `hart ${id}${name === undefined ? '' : `  ${name}`}`;
+      return hartText(head, each, sources, width);
+    })
+    .join('\n');
+}
+
+function hartText(
+  head: string,
+  { stack, firmware, other, variables }: HartBacktrace,
+  sources: SourceFrames,
+  width: number,
+): string {
+  const lines = [head];
+  if (firmware !== undefined)
+    lines.push(`  in firmware (machine mode) at ${hex(firmware)}${stack.frames.length > 0 ? ', below it:' : ''}`);
+  if (other !== undefined) lines.push(`  ${otherText(other)}`);
+  for (const frame of stack.frames) {
+    sources.of(frame).forEach((source, index) => {
+      lines.push(frameText(frame, source, { first: index === 0, interrupted: isInterrupted(frame, firmware), width }));
+    });
+    for (const { name, value } of variables.get(frame) ?? []) lines.push(`        ${name} = ${formatValue(value)}`);
+  }
+  const { reason, pc, complete } = stack.end;
+  lines.push(
+    `  ${complete ? 'end' : 'the stack ends early'}: ${endings[reason]}${pc === undefined ? '' : ` (${hex(pc)})`}`,
+  );
+  return textLines(lines);
+}
+
+function otherText({ pc, privilege }: OtherCode): string {
+  const mode = privilege === undefined ? '' : ` in ${privilege === 'kernel' ? 'supervisor' : privilege} mode`;
+  return `at ${hex(pc)}${mode}, in another program's code: this ELF is not what runs there`;
+}
+
+/** `#3  0x80203abc labkern::exec::run at src/exec.rs:88  [cfi]`; inlined functions have no pc of their own. */
+function frameText(
+  frame: Frame,
+  source: SourceFrame,
+  { first, interrupted, width }: { readonly first: boolean; readonly interrupted: boolean; readonly width: number },
+): string {
+  const number = first ? `#${frame.level}` : '';
+  const library = first && frame.image?.isLibrary ? ` from ${frame.image.elf.path}` : '';
+  const where =
+    source.file === undefined ? library : ` at ${clipPlace(shownPlace(source.file, source.line), width / 3)}`;
+  const notes = [
+    ...(source.inlined ? ['inlined'] : [frame.unwinder ?? '']),
+    ...(source.inlined || frame.confidence === 'sure' ? [] : [frame.confidence]),
+    ...(!source.inlined && interrupted ? ['interrupted'] : []),
+  ].filter((note) => note !== '');
+  const note = notes.length === 0 ? '' : `  [${notes.join(', ')}]`;
+  const pc = first ? hex(frame.pc) : ''.padEnd(hex(frame.pc).length);
+  return lineOf(`  ${number.padEnd(4)}${pc} `, source.function ?? '??', `${where}${note}`, width);
+}
+
+const endings: Readonly<Record<EndReason, string>> = {
+  entry: "the program's entry point",
+  'zero-return-address': 'the return address is zero',
+  'undefined-return-address': 'call frame information says that nobody called',
+  'own-stack': 'this code has set up its own stack',
+  'return-address-not-kept': 'this function never returns, and has not kept who called it',
+  'outside-code': 'the next pc is in no code that is known',
+  'other-code': 'of another program nothing is known (give its ELF, or stop the target in this one)',
+  firmware: 'the firmware has interrupted nothing, or its caller cannot be found from here',
+  'no-unwinder': 'no unwinder that may be used here can tell this frame',
+  'unreadable-stack': 'the stack cannot be read',
+  loop: 'the next frame would not be further out',
+  depth: 'as many frames as were asked for (--depth)',
+};

@@ -6,7 +6,7 @@ import { ElfFile } from '../elf/index.js';
 import { removeLeftovers } from '../inject/index.js';
 import { architectureFor, connect, loadedElf } from '../target/index.js';
 import { plural } from '../text/index.js';
-import { note } from './standard-error.js';
+import { note } from './failure.js';
 
 /** How long a stub may take to answer, in milliseconds. */
 const answerMs = 5000;

@@ -47,7 +47,7 @@ const commands: Readonly<Record<string, Command>> = {
     check: target.checkProfile,
     run: async (args) => {
       const { elf } = args;
-      if (args['off-cpu'] && elf !== undefined) return (await import('./off-cpu.js')).offCpu({ ...args, elf });
+      if (args['off-cpu'] && elf !== undefined) return (await import('./report.js')).offCpu({ ...args, elf });
       recordsBesideStdout();
       return (await import('./profile.js')).profileTarget(args);
     },

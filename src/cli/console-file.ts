@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer';
 import { closeSync } from 'node:fs';
 import { messageOf } from '../base/errors.js';
+import { note } from './failure.js';
 import { openOutput, writeAll } from './open-output.js';
-import { note } from './standard-error.js';
 
 /** The file of `--console`; opened before QEMU starts, so that a wrong path costs nothing. */
 export class ConsoleFile implements Disposable {

@@ -1,10 +1,9 @@
 import { basename } from 'node:path';
 import { jsonLine, plural, textLines } from '../text/index.js';
 import { endMissing, FromFirstEvent, Inside, type MergeInput, mergeTraces, timeText } from '../trace/index.js';
-import { ExitCode } from './failure.js';
+import { ExitCode, note } from './failure.js';
 import type { ConvertArguments, MergeArguments } from './options/saved-trace.js';
 import { headJson, notesOn, readChosen } from './saved-trace.js';
-import { note } from './standard-error.js';
 import { traceOutput } from './trace-output.js';
 
 /** `rsptrace convert IN -o OUT`: a saved trace in another format. Gives the exit status. */

@@ -13,10 +13,9 @@ import {
   textTable,
   timeText,
 } from '../trace/index.js';
-import { ExitCode } from './failure.js';
+import { ExitCode, note } from './failure.js';
 import type { DiffArguments, FailOn } from './options/saved-trace.js';
 import { headJson, noMatch, once, readChosen } from './saved-trace.js';
-import { note } from './standard-error.js';
 import { tableOptions } from './terminal.js';
 
 /** One kind of rows. */

@@ -10,13 +10,12 @@ import {
   type TraceInfo,
   type TraceSink,
 } from '../trace/index.js';
-import { ExitCode } from './failure.js';
+import { ExitCode, note } from './failure.js';
 import { createLogger } from './logging.js';
 import type { DumpArguments } from './options/saved-trace.js';
 import { preparedProgram } from './recording/asked.js';
 import { askedOf, recordsFile } from './records-file.js';
 import { pluginsAgain, recoverOptionsOf } from './recover.js';
-import { note } from './standard-error.js';
 
 /**
  * `rsptrace dump TRACE`: the inputs of a recording, decoded, and the events that came of each. Gives the exit status.

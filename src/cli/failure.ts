@@ -1,6 +1,5 @@
 import { type ErrorCode, type RsptraceError, toError } from '../base/errors.js';
-import { jsonLine, textLines } from '../text/index.js';
-import { sentenceLines } from './standard-error.js';
+import { jsonLine, textLines, visible, wrapped } from '../text/index.js';
 
 export const ExitCode = {
   recorded: 0,
@@ -61,4 +60,23 @@ export function fail(thrown: unknown, { json }: { readonly json: boolean }): num
     process.stderr.write(textLines(thrown.stack?.split('\n') ?? []));
   if (json) process.stdout.write(jsonLine({ version: 1, error: errorJson(error) }));
   return usageCodes.has(error.code) ? ExitCode.usage : ExitCode.failed;
+}
+
+/** What a person is to know beside the data: a line each on stderr. */
+export function note(...sentences: readonly string[]): void {
+  if (sentences.length === 0) return;
+  const lines = sentences.map((sentence) => `rsptrace: ${sentence}`);
+  process.stderr.write(sentenceLines(lines, process.stderr));
+}
+
+/** A terminal gets lines broken between words; a file, in which other programs search, one line a sentence. */
+export function sentenceLines(
+  lines: readonly string[],
+  { isTTY, columns }: Pick<NodeJS.WriteStream, 'isTTY' | 'columns'>,
+): string {
+  return lines
+    .map(visible)
+    .flatMap((line) => (isTTY ? wrapped(line, columns ?? 80, `${/^ */.exec(line)?.[0]}  `) : line))
+    .map((line) => `${line}\n`)
+    .join('');
 }

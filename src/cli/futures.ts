@@ -1,3 +1,4 @@
+// Single files are imported: a command that answers at once loads no more than it needs.
 import { architectureOf } from '../arch/index.js';
 import {
   FutureGraph,
@@ -15,16 +16,14 @@ import {
 import { taskPlaces } from '../async/tasks/index.js';
 import { RsptraceError } from '../base/errors.js';
 import { silent } from '../base/logger.js';
-// Single files are imported: a command that answers at once loads no more than it needs.
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { compileGlob, coverageSentence, howSeen, nearest, type SeenFuture } from '../probes/index.js';
 import { jsonLine } from '../text/index.js';
-import { ExitCode } from './failure.js';
+import { ExitCode, note } from './failure.js';
 import { openElf } from './open-elf.js';
 import { type Output, writeOutput } from './open-output.js';
 import type { FuturesArguments } from './options/target.js';
-import { note } from './standard-error.js';
 import { isColored, lineWidth } from './terminal.js';
 
 /** `rsptrace futures kernel.elf [GLOB]`: every Future in the program, without running it. Gives the exit status. */

@@ -1,10 +1,9 @@
 import { compileGlob } from '../probes/index.js';
 import { branchesIn, jsonLine, lineOf, textLines } from '../text/index.js';
 import { CallTree, chosenByName, Inside, namesOf, placeText, type TreeNode, timeText, totals } from '../trace/index.js';
-import { ExitCode } from './failure.js';
+import { ExitCode, note } from './failure.js';
 import type { GraphArguments, GraphSortKey, SavedTraceArguments } from './options/saved-trace.js';
 import { headJson, noMatch, readChosen } from './saved-trace.js';
-import { note } from './standard-error.js';
 import { lineWidth } from './terminal.js';
 
 /** `rsptrace graph TRACE [FN]`: all calls merged by their stacks, as a tree. Gives the exit status. */

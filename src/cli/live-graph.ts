@@ -8,7 +8,7 @@ import { addressesOf, type Program } from '../record/index.js';
 import { architectureFor, isLinuxProgram, placeAtStart, placeInProcess } from '../target/index.js';
 import { plural } from '../text/index.js';
 import { type CallBegin, CallsBelow, FunctionGraph, type Lines, type TraceSink } from '../trace/index.js';
-import { ExitCode, reportError } from './failure.js';
+import { ExitCode, note, reportError } from './failure.js';
 import { executableOf, processNamed, programNamed } from './local-process.js';
 import { defaultsOf } from './options/option.js';
 import { type RecordingArguments, recordingOptions, remoteOptions } from './options/recording.js';
@@ -17,7 +17,6 @@ import { recordRunning, recordStarted } from './process.js';
 import { recordAt } from './record.js';
 import { type Prepared, withRecording } from './recording/prepare.js';
 import type { Recorded } from './recording/session.js';
-import { note } from './standard-error.js';
 
 type LiveArguments = GraphArguments & { readonly fn: string; readonly command: readonly string[] };
 

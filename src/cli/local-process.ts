@@ -17,7 +17,7 @@ import { takeOutOwnCode } from '../inject/index.js';
 import type { Session } from '../rsp/index.js';
 import { connect, letRun, placeInProcess } from '../target/index.js';
 import { type AtTarget, atTarget, leavesServer, type StubOptions, stubOpener } from './at-target.js';
-import { note } from './standard-error.js';
+import { note } from './failure.js';
 
 /** How long a program that was asked to end may take, in milliseconds. */
 const endMs = 500;

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { visible, visibleJson } from '../text/index.js';
-import { note } from './standard-error.js';
+import { note } from './failure.js';
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
 type Level = (typeof levels)[number];

@@ -3,8 +3,8 @@ import { type ErrorCode, messageOf, RsptraceError } from '../base/errors.js';
 import { abandon, type OpenedFile, openLocked } from '../base/locked-file.js';
 import type { Logger } from '../base/logger.js';
 import { WireRecorder } from '../rsp/index.js';
+import { note } from './failure.js';
 import type { CommonArguments } from './options/common.js';
-import { note } from './standard-error.js';
 
 /** A file that an option names for writing. */
 export interface Output {

@@ -6,9 +6,8 @@ import { messageOf, RsptraceError } from '../base/errors.js';
 import { headOf } from '../base/file-head.js';
 import { textLines } from '../text/index.js';
 import { formats } from '../trace/index.js';
-import { ExitCode } from './failure.js';
+import { ExitCode, note } from './failure.js';
 import type { OpenArguments } from './options/saved-trace.js';
-import { note } from './standard-error.js';
 
 const VIEWER = 'https://ui.perfetto.dev';
 const viewed = ['Perfetto', 'Chrome Trace Events'];

@@ -11,7 +11,7 @@ import type { Session } from '../rsp/index.js';
 import { type SourceFrame, SourceFrames } from '../target/unwind/index.js';
 import { shownPlace, textLines } from '../text/index.js';
 import type { TaskRow } from '../trace/index.js';
-import { stacksJson, stacksText } from './stacks-report.js';
+import { stacksJson, stacksText } from './bt.js';
 import { tasksJson, tasksText } from './tasks-report.js';
 
 /** A guest that stands in its panic: where it came to that, and in which task. */

@@ -21,14 +21,13 @@ import {
   timeText,
 } from '../trace/index.js';
 import { type AtTarget, atTarget, stubOpener } from './at-target.js';
-import { ExitCode } from './failure.js';
+import { ExitCode, note } from './failure.js';
 import { endProgram, processNamed, programNamed, programOf, underGdbserver } from './local-process.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
 import { wireRecorder } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import { type ProfileArguments, periodOf } from './options/target.js';
-import { note } from './standard-error.js';
 import { tableOptions } from './terminal.js';
 import { openSamples } from './trace-output.js';
 

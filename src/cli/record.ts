@@ -6,6 +6,7 @@ import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { firmwareMs, hideAtReset } from '../scratch/index.js';
 import { isMovedAtBoot, nanosPerInstruction, ResetVector, sleeps } from '../target/index.js';
 import { atTarget, stubOpener } from './at-target.js';
+import { note } from './failure.js';
 import { wireRecorder } from './open-output.js';
 import type { RecordArguments } from './options/recording.js';
 import { ReadingLine } from './reading-line.js';
@@ -14,7 +15,6 @@ import { report } from './recording/outcome.js';
 import { type Prepared, withRecording } from './recording/prepare.js';
 import { type Recorded, recordSession, type SessionOptions } from './recording/session.js';
 import { hidesRam } from './scratch-options.js';
-import { note } from './standard-error.js';
 
 /** How long `--reconnect` tries, in milliseconds, and how long it waits between. */
 const reconnectMs = 10_000;

@@ -4,13 +4,12 @@ import { openLocked } from '../base/locked-file.js';
 import { KilledRecording, type Program, type Recovered, type RecoverOptions } from '../record/index.js';
 import { jsonLine, plural, textLines } from '../text/index.js';
 import { endMissing, formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
-import { ExitCode } from './failure.js';
+import { ExitCode, note } from './failure.js';
 import { createLogger } from './logging.js';
 import type { RecoverArguments } from './options/saved-trace.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { preparedProgram, untilOf } from './recording/asked.js';
 import { type AskedArguments, askedOf, recordsFile } from './records-file.js';
-import { note } from './standard-error.js';
 
 /** `rsptrace recover TRACE`: makes of a killed recording the trace that it would have been. Gives the exit status. */
 export async function recover(args: RecoverArguments): Promise<number> {

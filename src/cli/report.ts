@@ -1,3 +1,4 @@
+import { RsptraceError } from '../base/errors.js';
 import { compileGlob } from '../probes/index.js';
 import { jsonLine, plural } from '../text/index.js';
 import {
@@ -8,19 +9,27 @@ import {
   type Chosen,
   type Grouping,
   hartWord,
+  Inside,
+  OffCpu,
+  offCpuTable,
+  placeText,
   type Report,
   reportBy,
   reportTable,
   rowJson,
   sortArcs,
   sortRows,
+  type TraceRead,
   type TraceSink,
   tee,
+  type WaitRow,
 } from '../trace/index.js';
-import { ExitCode } from './failure.js';
+import { ExitCode, note } from './failure.js';
 import type { ReportArguments } from './options/saved-trace.js';
+import type { ProfileArguments } from './options/target.js';
 import { headJson, noMatch, once, readChosen } from './saved-trace.js';
 import { tableOptions } from './terminal.js';
+import { openSamples } from './trace-output.js';
 
 /** `rsptrace report TRACE`: where the time of a saved trace went. Gives the exit status. */
 export async function report(args: ReportArguments): Promise<number> {
@@ -98,4 +107,53 @@ async function reportArcs(args: ReportArguments, option: '--callers' | '--callee
   });
   process.stdout.write(texts.join('\n'));
   return ExitCode.recorded;
+}
+
+/** `rsptrace profile TRACE --off-cpu`: what tasks wait for, and who ends that. Gives the exit status. */
+export async function offCpu(args: ProfileArguments & { readonly elf: string }): Promise<number> {
+  const { elf: trace, output } = args;
+  const file = output === undefined ? [] : [openSamples(output, args.force, 'merged')];
+  const waits = new OffCpu(tee(file));
+  const into: (chosen: Parameters<Parameters<typeof readChosen>[1]>[0]) => TraceSink = (chosen) =>
+    chosen ? new Inside(waits, chosen) : waits;
+  let read: TraceRead;
+  try {
+    read = await readChosen(trace, into, args);
+  } catch (thrown) {
+    // What was opened is closed.
+    for (const sink of file) sink.end();
+    throw thrown;
+  }
+  const rows = waits.rows().sort((a, b) => b.total - a.total || (a.task < b.task ? -1 : 1));
+  if (rows.length === 0) throw noWaits(trace);
+  if (args.json) {
+    process.stdout.write(jsonLine({ ...headJson(trace, read), output: output ?? null, waits: rows.map(waitJson) }));
+    return ExitCode.recorded;
+  }
+  process.stdout.write(offCpuTable(rows.slice(0, args.top), tableOptions()));
+  const more = rows.length - args.top;
+  const notes = [
+    ...(more > 0 ? [`${more} more rows: --top ${rows.length} shows them`] : []),
+    ...(waits.wakes === 0 ? ['the trace has no wakes, so nothing says who ends a wait: record with --wakes'] : []),
+  ];
+  note(...notes);
+  return ExitCode.recorded;
+}
+
+function waitJson({ task, at, wokenBy, waits, total, max, runnable }: WaitRow): object {
+  return {
+    task,
+    await: at === undefined ? null : (placeText(at) ?? at.name),
+    woken_by: wokenBy,
+    waits,
+    total_ns: total,
+    max_ns: max,
+    runnable_ns: runnable,
+  };
+}
+
+function noWaits(trace: string): RsptraceError {
+  return new RsptraceError('TRACE_NO_MATCH', `${trace} has no task that waits`, {
+    hint: 'record polls of tasks: rsptrace -p poll:** ...; a shorter window or --filter leaves waits out',
+  });
 }

@@ -18,6 +18,7 @@ import { isLinuxProgram, isMovedAtBoot, nanosPerInstruction, sleeps } from '../t
 import { onEvents, TaskSummary, tee, timeOf } from '../trace/index.js';
 import { leavesStub } from './at-target.js';
 import { ConsoleFile } from './console-file.js';
+import { note } from './failure.js';
 import { programNamed } from './local-process.js';
 import { wireRecorder } from './open-output.js';
 import type { RecordingArguments, RunArguments } from './options/recording.js';
@@ -30,7 +31,6 @@ import { type Prepared, withRecording } from './recording/prepare.js';
 import { type Recorded, recordSession } from './recording/session.js';
 import { nothingToBoot, runTarget, verifyLoadable } from './runner.js';
 import { refusedScratch } from './scratch-options.js';
-import { note } from './standard-error.js';
 
 const newline = 10;
 

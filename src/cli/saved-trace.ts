@@ -16,10 +16,10 @@ import {
   type TraceSink,
   Window,
 } from '../trace/index.js';
+import { note } from './failure.js';
 import type { SelectionArguments, WindowArguments } from './options/saved-trace.js';
 import { ReadingLine } from './reading-line.js';
 import { recordsFile } from './records-file.js';
-import { note } from './standard-error.js';
 import { filterFields, selectionOf, type TraceFilter } from './trace-filter.js';
 
 /** Reads a trace into a sink, and says on stderr what of it is missing or was not understood. */

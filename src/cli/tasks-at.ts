@@ -12,10 +12,9 @@ import {
   textWidth,
 } from '../text/index.js';
 import { type AwaitAt, type Moment, rootText, type TaskAt, TasksAt, timeText } from '../trace/index.js';
-import { ExitCode } from './failure.js';
+import { ExitCode, note } from './failure.js';
 import type { TasksArguments } from './options/target.js';
 import { headJson, noMatch, readSaved } from './saved-trace.js';
-import { note } from './standard-error.js';
 import { lineWidth } from './terminal.js';
 import type { TraceFilter } from './trace-filter.js';
 

@@ -30,7 +30,7 @@ import { DebugInfo } from '../dwarf/index.js';
 import { type ElfFile, ET } from '../elf/index.js';
 import { isProcess, parseRemote } from '../rsp/index.js';
 import { architectureFor, isMovedAtBoot, loadedElf, roomForCopy, verifyArchitecture } from '../target/index.js';
-import { ExitCode } from './failure.js';
+import { ExitCode, note } from './failure.js';
 import { lookAt, placedAsIn, programOf } from './local-process.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
@@ -38,7 +38,6 @@ import { wireRecorder } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import type { TasksArguments } from './options/target.js';
 import { loadPlugins } from './plugins.js';
-import { note } from './standard-error.js';
 import { blockedText, mebibytes, type Shown, tasksJson, tasksText } from './tasks-report.js';
 import { lineWidth } from './terminal.js';
 

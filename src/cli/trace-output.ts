@@ -1,7 +1,7 @@
 import { RsptraceError } from '../base/errors.js';
 import { formatFor, formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
+import { note } from './failure.js';
 import { loadPlugins } from './plugins.js';
-import { note } from './standard-error.js';
 
 /** What names a trace to write, and its format. */
 interface TraceOutputArguments {

@@ -9,11 +9,17 @@ import type { ScratchSources } from '../scratch/index.js';
 import { runIntoKernel, unseenHarts } from '../target/index.js';
 import type { ClockInfo } from '../trace/index.js';
 import { type Advice, adviceFor } from './advice.js';
-import { type HitReport, hitRate, whyUnstoppable } from './hits.js';
+import { type HitReport, hitRate, type RunContext, whyUnstoppable } from './hits.js';
 import { examineProgram, functionsAcross, type ProgramReport, type Subject } from './program.js';
-import { type RoundTrips, roundTrips } from './round-trips.js';
-import type { RunContext } from './runs.js';
-import { abilitiesOf, countHardware, identify, type Server, type StubAbilities } from './stub.js';
+import {
+  abilitiesOf,
+  countHardware,
+  identify,
+  type RoundTrips,
+  roundTrips,
+  type Server,
+  type StubAbilities,
+} from './stub.js';
 
 export interface HartReport extends SystemState {
   readonly id: string;

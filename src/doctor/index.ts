@@ -9,5 +9,6 @@ export {
   type TrampolineReport,
   type TrampolineSubject,
   targetScratch,
+  trampolinesJson,
+  trampolinesText,
 } from './trampolines.js';
-export { trampolinesJson, trampolinesText } from './trampolines-report.js';

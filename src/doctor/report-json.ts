@@ -6,7 +6,7 @@ import { hurdlesJson, summarizeEngines } from '../engines/index.js';
 import { isMovedAtBoot } from '../target/index.js';
 import type { Diagnosis } from './examine.js';
 import type { ProgramReport } from './program.js';
-import type { RoundTrip } from './round-trips.js';
+import type { RoundTrip } from './stub.js';
 
 export function diagnosisJson(found: Diagnosis): object {
   const { session, arch, harts, times } = found;

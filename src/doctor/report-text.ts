@@ -14,7 +14,7 @@ import { hartWord } from '../trace/index.js';
 import type { Diagnosis, HartReport } from './examine.js';
 import type { ProgramReport } from './program.js';
 import { placeName } from './report-json.js';
-import type { RoundTrip } from './round-trips.js';
+import type { RoundTrip } from './stub.js';
 
 const titles: Readonly<Record<StubName, string>> = {
   'qemu-system': 'QEMU',

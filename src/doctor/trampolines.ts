@@ -1,5 +1,5 @@
 import type { Architecture, AssemblyLine, Displaced, ProbeCode } from '../arch/index.js';
-import { type Addr, addOffset, addr } from '../base/addr.js';
+import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { isRefusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import { type EnginePlanOptions, planEngines } from '../engines/index.js';
@@ -17,6 +17,7 @@ import { codeOf } from '../probes/index.js';
 import { type Proof, questions } from '../proof/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { findScratch, type Region, type ScratchSources, slackOf } from '../scratch/index.js';
+import { textLines } from '../text/index.js';
 
 /** Memory in which trampolines are laid out, for display. */
 interface ShownScratch {
@@ -30,14 +31,14 @@ interface ShownScratch {
 }
 
 /** A piece of code that would be written. */
-export interface CodePart {
+interface CodePart {
   readonly part: 'patch' | 'hop' | 'entry' | 'exit' | 'end' | 'patch at end';
   readonly address: Addr;
   readonly lines: readonly AssemblyLine[];
 }
 
 /** One probe's layout, or why it has none. */
-export interface ProbeLayout {
+interface ProbeLayout {
   readonly name: string;
   readonly address: Addr;
   readonly why: string | undefined;
@@ -52,7 +53,7 @@ export interface ProbeLayout {
 }
 
 /** A function's own code, and each question that must be answered before it is changed. */
-export interface WholeCode {
+interface WholeCode {
   readonly lines: readonly { readonly line: AssemblyLine; readonly isReplaced: boolean }[];
   readonly answers: readonly Answer[];
 }
@@ -218,4 +219,94 @@ function partsOf(
     ),
     ...shown('end', code),
   ];
+}
+
+export function trampolinesJson({ scratch, probes }: TrampolineReport): object {
+  const region = ({ address, size }: Region): object => ({ address: hex(address), size });
+  return {
+    version: 1,
+    scratch: {
+      source: scratch.source,
+      made_up: scratch.madeUp,
+      code: region(scratch.code),
+      data: region(scratch.data),
+    },
+    probes: probes.map(({ name, address, why, patch, displaced, parts, proof, whole }) => ({
+      name,
+      address: hex(address),
+      why: why ?? null,
+      patch: patch ?? null,
+      displaced: displaced.map(lineJson),
+      parts: parts.map(({ part, address, lines }) => ({ part, address: hex(address), code: lines.map(lineJson) })),
+      proof: proof?.text ?? null,
+      code: whole?.lines.map(({ line, isReplaced }) => ({ ...lineJson(line), replaced: isReplaced })),
+      questions: whole?.answers.map(({ question, forbids, isProven, text }) => ({
+        ...{ question, forbids, proven: isProven, text },
+      })),
+    })),
+  };
+}
+
+function lineJson({ address, bytes, text }: AssemblyLine): object {
+  return { address: hex(address), bytes: hexOf(bytes), text };
+}
+
+export function trampolinesText({ scratch, probes }: TrampolineReport): string {
+  const { code, data } = scratch;
+  return textLines([
+    `memory: ${scratch.source}`,
+    `  code ${hex(code.address)}, ${code.size} bytes; ring ${hex(data.address)}, ${data.size} bytes`,
+    ...probes.flatMap((probe) => ['', ...probeLines(probe)]),
+  ]);
+}
+
+function probeLines({ name, address, why, patch, displaced, parts, proof, whole }: ProbeLayout): string[] {
+  const title = `${name} at ${hex(address)}`;
+  const known = whole ? wholeLines(whole, proof) : [];
+  if (!patch) return [`${title}: with a stop, because ${why ?? 'it was left out'}`, ...known];
+  const how = `${patch.kind} patch of ${patch.length} bytes${patch.hop ? ', by a hop near it' : ''}`;
+  const moved = ['  displaced instructions', ...displaced.map((line) => codeLine(line))];
+  return [`${title}: ${how}`, ...known, ...moved, ...parts.flatMap(partLines)];
+}
+
+const wayTexts: Readonly<Record<Proof['way'], string>> = {
+  hook: 'a patch at its start and a hook on its return',
+  exits: 'patches at its start and its exits',
+  entry: 'a patch at its start',
+  inside: 'a patch at a place inside',
+};
+
+/** The function, with a mark at what is replaced; and what is known that allows it. */
+function wholeLines({ lines, answers }: WholeCode, proof: Proof | undefined): string[] {
+  const width = Math.max(...answers.map(({ question }) => question.length));
+  return [
+    '  its code; > is replaced',
+    ...lines.map(({ line, isReplaced }) => codeLine(line, isReplaced ? '  > ' : undefined)),
+    proof ? `  proof of ${wayTexts[proof.way]}` : '  proof',
+    ...answers.map(({ question, forbids, isProven, text }) => {
+      const answer = isProven ? text : `no ${forbids}: ${text}`;
+      return `    ${question.padEnd(width)}  ${answer}`;
+    }),
+  ];
+}
+
+const titles: Readonly<Record<CodePart['part'], string>> = {
+  patch: 'patch',
+  hop: 'hop',
+  entry: 'trampoline of the entry',
+  exit: 'trampoline of the return',
+  'patch at end': 'patch at an end',
+  end: 'trampoline of an end',
+};
+
+function partLines({ part, address, lines }: CodePart): string[] {
+  return [`  ${titles[part]}, ${hex(address)}`, ...lines.map((line) => codeLine(line))];
+}
+
+function codeLine({ address, bytes, text }: AssemblyLine, indent = '    '): string {
+  return `${indent}${address.toString(16)}:  ${hexOf(bytes).padEnd(16)}  ${text}`;
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
 }

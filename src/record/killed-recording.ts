@@ -7,9 +7,9 @@ import { type CounterScale, type EnginePlanOptions, type InstalledFacts, recover
 import { type LogPart, LogReader, type RecordDispatcher, type RecordText, rawLogMagic } from '../inject/index.js';
 import { hartSource } from '../target/index.js';
 import { HartNumbers, HartWords } from './harts.js';
-import { type BeginEntry, entryFrom, type LogEntry, type ProbeEntry, type StopEntry } from './log-entries.js';
 import { enginePlan, type Program, programAt, samplesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
+import { type BeginEntry, entryFrom, type LogEntry, type ProbeEntry, type StopEntry } from './recording-log.js';
 import { buildTracers, type Tracers } from './tracers.js';
 
 /** What a recording that was killed has left, given back as a trace. */

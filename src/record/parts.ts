@@ -1,4 +1,6 @@
+import { StringDecoder } from 'node:string_decoder';
 import { type Addr, hex } from '../base/addr.js';
+import { type RsptraceError, toError } from '../base/errors.js';
 import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
@@ -6,11 +8,9 @@ import { counterHurdle, Engines } from '../engines/index.js';
 import { entryPlan, type PlannedStop, plannedStops } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { Connection } from './connection.js';
-import { ConsoleLines } from './console-lines.js';
 import { watchesOf } from './program.js';
-import type { RecordOptions } from './recording.js';
+import type { Recording, RecordOptions } from './recording.js';
 import { RecordingLog } from './recording-log.js';
-import { StopConditions } from './stop-conditions.js';
 import { TraceClock } from './trace-clock.js';
 import { buildTracers, type Tracers } from './tracers.js';
 import type { Verified } from './verify.js';
@@ -122,4 +122,119 @@ function plannedEnds(elf: ElfFile, until: Addr | undefined, panics: readonly Add
   };
   const all = panics.map((place) => planned(place, true));
   return until === undefined ? all : [planned(until, false), ...all];
+}
+
+/** The longest line of a console that is one event. */
+const longestLine = 1000;
+
+/**
+ * The lines that a guest prints, as events. Nothing says a line's own time, so it stands behind the events that were
+ * known when it came. Those that came before all events stand behind the first. They go past the counting, because they
+ * are no hits.
+ */
+class ConsoleLines {
+  readonly #parts: Pick<Parts, 'options' | 'tracers' | 'stopping'>;
+  readonly #engines: Engines;
+  readonly #decoder = new StringDecoder('utf8');
+  #rest = '';
+  /** Those before the first event: no time is known for them. */
+  #early: string[] | undefined = [];
+  #isOver = false;
+
+  constructor(parts: Pick<Parts, 'options' | 'tracers' | 'stopping'>, engines: Engines) {
+    this.#parts = parts;
+    this.#engines = engines;
+  }
+
+  readonly take = (text: Uint8Array): void => {
+    if (this.#isOver) return;
+    const lines = `${this.#rest}${this.#decoder.write(Buffer.from(text))}`.split(/\r*\n/);
+    this.#rest = lines.pop() ?? '';
+    if (this.#rest.length > longestLine) {
+      lines.push(this.#rest);
+      this.#rest = '';
+    }
+    for (const line of lines) if (line.trim() !== '') this.#engines.whenDigested(() => this.#tell(line));
+  };
+
+  /** There is a first event, and so a time. */
+  begin(): void {
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    for (const line of early) this.#tell(line);
+  }
+
+  /** The trace is about to end. */
+  end(): void {
+    if (this.#rest.trim() !== '') this.#tell(this.#rest);
+    this.#isOver = true;
+  }
+
+  #tell(line: string): void {
+    if (this.#isOver) return;
+    if (this.#early) {
+      this.#early.push(line);
+      return;
+    }
+    const { options, tracers, stopping } = this.#parts;
+    try {
+      options.sink.event({ type: 'console', time: tracers.output.time, text: line.slice(0, longestLine) });
+    } catch (thrown) {
+      stopping.fail(thrown);
+    }
+  }
+}
+
+/** Everything that ends a recording, and why it ended. Only the first reason counts, but a failure overrides it. */
+class StopConditions implements Disposable {
+  readonly #interrupt: () => void;
+  readonly #signal: AbortSignal | undefined;
+  #reason: Recording['end'] | undefined;
+  #error: RsptraceError | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `interrupt` makes the run of the target end; it is called once. */
+  constructor({ signal }: RecordOptions, interrupt: () => void) {
+    this.#interrupt = interrupt;
+    this.#signal = signal;
+  }
+
+  /** The end was requested. */
+  get met(): boolean {
+    return this.#reason !== undefined;
+  }
+
+  get reason(): Recording['end'] {
+    return this.#reason ?? 'guest-ended';
+  }
+
+  get error(): RsptraceError | undefined {
+    return this.#error;
+  }
+
+  /** From now on the user's signal and duration count. */
+  begin({ durationMs }: RecordOptions): void {
+    this.#signal?.addEventListener('abort', this.#onAbort);
+    if (this.#signal?.aborted) this.#onAbort();
+    if (durationMs !== undefined) this.#timer = setTimeout(() => this.stop('duration'), durationMs);
+  }
+
+  stop(reason: Recording['end']): void {
+    if (this.met) return;
+    this.#reason = reason;
+    this.#interrupt();
+  }
+
+  fail(thrown: unknown): void {
+    this.#error ??= toError(thrown);
+    this.stop('failed');
+    this.#reason = 'failed';
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.#signal?.removeEventListener('abort', this.#onAbort);
+  }
+
+  readonly #onAbort = (): void => this.stop('interrupted');
 }

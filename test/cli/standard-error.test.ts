@@ -1,6 +1,6 @@
 // Notes on stderr: lines that a terminal shows, and that other programs search.
 import t from 'tap';
-import { sentenceLines } from '../../src/cli/standard-error.js';
+import { sentenceLines } from '../../src/cli/failure.js';
 import { textWidth } from '../../src/text/text-width.js';
 
 const sentence = 'rsptrace: 3 probes left out (work::level1, work::level2): counts of them are lower bounds';

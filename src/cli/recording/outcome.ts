@@ -1,16 +1,35 @@
 import { basename } from 'node:path';
-import { type Checked, checkedText, isBroken, type Verdict } from '../../check/index.js';
-import { jsonLine } from '../../text/index.js';
+import { addr, hex } from '../../base/addr.js';
+import { type Checked, checkedJson, checkedText, isBroken, type Verdict } from '../../check/index.js';
+import { hurdlesJson, tooOften } from '../../engines/index.js';
+import { type Backlog, type Program, type Recording, tooEarly } from '../../record/index.js';
+import { refusedByStub } from '../../stop/index.js';
+import { jsonLine, plural } from '../../text/index.js';
+import { formatOf, formats, type NewestEvents, ownTimeText, ringFullText, timeText } from '../../trace/index.js';
 import { brokenParts, reportChecked } from '../check-report.js';
-import { ExitCode, reportError } from '../failure.js';
+import { ExitCode, errorJson, note, reportError, sentenceLines } from '../failure.js';
+import { isThere } from '../open-output.js';
 import type { RecordingArguments } from '../options/recording.js';
 import type { PanicLook } from '../panic-report.js';
-import { isColored, lineWidth } from '../terminal.js';
-import { reportTables } from './closing.js';
-import { recordingJson } from './json.js';
-import { reportLimits } from './limits.js';
+import type { LoadedPlugins } from '../plugins.js';
+import { recordsFile } from '../records-file.js';
+import {
+  choicesJson,
+  excludedJson,
+  leakJson,
+  leakLines,
+  merged,
+  ownTimeJson,
+  ramJson,
+  refusedByName,
+  secondsText,
+  stopJson,
+  stopReport,
+} from '../stop-report.js';
+import { isColored, lineWidth, tableOptions } from '../terminal.js';
 import type { Prepared } from './prepare.js';
-import type { Recorded } from './session.js';
+import { quietJson } from './quiet.js';
+import { type Recorded, stopText } from './session.js';
 
 /** The table, or the JSON object; and the error that ended it early, if one did. Gives the exit status. */
 export function report(prepared: Prepared, recording: Recorded, guest?: Guest): number {
@@ -58,4 +77,221 @@ export interface Guest {
   readonly isStatusOurs: boolean;
   readonly verdicts: readonly Verdict[];
   readonly panic: PanicLook | undefined;
+}
+
+function reportTables({ args, plugins, program, reports, newest, older }: Prepared, recording: Recorded): void {
+  const tables = reports.flatMap((each) => each.tables(recording, tableOptions()));
+  process.stdout.write(tables.join('\n'));
+  const lines = [
+    closingLine(recording),
+    ...unrecordedLines(recording),
+    ...stopReport(recording, recording.situation),
+    ...leakLines(recording.leak, recording.stops),
+    ...[ringFullText(recording)].filter((line) => line !== undefined),
+    ...droppedLines(recording, args.lossless),
+    ...(recording.situation.isProcess ? [stoodText(recording.standing)] : []),
+    `trace: ${args.output}${newestText(newest, recording)} (${whatToDo(args.output, recording, program, plugins)})`,
+    ...(older === undefined ? [] : [`the trace before it is kept: ${older}`]),
+  ];
+  process.stdout.write(`\n${sentenceLines(lines, process.stdout)}`);
+}
+
+function stoodText({ allMs, longestMs }: Recorded['standing']): string {
+  return `the process stood ${secondsText(allMs)} in all, at most ${Math.ceil(longestMs)} ms at once`;
+}
+
+/** Why a process has lost records, and how it loses none. */
+function droppedLines({ missing, unread, situation }: Recorded, isLossless: boolean): readonly string[] {
+  if (missing === unread || !situation.isProcess || isLossless) return [];
+  return [
+    'records are missing because the process made them faster than they were read, and waits at most 20 ms in a second: --lossless makes it wait for all',
+  ];
+}
+
+const endTexts: Partial<Record<Recording['end'], string>> = { failed: 'an error', panicked: 'a panic' };
+
+/** `nothing recorded from 20 ms to 410 ms of the clock: the last page table was not in use yet`. */
+function unrecordedLines({ gaps }: Recording): string[] {
+  return gaps.flatMap(({ from_ns, to_ns, why }) => {
+    if (why === undefined) return [];
+    const [from, to] = [from_ns, to_ns].map((ns) => timeText(ns));
+    const times = to_ns > from_ns ? `from ${from} to ${to}` : `from ${from} on`;
+    const wayOut = why === tooEarly ? '; --from-reset records it by stops' : '';
+    return [`nothing recorded ${times} by the guest's clock: ${why}${wayOut}`];
+  });
+}
+
+function closingLine(recording: Recording): string {
+  const { events, stops, missing, guestNs, hostMs, clock, end, gaps } = recording;
+  const broken = gaps.filter(({ why }) => why === undefined);
+  const unseen = broken.reduce((sum, { from_ns, to_ns }) => sum + to_ns - from_ns, 0);
+  const gapNote =
+    broken.length === 0 ? '' : `; ${plural(broken.length, 'gap')} of ${timeText(unseen)} where the link was broken`;
+  const clockNote = clock.guest ? `clock ${clock.name}` : `clock ${clock.name}: the host's, while the target ran`;
+  const why = end === 'guest-ended' ? '' : `; ended by ${endTexts[end] ?? end.replace('-', ' ')}`;
+  const own = recording.ownTime && events > 0 ? ` (${ownTimeText(recording.ownTime)})` : '';
+  // From the first event to the last.
+  const whose = clock.guest ? 'guest' : 'running';
+  const guestTime = events > 0 ? `${(guestNs / 1e6).toFixed(3)} ms of ${whose} time${own} ` : '';
+  const times = `${guestTime}in ${(hostMs / 1e3).toFixed(1)} s`;
+  const resetNote = recording.resets > 0 ? `; ${plural(recording.resets, 'reset')}` : '';
+  const missingNote = missing > 0 ? `; ${missing} ${missing === 1 ? 'record is' : 'records are'} missing` : '';
+  const { length: never } = recording.neverLoaded;
+  const neverNote = never > 0 ? `; the code of ${plural(never, 'probe')} was never loaded` : '';
+  const leftOut = recording.engines.filter(({ engine }) => engine === 'none');
+  const { length: off } = leftOut.filter(({ why }) => why?.startsWith(tooOften));
+  const offNote = off > 0 ? `; ${plural(off, 'probe')} switched off (--engine mixed keeps such)` : '';
+  const { length: refused } = leftOut.filter(({ why }) => why?.startsWith(refusedByStub));
+  const refusedNote = refused > 0 ? `; ${plural(refused, 'probe')} left out, since ${refusedByStub}` : '';
+  const out = leftOut.length - off - refused;
+  const left = out === 1 ? '1 probe is left out, since it' : `${out} probes are left out, since they`;
+  const outNote = out > 0 ? `; ${left} would stop the target (--json says why)` : '';
+  return `${plural(events, 'event')}, ${plural(stops, 'stop')}, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${refusedNote}${offNote}${why}`;
+}
+
+/** What a flight recorder has kept. */
+function newestText(newest: NewestEvents | undefined, { events }: Recording): string {
+  if (newest === undefined) return '';
+  const why = newest.isCutByMemory ? ', fewer than asked for: they take too much memory' : '';
+  return `, the newest ${events - newest.leftOut} of ${plural(events, 'event')}${why}`;
+}
+
+/** With the trace. */
+function whatToDo(path: string, { events }: Recording, program: Program, plugins: LoadedPlugins): string {
+  const onlyCounts = program.kinds.every(({ kind }) => kind.onlyCounts);
+  if (events === 0) return onlyCounts ? 'it holds no events: only counts were asked for' : 'it holds no events';
+  return formatOf(path, [...plugins.formats, ...formats])?.use ?? '';
+}
+
+/** So many functions that panic slow a guest, which recordings that take longer than this say. */
+const manyPanics = 16;
+
+const slowMs = 5000;
+
+/** What a backlog means for whoever waits, for stderr. */
+export function backlogText({ records, ms }: Backlog, output: string): string {
+  const left = isThere(recordsFile(output)) ? `leaves them to rsptrace recover ${output}` : 'loses them';
+  const text = `${plural(records, 'record')} wait to be understood, about ${Math.ceil(ms / 1000)} s; Ctrl-C ${left}`;
+  return sentenceLines([`rsptrace: ${text}`], process.stderr);
+}
+
+/** What is left out, stays behind or was slow: a sentence each, on stderr. */
+function reportLimits(args: RecordingArguments, recording: Recorded, guest: Guest | undefined): void {
+  if (recording.unread > 0) {
+    const isKept = isThere(recordsFile(args.output));
+    const wayOut = isKept ? `rsptrace recover ${args.output} makes the whole trace of them` : 'they are lost';
+    note(`${plural(recording.unread, 'record')} were left when their time was over: ${wayOut}`);
+  }
+  if (recording.tailLost) {
+    note(
+      'the guest ended with events in its memory that were not read yet; --until FUNCTION, the one that powers off, keeps them, and so does `rsptrace run` without --scratch',
+    );
+  }
+  if (recording.trampolinesStay && guest === undefined) {
+    // Nobody maps it in a kernel's next page table any more.
+    const isHidden = recording.scratch?.startsWith('hidden RAM') === true && recording.trampolinesNeeded;
+    const harm = isHidden
+      ? 'a kernel that turns to another page table before they have returned dies: record its boot to the end, or with --engine stop'
+      : 'they do no harm';
+    const what = recording.trampolinesNeeded
+      ? 'calls were open that return through trampolines, so these stay'
+      : 'calls were open, which return past the trampolines from now on: these stay';
+    note(`${what} in ${recording.scratch}; ${harm}`);
+  }
+  if (recording.panicPlaces >= manyPanics && recording.hostMs > slowMs) {
+    note(
+      `${recording.panicPlaces} functions that panic had a breakpoint, because their callers are known at their entry only; QEMU looks through all breakpoints at each jump to an address in a register: --on-panic ignore spares that`,
+    );
+  }
+  const { openCounter } = recording;
+  // A guest that we have ended keeps nothing.
+  if (openCounter && (guest === undefined || guest.status !== null)) {
+    const { register, harts } = openCounter;
+    note(
+      `calls were open that return through trampolines, which read the time counter: the kernel may go on reading it (${register}, on ${plural(harts.length, 'hart')})`,
+    );
+  }
+  if (isNeverSeen(recording)) {
+    const isMoved = recording.loadBias !== 0n;
+    const where = isMoved ? `${hex(addr(recording.loadBias))} above its own addresses` : 'where it is linked';
+    const moves = isMoved ? ' A loader may take another place each time (aslr).' : '';
+    note(
+      `nothing of ${basename(args.elf)} was in the target's memory when it began, and no probe was hit: is it the ELF that runs there, loaded ${where}?${moves}`,
+    );
+  }
+  if (recording.foreignHits > 0) {
+    note(
+      `other code than ${basename(args.elf)}'s came to its probes' addresses ${plural(recording.foreignHits, 'time')}: it went on untouched and is not recorded, but each time costs a stop`,
+    );
+  }
+  if (recording.pastWire && args['record-wire'] !== undefined) {
+    note(
+      `what was noted without stops did not pass over the wire, so that ${args['record-wire']} cannot be replayed; --engine stop makes a recording that can`,
+    );
+  }
+}
+
+/** A wrong ELF, or one at other addresses: nothing else says why nothing was recorded. */
+function isNeverSeen({ codeAbsent, events, records, tallies, foreignHits, neverLoaded }: Recording): boolean {
+  const isHit = events + records + foreignHits > 0 || tallies.some(({ calls }) => calls > 0);
+  return codeAbsent && !isHit && neverLoaded.length === 0;
+}
+
+function recordingJson(
+  { args, reports, newest, older, program }: Prepared,
+  recording: Recorded,
+  guest: Guest | undefined,
+  checked: Checked,
+): object {
+  const { error } = recording;
+  const { name, resolutionNs, guest: guestClock } = recording.clock;
+  return {
+    version: 1,
+    program: args.elf,
+    trace: args.output,
+    older_trace: older ?? null,
+    clock: { name, resolution_ns: resolutionNs, guest: guestClock },
+    end: recording.end,
+    guest_exit: guest?.exit ?? stopText(recording.stop),
+    events: recording.events,
+    ...(newest ? { left_out: newest.leftOut } : {}),
+    stops: recording.stops,
+    engines: stopJson(recording, recording.situation),
+    hurdles: hurdlesJson(recording.hurdles),
+    server_fault: recording.serverFault,
+    records: recording.records,
+    missing: recording.missing,
+    unread: recording.unread,
+    resets: recording.resets,
+    ring_full: recording.ringFull,
+    ring_waited_ns: recording.ringWaitedNs,
+    tail_lost: recording.tailLost,
+    never_loaded: recording.neverLoaded,
+    never_seen: isNeverSeen(recording),
+    harts_unseen: recording.hartsUnseen,
+    load_bias: hex(addr(recording.loadBias)),
+    foreign_hits: recording.foreignHits,
+    scratch: recording.scratch,
+    ram: ramJson(recording),
+    trampolines_stay: recording.trampolinesStay,
+    trampolines_needed: recording.trampolinesNeeded,
+    panic_breakpoints: recording.panicPlaces,
+    counter_stays_open: recording.openCounter ? recording.openCounter.register : null,
+    probes: choicesJson(recording.engines),
+    not_probed: excludedJson(refusedByName(program)),
+    guest_ns: recording.guestNs,
+    ...ownTimeJson(recording.ownTime),
+    ...leakJson(recording.leak),
+    host_ms: Math.round(recording.hostMs),
+    standing_ms: Math.round(recording.standing.allMs),
+    longest_standing_ms: Math.round(recording.standing.longestMs),
+    ran_ms: Math.round(recording.ranMs),
+    digested_ms: Math.round(recording.digestedMs),
+    gaps: recording.gaps,
+    quiet: recording.quiet.map(quietJson),
+    ...merged(reports.map((each) => each.json(recording))),
+    ...(checked.verdicts.length > 0 ? { check: checkedJson(checked) } : {}),
+    ...(guest?.panic ? { panic: guest.panic.json } : {}),
+    ...(error ? { error: errorJson(error) } : {}),
+  };
 }

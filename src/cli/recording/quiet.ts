@@ -1,7 +1,8 @@
 // What is said of a time without events.
+
 import type { Quiet, QuietHart } from '../../record/index.js';
 import { shownPlace } from '../../text/index.js';
-import { sentenceLines } from '../standard-error.js';
+import { sentenceLines } from '../failure.js';
 
 /** For stderr: nothing where nothing is known that the user does not see. */
 export function quietText(quiet: Quiet, elf: string): string {

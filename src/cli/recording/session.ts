@@ -10,7 +10,7 @@ import { recordsRequest } from '../records-file.js';
 import { StatusLine } from '../status-line.js';
 import { enginesText, hurdlesText, switchedOffTexts } from '../stop-report.js';
 import { engineOf, needsReturns } from './asked.js';
-import { backlogText } from './limits.js';
+import { backlogText } from './outcome.js';
 import type { Prepared } from './prepare.js';
 import { quietText } from './quiet.js';
 
