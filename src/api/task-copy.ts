@@ -235,7 +235,15 @@ async function machineRam(
   const found: Region[] = [];
   const isRam = ({ physical: at, size, writable, user }: PageMapping): boolean =>
     writable && !user && ram.some(({ start, length }) => at < start + BigInt(length) && at + BigInt(size) > start);
-  using tables = new PageTables(session, physical, logger);
+  // A loader may have mapped all physical addresses, with a thousand tables: they are read past the wire, if QEMU runs here.
+  const pastWire = await GuestRam.find(session, logger);
+  using shared = pastWire && !isRefusal(pastWire) ? pastWire : undefined;
+  const tables: MemoryReader = {
+    read: async (address, length) => {
+      const bytes = new Uint8Array(length);
+      return shared?.read(address, bytes) ? bytes : await physical.read(address, length);
+    },
+  };
   for (const { registers } of harts) {
     const space = arch.addressSpaces?.of(registers, tables);
     if (space === undefined || 'refused' in space) continue;
@@ -251,37 +259,6 @@ async function machineRam(
     }
   }
   return merged(found);
-}
-
-/** So many tables are read by packets. A loader may have mapped all physical addresses, with a thousand tables. */
-const fewTables = 64;
-
-/** Page tables: where there are many and QEMU runs here, they are read past the wire. */
-class PageTables implements MemoryReader, Disposable {
-  readonly #session: Session;
-  readonly #packets: MemoryReader;
-  readonly #logger: Logger;
-  #count = 0;
-  #ram: GuestRam | undefined;
-
-  constructor(session: Session, packets: MemoryReader, logger: Logger) {
-    this.#session = session;
-    this.#packets = packets;
-    this.#logger = logger;
-  }
-
-  async read(address: Addr, length: number): Promise<Uint8Array | undefined> {
-    if (++this.#count === fewTables) {
-      const found = await GuestRam.find(this.#session, this.#logger);
-      this.#ram = found && !isRefusal(found) ? found : undefined;
-    }
-    const bytes = new Uint8Array(length);
-    return this.#ram?.read(address, bytes) ? bytes : this.#packets.read(address, length);
-  }
-
-  [Symbol.dispose](): void {
-    this.#ram?.[Symbol.dispose]();
-  }
 }
 
 /** QEMU's map of the machine. */

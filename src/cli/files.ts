@@ -6,31 +6,29 @@ import { RsptraceError } from '../base/errors.js';
 import { parseRemote } from '../rsp/index.js';
 import { isThere } from './open-output.js';
 
+/** Options that name a file to write. What is there is lost. */
+const written = ['output', 'record-wire', 'console', 'svg', 'junit', 'markdown'] as const;
+/** Options and arguments that name a file to read, and what an error calls it. */
+const read = {
+  ...{ elf: 'the ELF', trace: 'the trace', other: 'the other trace' },
+  ...{ 'debug-file': '--debug-file', core: '--core' },
+};
+
 /** The parts of a command line that name files. */
-export interface FileArguments {
-  readonly elf?: string | undefined;
-  readonly remote?: string | undefined;
-  readonly core?: string | undefined;
-  /** One that is read. */
-  readonly trace?: string | undefined;
+export type FileArguments = {
+  readonly [name in (typeof written)[number] | keyof typeof read | 'remote' | 'budget']?: string | undefined;
+} & {
   readonly plugin?: readonly string[] | undefined;
-  readonly 'debug-file'?: string | undefined;
-  readonly output?: string | undefined;
-  readonly 'record-wire'?: string | undefined;
-  readonly console?: string | undefined;
-  readonly svg?: string | undefined;
-  readonly budget?: string | undefined;
+  readonly others?: readonly string[] | undefined;
   /** The budget is written. */
   readonly update?: boolean | undefined;
-  readonly junit?: string | undefined;
-  readonly markdown?: string | undefined;
   /** What is there already may be overwritten. */
   readonly force?: boolean | undefined;
   /** Nothing is written. */
   readonly 'dry-run'?: boolean | undefined;
   /** Of the QEMU that is started. */
   readonly command?: readonly string[] | undefined;
-}
+};
 
 /** The trace file if no -o names one. The old trace there is kept. */
 export const defaultTrace = { path: 'rsptrace.pftrace', keepAs: '.old' } as const;
@@ -87,40 +85,36 @@ export function refuseExisting(args: FileArguments): void {
 }
 
 function outputsOf(args: FileArguments): Output[] {
-  const named = (option: string, path: string | undefined): Output[] =>
-    path === undefined || path === '' ? [] : [{ option, name: `${option} ${path}`, identity: identityOf(path) }];
-  const losing = (option: string, path: string | undefined): Output[] =>
-    named(option, path).map((output) => ({ ...output, losesAt: path }));
-  const { path, keepAs } = defaultTrace;
-  const kept = `${path}${keepAs}`;
-  return [
-    ...(args.output === path
-      ? [...named('-o', path), { option: '-o', name: `${kept}, the trace before`, identity: identityOf(kept) }]
-      : losing('-o', args.output)),
-    ...losing('--record-wire', args['record-wire']),
-    ...losing('--console', args.console),
-    ...losing('--svg', args.svg),
-    ...losing('--junit', args.junit),
-    ...losing('--markdown', args.markdown),
-    // To write it anew is what --update is for.
-    ...(args.update ? named('--budget', args.budget) : []),
-  ];
+  const { path: usual, keepAs } = defaultTrace;
+  const kept = `${usual}${keepAs}`;
+  const all = written.flatMap((name): Output[] => {
+    const path = args[name];
+    if (path === undefined || path === '') return [];
+    const option = name === 'output' ? '-o' : `--${name}`;
+    const output = { option, name: `${option} ${path}`, identity: identityOf(path) };
+    if (name !== 'output' || path !== usual) return [{ ...output, losesAt: path }];
+    return [output, { option, name: `${kept}, the trace before`, identity: identityOf(kept) }];
+  });
+  // To write it anew is what --update is for.
+  return args.update
+    ? [...all, ...named('--budget', args.budget).map((file) => ({ option: '--budget', ...file }))]
+    : all;
 }
 
 function inputsOf(args: FileArguments, found: readonly string[]): NamedFile[] {
-  const named = (what: string, path: string | undefined): NamedFile[] =>
-    path === undefined ? [] : [{ name: `${what} ${path}`, identity: identityOf(path) }];
   return [
-    ...named('the ELF', args.elf),
-    ...named('--debug-file', args['debug-file']),
+    ...Object.entries(read).flatMap(([name, what]) => named(what, args[name as keyof typeof read])),
     ...found.flatMap((path) => named('the debug file', path)),
     ...named('--remote', remoteFile(args.remote)),
-    ...named('--core', args.core),
     ...(args.update ? [] : named('--budget', args.budget)),
-    ...named('the trace', args.trace),
+    ...(args.others ?? []).flatMap((path) => named('the trace', path)),
     ...(args.plugin ?? []).flatMap((path) => named('--plugin', path)),
     ...(args.command ?? []).flatMap(filesInWord).flatMap((path) => named("QEMU's file", path)),
   ];
+}
+
+function named(what: string, path: string | undefined): NamedFile[] {
+  return path === undefined ? [] : [{ name: `${what} ${path}`, identity: identityOf(path) }];
 }
 
 function remoteFile(remote: string | undefined): string | undefined {

@@ -2,7 +2,7 @@ import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { DebugInfo } from '../dwarf/index.js';
 import { ElfFile } from '../elf/index.js';
-import { jsonLine, shownFile, visible } from '../text/index.js';
+import { shownFile, visible, visibleJson } from '../text/index.js';
 import { type DescribedMember, type DescribedType, describeType, ProgramNames } from '../values/index.js';
 import { ExitCode } from './failure.js';
 import { createLogger } from './logging.js';
@@ -34,7 +34,7 @@ export async function showTypes(args: TypesArguments): Promise<number> {
       matches: found.length,
       types: described.map(typeJson),
     };
-    process.stdout.write(jsonLine(json));
+    process.stdout.write(`${visibleJson(JSON.stringify(json, plain))}\n`);
   } else if (new Set(described.map((t) => t.name)).size > 1) {
     process.stdout.write(`${listText(described)}\n${found.length} types are called that: give one of these names\n`);
   } else {
@@ -122,37 +122,17 @@ function numberText(value: bigint): string {
   return value < 0x1_0000n ? value.toString() : hex(value);
 }
 
-function typeJson(type: DescribedType): unknown {
-  return {
-    name: type.name,
-    kind: type.kind,
-    size: orNull(type.size),
-    align: orNull(type.align),
-    file: orNull(type.file),
-    line: orNull(type.line),
-    target: orNull(type.target),
-    members: type.members.map(memberJson),
-    holes: type.holes,
-    discriminant:
-      type.discriminant === undefined ? null : { ...type.discriminant, type: orNull(type.discriminant.type) },
-    variants: type.variants.map((variant) => ({
-      name: variant.name,
-      values: variant.values?.map(({ low, high }) => ({ low: low.toString(), high: high.toString() })) ?? null,
-      file: orNull(variant.file),
-      line: orNull(variant.line),
-      members: variant.members.map(memberJson),
-      holes: variant.holes,
-    })),
-    enumerators: type.enumerators.map(({ name, value }) => ({ name, value: value.toString() })),
-  };
+/** As it is described. */
+function typeJson({ name, kind, members, variants, ...rest }: DescribedType): object {
+  const described = variants.map((variant) => ({ ...variant, members: variant.members.map(memberJson) }));
+  return { name, kind, ...rest, members: members.map(memberJson), variants: described };
 }
 
-function memberJson(member: DescribedMember): unknown {
-  const { name, offset, size, align, type, bits } = member;
-  const base = { name, offset, size: orNull(size), align: orNull(align), type };
-  return bits === undefined ? base : { ...base, bit_offset: bits.offset, bit_size: bits.size };
+function memberJson({ bits, ...member }: DescribedMember): object {
+  return bits === undefined ? member : { ...member, bit_offset: bits.offset, bit_size: bits.size };
 }
 
-function orNull<T>(value: T | undefined): T | null {
-  return value ?? null;
+/** What is not known is null, and a number that a double may have no room for is a text. */
+function plain(_: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? value.toString() : (value ?? null);
 }
