@@ -2,9 +2,8 @@
 // which await each waits, and who has the mutex. scripts/coverage/live.ts does it for more programs and builds.
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
-import { start } from '../support/command.js';
 import { long, usually } from '../support/long.js';
-import { gdbserver, pollsProgram } from '../support/native.js';
+import { gdbserver, pollsProgram, waitingProgram } from '../support/native.js';
 import { compare, nativeBook, Watched } from '../support/task-book.js';
 
 const LOOKS = long ? 20 : 3;
@@ -23,10 +22,8 @@ const programs = usually(
 for (const [name, mode] of programs) {
   t.test(`${name} ${mode}: at ${LOOKS} moments, the tasks of the program's own list and no others`, async (t) => {
     const elf = pollsProgram(t, name);
-    const program = start(elf, [mode]);
-    t.teardown(() => void program.process.kill('SIGKILL'));
-    await program.shows('ready');
-    const server = await gdbserver(t, '--attach', String(program.process.pid));
+    const { pid } = await waitingProgram(t, elf, [mode]);
+    const server = await gdbserver(t, '--attach', pid);
     const watched = await Watched.at(server.address, elf);
     for (let look = 1; look <= LOOKS; look++) {
       const resumed = watched.session.resume();

@@ -4,7 +4,7 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
-import { gdbserver } from '../support/native.js';
+import { gdbserver, waitingProgram } from '../support/native.js';
 
 interface Output {
   readonly libraries: readonly string[];
@@ -40,10 +40,7 @@ async function lldbServer(t: { teardown: (fn: () => void) => void }, pid: string
 t.test('threads that wait in libc have the frames that gdb finds', async (t) => {
   const program = join(scratchFolder(t), 'blocked');
   execFileSync('gcc', ['-g', '-O2', '-pthread', '-o', program, join(here, 'blocked.c')]);
-  const running = start(program, []);
-  t.teardown(() => void running.process.kill('SIGKILL'));
-  await running.shows('ready');
-  const pid = `${running.process.pid}`;
+  const { pid } = await waitingProgram(t, program);
   const gdb = await start('gdb', ['-nx', '-batch', '-p', pid, '-x', join(here, 'gdb-threads.py')]).ended;
   const [, told] = /^THREADS (.*)$/m.exec(gdb.stdout) ?? [];
   if (told === undefined) throw new Error(`gdb tells nothing, ${attached}: ${gdb.stderr}`);
@@ -91,11 +88,9 @@ static int inner(int x) { return pause() + x; }
 int main(void) { puts("ready"); fflush(stdout); return middle(inner, 1); }\n`,
   );
   execFileSync('gcc', ['-g', '-O1', '-o', program, `${program}.c`, library, `-Wl,-rpath,${folder}`]);
-  const running = start(program, []);
-  t.teardown(() => void running.process.kill('SIGKILL'));
-  await running.shows('ready');
+  const { pid } = await waitingProgram(t, program);
   const names = async (): Promise<{ output: Output; functions: (string | null)[] }> => {
-    const server = await gdbserver(t, '--attach', `${running.process.pid}`);
+    const server = await gdbserver(t, '--attach', pid);
     const output = await backtrace(['--remote', server.address], program);
     return { output, functions: (output.harts[0]?.frames ?? []).map((frame) => frame.function) };
   };

@@ -7,6 +7,7 @@ import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { compileC } from '../support/native.js';
 import type { Recording } from '../support/recording.js';
+import { storyPlugin } from '../support/story.js';
 
 // A vector among the arguments is read at a stop only.
 const source = `
@@ -33,28 +34,8 @@ int main(void) {
 }
 `;
 
-const plugin = `
-import { copyFileSync, existsSync } from 'node:fs';
-const line = ({ type, function: fn, depth, arguments: all, result }) =>
-  [type, fn?.name, depth, all?.filter(({ name }) => name !== 'v').map(({ value }) => value), result].join(' ');
-export default {
-  formats: [{
-    name: 'story', extensions: ['.story'], about: 'events', use: 'read it', isAppended: true,
-    recognizes: ({ bytes }) => bytes.length > 0,
-    open: (file) => ({
-      begin: (info) => file.textRecord(info.program + '\\n'),
-      event: (event) => file.textRecord(line(event) + '\\n'),
-      hart() {},
-      flush: () => file.flush(),
-      end: () => {
-        file.close();
-        const records = file.path + '.records';
-        if (existsSync(records)) copyFileSync(records, file.path + '.kept');
-      },
-    }),
-  }],
-};
-`;
+const plugin = storyPlugin(`({ type, function: fn, depth, arguments: all, result }) =>
+  [type, fn?.name, depth, all?.filter(({ name }) => name !== 'v').map(({ value }) => value), result].join(' ')`);
 
 /** The events of one turn of the loop, but those of `leaf` in `flood`. */
 const turn = [
@@ -86,7 +67,7 @@ t.test('stops wait behind records', async (t) => {
   t.ok(records >= 2 * 4 * 20_002, `${records} records`);
   const [, ...lines] = readFileSync(trace, 'utf8').trimEnd().split('\n');
   t.equal(lines.filter((line) => line.startsWith('call-begin leaf')).length, 4 * 20_002);
-  const others = lines.filter((line) => !line.includes(' leaf '));
+  const others = lines.filter((line) => line.startsWith('call-') && !line.includes(' leaf '));
   t.equal(others.length, 4 * turn.length);
   for (const [index, line] of others.entries()) t.match(line, turn[index % turn.length]);
 

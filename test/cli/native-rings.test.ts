@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
-import { gdbserver, pollsPrinted, pollsProgram } from '../support/native.js';
+import { pollsPrinted, pollsProgram, waitingProgram } from '../support/native.js';
 
 interface Found {
   readonly future: string;
@@ -13,13 +13,11 @@ const runtimes = ['monoio', 'compio', 'glommio'];
 
 t.test('tasks: those of each runtime that wait, and none that has ended', async (t) => {
   const elf = pollsProgram(t, 'rings');
-  const program = start(elf, []);
-  t.teardown(() => void program.process.kill('SIGKILL'));
-  await program.shows('ready');
-  const server = await gdbserver(t, '--attach', String(program.process.pid));
-  const ran = await rsptrace('tasks', '--json', '-r', server.address, elf).ended;
-  t.equal(ran.status, 0, ran.stderr);
-  const report = JSON.parse(ran.stdout) as { readonly runtimes: readonly string[]; readonly tasks: readonly Found[] };
+  const { tasks } = await waitingProgram(t, elf);
+  const report = JSON.parse(await tasks('--json')) as {
+    readonly runtimes: readonly string[];
+    readonly tasks: readonly Found[];
+  };
   t.strictSame(report.runtimes.toSorted(), ['compio', 'glommio', 'monoio', 'search']);
   const isMain = ({ future }: Found): boolean => future.startsWith('rings_program::main::');
   t.strictSame(

@@ -12,32 +12,13 @@ import { long, usually } from '../support/long.js';
 import { randomOf } from '../support/mutations.js';
 import { compileReleased } from '../support/native.js';
 import { functionProbes } from '../support/native-trace.js';
+import { storyPlugin } from '../support/story.js';
 
-/** A line for each event. When the trace is whole, the records beside it are still there, and are copied. */
-const story = `
-import { copyFileSync, existsSync } from 'node:fs';
-const name = (event) => event.function?.name ?? event.future?.instance ?? event.waker ?? '';
-const line = (event) =>
-  [event.type, event.time, event.hart, name(event), event.address, event.depth, event.result, event.state?.name,
-    event.arguments?.map((one) => one.name + '=' + one.value), event.root?.key, event.began].join(' ') + '\\n';
-export default {
-  formats: [{
-    name: 'story', extensions: ['.story'], about: 'events', use: 'read it', isAppended: true,
-    recognizes: ({ bytes }) => bytes.length > 0,
-    open: (file) => ({
-      begin: (info) => file.textRecord(info.program + ' ' + info.clock.name + '\\n'),
-      event: (event) => file.textRecord(line(event)),
-      hart: (hart) => file.textRecord(hart.number + ' is ' + hart.name + '\\n'),
-      flush: () => file.flush(),
-      end: () => {
-        file.close();
-        const records = file.path + '.records';
-        if (existsSync(records)) copyFileSync(records, file.path + '.kept');
-      },
-    }),
-  }],
-};
-`;
+const story = storyPlugin(`(event) => {
+  const name = event.function?.name ?? event.future?.instance ?? event.waker ?? '';
+  return [event.type, event.time, event.hart, name, event.address, event.depth, event.result, event.state?.name,
+    event.arguments?.map((one) => one.name + '=' + one.value), event.root?.key, event.began].join(' ');
+}`);
 
 /** Records a guest to its end. */
 function recorded(t: Test, name: string, ...options: string[]) {

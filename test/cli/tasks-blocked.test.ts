@@ -3,9 +3,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { rsptrace, start } from '../support/command.js';
+import { rsptrace } from '../support/command.js';
 import { long, usually } from '../support/long.js';
-import { gdbserver, pollsProgram } from '../support/native.js';
+import { pollsProgram, waitingProgram } from '../support/native.js';
 
 type Build = 'blocked-o0' | 'blocked-o3' | 'futures-waits-o0' | 'futures-waits-o3';
 
@@ -46,13 +46,7 @@ interface Booked {
 /** Runs the program until it waits, and looks at it. */
 async function look(t: Test, build: Build, what: string, threads?: string) {
   const elf = pollsProgram(t, build);
-  const program = start(elf, threads === undefined ? [what] : [what, threads]);
-  t.teardown(() => void program.process.kill('SIGKILL'));
-  let printed = '';
-  program.process.stdout?.on('data', (text: string) => {
-    printed += text;
-  });
-  await program.shows('ready');
+  const { printed, tasks: text } = await waitingProgram(t, elf, threads === undefined ? [what] : [what, threads]);
   const book = new Map<number, Booked>();
   for (const [, id, name = '', kind = '', at = '', by = ''] of printed.matchAll(
     /^waits (\d+) (\w+) (\w+) (\w+) (\S*)$/gm,
@@ -61,14 +55,7 @@ async function look(t: Test, build: Build, what: string, threads?: string) {
   const senders = new Map(
     [...printed.matchAll(/^senders (\w+) (\d+)$/gm)].map(([, key, count]) => [key, Number(count)]),
   );
-  const server = await gdbserver(t, '--attach', String(program.process.pid));
-  const ran = await rsptrace('tasks', '--json', '-r', server.address, elf).ended;
-  t.equal(ran.status, 0, ran.stderr);
-  const text = async (...more: string[]) => {
-    const again = await gdbserver(t, '--attach', String(program.process.pid));
-    return (await rsptrace('tasks', ...more, '-r', again.address, elf).ended).stdout;
-  };
-  return { book, senders, report: JSON.parse(ran.stdout) as Report, text };
+  return { book, senders, report: JSON.parse(await text('--json')) as Report, text };
 }
 
 const idsOf = (tasks: readonly { readonly id: number }[]): number[] => tasks.map(({ id }) => id).sort((a, b) => a - b);
@@ -241,11 +228,8 @@ t.test('tasks that block their threads wait for that, and not for what they awai
 
 t.test('--blocked shows who waits for whom', async (t) => {
   const elf = pollsProgram(t, 'blocked-o3');
-  const program = start(elf, ['mutexes', 'ct']);
-  t.teardown(() => void program.process.kill('SIGKILL'));
-  await program.shows('ready');
   // Attached by the command itself, to the process's own program.
-  const pid = String(program.process.pid);
+  const { pid } = await waitingProgram(t, elf, ['mutexes', 'ct']);
   const { status, stdout, stderr } = await rsptrace('tasks', '--blocked', '--pid', pid).ended;
   t.equal(status, 0, stderr);
   const bt = await rsptrace('bt', '--pid', pid).ended;

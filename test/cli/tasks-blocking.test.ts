@@ -2,9 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { rsptrace, start } from '../support/command.js';
 import { long, usually } from '../support/long.js';
-import { gdbserver, pollsProgram } from '../support/native.js';
+import { pollsProgram, waitingProgram } from '../support/native.js';
 
 interface Node {
   readonly future: string;
@@ -25,19 +24,7 @@ interface Report {
 const SOURCE = readFileSync(join(import.meta.dirname, '../native/roots.rs'), 'utf8').split('\n');
 
 async function look(t: Test, elf: string, words: readonly string[]) {
-  const program = start(elf, words);
-  t.teardown(() => void program.process.kill('SIGKILL'));
-  let printed = '';
-  program.process.stdout?.on('data', (text: string) => {
-    printed += text;
-  });
-  await program.shows('ready');
-  const text = async (...more: string[]): Promise<string> => {
-    const server = await gdbserver(t, '--attach', String(program.process.pid));
-    const ran = await rsptrace('tasks', ...more, '-r', server.address, elf).ended;
-    t.equal(ran.status, 0, ran.stderr);
-    return ran.stdout;
-  };
+  const { printed, tasks: text } = await waitingProgram(t, elf, words);
   const places = new Map([...printed.matchAll(/^(\w+) (0x\w+)$/gm)].map(([, name, at]) => [name, Number(at)]));
   return { places, report: JSON.parse(await text('--json')) as Report, text };
 }

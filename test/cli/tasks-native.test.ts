@@ -3,9 +3,9 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { rsptrace, start } from '../support/command.js';
+import { rsptrace } from '../support/command.js';
 import { usually } from '../support/long.js';
-import { gdbserver, pollsProgram } from '../support/native.js';
+import { pollsProgram, waitingProgram } from '../support/native.js';
 
 interface Node {
   readonly future: string;
@@ -29,9 +29,9 @@ function told(json: string): unknown {
 }
 
 /** gdb writes the core of the process, while it goes on. */
-async function fromCore(t: Test, pid: number | undefined, elf: string): Promise<unknown> {
+async function fromCore(t: Test, pid: string, elf: string): Promise<unknown> {
   const core = join(t.testdir(), 'core');
-  execFileSync('gdb', ['-q', '-batch', '-p', String(pid), '-ex', `gcore ${core}`], { stdio: 'ignore' });
+  execFileSync('gdb', ['-q', '-batch', '-p', pid, '-ex', `gcore ${core}`], { stdio: 'ignore' });
   const ran = await rsptrace('tasks', '--json', '--core', core, elf).ended;
   t.equal(ran.stderr, '');
   return told(ran.stdout);
@@ -40,21 +40,12 @@ async function fromCore(t: Test, pid: number | undefined, elf: string): Promise<
 for (const mode of usually(['ct', 'mt', 'local'], (one) => one !== 'ct')) {
   t.test(`${mode}: as many tasks as the program says, by the same numbers`, async (t) => {
     const elf = pollsProgram(t, 'tasks');
-    const program = start(elf, [mode]);
-    t.teardown(() => void program.process.kill('SIGKILL'));
-    let printed = '';
-    program.process.stdout?.on('data', (text: string) => {
-      printed += text;
-    });
-    await program.shows('ready');
+    const { process, pid, printed, tasks } = await waitingProgram(t, elf, [mode]);
     const live = new Map([...printed.matchAll(/^live (\d+) (\w+)$/gm)].map(([, id, name]) => [Number(id), name]));
     const untaken = Number(/^untaken (\d+)$/m.exec(printed)?.[1]);
     t.ok(live.size > 15, printed);
-
-    const server = await gdbserver(t, '--attach', String(program.process.pid));
-    const ran = await rsptrace('tasks', '--json', '-r', server.address, elf).ended;
-    t.equal(ran.status, 0, ran.stderr);
-    const report = JSON.parse(ran.stdout) as Report;
+    const json = await tasks('--json');
+    const report = JSON.parse(json) as Report;
     t.strictSame(report.runtimes[0], 'tokio');
     // What main blocks on is no task. Where stale bytes on its stack look like it, that is noted; they differ by machine.
     t.strictSame(
@@ -72,22 +63,17 @@ for (const mode of usually(['ct', 'mt', 'local'], (one) => one !== 'ct')) {
     const internal = { ct: 0, mt: 2, local: 1 }[mode];
     t.equal(report.others.filter(({ fate }) => fate === 'internal').length, internal, 'of the blocking pool');
     t.ok(report.stoodMs > 0);
-    t.equal(program.process.exitCode, null, 'and it runs on');
+    t.equal(process.exitCode, null, 'and it runs on');
     // With more threads its core is large.
-    if (mode === 'ct')
-      t.strictSame(await fromCore(t, program.process.pid, elf), told(ran.stdout), 'its core tells the same');
+    if (mode === 'ct') t.strictSame(await fromCore(t, pid, elf), told(json), 'its core tells the same');
   });
 }
 
 t.test('an executor of its own: those that live, and what was dropped apart', async (t) => {
   const elf = pollsProgram(t, 'executor');
-  const program = start(elf, []);
-  t.teardown(() => void program.process.kill('SIGKILL'));
-  await program.shows('ready');
-  const server = await gdbserver(t, '--attach', String(program.process.pid));
-  const ran = await rsptrace('tasks', '--json', '-r', server.address, elf).ended;
-  t.equal(ran.status, 0, ran.stderr);
-  const { runtimes, tasks, others } = JSON.parse(ran.stdout) as Report;
+  const program = await waitingProgram(t, elf);
+  const json = await program.tasks('--json');
+  const { runtimes, tasks, others } = JSON.parse(json) as Report;
   t.strictSame(runtimes, ['search']);
   // As the program prints: 17, 4 and 1 live, 60 were dropped. The 120 that have ended are in no box any more.
   t.equal(tasks.filter(({ future }) => future.endsWith('::long')).length, 17);
@@ -98,9 +84,5 @@ t.test('an executor of its own: those that live, and what was dropped apart', as
   const stale = others.filter(({ fate }) => fate === 'unreferenced');
   t.equal(stale.length, others.length);
   t.ok(stale.length > 0 && stale.length <= 60, `${stale.length} dropped boxes are still to be seen`);
-  t.strictSame(
-    await fromCore(t, program.process.pid, elf),
-    told(ran.stdout),
-    'its core has the marks of the heap, too',
-  );
+  t.strictSame(await fromCore(t, program.pid, elf), told(json), 'its core has the marks of the heap, too');
 });

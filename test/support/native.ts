@@ -3,9 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
+import type { Test as TapTest } from 'tap';
 import { type Addr, addr } from '../../src/base/addr.js';
 import { ElfFile } from '../../src/elf/index.js';
-import { type Running, scratchFolder, start } from './command.js';
+import { type Running, rsptrace, scratchFolder, start } from './command.js';
 
 type Test = Parameters<typeof scratchFolder>[0];
 
@@ -43,6 +44,25 @@ export interface Server extends Running {
 export async function gdbserver(t: Test, ...what: readonly string[]): Promise<Server> {
   const [attach, rest] = what[0] === '--attach' ? [['--attach'], what.slice(1)] : [[], what];
   return listening(t, ['--once', ...attach, '127.0.0.1:0', ...rest]);
+}
+
+/** A program that has said that it is ready, what it has printed, and what `rsptrace tasks` says of it at a gdbserver. */
+export async function waitingProgram(t: Test & Pick<TapTest, 'equal'>, elf: string, words: readonly string[] = []) {
+  const program = start(elf, words);
+  t.teardown(() => void program.process.kill('SIGKILL'));
+  let printed = '';
+  program.process.stdout?.on('data', (text: string) => {
+    printed += text;
+  });
+  await program.shows('ready');
+  const pid = String(program.process.pid);
+  const tasks = async (...options: string[]): Promise<string> => {
+    const server = await gdbserver(t, '--attach', pid);
+    const { status, stdout, stderr } = await rsptrace('tasks', ...options, '-r', server.address, elf).ended;
+    t.equal(status, 0, stderr);
+    return stdout;
+  };
+  return { process: program.process, pid, printed, tasks };
 }
 
 /** gdbserver that listens again when its client has gone. */
