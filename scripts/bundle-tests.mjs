@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
+import { withViewer } from './viewer.mjs';
 
 const root = join(import.meta.dirname, '..');
 
@@ -71,7 +72,7 @@ export async function bundleTests(files, out = passingFolder()) {
     format: 'esm',
     sourcemap: true,
     logLevel: 'warning',
-    plugins: [ownPlace],
+    plugins: [withViewer(), ownPlace],
   });
   await ready;
   return files.map((file) => join(out, file.replace(/\.m?[jt]s$/, '.js')));

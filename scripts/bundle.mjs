@@ -8,6 +8,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { build } from 'esbuild';
+import { withViewer } from './viewer.mjs';
 
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist/cli');
@@ -88,7 +89,7 @@ const { metafile } = await build({
   target: 'node20',
   format: 'esm',
   logLevel: 'warning',
-  plugins: [pastIndexes],
+  plugins: [withViewer([pastIndexes]), pastIndexes],
 });
 
 // Declarations that no entry of the library leads to serve nobody.

@@ -40,6 +40,7 @@ const rooms = {
   'trace/events': 1,
   'trace/formats': 2,
   'trace/report': 3,
+  'trace/viewer': 4,
 };
 const externals = {
   // Only these folders may use these packages: the CLI's are kept out of the library.

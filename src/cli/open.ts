@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { type FileHandle, open as openHandle } from 'node:fs/promises';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { basename } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import { headOf } from '../base/file-head.js';
 import { textLines } from '../text/index.js';
@@ -11,13 +12,19 @@ import type { OpenArguments } from './options/saved-trace.js';
 
 const VIEWER = 'https://ui.perfetto.dev';
 const viewed = ['Perfetto', 'Chrome Trace Events'];
+/** Needs no viewer, and nobody who serves it. */
+const ownPage = 'HTML report';
 
 /**
- * `rsptrace open TRACE`: serves it on this machine alone, as `open_trace_in_ui` of Perfetto does, until the viewer has
+ * `rsptrace open TRACE`: an HTML report goes to the browser as it is. Any other is served on this machine alone, as `open_trace_in_ui` of Perfetto does, until the viewer has
  * fetched it or Ctrl-C. Gives the exit status.
  */
 export async function open({ trace, browser, port }: OpenArguments): Promise<number> {
-  checkViewable(trace);
+  if (kindOf(trace) === ownPage) {
+    const page = pathToFileURL(trace).href;
+    if (!browser || !(await isOpened(page))) process.stdout.write(textLines([page]));
+    return ExitCode.recorded;
+  }
   // Kept open: the file may be renamed or removed before the page asks for it.
   await using file = await openFile(trace);
   const { size } = await file.stat();
@@ -75,21 +82,23 @@ async function openFile(trace: string): Promise<FileHandle> {
 
 function unreadable(trace: string, cause: unknown): RsptraceError {
   return new RsptraceError('TRACE_UNREADABLE', `cannot read the trace ${trace}: ${messageOf(cause)}`, {
-    hint: 'name a .pftrace, .pftrace.gz or .json',
+    hint: 'name a .pftrace, .pftrace.gz, .json or .html',
     cause,
   });
 }
 
-function checkViewable(trace: string): void {
+/** The name of its format, if there is something that shows it. */
+function kindOf(trace: string): string {
   let head: ReturnType<typeof headOf>;
   try {
     head = headOf(trace);
   } catch (error) {
     throw unreadable(trace, error);
   }
-  if (head !== undefined && formats.some((one) => viewed.includes(one.name) && one.recognizes(head))) return;
-  throw new RsptraceError('TRACE_FOREIGN', `${trace} is nothing that ui.perfetto.dev shows`, {
-    hint: 'give a .pftrace, .pftrace.gz or .json: rsptrace convert makes one of a directory of uftrace',
+  const format = head && formats.find((one) => one.recognizes(head));
+  if (format && (format.name === ownPage || viewed.includes(format.name))) return format.name;
+  throw new RsptraceError('TRACE_FOREIGN', `${trace} is nothing that ui.perfetto.dev or a browser shows`, {
+    hint: 'give a .pftrace, .pftrace.gz, .json or .html: rsptrace convert makes one of a directory of uftrace',
   });
 }
 

@@ -72,7 +72,7 @@ export const savedTraceCommands: Readonly<Record<string, Command>> = {
     run: async (args) => (await import('./convert.js')).merge(args),
   }),
   open: command({
-    about: 'serves a saved trace to ui.perfetto.dev, and opens that',
+    about: 'serves a saved trace to ui.perfetto.dev, and opens that; opens an HTML report',
     positionals: of.openPositionals,
     options: of.openOptions,
     run: async (args) => (await import('./open.js')).open(args),

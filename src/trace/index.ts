@@ -38,6 +38,7 @@ export { formatOf, formats } from './formats/index.js';
 export { writeJsonLines } from './formats/json-lines.js';
 export type { LaneWriter, LifeEnd } from './formats/lane-writer.js';
 export { Lanes } from './formats/lanes.js';
+export { OffCpu, type WaitRow } from './formats/off-cpu.js';
 export { formatFor, openTrace, type TraceOptions } from './formats/open-trace.js';
 export { OutputFile, type OutputOptions } from './formats/output/output-file.js';
 export { readTrace, type TraceRead } from './formats/read/read-trace.js';
@@ -45,7 +46,7 @@ export { TreeWriter } from './formats/tree.js';
 export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';
 export { memberText } from './report/member-text.js';
 export { type Merged, type MergeInput, mergeTraces } from './report/merge/merge.js';
-export { OffCpu, offCpuTable, type WaitRow } from './report/off-cpu.js';
+export { offCpuTable } from './report/off-cpu-table.js';
 export { type Grouping, groupings, type Report, type ReportRow, reportBy } from './report/report.js';
 export {
   arcJson,

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import t from 'tap';
 import { rsptrace, rsptraceProcess, scratchFolder } from '../support/command.js';
 
@@ -29,6 +30,18 @@ t.test('serves the trace to the viewer, and ends when that has fetched it', asyn
   t.match((await rsptrace('open', join(folder, 'none.json')).ended).stderr, /TRACE_UNREADABLE/);
   writeFileSync(join(folder, 'notes.json'), '{}');
   t.match((await rsptrace('open', join(folder, 'notes.json')).ended).stderr, /TRACE_FOREIGN/);
+});
+
+t.test('an HTML report is the page', async (t) => {
+  const path = join(folder, 'a b.html');
+  writeFileSync(
+    path,
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="generator" content="rsptrace">',
+  );
+  const run = await rsptrace('open', path, '--no-browser').ended;
+  t.match(run, { status: 0, stdout: `${pathToFileURL(path).href}\n` });
+  writeFileSync(path, '<!doctype html><p>of somebody else');
+  t.match((await rsptrace('open', path).ended).stderr, /TRACE_FOREIGN/);
 });
 
 t.test('only this machine, by its own name; the trace may be gone; ends after any complete download', async (t) => {

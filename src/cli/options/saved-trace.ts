@@ -227,7 +227,7 @@ function offsetOf(words: string): number {
   return Math.round(found) * (sign === '-' ? -1 : 1);
 }
 
-export const openPositionals = { trace: required('A .pftrace, .pftrace.gz or .json') };
+export const openPositionals = { trace: required('A .pftrace, .pftrace.gz, .json or .html') };
 
 export const openOptions = {
   browser: flag('Open a browser; --no-browser prints the address', { default: true }),

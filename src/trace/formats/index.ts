@@ -6,6 +6,7 @@ import { flameGraph } from './flame-graph.js';
 import { folded } from './folded.js';
 import type { Format } from './format.js';
 import { ftrace } from './ftrace.js';
+import { html } from './html/html.js';
 import { jsonLines } from './json-lines.js';
 import { parquet } from './parquet.js';
 import { perfetto } from './perfetto/perfetto.js';
@@ -17,6 +18,7 @@ import { uftrace } from './uftrace/write.js';
 /** Every format of ours. What is said of formats anywhere comes from here. */
 export const formats: readonly Format[] = [
   perfetto,
+  html,
   chrome,
   speedscope,
   firefox,

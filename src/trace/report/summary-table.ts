@@ -77,7 +77,7 @@ function unseenDropsNote(rows: readonly SummaryRow[]): string | false {
   return `no drop before ready was seen; these have drops that were inlined or left out and leave no mark: ${named}`;
 }
 
-function countText(row: SummaryRow, name: Count): string {
+export function countText(row: SummaryRow, name: Count): string {
   if (name === 'cancelled' && row.cancelled_at_least && row.cancelled === 0) return '-';
   const isResult = name === 'ready' || name === 'pending';
   const isBound =
@@ -85,7 +85,7 @@ function countText(row: SummaryRow, name: Count): string {
   return `${isBound ? '>=' : ''}${row[name]}`;
 }
 
-function totalText(row: Pick<SummaryRow, 'total_ns' | 'total_error_ns' | 'times_at_most'>): string {
+export function totalText(row: Pick<SummaryRow, 'total_ns' | 'total_error_ns' | 'times_at_most'>): string {
   return row.times_at_most ? boundText(row.total_ns, true) : timeWithError(row.total_ns, row.total_error_ns);
 }
 

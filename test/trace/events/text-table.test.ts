@@ -1,7 +1,7 @@
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
 import { type TableLine, textTable } from '../../../src/trace/events/text-table.js';
-import { offCpuTable } from '../../../src/trace/report/off-cpu.js';
+import { offCpuTable } from '../../../src/trace/report/off-cpu-table.js';
 import { future, nanos } from '../stories.js';
 
 const line = (name: string, file = 'src/main.rs'): TableLine => ({ numbers: ['1'], name, file, line: 7 });

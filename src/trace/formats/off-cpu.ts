@@ -1,5 +1,4 @@
 import { madeOnce } from '../../base/made-once.js';
-import { clipPlace, shownFile } from '../../text/index.js';
 import {
   type GuestNanos,
   type HartInfo,
@@ -15,10 +14,9 @@ import {
   type Wake,
 } from '../events/events.js';
 import { Filter } from '../events/sinks.js';
-import { linkText, placeText, waitingState, wakeSourceText } from '../events/text.js';
-import { hasRoom, type TableOptions, textTable, timeText } from '../events/text-table.js';
-import type { LaneWriter } from '../formats/lane-writer.js';
-import { Lanes } from '../formats/lanes.js';
+import { linkText, waitingState, wakeSourceText } from '../events/text.js';
+import type { LaneWriter } from './lane-writer.js';
+import { Lanes } from './lanes.js';
 
 /** Waits at one await that the same code ended. Times are nanoseconds. */
 export interface WaitRow {
@@ -174,41 +172,4 @@ export class OffCpu extends Filter {
 function nameOf({ root, state, chain }: PollEnd): string {
   const own = state === undefined ? chain.find((link) => link.state?.file !== undefined)?.future : undefined;
   return (own ?? root.future).future;
-}
-
-type Column = 'waits' | 'total' | 'ready' | 'avg' | 'max';
-
-/** From the narrowest terminal to the widest. */
-const columnSets: readonly (readonly Column[])[] = [
-  ['waits', 'total', 'max'],
-  ['waits', 'total', 'ready', 'max'],
-  ['waits', 'total', 'ready', 'avg', 'max'],
-];
-
-/** Columns of text that awaits and wakers get before there are more numbers. */
-const TEXT_WIDTH = 60;
-
-/** A line an await of a task and what ends its waits. `ready`: of the time, from the wake to the poll. */
-export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): string {
-  const lines = rows.map(({ task, at, wokenBy, wake, waits, total, max, runnable }) => {
-    const place = at && placeText(at);
-    return {
-      row: {
-        waits: String(waits),
-        total: timeText(total),
-        ready: timeText(runnable),
-        avg: timeText(Math.round(total / waits)),
-        max: timeText(max),
-      },
-      name: `${task}${place === undefined ? '' : ` at ${clipPlace(shownFile(place), options.width / 4)}`}`,
-      file: wake ? wakeSourceText(wake, shownFile) : wokenBy,
-      line: null,
-    };
-  });
-  const tables = columnSets.map((heads) => ({
-    heads,
-    lines: lines.map(({ row, ...rest }) => ({ ...rest, numbers: heads.map((head) => row[head]) })),
-  }));
-  const fitting = tables.findLast((table) => hasRoom(table.heads, table.lines, options, TEXT_WIDTH)) ?? tables[0];
-  return textTable(fitting?.heads ?? [], 'task and await', fitting?.lines ?? [], { ...options, places: 'woken by' });
 }

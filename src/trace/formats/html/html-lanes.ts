@@ -1,0 +1,304 @@
+import { madeOnce } from '../../../base/made-once.js';
+import type {
+  AnyBegin,
+  AnyEnd,
+  CallEnd,
+  Cancelled,
+  ConsoleLine,
+  DerivedPoll,
+  Gap,
+  GuestNanos,
+  HartInfo,
+  PlaceHit,
+  PollBegin,
+  PollEnd,
+  Reset,
+  RootRef,
+  StateChange,
+  StateRef,
+  Stuck,
+  ThreadRef,
+  Wake,
+  WatchHit,
+} from '../../events/events.js';
+import {
+  aboutText,
+  accessText,
+  actorText,
+  argumentsText,
+  ChainTexts,
+  cancelText,
+  gapText,
+  placeHitText,
+  resetText,
+  rootText,
+  stackText,
+  stateText,
+  stuckText,
+  threadText,
+  waitText,
+  wakeText,
+} from '../../events/text.js';
+import type { LaneWriter, LifeEnd, PollCause } from '../lane-writer.js';
+import type { Blocks, Detail, Slice } from './blocks.js';
+import type { WhatKind } from './columns.js';
+import type { HtmlTables } from './tables.js';
+
+/** A call or poll that is open. */
+interface Open {
+  readonly begin: AnyBegin;
+  lane: number;
+  depth: number;
+  task: number;
+  taskDepth: number;
+  wake: number;
+  /** When its end on the lane of its task was missed: another hart polls the task. Its own slice may go on. */
+  leftTask?: number;
+}
+
+interface Lane {
+  readonly number: number;
+  /** Slices that are open on it. */
+  depth: number;
+}
+
+interface Waiting {
+  readonly end: PollEnd;
+  readonly at: StateRef | undefined;
+}
+
+/** Makes a record of every slice when it ends, and of everything that happens in a moment. */
+export class HtmlLanes implements LaneWriter {
+  readonly #out: Blocks;
+  readonly #numberOf: (root: RootRef) => number;
+  readonly #chains = new ChainTexts();
+  readonly #harts: Lane[] = [];
+  readonly #threads = new Map<ThreadRef, Lane>();
+  readonly #tasks = new WeakMap<RootRef, Lane>();
+  /** By the task's number. */
+  readonly #lanesOfTasks: number[] = [];
+  readonly #open = new Map<AnyBegin, Open>();
+  readonly #waiting = new Map<RootRef, Waiting>();
+  #last = 0;
+
+  /** `numberOf`: the number of a task in the table. */
+  constructor(out: Blocks, numberOf: (root: RootRef) => number) {
+    this.#out = out;
+    this.#numberOf = numberOf;
+  }
+
+  begin(): void {
+    this.#out.lane({ kind: 'machine', name: 'machine' });
+  }
+
+  hart({ number, name }: HartInfo): void {
+    this.#harts[number] = { number: this.#out.lane({ kind: 'hart', name }), depth: 0 };
+  }
+
+  thread(thread: ThreadRef): void {
+    madeOnce(this.#threads, thread, () => ({
+      number: this.#out.lane({ kind: 'thread', name: threadText(thread) }),
+      depth: 0,
+    }));
+  }
+
+  lifeBegin(root: RootRef): void {
+    const number = this.#numberOf(root);
+    const about = root.about ? ` (${aboutText(root.about)})` : '';
+    const name = `${number > 0 ? `${number}: ` : ''}${rootText(root)}${about}`;
+    const lane = { number: this.#out.lane({ kind: 'task', name }), depth: 0 };
+    this.#tasks.set(root, lane);
+    if (number > 0) this.#lanesOfTasks[number] = lane.number;
+  }
+
+  lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void {
+    this.#mark('end', how, { end: time, task: this.#taskOf(root) });
+  }
+
+  rootEnter(begin: PollBegin): void {
+    const lane = this.#tasks.get(begin.root);
+    if (lane === undefined) return;
+    const taskDepth = ++lane.depth;
+    this.#open.set(begin, { begin, lane: 0, depth: 0, task: lane.number + 1, taskDepth, wake: 0 });
+  }
+
+  rootLeave(begin: PollBegin, time: GuestNanos, end: PollEnd | undefined): void {
+    const lane = this.#tasks.get(begin.root);
+    if (lane) lane.depth--;
+    const open = this.#open.get(begin);
+    if (open && end === undefined) open.leftTask = time;
+  }
+
+  enter(begin: AnyBegin, cause?: PollCause): void {
+    const lane = this.#trackOf(begin);
+    this.#last = Math.max(this.#last, begin.time);
+    const open = this.#open.get(begin) ?? { begin, lane: 0, depth: 0, task: 0, taskDepth: 0, wake: 0 };
+    open.lane = lane.number + 1;
+    open.depth = lane.depth++;
+    open.wake = cause?.wake ?? 0;
+    this.#open.set(begin, open);
+  }
+
+  leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut'): void {
+    const open = this.#open.get(begin);
+    this.#trackOf(begin).depth--;
+    if (open === undefined) return;
+    this.#open.delete(begin);
+    const isLost = typeof how === 'string';
+    this.#slice(open, time, isLost ? 1 : 0, isLost ? { result: 'lost' } : this.#after(how));
+  }
+
+  orphan(event: AnyEnd): void {
+    const name = 'function' in event ? event.function.name : `poll ${event.future.future}`;
+    const task = 'root' in event ? this.#taskOf(event.root) : 0;
+    const at = { end: event.time, lane: this.#trackOf(event).number + 1, task };
+    this.#mark('mark', 'end of what began unseen', at, { of: name, ...('result' in event ? this.#after(event) : {}) });
+  }
+
+  waitBegin(end: PollEnd, _name: string, at: StateRef | undefined): void {
+    this.#waiting.set(end.root, { end, at });
+  }
+
+  waitEnd(root: RootRef, time: GuestNanos): void {
+    const waiting = this.#waiting.get(root);
+    if (waiting) this.#wait(waiting, time, 0);
+    this.#waiting.delete(root);
+  }
+
+  lateWait(end: PollEnd, until: GuestNanos): void {
+    const at = end.chain.findLast(({ state }) => state?.file !== undefined)?.state ?? end.state;
+    this.#wait({ end, at }, until, 0);
+  }
+
+  state(event: StateChange): void {
+    const { time, future, from, to, root } = event;
+    const detail = { future: future.future, 'state before': from && stateText(from), state: to && stateText(to) };
+    this.#mark('mark', 'state changed', { end: time, task: this.#taskOf(root) }, detail);
+  }
+
+  derived(event: DerivedPoll): void {
+    const { time, future, result, state, root } = event;
+    const detail = { future: future.future, result, state: state && stateText(state) };
+    this.#mark('mark', 'poll that was inlined', { end: time, task: this.#taskOf(root) }, detail);
+  }
+
+  watch(event: WatchHit): void {
+    const detail = { access: accessText(event), by: actorText(event), inlined: stackText(event.inlined) };
+    this.#mark('mark', event.watch.name, this.#onHart(event), detail);
+  }
+
+  place(event: PlaceHit): void {
+    this.#mark('mark', event.place.name, this.#onHart(event), { place: placeHitText(event) });
+  }
+
+  wake(event: Wake, number: number | undefined): void {
+    const at = { ...this.#onHart(event), task: event.root ? this.#taskOf(event.root) : 0, wake: number ?? 0 };
+    this.#mark('wake', 'wake', at, { what: wakeText(event) });
+  }
+
+  cancelled(event: Cancelled): void {
+    const at = { ...this.#onHart(event), task: event.root ? this.#taskOf(event.root) : 0 };
+    this.#mark('mark', 'dropped before it was ready', at, { what: cancelText(event) });
+  }
+
+  stuck(event: Stuck): void {
+    const task = event.root ? this.#taskOf(event.root) : 0;
+    this.#mark('mark', event.why, { end: event.time, task, lane: task === 0 ? 1 : 0 }, { what: stuckText(event) });
+  }
+
+  gap(event: Gap): void {
+    const name = gapText(event);
+    const what = this.#out.what(`gap ${name}`, () => ({ kind: 'gap', name }));
+    this.#add(what, { end: event.to, time: event.to - event.from, lane: 1 });
+  }
+
+  reset({ time }: Reset): void {
+    this.#mark('mark', resetText, { end: time, lane: 1 });
+  }
+
+  console({ time, text }: ConsoleLine): void {
+    this.#mark('console', 'console', { end: time, lane: 1 }, { line: text });
+  }
+
+  /** What is open stays open. */
+  end(): void {
+    for (const open of [...this.#open.values()].reverse()) this.#slice(open, this.#last, 1, { result: 'open' });
+    for (const waiting of this.#waiting.values()) this.#wait(waiting, this.#last, 1);
+    this.#open.clear();
+    this.#waiting.clear();
+  }
+
+  /** Where each was seen. */
+  findings(all: HtmlTables['findings']): void {
+    for (const { kind, task, future, text, times_ns } of all) {
+      const lane = this.#lanesOfTasks[task];
+      const at = lane === undefined ? { lane: 1 } : { task: lane + 1 };
+      for (const time of times_ns) this.#mark('finding', kind, { end: time, ...at }, { future, what: text });
+    }
+  }
+
+  #after(end: PollEnd | CallEnd): Detail {
+    if (end.type === 'call-end') return { result: end.result };
+    const { result, state, chain } = end;
+    return { result, state: state && stateText(state), awaits: this.#chains.text(chain) };
+  }
+
+  #slice({ leftTask, ...open }: Open, end: number, isOpen: number, after: Detail): void {
+    if (leftTask !== undefined && leftTask !== end) {
+      this.#slice({ ...open, lane: 0 }, leftTask, 1, { result: 'lost' });
+      this.#slice({ ...open, taskDepth: 0 }, end, isOpen, after);
+      return;
+    }
+    const { begin, ...where } = open;
+    const at = { ...where, end, time: end - begin.time, isOpen };
+    if (begin.type === 'call-begin') {
+      const { function: fn, arguments: values } = begin;
+      const what = this.#out.what(fn, () => ({ ...fn, kind: 'call' }));
+      this.#add(what, at, { ...after, arguments: argumentsText(values), hart: this.#hartOf(begin) });
+      return;
+    }
+    const { future, state, stack } = begin;
+    const what = this.#out.what(future, () => ({ ...future, name: future.future, kind: 'poll' }));
+    const before = { 'state before': state && stateText(state), stack: stack && stackText(stack) };
+    this.#add(what, at, { ...after, ...before, hart: this.#hartOf(begin) });
+  }
+
+  /** Of a slice on a thread's lane. */
+  #hartOf({ thread, hart }: AnyBegin): string | undefined {
+    return thread && String(hart);
+  }
+
+  #wait({ end, at }: Waiting, time: number, isOpen: number): void {
+    const name = waitText(at).replace(/^waiting at /, '');
+    const what = this.#out.what(`wait ${name}`, () => ({ kind: 'wait', name, file: at?.file, line: at?.line }));
+    const { root, future, state, chain } = end;
+    const awaits = this.#chains.text([{ future, typeName: future.instance, address: undefined, state }, ...chain]);
+    const slice = { end: time, time: time - end.time, isOpen, task: this.#taskOf(root), taskDepth: 1 };
+    this.#add(what, slice, { awaits });
+  }
+
+  #mark(kind: WhatKind, name: string, at: Slice, detail: Detail = {}): void {
+    this.#add(
+      this.#out.what(`${kind} ${name}`, () => ({ kind, name })),
+      at,
+      detail,
+    );
+  }
+
+  #add(what: number, slice: Slice, detail?: Detail): void {
+    this.#last = Math.max(this.#last, slice.end);
+    this.#out.add(what, slice, detail);
+  }
+
+  #onHart({ hart, time }: { readonly hart: number; readonly time: number }): Slice {
+    return { end: time, lane: (this.#harts[hart]?.number ?? -1) + 1 };
+  }
+
+  #taskOf(root: RootRef): number {
+    return (this.#tasks.get(root)?.number ?? -1) + 1;
+  }
+
+  #trackOf({ hart, thread }: Pick<AnyBegin, 'hart' | 'thread'>): Lane {
+    return (thread ? this.#threads.get(thread) : this.#harts[hart]) as Lane;
+  }
+}

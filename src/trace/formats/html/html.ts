@@ -1,0 +1,61 @@
+/*
+ * A report as one HTML file, which loads nothing: a page (../../viewer, made by scripts/viewer.mjs), then blocks of
+ * data (./columns.ts), packed, in elements that are no scripts to a browser. Blocks are written as they fill up, so
+ * memory does not grow with the trace. The last block has the tables (./tables.ts).
+ */
+import { startOf } from '../../../base/file-head.js';
+import type { TraceFacts, TraceSink } from '../../events/events.js';
+import type { Format } from '../format.js';
+import { Lanes } from '../lanes.js';
+import type { OutputFile } from '../output/output-file.js';
+import { WrittenAtEnd } from '../written-at-end.js';
+import { Blocks } from './blocks.js';
+import { HtmlLanes } from './html-lanes.js';
+import { Tables } from './tables.js';
+
+/** A page with everything. */
+export const html: Format = {
+  name: 'HTML report',
+  extensions: ['.html'],
+  about: 'a timeline, tables and flame graphs in one page that needs no network, for any browser',
+  use: 'open it in a browser',
+  isAppended: false,
+  holdsSamples: 'merged',
+  recognizes: (head) => /^<!doctype html>.{0,200}<meta name="generator" content="rsptrace">/is.test(startOf(head)),
+  open: openHtml,
+};
+
+function openHtml(file: OutputFile): TraceSink {
+  const blocks = new Blocks(file);
+  const tables = new Tables();
+  const writer = new HtmlLanes(blocks, (root) => tables.numberOf(root));
+  const lanes = new Lanes(writer);
+  let facts: TraceFacts | undefined;
+  const gathers: TraceSink = {
+    begin: (info) => {
+      blocks.begin(info);
+      tables.begin(info);
+      lanes.begin(info);
+    },
+    event: (event) => {
+      // First: a lane has the number of its task.
+      tables.event(event);
+      lanes.event(event);
+    },
+    hart: (hart) => {
+      tables.hart(hart);
+      lanes.hart(hart);
+    },
+    flush: () => {},
+    end: (told) => {
+      facts = told;
+      tables.end(told);
+      lanes.end(told);
+    },
+  };
+  return new WrittenAtEnd(gathers, file, () => {
+    const end = tables.all(facts);
+    writer.findings(end.findings);
+    blocks.end(end);
+  });
+}

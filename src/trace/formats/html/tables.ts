@@ -1,0 +1,140 @@
+import { leftOutText, namesBound, ringFullText, stopsBesideText } from '../../events/bounds.js';
+import { CallTree } from '../../events/call-tree.js';
+import { disturbanceOf } from '../../events/disturbance.js';
+import type { ProbeFact, RootRef, TraceEvent, TraceFacts, TraceInfo } from '../../events/events.js';
+import { type Finding, Findings } from '../../events/findings.js';
+import { findingText } from '../../events/findings-text.js';
+import { type FunctionRow, FunctionSummary } from '../../events/function-summary.js';
+import { Fold, tee } from '../../events/sinks.js';
+import { type StopError, Summary, type SummaryRow } from '../../events/summary.js';
+import { type TaskRow, TaskSummary } from '../../events/task-summary.js';
+import { ownTimeText } from '../../events/text.js';
+import { OffCpu, type WaitRow } from '../off-cpu.js';
+
+/** Stacks with their time, callers before callees. A list has an element a node. */
+export interface HtmlStacks {
+  readonly counts: CallTree['counts'];
+  readonly frames: readonly HtmlFrame[];
+  readonly frame: readonly number[];
+  /** The number of its caller's node; -1 without one. */
+  readonly parent: readonly number[];
+  /** Nanoseconds, without what was called. */
+  readonly self: readonly number[];
+  readonly count: readonly number[];
+}
+
+export interface HtmlFrame {
+  readonly name: string;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+}
+
+export type HtmlWait = Pick<WaitRow, 'task' | 'wokenBy' | 'waits' | 'total' | 'max' | 'runnable'> & {
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+};
+
+/** What is known at the end of a trace. */
+export interface HtmlTables {
+  readonly futures: readonly SummaryRow[];
+  readonly tasks: readonly TaskRow[];
+  readonly functions: readonly FunctionRow[];
+  readonly waits: readonly HtmlWait[];
+  readonly findings: readonly (Finding & { readonly text: string })[];
+  readonly calls: HtmlStacks;
+  readonly awaits: HtmlStacks;
+  /** What was not seen, and why: sentences; and probes of which not every hit was seen. */
+  readonly notes: readonly string[];
+  readonly probes: readonly Pick<ProbeFact, 'name' | 'engine' | 'why' | 'partly' | 'extra'>[];
+}
+
+/** Gathers the tables of a report while events come. */
+export class Tables extends Fold {
+  readonly #futures = new Summary();
+  readonly #functions = new FunctionSummary();
+  readonly #tasks = new TaskSummary();
+  readonly #findings = new Findings();
+  readonly #calls = new CallTree();
+  readonly #awaits = new CallTree();
+  readonly #waits = new OffCpu(this.#awaits);
+  readonly #all = tee([this.#futures, this.#functions, this.#tasks, this.#findings, this.#calls, this.#waits]);
+  #tickNs = 1;
+
+  override begin(info: TraceInfo): void {
+    this.#tickNs = info.clock.resolutionNs;
+    this.#all.begin(info);
+  }
+
+  event(event: TraceEvent): void {
+    this.#all.event(event);
+  }
+
+  override end(facts?: TraceFacts): void {
+    this.#all.end(facts);
+  }
+
+  /** Of a task, as its row has it; 0 if it has none. */
+  numberOf(root: RootRef): number {
+    return this.#tasks.numberOf(root);
+  }
+
+  all(facts: TraceFacts | undefined): HtmlTables {
+    const { recording, probes = [] } = facts ?? {};
+    const leftOut = namesBound(probes, recording?.missing);
+    const isUnknown = recording?.timesAtMost !== undefined;
+    const error: StopError | undefined = isUnknown ? { tickNs: this.#tickNs, isUnknown } : undefined;
+    // A trace does not say whether every wake was seen.
+    const tasks = this.#tasks.rows(this.#waits.wakes > 0 ? 'some' : undefined, error);
+    const disturbance = disturbanceOf(facts);
+    const certainty = { ...disturbance, isTimed: disturbance !== undefined };
+    const findings = this.#findings.all(tasks, { ...certainty, seesWakes: false }, (root) => this.numberOf(root));
+    return {
+      futures: this.#futures.rows(error, leftOut),
+      tasks,
+      functions: this.#functions.rows(error, leftOut),
+      waits: this.#waits.rows().map(({ at, wake: _, ...row }) => ({ ...row, file: at?.file, line: at?.line })),
+      findings: findings.map((each) => ({ ...each, text: findingText(each) })),
+      calls: stacksOf(this.#calls),
+      awaits: stacksOf(this.#awaits),
+      notes: this.#notes(facts, this.#findings.untold(certainty)),
+      probes: probes
+        .filter(({ engine, partly }) => engine === 'none' || partly !== undefined)
+        .map(({ name, engine, why, partly, extra }) => ({ name, engine, why, partly, extra })),
+    };
+  }
+
+  #notes(facts: TraceFacts | undefined, untold: number): string[] {
+    const { recording, ownTime, isCut } = facts ?? {};
+    const { leftOut, ofNoTask } = this.#tasks;
+    return [
+      isCut && 'the end of the recording is missing: what is open was cut off with it',
+      leftOutText(facts?.probes ?? []),
+      recording?.timesAtMost && `durations are upper bounds (<), because ${recording.timesAtMost}`,
+      stopsBesideText(facts),
+      ringFullText(recording),
+      recording?.missing && `${recording.missing} records were written and could not be read`,
+      recording?.leftOut && `${recording.leftOut} events before the first one are not in the trace`,
+      ownTime && ownTimeText(ownTime),
+      leftOut > 0 && `${leftOut} further tasks that ended have no row`,
+      ofNoTask.polls > 0 &&
+        `${ofNoTask.polls} polls belong to no known task, because the Futures around were not seen: ${ofNoTask.futures.join(', ')}`,
+      untold > 0 && `${untold} findings about long polls or waits are left out: tracing took time in them`,
+      this.#waits.wakes === 0 && 'no wake is in the trace, so nothing says what ended waits',
+    ].filter((note) => typeof note === 'string');
+  }
+}
+
+function stacksOf(tree: CallTree): HtmlStacks {
+  const nodes = [...tree.nodes()];
+  const numbers = new Map(nodes.map((node, i) => [node, i]));
+  const frames = [...new Set(nodes.flatMap(({ frame }) => frame ?? []))];
+  const frameNumbers = new Map(frames.map((frame, i) => [frame, i]));
+  return {
+    counts: tree.counts,
+    frames: frames.map(({ name, file, line }) => ({ name, file, line })),
+    frame: nodes.map(({ frame }) => (frame && frameNumbers.get(frame)) ?? 0),
+    parent: nodes.map(({ parent }) => (parent && numbers.get(parent)) ?? -1),
+    self: nodes.map(({ self }) => self),
+    count: nodes.map(({ calls, samples }) => (tree.counts === 'calls' ? calls : samples)),
+  };
+}

@@ -1,0 +1,313 @@
+import { timeText } from '../events/text-table.js';
+import { showDetails } from './details.js';
+import { byId, onScheme, Surface, theme } from './dom.js';
+import { Drawing, type Flow } from './draw.js';
+import { Layout, NAMES } from './layout.js';
+import { Minimap } from './minimap.js';
+import { matchesOf } from './search.js';
+import { firstFrom, type Row, type Trace } from './trace.js';
+
+/** Pixels beside a narrow slice that still mean it. */
+const NEAR = 3;
+
+/** What a key does; false for one that does nothing. */
+type Keys = Readonly<Record<string, () => void>>;
+
+/** The timeline with its window, its selection and its search. */
+export class Timeline {
+  readonly layout: Layout;
+  readonly #trace: Trace;
+  readonly #surface = new Surface(byId<HTMLCanvasElement>('lanes'));
+  readonly #minimap: Minimap;
+  readonly #flows: readonly Flow[];
+  #drawing: Drawing;
+  #isAsked = false;
+  #picked = { slice: -1, matches: undefined as Uint8Array | undefined };
+  /** Called when the window or the selection changes. */
+  onChange = (): void => {};
+
+  constructor(trace: Trace) {
+    this.#trace = trace;
+    this.layout = new Layout(trace);
+    this.#drawing = new Drawing(trace, this.layout, this.#surface, theme());
+    this.#minimap = new Minimap(trace, this.layout, () => this.draw());
+    this.#flows = flowsOf(trace);
+    const { canvas } = this.#surface;
+    canvas.setAttribute('role', 'application');
+    canvas.setAttribute(
+      'aria-label',
+      `Timeline of ${trace.what.length} slices and marks on ${this.layout.lanes.length} lanes. Press ? for its keys.`,
+    );
+    new ResizeObserver(() => this.draw()).observe(canvas);
+    this.#pointer(canvas);
+    canvas.addEventListener('wheel', (event) => this.#wheel(event), { passive: false });
+    canvas.addEventListener('keydown', (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      const does = this.#keys()[event.key];
+      if (does === undefined) return;
+      event.preventDefault();
+      does();
+      this.draw();
+    });
+    onScheme(() => {
+      this.#drawing = new Drawing(trace, this.layout, this.#surface, theme());
+      this.draw();
+    });
+  }
+
+  get selected(): number {
+    return this.#picked.slice;
+  }
+
+  /** At the next frame, once. */
+  draw(): void {
+    if (this.#isAsked) return;
+    this.#isAsked = true;
+    requestAnimationFrame(() => {
+      this.#isAsked = false;
+      this.drawNow();
+    });
+  }
+
+  drawNow(): void {
+    if (this.#surface.canvas.clientHeight === 0) return;
+    this.#surface.clear(theme().back);
+    this.layout.width = this.#surface.width;
+    this.layout.height = this.#surface.height;
+    this.#drawing.all(this.#flows, this.#picked);
+    this.#minimap.draw();
+    this.onChange();
+  }
+
+  /** -1: nothing. */
+  select(slice: number): void {
+    this.#picked.slice = slice;
+    this.draw();
+    if (slice < 0) return;
+    const { start, end } = this.#trace;
+    const row = this.#rowsOf(slice)[0];
+    if (row) this.layout.reveal(row, start[slice] as number, end[slice] as number);
+    const flow = this.#flows.find(({ wake, poll }) => wake === slice || poll === slice);
+    showDetails(this.#trace, slice, flow && this.#causeText(flow, slice));
+  }
+
+  /** Marks what matches; gives how many slices do. Empty: nothing is searched for. */
+  search(text: string): number {
+    const found = text === '' ? undefined : matchesOf(this.#trace, text);
+    this.#picked.matches = found?.whats;
+    this.draw();
+    return found?.count ?? 0;
+  }
+
+  /** Selects the next slice that matches, or the one before. */
+  next(text: string, step: 1 | -1): void {
+    if (text === '') return;
+    const { start, what } = this.#trace;
+    const { slices } = matchesOf(this.#trace, text);
+    const now = this.selected;
+    const from = now < 0 ? this.layout.from : (start[now] as number);
+    let [best, other] = [-1, -1];
+    const isAfter = (a: number, b: number): boolean => {
+      const change = (start[a] as number) - (b < 0 ? from : (start[b] as number));
+      return step * (change || (b < 0 ? 0 : a - b)) > 0;
+    };
+    for (let id = 0; id < what.length; id++) {
+      if (!slices(id)) continue;
+      if (other < 0 || isAfter(other, id)) other = id;
+      const isBehind = now < 0 ? (start[id] as number) >= from : isAfter(id, now);
+      if (isBehind && (best < 0 || isAfter(best, id))) best = id;
+    }
+    this.select(best < 0 ? other : best);
+  }
+
+  #causeText({ wake, poll }: Flow, slice: number): string {
+    const { start, whats, what, details, detail } = this.#trace;
+    const delay = timeText((start[poll] as number) - (start[wake] as number));
+    if (slice === wake) return `poll ${whats[what[poll] as number]?.name}, ${delay} later`;
+    return `${(details[detail[wake] as number] ?? '').replace(/^what\t/, '')}, ${delay} before`;
+  }
+
+  /** Rows that a slice is on: its hart's or thread's, then its task's. */
+  #rowsOf(slice: number): Row[] {
+    return this.#trace.rows.filter(({ ids }) => {
+      const at = indexIn(ids, this.#trace.start, slice);
+      return at >= 0;
+    });
+  }
+
+  #keys(): Keys {
+    const { layout } = this;
+    const half = (layout.width + NAMES) / 2;
+    const step = layout.width / 8;
+    return {
+      '+': () => layout.zoom(1 / 1.5, half),
+      '=': () => layout.zoom(1 / 1.5, half),
+      '-': () => layout.zoom(1.5, half),
+      0: () => layout.show(this.#trace.first, this.#trace.last),
+      f: () => this.#fit(),
+      ArrowLeft: () => layout.pan(-step),
+      ArrowRight: () => layout.pan(step),
+      ArrowUp: () => layout.pan(0, -40),
+      ArrowDown: () => layout.pan(0, 40),
+      PageUp: () => layout.pan(0, -layout.height * 0.8),
+      PageDown: () => layout.pan(0, layout.height * 0.8),
+      Home: () => layout.scrollTo(0),
+      End: () => layout.scrollTo(Number.MAX_SAFE_INTEGER),
+      ',': () => this.#beside(-1),
+      '.': () => this.#beside(1),
+      k: () => this.#deeper(-1),
+      j: () => this.#deeper(1),
+      w: () => this.#otherEnd(),
+      Escape: () => {
+        this.select(-1);
+        byId('details').replaceChildren();
+      },
+    };
+  }
+
+  #fit(): void {
+    const { start, end } = this.#trace;
+    const slice = this.selected;
+    if (slice < 0) return;
+    const [from, to] = [start[slice] as number, end[slice] as number];
+    const margin = Math.max(5, (to - from) * 0.1);
+    this.layout.show(from - margin, to + margin);
+  }
+
+  /** Selects what is before or behind the selection in its row; without one, the first that is shown. */
+  #beside(step: 1 | -1): void {
+    const slice = this.selected;
+    const row = slice < 0 ? this.layout.visible()[0]?.rows.at(0) : this.#rowsOf(slice)[0];
+    if (row === undefined) return;
+    const { start } = this.#trace;
+    const at = slice < 0 ? firstFrom(row, start, this.layout.from) - step : indexIn(row.ids, start, slice);
+    const next = row.ids[at + step];
+    if (next !== undefined) this.select(next);
+  }
+
+  /** Selects what is inside the selection, or around it; past the ends of its lane, what is at that time in the next. */
+  #deeper(step: 1 | -1): void {
+    const slice = this.selected;
+    const own = slice < 0 ? undefined : this.#rowsOf(slice)[0];
+    if (own === undefined) {
+      this.#beside(1);
+      return;
+    }
+    const { start } = this.#trace;
+    const rows = this.layout.lanes.flatMap((lane) => lane.rows);
+    const next = rows[rows.indexOf(own) + step];
+    if (next === undefined) return;
+    const at = Math.min(firstFrom(next, start, start[slice] as number), next.ids.length - 1);
+    this.select(next.ids[at] as number);
+  }
+
+  #otherEnd(): void {
+    const flow = this.#flows.find(({ wake, poll }) => wake === this.selected || poll === this.selected);
+    if (flow) this.select(flow.wake === this.selected ? flow.poll : flow.wake);
+  }
+
+  #wheel(event: WheelEvent): void {
+    event.preventDefault();
+    const { layout } = this;
+    const lines = event.deltaMode === 1 ? 16 : 1;
+    const [across, along] = [event.deltaX * lines, event.deltaY * lines];
+    if (event.offsetX < NAMES) layout.pan(0, along);
+    else if (event.shiftKey || Math.abs(across) > Math.abs(along)) layout.pan(across || along);
+    else layout.zoom(1.0018 ** along, event.offsetX);
+    this.draw();
+  }
+
+  #pointer(canvas: HTMLCanvasElement): void {
+    let drag: { x: number; y: number; hasMoved: boolean } | undefined;
+    canvas.addEventListener('pointerdown', (event) => {
+      drag = { x: event.offsetX, y: event.offsetY, hasMoved: false };
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener('pointermove', ({ offsetX: x, offsetY: y }) => {
+      if (drag === undefined) this.#tip(x, y);
+      else if (drag.hasMoved || Math.abs(x - drag.x) + Math.abs(y - drag.y) > NEAR) {
+        this.layout.pan(drag.x - x, drag.y - y);
+        drag = { x, y, hasMoved: true };
+        this.draw();
+      }
+    });
+    canvas.addEventListener('pointerup', ({ offsetX: x, offsetY: y }) => {
+      if (drag && !drag.hasMoved) this.#click(x, y);
+      drag = undefined;
+    });
+    canvas.addEventListener('pointerleave', () => byId('tip').setAttribute('hidden', ''));
+  }
+
+  #click(x: number, y: number): void {
+    if (x >= NAMES) {
+      const slice = this.#at(x, y);
+      if (slice >= 0) this.select(slice);
+      return;
+    }
+    const lane = this.layout.laneAt(y);
+    if (lane === undefined) return;
+    lane.isFolded = !lane.isFolded;
+    this.layout.arrange();
+    this.draw();
+  }
+
+  /** The slice at a place of the canvas; -1 if there is none. */
+  #at(x: number, y: number): number {
+    const lane = this.layout.laneAt(y);
+    const row = lane && this.layout.rowAt(lane, y);
+    if (row === undefined) return -1;
+    const { start, end } = this.#trace;
+    const time = this.layout.timeAt(x);
+    const near = NEAR * this.layout.perPixel;
+    const behind = firstFrom(row, start, time);
+    let [best, distance] = [-1, near];
+    for (const id of row.ids.subarray(Math.max(0, behind - 1), behind + 1)) {
+      const away = Math.max((start[id] as number) - time, time - (end[id] as number), 0);
+      if (away < distance) [best, distance] = [id, away];
+    }
+    return best;
+  }
+
+  #tip(x: number, y: number): void {
+    const tip = byId('tip');
+    const lane = this.layout.laneAt(y);
+    const slice = x < NAMES ? -1 : this.#at(x, y);
+    tip.hidden = slice < 0 && (x >= NAMES || lane === undefined);
+    if (tip.hidden) return;
+    const { start, end, what, whats, details, detail, isOpen } = this.#trace;
+    const name = whats[what[slice] as number]?.name ?? '';
+    const nanos = (end[slice] as number) - (start[slice] as number);
+    const more = (details[detail[slice] as number] ?? '').split('\n')[0]?.replace('\t', ': ') ?? '';
+    const time = slice >= 0 && nanos > 0 && isOpen[slice] === 0 ? `  ${timeText(nanos)}` : '';
+    tip.textContent = slice < 0 ? (lane?.name ?? '') : `${name}${time}${more === '' ? '' : `  ${more}`}`;
+    const { width, height, canvas } = this.#surface;
+    tip.style.left = `${Math.min(x + 14, Math.max(0, width - tip.offsetWidth - 8))}px`;
+    tip.style.top = `${canvas.offsetTop + (y + 20 + tip.offsetHeight > height ? y - tip.offsetHeight - 6 : y + 16)}px`;
+  }
+}
+
+/** Where in a row a slice is; -1 if it is not in it. */
+function indexIn(ids: Uint32Array, start: Float64Array, slice: number): number {
+  const time = start[slice] as number;
+  let at = firstFrom({ lane: 0, depth: 0, ids, busy: new Float64Array() }, start, time);
+  while (at < ids.length && (start[ids[at] as number] as number) === time) {
+    if (ids[at] === slice) return at;
+    at++;
+  }
+  return -1;
+}
+
+/** In the order of their polls. */
+function flowsOf({ wake, what, whats, start }: Trace): Flow[] {
+  const wakes: number[] = [];
+  const polls: number[] = [];
+  for (let id = 0; id < wake.length; id++) {
+    const number = wake[id] as number;
+    if (number === 0) continue;
+    if (whats[what[id] as number]?.kind === 'wake') wakes[number] = id;
+    else polls[number] ??= id;
+  }
+  return polls
+    .flatMap((poll, number) => (wakes[number] === undefined ? [] : [{ wake: wakes[number], poll }]))
+    .sort((a, b) => (start[a.poll] as number) - (start[b.poll] as number));
+}

@@ -1,0 +1,185 @@
+import type { WholeHead } from '../formats/html/blocks.js';
+import { type Block, type LaneName, readBlock, type What, type WhatKind } from '../formats/html/columns.js';
+
+/** Slices of one lane with as many around them, or marks of one lane, in the order of their time. */
+export interface Row {
+  readonly lane: number;
+  /** -1: marks. */
+  readonly depth: number;
+  /** Numbers of slices. None overlaps the next. */
+  ids: Uint32Array;
+  /** Nanoseconds in the slices before each. */
+  busy: Float64Array;
+}
+
+/** All blocks together. What slices name is as in their records, but lanes and wakes that are missing are -1. */
+export interface Trace {
+  readonly info: WholeHead['info'];
+  /** Undefined if the end of the file is missing. */
+  readonly tables: WholeHead['tables'];
+  readonly lanes: readonly LaneName[];
+  readonly whats: readonly What[];
+  readonly details: readonly string[];
+  readonly what: Float64Array;
+  readonly start: Float64Array;
+  readonly end: Float64Array;
+  readonly lane: Float64Array;
+  readonly depth: Float64Array;
+  readonly task: Float64Array;
+  readonly taskDepth: Float64Array;
+  readonly isOpen: Float64Array;
+  readonly detail: Float64Array;
+  readonly wake: Float64Array;
+  readonly rows: readonly Row[];
+  readonly first: number;
+  readonly last: number;
+}
+
+/** Whether it takes time. */
+export const isSlice = (kind: WhatKind): boolean =>
+  kind === 'call' || kind === 'poll' || kind === 'wait' || kind === 'gap';
+
+/** Puts blocks together. */
+export function traceOf(blocks: readonly Block[]): Trace {
+  const heads: readonly WholeHead[] = blocks;
+  const joined = <K extends keyof Block['columns']>(name: K): Float64Array =>
+    concat(blocks.map(({ columns }) => columns[name]));
+  let before = 0;
+  for (const { columns, details } of blocks) {
+    const { detail } = columns;
+    for (let i = 0; i < detail.length; i++) if (detail[i] !== 0) detail[i] = (detail[i] as number) + before;
+    before += details.length;
+  }
+  const end = joined('end');
+  const start = joined('time');
+  let [first, last] = [Number.POSITIVE_INFINITY, 0];
+  for (let i = 0; i < end.length; i++) {
+    start[i] = (end[i] as number) - (start[i] as number);
+    first = Math.min(first, start[i] as number);
+    last = Math.max(last, end[i] as number);
+  }
+  const whats = blocks.flatMap((each) => each.whats);
+  const columns = {
+    ...{ start, end, what: joined('what'), lane: joined('lane'), depth: joined('depth'), task: joined('task') },
+    ...{ taskDepth: joined('taskDepth'), isOpen: joined('isOpen'), detail: joined('detail'), wake: joined('wake') },
+  };
+  return {
+    info: heads.find(({ info }) => info)?.info,
+    tables: heads.find(({ tables }) => tables)?.tables,
+    lanes: blocks.flatMap(({ lanes }) => lanes),
+    whats,
+    details: ['', ...blocks.flatMap(({ details }) => details)],
+    ...columns,
+    rows: rowsOf(columns, whats),
+    first: end.length === 0 ? 0 : first,
+    last: end.length === 0 ? 1 : Math.max(last, first + 1),
+  };
+}
+
+function concat(parts: readonly Float64Array[]): Float64Array {
+  const all = new Float64Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+type Columns = Pick<Trace, 'start' | 'end' | 'what' | 'lane' | 'depth' | 'task' | 'taskDepth'>;
+
+function rowsOf(columns: Columns, whats: readonly What[]): Row[] {
+  const { what, lane, depth, task, taskDepth, start } = columns;
+  const isMark = whats.map(({ kind }) => !isSlice(kind));
+  /** By lane, then depth, -1 first. */
+  const numbers: (number | undefined)[][] = [];
+  const found: { readonly lane: number; readonly depth: number; count: number }[] = [];
+  const rowOf = (of: number, at: number): number => {
+    numbers[of] ??= [];
+    const row = numbers[of][at + 1] ?? found.push({ lane: of, depth: at, count: 0 }) - 1;
+    numbers[of][at + 1] = row;
+    return row;
+  };
+  const [own, ofTask] = [new Int32Array(what.length), new Int32Array(what.length)];
+  for (let i = 0; i < what.length; i++) {
+    const mark = isMark[what[i] as number] as boolean;
+    const [onLane, onTask] = [lane[i] as number, task[i] as number];
+    const level = (taskDepth[i] as number) - 1;
+    own[i] = onLane === 0 ? -1 : rowOf(onLane - 1, mark ? -1 : (depth[i] as number));
+    ofTask[i] = onTask === 0 || (!mark && level < 0) ? -1 : rowOf(onTask - 1, mark ? -1 : level);
+    for (const row of [own[i] as number, ofTask[i] as number]) if (row >= 0) (found[row] as { count: number }).count++;
+  }
+  const rows = found.map(({ count, ...about }) => ({
+    ...about,
+    ids: new Uint32Array(count),
+    busy: new Float64Array(),
+  }));
+  const used = new Uint32Array(rows.length);
+  for (let i = 0; i < what.length; i++)
+    for (const row of [own[i] as number, ofTask[i] as number]) {
+      if (row < 0) continue;
+      const at = used[row] as number;
+      (rows[row] as Row).ids[at] = i;
+      used[row] = at + 1;
+    }
+  for (const row of rows) order(row, start, columns.end);
+  return rows;
+}
+
+/** Records come in the order of their ends, which is that of their starts for nearly all. */
+function order(row: Row, start: Float64Array, end: Float64Array): void {
+  const { ids } = row;
+  const startOf = (i: number): number => start[ids[i] as number] as number;
+  for (let i = 1; i < ids.length; i++)
+    if (startOf(i) < startOf(i - 1)) {
+      ids.sort((a, b) => (start[a] as number) - (start[b] as number) || a - b);
+      break;
+    }
+  row.busy = new Float64Array(ids.length + 1);
+  for (let i = 0; i < ids.length; i++) {
+    const time = (end[ids[i] as number] as number) - startOf(i);
+    row.busy[i + 1] = (row.busy[i] as number) + time;
+  }
+}
+
+/** In the row: the first slice that starts at a time or later. */
+export function firstFrom(row: Row, start: Float64Array, time: number, from = 0): number {
+  let low = from;
+  let step = 1;
+  while (low + step < row.ids.length && (start[row.ids[low + step] as number] as number) < time) {
+    low += step;
+    step *= 2;
+  }
+  let high = Math.min(row.ids.length, low + step);
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((start[row.ids[middle] as number] as number) < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The blocks in a page, unpacked. One that was cut off is left out, with all behind it. */
+export async function blocksIn(texts: readonly string[]): Promise<Block[]> {
+  const blocks: Block[] = [];
+  for (const text of texts) {
+    try {
+      blocks.push(readBlock(await unpacked(bytesOf(text))));
+    } catch {
+      break;
+    }
+  }
+  return blocks;
+}
+
+function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  const coded = atob(text);
+  const bytes = new Uint8Array(coded.length);
+  for (let i = 0; i < coded.length; i++) bytes[i] = coded.charCodeAt(i);
+  return bytes;
+}
+
+async function unpacked(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}

@@ -1,0 +1,185 @@
+// HTML reports: their data against JSON lines of the same events, and what a browser makes of them.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { inflateRawSync } from 'node:zlib';
+import fc from 'fast-check';
+import t from 'tap';
+import { addr } from '../../../src/base/addr.js';
+import { visible } from '../../../src/text/index.js';
+import { readBlock } from '../../../src/trace/formats/html/columns.js';
+import type { FunctionRef, TraceEvent } from '../../../src/trace/index.js';
+import { isSlice, type Trace, traceOf } from '../../../src/trace/viewer/trace.js';
+import { openPage, type Page } from '../../support/chromium.js';
+import { oneTask } from '../one-task.js';
+import { linked, nanos, stories } from '../stories.js';
+import { folder, write } from '../written.js';
+
+/** The data of a report, read as the page reads it. */
+function reported(name: string, events: readonly TraceEvent[]): Trace {
+  const text = write(name, events).toString();
+  const blocks = [...text.matchAll(/<script type="application\/octet-stream">([^<]*)</g)];
+  return traceOf(blocks.map(([, packed = '']) => readBlock(inflateRawSync(Buffer.from(packed, 'base64')))));
+}
+
+interface Line {
+  readonly type: string;
+  readonly time_ns: number;
+  readonly duration_ns?: number;
+  readonly hart?: number;
+  readonly depth?: number;
+  readonly name: string;
+  readonly instance?: string;
+  readonly file?: string;
+  readonly line?: number;
+  readonly task?: string;
+  readonly result?: string;
+}
+
+function linesOf(name: string, events: readonly TraceEvent[]): Line[] {
+  const [, ...lines] = write(name, events).toString().trimEnd().split('\n');
+  return lines.map((line) => JSON.parse(line) as Line);
+}
+
+/** Calls and polls whose end was seen, as texts: what JSON lines say of each. */
+function slicesOf(trace: Trace): string[] {
+  const found: string[] = [];
+  for (const [i, number] of trace.what.entries()) {
+    const what = trace.whats[number];
+    if (what === undefined || (what.kind !== 'call' && what.kind !== 'poll') || trace.isOpen[i] === 1) continue;
+    const hart = trace.lanes[(trace.lane[i] as number) - 1]?.name;
+    const task = trace.lanes[(trace.task[i] as number) - 1]?.name.replace(/^\d+: /, '');
+    const result = /^result\t(.*)$/m.exec(trace.details[trace.detail[i] as number] ?? '')?.[1];
+    const [start, end] = [trace.start[i] as number, trace.end[i] as number];
+    const { kind, name, instance, file, line } = what;
+    found.push(
+      JSON.stringify([kind, start, end - start, hart, trace.depth[i], name, instance, file, line, task, result]),
+    );
+  }
+  return found.sort();
+}
+
+const shown = (text: string | undefined): string | undefined => text && visible(text);
+
+t.test('slices have the times, lanes, names and results that JSON lines of the same events have', (t) => {
+  const check = (events: readonly TraceEvent[]): void => {
+    const wanted = linesOf('same.jsonl', events)
+      .filter(({ type, duration_ns }) => (type === 'call' || type === 'poll') && duration_ns !== undefined)
+      .map(({ type, time_ns, duration_ns, hart, depth, name, instance, file, line, task, result }) =>
+        JSON.stringify([
+          ...[type, time_ns, duration_ns, `hart ${hart}`, depth, shown(name), shown(instance), shown(file), line],
+          ...[shown(task), result],
+        ]),
+      );
+    assert.deepEqual(slicesOf(reported('same.html', events)), wanted.sort());
+  };
+  t.doesNotThrow(() => check(oneTask));
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(stories, ({ events }) => check(events)),
+      { seed: 20_26, numRuns: 50 },
+    ),
+  );
+  t.end();
+});
+
+t.test('a wait lies between the polls of a task, named by the place of the await, with its chain', (t) => {
+  const { what, whats, start, end, details, detail, task, lanes } = reported('wait.html', oneTask);
+  const waits = [...what.keys()].filter((i) => whats[what[i] as number]?.kind === 'wait');
+  t.equal(waits.length, 1);
+  const [wait = -1] = waits;
+  t.match(whats[what[wait] as number], { name: 'src/c.rs:31', file: 'src/c.rs', line: 31 });
+  t.same([start[wait], end[wait]], [500, 5_000_000_123]);
+  t.match(details[detail[wait] as number], / > b at src\/b.rs:25 > c::d at src\/c.rs:31 > timer::Sleep/);
+  t.equal(lanes[(task[wait] as number) - 1]?.name, '1: a @0xffffffff80412340');
+  t.end();
+});
+
+t.test('rows of the page are in order and do not overlap, and every slice is in one', (t) => {
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(stories, ({ events }) => {
+        const { rows, start, end, what, whats } = reported('rows.html', events);
+        const seen = new Set<number>();
+        for (const { ids, depth } of rows)
+          for (const [i, id] of ids.entries()) {
+            seen.add(id);
+            assert.equal(isSlice(whats[what[id] as number]?.kind ?? 'mark'), depth >= 0);
+            if (i > 0 && depth >= 0) assert.ok((end[ids[i - 1] as number] as number) <= (start[id] as number));
+          }
+        assert.equal(seen.size, what.length);
+      }),
+      { seed: 20_26, numRuns: 50 },
+    ),
+  );
+  t.end();
+});
+
+const nasty = [
+  '<img src=x onerror="document.title=1">',
+  '</script><script>globalThis.bad = 1</script>',
+  '<!-- <script> \u202eevil\u2066 \0 \u2028',
+  '"\'&amp; <b>bold</b>',
+];
+
+function fn(key: number, name: string): FunctionRef {
+  return { key, name, instance: `${name}<u8>`, address: addr(0x8000_0000n + BigInt(key)), file: name, line: key };
+}
+
+/** A call of each name, a microsecond each; and a line of the console. */
+function callsOf(names: readonly string[]): TraceEvent[] {
+  const calls = names.flatMap((name, key): TraceEvent[] => {
+    const began = nanos(key * 1000);
+    const call = { hart: 0, depth: 0, function: fn(key, name) } as const;
+    const given = [{ name: 'x', value: name }];
+    return [
+      { type: 'call-begin', time: began, ...call, arguments: given },
+      { type: 'call-end', time: nanos(key * 1000 + 900), ...call, began, result: name },
+      { type: 'console', time: nanos(key * 1000 + 950), text: name },
+    ];
+  });
+  return linked(calls);
+}
+
+const isShown = "document.documentElement?.dataset.state === 'shown'";
+
+/** The canvas of the timeline, in pixels of the page. */
+const canvasOf = (page: Page): Promise<{ left: number; top: number; width: number }> =>
+  page.value("document.getElementById('lanes').getBoundingClientRect().toJSON()");
+
+t.test('in a browser: slices are counted, a click selects, names are no HTML, nothing is refused', async (t) => {
+  write('nasty.html', callsOf(nasty));
+  await using page = await openPage(join(folder, 'nasty.html'), { fragment: '#t=0,4000' });
+  await page.until(isShown);
+  t.equal(await page.value("document.getElementById('count').textContent"), '8 slices and marks');
+  const { left, top, width } = await canvasOf(page);
+  const perPixel = 4000 / (width - 190);
+  for (const [key, name] of nasty.entries()) {
+    // Below the times, and the lane with the console's lines.
+    await page.click(left + 190 + (key * 1000 + 450) / perPixel, top + 22 + 22 + 8);
+    await page.until(`document.querySelector('#details h2')?.textContent.includes(${JSON.stringify(visible(name))})`);
+    t.match(await page.value("document.getElementById('details').innerText"), /900 ns/);
+  }
+  await page.value(
+    "[...document.querySelectorAll('[role=tab]')].find((tab) => tab.textContent === 'Functions').click()",
+  );
+  const cells = await page.value<string[]>(
+    "[...document.querySelectorAll('tbody td:first-child')].map((td) => td.textContent)",
+  );
+  t.same(cells.sort(), nasty.map(visible).sort());
+  t.same(await page.value("[document.images.length, typeof bad, document.querySelectorAll('b').length]"), [
+    0,
+    'undefined',
+    0,
+  ]);
+  t.same(page.errors, []);
+});
+
+t.test('what is no script of the page is refused by it', async (t) => {
+  write('policy.html', oneTask);
+  await using page = await openPage(join(folder, 'policy.html'));
+  await page.until(isShown);
+  const added =
+    "const s = document.createElement('script'); s.textContent = 'globalThis.bad = 1'; document.body.append(s); typeof bad";
+  t.equal(await page.value(added), 'undefined');
+  t.match(page.errors.join(), /Content Security Policy/);
+});
