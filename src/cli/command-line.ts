@@ -3,10 +3,10 @@ import yargs, { type Argv } from 'yargs';
 import { checkWords } from './check-words.js';
 import { type Command, command } from './command.js';
 import { ExitCode } from './failure.js';
-import { optional, required, type Table } from './options/option.js';
-import { attachPositionals, recordingOptions, remoteOptions, runOptions } from './options/recording.js';
+import type { Table } from './options/option.js';
+import * as recording from './options/recording.js';
+import * as saved from './options/saved-trace.js';
 import * as target from './options/target.js';
-import { savedTraceCommands } from './saved-trace-commands.js';
 import { keptStandardInput, recordsBesideStdout } from './standard-streams.js';
 import { usageError } from './usage-error.js';
 
@@ -14,97 +14,71 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
   version: string;
 };
 
-const withDebugInfo = 'The ELF that runs there, with debug info';
+/** The commands that ask a saved trace. */
+const savedTraceCommands: Readonly<Record<string, Command>> = {
+  report: command(saved.report, async (args) => (await import('./report.js')).report(args), saved.checkReport),
+  info: command(saved.info, async (args) => (await import('./info.js')).info(args)),
+  replay: command(saved.replay, async (args) => (await import('./replay.js')).replay(args)),
+  graph: command(
+    saved.graph,
+    async (args) => {
+      const { fn, trace } = args;
+      if (fn !== undefined) return (await import('./live-graph.js')).liveGraph({ ...args, fn });
+      return (await import('./graph.js')).graph({ ...args, trace: trace as string });
+    },
+    saved.checkGraph,
+  ),
+  convert: command(saved.convert, async (args) => (await import('./convert.js')).convert(args)),
+  recover: command(saved.recover, async (args) => (await import('./recover.js')).recover(args)),
+  dump: command(saved.dump, async (args) => (await import('./dump.js')).dump(args)),
+  check: command(saved.check, async (args) => (await import('./check.js')).check(args)),
+  diff: command(saved.diff, async (args) => (await import('./diff.js')).diff(args)),
+  merge: command(saved.merge, async (args) => (await import('./convert.js')).merge(args), saved.checkMerge),
+  open: command(saved.open, async (args) => (await import('./open.js')).open(args)),
+};
 
 /** '$0' is the one without a name. */
 const commands: Readonly<Record<string, Command>> = {
   ...savedTraceCommands,
-  $0: command({
-    about: 'record every poll at a running stub',
-    positionals: { elf: required(withDebugInfo) },
-    options: remoteOptions,
-    run: async (args) => {
-      recordsBesideStdout();
-      return (await import('./record.js')).recordRemote(args);
-    },
+  $0: command(recording.record, async (args) => {
+    recordsBesideStdout();
+    return (await import('./record.js')).recordRemote(args);
   }),
-  run: command({
-    about: 'start a program, or QEMU frozen, and record every poll',
-    usage:
-      'rsptrace run [options] <program> [-- its arguments]\n       rsptrace run [options] [elf] -- qemu-system-... [its arguments]',
-    positionals: { elf: optional(`${withDebugInfo}. Default: what -kernel names`) },
-    options: runOptions,
-    run: async (args) => {
-      recordsBesideStdout();
-      return (await import('./run.js')).recordRun(args);
-    },
+  run: command(recording.run, async (args) => {
+    recordsBesideStdout();
+    return (await import('./run.js')).recordRun(args);
   }),
-  profile: command({
-    about: 'what the target spends its time with, by samples of every stack',
-    usage: target.profileUsage,
-    positionals: target.profilePositionals,
-    options: target.profileOptions,
-    check: target.checkProfile,
-    run: async (args) => {
+  profile: command(
+    target.profile,
+    async (args) => {
       const { elf } = args;
       if (args['off-cpu'] && elf !== undefined) return (await import('./report.js')).offCpu({ ...args, elf });
       recordsBesideStdout();
       return (await import('./profile.js')).profileTarget(args);
     },
+    target.checkProfile,
+  ),
+  attach: command(recording.attach, async (args) => {
+    recordsBesideStdout();
+    return (await import('./process.js')).recordAttached(args);
   }),
-  attach: command({
-    about: 'record a process that runs on this machine, under a gdbserver of its own',
-    positionals: attachPositionals,
-    options: recordingOptions,
-    run: async (args) => {
-      recordsBesideStdout();
-      return (await import('./process.js')).recordAttached(args);
-    },
-  }),
-  bt: command({
-    about: "stop the target, print every hart's or thread's stack, let it go on",
-    usage: target.btUsage,
-    positionals: target.btPositionals,
-    options: target.btOptions,
-    check: target.checkBt,
-    run: async (args) => (await import('./bt.js')).backtrace(args),
-  }),
-  detach: command({
-    about: 'take out what an rsptrace that was killed has left, let the target run on',
-    positionals: { elf: required('The ELF that runs there') },
-    options: target.detachOptions,
-    run: async (args) => (await import('./detach.js')).detach(args),
-  }),
-  doctor: command({
-    about: 'what this stub and its target can do, how fast, and what would make it better',
-    positionals: target.doctorPositionals,
-    options: target.doctorOptions,
-    run: async (args) => (await import('./doctor.js')).doctor(args),
-  }),
-  tasks: command({
-    about: 'every task and the tree of what it awaits: in a target, a dump, or a saved trace',
-    usage: target.tasksUsage,
-    positionals: target.tasksPositionals,
-    options: target.tasksOptions,
-    check: target.checkTasks,
-    run: async (args) =>
+  bt: command(target.bt, async (args) => (await import('./bt.js')).backtrace(args), target.checkBt),
+  detach: command(target.detach, async (args) => (await import('./detach.js')).detach(args)),
+  doctor: command(target.doctor, async (args) => (await import('./doctor.js')).doctor(args)),
+  tasks: command(
+    target.tasks,
+    async (args) =>
       args.at === undefined
         ? (await import('./tasks.js')).showTasks(args)
         : (await import('./tasks-at.js')).tasksAt({ ...args, trace: args.elf as string, at: args.at }),
-  }),
-  types: command({
-    about: "print a type's layout: offsets, sizes, holes, an enum's variants",
-    positionals: target.typesPositionals,
-    options: target.typesOptions,
-    run: async (args) => (await import('./types.js')).showTypes(args),
-  }),
-  futures: command({
-    about: 'every Future in a program: states, awaits, sizes, polls',
-    positionals: target.futuresPositionals,
-    options: target.futuresOptions,
-    check: target.checkFutures,
-    run: async (args) => (await import('./futures.js')).showFutures(args),
-  }),
+    target.checkTasks,
+  ),
+  types: command(target.types, async (args) => (await import('./types.js')).showTypes(args)),
+  futures: command(
+    target.futures,
+    async (args) => (await import('./futures.js')).showFutures(args),
+    target.checkFutures,
+  ),
 };
 
 /** The options of a command; of `undefined`, those of rsptrace without one. */

@@ -2,25 +2,10 @@ import type { Argv } from 'yargs';
 import type { MayReport } from './check-report.js';
 import { checkFiles, refuseExisting } from './files.js';
 import type { ListTexts } from './list-texts.js';
-import type { PositionalTable, Table, Values } from './options/option.js';
+import type { Behind, Declaration, Given, PositionalTable, Table } from './options/option.js';
 
 /** Takes a command's body, to be called when the command line is parsed. */
 type Does = (body: () => Promise<number>) => void;
-
-interface Declaration<P, O> {
-  readonly about: string;
-  /** Where one line is not enough. */
-  readonly usage?: string;
-  /** In their order. */
-  readonly positionals: P;
-  readonly options: O;
-  /** Throws `USAGE` for options that do not go together. */
-  readonly check?: (given: Given<P, O> & { readonly '--'?: readonly string[] }) => void;
-  /** Its code is imported when it runs: a command loads what it needs. */
-  readonly run: (args: Given<P, O> & { readonly command: readonly string[] }) => Promise<number>;
-}
-
-type Given<P, O> = Values<P & PositionalTable> & Values<O & Table>;
 
 export interface Command {
   /** Its arguments, as yargs has them: `<elf> [glob]`. */
@@ -30,8 +15,15 @@ export interface Command {
   readonly declare: (args: Argv, name: string, does: Does, texts?: ListTexts) => Argv;
 }
 
-export function command<const P extends PositionalTable, const O extends Table>(given: Declaration<P, O>): Command {
-  const { about, usage, positionals, options, check, run } = given;
+/**
+ * `run`: its code is imported when it runs, because a command loads what it needs. `check` throws `USAGE` for options
+ * that do not go together.
+ */
+export function command<P extends PositionalTable, O extends Table>(
+  { about, usage, positionals, options }: Declaration<P, O>,
+  run: (args: Given<P, O> & { readonly command: readonly string[] }) => Promise<number>,
+  check?: (given: Given<P, O> & Behind) => void,
+): Command {
   const places = Object.entries(positionals).map(([name, { demandOption, isMany }]) => {
     const shown = isMany ? `${name}..` : name;
     return demandOption ? `<${shown}>` : `[${shown}]`;

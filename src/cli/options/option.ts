@@ -30,7 +30,7 @@ interface More extends Pick<Options, 'alias' | 'conflicts'> {
 }
 
 /** Undefined where it is left out, unless it has a default or must be given. */
-type Given<T, M extends More> = M extends { readonly default: string } | { readonly demandOption: true }
+type Chosen<T, M extends More> = M extends { readonly default: string } | { readonly demandOption: true }
   ? T
   : T | undefined;
 
@@ -43,7 +43,7 @@ export function flag(describe: string, more: Pick<Options, 'alias' | 'default' |
   } satisfies Option<boolean> as Option<boolean>;
 }
 
-export function text<const M extends More = More>(describe: string, more?: M): Option<Given<string, M>> {
+export function text<const M extends More = More>(describe: string, more?: M): Option<Chosen<string, M>> {
   return { ...{ type: 'string', requiresArg: true, coerce: last, describe }, ...more, is: isText };
 }
 
@@ -52,7 +52,7 @@ export function parsed<T, const M extends More = More>(
   describe: string,
   parse: (text: string) => T,
   more?: M,
-): Option<Given<T, M>> {
+): Option<Chosen<T, M>> {
   const coerce = (given: string | readonly string[] | undefined): T | undefined =>
     given === undefined ? undefined : parse(last(given));
   return { ...{ type: 'string', requiresArg: true, coerce, describe }, ...more, is: isCount };
@@ -62,7 +62,7 @@ export function choice<const C extends string, const M extends More = More>(
   choices: readonly C[],
   describe: string,
   more?: M,
-): Option<Given<C, M>> {
+): Option<Chosen<C, M>> {
   const is = (value: unknown): boolean => choices.some((one) => one === value);
   return { ...{ choices, requiresArg: true, coerce: last, describe }, ...more, is };
 }
@@ -113,6 +113,32 @@ function areTexts(value: unknown): boolean {
 /** An option that is given twice: the last value counts. */
 function last<T>(value: T | readonly T[]): T {
   return Array.isArray(value) ? (value.at(-1) as T) : (value as T);
+}
+
+/** The words behind `--`; undefined without that. */
+export interface Behind {
+  readonly '--'?: readonly string[] | undefined;
+}
+
+export interface Declaration<P, O> {
+  readonly about: string;
+  /** Where one line is not enough. */
+  readonly usage?: string;
+  /** In their order. */
+  readonly positionals: P;
+  readonly options: O;
+}
+
+export type Given<P, O> = Values<P & PositionalTable> & Values<O & Table>;
+
+/** What a command gets. */
+export type ArgumentsOf<D> = D extends Declaration<infer P, infer O> ? Given<P, O> : never;
+
+/** All of a command but its code. */
+export function declared<const P extends PositionalTable, const O extends Table>(
+  declaration: Declaration<P, O>,
+): Declaration<P, O> {
+  return declaration;
 }
 
 /** Throws `USAGE`. */

@@ -5,8 +5,10 @@ import type { Newest } from '../../trace/index.js';
 import { defaultTrace } from '../files.js';
 import { budgetText, checkReportOptions, commonOptions, plugin, remote, scratchOptions, timebase } from './common.js';
 import {
+  type ArgumentsOf,
   choice,
   count,
+  declared,
   flag,
   list,
   nanoseconds,
@@ -132,18 +134,29 @@ function newest(words: string): Newest {
 /** What a flight recorder of a time keeps at most. */
 const NEWEST_BYTES = 256 * 2 ** 20;
 
+const withDebugInfo = 'The ELF that runs there, with debug info';
+
 export const remoteOptions = {
   remote,
   ...recordingOptions,
   reconnect: flag('When the link breaks, try for 10 s to connect again, and go on with a gap in the trace'),
 };
-export type RecordArguments = Values<typeof remoteOptions> & { readonly elf: string };
+export const record = declared({
+  about: 'record every poll at a running stub',
+  positionals: { elf: required(withDebugInfo) },
+  options: remoteOptions,
+});
+export type RecordArguments = ArgumentsOf<typeof record>;
 
-export const attachPositionals = {
-  pid: required('The number of the process'),
-  elf: optional('Its program with debug info, if it runs a stripped one'),
-};
-export type AttachArguments = Values<typeof recordingOptions> & Values<typeof attachPositionals>;
+export const attach = declared({
+  about: 'record a process that runs on this machine, under a gdbserver of its own',
+  positionals: {
+    pid: required('The number of the process'),
+    elf: optional('Its program with debug info, if it runs a stripped one'),
+  },
+  options: recordingOptions,
+});
+export type AttachArguments = ArgumentsOf<typeof attach>;
 
 /** How `rsptrace run` judges the guest that it has started. */
 const guestOptions = {
@@ -174,13 +187,16 @@ function status(words: string): number {
   throw new Error(`--success-status takes an exit status from 0 to 255, not '${words}'`);
 }
 
-export const runOptions = {
-  ...recordingOptions,
-  ...guestOptions,
-  console: text("Keep the guest's console output in this file"),
-  'keep-running': flag('Let QEMU run to its end after --duration, --max-events or SIGTERM'),
-};
-export type RunArguments = Values<typeof runOptions> & {
-  readonly elf: string | undefined;
-  readonly command: readonly string[];
-};
+export const run = declared({
+  about: 'start a program, or QEMU frozen, and record every poll',
+  usage:
+    'rsptrace run [options] <program> [-- its arguments]\n       rsptrace run [options] [elf] -- qemu-system-... [its arguments]',
+  positionals: { elf: optional(`${withDebugInfo}. Default: what -kernel names`) },
+  options: {
+    ...recordingOptions,
+    ...guestOptions,
+    console: text("Keep the guest's console output in this file"),
+    'keep-running': flag('Let QEMU run to its end after --duration, --max-events or SIGTERM'),
+  },
+});
+export type RunArguments = ArgumentsOf<typeof run> & { readonly command: readonly string[] };

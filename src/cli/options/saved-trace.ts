@@ -5,8 +5,11 @@ import { type Grouping, groupings, type Moment, sortKeys } from '../../trace/ind
 import { parseFilter, type TraceFilter } from '../trace-filter.js';
 import { asHart, budgetText, checkReportOptions, json, logOptions, plugin } from './common.js';
 import {
+  type ArgumentsOf,
+  type Behind,
   choice,
   count,
+  declared,
   flag,
   list,
   many,
@@ -21,7 +24,7 @@ import {
   type Values,
 } from './option.js';
 
-export const savedTrace = { trace: required('A .pftrace or .pftrace.gz; of others the slices') };
+const savedTrace = { trace: required('A .pftrace or .pftrace.gz; of others the slices') };
 /** What every command takes that asks a saved trace. */
 export interface SavedTraceArguments extends Values<typeof savedTrace> {
   readonly json: boolean;
@@ -45,59 +48,77 @@ export interface SelectionArguments extends WindowArguments {
   readonly filter: TraceFilter | undefined;
 }
 
-export const selectionOptions = { json, ...partOptions };
+const selectionOptions = { json, ...partOptions };
 export interface SavedPartArguments extends SavedTraceArguments, SelectionArguments {}
+
+export const info = declared({
+  about: 'what a saved trace holds: target, clock, probes, losses',
+  positionals: savedTrace,
+  options: selectionOptions,
+});
+
+export const replay = declared({
+  about: 'what happened in a saved trace, call by call, indented',
+  positionals: savedTrace,
+  options: selectionOptions,
+});
 
 const top = (describe: string) => parsed(describe, count('--top'));
 
 const by = choice([...groupings, 'thread'], 'A row each of these; of a process hart is thread');
 
-export const reportOptions = {
-  ...selectionOptions,
-  by: { ...by, coerce: (given: Parameters<NonNullable<typeof by.coerce>>[0]) => asHart(by.coerce?.(given)) } as Option<
-    Grouping | undefined
-  >,
-  callers: text('Who calls this function: counts and times of every arc'),
-  callees: text('What this function calls'),
-  sort: choice(sortKeys, 'The most first', { default: 'total' }),
-  top: top('Only so many rows'),
-};
-export type ReportArguments = SavedPartArguments & Values<typeof reportOptions>;
+export const report = declared({
+  about: 'where the time of a saved trace went: calls, total, self, percentiles, callers',
+  positionals: savedTrace,
+  options: {
+    ...selectionOptions,
+    by: {
+      ...by,
+      coerce: (given: Parameters<NonNullable<typeof by.coerce>>[0]) => asHart(by.coerce?.(given)),
+    } as Option<Grouping | undefined>,
+    callers: text('Who calls this function: counts and times of every arc'),
+    callees: text('What this function calls'),
+    sort: choice(sortKeys, 'The most first', { default: 'total' }),
+    top: top('Only so many rows'),
+  },
+});
+export type ReportArguments = ArgumentsOf<typeof report>;
 
-export function checkReport({ by, callers, callees, filter }: Values<typeof reportOptions>): void {
+export function checkReport({ by, callers, callees, filter }: ReportArguments): void {
   if ([by, callers, callees].filter((one) => one !== undefined).length > 1) {
     throw usage('--by, --callers and --callees do not go together');
   }
   if (by === 'await' && filter?.condition) throw usage('--by await takes a --filter without a condition');
 }
 
-export const graphSortKeys = ['total', 'self', 'calls', 'name'] as const;
+const graphSortKeys = ['total', 'self', 'calls', 'name'] as const;
 export type GraphSortKey = (typeof graphSortKeys)[number];
 
-export const graphPositionals = {
-  trace: optional('A .pftrace or .pftrace.gz; with --fn the program'),
-  function: optional("Begin at these functions: level3, 'net::**'"),
-};
+export const graph = declared({
+  about: 'the calls of a saved trace merged into one tree; with --fn those of a program or a target, as they happen',
+  usage:
+    'rsptrace graph [options] <trace> [function]\n       rsptrace graph [options] --fn GLOB <program> [-- its arguments]\n       rsptrace graph [options] --fn GLOB --pid PID [elf]\n       rsptrace graph [options] --fn GLOB --remote ADDR <elf>',
+  positionals: {
+    trace: optional('A .pftrace or .pftrace.gz; with --fn the program'),
+    function: optional("Begin at these functions: level3, 'net::**'"),
+  },
+  options: {
+    ...selectionOptions,
+    remote: text('With --fn: a stub, instead of a program of this machine', { alias: 'r' }),
+    pid: text('With --fn: a process of this machine, by its number', { alias: 'p' }),
+    fn: text('Instead of a trace: these functions and what they call, as it happens'),
+    duration: parsed('With --fn: stop after so long: 10s', seconds, { alias: 'd' }),
+    'max-events': parsed('The same by events', count('--max-events'), { alias: 'n' }),
+    engine: choice(engineNames, 'With --fn: as in a recording'),
+    scratch: text('With --fn: memory for trampolines, as in a recording: ADDR,SIZE or hidden'),
+    depth: parsed('Only so many levels', count('--depth'), { alias: 'D' }),
+    sort: choice(graphSortKeys, 'The most first', { default: 'total' }),
+    top: top('Only so many callees of each'),
+  },
+});
+export type GraphArguments = ArgumentsOf<typeof graph>;
 
-export const graphOptions = {
-  ...selectionOptions,
-  remote: text('With --fn: a stub, instead of a program of this machine', { alias: 'r' }),
-  pid: text('With --fn: a process of this machine, by its number', { alias: 'p' }),
-  fn: text('Instead of a trace: these functions and what they call, as it happens'),
-  duration: parsed('With --fn: stop after so long: 10s', seconds, { alias: 'd' }),
-  'max-events': parsed('The same by events', count('--max-events'), { alias: 'n' }),
-  engine: choice(engineNames, 'With --fn: as in a recording'),
-  scratch: text('With --fn: memory for trampolines, as in a recording: ADDR,SIZE or hidden'),
-  depth: parsed('Only so many levels', count('--depth'), { alias: 'D' }),
-  sort: choice(graphSortKeys, 'The most first', { default: 'total' }),
-  top: top('Only so many callees of each'),
-};
-export type GraphArguments = Values<typeof graphPositionals> & Values<typeof graphOptions>;
-
-export const graphUsage =
-  'rsptrace graph [options] <trace> [function]\n       rsptrace graph [options] --fn GLOB <program> [-- its arguments]\n       rsptrace graph [options] --fn GLOB --pid PID [elf]\n       rsptrace graph [options] --fn GLOB --remote ADDR <elf>';
-
-export function checkGraph(given: GraphArguments & { readonly '--'?: unknown }): void {
+export function checkGraph(given: GraphArguments & Behind): void {
   const { fn, trace, remote, pid } = given;
   const isLive = fn !== undefined;
   const where = [...(remote === undefined ? [] : ['--remote']), ...(pid === undefined ? [] : ['--pid'])];
@@ -120,20 +141,22 @@ export function checkGraph(given: GraphArguments & { readonly '--'?: unknown }):
   throw usage(`--${wrong} needs --fn`, 'a saved trace takes the function behind its name');
 }
 
-export const diffSortKeys = ['delta', 'percent', 'before', 'after', 'name'] as const;
+const diffSortKeys = ['delta', 'percent', 'before', 'after', 'name'] as const;
 
-export const diffPositionals = { ...savedTrace, other: required('The trace to compare with it') };
-
-export const diffOptions = {
-  ...selectionOptions,
-  sort: choice(diffSortKeys, 'The most first', { default: 'delta' }),
-  top: top('Only so many rows'),
-  'fail-on': list(
-    "Exit status 4 if the total grew by more, or is new: '+5% fn:boot'; 'new fn:GLOB', 'gone fn:GLOB' if there are such; repeatable",
-    failOn,
-  ),
-};
-export type DiffArguments = Values<typeof diffPositionals> & Values<typeof diffOptions>;
+export const diff = declared({
+  about: 'what is slower, faster, new and gone between two saved traces',
+  positionals: { ...savedTrace, other: required('The trace to compare with it') },
+  options: {
+    ...selectionOptions,
+    sort: choice(diffSortKeys, 'The most first', { default: 'delta' }),
+    top: top('Only so many rows'),
+    'fail-on': list(
+      "Exit status 4 if the total grew by more, or is new: '+5% fn:boot'; 'new fn:GLOB', 'gone fn:GLOB' if there are such; repeatable",
+      failOn,
+    ),
+  },
+});
+export type DiffArguments = ArgumentsOf<typeof diff>;
 
 /** `+5% fn:boot`: the total of what matches may grow by so much. `new fn:GLOB`, `gone fn:GLOB`: there may be none. */
 export interface FailOn {
@@ -155,29 +178,33 @@ function failOn(words: string): FailOn {
   return { text: words, limit, kind: kind === 'poll' ? 'poll' : 'fn', glob };
 }
 
-export const recoverPositionals = { trace: required('The trace that was being recorded') };
+export const recover = declared({
+  about: 'the whole trace of a recording that was killed before it had understood all records',
+  positionals: { trace: required('The trace that was being recorded') },
+  options: {
+    plugin,
+    output: text('Another file than this trace, of the format of its extension', { alias: 'o' }),
+    force: flag('Overwrite what -o names'),
+    json,
+    ...logOptions,
+  },
+});
+export type RecoverArguments = ArgumentsOf<typeof recover>;
 
-export const recoverOptions = {
-  plugin,
-  output: text('Another file than this trace, of the format of its extension', { alias: 'o' }),
-  force: flag('Overwrite what -o names'),
-  json,
-  ...logOptions,
-};
-export type RecoverArguments = Values<typeof recoverPositionals> & Values<typeof recoverOptions>;
-
-export const dumpPositionals = { trace: required('The trace, or its .records') };
-
-export const dumpOptions = {
-  plugin,
-  explain: parsed(
-    'Only this event, by its number: its records, their clock, and how its duration follows from them',
-    count('--explain'),
-  ),
-  json: flag('JSON lines on stdout'),
-  ...logOptions,
-};
-export type DumpArguments = Values<typeof dumpPositionals> & Values<typeof dumpOptions>;
+export const dump = declared({
+  about: 'the records of a recording, decoded, with the events of each: --keep-records keeps them',
+  positionals: { trace: required('The trace, or its .records') },
+  options: {
+    plugin,
+    explain: parsed(
+      'Only this event, by its number: its records, their clock, and how its duration follows from them',
+      count('--explain'),
+    ),
+    json: flag('JSON lines on stdout'),
+    ...logOptions,
+  },
+});
+export type DumpArguments = ArgumentsOf<typeof dump>;
 
 /** Where a trace is written to. */
 const outputOptions = {
@@ -190,24 +217,30 @@ const outputOptions = {
   force: flag('Overwrite what is there'),
 };
 
-export const convertOptions = { ...selectionOptions, ...outputOptions };
-export type ConvertArguments = SavedPartArguments & Values<typeof convertOptions>;
+export const convert = declared({
+  about: 'a saved trace in another format: -o OUT',
+  positionals: savedTrace,
+  options: { ...selectionOptions, ...outputOptions },
+});
+export type ConvertArguments = ArgumentsOf<typeof convert>;
 
-export const mergePositionals = {
-  ...savedTrace,
-  others: many('The traces to put beside it: of rsptrace, of Perfetto, of Chrome (.json), of uftrace (a folder)'),
-};
-
-export const mergeOptions = {
-  json,
-  ...outputOptions,
-  offset: list('How much later than the first trace each of the others began: 1.5ms, -20us; one for each', offsetOf),
-  align: list(
-    'What happened at the same moment in all: fn:GLOB, or a time of each; one for all, or one for each',
-    moment('--align'),
-  ),
-};
-export type MergeArguments = Values<typeof mergePositionals> & Values<typeof mergeOptions>;
+export const merge = declared({
+  about: 'several traces on one timeline: -o OUT',
+  positionals: {
+    ...savedTrace,
+    others: many('The traces to put beside it: of rsptrace, of Perfetto, of Chrome (.json), of uftrace (a folder)'),
+  },
+  options: {
+    json,
+    ...outputOptions,
+    offset: list('How much later than the first trace each of the others began: 1.5ms, -20us; one for each', offsetOf),
+    align: list(
+      'What happened at the same moment in all: fn:GLOB, or a time of each; one for all, or one for each',
+      moment('--align'),
+    ),
+  },
+});
+export type MergeArguments = ArgumentsOf<typeof merge>;
 
 export function checkMerge({ others, offset, align }: MergeArguments): void {
   const traces = others.length + 1;
@@ -227,13 +260,15 @@ function offsetOf(words: string): number {
   return Math.round(found) * (sign === '-' ? -1 : 1);
 }
 
-export const openPositionals = { trace: required('A .pftrace, .pftrace.gz, .json or .html') };
-
-export const openOptions = {
-  browser: flag('Open a browser; --no-browser prints the address', { default: true }),
-  port: parsed('Where it is served: ui.perfetto.dev may fetch from 9001 alone', port, { default: '9001' }),
-};
-export type OpenArguments = Values<typeof openPositionals> & Values<typeof openOptions>;
+export const open = declared({
+  about: 'serves a saved trace to ui.perfetto.dev, and opens that; opens an HTML report',
+  positionals: { trace: required('A .pftrace, .pftrace.gz, .json or .html') },
+  options: {
+    browser: flag('Open a browser; --no-browser prints the address', { default: true }),
+    port: parsed('Where it is served: ui.perfetto.dev may fetch from 9001 alone', port, { default: '9001' }),
+  },
+});
+export type OpenArguments = ArgumentsOf<typeof open>;
 
 function port(words: string): number {
   const given = count('--port')(words);
@@ -241,19 +276,23 @@ function port(words: string): number {
   throw new Error(`--port takes a port of this machine, 1 to 65535, not ${given}`);
 }
 
-export const checkOptions = {
-  json,
-  ...windowOptions,
-  ...checkReportOptions,
-  budget: text(budgetText, { demandOption: true }),
-  update: flag(
-    'Write the limits of this trace into the budget file, with head room; a new file gets budgets for all that was traced',
-  ),
-  force: flag('Overwrite the files of --junit and --markdown'),
-  /** A share: 0.25 for a quarter. */
-  headroom: parsed('How far --update sets limits from what was measured', share, { default: '25%' }),
-};
-export type CheckArguments = SavedTraceArguments & WindowArguments & Values<typeof checkOptions>;
+export const check = declared({
+  about: 'whether a saved trace keeps the budgets of a file; --update writes them',
+  positionals: savedTrace,
+  options: {
+    json,
+    ...windowOptions,
+    ...checkReportOptions,
+    budget: text(budgetText, { demandOption: true }),
+    update: flag(
+      'Write the limits of this trace into the budget file, with head room; a new file gets budgets for all that was traced',
+    ),
+    force: flag('Overwrite the files of --junit and --markdown'),
+    /** A share: 0.25 for a quarter. */
+    headroom: parsed('How far --update sets limits from what was measured', share, { default: '25%' }),
+  },
+});
+export type CheckArguments = ArgumentsOf<typeof check>;
 
 function share(words: string): number {
   const [, number] = /^(\d+(?:\.\d+)?) ?%$/.exec(words.trim()) ?? [];

@@ -14,8 +14,11 @@ import {
   timebase,
 } from './common.js';
 import {
+  type ArgumentsOf,
+  type Behind,
   choice,
   count,
+  declared,
   flag,
   list,
   type Option,
@@ -26,35 +29,39 @@ import {
   text,
   timeOf,
   usage,
-  type Values,
 } from './option.js';
 import { moment, partOptions } from './saved-trace.js';
 
 const oneOut = 'leave one of them out';
 
-export const detachOptions = { remote, ...commonOptions };
-export type DetachArguments = Values<typeof detachOptions> & { readonly elf: string };
+export const detach = declared({
+  about: 'take out what an rsptrace that was killed has left, let the target run on',
+  positionals: { elf: required('The ELF that runs there') },
+  options: { remote, ...commonOptions },
+});
+export type DetachArguments = ArgumentsOf<typeof detach>;
 
-export const btPositionals = { elf: optional('The ELF that runs there. Default: the program of --pid') };
-
-export const btOptions = {
-  ...commonOptions,
-  remote: optionalRemote,
-  pid,
-  core: text("Look at this ELF core instead: Linux's of a process, or a machine's (QEMU's dump-guest-memory)"),
-  unwinder: choice(
-    ['auto', 'cfi', 'fp', 'prologue'],
-    'How frames are left: call frame information, frame pointer, or what the code does; auto picks per frame',
-    { alias: 'u', default: 'auto' },
-  ),
-  locals: flag('Show parameters and locals of each frame'),
-  depth: parsed('The most frames of one hart', count('--depth'), { default: '64' }),
-};
+export const bt = declared({
+  about: "stop the target, print every hart's or thread's stack, let it go on",
+  usage:
+    'rsptrace bt --remote ADDR [options] <elf>\n       rsptrace bt --pid PID [options] [elf]\n       rsptrace bt --core FILE [options] <elf>',
+  positionals: { elf: optional('The ELF that runs there. Default: the program of --pid') },
+  options: {
+    ...commonOptions,
+    remote: optionalRemote,
+    pid,
+    core: text("Look at this ELF core instead: Linux's of a process, or a machine's (QEMU's dump-guest-memory)"),
+    unwinder: choice(
+      ['auto', 'cfi', 'fp', 'prologue'],
+      'How frames are left: call frame information, frame pointer, or what the code does; auto picks per frame',
+      { alias: 'u', default: 'auto' },
+    ),
+    locals: flag('Show parameters and locals of each frame'),
+    depth: parsed('The most frames of one hart', count('--depth'), { default: '64' }),
+  },
+});
 /** The ELF is undefined only with a `pid`. */
-export type BacktraceArguments = Values<typeof btOptions> & Values<typeof btPositionals>;
-
-export const btUsage =
-  'rsptrace bt --remote ADDR [options] <elf>\n       rsptrace bt --pid PID [options] [elf]\n       rsptrace bt --core FILE [options] <elf>';
+export type BacktraceArguments = ArgumentsOf<typeof bt>;
 
 export function checkBt({ elf, remote, pid, core }: BacktraceArguments): void {
   const sources = [remote, pid, core].filter((one) => one !== undefined).length;
@@ -64,55 +71,61 @@ export function checkBt({ elf, remote, pid, core }: BacktraceArguments): void {
   if (elf === undefined && pid === undefined) throw usage('no ELF is given', "try 'rsptrace bt --help'");
 }
 
-export const doctorPositionals = { elf: optional('The ELF that should run there') };
+export const doctor = declared({
+  about: 'what this stub and its target can do, how fast, and what would make it better',
+  positionals: { elf: optional('The ELF that should run there') },
+  options: {
+    ...commonOptions,
+    remote: optionalRemote,
+    probe: { ...list('The probes that a recording would have: see record; repeatable'), alias: 'p' },
+    bt: parsed('The --bt that a recording would have', count('--bt')),
+    ...scratchOptions(
+      'Memory that nobody else uses, to be looked at: ADDR,SIZE as in 0x87000000,1M; top: the end of RAM; none: no RAM kept from the guest',
+    ),
+    timebase,
+    trampolines: flag('Show the code that would be written for each probe; without --remote from the ELF alone'),
+    code: text(
+      'Show this function: its code and what of it would be replaced, the trampolines, and the proof that it is allowed; without --remote from the ELF alone',
+    ),
+    run: flag('Let the guest run for about a second to measure; --no-run leaves it where it stands', { default: true }),
+  },
+});
+export type DoctorArguments = ArgumentsOf<typeof doctor>;
 
-export const doctorOptions = {
-  ...commonOptions,
-  remote: optionalRemote,
-  probe: { ...list('The probes that a recording would have: see record; repeatable'), alias: 'p' },
-  bt: parsed('The --bt that a recording would have', count('--bt')),
-  ...scratchOptions(
-    'Memory that nobody else uses, to be looked at: ADDR,SIZE as in 0x87000000,1M; top: the end of RAM; none: no RAM kept from the guest',
-  ),
-  timebase,
-  trampolines: flag('Show the code that would be written for each probe; without --remote from the ELF alone'),
-  code: text(
-    'Show this function: its code and what of it would be replaced, the trampolines, and the proof that it is allowed; without --remote from the ELF alone',
-  ),
-  run: flag('Let the guest run for about a second to measure; --no-run leaves it where it stands', { default: true }),
-};
-export type DoctorArguments = Values<typeof doctorOptions> & Values<typeof doctorPositionals>;
+const taskSortKeys = ['waiting', 'polls', 'name'] as const;
 
-export const tasksPositionals = {
-  elf: optional('The ELF that runs there, with debug info; with --at a saved trace. Default: the program of --pid'),
-};
-
-export const taskSortKeys = ['waiting', 'polls', 'name'] as const;
-
-export const tasksOptions = {
-  ...commonOptions,
-  remote: optionalRemote,
-  pid,
-  plugin,
-  core: text('Look at this memory dump instead: an ELF core, or with --base a raw image of RAM'),
-  base: text('Where the raw image of --core begins: 0x80000000'),
-  at: parsed('Of a saved trace: at this time of it (1.2s), or when this function is entered (fn:GLOB)', moment('--at')),
-  filter: parsed("With --at: only these tasks: 'net::**', 'net::* if waiting > 1ms'", parseFilter),
-  sort: choice(taskSortKeys, 'With --at: the most first; without it as they were first polled'),
-  top: parsed('With --at: only so many', count('--top')),
-  scan: list('Also search START,SIZE: a heap that is not found; repeatable'),
-  runtime: text('Ask this runtime alone: {runtimes}'),
-  blocked: flag('Show who waits for whom, and who for each other'),
-  locals: flag('Show what each Future keeps in its state'),
-  findings: choice(['show', 'error'], 'Deadlocks and lost wakes; error: end with status 4 if there is any', {
-    default: 'show',
-  }),
-};
+export const tasks = declared({
+  about: 'every task and the tree of what it awaits: in a target, a dump, or a saved trace',
+  usage:
+    'rsptrace tasks --remote ADDR [options] <elf>\n       rsptrace tasks --pid PID [options] [elf]\n       rsptrace tasks --core FILE [options] <elf>\n       rsptrace tasks --at TIME [options] <trace>',
+  positionals: {
+    elf: optional('The ELF that runs there, with debug info; with --at a saved trace. Default: the program of --pid'),
+  },
+  options: {
+    ...commonOptions,
+    remote: optionalRemote,
+    pid,
+    plugin,
+    core: text('Look at this memory dump instead: an ELF core, or with --base a raw image of RAM'),
+    base: text('Where the raw image of --core begins: 0x80000000'),
+    at: parsed(
+      'Of a saved trace: at this time of it (1.2s), or when this function is entered (fn:GLOB)',
+      moment('--at'),
+    ),
+    filter: parsed("With --at: only these tasks: 'net::**', 'net::* if waiting > 1ms'", parseFilter),
+    sort: choice(taskSortKeys, 'With --at: the most first; without it as they were first polled'),
+    top: parsed('With --at: only so many', count('--top')),
+    scan: list('Also search START,SIZE: a heap that is not found; repeatable'),
+    runtime: text('Ask this runtime alone: {runtimes}'),
+    blocked: flag('Show who waits for whom, and who for each other'),
+    locals: flag('Show what each Future keeps in its state'),
+    findings: choice(['show', 'error'], 'Deadlocks and lost wakes; error: end with status 4 if there is any', {
+      default: 'show',
+    }),
+  },
+});
 /** The ELF is undefined only with a `pid`. */
-export type TasksArguments = Values<typeof tasksOptions> & Values<typeof tasksPositionals>;
-
-export const tasksUsage =
-  'rsptrace tasks --remote ADDR [options] <elf>\n       rsptrace tasks --pid PID [options] [elf]\n       rsptrace tasks --core FILE [options] <elf>\n       rsptrace tasks --at TIME [options] <trace>';
+export type TasksArguments = ArgumentsOf<typeof tasks>;
 
 export function checkTasks({ elf, at, filter, sort, top, remote, core, base, pid }: TasksArguments): void {
   const wrong = (what: string) => usage(what, "try 'rsptrace tasks --help'");
@@ -127,30 +140,34 @@ export function checkTasks({ elf, at, filter, sort, top, remote, core, base, pid
   if (base !== undefined && core === undefined) throw wrong('--base goes with --core');
 }
 
-export const typesPositionals = {
-  elf: required('A program with debug info'),
-  type: required('Its path or the end of it, with generic arguments or without: exec::Task, Vec<u8>'),
-};
+export const types = declared({
+  about: "print a type's layout: offsets, sizes, holes, an enum's variants",
+  positionals: {
+    elf: required('A program with debug info'),
+    type: required('Its path or the end of it, with generic arguments or without: exec::Task, Vec<u8>'),
+  },
+  options: { ...debugFileOptions, json },
+});
+export type TypesArguments = ArgumentsOf<typeof types>;
 
-export const typesOptions = { ...debugFileOptions, json };
-export type TypesArguments = Values<typeof typesOptions> & Values<typeof typesPositionals>;
-
-export const futuresPositionals = {
-  elf: required('An ELF with debug info'),
-  glob: optional("Only Futures whose name matches: level3, 'net::**'"),
-};
-
-export const futuresOptions = {
-  ...debugFileOptions,
-  tree: flag('What awaits and holds what'),
-  size: flag('The largest first, with the state and member to blame'),
-  json: flag('All that is known, as one JSON object'),
-  dot: flag('The awaits as a graph in Graphviz text'),
-  /** A file, or '' for stdout. */
-  svg: { ...text('The graph as a picture: --svg=FILE, or on stdout'), requiresArg: false },
-  force: flag('Overwrite the FILE of --svg'),
-};
-export type FuturesArguments = Values<typeof futuresOptions> & Values<typeof futuresPositionals>;
+export const futures = declared({
+  about: 'every Future in a program: states, awaits, sizes, polls',
+  positionals: {
+    elf: required('An ELF with debug info'),
+    glob: optional("Only Futures whose name matches: level3, 'net::**'"),
+  },
+  options: {
+    ...debugFileOptions,
+    tree: flag('What awaits and holds what'),
+    size: flag('The largest first, with the state and member to blame'),
+    json: flag('All that is known, as one JSON object'),
+    dot: flag('The awaits as a graph in Graphviz text'),
+    /** A file, or '' for stdout. */
+    svg: { ...text('The graph as a picture: --svg=FILE, or on stdout'), requiresArg: false },
+    force: flag('Overwrite the FILE of --svg'),
+  },
+});
+export type FuturesArguments = ArgumentsOf<typeof futures>;
 
 export function checkFutures(given: FuturesArguments): void {
   const views = ['tree', 'json', 'dot', 'svg', 'size'] as const;
@@ -158,8 +175,6 @@ export function checkFutures(given: FuturesArguments): void {
   if (asked.length <= 1) return;
   throw usage(`${asked.map((view) => `--${view}`).join(' and ')} do not go together`, "try 'rsptrace futures --help'");
 }
-
-export const profilePositionals = { elf: optional('The program, or the ELF that runs there') };
 
 /** What perf and bcc's `profile` take: not a round number, so that it is in step with no timer. */
 const usualHz = 99;
@@ -191,25 +206,27 @@ const sampling = {
   >,
 };
 
-export const profileOptions = {
-  ...commonOptions,
-  ...partOptions,
-  pid,
-  'off-cpu': flag('Instead, of a saved trace of polls: how long tasks wait, by await and by who wakes them'),
-  remote: text('The stub: :1234, host:1234, the path of a unix socket; not with a command behind --', { alias: 'r' }),
-  ...sampling,
-  depth: parsed('The most frames of a stack', count('--depth'), { default: '127' }),
-  sort: choice(sampleSortKeys, 'The most first: samples in a function itself (the default), or with what it calls'),
-  top: parsed('The most functions in the table', count('--top'), { default: '30' }),
-  output: text('Samples as a file. Its extension chooses the format: {formats}', { alias: 'o' }),
-};
-export type ProfileArguments = Values<typeof profileOptions> &
-  Values<typeof profilePositionals> & { readonly command: readonly string[] };
+export const profile = declared({
+  about: 'what the target spends its time with, by samples of every stack',
+  usage:
+    'rsptrace profile [options] <program> [-- its arguments]\n       rsptrace profile [options] --pid PID [elf]\n       rsptrace profile [options] <elf> -- qemu-system-... [its arguments]\n       rsptrace profile [options] --remote ADDR <elf>\n       rsptrace profile --off-cpu [options] <trace>',
+  positionals: { elf: optional('The program, or the ELF that runs there') },
+  options: {
+    ...commonOptions,
+    ...partOptions,
+    pid,
+    'off-cpu': flag('Instead, of a saved trace of polls: how long tasks wait, by await and by who wakes them'),
+    remote: text('The stub: :1234, host:1234, the path of a unix socket; not with a command behind --', { alias: 'r' }),
+    ...sampling,
+    depth: parsed('The most frames of a stack', count('--depth'), { default: '127' }),
+    sort: choice(sampleSortKeys, 'The most first: samples in a function itself (the default), or with what it calls'),
+    top: parsed('The most functions in the table', count('--top'), { default: '30' }),
+    output: text('Samples as a file. Its extension chooses the format: {formats}', { alias: 'o' }),
+  },
+});
+export type ProfileArguments = ArgumentsOf<typeof profile> & { readonly command: readonly string[] };
 
-export const profileUsage =
-  'rsptrace profile [options] <program> [-- its arguments]\n       rsptrace profile [options] --pid PID [elf]\n       rsptrace profile [options] <elf> -- qemu-system-... [its arguments]\n       rsptrace profile [options] --remote ADDR <elf>\n       rsptrace profile --off-cpu [options] <trace>';
-
-type GivenProfile = Omit<ProfileArguments, 'command'> & { readonly '--'?: readonly string[] };
+type GivenProfile = ArgumentsOf<typeof profile> & Behind;
 
 export function checkProfile(given: GivenProfile): void {
   const { elf, kernel, user, remote, pid, '--': command = [] } = given;
