@@ -24,6 +24,7 @@ type State =
 
 /** So many stops may wait for records before them. Then all are digested, so that memory stays bounded. */
 const mostWaiting = 10_000;
+const manyBreakpoints = 1000;
 
 /**
  * Chooses an engine for every probe, and joins the two engines. The stop engine lets the guest run. Probes that can
@@ -140,7 +141,7 @@ export class Engines implements StopObserver, EarlierRecords {
     }
     switch (state.kind) {
       case 'waiting':
-        return state.settled && this.#install(code, stops, onError);
+        return state.settled && this.#undisturbed(stops, () => this.#install(code, stops, onError));
       case 'installed':
         await state.installed.patchWaiting(stops);
         return state.installed.target.patches.waiting === 0;
@@ -295,6 +296,12 @@ export class Engines implements StopObserver, EarlierRecords {
   /** The same, or what was it until the recording ended. */
   get #known(): TargetEngine | undefined {
     return (this.#state.kind === 'left' ? this.#state.behind : this.#installed)?.target;
+  }
+
+  /** Many breakpoints of a process would make each write of a patch slow. */
+  #undisturbed(stops: StopEngine, work: () => Promise<boolean>): Promise<boolean> {
+    const { inProcess, session } = this.#options;
+    return inProcess && session.breakpoints.length > manyBreakpoints ? stops.points.without(work) : work();
   }
 
   /** @returns false if it is too early in the program for that */

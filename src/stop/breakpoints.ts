@@ -7,7 +7,7 @@ import type { Batch, Session } from '../rsp/index.js';
 import type { KnownCode } from '../target/index.js';
 import { BreakpointTypes, breakpointsRefused } from './breakpoint-types.js';
 import { DeferredBreakpoints } from './deferred-breakpoints.js';
-import { borrow, giveBack, type Interception, type Planted, type Point, toStep } from './point.js';
+import { borrow, giveBack, type Interception, newPoint, type Planted, type Point, toStep } from './point.js';
 
 /** If the ELF does not have the code, the target's memory is read. */
 export interface StopPointsOptions extends KnownCode {
@@ -165,7 +165,7 @@ export class Breakpoints {
   /** Removes probes' breakpoints, all in one write. */
   async disarm(addresses: readonly Addr[]): Promise<void> {
     await this.late.drop(addresses);
-    const batch = this.#session.batch();
+    const unused: Point[] = [];
     for (const address of addresses) {
       const point = this.#points.get(address);
       if (!point?.permanent || point.pause) continue;
@@ -174,9 +174,9 @@ export class Breakpoints {
         continue;
       }
       point.permanent = false;
-      if (!point.awaited) batch.removeBreakpoint(point.breakpoint);
+      if (!point.awaited) unused.push(point);
     }
-    await batch.send();
+    await this.#remove(unused);
   }
 
   /** Open calls that return here do so unseen, until a later one is to return here, too. */
@@ -202,6 +202,21 @@ export class Breakpoints {
       point.pause = undefined;
     }
     await this.disarm([...moves.keys()]);
+  }
+
+  /**
+   * Writes much into the target, which stands, while the stub has no breakpoints: gdbserver goes over all at each
+   * write, and finds the last one first. Those that are in use afterwards are inserted again.
+   */
+  async without<T>(work: () => Promise<T>): Promise<T> {
+    const lifted = this.#session.breakpoints.flatMap(({ address }) => this.#points.get(address) ?? []).reverse();
+    await this.#remove(lifted);
+    try {
+      return await work();
+    } finally {
+      const used = lifted.filter(({ permanent, awaited }) => permanent || awaited);
+      if (this.#session.state.kind === 'idle') await this.#insert(used);
+    }
   }
 
   /** Whether a place that is in use lies in these bytes. */
@@ -300,18 +315,8 @@ export class Breakpoints {
       let code = this.#options.code(address, codeBytes);
       code ??= await this.#session.memory().read(address, 4);
       const bytes = code ?? new Uint8Array(4);
-      point = {
-        breakpoint: await this.#types.choose(address, arch.breakpointKind(bytes)),
-        over: code && arch.emulate(code, address),
-        code,
-        seen: false,
-        permanent: false,
-        awaited: false,
-        pause: undefined,
-        intercept: undefined,
-        borrowed: false,
-        rearrivals: new Map(),
-      };
+      const breakpoint = await this.#types.choose(address, arch.breakpointKind(bytes));
+      point = newPoint(breakpoint, code, code && arch.emulate(code, address));
       if (this.#isStepped(address)) toStep(point);
       this.#points.set(address, point);
     }
@@ -325,6 +330,12 @@ export class Breakpoints {
     const inserted = points.map((point) => ({ point, reply: batch.insertBreakpoint(point.breakpoint) }));
     await batch.send();
     return inserted.filter(({ reply }) => !reply.value).map(({ point }) => point);
+  }
+
+  async #remove(points: readonly Point[]): Promise<void> {
+    const batch = this.#session.batch();
+    for (const { breakpoint } of points) batch.removeBreakpoint(breakpoint);
+    await batch.send();
   }
 
   #refusal(points: readonly Point[], place: 'a probe' | 'a return address'): RsptraceError {

@@ -57,3 +57,15 @@ export function giveBack(point: Point): boolean {
   point.borrowed = false;
   return borrowed;
 }
+
+/** A point that nobody waits at. */
+export function newPoint(
+  breakpoint: Breakpoint,
+  code: Uint8Array | undefined,
+  over: EmulatedInstruction | undefined,
+): Point {
+  return {
+    ...{ breakpoint, over, code, seen: false, permanent: false, awaited: false },
+    ...{ pause: undefined, intercept: undefined, borrowed: false, rearrivals: new Map() },
+  };
+}

@@ -112,3 +112,29 @@ t.test('a probe that was left out from the begin: that it never came is not know
     'fn:two': { state: 'kept' },
   });
 });
+
+t.test('a thousand patches, and breakpoints that stay: each call of each is seen', async (t) => {
+  const many = Array.from({ length: 1100 }, (_, i) => `f${i}`);
+  const program = compileC(
+    t,
+    `#include <stdio.h>
+    __asm__(".globl brief\\n.type brief, @function\\nbrief: ret\\n.size brief, . - brief\\n");
+    void brief(void);
+    ${many.map((name) => `__attribute__((noinline)) int ${name}(int n) { volatile int kept = n; return kept * 3 + n; }`).join('\n')}
+    int main(void) {
+      int sum = 0;
+      for (int i = 0; i < 3; i++) { ${many.map((name) => `sum += ${name}(i);`).join(' ')} brief(); }
+      return sum & 0;
+    }`,
+  );
+  const trace = join(scratchFolder(t), 'many.pftrace');
+  const ran = await rsptrace('run', '--json', '-o', trace, '-p', 'fn:f*', '-p', 'fn:brief', program, '--').ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const { functions, engines } = JSON.parse(ran.stdout) as { functions: Row[]; engines: object };
+  t.match(engines, { without_stops: 1100, stopping: 1 });
+  t.same(
+    functions.filter(({ calls }) => calls !== 3),
+    [],
+  );
+  t.equal(functions.length, 1101);
+});
