@@ -78,12 +78,12 @@ async function entry({ start, program, address }) {
     isSameProgram: async () => true,
     findClock: () => findClock(session, program.arch, () => engine.runningTime(), 'intervals'),
     tracer: {
-      wants({ registers }) {
+      *visit({ registers }) {
         registers.register(first);
         registers.register(second);
-        return [];
+        yield [];
+        return { watch: [], unwatch: [] };
       },
-      react: () => ({ watch: [], unwatch: [] }),
       abandon() {},
       digest: event,
     },
