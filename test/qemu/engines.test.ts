@@ -2,20 +2,14 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
 import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
-import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
+import { elfPath, qemuArgv } from './guests/guests.js';
 
-async function run(t: Test, name: string, options: readonly string[], extra: readonly string[] = []) {
-  const folder = scratchFolder(t);
-  const [trace, kept] = [join(folder, 'out.txt'), join(folder, 'console')];
-  const files = ['-o', trace, '--console', kept];
-  const ran = await rsptrace('run', ...files, ...options, elfPath(name), '--', ...qemuArgv(name, extra)).ended;
-  t.equal(ran.status, 0, ran.stderr.slice(-300));
-  return { ...ran, trace, kept };
-}
+const file = { file: 'out.txt' };
 
 t.test('with --engine target, what would stop the guest is left out and named', async (t) => {
   // A loop leads into memcmp's first instructions, which a jump would overwrite.
@@ -34,20 +28,18 @@ t.test('with --engine target, what would stop the guest is left out and named', 
     'x',
   ).ended;
   t.match(said.stdout, /^0x[0-9a-f]+ +none +memcmp +a branch/m);
-  const { stdout, trace, kept } = await run(t, 'rv-o2', ['--json', '--engine', 'target', ...probes]);
+  const { stdout, trace, lab } = await runLab(t, 'rv-o2', ['--json', '--engine', 'target', ...probes], file);
   const { stops, probes: used, functions, counts } = JSON.parse(stdout) as Recording;
-  const { checksum, stats } = parseLab(readFileSync(kept, 'latin1'));
-  t.equal(checksum, guest('rv-o2').checksum);
   t.match(
     used.filter(({ engine }) => engine !== 'target'),
     [{ function: 'memcmp', engine: 'none', why: /^a branch/ }],
   );
   t.same(counts, [], 'nothing is said of what nobody counted');
   const deepest = functions.find(({ function: name }) => name === 'labkern::work::deep0');
-  t.equal(deepest?.calls, stats.get('deep_calls')?.calls);
+  t.equal(deepest?.calls, lab.stats.get('deep_calls')?.calls);
   t.ok(stops < 3, `${stops} stops: the first hit, and the guest's end`);
   t.match(readFileSync(trace, 'utf8'), /memcmp.*left out: a branch/);
-  const table = await run(t, 'rv-o2', ['--engine', 'target', ...probes]);
+  const table = await runLab(t, 'rv-o2', ['--engine', 'target', ...probes], file);
   t.match(table.stdout, /; 1 probe is left out, since it would stop the target/);
 });
 
@@ -65,7 +57,9 @@ t.test('--until ends a recording at a function that is traced as well', async (t
       '-p',
       `fn:${until}`,
     ];
-    const { stdout } = await run(t, 'x86-o2', options);
+    const words = ['run', '-o', join(scratchFolder(t), 'out.txt'), ...options, elfPath('x86-o2'), '--'];
+    const { status, stdout, stderr } = await rsptrace(...words, ...qemuArgv('x86-o2')).ended;
+    t.equal(status, 0, stderr.slice(-300));
     const { end, probes } = JSON.parse(stdout) as Recording;
     t.equal(end, 'until', `engine ${engine}`);
     const ended = probes.find((probe) => probe.function === until);
@@ -87,11 +81,10 @@ for (const [name, page] of usually(pages, ([one]) => one === 'rv-o2')) {
       const wire = join(scratchFolder(t), 'wire.jsonl');
       const given = ['--scratch', page, '--record-wire', wire, '--force', '--until', until, '--keep-running'];
       for (const icount of [[], ['-icount', 'shift=3']]) {
-        const { stdout, kept } = await run(t, name, ['--json', '--engine', 'target', ...given, ...probes], icount);
+        const words = ['--json', '--engine', 'target', ...given, ...probes];
+        const { stdout, lab } = await runLab(t, name, words, { ...file, machine: icount });
         const { end, records, missing, functions } = JSON.parse(stdout) as Recording;
-        const { checksum, stats } = parseLab(readFileSync(kept, 'latin1'));
-        t.equal(checksum, guest(name).checksum);
-        const calls = stats.get('deep_calls')?.calls ?? 0;
+        const calls = lab.stats.get('deep_calls')?.calls ?? 0;
         t.same([end, missing], ['until', 0]);
         t.same(
           functions.map((row) => row.calls),
@@ -119,10 +112,9 @@ interface LogLine {
 t.test('--log trace shows every record of the ring, and what was decided before', async (t) => {
   const deepest = 'labkern::work::deep0';
   const options = ['--json', '--engine', 'target', '--log', 'trace', '-p', `fn:${deepest}`, '-p', 'fn:memcmp'];
-  const { stderr, kept } = await run(t, 'rv-o2', options);
+  const { stderr, lab } = await runLab(t, 'rv-o2', options, file);
   const lines = stderr.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line) as LogLine] : []));
-  const { stats } = parseLab(readFileSync(kept, 'latin1'));
-  const calls = stats.get('deep_calls')?.calls;
+  const calls = lab.stats.get('deep_calls')?.calls;
   const records = lines.filter(({ msg }) => msg === 'record');
   for (const end of ['entry', 'return'])
     t.equal(records.filter(({ probe, at }) => probe === deepest && at === end).length, calls, end);

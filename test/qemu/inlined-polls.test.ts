@@ -2,14 +2,12 @@
 // The guests count the polls of their async fns and of their tasks themselves. So do builds for size, with link-time optimisation, and without
 // optimisation.
 
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import type { TaskRow } from '../../src/trace/index.js';
-import { rsptrace, scratchFolder } from '../support/command.js';
+import { rsptrace } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
 import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
-import { elfPath, qemuArgv } from './guests/guests.js';
 
 interface Row {
   readonly future: string;
@@ -58,12 +56,8 @@ async function recorded(
   options: readonly string[],
   machine: readonly string[] = [],
 ): Promise<{ output: Output; console: string; trace: string }> {
-  const folder = scratchFolder(t);
-  const [kept, trace] = [join(folder, 'console'), join(folder, 'out.pftrace')];
-  const record = ['run', '--json', ...options, '--console', kept, '-o', trace, elfPath(guest)];
-  const { status, stdout, stderr } = await rsptrace(...record, '--', ...qemuArgv(guest, machine)).ended;
-  t.equal(status, 0, stderr);
-  return { output: JSON.parse(stdout) as Output, console: readFileSync(kept, 'latin1'), trace };
+  const { stdout, console, trace } = await runLab(t, guest, ['--json', ...options], { machine });
+  return { output: JSON.parse(stdout) as Output, console, trace };
 }
 
 for (const guest of ['rv-asynctask-o3', 'rv-embassy-o3'])

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { disassemble } from '../arch/objdump.js';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
 import { long } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { elfPath, guest, qemuArgv } from './guests/guests.js';
@@ -17,11 +18,9 @@ interface Output extends Recording {
   readonly own_time?: { readonly least_ns: number; readonly most_ns: number; readonly total_ns: number };
 }
 
-async function run(t: Test, name: string, probes: readonly string[], extra = icount) {
-  const trace = join(scratchFolder(t), 'out.json');
-  const args = ['run', '--json', '--engine', 'target', ...probes.flatMap((probe) => ['-p', probe]), '-o', trace];
-  const { status, stdout, stderr } = await rsptrace(...args, elfPath(name), '--', ...qemuArgv(name, extra)).ended;
-  t.equal(status, 0, stderr.slice(-300));
+async function run(t: Test, name: string, probes: readonly string[], machine = icount) {
+  const words = ['--json', '--engine', 'target', ...probes.flatMap((probe) => ['-p', probe])];
+  const { stdout, trace } = await runLab(t, name, words, { file: 'out.json', machine });
   const records = JSON.parse(readFileSync(trace, 'utf8')) as { ph: string; name: string; cat: string; ts: number }[];
   return { output: JSON.parse(stdout) as Output, durations: durationsOf(records), records };
 }

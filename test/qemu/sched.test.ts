@@ -4,15 +4,15 @@
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { rsptrace, scratchFolder } from '../support/command.js';
+import { scratchFolder } from '../support/command.js';
 import { instructionCounts } from '../support/instruction-counts.js';
+import { runLab } from '../support/lab-run.js';
 import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { consistent } from '../support/table-rows.js';
 import type { ChromeRecord } from '../trace/decode-chrome.js';
-import { elfPath, guest, parseLab, qemuArgv } from './guests/guests.js';
+import { elfPath, guest } from './guests/guests.js';
 
 const threads = 8;
 /** Of these, each thread's last call never returns. */
@@ -37,21 +37,14 @@ async function traced(
   probes: readonly string[],
 ): Promise<boolean> {
   const folder = scratchFolder(t);
-  const [trace, kept] = [join(folder, 'out.json'), join(folder, 'console')];
   const witness = instructionCounts(folder);
   const places = engine === 'target' ? new Map(behindEntries(name)) : new Map<string, bigint>();
-  const command = [...qemuArgv(name, ['-smp', `${harts}`]), ...witness.counting([...places.values()])];
-  const args = ['run', '--json', '--engine', engine, ...probes.flatMap((probe) => ['-p', probe])];
-  const { status, stdout, stderr } = await rsptrace(
-    ...[...args, '-o', trace, '--console', kept, elfPath(name), '--', ...command],
-  ).ended;
-  t.equal(status, 0, stderr.slice(-300));
+  const machine = ['-smp', `${harts}`, ...witness.counting([...places.values()])];
+  const words = ['--json', '--engine', engine, ...probes.flatMap((probe) => ['-p', probe])];
+  const { stdout, console, lab, trace } = await runLab(t, name, words, { file: 'out.json', machine });
   const output = JSON.parse(stdout) as Recording;
   t.same([output.end, output.missing], ['guest-ended', 0]);
   t.strictSame(new Set(output.probes.map((probe) => probe.engine)), new Set([engine]));
-  const console = readFileSync(kept, 'latin1');
-  const lab = parseLab(console);
-  t.equal(lab.checksum, guest(name).checksum, 'it computed what it computes untraced');
 
   const own = (path: string): string => path.split('::').at(-1) ?? path;
   t.strictSame(

@@ -25,6 +25,7 @@ export async function runLab(t: Test, name: string, options: readonly string[], 
   const console = readFileSync(kept, 'latin1');
   const lab = parseLab(console);
   t.equal(lab.done, true, 'the guest ran to its end');
-  t.equal(lab.checksum, guest(name).checksum, 'and computed what it computes untraced');
+  // Some print none.
+  t.equal(lab.checksum ?? '', guest(name).checksum, 'and computed what it computes untraced');
   return { stdout, stderr, console, lab, trace, folder };
 }

@@ -6,21 +6,11 @@ import { guest, guests, parseLab } from '../qemu/guests/guests.js';
 import { compareCounts } from './lab.js';
 import { runLab } from './lab-run.js';
 import { usually } from './long.js';
-import type { FutureRow } from './recording.js';
+import type { Recording } from './recording.js';
 
-export interface PollsOutput {
+export interface PollsOutput extends Recording {
   readonly version: number;
-  readonly trace: string;
   readonly clock: { readonly name: string; readonly guest: boolean };
-  readonly end: string;
-  readonly guest_exit: string;
-  readonly events: number;
-  readonly stops: number;
-  readonly records: number;
-  readonly missing: number;
-  readonly scratch?: string;
-  readonly probes: readonly { readonly function: string; readonly engine: string; readonly why?: string }[];
-  readonly futures: readonly FutureRow[];
   readonly tasks: readonly TaskRow[];
 }
 
