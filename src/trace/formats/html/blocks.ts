@@ -14,16 +14,14 @@ const MOST = 32_768;
 /** Facts of a call or a poll, in the order in which they are shown. What is undefined is left out. */
 export type Detail = Readonly<Record<string, string | undefined>>;
 
-/** Of a record: what is not given is 0. */
-export type Slice = Pick<SliceRecord, 'end'> & Partial<Omit<SliceRecord, 'what' | 'detail'>>;
+/** Of a record: where and when it was. */
+export type Slice = Omit<SliceRecord, 'what' | 'detail'>;
 
 /** The first block has what is known at the first event, and the last one what is known at the end. */
 export interface WholeHead extends BlockHead {
   readonly info?: Pick<TraceInfo, 'program' | 'arch' | 'clock' | 'buildId'>;
   readonly tables?: HtmlTables;
 }
-
-const nothing = { lane: 0, depth: 0, task: 0, taskDepth: 0, time: 0, isOpen: 0, wake: 0 };
 
 /** Writes the page, then a block whenever there are enough records. In memory are the names, and one block. */
 export class Blocks {
@@ -61,8 +59,8 @@ export class Blocks {
     });
   }
 
-  add(what: number, slice: Slice, detail: Detail = {}): void {
-    this.#columns.add({ ...nothing, ...slice, what, detail: this.#detail(detail) });
+  add(what: number, slice: Slice, detail: Detail): void {
+    this.#columns.add(slice, what, this.#detail(detail));
     if (this.#columns.count === MOST) this.#write({});
   }
 
@@ -90,7 +88,7 @@ export class Blocks {
       ...(info && { info }),
       ...more,
     };
-    const packed = deflateRawSync(this.#columns.take(head), { level: 9 });
+    const packed = deflateRawSync(this.#columns.take(head), { level: 6 });
     this.#newLanes = [];
     this.#newWhats = [];
     this.#details = new Numbered();

@@ -98,10 +98,10 @@ export class BlockColumns {
   readonly #before = { end: 0, wake: 0 };
   count = 0;
 
-  add(record: SliceRecord): void {
+  add(slice: Omit<SliceRecord, 'what' | 'detail'>, what: number, detail: number): void {
     this.count++;
     for (const { name, isDifference, bytes } of this.#columns) {
-      const value = record[name];
+      const value = name === 'what' ? what : name === 'detail' ? detail : slice[name];
       bytes.push(isDifference ? this.#difference(name as 'end' | 'wake', value) : value);
     }
   }

@@ -36,6 +36,7 @@ import {
   stateText,
   stuckText,
   threadText,
+  waitingState,
   waitText,
   wakeText,
 } from '../../events/text.js';
@@ -43,6 +44,9 @@ import type { LaneWriter, LifeEnd, PollCause } from '../lane-writer.js';
 import type { Blocks, Detail, Slice } from './blocks.js';
 import type { WhatKind } from './columns.js';
 import type { HtmlTables } from './tables.js';
+
+/** What a slice has that is on no lane. */
+const nothing = { lane: 0, depth: 0, task: 0, taskDepth: 0, time: 0, isOpen: 0, wake: 0 };
 
 /** A call or poll that is open. */
 interface Open {
@@ -53,12 +57,18 @@ interface Open {
   taskDepth: number;
   wake: number;
   /** When its end on the lane of its task was missed: another hart polls the task. Its own slice may go on. */
-  leftTask?: number;
+  leftTask: number | undefined;
 }
 
 interface Lane {
   readonly number: number;
-  /** Slices that are open on it. */
+  /** The innermost last. */
+  readonly open: Open[];
+}
+
+interface TaskLane {
+  readonly number: number;
+  /** Polls that are open on it. */
   depth: number;
 }
 
@@ -74,10 +84,11 @@ export class HtmlLanes implements LaneWriter {
   readonly #chains = new ChainTexts();
   readonly #harts: Lane[] = [];
   readonly #threads = new Map<ThreadRef, Lane>();
-  readonly #tasks = new WeakMap<RootRef, Lane>();
+  readonly #tasks = new WeakMap<RootRef, TaskLane>();
   /** By the task's number. */
   readonly #lanesOfTasks: number[] = [];
-  readonly #open = new Map<AnyBegin, Open>();
+  /** A poll that is on its task's lane and not yet on its hart's. */
+  #entering: Open | undefined;
   readonly #waiting = new Map<RootRef, Waiting>();
   #last = 0;
 
@@ -92,13 +103,13 @@ export class HtmlLanes implements LaneWriter {
   }
 
   hart({ number, name }: HartInfo): void {
-    this.#harts[number] = { number: this.#out.lane({ kind: 'hart', name }), depth: 0 };
+    this.#harts[number] = { number: this.#out.lane({ kind: 'hart', name }), open: [] };
   }
 
   thread(thread: ThreadRef): void {
     madeOnce(this.#threads, thread, () => ({
       number: this.#out.lane({ kind: 'thread', name: threadText(thread) }),
-      depth: 0,
+      open: [],
     }));
   }
 
@@ -119,31 +130,31 @@ export class HtmlLanes implements LaneWriter {
     const lane = this.#tasks.get(begin.root);
     if (lane === undefined) return;
     const taskDepth = ++lane.depth;
-    this.#open.set(begin, { begin, lane: 0, depth: 0, task: lane.number + 1, taskDepth, wake: 0 });
+    this.#entering = { begin, lane: 0, depth: 0, task: lane.number + 1, taskDepth, wake: 0, leftTask: undefined };
   }
 
   rootLeave(begin: PollBegin, time: GuestNanos, end: PollEnd | undefined): void {
     const lane = this.#tasks.get(begin.root);
     if (lane) lane.depth--;
-    const open = this.#open.get(begin);
-    if (open && end === undefined) open.leftTask = time;
+    if (end !== undefined) return;
+    const open = this.#trackOf(begin).open.findLast((each) => each.begin === begin);
+    if (open) open.leftTask = time;
   }
 
   enter(begin: AnyBegin, cause?: PollCause): void {
     const lane = this.#trackOf(begin);
     this.#last = Math.max(this.#last, begin.time);
-    const open = this.#open.get(begin) ?? { begin, lane: 0, depth: 0, task: 0, taskDepth: 0, wake: 0 };
+    const open = this.#entering ?? { begin, lane: 0, depth: 0, task: 0, taskDepth: 0, wake: 0, leftTask: undefined };
+    this.#entering = undefined;
     open.lane = lane.number + 1;
-    open.depth = lane.depth++;
+    open.depth = lane.open.length;
     open.wake = cause?.wake ?? 0;
-    this.#open.set(begin, open);
+    lane.open.push(open);
   }
 
   leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut'): void {
-    const open = this.#open.get(begin);
-    this.#trackOf(begin).depth--;
+    const open = this.#trackOf(begin).open.pop();
     if (open === undefined) return;
-    this.#open.delete(begin);
     const isLost = typeof how === 'string';
     this.#slice(open, time, isLost ? 1 : 0, isLost ? { result: 'lost' } : this.#after(how));
   }
@@ -166,8 +177,7 @@ export class HtmlLanes implements LaneWriter {
   }
 
   lateWait(end: PollEnd, until: GuestNanos): void {
-    const at = end.chain.findLast(({ state }) => state?.file !== undefined)?.state ?? end.state;
-    this.#wait({ end, at }, until, 0);
+    this.#wait({ end, at: waitingState(end) }, until, 0);
   }
 
   state(event: StateChange): void {
@@ -209,7 +219,7 @@ export class HtmlLanes implements LaneWriter {
   gap(event: Gap): void {
     const name = gapText(event);
     const what = this.#out.what(`gap ${name}`, () => ({ kind: 'gap', name }));
-    this.#add(what, { end: event.to, time: event.to - event.from, lane: 1 });
+    this.#add(what, { ...nothing, end: event.to, time: event.to - event.from, lane: 1 }, {});
   }
 
   reset({ time }: Reset): void {
@@ -222,9 +232,9 @@ export class HtmlLanes implements LaneWriter {
 
   /** What is open stays open. */
   end(): void {
-    for (const open of [...this.#open.values()].reverse()) this.#slice(open, this.#last, 1, { result: 'open' });
+    for (const { open } of [...this.#harts, ...this.#threads.values()].filter((lane) => lane !== undefined))
+      for (const each of open.splice(0).reverse()) this.#slice(each, this.#last, 1, { result: 'open' });
     for (const waiting of this.#waiting.values()) this.#wait(waiting, this.#last, 1);
-    this.#open.clear();
     this.#waiting.clear();
   }
 
@@ -243,14 +253,15 @@ export class HtmlLanes implements LaneWriter {
     return { result, state: state && stateText(state), awaits: this.#chains.text(chain) };
   }
 
-  #slice({ leftTask, ...open }: Open, end: number, isOpen: number, after: Detail): void {
+  #slice(open: Open, end: number, isOpen: number, after: Detail): void {
+    const { leftTask } = open;
     if (leftTask !== undefined && leftTask !== end) {
-      this.#slice({ ...open, lane: 0 }, leftTask, 1, { result: 'lost' });
-      this.#slice({ ...open, taskDepth: 0 }, end, isOpen, after);
+      this.#slice({ ...open, leftTask: undefined, lane: 0 }, leftTask, 1, { result: 'lost' });
+      this.#slice({ ...open, leftTask: undefined, taskDepth: 0 }, end, isOpen, after);
       return;
     }
-    const { begin, ...where } = open;
-    const at = { ...where, end, time: end - begin.time, isOpen };
+    const { begin, lane, depth, task, taskDepth, wake } = open;
+    const at = { lane, depth, task, taskDepth, end, time: end - begin.time, isOpen, wake };
     if (begin.type === 'call-begin') {
       const { function: fn, arguments: values } = begin;
       const what = this.#out.what(fn, () => ({ ...fn, kind: 'call' }));
@@ -273,24 +284,21 @@ export class HtmlLanes implements LaneWriter {
     const what = this.#out.what(`wait ${name}`, () => ({ kind: 'wait', name, file: at?.file, line: at?.line }));
     const { root, future, state, chain } = end;
     const awaits = this.#chains.text([{ future, typeName: future.instance, address: undefined, state }, ...chain]);
-    const slice = { end: time, time: time - end.time, isOpen, task: this.#taskOf(root), taskDepth: 1 };
+    const slice = { ...nothing, end: time, time: time - end.time, isOpen, task: this.#taskOf(root), taskDepth: 1 };
     this.#add(what, slice, { awaits });
   }
 
-  #mark(kind: WhatKind, name: string, at: Slice, detail: Detail = {}): void {
-    this.#add(
-      this.#out.what(`${kind} ${name}`, () => ({ kind, name })),
-      at,
-      detail,
-    );
+  #mark(kind: WhatKind, name: string, at: Pick<Slice, 'end'> & Partial<Slice>, detail: Detail = {}): void {
+    const what = this.#out.what(`${kind} ${name}`, () => ({ kind, name }));
+    this.#add(what, { ...nothing, ...at }, detail);
   }
 
-  #add(what: number, slice: Slice, detail?: Detail): void {
+  #add(what: number, slice: Slice, detail: Detail): void {
     this.#last = Math.max(this.#last, slice.end);
     this.#out.add(what, slice, detail);
   }
 
-  #onHart({ hart, time }: { readonly hart: number; readonly time: number }): Slice {
+  #onHart({ hart, time }: { readonly hart: number; readonly time: number }): Pick<Slice, 'end' | 'lane'> {
     return { end: time, lane: (this.#harts[hart]?.number ?? -1) + 1 };
   }
 
