@@ -7,11 +7,10 @@ import {
   gapText,
   hartWord,
   Inside,
+  lossTexts,
   type ProbeFact,
-  ringFullText,
   sampleFactsJson,
   sampleFactsLines,
-  stopsBesideText,
   type TraceEvent,
   type TraceRead,
   type TraceSink,
@@ -150,20 +149,11 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
 }
 
 function losses(path: string, { facts, cut, isOwn, otherPackets }: TraceRead, tally: EventTally): string[] {
-  const { recording } = facts ?? {};
   const ends = tally.count('call-lost') + tally.count('poll-lost');
   const found = [
     ends > 0 && `${ends} calls or polls whose end was not seen`,
     ...[...tally.gaps].map(([text, { count, time }]) => `${plural(count, 'gap')} of ${timeText(time)}, ${text}`),
-    recording && recording.missing > 0 && `${recording.missing} records that could not be read`,
-    recording?.tailLost && "records that were in the guest's memory when it ended",
-    recording?.leftOut &&
-      `${recording.leftOut} events before its first one, which the flight recorder left out (--last)`,
-    recording && recording.foreignHits > 0 && `${recording.foreignHits} times other code came to a probe's address`,
-    recording && recording.neverLoaded.length > 0 && `never loaded: ${recording.neverLoaded.join(', ')}`,
-    recording?.timesAtMost && `durations are upper bounds, because ${recording.timesAtMost}`,
-    stopsBesideText(facts),
-    ringFullText(recording),
+    ...lossTexts(facts),
     tally.inlined.size > 0 &&
       `polls are lower bounds, because the compiler inlined some, of ${someOf([...tally.inlined])}`,
     cut && `its end is cut off at byte ${cut.at}${restText(path)}`,

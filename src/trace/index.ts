@@ -1,6 +1,7 @@
 export { type Arc, Arcs, type Node } from './events/arcs.js';
 export {
   leftOutText,
+  lossTexts,
   namesBound,
   namesLeftOut,
   probesLeftOut,

@@ -63,6 +63,22 @@ export function ringFullText({ ringFull, ringWaitedNs }: RingWaits = {}): string
   return `${found}: times of calls that a wait is in are too long; fewer probes make waits rarer`;
 }
 
+/** What is missing or inexact as the end of the recording knows it, a sentence each. */
+export function lossTexts(facts: TraceFacts | undefined): string[] {
+  const { recording } = facts ?? {};
+  return [
+    recording && recording.missing > 0 && `${recording.missing} records that could not be read`,
+    recording?.tailLost && "records that were in the guest's memory when it ended",
+    recording?.leftOut &&
+      `${recording.leftOut} events before its first one, which the flight recorder left out (--last)`,
+    recording && recording.foreignHits > 0 && `${recording.foreignHits} times other code came to a probe's address`,
+    recording && recording.neverLoaded.length > 0 && `never loaded: ${recording.neverLoaded.join(', ')}`,
+    recording?.timesAtMost && `durations are upper bounds, because ${recording.timesAtMost}`,
+    stopsBesideText(facts),
+    ringFullText(recording),
+  ].filter((line) => typeof line === 'string');
+}
+
 /** Up to three names, and how many more. */
 function someOf(names: readonly string[]): string {
   return names.length <= 3 ? names.join(', ') : `${names.slice(0, 3).join(', ')} and ${names.length - 3} more`;

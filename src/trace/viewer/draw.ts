@@ -14,6 +14,8 @@ export interface Picked {
   readonly slice: number;
   /** By the number of what slices are of; undefined: nothing is searched for. */
   readonly matches: Uint8Array | undefined;
+  /** That the selection is an end of. */
+  readonly flow: Flow | undefined;
 }
 
 /** From a wake to the poll that it caused: numbers of slices. */
@@ -30,7 +32,7 @@ export class Drawing {
   readonly #colors: string[] = [];
   readonly #isText: boolean[];
   readonly #theme: Theme;
-  #picked: Picked = { slice: -1, matches: undefined };
+  #picked: Picked = { slice: -1, matches: undefined, flow: undefined };
 
   constructor(trace: Trace, layout: Layout, surface: Surface, theme: Theme) {
     this.#trace = trace;
@@ -204,16 +206,15 @@ export class Drawing {
       if ((start[flow.poll] as number) > to) break;
       shown.push(flow);
     }
-    const chosen = flows.find(({ wake, poll }) => wake === picked.slice || poll === picked.slice);
     if (shown.length <= MOST_FLOWS) for (const flow of shown) this.#arrow(flow, theme.soft, 0.45, 1);
-    if (chosen) this.#arrow(chosen, theme.mark, 1, 2);
+    if (picked.flow) this.#arrow(picked.flow, theme.mark, 1, 2);
   }
 
   #arrow({ wake, poll }: Flow, color: string, alpha: number, wide: number): void {
     const { pen } = this.#surface;
     const { lane, depth, start } = this.#trace;
     const at = (slice: number, level: number): readonly [number, number] | undefined => {
-      const found = this.#layout.lanes.find((each) => each.lane === (lane[slice] as number) - 1);
+      const found = this.#layout.byNumber[(lane[slice] as number) - 1];
       return found && [this.#layout.x(start[slice] as number), this.#layout.rowTop(found, found.isFolded ? 0 : level)];
     };
     const [begin, end] = [at(wake, -1), at(poll, depth[poll] as number)];

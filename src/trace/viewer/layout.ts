@@ -25,6 +25,8 @@ export interface ShownLane {
 /** What of the trace is in the window, and where on the canvas. Times are nanoseconds. */
 export class Layout {
   readonly lanes: readonly ShownLane[];
+  /** The same, by their numbers. */
+  readonly byNumber: readonly (ShownLane | undefined)[];
   readonly #trace: Trace;
   from: number;
   to: number;
@@ -46,6 +48,9 @@ export class Layout {
       if (rows === undefined) return [];
       return [{ lane, kind, name, rows, hasMarks: rows[0]?.depth === -1, top: 0, height: 0, isFolded: false }];
     });
+    const byNumber: ShownLane[] = [];
+    for (const lane of this.lanes) byNumber[lane.lane] = lane;
+    this.byNumber = byNumber;
     this.from = trace.first;
     this.to = trace.last;
     this.arrange();
@@ -149,7 +154,7 @@ export class Layout {
       const middle = end - start > span ? start + span * 0.4 : (start + end) / 2;
       this.show(middle - span / 2, middle + span / 2);
     }
-    const lane = this.lanes.find((each) => each.lane === row.lane);
+    const lane = this.byNumber[row.lane];
     if (lane === undefined) return;
     const top = this.rowTop(lane, row.depth);
     if (top < AXIS) this.scrollTo(this.scroll - (AXIS - top) - ROW);

@@ -134,6 +134,7 @@ function fragment(views: Views, timeline: Timeline): void {
   const slice = Number(wanted.get('select') ?? -1);
   views.show(wanted.get('view') ?? 'Timeline');
   timeline.drawNow();
+  if (views.now === 'Timeline') byId('lanes').focus();
   if (slice >= 0) timeline.select(slice);
   let writing = 0;
   timeline.onChange = () => {

@@ -1,7 +1,7 @@
 import { timeText } from '../events/text-table.js';
 import { showDetails } from './details.js';
 import { byId, onScheme, Surface, theme } from './dom.js';
-import { Drawing, type Flow } from './draw.js';
+import { Drawing, type Flow, type Picked } from './draw.js';
 import { Layout, NAMES } from './layout.js';
 import { Minimap } from './minimap.js';
 import { matchesOf } from './search.js';
@@ -22,7 +22,7 @@ export class Timeline {
   readonly #flows: readonly Flow[];
   #drawing: Drawing;
   #isAsked = false;
-  #picked = { slice: -1, matches: undefined as Uint8Array | undefined };
+  #picked: Picked = { slice: -1, matches: undefined, flow: undefined };
   /** Called when the window or the selection changes. */
   onChange = (): void => {};
 
@@ -81,20 +81,20 @@ export class Timeline {
 
   /** -1: nothing. */
   select(slice: number): void {
-    this.#picked.slice = slice;
+    const flow = this.#flows.find(({ wake, poll }) => wake === slice || poll === slice);
+    this.#picked = { ...this.#picked, slice, flow };
     this.draw();
     if (slice < 0) return;
     const { start, end } = this.#trace;
     const row = this.#rowsOf(slice)[0];
     if (row) this.layout.reveal(row, start[slice] as number, end[slice] as number);
-    const flow = this.#flows.find(({ wake, poll }) => wake === slice || poll === slice);
     showDetails(this.#trace, slice, flow && this.#causeText(flow, slice));
   }
 
   /** Marks what matches; gives how many slices do. Empty: nothing is searched for. */
   search(text: string): number {
     const found = text === '' ? undefined : matchesOf(this.#trace, text);
-    this.#picked.matches = found?.whats;
+    this.#picked = { ...this.#picked, matches: found?.whats };
     this.draw();
     return found?.count ?? 0;
   }
@@ -177,10 +177,13 @@ export class Timeline {
   /** Selects what is before or behind the selection in its row; without one, the first that is shown. */
   #beside(step: 1 | -1): void {
     const slice = this.selected;
-    const row = slice < 0 ? this.layout.visible()[0]?.rows.at(0) : this.#rowsOf(slice)[0];
-    if (row === undefined) return;
     const { start } = this.#trace;
-    const at = slice < 0 ? firstFrom(row, start, this.layout.from) - step : indexIn(row.ids, start, slice);
+    const { from, to } = this.layout;
+    const shown = (row: Row): boolean => (start[row.ids[firstFrom(row, start, from)] ?? -1] ?? to) < to;
+    const rows = this.layout.visible().flatMap((lane) => lane.rows.filter(({ depth }) => depth >= 0));
+    const row = slice < 0 ? rows.find(shown) : this.#rowsOf(slice)[0];
+    if (row === undefined) return;
+    const at = slice < 0 ? firstFrom(row, start, from) - step : indexIn(row.ids, start, slice);
     const next = row.ids[at + step];
     if (next !== undefined) this.select(next);
   }
@@ -202,7 +205,7 @@ export class Timeline {
   }
 
   #otherEnd(): void {
-    const flow = this.#flows.find(({ wake, poll }) => wake === this.selected || poll === this.selected);
+    const { flow } = this.#picked;
     if (flow) this.select(flow.wake === this.selected ? flow.poll : flow.wake);
   }
 

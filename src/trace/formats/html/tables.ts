@@ -1,4 +1,4 @@
-import { leftOutText, namesBound, ringFullText, stopsBesideText } from '../../events/bounds.js';
+import { leftOutText, lossTexts, namesBound } from '../../events/bounds.js';
 import { CallTree } from '../../events/call-tree.js';
 import { disturbanceOf } from '../../events/disturbance.js';
 import type { ProbeFact, RootRef, TraceEvent, TraceFacts, TraceInfo } from '../../events/events.js';
@@ -88,38 +88,41 @@ export class Tables extends Fold {
     const disturbance = disturbanceOf(facts);
     const certainty = { ...disturbance, isTimed: disturbance !== undefined };
     const findings = this.#findings.all(tasks, { ...certainty, seesWakes: false }, (root) => this.numberOf(root));
+    const rows = { futures: this.#futures.rows(error, leftOut), functions: this.#functions.rows(error, leftOut) };
+    const untold = this.#findings.untold(certainty);
+    const took = `${untold} findings about long polls or waits are left out: tracing took time in them`;
     return {
-      futures: this.#futures.rows(error, leftOut),
+      ...rows,
       tasks,
-      functions: this.#functions.rows(error, leftOut),
       waits: this.#waits.rows().map(({ at, wake: _, ...row }) => ({ ...row, file: at?.file, line: at?.line })),
       findings: findings.map((each) => ({ ...each, text: findingText(each) })),
       calls: stacksOf(this.#calls),
       awaits: stacksOf(this.#awaits),
-      notes: this.#notes(facts, this.#findings.untold(certainty)),
+      notes: [...this.#notes(facts, rows), ...(untold > 0 ? [took] : [])],
       probes: probes
         .filter(({ engine, partly }) => engine === 'none' || partly !== undefined)
         .map(({ name, engine, why, partly, extra }) => ({ name, engine, why, partly, extra })),
     };
   }
 
-  #notes(facts: TraceFacts | undefined, untold: number): string[] {
-    const { recording, ownTime, isCut } = facts ?? {};
+  #notes(facts: TraceFacts | undefined, { futures, functions }: Pick<HtmlTables, 'futures' | 'functions'>): string[] {
+    const { ownTime, isCut } = facts ?? {};
     const { leftOut, ofNoTask } = this.#tasks;
+    const inlined = futures.filter((row) => row.at_least && !row.probe_left_out).map(({ future }) => future);
+    const lost = [...futures, ...functions].reduce((sum, row) => sum + row.lost, 0);
     return [
       isCut && 'the end of the recording is missing: what is open was cut off with it',
       leftOutText(facts?.probes ?? []),
-      recording?.timesAtMost && `durations are upper bounds (<), because ${recording.timesAtMost}`,
-      stopsBesideText(facts),
-      ringFullText(recording),
-      recording?.missing && `${recording.missing} records were written and could not be read`,
-      recording?.leftOut && `${recording.leftOut} events before the first one are not in the trace`,
+      ...lossTexts(facts),
+      inlined.length > 0 &&
+        `polls are lower bounds (>=), because the compiler inlined some, of ${[...new Set(inlined)].join(', ')}`,
+      lost > 0 && `${lost} calls or polls whose end was not seen`,
       ownTime && ownTimeText(ownTime),
       leftOut > 0 && `${leftOut} further tasks that ended have no row`,
       ofNoTask.polls > 0 &&
         `${ofNoTask.polls} polls belong to no known task, because the Futures around were not seen: ${ofNoTask.futures.join(', ')}`,
-      untold > 0 && `${untold} findings about long polls or waits are left out: tracing took time in them`,
       this.#waits.wakes === 0 && 'no wake is in the trace, so nothing says what ended waits',
+      'functions and Futures without a probe are not in the trace; their time counts for those that called them',
     ].filter((note) => typeof note === 'string');
   }
 }
