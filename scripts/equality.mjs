@@ -74,6 +74,8 @@ const environment = {
   TZ: 'UTC',
   SOURCE_DATE_EPOCH: '1700000000',
   SHELL: '/bin/sh',
+  // It would be a file more in the working folder.
+  RSPTRACE_CACHE: 'off',
   // gdbserver 13 damages registers of AVX-512 at stops (docs/stubs.md): glibc and OpenSSL do without in both.
   GLIBC_TUNABLES: 'glibc.cpu.hwcaps=-AVX512F,-AVX512VL',
   OPENSSL_ia32cap: ':~0xdc230000',
