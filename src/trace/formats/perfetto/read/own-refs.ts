@@ -51,7 +51,8 @@ export class OwnRefs extends Refs {
   forgetBefore({ before }: Root): number | undefined {
     const key = before?.before?.key;
     if (before === undefined || key === undefined) return undefined;
-    this.#roots.delete(key);
+    // A track that is described again has a root anew, with the same key.
+    if (this.#roots.get(key) === before.before) this.#roots.delete(key);
     before.before = undefined;
     return key;
   }
