@@ -195,12 +195,6 @@ export class ByteReader {
     this.offset = stop + 1;
     return text;
   }
-
-  skipCstr(): void {
-    const stop = this.bytes.indexOf(0, this.offset);
-    if (stop < 0 || stop >= this.end) throw this.truncated('a terminated string');
-    this.offset = stop + 1;
-  }
 }
 
 const utf8 = new TextDecoder('utf-8');

@@ -11,7 +11,7 @@ import { ByteReader } from '../base/byte-reader.js';
 import { RsptraceError } from '../base/errors.js';
 import type { SectionSource } from '../elf/index.js';
 import { DW_FORM } from './constants.js';
-import { fixedSize, SKIP } from './form-sizes.js';
+import { fixedSize, SKIP, skipStep } from './form-sizes.js';
 import { DW_LNCT } from './line-codes.js';
 
 interface LineFile {
@@ -163,13 +163,9 @@ function readSmall(r: ByteReader, form: number): number {
 }
 
 function skipForm(r: ByteReader, form: number, offsetSize: number): void {
-  const size = fixedSize(form, { version: 5, addressSize: 8, offsetSize });
-  if (size >= 0) r.skip(size);
-  else if (size === SKIP.leb) r.uleb64();
-  else if (size === SKIP.string) r.skipCstr();
-  else if (size === SKIP.block) r.skip(r.uleb());
-  else if (size === SKIP.block1) r.skip(r.u8());
-  else if (size === SKIP.block2) r.skip(r.u16());
-  else if (size === SKIP.block4) r.skip(r.u32());
-  else throw new RsptraceError('DWARF_VERSION', `an entry of form 0x${form.toString(16)} in .debug_line`);
+  const format = { version: 5, addressSize: 8, offsetSize };
+  const size = fixedSize(form, format);
+  if (size === SKIP.indirect || size === SKIP.unknown)
+    throw new RsptraceError('DWARF_VERSION', `an entry of form 0x${form.toString(16)} in .debug_line`);
+  r.skip(size >= 0 ? size : skipStep(r.bytes, r.offset, size, format) - r.offset);
 }

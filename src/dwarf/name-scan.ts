@@ -4,7 +4,7 @@
 // place.
 import { U32Column } from '../base/growable.js';
 import type { AbbrevTable, UnitFormat } from './abbrev.js';
-import { DW_AT, DW_FORM, DW_TAG } from './constants.js';
+import { DW_AT, DW_FORM, DW_TAG, tags } from './constants.js';
 import { fixedSize, lebEnd, u32At, ulebAt } from './form-sizes.js';
 import { damaged, readReference, stringOffset } from './forms.js';
 import { nameOf } from './names.js';
@@ -113,26 +113,16 @@ function planOf(table: AbbrevTable, format: UnitFormat): ScanPlan {
   return plan;
 }
 
+const TYPES = tags(
+  ...(['structure_type', 'class_type', 'union_type', 'enumeration_type', 'typedef', 'base_type'] as const),
+  ...(['unspecified_type', 'pointer_type', 'template_alias'] as const),
+);
+
 /** What an entry with this tag counts as in an index; 0 for nothing. */
 function kindOf(tag: number): number {
-  switch (tag) {
-    case DW_TAG.structure_type:
-    case DW_TAG.class_type:
-    case DW_TAG.union_type:
-    case DW_TAG.enumeration_type:
-    case DW_TAG.typedef:
-    case DW_TAG.base_type:
-    case DW_TAG.unspecified_type:
-    case DW_TAG.pointer_type:
-    case DW_TAG.template_alias:
-      return KIND.type;
-    case DW_TAG.subprogram:
-      return KIND.function;
-    case DW_TAG.variable:
-      return KIND.variable;
-    default:
-      return 0;
-  }
+  if (tag === DW_TAG.subprogram) return KIND.function;
+  if (tag === DW_TAG.variable) return KIND.variable;
+  return TYPES.has(tag) ? KIND.type : 0;
 }
 
 /** Adds the unit's names. Throws `DWARF_DAMAGED` and the like; names found before the error were added. */
@@ -166,7 +156,7 @@ export function scanNames(unit: Unit, sink: NameRows): void {
     if (level < local) addName(sink, unit, plan, row, attrs, at + base);
     if (table.children[row] !== 0) {
       const tag = table.tag[row] as number;
-      const isSkipped = level > 0 && (flat || level >= local || isLeaf(tag));
+      const isSkipped = level > 0 && (flat || level >= local || LEAVES.has(tag));
       const target = isSkipped ? unit.offset - base + siblingOf(unit, plan, row, attrs) : 0;
       if (target > at && target <= end) {
         at = target;
@@ -189,9 +179,7 @@ function addName(sink: NameRows, unit: Unit, plan: ScanPlan, row: number, attrs:
 }
 
 /** Entries without names are skipped whole, if the file says where they end. */
-function isLeaf(tag: number): boolean {
-  return tag === DW_TAG.subprogram || tag === DW_TAG.array_type || tag === DW_TAG.subroutine_type;
-}
+const LEAVES = tags('subprogram', 'array_type', 'subroutine_type');
 
 /** Where an entry's children end, from the unit's begin; 0 where it is not written: gcc writes it, rustc does not. */
 function siblingOf(unit: Unit, plan: ScanPlan, row: number, attrs: number): number {
