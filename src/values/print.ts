@@ -218,11 +218,13 @@ export function brief(value: Value): Value | undefined {
       const end = elements.indexOf(undefined);
       return { ...value, elements: elements.slice(0, end < 0 ? undefined : end) as readonly Value[] };
     }
-    case 'struct':
-      return {
-        ...value,
-        fields: value.fields.map((field) => ({ ...field, value: brief(field.value) ?? left(field.value) })),
-      };
+    case 'struct': {
+      const fields = value.fields.map((field) => {
+        const short = brief(field.value) ?? left(field.value);
+        return short === field.value ? field : { ...field, value: short };
+      });
+      return fields.every((field, i) => field === value.fields[i]) ? value : { ...value, fields };
+    }
     case 'wrapper':
       return value.value === undefined ? value : { ...value, value: brief(value.value) };
     default:

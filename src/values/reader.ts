@@ -101,10 +101,19 @@ export class ValueReading {
     const isLarge = (size ?? 0) > this.limits.object && at.address !== undefined;
     if (isLarge) return { kind: 'cut', type: shape.name, reason: 'size' };
     this.#depth++;
-    const place = size !== undefined && size > 0 && size <= readAhead ? yield* this.ahead(at, size) : at;
-    const found = yield* this.#read(shape, place);
+    const isAhead = size === undefined || size === 0 || size > readAhead || at.known(size) !== undefined;
+    const reading = this.#kind(shape, isAhead ? at : yield* this.ahead(at, size));
+    const found = 'kind' in reading ? reading : yield* reading;
     this.#depth--;
     return found;
+  }
+
+  /** The same of a number or the like whose bytes are at hand: it needs no steps. Undefined for anything else. */
+  #now(shape: Shape, at: ObjectPlace): Value | undefined {
+    const bytes = isScalar(shape) && this.#depth < this.limits.depth && this.#values > 0 && at.known(shape.size ?? 0);
+    if (!bytes) return undefined;
+    this.#values--;
+    return scalarValue(shape, bytes);
   }
 
   /** The place with `size` bytes read ahead, as far as the limit on bytes allows. */
@@ -124,13 +133,20 @@ export class ValueReading {
     return found instanceof Uint8Array ? found : missingValue(shape, found);
   }
 
+  /** A word that is at hand. */
+  #word(place: ObjectPlace): bigint | undefined {
+    const bytes = place.known(WORD);
+    return bytes && littleEndian(bytes);
+  }
+
   /** An unsigned number. */
   *number(shape: Shape, place: ObjectPlace, size = WORD): Reading<bigint | Value> {
     const found = yield* this.bytes(shape, place, size);
     return found instanceof Uint8Array ? littleEndian(found) : found;
   }
 
-  *#read(shape: Shape, place: ObjectPlace): Reading<Value> {
+  /** Without steps where none is needed. */
+  #kind(shape: Shape, place: ObjectPlace): Value | Reading<Value> {
     const type = shape.name;
     switch (shape.kind) {
       case 'unit':
@@ -140,35 +156,40 @@ export class ValueReading {
       case 'bool':
       case 'char':
       case 'enumeration': {
-        const bytes = yield* this.bytes(shape, place, shape.size ?? 0);
-        return bytes instanceof Uint8Array ? scalarValue(shape, bytes) : bytes;
+        const bytes = place.known(shape.size ?? 0);
+        return bytes ? scalarValue(shape, bytes) : this.#scalar(shape, place);
       }
-      case 'pointer': {
-        const address = yield* this.number(shape, place);
-        if (typeof address !== 'bigint') return address;
-        return yield* this.#pointer(shape, shape.style, addr(address), shape.target());
-      }
+      case 'pointer':
+        return this.#pointer(shape, place);
       case 'slice':
       case 'dyn':
-        if (this.#isFlat) return yield* this.#struct(shape, '', shape.fields, place);
-        return yield* shape.kind === 'slice' ? this.#slice(shape, place) : this.#dyn(shape, place);
+        if (this.#isFlat) return this.#struct(shape, '', shape.fields, place);
+        return shape.kind === 'slice' ? this.#slice(shape, place) : this.#dyn(shape, place);
       case 'struct':
       case 'union': {
         const view = this.#raw ? undefined : shape.view();
-        if (view !== undefined && !(this.#isFlat && view.kind !== 'through'))
-          return yield* readView(this, shape, view, place);
-        return yield* this.#struct(shape, shape.short, shape.fields, place);
+        if (view !== undefined && !(this.#isFlat && view.kind !== 'through')) return readView(this, shape, view, place);
+        return this.#struct(shape, shape.short, shape.fields, place);
       }
       case 'enum':
-        return yield* this.#enum(shape, place);
+        return this.#enum(shape, place);
       case 'array':
-        return yield* this.#array(shape, place);
-      case 'opaque': {
-        if (shape.size === undefined) return { kind: 'invalid', type, reason: 'a type of unknown size' };
-        const bytes = yield* this.bytes(shape, place, Math.min(shape.size, this.limits.text));
-        return bytes instanceof Uint8Array ? { kind: 'bytes', type, bytes } : bytes;
-      }
+        return this.#array(shape, place);
+      case 'opaque':
+        return this.#opaque(shape, place);
     }
+  }
+
+  *#scalar(shape: Shape, place: ObjectPlace): Reading<Value> {
+    const bytes = yield* this.bytes(shape, place, shape.size ?? 0);
+    return bytes instanceof Uint8Array ? scalarValue(shape, bytes) : bytes;
+  }
+
+  *#opaque(shape: Shape, place: ObjectPlace): Reading<Value> {
+    const { name: type, size } = shape;
+    if (size === undefined) return { kind: 'invalid', type, reason: 'a type of unknown size' };
+    const bytes = yield* this.bytes(shape, place, Math.min(size, this.limits.text));
+    return bytes instanceof Uint8Array ? { kind: 'bytes', type, bytes } : bytes;
   }
 
   *#fields(fields: readonly FieldShape[], place: ObjectPlace): Reading<FieldValue[]> {
@@ -176,17 +197,19 @@ export class ValueReading {
     for (const field of fields) {
       // The remaining elements would all be cut, one by one.
       if (this.#values <= 0 && found.length > 0) break;
-      found.push({ name: fieldName(field.name), value: yield* this.#field(field, place) });
+      const at = place.inside(field.offset);
+      const value =
+        field.bits === undefined
+          ? (this.#now(field.type(), at) ?? (yield* this.read(field.type(), at)))
+          : yield* this.#bitField(field.type(), field.bits, at);
+      found.push({ name: fieldName(field.name), value });
     }
     return found;
   }
 
-  *#field(field: FieldShape, place: ObjectPlace): Reading<Value> {
-    const shape = field.type();
-    if (field.bits === undefined) return yield* this.read(shape, place.inside(field.offset));
-    const { offset, size } = field.bits;
+  *#bitField(shape: Shape, { offset, size }: NonNullable<FieldShape['bits']>, place: ObjectPlace): Reading<Value> {
     if (!(size > 0 && size <= 64) || this.#values-- <= 0) return { kind: 'cut', type: shape.name, reason: 'size' };
-    const bytes = yield* this.bytes(shape, place.inside(field.offset), Math.ceil((offset + size) / 8));
+    const bytes = yield* this.bytes(shape, place, Math.ceil((offset + size) / 8));
     if (!(bytes instanceof Uint8Array)) return bytes;
     const bits = (littleEndian(bytes) >> BigInt(offset)) & ((1n << BigInt(size)) - 1n);
     const signed = 'signed' in shape && shape.signed;
@@ -260,8 +283,10 @@ export class ValueReading {
   ): Reading<Value> {
     const elements: Value[] = [];
     const shown = Math.min(length, this.limits.elements);
-    for (let i = 0; i < shown && (i === 0 || this.#values > 0); i++)
-      elements.push(yield* this.read(element, placeOf(i)));
+    for (let i = 0; i < shown && (i === 0 || this.#values > 0); i++) {
+      const at = placeOf(i);
+      elements.push(this.#now(element, at) ?? (yield* this.read(element, at)));
+    }
     return { kind: 'sequence', type: shape.name, name, length, elements };
   }
 
@@ -274,7 +299,8 @@ export class ValueReading {
   }
 
   *#slice(shape: Shape & { kind: 'slice' }, place: ObjectPlace): Reading<Value> {
-    const address = yield* this.number(shape, place.inside(shape.pointer));
+    const pointer = place.inside(shape.pointer);
+    const address = this.#word(pointer) ?? (yield* this.number(shape, pointer));
     if (typeof address !== 'bigint') return address;
     const length = yield* this.length(shape, place.inside(shape.length));
     if (typeof length !== 'number') return length;
@@ -293,7 +319,7 @@ export class ValueReading {
 
   /** A length or count as the target keeps it; more than 2^53 is no length. */
   *length(shape: Shape, place: ObjectPlace): Reading<number | Value> {
-    const length = yield* this.number(shape, place);
+    const length = this.#word(place) ?? (yield* this.number(shape, place));
     if (typeof length !== 'bigint') return length;
     if (length > BigInt(Number.MAX_SAFE_INTEGER)) {
       return { kind: 'invalid', type: shape.name, reason: `length 0x${length.toString(16)}` };
@@ -324,8 +350,11 @@ export class ValueReading {
     return die === undefined ? undefined : this.#shapes?.of(die);
   }
 
-  *#pointer(shape: Shape, style: PointerStyle, address: Addr, target: Shape | undefined): Reading<Value> {
-    const isFollowed = !this.#raw && !this.#isFlat && ['ref', 'mut', 'box'].includes(style);
+  *#pointer(shape: Shape & { kind: 'pointer' }, place: ObjectPlace): Reading<Value> {
+    const word = this.#word(place) ?? (yield* this.number(shape, place));
+    if (typeof word !== 'bigint') return word;
+    const [address, { style }, target] = [addr(word), shape, shape.target()];
+    const isFollowed = !this.#raw && !this.#isFlat && (style === 'ref' || style === 'mut' || style === 'box');
     const followed =
       isFollowed && target?.size !== undefined
         ? yield* this.follow(target, address, () => this.read(target, ObjectPlace.memory(address)))
@@ -354,9 +383,13 @@ export class ValueReading {
   }
 }
 
+function isScalar({ kind }: Shape): boolean {
+  return kind === 'integer' || kind === 'float' || kind === 'bool' || kind === 'char' || kind === 'enumeration';
+}
+
 const utf8 = new TextDecoder('utf-8');
 
-function textValue(type: string, bytes: Uint8Array, length: number): Value {
+export function textValue(type: string, bytes: Uint8Array, length: number): Value {
   return { kind: 'text', type, text: utf8.decode(bytes), length, cut: bytes.length < length };
 }
 
