@@ -11,7 +11,7 @@ export {
   type Operand,
 } from './member-expr-eval.js';
 export { fieldsOf, pick } from './member-expr-shapes.js';
-export { type MemoryNeed, type Missing, ObjectPlace, type PlacePart, type Reading } from './object-place.js';
+export { type MemoryNeed, type Missing, ObjectPlace, type PlacePart } from './object-place.js';
 export { type PlainEnum, type PlainValue, plainValue, Unavailable } from './plain.js';
 export { brief, formatValue, valueJson } from './print.js';
 export { type NamedDie, ProgramNames } from './program-names.js';

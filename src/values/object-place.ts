@@ -1,5 +1,6 @@
 import { type Addr, addOffset } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
+import { littleEndian } from '../dwarf/index.js';
 
 /** A stretch of an object: in memory, known by its bytes (a register, a constant), or nowhere. */
 export interface PlacePart {
@@ -12,20 +13,43 @@ export type Missing =
   | { readonly missing: 'unreadable'; readonly address: Addr; readonly size: number }
   | { readonly missing: 'optimized-out' };
 
-/** Bytes that a reading asks for. */
+/** Bytes that are to be read. */
 export interface MemoryNeed {
   readonly address: Addr;
   readonly length: number;
 }
 
-/** Work that asks for bytes on its way, and is given them, or undefined for those that cannot be read. */
-export type Reading<T> = Generator<MemoryNeed, T, Uint8Array | undefined>;
+/** Gives bytes of memory; undefined for those that cannot be read. {@link Unread}: they are not known yet. */
+export type ReadBytes = (address: Addr, length: number) => Uint8Array | undefined;
 
-/** Does such work with a target's memory. */
-export async function fromMemory<T>(reading: Reading<T>, memory: MemoryReader): Promise<T> {
-  let step = reading.next();
-  while (!step.done) step = reading.next(await memory.read(step.value.address, step.value.length));
-  return step.value;
+/** Thrown where work goes no further without these bytes. */
+export class Unread extends Error {
+  readonly need: MemoryNeed;
+
+  constructor(need: MemoryNeed) {
+    super('memory is not read yet');
+    this.need = need;
+  }
+}
+
+/** Does work with a target's memory: what it needs is read, and it is done again from its begin. */
+export async function fromMemory<T>(work: (read: ReadBytes) => T, memory: MemoryReader): Promise<T> {
+  const known = new Map<string, Uint8Array | undefined>();
+  const keyOf = (address: Addr, length: number): string => `${address} ${length}`;
+  const read: ReadBytes = (address, length) => {
+    const key = keyOf(address, length);
+    if (!known.has(key)) throw new Unread({ address, length });
+    return known.get(key);
+  };
+  for (;;) {
+    try {
+      return work(read);
+    } catch (error) {
+      if (!(error instanceof Unread)) throw error;
+      const { address, length } = error.need;
+      known.set(keyOf(address, length), await memory.read(address, length));
+    }
+  }
 }
 
 const OPTIMIZED_OUT: Missing = { missing: 'optimized-out' };
@@ -69,21 +93,31 @@ export class ObjectPlace {
   }
 
   /** The same place with its first `size` bytes read in one read, so that parts of it need no more reads. */
-  *readAhead(size: number): Reading<ObjectPlace> {
+  readAhead(size: number, read: ReadBytes): ObjectPlace {
     const { address } = this;
-    if (address === undefined || this.known(size) !== undefined) return this;
+    if (address === undefined || this.isKnown(size)) return this;
     const found = this.#find(this.#offset);
     if (found === undefined || found.part.size - found.inside < size) return this;
-    const bytes = yield { address, length: size };
+    const bytes = read(address, size);
     return bytes === undefined ? this : new ObjectPlace(this.#parts, this.#offset, { start: this.#offset, bytes });
   }
 
-  /** `size` bytes that were read before, or were never in memory. */
+  /** Whether `size` bytes were read before, or were never in memory. */
+  isKnown(size: number): boolean {
+    const from = this.#offset - (this.#ahead?.start ?? 0);
+    return this.#ahead !== undefined && from >= 0 && from + size <= this.#ahead.bytes.length;
+  }
+
+  /** Those bytes. */
   known(size: number): Uint8Array | undefined {
-    const ahead = this.#ahead;
-    if (ahead === undefined) return undefined;
-    const from = this.#offset - ahead.start;
-    return from >= 0 && from + size <= ahead.bytes.length ? ahead.bytes.subarray(from, from + size) : undefined;
+    const { start = 0, bytes } = this.#ahead ?? {};
+    return this.isKnown(size) ? bytes?.subarray(this.#offset - start, this.#offset - start + size) : undefined;
+  }
+
+  /** The same as an unsigned number. */
+  knownNumber(size: number): bigint | undefined {
+    const { start = 0, bytes } = this.#ahead ?? {};
+    return bytes && this.isKnown(size) ? littleEndian(bytes, this.#offset - start, size) : undefined;
   }
 
   /** Bytes that need no read from the target, or why there are none; undefined if some lie in its memory. */
@@ -99,11 +133,11 @@ export class ObjectPlace {
   }
 
   read(memory: MemoryReader, size: number): Promise<Uint8Array | Missing> {
-    return fromMemory(this.reading(size), memory);
+    return fromMemory((read) => this.bytesBy(size, read), memory);
   }
 
-  /** The same step by step. */
-  *reading(size: number): Reading<Uint8Array | Missing> {
+  /** The same with bytes that are there at once. */
+  bytesBy(size: number, read: ReadBytes): Uint8Array | Missing {
     const known = this.known(size);
     if (known !== undefined) return known;
     const whole = new Uint8Array(size);
@@ -119,7 +153,7 @@ export class ObjectPlace {
         whole.set(at.bytes.subarray(inside, inside + length), done);
       } else {
         const address = addOffset(at.address, inside);
-        const bytes = yield { address, length };
+        const bytes = read(address, length);
         if (bytes === undefined) return { missing: 'unreadable', address, size: length };
         whole.set(bytes, done);
       }

@@ -2,7 +2,7 @@ import { type Addr, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { type Die, littleEndian, selectVariant } from '../dwarf/index.js';
 import { readView } from './library-views.js';
-import { fromMemory, type Missing, ObjectPlace, type Reading, wordBytes } from './object-place.js';
+import { fromMemory, type Missing, ObjectPlace, type ReadBytes, wordBytes } from './object-place.js';
 import type { Shapes } from './program-shapes.js';
 import { type EnumShape, type FieldShape, fieldName, isTuple, type Shape } from './shape.js';
 import {
@@ -42,11 +42,11 @@ export function readValue(
   options: ReadOptions = {},
 ): Promise<Value> {
   const limits = { ...defaultLimits, ...options.limits };
-  return fromMemory(valueReading(shape, place, { ...options, limits, shapes }), memory);
+  return fromMemory((read) => valueAt(shape, place, { ...options, limits, shapes, read }), memory);
 }
 
-/** The same step by step: it asks for bytes, and is given them, or undefined for what cannot be read. */
-export function valueReading(shape: Shape, place: ObjectPlace, options: ReadingOptions): Reading<Value> {
+/** The same with bytes that are there at once. */
+export function valueAt(shape: Shape, place: ObjectPlace, options: ReadingOptions): Value {
   return new ValueReading(options).read(shape, place);
 }
 
@@ -56,11 +56,7 @@ export function valueReading(shape: Shape, place: ObjectPlace, options: ReadingO
  */
 export function valueOfBytes(shape: Shape, bytes: Uint8Array): Value {
   if (bytes.length < (shape.size ?? 0)) return { kind: 'optimized-out', type: shape.name };
-  const reading = valueReading(shape, ObjectPlace.bytes(bytes), { isFlat: true });
-  for (;;) {
-    const step = reading.next();
-    if (step.done) return step.value;
-  }
+  return valueAt(shape, ObjectPlace.bytes(bytes), { isFlat: true, read: () => undefined });
 }
 
 interface ReadingOptions extends ReadOptions {
@@ -69,11 +65,13 @@ interface ReadingOptions extends ReadOptions {
   readonly shapes?: Shapes;
   /** Nothing is followed. */
   readonly isFlat?: boolean;
+  readonly read: ReadBytes;
 }
 
 /** One reading: counts what it has read against its limits. */
 export class ValueReading {
   readonly limits: ValueLimits;
+  readonly #read: ReadBytes;
   readonly #shapes: Shapes | undefined;
   readonly #names: AddressNames;
   readonly #raw: boolean;
@@ -82,9 +80,10 @@ export class ValueReading {
   #bytes: number;
   #depth = 0;
   /** Addresses and types of the pointers that are being followed. */
-  readonly #following: string[] = [];
+  readonly #following: { readonly address: Addr; readonly type: string }[] = [];
 
   constructor(options: ReadingOptions) {
+    this.#read = options.read;
     this.#shapes = options.shapes;
     this.#isFlat = options.isFlat ?? false;
     this.limits = options.limits ?? defaultLimits;
@@ -94,59 +93,45 @@ export class ValueReading {
     this.#bytes = this.limits.bytes;
   }
 
-  *read(shape: Shape, at: ObjectPlace): Reading<Value> {
+  read(shape: Shape, at: ObjectPlace): Value {
     if (this.#depth >= this.limits.depth) return { kind: 'cut', type: shape.name, reason: 'depth' };
     if (--this.#values < 0) return { kind: 'cut', type: shape.name, reason: 'size' };
     const { size } = shape;
     const isLarge = (size ?? 0) > this.limits.object && at.address !== undefined;
     if (isLarge) return { kind: 'cut', type: shape.name, reason: 'size' };
     this.#depth++;
-    const isAhead = size === undefined || size === 0 || size > readAhead || at.known(size) !== undefined;
-    const reading = this.#kind(shape, isAhead ? at : yield* this.ahead(at, size));
-    const found = 'kind' in reading ? reading : yield* reading;
+    const place = size !== undefined && size > 0 && size <= readAhead ? this.ahead(at, size) : at;
+    const found = this.#whole(shape, place);
     this.#depth--;
     return found;
   }
 
-  /** The same of a number or the like whose bytes are at hand: it needs no steps. Undefined for anything else. */
-  #now(shape: Shape, at: ObjectPlace): Value | undefined {
-    const bytes = isScalar(shape) && this.#depth < this.limits.depth && this.#values > 0 && at.known(shape.size ?? 0);
-    if (!bytes) return undefined;
-    this.#values--;
-    return scalarValue(shape, bytes);
-  }
-
   /** The place with `size` bytes read ahead, as far as the limit on bytes allows. */
-  *ahead(place: ObjectPlace, size: number): Reading<ObjectPlace> {
-    if (place.known(size) || size > this.#bytes) return place;
+  ahead(place: ObjectPlace, size: number): ObjectPlace {
+    if (place.isKnown(size) || size > this.#bytes) return place;
     this.#bytes -= size;
-    return yield* place.readAhead(size);
+    return place.readAhead(size, this.#read);
   }
 
   /** `size` bytes; if they are not available, a value that says why. */
-  *bytes(shape: Shape, place: ObjectPlace, size: number): Reading<Uint8Array | Value> {
+  bytes(shape: Shape, place: ObjectPlace, size: number): Uint8Array | Value {
     const known = place.known(size);
     if (known) return known;
     if (size > this.#bytes) return { kind: 'cut', type: shape.name, reason: 'size' };
     this.#bytes -= size;
-    const found = yield* place.reading(size);
+    const found = place.bytesBy(size, this.#read);
     return found instanceof Uint8Array ? found : missingValue(shape, found);
   }
 
-  /** A word that is at hand. */
-  #word(place: ObjectPlace): bigint | undefined {
-    const bytes = place.known(WORD);
-    return bytes && littleEndian(bytes);
-  }
-
   /** An unsigned number. */
-  *number(shape: Shape, place: ObjectPlace, size = WORD): Reading<bigint | Value> {
-    const found = yield* this.bytes(shape, place, size);
+  number(shape: Shape, place: ObjectPlace, size = WORD): bigint | Value {
+    const known = place.knownNumber(size);
+    if (known !== undefined) return known;
+    const found = this.bytes(shape, place, size);
     return found instanceof Uint8Array ? littleEndian(found) : found;
   }
 
-  /** Without steps where none is needed. */
-  #kind(shape: Shape, place: ObjectPlace): Value | Reading<Value> {
+  #whole(shape: Shape, place: ObjectPlace): Value {
     const type = shape.name;
     switch (shape.kind) {
       case 'unit':
@@ -156,8 +141,8 @@ export class ValueReading {
       case 'bool':
       case 'char':
       case 'enumeration': {
-        const bytes = place.known(shape.size ?? 0);
-        return bytes ? scalarValue(shape, bytes) : this.#scalar(shape, place);
+        const bytes = this.bytes(shape, place, shape.size ?? 0);
+        return bytes instanceof Uint8Array ? scalarValue(shape, bytes) : bytes;
       }
       case 'pointer':
         return this.#pointer(shape, place);
@@ -175,41 +160,29 @@ export class ValueReading {
         return this.#enum(shape, place);
       case 'array':
         return this.#array(shape, place);
-      case 'opaque':
-        return this.#opaque(shape, place);
+      case 'opaque': {
+        if (shape.size === undefined) return { kind: 'invalid', type, reason: 'a type of unknown size' };
+        const bytes = this.bytes(shape, place, Math.min(shape.size, this.limits.text));
+        return bytes instanceof Uint8Array ? { kind: 'bytes', type, bytes } : bytes;
+      }
     }
   }
 
-  *#scalar(shape: Shape, place: ObjectPlace): Reading<Value> {
-    const bytes = yield* this.bytes(shape, place, shape.size ?? 0);
-    return bytes instanceof Uint8Array ? scalarValue(shape, bytes) : bytes;
-  }
-
-  *#opaque(shape: Shape, place: ObjectPlace): Reading<Value> {
-    const { name: type, size } = shape;
-    if (size === undefined) return { kind: 'invalid', type, reason: 'a type of unknown size' };
-    const bytes = yield* this.bytes(shape, place, Math.min(size, this.limits.text));
-    return bytes instanceof Uint8Array ? { kind: 'bytes', type, bytes } : bytes;
-  }
-
-  *#fields(fields: readonly FieldShape[], place: ObjectPlace): Reading<FieldValue[]> {
+  #fields(fields: readonly FieldShape[], place: ObjectPlace): FieldValue[] {
     const found: FieldValue[] = [];
     for (const field of fields) {
       // The remaining elements would all be cut, one by one.
       if (this.#values <= 0 && found.length > 0) break;
-      const at = place.inside(field.offset);
-      const value =
-        field.bits === undefined
-          ? (this.#now(field.type(), at) ?? (yield* this.read(field.type(), at)))
-          : yield* this.#bitField(field.type(), field.bits, at);
+      const [shape, at] = [field.type(), place.inside(field.offset)];
+      const value = field.bits === undefined ? this.read(shape, at) : this.#bitField(shape, field.bits, at);
       found.push({ name: fieldName(field.name), value });
     }
     return found;
   }
 
-  *#bitField(shape: Shape, { offset, size }: NonNullable<FieldShape['bits']>, place: ObjectPlace): Reading<Value> {
+  #bitField(shape: Shape, { offset, size }: NonNullable<FieldShape['bits']>, place: ObjectPlace): Value {
     if (!(size > 0 && size <= 64) || this.#values-- <= 0) return { kind: 'cut', type: shape.name, reason: 'size' };
-    const bytes = yield* this.bytes(shape, place, Math.ceil((offset + size) / 8));
+    const bytes = this.bytes(shape, place, Math.ceil((offset + size) / 8));
     if (!(bytes instanceof Uint8Array)) return bytes;
     const bits = (littleEndian(bytes) >> BigInt(offset)) & ((1n << BigInt(size)) - 1n);
     const signed = 'signed' in shape && shape.signed;
@@ -217,22 +190,22 @@ export class ValueReading {
     return scalarValue(shape, wordBytes(wide, shape.size ?? 8));
   }
 
-  *#struct(
+  #struct(
     shape: Shape,
     name: string,
     fields: readonly FieldShape[],
     place: ObjectPlace,
     variant?: string,
-  ): Reading<StructValue> {
+  ): StructValue {
     const form = shape.kind === 'union' ? 'union' : isTuple(fields) ? 'tuple' : 'named';
-    return { kind: 'struct', type: shape.name, name, variant, form, fields: yield* this.#fields(fields, place) };
+    return { kind: 'struct', type: shape.name, name, variant, form, fields: this.#fields(fields, place) };
   }
 
-  *#enum(shape: Shape & EnumShape, place: ObjectPlace): Reading<Value> {
+  #enum(shape: Shape & EnumShape, place: ObjectPlace): Value {
     const { discriminant, variants } = shape;
     let variant = variants.length === 1 ? variants[0] : undefined;
     if (discriminant !== undefined) {
-      const value = yield* this.number(shape, place.inside(discriminant.offset), discriminant.size);
+      const value = this.number(shape, place.inside(discriminant.offset), discriminant.size);
       if (typeof value !== 'bigint') return value;
       variant = selectVariant(variants, value);
       if (variant === undefined) {
@@ -241,85 +214,74 @@ export class ValueReading {
     }
     if (variant === undefined) return { kind: 'invalid', type: shape.name, reason: 'an enum without variants' };
     const name = shape.short === '' ? variant.name : `${shape.short}::${variant.name}`;
-    return yield* this.#struct(shape, name, [...shape.fields, ...variant.fields()], place, variant.name);
+    const own = variant.fields();
+    const fields = shape.fields.length === 0 ? own : [...shape.fields, ...own];
+    return this.#struct(shape, name, fields, place, variant.name);
   }
 
-  *#array(shape: Shape & { kind: 'array' }, place: ObjectPlace): Reading<Value> {
+  #array(shape: Shape & { kind: 'array' }, place: ObjectPlace): Value {
     const element = shape.element();
     const { count } = shape;
     if (count === undefined) return { kind: 'sequence', type: shape.name, name: '', length: 0, elements: [] };
-    if (!this.#raw && element.kind === 'integer' && element.character)
-      return yield* this.#characters(shape, place, count);
-    return yield* this.sequence(shape, '', element, place, count);
+    if (!this.#raw && element.kind === 'integer' && element.character) return this.#characters(shape, place, count);
+    return this.sequence(shape, '', element, place, count);
   }
 
   /** A C array of characters, up to its zero; one without is an array of numbers. */
-  *#characters(shape: Shape & { kind: 'array' }, place: ObjectPlace, count: number): Reading<Value> {
-    const bytes = yield* this.bytes(shape, place, Math.min(count, this.limits.text));
+  #characters(shape: Shape & { kind: 'array' }, place: ObjectPlace, count: number): Value {
+    const bytes = this.bytes(shape, place, Math.min(count, this.limits.text));
     if (!(bytes instanceof Uint8Array)) return bytes;
     const end = bytes.indexOf(0);
-    if (end < 0) return yield* this.sequence(shape, '', shape.element(), place, count);
+    if (end < 0) return this.sequence(shape, '', shape.element(), place, count);
     return textValue(shape.name, bytes.subarray(0, end), end);
   }
 
   /** Elements one behind the other. */
-  *sequence(shape: Shape, name: string, element: Shape, place: ObjectPlace, length: number): Reading<Value> {
+  sequence(shape: Shape, name: string, element: Shape, place: ObjectPlace, length: number): Value {
     const size = element.size;
     const shown = Math.min(length, this.limits.elements);
     if (size === undefined && shown > 0) {
       return { kind: 'invalid', type: shape.name, reason: 'elements of unknown size' };
     }
     const stride = size ?? 0;
-    const from = stride * shown <= readAhead ? yield* this.ahead(place, stride * shown) : place;
-    return yield* this.elements(shape, name, element, length, (i) => from.inside(i * stride));
+    const from = stride * shown <= readAhead ? this.ahead(place, stride * shown) : place;
+    return this.elements(shape, name, element, length, (i) => from.inside(i * stride));
   }
 
-  *elements(
-    shape: Shape,
-    name: string,
-    element: Shape,
-    length: number,
-    placeOf: (index: number) => ObjectPlace,
-  ): Reading<Value> {
+  elements(shape: Shape, name: string, element: Shape, length: number, placeOf: (index: number) => ObjectPlace): Value {
     const elements: Value[] = [];
     const shown = Math.min(length, this.limits.elements);
-    for (let i = 0; i < shown && (i === 0 || this.#values > 0); i++) {
-      const at = placeOf(i);
-      elements.push(this.#now(element, at) ?? (yield* this.read(element, at)));
-    }
+    for (let i = 0; i < shown && (i === 0 || this.#values > 0); i++) elements.push(this.read(element, placeOf(i)));
     return { kind: 'sequence', type: shape.name, name, length, elements };
   }
 
   /** A string of `length` bytes, of which at most the limit is read. */
-  *text(shape: Shape, address: Addr, length: number): Reading<Value> {
+  text(shape: Shape, address: Addr, length: number): Value {
     const size = Math.min(length, this.limits.text);
     if (size === 0) return textValue(shape.name, new Uint8Array(0), length);
-    const bytes = yield* this.bytes(shape, ObjectPlace.memory(address), size);
+    const bytes = this.bytes(shape, ObjectPlace.memory(address), size);
     return bytes instanceof Uint8Array ? textValue(shape.name, bytes, length) : bytes;
   }
 
-  *#slice(shape: Shape & { kind: 'slice' }, place: ObjectPlace): Reading<Value> {
-    const pointer = place.inside(shape.pointer);
-    const address = this.#word(pointer) ?? (yield* this.number(shape, pointer));
+  #slice(shape: Shape & { kind: 'slice' }, place: ObjectPlace): Value {
+    const address = this.number(shape, place.inside(shape.pointer));
     if (typeof address !== 'bigint') return address;
-    const length = yield* this.length(shape, place.inside(shape.length));
+    const length = this.length(shape, place.inside(shape.length));
     if (typeof length !== 'number') return length;
     const at = addr(address);
     let target: Value | undefined;
     if (shape.style !== 'raw') {
       target = shape.text
-        ? yield* this.text(shape, at, length)
-        : yield* this.follow(shape, at, () =>
-            this.sequence(shape, '', shape.element(), ObjectPlace.memory(at), length),
-          );
+        ? this.text(shape, at, length)
+        : this.follow(shape, at, () => this.sequence(shape, '', shape.element(), ObjectPlace.memory(at), length));
       if (target.kind === 'text') return target;
     }
     return this.pointerValue(shape, shape.style, at, target);
   }
 
   /** A length or count as the target keeps it; more than 2^53 is no length. */
-  *length(shape: Shape, place: ObjectPlace): Reading<number | Value> {
-    const length = this.#word(place) ?? (yield* this.number(shape, place));
+  length(shape: Shape, place: ObjectPlace): number | Value {
+    const length = this.number(shape, place);
     if (typeof length !== 'bigint') return length;
     if (length > BigInt(Number.MAX_SAFE_INTEGER)) {
       return { kind: 'invalid', type: shape.name, reason: `length 0x${length.toString(16)}` };
@@ -327,17 +289,17 @@ export class ValueReading {
     return Number(length);
   }
 
-  *#dyn(shape: Shape & { kind: 'dyn' }, place: ObjectPlace): Reading<Value> {
-    const address = yield* this.number(shape, place.inside(shape.pointer));
+  #dyn(shape: Shape & { kind: 'dyn' }, place: ObjectPlace): Value {
+    const address = this.number(shape, place.inside(shape.pointer));
     if (typeof address !== 'bigint') return address;
-    const vtable = yield* this.number(shape, place.inside(shape.vtable));
+    const vtable = this.number(shape, place.inside(shape.vtable));
     if (typeof vtable !== 'bigint') return vtable;
     const concrete = this.concrete(addr(vtable));
     const at = addr(address);
     const target =
       concrete === undefined || this.#raw || shape.style === 'raw'
         ? undefined
-        : yield* this.follow(concrete, at, () => this.read(concrete, ObjectPlace.memory(at)));
+        : this.follow(concrete, at, () => this.read(concrete, ObjectPlace.memory(at)));
     return {
       ...this.pointerValue(shape, shape.style, at, target),
       dyn: { trait: shape.trait, vtable: addr(vtable), concrete: concrete?.name },
@@ -350,24 +312,25 @@ export class ValueReading {
     return die === undefined ? undefined : this.#shapes?.of(die);
   }
 
-  *#pointer(shape: Shape & { kind: 'pointer' }, place: ObjectPlace): Reading<Value> {
-    const word = this.#word(place) ?? (yield* this.number(shape, place));
+  #pointer(shape: Shape & { kind: 'pointer' }, place: ObjectPlace): Value {
+    const word = this.number(shape, place);
     if (typeof word !== 'bigint') return word;
     const [address, { style }, target] = [addr(word), shape, shape.target()];
     const isFollowed = !this.#raw && !this.#isFlat && (style === 'ref' || style === 'mut' || style === 'box');
     const followed =
       isFollowed && target?.size !== undefined
-        ? yield* this.follow(target, address, () => this.read(target, ObjectPlace.memory(address)))
+        ? this.follow(target, address, () => this.read(target, ObjectPlace.memory(address)))
         : undefined;
     return this.pointerValue(shape, style, address, followed);
   }
 
   /** Reads what a pointer points to, unless that value is being read already. */
-  *follow(target: Shape, address: Addr, read: () => Reading<Value>): Reading<Value> {
-    const key = `${address} ${target.name}`;
-    if (this.#following.includes(key)) return { kind: 'cut', type: target.name, reason: 'cycle' };
-    this.#following.push(key);
-    const found = yield* read();
+  follow(target: Shape, address: Addr, read: () => Value): Value {
+    const type = target.name;
+    if (this.#following.some((one) => one.address === address && one.type === type))
+      return { kind: 'cut', type, reason: 'cycle' };
+    this.#following.push({ address, type });
+    const found = read();
     this.#following.pop();
     return found;
   }
@@ -383,13 +346,9 @@ export class ValueReading {
   }
 }
 
-function isScalar({ kind }: Shape): boolean {
-  return kind === 'integer' || kind === 'float' || kind === 'bool' || kind === 'char' || kind === 'enumeration';
-}
-
 const utf8 = new TextDecoder('utf-8');
 
-export function textValue(type: string, bytes: Uint8Array, length: number): Value {
+function textValue(type: string, bytes: Uint8Array, length: number): Value {
   return { kind: 'text', type, text: utf8.decode(bytes), length, cut: bytes.length < length };
 }
 

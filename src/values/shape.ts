@@ -93,12 +93,16 @@ export interface VariantShape {
 
 /** The members have no names. */
 export function isTuple(fields: readonly FieldShape[]): boolean {
-  return fields.length > 0 && fields.every((field) => /^__\d+$/.test(field.name));
+  return fields.length > 0 && fields.every((field) => isNumbered(field.name));
 }
 
 /** `__0` of a tuple is `0`, as Rust writes it. */
 export function fieldName(name: string): string {
-  return /^__\d+$/.test(name) ? name.slice(2) : name;
+  return isNumbered(name) ? name.slice(2) : name;
+}
+
+function isNumbered(name: string): boolean {
+  return name.startsWith('__') && /^__\d+$/.test(name);
 }
 
 /** A library type, its shape verified. Offsets count from the start of the type. */
