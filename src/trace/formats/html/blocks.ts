@@ -11,8 +11,8 @@ import type { HtmlTables } from './tables.js';
 /** Records of a block. */
 const MOST = 32_768;
 
-/** Facts of a call or a poll, in the order in which they are shown. What is undefined is left out. */
-export type Detail = Readonly<Record<string, string | undefined>>;
+/** Facts of a call or a poll: names, each with its value behind it. What is undefined is left out. */
+export type Detail = readonly (string | undefined)[];
 
 /** Of a record: where and when it was. */
 export type Slice = Omit<SliceRecord, 'what' | 'detail'>;
@@ -71,9 +71,9 @@ export class Blocks {
 
   #detail(detail: Detail): number {
     let text = '';
-    for (const name in detail) {
-      const value = detail[name];
-      if (value !== undefined && value !== '') text += `${text === '' ? '' : '\n'}${name}\t${visible(value)}`;
+    for (let i = 1; i < detail.length; i += 2) {
+      const value = detail[i];
+      if (value !== undefined && value !== '') text += `${text === '' ? '' : '\n'}${detail[i - 1]}\t${visible(value)}`;
     }
     return text === '' ? 0 : 1 + this.#details.of(text);
   }

@@ -30,6 +30,7 @@ import {
   cancelText,
   gapText,
   placeHitText,
+  placeText,
   resetText,
   rootText,
   stackText,
@@ -37,7 +38,6 @@ import {
   stuckText,
   threadText,
   waitingState,
-  waitText,
   wakeText,
 } from '../../events/text.js';
 import type { LaneWriter, LifeEnd, PollCause } from '../lane-writer.js';
@@ -47,6 +47,8 @@ import type { HtmlTables } from './tables.js';
 
 /** What a slice has that is on no lane. */
 const nothing = { lane: 0, depth: 0, task: 0, taskDepth: 0, time: 0, isOpen: 0, wake: 0 };
+
+const lost: Detail = ['result', 'lost'];
 
 /** A call or poll that is open. */
 interface Open {
@@ -156,14 +158,14 @@ export class HtmlLanes implements LaneWriter {
     const open = this.#trackOf(begin).open.pop();
     if (open === undefined) return;
     const isLost = typeof how === 'string';
-    this.#slice(open, time, isLost ? 1 : 0, isLost ? { result: 'lost' } : this.#after(how));
+    this.#slice(open, time, isLost ? 1 : 0, isLost ? lost : this.#after(how));
   }
 
   orphan(event: AnyEnd): void {
     const name = 'function' in event ? event.function.name : `poll ${event.future.future}`;
     const task = 'root' in event ? this.#taskOf(event.root) : 0;
     const at = { end: event.time, lane: this.#trackOf(event).number + 1, task };
-    this.#mark('mark', 'end of what began unseen', at, { of: name, ...('result' in event ? this.#after(event) : {}) });
+    this.#mark('mark', 'end of what began unseen', at, ['of', name, ...('result' in event ? this.#after(event) : [])]);
   }
 
   waitBegin(end: PollEnd, _name: string, at: StateRef | undefined): void {
@@ -182,44 +184,44 @@ export class HtmlLanes implements LaneWriter {
 
   state(event: StateChange): void {
     const { time, future, from, to, root } = event;
-    const detail = { future: future.future, 'state before': from && stateText(from), state: to && stateText(to) };
+    const detail = ['future', future.future, 'state before', from && stateText(from), 'state', to && stateText(to)];
     this.#mark('mark', 'state changed', { end: time, task: this.#taskOf(root) }, detail);
   }
 
   derived(event: DerivedPoll): void {
     const { time, future, result, state, root } = event;
-    const detail = { future: future.future, result, state: state && stateText(state) };
+    const detail = ['future', future.future, 'result', result, 'state', state && stateText(state)];
     this.#mark('mark', 'poll that was inlined', { end: time, task: this.#taskOf(root) }, detail);
   }
 
   watch(event: WatchHit): void {
-    const detail = { access: accessText(event), by: actorText(event), inlined: stackText(event.inlined) };
+    const detail = ['access', accessText(event), 'by', actorText(event), 'inlined', stackText(event.inlined)];
     this.#mark('mark', event.watch.name, this.#onHart(event), detail);
   }
 
   place(event: PlaceHit): void {
-    this.#mark('mark', event.place.name, this.#onHart(event), { place: placeHitText(event) });
+    this.#mark('mark', event.place.name, this.#onHart(event), ['place', placeHitText(event)]);
   }
 
   wake(event: Wake, number: number | undefined): void {
     const at = { ...this.#onHart(event), task: event.root ? this.#taskOf(event.root) : 0, wake: number ?? 0 };
-    this.#mark('wake', 'wake', at, { what: wakeText(event) });
+    this.#mark('wake', 'wake', at, ['what', wakeText(event)]);
   }
 
   cancelled(event: Cancelled): void {
     const at = { ...this.#onHart(event), task: event.root ? this.#taskOf(event.root) : 0 };
-    this.#mark('mark', 'dropped before it was ready', at, { what: cancelText(event) });
+    this.#mark('mark', 'dropped before it was ready', at, ['what', cancelText(event)]);
   }
 
   stuck(event: Stuck): void {
     const task = event.root ? this.#taskOf(event.root) : 0;
-    this.#mark('mark', event.why, { end: event.time, task, lane: task === 0 ? 1 : 0 }, { what: stuckText(event) });
+    this.#mark('mark', event.why, { end: event.time, task, lane: task === 0 ? 1 : 0 }, ['what', stuckText(event)]);
   }
 
   gap(event: Gap): void {
     const name = gapText(event);
     const what = this.#out.what(`gap ${name}`, () => ({ kind: 'gap', name }));
-    this.#add(what, { ...nothing, end: event.to, time: event.to - event.from, lane: 1 }, {});
+    this.#add(what, { ...nothing, end: event.to, time: event.to - event.from, lane: 1 }, []);
   }
 
   reset({ time }: Reset): void {
@@ -227,13 +229,13 @@ export class HtmlLanes implements LaneWriter {
   }
 
   console({ time, text }: ConsoleLine): void {
-    this.#mark('console', 'console', { end: time, lane: 1 }, { line: text });
+    this.#mark('console', 'console', { end: time, lane: 1 }, ['line', text]);
   }
 
   /** What is open stays open. */
   end(): void {
     for (const { open } of [...this.#harts, ...this.#threads.values()].filter((lane) => lane !== undefined))
-      for (const each of open.splice(0).reverse()) this.#slice(each, this.#last, 1, { result: 'open' });
+      for (const each of open.splice(0).reverse()) this.#slice(each, this.#last, 1, ['result', 'open']);
     for (const waiting of this.#waiting.values()) this.#wait(waiting, this.#last, 1);
     this.#waiting.clear();
   }
@@ -243,20 +245,20 @@ export class HtmlLanes implements LaneWriter {
     for (const { kind, task, future, text, times_ns } of all) {
       const lane = this.#lanesOfTasks[task];
       const at = lane === undefined ? { lane: 1 } : { task: lane + 1 };
-      for (const time of times_ns) this.#mark('finding', kind, { end: time, ...at }, { future, what: text });
+      for (const time of times_ns) this.#mark('finding', kind, { end: time, ...at }, ['future', future, 'what', text]);
     }
   }
 
   #after(end: PollEnd | CallEnd): Detail {
-    if (end.type === 'call-end') return { result: end.result };
+    if (end.type === 'call-end') return ['result', end.result];
     const { result, state, chain } = end;
-    return { result, state: state && stateText(state), awaits: this.#chains.text(chain) };
+    return ['result', result, 'state', state && stateText(state), 'awaits', this.#chains.text(chain)];
   }
 
   #slice(open: Open, end: number, isOpen: number, after: Detail): void {
     const { leftTask } = open;
     if (leftTask !== undefined && leftTask !== end) {
-      this.#slice({ ...open, leftTask: undefined, lane: 0 }, leftTask, 1, { result: 'lost' });
+      this.#slice({ ...open, leftTask: undefined, lane: 0 }, leftTask, 1, lost);
       this.#slice({ ...open, leftTask: undefined, taskDepth: 0 }, end, isOpen, after);
       return;
     }
@@ -265,13 +267,13 @@ export class HtmlLanes implements LaneWriter {
     if (begin.type === 'call-begin') {
       const { function: fn, arguments: values } = begin;
       const what = this.#out.what(fn, () => ({ ...fn, kind: 'call' }));
-      this.#add(what, at, { ...after, arguments: argumentsText(values), hart: this.#hartOf(begin) });
+      this.#add(what, at, [...after, 'arguments', argumentsText(values), 'hart', this.#hartOf(begin)]);
       return;
     }
     const { future, state, stack } = begin;
     const what = this.#out.what(future, () => ({ ...future, name: future.future, kind: 'poll' }));
-    const before = { 'state before': state && stateText(state), stack: stack && stackText(stack) };
-    this.#add(what, at, { ...after, ...before, hart: this.#hartOf(begin) });
+    const before = ['state before', state && stateText(state), 'stack', stack && stackText(stack)];
+    this.#add(what, at, [...after, ...before, 'hart', this.#hartOf(begin)]);
   }
 
   /** Of a slice on a thread's lane. */
@@ -280,15 +282,15 @@ export class HtmlLanes implements LaneWriter {
   }
 
   #wait({ end, at }: Waiting, time: number, isOpen: number): void {
-    const name = waitText(at).replace(/^waiting at /, '');
+    const name = (at && placeText(at)) ?? 'waiting';
     const what = this.#out.what(`wait ${name}`, () => ({ kind: 'wait', name, file: at?.file, line: at?.line }));
     const { root, future, state, chain } = end;
     const awaits = this.#chains.text([{ future, typeName: future.instance, address: undefined, state }, ...chain]);
     const slice = { ...nothing, end: time, time: time - end.time, isOpen, task: this.#taskOf(root), taskDepth: 1 };
-    this.#add(what, slice, { awaits });
+    this.#add(what, slice, ['awaits', awaits]);
   }
 
-  #mark(kind: WhatKind, name: string, at: Pick<Slice, 'end'> & Partial<Slice>, detail: Detail = {}): void {
+  #mark(kind: WhatKind, name: string, at: Pick<Slice, 'end'> & Partial<Slice>, detail: Detail = []): void {
     const what = this.#out.what(`${kind} ${name}`, () => ({ kind, name }));
     this.#add(what, { ...nothing, ...at }, detail);
   }
