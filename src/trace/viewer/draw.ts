@@ -12,8 +12,8 @@ const MOST_FLOWS = 150;
 /** What is drawn beside the slices. */
 export interface Picked {
   readonly slice: number;
-  /** By the number of what slices are of; undefined: nothing is searched for. */
-  readonly matches: Uint8Array | undefined;
+  /** Undefined: nothing is searched for. */
+  readonly matches: ((slice: number) => boolean) | undefined;
   /** That the selection is an end of. */
   readonly flow: Flow | undefined;
 }
@@ -128,7 +128,7 @@ export class Drawing {
   #color(id: number): string {
     const [theme, picked] = [this.#theme, this.#picked];
     const what = this.#trace.what[id] as number;
-    return picked.matches !== undefined && picked.matches[what] === 0 ? theme.line : (this.#colors[what] as string);
+    return picked.matches?.(id) === false ? theme.line : (this.#colors[what] as string);
   }
 
   #slice(id: number, x: number, wide: number, y: number): void {
@@ -175,8 +175,7 @@ export class Drawing {
             : kind === 'console' || kind === 'mark'
               ? theme.soft
               : theme.accent;
-      const isDim = picked.matches !== undefined && picked.matches[what[id] as number] === 0;
-      if (isDim) pen.fillStyle = theme.line;
+      if (picked.matches?.(id) === false) pen.fillStyle = theme.line;
       if (kind === 'wake' || kind === 'console') pen.fillRect(x - 1, y + 1, 2, 9);
       else diamond(pen, x, y + 5.5, kind === 'finding' ? 5 : 3);
       i = firstFrom(row, start, at + 2 * perPixel, i + 1);

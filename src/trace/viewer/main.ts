@@ -127,12 +127,15 @@ function listen(views: Views, timeline: Timeline): void {
 }
 
 /** `#view=Tasks`, `#t=1000,2000&select=17`: what is shown, so that an address can say it. */
-function fragment(views: Views, timeline: Timeline): void {
+function fragment(views: Views, timeline: Timeline, isEmpty: boolean): void {
   const wanted = new URLSearchParams(location.hash.slice(1));
   const [from, to] = (wanted.get('t') ?? '').split(',').map(Number);
   if (from !== undefined && to !== undefined && to > from) timeline.layout.show(from, to);
   const slice = Number(wanted.get('select') ?? -1);
-  views.show(wanted.get('view') ?? 'Timeline');
+  views.show('Timeline');
+  // A profile has nothing but samples.
+  if (isEmpty) views.show('Flame graph');
+  views.show(wanted.get('view') ?? '');
   timeline.drawNow();
   if (views.now === 'Timeline') byId('lanes').focus();
   if (slice >= 0) timeline.select(slice);
@@ -157,14 +160,15 @@ async function start(): Promise<void> {
   byId('program').textContent = info?.program ?? 'nothing was recorded';
   document.title = `${info?.program ?? 'rsptrace'}: rsptrace report`;
   const clock = info && `${info.clock.guest ? 'guest clock' : 'clock'} ${info.clock.name}`;
-  byId('about').textContent = info ? `${info.arch}, ${clock}` : '';
+  const cut = trace.tables ? '' : '; the end of this file is missing';
+  byId('about').textContent = info ? `${info.arch}, ${clock}${cut}` : '';
   const slices = trace.what.length;
   byId('count').textContent = `${slices.toLocaleString('en').replaceAll(',', ' ')} slices and marks`;
   const timeline = new Timeline(trace);
   const views = new Views(timeline, trace);
   listen(views, timeline);
   byId('details').append(el('p', {}, 'Nothing is selected: click a slice, or press . in the timeline'));
-  fragment(views, timeline);
+  fragment(views, timeline, trace.what.length === 0);
   performance.mark('shown');
   document.documentElement.dataset.state = 'shown';
 }

@@ -94,7 +94,7 @@ export class Timeline {
   /** Marks what matches; gives how many slices do. Empty: nothing is searched for. */
   search(text: string): number {
     const found = text === '' ? undefined : matchesOf(this.#trace, text);
-    this.#picked = { ...this.#picked, matches: found?.whats };
+    this.#picked = { ...this.#picked, matches: found?.slices };
     this.draw();
     return found?.count ?? 0;
   }

@@ -1,5 +1,6 @@
 // HTML reports: their data against JSON lines of the same events, and what a browser makes of them.
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inflateRawSync } from 'node:zlib';
 import fc from 'fast-check';
@@ -171,6 +172,17 @@ t.test('in a browser: slices are counted, a click selects, names are no HTML, no
     'undefined',
     0,
   ]);
+  t.same(page.errors, []);
+});
+
+t.test('a report that is cut off shows what is whole, and says that its end is missing', async (t) => {
+  const names = Array.from({ length: 20_000 }, (_, key) => `f${key % 7}`);
+  const whole = write('whole.html', callsOf(names));
+  writeFileSync(join(folder, 'cut.html'), whole.subarray(0, whole.length - 1000));
+  await using page = await openPage(join(folder, 'cut.html'));
+  await page.until(isShown);
+  t.equal(await page.value("document.getElementById('count').textContent"), '32 768 slices and marks');
+  t.match(await page.value("document.getElementById('about').textContent"), /the end of this file is missing/);
   t.same(page.errors, []);
 });
 
