@@ -138,6 +138,11 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
     return false;
   }
 
+  /** For tests: the state before an instruction, in full. */
+  stateAt(pc: Addr): FrameState | undefined {
+    return this.#nodes.get(this.#code.offsetOf(pc))?.state;
+  }
+
   #frame(state: FrameState, confidence: Node<I>['confidence']): FrameAt {
     return rowOf(this.#model, this.#rules, state, this.#trap?.back, confidence);
   }
