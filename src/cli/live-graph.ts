@@ -7,7 +7,7 @@ import { compileGlob, nearest, StaticCalls } from '../probes/index.js';
 import { addressesOf, type Program } from '../record/index.js';
 import { architectureFor, isLinuxProgram, placeAtStart, placeInProcess } from '../target/index.js';
 import { plural } from '../text/index.js';
-import { type CallBegin, CallsBelow, FunctionGraph, type Lines, type TraceSink } from '../trace/index.js';
+import { type CallBegin, CallsBelow, FunctionGraph, type Lines, type TraceSink, wholeText } from '../trace/index.js';
 import { ExitCode, note, reportError } from './failure.js';
 import { executableOf, processNamed, programNamed } from './local-process.js';
 import { defaultsOf } from './options/option.js';
@@ -171,7 +171,7 @@ function isForeign(calls: StaticCalls, probed: ReadonlySet<Addr>, outer: CallBeg
 
 /** Each line at once: it is looked at while the target runs. */
 const stdout: Lines = {
-  textRecord: (text) => void process.stdout.write(text),
+  textRecord: (text) => void process.stdout.write(wholeText(text)),
   flush: () => {},
   close: () => {},
 };

@@ -1,5 +1,14 @@
 import { branchesIn, clipEnd, shownPlaces } from '../text/index.js';
-import { FromFirstEvent, Inside, type LineParts, type Lines, TreeWriter, writeJsonLines } from '../trace/index.js';
+import {
+  FromFirstEvent,
+  Inside,
+  type LineParts,
+  type Lines,
+  type TextPart,
+  TreeWriter,
+  wholeText,
+  writeJsonLines,
+} from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import type { SavedPartArguments } from './options/saved-trace.js';
 import { readChosen } from './saved-trace.js';
@@ -31,8 +40,8 @@ class Output implements Lines {
     this.#shown = shown;
   }
 
-  textRecord(line: string, parts?: LineParts): void {
-    this.#text += this.#shown(line, parts);
+  textRecord(line: string | readonly TextPart[], parts?: LineParts): void {
+    this.#text += this.#shown(wholeText(line), parts);
     if (this.#text.length > BUFFER) this.flush();
   }
 

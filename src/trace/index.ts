@@ -42,6 +42,7 @@ export { Lanes } from './formats/lanes.js';
 export { OffCpu, type WaitRow } from './formats/off-cpu.js';
 export { formatFor, openTrace, type TraceOptions } from './formats/open-trace.js';
 export { OutputFile, type OutputOptions } from './formats/output/output-file.js';
+export { type TextPart, wholeText } from './formats/output/record-block.js';
 export { readTrace, type TraceRead } from './formats/read/read-trace.js';
 export { TreeWriter } from './formats/tree.js';
 export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';

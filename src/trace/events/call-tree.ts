@@ -14,6 +14,7 @@ import type {
   TraceEvent,
   TraceInfo,
 } from './events.js';
+import { OpenCalls } from './open-calls.js';
 
 /** A function, or a Future that is polled, as formats of stacks name it. */
 export interface Frame {
@@ -70,7 +71,7 @@ export class CallTree extends TimedFold {
   /** Of a profile. `root`: beside calls it is a frame, `[samples]`. */
   readonly #sampled = { root: nodeOf(undefined, undefined), count: 0, areWaits: false };
   #calls = 0;
-  readonly #open = new Map<AnyBegin, Growing>();
+  readonly #open = new OpenCalls<{ readonly begin: AnyBegin; readonly node: Growing }>();
   readonly #frames = new Map<What, Frame>();
   #first: number | undefined;
   #stacks = 0;
@@ -111,22 +112,20 @@ export class CallTree extends TimedFold {
   protected began(begin: AnyBegin): void {
     this.#first ??= begin.time;
     this.#calls++;
-    const parent = (begin.around && this.#open.get(begin.around)) ?? this.#root;
+    const parent = this.#open.of(begin.around)?.node ?? this.#root;
     const node = this.#child(parent, begin.type === 'call-begin' ? begin.function : begin.future);
     node.calls++;
-    this.#open.set(begin, node);
+    this.#open.begin({ begin, node });
   }
 
-  protected returned({ begin, time }: PollEnd | CallEnd, { self }: CallTime): void {
-    this.span = Math.max(this.span, time - (this.#first ?? time));
-    const node = begin && this.#open.get(begin);
-    if (node === undefined) return;
-    node.self += self;
-    this.#open.delete(begin as AnyBegin);
+  protected returned(event: PollEnd | CallEnd, { self }: CallTime): void {
+    this.span = Math.max(this.span, event.time - (this.#first ?? event.time));
+    const open = this.#open.end(event);
+    if (open) open.node.self += self;
   }
 
-  protected override lost({ begin }: PollLost | CallLost): void {
-    if (begin) this.#open.delete(begin);
+  protected override lost(event: PollLost | CallLost): void {
+    this.#open.end(event);
   }
 
   /** Every node but the root, callers before callees. */

@@ -67,6 +67,11 @@ export class OpenCalls<T extends OpenCall> {
     return this.#of(track) ?? none;
   }
 
+  /** Everything that is open, track by track. */
+  all(): T[] {
+    return [...this.#harts, ...this.#threads].flatMap((open) => open ?? []);
+  }
+
   #of({ hart, thread }: Track): T[] | undefined {
     return thread ? this.#threads[thread.key] : this.#harts[hart];
   }

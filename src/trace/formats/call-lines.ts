@@ -1,7 +1,18 @@
 // What texts of calls have in common: a line for a begin and one for its end; a single line for both if nothing
 // happened in between. Written as events come; only the last begin waits for the next event.
+import { madeOnce } from '../../base/made-once.js';
 import { visible } from '../../text/index.js';
-import type { AnyBegin, AnyEnd, ConsoleLine, Gap, Reset, Stuck, TraceEvent } from '../events/events.js';
+import type {
+  AnyBegin,
+  AnyEnd,
+  ConsoleLine,
+  FunctionRef,
+  FutureRef,
+  Gap,
+  Reset,
+  Stuck,
+  TraceEvent,
+} from '../events/events.js';
 import { isBegin, isEnd, OpenCalls, type Track } from '../events/open-calls.js';
 import { Fold } from '../events/sinks.js';
 import {
@@ -15,8 +26,10 @@ import {
   stuckText,
   wakeText,
 } from '../events/text.js';
+import type { TextPart } from './output/record-block.js';
+import { encoded } from './text-lines.js';
 
-/** Where the parts of a line stand: its track, and the text behind its indentation. */
+/** Where the parts of a line stand: its track, and the text behind its indentation. Valid until the next line. */
 export interface LineParts {
   readonly track: number;
   readonly text: number;
@@ -28,7 +41,7 @@ export interface LineParts {
 /** Where lines go: a file, a terminal. */
 export interface Lines {
   /** A line with its break. `parts`: of a call tree's line about a hart or thread. */
-  textRecord(line: string, parts?: LineParts): void;
+  textRecord(line: string | readonly TextPart[], parts?: LineParts): void;
   flush(): void;
   close(): void;
 }
@@ -44,6 +57,8 @@ export type AboutAll = Gap | Reset | ConsoleLine | Stuck;
 export abstract class CallLines extends Fold {
   protected readonly out: Lines;
   protected readonly open = new OpenCalls<Line>();
+  /** Of the line that is composed, where its format knows them. */
+  protected readonly parts: LineParts | undefined;
   /** It has begun, and nothing has happened since. */
   #pending: Line | undefined;
 
@@ -58,7 +73,11 @@ export abstract class CallLines extends Fold {
     else {
       this.openPending();
       if (!('hart' in event)) this.write(`# ${this.comment(event)}`);
-      else this.put(event, event.time, undefined, this.open.on(event).length, `/* ${noteText(event)} */`);
+      else {
+        const line = this.start(event, event.time, undefined, this.open.on(event).length);
+        line.push('/* ', visible(noteText(event)), ' */');
+        this.stop(line);
+      }
     }
   }
 
@@ -66,18 +85,18 @@ export abstract class CallLines extends Fold {
     this.out.flush();
   }
 
-  /** Writes the line of an event: where and when it was, then a text. */
-  protected abstract put(track: Track, time: number, duration: number | undefined, indent: number, text: string): void;
+  /** The beginning of an event's line: where and when it was. What happened is to follow, then {@link stop}. */
+  protected abstract start(track: Track, time: number, duration: number | undefined, indent: number): TextPart[];
 
   /** How far a call is indented, whose line is next. */
   protected abstract level(begin: AnyBegin): number;
 
-  protected abstract called(begin: AnyBegin): string;
+  protected abstract called(line: TextPart[], begin: AnyBegin): void;
 
   /** What ends the line of a call in which nothing happened. */
   protected abstract whole(end: AnyEnd): string;
 
-  protected abstract closed(begin: AnyBegin, end: AnyEnd): string;
+  protected abstract closed(line: TextPart[], begin: AnyBegin, end: AnyEnd): void;
 
   /** An end whose begin was not seen. */
   protected abstract orphan(end: AnyEnd): void;
@@ -96,7 +115,15 @@ export abstract class CallLines extends Fold {
     const line = this.#pending;
     if (line === undefined) return;
     this.#pending = undefined;
-    this.put(line.begin, line.begin.time, undefined, line.indent, `${this.called(line.begin)} {`);
+    const text = this.start(line.begin, line.begin.time, undefined, line.indent);
+    this.called(text, line.begin);
+    text.push(' {');
+    this.stop(text);
+  }
+
+  protected stop(line: TextPart[]): void {
+    line.push('\n');
+    this.out.textRecord(line, this.parts);
   }
 
   protected write(line: string): void {
@@ -121,17 +148,28 @@ export abstract class CallLines extends Fold {
     const duration = this.lasted(begin, event);
     if (this.#pending === line) {
       this.#pending = undefined;
-      this.put(begin, begin.time, duration, indent, `${this.called(begin)}${this.whole(event)}`);
+      const text = this.start(begin, begin.time, duration, indent);
+      this.called(text, begin);
+      text.push(visible(this.whole(event)));
+      this.stop(text);
       return;
     }
     this.openPending();
-    this.put(begin, event.time, duration, indent, this.closed(begin, event));
+    const text = this.start(begin, event.time, duration, indent);
+    this.closed(text, begin, event);
+    this.stop(text);
   }
 }
 
+const names = new WeakMap<FunctionRef | FutureRef, Uint8Array>();
+
 /** What a text calls a function, or the poll of a Future. */
-export function callName(event: AnyBegin | AnyEnd): string {
-  return 'function' in event ? event.function.name : `poll ${event.future.future}`;
+export function callName(event: AnyBegin | AnyEnd): Uint8Array {
+  const what = 'function' in event ? event.function : event.future;
+  return (
+    names.get(what) ??
+    madeOnce(names, what, () => encoded(visible('future' in what ? `poll ${what.future}` : what.name)))
+  );
 }
 
 function noteText(event: Exclude<TraceEvent, AnyBegin | AnyEnd | AboutAll>): string {

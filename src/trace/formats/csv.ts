@@ -2,10 +2,11 @@
 // ./spans.ts. A field with a comma, a quote or a break of line stands in quotes; what is not known is empty.
 // One that a spreadsheet would take for a formula has an apostrophe before it.
 import { startOf } from '../../base/file-head.js';
-import { madeOnce } from '../../base/made-once.js';
 import { visible } from '../../text/index.js';
 import type { Format } from './format.js';
+import type { TextPart } from './output/record-block.js';
 import { type Span, type SpanSubject, spanColumns, spanLines } from './spans.js';
+import { encoded } from './text-lines.js';
 
 const HEAD = spanColumns.join(',');
 
@@ -22,23 +23,48 @@ export const csv: Format = {
 };
 
 /** The cells of a subject, which many rows have. */
-const subjects = new WeakMap<SpanSubject, string>();
+const subjects = new WeakMap<SpanSubject, Uint8Array>();
 
-function rowOf({ type, time_ns, duration_ns, hart, thread, depth, subject, result, detail }: Span): string {
-  const about = madeOnce(subjects, subject, () => {
-    const { name, instance, address, file, line, task } = subject;
-    return [name, instance, address, file, line?.toString(), task].map(cell).join(',');
-  });
-  const numbers = `${time_ns},${duration_ns ?? ''},${hart ?? ''},${thread ?? ''},${depth ?? ''}`;
-  return `${cell(type)},${numbers},${about},${cell(result)},${cell(detail)}\n`;
+function rowOf(span: Span): TextPart[] {
+  const { subject } = span;
+  return [
+    cell(span.type),
+    ',',
+    span.time_ns,
+    ',',
+    span.duration_ns ?? '',
+    ',',
+    span.hart ?? '',
+    ',',
+    span.thread ?? '',
+    ',',
+    span.depth ?? '',
+    subjects.get(subject) ?? cellsOf(subject),
+    cell(span.result),
+    ',',
+    cell(span.detail),
+    '\n',
+  ];
 }
+
+function cellsOf(subject: SpanSubject): Uint8Array {
+  const { name, instance, address, file, line, task } = subject;
+  const cells = encoded(`,${[name, instance, address, file, line?.toString(), task].map(cell).join(',')},`);
+  subjects.set(subject, cells);
+  return cells;
+}
+
+/** What stands in a cell as it is. */
+const PLAIN = /^(?:[!#-*./-<>?A-~ ][!#-+\--~ ]*)?$/;
 
 /** What a spreadsheet would work out: names come from the program, and numbers are what they are. */
 function isFormula(text: string): boolean {
   return /^[=+\-@]/.test(text) && !/^[+-]?\d+(\.\d+)?$/.test(text);
 }
 
-function cell(value = ''): string {
+function cell(value: string | undefined): string {
+  if (value === undefined) return '';
+  if (PLAIN.test(value)) return value;
   const text = `${isFormula(value) ? "'" : ''}${visible(value)}`;
   return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

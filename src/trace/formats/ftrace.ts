@@ -18,6 +18,8 @@ import type { AnyBegin, AnyEnd, HartInfo, TraceInfo } from '../events/events.js'
 import type { Track } from '../events/open-calls.js';
 import { CallLines, callName } from './call-lines.js';
 import type { Format } from './format.js';
+import { digitsOf, type TextPart } from './output/record-block.js';
+import { blanks, DIGITS, putRight } from './text-lines.js';
 
 const HEAD = '# tracer: function_graph\n';
 
@@ -52,7 +54,10 @@ export class FunctionGraph extends CallLines {
   /** An interrupt came, or is over: as `print_graph_irq` marks it. */
   interrupt({ hart }: Track, time: number, isOver: boolean): void {
     this.openPending();
-    this.out.textRecord(`${placeText(time, hart)}  ${isOver ? '<========== |' : '==========> |'}\n`);
+    const line: TextPart[] = [];
+    putPlace(line, time, hart);
+    line.push(isOver ? '  <========== |' : '  ==========> |');
+    this.stop(line);
   }
 
   override end(): void {
@@ -65,9 +70,11 @@ export class FunctionGraph extends CallLines {
   }
 
   /** With arguments, as the kernel's option funcgraph-args writes them. */
-  protected called(begin: AnyBegin): string {
+  protected called(line: TextPart[], begin: AnyBegin): void {
     const values = begin.type === 'call-begin' ? begin.arguments : [];
-    return `${callName(begin)}(${values.map(({ name, value }) => `${name}=${value}`).join(', ')})`;
+    line.push(callName(begin));
+    if (values.length === 0) line.push('()');
+    else line.push(visible(`(${values.map(({ name, value }) => `${name}=${value}`).join(', ')})`));
   }
 
   protected override lasted(begin: AnyBegin, end: AnyEnd): number | undefined {
@@ -79,25 +86,26 @@ export class FunctionGraph extends CallLines {
     return isLost(end) ? '; /* lost */' : result === '' ? ';' : `; /* ${result} */`;
   }
 
-  protected closed(begin: AnyBegin, end: AnyEnd): string {
+  protected closed(line: TextPart[], begin: AnyBegin, end: AnyEnd): void {
     const result = returned(end);
-    return `} /* ${callName(begin)}${isLost(end) ? ', lost' : result === '' ? '' : ` ${result}`} */`;
+    line.push('} /* ', callName(begin));
+    line.push(isLost(end) ? ', lost */' : result === '' ? ' */' : visible(` ${result} */`));
   }
 
   protected orphan(end: AnyEnd): void {
-    this.put(end, end.time, undefined, 0, `} /* ${callName(end)} */`);
+    const line = this.start(end, end.time, undefined, 0);
+    line.push('} /* ', callName(end), ' */');
+    this.stop(line);
   }
 
-  protected put(
-    { hart, thread }: Track,
-    time: number,
-    duration: number | undefined,
-    indent: number,
-    text: string,
-  ): void {
+  protected start({ hart, thread }: Track, time: number, duration: number | undefined, indent: number): TextPart[] {
     if (thread !== undefined) this.#switch(hart, thread.key);
-    const lasted = duration === undefined ? ' '.repeat(DURATION) : durationText(duration);
-    this.out.textRecord(`${placeText(time, hart)}${lasted}|  ${'  '.repeat(indent)}${visible(text)}\n`);
+    const line: TextPart[] = [];
+    putPlace(line, time, hart);
+    if (duration === undefined) line.push(blanks(DURATION));
+    else putDuration(line, duration);
+    line.push('|  ', blanks(2 * indent));
+    return line;
   }
 
   #switch(hart: number, thread: number): void {
@@ -113,8 +121,10 @@ export class FunctionGraph extends CallLines {
 
 /** Characters of a duration, with its mark. */
 const DURATION = 15;
+const SECONDS = 5;
+const HART = 3;
 /** Of a duration, before and behind its point. */
-const DIGITS = 7;
+const DIGITS_SHOWN = 7;
 
 function isLost({ type }: AnyEnd): boolean {
   return type === 'call-lost' || type === 'poll-lost';
@@ -126,32 +136,31 @@ function returned(end: AnyEnd): string {
 }
 
 /** Seconds with microseconds, and the hart. */
-function placeText(nanos: number, hart: number): string {
+function putPlace(line: TextPart[], nanos: number, hart: number): void {
   const micros = Math.floor(nanos / 1000);
-  const rest = micros % 1_000_000;
-  const seconds = String((micros - rest) / 1_000_000).padStart(5);
-  return `${seconds}.${String(rest).padStart(6, '0')} | ${String(hart).padStart(3)}) `;
+  const millis = Math.floor(micros / 1000);
+  putRight(line, Math.floor(millis / 1000), SECONDS);
+  line.push('.', DIGITS[millis % 1000] as string, DIGITS[micros % 1000] as string, ' | ');
+  putRight(line, hart, HART);
+  line.push(') ');
 }
 
 /** As `trace_print_graph_duration` does it: seven digits, of which up to three are behind the point. */
-function durationText(nanos: number): string {
+function putDuration(line: TextPart[], nanos: number): void {
   const rest = nanos % 1000;
-  const whole = String((nanos - rest) / 1000);
-  const decimals = Math.min(3, DIGITS - whole.length);
-  const digits = String(Math.floor(rest / 10 ** (3 - decimals))).padStart(decimals, '0');
-  return `${markOf(nanos)} ${`${decimals > 0 ? `${whole}.${digits}` : whole} us `.padEnd(DURATION - 2)}`;
+  const whole = (nanos - rest) / 1000;
+  const digits = digitsOf(whole);
+  const decimals = Math.max(0, Math.min(3, DIGITS_SHOWN - digits));
+  line.push(markOf(nanos), whole);
+  if (decimals > 0) line.push('.', (DIGITS[rest] as string).slice(0, decimals));
+  line.push(' us', blanks(Math.max(1, DURATION - 5 - digits - (decimals > 0 ? 1 + decimals : 0))));
 }
 
 /** Above these durations stands a mark. */
-const marks = [
-  [1e9, '$'],
-  [1e8, '@'],
-  [1e7, '*'],
-  [1e6, '#'],
-  [1e5, '!'],
-  [1e4, '+'],
-] as const;
+const marks = [1e9, 1e8, 1e7, 1e6, 1e5].map((above, i) => ({ above, mark: `${'$@*#!'[i]} ` }));
 
 function markOf(nanos: number): string {
-  return marks.find(([above]) => nanos > above)?.[1] ?? ' ';
+  if (nanos <= 1e4) return '  ';
+  for (const { above, mark } of marks) if (nanos > above) return mark;
+  return '+ ';
 }

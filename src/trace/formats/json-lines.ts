@@ -1,13 +1,13 @@
 // JSON Lines (jsonlines.org): an object a call, a poll or an instant, with the members of `Span` (./spans.ts) that are
 // known. The first line is about the trace: `{"type":"trace","version":1,...}`.
 import { startOf } from '../../base/file-head.js';
-import { madeOnce } from '../../base/made-once.js';
 import { jsonLine } from '../../text/index.js';
 import type { TraceInfo, TraceSink } from '../events/events.js';
 import type { Lines } from './call-lines.js';
 import type { Format } from './format.js';
+import type { TextPart } from './output/record-block.js';
 import { type Span, type SpanSubject, spanLines } from './spans.js';
-import { json, quote } from './text-lines.js';
+import { encoded, json, putQuoted, quote } from './text-lines.js';
 
 /** JSON lines. */
 export const jsonLines: Format = {
@@ -41,15 +41,29 @@ function headOf({ program, buildId, arch, clock, isProcess, harts }: TraceInfo):
 }
 
 /** The members of a subject, which many lines have. */
-const subjects = new WeakMap<SpanSubject, string>();
+const subjects = new WeakMap<SpanSubject, Uint8Array>();
 
-function lineOf({ type, time_ns, duration_ns, hart, thread, depth, subject, result, detail }: Span): string {
-  const about = madeOnce(subjects, subject, () => json(subject).slice(1, -1));
-  const number = (name: string, value: number | undefined): string =>
-    value === undefined ? '' : `,"${name}":${value}`;
-  const text = (name: string, value: string | undefined): string =>
-    value === undefined ? '' : `,"${name}":${quote(value)}`;
-  const where = `${number('duration_ns', duration_ns)}${number('hart', hart)}${number('thread', thread)}`;
-  const when = `"time_ns":${time_ns}${where}${number('depth', depth)}`;
-  return `{"type":${quote(type)},${when},${about}${text('result', result)}${text('detail', detail)}}\n`;
+function lineOf({ type, time_ns, duration_ns, hart, thread, depth, subject, result, detail }: Span): TextPart[] {
+  const line: TextPart[] = ['{"type":', quote(type), ',"time_ns":', time_ns];
+  if (duration_ns !== undefined) line.push(',"duration_ns":', duration_ns);
+  if (hart !== undefined) line.push(',"hart":', hart);
+  if (thread !== undefined) line.push(',"thread":', thread);
+  if (depth !== undefined) line.push(',"depth":', depth);
+  line.push(subjects.get(subject) ?? membersOf(subject));
+  if (result !== undefined) {
+    line.push(',"result":');
+    putQuoted(line, result);
+  }
+  if (detail !== undefined) {
+    line.push(',"detail":');
+    putQuoted(line, detail);
+  }
+  line.push('}\n');
+  return line;
+}
+
+function membersOf(subject: SpanSubject): Uint8Array {
+  const members = encoded(`,${json(subject).slice(1, -1)}`);
+  subjects.set(subject, members);
+  return members;
 }

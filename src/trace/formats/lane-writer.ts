@@ -27,22 +27,17 @@ import type {
 /** `lost`: another Future is at its address now, and the end of its last poll was not seen. */
 export type LifeEnd = 'ready' | 'panicked' | 'dropped' | 'lost';
 
-/** Of a poll that begins. */
-export interface PollCause {
-  /** No other poll of its root is open. */
-  readonly isOutermost: boolean;
-  /** The number of the wake that caused it, if that was seen. */
-  readonly wake: number | undefined;
-}
-
 /** What a format with timelines may write. */
 interface LaneEvents {
   begin(info: TraceInfo): void;
   hart(hart: HartInfo): void;
   /** Seen for the first time. */
   thread(thread: ThreadRef): void;
-  /** A slice on the thread's lane, if a thread is known; else on the hart's. `cause`: of a poll. */
-  enter(begin: AnyBegin, cause?: PollCause): void;
+  /**
+   * A slice on the thread's lane, if a thread is known; else on the hart's. Of a poll `isOutermost`: no other one of its
+   * root is open; and `wake`: the number of the wake that caused it, if that was seen.
+   */
+  enter(begin: AnyBegin, isOutermost?: boolean, wake?: number): void;
   /**
    * The end of `begin`'s slice. `lost`: of what happened only the end is known. `cut`: it is on another stack, or over;
    * its own end is emitted without a slice.

@@ -5,12 +5,16 @@ import type {
   CallEnd,
   CallLost,
   Cancelled,
+  ConsoleLine,
+  Gap,
   GuestNanos,
   HartInfo,
   PollBegin,
   PollEnd,
   PollLost,
+  Reset,
   RootRef,
+  Stuck,
   ThreadRef,
   TraceEvent,
   TraceFacts,
@@ -93,7 +97,7 @@ export class Lanes implements TraceSink {
   }
 
   event(event: TraceEvent): void {
-    if ('hart' in event && !this.#harts[event.hart]) this.hart({ number: event.hart, name: `hart ${event.hart}` });
+    if (ofHart(event) && !this.#harts[event.hart]) this.hart({ number: event.hart, name: `hart ${event.hart}` });
     const writer = this.#writer;
     switch (event.type) {
       case 'poll-begin':
@@ -163,7 +167,7 @@ export class Lanes implements TraceSink {
     life.polls.push(poll);
     const isOutermost = life.polls.length === 1;
     this.#writer.rootEnter?.(event);
-    this.#writer.enter?.(event, { isOutermost, wake: isOutermost ? life.wake : undefined });
+    this.#writer.enter?.(event, isOutermost, isOutermost ? life.wake : undefined);
     if (isOutermost) life.wake = undefined;
   }
 
@@ -302,6 +306,12 @@ export class Lanes implements TraceSink {
     else this.#runnable += change;
     if (time !== undefined) this.#writer.tasks?.(time, this.#waiting, this.#runnable);
   }
+}
+
+/** `'hart' in event` takes as long as all else that is done here. */
+function ofHart(event: TraceEvent): event is Exclude<TraceEvent, Gap | Reset | ConsoleLine | Stuck> {
+  const { type } = event;
+  return type !== 'gap' && type !== 'reset' && type !== 'console' && type !== 'stuck';
 }
 
 function pollOf(open: LanePoll | LaneCall | undefined): LanePoll | undefined {

@@ -115,8 +115,8 @@ export class OffCpu extends Filter {
       lateWait: (end, until) => {
         this.#over = { end, until };
       },
-      enter: (begin, cause) => {
-        if (!cause?.isOutermost || begin.type !== 'poll-begin') return;
+      enter: (begin, isOutermost) => {
+        if (!isOutermost || begin.type !== 'poll-begin') return;
         this.#tell(undefined);
         this.#woken.delete(begin.root);
       },

@@ -13,7 +13,7 @@ import type {
   TraceInfo,
   TraceSink,
 } from '../events/events.js';
-import { isBegin, isEnd } from '../events/open-calls.js';
+import { isBegin, isEnd, type OpenCall, OpenCalls } from '../events/open-calls.js';
 import { Fold } from '../events/sinks.js';
 import {
   accessText,
@@ -28,6 +28,7 @@ import {
   wakerText,
 } from '../events/text.js';
 import type { Lines } from './call-lines.js';
+import type { TextPart } from './output/record-block.js';
 
 /** What a span is of. One object for all spans of the same function, or of the same Future of a task. */
 export interface SpanSubject {
@@ -90,13 +91,19 @@ export const spanColumns = [
 const nobody = { instance: undefined, address: undefined, file: undefined, line: undefined, task: undefined };
 const nowhere = { duration_ns: undefined, thread: undefined, depth: undefined, result: undefined, detail: undefined };
 
+interface Open extends OpenCall {
+  /** Of its begin among all. */
+  readonly order: number;
+}
+
 /** Turns events into spans. Calls that are open at the end come last, without a duration. */
 export class Spans extends Fold {
   readonly #write: (span: Span) => void;
   readonly #chains = new ChainTexts();
   readonly #subjects = new Subjects();
-  /** In the order in which they began. */
-  readonly #open = new Set<AnyBegin>();
+  readonly #open = new OpenCalls<Open>();
+  /** Begins so far. */
+  #begun = 0;
 
   constructor(write: (span: Span) => void) {
     super();
@@ -104,13 +111,13 @@ export class Spans extends Fold {
   }
 
   event(event: TraceEvent): void {
-    if (isBegin(event)) this.#open.add(event);
+    if (isBegin(event)) this.#open.begin({ begin: event, order: this.#begun++ });
     else if (isEnd(event)) this.#ended(event);
     else this.#write(this.#instant(event));
   }
 
   override end(): void {
-    for (const begin of this.#open) {
+    for (const { begin } of this.#open.all().sort((a, b) => a.order - b.order)) {
       const { time, hart, thread, depth } = begin;
       const where = { time_ns: time, hart, thread: thread?.key, depth, subject: this.#subjects.of(begin) };
       const detail = detailOf(begin);
@@ -119,7 +126,7 @@ export class Spans extends Fold {
   }
 
   #ended(event: AnyEnd): void {
-    const begin = event.begin && this.#open.delete(event.begin) ? event.begin : undefined;
+    const begin = this.#open.end(event)?.begin;
     const isLost = event.type === 'call-lost' || event.type === 'poll-lost';
     const { hart, thread, depth } = begin ?? event;
     this.#write({
@@ -214,7 +221,11 @@ function afterText(state: StateRef | undefined): string | undefined {
 }
 
 /** Writes a line a span, behind a head. */
-export function spanLines(out: Lines, head: (info: TraceInfo) => string, line: (span: Span) => string): TraceSink {
+export function spanLines(
+  out: Lines,
+  head: (info: TraceInfo) => string,
+  line: (span: Span) => readonly TextPart[],
+): TraceSink {
   const spans = new Spans((span) => out.textRecord(line(span)));
   return {
     begin: (info) => out.textRecord(head(info)),

@@ -29,7 +29,8 @@ import { argumentsText, ChainTexts, engineTexts, stateText, threadText } from '.
 import { timeText } from '../events/text-table.js';
 import { type AboutAll, CallLines, callName } from './call-lines.js';
 import type { Format } from './format.js';
-import { micros } from './text-lines.js';
+import { digitsOf, type TextPart } from './output/record-block.js';
+import { blanks, DIGITS, micros, putRight } from './text-lines.js';
 
 /** The call tree. */
 export const tree: Format = {
@@ -45,6 +46,8 @@ export const tree: Format = {
 
 /** Writes a readable call tree into `out`. */
 export class TreeWriter extends CallLines {
+  /** One object, because lines are many. */
+  protected override readonly parts = { track: 0, text: 0, level: 0, number: 0 };
   readonly #chains = new ChainTexts();
   readonly #threads = new Set<ThreadRef>();
 
@@ -86,10 +89,10 @@ export class TreeWriter extends CallLines {
     return around ? around.indent + 1 : this.open.on(begin).length;
   }
 
-  protected called(begin: AnyBegin): string {
-    const name = callName(begin);
-    if (begin.type === 'call-begin') return `${name}(${argumentsText(begin.arguments)})`;
-    return begin.state === undefined ? name : `${name} from ${stateText(begin.state)}`;
+  protected called(line: TextPart[], begin: AnyBegin): void {
+    line.push(callName(begin));
+    if (begin.type === 'call-begin') line.push('(', visible(argumentsText(begin.arguments)), ')');
+    else if (begin.state !== undefined) line.push(' from ', visible(stateText(begin.state)));
   }
 
   protected whole(end: AnyEnd): string {
@@ -98,12 +101,14 @@ export class TreeWriter extends CallLines {
     return end.result === undefined ? '' : ` = ${end.result}`;
   }
 
-  protected closed(begin: AnyBegin, end: AnyEnd): string {
-    return `}${this.whole(end)} /* ${callName(begin)} */`;
+  protected closed(line: TextPart[], begin: AnyBegin, end: AnyEnd): void {
+    line.push('}', visible(this.whole(end)), ' /* ', callName(begin), ' */');
   }
 
   protected orphan(end: AnyEnd): void {
-    this.put(end, end.time, undefined, this.open.on(end).length, `${callName(end)}${this.whole(end)}`);
+    const line = this.start(end, end.time, undefined, this.open.on(end).length);
+    line.push(callName(end), visible(this.whole(end)));
+    this.stop(line);
   }
 
   #resultText(end: PollEnd): string {
@@ -112,24 +117,36 @@ export class TreeWriter extends CallLines {
     return end.result === 'pending' && end.state ? ` = pending, ${stateText(end.state)}` : ` = ${end.result}`;
   }
 
-  protected put(
-    { hart, thread }: Track,
-    time: number,
-    duration: number | undefined,
-    level: number,
-    text: string,
-  ): void {
+  protected start({ hart, thread }: Track, time: number, duration: number | undefined, level: number): TextPart[] {
+    const rest = time % 1000;
+    const micros = (time - rest) / 1000;
+    const line: TextPart[] = [];
+    putRight(line, micros, MICROS);
     const spent = duration === undefined ? '' : timeText(duration);
-    const times = `${micros(time).padStart(MICROS)} us${spent.padStart(SPENT)}  `;
-    const track = `[${String(hart).padStart(2)}${thread === undefined ? '' : `:${thread.key}`}]`;
-    const head = `${times}${track}  ${'  '.repeat(level)}`;
-    const parts = { track: times.length, text: head.length, level, number: thread?.key ?? hart };
-    this.out.textRecord(`${head}${visible(text)}\n`, parts);
+    line.push(
+      '.',
+      DIGITS[rest] as string,
+      ' us',
+      blanks(SPENT - spent.length),
+      spent,
+      '  [',
+      hart < 10 ? ' ' : '',
+      hart,
+    );
+    if (thread !== undefined) line.push(':', thread.key);
+    line.push(']  ', blanks(2 * level));
+    const { parts } = this;
+    parts.track = Math.max(MICROS, digitsOf(micros)) + Math.max(SPENT, spent.length) + 9;
+    const key = thread === undefined ? 0 : 1 + digitsOf(thread.key);
+    parts.text = parts.track + 4 + Math.max(2, digitsOf(hart)) + key + 2 * level;
+    parts.level = level;
+    parts.number = thread?.key ?? hart;
+    return line;
   }
 }
 
-/** Characters of a time, and of a duration. */
-const MICROS = 13;
+/** Characters of whole microseconds, and of a duration. */
+const MICROS = 9;
 const SPENT = 12;
 
 /** Those that everybody expects are a number. The others have a line each. */

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
-import { CallsBelow, FunctionGraph, type FunctionRef, type TraceEvent } from '../../../src/trace/index.js';
+import { CallsBelow, FunctionGraph, type FunctionRef, type TraceEvent, wholeText } from '../../../src/trace/index.js';
 import { linked, nanos, tell } from '../stories.js';
 
 const fn = (key: number, name: string): FunctionRef => {
@@ -22,7 +22,7 @@ const call = (
 t.test('levels, what is outside, and calls that an interrupt makes', async (t) => {
   const lines: string[] = [];
   const out = new FunctionGraph({
-    textRecord: (text) => void lines.push(text),
+    textRecord: (text) => void lines.push(wholeText(text)),
     flush: () => {},
     close: () => {},
   });

@@ -1,13 +1,15 @@
 // Where the parts of a call tree's line stand, for who colours and indents it.
 import t from 'tap';
-import { type LineParts, TreeWriter } from '../../../src/trace/index.js';
+import { type LineParts, type TextPart, TreeWriter, wholeText } from '../../../src/trace/index.js';
 import { oneTask } from '../one-task.js';
 import { tell } from '../stories.js';
 
 t.test('call tree: the track and the text of each line stand where its parts say', async (t) => {
   const lines: { readonly line: string; readonly parts: LineParts | undefined }[] = [];
   const out = {
-    textRecord: (line: string, parts?: LineParts) => void lines.push({ line, parts }),
+    textRecord: (line: string | readonly TextPart[], parts?: LineParts) => {
+      lines.push({ line: wholeText(line), parts: parts && { ...parts } });
+    },
     flush: () => {},
     close: () => {},
   };

@@ -28,9 +28,9 @@ function lanes() {
     thread: ({ key }) => say('thread', key),
     flush: () => say('flush'),
     end: () => say('end'),
-    enter: (begin, cause) => {
-      if (cause) say('poll', name(begin), cause.isOutermost ? 'outermost' : 'inside', cause.wake);
-      else say('call', name(begin));
+    enter: (begin, isOutermost, wake) => {
+      if (begin.type === 'call-begin') say('call', name(begin));
+      else say('poll', name(begin), isOutermost ? 'outermost' : 'inside', wake);
     },
     leave: (begin, time, how) => {
       const kind = begin.type === 'poll-begin' ? 'poll' : 'call';

@@ -3,7 +3,7 @@ import { hex } from '../../../base/addr.js';
 import type { AnyBegin, Cancelled, FunctionRef, FutureRef, GuestNanos, Wake, WatchHit } from '../../events/events.js';
 import type { Track } from '../../events/open-calls.js';
 import { actorText, placeText, rootText, stackText } from '../../events/text.js';
-import { json, micros, quote } from '../text-lines.js';
+import { encoded, json, quote } from '../text-lines.js';
 
 /** The number of the first thread that is known by its stack; no hart has so high a number. */
 export const FIRST_THREAD = 100_001;
@@ -31,21 +31,22 @@ interface Common {
   /** Its place may be learnt later. */
   readonly file: string | undefined;
   readonly line: number | undefined;
-  readonly text: string;
+  readonly piece: Uint8Array;
 }
 
-export function commonText(begin: AnyBegin): string {
+export function commonPiece(begin: AnyBegin): Uint8Array {
   const what = begin.type === 'call-begin' ? begin.function : begin.future;
   const { file, line, instance } = what;
   const known = commons.get(what);
-  if (known !== undefined && known.file === file && known.line === line) return known.text;
+  if (known !== undefined && known.file === file && known.line === line) return known.piece;
   const at = placeText(what);
   const text =
     'future' in what
       ? named({ category: 'poll', name: what.future, args: { future: instance, at } })
       : named({ category: 'call', name: what.name, args: { function: instance, address: hex(what.address), at } });
-  commons.set(what, { file, line, text });
-  return text;
+  const piece = encoded(text);
+  commons.set(what, { file, line, piece });
+  return piece;
 }
 
 export function trackOf({ hart, thread }: Track): number {
@@ -83,26 +84,26 @@ const STEP = 1;
 const LATE = 2 ** 42;
 const LATE_STEP = 250;
 
-interface Moment {
+/** Nanoseconds, and picoseconds. */
+export interface SliceTime {
   nanos: number;
   picos: number;
 }
 
 /**
- * Times of begins and ends of slices, as text in microseconds. On each track every time is later than the one before.
- * Picoseconds are added if the clock gives the same time, or one earlier than the last written one.
+ * Times of begins and ends of slices. On each track every time is later than the one before. Picoseconds are added if
+ * the clock gives the same time, or one earlier than the last written one.
  */
 export class SliceTimes {
-  readonly #last = new Map<number, Moment>();
+  readonly #last = new Map<number, SliceTime>();
 
-  /** That of the next begin or end on a track. */
-  next(track: number, time: GuestNanos): string {
-    const last = this.#last.get(track);
+  /** That of the next begin or end on a track. Valid until the next one. */
+  next(track: number, time: GuestNanos): Readonly<SliceTime> {
+    let last = this.#last.get(track);
     if (last === undefined) {
-      this.#last.set(track, { nanos: time, picos: 0 });
-      return micros(time);
-    }
-    if (time > last.nanos) {
+      last = { nanos: time, picos: 0 };
+      this.#last.set(track, last);
+    } else if (time > last.nanos) {
       last.nanos = time;
       last.picos = 0;
     } else {
@@ -112,16 +113,12 @@ export class SliceTimes {
         last.picos = 0;
       }
     }
-    return textOf(last);
+    return last;
   }
 
   /** The time of something else on the track: not before its last begin or end. */
-  at(track: number, time: GuestNanos): string {
+  at(track: number, time: GuestNanos): Readonly<SliceTime> {
     const last = this.#last.get(track);
-    return last === undefined || time > last.nanos ? micros(time) : textOf(last);
+    return last === undefined || time > last.nanos ? { nanos: time, picos: 0 } : last;
   }
-}
-
-function textOf({ nanos, picos }: Moment): string {
-  return picos === 0 ? micros(nanos) : `${micros(nanos)}${String(picos).padStart(3, '0')}`;
 }

@@ -19,6 +19,7 @@
  */
 import { hex } from '../../../base/addr.js';
 import { startOf } from '../../../base/file-head.js';
+import { madeOnce } from '../../../base/made-once.js';
 import {
   type AnyBegin,
   type AnyEnd,
@@ -64,15 +65,18 @@ import type { Format } from '../format.js';
 import type { LaneWriter, LifeEnd } from '../lane-writer.js';
 import { Lanes } from '../lanes.js';
 import type { OutputFile } from '../output/output-file.js';
-import { json, micros, quote } from '../text-lines.js';
+import type { TextPart } from '../output/record-block.js';
+import { DIGITS, encoded, json, quote } from '../text-lines.js';
+import { Ways } from '../ways.js';
 import {
   type Args,
   accessIn,
-  commonText,
+  commonPiece,
   FIRST_THREAD,
   type Named,
   named,
   rolesIn,
+  type SliceTime,
   SliceTimes,
   trackOf,
 } from './fields.js';
@@ -94,6 +98,10 @@ class ChromeWriter implements LaneWriter {
   readonly #out: OutputFile;
   readonly #chains = new ChainTexts();
   readonly #times = new SliceTimes();
+  /** Of each task. */
+  readonly #ways = new Ways<RootRef, Uint8Array>(new WeakMap(), 48);
+  /** Details of how polls ended. */
+  readonly #results = new Map<string, Uint8Array>();
   #state: 'before' | 'first' | 'more' | 'ended' = 'before';
   /** Facts about the whole trace, until the first event is written. */
   #facts: Args | undefined;
@@ -140,18 +148,32 @@ class ChromeWriter implements LaneWriter {
 
   rootEnter(event: PollBegin): void {
     const { root, future, address, state, stack } = event;
-    this.#async('b', root, event, future.future, {
+    const fields = stack ? this.#makeEnter(event) : this.#ways.of(root, event, this.#makeEnter, future, state, address);
+    this.#event('b', event.time, event.hart + 1, fields);
+  }
+
+  readonly #makeEnter = ({ root, future, address, state, stack }: PollBegin): Uint8Array => {
+    const args = {
       future: future.instance,
       address: hex(address),
       at: placeText(future),
       state_before: state && stateText(state),
       stack: stack && stackText(stack),
-    });
+    };
+    return encoded(onTaskTrack(root, future.future, args));
+  };
+
+  rootLeave(begin: PollBegin, time: GuestNanos, end: PollEnd | undefined): void {
+    const { root, future, hart } = begin;
+    const fields = end
+      ? this.#ways.of(root, end, this.#makeLeave, future, end.state, end.result, end.chain)
+      : onTaskTrack(root, future.future, this.#endArgs(end));
+    this.#event('e', time, hart + 1, fields);
   }
 
-  rootLeave({ root, hart, future }: PollBegin, time: GuestNanos, end: PollEnd | undefined): void {
-    this.#async('e', root, { hart, time }, future.future, this.#endArgs(end));
-  }
+  readonly #makeLeave = (end: PollEnd): Uint8Array => {
+    return encoded(onTaskTrack(end.root, end.future.future, this.#endArgs(end)));
+  };
 
   enter(begin: AnyBegin): void {
     const { time, thread } = begin;
@@ -159,43 +181,65 @@ class ChromeWriter implements LaneWriter {
     this.#slice('B', begin, time);
     if (begin.type === 'poll-begin') {
       const { root, address, stack } = begin;
-      const args = { task: rootText(root), address: hex(address), hart, stack: stack && stackText(stack) };
-      this.#detail(begin, time, 'task', args);
+      this.#onTrack(
+        trackOf(begin),
+        time,
+        stack ? this.#makeTask(begin, address, hart) : this.#ways.of(root, begin, this.#makeTask, address, hart),
+      );
       return;
     }
     const text = argumentsText(begin.arguments);
-    if (text !== '') this.#detail(begin, time, text, { arguments: text, hart });
-    else if (hart !== undefined) this.#detail(begin, time, `hart ${hart}`, { hart });
+    if (text === '' && hart === undefined) return;
+    const about = hart === undefined ? '' : `"hart":${hart}`;
+    const quoted = quote(text || `hart ${hart}`);
+    const given = text === '' ? '' : `"arguments":${quoted}${about && ','}`;
+    this.#onTrack(trackOf(begin), time, `"cat":"detail","name":${quoted},"args":{${given}${about}}`);
   }
 
+  readonly #makeTask = ({ root, stack }: PollBegin, address: bigint, hart: number | undefined): Uint8Array => {
+    const args = { task: rootText(root), address: hex(address), hart, stack: stack && stackText(stack) };
+    return encoded(named({ category: 'detail', name: 'task', args }));
+  };
+
   leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut'): void {
-    const end = typeof how === 'string' ? { result: 'lost' } : how;
-    if (begin.type === 'poll-begin' || how === 'lost') {
-      this.#detail(begin, time, end.result ?? '', { result: end.result });
-    } else if (how !== 'cut' && end.result !== undefined) {
-      this.#detail(begin, time, `= ${end.result}`, { returned: end.result });
+    const result = typeof how === 'string' ? 'lost' : how.result;
+    const track = trackOf(begin);
+    if (begin.type === 'poll-begin' || how === 'lost') this.#onTrack(track, time, this.#resultDetail(result ?? ''));
+    else if (how !== 'cut' && result !== undefined) {
+      const quoted = [quote(`= ${result}`), quote(result)];
+      this.#onTrack(track, time, `"cat":"detail","name":${quoted[0]},"args":{"returned":${quoted[1]}}`);
     }
     this.#slice('E', begin, time);
+  }
+
+  #resultDetail(result: string): Uint8Array {
+    return madeOnce(this.#results, result, () => {
+      return encoded(named({ category: 'detail', name: result, args: { result } }));
+    });
   }
 
   orphan(event: AnyEnd): void {
     if ('function' in event) {
       const args = event.type === 'call-end' ? { returned: event.result } : { result: 'lost' };
-      this.#onTrack(trackOf(event), event.time, { category: 'call', name: event.function.name, args });
+      this.#onTrack(trackOf(event), event.time, named({ category: 'call', name: event.function.name, args }));
       return;
     }
     const name = event.future.future;
     const args = this.#endArgs(event.type === 'poll-end' ? event : undefined);
     this.#async('n', event.root, event, name, args);
-    this.#onTrack(trackOf(event), event.time, { category: 'poll', name, args });
+    this.#onTrack(trackOf(event), event.time, named({ category: 'poll', name, args }));
   }
 
   waitBegin(end: PollEnd, name: string): void {
-    this.#async('b', end.root, end, name, { await_chain: this.#chains.text(end.chain) || undefined });
+    this.#event('b', end.time, end.hart + 1, this.#ways.of(end.root, end, this.#makeWait, name, end.chain));
   }
 
+  readonly #makeWait = ({ root }: PollEnd, name: string, chain: PollEnd['chain']): Uint8Array => {
+    return encoded(onTaskTrack(root, name, { await_chain: this.#chains.text(chain) || undefined }));
+  };
+
   waitEnd(root: RootRef, time: GuestNanos, name: string): void {
-    this.#async('e', root, { hart: 0, time }, name, {});
+    this.#event('e', time, 1, this.#ways.of(root, root, makeWaitEnd, name, undefined));
   }
 
   wake(event: Wake): void {
@@ -234,11 +278,8 @@ class ChromeWriter implements LaneWriter {
 
   watch(event: WatchHit): void {
     const { watch, hart, time, number } = event;
-    this.#onTrack(hart + 1, time, {
-      category: 'watch',
-      name: `${watch.name}: ${accessText(event)}`,
-      args: accessIn(event),
-    });
+    const name = `${watch.name}: ${accessText(event)}`;
+    this.#onTrack(hart + 1, time, named({ category: 'watch', name, args: accessIn(event) }));
     if (number === undefined) return;
     const counter = { category: 'watch', id: hex(watch.address), name: watch.name, args: { value: number } };
     this.#event('C', time, hart + 1, named(counter));
@@ -247,7 +288,7 @@ class ChromeWriter implements LaneWriter {
   place({ hart, time, place }: PlaceHit): void {
     const { name, category, by, address } = place;
     const args = { function: by.function, at: placeText(by), address: hex(address) };
-    this.#onTrack(hart + 1, time, { category, name, args });
+    this.#onTrack(hart + 1, time, named({ category, name, args }));
   }
 
   gap(event: Gap): void {
@@ -296,23 +337,23 @@ class ChromeWriter implements LaneWriter {
   }
 
   #metadata(name: string, tid: number, args: Args): void {
-    this.#write('M', micros(0), tid, `"name":${quote(name)},"args":${json(args)}`);
+    this.#write('M', zero, tid, ',', `"name":${quote(name)},"args":${json(args)}`);
   }
 
   #slice(phase: 'B' | 'E', begin: AnyBegin, time: GuestNanos): void {
     this.#reportFacts(time);
     const tid = trackOf(begin);
-    this.#write(phase, this.#times.next(tid, time), tid, commonText(begin));
+    this.#write(phase, this.#times.next(tid, time), tid, ',', commonPiece(begin));
   }
 
   /** For one call, not for its function: belongs to the innermost open slice of the track. */
   #detail(track: Track, time: GuestNanos, name: string, args: Args): void {
-    this.#onTrack(trackOf(track), time, { category: 'detail', name, args });
+    this.#onTrack(trackOf(track), time, named({ category: 'detail', name, args }));
   }
 
-  #onTrack(tid: number, time: GuestNanos, what: Named): void {
+  #onTrack(tid: number, time: GuestNanos, fields: TextPart): void {
     this.#reportFacts(time);
-    this.#write('i', this.#times.at(tid, time), tid, `"s":"t",${named(what)}`);
+    this.#write('i', this.#times.at(tid, time), tid, ',"s":"t",', fields);
   }
 
   /** `scope`: of the process, or of everything. */
@@ -321,19 +362,13 @@ class ChromeWriter implements LaneWriter {
   }
 
   /** On a root's track. */
-  #async(
-    phase: 'b' | 'n' | 'e',
-    root: RootRef,
-    { hart, time }: Pick<Wake, 'hart' | 'time'>,
-    name: string,
-    args: Args,
-  ): void {
-    this.#event(phase, time, hart + 1, named({ category: 'future', id: hex(root.key), name, args }));
+  #async(phase: 'b' | 'n' | 'e', root: RootRef, at: Pick<Wake, 'hart' | 'time'>, name: string, args: Args): void {
+    this.#event(phase, at.time, at.hart + 1, onTaskTrack(root, name, args));
   }
 
-  #event(phase: string, time: GuestNanos, tid: number, fields: string): void {
+  #event(phase: Phase, time: GuestNanos, tid: number, fields: TextPart): void {
     this.#reportFacts(time);
-    this.#write(phase, micros(time), tid, fields);
+    this.#write(phase, { nanos: time, picos: 0 }, tid, ',', fields);
   }
 
   /** At the time of the first event, because there may be nothing else for long after 0. */
@@ -346,9 +381,43 @@ class ChromeWriter implements LaneWriter {
   }
 
   /** `fields`: what it is. */
-  #write(phase: string, ts: string, tid: number, fields: string): void {
-    const before = this.#state === 'first' ? '[\n' : ',\n';
+  #write(phase: Phase, { nanos, picos }: SliceTime, tid: number, before: string, fields: TextPart): void {
+    const record = HEADS[phase];
+    const head = this.#state === 'first' ? `[${Buffer.from(record.subarray(1))}` : record;
     this.#state = 'more';
-    this.#out.textRecord(`${before}{"ph":"${phase}","ts":${ts},"pid":1,"tid":${tid},${fields}}`);
+    const rest = nanos % 1000;
+    const decimals = DIGITS[rest] as string;
+    const more = picos === 0 ? '' : (DIGITS[picos] as string);
+    const micros = (nanos - rest) / 1000;
+    this.#out.textRecord([head, micros, '.', decimals, more, PROCESS, tid, before, fields, '}']);
   }
+}
+
+const zero: SliceTime = { nanos: 0, picos: 0 };
+
+/** The beginning of every record of a phase, behind what is between two records. */
+const HEADS = {
+  B: head('B'),
+  E: head('E'),
+  i: head('i'),
+  M: head('M'),
+  b: head('b'),
+  n: head('n'),
+  e: head('e'),
+  C: head('C'),
+};
+type Phase = keyof typeof HEADS;
+const PROCESS = encoded(',"pid":1,"tid":');
+
+function head(phase: string): Uint8Array {
+  return encoded(`,\n{"ph":"${phase}","ts":`);
+}
+
+/** Viewers put what has one category and id on one track. */
+function onTaskTrack(root: RootRef, name: string, args: Args): string {
+  return named({ category: 'future', id: hex(root.key), name, args });
+}
+
+function makeWaitEnd(root: RootRef, name: string): Uint8Array {
+  return encoded(onTaskTrack(root, name, {}));
 }

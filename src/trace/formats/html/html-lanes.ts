@@ -40,7 +40,7 @@ import {
   waitingState,
   wakeText,
 } from '../../events/text.js';
-import type { LaneWriter, LifeEnd, PollCause } from '../lane-writer.js';
+import type { LaneWriter, LifeEnd } from '../lane-writer.js';
 import type { Blocks, Detail, Slice } from './blocks.js';
 import type { WhatKind } from './columns.js';
 import type { HtmlTables } from './tables.js';
@@ -143,14 +143,14 @@ export class HtmlLanes implements LaneWriter {
     if (open) open.leftTask = time;
   }
 
-  enter(begin: AnyBegin, cause?: PollCause): void {
+  enter(begin: AnyBegin, _isOutermost?: boolean, wake = 0): void {
     const lane = this.#trackOf(begin);
     this.#last = Math.max(this.#last, begin.time);
     const open = this.#entering ?? { begin, lane: 0, depth: 0, task: 0, taskDepth: 0, wake: 0, leftTask: undefined };
     this.#entering = undefined;
     open.lane = lane.number + 1;
     open.depth = lane.open.length;
-    open.wake = cause?.wake ?? 0;
+    open.wake = wake;
     lane.open.push(open);
   }
 

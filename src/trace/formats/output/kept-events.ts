@@ -20,7 +20,9 @@ export class KeptEvents extends Filter {
    * So many events, up to a time, have made so many records: three numbers for the last event whose records are in the
    * file for sure, and for each event since then that has made some.
    */
-  #marks: number[] = [];
+  readonly #marks: number[] = [];
+  /** How many of these numbers count: events are many, and a list that shrinks and grows is slow. */
+  #length = 0;
 
   constructor(sink: TraceSink, file: OutputFile) {
     super(sink);
@@ -38,10 +40,17 @@ export class KeptEvents extends Filter {
       throw this.#withKept(error);
     }
     const { records, written } = this.#file;
-    const last = this.#marks[this.#marks.length - 1] ?? 0;
-    if (last <= written && this.#marks.length > 3) this.#marks = this.#marks.slice(-3);
-    if (last === records) this.#marks.length = Math.max(0, this.#marks.length - 3);
-    this.#marks.push(++this.#events, timeOf(event), records);
+    let at = this.#length;
+    const last = at === 0 ? -1 : (this.#marks[at - 1] as number);
+    if (last === records) at -= 3;
+    else if (at > 3 && last <= written) {
+      this.#marks.copyWithin(0, at - 3, at);
+      at = 3;
+    }
+    this.#marks[at] = ++this.#events;
+    this.#marks[at + 1] = timeOf(event);
+    this.#marks[at + 2] = records;
+    this.#length = at + 3;
   }
 
   override hart(hart: HartInfo): void {
@@ -66,7 +75,8 @@ export class KeptEvents extends Filter {
 
   #withKept(error: unknown): unknown {
     if (!(error instanceof RsptraceError) || error.code !== 'TRACE_WRITE_FAILED') return error;
-    const last = this.#marks.findLastIndex((records, i) => i % 3 === 2 && records <= this.#file.written);
+    const { written } = this.#file;
+    const last = this.#marks.slice(0, this.#length).findLastIndex((records, i) => i % 3 === 2 && records <= written);
     const [events = 0, time = 0] = this.#marks.slice(Math.max(0, last - 2));
     const kept = last < 0 ? 'no event is in it' : `the file has ${plural(events, 'event')}, up to ${timeText(time)}`;
     const { code, message, hint, cause } = error;

@@ -1,13 +1,4 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  fstatSync,
-  ftruncateSync,
-  realpathSync,
-  renameSync,
-  writeSync,
-} from 'node:fs';
+import { accessSync, closeSync, constants, fstatSync, ftruncateSync, realpathSync, renameSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DiskRoom } from '../../../base/disk-room.js';
 import { messageOf, RsptraceError } from '../../../base/errors.js';
@@ -21,8 +12,9 @@ import {
   openUntouched,
   outputExists,
 } from '../../../base/locked-file.js';
-import { type FileChange, GzipBlocks, type Packing, replacement } from './packed-block.js';
-import { RecordBlock } from './record-block.js';
+import { FileEnd } from './file-end.js';
+import { GzipBlocks, type Packing, replacement } from './packed-block.js';
+import { RecordBlock, type TextPart, wholeText } from './record-block.js';
 
 const CAPACITY = 1024 * 1024;
 /** Where blocks are packed, records up to here are not, so that the file's kind and version can be seen. */
@@ -92,6 +84,16 @@ export class OutputFile {
     }
   }
 
+  /** Memory for a record that is written in place, see {@link reserve}. */
+  get buffer(): Uint8Array {
+    return this.#block.bytes;
+  }
+
+  /** Of the same. */
+  get view(): DataView {
+    return this.#block.view;
+  }
+
   /** How many records there were so far. */
   get records(): number {
     return this.#records + this.#block.count;
@@ -100,6 +102,20 @@ export class OutputFile {
   /** How many of them are in the file for sure. */
   get written(): number {
     return this.#kept ?? this.#records;
+  }
+
+  /**
+   * Room for a record of this many bytes. Write it into {@link buffer} from the returned offset, then {@link commit}.
+   * Undefined if it must go through {@link record}, because it is too long, or because records are dropped after a
+   * failed write. Throws as {@link record}.
+   */
+  reserve(length: number): number | undefined {
+    return length <= CAPACITY && this.#makeRoom(length) ? this.#block.length : undefined;
+  }
+
+  /** The record that room was made for ends before this offset. */
+  commit(end: number): void {
+    this.#block.ended(end);
   }
 
   /**
@@ -113,12 +129,12 @@ export class OutputFile {
   }
 
   /** Appends one record of text, as UTF-8; like {@link record} otherwise. */
-  textRecord(text: string): void {
-    const worst = text.length * 3;
-    if (worst > CAPACITY) {
-      const bytes = Buffer.from(text);
-      this.record(bytes, bytes.length);
-    } else if (this.#makeRoom(worst)) this.#block.addText(text);
+  textRecord(text: string | readonly TextPart[]): void {
+    if (!this.#makeRoom(0) || this.#block.addText(text)) return;
+    this.#endBlock();
+    if (this.#state !== 'writing' || this.#block.addText(text)) return;
+    const bytes = Buffer.from(wholeText(text));
+    this.record(bytes, bytes.length);
   }
 
   /** Writes out what is buffered; `TRACE_WRITE_FAILED` as {@link record}. */
@@ -292,44 +308,6 @@ export class OutputFile {
     } catch {
       // The write's own error is thrown. Readers tolerate a torn last record.
     }
-  }
-}
-
-/** The end of an open file, where it grows. */
-class FileEnd {
-  readonly file: OpenedFile;
-  /** Bytes written. */
-  position = 0;
-  /** What was written last can be replaced. */
-  isRegular = false;
-
-  constructor(file: OpenedFile) {
-    this.file = file;
-  }
-
-  /** After an error the position is behind what was written. */
-  append(bytes: Uint8Array): void {
-    for (let done = 0; done < bytes.length; ) {
-      const at = this.isRegular ? this.position : null;
-      const written = writeSync(this.file.fd, bytes, done, bytes.length - done, at);
-      done += written;
-      this.position += written;
-    }
-  }
-
-  /** The file ends where the change does. */
-  change(change: FileChange): void {
-    if ('cutTo' in change) {
-      this.cutTo(change.cutTo);
-      return;
-    }
-    this.position = change.at;
-    this.append(change.bytes);
-  }
-
-  cutTo(position: number): void {
-    ftruncateSync(this.file.fd, position);
-    this.position = position;
   }
 }
 

@@ -7,14 +7,12 @@ import { highHalf, lowHalf } from '../../../base/addr.js';
 import { copyBytes } from '../output/record-block.js';
 
 /** Wire type of an integer. */
-const VARINT = 0;
+export const VARINT = 0;
 /** Wire type of a double, and of a number of 64 bits. */
 const FIXED64 = 1;
 /** Wire type of what has a length: texts, messages. */
 export const LEN = 2;
 const TWO_28 = 0x1000_0000;
-/** Longer texts are encoded faster by the platform. */
-const SHORT = 120;
 
 const utf8 = new TextEncoder();
 /** An append-only protobuf message. {@link clear} starts the next one in the same memory. */
@@ -58,15 +56,6 @@ export class ProtoBuffer {
     this.#length = putVarint64(this.#bytes, this.#length, value);
   }
 
-  /** A fixed64 field of an integer from 0 to 2^53. */
-  fixed64(field: number, value: number): void {
-    this.#room(18);
-    this.#varint((field << 3) | FIXED64);
-    const high = Math.floor(value / 2 ** 32);
-    for (let shift = 0; shift < 32; shift += 8) this.#bytes[this.#length++] = value >>> shift;
-    for (let shift = 0; shift < 32; shift += 8) this.#bytes[this.#length++] = high >>> shift;
-  }
-
   /** A double field. */
   double(field: number, value: number): void {
     this.#room(18);
@@ -83,7 +72,7 @@ export class ProtoBuffer {
   text(field: number, value: string): void {
     const mark = this.open(field);
     this.#room(value.length * 3);
-    this.#length += this.#ascii(value) ? value.length : utf8.encodeInto(value, this.#bytes.subarray(mark)).written;
+    this.#length += utf8.encodeInto(value, this.#bytes.subarray(mark)).written;
     this.close(mark);
   }
 
@@ -123,18 +112,6 @@ export class ProtoBuffer {
     this.#length += size;
   }
 
-  /** Puts a short ASCII text behind what is written, as most are. Else returns false. */
-  #ascii(text: string): boolean {
-    const { length } = text;
-    if (length > SHORT) return false;
-    for (let i = 0; i < length; i++) {
-      const code = text.charCodeAt(i);
-      if (code > 0x7f) return false;
-      this.#bytes[this.#length + i] = code;
-    }
-    return true;
-  }
-
   #varint(value: number): void {
     if (!(value >= 0)) throw new RangeError(`${value} is no unsigned integer`);
     this.#length = putVarint(this.#bytes, this.#length, value);
@@ -171,7 +148,7 @@ export function putVarint(bytes: Uint8Array, offset: number, value: number): num
 }
 
 /** The same for all 64 bits of an unsigned integer. There is room for 10 bytes. */
-function putVarint64(bytes: Uint8Array, offset: number, value: bigint): number {
+export function putVarint64(bytes: Uint8Array, offset: number, value: bigint): number {
   let at = offset;
   let low = lowHalf(value);
   for (let high = highHalf(value); high !== 0; high >>>= 7) {
@@ -179,6 +156,15 @@ function putVarint64(bytes: Uint8Array, offset: number, value: bigint): number {
     low = ((low >>> 7) | (high << 25)) >>> 0;
   }
   return putVarint(bytes, at, low);
+}
+
+/** Writes a fixed64 field of an integer from 0 to 2^53 at an offset; returns the offset behind it. */
+export function putFixed64(bytes: Uint8Array, offset: number, field: number, value: number): number {
+  let at = putVarint(bytes, offset, (field << 3) | FIXED64);
+  const high = Math.floor(value / 2 ** 32);
+  for (let shift = 0; shift < 32; shift += 8) bytes[at++] = value >>> shift;
+  for (let shift = 0; shift < 32; shift += 8) bytes[at++] = high >>> shift;
+  return at;
 }
 
 /** How many bytes {@link putVarint} writes. */

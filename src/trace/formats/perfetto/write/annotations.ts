@@ -2,7 +2,7 @@ import { DEBUG_ANNOTATION, TRACK_EVENT } from '../fields.js';
 import { ProtoBuffer } from '../protobuf.js';
 import type { Interned } from './interned.js';
 
-/** The arguments and flows of one event, gathered as fields of its TrackEvent. */
+/** The arguments of one event, gathered as fields of its TrackEvent. */
 export class Annotations {
   readonly fields = new ProtoBuffer();
   readonly #interned: Interned;
@@ -44,21 +44,16 @@ export class Annotations {
     this.fields.close(mark);
   }
 
-  /** A flow leads to the event from the last one of the same number, and on to the next. */
-  flow(number: number): void {
-    this.fields.fixed64(TRACK_EVENT.flowIds, number);
-  }
-
-  /** The flow of this number ends at the event. */
-  endOfFlow(number: number): void {
-    this.fields.fixed64(TRACK_EVENT.terminatingFlowIds, number);
-  }
-
   #open(name: string): number {
     const mark = this.fields.open(TRACK_EVENT.debugAnnotations);
-    const iid = this.#interned.annotationName(name);
-    if (iid === 0) this.fields.text(DEBUG_ANNOTATION.name, name);
-    else this.fields.uint(DEBUG_ANNOTATION.nameIid, iid);
+    putName(this.fields, name, this.#interned);
     return mark;
   }
+}
+
+/** The field that gives an annotation's name. */
+export function putName(into: ProtoBuffer, name: string, interned: Interned): void {
+  const iid = interned.annotationName(name);
+  if (iid === 0) into.text(DEBUG_ANNOTATION.name, name);
+  else into.uint(DEBUG_ANNOTATION.nameIid, iid);
 }

@@ -19,18 +19,11 @@ import type {
   WatchHit,
 } from '../../../events/events.js';
 import { accessText, actorText, ChainTexts, rootText, stackText, stateText, wakerText } from '../../../events/text.js';
-import type { LifeEnd, PollCause } from '../../lane-writer.js';
+import type { LifeEnd } from '../../lane-writer.js';
+import { Ways } from '../../ways.js';
 import type { Annotations } from './annotations.js';
-import type { Body, PerfettoSequence } from './packets.js';
-
-/** Events of a Future that are alike: what made their body, and what is written about them. */
-interface Way {
-  readonly make: unknown;
-  readonly one: unknown;
-  readonly other: unknown;
-  readonly third: unknown;
-  readonly body: Body;
-}
+import type { Beside, Body } from './body.js';
+import type { PerfettoSequence } from './packets.js';
 
 type OfFuture = Pick<PollBegin, 'root' | 'future'>;
 
@@ -57,9 +50,10 @@ const wakesKept = 1024;
 export class Bodies {
   readonly #sequence: PerfettoSequence;
   readonly #chains = new ChainTexts();
-  readonly #calls = new WeakMap<FunctionRef, Body>();
+  /** By the function's key. */
+  readonly #calls: ({ readonly function: FunctionRef; readonly body: Body } | undefined)[] = [];
   /** By the keys of the Future and of its root's. */
-  readonly #ways = new Map<number, Way[]>();
+  readonly #ways = new Ways<number, Body>(new Map(), waysKept);
   readonly #wakes: (KeptWake | undefined)[] = new Array(wakesKept).fill(undefined);
   /** By their names. */
   readonly #fixed = new Map<string, Body>();
@@ -80,42 +74,32 @@ export class Bodies {
    * What is beside the body of a begin. A flow connects the polls of a task, on all harts, and its waits between them.
    * An arrow from the wake that caused the poll ends there. Valid until the next call.
    */
-  besideBegin(begin: AnyBegin, { isOutermost = false, wake }: Partial<PollCause> = {}): Annotations | undefined {
+  besideBegin(begin: AnyBegin, isOutermost?: boolean, wake?: number): Body | undefined {
     if (begin.type === 'call-begin') return this.#besideCall(begin);
     const { root } = begin;
-    const beside = this.beside(begin);
-    beside.pointer('task_address', root.address);
+    const beside = this.beside(begin).pointer(this.#sequence.nameField('task_address'), root.address);
     if (isOutermost || wake !== undefined) beside.flow(root.key);
-    if (wake !== undefined) beside.endOfFlow(FIRST_WAKE + wake);
-    return beside;
+    return wake === undefined ? beside : beside.endOfFlow(FIRST_WAKE + wake);
   }
 
   /** What is beside the body of another event of a Future. Valid until the next call. */
-  beside({ address }: Pick<PollBegin, 'address'>): Annotations {
-    const beside = this.#sequence.beside();
-    beside.pointer('address', address);
-    return beside;
+  beside({ address }: Pick<PollBegin, 'address'>): Beside {
+    return this.#sequence.beside().pointer(this.#sequence.nameField('address'), address);
   }
 
   /** The flow that connects the polls of a task. Valid until the next call. */
-  flow({ key }: RootRef): Annotations {
-    const beside = this.#sequence.beside();
-    beside.flow(key);
-    return beside;
+  flow({ key }: RootRef): Body {
+    return this.#sequence.beside().flow(key);
   }
 
   /** The begin of the arrow to the poll that a wake causes. Valid until the next call. */
-  wakeFlow(wake: number): Annotations {
-    const beside = this.#sequence.beside();
-    beside.flow(FIRST_WAKE + wake);
-    return beside;
+  wakeFlow(wake: number): Body {
+    return this.#sequence.beside().flow(FIRST_WAKE + wake);
   }
 
   /** What a call returned. Valid until the next call. */
-  returned(value: string): Annotations {
-    const beside = this.#sequence.beside();
-    beside.value('returned', value);
-    return beside;
+  returned(value: string): Body {
+    return this.#sequence.beside().value(this.#sequence.nameField('returned'), value);
   }
 
   end(event: PollEnd): Body {
@@ -271,17 +255,19 @@ export class Bodies {
   }
 
   #call(fn: FunctionRef): Body {
-    return madeOnce(this.#calls, fn, () => {
-      noteFunction(this.#sequence.annotate(), fn);
-      return this.#sequence.body({ category: 'call', name: fn.name, place: fn });
-    });
+    const known = this.#calls[fn.key];
+    if (known?.function === fn) return known.body;
+    noteFunction(this.#sequence.annotate(), fn);
+    const body = this.#sequence.body({ category: 'call', name: fn.name, place: fn });
+    this.#calls[fn.key] = { function: fn, body };
+    return body;
   }
 
-  #besideCall({ thread, hart, arguments: values }: CallBegin): Annotations | undefined {
+  #besideCall({ thread, hart, arguments: values }: CallBegin): Body | undefined {
     if (values.length === 0 && thread === undefined) return undefined;
     const beside = this.#sequence.beside();
-    if (thread !== undefined) beside.value('hart', String(hart));
-    for (const { name, value } of values) beside.value(`arg_${name}`, value);
+    if (thread !== undefined) beside.value(this.#sequence.nameField('hart'), String(hart));
+    for (const { name, value } of values) beside.value(this.#sequence.argumentField(name), value);
     return beside;
   }
 
@@ -301,16 +287,10 @@ export class Bodies {
     make: (event: E, one: A, other: B) => Body,
     one: A,
     other: B,
-    third: unknown,
+    third?: unknown,
   ): Body {
-    const ways = madeOnce(this.#ways, event.future.key * 2 ** 20 + event.root.future.key, noWays);
-    for (const way of ways) {
-      if (way.make === make && way.one === one && way.other === other && way.third === third) return way.body;
-    }
-    const body = make(event, one, other);
-    if (ways.length === waysKept) ways.length = 0;
-    ways.push({ make, one, other, third, body });
-    return body;
+    const key = event.future.key * 2 ** 20 + event.root.future.key;
+    return this.#ways.of(key, event, make, one, other, third);
   }
 
   #noteEnd(notes: Annotations, { result, state, chain }: PollEnd): void {
@@ -319,8 +299,6 @@ export class Bodies {
     if (chain.length > 0) notes.text('await_chain', this.#chains.text(chain));
   }
 }
-
-const noWays = (): Way[] => [];
 
 function isSamePlace(one: StackEntry, other: StackEntry): boolean {
   return one === other || (one.function === other.function && one.file === other.file && one.line === other.line);

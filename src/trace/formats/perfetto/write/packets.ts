@@ -22,8 +22,22 @@ import {
   TRACK_DESCRIPTOR,
   TRACK_EVENT,
 } from '../fields.js';
-import { ProtoBuffer } from '../protobuf.js';
-import { Annotations } from './annotations.js';
+import { LEN, ProtoBuffer, putVarint, varintLength } from '../protobuf.js';
+import { Annotations, putName } from './annotations.js';
+import {
+  BEFORE_BODY,
+  BEFORE_TAIL,
+  Beside,
+  type Body,
+  bytesOf,
+  copyWords,
+  DEFAULT_TRACK,
+  headLength,
+  kept,
+  noBody,
+  putTail,
+  tailOf,
+} from './body.js';
 import { Callstacks } from './callstacks.js';
 import { Interned, type Place, putPlace } from './interned.js';
 
@@ -34,12 +48,6 @@ interface EventName {
   /** Where it happened. */
   readonly stack?: readonly StackEntry[] | undefined;
 }
-
-/** What a TrackEvent has besides its type, its track and its time. */
-export type Body = Uint8Array;
-
-/** The track of events that name none: the defaults of the sequence have it. */
-const DEFAULT_TRACK = 4;
 
 /** A track. */
 export interface TrackAbout {
@@ -61,7 +69,10 @@ export class PerfettoSequence {
   readonly #packet = new ProtoBuffer();
   readonly #interned = new Interned();
   readonly #annotations = new Annotations(this.#interned);
-  readonly #beside = new Annotations(this.#interned);
+  readonly #beside = new Beside();
+  /** Names of annotations, by these. */
+  readonly #nameFields = new Map<string, Uint8Array>();
+  readonly #argumentFields = new Map<string, Uint8Array>();
   /** Their iids belong into the next packet. */
   readonly callstacks = new Callstacks(this.#interned.fresh);
   /** The time of the last event: the next one is written as its distance from it. */
@@ -101,8 +112,8 @@ export class PerfettoSequence {
     return this.#annotations.clear();
   }
 
-  /** The same for what stands beside the body of the next {@link event}. */
-  beside(): Annotations {
+  /** What stands beside the body of the next {@link event}. */
+  beside(): Beside {
     return this.#beside.clear();
   }
 
@@ -115,28 +126,83 @@ export class PerfettoSequence {
     packet.clear();
     packet.append(this.#annotations.fields);
     if (name) this.#name(name);
-    return packet.copy();
+    return kept(packet);
   }
 
-  /** An event on a track, with the fields of a {@link body}, and others behind them. */
-  event(type: EventType, track: number, time: number, body?: Body, beside?: Annotations): void {
+  /**
+   * An event on a track, with the fields of a {@link body}, and of another one behind them. A body that is given again
+   * without another is written faster.
+   */
+  event(type: EventType, track: number, time: number, body: Body = noBody, more: Body = noBody): void {
+    const passed = time - this.#time;
+    const out = this.#out;
+    const length = body.length + more.length;
+    const isPlain = passed >= 0 && this.#interned.fresh.length === 0 && !this.#isFirst;
+    const begin = isPlain ? out.reserve(BEFORE_TAIL + BEFORE_BODY + length) : undefined;
+    if (begin === undefined) {
+      this.#eventInParts(type, track, time, body, more);
+      return;
+    }
+    this.#time = time;
+    const tail = more.length > 0 ? undefined : tailOf(type, track, body);
+    const eventLength = headLength(track) + length;
+    const tailLength = tail?.length ?? 3 + varintLength(eventLength) + eventLength;
+    const bytes = out.buffer;
+    let at = begin;
+    bytes[at++] = (PACKET << 3) | LEN;
+    at = putVarint(bytes, at, 1 + varintLength(passed) + tailLength);
+    bytes[at++] = TRACE_PACKET.timestamp << 3;
+    at = putVarint(bytes, at, passed);
+    if (tail !== undefined) {
+      copyWords(tail.words, tailLength, out.view, at);
+      out.commit(at + tailLength);
+      return;
+    }
+    at = putTail(bytes, at, type, track, eventLength);
+    copyWords(body.words, body.length, out.view, at);
+    at += body.length;
+    copyWords(more.words, more.length, out.view, at);
+    out.commit(at + more.length);
+  }
+
+  /** With interned data, or longer than the file's buffer. */
+  #eventInParts(type: EventType, track: number, time: number, body: Body, more: Body): void {
     const mark = this.#open(time);
     const packet = this.#packet;
     const message = packet.open(TRACE_PACKET.trackEvent);
     packet.uint(TRACK_EVENT.type, type);
     if (track !== DEFAULT_TRACK) packet.uint(TRACK_EVENT.trackUuid, track);
-    if (body) packet.raw(body);
-    if (beside) packet.append(beside.fields);
+    packet.raw(bytesOf(body));
+    packet.raw(bytesOf(more));
     packet.close(message);
     this.#close(mark);
   }
 
-  /** What stands in the next {@link event} of a counter's track: what it shows from now on. */
-  counter(value: number): Annotations {
-    const beside = this.beside();
-    if (Number.isSafeInteger(value) && value >= 0) beside.fields.uint(TRACK_EVENT.counterValue, value);
-    else beside.fields.double(TRACK_EVENT.doubleCounterValue, value);
-    return beside;
+  /** The body of an event on a counter's track: what it shows from now on. */
+  counterBody(value: number): Body {
+    const packet = this.#packet;
+    packet.clear();
+    if (Number.isSafeInteger(value) && value >= 0) packet.uint(TRACK_EVENT.counterValue, value);
+    else packet.double(TRACK_EVENT.doubleCounterValue, value);
+    return kept(packet);
+  }
+
+  /** The name of an annotation as the field that gives it, for {@link Beside}. It belongs into the next event. */
+  nameField(name: string): Uint8Array {
+    return this.#nameFields.get(name) ?? this.#newField(this.#nameFields, name, name);
+  }
+
+  /** The same of an argument of this name. */
+  argumentField(name: string): Uint8Array {
+    return this.#argumentFields.get(name) ?? this.#newField(this.#argumentFields, name, `arg_${name}`);
+  }
+
+  #newField(fields: Map<string, Uint8Array>, key: string, name: string): Uint8Array {
+    const field = new ProtoBuffer(64);
+    putName(field, name, this.#interned);
+    const bytes = field.copy();
+    fields.set(key, bytes);
+    return bytes;
   }
 
   #name({ category, name, place, stack }: EventName): void {

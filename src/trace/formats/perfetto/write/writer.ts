@@ -49,13 +49,13 @@ import {
 } from '../../../events/events.js';
 import type { Track } from '../../../events/open-calls.js';
 import { aboutText, gapText, resetText, rootText, threadText } from '../../../events/text.js';
-import type { LaneWriter, LifeEnd, PollCause } from '../../lane-writer.js';
+import type { LaneWriter, LifeEnd } from '../../lane-writer.js';
 import type { OutputFile } from '../../output/output-file.js';
 import { putEngines, putHeading, putRecording } from '../facts.js';
 import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK, TRACK_DESCRIPTOR } from '../fields.js';
-import type { Annotations } from './annotations.js';
 import { Bodies } from './bodies.js';
-import { type Body, PerfettoSequence, type TrackAbout } from './packets.js';
+import type { Body } from './body.js';
+import { PerfettoSequence, type TrackAbout } from './packets.js';
 import { SamplePackets } from './samples.js';
 
 /** After every hart. */
@@ -68,6 +68,8 @@ const FIRST_THREAD = 0x10_0000;
 /** No hart or thread has so high a number. */
 const GAPS_TRACK = 0x7fff_fffe;
 
+/** Numbers of tasks whose bodies are kept. */
+const mostCounts = 256;
 const counters = [
   { uuid: TRACK.waiting, name: 'tasks waiting', isCounter: true, rank: COUNTERS_RANK },
   { uuid: TRACK.runnable, name: 'tasks runnable', isCounter: true, rank: COUNTERS_RANK + 1 },
@@ -94,6 +96,7 @@ export class PerfettoWriter implements LaneWriter {
   readonly #declared = new Set<number>();
   /** Tasks that wait, and that were woken and not polled yet: what the counters show. */
   readonly #shown = [0, 0];
+  readonly #counts: (Body | undefined)[] = [];
 
   constructor(out: OutputFile) {
     this.#out = out;
@@ -127,7 +130,7 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   /** All events go through here: facts about the whole trace are written where it begins. */
-  #event(type: EventType, track: number, time: number, body?: Body, beside?: Annotations): void {
+  #event(type: EventType, track: number, time: number, body?: Body, beside?: Body): void {
     if (this.#info) this.#reportInfo(this.#info, time);
     this.#reach(time);
     this.#sequence.event(type, track, time, body, beside);
@@ -168,9 +171,10 @@ export class PerfettoWriter implements LaneWriter {
     this.#event(EVENT.instant, rootTrack(root), time, this.#bodies.life(how));
   }
 
-  enter(begin: AnyBegin, cause?: PollCause): void {
+  enter(begin: AnyBegin, isOutermost?: boolean, wake?: number): void {
     const body = this.#bodies.begin(begin);
-    this.#event(EVENT.sliceBegin, callTrack(begin), begin.time, body, this.#bodies.besideBegin(begin, cause));
+    const beside = this.#bodies.besideBegin(begin, isOutermost, wake);
+    this.#event(EVENT.sliceBegin, callTrack(begin), begin.time, body, beside);
   }
 
   leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut'): void {
@@ -208,7 +212,7 @@ export class PerfettoWriter implements LaneWriter {
     this.#event(EVENT.instant, hartTrack(event.hart), time, this.#bodies.watch(event));
     if (event.number === undefined) return;
     this.#declare({ uuid: watchTrack(watch), name: watch.name, rank: TASKS_RANK - 2, isCounter: true });
-    this.#event(EVENT.counter, watchTrack(watch), time, undefined, this.#sequence.counter(event.number));
+    this.#event(EVENT.counter, watchTrack(watch), time, this.#sequence.counterBody(event.number));
   }
 
   place(event: PlaceHit): void {
@@ -274,7 +278,13 @@ export class PerfettoWriter implements LaneWriter {
     const track = counters[which];
     this.#declare(track);
     this.#shown[which] = value;
-    this.#event(EVENT.counter, track.uuid, time, undefined, this.#sequence.counter(value));
+    this.#event(EVENT.counter, track.uuid, time, this.#counterBody(value));
+  }
+
+  #counterBody(value: number): Body {
+    if (value >= mostCounts) return this.#sequence.counterBody(value);
+    this.#counts[value] ??= this.#sequence.counterBody(value);
+    return this.#counts[value] as Body;
   }
 
   flush(): void {
