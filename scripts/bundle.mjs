@@ -92,6 +92,21 @@ const { metafile } = await build({
   plugins: [withViewer([pastIndexes]), pastIndexes],
 });
 
+// What reads a saved trace loads nothing of targets: that would double its start.
+const loads = (output, seen = new Set()) => {
+  if (seen.has(output)) return seen;
+  seen.add(output);
+  for (const { path, kind } of metafile.outputs[output]?.imports ?? [])
+    if (kind === 'import-statement') loads(path, seen);
+  return seen;
+};
+for (const [output, { entryPoint }] of Object.entries(metafile.outputs)) {
+  if (!/^src\/cli\/(report|info|replay|check|diff|open)\.ts$/.test(entryPoint ?? '')) continue;
+  const parts = [...loads(output)].flatMap((one) => Object.keys(metafile.outputs[one]?.inputs ?? {}));
+  const foreign = parts.find((input) => /^src\/(arch|inject|stop|dwarf)\//.test(input));
+  if (foreign !== undefined) throw new Error(`${entryPoint} loads ${foreign}: import what it needs from another file`);
+}
+
 // Declarations that no entry of the library leads to serve nobody.
 const declared = new Set();
 const declare = (file) => {

@@ -26,10 +26,10 @@ import { endProgram, processNamed, programNamed, programOf, underGdbserver } fro
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
 import { wireRecorder } from './open-output.js';
+import { openSamples } from './open-samples.js';
 import { debugFilesOf } from './options/common.js';
 import { type ProfileArguments, periodOf } from './options/target.js';
 import { tableOptions } from './terminal.js';
-import { openSamples } from './trace-output.js';
 
 type Chosen = ProfileArguments & { readonly elf: string };
 

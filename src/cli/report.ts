@@ -25,11 +25,11 @@ import {
   type WaitRow,
 } from '../trace/index.js';
 import { ExitCode, note } from './failure.js';
+import { openSamples } from './open-samples.js';
 import type { ReportArguments } from './options/saved-trace.js';
 import type { ProfileArguments } from './options/target.js';
 import { headJson, noMatch, once, readChosen } from './saved-trace.js';
 import { tableOptions } from './terminal.js';
-import { openSamples } from './trace-output.js';
 
 /** `rsptrace report TRACE`: where the time of a saved trace went. Gives the exit status. */
 export async function report(args: ReportArguments): Promise<number> {

@@ -1,5 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
-import { formatFor, formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
+import { formatFor, formats, openTrace, type TraceSink } from '../trace/index.js';
 import { note } from './failure.js';
 import { loadPlugins } from './plugins.js';
 
@@ -31,24 +31,4 @@ export async function traceOutput(args: TraceOutputArguments): Promise<{ open: (
 
 function isNamed({ name, extensions }: (typeof formats)[number], wanted: string): boolean {
   return name.toLowerCase() === wanted.toLowerCase() || extensions.some((one) => one.slice(1) === wanted);
-}
-
-/** Refuses a file whose format has no place for samples. `merged`: that adds up those of one stack. Throws `USAGE`. */
-export function refuseWithoutSamples(path: string, how: 'any' | 'merged'): void {
-  const format = formatOf(path);
-  const fits = ({ holdsSamples }: (typeof formats)[number]): boolean =>
-    how === 'merged' ? holdsSamples === 'merged' : holdsSamples !== undefined;
-  if (format && !fits(format)) {
-    const others = formats.filter(fits).flatMap(({ extensions }) => extensions);
-    const what = how === 'merged' ? 'the waits of an off-CPU profile' : 'samples';
-    throw new RsptraceError('USAGE', `${format.name} has no place for ${what}`, {
-      hint: `name a file that ends with ${others.join(', ')}`,
-    });
-  }
-}
-
-/** The file of a profile's -o, in a format that has a place for samples. `merged`: that adds up those of one stack. */
-export function openSamples(path: string, force: boolean, how: 'any' | 'merged'): TraceSink {
-  refuseWithoutSamples(path, how);
-  return openTrace(path, { lock: note, force });
 }

@@ -5,9 +5,7 @@ import { isRefusal, type Refusal } from '../base/refusal.js';
 import { lookAtCode, type PatchVerdict, planSites, type RecordSources, type SitePlan } from '../inject/index.js';
 import { type CodeEntries, type CodeFacts, codeOf, type ReadPlan } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
-
-export const engineNames = ['auto', 'mixed', 'target', 'stop'] as const;
-export type EngineName = (typeof engineNames)[number];
+import type { EngineName } from './engine-names.js';
 
 export interface EnginePlanOptions {
   readonly arch: Architecture;

@@ -1,13 +1,12 @@
 export {
-  type EngineName,
   type EnginePlanOptions,
   engineChoices,
-  engineNames,
   lookAtPlans,
   planEngines,
   unavailable,
   whyNoTrampolines,
 } from './engine-choice.js';
+export { type EngineName, engineNames } from './engine-names.js';
 export {
   adviceOnStops,
   adviceText,

@@ -1,8 +1,8 @@
 // Which probes stop the target, and which are left out instead.
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import type { EngineName } from '../../src/engines/engine-choice.js';
 import { engineChoices } from '../../src/engines/engine-choice.js';
+import type { EngineName } from '../../src/engines/engine-names.js';
 import type { ReadPlan } from '../../src/probes/index.js';
 
 /** What becomes of ten probes, or of `all`, of which so many need a stop. */

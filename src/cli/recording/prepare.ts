@@ -28,12 +28,12 @@ import { ExitCode, note } from '../failure.js';
 import { checkFiles, defaultTrace } from '../files.js';
 import { createLogger } from '../logging.js';
 import { isThere } from '../open-output.js';
+import { refuseWithoutSamples } from '../open-samples.js';
 import type { RecordingArguments } from '../options/recording.js';
 import { type LoadedPlugins, loadPlugins } from '../plugins.js';
 import { ReadingLine } from '../reading-line.js';
 import { givenScratchOf } from '../scratch-options.js';
 import { choicesJson, choiceTable, excludedJson, merged, refusedByName } from '../stop-report.js';
-import { refuseWithoutSamples } from '../trace-output.js';
 import { foundOf, planWishes, preparedProgram, untilOf } from './asked.js';
 
 /** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */
