@@ -6,9 +6,19 @@
 // Its name says what was read: a hash of the debug info, and of the code that has read it. A file that is damaged, or
 // cannot be read or written, is one that is not there.
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { DwarfSections } from '../elf/index.js';
 
@@ -74,7 +84,7 @@ export class KeptColumns {
     const path = this.#path(name);
     const part = `${path}.${randomBytes(4).toString('hex')}`;
     try {
-      mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+      for (const each of [dirname(this.#folder), this.#folder]) makeFolder(each);
       writeFileSync(part, fileOf(columns), { mode: 0o600 });
       renameSync(part, path);
       removeOldest(this.#folder);
@@ -125,6 +135,11 @@ function columnsIn(file: Buffer): Columns | undefined {
     from += length;
     return words.subarray(from - length, from);
   });
+}
+
+/** Not `recursive`: below /proc, where nothing can be made, Node tries for ever. */
+function makeFolder(path: string): void {
+  if (!existsSync(path)) mkdirSync(path, { mode: 0o700 });
 }
 
 function removeOldest(folder: string): void {

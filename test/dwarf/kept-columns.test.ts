@@ -52,6 +52,16 @@ t.test('what was kept is what is read, and is not read anew; a file that is dama
   }
 });
 
+t.test('a folder that cannot be made: nothing is kept, and the rest is as ever', async (t) => {
+  t.teardown(() => {
+    delete process.env.RSPTRACE_CACHE;
+  });
+  process.env.RSPTRACE_CACHE = 'off';
+  const plain = await read();
+  process.env.RSPTRACE_CACHE = '/proc/rsptrace';
+  t.same((await read()).found, plain.found);
+});
+
 t.test('more than 500 MB are not kept: what was used last stays', async (t) => {
   t.teardown(() => {
     delete process.env.RSPTRACE_CACHE;
