@@ -77,7 +77,7 @@ export function findSplitPackage(
 ): ElfFile | undefined {
   for (const file of files) {
     if (file === undefined) continue;
-    const real = existsSync(file.path) ? realpathSync(file.path) : file.path;
+    const real = realPath(file.path);
     const names = [file.path, real, ...debugDirs.map((dir) => join(dir, basename(file.path)))];
     const path = names.map((name) => `${name}.dwp`).find((name) => existsSync(name));
     if (path === undefined) continue;
@@ -130,7 +130,7 @@ function mismatch(elf: ElfFile, file: ElfFile): string | undefined {
 }
 
 function isSame(a: string, b: string): boolean {
-  return realpathSync(a) === realpathSync(b);
+  return realPath(a) === realPath(b);
 }
 
 /** CRC-32 of a whole file, read piece by piece. */
@@ -148,5 +148,14 @@ function fileCrc(path: string): number {
     return crc >>> 0;
   } finally {
     closeSync(fd);
+  }
+}
+
+/** Behind links. The program of a process can be opened when its file is gone, and has no other path then. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
   }
 }

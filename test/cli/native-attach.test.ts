@@ -1,7 +1,7 @@
 // A process under a gdbserver that rsptrace starts itself: one that runs, and a program that it starts.
 
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
@@ -97,6 +97,19 @@ t.test(
     );
   },
 );
+
+t.test('attach to a process whose program was replaced: the file that it runs is read', async (t) => {
+  const program = compileC(t, ticking);
+  const target = start(program, []);
+  t.teardown(() => void target.process.kill('SIGKILL'));
+  await target.shows('ticking');
+  rmSync(program);
+  const trace = join(scratchFolder(t), 'out.txt');
+  const ran = await rsptrace('attach', String(target.process.pid), '--json', '-p', 'fn:tick', '-n', '40', '-o', trace)
+    .ended;
+  t.equal(ran.status, 0, ran.stderr);
+  t.match(JSON.parse(ran.stdout), { functions: [{ function: 'tick' }] });
+});
 
 t.test('graph of a process that runs: its calls, the thread that makes them, and let go', async (t) => {
   const target = start(compileC(t, ticking), ['3000']);
