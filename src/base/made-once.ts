@@ -14,6 +14,11 @@ export function madeOnce<K, V>(known: Known<K, V>, key: K, make: () => V): V {
   return value;
 }
 
+/** Adds to the list of a key. */
+export function addTo<K, V>(known: Known<K, V[]>, key: K, value: V): void {
+  madeOnce(known, key, () => []).push(value);
+}
+
 /** Numbers things in the order in which they come, from 0. */
 export class Numbered<K> {
   readonly all: K[] = [];

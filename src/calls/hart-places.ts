@@ -1,5 +1,5 @@
 import { type Addr, addr } from '../base/addr.js';
-import { kept } from '../base/maps.js';
+import { madeOnce } from '../base/made-once.js';
 import type { SpaceNumbers } from '../target/index.js';
 import type { ThreadRef } from '../trace/index.js';
 import { AsideCalls } from './aside-calls.js';
@@ -142,7 +142,7 @@ export class ThreadsByStack {
   /** Whose stack begins at an address of an address space. */
   #at(space: number, lowest: number): ThreadRef {
     const name = `${space} ${lowest}`;
-    return kept(this.#threads, name, () => ({
+    return madeOnce(this.#threads, name, () => ({
       key: this.#threads.size,
       stack: stackAt(lowest),
       space: this.#spaces?.root(space),

@@ -8,7 +8,7 @@ import {
   stateOf,
 } from '../async/futures/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
-import { kept } from '../base/maps.js';
+import { madeOnce } from '../base/made-once.js';
 import { type MemoryRequest, newRequests, type Visit } from './hit.js';
 
 /** An inner Future that is running or suspended, inlined, within its outer one's poll. */
@@ -89,7 +89,7 @@ export class FutureLook {
   /** The states of the Futures on a way, which is one object each time it comes. */
   along(way: readonly InnerFuture[]): readonly Running[] {
     this.#along ??= new Map();
-    return kept(this.#along, way, () =>
+    return madeOnce(this.#along, way, () =>
       way.map((link) => ({ ...link, resumed: stateOf(link.future, this.#bytes, link.offset) })),
     );
   }

@@ -1,7 +1,7 @@
 import { type Addr, addr } from '../base/addr.js';
 import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
-import { kept } from '../base/maps.js';
+import { madeOnce } from '../base/made-once.js';
 import { type CodeAddress, DwarfSections, debugLink, type ElfFile, ET } from '../elf/index.js';
 import { AbbrevCache } from './abbrev.js';
 import { DW_AT, DW_TAG } from './constants.js';
@@ -149,7 +149,7 @@ export class DebugInfo {
   /** A unit's index of scopes and functions, built on first use. Throws what reading the unit throws. */
   indexOf(unit: Unit): UnitIndex {
     this.#indexes ??= this.#kept ? allIndexes(this) : new Map<Unit, UnitIndex>();
-    return kept(this.#indexes, unit, () => new UnitIndex(unit));
+    return madeOnce(this.#indexes, unit, () => new UnitIndex(unit));
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { Budget } from '../base/budget.js';
-import { kept } from '../base/maps.js';
+import { madeOnce } from '../base/made-once.js';
 import type { ElfFile } from './elf.js';
 import { asText, textAt } from './text-at.js';
 
@@ -30,11 +30,11 @@ export class DwarfSections implements SectionSource {
   }
 
   get(name: string): Uint8Array {
-    return kept(this.#loaded, name, () => this.#elf.section(name) ?? NOTHING);
+    return madeOnce(this.#loaded, name, () => this.#elf.section(name) ?? NOTHING);
   }
 
   stringAt(name: string, offset: number): string | undefined {
-    const text = kept(this.#texts, name, () => asText(this.get(name)));
+    const text = madeOnce(this.#texts, name, () => asText(this.get(name)));
     return textAt(text, offset, this.#elf.budget, name);
   }
 }

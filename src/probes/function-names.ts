@@ -1,6 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
-import { addTo } from '../base/maps.js';
+import { addTo } from '../base/made-once.js';
 import {
   type DebugInfo,
   type Die,

@@ -1,6 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
-import { kept } from '../base/maps.js';
+import { madeOnce } from '../base/made-once.js';
 import type { ElfFile } from '../elf/index.js';
 import type { FlowGraph } from './flow-graph.js';
 import type { FunctionGraphs } from './function-graphs.js';
@@ -32,7 +32,7 @@ export class InnerWindows {
   /** All windows around a place, the preferred one first; or why there is none, in words for the user. */
   around(place: GraphPlace): readonly PatchWindow[] | string {
     const address = addressOf(place);
-    return kept(this.#found, address, () => this.#look(place));
+    return madeOnce(this.#found, address, () => this.#look(place));
   }
 
   /** A window for each of these places, by its address: they do not overlap, and hold no other place. */
@@ -59,7 +59,7 @@ export class InnerWindows {
     const { probeCode, codeFlow } = this.#arch;
     if (!probeCode) return `trampolines for ${this.#arch.name} are not known`;
     const { graph } = place;
-    const isClosed = kept(this.#closed, graph, () => this.#graphs.isClosed(graph));
+    const isClosed = madeOnce(this.#closed, graph, () => this.#graphs.isClosed(graph));
     if (!isClosed) return 'a jump of the function around it may lead anywhere';
     if (graph.isReserved(place.node)) return 'it lies between a load that reserves memory and the store to it';
     let why = 'a branch leads into the bytes that a patch would replace';

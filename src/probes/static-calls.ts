@@ -1,6 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
-import { kept } from '../base/maps.js';
+import { madeOnce } from '../base/made-once.js';
 import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { type NamedFunction, namedFunctions } from './function-names.js';
@@ -36,7 +36,7 @@ export class StaticCalls {
   }
 
   of(address: Addr): Calls {
-    return kept(this.#known, address, () => this.#read(address));
+    return madeOnce(this.#known, address, () => this.#read(address));
   }
 
   /** These functions, and what they call, that many levels deep: 1 is they alone. */

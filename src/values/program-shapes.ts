@@ -1,4 +1,4 @@
-import { kept } from '../base/maps.js';
+import { madeOnce } from '../base/made-once.js';
 import {
   type DebugInfo,
   type Die,
@@ -44,7 +44,7 @@ export class Shapes {
       at = at.follow(isElsewhere ? DW_AT.signature : DW_AT.type);
     }
     if (at === undefined) return UNIT;
-    return kept(this.#byOffset, at.offset, () => this.#read(at));
+    return madeOnce(this.#byOffset, at.offset, () => this.#read(at));
   }
 
   /** A pointer type as a cast makes it: `*const T`. */

@@ -1,4 +1,4 @@
-import { kept } from '../../base/maps.js';
+import { madeOnce } from '../../base/made-once.js';
 import type { FutureState, FutureType, HeldFuture } from './types.js';
 
 /** A Future inside another: its place and its type. */
@@ -34,8 +34,8 @@ export class AwaitPaths {
    * @returns undefined if types do not say: several ways lead there, or none
    */
   find(outer: FutureType, offset: number, inner: readonly FutureType[]): InnerPoll | undefined {
-    const ofOuter = kept(this.#known, outer, () => new Map());
-    const ofInner = kept(ofOuter, inner, () => new Map());
+    const ofOuter = madeOnce(this.#known, outer, () => new Map());
+    const ofInner = madeOnce(ofOuter, inner, () => new Map());
     const known = ofInner.get(offset);
     if (known !== undefined || ofInner.has(offset)) return known;
     const found = new Search(offset, inner).in(outer);

@@ -1,4 +1,4 @@
-import { kept } from '../../base/maps.js';
+import { madeOnce } from '../../base/made-once.js';
 import { type Die, DW_AT, qualifiedName, sizeOf } from '../../dwarf/index.js';
 import { FutureEntry } from './entry.js';
 import type { FutureLookup } from './layout.js';
@@ -30,7 +30,7 @@ export class FutureCatalog {
     const instance = qualifiedName(type);
     const size = sizeOf(type) ?? 0;
     const key = keyOf(instance, size);
-    const future = kept(this.#byKey, key, () => new FutureEntry(this.#lookup, type, kind, instance, size));
+    const future = madeOnce(this.#byKey, key, () => new FutureEntry(this.#lookup, type, kind, instance, size));
     this.#byType.set(type.offset, future);
     return future;
   }

@@ -1,5 +1,5 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
-import { addTo } from '../../base/maps.js';
+import { addTo } from '../../base/made-once.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
 import { lastNotAbove } from '../../elf/index.js';
 import type { Region } from './memory-image.js';

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { type Addr, hex } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
 import { RsptraceError } from '../../base/errors.js';
-import { addTo } from '../../base/maps.js';
+import { addTo } from '../../base/made-once.js';
 import { nearestWords } from '../../base/nearest.js';
 import type { DebugInfo, LineTable, Unit } from '../../dwarf/index.js';
 import { type ColumnsOptions, textTable } from '../../text/index.js';

@@ -1,6 +1,6 @@
 import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
-import { kept } from '../../../base/maps.js';
+import { madeOnce } from '../../../base/made-once.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
 import {
   type AheadReads,
@@ -134,7 +134,7 @@ export class FunctionTracer implements CallKind {
 
   /** Asked only if it matters, because the answer needs all of the function's code decoded. */
   #mayLoop(probe: FunctionProbe): boolean {
-    return kept(this.#loops, probe, () => this.#jumps(probe) ?? true);
+    return madeOnce(this.#loops, probe, () => this.#jumps(probe) ?? true);
   }
 
   isSame(one: TracedCall, other: TracedCall): boolean {

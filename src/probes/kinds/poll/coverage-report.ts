@@ -1,5 +1,5 @@
 import type { FutureSet, FutureType } from '../../../async/futures/index.js';
-import { addTo } from '../../../base/maps.js';
+import { addTo } from '../../../base/made-once.js';
 import { plural, textLines } from '../../../text/index.js';
 import { languageCrates } from '../../own-futures.js';
 import type { SeenFuture } from './coverage.js';

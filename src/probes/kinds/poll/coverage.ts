@@ -1,6 +1,6 @@
 import type { Architecture } from '../../../arch/index.js';
 import type { FutureSet, FutureType, InlinedPoll, TaskPlaces } from '../../../async/futures/index.js';
-import { kept } from '../../../base/maps.js';
+import { madeOnce } from '../../../base/made-once.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
 import { plural } from '../../../text/index.js';
 import type { ProbeFact } from '../../../trace/index.js';
@@ -217,7 +217,7 @@ export class Coverage {
   }
 
   #awaitedBy(future: FutureType): ReadonlySet<FutureType> {
-    return kept(this.#awaited, future, () => awaitedBy(future));
+    return madeOnce(this.#awaited, future, () => awaitedBy(future));
   }
 
   #isUsed(copy: InlinedPoll): boolean {

@@ -1,7 +1,7 @@
 import type { Guard } from '../../../async/futures/index.js';
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
-import { kept } from '../../../base/maps.js';
+import { madeOnce } from '../../../base/made-once.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
 import {
   type BlockEdge,
@@ -59,7 +59,7 @@ export class InlinedPlaces {
   }
 
   #here(address: Addr): Here {
-    return kept(this.#at, address, () => ({ begun: [], ended: [] }));
+    return madeOnce(this.#at, address, () => ({ begun: [], ended: [] }));
   }
 }
 

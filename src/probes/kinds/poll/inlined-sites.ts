@@ -1,7 +1,7 @@
 import type { Architecture, FlowStep } from '../../../arch/index.js';
 import type { FutureSet, FutureType, InlinedPoll } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
-import { kept } from '../../../base/maps.js';
+import { madeOnce } from '../../../base/made-once.js';
 import { type AddressRange, type DebugInfo, type Die, DW_AT, DW_TAG, rangesOf } from '../../../dwarf/index.js';
 import type { CodeSpace } from '../../../elf/index.js';
 import type { FlowGraph } from '../../flow-graph.js';
@@ -167,12 +167,16 @@ export class InlinedSites {
 
   /** The code of a function's merged calls, by the DIE of each and of everything inlined into it. */
   #mergedIn(host: Die): ReadonlyMap<number, readonly AddressRange[]> {
-    return kept(this.#merged, host.offset, () => this.#debug.attempt(host.unit, () => mergedCalls(host)) ?? new Map());
+    return madeOnce(
+      this.#merged,
+      host.offset,
+      () => this.#debug.attempt(host.unit, () => mergedCalls(host)) ?? new Map(),
+    );
   }
 
   /** An instruction that the compiler made for no place in the source has no line, or the line 0. */
   #isLocated(address: Addr): boolean {
-    return kept(this.#located, address, () => (this.#debug.lineAt(address)?.line ?? 0) > 0);
+    return madeOnce(this.#located, address, () => (this.#debug.lineAt(address)?.line ?? 0) > 0);
   }
 
   /** A window for each place of these sites, by address; or why there is none. */

@@ -1,7 +1,7 @@
 import type { Architecture } from '../../../arch/index.js';
 import type { FutureSet, FutureState, FutureType } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
-import { kept } from '../../../base/maps.js';
+import { madeOnce } from '../../../base/made-once.js';
 import { type DebugInfo, type Die, qualifiedName, rangesOf } from '../../../dwarf/index.js';
 import { functionsAt, SourceFrames } from '../../../target/unwind/index.js';
 
@@ -37,7 +37,7 @@ export class MergedPolls {
   /** The Future that this call polls; undefined if nothing proves it. */
   at(call: MergedCall): FutureType | undefined {
     const { returnAddress, outer } = call;
-    const known = kept(this.#known, returnAddress, () => new Map());
+    const known = madeOnce(this.#known, returnAddress, () => new Map());
     if (!known.has(outer)) known.set(outer, this.#find(call));
     return known.get(outer);
   }

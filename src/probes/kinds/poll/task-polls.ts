@@ -1,7 +1,7 @@
 import type { FutureSet, FutureType, InlinedPoll, TaskPlaces } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
-import { kept } from '../../../base/maps.js';
+import { madeOnce } from '../../../base/made-once.js';
 import { type DebugInfo, type Die, DW_TAG, functionName, rangesOf } from '../../../dwarf/index.js';
 import { functionsAt } from '../../../target/unwind/index.js';
 
@@ -36,7 +36,7 @@ export class TaskPolls {
 
   /** The call that returns there. */
   returningTo(returnAddress: Addr): TaskPoll {
-    return kept(this.#calls, returnAddress, () => this.#inside(functionsAt(this.#debug, addr(returnAddress - 1n))));
+    return madeOnce(this.#calls, returnAddress, () => this.#inside(functionsAt(this.#debug, addr(returnAddress - 1n))));
   }
 
   /** A poll that was inlined. */

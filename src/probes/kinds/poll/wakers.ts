@@ -5,7 +5,7 @@
 
 import { pointerOf } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
-import { kept } from '../../../base/maps.js';
+import { madeOnce } from '../../../base/made-once.js';
 import {
   type DebugInfo,
   type Die,
@@ -122,7 +122,7 @@ function* vtables(debug: DebugInfo, clone: number): Generator<(offset: number) =
     for (let at = 0; at + 4 * WORD <= view.byteLength; at += WORD) {
       const word = view.getBigUint64(at + clone, true);
       if (!elf.isCode(word)) continue;
-      const isClone = kept(known, word, () => returnsRawWaker(debug, addr(word)));
+      const isClone = madeOnce(known, word, () => returnsRawWaker(debug, addr(word)));
       const table = at;
       if (isClone) yield (offset) => addr(view.getBigUint64(table + offset, true));
     }

@@ -1,7 +1,7 @@
 import { bucketCount, bucketOf } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
-import { addTo } from '../../../base/maps.js';
+import { addTo } from '../../../base/made-once.js';
 import type {
   AheadReads,
   Call,
