@@ -116,7 +116,8 @@ async function ofTarget(prepared: Prepared, { session, recordingBegins }: AtTarg
   verifyArchitecture(session, prepared.arch);
   if (isProcess(session.features)) {
     await session.findLocalProcess();
-    if (!(await session.isInterruptible())) throw notInterruptible();
+    const why = await session.whyUninterruptible();
+    if (why !== undefined) throw notInterruptible(why);
   }
   recordingBegins();
   return await sampled(prepared, session, await loadedElf(session, prepared.linked), true);
@@ -244,12 +245,8 @@ function noDebugInfo(path: string): RsptraceError {
   });
 }
 
-function notInterruptible(): RsptraceError {
-  return new RsptraceError(
-    'RSP_BAD_STATE',
-    'this gdbserver cannot stop its process, because it leads no process group',
-    {
-      hint: 'start the program by gdbserver itself, or with setsid',
-    },
-  );
+function notInterruptible(why: string): RsptraceError {
+  return new RsptraceError('RSP_BAD_STATE', `the process cannot be sampled: ${why}`, {
+    hint: 'run rsptrace on the machine of the gdbserver, or start the program by gdbserver itself',
+  });
 }

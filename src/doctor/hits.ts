@@ -130,9 +130,7 @@ function rateOf(address: Addr, { hits: passed, tookMs, ranMs }: GuestRun): HitRe
 /** Why the guest should not be run: nothing could stop it again. */
 export async function whyUnstoppable({ session }: RunContext, server: Server): Promise<string | undefined> {
   if (server.name === 'qemu-user') return 'QEMU in user mode hears no interrupt while its program runs';
-  return (await session.isInterruptible())
-    ? undefined
-    : 'gdbserver interrupts a process group, and this process does not lead one: nothing could stop it again';
+  return session.whyUninterruptible();
 }
 
 function mostHit(hits: ReadonlyMap<bigint, number>): Addr | undefined {

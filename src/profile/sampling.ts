@@ -51,7 +51,6 @@ export async function sampling(options: SamplingOptions): Promise<Sampled> {
   return result(signal.aborted ? 'interrupted' : 'duration');
 }
 
-const SIGSTOP = 19;
 /** A timer counts whole milliseconds, and may be late by one. */
 const TIMER = 2;
 const asleep = new Int32Array(new SharedArrayBuffer(4));
@@ -81,6 +80,5 @@ async function goesOn(session: Session, arch: Architecture, stop: StopReply): Pr
   if (stop.kind !== 'signal') return { kind: 'continue' };
   await session.children.letGoAt(stop);
   const signal = await ownSignal(session, arch, stop);
-  // lldb-server interrupts with it.
-  return signal === undefined || signal === SIGSTOP ? { kind: 'continue' } : { kind: 'continue', signal };
+  return signal === undefined ? { kind: 'continue' } : { kind: 'continue', signal };
 }

@@ -141,9 +141,8 @@ export async function verifySampling(session: Session): Promise<void> {
   }
   if (!isProcess(features)) return;
   await session.findLocalProcess();
-  if (!(await session.isInterruptible())) {
-    throw unavailable('this gdbserver cannot interrupt its process, because that leads no process group');
-  }
+  const why = await session.whyUninterruptible();
+  if (why !== undefined) throw unavailable(why);
 }
 
 function unavailable(why: string): RsptraceError {

@@ -5,7 +5,6 @@ import type { Tracer } from '../calls/index.js';
 import type { Breakpoint, Resume, Session, SignalStop } from '../rsp/index.js';
 import { ownSignal } from '../target/index.js';
 import type { Breakpoints } from './breakpoints.js';
-import type { StopSampler } from './stop-engine-options.js';
 import type { Watchpoints } from './watchpoints.js';
 
 interface ProcessEventsOptions {
@@ -14,7 +13,6 @@ interface ProcessEventsOptions {
   readonly points: Breakpoints;
   readonly tracer: Tracer;
   readonly watches?: Watchpoints;
-  readonly sampler?: StopSampler | undefined;
   readonly logger: Logger;
   /** Further places for probes in the new program. */
   readonly onExec: () => Promise<readonly Addr[]>;
@@ -22,8 +20,6 @@ interface ProcessEventsOptions {
   readonly isSameProgram: () => Promise<boolean>;
 }
 
-/** lldb-server interrupts with it. */
-const SIGSTOP = 19;
 const SIGTRAP = 5;
 
 /** Stops of a process other than breakpoints: children, exec, system calls that load code, signals. */
@@ -41,7 +37,7 @@ export class ProcessEvents {
 
   /** Does what a stop requires, and returns how the process goes on; undefined if the stop is none of these. */
   async handle(stop: SignalStop): Promise<Resume | undefined> {
-    const { session, arch, points, sampler } = this.#options;
+    const { session, arch, points } = this.#options;
     const { hart, child } = stop;
     if (stop.reason === 'fork' && child !== undefined) await session.children.letGo(child);
     else if (stop.reason === 'vfork' && child !== undefined) this.#lifted = await session.children.letVforkGo(child);
@@ -50,8 +46,7 @@ export class ProcessEvents {
     else if (stop.reason === 'syscall_return') await points.plantLate();
     else if (stop.reason !== 'syscall_entry') {
       const signal = stop.signal === SIGTRAP ? undefined : await ownSignal(session, arch, stop);
-      const isOurs = (points.late.hasInterrupted || sampler?.hasInterrupted) && stop.signal === SIGSTOP;
-      return signal === undefined || isOurs ? undefined : { ...this.#goOn(hart), signal };
+      return signal === undefined ? undefined : { ...this.#goOn(hart), signal };
     }
     return this.#goOn(hart);
   }

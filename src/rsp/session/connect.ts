@@ -63,7 +63,7 @@ export async function connect(address: string | RemoteAddress, options: ConnectO
     );
     const session = new Session(control, greeting, logger, transport.peer);
     // A recording's process may be gone, and its number another's.
-    if (remote.kind !== 'replay') await session.findLocalProcess();
+    if (remote.kind !== 'replay') await session.findLocalProcess(options.recordWire);
     if (options.recordWire === undefined) session.readFilesHere();
     return session;
   } catch (error) {

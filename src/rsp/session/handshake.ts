@@ -127,7 +127,7 @@ export async function shakeHands(
     },
     target: richest([target.description, ...clusters.values()]),
     clusters,
-    stop: signals.stop(stop),
+    stop: signals.inSystem(stop),
     harts: others.length > 0 ? await readHarts() : first,
     attached,
   };

@@ -5,16 +5,22 @@ const SIGINT = 2;
 
 /** The interrupts that were sent: how long each may take, and whether the stop that it brings is still to come. */
 export class Interrupts {
-  /** Stops the target if the stub cannot; called beside the interrupt packet. */
-  also: (() => void) | undefined;
-  /** Interrupts by which no stop has come yet: the stub may still have a SIGINT for the target. */
+  /**
+   * Stops the process by a SIGSTOP to it, in place of the interrupt packet; returns whether it was sent. gdbserver makes
+   * the packet a SIGINT to the process group: one that a signalfd or sigwait takes ends the program, and other processes
+   * of the group, which are not traced, get it too.
+   */
+  bySignal: (() => boolean) | undefined;
+  /** The last interrupt was such a signal. */
+  #wasSignal = false;
+  /** Interrupts by which no stop has come yet: the stub may still have a signal for the target. */
   #owed = 0;
   /** When the target stopped, an interrupt of ours was owed. */
   broughtStop = false;
-  /** Interrupts were sent. Each may be a SIGINT that is still pending, even after a stop by another one. */
+  /** Interrupts were sent. Each may be a signal that is still pending, even after a stop by another one. */
   wereSent = false;
-  /** The target is a process, not a machine. */
-  isProcess = false;
+  /** The number of SIGSTOP; undefined for a machine, which has none. */
+  #sigstop: number | undefined;
   readonly #timeoutMs: number;
   #timer: NodeJS.Timeout | undefined;
 
@@ -22,20 +28,38 @@ export class Interrupts {
     this.#timeoutMs = timeoutMs;
   }
 
+  /** The handshake has learnt what the target is, and its number of SIGSTOP. */
+  begin(isProcess: boolean, sigstop: number): void {
+    this.#sigstop = isProcess ? sigstop : undefined;
+  }
+
   /** An interrupt was sent, and no stop by it has come yet. */
   get isOwed(): boolean {
     return this.#owed > 0;
   }
 
-  /** The target has stopped, perhaps by a SIGINT. */
-  cameBy(stop: StopReply): void {
-    this.broughtStop = this.isOwed;
-    if (this.isOwed && stop.kind === 'signal' && stop.signal === SIGINT) this.#owed--;
+  /** Another client, which is gone, may have sent any number of interrupts. */
+  takeOver(): void {
+    this.#owed = Number.POSITIVE_INFINITY;
+    this.wereSent = true;
   }
 
-  /** The packet was sent. `lost` is called if the run goes on for the whole timeout. */
-  sent(lost: () => void): void {
-    this.also?.();
+  /** The target has stopped. Returns the stop with signal 2 where an interrupt made it, by whichever signal. */
+  cameBy(stop: StopReply): StopReply {
+    this.broughtStop = false;
+    if (!this.isOwed) return stop;
+    const signal = stop.kind === 'signal' ? stop.signal : undefined;
+    // A SIGINT where a SIGSTOP was sent is the program's own.
+    this.broughtStop = signal !== SIGINT || !this.#wasSignal;
+    const isStopped = signal !== undefined && signal === this.#sigstop;
+    if (isStopped || (signal === SIGINT && this.broughtStop)) this.#owed--;
+    return isStopped && stop.kind === 'signal' ? { ...stop, signal: SIGINT, reason: undefined } : stop;
+  }
+
+  /** Sends an interrupt, `packet` if not by a signal. `lost` is called if the run goes on for the whole timeout. */
+  send(packet: () => void, lost: () => void): void {
+    this.#wasSignal = this.bySignal?.() === true;
+    if (!this.#wasSignal) packet();
     this.wereSent = true;
     this.#owed++;
     this.#timer = setTimeout(() => {
@@ -51,7 +75,7 @@ export class Interrupts {
 
   /** The error for a target that does not stop. */
   timeout(): RsptraceError {
-    const hint = this.isProcess
+    const hint = this.#sigstop !== undefined
       ? 'Send a SIGINT to the traced process: QEMU in user mode does not listen while it runs, and gdbserver on another machine cannot stop one that leads no process group'
       : 'The stub may be stuck; its program is left as it is';
     const what = `The target has not stopped within ${this.#timeoutMs} ms of the interrupt`;

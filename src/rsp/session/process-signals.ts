@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { WireRecorder } from '../wire/wire-log.js';
 import type { Ask } from './handshake.js';
 import { packets } from './packets.js';
 import type { RunControl } from './run-control.js';
 import type { Session } from './session.js';
 import { pidOf, programSignal } from './stop-reply.js';
-import { interruptIsPending, isTracedHere, leadsGroup, processOf, readHere, stopIsPending } from './stop-signals.js';
+import { blocksInterrupt, interruptIsPending, isTracedHere, leadsGroup, processOf, readHere, stopIsPending } from './stop-signals.js';
 
 /** How many stops may come before a pending SIGINT: breakpoints that other threads had hit, signals. */
 const STOPS_BEFORE_INTERRUPT = 1000;
@@ -29,19 +30,31 @@ export class ProcessSignals {
     return this.#localProcess;
   }
 
-  /** See {@link Session.isInterruptible}. */
-  async reachProcess(): Promise<boolean> {
+  /** See {@link Session.whyUninterruptible}. */
+  async whyUninterruptible(): Promise<string | undefined> {
     const pid = this.#gdbserverPid();
-    if (pid === undefined || this.#localProcess !== undefined) return true;
-    return leadsGroup((path) => this.#session.remoteFile(path), pid);
+    if (pid === undefined || this.#localProcess !== undefined) return undefined;
+    const read = (path: string): Promise<Uint8Array | undefined> => this.#session.remoteFile(path);
+    if (!(await leadsGroup(read, pid)))
+      return 'gdbserver interrupts a process group, and this process does not lead one: nothing could stop it again';
+    const threads = (await this.#session.harts()).map(({ id }) => Number.parseInt(/[^.]*$/.exec(id)?.[0] ?? '', 16));
+    for (const thread of threads) {
+      if (await blocksInterrupt(read, pid, thread))
+        return 'gdbserver interrupts by a SIGINT, and a thread blocks that: a program that takes it by sigwait or signalfd would end';
+    }
+    return undefined;
   }
 
   /** See {@link Session.findLocalProcess}. */
-  async findLocalProcess(): Promise<void> {
+  async findLocalProcess(wire: WireRecorder | undefined): Promise<void> {
     const pid = this.#gdbserverPid();
-    if (pid === undefined || !(await isTracedHere(pid))) return;
+    if (pid === undefined || this.#localProcess !== undefined || !(await isTracedHere(pid))) return;
     this.#localProcess = pid;
-    if (!(await leadsGroup(readHere, pid))) this.#control.interrupts.also = () => sendInterrupt(pid);
+    this.#control.interrupts.bySignal = () => {
+      if (!sendStop(pid)) return false;
+      wire?.bytes('stub', Uint8Array.of(packets.interrupt), 1);
+      return true;
+    };
   }
 
   #gdbserverPid(): number | undefined {
@@ -50,16 +63,18 @@ export class ProcessSignals {
   }
 
   /**
-   * gdbserver interrupts by a SIGINT to the process. If a breakpoint was hit in the same moment, the signal is still
-   * pending and would end the program after the detach. So the target runs, without breakpoints, until the signal has
-   * come.
+   * A process is interrupted by a signal. If a breakpoint was hit in the same moment, that is still pending and would
+   * end or stop the program after the detach. So the target runs, without breakpoints, until the signal has come. That
+   * of the last stop is not the program's either.
    */
   async takeInterruptBack(): Promise<void> {
+    if (this.#control.interrupts.wereSent && this.#session.features.supported.get('QProgramSignals') === '+')
+      await this.#ask(packets.programSignals);
     for (let stops = 0; stops < STOPS_BEFORE_INTERRUPT; stops++) {
       const { state } = this.#session;
       if (state.kind !== 'idle' || state.stop.kind !== 'signal' || !(await this.#isInterruptPending())) return;
       await this.#session.children.letGoAt(state.stop);
-      // A signal that came instead is the program's; a SIGINT is an earlier interrupt of ours.
+      // A signal that came instead is the program's.
       const signal = programSignal(state.stop);
       await this.#session.resume({ kind: 'continue', signal });
     }
@@ -94,11 +109,11 @@ export class ProcessSignals {
   }
 }
 
-/** Another user's process takes no signal of ours: then the interrupt times out, which says what to do. */
-function sendInterrupt(pid: number): void {
+/** False for another user's process, which takes no signal of ours. */
+function sendStop(pid: number): boolean {
   try {
-    process.kill(pid, 'SIGINT');
+    return process.kill(pid, 'SIGSTOP');
   } catch {
-    // Nothing to do here.
+    return false;
   }
 }

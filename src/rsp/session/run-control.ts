@@ -113,7 +113,7 @@ export class RunControl implements LinkEvents {
   begin(features: StubFeatures, stop: StopReply): void {
     this.#requests.begin(features);
     this.#signals = features.signals;
-    this.interrupts.isProcess = isProcess(features);
+    this.interrupts.begin(isProcess(features), features.signals.stop);
     this.#stoppedAt(stop);
   }
 
@@ -164,8 +164,10 @@ export class RunControl implements LinkEvents {
     if (state.kind === 'running') {
       this.state = { kind: 'interrupting' };
       const waiting = this.#waiting;
-      this.#requests.interrupt();
-      this.interrupts.sent(() => this.#interruptLost(waiting));
+      this.interrupts.send(
+        () => this.#requests.interrupt(),
+        () => this.#interruptLost(waiting),
+      );
     }
     return this.#waiting.promise;
   }
@@ -188,7 +190,7 @@ export class RunControl implements LinkEvents {
   event(text: string): void {
     const stop = this.#replies.parse(text);
     if (stop !== undefined) {
-      this.#stopped(this.#signals?.stop(stop) ?? stop);
+      this.#stopped(this.#signals?.inSystem(stop) ?? stop);
     } else if (this.#waiting !== undefined && text.startsWith('F')) {
       answerFileIo(text, this.link, this.state.kind === 'interrupting', (output) => this.console(output));
     } else if (this.#waiting !== undefined) {
@@ -254,9 +256,9 @@ export class RunControl implements LinkEvents {
       this.#waiting = undefined;
       this.interrupts.runEnded();
       link.stopped();
-      this.interrupts.cameBy(stop);
-      this.#stoppedAt(stop);
-      waiting.resolve(stop);
+      const seen = this.interrupts.cameBy(stop);
+      this.#stoppedAt(seen);
+      waiting.resolve(seen);
     }
     if (stop.kind === 'exited' || stop.kind === 'terminated') link.close();
   }

@@ -3,6 +3,7 @@ import { messageOf, RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import type { Refusal } from '../../base/refusal.js';
 import { retry } from '../wire/retry.js';
+import type { WireRecorder } from '../wire/wire-log.js';
 import { Batch, type BatchContext, raw } from './batch.js';
 import type { Breakpoint } from './batch-requests.js';
 import type { StubFeatures } from './features.js';
@@ -144,19 +145,19 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Whether {@link interrupt} stops the target while it runs. Only a process under a gdbserver elsewhere may not hear
-   * it.
+   * Why {@link interrupt} must not be used on the target: it does not reach it, or would end it. Only a process under a
+   * gdbserver elsewhere has a reason.
    */
-  isInterruptible(): Promise<boolean> {
-    return this.#signals.reachProcess();
+  whyUninterruptible(): Promise<string | undefined> {
+    return this.#signals.whyUninterruptible();
   }
 
   /**
-   * Finds out whether a gdbserver of this machine traces the process. If the process leads no group, interrupts send it
-   * the signal that gdbserver cannot. Sends no packet.
+   * Finds out whether a gdbserver of this machine traces the process. Interrupts are a SIGSTOP to it then, which is
+   * written to `wire` as the packet that it stands for. Sends no packet.
    */
-  findLocalProcess(): Promise<void> {
-    return this.#signals.findLocalProcess();
+  findLocalProcess(wire?: WireRecorder): Promise<void> {
+    return this.#signals.findLocalProcess(wire);
   }
 
   /** Files are read past the stub where that is on this machine. A wire that is recorded has to have them itself. */
@@ -255,12 +256,11 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * This server had another client, which is gone: it may have sent interrupts that are pending still. A SIGSTOP has
-   * made the server answer, and is not for the program.
+   * This server had another client, which is gone: it may have sent interrupts that are pending still. A SIGSTOP that
+   * has made the server answer is one, too.
    */
-  async takeOver(): Promise<void> {
-    this.#control.interrupts.wereSent = true;
-    if (this.features.supported.get('QProgramSignals') === '+') await this.#ask(packets.programSignals);
+  takeOver(): void {
+    this.#control.interrupts.takeOver();
   }
 
   /** The target runs another program now: the breakpoints of the old one are gone with it. */

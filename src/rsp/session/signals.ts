@@ -13,6 +13,9 @@ const names: readonly (string | undefined)[] = [
   ...['WINCH', 'LOST', 'USR1', 'USR2', 'PWR'],
 ];
 
+/** As Linux has it. */
+const SIGSTOP = 19;
+
 /** SIG33 to SIG63 are 45 to 75, SIG32 is 77, SIG64 to SIG127 are 78 to 141. */
 function nameOf(signal: number): string | undefined {
   if (signal >= 45 && signal <= 75) return `${signal - 12}`;
@@ -26,10 +29,13 @@ export class SignalNumbers {
   readonly #toSystem = new Map<number, number>();
   readonly #toProtocol = new Map<number, number>();
   readonly #names: readonly string[] | undefined;
+  /** SIGSTOP, as stops have it here. */
+  readonly stop: number;
 
   /** `system`: the names by the system's numbers, without SIG; undefined where the protocol's numbers are kept. */
   constructor(system: readonly string[] | undefined, isMapped: boolean) {
     this.#names = system;
+    this.stop = isMapped && !system ? names.indexOf('STOP') : SIGSTOP;
     if (!system || !isMapped) return;
     for (let signal = 1; signal < 142; signal++) {
       const name = nameOf(signal);
@@ -40,7 +46,7 @@ export class SignalNumbers {
   }
 
   /** The stop with the system's number; 0 for a signal that the system does not have. */
-  stop(stop: StopReply): StopReply {
+  inSystem(stop: StopReply): StopReply {
     if (stop.kind !== 'signal' && stop.kind !== 'terminated') return stop;
     const signal = this.#toSystem.get(stop.signal) ?? stop.signal;
     const name = stop.kind === 'terminated' ? this.#nameOf(signal) : undefined;

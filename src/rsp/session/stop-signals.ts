@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 /*
  * Servers of Linux processes stop threads by signals. A thread may stop for another reason in the same moment; then the
  * signal is still pending. It would hit a program that is left now: a SIGINT of gdbserver ends it, a SIGSTOP of
- * lldb-server stops it (state T).
+ * lldb-server stops it (state T), as does one of ours.
  *
- *   /proc/PID/status            ShdPnd: sent to the process         gdbserver, after its interrupt
+ *   /proc/PID/status            ShdPnd: sent to the process         gdbserver's interrupt, or ours
  *   /proc/PID/task/TID/status   SigPnd: sent to the thread          lldb-server, at every stop of several threads
  */
 
@@ -45,10 +45,16 @@ function textOf(bytes: Uint8Array | undefined): string {
   return bytes ? new TextDecoder('latin1').decode(bytes) : '';
 }
 
-/** True if a SIGINT is pending for a process and not blocked; a blocked one would not come. */
+/** True if a signal that interrupts is pending for a process and not blocked; a blocked one would not come. */
 export async function interruptIsPending(read: ReadProc, pid: number): Promise<boolean> {
   const mask = await maskReader(read, `/proc/${pid}/status`);
-  return ((mask('ShdPnd') | mask('SigPnd')) & ~mask('SigBlk') & bit(SIGINT)) !== 0n;
+  return ((mask('ShdPnd') | mask('SigPnd')) & ~mask('SigBlk') & (bit(SIGINT) | bit(SIGSTOP))) !== 0n;
+}
+
+/** True if a thread blocks SIGINT, as those do that wait for it by sigwait or a signalfd. */
+export async function blocksInterrupt(read: ReadProc, pid: number, thread: number): Promise<boolean> {
+  const mask = await maskReader(read, `/proc/${pid}/task/${thread}/status`);
+  return (mask('SigBlk') & bit(SIGINT)) !== 0n;
 }
 
 /** True if a SIGSTOP is pending for one of these threads. */
