@@ -1,6 +1,7 @@
 import { type Addr, hex } from '../base/addr.js';
 import type { Budget } from '../base/budget.js';
 import { isDamage, messageOf } from '../base/errors.js';
+import { madeOnce } from '../base/made-once.js';
 import type { UnwindRow } from '../base/unwind-row.js';
 import { type CodeAddress, type CodeSpace, type ElfFile, lastNotAbove } from '../elf/index.js';
 import { CfiSection, type Fde } from './cfi-entries.js';
@@ -11,6 +12,7 @@ import { landingPads } from './landing-pads.js';
 const MAX_CACHED = 0x1_0000;
 const BYTES_OF_RULE = 64;
 const BYTES_OF_FUNCTION = 128;
+const ofFiles = new WeakMap<ElfFile, CallFrames>();
 
 /**
  * The call frame information of one ELF, from .eh_frame and .debug_frame together. An ELF may have its own functions
@@ -43,9 +45,12 @@ export class CallFrames {
     this.#lows = Float64Array.from(this.#fdes, ({ low }) => low);
   }
 
-  /** Throws `ELF_DAMAGED` if a section cannot be unpacked; damaged entries only become warnings. */
+  /**
+   * Those of a file, read once. Throws `ELF_DAMAGED` if a section cannot be unpacked; damaged entries only become
+   * warnings.
+   */
   static load(elf: ElfFile): CallFrames {
-    return new CallFrames(elf);
+    return madeOnce(ofFiles, elf, () => new CallFrames(elf));
   }
 
   /** How many functions it covers. */
