@@ -21,6 +21,8 @@ interface ProcessEventsOptions {
 }
 
 const SIGTRAP = 5;
+/** STOP, TSTP, TTIN, TTOU (signal(7)): ptrace lets a thread go on from the stop that they make. */
+const jobStops: ReadonlySet<number> = new Set([19, 20, 21, 22]);
 
 /** Stops of a process other than breakpoints: children, exec, system calls that load code, signals. */
 export class ProcessEvents {
@@ -30,6 +32,7 @@ export class ProcessEvents {
    * and it would die of them.
    */
   #lifted: readonly Breakpoint[] = [];
+  #hasWarned = false;
 
   constructor(options: ProcessEventsOptions) {
     this.#options = options;
@@ -46,9 +49,19 @@ export class ProcessEvents {
     else if (stop.reason === 'syscall_return') await points.plantLate();
     else if (stop.reason !== 'syscall_entry') {
       const signal = stop.signal === SIGTRAP ? undefined : await ownSignal(session, arch, stop);
+      if (signal !== undefined && jobStops.has(signal)) this.#warnOfJobStop(signal);
       return signal === undefined ? undefined : { ...this.#goOn(hart), signal };
     }
     return this.#goOn(hart);
+  }
+
+  #warnOfJobStop(signal: number): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    this.#options.logger.warn(
+      { signal },
+      'somebody has sent the process a signal that stops it: while it is traced it runs on',
+    );
   }
 
   /** How the process goes on from a trap where no breakpoint is, if that is its own. */
