@@ -49,9 +49,14 @@ export class LeftCode {
 
   /** In the ELF: few programs change their calls while they run. */
   #isBehindCall(at: Addr): boolean {
-    const start = addOffset(at, -callBytes);
-    const bytes = this.#images.at(at, 1)?.elf.bytesAt(start, callBytes);
-    return bytes !== undefined && (this.#model.code?.endsInCall({ start, bytes }) ?? true);
+    const elf = this.#images.at(at, 1)?.elf;
+    // Fewer bytes where a segment begins just before.
+    for (let length = callBytes; elf !== undefined && length > 0; length--) {
+      const start = addOffset(at, -length);
+      const bytes = elf.bytesAt(start, length);
+      if (bytes !== undefined) return this.#model.code?.endsInCall({ start, bytes }) ?? true;
+    }
+    return false;
   }
 }
 
