@@ -135,7 +135,7 @@ export async function stacksInCore(
   for (const { id, registers } of threads) {
     const stack = await stacks.unwind(registers, memory, options);
     const variables = await variablesOf(stack, reader);
-    harts.push({ hart: { id }, stack, firmware: undefined, other: undefined, variables });
+    harts.push({ hart: { id }, stack, firmware: undefined, other: undefined, program: elf, variables });
   }
   return { elf, debug, isProcess: core !== undefined, harts, libraries };
 }

@@ -24,7 +24,14 @@ import type { FoundPolls } from '../probes/index.js';
 import type { RecordOptions } from '../record/index.js';
 import type { Hart, Session } from '../rsp/index.js';
 import { architectureFor, type Libraries, loadedLibraries } from '../target/index.js';
-import { type CodePlace, codePlace, type HartStack, hartStack } from '../target/stacks/index.js';
+import {
+  type CodePlace,
+  codePlace,
+  type HartStack,
+  hartStack,
+  type OtherProgram,
+  OtherPrograms,
+} from '../target/stacks/index.js';
 import {
   type Frame,
   type FrameVariable,
@@ -45,10 +52,12 @@ export interface LookedAt {
   readonly debug: DebugInfo | undefined;
   readonly debugDirs?: readonly string[] | undefined;
   readonly logger?: Logger | undefined;
+  /** Further programs of a machine. */
+  readonly programs?: readonly OtherProgram[];
 }
 
 /** One hart, and who runs there. */
-export interface HartBacktrace extends Pick<HartStack, 'stack' | 'firmware' | 'other'> {
+export interface HartBacktrace extends Pick<HartStack, 'stack' | 'firmware' | 'other' | 'program'> {
   readonly hart: Hart;
   /** Where they were asked for: of each frame that has some. */
   readonly variables: ReadonlyMap<Frame, readonly FrameVariable[]>;
@@ -62,17 +71,21 @@ export interface BacktraceOptions extends StackOptions {
 /** Every hart's stack, the target standing. */
 export async function stacksAt(
   session: Session,
-  { elf, arch, debug, debugDirs, logger }: LookedAt,
+  { elf, arch, debug, debugDirs, logger, programs = [] }: LookedAt,
   { locals = false, ...options }: BacktraceOptions = {},
 ): Promise<{ readonly harts: readonly HartBacktrace[]; readonly libraries: Libraries }> {
   const libraries = await loadedLibraries(session, elf, { debugDirs, logger });
   const stacks = new Stacks(elf, arch, debug, libraries.loaded);
+  const others = programs.length === 0 ? undefined : new OtherPrograms(programs, arch);
+  const debugOf = new Map([{ elf, debug }, ...programs].map((program) => [program.elf, program.debug]));
   const harts: HartBacktrace[] = [];
   for (const hart of await session.harts()) {
-    const { stack, firmware, other, memory } = await hartStack(session, hart.id, arch, stacks, options);
+    const found = await hartStack(session, hart.id, arch, stacks, { ...options, others });
+    const { stack, firmware, other, memory, program } = found;
     if (logger) logStack(partOf(logger, 'unwind'), hart.id, stack);
-    const variables = await variablesOf(stack, locals && debug ? new FrameVariables(debug, memory) : undefined);
-    harts.push({ hart, stack, firmware, other, variables });
+    const described = locals ? debugOf.get(program) : undefined;
+    const variables = await variablesOf(stack, described && new FrameVariables(described, memory));
+    harts.push({ hart, stack, firmware, other, program, variables });
   }
   return { harts, libraries };
 }

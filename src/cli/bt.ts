@@ -7,7 +7,7 @@ import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { architectureFor, hartName, loadedElf, verifyArchitecture } from '../target/index.js';
-import type { OtherCode } from '../target/stacks/index.js';
+import { type OtherCode, type OtherProgram, programName } from '../target/stacks/index.js';
 import { type EndReason, type Frame, type SourceFrame, SourceFrames } from '../target/unwind/index.js';
 import { clipPlace, jsonLine, lineOf, shownPlace, textLines } from '../text/index.js';
 import { formatValue, valueJson } from '../values/index.js';
@@ -16,6 +16,7 @@ import { lookAt, placedAsIn, programOf } from './local-process.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
 import { wireRecorder } from './open-output.js';
+import { openPrograms, verifyMachine } from './open-programs.js';
 import { debugFilesOf } from './options/common.js';
 import type { BacktraceArguments } from './options/target.js';
 import { lineWidth } from './terminal.js';
@@ -33,6 +34,7 @@ export async function backtrace(given: BacktraceArguments): Promise<number> {
   const load = (elf: ElfFile): DebugInfo | undefined =>
     elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined;
   const known = load(linked);
+  const programs = await openPrograms(args, linked, logger);
   if (args.core !== undefined) {
     using image = await openMemoryImage(args.core, undefined, linked);
     const options = { unwinder: args.unwinder, depth: args.depth, locals: args.locals };
@@ -41,7 +43,9 @@ export async function backtrace(given: BacktraceArguments): Promise<number> {
   }
   using wire = wireRecorder(args, logger);
   const stub = { args, logger, wire, arch, elf: args.elf };
-  return await lookAt(args, stub, ({ session }) => printStacks(session, args, { linked, arch, known, load, logger }));
+  return await lookAt(args, stub, ({ session }) =>
+    printStacks(session, args, { linked, arch, known, load, programs, logger }),
+  );
 }
 
 interface Linked {
@@ -49,19 +53,21 @@ interface Linked {
   readonly arch: Architecture;
   readonly known: DebugInfo | undefined;
   readonly load: (elf: ElfFile) => DebugInfo | undefined;
+  readonly programs: readonly OtherProgram[];
   readonly logger: Logger;
 }
 
 async function printStacks(
   session: Session,
   args: BacktraceArguments & { readonly elf: string },
-  { linked, arch, known, load, logger }: Linked,
+  { linked, arch, known, load, programs, logger }: Linked,
 ): Promise<number> {
   verifyArchitecture(session, arch);
+  verifyMachine(session, args);
   const elf = await loadedElf(session, linked);
   const debug = elf === linked ? known : load(elf);
   const options = { unwinder: args.unwinder, depth: args.depth, locals: args.locals };
-  const program = { elf, arch, debug, logger, ...debugFilesOf(args) };
+  const program = { elf, arch, debug, programs, logger, ...debugFilesOf(args) };
   const { harts: found, libraries } = await stacksAt(session, program, options);
   if (await (await session.stub()).neverRan()) session.close();
   else await session.detach();
@@ -88,12 +94,14 @@ function print(
 
 /** A member a hart. */
 export function stacksJson(harts: readonly HartBacktrace[], sources: SourceFrames): object[] {
-  return harts.map(({ hart, stack, firmware, other, variables }) => ({
+  return harts.map(({ hart, stack, firmware, other, program, variables }) => ({
     id: hart.id,
     name: hart.name ?? null,
     pc: pcText(firmware ?? other?.pc ?? stack.frames[0]?.pc),
     firmware: firmware !== undefined,
+    program: other === undefined ? program.path : null,
     other_code: other !== undefined,
+    one_of: other?.oneOf.map(({ path }) => path) ?? [],
     privilege: other?.privilege ?? null,
     frames: stack.frames.flatMap((frame) =>
       sources.of(frame).map((source, index, all) => ({
@@ -149,11 +157,12 @@ export function stacksText(
 
 function hartText(
   head: string,
-  { stack, firmware, other, variables }: HartBacktrace,
+  { stack, firmware, other, program, variables }: HartBacktrace,
   sources: SourceFrames,
   width: number,
 ): string {
-  const lines = [head];
+  const isFurther = other === undefined && program !== sources.elf;
+  const lines = [isFurther ? `${head}, in ${programName(program)}` : head];
   if (firmware !== undefined)
     lines.push(`  in firmware (machine mode) at ${hex(firmware)}${stack.frames.length > 0 ? ', below it:' : ''}`);
   if (other !== undefined) lines.push(`  ${otherText(other)}`);
@@ -170,8 +179,12 @@ function hartText(
   return textLines(lines);
 }
 
-function otherText({ pc, privilege }: OtherCode): string {
+function otherText({ pc, privilege, oneOf }: OtherCode): string {
   const mode = privilege === undefined ? '' : ` in ${privilege === 'kernel' ? 'supervisor' : privilege} mode`;
+  if (oneOf.length > 0) {
+    const names = oneOf.map(programName).join(' or ');
+    return `at ${hex(pc)}${mode}, in ${names}: all memory that can be read here has the same code in each of them`;
+  }
   return `at ${hex(pc)}${mode}, in another program's code: this ELF is not what runs there`;
 }
 

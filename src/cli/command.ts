@@ -25,7 +25,7 @@ export function command<P extends PositionalTable, O extends Table>(
   check?: (given: Given<P, O> & Behind) => void,
 ): Command {
   const places = Object.entries(positionals).map(([name, { demandOption, isMany }]) => {
-    const shown = isMany ? `${name}..` : name;
+    const shown = isMany ? `${name}..` : besideOption(name, options);
     return demandOption ? `<${shown}>` : `[${shown}]`;
   });
   const declared = (args: Argv, texts: ListTexts | undefined): Argv => {
@@ -33,11 +33,12 @@ export function command<P extends PositionalTable, O extends Table>(
       const describe = option.describe?.replace(/\{(\w+)\}/g, (_, list) => texts?.[list as keyof ListTexts] ?? '');
       args.option(name, { ...option, describe });
     }
-    for (const [name, { isMany: _, ...positional }] of Object.entries(positionals)) args.positional(name, positional);
+    for (const [name, { isMany: _, ...positional }] of Object.entries(positionals))
+      args.positional(besideOption(name, options), positional);
     if (usage !== undefined) args.usage(usage);
     if (check === undefined) return args;
     return args.check((all) => {
-      check(all as unknown as Given<P, O>);
+      check(withPrograms<Given<P, O>>(all, options));
       return true;
     });
   };
@@ -51,7 +52,7 @@ export function command<P extends PositionalTable, O extends Table>(
         (built) => declared(built, texts),
         (parsed) => {
           const behind = (parsed as { readonly '--'?: readonly string[] })['--'];
-          const all = { ...(parsed as unknown as Given<P, O> & MayReport), command: behind ?? [] };
+          const all = { ...withPrograms<Given<P, O> & MayReport>(parsed, options), command: behind ?? [] };
           does(async () => {
             checkFiles(all);
             try {
@@ -65,6 +66,18 @@ export function command<P extends PositionalTable, O extends Table>(
         },
       ),
   };
+}
+
+/** yargs takes an argument `elf` and an option `--elf` for one: beside the option the argument is `ELF` to it. */
+function besideOption(name: string, options: Table): string {
+  return name in options ? name.toUpperCase() : name;
+}
+
+/** What yargs has parsed, by the names that a command knows. */
+function withPrograms<T>(parsed: object, options: Table): T {
+  if (!('elf' in options)) return parsed as unknown as T;
+  const { ELF: elf, elf: programs, ...rest } = parsed as { readonly ELF?: unknown; readonly elf?: unknown };
+  return { ...rest, elf, programs } as unknown as T;
 }
 
 function hasReports({ junit, markdown, github }: MayReport): boolean {

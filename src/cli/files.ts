@@ -20,6 +20,8 @@ export type FileArguments = {
 } & {
   readonly plugin?: readonly string[] | undefined;
   readonly others?: readonly string[] | undefined;
+  /** Of `--elf`. */
+  readonly programs?: readonly string[] | undefined;
   /** The budget is written. */
   readonly update?: boolean | undefined;
   /** What is there already may be overwritten. */
@@ -108,6 +110,7 @@ function inputsOf(args: FileArguments, found: readonly string[]): NamedFile[] {
     ...named('--remote', remoteFile(args.remote)),
     ...(args.update ? [] : named('--budget', args.budget)),
     ...(args.others ?? []).flatMap((path) => named('the trace', path)),
+    ...(args.programs ?? []).flatMap((path) => named('--elf', path)),
     ...(args.plugin ?? []).flatMap((path) => named('--plugin', path)),
     ...(args.command ?? []).flatMap(filesInWord).flatMap((path) => named("QEMU's file", path)),
   ];

@@ -8,6 +8,7 @@ import type { ElfFile } from '../elf/index.js';
 import { type ProfileFacts, profile } from '../profile/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { architectureFor, isLinuxProgram, loadedElf, verifyArchitecture } from '../target/index.js';
+import type { OtherProgram } from '../target/stacks/index.js';
 import { jsonLine, plural } from '../text/index.js';
 import {
   CallTree,
@@ -26,6 +27,7 @@ import { endProgram, processNamed, programNamed, programOf, underGdbserver } fro
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
 import { wireRecorder } from './open-output.js';
+import { openPrograms, verifyMachine } from './open-programs.js';
 import { openSamples } from './open-samples.js';
 import { debugFilesOf } from './options/common.js';
 import { type ProfileArguments, periodOf } from './options/target.js';
@@ -39,6 +41,7 @@ interface Prepared {
   readonly linked: ElfFile;
   readonly arch: Architecture;
   readonly known: DebugInfo | undefined;
+  readonly programs: readonly OtherProgram[];
   readonly tree: CallTree;
   readonly sink: TraceSink;
   readonly logger: Logger;
@@ -64,10 +67,11 @@ export async function profileTarget(given: ProfileArguments): Promise<number> {
   const arch = architectureFor(linked);
   await arch.prepare();
   const known = debugOf(linked, logger);
+  const programs = await openPrograms(args, linked, logger);
   if (args.async && known === undefined) throw noDebugInfo(args.elf);
   const tree = new CallTree();
   const sink = tee([tree, ...(args.output === undefined ? [] : [openSamples(args.output, args.force, 'any')])]);
-  const prepared = { args, linked, arch, known, tree, sink, logger };
+  const prepared = { args, linked, arch, known, programs, tree, sink, logger };
   try {
     return await target(prepared);
   } finally {
@@ -114,6 +118,7 @@ async function ofProcess(prepared: Prepared, subject: Subject): Promise<number> 
 
 async function ofTarget(prepared: Prepared, { session, recordingBegins }: AtTarget): Promise<Sampled> {
   verifyArchitecture(session, prepared.arch);
+  verifyMachine(session, prepared.args);
   if (isProcess(session.features)) {
     await session.findLocalProcess();
     const why = await session.whyUninterruptible();
@@ -137,14 +142,14 @@ async function ofMachine(prepared: Prepared): Promise<number> {
 
 /** `isLeft`: the target goes on when this is over. */
 async function sampled(prepared: Prepared, session: Session, elf: ElfFile, isLeft: boolean): Promise<Sampled> {
-  const { args, arch, linked, known, sink, tree, logger } = prepared;
+  const { args, arch, linked, known, programs, sink, tree, logger } = prepared;
   const stopper = new AbortController();
   const onSignal = (): void => stopper.abort();
   for (const signal of endingSignals) process.once(signal, onSignal);
   let facts: ProfileFacts;
   try {
     facts = await profile({
-      ...{ session, elf, arch, logger, sink, signal: stopper.signal },
+      ...{ session, elf, arch, logger, sink, programs, signal: stopper.signal },
       debug: elf === linked ? known : debugOf(elf, logger),
       debugDirs: debugFilesOf(args).debugDirs ?? [],
       periodMs: periodOf(args),
@@ -194,6 +199,7 @@ function asJson(args: Chosen, facts: ProfileFacts, rows: ReturnType<typeof sampl
     stood_ms: Math.round(facts.stoodMs),
     clock: facts.clock.name,
     missing_libraries: facts.missingLibraries,
+    programs: facts.programs.map(({ elf, samples }) => ({ elf: elf.path, samples })),
     output: args.output ?? null,
     functions: rows.map(({ name, file, self, total }) => ({ function: name, file: file ?? null, self, total })),
   };
@@ -225,9 +231,20 @@ function notesOn(args: ProfileArguments, facts: ProfileFacts, rows: number): str
     const share = ((100 * incomplete) / Math.max(1, samples)).toFixed(0);
     notes.push(`${plural(incomplete, 'stack')} (${share} %) end early, so totals of outer functions are too low`);
   }
+  notes.push(...notesOnPrograms(facts));
   for (const { name, why } of missingLibraries) notes.push(`not read: ${name}: ${why}`);
   if (output !== undefined) notes.push(`${output}: ${formatOf(output)?.use ?? ''}`);
   return notes;
+}
+
+/** Further programs that no sample was in. */
+function notesOnPrograms({ programs: [, ...further] }: ProfileFacts): string[] {
+  const unseen = further.filter(({ samples }) => samples === 0).map(({ elf }) => elf.path);
+  if (unseen.length === 0) return [];
+  const are = unseen.length === 1 ? 'is' : 'are';
+  return [
+    `${unseen.join(', ')} ${are} in no sample: not run then, or not with this code at the addresses that the ELF is linked to`,
+  ];
 }
 
 function traceFacts({ end, samples, looks }: ProfileFacts, stub: string): TraceFacts {

@@ -6,6 +6,7 @@ import { usageHint } from './check-words.js';
 /** Arguments that a command must have. */
 const called: Readonly<Record<string, string>> = {
   elf: 'kernel.elf',
+  ELF: 'kernel.elf',
   trace: 'the trace',
   other: 'the other trace',
   'others..': 'another trace',

@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { findFutures } from '../async/futures/index.js';
 import { findClock } from '../clock/index.js';
+import type { ElfFile } from '../elf/index.js';
 import { HartNumbers } from '../record/index.js';
 import { isProcess } from '../rsp/index.js';
 import { hartName } from '../target/index.js';
@@ -8,6 +9,8 @@ import {
   LoadedCode,
   type LoadedCodeOptions,
   Looks,
+  type OtherProgram,
+  OtherPrograms,
   SampledFrames,
   Samples,
   type SampleWishes,
@@ -16,7 +19,7 @@ import { type ClockInfo, type GuestNanos, HartLabels, type TraceInfo, type Trace
 import { type Sampled, sampling } from './sampling.js';
 
 /** The program is as it is loaded. */
-interface ProfileOptions extends LoadedCodeOptions {
+interface ProfileOptions extends Omit<LoadedCodeOptions, 'others'> {
   readonly sink: TraceSink;
   readonly periodMs: number;
   readonly durationMs: number;
@@ -24,6 +27,8 @@ interface ProfileOptions extends LoadedCodeOptions {
   readonly mostSamples: number;
   readonly signal: AbortSignal;
   readonly want: SampleWishes;
+  /** Further programs of a machine. */
+  readonly programs?: readonly OtherProgram[];
 }
 
 /** How a profile went. */
@@ -38,6 +43,8 @@ export interface ProfileFacts extends Sampled {
   readonly incomplete: number;
   readonly clock: ClockInfo;
   readonly isProcess: boolean;
+  /** The program, and the further ones: how many samples are of each. */
+  readonly programs: readonly { readonly elf: ElfFile; readonly samples: number }[];
   readonly missingLibraries: readonly { readonly name: string; readonly why: string }[];
 }
 
@@ -46,11 +53,12 @@ export interface ProfileFacts extends Sampled {
  * @throws RsptraceError `ARCH_UNSUPPORTED`, `RSP_*`
  */
 export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
-  const { session, elf, arch, debug, sink, want } = options;
+  const { session, elf, arch, debug, sink, want, programs = [] } = options;
   await session.passSignals();
-  const code = await LoadedCode.find(options);
+  const others = programs.length === 0 ? undefined : new OtherPrograms(programs, arch);
+  const code = await LoadedCode.find({ ...options, others });
   const looks = new Looks(session, arch, code, { depth: want.depth, walksIdle: want.idle });
-  const futures = want.awaited && debug ? findFutures(debug) : undefined;
+  const all = [{ elf, debug }, ...programs];
   const process = isProcess(session.features);
   const harts = (await session.harts()).map((hart) => ({ id: hart.id, name: hartName(hart, process) }));
   const began = performance.now();
@@ -58,7 +66,7 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
   const numbers = new HartNumbers(harts, process);
   const labels = new HartLabels();
   const wishes = { ...want, labelOf: (hart: number) => labels.of(hart) };
-  const samples = new Samples(new SampledFrames(elf, debug, futures), sink, options.periodMs, wishes);
+  const samples = new Samples(namesOf(all, want.awaited), sink, options.periodMs, wishes);
   const info: TraceInfo = {
     program: basename(elf.path),
     buildId: elf.buildId,
@@ -99,7 +107,15 @@ export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
     ...samples.counts,
     looks: stops,
     clock: clock.info,
+    programs: all.map((each) => ({ elf: each.elf, samples: samples.ofProgram.get(each.elf) ?? 0 })),
     missingLibraries: code.missing,
     isProcess: process,
   };
+}
+
+/** Names of frames in these programs, the first of which is that of the target. */
+function namesOf(programs: readonly OtherProgram[], awaited: boolean): SampledFrames {
+  return new SampledFrames(
+    programs.map((each) => ({ ...each, futures: awaited && each.debug ? findFutures(each.debug) : undefined })),
+  );
 }

@@ -49,7 +49,7 @@ export class Sampler implements StopSampler {
     this.#run = run;
     this.#logger = logger;
     const want = { depth, mode: 'all', idle: false, awaited: false, by: undefined } as const;
-    const frames = new SampledFrames(target.program.elf, target.program.debug, undefined);
+    const frames = new SampledFrames([target.program]);
     // Samples have their place among the events: everything before is emitted first.
     const event = (sample: Sample): void =>
       run.engines().whenDigested(() => {

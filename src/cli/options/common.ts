@@ -59,6 +59,13 @@ const where = 'The stub: :1234, host:1234, the path of a unix socket, or replay:
 export const remote = text(where, { alias: 'r', demandOption: true });
 /** For a command that can do something without a stub. */
 export const optionalRemote = text(where, { alias: 'r' });
+/** Further programs of a machine. */
+export const elfs = {
+  elf: list(
+    'A further program of the same machine, such as a user program of the kernel; which one runs its code decides; repeatable',
+  ),
+};
+
 /** A process of this machine, instead of a stub. */
 export const pid = text('A process of this machine, by its number', { alias: 'p' });
 export const timebase = parsed(

@@ -19,9 +19,15 @@ export interface Positional<T> extends PositionalOptions {
 export type Table = Readonly<Record<string, Option<unknown>>>;
 export type PositionalTable = Readonly<Record<string, Positional<unknown>>>;
 
-/** What a command gets of its options. */
+/** What a command gets of its options. An argument is called `elf` already: those of `--elf` are its `programs`. */
 export type Values<O extends Table | PositionalTable> = {
-  readonly [K in keyof O]: O[K] extends Option<infer T> ? T : O[K] extends Positional<infer T> ? T : never;
+  readonly [K in keyof O as K extends 'elf' ? (O[K] extends Option<unknown> ? 'programs' : K) : K]: O[K] extends Option<
+    infer T
+  >
+    ? T
+    : O[K] extends Positional<infer T>
+      ? T
+      : never;
 };
 
 interface More extends Pick<Options, 'alias' | 'conflicts'> {
@@ -88,7 +94,7 @@ export function many(describe: string): Positional<readonly string[]> {
 /** What a command gets that is given none of these options. */
 export function defaultsOf<O extends Table>(table: O): Values<O> {
   const values = Object.entries(table).map(([name, { default: value, coerce }]) => [
-    name,
+    name === 'elf' ? 'programs' : name,
     coerce && value !== undefined ? coerce(value) : value,
   ]);
   return Object.fromEntries(values) as Values<O>;

@@ -5,6 +5,7 @@ import {
   asHart,
   commonOptions,
   debugFileOptions,
+  elfs,
   json,
   optionalRemote,
   pid,
@@ -48,6 +49,7 @@ export const bt = declared({
   positionals: { elf: optional('The ELF that runs there. Default: the program of --pid') },
   options: {
     ...commonOptions,
+    ...elfs,
     remote: optionalRemote,
     pid,
     core: text("Look at this ELF core instead: Linux's of a process, or a machine's (QEMU's dump-guest-memory)"),
@@ -63,12 +65,17 @@ export const bt = declared({
 /** The ELF is undefined only with a `pid`. */
 export type BacktraceArguments = ArgumentsOf<typeof bt>;
 
-export function checkBt({ elf, remote, pid, core }: BacktraceArguments): void {
+export function checkBt({ elf, remote, pid, core, programs }: BacktraceArguments): void {
   const sources = [remote, pid, core].filter((one) => one !== undefined).length;
   if (sources > 1) throw usage('--remote, --pid and --core do not go together', 'give one of them');
   if (sources === 0)
     throw usage('where is the stub? --remote is missing', 'give --remote :1234, --pid PID, or --core FILE');
   if (elf === undefined && pid === undefined) throw usage('no ELF is given', "try 'rsptrace bt --help'");
+  if (programs.length > 0 && remote === undefined) throw machineOnly();
+}
+
+function machineOnly() {
+  return usage('--elf names further programs of a machine', 'give the --remote of its stub, or leave --elf out');
 }
 
 export const doctor = declared({
@@ -214,6 +221,7 @@ export const profile = declared({
   options: {
     ...commonOptions,
     ...partOptions,
+    ...elfs,
     pid,
     'off-cpu': flag('Instead, of a saved trace of polls: how long tasks wait, by await and by who wakes them'),
     remote: text('The stub: :1234, host:1234, the path of a unix socket; not with a command behind --', { alias: 'r' }),
@@ -229,8 +237,9 @@ export type ProfileArguments = ArgumentsOf<typeof profile> & { readonly command:
 type GivenProfile = ArgumentsOf<typeof profile> & Behind;
 
 export function checkProfile(given: GivenProfile): void {
-  const { elf, kernel, user, remote, pid, '--': command = [] } = given;
+  const { elf, kernel, user, remote, pid, programs, '--': command = [] } = given;
   if (elf === undefined && pid === undefined) throw usage('no program is given', 'rsptrace profile ./program');
+  if (programs.length > 0 && pid !== undefined) throw machineOnly();
   if (given['off-cpu']) {
     checkOffCpu(given);
     return;
@@ -248,6 +257,7 @@ export function checkProfile(given: GivenProfile): void {
 
 function checkOffCpu(given: GivenProfile): void {
   const names = ['remote', 'pid', ...(Object.keys(sampling) as (keyof typeof sampling)[]), 'sort'] as const;
+  if (given.programs.length > 0) throw usage('--elf and --off-cpu do not go together', 'a saved trace needs no target');
   const other = names.find((name) => given[name] !== undefined && given[name] !== false);
   if (other !== undefined) throw usage(`--${other} and --off-cpu do not go together`, 'a saved trace needs no target');
   if (given['--'] !== undefined) {

@@ -1,10 +1,13 @@
 import { basename } from 'node:path';
 import type { FutureSet, FutureType } from '../../async/futures/index.js';
 import { addr, hex } from '../../base/addr.js';
-import { type DebugInfo, type Die, DW_TAG } from '../../dwarf/index.js';
+import { madeOnce } from '../../base/made-once.js';
+import { type Die, DW_TAG } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
 import type { SampledFrame } from '../../trace/index.js';
 import { type Frame, SourceFrames } from '../unwind/index.js';
+import type { OtherProgram } from './other-programs.js';
+import { nameIn } from './program-names.js';
 
 /** A function of a stack, and what it is as a poll. */
 interface Named {
@@ -13,22 +16,30 @@ interface Named {
   readonly poll: SampledFrame | undefined;
 }
 
+/** A program whose functions are sampled. */
+interface SampledProgram extends OtherProgram {
+  /** For a profile by what is awaited. */
+  readonly futures?: FutureSet | undefined;
+}
+
 /** Frames by their names: samples of one function are one, wherever in it the hart was. */
 export class SampledFrames {
+  readonly #main: SampledProgram;
   readonly #sources: SourceFrames;
-  readonly #debug: DebugInfo | undefined;
-  readonly #futures: FutureSet | undefined;
+  readonly #programs: ReadonlyMap<ElfFile, SampledProgram>;
   readonly #known = new Map<string, SampledFrame>();
   /** By pc: a program is sampled at the same places again and again. */
-  readonly #at = new Map<bigint, readonly Named[]>();
+  readonly #at = new Map<ElfFile, Map<bigint, readonly Named[]>>();
   /** By the offset of an inlined copy of a poll function. */
-  #inlined: ReadonlyMap<number, FutureType> | undefined;
+  readonly #inlined = new Map<SampledProgram, ReadonlyMap<number, FutureType>>();
 
-  /** `futures`: for a profile by what is awaited. */
-  constructor(elf: ElfFile, debug: DebugInfo | undefined, futures: FutureSet | undefined) {
-    this.#sources = new SourceFrames(elf, debug);
-    this.#debug = debug;
-    this.#futures = futures;
+  /** The first is the program, others run on the same machine. */
+  constructor(programs: readonly SampledProgram[]) {
+    const [main] = programs;
+    if (main === undefined) throw new Error('no program');
+    this.#main = main;
+    this.#sources = new SourceFrames(main.elf, main.debug);
+    this.#programs = new Map(programs.map((each) => [each.elf, each]));
   }
 
   /** All functions of a stack, the innermost first, with those that are inlined. */
@@ -38,7 +49,7 @@ export class SampledFrames {
 
   /** Whether all have names already: to find one may take as long as many samples. */
   areNamed(frames: readonly Frame[]): boolean {
-    return frames.every(({ pc, image }) => image === undefined || this.#at.has(pc));
+    return frames.every(({ pc, image }) => image === undefined || this.#at.get(image.elf)?.has(pc) === true);
   }
 
   /** A frame that is no function: `[idle]`. */
@@ -59,29 +70,41 @@ export class SampledFrames {
   }
 
   #functionsAt(frame: Frame): readonly Named[] {
-    const known = this.#at.get(frame.pc);
+    const { image, pc } = frame;
+    const at = madeOnce(this.#at, image?.elf ?? this.#main.elf, () => new Map<bigint, readonly Named[]>());
+    const known = at.get(pc);
     if (known !== undefined) return known;
+    const program = this.#programs.get(image?.elf ?? this.#main.elf);
     const made = this.#sources.functionsOf(frame).map(({ function: name, file, die }) => {
-      const future = die && !frame.image?.isLibrary ? this.#futureOf(die, frame) : undefined;
+      const future = die && program && this.#futureOf(die, frame, program);
       return {
-        frame: this.#frame(name ?? unnamed(frame), name === undefined ? undefined : file),
-        poll: future && this.#frame(`poll ${future.future}`, future.file),
+        frame: this.#frame(this.#named(name, frame), name === undefined ? undefined : file),
+        poll: future && this.#frame(`poll ${this.#inProgram(future.future, program)}`, future.file),
       };
     });
     // A library may be loaded there later.
-    if (frame.image !== undefined) this.#at.set(frame.pc, made);
+    if (image !== undefined) at.set(pc, made);
     return made;
   }
 
   /** The Future whose poll function this is, or an inlined copy of it. */
-  #futureOf(die: Die, { pc, exact }: Frame): FutureType | undefined {
-    if (this.#futures === undefined) return undefined;
+  #futureOf(die: Die, { pc, exact }: Frame, program: SampledProgram): FutureType | undefined {
+    const { futures, debug } = program;
+    if (futures === undefined) return undefined;
     if (die.tag === DW_TAG.inlined_subroutine) {
-      this.#inlined ??= inlinedPolls(this.#futures);
-      return this.#inlined.get(die.offset);
+      return madeOnce(this.#inlined, program, () => inlinedPolls(futures)).get(die.offset);
     }
-    const around = this.#debug?.functionAt(exact ? pc : addr(pc - 1n));
-    return around && this.#futures.byPollAddress(around.low);
+    const around = debug?.functionAt(exact ? pc : addr(pc - 1n));
+    return around && futures.byPollAddress(around.low);
+  }
+
+  #named(name: string | undefined, frame: Frame): string {
+    if (name === undefined) return unnamed(frame, this.#main.elf);
+    return this.#inProgram(name, this.#programs.get(frame.image?.elf ?? this.#main.elf));
+  }
+
+  #inProgram(name: string, program: SampledProgram | undefined): string {
+    return program === undefined || program === this.#main ? name : nameIn(program.elf, name);
   }
 
   #frame(name: string, file: string | undefined): SampledFrame {
@@ -95,9 +118,9 @@ export class SampledFrames {
 }
 
 /** By its page, so that code without symbols is a few frames and not thousands. */
-function unnamed({ pc, image }: Frame): string {
+function unnamed({ pc, image }: Frame, main: ElfFile): string {
   const page = hex(addr(pc & ~0xfffn));
-  return image?.isLibrary ? `[${basename(image.elf.path)} ${page}]` : `[unknown ${page}]`;
+  return image === undefined || image.elf === main ? `[unknown ${page}]` : `[${basename(image.elf.path)} ${page}]`;
 }
 
 function inlinedPolls({ all }: FutureSet): ReadonlyMap<number, FutureType> {

@@ -1,10 +1,11 @@
-import type { AddressSpace, Architecture, Privilege } from '../../arch/index.js';
+import type { AddressSpace, Architecture, Privilege, Standing } from '../../arch/index.js';
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
 import type { ElfFile } from '../../elf/index.js';
 import { type Batch, isProcess, type Session } from '../../rsp/index.js';
 import { changesItsCode, isOwnPage, pageBytes } from '../index.js';
 import type { Stack, StackOptions, Stacks } from '../unwind/index.js';
+import type { OtherPrograms } from './other-programs.js';
 
 /** A stopped hart's stack. */
 export interface HartStack {
@@ -14,13 +15,17 @@ export interface HartStack {
   readonly memory: MemoryReader;
   /** The hart is in the firmware: the stack is that of the kernel below. */
   readonly firmware: Addr | undefined;
-  /** The hart runs another program that this ELF does not describe: there are no frames. */
+  /** The program whose stack it is. */
+  readonly program: ElfFile;
+  /** The hart runs a program that no ELF here describes: there are no frames. */
   readonly other: OtherCode | undefined;
 }
 
 export interface OtherCode {
   readonly pc: Addr;
   readonly privilege: Privilege | undefined;
+  /** Programs that have this code, but cannot be told apart by what the hart sees of them. */
+  readonly oneOf: readonly ElfFile[];
 }
 
 /** What is known of a hart, or of code, before its stack is walked. */
@@ -29,6 +34,8 @@ interface HartStackOptions extends StackOptions {
   readonly registers?: RegisterReader;
   /** Pages that were found to have the ELF's code, for harts outside of user mode: more are added. */
   readonly ownPages?: Set<string>;
+  /** Further programs of the machine. */
+  readonly others?: OtherPrograms | undefined;
 }
 
 /** Asks for the registers that a hart's stack is walked with. */
@@ -68,56 +75,65 @@ export async function hartStack(
     // In machine mode addresses are physical.
     const found = await belowFirmware?.find(registers, (await physical()) ?? direct);
     if (found !== undefined) {
-      const firmware = addr(pc);
-      if (found.from === 'nowhere') return { stack: atFirmware, registers, memory: direct, firmware, other: undefined };
+      const below = { firmware: addr(pc), program: stacks.elf, other: undefined };
+      if (found.from === 'nowhere') return { stack: atFirmware, registers, memory: direct, ...below };
       // These reads fail where there is no memory. By physical address QEMU answers zeros there.
       const memory = new SpaceMemory(arch, found.below, undefined, async () => direct);
       const stack = await stacks.unwind(found.below, memory, { ...options, ahead: undefined });
       const end = found.from === 'pc' ? atFirmware.end : stack.end;
-      return { stack: { frames: stack.frames, end }, registers: found.below, memory, firmware, other: undefined };
+      return { stack: { frames: stack.frames, end }, registers: found.below, memory, ...below };
     }
   }
   const memory = new SpaceMemory(arch, registers, direct, physical);
-  const other = await otherCode({ session, hart, arch, stacks, registers, ownPages: options.ownPages });
-  const stack = other ? inOtherCode : await stacks.unwind(registers, memory, options);
-  return { stack, registers, memory, firmware: undefined, other };
+  const running = await runningOn({ ...options, session, hart, arch, stacks, registers });
+  const isKnown = 'elf' in running;
+  const stack = isKnown ? await running.unwind(registers, memory, options) : inOtherCode;
+  const [program, other] = isKnown ? [running.elf, undefined] : [stacks.elf, running];
+  return { stack, registers, memory, firmware: undefined, program, other };
 }
 
-/**
- * Whether a hart runs a program that the ELF does not describe. Then it is in user mode outside of the ELF's code, or
- * has other code at its addresses.
- */
-async function otherCode({
-  session,
-  hart,
-  arch,
-  stacks,
-  registers,
-  ownPages,
-}: Running): Promise<OtherCode | undefined> {
+/** What walks the stack of the program that a hart runs. */
+async function runningOn(running: Running): Promise<Stacks | OtherCode> {
+  const { session, hart, arch, stacks, registers, others } = running;
   const pc = registers.register(arch.pc);
-  if (pc === undefined || isProcess(session.features)) return undefined;
+  if (pc === undefined || isProcess(session.features)) return stacks;
   const standing = arch.privilege?.standing(registers);
   const privilege = standing?.privilege;
-  const { elf } = stacks;
-  const other = { pc: addr(pc), privilege };
-  if (!stacks.isCode(pc)) return privilege === 'user' ? other : undefined;
+  const isOwn = stacks.isCode(pc)
+    ? await isOwnCode(running, addr(pc), standing)
+    : privilege === 'user'
+      ? false
+      : undefined;
+  const other = { pc: addr(pc), privilege, oneOf: [] };
+  // Nothing but the kernel runs in its mode at its code.
+  if (others === undefined || (isOwn && privilege !== 'user')) return (isOwn ?? true) ? stacks : other;
+  const found = await others.at(addr(pc), session.memory(hart), isOwn ? stacks : undefined);
+  const [first] = found;
+  if (first === undefined) return isOwn === undefined ? stacks : other;
+  return found.length === 1 ? first : { ...other, oneOf: found.map(({ elf }) => elf) };
+}
+
+/** Whether a hart at an address of the ELF's code runs that, and not another program's. */
+async function isOwnCode(
+  { session, hart, stacks: { elf }, ownPages }: Running,
+  pc: Addr,
+  standing: Standing | undefined,
+): Promise<boolean> {
   // Programs change within one address space; what is beneath them does not.
-  const page = privilege === 'user' ? undefined : `${standing?.root} ${pc / BigInt(pageBytes)}`;
-  if (changesItsCode(elf) || (page !== undefined && ownPages?.has(page))) return undefined;
-  const isOwn = (await isOwnPage(session.memory(hart), (at, length) => elf.bytesAt(at, length), other.pc)) ?? true;
+  const page = standing?.privilege === 'user' ? undefined : `${standing?.root} ${pc / BigInt(pageBytes)}`;
+  if (changesItsCode(elf) || (page !== undefined && ownPages?.has(page))) return true;
+  const isOwn = (await isOwnPage(session.memory(hart), (at, length) => elf.bytesAt(at, length), pc)) ?? true;
   if (isOwn && page !== undefined) ownPages?.add(page);
-  return isOwn ? undefined : other;
+  return isOwn;
 }
 
 /** A hart, and the code that it may run. */
-interface Running {
+interface Running extends Pick<HartStackOptions, 'ownPages' | 'others'> {
   readonly session: Session;
   readonly hart: string;
   readonly arch: Architecture;
   readonly stacks: Stacks;
   readonly registers: RegisterReader;
-  readonly ownPages: HartStackOptions['ownPages'] | undefined;
 }
 
 async function readRegisters(

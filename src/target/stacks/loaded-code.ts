@@ -5,6 +5,7 @@ import type { ElfFile } from '../../elf/index.js';
 import { isProcess, type Session } from '../../rsp/index.js';
 import { type Libraries, loadedLibraries } from '../index.js';
 import { Stacks } from '../unwind/index.js';
+import type { OtherPrograms } from './other-programs.js';
 
 export interface LoadedCodeOptions {
   readonly session: Session;
@@ -13,6 +14,8 @@ export interface LoadedCodeOptions {
   readonly debug: DebugInfo | undefined;
   readonly debugDirs?: readonly string[];
   readonly logger: Logger;
+  /** Further programs of a machine. */
+  readonly others?: OtherPrograms | undefined;
 }
 
 /** The code that stacks are walked in. A process may load more of it while it is sampled. */
@@ -37,6 +40,10 @@ export class LoadedCode {
 
   get stacks(): Stacks {
     return this.#stacks;
+  }
+
+  get others(): OtherPrograms | undefined {
+    return this.#options.others;
   }
 
   get missing(): Libraries['missing'] {

@@ -7,7 +7,7 @@ import { askRegisters, type HartStack, hartStack } from './hart-stack.js';
 import type { LoadedCode } from './loaded-code.js';
 
 /** What one hart was doing when the target was stopped. */
-export interface HartLook extends Pick<HartStack, 'stack' | 'firmware' | 'other'> {
+export interface HartLook extends Pick<HartStack, 'stack' | 'firmware' | 'other' | 'program'> {
   readonly hart: Hart;
   readonly pc: bigint | undefined;
   /** Undefined where the architecture does not say. */
@@ -150,11 +150,12 @@ export class Looks {
     const isIdle = halted ?? (await this.#isInSystemCall(hart, given.register(this.#arch.pc)));
     if (isIdle && !this.#options.walksIdle) {
       this.#expected.delete(hart.id);
-      return { ...idle, hart, pc: given.register(this.#arch.pc) };
+      return { ...idle, hart, pc: given.register(this.#arch.pc), program: this.#code.stacks.elf };
     }
-    const options = { ...this.#options, registers: given, ahead, ownPages: this.#ownPages };
+    const { others } = this.#code;
+    const options = { ...this.#options, registers: given, ahead, ownPages: this.#ownPages, others };
     const found = await hartStack(this.#session, hart.id, this.#arch, this.#code.stacks, options);
-    const { stack, firmware, other, registers } = found;
+    const { stack, firmware, other, registers, program } = found;
     if (firmware === undefined) this.#expect(hart.id, given, stack);
     else this.#expected.delete(hart.id);
     const pc = registers.register(this.#arch.pc);
@@ -165,6 +166,7 @@ export class Looks {
       pc,
       stack,
       firmware,
+      program,
       other,
       privilege: isProcess(this.#session.features) ? 'user' : privilege,
       root: standing?.root,

@@ -1,7 +1,10 @@
 import { hex } from '../../base/addr.js';
+import type { ElfFile } from '../../elf/index.js';
 import type { GuestNanos, Sample, SampledFrame } from '../../trace/index.js';
 import type { SampledFrames } from './frames.js';
+import type { OtherCode } from './hart-stack.js';
 import type { HartLook } from './look.js';
+import { programName } from './program-names.js';
 
 /** Which samples there are to be, and what their stacks are made of. */
 export interface SampleWishes {
@@ -39,6 +42,8 @@ const UNNAMED_MS = 1000;
 /** Turns looks into samples. */
 export class Samples {
   readonly counts = { samples: 0, idle: 0, otherMode: 0, incomplete: 0 };
+  /** Samples by the program that ran; those in code of no program, or of any of several, are of none. */
+  readonly ofProgram = new Map<ElfFile, number>();
   readonly #frames: FrameNames;
   readonly #sink: SampleSink;
   readonly #periodNs: number;
@@ -65,6 +70,7 @@ export class Samples {
     else {
       this.counts.samples++;
       if (this.#hasLostCallers(look, hart)) this.counts.incomplete++;
+      if (look.other === undefined) this.ofProgram.set(look.program, (this.ofProgram.get(look.program) ?? 0) + 1);
       if (this.#taken.length === 0) this.#since = performance.now();
       this.#taken.push({ look, hart, time });
     }
@@ -103,7 +109,7 @@ export class Samples {
   #stackOf({ stack, firmware, other, isIdle }: HartLook): SampledFrame[] {
     const frames = this.#frames;
     const innermost = isIdle ? [frames.mark('[idle]')] : firmware === undefined ? [] : [frames.mark('[firmware]')];
-    if (other !== undefined) return [...innermost, frames.mark('[another program]')];
+    if (other !== undefined) return [...innermost, frames.mark(otherText(other))];
     if (!this.#want.awaited) return [...innermost, ...frames.of(stack.frames)];
     return [...innermost, ...(frames.awaited(stack.frames) ?? [frames.mark('[outside of polls]')])];
   }
@@ -114,4 +120,9 @@ export class Samples {
     if (by === 'process') return [this.#frames.mark(root === undefined ? 'no paging' : `process ${hex(root)}`)];
     return [];
   }
+}
+
+/** `[another program]`, or `[sh or echo]` where both have the code. */
+function otherText({ oneOf }: OtherCode): string {
+  return oneOf.length === 0 ? '[another program]' : `[${oneOf.map(programName).join(' or ')}]`;
 }

@@ -1,6 +1,8 @@
 import { type Addr, addr } from '../../base/addr.js';
+import { madeOnce } from '../../base/made-once.js';
 import { type DebugInfo, type Die, DW_AT, DW_TAG, demangle, functionName, rangesOf } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
+import type { CodeImage } from './code-image.js';
 import type { Frame } from './frame.js';
 
 /** One function in the source. A frame has as many of them as were inlined into each other at its pc. */
@@ -21,25 +23,31 @@ interface SourceFunction extends Pick<SourceFrame, 'function' | 'file'> {
 const MAX_DEPTH = 256;
 const MAX_CACHED = 0x1_0000;
 
-/** Names the functions of frames, those inlined into them, and source lines. Libraries describe their own frames. */
+/**
+ * Names the functions of frames, those inlined into them, and source lines. Libraries and further programs describe
+ * their own frames.
+ */
 export class SourceFrames {
-  readonly #elf: ElfFile;
+  /** The program. */
+  readonly elf: ElfFile;
   readonly #debug: DebugInfo | undefined;
-  readonly #known = new Map<bigint, readonly SourceFrame[]>();
+  readonly #known = new Map<ElfFile, Map<bigint, readonly SourceFrame[]>>();
 
   constructor(elf: ElfFile, debug: DebugInfo | undefined) {
-    this.#elf = elf;
+    this.elf = elf;
     this.#debug = debug;
   }
 
   /** The innermost function first; at least one. A caller's line is that of the call. */
   of({ pc, exact, image }: Pick<Frame, 'pc' | 'exact'> & Partial<Pick<Frame, 'image'>>): readonly SourceFrame[] {
     const at = exact ? pc : addr(pc - 1n);
-    let found = this.#known.get(at);
+    const { elf, debug } = this.#describing(image);
+    const known = madeOnce(this.#known, elf, () => new Map());
+    let found = known.get(at);
     if (found === undefined) {
-      found = image?.isLibrary ? describe(at, image.elf, image.debug) : describe(at, this.#elf, this.#debug);
-      if (this.#known.size >= MAX_CACHED) this.#known.clear();
-      this.#known.set(at, found);
+      found = describe(at, elf, debug);
+      if (known.size >= MAX_CACHED) known.clear();
+      known.set(at, found);
     }
     return found;
   }
@@ -47,10 +55,14 @@ export class SourceFrames {
   /** The same without lines, which a table of a whole unit says: each with the file that declares it. */
   functionsOf({ pc, exact, image }: Pick<Frame, 'pc' | 'exact' | 'image'>): readonly SourceFunction[] {
     const at = exact ? pc : addr(pc - 1n);
-    const [elf, debug] = image?.isLibrary ? [image.elf, image.debug] : [this.#elf, this.#debug];
+    const { elf, debug } = this.#describing(image);
     const functions = debug === undefined ? [] : functionsAt(debug, at);
     if (debug === undefined || functions.length === 0) return describe(at, elf, undefined);
     return functions.map((die) => ({ function: functionName(die), file: debug.declarationOf(die).file, die }));
+  }
+
+  #describing(image: Frame['image']): Pick<CodeImage, 'elf' | 'debug'> {
+    return image === undefined || image.elf === this.elf ? { elf: this.elf, debug: this.#debug } : image;
   }
 }
 

@@ -12,7 +12,7 @@ t.test('inlined polls are polls of the await tree, around what they call', async
     const elf = await ElfFile.open(elfPath(name));
     const debug = DebugInfo.load(elf);
     const futures = findFutures(debug);
-    const names = new SampledFrames(elf, debug, futures);
+    const names = new SampledFrames([{ elf, debug, futures }]);
     const stack = (pc: bigint): readonly string[] | undefined => {
       const found = names.awaited([{ pc, exact: true, image: undefined } as unknown as Frame]);
       return found?.map((frame) => frame.name);

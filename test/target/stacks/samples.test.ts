@@ -1,6 +1,7 @@
 // When samples are named: places without a name wait for others, and nothing is lost or changes its place.
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
+import type { ElfFile } from '../../../src/elf/index.js';
 import { type HartLook, Samples } from '../../../src/target/stacks/index.js';
 import type { Frame } from '../../../src/target/unwind/index.js';
 import type { GuestNanos, Sample } from '../../../src/trace/index.js';
@@ -28,7 +29,9 @@ class Names {
 }
 
 const frame = (pc: number) => ({ pc: addr(BigInt(pc)) }) as unknown as Frame;
+const program = {} as unknown as ElfFile;
 const look = (pc: number): HartLook => ({
+  program,
   hart: { id: '1', name: undefined } as unknown as HartLook['hart'],
   ...{ pc: BigInt(pc), privilege: 'user', root: undefined, isIdle: false, firmware: undefined, other: undefined },
   stack: { frames: [frame(pc)], end: { reason: 'entry', complete: true } } as unknown as HartLook['stack'],

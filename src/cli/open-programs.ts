@@ -1,0 +1,53 @@
+// The further programs of a machine: --elf.
+import { architectureOf } from '../arch/index.js';
+import { RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
+import { DebugInfo } from '../dwarf/index.js';
+import { ElfFile } from '../elf/index.js';
+import { isProcess, type Session } from '../rsp/index.js';
+import { type OtherProgram, Programs } from '../target/stacks/index.js';
+import { checkFiles, type FileArguments } from './files.js';
+import { usage } from './options/option.js';
+
+interface ProgramArguments extends FileArguments {
+  readonly programs: readonly string[];
+  readonly 'debug-dir': readonly string[];
+}
+
+/**
+ * Those of `--elf`, in their order; `main` is the ELF itself.
+ * @throws RsptraceError `ARCH_MISMATCH`, `USAGE`, and what `ElfFile.open` throws
+ */
+export async function openPrograms(args: ProgramArguments, main: ElfFile, logger: Logger): Promise<OtherProgram[]> {
+  const programs: OtherProgram[] = [];
+  const code = new Programs([]);
+  for (const path of args.programs) {
+    const elf = await ElfFile.open(path, { debugDirs: args['debug-dir'], logger });
+    checkFiles(args, elf.debugFiles);
+    if (elf.machine !== main.machine) throw ofOtherMachine(elf, main);
+    const twin = [main, ...programs.map((each) => each.elf)].find((other) => code.areSame(elf, other));
+    if (twin !== undefined) throw sameCode(elf, twin);
+    const debug = elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined;
+    programs.push({ elf, debug });
+  }
+  return programs;
+}
+
+/** @throws RsptraceError `USAGE` for further programs of a process, which has one */
+export function verifyMachine(session: Session, { programs }: Pick<ProgramArguments, 'programs'>): void {
+  if (programs.length === 0 || !isProcess(session.features)) return;
+  throw usage('--elf names further programs of a machine, and this stub has a process', 'leave --elf out');
+}
+
+function ofOtherMachine(elf: ElfFile, main: ElfFile): RsptraceError {
+  const [given, wanted] = [elf, main].map(({ machine }) => architectureOf(machine)?.name ?? 'another processor');
+  return new RsptraceError('ARCH_MISMATCH', `${elf.path} is for ${given}, and ${main.path} for ${wanted}`, {
+    hint: 'give the ELF that runs on the same machine',
+  });
+}
+
+function sameCode(elf: ElfFile, twin: ElfFile): RsptraceError {
+  const what =
+    elf.path === twin.path ? `${elf.path} is given twice` : `${elf.path} and ${twin.path} have the same code`;
+  return usage(`${what}: nothing would tell which of them runs`, 'leave one of them out');
+}
