@@ -75,9 +75,10 @@ export class Interrupts {
 
   /** The error for a target that does not stop. */
   timeout(): RsptraceError {
-    const hint = this.#sigstop !== undefined
-      ? 'Send a SIGINT to the traced process: QEMU in user mode does not listen while it runs, and gdbserver on another machine cannot stop one that leads no process group'
-      : 'The stub may be stuck; its program is left as it is';
+    const hint =
+      this.#sigstop !== undefined
+        ? 'Send a SIGINT to the traced process: QEMU in user mode does not listen while it runs, and gdbserver on another machine cannot stop one that leads no process group'
+        : 'The stub may be stuck; its program is left as it is';
     const what = `The target has not stopped within ${this.#timeoutMs} ms of the interrupt`;
     return new RsptraceError('RSP_TIMEOUT', what, { hint });
   }

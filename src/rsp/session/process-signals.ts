@@ -5,7 +5,15 @@ import { packets } from './packets.js';
 import type { RunControl } from './run-control.js';
 import type { Session } from './session.js';
 import { pidOf, programSignal } from './stop-reply.js';
-import { blocksInterrupt, interruptIsPending, isTracedHere, leadsGroup, processOf, readHere, stopIsPending } from './stop-signals.js';
+import {
+  blocksInterrupt,
+  interruptIsPending,
+  isTracedHere,
+  leadsGroup,
+  processOf,
+  readHere,
+  stopIsPending,
+} from './stop-signals.js';
 
 /** How many stops may come before a pending SIGINT: breakpoints that other threads had hit, signals. */
 const STOPS_BEFORE_INTERRUPT = 1000;
