@@ -143,7 +143,8 @@ export async function offCpu(args: ProfileArguments & { readonly elf: string }):
 function waitJson({ task, at, wokenBy, waits, total, max, runnable }: WaitRow): object {
   return {
     task,
-    await: at === undefined ? null : (placeText(at) ?? at.name),
+    await: at === undefined ? null : (placeText(at) ?? at.future),
+    ...(at?.inside === undefined ? {} : { inside: at.inside }),
     woken_by: wokenBy,
     waits,
     total_ns: total,

@@ -1,4 +1,5 @@
 export { type ColumnsOptions, textTable } from './columns.js';
+export { libraryBelow, libraryName, ownFiles } from './own-files.js';
 export { branchesIn, foldBrackets, lineOf } from './short-name.js';
 export { isLibraryFile, plural, shownFile, shownPlace, shownPlaces } from './shown-place.js';
 export { clipEnd, clipPlace, clipStart, padEndTo, textWidth, wrapped } from './text-width.js';

@@ -1,4 +1,5 @@
 export { type Arc, Arcs, type Node } from './events/arcs.js';
+export { type AwaitPlace, waitText } from './events/await-place.js';
 export {
   leftOutText,
   lossTexts,
@@ -27,7 +28,7 @@ export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } 
 export { Filter, Fold, FromFirstEvent, onEvents, tee } from './events/sinks.js';
 export { type StopError, Summary, type SummaryRow, summaryJson } from './events/summary.js';
 export { type TaskRow, type TaskState, TaskSummary } from './events/task-summary.js';
-export { gapText, ownTimeText, placeText, rootText, stateText, waitText } from './events/text.js';
+export { gapText, ownTimeText, placeText, rootText, stateText } from './events/text.js';
 export { FILE_WIDTH, type TableOptions, textTable, timeText } from './events/text-table.js';
 export { Threshold } from './events/threshold.js';
 export { type WatchRow, WatchSummary } from './events/watch-summary.js';

@@ -1,5 +1,5 @@
 import { hex } from '../../base/addr.js';
-import { isLibraryFile, plural, shownPlace } from '../../text/index.js';
+import { ownFiles, plural, shownPlace } from '../../text/index.js';
 import type { StuckTask } from '../futures/index.js';
 import type { AwaitNode } from './await-tree.js';
 import { BLOCK_ON, type Task, type Tasks } from './find-tasks.js';
@@ -7,9 +7,6 @@ import type { Wait } from './waits.js';
 
 /** More of those who can end one wait are only counted. */
 const MOST_NAMED = 5;
-
-/** The folder of a package that came from a registry. */
-const PACKAGE = /^.*\/registry\/src\/[^/]+\/[^/]+\//;
 
 /** How a task ends a wait for its end. */
 export const ITSELF = 'itself';
@@ -85,7 +82,7 @@ export function taskName(task: Task, place = placeOf(task)): string {
   const { id, name } = task.facts;
   const what = task.runtime === BLOCK_ON ? 'what a thread blocks on' : `task ${id ?? hex(task.address)}`;
   const nodes = chain(task);
-  const isOwn = ownFiles(nodes);
+  const isOwn = ownFilesOf(nodes);
   const own = nodes.find(({ future }) => isOwn(future?.file)) ?? task;
   const future = own.future?.future ?? own.typeName;
   const words = [...(name === undefined ? [] : [`"${name}"`]), future, ...(place === undefined ? [] : [place])];
@@ -103,18 +100,14 @@ export function awaitOf(
   task: Task,
   nodes: readonly AwaitNode[] = chain(task),
 ): { readonly file: string | undefined; readonly line: number | undefined } | undefined {
-  const isOwn = ownFiles(chain(task));
+  const isOwn = ownFilesOf(chain(task));
   const own = nodes.findLast(({ state }) => isOwn(state?.file))?.state;
   // A macro's await lies in the macro's file.
   return own ?? nodes.findLast(({ future }) => isOwn(future?.file))?.future;
 }
 
-/** Tells the program's own files. If it came from a registry itself, these are the package of the outermost Future. */
-function ownFiles(nodes: readonly AwaitNode[]): (file: string | undefined) => boolean {
-  const files = nodes.flatMap(({ future, state }) => [future?.file, state?.file].filter((file) => file !== undefined));
-  if (!files.every(isLibraryFile)) return (file) => file !== undefined && !isLibraryFile(file);
-  const [folder] = PACKAGE.exec(files[0] ?? '') ?? [];
-  return (file) => folder !== undefined && (file?.startsWith(folder) ?? false);
+function ownFilesOf(nodes: readonly AwaitNode[]): (file: string | undefined) => boolean {
+  return ownFiles(nodes.flatMap(({ future, state }) => [future?.file, state?.file]));
 }
 
 /** From a Future to the end of what it awaits, by the first branch of each. */

@@ -1,4 +1,5 @@
 import { AddressMap } from '../../base/address-map.js';
+import { type AwaitPlace, awaitPlace } from './await-place.js';
 import { type Disturbance, ownSpans, type Span } from './disturbance.js';
 import {
   type Cancelled,
@@ -6,7 +7,6 @@ import {
   type PollBegin,
   type PollEnd,
   type RootRef,
-  type StateRef,
   type Stuck,
   type TraceEvent,
   timeOf,
@@ -15,7 +15,7 @@ import {
 import { isOfPart, isOfTask, placeOf } from './roots.js';
 import { Fold } from './sinks.js';
 import type { TaskRow } from './task-summary.js';
-import { dropperText, waitingState } from './text.js';
+import { dropperText } from './text.js';
 
 /**
  * `long-poll`: a poll took so long that other tasks of its executor had to wait. `self-wake-loop`: a task woke itself
@@ -92,8 +92,8 @@ interface Watched {
   isLong: boolean;
   hasWokenItself: boolean;
   /** Where its last poll came to wait, and in how many polls in a row it did and woke itself. */
-  place: StateRef | undefined;
-  inside: StateRef | undefined;
+  place: AwaitPlace | undefined;
+  inside: AwaitPlace | undefined;
   row: number;
   woken: number | undefined;
   /** Not polled so far. */
@@ -225,7 +225,7 @@ export class Findings extends Fold {
     const { root, begin, future, result, time } = event;
     const task = this.#tasks.get(placeOf(root));
     if (!begin || task?.root !== root) return;
-    if (result === 'pending' || result === 'unknown') task.inside = waitingState(event) ?? task.inside;
+    if (result === 'pending' || result === 'unknown') task.inside = awaitPlace(event) ?? task.inside;
     if (time - begin.time >= this.#longPoll && !task.isLong) {
       // The innermost poll that takes so long is the one to look at: it ends first.
       task.isLong = true;

@@ -1,5 +1,6 @@
 import { hex } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
+import { type AwaitPlace, awaitPlace } from './await-place.js';
 import {
   type Cancelled,
   type FutureRef,
@@ -7,7 +8,6 @@ import {
   type PollEnd,
   type PollLost,
   type RootRef,
-  type StateRef,
   type TraceEvent,
   timeOf,
   type Wake,
@@ -15,7 +15,6 @@ import {
 import { isOfPart, isOfTask, placeOf } from './roots.js';
 import { Fold } from './sinks.js';
 import type { StopError } from './summary.js';
-import { waitingState } from './text.js';
 
 /**
  * What a task was doing when the recording ended. `cancelled`: its Future was dropped before it was ready. `dropped`:
@@ -72,8 +71,11 @@ export interface TaskRow {
   readonly first_poll_ns: number;
   /** When it was ready, dropped, or unwound; null if it was not. */
   readonly ended_ns: number | null;
-  /** Where it waits, or waited last; null if it never did, or no file is known. */
-  readonly await: { readonly file: string; readonly line: number | null } | null;
+  /**
+   * Where it waits, or waited last, in its own code: and what of a library it awaits there. Null if it never did, or no
+   * file is known.
+   */
+  readonly await: { readonly file: string; readonly line: number | null; readonly inside?: string } | null;
 }
 
 /** What is counted of one task. */
@@ -100,9 +102,9 @@ interface Tally {
   scheduled: number;
   /** Polls that a wake caused, and the time between. */
   readonly delays: { count: number; sum: number; max: number };
-  awaits: StateRef | undefined;
+  awaits: Awaited | undefined;
   /** Where a Future inside it waits that its present poll has polled. */
-  inside: StateRef | undefined;
+  inside: Awaited | undefined;
 }
 
 /** Tasks that have ended are kept up to this number; further ones are only counted. */
@@ -190,7 +192,7 @@ export class TaskSummary extends Fold {
     if (!task || task.root !== root || task.ended !== undefined) return;
     task.state = 'cancelled';
     task.idle += time - task.last;
-    task.awaits ??= placed(state);
+    task.awaits ??= state && placed({ ...state, inside: undefined });
     this.#over(task, time);
   }
 
@@ -219,7 +221,7 @@ export class TaskSummary extends Fold {
     const begin = task && this.#closed(task, event);
     if (!task) return;
     const isWaiting = event.result === 'pending' || event.result === 'unknown';
-    if (isWaiting) task.inside = placed(waitingState(event)) ?? task.inside;
+    if (isWaiting) task.inside = placed(awaitPlace(event)) ?? task.inside;
     if (!begin) return;
     const time = event.time - begin.time;
     task.busy += time;
@@ -304,7 +306,7 @@ export class TaskSummary extends Fold {
       idle_ns: task.idle + (isLive ? this.#now - task.last : 0),
       first_poll_ns: task.first,
       ended_ns: ended ?? null,
-      await: awaits?.file === undefined ? null : { file: awaits.file, line: awaits.line ?? null },
+      await: awaits?.file === undefined ? null : awaitOf(awaits.file, awaits),
     };
   }
 }
@@ -324,6 +326,12 @@ function wakesOf(
   };
 }
 
-function placed(state: StateRef | undefined): StateRef | undefined {
-  return state?.file === undefined ? undefined : state;
+type Awaited = Pick<AwaitPlace, 'file' | 'line' | 'inside'>;
+
+function awaitOf(file: string, { line, inside }: Awaited): TaskRow['await'] {
+  return { file, line: line ?? null, ...(inside === undefined ? {} : { inside }) };
+}
+
+function placed(at: Awaited | undefined): Awaited | undefined {
+  return at?.file === undefined ? undefined : at;
 }

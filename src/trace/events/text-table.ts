@@ -8,7 +8,7 @@ import {
   visible,
   wrapped,
 } from '../../text/index.js';
-import { placeText } from './text.js';
+import { awaitText } from './await-place.js';
 
 export interface TableOptions {
   /** ANSI colours: for terminals only. */
@@ -25,6 +25,8 @@ export interface TableLine {
   readonly name: string;
   readonly file: string | null;
   readonly line: number | null;
+  /** What of a library is awaited at that place. */
+  readonly inside?: string | undefined;
 }
 
 /** The width of tables in a file, which has no columns. */
@@ -47,8 +49,8 @@ export function textTable(
 ): string {
   const widths = numberWidths(head, lines);
   const names = lines.map(({ name }) => visible(name));
-  const places = lines.map(({ file, line }) =>
-    visible(shownFile(placeText({ file: file ?? undefined, line: line ?? undefined }) ?? '')),
+  const places = lines.map(({ file, line, inside }) =>
+    visible(awaitText({ file: file ?? undefined, line: line ?? undefined, inside }, shownFile) ?? ''),
   );
   const isPlaced = places.some((place) => place !== '');
   const placeTitle = options.places ?? (isPlaced ? 'file:line' : '');

@@ -8,7 +8,6 @@ import type {
   Gap,
   OwnTime,
   PlaceHit,
-  PollEnd,
   RootRef,
   StackEntry,
   StateRef,
@@ -222,26 +221,11 @@ export function argumentsText(values: readonly ArgumentValue[]): string {
   return text;
 }
 
-/** Where a pending Future waits: the innermost await of its chain with a known place, else its own place. */
-export function waitingState(end: PollEnd): StateRef | undefined {
-  for (let i = end.chain.length - 1; i >= 0; i--) {
-    const state = end.chain[i]?.state;
-    if (state?.file !== undefined) return state;
-  }
-  return end.state;
-}
-
-/** The name of the slice between two polls: `waiting at src/work.rs:34`. */
-export function waitText(state: StateRef | undefined): string {
-  return state === undefined ? 'waiting' : madeOnce(waits, state, () => `waiting${at(state)}`);
-}
-
 /** `Suspend0 at src/work.rs:34`, `Returned`. */
 export function stateText(state: StateRef): string {
   return madeOnce(states, state, () => `${state.name}${at(state)}`);
 }
 
-const waits = new WeakMap<StateRef, string>();
 const states = new WeakMap<StateRef, string>();
 
 function spaceText({ space }: Pick<RootRef, 'space'>): string {

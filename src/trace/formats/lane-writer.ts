@@ -1,3 +1,4 @@
+import type { AwaitPlace } from '../events/await-place.js';
 import type {
   AnyBegin,
   AnyEnd,
@@ -15,7 +16,6 @@ import type {
   RootRef,
   Sample,
   StateChange,
-  StateRef,
   Stuck,
   ThreadRef,
   TraceFacts,
@@ -50,7 +50,7 @@ interface LaneEvents {
   /** Its last poll ended, or another Future is at its address now (`dropped`). */
   lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void;
   /** Between two polls, on the root's lane. */
-  waitBegin(end: PollEnd, name: string, at: StateRef | undefined): void;
+  waitBegin(end: PollEnd, name: string, at: AwaitPlace | undefined): void;
   waitEnd(root: RootRef, time: GuestNanos, name: string): void;
   /** A wait that is over, of a poll whose end did not show that it was pending: its next poll has shown it. */
   lateWait(end: PollEnd, until: GuestNanos): void;

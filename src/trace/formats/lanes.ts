@@ -1,4 +1,5 @@
 import { AddressMap } from '../../base/address-map.js';
+import { awaitPlace, waitText } from '../events/await-place.js';
 import type {
   AnyBegin,
   CallBegin,
@@ -25,15 +26,12 @@ import type {
 import { isSuspended } from '../events/late-results.js';
 import { isOnTrack, type OpenCall, OpenCalls } from '../events/open-calls.js';
 import { isOfTask, placeOf } from '../events/roots.js';
-import { waitingState, waitText } from '../events/text.js';
 import type { LaneWriter, LifeEnd } from './lane-writer.js';
 
 /** What is known about a poll besides its begin: the lanes on which it is still open. */
 interface LanePoll extends OpenCall {
   readonly begin: PollBegin;
   onRootLane: boolean;
-  /** What it polled and was pending; null for several, of which it is not known which one it awaits. */
-  inside?: PollEnd | null;
 }
 
 interface LaneCall extends OpenCall {
@@ -183,19 +181,16 @@ export class Lanes implements TraceSink {
       if (poll.onRootLane) life.polls.pop();
     }
     const root = life.root;
-    const end = throughWrapper(event, poll?.inside);
-    const outer = life.polls.at(-1);
-    if (outer && mayWait(end)) outer.inside = outer.inside === undefined ? end : null;
     if (life.polls.length > 0 || !isOfTask({ root, future: event.future, address: event.address })) return;
     if (event.result === 'pending') {
       this.#stopWaiting(life, event.time);
-      const at = waitingState(end);
+      const at = awaitPlace(event);
       life.waiting = waitText(at);
-      this.#writer.waitBegin?.(end, life.waiting, at);
+      this.#writer.waitBegin?.(event, life.waiting, at);
       this.#count(life, 1, event.time);
     } else if (event.result === 'ready' || event.result === 'panicked') {
       this.#endLife(life, event.time, event.result);
-    } else life.unclear = end;
+    } else life.unclear = event;
   }
 
   /** A poll shows what the end of the one before has left open. */
@@ -316,18 +311,4 @@ function ofHart(event: TraceEvent): event is Exclude<TraceEvent, Gap | Reset | C
 
 function pollOf(open: LanePoll | LaneCall | undefined): LanePoll | undefined {
   return open !== undefined && 'onRootLane' in open ? open : undefined;
-}
-
-/**
- * A Future without states of its own, as a library's around a task, awaits what it has polled. Its bytes do not say
- * that.
- */
-function throughWrapper(end: PollEnd, inside: PollEnd | null | undefined): PollEnd {
-  if (!inside || end.state !== undefined || end.chain.length > 0 || !mayWait(end)) return end;
-  const { future, address, state, chain } = inside;
-  return { ...end, chain: [{ future, typeName: future.instance, address, state }, ...chain] };
-}
-
-function mayWait({ result }: PollEnd): boolean {
-  return result === 'pending' || result === 'unknown';
 }

@@ -1,4 +1,5 @@
 import { madeOnce } from '../../base/made-once.js';
+import { type AwaitPlace, awaitPlace } from '../events/await-place.js';
 import {
   type GuestNanos,
   type HartInfo,
@@ -14,7 +15,7 @@ import {
   type Wake,
 } from '../events/events.js';
 import { Filter } from '../events/sinks.js';
-import { linkText, waitingState, wakeSourceText } from '../events/text.js';
+import { linkText, wakeSourceText } from '../events/text.js';
 import type { LaneWriter } from './lane-writer.js';
 import { Lanes } from './lanes.js';
 
@@ -22,8 +23,8 @@ import { Lanes } from './lanes.js';
 export interface WaitRow {
   /** The Future of the task. */
   readonly task: string;
-  /** The innermost await whose place is known. */
-  readonly at: StateRef | undefined;
+  /** The innermost await of its own code. */
+  readonly at: AwaitPlace | undefined;
   /** `no task in labkern::exec::timer_tick at src/exec.rs:118`, or a mark: `[no wake seen]`. */
   readonly wokenBy: string;
   /** One of those that did; undefined for a mark. */
@@ -147,8 +148,8 @@ export class OffCpu extends Filter {
 
   #count(end: PollEnd, source: Pick<WaitRow, 'wokenBy' | 'wake'>, time: number, runnable: number): void {
     const task = nameOf(end);
-    const at = waitingState(end);
-    const key = `${task}\n${at?.file}\n${at?.line}\n${source.wokenBy}`;
+    const at = awaitPlace(end);
+    const key = `${task}\n${at?.file}\n${at?.line}\n${at?.inside}\n${source.wokenBy}`;
     const row = madeOnce(this.#rows, key, () => ({ task, at, ...source, waits: 0, total: 0, max: 0, runnable: 0 }));
     row.waits++;
     row.total += time;

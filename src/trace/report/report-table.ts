@@ -56,8 +56,8 @@ export function reportTable(rows: readonly ReportRow[], nameTitle: string, optio
   const shown = fitting?.lines ?? [];
   // Instances of one generic function or Future differ in their arguments.
   const names = displayNames(shown.map(({ row: { name, instance = name } }) => [name, readable(instance)]));
-  const lines = shown.map(({ numbers, row: { file = null, line = null } }, i) => {
-    return { numbers, name: names[i] ?? '', file, line };
+  const lines = shown.map(({ numbers, row: { file = null, line = null, inside } }, i) => {
+    return { numbers, name: names[i] ?? '', file, line, inside };
   });
   const table = textTable(fitting?.heads ?? [], nameTitle, lines, options);
   const notes = [
@@ -129,6 +129,7 @@ export function rowJson(row: ReportRow): object {
     address,
     file: file ?? null,
     line: line ?? null,
+    inside: row.inside,
     calls,
     at_least: row.bound !== undefined,
     times_at_most: row.timesAtMost === undefined ? undefined : true,

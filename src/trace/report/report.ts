@@ -1,5 +1,6 @@
 import { hex } from '../../base/addr.js';
 import { madeOnce } from '../../base/made-once.js';
+import { type AwaitPlace, awaitPlace, awaitText } from '../events/await-place.js';
 import { namesBound } from '../events/bounds.js';
 import { type CallTime, TimedFold } from '../events/call-times.js';
 import { Durations } from '../events/durations.js';
@@ -14,7 +15,6 @@ import type {
   PollEnd,
   PollLost,
   RootRef,
-  StateRef,
   TraceEvent,
   TraceFacts,
   TraceInfo,
@@ -23,7 +23,7 @@ import type {
 import { HartLabels } from '../events/hart-labels.js';
 import { isOfTask } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
-import { placeText, rootText, waitingState } from '../events/text.js';
+import { rootText } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
 
 /** What a report has a row for. */
@@ -38,6 +38,8 @@ export interface ReportRow {
   readonly address: string | undefined;
   readonly file: string | undefined;
   readonly line: number | undefined;
+  /** Of an await: what of a library is awaited there. */
+  readonly inside?: string | undefined;
   /** Calls, polls, or waits. */
   readonly calls: number;
   /**
@@ -64,6 +66,7 @@ interface Row {
   readonly address: string | undefined;
   readonly file: string | undefined;
   readonly line: number | undefined;
+  readonly inside?: string | undefined;
   calls: number;
   lost: number;
   total: number;
@@ -73,7 +76,7 @@ interface Row {
   readonly durations: Durations;
 }
 
-type About = Pick<Row, 'name'> & Partial<Pick<Row, 'instance' | 'address' | 'file' | 'line' | 'isInlined'>>;
+type About = Pick<Row, 'name'> & Partial<Pick<Row, 'instance' | 'address' | 'file' | 'line' | 'inside' | 'isInlined'>>;
 type Key = object | string | number;
 
 /** What a report by calls and polls has rows of. */
@@ -229,21 +232,15 @@ function beginOf(event: AnyEnd): AnyBegin {
   return { ...event, type: 'poll-begin', state: undefined };
 }
 
-/** The Future that waits there, whose code has that line. */
-function awaiting({ chain, future }: PollEnd, at: StateRef | undefined): string {
-  const link = chain.findLast(({ state }) => state !== undefined && state === at);
-  return link === undefined ? future.future : (link.future?.future ?? link.typeName);
-}
-
-/** Waits: from a task's poll that is pending to its next one, by the innermost await with a known place. */
+/** Waits: from a task's poll that is pending to its next one, by the innermost await of its own code. */
 function awaitReport(chosen: Chosen | undefined): Report {
   const rows = new Rows();
   const since = new Map<RootRef, { readonly row: Row; readonly time: number }>();
-  const rowOf = (end: PollEnd, at: StateRef | undefined): Row | undefined => {
-    const place = (at && placeText(at)) ?? 'waiting';
-    const name = awaiting(end, at);
+  const rowOf = (end: PollEnd, at: AwaitPlace | undefined): Row | undefined => {
+    const place = (at && awaitText(at)) ?? 'waiting';
+    const name = at?.future ?? end.future.future;
     if (chosen !== undefined && ![end.root.future.future, name, place].some(chosen.note)) return undefined;
-    const row = rows.of(place, () => ({ name, file: at?.file, line: at?.line }));
+    const row = rows.of(place, () => ({ name, file: at?.file, line: at?.line, inside: at?.inside }));
     row.calls++;
     return row;
   };
@@ -264,7 +261,7 @@ function awaitReport(chosen: Chosen | undefined): Report {
       waited(wait.row, time - wait.time);
     },
     lateWait: (end, until) => {
-      const row = rowOf(end, waitingState(end));
+      const row = rowOf(end, awaitPlace(end));
       if (row !== undefined) waited(row, until - end.time);
     },
   });

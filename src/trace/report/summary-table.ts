@@ -180,6 +180,7 @@ export function taskTable(
     name: names[i] ?? '',
     file: row.await?.file ?? null,
     line: row.await?.line ?? null,
+    inside: row.await?.inside,
   }));
   const head = ['task', ...facts, 'state', 'polls', 'busy', 'longest', 'idle', ...(seesWakes ? wakeHead : [])];
   const more = sorted.length - shown.length;

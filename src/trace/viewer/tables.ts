@@ -1,3 +1,4 @@
+import { insideText } from '../events/await-place.js';
 import type { FunctionRow } from '../events/function-summary.js';
 import type { SummaryRow } from '../events/summary.js';
 import type { TaskRow } from '../events/task-summary.js';
@@ -19,6 +20,13 @@ interface Column<T> {
 const none = '-';
 const timeOrNone = (time: number | null, isBound?: boolean): string =>
   time === null ? none : boundText(time, isBound);
+
+type Awaited = {
+  readonly file?: string | undefined;
+  readonly line?: number | null | undefined;
+  readonly inside?: string | undefined;
+};
+const awaitOf = ({ file, line, inside }: Awaited): string => `${placeOf(file, line)}${insideText({ inside })}`;
 
 const futures: readonly Column<SummaryRow>[] = [
   { title: 'future', text: (row) => row.future },
@@ -59,7 +67,7 @@ const tasks: readonly Column<TaskRow>[] = [
     text: (row) => timeOrNone(row.wake_to_poll_max_ns),
     value: (row) => row.wake_to_poll_max_ns,
   },
-  { title: 'last await', text: (row) => placeOf(row.await?.file, row.await?.line) },
+  { title: 'last await', text: (row) => awaitOf(row.await ?? {}) },
 ];
 
 const functions: readonly Column<FunctionRow>[] = [
@@ -77,7 +85,7 @@ const functions: readonly Column<FunctionRow>[] = [
 
 const waits: readonly Column<HtmlWait>[] = [
   { title: 'task', text: (row) => row.task },
-  { title: 'awaits at', text: ({ file, line }) => placeOf(file, line) },
+  { title: 'awaits at', text: awaitOf },
   { title: 'woken by', text: (row) => row.wokenBy },
   { title: 'waits', text: (row) => String(row.waits), value: (row) => row.waits },
   { title: 'total', text: (row) => timeText(row.total), value: (row) => row.total },

@@ -48,7 +48,7 @@ t.test('each task of a story has its polls and its time', async (t) => {
 t.test('one task: its state, its waits, where it waited', async (t) => {
   const [waiting] = summarize(oneTask.slice(0, 6));
   t.match(waiting, { state: 'waiting', polls: 1, busy_ns: 500, idle_ns: 0, ended_ns: null });
-  t.strictSame(waiting?.await, { file: 'src/c.rs', line: 31 }, 'the innermost await');
+  t.strictSame(waiting?.await, { file: 'src/c.rs', line: 31, inside: 'timer::Sleep' }, 'the innermost await');
   const [running] = summarize(oneTask.slice(0, 7));
   t.match(running, { state: 'running', polls: 2, busy_ns: 500, idle_ns: 4_999_999_623 });
   const [over] = summarize(oneTask);

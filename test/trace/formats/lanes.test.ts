@@ -132,7 +132,7 @@ t.test('a poll that the trace begins in the middle of leaves an instant, and its
     [
       ['instant', 'rsptrace', 500, 500],
       ['instant', 'a', 500, 500],
-      ['slice', 'waiting at src/c.rs:31', 500, 5_000_000_123],
+      ['slice', 'waiting at src/c.rs:31, in timer Sleep', 500, 5_000_000_123],
       ['slice', 'a', 5_000_000_123, undefined],
       ['instant', 'end', 5_000_000_123, 5_000_000_123],
     ],
@@ -145,7 +145,7 @@ t.test('a poll that the trace begins in the middle of leaves an instant, and its
       ['slice', 'a @0xffffffff80412340', 500, undefined],
       ['instant', 'a', 500, 500],
       ['instant', 'a', 500, 500],
-      ['slice', 'waiting at src/c.rs:31', 500, 5_000_000_123],
+      ['slice', 'waiting at src/c.rs:31, in timer Sleep', 500, 5_000_000_123],
       ['slice', 'a', 5_000_000_123, undefined],
       ['slice', 'a', 5_000_000_123, undefined],
     ],

@@ -72,36 +72,6 @@ t.test('who woke it, how long it was ready then, and what was never woken', asyn
   ]);
 });
 
-/** A task that a library wraps, and what its one poll polls: these Futures, of which some are pending. */
-function wrapped(...inside: readonly ('pending' | 'ready')[]): readonly TraceEvent[] {
-  const inner = inside.flatMap((result, i) => {
-    const own = { hart: 0, root, future: b, address: addr(0x1008n + BigInt(i)), depth: 1 };
-    const ended = { result, state: result === 'ready' ? undefined : suspend1, chain: [] };
-    return [
-      { type: 'poll-begin', ...own, time: nanos(2 + 2 * i), state: undefined },
-      { type: 'poll-end', ...own, time: nanos(3 + 2 * i), began: nanos(2 + 2 * i), ...ended },
-    ] as const;
-  });
-  const end = { began: nanos(0), result: 'pending', state: undefined, chain: [] } as const;
-  return linked([
-    { type: 'poll-begin', ...of, time: nanos(0), state: undefined },
-    ...inner,
-    { type: 'poll-end', ...of, time: nanos(10), ...end },
-    { type: 'poll-begin', ...of, time: nanos(40), state: undefined },
-  ]);
-}
-
-t.test('what a library wraps around a task awaits the one Future that it polls', async (t) => {
-  const told = (...inside: readonly ('pending' | 'ready')[]) => {
-    const { offCpu, samples } = profileOf(wrapped(...inside));
-    return [offCpu.rows()[0], samples[0]?.stack.map(({ name }) => name)] as const;
-  };
-  t.match(told('pending'), [{ task: 'b', at: suspend1 }, ['[no wake seen]', 'b at src/b.rs:25', 'a']]);
-  t.match(told('ready', 'pending'), [{ task: 'b', at: suspend1 }, ['[no wake seen]', 'b at src/b.rs:25', 'a']]);
-  t.match(told('pending', 'pending'), [{ task: 'a', at: undefined }, ['[no wake seen]', 'a']], 'which one, if of two?');
-  t.match(told('ready'), [{ task: 'a', at: undefined }, ['[no wake seen]', 'a']]);
-});
-
 t.test('a poll whose end shows no result was pending if the next one finds the Future at an await', async (t) => {
   const unknown = { type: 'poll-end', ...of, result: 'unknown', chain: [] } as const;
   const events = linked([

@@ -1,12 +1,13 @@
-import type { AwaitPaths, ChainLink, FutureSet, FutureState } from '../../../async/futures/index.js';
+import type { AwaitPaths, ChainLink, FutureSet, FutureState, FutureType } from '../../../async/futures/index.js';
 import { type Addr, addOffset } from '../../../base/addr.js';
 import { type Call, type EventOutput, emittedAround, type FutureLook } from '../../../calls/index.js';
 import type { AwaitLink, PollBegin, PollEnd, PollResult } from '../../../trace/index.js';
 import { type ImpliedDrops, isCompiled } from './implied-drops.js';
 import type { DerivedStep } from './inlined-chain.js';
+import { PolledInsides } from './polled-inside.js';
 import type { PollProbes } from './resolve.js';
 import type { Roots } from './roots.js';
-import { handOn, isRoot, noLinks, type PollCall, placeOf, type TracedPoll } from './traced-poll.js';
+import { handOn, isRoot, noLinks, type PollCall, placeOf, pollAround, type TracedPoll } from './traced-poll.js';
 
 /** What the begins and ends of polls emit. */
 export class PollEvents {
@@ -16,6 +17,7 @@ export class PollEvents {
   readonly #roots: Roots;
   readonly #implied: ImpliedDrops;
   readonly #paths: AwaitPaths;
+  readonly #insides: PolledInsides;
 
   constructor(
     futures: FutureSet,
@@ -29,6 +31,7 @@ export class PollEvents {
     this.#roots = roots;
     this.#implied = implied;
     this.#paths = paths;
+    this.#insides = new PolledInsides(futures);
   }
 
   began(call: PollCall, lost: readonly Call[]): void {
@@ -104,6 +107,10 @@ export class PollEvents {
     const address = self;
     handOn(call, result);
     this.#reportDrops(payload, { result, state, chain, hart });
+    const isOver = result === 'ready' || result === 'panicked';
+    const tail = (): FutureType | undefined => payload.exit?.look?.chain(this.#futures).at(-1)?.future;
+    const whole = isOver ? chain : this.#insides.below(payload, chain, tail);
+    this.#insides.ended(payload, pollAround(call.parent)?.payload, { result, state, chain: whole });
     if (isRoot(payload)) {
       if (result === 'ready' || result === 'panicked') this.#roots.over(root);
       // What it holds may be pending when its own code says that it is over, so a drop of it is none of a pending one.
@@ -127,7 +134,7 @@ export class PollEvents {
       began,
       result,
       state,
-      chain,
+      chain: whole,
       wasLost,
     });
   }

@@ -25,6 +25,7 @@ import type {
 import type { Conditions } from '../../expressions/comparison.js';
 import type { PolledPlace } from './implied-drops.js';
 import { type InlinedChain, mayInline } from './inlined-chain.js';
+import type { PolledInside } from './polled-inside.js';
 import type { PollProbe } from './resolve.js';
 import type { TaskPoll } from './task-polls.js';
 
@@ -86,6 +87,8 @@ export interface TracedPoll extends TracedCall {
   readonly hart: number;
   /** Other values of the entry, until the begin is emitted. */
   entry: Entry | undefined;
+  /** What it has polled that is pending; null for several. */
+  inside: PolledInside | undefined | null;
   /** The result of the last poll inside it of the Future whose result is its own. */
   held: PollResult | undefined;
   /** The values of its return, until they are emitted. */

@@ -240,6 +240,7 @@ export class PollTracer implements CallKind {
       inlined: inlines(probe) ? new InlinedChain(look) : undefined,
       hart: at.hart,
       entry,
+      inside: undefined,
       held: undefined,
       exit: undefined,
     };

@@ -1,4 +1,5 @@
 import { madeOnce } from '../../../base/made-once.js';
+import { type AwaitPlace, awaitPlace, awaitText } from '../../events/await-place.js';
 import type {
   AnyBegin,
   AnyEnd,
@@ -15,7 +16,6 @@ import type {
   Reset,
   RootRef,
   StateChange,
-  StateRef,
   Stuck,
   ThreadRef,
   Wake,
@@ -30,14 +30,12 @@ import {
   cancelText,
   gapText,
   placeHitText,
-  placeText,
   resetText,
   rootText,
   stackText,
   stateText,
   stuckText,
   threadText,
-  waitingState,
   wakeText,
 } from '../../events/text.js';
 import type { LaneWriter, LifeEnd } from '../lane-writer.js';
@@ -76,7 +74,7 @@ interface TaskLane {
 
 interface Waiting {
   readonly end: PollEnd;
-  readonly at: StateRef | undefined;
+  readonly at: AwaitPlace | undefined;
 }
 
 /** Makes a record of every slice when it ends, and of everything that happens in a moment. */
@@ -168,7 +166,7 @@ export class HtmlLanes implements LaneWriter {
     this.#mark('mark', 'end of what began unseen', at, ['of', name, ...('result' in event ? this.#after(event) : [])]);
   }
 
-  waitBegin(end: PollEnd, _name: string, at: StateRef | undefined): void {
+  waitBegin(end: PollEnd, _name: string, at: AwaitPlace | undefined): void {
     this.#waiting.set(end.root, { end, at });
   }
 
@@ -179,7 +177,7 @@ export class HtmlLanes implements LaneWriter {
   }
 
   lateWait(end: PollEnd, until: GuestNanos): void {
-    this.#wait({ end, at: waitingState(end) }, until, 0);
+    this.#wait({ end, at: awaitPlace(end) }, until, 0);
   }
 
   state(event: StateChange): void {
@@ -282,7 +280,7 @@ export class HtmlLanes implements LaneWriter {
   }
 
   #wait({ end, at }: Waiting, time: number, isOpen: number): void {
-    const name = (at && placeText(at)) ?? 'waiting';
+    const name = (at && awaitText(at)) ?? 'waiting';
     const what = this.#out.what(`wait ${name}`, () => ({ kind: 'wait', name, file: at?.file, line: at?.line }));
     const { root, future, state, chain } = end;
     const awaits = this.#chains.text([{ future, typeName: future.instance, address: undefined, state }, ...chain]);

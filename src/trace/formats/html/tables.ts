@@ -32,6 +32,7 @@ export interface HtmlFrame {
 export type HtmlWait = Pick<WaitRow, 'task' | 'wokenBy' | 'waits' | 'total' | 'max' | 'runnable'> & {
   readonly file: string | undefined;
   readonly line: number | undefined;
+  readonly inside: string | undefined;
 };
 
 /** What is known at the end of a trace. */
@@ -94,7 +95,9 @@ export class Tables extends Fold {
     return {
       ...rows,
       tasks,
-      waits: this.#waits.rows().map(({ at, wake: _, ...row }) => ({ ...row, file: at?.file, line: at?.line })),
+      waits: this.#waits
+        .rows()
+        .map(({ at, wake: _, ...row }) => ({ ...row, file: at?.file, line: at?.line, inside: at?.inside })),
       findings: findings.map((each) => ({ ...each, text: findingText(each) })),
       calls: stacksOf(this.#calls),
       awaits: stacksOf(this.#awaits),

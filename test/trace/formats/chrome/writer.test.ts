@@ -33,7 +33,7 @@ t.test('a Chrome trace says what happened to one task', async (t) => {
     ['a: Suspend0', 100, 100, 2],
     ['b', 200, 400, 2],
     ['c::d', 300, 300, 3],
-    ['waiting at src/c.rs:31', 500, 5_000_000_123, 1],
+    ['waiting at src/c.rs:31, in timer Sleep', 500, 5_000_000_123, 1],
     ['a', 5_000_000_123, 5_000_001_000, 1],
   ]);
   t.same(slices.find(({ track, name }) => track === 'tid 1' && name === 'a')?.args, {

@@ -39,7 +39,7 @@ t.test('a Perfetto trace says what happened to one task', async (t) => {
   t.same(of('a @0xffffffff80412340'), [
     ['state', 'a: Suspend0', 100, 100, 0, 'src/a.rs:12'],
     ['derived', 'c::d', 300, 300, 0, 'src/c::d.rs:30'],
-    ['wait', 'waiting at src/c.rs:31', 500, 5_000_000_123, 0, 'src/c.rs:31'],
+    ['wait', 'waiting at src/c.rs:31, in timer Sleep', 500, 5_000_000_123, 0, 'src/c.rs:31'],
     ['task', 'completed', 5_000_001_000, 5_000_001_000, 0, undefined],
   ]);
   const flow = String(root.key);
@@ -47,7 +47,7 @@ t.test('a Perfetto trace says what happened to one task', async (t) => {
     slices.map(({ name, flows }) => [name, ...(flows ?? [])]),
     [
       ...[['rsptrace'], ['a', flow], ['a: Suspend0'], ['b'], ['c::d']],
-      ...[['waiting at src/c.rs:31', flow], ['a', flow], ['completed'], ['end']],
+      ...[['waiting at src/c.rs:31, in timer Sleep', flow], ['a', flow], ['completed'], ['end']],
     ],
     'from poll to wait to poll of the task, and not through what is inside',
   );

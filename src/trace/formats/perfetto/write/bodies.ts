@@ -1,5 +1,6 @@
 import { hex, lowHalf } from '../../../../base/addr.js';
 import { madeOnce } from '../../../../base/made-once.js';
+import type { AwaitPlace } from '../../../events/await-place.js';
 import type {
   AnyBegin,
   AnyEnd,
@@ -111,11 +112,11 @@ export class Bodies {
     return this.#sequence.body();
   };
 
-  wait(event: PollEnd, name: string, at: StateRef | undefined): Body {
+  wait(event: PollEnd, name: string, at: AwaitPlace | undefined): Body {
     return this.#way(event, this.#makeWait, name, at, this.#chains.text(event.chain));
   }
 
-  readonly #makeWait = ({ chain }: PollEnd, name: string, at: StateRef | undefined): Body => {
+  readonly #makeWait = ({ chain }: PollEnd, name: string, at: AwaitPlace | undefined): Body => {
     const notes = this.#sequence.annotate();
     if (chain.length > 0) notes.text('await_chain', this.#chains.text(chain));
     return this.#sequence.body({ category: 'wait', name, place: at });

@@ -21,6 +21,7 @@
  * from there. Nothing of the host is written.
  */
 
+import type { AwaitPlace } from '../../../events/await-place.js';
 import {
   type AnyBegin,
   type AnyEnd,
@@ -38,7 +39,6 @@ import {
   type RootRef,
   type Sample,
   type StateChange,
-  type StateRef,
   type Stuck,
   type ThreadRef,
   type TraceFacts,
@@ -188,7 +188,7 @@ export class PerfettoWriter implements LaneWriter {
     this.#event(EVENT.instant, callTrack(event), event.time, this.#bodies.orphan(event));
   }
 
-  waitBegin(end: PollEnd, name: string, at: StateRef | undefined): void {
+  waitBegin(end: PollEnd, name: string, at: AwaitPlace | undefined): void {
     const body = this.#bodies.wait(end, name, at);
     this.#event(EVENT.sliceBegin, rootTrack(end.root), end.time, body, this.#bodies.flow(end.root));
   }

@@ -1,0 +1,51 @@
+import { isLibraryFile } from './shown-place.js';
+
+/** The folder of a package that came from a registry. */
+const PACKAGE = /^.*\/registry\/src\/[^/]+\/[^/]+\//;
+/** Pointers to what is awaited, by the names of their types. */
+const POINTER = /^(?:alloc::boxed::Box|core::pin::Pin)(?:<|$)|^[&*]|^\(?dyn /;
+
+/**
+ * Tells the program's own source files by those that an await chain names, the outermost first: not the language's, not
+ * a package's. If all are such, the program came from a registry itself: its own are then those of the outermost one's
+ * package.
+ */
+export function ownFiles(files: readonly (string | undefined)[]): (file: string | undefined) => boolean {
+  const known = files.filter((file) => file !== undefined);
+  if (!known.every(isLibraryFile)) return (file) => file !== undefined && !isLibraryFile(file);
+  const [folder] = PACKAGE.exec(known[0] ?? '') ?? [];
+  return (file) => folder !== undefined && (file?.startsWith(folder) ?? false);
+}
+
+/** One link of an await chain, as far as it says whose code it is. */
+export interface CodeLink {
+  /** `tokio::sync::mutex::Mutex::lock`. */
+  readonly name: string;
+  /** Of its await. */
+  readonly file: string | undefined;
+}
+
+/** What of a library the program's own code awaits: the first below it that is no pointer. */
+export function libraryBelow(
+  own: string,
+  below: readonly CodeLink[],
+  isOwn: (file: string | undefined) => boolean,
+): string | undefined {
+  const crate = crateOf(own);
+  const isLibrary = ({ name, file }: CodeLink): boolean =>
+    !POINTER.test(name) && (file === undefined ? crateOf(name) !== crate : !isOwn(file));
+  return below.find(isLibrary)?.name;
+}
+
+function crateOf(name: string): string | undefined {
+  return /^<?(\w+)/.exec(name)?.[1];
+}
+
+/** `tokio Mutex::lock` for `tokio::sync::mutex::Mutex::lock::{async_block#0}`: the crate, and the type or function. */
+export function libraryName(name: string): string {
+  const [plain = name] = /^[^<{]+(?=::[<{]|<|$)/.exec(name) ?? [];
+  const [crate, ...parts] = plain.split('::');
+  if (parts.length === 0) return plain;
+  const type = parts.findIndex((part) => /^[A-Z]/.test(part));
+  return `${crate} ${parts.slice(type < 0 ? -1 : type).join('::')}`;
+}
