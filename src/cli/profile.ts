@@ -179,7 +179,7 @@ function report(args: Chosen, facts: ProfileFacts, tree: CallTree): void {
     process.stdout.write(jsonLine(asJson(args, facts, rows)));
     return;
   }
-  process.stdout.write(sampleTable(rows.slice(0, args.top), facts.samples, tableOptions()));
+  process.stdout.write(sampleTable(rows.slice(0, args.top), facts.samples, tableOptions(args.full)));
   note(...notesOn(args, facts, rows.length));
 }
 

@@ -40,7 +40,7 @@ export async function report(args: ReportArguments): Promise<number> {
   let reports: { readonly by: Grouping; readonly report: Report }[] = [];
   const into = (chosen: Chosen | undefined): TraceSink => {
     const each = once(chosen);
-    reports = wanted.map((by) => ({ by, report: reportBy(by, each()) }));
+    reports = wanted.map((by) => ({ by, report: reportBy(by, each(), args.full) }));
     return tee(reports.map(({ report: one }) => one));
   };
   const read = await readChosen(args.trace, into, args);
@@ -55,7 +55,9 @@ export async function report(args: ReportArguments): Promise<number> {
   }
   const tables = shown
     .filter(({ rows }) => rows.length > 0)
-    .map(({ by, rows }) => reportTable(rows, by === 'hart' ? hartWord(read.info) : titles[by], tableOptions()));
+    .map(({ by, rows }) =>
+      reportTable(rows, by === 'hart' ? hartWord(read.info) : titles[by], tableOptions(args.full)),
+    );
   process.stdout.write(tables.length > 0 ? tables.join('\n') : `nothing to report by ${wanted.join(' or ')}\n`);
   return ExitCode.recorded;
 }
@@ -113,7 +115,7 @@ async function reportArcs(args: ReportArguments, option: '--callers' | '--callee
 export async function offCpu(args: ProfileArguments & { readonly elf: string }): Promise<number> {
   const { elf: trace, output } = args;
   const file = output === undefined ? [] : [openSamples(output, args.force, 'merged')];
-  const waits = new OffCpu(tee(file));
+  const waits = new OffCpu(tee(file), args.full);
   const into: (chosen: Parameters<Parameters<typeof readChosen>[1]>[0]) => TraceSink = (chosen) =>
     chosen ? new Inside(waits, chosen) : waits;
   let read: TraceRead;
@@ -130,7 +132,7 @@ export async function offCpu(args: ProfileArguments & { readonly elf: string }):
     process.stdout.write(jsonLine({ ...headJson(trace, read), output: output ?? null, waits: rows.map(waitJson) }));
     return ExitCode.recorded;
   }
-  process.stdout.write(offCpuTable(rows.slice(0, args.top), tableOptions()));
+  process.stdout.write(offCpuTable(rows.slice(0, args.top), tableOptions(args.full)));
   const more = rows.length - args.top;
   const notes = [
     ...(more > 0 ? [`${more} more rows: --top ${rows.length} shows them`] : []),
@@ -140,9 +142,10 @@ export async function offCpu(args: ProfileArguments & { readonly elf: string }):
   return ExitCode.recorded;
 }
 
-function waitJson({ task, at, wokenBy, waits, total, max, runnable }: WaitRow): object {
+function waitJson({ task, at, whole, wokenBy, waits, total, max, runnable }: WaitRow): object {
   return {
     task,
+    whole,
     await: at === undefined ? null : (placeText(at) ?? at.future),
     ...(at?.inside === undefined ? {} : { inside: at.inside }),
     woken_by: wokenBy,

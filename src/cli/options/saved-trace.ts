@@ -65,6 +65,8 @@ export const replay = declared({
 
 const top = (describe: string) => parsed(describe, count('--top'));
 
+export const awaitsFull = flag('Shorten nothing: of an await also what the library awaits below your own line');
+
 const by = choice([...groupings, 'thread'], 'A row each of these; of a process hart is thread');
 
 export const report = declared({
@@ -76,6 +78,7 @@ export const report = declared({
       ...by,
       coerce: (given: Parameters<NonNullable<typeof by.coerce>>[0]) => asHart(by.coerce?.(given)),
     } as Option<Grouping | undefined>,
+    full: awaitsFull,
     callers: text('Who calls this function: counts and times of every arc'),
     callees: text('What this function calls'),
     sort: choice(sortKeys, 'The most first', { default: 'total' }),

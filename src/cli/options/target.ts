@@ -31,7 +31,7 @@ import {
   timeOf,
   usage,
 } from './option.js';
-import { moment, partOptions } from './saved-trace.js';
+import { awaitsFull, moment, partOptions } from './saved-trace.js';
 
 const oneOut = 'leave one of them out';
 
@@ -224,6 +224,7 @@ export const profile = declared({
     ...elfs,
     pid,
     'off-cpu': flag('Instead, of a saved trace of polls: how long tasks wait, by await and by who wakes them'),
+    full: awaitsFull,
     remote: text('The stub: :1234, host:1234, the path of a unix socket; not with a command behind --', { alias: 'r' }),
     ...sampling,
     depth: parsed('The most frames of a stack', count('--depth'), { default: '127' }),

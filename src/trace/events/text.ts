@@ -8,6 +8,7 @@ import type {
   Gap,
   OwnTime,
   PlaceHit,
+  PollEnd,
   RootRef,
   StackEntry,
   StateRef,
@@ -100,6 +101,11 @@ export class ChainTexts {
     }
     return node.text;
   }
+}
+
+/** The same with the Future itself before them: all that it waits for. */
+export function wholeAwait(chains: ChainTexts, { future, state, chain }: PollEnd): string {
+  return chains.text([{ future, typeName: future.instance, address: undefined, state }, ...chain]);
 }
 
 interface ChainNode {

@@ -15,7 +15,7 @@ import {
   type Wake,
 } from '../events/events.js';
 import { Filter } from '../events/sinks.js';
-import { linkText, wakeSourceText } from '../events/text.js';
+import { ChainTexts, linkText, wakeSourceText, wholeAwait } from '../events/text.js';
 import type { LaneWriter } from './lane-writer.js';
 import { Lanes } from './lanes.js';
 
@@ -25,6 +25,8 @@ export interface WaitRow {
   readonly task: string;
   /** The innermost await of its own code. */
   readonly at: AwaitPlace | undefined;
+  /** All that it waits for, the outermost first, where that was asked for. */
+  readonly whole?: string | undefined;
   /** `no task in labkern::exec::timer_tick at src/exec.rs:118`, or a mark: `[no wake seen]`. */
   readonly wokenBy: string;
   /** One of those that did; undefined for a mark. */
@@ -55,6 +57,7 @@ interface Wait {
  */
 export class OffCpu extends Filter {
   readonly #lanes: Lanes;
+  readonly #chains: ChainTexts | undefined;
   readonly #waiting = new Map<RootRef, PollEnd>();
   /** The first wake since a task's last poll began. */
   readonly #woken = new Map<RootRef, Wake>();
@@ -66,8 +69,10 @@ export class OffCpu extends Filter {
   /** Wakes in the trace. */
   wakes = 0;
 
-  constructor(sink: TraceSink) {
+  /** `isFull`: a row for each way to wait, with the library's awaits. */
+  constructor(sink: TraceSink, isFull = false) {
     super(sink);
+    this.#chains = isFull ? new ChainTexts() : undefined;
     this.#lanes = new Lanes(this.#writer());
   }
 
@@ -149,8 +154,10 @@ export class OffCpu extends Filter {
   #count(end: PollEnd, source: Pick<WaitRow, 'wokenBy' | 'wake'>, time: number, runnable: number): void {
     const task = nameOf(end);
     const at = awaitPlace(end);
-    const key = `${task}\n${at?.file}\n${at?.line}\n${at?.inside}\n${source.wokenBy}`;
-    const row = madeOnce(this.#rows, key, () => ({ task, at, ...source, waits: 0, total: 0, max: 0, runnable: 0 }));
+    const whole = this.#chains && wholeAwait(this.#chains, end);
+    const key = `${task}\n${whole ?? `${at?.file}\n${at?.line}\n${at?.inside}`}\n${source.wokenBy}`;
+    const counts = { waits: 0, total: 0, max: 0, runnable: 0 };
+    const row = madeOnce(this.#rows, key, () => ({ task, at, whole, ...source, ...counts }));
     row.waits++;
     row.total += time;
     row.max = Math.max(row.max, time);

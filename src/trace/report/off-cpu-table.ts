@@ -1,4 +1,4 @@
-import { clipPlace, shownFile } from '../../text/index.js';
+import { clipPlace, shownFile, shownPlaces } from '../../text/index.js';
 import { awaitText } from '../events/await-place.js';
 import { wakeSourceText } from '../events/text.js';
 import { hasRoom, type TableOptions, textTable, timeText } from '../events/text-table.js';
@@ -18,7 +18,7 @@ const TEXT_WIDTH = 60;
 
 /** A line an await of a task and what ends its waits. `ready`: of the time, from the wake to the poll. */
 export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): string {
-  const lines = rows.map(({ task, at, wokenBy, wake, waits, total, max, runnable }) => {
+  const lines = rows.map(({ task, at, whole, wokenBy, wake, waits, total, max, runnable }) => {
     const place = at && awaitText(at, (text) => clipPlace(shownFile(text), options.width / 4));
     return {
       row: {
@@ -28,7 +28,7 @@ export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): st
         avg: timeText(Math.round(total / waits)),
         max: timeText(max),
       },
-      name: `${task}${place === undefined ? '' : ` at ${place}`}`,
+      name: whole !== undefined ? shownPlaces(whole) : `${task}${place === undefined ? '' : ` at ${place}`}`,
       file: wake ? wakeSourceText(wake, shownFile) : wokenBy,
       line: null,
     };

@@ -1,3 +1,4 @@
+import { shownPlaces } from '../../text/index.js';
 import type { Arc, Node } from '../events/arcs.js';
 import { INLINED_NOTE, LEFT_OUT_NOTE } from '../events/bounds.js';
 import { type Durations, powerOf } from '../events/durations.js';
@@ -57,7 +58,7 @@ export function reportTable(rows: readonly ReportRow[], nameTitle: string, optio
   // Instances of one generic function or Future differ in their arguments.
   const names = displayNames(shown.map(({ row: { name, instance = name } }) => [name, readable(instance)]));
   const lines = shown.map(({ numbers, row: { file = null, line = null, inside } }, i) => {
-    return { numbers, name: names[i] ?? '', file, line, inside };
+    return { numbers, name: shownPlaces(names[i] ?? ''), file, line, inside };
   });
   const table = textTable(fitting?.heads ?? [], nameTitle, lines, options);
   const notes = [

@@ -23,7 +23,7 @@ import type {
 import { HartLabels } from '../events/hart-labels.js';
 import { isOfTask } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
-import { rootText } from '../events/text.js';
+import { ChainTexts, rootText, wholeAwait } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
 
 /** What a report has a row for. */
@@ -95,9 +95,9 @@ export interface Report extends TraceSink {
   rows(): ReportRow[];
 }
 
-/** A report of events, which it takes as a sink. `chosen`: of these alone. */
-export function reportBy(grouping: Grouping, chosen?: Chosen): Report {
-  if (grouping === 'await') return awaitReport(chosen);
+/** A report of events, which it takes as a sink. `chosen`: of these alone. `isFull`: awaits with the library's below. */
+export function reportBy(grouping: Grouping, chosen?: Chosen, isFull = false): Report {
+  if (grouping === 'await') return awaitReport(chosen, isFull ? new ChainTexts() : undefined);
   if (grouping === 'fn') return new CallReport(functions, chosen);
   if (grouping === 'future') return new CallReport(futures, chosen);
   return grouping === 'task' ? new CallReport(tasks, chosen) : new CallReport(harts, chosen);
@@ -233,14 +233,15 @@ function beginOf(event: AnyEnd): AnyBegin {
 }
 
 /** Waits: from a task's poll that is pending to its next one, by the innermost await of its own code. */
-function awaitReport(chosen: Chosen | undefined): Report {
+function awaitReport(chosen: Chosen | undefined, chains: ChainTexts | undefined): Report {
   const rows = new Rows();
   const since = new Map<RootRef, { readonly row: Row; readonly time: number }>();
   const rowOf = (end: PollEnd, at: AwaitPlace | undefined): Row | undefined => {
     const place = (at && awaitText(at)) ?? 'waiting';
-    const name = at?.future ?? end.future.future;
+    const whole = chains && wholeAwait(chains, end);
+    const name = whole ?? at?.future ?? end.future.future;
     if (chosen !== undefined && ![end.root.future.future, name, place].some(chosen.note)) return undefined;
-    const row = rows.of(place, () => ({ name, file: at?.file, line: at?.line, inside: at?.inside }));
+    const row = rows.of(whole ?? place, () => ({ name, file: at?.file, line: at?.line, inside: at?.inside }));
     row.calls++;
     return row;
   };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
-import { OffCpu, openTrace, reportBy, type Sample, type TraceEvent } from '../../../src/trace/index.js';
+import { OffCpu, offCpuTable, openTrace, reportBy, type Sample, type TraceEvent } from '../../../src/trace/index.js';
 import { scratchFolder } from '../../support/command.js';
 import { readWithSpeedscope } from '../../support/speedscope.js';
 import { futures, lateWaits, linked, nanos, stories, suspend0, suspend1, tell, trueWaits } from '../stories.js';
@@ -96,6 +96,28 @@ t.test('a poll whose end shows no result was pending if the next one finds the F
     ['src/a.rs', 12, 1, 70],
     ['src/b.rs', 25, 1, 100],
   ]);
+});
+
+t.test('a row a whole chain, where that was asked for', async (t) => {
+  const file = '/h/.cargo/registry/src/index-1/tokio-1.54.1/src/sync/mutex.rs';
+  const lock = { future: undefined, typeName: 'tokio::sync::Mutex::lock', address: undefined };
+  const chain = [{ ...lock, state: { name: '', file, line: 455 } }];
+  const events = linked([
+    { type: 'poll-begin', ...of, time: nanos(0), state: undefined },
+    { type: 'poll-end', ...of, time: nanos(10), began: nanos(0), result: 'pending', state: suspend0, chain },
+    { type: 'poll-begin', ...of, time: nanos(40), state: suspend0 },
+  ]);
+  const [short, full] = [reportBy('await'), reportBy('await', undefined, true)];
+  tell(short, events);
+  tell(full, events);
+  t.match(short.rows(), [{ name: 'a', file: 'src/a.rs', line: 12, inside: 'tokio::sync::Mutex::lock' }]);
+  const whole = `a at src/a.rs:12 > tokio::sync::Mutex::lock at ${file}:455`;
+  t.match(full.rows(), [{ name: whole, line: 12, total: 30 }]);
+  const waits = new OffCpu(openTrace(join(folder, 'full.folded')), true);
+  tell(waits, events);
+  t.match(waits.rows(), [{ whole, waits: 1, total: 30 }]);
+  const table = offCpuTable(waits.rows(), { color: false, width: 400 });
+  t.match(table, /a at src\/a\.rs:12 > tokio::sync::Mutex::lock at tokio-1\.54\.1\/src\/sync\/mutex\.rs:455/);
 });
 
 t.test('samples beside calls are a tree of their own, by their time', async (t) => {

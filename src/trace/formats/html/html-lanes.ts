@@ -37,6 +37,7 @@ import {
   stuckText,
   threadText,
   wakeText,
+  wholeAwait,
 } from '../../events/text.js';
 import type { LaneWriter, LifeEnd } from '../lane-writer.js';
 import type { Blocks, Detail, Slice } from './blocks.js';
@@ -282,10 +283,8 @@ export class HtmlLanes implements LaneWriter {
   #wait({ end, at }: Waiting, time: number, isOpen: number): void {
     const name = (at && awaitText(at)) ?? 'waiting';
     const what = this.#out.what(`wait ${name}`, () => ({ kind: 'wait', name, file: at?.file, line: at?.line }));
-    const { root, future, state, chain } = end;
-    const awaits = this.#chains.text([{ future, typeName: future.instance, address: undefined, state }, ...chain]);
-    const slice = { ...nothing, end: time, time: time - end.time, isOpen, task: this.#taskOf(root), taskDepth: 1 };
-    this.#add(what, slice, ['awaits', awaits]);
+    const slice = { ...nothing, end: time, time: time - end.time, isOpen, task: this.#taskOf(end.root), taskDepth: 1 };
+    this.#add(what, slice, ['awaits', wholeAwait(this.#chains, end)]);
   }
 
   #mark(kind: WhatKind, name: string, at: Pick<Slice, 'end'> & Partial<Slice>, detail: Detail = []): void {
