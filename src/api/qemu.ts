@@ -199,5 +199,6 @@ class ConsolePipe {
 /** Debian's package with a QEMU; `qemu-system` has all of them. */
 function packageOf(program: string): string {
   if (/-(x86_64|i386)$/.test(program)) return 'qemu-system-x86';
+  if (/-(aarch64|arm)$/.test(program)) return 'qemu-system-arm';
   return /-riscv(32|64)$/.test(program) ? 'qemu-system-misc' : 'qemu-system';
 }

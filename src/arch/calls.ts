@@ -10,6 +10,13 @@ export interface CallingConvention {
     | { readonly in: 'stack'; readonly offset: number };
   /** The stack pointer right after the function has returned, computed from the one at its first instruction. */
   stackPointerAfterReturn(atEntry: bigint): bigint;
+  /**
+   * The register with the address of a result in memory, if it has one of its own; else that is in the first of
+   * `arguments`.
+   */
+  readonly resultAddress?: string;
+  /** An integer of two words begins in a register with an even number. */
+  readonly alignsPairs?: boolean;
   /** How C passes structs by value. Without it, no argument from the first struct on is read. */
   readonly aggregates?: AggregatePassing;
   /** How a program passes floating-point numbers; undefined if that is not known. */
@@ -29,22 +36,24 @@ interface ProgramAbi {
 /** Floating-point numbers in registers of their own. */
 export interface FloatPassing {
   readonly arguments: readonly string[];
-  readonly results: readonly [string, string];
+  readonly results: readonly string[];
   /** Bytes of the widest number that has a register. Wider ones are passed as integers are. */
   readonly widest: number;
   /** Where a number is that finds none free. */
   readonly overflow: 'integer-registers' | 'stack';
   /**
-   * What has a register of C's structs up to two words: each word of numbers alone, or each member, if there are at
-   * most two.
+   * What has a register of C's structs up to two words: each word of numbers alone; or each member, if there are at
+   * most two; or each member, if there are at most four, all of them numbers of one size, whatever that sums up to.
    */
-  readonly structs: 'by-word' | 'by-member';
+  readonly structs: 'by-word' | 'by-member' | 'homogeneous';
 }
 
 /** Structs and unions by value without floating-point members. */
 export interface AggregatePassing {
   /** A struct of two words may lie half in the last register and half on the stack. */
   readonly maySplit: boolean;
+  /** One that finds too few registers takes all that are left of their kind, and lies on the stack. */
+  readonly takesAll?: boolean;
   /** Where a struct of more than two words lies: behind a pointer that the caller passes, or on the stack. */
   readonly large: 'by-address' | 'on-stack';
 }

@@ -1,4 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
+import { aarch64 } from './aarch64/index.js';
 import type { Architecture } from './architecture.js';
 import { riscv64 } from './riscv64/index.js';
 import { x86_64 } from './x86_64/index.js';
@@ -70,7 +71,7 @@ export type { RegisterDefaults, RegisterModel } from './registers.js';
 export type { ResetModel, ResetVectorAt } from './reset.js';
 export type { Paging, SystemRegister, SystemRegisters, SystemState } from './system-registers.js';
 
-const all: Architecture[] = [riscv64, x86_64];
+const all: Architecture[] = [riscv64, x86_64, aarch64];
 
 /** Every known architecture: rsptrace's own, and the registered ones. */
 export function architectures(): readonly Architecture[] {
@@ -112,4 +113,4 @@ export function architectureNamed(gdbName: string): Architecture | undefined {
   return all.find((architecture) => architecture.gdbNames.includes(gdbName));
 }
 
-export { riscv64, x86_64 };
+export { aarch64, riscv64, x86_64 };

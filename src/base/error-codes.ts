@@ -17,7 +17,7 @@ export const errorCodes = {
   },
   ARCH_UNSUPPORTED: {
     means: 'The ELF is of 32 bits, big-endian, or of an unknown architecture.',
-    remedy: 'Give one for riscv64 or x86_64.',
+    remedy: 'Give one for riscv64, x86_64 or aarch64.',
   },
   BTF_DAMAGED: {
     means: "The kernel's section `.BTF` cannot be read.",

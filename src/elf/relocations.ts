@@ -1,6 +1,6 @@
 // Relative relocations of position-independent programs: gABI chapter 4, "Relocation"; x86-64 psABI
-// R_X86_64_RELATIVE, RISC-V psABI R_RISCV_RELATIVE. The loader writes load bias + r_addend where the file often has
-// only zeros: vtables and tables of pointers.
+// R_X86_64_RELATIVE, RISC-V psABI R_RISCV_RELATIVE, AArch64 ELF ABI R_AARCH64_RELATIVE. The loader writes load bias +
+// r_addend where the file often has only zeros: vtables and tables of pointers.
 //
 //   SHT_RELA: r_offset (8) | r_info (8): type in the low half | r_addend (8)
 //
@@ -16,7 +16,7 @@ const WORD = 8;
 /** Cost of a relocation, in columns and before. */
 const BYTES_OF_ROW = 128;
 /** By e_machine. */
-const relativeType: Readonly<Record<number, number>> = { 62: 8, 243: 3 };
+const relativeType: Readonly<Record<number, number>> = { 62: 8, 183: 1027, 243: 3 };
 
 /** The words that a loader fills in, by address. */
 export class RelativeRelocations {

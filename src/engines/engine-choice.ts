@@ -97,7 +97,8 @@ export function recordSources({ arch, hart, process = false }: EnginePlanOptions
 
 /** Why an architecture has none, for a process or a machine. */
 export function whyNoTrampolines(arch: Architecture, process: boolean): string | undefined {
-  if (!arch.probeCode) return `trampolines for ${arch.name} are not known`;
+  if (!arch.probeCode)
+    return `on ${arch.name} each event stops the target, as trampolines for ${arch.name} are not known`;
   return process ? missingForProcess(arch) : missingForMachine(arch);
 }
 

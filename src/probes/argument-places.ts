@@ -5,25 +5,16 @@ import type { RegisterReader } from '../base/memory-reader.js';
 import { type Die, DW_AT, DW_OP, DW_TAG, evaluate, type Location, locationAt } from '../dwarf/index.js';
 import type { CodeAddress } from '../elf/index.js';
 import type { Shape } from '../values/index.js';
-import { isFunction, isSurelyBlock, leavesOf, type Scalar, scalarsOf } from './scalar-layout.js';
+import {
+  type HiddenRegisters,
+  PassingRegisters,
+  unavailable,
+  type ValuePart,
+  type ValuePlace,
+} from './passing-registers.js';
+import { isFunction, isHomogeneous, isSurelyBlock, leavesOf, type Scalar, scalarsOf } from './scalar-layout.js';
 
-/** Where an argument is when a function's first instruction is about to run, or a result when it has returned. */
-export type ValuePlace =
-  /** No parts: a type without size. */
-  | { readonly kind: 'registers'; readonly parts: readonly ValuePart[] }
-  /** In memory, at the address that the register holds. */
-  | { readonly kind: 'pointer'; readonly register: string }
-  /** Not known, or not available from registers. `why`: what the debug info says of it. */
-  | { readonly kind: 'unavailable'; readonly why?: string };
-
-/** Some bytes of a value, `offset` bytes into it: those of a register, or always the same ones. */
-type ValuePart = {
-  readonly offset: number;
-  readonly size: number;
-} /** `mask`: only these bits of the register count. */ & (
-  | { readonly register: string; readonly mask?: bigint; readonly constant?: never }
-  | { readonly constant: bigint; readonly register?: never }
-);
+export type { ValuePlace } from './passing-registers.js';
 
 /** rustc's own calling convention, that of rustc versions that are not supported here, or the platform's. */
 export type Convention = 'rust' | 'old-rust' | 'c';
@@ -45,7 +36,6 @@ export function rustConvention(die: Die): Convention {
   return minor !== undefined && Number(minor) >= knownRustc ? 'rust' : 'old-rust';
 }
 
-const unavailable: ValuePlace = { kind: 'unavailable' };
 const WORD = 8;
 
 /** Where the calling convention puts arguments of these types, and whether any of them is passed on the stack. */
@@ -53,97 +43,6 @@ interface Placed {
   readonly places: readonly ValuePlace[];
   /** Also true if that is not known. */
   readonly stack: boolean;
-}
-
-/** Registers that are taken before the first argument that debug info names. */
-export interface HiddenRegisters {
-  /** So many, or at most so many. */
-  readonly most: number;
-  /** Of these, the one for the result's address, if there may be one. */
-  readonly result: 0 | 1;
-  readonly isKnown: boolean;
-}
-
-/** The registers for numbers, and for how wide ones. */
-interface Numbers extends Pick<FloatPassing, 'widest' | 'overflow'> {
-  readonly names: readonly string[];
-}
-
-/** The registers of one call's arguments or result, taken in turn. */
-class PassingRegisters {
-  readonly #names: readonly string[];
-  readonly #floats: Numbers | undefined;
-  #used: number;
-  #floatsUsed = 0;
-  #isKnown: boolean;
-  /** See {@link Placed.stack}. */
-  stack = false;
-
-  constructor(integers: readonly string[], floats: Numbers | undefined, { most, isKnown }: HiddenRegisters) {
-    this.#names = integers;
-    this.#floats = floats;
-    this.#used = most;
-    this.#isKnown = isKnown;
-  }
-
-  /** For a scalar: a number has a register of its own kind while there is one. */
-  takeFor({ float, size }: Pick<Scalar, 'float' | 'size'>): string | undefined {
-    if (!float || this.#floats === undefined || size > this.#floats.widest) return this.take();
-    const register = this.#floats.names[this.#floatsUsed];
-    if (register === undefined && this.#floats.overflow === 'integer-registers') return this.take();
-    this.#floatsUsed++;
-    if (register === undefined) this.stack = true;
-    return this.#isKnown ? register : undefined;
-  }
-
-  scalars(scalars: readonly Scalar[]): ValuePlace {
-    const parts = scalars.map(({ offset, size, float }) => ({
-      register: this.takeFor({ float, size }),
-      offset,
-      size,
-    }));
-    return parts.every(hasRegister) ? { kind: 'registers', parts } : unavailable;
-  }
-
-  /** Whether each of them finds a register of its kind. */
-  hasFor(scalars: readonly Scalar[]): boolean {
-    const wide = scalars.filter(({ float }) => float).length;
-    const fits = this.#floatsUsed + wide <= (this.#floats?.names.length ?? 0);
-    return fits && this.fits(scalars.length - wide);
-  }
-
-  take(): string | undefined {
-    const register = this.#names[this.#used++];
-    if (register === undefined) this.stack = true;
-    return this.#isKnown ? register : undefined;
-  }
-
-  byAddress(): ValuePlace {
-    const register = this.take();
-    return register === undefined ? unavailable : { kind: 'pointer', register };
-  }
-
-  onStack(): ValuePlace {
-    this.stack = true;
-    return unavailable;
-  }
-
-  /** It takes at most so many registers. Nothing is known of the arguments behind it. */
-  lose(most: number): ValuePlace {
-    this.#isKnown = false;
-    for (let i = 0; i < most; i++) this.take();
-    return unavailable;
-  }
-
-  /** Nothing is known of it, nor of the arguments behind it: they may be on the stack. */
-  loseAll(): ValuePlace {
-    this.#isKnown = false;
-    return this.onStack();
-  }
-
-  fits(words: number): boolean {
-    return this.#used + words <= this.#names.length;
-  }
 }
 
 /**
@@ -164,6 +63,7 @@ export function placeArguments(
   const places = types.map((type, i): ValuePlace => {
     const { size } = type;
     const told = described[i];
+    if (arch.alignsPairs && type.kind === 'integer' && size === 2 * WORD) registers.align();
     if (size === undefined || type.kind === 'opaque') return registers.loseAll();
     if (size === 0) return { kind: 'registers', parts: [] };
     if (calling.convention === 'c' && (isByReference(type) || (told?.kind === 'frame' && told.byAddress)))
@@ -190,18 +90,28 @@ function placeForC({ arch, floats }: Calling, type: Shape, size: number, registe
   const isScalar = scalarKinds.has(type.kind) || type.kind === 'float';
   // An array is a vector: C passes no other one.
   if ((aggregates === undefined && !isScalar) || type.kind === 'array') return registers.loseAll();
-  if (size > 2 * WORD) return aggregates?.large === 'by-address' ? registers.byAddress() : registers.onStack();
+  const onStack = (scalars: readonly Scalar[]): ValuePlace =>
+    aggregates?.takesAll ? registers.closed(scalars) : registers.onStack();
+  if (size > mostInRegisters(floats) || (size > 2 * WORD && !holdsFloat(type)))
+    return aggregates?.large === 'by-address' ? registers.byAddress() : registers.onStack();
   if (holdsFloat(type)) {
     const leaves = leavesOf(type);
     if (leaves === undefined) return registers.loseAll();
     if (floats === undefined) return registers.lose(wordsIn(size));
+    if (size > 2 * WORD && !isHomogeneous(leaves)) return registers.byAddress();
     const scalars = floatScalars(floats, leaves, size);
     if (scalars === undefined) return registers.loseAll();
     if (registers.hasFor(scalars) || isScalar) return registers.scalars(scalars);
-    if (floats.overflow === 'stack') return registers.onStack();
+    if (floats.overflow === 'stack') return onStack(scalars);
   }
-  const fits = registers.fits(Math.ceil(size / WORD)) || aggregates?.maySplit;
-  return fits ? registers.scalars(integerWords(size)) : registers.onStack();
+  const words = integerWords(size);
+  const fits = registers.fits(words.length) || aggregates?.maySplit;
+  return fits ? registers.scalars(words) : onStack(words);
+}
+
+/** Bytes of the largest value that may be in registers. */
+function mostInRegisters(floats: FloatPassing | undefined): number {
+  return (floats?.structs === 'homogeneous' ? 4 : 2) * WORD;
 }
 
 /** The registers that C's convention wants for a value with numbers; undefined if that is not known. */
@@ -215,6 +125,10 @@ function floatScalars(
     const integers = leaves.filter(({ float }) => !float).length;
     if (leaves.length <= 2 && integers < 2 && leaves.every(isEach)) return leaves;
     return integerWords(size);
+  }
+  if (structs === 'homogeneous') {
+    if (!isHomogeneous(leaves)) return integerWords(size);
+    return leaves.every(isEach) ? leaves : undefined;
   }
   if (leaves.some(({ offset, size: bytes }) => offset % bytes !== 0)) return undefined;
   return bytesInWords(size).map((word) => {
@@ -235,13 +149,15 @@ function wordsIn(size: number): number {
  * one may be a slice, in two.
  */
 export function hiddenRegisters(
+  { resultAddress }: Pick<Architecture, 'resultAddress'>,
   name: string,
   children: readonly Die[],
   entry: CodeAddress,
   resultInMemory: boolean | undefined,
 ): HiddenRegisters {
-  const address = resultInMemory === false ? 0 : 1;
-  const result = { most: address, result: address, isKnown: resultInMemory !== undefined } as const;
+  const isElsewhere = resultInMemory === false || resultAddress !== undefined;
+  const address = isElsewhere ? 0 : 1;
+  const result = { most: address, result: address, isKnown: isElsewhere || resultInMemory !== undefined } as const;
   // A Future's own is `Pin<&mut Self>`.
   if (/^\{(async|gen|coroutine)/.test(name)) return { ...result, most: result.most + 1 };
   if (!/^\{closure#/.test(name)) return result;
@@ -289,7 +205,10 @@ export function placeResult(
   if (convention === 'c' && (type.kind === 'opaque' || type.kind === 'array'))
     return { place: unavailable, inMemory: size > 2 * WORD ? undefined : false };
   if (convention === 'c' && isByReference(type)) return { place: unavailable, inMemory: true };
-  if (size > 2 * WORD) return { place: unavailable, inMemory: true };
+  const numbersAlone = convention === 'c' && size <= mostInRegisters(floats) && holdsFloat(type) ? leavesOf(type) : [];
+  if (size > 2 * WORD && !numbersAlone?.length)
+    return { place: unavailable, inMemory: numbersAlone ? true : undefined };
+  if (size > 2 * WORD && !isHomogeneous(numbersAlone ?? [])) return { place: unavailable, inMemory: true };
   const scalars = scalarsOf(type);
   const isBlock = convention !== 'c' && scalars === undefined && type.kind !== 'integer';
   if (isBlock && size > WORD) {
@@ -401,10 +320,6 @@ export function bytesIn(place: ValuePlace, size: number, registers: RegisterRead
     for (let at = part.offset; at < end; at += WORD, rest >>= 64n) putLow(rest, bytes, at, Math.min(WORD, end - at));
   }
   return bytes;
-}
-
-function hasRegister<T extends { readonly register: string | undefined }>(part: T): part is T & { register: string } {
-  return part.register !== undefined;
 }
 
 function bytesInWords(size: number): { offset: number; size: number }[] {

@@ -4,7 +4,8 @@ import { type DebugInfo, type Die, DW_AT, through } from '../dwarf/index.js';
 import type { CodeAddress, ElfFile } from '../elf/index.js';
 import { CodeMap, type FunctionCode } from '../target/unwind/index.js';
 import type { Shape } from '../values/index.js';
-import type { Described, HiddenRegisters } from './argument-places.js';
+import type { Described } from './argument-places.js';
+import type { HiddenRegisters } from './passing-registers.js';
 
 /**
  * Functions that are not called as they are declared. Nobody outside of a program calls its internal functions, so

@@ -314,7 +314,7 @@ export class Describer {
     const inMemory = returned ? returned.inMemory : false;
     const entry = die.unit.codes.toCode(fn.address);
     const own = nameOf(die) ?? '';
-    const hidden = hiddenRegisters(own, children, entry, inMemory);
+    const hidden = hiddenRegisters(this.#arch, own, children, entry, inMemory);
     const untupled = convention !== 'c' && isUntupled(own, types);
     const described = parameters.map((parameter, i) =>
       describedPlace(this.#arch, parameter, entry, types[i]?.size ?? 0),

@@ -76,6 +76,12 @@ export function leavesOf(shape: Shape, at = 0, depth = 0): readonly Scalar[] | u
   }
 }
 
+/** One to four numbers of one size and nothing else (AAPCS64, "Homogeneous Floating-point Aggregate"). */
+export function isHomogeneous(leaves: readonly Scalar[]): boolean {
+  const size = leaves[0]?.size;
+  return leaves.length <= 4 && leaves.every((leaf) => leaf.float && leaf.size === size);
+}
+
 function flat(parts: readonly (readonly Scalar[] | undefined)[]): readonly Scalar[] | undefined {
   return parts.every((part) => part !== undefined) ? parts.flat() : undefined;
 }

@@ -12,11 +12,11 @@ export interface Line {
   readonly operands: string;
 }
 
-export type Machine = 'riscv64' | 'x86_64';
+export type Machine = 'riscv64' | 'x86_64' | 'aarch64';
 
-const options = { riscv64: ['-M', 'no-aliases'], x86_64: ['-M', 'intel'] };
-const program = { riscv64: 'riscv64-linux-gnu-objdump', x86_64: 'objdump' };
-const rawNames = { riscv64: 'riscv:rv64', x86_64: 'i386:x86-64' };
+const options = { riscv64: ['-M', 'no-aliases'], x86_64: ['-M', 'intel'], aarch64: ['-M', 'no-aliases'] };
+const program = { riscv64: 'riscv64-linux-gnu-objdump', x86_64: 'objdump', aarch64: 'aarch64-linux-gnu-objdump' };
+const rawNames = { riscv64: 'riscv:rv64', x86_64: 'i386:x86-64', aarch64: 'aarch64' };
 
 /** Every instruction in the executable sections of an ELF. */
 export function disassemble(machine: Machine, file: string): Line[] {
@@ -53,7 +53,7 @@ function run(machine: Machine, last: readonly string[]): Line[] {
 }
 
 function split(machine: Machine, text: string): string[] {
-  if (machine === 'riscv64') return text.split('\t');
+  if (machine !== 'x86_64') return text.split('\t');
   const match = /^((?:(?:repz|repnz|cs|ds|data16|bnd|lock|notrack|rex\S*) )*\S+) *(.*)$/.exec(text);
   return match === null ? [text] : [match[1] as string, match[2] as string];
 }

@@ -180,7 +180,7 @@ t.test('a program of an architecture that nobody has registered is refused', asy
   await t.rejects(prepare(elf, [parseProbe('fn:work')]), {
     code: 'ARCH_UNSUPPORTED',
     message: /e_machine 65074/,
-    hint: 'supported are riscv64 (243), x86_64 (62)',
+    hint: 'supported are riscv64 (243), x86_64 (62), aarch64 (183)',
   });
 });
 

@@ -377,7 +377,7 @@ t.test('registers and conventions are those of the psABI', async (t) => {
 t.test('architectures are found by ELF machine and by target description', async (t) => {
   t.equal(architectureOf(62), x86_64);
   t.equal(architectureOf(243), riscv64);
-  t.equal(architectureOf(183), undefined, 'AArch64');
+  t.equal(architectureOf(40), undefined, 'Arm');
   t.equal(architectureNamed('i386:x86-64'), x86_64);
   t.equal(architectureNamed('riscv:rv64'), riscv64);
   t.equal(architectureNamed('riscv:rv32'), undefined);

@@ -67,7 +67,7 @@ interface Change {
 }
 
 /** The jump leads 16 bytes further: in x86's `jmp rel32` from its byte 1 on, in riscv's `auipc; jalr` in the upper 12 bits of the second. */
-function moved(patched: Buffer, arch: 'riscv64' | 'x86_64'): Buffer {
+function moved(patched: Buffer, arch: string): Buffer {
   if (arch === 'x86_64') patched.writeInt32LE(patched.readInt32LE(1) + 16, 1);
   else patched.writeUInt32LE((patched.readUInt32LE(4) + (16 << 20)) >>> 0, 4);
   return patched;

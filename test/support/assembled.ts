@@ -4,6 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Architecture } from '../../src/arch/index.js';
 
+const assemblerOptions: Readonly<Record<string, readonly string[]>> = {
+  riscv64: ['-march=rv64gc', '-mno-relax'],
+  x86_64: ['-msyntax=intel', '-mnaked-reg'],
+  aarch64: ['-march=armv8.5-a'],
+};
+
 interface Assembled {
   readonly bytes: Uint8Array;
   /** Names of places, and how far from the first byte each of them is. */
@@ -14,8 +20,8 @@ interface Assembled {
 export function assemble({ name }: Pick<Architecture, 'name'>, source: string, wanted = /^/): Assembled {
   const folder = mkdtempSync(join(tmpdir(), 'rsptrace-assembled-'));
   try {
-    const prefix = name === 'riscv64' ? 'riscv64-linux-gnu-' : '';
-    const options = name === 'riscv64' ? ['-march=rv64gc', '-mno-relax'] : ['-msyntax=intel', '-mnaked-reg'];
+    const prefix = name === 'x86_64' ? '' : `${name}-linux-gnu-`;
+    const options = assemblerOptions[name] ?? [];
     const [object, raw] = [join(folder, 'a.o'), join(folder, 'a.bin')];
     execFileSync(`${prefix}as`, [...options, '-o', object, '-'], { input: `.text\n${source}\n` });
     execFileSync(`${prefix}objcopy`, ['-O', 'binary', '-j', '.text', object, raw]);

@@ -1,0 +1,243 @@
+import { type Addr, addOffset, addr } from '../../base/addr.js';
+import type { RegisterReader } from '../../base/memory-reader.js';
+import { bytesOf, isStackAddress, noLoad, noMemory, unsignedOf } from '../effects.js';
+import type { Effects, EmulatedInstruction, MemoryAccess } from '../instructions.js';
+import { added, extended, holds, shifted, signs } from './arithmetic.js';
+import { decode, type Instruction, type Test } from './decode.js';
+import type { Memory } from './decode-memory.js';
+import { FP, LR, nameOf, SP, ZR } from './registers.js';
+
+/**
+ * Emulates an instruction by register and memory writes. Covered: addition, logic, moves, addresses, jumps and
+ * branches, and loads and stores of the stack. Left to a single-step: the rest, and accesses by registers other than
+ * sp and x29, because a device register must not be accessed with another width or twice. A bti is stepped, too: what
+ * it checks is in PSTATE.
+ */
+export function emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undefined {
+  const instruction = decode(code);
+  const carried = instruction && carry(instruction, pc);
+  return carried && { length: 4, ...carried };
+}
+
+type EmulatedEffects = Omit<EmulatedInstruction, 'length'>;
+type Form<F extends Instruction['form']> = Extract<Instruction, { form: F }>;
+
+function carry(instruction: Instruction, pc: Addr): EmulatedEffects | undefined {
+  const next = addOffset(pc, 4);
+  switch (instruction.form) {
+    case 'add-immediate': {
+      const { imm, rn, op } = instruction;
+      return from([stack(rn)], ([a = 0n]) => arithmetic(instruction, a, BigInt(imm), op, next));
+    }
+    case 'add': {
+      const { rn, rm, shift, amount, wide, op } = instruction;
+      return from([rn, rm], ([a = 0n, b = 0n]) =>
+        arithmetic(instruction, a, shifted(b, shift, amount, wide), op, next),
+      );
+    }
+    case 'add-extended': {
+      const { rn, rm, option, amount, op } = instruction;
+      return from([stack(rn), rm], ([a = 0n, b = 0n]) =>
+        arithmetic(instruction, a, extended(b, option, amount), op, next),
+      );
+    }
+    case 'logical': {
+      const { rn, rm, shift, amount, wide, invert } = instruction;
+      return from([rn, rm], ([a = 0n, b = 0n]) => {
+        const second = shifted(b, shift, amount, wide);
+        return logical(instruction, a, invert ? ~second : second, next);
+      });
+    }
+    case 'logical-immediate':
+      return from([instruction.rn], ([a = 0n]) => logical(instruction, a, instruction.imm, next));
+    case 'move-wide':
+      return from([instruction.rd], ([old = 0n]) => write(instruction.rd, moved(instruction, old), next));
+    case 'address': {
+      const base = instruction.isPage ? addr(pc & ~0xfffn) : pc;
+      return from([], () => write(instruction.rd, addOffset(base, instruction.imm), next));
+    }
+    case 'jump': {
+      const target = addOffset(pc, instruction.imm);
+      return from([], () => write(instruction.link ? LR : ZR, next, target));
+    }
+    case 'jump-register': {
+      const { op, rn, isSigned } = instruction;
+      return isSigned ? undefined : from([rn], ([to = 0n]) => write(op === 'blr' ? LR : ZR, next, to));
+    }
+    case 'branch':
+      return branch(instruction.test, addOffset(pc, instruction.imm), next);
+    case 'memory':
+      return access(instruction, next);
+    case 'hint':
+      // nop.
+      return instruction.imm === 0 ? from([], () => write(ZR, 0n, next)) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** sp among the sources of {@link from}, where 31 is xzr. */
+const stackSource = 32;
+
+function stack(number: number): number {
+  return number === SP ? stackSource : number;
+}
+
+/** Effects that follow from source registers. */
+function from(sources: readonly number[], effects: (values: readonly bigint[]) => Effects): EmulatedEffects {
+  return {
+    effects: (registers) => {
+      const values: bigint[] = [];
+      for (const source of sources) {
+        const value = source === stackSource ? registers.register(nameOf(SP)) : read(registers, source);
+        if (value === undefined) return undefined;
+        values.push(value);
+      }
+      return flagged(effects(values), registers);
+    },
+  };
+}
+
+function read(registers: RegisterReader, number: number): bigint | undefined {
+  return number === ZR ? 0n : registers.register(nameOf(number));
+}
+
+/** Where 31 is xzr. */
+function write(rd: number, value: bigint, pc: bigint): Effects {
+  return { registers: rd === ZR ? [{ name: 'pc', value: pc }] : set(rd, value, pc), memory: noMemory };
+}
+
+function set(rd: number, value: bigint, pc: bigint): Effects['registers'] {
+  return [
+    { name: nameOf(rd), value },
+    { name: 'pc', value: pc },
+  ];
+}
+
+type Result = Effects & { readonly flags?: number };
+
+/** New condition flags become a write of cpsr; undefined if it is not known. */
+function flagged(effects: Result, registers: RegisterReader): Effects | undefined {
+  if (effects.flags === undefined) return effects;
+  const cpsr = registers.register('cpsr');
+  if (cpsr === undefined) return undefined;
+  const value = (cpsr & 0x0fff_ffffn) | (BigInt(effects.flags) << 28n);
+  return { registers: [...effects.registers, { name: 'cpsr', value }], memory: effects.memory };
+}
+
+type Computed = { readonly form: string; readonly rd: number; readonly flags: boolean; readonly wide: boolean };
+
+function arithmetic(instruction: Computed, a: bigint, b: bigint, op: 'add' | 'sub', next: Addr): Result {
+  const { form, rd, flags, wide } = instruction;
+  const sum = added(a, b, op, wide);
+  if (flags) return { ...write(rd, sum.value, next), flags: sum.flags };
+  return form === 'add' ? write(rd, sum.value, next) : { registers: set(rd, sum.value, next), memory: noMemory };
+}
+
+function logical(instruction: Form<'logical' | 'logical-immediate'>, a: bigint, b: bigint, next: Addr): Result {
+  const { form, op, rd, flags, wide } = instruction;
+  const bits = wide ? 64 : 32;
+  const value = BigInt.asUintN(bits, op === 'and' ? a & b : op === 'orr' ? a | b : a ^ b);
+  if (flags) return { ...write(rd, value, next), flags: signs(value, bits) };
+  return form === 'logical' ? write(rd, value, next) : { registers: set(rd, value, next), memory: noMemory };
+}
+
+function moved({ op, imm, shift, wide }: Form<'move-wide'>, old: bigint): bigint {
+  const part = BigInt(imm) << BigInt(shift);
+  const value = op === 'movk' ? (old & ~(0xffffn << BigInt(shift))) | part : op === 'movn' ? ~part : part;
+  return BigInt.asUintN(wide ? 64 : 32, value);
+}
+
+function branch(test: Test, target: Addr, next: Addr): EmulatedEffects {
+  if (test.kind === 'condition') {
+    return {
+      effects: (registers) => {
+        const cpsr = registers.register('cpsr');
+        if (cpsr === undefined) return undefined;
+        return write(ZR, 0n, holds(test.condition, Number((cpsr >> 28n) & 15n)) ? target : next);
+      },
+    };
+  }
+  return from([test.rt], ([value = 0n]) => write(ZR, 0n, isTaken(test, value) ? target : next));
+}
+
+function isTaken(test: Exclude<Test, { kind: 'condition' }>, value: bigint): boolean {
+  if (test.kind === 'bit') return (((value >> BigInt(test.bit)) & 1n) === 1n) === test.is;
+  return (BigInt.asUintN(test.wide ? 64 : 32, value) === 0n) === test.is;
+}
+
+/** Where an access by sp or x29 goes, and what it leaves in that register; undefined if that is not on the stack. */
+function placed({ rn, offset, mode }: Memory, registers: RegisterReader) {
+  const [sp, base] = [registers.register(nameOf(SP)), registers.register(nameOf(rn ?? SP))];
+  if (sp === undefined || base === undefined || offset === undefined || rn === undefined) return undefined;
+  const moved = addr(BigInt.asUintN(64, base + BigInt(offset)));
+  const address = mode === 'post' ? addr(base) : moved;
+  if (rn !== SP && !isStackAddress(address, sp)) return undefined;
+  return { address, after: mode === 'offset' ? [] : [{ name: nameOf(rn), value: moved }] };
+}
+
+/** Loads and stores of one or two general registers on the stack. */
+function access(memory: Memory, next: Addr): EmulatedEffects | undefined {
+  const { rn, rt, rt2, size, signed, isVector, offset, exclusive, status, rm } = memory;
+  const isPlain = !isVector && exclusive === undefined && status === undefined && rm === undefined && size > 0;
+  if (!isPlain || (rn !== SP && rn !== FP) || offset === undefined) return undefined;
+  const targets = rt2 === undefined ? [rt] : [rt, rt2];
+  const moved = { name: 'pc', value: next };
+  if (memory.access === 'store') {
+    return {
+      effects: (registers) => {
+        const place = placed(memory, registers);
+        if (!place) return undefined;
+        const bytes = new Uint8Array(size * targets.length);
+        for (const [index, target] of targets.entries()) {
+          const value = read(registers, target);
+          if (value === undefined) return undefined;
+          bytes.set(bytesOf(value, size), index * size);
+        }
+        return { registers: [...place.after, moved], memory: [{ address: place.address, bytes }] };
+      },
+    };
+  }
+  if (memory.access !== 'load') return undefined;
+  return {
+    load: (registers) => {
+      const place = placed(memory, registers);
+      return place ? { address: place.address, length: size * targets.length } : noLoad;
+    },
+    effects: (registers, loaded) => {
+      const place = placed(memory, registers);
+      if (!place || loaded?.length !== size * targets.length) return undefined;
+      const values = targets.map((target, index) => {
+        const value = unsignedOf(loaded.subarray(index * size, (index + 1) * size));
+        const whole = signed === undefined ? value : BigInt.asUintN(8 * signed, BigInt.asIntN(8 * size, value));
+        return { name: nameOf(target), value: whole, target };
+      });
+      const written = values.filter(({ target }) => target !== ZR).map(({ name, value }) => ({ name, value }));
+      return { registers: [...written, ...place.after, moved], memory: noMemory };
+    },
+  };
+}
+
+/** What watchpoints see. Undefined for any other instruction, and if a register that it needs is not known. */
+export function memoryAccess(code: Uint8Array, registers: RegisterReader): MemoryAccess | undefined {
+  const memory = decode(code);
+  if (memory?.form !== 'memory' || memory.access === 'prefetch' || memory.rn === undefined) return undefined;
+  const base = registers.register(nameOf(memory.rn));
+  if (base === undefined || memory.size === 0) return undefined;
+  const offset = memory.mode === 'post' ? 0n : indexed(memory, registers);
+  if (offset === undefined) return undefined;
+  return {
+    address: addr(BigInt.asUintN(64, base + offset)),
+    length: memory.size * (memory.rt2 === undefined ? 1 : 2),
+    reads: memory.access !== 'store',
+    writes: memory.access !== 'load',
+  };
+}
+
+function indexed({ offset, rm, word, size }: Form<'memory'>, registers: RegisterReader): bigint | undefined {
+  if (offset !== undefined) return BigInt(offset);
+  const index = rm === undefined ? undefined : read(registers, rm);
+  // Option in bits 15:13; bit 12: shifted by the size.
+  const shift = ((word >>> 12) & 1) === 1 ? Math.log2(size) : 0;
+  return index === undefined ? undefined : extended(index, (word >>> 13) & 7, shift);
+}

@@ -1,0 +1,70 @@
+import type { Architecture } from '../architecture.js';
+import { genericSignals, type LinuxModel } from '../linux.js';
+import { emulate, memoryAccess } from './emulate.js';
+import { codeFlow } from './flow.js';
+import { privilege } from './privilege.js';
+import { frames } from './prologue.js';
+import { dwarfRegister, floatArguments, generalRegisters, registerDefaults } from './registers.js';
+
+/** Bytes of `brk #N`: d4 | 001 N[15:11] | N[10:3] | N[2:0] 00000. */
+function isBreakpoint([a = 0, , c = 0, d]: Uint8Array): boolean {
+  return d === 0xd4 && (c & 0xe0) === 0x20 && (a & 0x1f) === 0;
+}
+
+/** Numbers of include/uapi/asm-generic/unistd.h in Linux, registers of arch/arm64/include/uapi/asm/ptrace.h. */
+const linux: LinuxModel = {
+  // mov x8, #139; svc #0.
+  signalReturns: [Uint8Array.of(0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4)],
+  mappingCalls: [222, 226, 216, 288],
+  signals: genericSignals,
+  behindTrap: 0,
+  isTrap: isBreakpoint,
+  coreRegisters: [...generalRegisters, 'pc', 'cpsr'],
+};
+
+/** 64-bit Arm, little-endian, with the calls and numbers of AAPCS64. It records with stops. */
+export const aarch64: Architecture = {
+  name: 'aarch64',
+  elfMachine: 183,
+  gdbNames: ['aarch64'],
+  // Without a processor QEMU's virt has one of 32 bits.
+  kernelCommand: ['qemu-system-aarch64', '-M', 'virt', '-cpu', 'max', '-nographic'],
+  pc: 'pc',
+  sp: 'sp',
+  generalRegisters,
+  dwarfRegister,
+  registerDefaults,
+  arguments: ['x0', 'x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7'],
+  results: ['x0', 'x1'],
+  returnAddress: { in: 'register', name: 'x30' },
+  stackPointerAfterReturn: (atEntry) => atEntry,
+  resultAddress: 'x8',
+  alignsPairs: true,
+  aggregates: { maySplit: false, takesAll: true, large: 'by-address' },
+  floats: () => ({
+    arguments: floatArguments,
+    results: ['v0', 'v1', 'v2', 'v3'],
+    widest: 8,
+    overflow: 'stack',
+    structs: 'homogeneous',
+  }),
+  irregularFunctions: [
+    { name: /^OUTLINED_FUNCTION_\d+/, reason: 'a piece of other functions: called with another return register' },
+  ],
+  codeAlignment: 4,
+  breakpointKind: () => 4,
+  isBreakpoint,
+  // wfe, wfi.
+  waits: ([a, b, c, d]) => (a === 0x5f || a === 0x7f) && b === 0x20 && c === 0x03 && d === 0xd5,
+  emulate,
+  // Arm Architecture Reference Manual, D2.10: a watchpoint is taken before the access.
+  watchStops: 'before',
+  memoryAccess,
+  prepare: async () => {},
+  frames,
+  codeFlow,
+  privilege,
+  // FPEN, bits 21:20.
+  floatUnit: { register: 'CPACR_EL1', isOff: (value) => (value & (1n << 20n)) === 0n },
+  linux,
+};

@@ -1,0 +1,271 @@
+import { FollowedValues } from '../frames/entry-values.js';
+import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frames/frame-analysis.js';
+import type { CodeRange, FrameModel } from '../frames/frame-model.js';
+import type { FrameRules } from '../frames/frame-rows.js';
+import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frames/frame-state.js';
+import { endsInCall, shortReturn } from '../frames/short-return.js';
+import { decode, type Instruction } from './decode.js';
+import type { Memory } from './decode-memory.js';
+import { FP, LR, SP, ZR } from './registers.js';
+
+/**
+ * Frames from code: AAPCS64, "The Frame Pointer" and "General-purpose Registers". A frame record may lie anywhere in
+ * its frame:
+ *
+ *     x29 + 8 | x30          |
+ *     x29     | caller's x29 |
+ *
+ * States have an index for x0 to x30 and sp, one for ELR_EL1, to which a handler returns, and one for what the stack
+ * pointer was compared with. No psABI gives ELR_EL1 a DWARF number: it gets one that is free.
+ */
+const ELR = 32;
+const COMPARED = 33;
+const ELR_NUMBER = 4096;
+/** op0 3, op1 0, CRn 4, CRm 0, op2 1: the number of ELR_EL1 in msr and mrs. */
+const ELR_EL1 = 0xc201;
+
+/** x0 to x17, x30; x18 is the platform's. */
+const clobbered = [...Array.from({ length: 18 }, (_, register) => register), LR];
+const preserved = [19, 20, 21, 22, 23, 24, 25, 26, 27, 28, FP];
+
+const decoder: FrameDecoder<Instruction> = {
+  entry: FrameState.entry(34).with(COMPARED, undefined),
+  decode: ({ bytes }, offset) => decode(bytes, offset),
+  execute,
+  addresses,
+  isReturn: (step) => step.form === 'jump-register' && step.op === 'ret' && step.rn === LR,
+  isPadding: (step) => (step.form === 'hint' && step.imm === 0) || (step.form === 'trap' && step.op === 'udf'),
+};
+
+const rules: FrameRules = {
+  numbers: [...Array.from({ length: 32 }, (_, index) => index), ELR_NUMBER],
+  longestCall: 4,
+};
+
+export const frames: Required<FrameModel> = {
+  registerCount: 32,
+  fixed: [18],
+  stackPointer: SP,
+  framePointer: FP,
+  returnAddress: LR,
+  preserved,
+  special: new Map([[ELR_NUMBER, 'ELR_EL1']]),
+  cfaAtEntry: 0,
+  framePointerRow: {
+    cfa: { kind: 'register', register: FP, offset: 16 },
+    returnAddress: LR,
+    registers: new Map([
+      [LR, { kind: 'saved', offset: -8 }],
+      [FP, { kind: 'saved', offset: -16 }],
+    ]),
+    interrupted: false,
+  },
+  entryRow: {
+    cfa: { kind: 'register', register: SP, offset: 0 },
+    returnAddress: LR,
+    registers: new Map(),
+    interrupted: false,
+  },
+  code: {
+    analyse: (ranges: readonly CodeRange[]) => new FrameAnalysis(frames, rules, decoder, ranges),
+    follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, frames),
+    endsInCall: (code) => endsInCall(decoder, rules, code),
+    shortReturn: (code) => shortReturn(decoder, frames, code),
+    mayReturnFromTrap: (code) => Buffer.from(code.buffer, code.byteOffset, code.length).includes(eret),
+  },
+};
+
+const eret = Buffer.from('e0039fd6', 'hex');
+
+const stop: Outcome = { next: undefined, kind: 'plain' };
+
+function execute(instruction: Instruction, state: FrameState, at: number, entry: bigint): Outcome {
+  const { values } = state;
+  const plain = (next: FrameState): Outcome => ({ next, kind: 'plain' });
+  switch (instruction.form) {
+    case 'add-immediate': {
+      const { rd, rn, imm, op, flags, wide } = instruction;
+      const value = wide ? plus(values[rn], op === 'sub' ? -imm : imm) : undefined;
+      // A comparison has xzr in place of sp.
+      return plain(flags && rd === ZR ? state.with(COMPARED, undefined) : state.with(rd, value));
+    }
+    case 'add':
+    case 'add-extended':
+      return plain(set(compared(state, instruction), instruction, combined(instruction, values)));
+    case 'logical':
+      return plain(set(state, instruction, copied(instruction, values)));
+    case 'logical-immediate':
+      return plain(set(state, instruction, undefined));
+    case 'move-wide':
+      return plain(instruction.rd === ZR ? state : state.with(instruction.rd, constant(instruction, values)));
+    case 'address': {
+      // A page is as far from the entry as the entry is from its own page.
+      const base = instruction.isPage ? at - Number((entry + BigInt(at)) & 0xfffn) : at;
+      const value = { base: ADDRESS, offset: base + instruction.imm };
+      return plain(instruction.rd === ZR ? state : state.with(instruction.rd, value));
+    }
+    case 'memory':
+      return plain(moved(instruction, state));
+    case 'branch':
+      return branch(instruction, state, at);
+    case 'jump':
+      return instruction.link
+        ? { next: state.without(clobbered), kind: 'call' }
+        : { next: undefined, target: { offset: at + instruction.imm, state }, kind: 'plain' };
+    case 'jump-register':
+      if (instruction.op === 'blr') return { next: state.without(clobbered), kind: 'call' };
+      return instruction.op === 'ret' ? stop : jump(state, values[instruction.rn]);
+    case 'trap':
+      return trap(instruction.op, state);
+    case 'system':
+      return plain(system(instruction, state));
+    case 'hint':
+      return plain(state);
+    case 'other':
+      return plain(state.without(instruction.writes === undefined ? [COMPARED] : [instruction.writes, COMPARED]));
+  }
+}
+
+type Form<F extends Instruction['form']> = Extract<Instruction, { form: F }>;
+
+/** The loop that touches a large frame page by page ends when sp has reached a register. */
+function compared(state: FrameState, { form, rn, rm, op, flags }: Form<'add' | 'add-extended'>): FrameState {
+  if (!flags) return state;
+  const end = form === 'add-extended' && rn === SP && op === 'sub' ? state.values[rm] : undefined;
+  return state.with(COMPARED, end?.base === SP ? end : undefined);
+}
+
+const EQ = 0;
+const NE = 1;
+
+function branch({ test, imm }: Form<'branch'>, state: FrameState, at: number): Outcome {
+  const end = state.values[COMPARED];
+  const reached = end === undefined ? state : state.with(SP, end);
+  const condition = test.kind === 'condition' ? test.condition : undefined;
+  return {
+    next: condition === NE ? reached : state,
+    target: { offset: at + imm, state: condition === EQ ? reached : state },
+    kind: 'plain',
+  };
+}
+
+/** 31 is sp in extended arithmetic and in logic with immediates that set no flags, else xzr. */
+function set(
+  state: FrameState,
+  { form, rd, flags }: Form<'add' | 'add-extended' | 'logical' | 'logical-immediate'>,
+  value: Value | undefined,
+): FrameState {
+  const isStack = !flags && (form === 'add-extended' || form === 'logical-immediate');
+  return rd === ZR && !isStack ? state : state.with(rd, value);
+}
+
+const zero: Value = { base: CONSTANT, offset: 0 };
+
+function combined(instruction: Form<'add' | 'add-extended'>, values: FrameState['values']): Value | undefined {
+  const { form, rn, rm, amount, op, wide } = instruction;
+  if (!wide || amount !== 0) return undefined;
+  const a = rn === ZR && form === 'add' ? zero : values[rn];
+  const b = rm === ZR ? zero : values[rm];
+  if (a === undefined || b === undefined) return undefined;
+  if (b.base === CONSTANT) return plus(a, op === 'add' ? b.offset : -b.offset);
+  if (op === 'add') return a.base === CONSTANT ? plus(b, a.offset) : undefined;
+  return a.base === b.base ? { base: CONSTANT, offset: a.offset - b.offset } : undefined;
+}
+
+/** `mov` of a register is orr with xzr. */
+function copied({ op, rn, rm, amount, invert, wide }: Form<'logical'>, values: FrameState['values']) {
+  const isMove = op === 'orr' && rn === ZR && amount === 0 && !invert && wide;
+  return isMove ? (rm === ZR ? zero : values[rm]) : undefined;
+}
+
+function constant({ op, rd, imm, shift }: Form<'move-wide'>, values: FrameState['values']): Value | undefined {
+  const number = imm * 2 ** shift;
+  const before = values[rd];
+  const offset =
+    op === 'movz' ? number : op === 'movn' ? -number - 1 : before?.base === CONSTANT ? before.offset : Number.NaN;
+  if (op !== 'movk') return Math.abs(offset) < 2 ** 31 ? { base: CONSTANT, offset } : undefined;
+  const part = 0xffff * 2 ** shift;
+  const joined = Number((BigInt.asUintN(64, BigInt(offset || 0)) & ~BigInt(part)) | BigInt(number));
+  return Number.isNaN(offset) || joined >= 2 ** 31 ? undefined : { base: CONSTANT, offset: joined };
+}
+
+function moved(memory: Memory, state: FrameState): FrameState {
+  const { rn, rt, rt2, size, mode, offset, isVector, status } = memory;
+  const base = rn === undefined ? undefined : state.values[rn];
+  const behind = offset === undefined ? undefined : plus(base, offset);
+  const address = mode === 'post' ? base : behind;
+  let next = state;
+  const each = rt2 === undefined ? [rt] : [rt, rt2];
+  for (const [index, register] of each.entries()) {
+    const place = plus(address, index * size);
+    if (memory.access === 'store') {
+      const value = isVector ? undefined : register === ZR ? zero : state.values[register];
+      next = next.store(place, size, value);
+    } else if (memory.access !== 'prefetch' && !isVector && register !== ZR) {
+      next = next.with(register, size === 8 && memory.access === 'load' ? loaded(state, place, register) : undefined);
+    }
+  }
+  if (status !== undefined && status !== ZR) next = next.with(status, undefined);
+  return mode === 'offset' || rn === undefined ? next : next.with(rn, behind);
+}
+
+/**
+ * A register's entry value is restored unchanged. A pointer into the frame may have been changed by code that was
+ * given its address.
+ */
+function loaded(state: FrameState, address: Value | undefined, register: number): Value | undefined {
+  const value = state.load(address);
+  return value?.offset === 0 || register === SP || register === FP ? value : undefined;
+}
+
+/** A jump to a known address, far or in a table of the function's own. */
+function jump(state: FrameState, to: Value | undefined): Outcome {
+  if (to?.base === ADDRESS) return { next: undefined, target: { offset: to.offset, state }, kind: 'plain' };
+  return { next: undefined, kind: 'indirect' };
+}
+
+function trap(op: Form<'trap'>['op'], state: FrameState): Outcome {
+  switch (op) {
+    case 'eret':
+      // At the handler's entry all registers are still those of the interrupted code.
+      return { next: undefined, kind: 'trap-return', trap: { back: ELR, entry: undefined } };
+    case 'brk':
+      // After Linux's WARN the code goes on, after its BUG it does not.
+      return { next: state, kind: 'breakpoint' };
+    case 'hlt':
+    case 'udf':
+      return stop;
+    case 'svc':
+      // Linux answers in x0 and keeps the other registers.
+      return { next: state.with(0, undefined), kind: 'plain' };
+    default:
+      // SMC Calling Convention: x0 to x17.
+      return { next: state.without(clobbered.slice(0, 18)), kind: 'plain' };
+  }
+}
+
+function system({ op, register, rt }: Form<'system'>, state: FrameState): FrameState {
+  const isBack = register === ELR_EL1;
+  if (op === 'mrs') return rt === ZR ? state : state.with(rt, isBack ? state.values[ELR] : undefined);
+  return isBack ? state.with(ELR, rt === ZR ? zero : state.values[rt]) : state;
+}
+
+function addresses(instruction: Instruction, { values }: FrameState): Value[] | undefined {
+  const from = addressRegister(instruction);
+  if (from === undefined) return [];
+  const value = plus(values[from.register], from.offset);
+  if (value !== undefined) return [value];
+  // Below a variable array, it is somewhere below the frame pointer.
+  return from.register === SP && values[FP]?.base !== SP ? undefined : [];
+}
+
+/** The register that an address is computed from, unless it becomes the stack pointer or the frame pointer. */
+function addressRegister(instruction: Instruction): { readonly register: number; readonly offset: number } | undefined {
+  if (instruction.form === 'memory') {
+    const { rn, offset, mode } = instruction;
+    return rn === undefined ? undefined : { register: rn, offset: mode === 'post' ? 0 : (offset ?? 0) };
+  }
+  if (instruction.form !== 'add-immediate' || instruction.flags) return undefined;
+  const { rd, rn, imm, op } = instruction;
+  return rd === SP || rd === FP ? undefined : { register: rn, offset: op === 'sub' ? -imm : imm };
+}

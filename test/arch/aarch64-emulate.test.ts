@@ -1,0 +1,207 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { decode, type Instruction } from '../../src/arch/aarch64/decode.js';
+import { aarch64 } from '../../src/arch/index.js';
+import { addr } from '../../src/base/addr.js';
+import { elfPath } from '../qemu/guests/guests.js';
+import { cases, long } from '../support/long.js';
+import { compare, type Trial } from './compare.js';
+import { disassemble } from './objdump.js';
+import { random, values } from './random.js';
+import { StepOracle } from './step-oracle.js';
+
+/** The order of QEMU's `g` packet. */
+const order = [...Array.from({ length: 31 }, (_, number) => `x${number}`), 'sp', 'pc', 'cpsr'];
+const machine = '-M virt -cpu cortex-a72 -m 32M -display none -serial none -monitor none -S -gdb stdio'.split(' ');
+
+const CODE = 0x4010_0000n;
+const STACK = 0x4080_0000n;
+/** EL1 with its own stack pointer, all interrupts masked. */
+const EL1 = 0x3c5n;
+
+/** What an instruction is to the code under test. */
+function classOf(instruction: Instruction): string {
+  const flags = 'flags' in instruction && instruction.flags ? 's' : '';
+  switch (instruction.form) {
+    case 'memory':
+      return `${instruction.access} ${instruction.mode}${instruction.rt2 === undefined ? '' : ' pair'}`;
+    case 'branch':
+      return `branch ${instruction.test.kind}`;
+    case 'jump':
+      return instruction.link ? 'bl' : 'b';
+    default:
+      return 'op' in instruction ? `${instruction.form} ${instruction.op}${flags}` : instruction.form;
+  }
+}
+
+const wanted = [
+  ...['add-immediate add', 'add-immediate sub', 'add-immediate adds', 'add-immediate subs'],
+  ...['add add', 'add sub', 'add adds', 'add subs', 'add-extended add', 'add-extended sub', 'add-extended subs'],
+  ...['logical and', 'logical orr', 'logical eor', 'logical ands'],
+  ...['logical-immediate and', 'logical-immediate orr', 'logical-immediate eor', 'logical-immediate ands'],
+  ...['move-wide movn', 'move-wide movz', 'move-wide movk', 'address', 'b', 'bl'],
+  ...['jump-register br', 'jump-register blr', 'jump-register ret'],
+  ...['branch condition', 'branch zero', 'branch bit'],
+  ...['load offset', 'load pre', 'load post', 'load offset pair', 'load pre pair', 'load post pair'],
+  ...['store offset', 'store pre', 'store post', 'store offset pair', 'store pre pair', 'store post pair'],
+];
+
+/** Where the fixed bits of these classes are set; the others are random. */
+const openings: readonly (readonly [mask: number, bits: number])[] = [
+  [0x7f00_0000, 0x1100_0000],
+  [0x1f80_0000, 0x1100_0000],
+  [0x1f80_0000, 0x1200_0000],
+  [0x1f80_0000, 0x1280_0000],
+  [0x1f00_0000, 0x1000_0000],
+  [0x1f20_0000, 0x0b00_0000],
+  [0x1fe0_0000, 0x0b20_0000],
+  [0x1f00_0000, 0x0a00_0000],
+  [0x7c00_0000, 0x1400_0000],
+  [0xff00_0010, 0x5400_0000],
+  [0x7e00_0000, 0x3400_0000],
+  [0x7e00_0000, 0x3600_0000],
+  [0xffff_fc1f, 0xd61f_0000],
+  [0xffff_fc1f, 0xd63f_0000],
+  [0xffff_fc1f, 0xd65f_0000],
+  [0x3e00_0000, 0x2800_0000],
+  [0x3f20_0000, 0x3800_0000],
+  [0x3f00_0000, 0x3900_0000],
+];
+
+function bytesOfWord(word: number): Uint8Array {
+  return Uint8Array.of(word, word >> 8, word >> 16, word >> 24);
+}
+
+/** Reserved encodings, and those whose result the architecture leaves open. */
+function isOpen(instruction: Instruction): boolean {
+  if (instruction.form === 'memory') {
+    const { rt, rt2, rn, mode, access, size, word } = instruction;
+    const isUnprivileged = rt2 === undefined && word >>> 24 !== 0x39 && ((word >>> 10) & 3) === 2;
+    const isReserved = rt2 !== undefined && size === 4 && instruction.signed === 8 && access === 'store';
+    return (
+      (mode !== 'offset' && (rt === rn || rt2 === rn)) ||
+      (access === 'load' && rt === rt2) ||
+      isUnprivileged ||
+      isReserved ||
+      (rt2 !== undefined && word >>> 30 === 3) ||
+      (instruction.signed === 4 && size === 4) ||
+      (instruction.signed !== undefined && size === 8)
+    );
+  }
+  if ('amount' in instruction) {
+    const { form, amount } = instruction;
+    if (form === 'add-extended') return amount > 4;
+    return (amount > 31 && !instruction.wide) || (form === 'add' && instruction.shift === 3);
+  }
+  if (instruction.form === 'move-wide') return !instruction.wide && instruction.shift > 16;
+  return instruction.form === 'logical-immediate' && !instruction.wide && ((instruction.word >>> 22) & 1) === 1;
+}
+
+/** Encodings of every class: random words of the right opcodes, and what the guests' compiler wrote. */
+function encodings(perClass: number, next: () => number): Map<string, Uint8Array[]> {
+  const found = new Map<string, Uint8Array[]>(wanted.map((name) => [name, []]));
+  const offer = (bytes: Uint8Array, room: number): void => {
+    const instruction = decode(bytes);
+    if (!instruction || isOpen(instruction)) return;
+    const list = found.get(classOf(instruction));
+    if (list && list.length < room && aarch64.emulate(bytes, addr(CODE))) list.push(bytes);
+  };
+  const written = disassemble('aarch64', elfPath('arm-o2')).map(({ bytes }) => Uint8Array.from(bytes));
+  for (let round = 0; round < written.length; round++)
+    offer(written[next() % written.length] as Uint8Array, perClass / 2);
+  for (let round = 0; round < 200 * perClass; round++) {
+    const [mask, bits] = openings[round % openings.length] as (typeof openings)[number];
+    let word = ((next() & ~mask) | bits) >>> 0;
+    // Loads and stores go by sp or x29.
+    if ((bits & 0x0a00_0000) === 0x0800_0000) word = (word & ~(31 << 5)) | ((next() & 1 ? 31 : 29) << 5);
+    offer(bytesOfWord(word), perClass);
+  }
+  return found;
+}
+
+t.test('carrying an instruction out leaves what QEMU leaves after a step', { timeout: 600_000 }, async (t) => {
+  const next = random(42);
+  const value = values(next);
+  const perClass = long ? 240 : 40;
+  const trials: Trial[] = [];
+  for (const [name, list] of encodings(240, next)) {
+    t.ok(list.length >= 40, `${name}: ${list.length} encodings`);
+    for (let index = 0; index < perClass; index++) {
+      const bytes = list[index % list.length] as Uint8Array;
+      const pc = CODE + BigInt(16 * (next() % 4096));
+      const registers = new Map(order.map((register) => [register, value()]));
+      const sp = STACK + BigInt(16 * (next() % 0x1000));
+      registers.set('pc', pc).set('sp', sp);
+      registers.set('cpsr', EL1 | (BigInt(next() >>> 28) << 28n));
+      // Where x29 is the base it points into the frame now and then elsewhere, where no effects are expected.
+      if (next() % 4 !== 0) registers.set('x29', sp + BigInt(next() % 4096));
+      // Where jumps lead must be canonical and aligned.
+      const instruction = decode(bytes);
+      if (instruction?.form === 'jump-register')
+        registers.set(`x${instruction.rn}`, CODE + BigInt(4 * (next() % 4096)));
+      // Equal operands, which random ones hardly ever are.
+      if (next() % 4 === 0) for (let i = 9; i < 16; i++) registers.set(`x${i}`, registers.get('x8') ?? 0n);
+      const memory = Uint8Array.from({ length: 32 }, next);
+      trials.push({ name, bytes, pc, registers, memory });
+    }
+  }
+  const sizes = order.map((name) => (name === 'cpsr' ? 4 : 8));
+  await using oracle = await StepOracle.start('qemu-system-aarch64', machine, sizes);
+  const { carried, left, differences } = await compare(aarch64, oracle, order, trials);
+  t.same(differences.slice(0, 10), []);
+  t.ok(carried > 0.95 * trials.length, `${carried} carried out of ${trials.length}`);
+  t.ok(left.length > 0 && left.every((name) => /^(load|store)/.test(name)), 'only accesses outside the stack are left');
+});
+
+t.test('what must be stepped is refused', async (t) => {
+  const refused = {
+    'svc #0': '010000d4',
+    'brk #0': '000020d4',
+    'bti c': '5f2403d5',
+    paciasp: '3f2303d5',
+    retaa: 'ff0b5fd6',
+    wfi: '7f2003d5',
+    eret: 'e0039fd6',
+    'mrs x0, daif': '20423bd5',
+    'ldr x0, [x1]': '200040f9',
+    'ldxr x0, [sp]': 'e07f5fc8',
+    'ldadd x0, x1, [sp]': 'e10320f8',
+    'str q0, [sp]': 'e003803d',
+    'udiv x0, x0, x1': '0008c19a',
+    udf: '00000000',
+  };
+  for (const [text, hex] of Object.entries(refused))
+    t.equal(aarch64.emulate(Buffer.from(hex, 'hex'), addr(CODE)), undefined, text);
+  t.equal(aarch64.emulate(Uint8Array.of(0x1f, 0x20, 0x03), addr(CODE)), undefined, 'cut off');
+});
+
+t.test('random bytes are carried out or not, and never throw', async (t) => {
+  const value = values(random(3));
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 3, maxLength: 4 }), (bytes) => {
+      const carried = aarch64.emulate(bytes, addr(CODE));
+      const registers = { register: () => value() };
+      const load = carried?.load?.(registers);
+      carried?.effects(registers, load && new Uint8Array(load.length));
+      carried?.effects({ register: () => undefined }, new Uint8Array(3));
+      aarch64.memoryAccess?.(bytes, registers);
+    }),
+    { seed: 5, numRuns: cases(20_000) },
+  );
+  t.pass();
+});
+
+t.test('registers, kinds and conventions are those of the psABI', async (t) => {
+  t.equal(aarch64.dwarfRegister(0), 'x0');
+  t.equal(aarch64.dwarfRegister(30), 'x30');
+  t.equal(aarch64.dwarfRegister(31), 'sp');
+  t.equal(aarch64.dwarfRegister(64), 'v0');
+  t.equal(aarch64.dwarfRegister(95), 'v31');
+  for (const number of [-1, 32, 34, 63, 96, 0.5]) t.equal(aarch64.dwarfRegister(number), undefined, String(number));
+  t.equal(aarch64.breakpointKind(new Uint8Array(4)), 4);
+  t.equal(aarch64.stackPointerAfterReturn(STACK), STACK);
+  const isBrk = (hex: string): boolean => aarch64.isBreakpoint(Buffer.from(hex, 'hex'));
+  t.ok(isBrk('000020d4') && isBrk('00003ed4') && isBrk('e0ff3fd4'));
+  t.notOk(isBrk('010000d4') || isBrk('000040d4') || isBrk('1f2003d5'));
+  await aarch64.prepare();
+});
