@@ -7,6 +7,7 @@ export { type LaunchOptions, launch } from './launch.js';
 export { firstBoot, type Machine, onlyStops, startMachine } from './machine.js';
 export type { AnyHit, CallHit, Handler, PollHit, PollReturn, Probe, ProbeOptions, UnseenFuture } from './probe.js';
 export type { Qemu } from './qemu.js';
+export { type RunningCopy, RunningProcess } from './running-copy.js';
 export { endingSignals, Supervisor, waitsForEnd } from './supervisor.js';
 export { type AttachOptions, attach, type Plugins, type RunOptions, Target } from './target.js';
 export { copyProcess, copyTarget, type TargetCopy } from './task-copy.js';

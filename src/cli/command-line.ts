@@ -73,6 +73,7 @@ const commands: Readonly<Record<string, Command>> = {
         : (await import('./tasks-at.js')).tasksAt({ ...args, trace: args.elf as string, at: args.at }),
     target.checkTasks,
   ),
+  top: command(target.top, async (args) => (await import('./top.js')).top(args), target.checkTop),
   types: command(target.types, async (args) => (await import('./types.js')).showTypes(args)),
   futures: command(
     target.futures,

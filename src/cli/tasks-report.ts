@@ -48,7 +48,23 @@ export function mebibytes(bytes: number): string {
   return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }
 
-export async function tasksJson({ elf, found, fields, stoodMs }: Shown): Promise<string> {
+export async function tasksJson(shown: Shown): Promise<string> {
+  const { elf, found, stoodMs } = shown;
+  const { runtimes, searched, unread, notes, noTask } = found;
+  const task = (each: Task): Promise<object> => taskJson(shown, each);
+  return jsonLine({
+    ...{ version: 2, program: elf, runtimes, searched, unread, notes },
+    stoodMs: stoodMs === undefined ? null : Math.round(stoodMs),
+    tasks: await Promise.all(found.tasks.map(task)),
+    ...(noTask ? { noTask } : {}),
+    blocking: await Promise.all(found.blocking.map(task)),
+    others: await Promise.all(found.others.map(task)),
+    ...findingsJson(found),
+  });
+}
+
+/** A task, what its runtime knows of it, what it waits for, and the tree of what it awaits. */
+export async function taskJson({ found, fields }: Pick<Shown, 'found' | 'fields'>, task: Task): Promise<object> {
   const node = async (each: AwaitNode): Promise<object> => {
     const locals = await fields?.of(each);
     return {
@@ -67,29 +83,32 @@ export async function tasksJson({ elf, found, fields, stoodMs }: Shown): Promise
       awaits: await Promise.all(each.awaits.map(node)),
     };
   };
-  const task = async (each: Task): Promise<object> => {
-    const { runtime, fate, facts } = each;
-    const waits = (found.waits.get(each) ?? []).map((wait) => waitJson(found, wait));
-    const thread = found.blockedIn(each);
-    const blocks = thread ? { blocks_thread: threadJson(thread) } : {};
-    return { runtime, fate, facts, ...blocks, ...(waits.length > 0 ? { waits } : {}), ...(await node(each)) };
-  };
-  const { runtimes, searched, unread, notes, noTask } = found;
-  return jsonLine({
-    ...{ version: 2, program: elf, runtimes, searched, unread, notes },
-    stoodMs: stoodMs === undefined ? null : Math.round(stoodMs),
-    tasks: await Promise.all(found.tasks.map(task)),
-    ...(noTask ? { noTask } : {}),
-    blocking: await Promise.all(found.blocking.map(task)),
-    others: await Promise.all(found.others.map(task)),
-    ...findingsJson(found),
-  });
+  const { runtime, fate, facts } = task;
+  const waits = (found.waits.get(task) ?? []).map((wait) => waitJson(found, wait));
+  const thread = found.blockedIn(task);
+  const blocks = thread ? { blocks_thread: threadJson(thread) } : {};
+  return { runtime, fate, facts, ...blocks, ...(waits.length > 0 ? { waits } : {}), ...(await node(task)) };
 }
 
 export async function tasksText(shown: Shown): Promise<string> {
-  const { found, fields, width = Number.POSITIVE_INFINITY } = shown;
+  const { found, width = Number.POSITIVE_INFINITY } = shown;
   const lines: string[] = [];
-  const waitsAt = new Map([...found.waits.values()].flat().map((wait) => [wait.node, wait] as const));
+  for (const task of [...found.tasks, ...found.blocking]) lines.push(...(await taskLines(shown, task)));
+  return textLines([
+    ...lines,
+    ...othersText(found.others),
+    ...findingsText(found),
+    ...wrapped(summary(shown), width, '  '),
+  ]);
+}
+
+/** A task and the tree of what it awaits, with what the leaves wait for. */
+export async function taskLines(
+  { found, fields, width = Number.POSITIVE_INFINITY }: Pick<Shown, 'found' | 'fields' | 'width'>,
+  task: Task,
+): Promise<string[]> {
+  const lines: string[] = [];
+  const waitsAt = new Map((found.waits.get(task) ?? []).map((wait) => [wait.node, wait] as const));
   const show = async (node: AwaitNode, facts: string, lead: string, inner: string): Promise<void> => {
     const { before, name, after } = nodeText(node, width);
     const polled = found.isRunning(node) ? '  (being polled)' : '';
@@ -110,13 +129,8 @@ export async function tasksText(shown: Shown): Promise<string> {
       await show(child, '', `${inner}${isLast ? '└─ ' : '├─ '}`, `${inner}${isLast ? '   ' : '│  '}`);
     }
   };
-  for (const task of [...found.tasks, ...found.blocking]) await show(task, factsText(task), '', '');
-  return textLines([
-    ...lines,
-    ...othersText(found.others),
-    ...findingsText(found),
-    ...wrapped(summary(shown), width, '  '),
-  ]);
+  await show(task, factsText(task), '', '');
+  return lines;
 }
 
 /** Who waits for whom. */
@@ -268,7 +282,7 @@ function waitJson(found: FoundTasks, wait: Wait<Task>): object {
   };
 }
 
-function findingsJson(found: FoundTasks): object {
+export function findingsJson(found: FoundTasks): object {
   const { deadlocks, lost } = found;
   return {
     deadlocks: deadlocks.map(({ cycle, behind, likely }) => ({
@@ -281,7 +295,7 @@ function findingsJson(found: FoundTasks): object {
 }
 
 /** A task by its place among `tasks`, and its number; what a thread blocks on by its place among `blocking`. */
-function refer({ tasks, blocking }: FoundTasks, task: Task): object {
+export function refer({ tasks, blocking }: FoundTasks, task: Task): object {
   const { id } = task.facts;
   if (task.runtime === BLOCK_ON) return { blocking: blocking.indexOf(task) };
   return { task: tasks.indexOf(task), id };

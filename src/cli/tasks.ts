@@ -23,7 +23,6 @@ import {
   runtimes,
   search,
 } from '../async/tasks/index.js';
-import { type Addr, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { DebugInfo } from '../dwarf/index.js';
@@ -38,6 +37,7 @@ import { wireRecorder } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import type { TasksArguments } from './options/target.js';
 import { loadPlugins } from './plugins.js';
+import { parseAddress, parseRegion } from './region.js';
 import { blockedText, mebibytes, type Shown, tasksJson, tasksText } from './tasks-report.js';
 import { lineWidth } from './terminal.js';
 
@@ -178,20 +178,4 @@ function nothingRead({ core, elf }: TasksArguments): RsptraceError {
     hint:
       core === undefined ? 'is it the ELF that runs there?' : 'is it a dump of this program, with the right --base?',
   });
-}
-
-function parseRegion(text: string): Region {
-  const [start, size, ...rest] = text.split(',');
-  const length = Number(size);
-  if (start === undefined || rest.length > 0 || !Number.isSafeInteger(length) || length <= 0) {
-    throw new RsptraceError('USAGE', `'${text}' is not START,SIZE`, { hint: 'write --scan 0x80400000,0x100000' });
-  }
-  return { start: parseAddress(start, '--scan'), length };
-}
-
-function parseAddress(text: string, option: string): Addr {
-  if (!/^(0x[0-9a-f]{1,16}|\d{1,19})$/i.test(text)) {
-    throw new RsptraceError('USAGE', `${option} takes an address, not '${text}'`, { hint: 'write 0x80000000' });
-  }
-  return addr(BigInt(text));
 }

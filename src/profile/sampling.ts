@@ -12,8 +12,13 @@ interface SamplingOptions {
   readonly durationMs: number;
   /** Ends the sampling. */
   readonly signal: AbortSignal;
-  /** Called at each look, the target standing. False: that was enough. */
-  readonly look: () => Promise<boolean>;
+  /**
+   * Called at each look, the target standing since that moment of the host's clock, in milliseconds. False: that was
+   * enough.
+   */
+  readonly look: (since: number) => Promise<boolean>;
+  /** Resolves when the next look is due, in place of `periodMs`. May be asked again before it has. */
+  readonly due?: () => Promise<undefined>;
   /** What needs no target, and so is done while it runs. */
   readonly meanwhile?: () => void;
 }
@@ -31,7 +36,7 @@ const MOST = 1.5;
 
 /** Stops a target again and again, and looks at it. It stands when this returns, if it has not ended. */
 export async function sampling(options: SamplingOptions): Promise<Sampled> {
-  const { session, arch, periodMs, durationMs, signal, look, meanwhile } = options;
+  const { session, arch, periodMs, durationMs, signal, look, due, meanwhile } = options;
   const began = performance.now();
   let ranMs = 0;
   const result = (end: Sampled['end']): Sampled => ({ end, ranMs, stoodMs: performance.now() - began - ranMs });
@@ -41,12 +46,13 @@ export async function sampling(options: SamplingOptions): Promise<Sampled> {
     const since = performance.now();
     const stopped = session.resume(resume);
     meanwhile?.();
-    const early = await Promise.race([stopped, sleep(since + period, signal)]);
+    const early = await Promise.race([stopped, due?.() ?? sleep(since + period, signal)]);
+    const interrupted = performance.now();
     const stop = early ?? (await session.interrupt());
     ranMs += performance.now() - since;
     if (hasEnded(stop)) return result('target-ended');
     resume = await goesOn(session, arch, stop);
-    if (early === undefined && !(await look())) return result('samples');
+    if (early === undefined && !signal.aborted && !(await look(interrupted))) return result('samples');
   }
   return result(signal.aborted ? 'interrupted' : 'duration');
 }

@@ -11,10 +11,12 @@ const LARGEST = 2 ** 29;
 const PAGE = 4096;
 
 export class CopyRoom {
+  readonly #all: Uint8Array;
   #left: Uint8Array;
 
   constructor(length: number) {
-    this.#left = new Uint8Array(length);
+    this.#all = new Uint8Array(length);
+    this.#left = this.#all;
     for (let at = 0; at < length; at += PAGE) this.#left[at] = 1;
   }
 
@@ -24,6 +26,11 @@ export class CopyRoom {
     const taken = this.#left.subarray(0, length);
     this.#left = this.#left.subarray(length);
     return taken;
+  }
+
+  /** Takes back all of it. */
+  empty(): void {
+    this.#left = this.#all;
   }
 
   /** Takes back the bytes that were taken last. */

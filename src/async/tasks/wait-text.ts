@@ -81,12 +81,20 @@ export function whatText({ kind, symbol, address, detail }: Wait<Task>): string 
 export function taskName(task: Task, place = placeOf(task)): string {
   const { id, name } = task.facts;
   const what = task.runtime === BLOCK_ON ? 'what a thread blocks on' : `task ${id ?? hex(task.address)}`;
+  const words = [
+    ...(name === undefined ? [] : [`"${name}"`]),
+    ownFuture(task),
+    ...(place === undefined ? [] : [place]),
+  ];
+  return `${what} (${words.join(', ')})`;
+}
+
+/** The name of its first Future in the program's own code. */
+export function ownFuture(task: AwaitNode): string {
   const nodes = chain(task);
   const isOwn = ownFilesOf(nodes);
   const own = nodes.find(({ future }) => isOwn(future?.file)) ?? task;
-  const future = own.future?.future ?? own.typeName;
-  const words = [...(name === undefined ? [] : [`"${name}"`]), future, ...(place === undefined ? [] : [place])];
-  return `${what} (${words.join(', ')})`;
+  return own.future?.future ?? own.typeName;
 }
 
 /** Where it waits in the program's own code: the innermost await there. */

@@ -147,6 +147,31 @@ export function checkTasks({ elf, at, filter, sort, top, remote, core, base, pid
   if (base !== undefined && core === undefined) throw wrong('--base goes with --core');
 }
 
+export const top = declared({
+  about: 'a live view of the tasks of a process or a machine: what each does and waits for, look after look',
+  usage: 'rsptrace top --pid PID [options] [elf]\n       rsptrace top --remote ADDR [options] <elf>',
+  positionals: { elf: optional('The ELF that runs there, with debug info. Default: the program of --pid') },
+  options: {
+    ...commonOptions,
+    remote: optionalRemote,
+    pid,
+    plugin,
+    interval: parsed('From one look to the next: 500ms, 2s', seconds, { alias: 'i', default: '1s' }),
+    looks: parsed('End after so many looks', count('--looks'), { alias: 'n' }),
+    scan: list('Also search START,SIZE: a heap that is not found; repeatable'),
+    runtime: text('Ask this runtime alone: {runtimes}'),
+    json: flag('Stream a line of JSON a look, instead of the screen'),
+  },
+});
+/** The ELF is undefined only with a `pid`. */
+export type TopArguments = ArgumentsOf<typeof top>;
+
+export function checkTop({ elf, remote, pid }: TopArguments): void {
+  if ((remote === undefined) === (pid === undefined))
+    throw usage('give one of --pid and --remote', "try 'rsptrace top --help'");
+  if (elf === undefined && pid === undefined) throw usage('no ELF is given', "try 'rsptrace top --help'");
+}
+
 export const types = declared({
   about: "print a type's layout: offsets, sizes, holes, an enum's variants",
   positionals: {

@@ -1,0 +1,144 @@
+/*
+ * A process of this machine, copied while it runs, from /proc: nothing stops it, no signal or breakpoint is involved.
+ * It is copied twice. What is the same in both copies stood still from the one to the other, so each part of it was there
+ * at the same time. The registers are those of threads that waited in the kernel all the time, as far as Linux has them:
+ * enough to walk their stacks.
+ */
+import type { Architecture } from '../arch/index.js';
+import { type Region, type Snapshot, takeSnapshot, writableRegions } from '../async/tasks/index.js';
+import type { Addr } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
+import type { RegisterReader } from '../base/memory-reader.js';
+import { textOf } from '../base/proc.js';
+import type { ElfFile } from '../elf/index.js';
+import {
+  CopyRoom,
+  type Libraries,
+  librariesOfProcess,
+  memoryOfProcess,
+  parseMaps,
+  threadsOf,
+} from '../target/index.js';
+import { Stacks } from '../target/unwind/index.js';
+import { type CopyOptions, clipped, constantsOf, processRegions, type TargetCopy } from './task-copy.js';
+import type { Understood } from './views.js';
+
+/** A copy, and what in it can be relied on. */
+export interface RunningCopy extends TargetCopy {
+  /** How many threads ran, so that their stacks are not known. */
+  readonly running: number;
+  readonly threads: number;
+  /** Whether these bytes stood still while they were copied. */
+  stood(address: Addr, length: number): Promise<boolean>;
+}
+
+export class RunningProcess {
+  readonly #pid: number;
+  readonly #elf: ElfFile;
+  readonly #options: CopyOptions;
+  /** The last stack pointer of each thread: a thread that runs has its stack there. */
+  readonly #tops = new Map<number, Addr>();
+  #rooms: readonly [CopyRoom, CopyRoom] = [new CopyRoom(0), new CopyRoom(0)];
+  #roomBytes = 0;
+  #stacks: { readonly key: string; readonly stacks: Stacks } | undefined;
+
+  /** `elf`: as it is loaded there. */
+  constructor(pid: number, elf: ElfFile, options: CopyOptions) {
+    this.#pid = pid;
+    this.#elf = elf;
+    this.#options = options;
+  }
+
+  /**
+   * What was copied before is overwritten.
+   * @throws RsptraceError `ATTACH_NO_PROCESS` if it has ended
+   */
+  async copy(): Promise<RunningCopy> {
+    const { arch, scan = [], logger = silent } = this.#options;
+    const before = threadsOf(this.#pid);
+    const text = textOf(`/proc/${this.#pid}/maps`);
+    for (const [id, thread] of before) if (thread) this.#tops.set(id, thread.sp);
+    for (const id of this.#tops.keys()) if (!before.has(id)) this.#tops.delete(id);
+    const { regions, heaps, stacks, dead } = processParts(text, before, this.#tops, logger);
+    const all = clipped([...writableRegions(this.#elf), ...scan, ...regions], dead);
+    const [first, second] = await this.#twice(all);
+    const after = threadsOf(this.#pid);
+    const registers = [...before].flatMap(([id, thread]) =>
+      thread && after.get(id)?.text === thread.text ? [registersOf(thread, arch)] : [],
+    );
+    return {
+      ...{ memory: first, heaps, stacks, dead, knowsHeaps: true },
+      threads: before.size,
+      running: before.size - registers.length,
+      walk: async (program) => {
+        const walker = await this.#walker(program, text, first);
+        return await Promise.all(registers.map((each) => walker.unwind(each, first)));
+      },
+      stood: async (address, length) => {
+        const [one, other] = [await first.read(address, length), await second.read(address, length)];
+        return one !== undefined && other !== undefined && Buffer.compare(one, other) === 0;
+      },
+    };
+  }
+
+  async #twice(regions: readonly Region[]): Promise<[Snapshot, Snapshot]> {
+    const bytes = regions.reduce((sum, { length }) => sum + length, 0);
+    if (bytes > this.#roomBytes) {
+      this.#roomBytes = Math.ceil(bytes * GROWTH);
+      this.#rooms = [new CopyRoom(this.#roomBytes), new CopyRoom(this.#roomBytes)];
+    }
+    const copies: Snapshot[] = [];
+    for (const room of this.#rooms) {
+      room.empty();
+      using memory = memoryOfProcess(this.#pid, room);
+      if (memory === undefined) throw gone(this.#pid);
+      copies.push(await takeSnapshot(memory, regions, { beyond: constantsOf(this.#elf) }));
+    }
+    const [first, second] = copies as [Snapshot, Snapshot];
+    if (first.searched === 0) throw gone(this.#pid);
+    return [first, second];
+  }
+
+  /** Is kept as long as the same code is loaded. */
+  async #walker({ elf, debug }: Pick<Understood, 'elf' | 'debug'>, maps: string, memory: Snapshot): Promise<Stacks> {
+    const key = maps
+      .split('\n')
+      .filter((line) => line.includes('r-xp'))
+      .join('\n');
+    if (this.#stacks?.key === key) return this.#stacks.stacks;
+    using reader = memoryOfProcess(this.#pid);
+    const libraries: Libraries = await librariesOfProcess(this.#pid, elf, reader ?? memory);
+    this.#stacks = { key, stacks: new Stacks(elf, this.#options.arch, debug, libraries.loaded) };
+    return this.#stacks.stacks;
+  }
+}
+
+/** Room for a process that grows. */
+const GROWTH = 1.25;
+
+/** Of a thread that runs the whole stack is in use, for all that is known. */
+function processParts(
+  text: string,
+  threads: ReturnType<typeof threadsOf>,
+  tops: ReadonlyMap<number, Addr>,
+  logger: Logger,
+): ReturnType<typeof processRegions> {
+  const maps = parseMaps(text);
+  const writable = maps.filter(({ permissions, path }) => permissions.startsWith('rw') && !path.startsWith('/dev/'));
+  const known = [...threads.values()].flatMap((thread) => thread?.sp ?? []);
+  const found = processRegions(writable, known, logger);
+  const runs = [...tops].filter(([id]) => threads.get(id) === undefined).map(([, top]) => top);
+  const more = writable.filter(({ start, end }) => runs.some((top) => top >= start && top < end));
+  const stacks = more.map(({ start, end }) => ({ start, length: Number(end - start) }));
+  return { ...found, stacks: [...found.stacks, ...stacks] };
+}
+
+/** A frame's caller is found by these two, unless a frame pointer is needed: then its walk ends there. */
+function registersOf({ sp, pc }: { readonly sp: Addr; readonly pc: Addr }, arch: Architecture): RegisterReader {
+  return { register: (name) => (name === arch.sp ? sp : name === arch.pc ? pc : undefined) };
+}
+
+function gone(pid: number): RsptraceError {
+  return new RsptraceError('ATTACH_NO_PROCESS', `process ${pid} has ended`);
+}

@@ -1,0 +1,149 @@
+import { basename } from 'node:path';
+import { endingSignals, runtimesCalled, understandFutures } from '../api/index.js';
+import { type Runtime, runtimes, search } from '../async/tasks/index.js';
+import { ET } from '../elf/index.js';
+import { architectureFor, loadedElf } from '../target/index.js';
+import { atTarget, stubOpener } from './at-target.js';
+import { ExitCode, note } from './failure.js';
+import { placedAsIn, processNamed, programOf } from './local-process.js';
+import { createLogger } from './logging.js';
+import { openElf } from './open-elf.js';
+import { debugFilesOf } from './options/common.js';
+import { usage } from './options/option.js';
+import type { TopArguments } from './options/target.js';
+import { loadPlugins } from './plugins.js';
+import { parseRegion } from './region.js';
+import { App } from './top/app.js';
+import { History } from './top/history.js';
+import { lookJson } from './top/json.js';
+import { lookAtTasks, type Taken } from './top/look.js';
+import type { Shown } from './top/pages.js';
+import { type Ended, lookAtProcess, lookAtStub, type Watched } from './top/sources.js';
+
+/**
+ * `rsptrace top --pid PID [ELF]`, or `--remote ADDR kernel.elf`: the tasks of a target, looked at again and again. Gives
+ * the exit status.
+ */
+export async function top(given: TopArguments): Promise<number> {
+  if (!given.json && !(process.stdout.isTTY && process.stdin.isTTY)) {
+    const which = process.stdout.isTTY ? 'input' : 'output';
+    throw usage(`top draws on a terminal, and standard ${which} is none`, '--json streams a line of JSON a look');
+  }
+  const args = { ...given, elf: programOf(given) };
+  const logger = createLogger(args.log);
+  const { runtimes: own } = await loadPlugins(args.plugin);
+  runtimesCalled(args.runtime, [...own, ...runtimes, search]);
+  const linked = placedAsIn(args, await openElf(args, logger));
+  const arch = architectureFor(linked);
+  await arch.prepare();
+  const parts = { arch, logger, scan: args.scan.map(parseRegion), debugDirs: debugFilesOf(args).debugDirs };
+  // What is loaded elsewhere is read again, so that is put off.
+  const isMoved = linked.type === ET.DYN && linked.loadBias === 0n;
+  const known = isMoved ? undefined : understandFutures(linked, logger);
+  const stopper = new AbortController();
+  const watch = async (
+    elf: Watched['elf'],
+    look: (watched: Watched, take: Takes) => Promise<Ended>,
+  ): Promise<number> => {
+    const program = elf === linked && known ? known : understandFutures(elf, logger);
+    const watched = { ...parts, elf, program };
+    const looks = new Looks(args, watched, own, stopper);
+    return await looks.run((take) => look(watched, take));
+  };
+  if (args.pid !== undefined) {
+    const pid = processNamed(args.pid);
+    return await watch(linked, (watched, take) => lookAtProcess(pid, watched, take));
+  }
+  const opener = stubOpener(args.remote as string, { args, logger, arch, elf: linked.path });
+  const since = performance.now();
+  return await atTarget(opener, async (target) =>
+    watch(await loadedElf(target.session, linked), (watched, take) =>
+      lookAtStub({ ...target, since }, watched, take, stopper),
+    ),
+  );
+}
+
+type Args = TopArguments & { readonly elf: string };
+type Takes = (taken: Taken) => Promise<boolean>;
+
+/** Looks, one after the other, and what becomes of them: a screen, or a line each. */
+class Looks {
+  readonly #args: Args;
+  readonly #watched: Watched;
+  readonly #own: readonly Runtime[];
+  readonly #stopper: AbortController;
+  readonly #history = new History();
+  readonly #app: App | undefined;
+  #number = 0;
+  #shown: Shown | undefined;
+
+  constructor(args: Args, watched: Watched, own: readonly Runtime[], stopper: AbortController) {
+    this.#args = args;
+    this.#watched = watched;
+    this.#own = own;
+    this.#stopper = stopper;
+    const app = { json: () => this.#json(), onQuit: () => stopper.abort() };
+    this.#app = args.json ? undefined : new App(app);
+  }
+
+  async run(look: (take: Takes) => Promise<Ended>): Promise<number> {
+    const onSignal = (): void => this.#stopper.abort();
+    for (const signal of endingSignals) process.on(signal, onSignal);
+    this.#app?.open();
+    let ended: Ended;
+    try {
+      ended = await look((taken) => this.#take(taken));
+    } finally {
+      this.#app?.close();
+      for (const signal of endingSignals) process.off(signal, onSignal);
+    }
+    if (ended === 'target') note('the target has ended');
+    return ExitCode.recorded;
+  }
+
+  /** Shows a look, and waits until the next one is due. False: there is none. */
+  async #take(taken: Taken): Promise<boolean> {
+    const { runtime, looks: most, interval } = this.#args;
+    const { signal } = this.#stopper;
+    const options = {
+      runtimes: this.#own,
+      logger: this.#watched.logger,
+      ...(runtime === undefined ? {} : { runtime }),
+    };
+    const before = this.#shown?.look.at;
+    const look = await lookAtTasks(this.#watched.program, taken, ++this.#number, options);
+    const rows = this.#history.see(look);
+    const rate = before === undefined ? undefined : 1000 / Math.max(1, look.at - before);
+    this.#shown = { look, rows, findings: this.#history.findings(look), target: this.#target(), rate };
+    if (this.#app) await this.#app.show(this.#shown);
+    else process.stdout.write(await this.#json());
+    if (signal.aborted || this.#number === most) return false;
+    await until(taken.at + interval, signal);
+    await this.#app?.resumed();
+    return !signal.aborted;
+  }
+
+  #target(): string {
+    const { pid, remote, elf } = this.#args;
+    return `${pid === undefined ? remote : `process ${pid}`} (${basename(elf)})`;
+  }
+
+  async #json(): Promise<string> {
+    const { look, rows, findings } = this.#shown as Shown;
+    return await lookJson(this.#args.elf, look, rows, findings);
+  }
+}
+
+/** Resolves at that time, in milliseconds since 1970, or when the signal comes. */
+function until(time: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, Math.max(0, time - Date.now()));
+    signal.addEventListener('abort', done);
+    if (signal.aborted) done();
+  });
+}

@@ -1,0 +1,231 @@
+// What a person does at the screen of `rsptrace top`.
+import { writeFileSync } from 'node:fs';
+import { messageOf } from '../../base/errors.js';
+import { clipEnd, visible, wrapped } from '../../text/index.js';
+import type { Row } from './history.js';
+import {
+  headLines,
+  helpPage,
+  resourcePage,
+  type Shown,
+  type Sort,
+  sorted,
+  sorts,
+  styled,
+  tableLines,
+  taskPage,
+} from './pages.js';
+import { Screen } from './screen.js';
+
+interface AppOptions {
+  /** The last look as JSON. */
+  json(): Promise<string>;
+  /** The look that waits may come, or the program is to end. */
+  onQuit(): void;
+}
+
+type Page = 'tasks' | 'task' | 'resources' | 'help';
+
+/** What the keys have made of the page. */
+interface View {
+  readonly page: Page;
+  readonly sort: Sort;
+  readonly filter: string;
+  /** Keys are typed into the filter. */
+  readonly isTyping: boolean;
+  readonly isPaused: boolean;
+  /** By its key, so that it stays when rows are sorted anew. */
+  readonly selected: string | undefined;
+  /** The first line that is shown. */
+  readonly top: number;
+  readonly message: string;
+}
+
+const KEYS = 'return open  s sort  / filter  r resources  p pause  w write  ? help  q quit';
+
+export class App {
+  readonly #options: AppOptions;
+  readonly #screen = new Screen({ onKey: (key) => void this.#key(key), onRedraw: () => void this.#draw() });
+  #view: View = {
+    ...{ page: 'tasks', sort: 'active', filter: '', isTyping: false, isPaused: false },
+    ...{ selected: undefined, top: 0, message: '' },
+  };
+  #shown: Shown | undefined;
+  /** The task that is open: the last that was seen of it. */
+  #opened: Row | undefined;
+  #onResume = (): void => {};
+
+  constructor(options: AppOptions) {
+    this.#options = options;
+  }
+
+  open(): void {
+    this.#screen.open();
+    this.#screen.draw(['rsptrace top: looks for the first time']);
+  }
+
+  close(): void {
+    this.#screen.close();
+  }
+
+  async show(shown: Shown): Promise<void> {
+    this.#shown = shown;
+    const key = this.#opened?.key;
+    this.#opened = shown.rows.find((row) => row.key === key) ?? this.#opened;
+    await this.#draw();
+  }
+
+  /** Resolves while no look is wanted only when one is again. */
+  async resumed(): Promise<void> {
+    if (!this.#view.isPaused) return;
+    await new Promise<void>((resolve) => {
+      this.#onResume = resolve;
+    });
+  }
+
+  async #draw(): Promise<void> {
+    const shown = this.#shown;
+    if (shown === undefined) return;
+    const { columns, rows } = this.#screen.size;
+    const head = headLines(shown, columns);
+    const room = Math.max(1, rows - head.length - 1);
+    const body =
+      this.#view.page === 'tasks' ? this.#table(shown, room, columns) : await this.#page(shown, room, columns);
+    const lines = Array.from({ length: room }, (_, i) => body[i] ?? '');
+    this.#screen.draw([...head, ...lines, this.#foot(columns)]);
+  }
+
+  #table(shown: Shown, room: number, columns: number): string[] {
+    const rows = this.#rows(shown);
+    const index = this.#index(rows);
+    const most = Math.max(1, room - 1);
+    const top = Math.min(Math.max(this.#view.top, index - most + 1, 0), Math.max(0, index));
+    this.#set({ top });
+    return tableLines(rows.slice(top, top + most), index - top, columns);
+  }
+
+  async #page(shown: Shown, room: number, columns: number): Promise<string[]> {
+    const { page, top } = this.#view;
+    const open = this.#opened;
+    const lines =
+      page === 'help'
+        ? helpPage.flatMap((line) => wrapped(line, columns, '  '))
+        : page === 'task' && open
+          ? await taskPage(shown, open, columns)
+          : resourcePage(shown, columns);
+    const first = Math.min(top, Math.max(0, lines.length - room));
+    if (first !== top) this.#set({ top: first });
+    return lines.slice(first, first + room);
+  }
+
+  #foot(columns: number): string {
+    const { isTyping, filter, sort, isPaused, message } = this.#view;
+    if (isTyping) return clipEnd(visible(`filter: ${filter}_`), columns);
+    const states = [...(isPaused ? ['paused'] : []), ...(filter === '' ? [] : [`filter: ${filter}`]), `by ${sort}`];
+    const text = message === '' ? `${states.join('  ')} | ${KEYS}` : message;
+    return styled('inverse', clipEnd(visible(text), columns));
+  }
+
+  #rows({ rows }: Shown): Row[] {
+    const { filter, sort } = this.#view;
+    const wanted = filter.toLowerCase();
+    const text = ({ id, status, name, place, waits }: Row): string =>
+      [id, status, name, place, waits].join(' ').toLowerCase();
+    return sorted(filter === '' ? rows : rows.filter((row) => text(row).includes(wanted)), sort);
+  }
+
+  /** Of the selected row; the first if there is none. */
+  #index(rows: readonly Row[]): number {
+    return Math.max(
+      0,
+      rows.findIndex(({ key }) => key === this.#view.selected),
+    );
+  }
+
+  async #key(key: string): Promise<void> {
+    this.#set({ message: '' });
+    if (key === 'ctrl-c' || (key === 'q' && !this.#view.isTyping)) {
+      this.#options.onQuit();
+      this.#resume();
+      return;
+    }
+    if (this.#view.isTyping) this.#type(key);
+    else if (key === 'w') await this.#write();
+    else this.#command(key);
+    await this.#draw();
+  }
+
+  #set(changed: Partial<View>): void {
+    this.#view = { ...this.#view, ...changed };
+  }
+
+  #type(key: string): void {
+    const { filter } = this.#view;
+    const set = (changed: Partial<View>): void => this.#set({ ...changed, top: 0 });
+    if (key === 'return' || key === 'enter') set({ isTyping: false });
+    else if (key === 'escape') set({ isTyping: false, filter: '' });
+    else if (key === 'backspace') set({ filter: filter.slice(0, -1) });
+    else if ([...key].length === 1) set({ filter: filter + key });
+  }
+
+  #command(key: string): void {
+    const { page, sort, isPaused } = this.#view;
+    const set = (changed: Partial<View>): void => this.#set(changed);
+    const turn = (to: Page): void => set({ page: page === to ? 'tasks' : to, top: 0 });
+    if (key === 'escape' || key === 'backspace' || key === 'left') set({ page: 'tasks', top: 0 });
+    else if (key === '?' || key === 'h') turn('help');
+    else if (key === 'r') turn('resources');
+    else if (key === 's') set({ sort: sorts[(sorts.indexOf(sort) + 1) % sorts.length] as Sort });
+    else if (key === '/') set({ page: 'tasks', isTyping: true, filter: '' });
+    else if (key === 'p' || key === ' ') {
+      set({ isPaused: !isPaused });
+      if (isPaused) this.#resume();
+    } else if (key === 'return' || key === 'enter' || key === 'right') this.#openSelected();
+    else this.#move(key);
+  }
+
+  #resume(): void {
+    this.#onResume();
+    this.#onResume = () => {};
+  }
+
+  #openSelected(): void {
+    if (this.#view.page !== 'tasks' || this.#shown === undefined) return;
+    const rows = this.#rows(this.#shown);
+    this.#opened = rows[this.#index(rows)];
+    if (this.#opened) this.#set({ page: 'task', top: 0 });
+  }
+
+  #move(key: string): void {
+    const page = Math.max(1, this.#screen.size.rows - 4);
+    const steps: Readonly<Record<string, number>> = {
+      ...{ up: -1, k: -1, down: 1, j: 1, pageup: -page, pagedown: page },
+      ...{
+        home: Number.NEGATIVE_INFINITY,
+        g: Number.NEGATIVE_INFINITY,
+        end: Number.POSITIVE_INFINITY,
+        G: Number.POSITIVE_INFINITY,
+      },
+    };
+    const step = steps[key];
+    if (step === undefined || this.#shown === undefined) return;
+    if (this.#view.page !== 'tasks') {
+      this.#set({ top: Math.max(0, Math.min(this.#view.top + step, Number.MAX_SAFE_INTEGER)) });
+      return;
+    }
+    const rows = this.#rows(this.#shown);
+    const index = Math.min(rows.length - 1, Math.max(0, this.#index(rows) + step));
+    this.#set({ selected: rows[index]?.key });
+  }
+
+  async #write(): Promise<void> {
+    const name = `rsptrace-top-${new Date().toISOString().replaceAll(':', '-')}.json`;
+    let message = `written: ${name}`;
+    try {
+      writeFileSync(name, await this.#options.json(), { flag: 'wx' });
+    } catch (error) {
+      message = `${name} cannot be written: ${messageOf(error)}`;
+    }
+    this.#set({ message });
+  }
+}

@@ -1,0 +1,233 @@
+// `rsptrace top` against what programs and a kernel say themselves of their tasks: its JSON, and its screen in a real terminal (tmux).
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import t, { type Test } from 'tap';
+import { elfPath } from '../qemu/guests/guests.js';
+import { frozenGuest, main, rsptrace, scratchFolder } from '../support/command.js';
+import { pollsProgram, waitingProgram } from '../support/native.js';
+
+interface Row {
+  readonly status: string;
+  readonly settled: boolean;
+  readonly for_ms: number;
+  readonly looks: number;
+  readonly changed: number;
+  readonly facts: { readonly id?: number; readonly name?: string };
+  readonly waits?: readonly { readonly kind: string }[];
+}
+interface Look {
+  readonly look: number;
+  readonly at: string;
+  readonly stood_ms: number;
+  readonly threads: { readonly all: number; readonly running: number } | null;
+  readonly by_fate: { readonly ended?: number };
+  readonly tasks: readonly Row[];
+  readonly resources: readonly { readonly kind: string; readonly waiting: readonly { readonly id: number }[] }[];
+  readonly deadlocks: readonly { readonly cycle: readonly { readonly task: number }[] }[];
+}
+
+function looksIn(stdout: string): Look[] {
+  return stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Look);
+}
+
+function isTraced(pid: string): boolean {
+  return !/^TracerPid:\s*0$/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'));
+}
+
+/** The tasks that the program says live: number and function. */
+function liveIn(printed: string): Map<number, string> {
+  return new Map([...printed.matchAll(/^live (\d+) (\w+)$/gm)].map(([, id, name]) => [Number(id), name ?? '']));
+}
+
+t.test('tasks that stand still: those that the program names, and nothing changes', async (t) => {
+  const elf = pollsProgram(t, 'tasks');
+  const { pid, printed } = await waitingProgram(t, elf, ['mt']);
+  const live = liveIn(printed);
+  const running = rsptrace('top', '--pid', pid, '--json', '-n', '3', '-i', '200ms');
+  const { status, stdout, stderr } = await running.ended;
+  t.equal(status, 0, stderr);
+  const looks = looksIn(stdout);
+  t.strictSame(
+    looks.map(({ look }) => look),
+    [1, 2, 3],
+  );
+  for (const { tasks, stood_ms: stood, by_fate: fates } of looks) {
+    t.strictSame(tasks.map(({ facts }) => facts.id).sort(), [...live.keys()].sort());
+    t.equal(stood, 0);
+    t.equal(fates.ended, Number(/^untaken (\d+)$/m.exec(printed)?.[1]));
+  }
+  const [first, , last] = looks as [Look, Look, Look];
+  const between = Date.parse(last.at) - Date.parse(first.at);
+  for (const { status, changed, looks, for_ms: since } of last.tasks)
+    t.strictSame({ status, changed, looks, since }, { status: 'waiting', changed: 0, looks: 3, since: between });
+  t.equal(isTraced(pid), false);
+});
+
+t.test('tasks that do something change, those that wait for ever do not', async (t) => {
+  const { pid } = await waitingProgram(t, pollsProgram(t, 'live-tokio-o3'), ['mt']);
+  const { status, stdout, stderr } = await rsptrace('top', '--pid', pid, '--json', '-n', '4', '-i', '300ms').ended;
+  t.equal(status, 0, stderr);
+  const { tasks } = looksIn(stdout).at(-1) as Look;
+  const all = tasks.filter(({ looks }) => looks === 4);
+  const isForever = ({ waits = [] }: Row): boolean => waits.some(({ kind }) => kind === 'nothing');
+  const [forever, others] = [all.filter(isForever), all.filter((row) => !isForever(row))];
+  t.ok(forever.length >= 3);
+  t.strictSame(
+    forever.filter(({ changed }) => changed > 0),
+    [],
+    'pending() is never polled again',
+  );
+  t.ok(others.length >= 10);
+  t.ok(others.every(({ changed }) => changed > 0));
+});
+
+t.test('a kernel: its deadlock is found, and it goes on', async (t) => {
+  const qemu = frozenGuest(t, 'rv-stuck', ['-device', 'loader,addr=0x86000000,data=1,data-len=8']);
+  const running = rsptrace('top', '--remote', qemu.socket, elfPath('rv-stuck'), '--json', '-i', '100ms');
+  // Before that it boots, and has no task.
+  await running.shows('"cycle":[{');
+  running.signal('SIGINT');
+  const { status, stdout, stderr } = await running.ended;
+  t.equal(status, 0, stderr);
+  let printed = '';
+  qemu.read((said) => {
+    printed = said;
+  });
+  const book = new Map(
+    [...printed.matchAll(/^LAB waits (\w+) mutex=\w+ by=(\w+)/gm)].map(([, name, by]) => [name, by]),
+  );
+  const { tasks, deadlocks, threads } = looksIn(stdout).findLast(({ deadlocks: found }) => found.length > 0) as Look;
+  const cycle = deadlocks[0]?.cycle.map(({ task }) => tasks[task]?.facts.name) ?? [];
+  t.ok(cycle.length >= 2);
+  for (const [i, name] of cycle.entries()) t.equal(book.get(name ?? ''), cycle[(i + 1) % cycle.length]);
+  t.equal(threads, null, 'it stood for the look');
+});
+
+t.test('where there is no terminal, one sentence says what there is', async (t) => {
+  const { status, stdout, stderr } = await rsptrace('top', '--pid', String(process.pid)).ended;
+  t.strictSame({ status, stdout }, { status: 2, stdout: '' });
+  t.match(
+    stderr,
+    /^rsptrace: top draws on a terminal, and standard (?:input|output) is none \[USAGE\]\n {2}--json streams/,
+  );
+});
+
+/** A terminal of so many columns and lines, with a shell in it. */
+class Terminal {
+  readonly #socket: string;
+
+  constructor(t: Test, columns: number, lines: number, environment: readonly string[] = []) {
+    this.#socket = join(scratchFolder(t), 'tmux');
+    const size = ['-x', String(columns), '-y', String(lines)];
+    this.#tmux('-f', '/dev/null', 'new-session', '-d', ...size, 'env', ...environment, 'PS1=ready$ ', 'sh');
+    t.teardown(() => void this.#tmux('kill-server'));
+  }
+
+  keys(...keys: string[]): void {
+    this.#tmux('send-keys', ...keys);
+  }
+
+  resize(columns: number, lines: number): void {
+    this.#tmux('resize-window', '-x', String(columns), '-y', String(lines));
+  }
+
+  /** With `styles`, with the sequences for colours. */
+  screen(styles = false): string {
+    return this.#tmux('capture-pane', '-p', ...(styles ? ['-e'] : []));
+  }
+
+  /** What is on the screen as soon as that is true of it. */
+  async until(what: RegExp | ((screen: string) => boolean)): Promise<string> {
+    const isIt = typeof what === 'function' ? what : (screen: string): boolean => what.test(screen);
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const screen = this.screen();
+      if (isIt(screen)) return screen;
+      await sleep(50);
+    }
+    throw new Error(`never on the screen: ${what}\n${this.screen()}`);
+  }
+
+  /** Whether a program has the screen to itself. */
+  get isAlternate(): boolean {
+    return this.#tmux('display-message', '-p', '#{alternate_on}').trim() === '1';
+  }
+
+  #tmux(...words: string[]): string {
+    return execFileSync('tmux', ['-S', this.#socket, ...words], { encoding: 'utf8' });
+  }
+}
+
+/** Of 50 ms. */
+const MOST_TRIES = 1200;
+
+/** The numbers of the tasks in the table. */
+function rowsIn(screen: string): number[] {
+  return [...screen.matchAll(/^ *(\d+) {2}(?:waiting|running|changing|scheduled|blocked|new)\b/gm)].map(([, id]) =>
+    Number(id),
+  );
+}
+
+t.test('the screen: rows, keys, pages, sizes, and the terminal as it was', async (t) => {
+  const { pid, printed, process: program } = await waitingProgram(t, pollsProgram(t, 'tasks'), ['mt']);
+  const live = liveIn(printed);
+  const terminal = new Terminal(t, 80, 40, ['NO_COLOR=1']);
+  const command = `${process.execPath} ${main} top --pid ${pid} -i 100ms`;
+  terminal.keys(command, 'Enter');
+  const first = await terminal.until(/look [3-9]/);
+  t.strictSame(rowsIn(first).sort(), [...live.keys()].sort());
+  t.match(first, new RegExp(`^process ${pid} \\(tasks\\) +look \\d+, .* threads? run  never stopped`));
+  t.match(first, new RegExp(`^${live.size + 1} tasks: ${live.size + 1} waiting  and \\d+ ended  tokio`, 'm'));
+  t.ok(first.split('\n').every((line) => line.length <= 80));
+  t.notMatch(terminal.screen(true), new RegExp(`${'\x1b'}\\[[0-9;]*3[0-7]m`), 'no colours');
+
+  terminal.keys('/', 'locker', 'Enter');
+  const lockers = [...live].filter(([, name]) => name === 'locker').map(([id]) => id);
+  await terminal.until((screen) => rowsIn(screen).length === lockers.length);
+  t.strictSame(rowsIn(terminal.screen()).sort(), lockers.sort());
+  terminal.keys('Enter');
+  const task = await terminal.until(/^task \d+ /m);
+  const id = Number(/^task (\d+) /m.exec(task)?.[1]);
+  t.ok(lockers.includes(id));
+  t.match(task, /in \d+ looks: ran in 0, changed since the look before in 0\n▁+\n/);
+  // The first one has the mutex.
+  if (id === Math.min(...lockers))
+    t.match(task, new RegExp(`who waits for it:\\n +\\d+ .* Mutex, held by ${id}$`, 'm'));
+  terminal.keys('Escape');
+  await terminal.until((screen) => rowsIn(screen).length === lockers.length);
+  terminal.keys('r');
+  t.match(await terminal.until(/who can end it/), /^Mutex +0x\w+ +\d+ /m);
+  terminal.keys('?');
+  await terminal.until(/quit; the target goes on/);
+  // Escape and another key at once would be one key.
+  terminal.keys('Escape');
+  await terminal.until((screen) => rowsIn(screen).length === lockers.length);
+  terminal.keys('/', 'Enter', 'p');
+  const paused = await terminal.until(/^paused /m);
+  await sleep(500);
+  t.equal(terminal.screen(), paused, 'no more looks');
+  terminal.resize(60, 15);
+  const small = await terminal.until((screen) => rowsIn(screen).length === 15 - 4);
+  t.ok(small.split('\n').every((line) => line.length <= 60));
+  terminal.keys('p', 'q');
+  await terminal.until(/ready\$\s*$/);
+  t.equal(terminal.isAlternate, false);
+  terminal.keys('clear; stty -a', 'Enter');
+  t.match(await terminal.until(/ready\$\s*$/), / icanon [^-]* echo /);
+
+  terminal.keys('clear', 'Enter', command, 'Enter');
+  await terminal.until(/look [2-9]/);
+  t.equal(terminal.isAlternate, true);
+  terminal.keys('C-c');
+  await terminal.until(/ready\$\s*$/);
+  t.equal(terminal.isAlternate, false);
+  terminal.keys('clear', 'Enter', command, 'Enter');
+  await terminal.until(/look [2-9]/);
+  program.kill('SIGKILL');
+  await terminal.until(/rsptrace: the target has ended/);
+  t.equal(terminal.isAlternate, false);
+});
