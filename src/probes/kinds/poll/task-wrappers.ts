@@ -24,12 +24,19 @@ export function taskWrappers(
   allowed: ReadonlySet<FutureType>,
 ): Map<FutureType, Wrapped | undefined> {
   const found = new Map<FutureType, Wrapped | undefined>();
+  let holders: ReadonlySet<FutureType> | undefined;
+  // A server's connection has its handler behind a `dyn Future`.
+  const mayHold = (future: FutureType): boolean => {
+    if (future.states.length === 0) return false;
+    holders ??= holdersOf(futures, allowed);
+    return holders.has(future);
+  };
   for (const future of futures.all) {
     if (!tasks.has(future.typeOffset) || allowed.has(future)) continue;
     const wrapped = onlyHeld(future).find((held) => allowed.has(held.future));
     // Of one that was inlined, what it consists of shows as much.
     if (future.polls.length === 0 && (wrapped || future.inlined.length === 0)) continue;
-    if (wrapped || holds(future, allowed)) found.set(future, wrapped);
+    if (wrapped || holds(future, allowed) || mayHold(future)) found.set(future, wrapped);
   }
   return found;
 }
