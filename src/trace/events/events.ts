@@ -163,7 +163,7 @@ export interface WatchHit {
   readonly changed: boolean | undefined;
   /** The instruction, or the next one if the target stops after the access. */
   readonly pc: Addr;
-  /** The function that accessed: among those inlined into each other there, the innermost outside of Rust's library. */
+  /** The function that accessed: among those inlined into each other there, the innermost of its own code, else of a library. */
   readonly by: StackEntry;
   /** All of these functions, the innermost first. */
   readonly inlined: readonly StackEntry[];
@@ -188,7 +188,7 @@ export interface Wake {
   readonly root: RootRef | undefined;
   /** The task whose poll was open there; undefined if none was: an interrupt's handler, or other code. */
   readonly by: RootRef | undefined;
-  /** The function that used the waker: among those inlined there, the innermost outside of Rust's library. */
+  /** The function that used the waker: among those inlined there, the innermost of its own code, else of a library. */
   readonly caller: StackEntry;
 }
 
@@ -218,7 +218,7 @@ export interface Cancelled {
   readonly state: StateRef | undefined;
   /** The task whose poll was open there; undefined if none was. */
   readonly by: RootRef | undefined;
-  /** Who dropped it: among the functions inlined there, the innermost outside of Rust's library. */
+  /** Who dropped it: among the functions inlined there, the innermost of its own code, else of a library. */
   readonly caller: StackEntry;
   /**
    * Nothing has shown the drop itself, which was some time before. `replaced`: another Future is polled for the first

@@ -21,7 +21,7 @@ export interface InstantContext {
   readonly spaces?: SpaceNumbers | undefined;
 }
 
-/** Who called: among the functions inlined at a return address, the innermost outside of Rust's library. */
+/** Who called: among the functions inlined at a return address, the innermost of its own code, else of a library, and of the language at last. */
 export class Callers {
   readonly #sources: SourceFrames;
   readonly #known = new AddressMap<StackEntry>();
@@ -48,12 +48,13 @@ const unknown: StackEntry = { function: undefined, file: undefined, line: undefi
  * everywhere, so the interesting function is its caller.
  */
 export function actingFunction(inlined: readonly StackEntry[]): StackEntry {
-  return inlined.find((entry) => !isLibrary(entry)) ?? inlined[0] ?? unknown;
+  const own = inlined.find((entry) => !isOfLanguage(entry) && (entry.file === undefined || !isLibraryFile(entry.file)));
+  return own ?? inlined.find((entry) => !isOfLanguage(entry)) ?? inlined[0] ?? unknown;
 }
 
-function isLibrary({ function: name, file }: StackEntry): boolean {
+function isOfLanguage({ function: name }: StackEntry): boolean {
   const crate = /^<?&?(?:mut )?(\w+)/.exec(name ?? '')?.[1];
-  return (crate !== undefined && languageCrates.has(crate)) || (file !== undefined && isLibraryFile(file));
+  return crate !== undefined && languageCrates.has(crate);
 }
 
 /** Stacks at hits: one piece of stack is read with the hit's other reads, and walked while the guest runs again. */
