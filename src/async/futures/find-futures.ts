@@ -107,7 +107,8 @@ class Futures implements FutureSet, FutureLookup {
     const code = this.#debug.elf.codes.toCode(address);
     const known = this.#byVtable.get(code);
     if (known !== undefined) return known;
-    const poll = this.#polledThrough(code);
+    // A word that was no pointer may lead anywhere.
+    const poll = Number.isNaN(code) ? undefined : this.#polledThrough(code);
     return poll === undefined ? undefined : this.#byPoll.get(poll);
   }
 

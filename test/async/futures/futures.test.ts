@@ -181,6 +181,7 @@ for (const name of usually(NAMES, (name) => chosen.includes(name))) {
         }
       }
       t.equal(set.byVtable(addr(0x10)), undefined);
+      t.equal(set.byVtable(addr(0x7f10_2030_4050_6070n)), undefined, 'a word that is no address');
     });
 
     t.test('poll functions are the symbols that readelf lists', async (t) => {
