@@ -12,21 +12,19 @@ import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
-import { isRefusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import { isProcess, registersOf, type Session } from '../rsp/index.js';
 import {
   type CopyRoom,
-  GuestRam,
   type Libraries,
   type Mapping,
   processMappings,
   processMemory,
-  readMemoryTree,
   seeLibraries,
 } from '../target/index.js';
 import { type HartStack, hartStack, isSeen } from '../target/stacks/index.js';
 import { type Stack, Stacks } from '../target/unwind/index.js';
+import { MachineKept, readerPastWire } from './machine-kept.js';
 import type { LookedAt, Understood } from './views.js';
 
 /** All that a look at tasks needs of a target, copied while it stood. */
@@ -51,6 +49,8 @@ export interface CopyOptions extends Pick<LookedAt, 'arch' | 'debugDirs'> {
   readonly scan?: readonly Region[];
   /** Where the copy of a process is put, as long as it fits. */
   readonly room?: CopyRoom;
+  /** For a machine that is copied again and again. */
+  readonly kept?: MachineKept;
   readonly logger?: Logger;
 }
 
@@ -174,12 +174,12 @@ export async function walkAll(
 }
 
 /** A kernel: its harts may stand in other programs, from which its memory is reached through its page tables. */
-async function copyMachine(
-  session: Session,
-  { elf, debug }: Described,
-  { arch, scan = [], logger = silent }: CopyOptions,
-): Promise<TargetCopy> {
-  const stacks = new Stacks(elf, arch, debug, []);
+async function copyMachine(session: Session, program: Described, options: CopyOptions): Promise<TargetCopy> {
+  const { arch, scan = [], logger = silent } = options;
+  const { elf } = program;
+  using own = options.kept ? undefined : new MachineKept();
+  const kept = options.kept ?? (own as MachineKept);
+  const stacks = kept.stacks(program, arch);
   const dead: Region[] = [];
   const harts: HartStack[] = [];
   for (const { id } of await session.harts()) {
@@ -188,11 +188,11 @@ async function copyMachine(
     const stackPointer = hart.other ? undefined : hart.registers.register(arch.sp);
     if (stackPointer !== undefined) dead.push(...deadStack(elf, addr(stackPointer)));
   }
-  const reader = await memoryOf(elf, harts);
+  const seer = await hartThatSees(elf, harts);
   const tops = harts.flatMap(({ registers }) => registers.register(arch.sp) ?? []);
   // A stack may lie in memory that the kernel has allocated.
   const used = tops.map((sp) => ({ start: addr(sp & -16n), length: FIRST_OF_STACK }));
-  const heaps = await machineRam(session, arch, harts, logger);
+  const { heaps, reader } = await machineRam(session, { arch, kept, logger }, harts, seer);
   logger.debug({ ram: heaps.length }, 'memory is copied');
   const regions = [...writableRegions(elf), ...scan, ...used.filter(({ start }) => isIn(heaps, start))];
   const memory = await takeSnapshot(reader, regions, { beyond: constantsOf(elf), heaps });
@@ -201,12 +201,11 @@ async function copyMachine(
 }
 
 /**
- * The program's memory, as a hart sees it. The hart runs the program, or another one in an address space that has
- * this one too.
+ * A hart that sees the program's memory. It runs the program, or another one in an address space that has this one too.
  * @throws RsptraceError `PROGRAM_NOT_SEEN`
  */
-async function memoryOf(elf: ElfFile, harts: readonly HartStack[]): Promise<MemoryReader> {
-  for (const { memory, other } of harts) if (!other || (await isSeen(elf, memory))) return memory;
+async function hartThatSees(elf: ElfFile, harts: readonly HartStack[]): Promise<HartStack> {
+  for (const hart of harts) if (!hart.other || (await isSeen(elf, hart.memory))) return hart;
   const [first] = harts;
   const mode = first?.other?.privilege === undefined ? '' : ` in ${first.other.privilege} mode`;
   throw new RsptraceError(
@@ -216,37 +215,48 @@ async function memoryOf(elf: ElfFile, harts: readonly HartStack[]): Promise<Memo
   );
 }
 
-/** One region at most: lengths are numbers that one read may have. */
-const LARGEST_REGION = 2n ** 40n;
+interface MachineParts {
+  readonly arch: Architecture;
+  readonly kept: MachineKept;
+  readonly logger: Logger;
+}
+
+interface MachineRam {
+  /** At the addresses that the kernel uses. Empty if nobody says where RAM is, because reading a device changes it. */
+  readonly heaps: readonly Region[];
+  /** The program's memory. */
+  readonly reader: MemoryReader;
+}
 
 /**
- * Where a machine's RAM is, at the addresses that its kernel uses. Without paging that is all of it, else what the page
- * table in force maps for the kernel to write. Empty if nobody says where RAM is, because reading a device changes it.
+ * Where a machine's RAM is: without paging all of it, else what the page table in force maps for the kernel to write.
+ * If QEMU runs here, it is read past the wire.
  */
 async function machineRam(
   session: Session,
-  arch: Architecture,
+  { arch, kept, logger }: MachineParts,
   harts: readonly HartStack[],
-  logger: Logger,
-): Promise<readonly Region[]> {
-  const ram = await physicalRam(session);
+  seer: HartStack,
+): Promise<MachineRam> {
+  const ram = await kept.ram(session);
   const physical = ram.length === 0 ? undefined : await session.physicalMemory();
-  if (physical === undefined) return [];
+  if (physical === undefined) return { heaps: [], reader: seer.memory };
   const found: Region[] = [];
   const isRam = ({ physical: at, size, writable, user }: PageMapping): boolean =>
     writable && !user && ram.some(({ start, length }) => at < start + BigInt(length) && at + BigInt(size) > start);
-  // A loader may have mapped all physical addresses, with a thousand tables: they are read past the wire, if QEMU runs here.
-  const pastWire = await GuestRam.find(session, logger);
-  using shared = pastWire && !isRefusal(pastWire) ? pastWire : undefined;
+  // A loader may have mapped all physical addresses, with a thousand tables.
+  const shared = await kept.pastWire(session, logger);
   const tables: MemoryReader = {
     read: async (address, length) => {
       const bytes = new Uint8Array(length);
       return shared?.read(address, bytes) ? bytes : await physical.read(address, length);
     },
   };
-  for (const { registers } of harts) {
-    const space = arch.addressSpaces?.of(registers, tables);
+  let reader = seer.memory;
+  for (const hart of harts) {
+    const space = arch.addressSpaces?.of(hart.registers, tables);
     if (space === undefined || 'refused' in space) continue;
+    if (hart === seer && shared) reader = readerPastWire(shared, space, seer.memory);
     if (space.scheme === 'off') {
       found.push(...ram);
       continue;
@@ -258,15 +268,7 @@ async function machineRam(
       if (!(error instanceof RsptraceError) || error.code !== 'PAGE_TABLES_TOO_LARGE') throw error;
     }
   }
-  return merged(found);
-}
-
-/** QEMU's map of the machine. */
-async function physicalRam(session: Session): Promise<Region[]> {
-  if ((await session.stub()).name !== 'qemu-system') return [];
-  return readMemoryTree((await session.monitor('info mtree -f')) ?? '')
-    .filter(({ kind, start, end }) => kind === 'ram' && end - start < LARGEST_REGION)
-    .map(({ start, end }) => ({ start: addr(start), length: Number(end - start) }));
+  return { heaps: merged(found), reader };
 }
 
 /** The parts of a mapping that are RAM. */

@@ -87,18 +87,23 @@ class Copier {
   /** Copies of the heaps what words point to, beginning with those that were copied, until no word leads further. */
   async follow(own: readonly Region[], heaps: readonly Region[]): Promise<void> {
     const granules = new Set<number>();
+    const range = rangeOf(heaps);
     const heapAt = indexOf(heaps);
     const ownAt = indexOf(own);
     for (let done = 0; done < this.pieces.length; ) {
       const fresh: number[] = [];
+      let last = Number.NaN;
       const want = (address: number): void => {
         const granule = Math.floor(address / GRANULE);
+        // Most words point to where the one before did.
+        if (granule === last) return;
+        last = granule;
         if (granules.has(granule) || !heapAt(address) || ownAt(address)) return;
         granules.add(granule);
         fresh.push(granule);
       };
       for (; done < this.pieces.length; done++) {
-        eachAddress(this.pieces[done] as Piece, (address) => {
+        eachAddress(this.pieces[done] as Piece, range, (address) => {
           want(address);
           // What begins at a granule's end goes on in the next one.
           if (address % GRANULE > GRANULE - TAIL) want(address + TAIL);
@@ -291,12 +296,30 @@ function indexOf(regions: readonly Region[]): (address: number) => boolean {
   };
 }
 
-/** Every 8-aligned word of a piece that is no small number, as a number. */
-function eachAddress({ start, bytes }: Piece, found: (address: number) => void): void {
+interface NumberRange {
+  readonly low: number;
+  readonly high: number;
+}
+
+/** From the first byte of the regions to the last. */
+function rangeOf(regions: readonly Region[]): NumberRange {
+  const lows = regions.map(({ start }) => Number(start));
+  const highs = regions.map(({ start, length }) => Number(start) + length);
+  return { low: Math.min(...lows), high: Math.max(...highs) };
+}
+
+/** Every 8-aligned word of a piece that is no small number, and in a range, as a number. */
+function eachAddress(
+  { start, bytes }: Piece,
+  { low: least, high: most }: NumberRange,
+  found: (address: number) => void,
+): void {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   for (let offset = Number((8n - (start % 8n)) % 8n); offset + 8 <= bytes.length; offset += 8) {
     const low = view.getUint32(offset, true);
     const high = view.getUint32(offset + 4, true);
-    if (high !== 0 || low > 0xffff) found(high * 2 ** 32 + low);
+    if (high === 0 && low <= 0xffff) continue;
+    const address = high * 2 ** 32 + low;
+    if (address >= least && address <= most) found(address);
   }
 }

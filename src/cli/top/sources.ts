@@ -1,7 +1,14 @@
 // Where looks come from: a process of this machine, which runs on meanwhile, or a target behind a stub, which stands.
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
-import { copyProcess, copyTarget, RunningProcess, type TargetCopy, type Understood } from '../../api/index.js';
+import {
+  copyProcess,
+  copyTarget,
+  MachineKept,
+  RunningProcess,
+  type TargetCopy,
+  type Understood,
+} from '../../api/index.js';
 import type { Architecture } from '../../arch/index.js';
 import type { Region } from '../../async/tasks/index.js';
 import { RsptraceError } from '../../base/errors.js';
@@ -69,10 +76,11 @@ export async function lookAtStub(
   }
   recordingBegins();
   await session.passSignals();
+  using kept = new MachineKept();
   const copy = (): Promise<TargetCopy> =>
     isProcess(session.features)
       ? copyProcess(session, elf, { arch, ...options })
-      : copyTarget(session, program, { arch, ...options });
+      : copyTarget(session, program, { arch, kept, ...options });
   let next: Promise<undefined> | undefined;
   let missed = 0;
   const look = async (since: number): Promise<boolean> => {

@@ -1,0 +1,78 @@
+// What is known of a machine that is copied again and again, so that it stands but for the copy.
+import type { AddressSpace, Architecture } from '../arch/index.js';
+import type { Region } from '../async/tasks/index.js';
+import { type Addr, addOffset, addr } from '../base/addr.js';
+import type { Logger } from '../base/logger.js';
+import type { MemoryReader } from '../base/memory-reader.js';
+import { isRefusal } from '../base/refusal.js';
+import type { Session } from '../rsp/index.js';
+import { GuestRam, readMemoryTree } from '../target/index.js';
+import { Stacks } from '../target/unwind/index.js';
+import type { Understood } from './views.js';
+
+/** What is found out about a machine once. Its files are closed with it. */
+export class MachineKept implements Disposable {
+  #ram: Promise<Region[]> | undefined;
+  #pastWire: Promise<GuestRam | undefined> | undefined;
+  #found: GuestRam | undefined;
+  #stacks: Stacks | undefined;
+
+  /** Where its RAM is, by QEMU's map of the machine. */
+  ram(session: Session): Promise<Region[]> {
+    this.#ram ??= physicalRam(session);
+    return this.#ram;
+  }
+
+  /** Its RAM, if QEMU runs here. */
+  pastWire(session: Session, logger: Logger): Promise<GuestRam | undefined> {
+    this.#pastWire ??= GuestRam.find(session, logger).then((found) => {
+      if (found && !isRefusal(found)) this.#found = found;
+      return this.#found;
+    });
+    return this.#pastWire;
+  }
+
+  stacks({ elf, debug }: Pick<Understood, 'elf' | 'debug'>, arch: Architecture): Stacks {
+    this.#stacks ??= new Stacks(elf, arch, debug, []);
+    return this.#stacks;
+  }
+
+  [Symbol.dispose](): void {
+    this.#found?.[Symbol.dispose]();
+  }
+}
+
+/** One region at most: lengths are numbers that one read may have. */
+const LARGEST_REGION = 2n ** 40n;
+
+/** QEMU's map of the machine. */
+async function physicalRam(session: Session): Promise<Region[]> {
+  if ((await session.stub()).name !== 'qemu-system') return [];
+  return readMemoryTree((await session.monitor('info mtree -f')) ?? '')
+    .filter(({ kind, start, end }) => kind === 'ram' && end - start < LARGEST_REGION)
+    .map(({ start, end }) => ({ start: addr(start), length: Number(end - start) }));
+}
+
+/** The memory of an address space; `beyond` reads what is no RAM. */
+export function readerPastWire(ram: GuestRam, space: AddressSpace, beyond: MemoryReader): MemoryReader {
+  const isPhysical = space.scheme === 'off';
+  const read = async (address: Addr, bytes: Uint8Array): Promise<boolean> => {
+    if (isPhysical) return ram.read(address, bytes);
+    for (let done = 0; done < bytes.length; ) {
+      const at = addOffset(address, done);
+      const leaf = await space.translate(at);
+      if (leaf === undefined) return false;
+      const inside = at - leaf.virtual;
+      const size = Math.min(bytes.length - done, leaf.size - Number(inside));
+      if (!ram.read(leaf.physical + inside, bytes.subarray(done, done + size))) return false;
+      done += size;
+    }
+    return true;
+  };
+  return {
+    read: async (address, length) => {
+      const bytes = new Uint8Array(length);
+      return (await read(address, bytes)) ? bytes : await beyond.read(address, length);
+    },
+  };
+}
