@@ -1,35 +1,79 @@
 import { spawn } from 'node:child_process';
-import { type FileHandle, open as openHandle } from 'node:fs/promises';
+import { type FileHandle, mkdtemp, open as openHandle, rm } from 'node:fs/promises';
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import { basename } from 'node:path';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import { headOf } from '../base/file-head.js';
 import { textLines } from '../text/index.js';
-import { formats } from '../trace/index.js';
+import { FromFirstEvent, formats, openTrace } from '../trace/index.js';
 import { ExitCode, note } from './failure.js';
 import type { OpenArguments } from './options/saved-trace.js';
+import { readSaved } from './saved-trace.js';
 
 const VIEWER = 'https://ui.perfetto.dev';
+/** The only port that the viewer's pages may fetch from. */
+const VIEWER_PORT = 9001;
 const viewed = ['Perfetto', 'Chrome Trace Events'];
-/** Needs no viewer, and nobody who serves it. */
+/** Needs nobody who serves it. */
 const ownPage = 'HTML report';
 
+/** What is served, and where a browser finds it. */
+interface Offered extends Served {
+  readonly name: string;
+  /** Of the port where it is served. */
+  readonly page: (port: number) => string;
+}
+
 /**
- * `rsptrace open TRACE`: an HTML report goes to the browser as it is. Any other is served on this machine alone, as `open_trace_in_ui` of Perfetto does, until the viewer has
- * fetched it or Ctrl-C. Gives the exit status.
+ * `rsptrace open TRACE`: an HTML report goes to the browser as it is. Of any other trace one is made, or the trace
+ * itself goes to Perfetto's viewer, as `open_trace_in_ui` of Perfetto does it. Either is served on this machine alone,
+ * until the browser has fetched it or Ctrl-C. Gives the exit status.
  */
-export async function open({ trace, browser, port }: OpenArguments): Promise<number> {
-  if (kindOf(trace) === ownPage) {
+export async function open({ trace, browser, port, perfetto }: OpenArguments): Promise<number> {
+  const kind = kindOf(trace);
+  if (perfetto && !viewed.includes(kind ?? '')) throw notViewed(trace, kind === ownPage);
+  if (kind === ownPage) {
     const page = pathToFileURL(trace).href;
     if (!browser || !(await isOpened(page))) process.stdout.write(textLines([page]));
     return ExitCode.recorded;
   }
-  // Kept open: the file may be renamed or removed before the page asks for it.
-  await using file = await openFile(trace);
+  await using file = perfetto ? await openFile(trace) : await reportOf(trace);
   const { size } = await file.stat();
+  const offered = perfetto ? forViewer(trace, { file, size }) : asReport(trace, { file, size });
+  await serveOnce(offered, port ?? (perfetto ? VIEWER_PORT : 0), browser);
+  return ExitCode.recorded;
+}
+
+function forViewer(trace: string, served: Pick<Served, 'file' | 'size'>): Offered {
   const name = encodeURIComponent(basename(trace));
-  const page = `${VIEWER}/#!/?url=http://127.0.0.1:${port}/${name}`;
+  const headers = { 'Access-Control-Allow-Origin': VIEWER, 'Access-Control-Allow-Private-Network': 'true' };
+  const type = 'application/octet-stream';
+  return { ...served, name, headers, type, page: (port) => `${VIEWER}/#!/?url=http://127.0.0.1:${port}/${name}` };
+}
+
+function asReport(trace: string, served: Pick<Served, 'file' | 'size'>): Offered {
+  const name = `${encodeURIComponent(basename(trace))}.html`;
+  return { ...served, name, headers: {}, type: 'text/html', page: (port) => `http://127.0.0.1:${port}/${name}` };
+}
+
+/** The HTML report of a trace: a file without a name, which goes when it is closed. */
+async function reportOf(trace: string): Promise<FileHandle> {
+  const folder = await mkdtemp(join(tmpdir(), 'rsptrace-open-'));
+  try {
+    const path = join(folder, `${basename(trace)}.html`);
+    const sink = new FromFirstEvent(() => openTrace(path));
+    await readSaved(trace, sink);
+    sink.finish();
+    return await openHandle(path, 'r');
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function serveOnce(offered: Offered, wanted: number, browser: boolean): Promise<void> {
   let fetched = (): void => {};
   const isFetched = new Promise<void>((resolve) => {
     fetched = resolve;
@@ -37,21 +81,21 @@ export async function open({ trace, browser, port }: OpenArguments): Promise<num
   const server = createServer((request, response) => {
     // A page of another name whose address is this machine's (DNS rebinding) may not read the trace.
     if (!isThisMachine(request.headers.host)) response.writeHead(403).end();
-    else if (request.url !== `/${name}`) response.writeHead(404).end();
-    else serve({ file, size }, request.method ?? 'GET', response, fetched);
+    else if (request.url !== `/${offered.name}`) response.writeHead(404).end();
+    else serve(offered, request.method ?? 'GET', response, fetched);
   });
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(cannotServe(port, error)));
-    server.listen(port, '127.0.0.1', resolve);
+    server.once('error', (error) => reject(cannotServe(wanted, error)));
+    server.listen(wanted, '127.0.0.1', resolve);
   });
   process.once('SIGINT', fetched).once('SIGTERM', fetched);
   try {
     note('serves the trace until the page has fetched it, or until Ctrl-C');
+    const page = offered.page((server.address() as AddressInfo).port);
     // A desktop's opener may stay as long as its browser does.
     const isShown = browser && (await Promise.race([isOpened(page), isFetched.then(() => true)]));
     if (!isShown) process.stdout.write(textLines([page]));
     await isFetched;
-    return ExitCode.recorded;
   } finally {
     process.off('SIGINT', fetched).off('SIGTERM', fetched);
     await ended(server);
@@ -87,29 +131,39 @@ function unreadable(trace: string, cause: unknown): RsptraceError {
   });
 }
 
-/** The name of its format, if there is something that shows it. */
-function kindOf(trace: string): string {
+/** The name of its format; undefined for a folder, and for a file that is not known by its beginning. */
+function kindOf(trace: string): string | undefined {
   let head: ReturnType<typeof headOf>;
   try {
     head = headOf(trace);
   } catch (error) {
     throw unreadable(trace, error);
   }
-  const format = head && formats.find((one) => one.recognizes(head));
-  if (format && (format.name === ownPage || viewed.includes(format.name))) return format.name;
-  throw new RsptraceError('TRACE_FOREIGN', `${trace} is nothing that ui.perfetto.dev or a browser shows`, {
-    hint: 'give a .pftrace, .pftrace.gz, .json or .html: rsptrace convert makes one of a directory of uftrace',
+  return head && formats.find((one) => one.recognizes(head))?.name;
+}
+
+function notViewed(trace: string, isPage: boolean): RsptraceError {
+  return new RsptraceError('TRACE_FOREIGN', `${trace} is nothing that ui.perfetto.dev shows`, {
+    hint: isPage
+      ? 'leave --perfetto out: it is a page itself'
+      : 'give a .pftrace, .pftrace.gz or .json: rsptrace convert makes one of a directory of uftrace',
   });
 }
 
 interface Served {
   readonly file: FileHandle;
   readonly size: number;
+  readonly type: string;
+  readonly headers: Readonly<Record<string, string>>;
 }
 
-function serve({ file, size }: Served, method: string, response: ServerResponse, fetched: () => void): void {
-  response.setHeader('Access-Control-Allow-Origin', VIEWER);
-  response.setHeader('Access-Control-Allow-Private-Network', 'true');
+function serve(
+  { file, size, type, headers }: Served,
+  method: string,
+  response: ServerResponse,
+  fetched: () => void,
+): void {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   response.setHeader('Cache-Control', 'no-cache');
   response.setHeader('Connection', 'close');
   if (method === 'OPTIONS') {
@@ -120,7 +174,7 @@ function serve({ file, size }: Served, method: string, response: ServerResponse,
     response.writeHead(405).end();
     return;
   }
-  response.setHeader('Content-Type', 'application/octet-stream');
+  response.setHeader('Content-Type', type);
   response.setHeader('Content-Length', size);
   if (method === 'HEAD') {
     response.end();
@@ -140,7 +194,7 @@ function serve({ file, size }: Served, method: string, response: ServerResponse,
 
 function cannotServe(port: number, cause: Error): RsptraceError {
   return new RsptraceError('OPEN_CANNOT_SERVE', `cannot serve at port ${port}: ${cause.message}`, {
-    hint: 'end what listens there, perhaps a trace_processor; or take another with --port and --no-browser',
+    hint: 'end what listens there, perhaps a trace_processor; or take another with --port',
     cause,
   });
 }

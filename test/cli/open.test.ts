@@ -1,5 +1,5 @@
 // `rsptrace open`, as a browser would use it.
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,12 +14,12 @@ t.test('serves the trace to the viewer, and ends when that has fetched it', asyn
   const text = '[\n{"ph":"M","ts":0,"pid":1,"tid":1,"name":"process_name","args":{"name":"k"}}\n]\n';
   writeFileSync(path, text);
   const port = 20_000 + (process.pid % 20_000);
-  const run = rsptraceProcess('open', path, '--no-browser', '--port', String(port));
+  const run = rsptraceProcess('open', path, '--perfetto', '--no-browser', '--port', String(port));
   await run.shows('ui.perfetto.dev');
   const address = `http://127.0.0.1:${port}/a%20b.json`;
   const other = await fetch(`http://127.0.0.1:${port}/../etc/passwd`);
   t.equal(other.status, 404);
-  const again = await rsptrace('open', path, '--no-browser', '--port', String(port)).ended;
+  const again = await rsptrace('open', path, '--perfetto', '--no-browser', '--port', String(port)).ended;
   t.match(again.stderr, /OPEN_CANNOT_SERVE/);
   const got = await fetch(address);
   t.equal(got.headers.get('access-control-allow-origin'), 'https://ui.perfetto.dev');
@@ -29,6 +29,37 @@ t.test('serves the trace to the viewer, and ends when that has fetched it', asyn
   t.equal(stdout, `https://ui.perfetto.dev/#!/?url=${address}\n`);
   t.match((await rsptrace('open', join(folder, 'none.json')).ended).stderr, /TRACE_UNREADABLE/);
   writeFileSync(join(folder, 'notes.json'), '{}');
+  t.match((await rsptrace('open', join(folder, 'notes.json'), '--perfetto').ended).stderr, /TRACE_FOREIGN/);
+});
+
+t.test('makes a page of a trace, serves that to this machine, and ends when it has been fetched', async (t) => {
+  const path = join(folder, 'calls <b>.json');
+  const call = (name: string, ts: number) => ({ ph: 'X', name, ts, dur: 3, pid: 1, tid: 1 });
+  writeFileSync(path, JSON.stringify([call('fetch_me', 1), call('fetch_me', 9)]));
+  const before = process.env.TMPDIR;
+  process.env.TMPDIR = scratchFolder(t);
+  t.teardown(() => {
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
+  });
+  const run = rsptraceProcess('open', path, '--no-browser');
+  let shown = '';
+  run.process.stdout?.on('data', (text: string) => {
+    shown += text;
+  });
+  await run.shows('.html');
+  rmSync(path);
+  const page = shown.trim();
+  const { port, pathname } = new URL(page);
+  t.equal(pathname, '/calls%20%3Cb%3E.json.html');
+  t.equal((await got(Number(port), 'attacker.example', pathname)).status, 403);
+  t.equal((await fetch(new URL('/favicon.ico', page))).status, 404);
+  const answer = await fetch(page);
+  t.equal(answer.headers.get('content-type'), 'text/html');
+  t.equal(answer.headers.get('access-control-allow-origin'), null, 'no other page may read it');
+  t.match(await answer.text(), /^<!doctype html>[\s\S]*name="generator" content="rsptrace"/);
+  t.equal((await run.ended).status, 0);
+  t.same(readdirSync(process.env.TMPDIR ?? ''), [], 'nothing is left');
   t.match((await rsptrace('open', join(folder, 'notes.json')).ended).stderr, /TRACE_FOREIGN/);
 });
 
@@ -40,6 +71,7 @@ t.test('an HTML report is the page', async (t) => {
   );
   const run = await rsptrace('open', path, '--no-browser').ended;
   t.match(run, { status: 0, stdout: `${pathToFileURL(path).href}\n` });
+  t.match((await rsptrace('open', path, '--perfetto').ended).stderr, /TRACE_FOREIGN/);
   writeFileSync(path, '<!doctype html><p>of somebody else');
   t.match((await rsptrace('open', path).ended).stderr, /TRACE_FOREIGN/);
 });
@@ -50,7 +82,7 @@ t.test('only this machine, by its own name; the trace may be gone; ends after an
   const path = join(folder, 'gone.json');
   for (let i = 0; i < 6; i++) {
     writeFileSync(path, text);
-    const run = rsptraceProcess('open', path, '--no-browser', '--port', String(port));
+    const run = rsptraceProcess('open', path, '--perfetto', '--no-browser', '--port', String(port));
     await run.shows('ui.perfetto.dev');
     rmSync(path);
     t.equal((await got(port, 'attacker.example', '/gone.json')).status, 403);
@@ -73,7 +105,7 @@ t.test('Ctrl-C ends it while a browser runs in the foreground of xdg-open', asyn
   t.teardown(() => {
     process.env.PATH = before;
   });
-  const run = rsptraceProcess('open', path, '--port', String(20_000 + ((process.pid + 13) % 20_000)));
+  const run = rsptraceProcess('open', path);
   while (!existsSync(seen) && !run.over()) await sleep(20);
   t.teardown(() => process.kill(Number(readFileSync(seen, 'utf8'))));
   run.signal('SIGINT');

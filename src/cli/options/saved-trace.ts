@@ -264,11 +264,12 @@ function offsetOf(words: string): number {
 }
 
 export const open = declared({
-  about: 'serves a saved trace to ui.perfetto.dev, and opens that; opens an HTML report',
-  positionals: { trace: required('A .pftrace, .pftrace.gz, .json or .html') },
+  about: 'shows a saved trace in a browser: as an HTML report, or in ui.perfetto.dev',
+  positionals: { trace: required('A .pftrace, .pftrace.gz, .json or .html, or a directory of uftrace') },
   options: {
     browser: flag('Open a browser; --no-browser prints the address', { default: true }),
-    port: parsed('Where it is served: ui.perfetto.dev may fetch from 9001 alone', port, { default: '9001' }),
+    perfetto: flag('Show it in ui.perfetto.dev, which fetches it from this machine'),
+    port: parsed('Where it is served. Default: a free one; with --perfetto 9001, the only one it may fetch from', port),
   },
 });
 export type OpenArguments = ArgumentsOf<typeof open>;

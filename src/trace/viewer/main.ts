@@ -1,6 +1,7 @@
 // The script of an HTML report: takes the blocks of data out of the page, and shows them.
 import { byId, el, listOf } from './dom.js';
 import { Flame } from './flame.js';
+import type { Place } from './places.js';
 import { type Shown, tablesOf } from './tables.js';
 import { Timeline } from './timeline.js';
 import { blocksIn, type Trace, traceOf } from './trace.js';
@@ -33,7 +34,8 @@ class Views {
     if (tables) {
       this.#flame('Flame graph', tables.calls);
       this.#flame('Await graph', tables.awaits);
-      for (const [title, shown] of tablesOf(tables)) this.#views.set(title, shown);
+      const lead = (place: Place): void => this.#lead(place);
+      for (const [title, shown] of tablesOf(tables, lead)) this.#views.set(title, shown);
     } else {
       const cut = 'the end of this file is missing, and with it its tables and flame graphs: its recorder was killed';
       this.#views.set('Not seen', () => [el('p', { class: 'note' }, cut)]);
@@ -86,6 +88,19 @@ class Views {
     const count = this.#timeline.search(text);
     byId('found').textContent = text === '' ? '' : `${count.toLocaleString('en')} found`;
     if (this.#now !== 'Timeline') this.show(this.#now);
+  }
+
+  /** To the longest slice of what a row is about. */
+  #lead(place: Place): void {
+    const slice = this.#timeline.longestOf(place);
+    if (slice < 0) {
+      byId('found').textContent = 'nothing of it is in the timeline';
+      return;
+    }
+    this.show('Timeline');
+    this.#timeline.drawNow();
+    this.#timeline.showAround(slice);
+    byId('lanes').focus();
   }
 
   #flame(title: string, stacks: ConstructorParameters<typeof Flame>[0]): void {

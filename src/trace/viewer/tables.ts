@@ -6,6 +6,7 @@ import { boundText, timeText } from '../events/text-table.js';
 import type { HtmlTables, HtmlWait } from '../formats/html/tables.js';
 import { countText, totalText } from '../report/summary-table.js';
 import { el, placeOf } from './dom.js';
+import type { Place } from './places.js';
 
 /** More rows make a page slow. */
 const MOST = 500;
@@ -115,20 +116,35 @@ const probes: readonly Column<HtmlTables['probes'][number]>[] = [
 /** A table, or a list of them, for a part of the page. `filter`: rows with that text alone. */
 export type Shown = (filter: string) => readonly (Node | string)[];
 
-/** By the title of their tab. Each is sorted by the column named with it, the most first. */
-export function tablesOf(all: HtmlTables): ReadonlyMap<string, Shown> {
+/** By the title of their tab. Each is sorted by the column named with it, the most first. `show`: in the timeline. */
+export function tablesOf(all: HtmlTables, show: (place: Place) => void): ReadonlyMap<string, Shown> {
+  const leading = <T>(placeOfRow: (row: T) => Place) => ({ lead: (row: T): void => show(placeOfRow(row)) });
+  const ofFuture = leading<SummaryRow>(({ instance }) => ({ kinds: ['poll'], instance }));
+  const ofTask = leading<TaskRow>(({ number }) => ({ kinds: ['poll', 'wait'], task: number }));
+  const ofFunction = leading<FunctionRow>(({ instance }) => ({ kinds: ['call'], instance }));
+  const ofWait = leading<HtmlWait>((row) => ({ kinds: ['wait'], name: awaitOf(row) || 'waiting' }));
+  const ofFinding = leading<HtmlTables['findings'][number]>(({ kind: name, task, times_ns: [at] }) => {
+    return { kinds: ['finding'], name, task, at };
+  });
   return new Map<string, Shown>([
-    ['Futures', tableOf('futures', futures, all.futures, 'total')],
-    ['Tasks', tableOf('tasks', tasks, all.tasks, 'busy')],
-    ['Functions', tableOf('functions', functions, all.functions, 'total')],
-    ['Waits', tableOf('awaits of tasks, by what ended them', waits, all.waits, 'total')],
-    ['Findings', tableOf('findings', findings, all.findings, undefined)],
+    ['Futures', tableOf('futures', futures, all.futures, { sortedBy: 'total', ...ofFuture })],
+    ['Tasks', tableOf('tasks', tasks, all.tasks, { sortedBy: 'busy', ...ofTask })],
+    ['Functions', tableOf('functions', functions, all.functions, { sortedBy: 'total', ...ofFunction })],
+    ['Waits', tableOf('awaits of tasks, by what ended them', waits, all.waits, { sortedBy: 'total', ...ofWait })],
+    ['Findings', tableOf('findings', findings, all.findings, ofFinding)],
     ['Not seen', notSeen(all)],
   ]);
 }
 
+interface TableUse<T> {
+  /** A column's title. */
+  readonly sortedBy?: string;
+  /** To where the row is about. */
+  readonly lead?: (row: T) => void;
+}
+
 function notSeen({ notes, probes: left }: HtmlTables): Shown {
-  const table = tableOf('probes that were left out, or do not see every hit', probes, left, undefined);
+  const table = tableOf('probes that were left out, or do not see every hit', probes, left);
   return (filter) => [
     ...notes.map((note) => el('p', { class: 'note' }, note)),
     ...(left.length > 0 ? table(filter) : []),
@@ -139,7 +155,7 @@ function tableOf<T>(
   caption: string,
   columns: readonly Column<T>[],
   rows: readonly T[],
-  sortedBy: string | undefined,
+  { sortedBy, lead }: TableUse<T> = {},
 ): Shown {
   let by = columns.find(({ title }) => title === sortedBy);
   let isUp = false;
@@ -162,7 +178,7 @@ function tableOf<T>(
       if (by) found.sort((a, b) => (isUp ? 1 : -1) * compareBy(by as Column<T>, a, b));
       for (const [i, cell] of head.entries())
         cell.setAttribute('aria-sort', columns[i] !== by ? 'none' : isUp ? 'ascending' : 'descending');
-      body.replaceChildren(...found.slice(0, most).map((row) => lineOf(columns, row)));
+      body.replaceChildren(...found.slice(0, most).map((row) => lineOf(columns, row, lead)));
       const shown = found.length > most ? `${most} of ${found.length}` : String(found.length);
       title.textContent = `${caption}: ${shown}${filter === '' ? '' : ` with “${filter}”`}`;
       more.hidden = found.length <= most;
@@ -187,6 +203,16 @@ function compareBy<T>({ text, value }: Column<T>, a: T, b: T): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
-function lineOf<T>(columns: readonly Column<T>[], row: T): HTMLElement {
-  return el('tr', {}, ...columns.map(({ text, value }) => el('td', { class: value ? '' : 'text' }, text(row))));
+/** A click leads to its place; not one that ends the selection of a text. */
+function lineOf<T>(columns: readonly Column<T>[], row: T, lead: TableUse<T>['lead']): HTMLElement {
+  const cells = columns.map(({ text, value }) => el('td', { class: value ? '' : 'text' }, text(row)));
+  if (lead === undefined) return el('tr', {}, ...cells);
+  const line = el('tr', { class: 'leads', tabindex: '0', title: 'Show the longest in the timeline' }, ...cells);
+  line.addEventListener('click', () => {
+    if (String(getSelection() ?? '') === '') lead(row);
+  });
+  line.addEventListener('keydown', ({ key }) => {
+    if (key === 'Enter') lead(row);
+  });
+  return line;
 }

@@ -4,6 +4,7 @@ import { byId, onScheme, Surface, theme } from './dom.js';
 import { Drawing, type Flow, type Picked } from './draw.js';
 import { Layout, NAMES } from './layout.js';
 import { Minimap } from './minimap.js';
+import { longestOf, type Place } from './places.js';
 import { matchesOf } from './search.js';
 import { firstFrom, type Row, type Trace } from './trace.js';
 
@@ -120,6 +121,16 @@ export class Timeline {
     this.select(best < 0 ? other : best);
   }
 
+  longestOf(place: Place): number {
+    return longestOf(this.#trace, place);
+  }
+
+  /** Selects it, and shows as much time before and behind it. */
+  showAround(slice: number): void {
+    this.select(slice);
+    this.#fit(1);
+  }
+
   #causeText({ wake, poll }: Flow, slice: number): string {
     const { start, whats, what, details, detail } = this.#trace;
     const delay = timeText((start[poll] as number) - (start[wake] as number));
@@ -165,12 +176,13 @@ export class Timeline {
     };
   }
 
-  #fit(): void {
+  /** `beside`: how much time before and behind it, as a share of its own. */
+  #fit(beside = 0.1): void {
     const { start, end } = this.#trace;
     const slice = this.selected;
     if (slice < 0) return;
     const [from, to] = [start[slice] as number, end[slice] as number];
-    const margin = Math.max(5, (to - from) * 0.1);
+    const margin = Math.max(5, (to - from) * beside);
     this.layout.show(from - margin, to + margin);
   }
 

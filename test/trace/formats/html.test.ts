@@ -9,6 +9,7 @@ import { addr } from '../../../src/base/addr.js';
 import { visible } from '../../../src/text/index.js';
 import { readBlock } from '../../../src/trace/formats/html/columns.js';
 import type { FunctionRef, TraceEvent } from '../../../src/trace/index.js';
+import { longestOf } from '../../../src/trace/viewer/places.js';
 import { isSlice, type Trace, traceOf } from '../../../src/trace/viewer/trace.js';
 import { openPage, type Page } from '../../support/chromium.js';
 import { oneTask } from '../one-task.js';
@@ -95,6 +96,28 @@ t.test('a wait lies between the polls of a task, named by the place of the await
   t.end();
 });
 
+t.test('a row of a table leads to the longest slice of it', (t) => {
+  fc.assert(
+    fc.property(stories, ({ events }) => {
+      const trace = reported('leads.html', events);
+      const { tables, whats, what, start, end, lanes, task } = trace;
+      const lengthOf = (slice: number): number => (slice < 0 ? -1 : Number(end[slice]) - Number(start[slice]));
+      const longest = (isOf: (slice: number) => boolean): number =>
+        [...what.keys()].filter(isOf).reduce((most, slice) => Math.max(most, lengthOf(slice)), -1);
+      const kindOf = (slice: number) => whats[Number(what[slice])];
+      for (const { instance } of tables?.futures ?? []) {
+        const isOf = (slice: number): boolean => kindOf(slice)?.kind === 'poll' && kindOf(slice)?.instance === instance;
+        assert.equal(lengthOf(longestOf(trace, { kinds: ['poll'], instance })), longest(isOf));
+      }
+      for (const { number } of tables?.tasks ?? []) {
+        const found = longestOf(trace, { kinds: ['poll', 'wait'], task: number });
+        if (found >= 0) assert.ok(lanes[Number(task[found]) - 1]?.name.startsWith(`${number}: `));
+      }
+    }),
+  );
+  t.end();
+});
+
 t.test('rows of the page are in order and do not overlap, and every slice is in one', (t) => {
   t.doesNotThrow(() =>
     fc.assert(
@@ -167,6 +190,17 @@ t.test('in a browser: slices are counted, a click selects, names are no HTML, no
     "[...document.querySelectorAll('tbody td:first-child')].map((td) => td.textContent)",
   );
   t.same(cells.sort(), nasty.map(visible).sort());
+  // A row leads to the longest slice of its function.
+  for (const name of nasty) {
+    await page.value(
+      `[...document.querySelectorAll('tbody tr')].find((row) => row.cells[0].textContent === ${JSON.stringify(visible(name))}).click()`,
+    );
+    await page.until(`document.querySelector('#details h2')?.textContent.includes(${JSON.stringify(visible(name))})`);
+    t.equal(await page.value("document.getElementById('timeline').hidden"), false);
+    await page.value(
+      "[...document.querySelectorAll('[role=tab]')].find((tab) => tab.textContent === 'Functions').click()",
+    );
+  }
   t.same(await page.value("[document.images.length, typeof bad, document.querySelectorAll('b').length]"), [
     0,
     'undefined',

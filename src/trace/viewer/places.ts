@@ -1,0 +1,36 @@
+// From a row of a table to a slice of the timeline.
+import type { What } from '../formats/html/columns.js';
+import type { Trace } from './trace.js';
+
+/** What a row is about, as slices have it. */
+export interface Place {
+  readonly kinds: readonly What['kind'][];
+  /** Undefined: any. */
+  readonly name?: string | undefined;
+  readonly instance?: string | undefined;
+  /** The task's number in its table. */
+  readonly task?: number | undefined;
+  /** When it ended, or was. */
+  readonly at?: number | undefined;
+}
+
+/** The longest slice of it; -1 if the timeline has none. */
+export function longestOf(trace: Trace, { kinds, name, instance, task, at }: Place): number {
+  const { whats, what, start, end, lanes } = trace;
+  const isOf = whats.map(
+    (each) =>
+      kinds.includes(each.kind) &&
+      (name === undefined || each.name === name) &&
+      (instance === undefined || (each.instance ?? each.name) === instance),
+  );
+  const lane = task ? lanes.findIndex((each) => each.kind === 'task' && each.name.startsWith(`${task}: `)) + 1 : 0;
+  let best = -1;
+  let longest = -1;
+  for (let id = 0; id < what.length; id++) {
+    if (!isOf[what[id] as number] || (lane > 0 && trace.task[id] !== lane)) continue;
+    if (at !== undefined && end[id] !== at) continue;
+    const length = (end[id] as number) - (start[id] as number);
+    if (length > longest) [best, longest] = [id, length];
+  }
+  return best;
+}
