@@ -149,9 +149,12 @@ export function compare(found: FoundTasks, all: readonly Booked[], source: strin
   wrong.push(...counted(connections, tasks.length));
   for (const { task, address, holders, maybe } of mutexes(found)) {
     const isSettled = [...taskOf.keys()].every(({ busy }) => !busy);
+    const isFree = !book.some((entry) => entry.holds(address));
     for (const [i, holder] of holders.entries()) {
       const entry = bookedAs.get(holder);
-      if (isSettled && entry && !entry.holds(address) && !maybe[i])
+      // One that the mutex was handed to has not run since, and has not booked it.
+      const isHanded = isFree && [...nodes(holder)].some(({ typeName }) => /\bAcquire(?:Slow)?\b/.test(typeName));
+      if (isSettled && entry && !entry.holds(address) && !isHanded && !maybe[i])
         wrong.push(`${entry.name} is said to hold what ${bookedAs.get(task)?.name} waits for, and does not`);
     }
     const owner = [...taskOf].find(([entry]) => entry.holds(address) && !entry.busy);

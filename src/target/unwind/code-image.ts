@@ -1,4 +1,5 @@
 import type { FrameModel } from '../../arch/index.js';
+import { madeOnce } from '../../base/made-once.js';
 import { CallFrames, DebugInfo } from '../../dwarf/index.js';
 import type { CodeAddress, ElfFile } from '../../elf/index.js';
 import { CodeMap, type FunctionCode } from './code-map.js';
@@ -13,6 +14,8 @@ export interface Picked {
 
 /** Functions between the entry and the first call: a few labels of assembly. */
 const mostJoined = 8;
+const images = new WeakMap<ElfFile | DebugInfo, CodeImage>();
+const libraries = new WeakMap<ElfFile, CodeImage>();
 
 /** One ELF in the target's memory, and how frames of its code are unwound. It is read only on request. */
 export class CodeImage {
@@ -35,15 +38,20 @@ export class CodeImage {
     this.#mayHaveDebug = isLibrary;
   }
 
-  /** Throws `ELF_DAMAGED` if its call frame information cannot be unpacked: before a target is used. */
+  /**
+   * Read once for all stacks of a file. Throws `ELF_DAMAGED` if its call frame information cannot be unpacked: before a
+   * target is used.
+   */
   static program(elf: ElfFile, model: FrameModel, debug: DebugInfo | undefined): CodeImage {
-    const image = new CodeImage(elf, model, false, debug);
-    image.#callFrames = CallFrames.load(elf);
-    return image;
+    return madeOnce(images, debug ?? elf, () => {
+      const image = new CodeImage(elf, model, false, debug);
+      image.#callFrames = CallFrames.load(elf);
+      return image;
+    });
   }
 
   static library(elf: ElfFile, model: FrameModel): CodeImage {
-    return new CodeImage(elf, model, true);
+    return madeOnce(libraries, elf, () => new CodeImage(elf, model, true));
   }
 
   /** A library's is read on request. */
