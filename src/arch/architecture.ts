@@ -2,7 +2,7 @@ import type { CallingConvention } from './calls.js';
 import type { GuestClock } from './clock.js';
 import type { CodeFlow } from './code-flow.js';
 import type { CodeReferences } from './code-references.js';
-import type { FrameModel } from './frames/frame-model.js';
+import type { CodeFrameModel, FrameModel } from './frames/frame-model.js';
 import type { ProbeCode } from './inject/probe-code.js';
 import type { InstructionModel } from './instructions.js';
 import type { LinuxModel } from './linux.js';
@@ -46,7 +46,7 @@ import type { SystemRegisters } from './system-registers.js';
 export interface Architecture extends Identity, RegisterModel, CallingConvention, InstructionModel, Capabilities {}
 
 /** An architecture with every capability. */
-export type CompleteArchitecture = Architecture & Required<Capabilities> & { readonly frames: Required<FrameModel> };
+export type CompleteArchitecture = Architecture & Required<Capabilities> & { readonly frames: CodeFrameModel };
 
 /** The names of an architecture. */
 export interface Identity {

@@ -29,6 +29,9 @@ export const DW_CFA = {
   val_offset_sf: 0x15,
   val_expression: 0x16,
   advance_loc8: 0x1d,
+  // Of AArch64.
+  negate_ra_state_with_pc: 0x2c,
+  negate_ra_state: 0x2d,
   GNU_args_size: 0x2e,
   GNU_negative_offset_extended: 0x2f,
 } as const;

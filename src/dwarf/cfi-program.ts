@@ -148,6 +148,9 @@ class Program {
       case DW_CFA.advance_loc8:
         return by(r.u64n());
       case DW_CFA.nop:
+      // Whether the return address is signed shows in its own bits. SPARC's GNU_window_save has the same number.
+      case DW_CFA.negate_ra_state:
+      case DW_CFA.negate_ra_state_with_pc:
         return true;
       case DW_CFA.GNU_args_size:
         r.uleb();

@@ -179,6 +179,8 @@ _start:
     .cfi_escape 0x11, 12, 2
     .cfi_escape 0x15, 13, 0x7f
     .cfi_escape 0x2e, 0x90, 0x01
+    # DW_CFA_AARCH64_negate_ra_state
+    .cfi_escape 0x2d
     nop
     .cfi_endproc
 `;

@@ -1,4 +1,4 @@
-import type { Architecture } from '../architecture.js';
+import type { Architecture, CompleteArchitecture } from '../architecture.js';
 import { genericSignals, type LinuxModel } from '../linux.js';
 import { emulate, memoryAccess } from './emulate.js';
 import { codeFlow } from './flow.js';
@@ -23,7 +23,7 @@ const linux: LinuxModel = {
 };
 
 /** 64-bit Arm, little-endian, with the calls and numbers of AAPCS64. It records with stops. */
-export const aarch64: Architecture = {
+export const aarch64: Architecture & Pick<CompleteArchitecture, 'frames' | 'codeFlow' | 'privilege'> = {
   name: 'aarch64',
   elfMachine: 183,
   gdbNames: ['aarch64'],

@@ -1,11 +1,12 @@
 import { FollowedValues } from '../frames/entry-values.js';
 import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frames/frame-analysis.js';
-import type { CodeRange, FrameModel } from '../frames/frame-model.js';
+import type { CodeFrameModel, CodeRange } from '../frames/frame-model.js';
 import type { FrameRules } from '../frames/frame-rows.js';
 import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frames/frame-state.js';
 import { endsInCall, shortReturn } from '../frames/short-return.js';
 import { decode, type Instruction } from './decode.js';
 import type { Memory } from './decode-memory.js';
+import { masks, unsigned } from './pointer-authentication.js';
 import { FP, LR, SP, ZR } from './registers.js';
 
 /**
@@ -42,14 +43,15 @@ const rules: FrameRules = {
   longestCall: 4,
 };
 
-export const frames: Required<FrameModel> = {
+export const frames: CodeFrameModel = {
   registerCount: 32,
   fixed: [18],
   stackPointer: SP,
   framePointer: FP,
   returnAddress: LR,
   preserved,
-  special: new Map([[ELR_NUMBER, 'ELR_EL1']]),
+  special: new Map([[ELR_NUMBER, 'ELR_EL1'], ...masks]),
+  unsigned,
   cfaAtEntry: 0,
   framePointerRow: {
     cfa: { kind: 'register', register: FP, offset: 16 },

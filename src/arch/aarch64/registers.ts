@@ -28,6 +28,8 @@ export const registerDefaults: RegisterDefaults = {
     ['x30', 'lr'],
     ['sp', 'xsp'],
     ['cpsr', 'pstate'],
+    // Processors with SVE have wider ones, whose low parts are these.
+    ...vectors.map((name, number) => [name, `z${number}`]),
     // QEMU 7.2 names those that AArch32 has, too, without their level.
     ...['SCTLR', 'CPACR', 'VBAR'].map((name) => [`${name}_EL1`, name]),
   ],

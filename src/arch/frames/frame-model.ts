@@ -99,6 +99,8 @@ export interface FrameModel {
   readonly fixed: readonly number[];
   /** Registers beyond the integer ones that rows may refer to: DWARF number to target-description name. */
   readonly special: ReadonlyMap<number, string>;
+  /** The address that a return address stands for, where processors may have signed it (pointer authentication). */
+  readonly unsigned?: (address: bigint, register: (number: number) => bigint | undefined) => bigint;
   /** CFA at a function's first instruction, from the stack pointer. */
   readonly cfaAtEntry: number;
   /**
@@ -114,6 +116,9 @@ export interface FrameModel {
    */
   readonly code?: CodeReading;
 }
+
+/** One whose code is read. */
+export type CodeFrameModel = FrameModel & { readonly code: CodeReading };
 
 /** What the instructions of an architecture say of frames. */
 export interface CodeReading {

@@ -1,6 +1,6 @@
 import { FollowedValues } from '../frames/entry-values.js';
 import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frames/frame-analysis.js';
-import type { CodeRange, FrameModel } from '../frames/frame-model.js';
+import type { CodeFrameModel, CodeRange } from '../frames/frame-model.js';
 import type { FrameRules } from '../frames/frame-rows.js';
 import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frames/frame-state.js';
 import { endsInCall, shortReturn } from '../frames/short-return.js';
@@ -53,7 +53,7 @@ const rules: FrameRules = {
   longestCall: 4,
 };
 
-export const frames: Required<FrameModel> = {
+export const frames: CodeFrameModel = {
   registerCount: 32,
   // zero, gp, tp.
   fixed: [0, 3, 4],

@@ -1,7 +1,7 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import { FollowedValues } from '../frames/entry-values.js';
 import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frames/frame-analysis.js';
-import type { CodeRange, FrameModel } from '../frames/frame-model.js';
+import type { CodeFrameModel, CodeRange } from '../frames/frame-model.js';
 import type { FrameRules } from '../frames/frame-rows.js';
 import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frames/frame-state.js';
 import { endsInCall, shortReturn } from '../frames/short-return.js';
@@ -59,7 +59,7 @@ const decoder: FrameDecoder<Instruction> = {
 
 const rules: FrameRules = { numbers: Array.from({ length: 17 }, (_, index) => index), longestCall: 8 };
 
-export const frames: Required<FrameModel> = {
+export const frames: CodeFrameModel = {
   fixed: [],
   registerCount: 16,
   stackPointer: RSP,

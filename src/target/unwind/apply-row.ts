@@ -66,9 +66,10 @@ export function applyRow(
   if (backRule === 'same' && !exact && row.returnAddress === link)
     return { kind: 'lost', why: 'return-address-not-kept' };
   if (back === undefined) return { kind: 'lost', why: 'unreadable-stack' };
+  const to = file.model.unsigned?.(back, (number) => registers.numbered(number)) ?? back;
   // The values that a trap left in CSRs belong to the frame of its handler only.
   const special = row.interrupted ? noSpecial : registers.special;
-  return { kind: 'caller', cfa, returnAddress: back, registers: registers.derive(values, special) };
+  return { kind: 'caller', cfa, returnAddress: to, registers: registers.derive(values, special) };
 }
 
 const noCfa: Applied = { kind: 'lost', why: 'no-unwinder' };

@@ -15,6 +15,8 @@ interface Span {
 
 const PF_X = 1;
 const PT_LOAD = 1;
+/** Bytes of a stub of an imported function, on all architectures that have such code. */
+const STUB = 16;
 /** The most bytes of one function: larger ones exist only in damaged files. */
 const MAX_FUNCTION = 0x8_0000;
 
@@ -23,6 +25,8 @@ export class CodeMap {
   readonly #elf: ElfFile;
   readonly #debug: DebugInfo | undefined;
   readonly #code: readonly Span[];
+  /** Stubs of imported functions, which have no symbols. */
+  readonly #stubs: Span | undefined;
   readonly #starts: Float64Array;
   /** NaN for a symbol without a size: it reaches to the next one. */
   readonly #ends: Float64Array;
@@ -35,6 +39,9 @@ export class CodeMap {
     this.#elf = elf;
     this.#debug = debug;
     this.#code = executable(elf);
+    const stubs = elf.sections.find(({ name }) => name === '.plt');
+    const first = stubs && elf.codes.toCode(stubs.address);
+    this.#stubs = stubs && this.#code.find(({ low }) => low === first);
     const symbols = [...elf.symbols].filter(
       ({ address, type }) => type !== 'object' && this.isCode(elf.codes.toCode(address)),
     );
@@ -99,7 +106,10 @@ export class CodeMap {
     }
     const { codes } = this.#elf;
     const known = this.#debug?.functionAt(codes.fromCode(address));
-    return known && { low: codes.toCode(known.low), high: codes.toCode(known.high) };
+    if (known) return { low: codes.toCode(known.low), high: codes.toCode(known.high) };
+    if (this.#stubs === undefined || address < this.#stubs.low || address >= this.#stubs.high) return undefined;
+    const low = address - ((address - this.#stubs.low) % STUB);
+    return { low, high: low + STUB };
   }
 }
 

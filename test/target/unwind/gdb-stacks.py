@@ -20,12 +20,18 @@ share = float(os.environ["SHARE"])
 tick = os.environ["TICK"]
 names = os.environ["REGISTERS"].split()
 is_x86 = "rip" in names
+is_arm = "x30" in names
 
 gdb.execute("set pagination off")
 gdb.execute("set confirm off")
 gdb.execute("set language c")
+gdb.execute("set backtrace past-main on")
 gdb.execute("target remote " + os.environ["TARGET"], to_string=True)
-top = int(gdb.parse_and_eval("(unsigned long)&__stack_top"))
+try:
+    top = int(gdb.parse_and_eval("(unsigned long)&__stack_top"))
+except gdb.error:
+    # A program, whose arguments and environment lie on top of its stack.
+    top = None
 inferior = gdb.selected_inferior()
 
 
@@ -79,7 +85,7 @@ def truth():
 # Where the code goes on that the handler has interrupted; it holds while the handler runs.
 def interrupted():
     if not is_x86:
-        pc = value("mepc") if handler < 0x80200000 else value("sepc")
+        pc = value("ELR_EL1") if is_arm else value("mepc") if handler < 0x80200000 else value("sepc")
         return walk_with({"pc": pc})
     sp = value("rsp")
     pc, above = word(sp), word(sp + 24)
@@ -93,11 +99,21 @@ def go(address):
     gdb.execute("continue", to_string=True)
 
 
+def whole_stack(low):
+    length = 32768 if top is None else min(top - low, 32768)
+    while True:
+        try:
+            return bytes(inferior.read_memory(low, length))
+        except gdb.MemoryError:
+            if length < 2048:
+                raise
+            length -= 512
+
+
 def record(out, chain):
     sp = value("sp")
     low = sp - 256
-    length = min(top - low, 32768)
-    stack = bytes(inferior.read_memory(low, length)).hex()
+    stack = whole_stack(low).hex()
     registers = {name: hex(value(name)) if value(name) is not None else None for name in names}
     entry = {"registers": registers, "low": hex(low), "stack": stack, "plain": walk()}
     entry["frames"] = truth()
