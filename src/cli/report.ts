@@ -65,6 +65,7 @@ export async function report(args: ReportArguments): Promise<number> {
 const titles: Readonly<Record<Exclude<Grouping, 'hart'>, string>> = {
   fn: 'function',
   future: 'future',
+  latency: 'future',
   task: 'task',
   await: 'await',
 };

@@ -91,7 +91,8 @@ export function checkReport({ by, callers, callees, filter }: ReportArguments): 
   if ([by, callers, callees].filter((one) => one !== undefined).length > 1) {
     throw usage('--by, --callers and --callees do not go together');
   }
-  if (by === 'await' && filter?.condition) throw usage('--by await takes a --filter without a condition');
+  if ((by === 'await' || by === 'latency') && filter?.condition)
+    throw usage(`--by ${by} takes a --filter without a condition`);
 }
 
 const graphSortKeys = ['total', 'self', 'calls', 'name'] as const;

@@ -33,13 +33,20 @@ export function sortRows(rows: readonly ReportRow[], by: SortKey): ReportRow[] {
   return [...rows].sort((a, b) => value(b) - value(a) || byName(a, b));
 }
 
-type Column = Exclude<SortKey, 'name'> | 'histogram';
+type Column = Exclude<SortKey, 'name'> | 'waiting' | 'histogram';
 /** From the narrowest terminal to the widest. */
 const columnSets: readonly (readonly Column[])[] = [
   ['calls', 'total', 'self', 'max'],
   ['calls', 'total', 'self', 'p99', 'max'],
   ['calls', 'total', 'self', 'avg', 'p99', 'max', 'histogram'],
   ['calls', 'total', 'self', 'min', 'avg', 'p50', 'p95', 'p99', 'max', 'histogram'],
+];
+/** Of lives: `self` is the time in polls. */
+const livesColumns: readonly (readonly Column[])[] = [
+  ['calls', 'total', 'max'],
+  ['calls', 'total', 'p99', 'max'],
+  ['calls', 'total', 'self', 'waiting', 'p99', 'max'],
+  ['calls', 'total', 'self', 'waiting', 'avg', 'p50', 'p99', 'max', 'histogram'],
 ];
 /** Columns of text that names and places get before there are more numbers. */
 const TEXT_WIDTH = 36;
@@ -48,9 +55,12 @@ const TEXT_WIDTH = 36;
 export function reportTable(rows: readonly ReportRow[], nameTitle: string, options: TableOptions): string {
   const scale = scaleOf(rows);
   const hasLost = rows.some(({ lost }) => lost > 0);
-  const tables = columnSets.map((set) => {
+  const areLives = rows.some(({ waiting }) => waiting !== undefined);
+  const tables = (areLives ? livesColumns : columnSets).map((set) => {
     const columns: Column[] = hasLost ? ['calls', 'lost', ...set.slice(1)] : [...set];
-    const heads = columns.map((column) => (column === 'histogram' ? scale.title : column));
+    const heads = columns.map((column) =>
+      column === 'histogram' ? scale.title : areLives ? livesHead(column) : column,
+    );
     return { heads, lines: rows.map((row) => ({ numbers: columns.map((column) => cell(row, column, scale)), row })) };
   });
   const fitting = tables.findLast(({ heads, lines }) => hasRoom(heads, lines, options, TEXT_WIDTH)) ?? tables[0];
@@ -68,12 +78,17 @@ export function reportTable(rows: readonly ReportRow[], nameTitle: string, optio
   return `${table}${tableNotes(notes, options)}`;
 }
 
+function livesHead(column: Column): string {
+  return column === 'self' ? 'busy' : column;
+}
+
 function cell(row: ReportRow, column: Column, scale: Scale): string {
   if (column === 'histogram') return histogramBar(row.durations, scale);
-  const value = sortValue[column](row);
+  const value = column === 'waiting' ? (row.waiting ?? 0) : sortValue[column](row);
   if (column === 'calls') return `${row.bound ? '>=' : ''}${value}`;
   if (column === 'lost') return String(value);
-  return row.durations.count === 0 && column !== 'self' ? '-' : timeOf(row, column, Math.round(value));
+  const isUntimed = row.durations.count === 0 && (column !== 'self' || row.waiting !== undefined);
+  return isUntimed ? '-' : timeOf(row, column === 'waiting' ? 'self' : column, Math.round(value));
 }
 
 /** An upper bound is a tick of the clock at least. */
@@ -138,6 +153,7 @@ export function rowJson(row: ReportRow): object {
     lost,
     total_ns: Math.max(row.total, row.timesAtMost ?? 0),
     self_ns: Math.max(row.self, row.timesAtMost ?? 0),
+    waiting_ns: row.waiting,
     ...durationsJson(durations),
   };
 }

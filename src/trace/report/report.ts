@@ -1,9 +1,6 @@
 import { hex } from '../../base/addr.js';
-import { madeOnce } from '../../base/made-once.js';
 import { type AwaitPlace, awaitPlace, awaitText } from '../events/await-place.js';
-import { namesBound } from '../events/bounds.js';
 import { type CallTime, TimedFold } from '../events/call-times.js';
-import { Durations } from '../events/durations.js';
 import type {
   AnyBegin,
   AnyEnd,
@@ -18,66 +15,20 @@ import type {
   TraceEvent,
   TraceFacts,
   TraceInfo,
-  TraceSink,
 } from '../events/events.js';
 import { HartLabels } from '../events/hart-labels.js';
 import { isOfTask } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
 import { ChainTexts, rootText, wholeAwait } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
+import { latencyReport } from './latency.js';
+import { type About, type Key, type Report, type ReportRow, type Row, Rows } from './rows.js';
 
 /** What a report has a row for. */
-export const groupings = ['fn', 'future', 'task', 'hart', 'await'] as const;
+export const groupings = ['fn', 'future', 'latency', 'task', 'hart', 'await'] as const;
 export type Grouping = (typeof groupings)[number];
 
-/** One row. Times are nanoseconds of the trace's clock. */
-export interface ReportRow {
-  readonly name: string;
-  /** With generic arguments; undefined where there is no such name. */
-  readonly instance: string | undefined;
-  readonly address: string | undefined;
-  readonly file: string | undefined;
-  readonly line: number | undefined;
-  /** Of an await: what of a library is awaited there. */
-  readonly inside?: string | undefined;
-  /** Calls, polls, or waits. */
-  readonly calls: number;
-  /**
-   * Why `calls` is a lower bound: a probe was left out, or switched off on the way, or the compiler inlined polls.
-   * Undefined if it is none.
-   */
-  readonly bound: 'left-out' | 'inlined' | undefined;
-  /** Times are upper bounds, and this is the least that one may be: a tick of the clock. Undefined if they are not. */
-  readonly timesAtMost: number | undefined;
-  /** What a time of 0 is less than: a tick of the clock, and what of an event durations leave out. */
-  readonly zeroAtMost: number;
-  /** Those whose end was not seen; they have no time. */
-  readonly lost: number;
-  /** Time inside, recursion counted once. */
-  readonly total: number;
-  /** Without the traced calls and polls inside. */
-  readonly self: number;
-  readonly durations: Durations;
-}
-
-interface Row {
-  readonly name: string;
-  readonly instance: string | undefined;
-  readonly address: string | undefined;
-  readonly file: string | undefined;
-  readonly line: number | undefined;
-  readonly inside?: string | undefined;
-  calls: number;
-  lost: number;
-  total: number;
-  self: number;
-  /** Not every poll of it is seen, because the compiler inlined some. */
-  isInlined: boolean;
-  readonly durations: Durations;
-}
-
-type About = Pick<Row, 'name'> & Partial<Pick<Row, 'instance' | 'address' | 'file' | 'line' | 'inside' | 'isInlined'>>;
-type Key = object | string | number;
+export type { Report, ReportRow } from './rows.js';
 
 /** What a report by calls and polls has rows of. */
 interface Subjects<K extends Key> {
@@ -90,14 +41,10 @@ interface Subjects<K extends Key> {
   readonly isOutermost?: boolean;
 }
 
-export interface Report extends TraceSink {
-  /** In no particular order. */
-  rows(): ReportRow[];
-}
-
 /** A report of events, which it takes as a sink. `chosen`: of these alone. `isFull`: awaits with the library's below. */
 export function reportBy(grouping: Grouping, chosen?: Chosen, isFull = false): Report {
   if (grouping === 'await') return awaitReport(chosen, isFull ? new ChainTexts() : undefined);
+  if (grouping === 'latency') return latencyReport(chosen);
   if (grouping === 'fn') return new CallReport(functions, chosen);
   if (grouping === 'future') return new CallReport(futures, chosen);
   return grouping === 'task' ? new CallReport(tasks, chosen) : new CallReport(harts, chosen);
@@ -129,31 +76,6 @@ const harts: Subjects<number> = {
   isOutermost: true,
   describe: (hart, labels) => ({ name: labels.of(hart) }),
 };
-
-class Rows {
-  readonly #rows = new Map<Key, Row>();
-  /** Subjects of which more was than what is counted here. */
-  readonly unseen = new Set<Key>();
-
-  of(key: Key, describe: () => About): Row {
-    return madeOnce(this.#rows, key, () => ({
-      ...{ instance: undefined, address: undefined, file: undefined, line: undefined, isInlined: false },
-      ...describe(),
-      ...{ calls: 0, lost: 0, total: 0, self: 0, durations: new Durations() },
-    }));
-  }
-
-  all(facts: TraceFacts | undefined, tickNs: number): ReportRow[] {
-    const leftOut = namesBound(facts?.probes ?? [], facts?.recording?.missing);
-    const timesAtMost = facts?.recording?.timesAtMost === undefined ? undefined : Math.ceil(tickNs);
-    const zeroAtMost = Math.ceil(tickNs) + (facts?.ownTime?.mostNs ?? 0);
-    const boundOf = (key: Key, { name, instance, isInlined }: Row): ReportRow['bound'] => {
-      if (leftOut.has(name) || (instance !== undefined && leftOut.has(instance))) return 'left-out';
-      return isInlined || this.unseen.has(key) ? 'inlined' : undefined;
-    };
-    return [...this.#rows].map(([key, row]) => ({ ...row, bound: boundOf(key, row), timesAtMost, zeroAtMost }));
-  }
-}
 
 class CallReport<K extends Key> extends TimedFold implements Report {
   readonly #subjects: Subjects<K>;

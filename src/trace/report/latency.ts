@@ -1,0 +1,153 @@
+import { AddressMap } from '../../base/address-map.js';
+import { madeOnce } from '../../base/made-once.js';
+import type {
+  Cancelled,
+  DerivedPoll,
+  FutureRef,
+  GuestNanos,
+  PollBegin,
+  PollEnd,
+  PollLost,
+  RootRef,
+  TraceEvent,
+  TraceFacts,
+  TraceInfo,
+} from '../events/events.js';
+import { placeOf } from '../events/roots.js';
+import type { Chosen } from '../events/selection.js';
+import { Fold } from '../events/sinks.js';
+import { type Report, type ReportRow, type Row, Rows } from './rows.js';
+
+/** A Future that has been polled and is not over. */
+interface Life {
+  /** When it was first polled; undefined if that was not seen, or the end of a poll was not. */
+  began: GuestNanos | undefined;
+  /** In its polls so far. */
+  busy: number;
+}
+
+/** Lives of Futures, from the first poll of each to its end: a request's are those of its handler. */
+class LatencyReport extends Fold implements Report {
+  readonly #rows = new Rows();
+  readonly #lives = new Map<FutureRef, AddressMap<Life>>();
+  /** Those that are not over. */
+  readonly #open = new Map<FutureRef, Set<Life>>();
+  readonly #chosen: Chosen | undefined;
+  #facts: TraceFacts | undefined;
+  #tickNs = 1;
+
+  constructor(chosen: Chosen | undefined) {
+    super();
+    this.#chosen = chosen;
+  }
+
+  override begin(info: TraceInfo): void {
+    this.#tickNs = info.clock.resolutionNs;
+  }
+
+  event(event: TraceEvent): void {
+    if (event.type === 'poll-begin') this.#begins(event);
+    else if (event.type === 'poll-end') this.#ends(event);
+    else if (event.type === 'poll-lost') this.#loses(event);
+    else if (event.type === 'derived-poll') this.#derives(event);
+    else if (event.type === 'cancelled') this.#cancels(event);
+    else if (event.type === 'reset') this.#forget();
+  }
+
+  override end(facts?: TraceFacts): void {
+    this.#facts = facts;
+    this.#forget();
+  }
+
+  rows(): ReportRow[] {
+    return this.#rows.all(this.#facts, this.#tickNs);
+  }
+
+  #begins(begin: PollBegin): void {
+    const row = this.#rowOf(begin.future);
+    if (row === undefined) return;
+    const isFirst = begin.state === undefined || begin.state.name === 'Unresumed';
+    const before = this.#lifeOf(begin);
+    // One written by hand has no state: it lives on until it is ready.
+    if (before !== undefined && (begin.state === undefined || !isFirst)) return;
+    if (before !== undefined) this.#over(begin, before, row);
+    row.calls++;
+    const life: Life = { began: isFirst ? begin.time : undefined, busy: 0 };
+    madeOnce(this.#lives, begin.future, () => new AddressMap<Life>(16)).set(placeOfFuture(begin), life);
+    madeOnce(this.#open, begin.future, () => new Set<Life>()).add(life);
+  }
+
+  #ends(end: PollEnd): void {
+    const life = this.#lifeOf(end);
+    const row = life && this.#rowOf(end.future);
+    if (life === undefined || row === undefined) return;
+    life.busy += end.time - end.began;
+    if (end.result === 'ready' || end.result === 'panicked') this.#over(end, life, row, end.time);
+  }
+
+  #loses(lost: PollLost): void {
+    const life = this.#lifeOf(lost);
+    if (life) life.began = undefined;
+  }
+
+  /** A poll that was inlined: how long it took is not known. */
+  #derives(event: DerivedPoll): void {
+    const row = this.#rowOf(event.future);
+    if (row === undefined) return;
+    this.#rows.unseen.add(event.future);
+    const life = this.#lifeOf(event);
+    if (life && (event.result === 'ready' || event.result === 'panicked')) this.#over(event, life, row, event.time);
+  }
+
+  #cancels({ future, address, root }: Cancelled): void {
+    const row = root && this.#rowOf(future);
+    const life = root && this.#lifeOf({ future, address, root });
+    if (row && life) this.#over({ future, address, root }, life, row);
+  }
+
+  /** `time`: when it was ready; undefined: nobody has seen that, or it was not. */
+  #over(of: OfFuture, life: Life, row: Row, time?: number): void {
+    this.#lives.get(of.future)?.delete(placeOfFuture(of));
+    this.#open.get(of.future)?.delete(life);
+    if (time === undefined || life.began === undefined) {
+      row.lost++;
+      return;
+    }
+    const took = time - life.began;
+    row.total += took;
+    row.self += life.busy;
+    row.waiting = row.total - row.self;
+    row.durations.add(took);
+  }
+
+  /** What still lives has no end. */
+  #forget(): void {
+    for (const [future, { size }] of this.#open) {
+      const row = this.#rowOf(future);
+      if (row) row.lost += size;
+    }
+    this.#open.clear();
+    this.#lives.clear();
+  }
+
+  #lifeOf(of: OfFuture): Life | undefined {
+    return this.#lives.get(of.future)?.get(placeOfFuture(of));
+  }
+
+  #rowOf(future: FutureRef): Row | undefined {
+    const { future: name, instance, file, line, inlined: isInlined = false } = future;
+    if (this.#chosen !== undefined && ![name, instance].some(this.#chosen.note)) return undefined;
+    return this.#rows.of(future, () => ({ name, instance, file, line, isInlined, waiting: 0 }));
+  }
+}
+
+type OfFuture = Pick<PollBegin, 'future' | 'address'> & { readonly root: RootRef };
+
+function placeOfFuture({ address, root: { space } }: OfFuture): bigint {
+  return placeOf({ address, space });
+}
+
+/** A row a Future: how long it lived, in its polls and between them. `chosen`: of these alone. */
+export function latencyReport(chosen: Chosen | undefined): Report {
+  return new LatencyReport(chosen);
+}

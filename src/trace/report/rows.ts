@@ -1,0 +1,87 @@
+import { madeOnce } from '../../base/made-once.js';
+import { namesBound } from '../events/bounds.js';
+import { Durations } from '../events/durations.js';
+import type { TraceFacts, TraceSink } from '../events/events.js';
+
+/** One row. Times are nanoseconds of the trace's clock. */
+export interface ReportRow {
+  readonly name: string;
+  /** With generic arguments; undefined where there is no such name. */
+  readonly instance: string | undefined;
+  readonly address: string | undefined;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  /** Of an await: what of a library is awaited there. */
+  readonly inside?: string | undefined;
+  /** Calls, polls, waits, or lives. */
+  readonly calls: number;
+  /**
+   * Why `calls` is a lower bound: a probe was left out, or switched off on the way, or the compiler inlined polls.
+   * Undefined if it is none.
+   */
+  readonly bound: 'left-out' | 'inlined' | undefined;
+  /** Times are upper bounds, and this is the least that one may be: a tick of the clock. Undefined if they are not. */
+  readonly timesAtMost: number | undefined;
+  /** What a time of 0 is less than: a tick of the clock, and what of an event durations leave out. */
+  readonly zeroAtMost: number;
+  /** Those whose end was not seen; they have no time. */
+  readonly lost: number;
+  /** Time inside, recursion counted once. */
+  readonly total: number;
+  /** Without the traced calls and polls inside; of lives the time in their polls. */
+  readonly self: number;
+  /** Of lives: the rest of the total. */
+  readonly waiting?: number | undefined;
+  readonly durations: Durations;
+}
+
+export interface Row {
+  readonly name: string;
+  readonly instance: string | undefined;
+  readonly address: string | undefined;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  readonly inside?: string | undefined;
+  calls: number;
+  lost: number;
+  total: number;
+  self: number;
+  waiting?: number;
+  /** Not every poll of it is seen, because the compiler inlined some. */
+  isInlined: boolean;
+  readonly durations: Durations;
+}
+
+export type About = Pick<Row, 'name'> &
+  Partial<Pick<Row, 'instance' | 'address' | 'file' | 'line' | 'inside' | 'waiting' | 'isInlined'>>;
+export type Key = object | string | number;
+
+export interface Report extends TraceSink {
+  /** In no particular order. */
+  rows(): ReportRow[];
+}
+
+export class Rows {
+  readonly #rows = new Map<Key, Row>();
+  /** Subjects of which more was than what is counted here. */
+  readonly unseen = new Set<Key>();
+
+  of(key: Key, describe: () => About): Row {
+    return madeOnce(this.#rows, key, () => ({
+      ...{ instance: undefined, address: undefined, file: undefined, line: undefined, isInlined: false },
+      ...describe(),
+      ...{ calls: 0, lost: 0, total: 0, self: 0, durations: new Durations() },
+    }));
+  }
+
+  all(facts: TraceFacts | undefined, tickNs: number): ReportRow[] {
+    const leftOut = namesBound(facts?.probes ?? [], facts?.recording?.missing);
+    const timesAtMost = facts?.recording?.timesAtMost === undefined ? undefined : Math.ceil(tickNs);
+    const zeroAtMost = Math.ceil(tickNs) + (facts?.ownTime?.mostNs ?? 0);
+    const boundOf = (key: Key, { name, instance, isInlined }: Row): ReportRow['bound'] => {
+      if (leftOut.has(name) || (instance !== undefined && leftOut.has(instance))) return 'left-out';
+      return isInlined || this.unseen.has(key) ? 'inlined' : undefined;
+    };
+    return [...this.#rows].map(([key, row]) => ({ ...row, bound: boundOf(key, row), timesAtMost, zeroAtMost }));
+  }
+}
