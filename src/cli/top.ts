@@ -63,6 +63,9 @@ export async function top(given: TopArguments): Promise<number> {
   );
 }
 
+/** An interval is so much shorter or longer than what was asked for: then looks are in step with nothing in the target. */
+const SPREAD = 0.25;
+
 type Args = TopArguments & { readonly elf: string };
 type Takes = (taken: Taken) => Promise<boolean>;
 
@@ -118,7 +121,7 @@ class Looks {
     if (this.#app) await this.#app.show(this.#shown);
     else process.stdout.write(await this.#json());
     if (signal.aborted || this.#number === most) return false;
-    await until(taken.at + interval, signal);
+    await until(taken.at + interval * (1 + SPREAD * (2 * Math.random() - 1)), signal);
     await this.#app?.resumed();
     return !signal.aborted;
   }
