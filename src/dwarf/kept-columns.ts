@@ -89,7 +89,7 @@ export class KeptColumns {
       renameSync(part, path);
       removeOldest(this.#folder);
     } catch {
-      rmSync(part, { force: true });
+      removePart(part);
     }
   }
 
@@ -140,6 +140,14 @@ function columnsIn(file: Buffer): Columns | undefined {
 /** Not `recursive`: below /proc, where nothing can be made, Node tries for ever. */
 function makeFolder(path: string): void {
   if (!existsSync(path)) mkdirSync(path, { mode: 0o700 });
+}
+
+function removePart(path: string): void {
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // A folder that may not be looked into, or that is none: nothing was written there.
+  }
 }
 
 function removeOldest(folder: string): void {
