@@ -20,6 +20,7 @@ import {
   parseMaps,
   threadsOf,
 } from '../target/index.js';
+import { isSeen } from '../target/stacks/index.js';
 import { Stacks } from '../target/unwind/index.js';
 import { type CopyOptions, clipped, constantsOf, processRegions, type TargetCopy } from './task-copy.js';
 import type { Understood } from './views.js';
@@ -51,8 +52,21 @@ export class RunningProcess {
   }
 
   /**
+   * That the process runs this program.
+   * @throws RsptraceError `PROGRAM_NOT_SEEN`, `ATTACH_NO_PROCESS`, `GDBSERVER_FAILED`
+   */
+  async verify(): Promise<void> {
+    using memory = memoryOfProcess(this.#pid);
+    if (memory === undefined) throw unreadable(this.#pid);
+    if (await isSeen(this.#elf, memory)) return;
+    throw new RsptraceError('PROGRAM_NOT_SEEN', `process ${this.#pid} does not have ${this.#elf.path} in its memory`, {
+      hint: 'leave the ELF out: it is the one that the process runs then. A build of another day is another program',
+    });
+  }
+
+  /**
    * What was copied before is overwritten.
-   * @throws RsptraceError `ATTACH_NO_PROCESS` if it has ended
+   * @throws RsptraceError `ATTACH_NO_PROCESS` if it has ended, `GDBSERVER_FAILED`
    */
   async copy(): Promise<RunningCopy> {
     const { arch, scan = [], logger = silent } = this.#options;
@@ -92,11 +106,11 @@ export class RunningProcess {
     for (const room of this.#rooms) {
       room.empty();
       using memory = memoryOfProcess(this.#pid, room);
-      if (memory === undefined) throw gone(this.#pid);
+      if (memory === undefined) throw unreadable(this.#pid);
       copies.push(await takeSnapshot(memory, regions, { beyond: constantsOf(this.#elf) }));
     }
     const [first, second] = copies as [Snapshot, Snapshot];
-    if (first.searched === 0) throw gone(this.#pid);
+    if (first.searched === 0) throw unreadable(this.#pid);
     return [first, second];
   }
 
@@ -139,6 +153,13 @@ function registersOf({ sp, pc }: { readonly sp: Addr; readonly pc: Addr }, arch:
   return { register: (name) => (name === arch.sp ? sp : name === arch.pc ? pc : undefined) };
 }
 
-function gone(pid: number): RsptraceError {
-  return new RsptraceError('ATTACH_NO_PROCESS', `process ${pid} has ended`);
+function unreadable(pid: number): RsptraceError {
+  // Of one that has ended, and that its parent has not waited for, nothing is mapped any more.
+  if (textOf(`/proc/${pid}/cmdline`) === '')
+    return new RsptraceError('ATTACH_NO_PROCESS', `process ${pid} has ended`, {
+      hint: '`pgrep -a NAME` shows the numbers of those that run',
+    });
+  return new RsptraceError('GDBSERVER_FAILED', `the memory of process ${pid} may not be read`, {
+    hint: 'it needs the same user and `sysctl kernel.yama.ptrace_scope=0`, or root; a container needs CAP_SYS_PTRACE',
+  });
 }

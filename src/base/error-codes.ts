@@ -240,8 +240,8 @@ export const errorCodes = {
     remedy: "Leave it out: `-p '!fn:NAME'`.",
   },
   PROGRAM_NOT_SEEN: {
-    means: 'No hart has the program in its address space.',
-    remedy: 'Stop the machine where the program runs.',
+    means: 'No hart has the program in its address space, or the process runs another one.',
+    remedy: 'Stop the machine where the program runs. Is it the ELF of that process?',
   },
   RECORDS_DAMAGED: {
     means: 'The records of a killed recording cannot be understood.',
@@ -328,8 +328,8 @@ export const errorCodes = {
     remedy: '`pgrep -a NAME` shows those that run.',
   },
   GDBSERVER_FAILED: {
-    means: '`gdbserver` could not attach, or start the program.',
-    remedy: 'Attaching needs the same user and `kernel.yama.ptrace_scope` 0, or root.',
+    means: '`gdbserver` could not attach, or start the program; or the process may not be read.',
+    remedy: 'Attaching and reading need the same user and `kernel.yama.ptrace_scope` 0, or root.',
   },
   RUN_EXITED: {
     means: 'The program ended before the guest was started.',

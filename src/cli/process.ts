@@ -32,9 +32,13 @@ export function recordAttached(args: AttachArguments): Promise<number> {
 }
 
 /** Records a process that runs, and lets go of it. */
-export async function recordRunning(prepared: Prepared, pid: number): Promise<Recorded> {
+export async function recordRunning(
+  prepared: Prepared,
+  pid: number,
+  watched: Pick<SessionOptions, 'ending' | 'watcher'> = {},
+): Promise<Recorded> {
   readLoadedFiles(pid);
-  return (await recordUnder(prepared, { pid })).recording;
+  return (await recordUnder(prepared, { pid }, watched)).recording;
 }
 
 /** `rsptrace run PROGRAM -- ARGUMENTS`: starts a program of this machine. Gives the exit status. */
@@ -123,7 +127,7 @@ export async function recordStarted(prepared: Prepared, command: readonly string
 }
 
 /** Like those of {@link SessionOptions}, with the server that has the program. */
-interface UnderOptions extends Pick<SessionOptions, 'ending' | 'deadline'> {
+interface UnderOptions extends Pick<SessionOptions, 'ending' | 'deadline' | 'watcher'> {
   readonly onSignal?: (name: NodeJS.Signals, server: Gdbserver) => void;
   readonly onLeft?: (end: Recorded['end'], server: Gdbserver) => void;
 }
@@ -132,7 +136,7 @@ interface UnderOptions extends Pick<SessionOptions, 'ending' | 'deadline'> {
 async function recordUnder(
   prepared: Prepared,
   subject: Subject,
-  { isStdoutOurs, ending, deadline, onSignal, onLeft }: UnderOptions & OutputWish = {},
+  { isStdoutOurs, ending, deadline, watcher, onSignal, onLeft }: UnderOptions & OutputWish = {},
 ): Promise<{ readonly recording: Recorded; readonly server: Gdbserver }> {
   const { args, logger } = prepared;
   using wire = wireRecorder(args, logger);
@@ -145,7 +149,7 @@ async function recordUnder(
     // A program that is started does without what would be damaged.
     const stopsHarm = under.damage !== undefined && !isLaunched;
     return recordSession({ ...prepared, sink }, target.session, {
-      ...{ isLaunched, stopsHarm, ending, deadline },
+      ...{ isLaunched, stopsHarm, ending, deadline, watcher },
       letRun: isLaunched ? undefined : (stoodMs) => letRun(target.session, prepared.program.arch, stoodMs),
       onSignal: (name) => onSignal?.(name, under.server),
       onLeft: (end) => onLeft?.(end, under.server),

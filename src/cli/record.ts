@@ -38,7 +38,11 @@ export async function recordRemote(args: RecordArguments): Promise<number> {
 }
 
 /** Connects, records what is prepared, and leaves the target. */
-export async function recordAt(args: RecordArguments, prepared: Prepared): Promise<Recorded> {
+export async function recordAt(
+  args: RecordArguments,
+  prepared: Prepared,
+  watched: Pick<SessionOptions, 'ending' | 'watcher'> = {},
+): Promise<Recorded> {
   const remote = parseRemote(args.remote);
   if (remote.kind === 'replay' && samplesOf(prepared.program)) throw replayed();
   using wire = wireRecorder(args, prepared.logger);
@@ -52,7 +56,7 @@ export async function recordAt(args: RecordArguments, prepared: Prepared): Promi
     const isReplayed = remote.kind === 'replay';
     const begun = resetVector || reconnect || isReplayed ? undefined : await fromReset(prepared, session);
     recordingBegins();
-    return await recordSession(prepared, session, { reconnect, resetVector, isReplayed, ...begun });
+    return await recordSession(prepared, session, { reconnect, resetVector, isReplayed, ...begun, ...watched });
   });
 }
 

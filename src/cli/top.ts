@@ -17,8 +17,9 @@ import { App } from './top/app.js';
 import { History } from './top/history.js';
 import { lookJson } from './top/json.js';
 import { lookAtTasks, type Taken } from './top/look.js';
-import type { Shown } from './top/pages.js';
+import { looksContent, type Shown } from './top/pages.js';
 import { type Ended, lookAtProcess, lookAtStub, type Watched } from './top/sources.js';
+import { until } from './top/until.js';
 
 /**
  * `rsptrace top --pid PID [ELF]`, or `--remote ADDR kernel.elf`: the tasks of a target, looked at again and again. Gives
@@ -29,6 +30,7 @@ export async function top(given: TopArguments): Promise<number> {
     const which = process.stdout.isTTY ? 'input' : 'output';
     throw usage(`top draws on a terminal, and standard ${which} is none`, '--json streams a line of JSON a look');
   }
+  if (given.polls) return (await import('./top-polls.js')).topPolls(given);
   const args = { ...given, elf: programOf(given) };
   const logger = createLogger(args.log);
   const { runtimes: own } = await loadPlugins(args.plugin);
@@ -76,7 +78,7 @@ class Looks {
   readonly #own: readonly Runtime[];
   readonly #stopper: AbortController;
   readonly #history = new History();
-  readonly #app: App | undefined;
+  readonly #app: App<ReturnType<typeof looksContent>['items'][number]> | undefined;
   #number = 0;
   #shown: Shown | undefined;
 
@@ -118,7 +120,7 @@ class Looks {
     const rows = this.#history.see(look);
     const rate = before === undefined ? undefined : 1000 / Math.max(1, look.at - before);
     this.#shown = { look, rows, findings: this.#history.findings(look), target: this.#target(), rate };
-    if (this.#app) await this.#app.show(this.#shown);
+    if (this.#app) await this.#app.show(looksContent(this.#shown));
     else process.stdout.write(await this.#json());
     if (signal.aborted || this.#number === most) return false;
     await until(taken.at + interval * (1 + SPREAD * (2 * Math.random() - 1)), signal);
@@ -135,18 +137,4 @@ class Looks {
     const { look, rows, findings } = this.#shown as Shown;
     return await lookJson(this.#args.elf, look, rows, findings);
   }
-}
-
-/** Resolves at that time, in milliseconds since 1970, or when the signal comes. */
-function until(time: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, Math.max(0, time - Date.now()));
-    signal.addEventListener('abort', done);
-    if (signal.aborted) done();
-  });
 }

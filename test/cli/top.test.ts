@@ -4,9 +4,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { elfPath } from '../qemu/guests/guests.js';
+import { elfPath, parseLab } from '../qemu/guests/guests.js';
 import { frozenGuest, main, rsptrace, scratchFolder } from '../support/command.js';
-import { pollsProgram, waitingProgram } from '../support/native.js';
+import { changedCode, pollsProgram, waitingProgram } from '../support/native.js';
 
 interface Row {
   readonly status: string;
@@ -26,6 +26,20 @@ interface Look {
   readonly tasks: readonly Row[];
   readonly resources: readonly { readonly kind: string; readonly waiting: readonly { readonly id: number }[] }[];
   readonly deadlocks: readonly { readonly cycle: readonly { readonly task: number }[] }[];
+}
+
+interface Polls {
+  readonly number: number;
+  readonly polls: number;
+  readonly state: string;
+  readonly p99_ns: number;
+  readonly max_ns: number;
+  readonly polls_per_s: number;
+}
+interface PollsLook {
+  readonly events: number;
+  readonly notes: readonly string[];
+  readonly tasks: readonly Polls[];
 }
 
 function looksIn(stdout: string): Look[] {
@@ -66,6 +80,9 @@ t.test('tasks that stand still: those that the program names, and nothing change
   for (const { status, changed, looks, for_ms: since } of last.tasks)
     t.strictSame({ status, changed, looks, since }, { status: 'waiting', changed: 0, looks: 3, since: between });
   t.equal(isTraced(pid), false);
+  const wrong = await rsptrace('top', '--pid', pid, pollsProgram(t, 'executor'), '--json').ended;
+  t.equal(wrong.status, 1);
+  t.match(wrong.stderr, /does not have .* in its memory \[PROGRAM_NOT_SEEN\]/);
 });
 
 t.test('tasks that do something change, those that wait for ever do not', async (t) => {
@@ -106,6 +123,41 @@ t.test('a kernel: its deadlock is found, and it goes on', async (t) => {
   t.ok(cycle.length >= 2);
   for (const [i, name] of cycle.entries()) t.equal(book.get(name ?? ''), cycle[(i + 1) % cycle.length]);
   t.equal(threads, null, 'it stood for the look');
+});
+
+t.test('--polls: each poll of each task of a kernel, as the guest counts them itself', async (t) => {
+  const qemu = frozenGuest(t, 'rv-o0', ['-icount', 'shift=0']);
+  const words = ['--remote', qemu.socket, elfPath('rv-o0'), '--json', '-i', '100ms'];
+  const { status, stdout, stderr } = await rsptrace('top', '--polls', ...words).ended;
+  t.equal(status, 0, stderr);
+  t.match(stderr, /the target has ended/);
+  const tasks = new Map<number, Polls>();
+  let events = 0;
+  const windows = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as PollsLook);
+  for (const window of windows) {
+    t.ok(window.events >= events);
+    events = window.events;
+    for (const task of window.tasks) tasks.set(task.number, task);
+  }
+  t.ok(windows.at(-1)?.notes.some((note) => note.includes('without stops')));
+  let printed = '';
+  qemu.read((said) => {
+    printed = said;
+  });
+  const counted = parseLab(printed).tasks.map(({ polls }) => polls);
+  t.ok(counted.length > 10);
+  t.strictSame(
+    [...tasks.values()].sort((a, b) => a.number - b.number).map(({ polls }) => polls),
+    counted,
+  );
+  for (const { state, p99_ns: p99, max_ns: max, polls_per_s: rate } of tasks.values()) {
+    t.equal(state, 'ready');
+    t.ok(p99 > 0 && p99 <= max);
+    t.ok(rate > 0, 'it was polled in the window in which it ended');
+  }
 });
 
 t.test('where there is no terminal, one sentence says what there is', async (t) => {
@@ -230,4 +282,22 @@ t.test('the screen: rows, keys, pages, sizes, and the terminal as it was', async
   program.kill('SIGKILL');
   await terminal.until(/rsptrace: the target has ended/);
   t.equal(terminal.isAlternate, false);
+});
+
+t.test('the screen of --polls: what tasks do, and the process as it was', async (t) => {
+  const program = pollsProgram(t, 'live-tokio-o3');
+  const { pid, process: running } = await waitingProgram(t, program, ['mt']);
+  const terminal = new Terminal(t, 100, 24);
+  terminal.keys(`${process.execPath} ${main} top --polls --pid ${pid} -i 200ms`, 'Enter');
+  const screen = await terminal.until(/ \d+ polls\/s in .* ms {2}\d+ events, 0 stops/);
+  t.match(screen, /^ *id {2}state +polls\/s {2}busy% +p99 +to poll {2}task +awaits at$/m);
+  t.match(screen, /^ *\d+ {2}(?:waiting|running|ready) +\d+ +\d+\.\d/m);
+  terminal.keys('Enter');
+  await terminal.until(/a poll takes .* at most in 99 of 100/);
+  terminal.keys('q');
+  await terminal.until(/rsptrace: \d+ events, \d+ stops?\n(?:.*\n)*ready\$\s*$/);
+  t.equal(terminal.isAlternate, false);
+  t.equal(isTraced(pid), false);
+  t.equal(changedCode(Number(pid), program), 0, 'its code is its own');
+  t.equal(running.exitCode, null);
 });

@@ -160,6 +160,8 @@ export const top = declared({
     looks: parsed('End after so many looks', count('--looks'), { alias: 'n' }),
     scan: list('Also search START,SIZE: a heap that is not found; repeatable'),
     runtime: text('Ask this runtime alone: {runtimes}'),
+    polls: flag('Record every poll instead, without stops, by code that is put into the target meanwhile'),
+    ...scratchOptions('With --polls: memory of a machine that nobody else uses, ADDR,SIZE; or top, or none'),
     json: flag('Stream a line of JSON a look, instead of the screen'),
   },
 });

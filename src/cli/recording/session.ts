@@ -1,6 +1,6 @@
 import { endingSignals, findStuck } from '../../api/index.js';
 import { type EngineSituation, type Hurdle, situationOf } from '../../engines/index.js';
-import { type Recording, type RecordOptions, record } from '../../record/index.js';
+import { type Progress, type Recording, type RecordOptions, record } from '../../record/index.js';
 import type { Session } from '../../rsp/index.js';
 import type { ScratchSources } from '../../scratch/index.js';
 import { isMovedAtBoot } from '../../target/index.js';
@@ -36,17 +36,26 @@ export interface SessionOptions extends OfTarget {
   readonly ending?: AbortSignal | undefined;
   /** Called with the signal that ends the recording. */
   readonly onSignal?: (signal: NodeJS.Signals) => void;
+  /** Who shows the recording itself: takes what would be said on stderr, and how far it is, in place of a line there. */
+  readonly watcher?: RecordingWatcher | undefined;
+}
+
+/** Who shows a recording while it runs. */
+export interface RecordingWatcher {
+  text(text: string): void;
+  begins(progress: () => Progress): void;
 }
 
 /** Records until something ends it; Ctrl-C (SIGINT, SIGTERM, SIGHUP) ends it in good order. */
 export async function recordSession(
   prepared: Prepared,
   session: Session,
-  { isLaunched = false, isReplayed = false, hidden, ending, onSignal, ...passed }: SessionOptions = {},
+  { isLaunched = false, isReplayed = false, hidden, ending, onSignal, watcher, ...passed }: SessionOptions = {},
 ): Promise<Recorded> {
   const { args } = prepared;
   const stopping = stopOnSignals(onSignal, ending);
-  const status = new StatusLine(process.stderr, !args.json);
+  const status = new StatusLine(process.stderr, !args.json && !watcher);
+  const above = (text: string): void => (watcher ? watcher.text(text) : status.above(text));
   const situation = await situationOf(session, isLaunched);
   const isMoved = passed.loadBias === undefined && isMovedAtBoot(prepared.program.elf);
   using waiting = isMoved ? new ReadingLine(args.elf, args.progress, 'waits until its loader has started') : undefined;
@@ -58,19 +67,20 @@ export async function recordSession(
       giveUp: stopping.giveUp,
       onBacklog: (backlog) => {
         stopping.over();
-        status.above(backlogText(backlog, args.output));
+        above(backlogText(backlog, args.output));
       },
       ...passed,
       quiet: {
         ms: args.stalled,
         // A recording of the wire is played back without its times.
         interrupts: passed.nanosPerInstruction === undefined && args['record-wire'] === undefined && !isReplayed,
-        report: (quiet) => status.above(quietText(quiet, args.elf)),
+        report: (quiet) => above(quietText(quiet, args.elf)),
       },
-      ...linesAbove(args.json ? undefined : status, situation, () => waiting?.[Symbol.dispose]()),
+      ...linesAbove(args.json && !watcher ? undefined : { above }, situation, () => waiting?.[Symbol.dispose]()),
       onStart: (progress) => {
         waiting?.[Symbol.dispose]();
         status.start(progress);
+        watcher?.begins(progress);
       },
     });
     return { ...recording, situation };
@@ -82,7 +92,7 @@ export async function recordSession(
 
 /** Says above the status line what is in the way of probes without stops, how they are seen, and which are left out. */
 function linesAbove(
-  status: StatusLine | undefined,
+  status: Pick<StatusLine, 'above'> | undefined,
   situation: EngineSituation,
   isFound: () => void,
 ): Pick<RecordOptions, 'onHurdles' | 'onEngines' | 'onLeftOut'> {

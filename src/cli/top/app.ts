@@ -2,20 +2,31 @@
 import { writeFileSync } from 'node:fs';
 import { messageOf } from '../../base/errors.js';
 import { clipEnd, visible, wrapped } from '../../text/index.js';
-import type { Row } from './history.js';
-import {
-  headLines,
-  helpPage,
-  resourcePage,
-  type Shown,
-  type Sort,
-  sorted,
-  sorts,
-  styled,
-  tableLines,
-  taskPage,
-} from './pages.js';
 import { Screen } from './screen.js';
+import { styled } from './styled.js';
+
+/** A row of the table. */
+export interface Item {
+  /** By which it is found again. */
+  readonly key: string;
+  /** In which a filter searches. */
+  readonly text: string;
+}
+
+/** What is shown: the first lines, a table of items, and pages. */
+export interface Content<I extends Item> {
+  readonly items: readonly I[];
+  /** How the table can be sorted; the first is how it is. */
+  readonly sorts: readonly string[];
+  head(columns: number): string[];
+  sorted(items: readonly I[], sort: string): I[];
+  /** A title, and a line an item. `selected`: its index. */
+  table(items: readonly I[], selected: number, columns: number): string[];
+  /** All that is known of one item. */
+  page(item: I, columns: number): Promise<string[]>;
+  resources(columns: number): string[];
+  readonly help: readonly string[];
+}
 
 interface AppOptions {
   /** The last look as JSON. */
@@ -29,7 +40,8 @@ type Page = 'tasks' | 'task' | 'resources' | 'help';
 /** What the keys have made of the page. */
 interface View {
   readonly page: Page;
-  readonly sort: Sort;
+  /** Of the content's; undefined for the first. */
+  readonly sort: string | undefined;
   readonly filter: string;
   /** Keys are typed into the filter. */
   readonly isTyping: boolean;
@@ -43,16 +55,16 @@ interface View {
 
 const KEYS = 'return open  s sort  / filter  r resources  p pause  w write  ? help  q quit';
 
-export class App {
+export class App<I extends Item> {
   readonly #options: AppOptions;
   readonly #screen = new Screen({ onKey: (key) => void this.#key(key), onRedraw: () => void this.#draw() });
   #view: View = {
-    ...{ page: 'tasks', sort: 'active', filter: '', isTyping: false, isPaused: false },
+    ...{ page: 'tasks', sort: undefined, filter: '', isTyping: false, isPaused: false },
     ...{ selected: undefined, top: 0, message: '' },
   };
-  #shown: Shown | undefined;
-  /** The task that is open: the last that was seen of it. */
-  #opened: Row | undefined;
+  #shown: Content<I> | undefined;
+  /** The item that is open: the last that was seen of it. */
+  #opened: I | undefined;
   #onResume = (): void => {};
 
   constructor(options: AppOptions) {
@@ -68,10 +80,10 @@ export class App {
     this.#screen.close();
   }
 
-  async show(shown: Shown): Promise<void> {
+  async show(shown: Content<I>): Promise<void> {
     this.#shown = shown;
     const key = this.#opened?.key;
-    this.#opened = shown.rows.find((row) => row.key === key) ?? this.#opened;
+    this.#opened = shown.items.find((item) => item.key === key) ?? this.#opened;
     await this.#draw();
   }
 
@@ -87,55 +99,62 @@ export class App {
     const shown = this.#shown;
     if (shown === undefined) return;
     const { columns, rows } = this.#screen.size;
-    const head = headLines(shown, columns);
+    const head = shown.head(columns);
     const room = Math.max(1, rows - head.length - 1);
     const body =
       this.#view.page === 'tasks' ? this.#table(shown, room, columns) : await this.#page(shown, room, columns);
     const lines = Array.from({ length: room }, (_, i) => body[i] ?? '');
-    this.#screen.draw([...head, ...lines, this.#foot(columns)]);
+    this.#screen.draw([...head, ...lines, this.#foot(shown, columns)]);
   }
 
-  #table(shown: Shown, room: number, columns: number): string[] {
+  #table(shown: Content<I>, room: number, columns: number): string[] {
     const rows = this.#rows(shown);
     const index = this.#index(rows);
     const most = Math.max(1, room - 1);
     const top = Math.min(Math.max(this.#view.top, index - most + 1, 0), Math.max(0, index));
     this.#set({ top });
-    return tableLines(rows.slice(top, top + most), index - top, columns);
+    return shown.table(rows.slice(top, top + most), index - top, columns);
   }
 
-  async #page(shown: Shown, room: number, columns: number): Promise<string[]> {
+  async #page(shown: Content<I>, room: number, columns: number): Promise<string[]> {
     const { page, top } = this.#view;
     const open = this.#opened;
     const lines =
       page === 'help'
-        ? helpPage.flatMap((line) => wrapped(line, columns, '  '))
+        ? shown.help.flatMap((line) => wrapped(line, columns, '  '))
         : page === 'task' && open
-          ? await taskPage(shown, open, columns)
-          : resourcePage(shown, columns);
+          ? await shown.page(open, columns)
+          : shown.resources(columns);
     const first = Math.min(top, Math.max(0, lines.length - room));
     if (first !== top) this.#set({ top: first });
     return lines.slice(first, first + room);
   }
 
-  #foot(columns: number): string {
-    const { isTyping, filter, sort, isPaused, message } = this.#view;
+  #foot(shown: Content<I>, columns: number): string {
+    const { isTyping, filter, isPaused, message } = this.#view;
     if (isTyping) return clipEnd(visible(`filter: ${filter}_`), columns);
-    const states = [...(isPaused ? ['paused'] : []), ...(filter === '' ? [] : [`filter: ${filter}`]), `by ${sort}`];
+    const states = [
+      ...(isPaused ? ['paused'] : []),
+      ...(filter === '' ? [] : [`filter: ${filter}`]),
+      `by ${this.#sort(shown)}`,
+    ];
     const text = message === '' ? `${states.join('  ')} | ${KEYS}` : message;
     return styled('inverse', clipEnd(visible(text), columns));
   }
 
-  #rows({ rows }: Shown): Row[] {
-    const { filter, sort } = this.#view;
-    const wanted = filter.toLowerCase();
-    const text = ({ id, status, name, place, waits }: Row): string =>
-      [id, status, name, place, waits].join(' ').toLowerCase();
-    return sorted(filter === '' ? rows : rows.filter((row) => text(row).includes(wanted)), sort);
+  #rows(shown: Content<I>): I[] {
+    const wanted = this.#view.filter.toLowerCase();
+    const { items } = shown;
+    const found = wanted === '' ? items : items.filter(({ text }) => text.toLowerCase().includes(wanted));
+    return shown.sorted(found, this.#sort(shown));
+  }
+
+  #sort({ sorts }: Content<I>): string {
+    return this.#view.sort ?? sorts[0] ?? '';
   }
 
   /** Of the selected row; the first if there is none. */
-  #index(rows: readonly Row[]): number {
+  #index(rows: readonly I[]): number {
     return Math.max(
       0,
       rows.findIndex(({ key }) => key === this.#view.selected),
@@ -146,7 +165,7 @@ export class App {
     this.#set({ message: '' });
     if (key === 'ctrl-c' || (key === 'q' && !this.#view.isTyping)) {
       this.#options.onQuit();
-      this.#resume();
+      this.resume();
       return;
     }
     if (this.#view.isTyping) this.#type(key);
@@ -169,22 +188,29 @@ export class App {
   }
 
   #command(key: string): void {
-    const { page, sort, isPaused } = this.#view;
+    const { page, isPaused } = this.#view;
     const set = (changed: Partial<View>): void => this.#set(changed);
     const turn = (to: Page): void => set({ page: page === to ? 'tasks' : to, top: 0 });
     if (key === 'escape' || key === 'backspace' || key === 'left') set({ page: 'tasks', top: 0 });
     else if (key === '?' || key === 'h') turn('help');
     else if (key === 'r') turn('resources');
-    else if (key === 's') set({ sort: sorts[(sorts.indexOf(sort) + 1) % sorts.length] as Sort });
+    else if (key === 's') this.#sortNext();
     else if (key === '/') set({ page: 'tasks', isTyping: true, filter: '' });
     else if (key === 'p' || key === ' ') {
       set({ isPaused: !isPaused });
-      if (isPaused) this.#resume();
+      if (isPaused) this.resume();
     } else if (key === 'return' || key === 'enter' || key === 'right') this.#openSelected();
     else this.#move(key);
   }
 
-  #resume(): void {
+  #sortNext(): void {
+    if (this.#shown === undefined) return;
+    const { sorts } = this.#shown;
+    this.#set({ sort: sorts[(sorts.indexOf(this.#sort(this.#shown)) + 1) % sorts.length] });
+  }
+
+  /** Whoever waits for looks to be wanted again goes on. */
+  resume(): void {
     this.#onResume();
     this.#onResume = () => {};
   }

@@ -25,6 +25,7 @@ export async function lookJson(
     ...{ version: 1, program: elf, look: number, at: new Date(at).toISOString(), stood_ms: Number(stoodMs.toFixed(3)) },
     threads: threads ?? null,
     ...{ runtimes, searched, unread, notes, by_status: byStatus(rows), by_fate: byFate(found.others) },
+    ...(found.noTask ? { noTask: found.noTask } : {}),
     tasks: await Promise.all(rows.filter((each) => !isBlocking(each)).map(row)),
     blocking: await Promise.all(rows.filter(isBlocking).map(row)),
     resources: resourcesOf(found).map(({ kind, address, symbol, waiting, how, by }) => ({

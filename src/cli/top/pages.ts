@@ -1,14 +1,16 @@
 // The pages of `rsptrace top`, as lines of text.
-import { styleText } from 'node:util';
 import type { FoundTasks } from '../../api/index.js';
 import type { Deadlock, Task } from '../../async/tasks/index.js';
-import { clipEnd, padEndTo, plural, textTable, visible } from '../../text/index.js';
-import { taskLines } from '../tasks-report.js';
-import { isColored } from '../terminal.js';
+import { clipEnd, plural, textTable, visible } from '../../text/index.js';
+import { mebibytes, taskLines } from '../tasks-report.js';
+import type { Content, Item } from './app.js';
 import { idOf, type Mark, type Row, type Status, statuses } from './history.js';
 import { byStatus } from './json.js';
 import type { Look } from './look.js';
 import { resourcesOf } from './resources.js';
+import { type Style, selectable, styled } from './styled.js';
+
+type RowItem = Row & Item;
 
 /** What a page is made of. */
 export interface Shown {
@@ -21,14 +23,6 @@ export interface Shown {
   readonly rate: number | undefined;
 }
 
-type Style = Parameters<typeof styleText>[0];
-
-/** Without colours where the terminal has none, or NO_COLOR is set. */
-export function styled(style: Style, text: string): string {
-  const isPlain = style === 'inverse' || style === 'bold';
-  return isPlain || isColored() ? styleText(style, text, { validateStream: false }) : text;
-}
-
 const colors: Partial<Record<Status, Style>> = {
   running: 'green',
   blocked: 'red',
@@ -37,7 +31,7 @@ const colors: Partial<Record<Status, Style>> = {
 };
 
 /** Two lines of what the target is and does, and one for each finding. */
-export function headLines({ look, rows, findings, target, rate }: Shown, columns: number): string[] {
+function headLines({ look, rows, findings, target, rate }: Shown, columns: number): string[] {
   const { found, threads, stoodMs, number } = look;
   const every = rate === undefined ? '' : `, ${rate.toFixed(1)}/s`;
   const ran = threads === undefined ? '' : `  ${threads.running} of ${plural(threads.all, 'thread')} run`;
@@ -45,6 +39,7 @@ export function headLines({ look, rows, findings, target, rate }: Shown, columns
   const counts = byStatus(rows);
   const states = statuses.flatMap((status) => (counts[status] ? [`${counts[status]} ${status}`] : []));
   const ended = found.others.filter(({ fate }) => fate === 'ended').length;
+  const notes = found.notes.length === 0 ? '' : `  (? has ${plural(found.notes.length, 'note')})`;
   const runtimes = found.runtimes.filter((name) => name !== 'search').join(', ');
   const stuck = [
     ...findings.deadlocks.map(deadlockText),
@@ -54,10 +49,13 @@ export function headLines({ look, rows, findings, target, rate }: Shown, columns
     styled('bold', clipEnd(visible(`${target}  look ${number}${every}${ran}${stood}`), columns)),
     clipEnd(
       visible(
-        `${plural(rows.length, 'task')}: ${states.join(', ') || 'none'}${ended ? `  and ${ended} ended` : ''}  ${runtimes}`,
+        `${plural(rows.length, 'task')}: ${states.join(', ') || 'none'}${ended ? `  and ${ended} ended` : ''}  ${runtimes}${notes}`,
       ),
       columns,
     ),
+    ...(found.noTask
+      ? [clipEnd(visible(`no task, because ${found.noTask.why}: ${found.noTask.wayOut}`), columns)]
+      : []),
     ...stuck.map((line) => styled('red', clipEnd(visible(line), columns))),
   ];
 }
@@ -67,10 +65,10 @@ function deadlockText({ cycle, likely }: Deadlock<Task>): string {
   return `${likely ? 'likely ' : ''}deadlock: ${ids} ${cycle.length === 1 ? 'waits for itself' : 'wait for each other'}`;
 }
 
-export const sorts = ['active', 'for', 'state', 'name', 'id'] as const;
-export type Sort = (typeof sorts)[number];
+const sorts = ['active', 'for', 'state', 'name', 'id'] as const;
+type Sort = (typeof sorts)[number];
 
-export function sorted(rows: readonly Row[], sort: Sort): Row[] {
+function sorted(rows: readonly RowItem[], sort: Sort): RowItem[] {
   const by: Readonly<Record<Sort, (a: Row, b: Row) => number>> = {
     active: (a, b) => b.active / b.looks - a.active / a.looks,
     for: (a, b) => b.forMs - a.forMs,
@@ -86,7 +84,7 @@ const WAIT_SHARE = 3;
 const LEAST_WAIT = 14;
 
 /** A title, and a line a row. `selected`: its index. */
-export function tableLines(rows: readonly Row[], selected: number, columns: number): string[] {
+function tableLines(rows: readonly Row[], selected: number, columns: number): string[] {
   const room = Math.max(LEAST_WAIT, Math.floor(columns / WAIT_SHARE));
   const cells = rows.map((row) => [
     ...[row.id, row.status, spanText(row.forMs), share(row.active, row.looks)],
@@ -97,12 +95,9 @@ export function tableLines(rows: readonly Row[], selected: number, columns: numb
   const [head = '', ...lines] = text.trimEnd().split('\n');
   return [
     styled('bold', clipEnd(head, columns)),
-    ...lines.map((line, i) => {
-      const whole = padEndTo(clipEnd(line, columns), columns);
-      const color = colors[rows[i]?.status ?? 'waiting'];
-      const shown = color === undefined ? whole : styled(color, whole);
-      return i === selected ? styled('inverse', shown) : shown;
-    }),
+    ...lines.map((line, i) =>
+      selectable(line, columns, { isSelected: i === selected, style: colors[rows[i]?.status ?? 'waiting'] }),
+    ),
   ];
 }
 
@@ -136,7 +131,7 @@ function sparkline(marks: readonly Mark[]): string {
 }
 
 /** All that is known of one task. */
-export async function taskPage({ look, rows }: Shown, row: Row, columns: number): Promise<string[]> {
+async function taskPage({ look, rows }: Shown, row: Row, columns: number): Promise<string[]> {
   const isThere = rows.some(({ key }) => key === row.key);
   const { looks, ran, changed } = row;
   const line = (text: string): string => clipEnd(visible(text), columns);
@@ -165,7 +160,7 @@ function rowText({ id, name, status, place, waits }: Row): string {
 }
 
 /** A line a lock, channel or semaphore that a task waits for. */
-export function resourcePage({ look }: Shown, columns: number): string[] {
+function resourcePage({ look }: Shown, columns: number): string[] {
   const resources = resourcesOf(look.found);
   const ids = (tasks: readonly Task[]): string => tasks.map(idOf).join(', ');
   const cells = resources.map(({ kind, symbol, address, waiting, how, by }) => [
@@ -183,7 +178,8 @@ export function resourcePage({ look }: Shown, columns: number): string[] {
     .map((each, i) => (i === 0 ? styled('bold', clipEnd(each, columns)) : clipEnd(each, columns)));
 }
 
-export const helpPage = [
+/** The keys, for any content. */
+export const keysHelp = [
   'up down j k, page up, page down, home, end   move',
   'return    open a task          escape, backspace   back',
   's         sort by: active, for, state, name, id',
@@ -192,6 +188,10 @@ export const helpPage = [
   'p space   pause: no more looks until it is pressed again',
   'w         write this look as JSON into a file',
   'q ctrl-c  quit; the target goes on as it was',
+];
+
+const helpPage = [
+  ...keysHelp,
   '',
   'All is what looks see: what happens between two of them is not. There is no count of polls, and no busy time.',
   'for    how long nothing of the task has changed, at the least: since the first look that saw it so',
@@ -200,3 +200,28 @@ export const helpPage = [
   'blocked    a thread polls it and waits in the kernel',
   'new        not polled yet',
 ];
+
+/** What could not be found out. */
+function notesOn({ found: { notes, unread, searched } }: Look): string[] {
+  if (unread === 0) return [...notes];
+  const all = mebibytes(searched + unread);
+  return [`${mebibytes(unread)} of ${all} could not be read: tasks that lie there are missing`, ...notes];
+}
+
+/** What looks have found, for the screen. */
+export function looksContent(shown: Shown): Content<RowItem> {
+  const items = shown.rows.map((row) => ({
+    ...row,
+    text: [row.id, row.status, row.name, row.place, row.waits].join(' '),
+  }));
+  return {
+    items,
+    sorts,
+    head: (columns) => headLines(shown, columns),
+    sorted: (rows, sort) => sorted(rows, sort as Sort),
+    table: tableLines,
+    page: (row, columns) => taskPage(shown, row, columns),
+    resources: (columns) => resourcePage(shown, columns),
+    help: [...helpPage, '', ...notesOn(shown.look)],
+  };
+}

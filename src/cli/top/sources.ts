@@ -39,6 +39,7 @@ export type Ended = 'asked' | 'target';
 /** Looks at a process without a stop. */
 export async function lookAtProcess(pid: number, { elf, ...options }: Watched, takes: Takes): Promise<Ended> {
   const watched = new RunningProcess(pid, elf, options);
+  await watched.verify();
   for (let isFirst = true; ; isFirst = false) {
     let taken: Taken;
     try {

@@ -1,0 +1,146 @@
+import { basename } from 'node:path';
+import type { Progress } from '../record/index.js';
+import { placeInProcess } from '../target/index.js';
+import { jsonLine, plural } from '../text/index.js';
+import { ExitCode, note, reportError } from './failure.js';
+import { processNamed, programOf } from './local-process.js';
+import { defaultsOf } from './options/option.js';
+import { recordingOptions, remoteOptions } from './options/recording.js';
+import type { TopArguments } from './options/target.js';
+import { recordRunning } from './process.js';
+import { recordAt } from './record.js';
+import { type Prepared, withRecording } from './recording/prepare.js';
+import type { Recorded, RecordingWatcher } from './recording/session.js';
+import { App } from './top/app.js';
+import { LivePolls } from './top/live-polls.js';
+import { type PollsShown, pollsContent } from './top/polls-pages.js';
+import { until } from './top/until.js';
+
+/**
+ * `rsptrace top --polls --pid PID [ELF]`, or `--remote ADDR kernel.elf`: the polls of each task, as they are recorded
+ * without stops. Gives the exit status.
+ */
+export async function topPolls(given: TopArguments): Promise<number> {
+  const args = { ...given, elf: programOf(given) };
+  const live = new LivePolls();
+  const view = new PollsView(args, live);
+  const defaults = defaultsOf({ ...recordingOptions, reconnect: remoteOptions.reconnect });
+  const asked = {
+    ...defaults,
+    ...args,
+    // What would stop the target is left out. Nothing is on stderr while the screen is there.
+    ...({ output: '/dev/null', findings: 'off', engine: 'target', wakes: 'auto', json: true } as const),
+    progress: !args.json,
+  };
+  const pid = args.pid === undefined ? undefined : processNamed(args.pid);
+  return await withRecording(
+    asked,
+    async (prepared) => {
+      const watched = { ending: view.ending, watcher: view };
+      const record = (from: Prepared): Promise<Recorded> =>
+        pid === undefined
+          ? recordAt({ ...asked, remote: args.remote as string }, from, watched)
+          : recordRunning(from, pid, watched);
+      return view.ends(await view.during(record(prepared)));
+    },
+    pid === undefined ? undefined : (file) => placeInProcess(pid, file),
+    () => live,
+  );
+}
+
+/** Shows what is recorded: on a screen, or a line of JSON a window of time. */
+class PollsView implements RecordingWatcher {
+  readonly #args: TopArguments & { readonly elf: string };
+  readonly #live: LivePolls;
+  readonly #stopper = new AbortController();
+  readonly #notes: string[] = [];
+  readonly #app: App<ReturnType<typeof pollsContent>['items'][number]> | undefined;
+  #shown: PollsShown | undefined;
+  #number = 0;
+  #showing: Promise<void> | undefined;
+
+  constructor(args: PollsView['args'], live: LivePolls) {
+    this.#args = args;
+    this.#live = live;
+    const app = { json: async () => this.#json(), onQuit: () => this.#quit() };
+    this.#app = args.json ? undefined : new App(app);
+  }
+
+  get args(): TopArguments & { readonly elf: string } {
+    return this.#args;
+  }
+
+  /** Ends the recording. */
+  get ending(): AbortSignal {
+    return this.#stopper.signal;
+  }
+
+  text(text: string): void {
+    const sentences = text.trimEnd().replace(/^rsptrace: /, '');
+    if (sentences !== '') this.#notes.push(...sentences.split('\n').map((line) => line.trim()));
+  }
+
+  begins(progress: () => Progress): void {
+    this.#app?.open();
+    this.#showing = this.#show(progress);
+  }
+
+  async during(recorded: Promise<Recorded>): Promise<Recorded> {
+    try {
+      return await recorded;
+    } finally {
+      this.#quit();
+      await this.#showing;
+    }
+  }
+
+  /** The exit status. */
+  ends({ end, error, events, stops }: Recorded): number {
+    // What came since the last line.
+    this.#look(stops);
+    if (this.#args.json && this.#number !== (this.#args.looks ?? 0) + 1) process.stdout.write(this.#json());
+    if (end === 'guest-ended') note('the target has ended');
+    note(`${plural(events, 'event')}, ${plural(stops, 'stop')}`);
+    if (error === undefined) return ExitCode.recorded;
+    reportError(error);
+    return ExitCode.cutShort;
+  }
+
+  #quit(): void {
+    this.#app?.close();
+    this.#stopper.abort();
+    this.#app?.resume();
+  }
+
+  async #show(progress: () => Progress): Promise<void> {
+    const { interval, looks } = this.#args;
+    while (!this.ending.aborted) {
+      await until(Date.now() + interval, this.ending);
+      await this.#app?.resumed();
+      if (this.ending.aborted) return;
+      const { stops } = progress();
+      this.#look(stops);
+      if (this.#app) await this.#app.show(pollsContent(this.#shown as PollsShown));
+      else process.stdout.write(this.#json());
+      if (this.#number === looks) this.#stopper.abort();
+    }
+  }
+
+  #look(stops: number): void {
+    this.#shown = { ...this.#live.window(), target: this.#target(), stops, notes: this.#notes };
+    this.#number++;
+  }
+
+  #target(): string {
+    const { pid, remote, elf } = this.#args;
+    return `${pid === undefined ? remote : `process ${pid}`} (${basename(elf)})`;
+  }
+
+  #json(): string {
+    const { ns, events, stops, tasks, ended, notes } = this.#shown as PollsShown;
+    return jsonLine({
+      ...{ version: 1, program: this.#args.elf, look: this.#number, at: new Date().toISOString(), window_ns: ns },
+      ...{ events, stops, notes, ended, tasks: tasks.map(({ history: _, ...row }) => row) },
+    });
+  }
+}
