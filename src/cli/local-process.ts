@@ -11,6 +11,7 @@ import {
   vectorDamage,
 } from '../api/index.js';
 import { type Architecture, architectureNamed } from '../arch/index.js';
+import { isFirstSaid } from '../base/cache-folder.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
 import { takeOutOwnCode } from '../inject/index.js';
@@ -80,7 +81,7 @@ export async function underGdbserver<T>(
     'pid' in subject
       ? { environment: undefined, told: vectorDamage(tunablesOf(subject.pid)) }
       : unharmedStart(process.env);
-  if (damage !== undefined) logger.warn({}, damage);
+  if (damage !== undefined && (args.json || isFirstSaid(damage))) logger.warn({}, damage);
   const begun: { server?: Gdbserver } = {};
   const open = async (): Promise<Session> => {
     if ('pid' in subject) await leaveAbandoned(subject.pid);

@@ -6,20 +6,10 @@
 // Its name says what was read: a hash of the debug info, and of the code that has read it. A file that is damaged, or
 // cannot be read or written, is one that is not there.
 import { createHash, randomBytes } from 'node:crypto';
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
-import { homedir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { cacheFolder, makeCacheFolder } from '../base/cache-folder.js';
 import type { DwarfSections } from '../elf/index.js';
 
 /** What the passes read. */
@@ -84,7 +74,7 @@ export class KeptColumns {
     const path = this.#path(name);
     const part = `${path}.${randomBytes(4).toString('hex')}`;
     try {
-      for (const each of [dirname(this.#folder), this.#folder]) makeFolder(each);
+      makeCacheFolder(this.#folder);
       writeFileSync(part, fileOf(columns), { mode: 0o600 });
       renameSync(part, path);
       removeOldest(this.#folder);
@@ -96,12 +86,6 @@ export class KeptColumns {
   #path(name: string): string {
     return join(this.#folder, `${this.#key}-${name}`);
   }
-}
-
-function cacheFolder(): string | undefined {
-  const { RSPTRACE_CACHE: own, XDG_CACHE_HOME: caches } = process.env;
-  if (own === 'off') return undefined;
-  return own || join(caches || join(homedir(), '.cache'), 'rsptrace');
 }
 
 /** Changes with the code that has found the columns. */
@@ -135,11 +119,6 @@ function columnsIn(file: Buffer): Columns | undefined {
     from += length;
     return words.subarray(from - length, from);
   });
-}
-
-/** Not `recursive`: below /proc, where nothing can be made, Node tries for ever. */
-function makeFolder(path: string): void {
-  if (!existsSync(path)) mkdirSync(path, { mode: 0o700 });
 }
 
 function removePart(path: string): void {
