@@ -1,15 +1,20 @@
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import {
+  type Shown as Branch,
   branchesIn,
   clipPlace,
   jsonLine,
+  leftOut,
   lineOf,
+  type NodeCode,
+  ownTree,
   plural,
   shownFile,
   shownPlace,
   textLines,
   textWidth,
+  wholeTree,
 } from '../text/index.js';
 import { type AwaitAt, type Moment, rootText, type TaskAt, TasksAt, timeText } from '../trace/index.js';
 import { ExitCode, note } from './failure.js';
@@ -25,6 +30,7 @@ export interface TasksAtArguments {
   readonly sort: TasksArguments['sort'];
   readonly top: number | undefined;
   readonly json: boolean;
+  readonly full: boolean;
 }
 
 /** `rsptrace tasks TRACE --at TIME`: every task and what it awaited at that moment. Gives the exit status. */
@@ -44,9 +50,14 @@ export async function tasksAt(args: TasksAtArguments): Promise<number> {
     const tasks = shown.map((task) => taskJson(task, found.time));
     process.stdout.write(jsonLine({ ...headJson(trace, read), at_ns: found.time, ended: found.ended, tasks }));
   } else {
-    const lines = shown.flatMap((task) => taskLines(task, found, lineWidth()));
+    const branches = shown.map((task) => ({ task, branch: branchOf(task, args.full) }));
+    const lines = branches.flatMap(({ task, branch }) => taskLines(task, branch, found));
+    const left = branches.reduce((sum, { branch }) => sum + leftOut(branch), 0);
+    const hidden = left === 0 ? '' : `; ${plural(left, 'Future')} of libraries left out: --full shows them`;
     const ended = found.ended > 0 ? `; ${found.ended} had ended` : '';
-    process.stdout.write(textLines([...lines, `${plural(shown.length, 'task')} at ${timeText(found.time)}${ended}`]));
+    process.stdout.write(
+      textLines([...lines, `${plural(shown.length, 'task')} at ${timeText(found.time)}${ended}${hidden}`]),
+    );
   }
   return ExitCode.recorded;
 }
@@ -92,14 +103,29 @@ function innermost(tree: readonly AwaitAt[]): AwaitAt | undefined {
   return last && (innermost(last.awaits) ?? last);
 }
 
+/** Of a task whose own Future was not traced. */
+const aside = { instance: '', address: undefined, state: undefined, isOpen: false };
+
+/** Where what is awaited is declared is not in a trace. */
+function codeOf(node: AwaitAt, task: AwaitAt, { file }: TaskAt['root']['future']): NodeCode {
+  return { name: node.name, file: node.state?.file, declared: node === task ? file : undefined };
+}
+
 /** The share of a line that a place may have. */
 const PLACE_SHARE = 4;
 
-function taskLines(task: TaskAt, { time: at, labels }: TasksAt, width: number): string[] {
-  const { root, state, since, hart, polls, woken } = task;
-  const [only, ...more] = task.tree;
+/** A task with what it awaits. */
+function branchOf({ root, tree }: TaskAt, isFull: boolean): Branch<AwaitAt> {
+  const [only, ...more] = tree;
   const isOwn = more.length === 0 && only?.address === root.address && only.name === root.future.future;
-  const [awaited, place] = isOwn && only ? [only.awaits, placeOf(only, width)] : [task.tree, ''];
+  const node = isOwn && only ? only : { ...aside, name: root.future.future, awaits: tree };
+  return isFull ? wholeTree<AwaitAt>(node) : ownTree<AwaitAt>(node, (each) => codeOf(each, node, root.future));
+}
+
+function taskLines(task: TaskAt, branch: Branch<AwaitAt>, { time: at, labels }: TasksAt): string[] {
+  const { root, state, since, hart, polls, woken } = task;
+  const width = lineWidth();
+  const [awaited, place] = [branch.awaits, placeOf(branch, width)];
   const what =
     state === 'running' ? `polled on ${labels.of(hart)} for` : state === 'waiting' ? 'waits for' : 'not known for';
   const wake = woken === undefined ? '' : `, woken ${timeText(at - woken.time)} ago`;
@@ -119,22 +145,23 @@ interface Around {
   readonly level: number;
 }
 
-function branches(nodes: readonly AwaitAt[], { lead, level }: Around, width: number): string[] {
-  return nodes.flatMap((node, index) => {
+function branches(nodes: readonly Branch<AwaitAt>[], { lead, level }: Around, width: number): string[] {
+  return nodes.flatMap((branch, index) => {
+    const { node, awaits } = branch;
     const isLast = index === nodes.length - 1;
     const address = node.address === undefined ? '' : `  @${hex(node.address)}`;
-    const after = `${placeOf(node, width)}${address}${node.isOpen ? '  (being polled)' : ''}`;
+    const after = `${placeOf(branch, width)}${address}${node.isOpen ? '  (being polled)' : ''}`;
     const before = branchesIn(width, `${lead}${isLast ? '└─ ' : '├─ '}`, level);
     const inner = { lead: `${lead}${isLast ? '   ' : '│  '}`, level: level + 1 };
-    return [lineOf(before, node.name, after, width), ...branches(node.awaits, inner, width)];
+    return [lineOf(before, node.name, after, width), ...branches(awaits, inner, width)];
   });
 }
 
 /** `  Suspend0 at src/work.rs:12`; links of a chain have a place alone. */
-function placeOf({ state }: AwaitAt, width: number): string {
+function placeOf({ node: { state }, inside }: Branch<AwaitAt>, width: number): string {
   if (state?.file === undefined) return state === undefined ? '' : `  ${state.name}`;
   const place = state.line === undefined ? shownFile(state.file) : shownPlace(state.file, state.line);
-  return `  ${state.name} at ${clipPlace(place, width / PLACE_SHARE)}`;
+  return `  ${state.name} at ${clipPlace(place, width / PLACE_SHARE)}${inside}`;
 }
 
 function taskJson(task: TaskAt, at: number): object {

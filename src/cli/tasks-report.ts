@@ -18,15 +18,20 @@ import {
 import { hex } from '../base/addr.js';
 import type { CodePlace } from '../target/stacks/index.js';
 import {
+  type Shown as Branch,
   branchesIn,
   clipPlace,
   jsonLine,
+  leftOut,
   lineOf,
+  type NodeCode,
+  ownTree,
   plural,
   shownFile,
   shownPlace,
   textLines,
   textWidth,
+  wholeTree,
   wrapped,
 } from '../text/index.js';
 import { formatValue, valueJson } from '../values/index.js';
@@ -40,6 +45,8 @@ export interface Shown {
   readonly stoodMs: number | undefined;
   /** Columns of the terminal. */
   readonly width?: number;
+  /** What libraries await by themselves, too. */
+  readonly isFull?: boolean;
   /** Nothing told where heaps are, so that `--scan` may help. */
   readonly mayHaveHeap: boolean;
 }
@@ -93,26 +100,42 @@ export async function taskJson({ found, fields }: Pick<Shown, 'found' | 'fields'
 export async function tasksText(shown: Shown): Promise<string> {
   const { found, width = Number.POSITIVE_INFINITY } = shown;
   const lines: string[] = [];
-  for (const task of [...found.tasks, ...found.blocking]) lines.push(...(await taskLines(shown, task)));
+  let left = 0;
+  for (const task of [...found.tasks, ...found.blocking]) {
+    const branch = branchOf(task, shown.isFull);
+    left += leftOut(branch);
+    lines.push(...(await branchLines(shown, task, branch)));
+  }
+  const note = left === 0 ? '' : `; ${plural(left, 'Future')} of libraries left out: --full shows them`;
   return textLines([
     ...lines,
     ...othersText(found.others),
     ...findingsText(found),
-    ...wrapped(summary(shown), width, '  '),
+    ...wrapped(`${summary(shown)}${note}`, width, '  '),
   ]);
 }
 
-/** A task and the tree of what it awaits, with what the leaves wait for. */
-export async function taskLines(
+/** A task and the tree of all that it awaits, with what the leaves wait for. */
+export function taskLines(shown: Pick<Shown, 'found' | 'fields' | 'width'>, task: Task): Promise<string[]> {
+  return branchLines(shown, task, branchOf(task, true));
+}
+
+function branchOf(task: AwaitNode, isFull = false): Branch<AwaitNode> {
+  return isFull ? wholeTree(task) : ownTree(task, codeOf);
+}
+
+async function branchLines(
   { found, fields, width = Number.POSITIVE_INFINITY }: Pick<Shown, 'found' | 'fields' | 'width'>,
   task: Task,
+  branch: Branch<AwaitNode>,
 ): Promise<string[]> {
   const lines: string[] = [];
   const waitsAt = new Map((found.waits.get(task) ?? []).map((wait) => [wait.node, wait] as const));
-  const show = async (node: AwaitNode, facts: string, lead: string, inner: string): Promise<void> => {
-    const { before, name, after } = nodeText(node, width);
+  const show = async (each: Branch<AwaitNode>, facts: string, lead: string, inner: string): Promise<void> => {
+    const { node, awaits, hidden, isOwn } = each;
+    const { before, name, after } = nodeText(each, width);
     const polled = found.isRunning(node) ? '  (being polled)' : '';
-    const below = node.awaits.length > 0 ? '│ ' : '  ';
+    const below = awaits.length > 0 ? '│ ' : '  ';
     const begin = `${branchesIn(width, lead, lead.length / 3)}${before}`;
     // In a narrow terminal the facts have a line of their own.
     const isLong = facts !== '' && textWidth(`${begin}${name}${after}${facts}${polled}`) > width;
@@ -122,14 +145,16 @@ export async function taskLines(
     for (const local of locals) lines.push(`${inner}${below}  ${localText(local)}`);
     const thread = lead === '' ? found.blockedIn(node) : undefined;
     if (thread) lines.push(...wrapped(`${inner}${below}${threadText(thread)}`, width, `${inner}${below}  `));
-    const wait = waitsAt.get(node);
-    if (wait) lines.push(...wrapped(`${inner}${below}${waitText(wait)}`, width, `${inner}${below}  `));
-    for (const [i, child] of node.awaits.entries()) {
-      const isLast = i === node.awaits.length - 1;
+    for (const leaf of isOwn ? [node, ...hidden] : [node]) {
+      const wait = waitsAt.get(leaf);
+      if (wait) lines.push(...wrapped(`${inner}${below}${waitText(wait)}`, width, `${inner}${below}  `));
+    }
+    for (const [i, child] of awaits.entries()) {
+      const isLast = i === awaits.length - 1;
       await show(child, '', `${inner}${isLast ? '└─ ' : '├─ '}`, `${inner}${isLast ? '   ' : '│  '}`);
     }
   };
-  await show(task, factsText(task), '', '');
+  await show(branch, factsText(task), '', '');
   return lines;
 }
 
@@ -184,6 +209,10 @@ function factsText(task: Task): string {
   return facts.length === 0 ? '' : `  [${task.runtime}: ${facts.join(', ')}]`;
 }
 
+function codeOf({ future, typeName, state }: AwaitNode): NodeCode {
+  return { name: future?.future ?? typeName, file: state?.file, declared: future?.file };
+}
+
 /** The name is what gives way in a narrow terminal. */
 interface NodeText {
   readonly before: string;
@@ -192,10 +221,11 @@ interface NodeText {
 }
 
 /** `labkern::work::level3  Suspend1 at /labkern/src/work.rs:50  @0x8020a0c0`. */
-function nodeText({ future, typeName, state, address, path, maybe, cut }: AwaitNode, width: number): NodeText {
-  const before = path === '' || path === '__awaitee' ? '' : `${path}: `;
+function nodeText({ node, inside, isDirect }: Branch<AwaitNode>, width: number): NodeText {
+  const { future, typeName, state, address, path, maybe, cut } = node;
+  const before = path === '' || path === '__awaitee' || !isDirect ? '' : `${path}: `;
   const place = state?.file === undefined ? '' : ` at ${clipPlace(shownPlace(state.file, state.line), width / 4)}`;
-  const at = state === undefined ? '' : `  ${state.name}${place}`;
+  const at = state === undefined ? '' : `  ${state.name}${place}${inside}`;
   const notes = `${maybe ? '  (may have been moved)' : ''}${cut === undefined ? '' : `  (${cut})`}`;
   return { before, name: future?.future ?? typeName, after: `${at}  @${hex(address)}${notes}` };
 }

@@ -164,6 +164,7 @@ async function show(args: TasksArguments, { program, view, own, stoodMs, knowsHe
     stoodMs,
     mayHaveHeap: !knowsHeaps && args.scan.length === 0,
     width: lineWidth(),
+    isFull: args.full,
   };
   const text = args.blocked ? blockedText : tasksText;
   process.stdout.write(args.json ? await tasksJson(shown) : await text(shown));

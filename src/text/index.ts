@@ -1,5 +1,6 @@
 export { type ColumnsOptions, textTable } from './columns.js';
 export { libraryBelow, libraryName, ownFiles } from './own-files.js';
+export { leftOut, type NodeCode, ownTree, type Shown, wholeTree } from './own-tree.js';
 export { branchesIn, foldBrackets, lineOf } from './short-name.js';
 export { isLibraryFile, plural, shownFile, shownPlace, shownPlaces } from './shown-place.js';
 export { clipEnd, clipPlace, clipStart, padEndTo, textWidth, wrapped } from './text-width.js';

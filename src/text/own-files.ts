@@ -37,7 +37,8 @@ export function libraryBelow(
   return below.find(isLibrary)?.name;
 }
 
-function crateOf(name: string): string | undefined {
+/** `tokio`, of `<tokio::sync::Notify as ..>` too. */
+export function crateOf(name: string): string | undefined {
   return /^<?(\w+)/.exec(name)?.[1];
 }
 

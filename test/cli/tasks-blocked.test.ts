@@ -223,7 +223,7 @@ t.test('tasks that block their threads wait for that, and not for what they awai
     await text('--blocked'),
     /on_thread::locks, .* blocks its thread in std::sync::Mutex::lock at .*main\.rs:\d+$/m,
   );
-  t.match(await text(), /^│ blocks its thread in std::thread::sleep at .*main\.rs:\d+$/m);
+  t.match(await text(), /^[│ ] blocks its thread in std::thread::sleep at .*main\.rs:\d+$/m);
 });
 
 t.test('--blocked shows who waits for whom', async (t) => {

@@ -125,6 +125,7 @@ export const tasks = declared({
     scan: list('Also search START,SIZE: a heap that is not found; repeatable'),
     runtime: text('Ask this runtime alone: {runtimes}'),
     blocked: flag('Show who waits for whom, and who for each other'),
+    full: flag('Show what libraries await by themselves below your own lines, too'),
     locals: flag('Show what each Future keeps in its state'),
     findings: choice(['show', 'error'], 'Deadlocks and lost wakes; error: end with status 4 if there is any', {
       default: 'show',
