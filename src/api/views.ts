@@ -76,7 +76,7 @@ export async function stacksAt(
 ): Promise<{ readonly harts: readonly HartBacktrace[]; readonly libraries: Libraries }> {
   const libraries = await loadedLibraries(session, elf, { debugDirs, logger });
   const stacks = new Stacks(elf, arch, debug, libraries.loaded);
-  const others = programs.length === 0 ? undefined : new OtherPrograms(programs, arch);
+  const others = OtherPrograms.of({ arch, others: programs });
   const debugOf = new Map([{ elf, debug }, ...programs].map((program) => [program.elf, program.debug]));
   const harts: HartBacktrace[] = [];
   for (const hart of await session.harts()) {

@@ -14,21 +14,28 @@ interface ProgramArguments extends FileArguments {
   readonly 'debug-dir': readonly string[];
 }
 
+/** Those of `--elf` with what debug info they have, for stacks. Throws as {@link openElfs}. */
+export async function openPrograms(args: ProgramArguments, main: ElfFile, logger: Logger): Promise<OtherProgram[]> {
+  return (await openElfs(args, main, logger)).map((elf) => ({
+    elf,
+    debug: elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined,
+  }));
+}
+
 /**
  * Those of `--elf`, in their order; `main` is the ELF itself.
  * @throws RsptraceError `ARCH_MISMATCH`, `USAGE`, and what `ElfFile.open` throws
  */
-export async function openPrograms(args: ProgramArguments, main: ElfFile, logger: Logger): Promise<OtherProgram[]> {
-  const programs: OtherProgram[] = [];
+export async function openElfs(args: ProgramArguments, main: ElfFile, logger: Logger): Promise<ElfFile[]> {
+  const programs: ElfFile[] = [];
   const code = new Programs([]);
   for (const path of args.programs) {
     const elf = await ElfFile.open(path, { debugDirs: args['debug-dir'], logger });
     checkFiles(args, elf.debugFiles);
     if (elf.machine !== main.machine) throw ofOtherMachine(elf, main);
-    const twin = [main, ...programs.map((each) => each.elf)].find((other) => code.areSame(elf, other));
+    const twin = [main, ...programs].find((other) => code.areSame(elf, other));
     if (twin !== undefined) throw sameCode(elf, twin);
-    const debug = elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined;
-    programs.push({ elf, debug });
+    programs.push(elf);
   }
   return programs;
 }

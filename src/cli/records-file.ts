@@ -13,7 +13,10 @@ const asking = [
 ];
 
 /** The parts of a command line that decide what events a recording has. */
-export type AskedArguments = Pick<RecordingArguments, 'elf' | (typeof asking)[number]>;
+export type AskedArguments = Pick<RecordingArguments, 'elf' | (typeof asking)[number]> & {
+  /** Of `--elf`; undefined in records of older versions. */
+  readonly programs?: readonly string[] | undefined;
+};
 
 /**
  * The same; how many plug-ins there were, because which ones, only who recovers may say; whether the guest's console
@@ -36,7 +39,18 @@ export function recordsRequest(args: RecordingArguments, room: DiskRoom): LogReq
     'debug-dir': args['debug-dir'].map((one) => resolve(one)),
   };
   const asked: KeptArguments = {
-    ...{ elf: resolve(args.elf), probe, ...debug, engine, exact, wakes, bt, threshold, until },
+    ...{
+      elf: resolve(args.elf),
+      programs: args.programs.map((one) => resolve(one)),
+      probe,
+      ...debug,
+      engine,
+      exact,
+      wakes,
+      bt,
+      threshold,
+      until,
+    },
     ...{ 'max-depth': args['max-depth'], args: args.args, plugins: args.plugin.length, console: 'command' in args },
   };
   return { path: recordsFile(args.output), asked, room, keeps: args['keep-records'] };
@@ -44,6 +58,7 @@ export function recordsRequest(args: RecordingArguments, room: DiskRoom): LogReq
 
 const ofOthers: Readonly<Record<Exclude<keyof KeptArguments, (typeof asking)[number]>, (value: unknown) => boolean>> = {
   elf: (value) => typeof value === 'string',
+  programs: (value) => value === undefined || (Array.isArray(value) && value.every((one) => typeof one === 'string')),
   console: (value) => typeof value === 'boolean',
   plugins: (value) => Number.isSafeInteger(value),
 };

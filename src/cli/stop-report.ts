@@ -207,9 +207,10 @@ export function leakLines(leak: StopLeak | undefined, stops: number): string[] {
 }
 
 /** Those that a probe asks for by this very name, and that are left out with others. */
-export function refusedByName({ kinds: found, specs }: Program): ExcludedFunction[] {
+export function refusedByName({ kinds: found, specs, others }: Program): ExcludedFunction[] {
   const asked = new Set(specs.flatMap((spec) => ('glob' in spec ? [spec.glob] : [])));
-  return found.flatMap((each) => each.found.excluded ?? []).filter(({ name }) => asked.has(name));
+  const own = found.flatMap((each) => each.found.excluded ?? []).filter(({ name }) => asked.has(name));
+  return [...own, ...others.flatMap(refusedByName)];
 }
 
 /** For machines. */

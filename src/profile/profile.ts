@@ -55,7 +55,7 @@ export interface ProfileFacts extends Sampled {
 export async function profile(options: ProfileOptions): Promise<ProfileFacts> {
   const { session, elf, arch, debug, sink, want, programs = [] } = options;
   await session.passSignals();
-  const others = programs.length === 0 ? undefined : new OtherPrograms(programs, arch);
+  const others = OtherPrograms.of({ arch, others: programs });
   const code = await LoadedCode.find({ ...options, others });
   const looks = new Looks(session, arch, code, { depth: want.depth, walksIdle: want.idle });
   const all = [{ elf, debug }, ...programs];

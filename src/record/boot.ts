@@ -6,6 +6,7 @@ import type { GuestNanos } from '../trace/index.js';
 import { EarlyStops } from './early-stops.js';
 import { type Parts, reportLeftOut } from './parts.js';
 import { TableChanges } from './table-changes.js';
+import { allCalls } from './tracers.js';
 
 /**
  * A target's boot: what is inserted before its first instruction, what its first hits lead to, and what a reset ends.
@@ -37,6 +38,7 @@ export class Boot {
     if (until !== undefined) await points.arm([until], () => stopping.stop('until'));
     if (panics.length > 0) await points.arm(panics, () => stopping.stop('panicked'));
     if (settlesAt !== undefined) await points.pause(settlesAt, () => engines.settle());
+    await connection.engine.armOthers();
   }
 
   /** At the first hits: false as long as it is too early for trampolines. */
@@ -81,7 +83,7 @@ export class Boot {
     const { target, connection, tracers, clock, engines, log } = this.#parts;
     await engines.restart(true);
     log?.tell({ type: 'left' });
-    tracers.calls.abandon();
+    for (const calls of allCalls(tracers)) calls.abandon();
     connection.engine.points.forget();
     target.words.forget();
     if (time === undefined) return;
@@ -92,9 +94,9 @@ export class Boot {
   /** What happened from `from` until now is not in the trace. */
   async unrecorded(from = 0 as GuestNanos, why: string): Promise<void> {
     const { connection, tracers } = this.#parts;
-    const { calls, counting, output } = tracers;
+    const { counting, output } = tracers;
     const to = (await connection.time()) ?? output.time;
-    calls.missed();
+    for (const calls of allCalls(tracers)) calls.missed();
     if (!connection.engine.clock) counting.gaps.push({ from_ns: from, to_ns: to, why });
     else counting.event({ type: 'gap', from, to, why });
     output.moveTo(to);

@@ -1,6 +1,6 @@
 import type { Logger } from '../base/logger.js';
 import type { Session } from '../rsp/index.js';
-import type { StopEngine, Watchpoints } from '../stop/index.js';
+import type { OtherCounts, StopEngine, Watchpoints } from '../stop/index.js';
 import type { GuestNanos } from '../trace/index.js';
 
 /** What reaches the target, and stops it. */
@@ -53,7 +53,12 @@ export class Connection {
 
   /** Stops at a probe's address in other code. */
   get foreignHits(): number {
-    return this.#earlier.foreignHits + this.engine.foreignHits;
+    return this.#earlier.foreignHits + this.engine.foreignHits + (this.engine.others?.foreign ?? 0);
+  }
+
+  /** Stops of further programs under the present engine; undefined without any. */
+  get others(): OtherCounts | undefined {
+    return this.engine.others;
   }
 
   /** The time of the trace's clock; undefined if the target cannot be asked. */

@@ -10,11 +10,11 @@ export {
   type PlaceOptions,
   type Program,
   planHarts,
-  prepare,
   samplesOf,
   trampolineRoom,
   understand,
 } from './program.js';
+export { choicesOfOthers, prepare } from './programs.js';
 export type { Quiet, QuietHart } from './quiet.js';
 export { record } from './record.js';
 export type { Backlog, EnginesChosen, Progress, Recording, RecordOptions } from './recording.js';

@@ -88,6 +88,7 @@ export class KilledRecording {
     const program = await programAt(linked, BigInt(loadBias), logger);
     const recovery = new Recovery({ ...options, program }, this.#begin);
     const notes = watches ? ['accesses of watched places are not in these records'] : [];
+    if (options.program.others.length > 0) notes.push('events of further programs are not in these records');
     if (samplesOf(options.program)) notes.push('samples of stacks are not in these records');
     let last: string | undefined;
     options.inputs?.entry(rawLogMagic.length, this.#begin);

@@ -4,7 +4,7 @@ import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, partOf, silent } from '../base/logger.js';
 import { DebugInfo, demangle } from '../dwarf/index.js';
-import { ElfFile, type OpenOptions } from '../elf/index.js';
+import type { ElfFile } from '../elf/index.js';
 import {
   type EngineName,
   type EnginePlanOptions,
@@ -57,13 +57,22 @@ export interface Program {
   readonly known: readonly ProbeKind[];
   /** What {@link enginePlan} has given, by its wishes. */
   readonly planned: Map<string, EnginePlanOptions>;
+  /** Further programs of the same machine, in user mode, with probes of their own. */
+  readonly others: readonly Program[];
+  /** One of several programs: what it has not, another one may have. */
+  readonly isAmong: boolean;
+  /** Kinds of probes of which one among several has nothing, and why. */
+  readonly unfound: readonly { readonly kind: string; readonly error: RsptraceError }[];
 }
 
 /** How polls are traced. */
-interface PollOptions {
+export interface PollOptions {
   readonly inlined?: InlinedPolls | undefined;
   readonly wakes?: Wakes | undefined;
 }
+
+/** See {@link Program}. */
+type AmongOptions = Partial<Pick<Program, 'others' | 'isAmong'>>;
 
 export interface PlaceOptions {
   /** How far the target has moved the program, where that is known before it is stopped. */
@@ -71,36 +80,19 @@ export interface PlaceOptions {
 }
 
 /**
- * Reads an ELF (and its debug file, if it has one) and resolves probes against it.
- * @throws RsptraceError `ELF_*`, `DWARF_*`, `DEBUG_FILE_MISMATCH`, `ARCH_UNSUPPORTED`, `PROBE_*`, `EXPRESSION_*`,
- * `WATCH_*`
- */
-export async function prepare(
-  path: string,
-  specs: readonly AnyProbe[],
-  logger: Logger = silent,
-  { inlined, wakes, place, ...debugFiles }: OpenOptions & PollOptions & PlaceOptions = {},
-  known: readonly ProbeKind[] = kinds,
-): Promise<Program> {
-  const linked = await ElfFile.open(path, { ...debugFiles, logger });
-  const bias = place?.(linked) ?? 0n;
-  const elf = bias === 0n ? linked : linked.loadedAt(bias);
-  return understand(elf, specs, known, logger, { inlined, wakes });
-}
-
-/**
- * Resolves probes against an ELF that has been read. `known`: the kinds of probes that there are.
+ * Resolves probes against an ELF that has been read. `known`: the kinds of probes that there are; `specs`: undefined for
+ * no probe at all.
  * @throws RsptraceError as {@link prepare} does
  */
 export async function understand(
   elf: ElfFile,
-  specs: readonly AnyProbe[],
+  specs: readonly AnyProbe[] | undefined,
   known: readonly ProbeKind[],
   logger: Logger = silent,
-  { inlined, wakes }: PollOptions = {},
+  { inlined, wakes, others = [], isAmong = false }: PollOptions & AmongOptions = {},
 ): Promise<Program> {
   const arch = architectureFor(elf);
-  const asked = askedKinds(specs, known);
+  const asked = specs ? askedKinds(specs, known) : [];
   const read = elf.has('.debug_info')
     ? DebugInfo.load(elf, { logger: partOf(logger, 'dwarf'), linesSuffice: true })
     : undefined;
@@ -108,14 +100,32 @@ export async function understand(
   const debug = read?.missing === undefined ? read : undefined;
   await arch.prepare();
   const found: FoundKind[] = [];
+  const unfound: Program['unfound'][number][] = [];
   for (const { kind, probes } of asked) {
-    const resolved = await kind.resolve({ elf, arch, debug, inlined, wakes, places: taskPlaces }, probes);
-    found.push({ kind, found: resolved });
-    logFound(partOf(logger, 'probes'), kind.name, resolved);
+    try {
+      const resolved = await kind.resolve({ elf, arch, debug, inlined, wakes, places: taskPlaces }, probes);
+      found.push({ kind, found: resolved });
+      logFound(partOf(logger, 'probes'), kind.name, resolved);
+    } catch (error) {
+      if (!isAmong || !isUnfound(error)) throw error;
+      unfound.push({ kind: kind.name, error });
+    }
   }
-  for (const probe of found.flatMap((each) => each.found.unmatched ?? []))
-    logger.warn({ probe }, 'a probe that matches no function');
-  return { elf, arch, debug, kinds: found, specs, inlined, wakes, known, planned: new Map() };
+  const unmatched = isAmong ? [] : found.flatMap((each) => each.found.unmatched ?? []);
+  for (const probe of unmatched) logger.warn({ probe }, 'a probe that matches no function');
+  const asks = { specs: specs ?? [], inlined, wakes, known };
+  return { elf, arch, debug, kinds: found, ...asks, planned: new Map(), others, isAmong, unfound };
+}
+
+/** That a program has nothing of what is asked for. */
+function isUnfound(error: unknown): error is RsptraceError {
+  const { code } = error instanceof RsptraceError ? error : {};
+  return code !== undefined && /^(PROBE_NO_MATCH|PROBE_INLINED|PROBE_CONDITION|DWARF_MISSING)$/.test(code);
+}
+
+/** The probes of a program, to resolve them once more. */
+function specsAgain({ specs, kinds: found, unfound }: Program): readonly AnyProbe[] | undefined {
+  return specs.length === 0 && found.length + unfound.length === 0 ? undefined : specs;
 }
 
 function logFound(logger: Logger, kind: string, { addresses, excluded = [] }: Found): void {
@@ -137,7 +147,7 @@ export async function loadedProgram(
   const inlined = inlinedIn(program, session);
   if (elf === program.elf && inlined === program.inlined) return program;
   if (elf !== program.elf) logger.info({ bias: hex(elf.loadBias) }, 'the program is position-independent');
-  return understand(elf, program.specs, program.known, logger, { ...program, inlined });
+  return understand(elf, specsAgain(program), program.known, logger, { ...program, inlined });
 }
 
 /** Where no probe can do without stops, they are spared. */
@@ -149,7 +159,7 @@ function inlinedIn({ inlined, arch }: Program, session: Session): PollOptions['i
 /** The same, where it is known how far the program was moved. */
 export async function programAt(program: Program, bias: bigint, logger: Logger): Promise<Program> {
   if (bias === program.elf.loadBias) return program;
-  return understand(program.elf.loadedAt(bias), program.specs, program.known, logger, program);
+  return understand(program.elf.loadedAt(bias), specsAgain(program), program.known, logger, program);
 }
 
 /**

@@ -3,7 +3,15 @@ import { RsptraceError } from '../base/errors.js';
 import { silent } from '../base/logger.js';
 import type { StopObserver } from '../calls/index.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
-import { codePlace, type HartLook, LoadedCode, Looks, type ThreadLook, Threads } from '../target/stacks/index.js';
+import {
+  codePlace,
+  type HartLook,
+  LoadedCode,
+  Looks,
+  OtherPrograms,
+  type ThreadLook,
+  Threads,
+} from '../target/stacks/index.js';
 import { type Frame, SourceFrames } from '../target/unwind/index.js';
 import type { Parts } from './parts.js';
 import type { Progress } from './recording.js';
@@ -136,7 +144,12 @@ export class QuietWatch implements StopObserver {
     }
     if (!this.#options.interrupts || session.state.kind !== 'running') return this.#tell([], 0);
     // Before the interrupt, because reading the program takes time.
-    this.#code ??= await LoadedCode.find({ ...target.program, session, logger: options.logger ?? silent });
+    this.#code ??= await LoadedCode.find({
+      ...target.program,
+      others: OtherPrograms.of(target.program),
+      session,
+      logger: options.logger ?? silent,
+    });
     this.#interrupted = true;
     // An error here also ends the run, which reports it.
     session.interrupt().catch(() => {});

@@ -10,6 +10,7 @@ import { meanwhile } from '../target/index.js';
 import { boundTallies, type ClockInfo, type GuestNanos, type RecordingFacts, type TallyRow } from '../trace/index.js';
 import type { Recording, RecordOptions } from './recording.js';
 import { Run } from './run.js';
+import { allCalls } from './tracers.js';
 import { type Verified, verify } from './verify.js';
 
 /**
@@ -52,7 +53,7 @@ const digestMs = 20;
 /** Last phase: reads what the target still holds, removes everything from it, and ends the trace. */
 async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<Left> {
   const { logger = silent, stays = false, onLeft, deadline } = options;
-  const { tracers, engines, stopping, connection, clock: traceClock } = run.parts;
+  const { tracers, engines, stopping, connection, target, clock: traceClock } = run.parts;
   let missing = 0;
   let unread = 0;
   let look: TaskLook | undefined;
@@ -73,7 +74,7 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   try {
     unread = await digestRest(run, options);
     missing += unread;
-    tracers.calls.finish();
+    for (const calls of allCalls(tracers)) calls.finish();
     if (look) await reportStuck(run, look);
   } catch (thrown) {
     stopping.fail(thrown);
@@ -83,7 +84,11 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   try {
     if (!found) run.begin(clock);
     const recording = factsOf(run, missing);
-    tracers.sink.end({ probes: engines.choices, ownTime: engines.results.ownTime, recording });
+    tracers.sink.end({
+      probes: [...engines.choices, ...target.choicesOfOthers],
+      ownTime: engines.results.ownTime,
+      recording,
+    });
   } catch (thrown) {
     stopping.fail(thrown);
   }
@@ -210,7 +215,8 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     hostMs,
     hurdles: target.hurdles,
     neverLoaded: run.notLoaded,
-    engines: choices,
+    engines: [...choices, ...target.choicesOfOthers],
+    others: connection.others,
     refusal: engines.refusal,
     ram,
     stopsBeside: engines.onlyStops ? undefined : engines.stopsBeside,

@@ -9,6 +9,7 @@ import type { EngineName, Hurdle } from '../engines/index.js';
 import type { FunctionOptions } from '../probes/index.js';
 import type { Session, Standing, StopReply } from '../rsp/index.js';
 import type { ScratchSources } from '../scratch/index.js';
+import type { OtherCounts } from '../stop/index.js';
 import type { GuestRam, LetRun, ResetVector } from '../target/index.js';
 import type {
   ClockInfo,
@@ -207,6 +208,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly unread: number;
   /** Probes that were never inserted, because the target never loaded their code. */
   readonly neverLoaded: readonly string[];
+  /** Of further programs; undefined without any. */
+  readonly others: OtherCounts | undefined;
   /** Foreign hits: stops at a probe's address in other code, for example in another address space. Not recorded. */
   readonly foreignHits: number;
   /** The guest ended while its ring could only be read at stops: the ring's last records are lost. */

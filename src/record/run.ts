@@ -6,17 +6,18 @@ import { partOf, silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { QueuedStops, type Tracer } from '../calls/index.js';
 import type { ClockReader, StopLeak } from '../clock/index.js';
-import type { EnginePlanOptions } from '../engines/index.js';
+import type { ReadPlan } from '../probes/index.js';
 import type { Session, StopReply } from '../rsp/index.js';
 import { StopEngine, Watchpoints } from '../stop/index.js';
 import { changesItsCode, verifyArchitecture, verifyCode } from '../target/index.js';
 import type { ClockInfo, Gap, GuestNanos } from '../trace/index.js';
 import { Boot } from './boot.js';
 import { type Parts, putTogether } from './parts.js';
-import { isLoadedAlike, watchesOf } from './program.js';
+import { addressesOf, isLoadedAlike, watchesOf } from './program.js';
 import { QuietWatch } from './quiet.js';
 import type { Progress, RecordOptions } from './recording.js';
 import { LoggedTracer } from './recording-log.js';
+import { allCalls } from './tracers.js';
 import type { Verified } from './verify.js';
 
 /** How often buffered events are written to the file, in milliseconds: what a SIGKILL may cost. */
@@ -178,7 +179,7 @@ export class Run {
     const { options, target, connection, tracers, clock: traceClock, log } = this.parts;
     const { logger = silent } = options;
     const { program, code } = target;
-    tracers.calls.finish();
+    for (const calls of allCalls(tracers)) calls.finish();
     log?.tell({ type: 'left' });
     await connection.leave(logger);
     const before = connection.engine.clock;
@@ -214,11 +215,16 @@ export class Run {
     const { arch, elf } = program;
     const { spaces, watches: watchEvents, sampler } = tracers;
     const { boot } = this;
-    const values = valueRegisters(plan, arch);
+    const values = valueRegisters([...plan.plans, ...target.plansOfOthers], arch);
+    const others = tracers.others.map((other) => ({
+      elf: other.program.elf,
+      addresses: addressesOf(other.program),
+      tracer: new QueuedStops(other.calls, engines),
+    }));
     const tell: ConstructorParameters<typeof Watchpoints>[0]['tell'] = (access) => watchEvents.tell(access);
     const watches = new Watchpoints({ session, arch, places, logger, tell });
     const engine = new StopEngine({
-      ...{ session, arch, spaces, watches, logger, sampler, findClock, valueRegisters: values },
+      ...{ session, arch, elf, others, spaces, watches, logger, sampler, findClock, valueRegisters: values },
       tracer: this.#stopTracer([...arch.generalRegisters, ...values]),
       // Another connection may lead to another QEMU.
       ram: session === options.session && ram && !isRefusal(ram) ? ram : undefined,
@@ -261,7 +267,7 @@ export class Run {
 }
 
 /** What probes read besides general registers. */
-function valueRegisters({ plans }: Pick<EnginePlanOptions, 'plans'>, { generalRegisters }: Architecture): string[] {
+function valueRegisters(plans: readonly ReadPlan[], { generalRegisters }: Architecture): string[] {
   const names = new Set(plans.flatMap(({ entryRegisters, exit }) => [...entryRegisters, ...exit.registers]));
   for (const name of generalRegisters) names.delete(name);
   return [...names];

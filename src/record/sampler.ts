@@ -4,7 +4,7 @@ import type { EventOutput } from '../calls/index.js';
 import type { FoundSamples } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import type { StopSampler } from '../stop/index.js';
-import { LoadedCode, Looks, SampledFrames, Samples } from '../target/stacks/index.js';
+import { LoadedCode, Looks, OtherPrograms, SampledFrames, Samples } from '../target/stacks/index.js';
 import type { Hooked } from '../target/unwind/index.js';
 import type { GuestNanos, Sample, SampleFacts } from '../trace/index.js';
 import type { Running } from './tracers.js';
@@ -49,7 +49,7 @@ export class Sampler implements StopSampler {
     this.#run = run;
     this.#logger = logger;
     const want = { depth, mode: 'all', idle: false, awaited: false, by: undefined } as const;
-    const frames = new SampledFrames([target.program]);
+    const frames = new SampledFrames([target.program, ...target.program.others]);
     // Samples have their place among the events: everything before is emitted first.
     const event = (sample: Sample): void =>
       run.engines().whenDigested(() => {
@@ -119,7 +119,12 @@ export class Sampler implements StopSampler {
     if (this.#ready?.session === session) return this.#ready;
     const { program } = this.#target;
     const hooked: Hooked = (returnAddress) => this.#run.engines().hooked(returnAddress);
-    const code = await LoadedCode.find({ ...program, session, logger: this.#logger });
+    const code = await LoadedCode.find({
+      ...program,
+      others: OtherPrograms.of(program),
+      session,
+      logger: this.#logger,
+    });
     this.#ready = { session, looks: new Looks(session, program.arch, code, { depth, hooked, walksIdle: false }) };
     return this.#ready;
   }

@@ -3,11 +3,21 @@ import { CallTracer, EventOutput } from '../calls/index.js';
 import type { Engines } from '../engines/index.js';
 import { type KindTracer, WatchEvents } from '../probes/index.js';
 import { SpaceNumbers, stackBytes } from '../target/index.js';
+import { nameIn, programName } from '../target/stacks/index.js';
 import type { Hooked } from '../target/unwind/index.js';
-import { Filter, Threshold, type TraceEvent, type TraceFacts, type TraceSink, timeOf } from '../trace/index.js';
+import {
+  EventsOfProgram,
+  Filter,
+  onEvents,
+  Threshold,
+  type TraceEvent,
+  type TraceFacts,
+  type TraceSink,
+  timeOf,
+} from '../trace/index.js';
 import type { Connection } from './connection.js';
 import type { HartNumbers } from './harts.js';
-import { samplesOf } from './program.js';
+import { type Program, samplesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
 import { Sampler } from './sampler.js';
 import type { Verified } from './verify.js';
@@ -15,6 +25,8 @@ import type { Verified } from './verify.js';
 /** The tracers, which make events of hits, and the sink that takes the events. */
 export interface Tracers {
   readonly calls: CallTracer;
+  /** Of further programs. */
+  readonly others: readonly TracedProgram[];
   /** The address spaces that the program runs in. */
   readonly spaces: SpaceNumbers;
   /** One for each kind that traces code. */
@@ -27,6 +39,12 @@ export interface Tracers {
   readonly sink: TraceSink;
   /** What reaches the trace. */
   readonly counting: CountingSink;
+}
+
+/** A further program, and what makes events of its hits. */
+export interface TracedProgram {
+  readonly program: Program;
+  readonly calls: CallTracer;
 }
 
 /** The recording that the tracers belong to. They ask it at hits and samples, when it runs. */
@@ -43,31 +61,63 @@ export function buildTracers(
   { program, harts }: Pick<Verified, 'program' | 'harts'>,
   run?: Running,
 ): Tracers {
-  const { arch, elf, debug } = program;
   const counting = new CountingSink(options.sink, harts);
   const sink = options.thresholdNs ? new Threshold(counting, options.thresholdNs) : counting;
-  const output = new EventOutput(sink);
-  const { values, maxDepth } = options.functions ?? {};
+  const { others } = program;
+  const of = others.length + 1;
+  const main = new EventsOfProgram({ index: 0, of, program: undefined, nameOf: (name) => name });
+  const output = new EventOutput(of === 1 ? sink : onEvents((event) => sink.event(main.of(event))));
   const hooked: Hooked = (returnAddress) => run?.engines().hooked(returnAddress);
   const spaces = new SpaceNumbers();
-  const context = { elf, arch, debug, output, spaces, stackDepth: options.stackDepth, hooked, values, maxDepth };
-  const kinds = program.kinds.flatMap(({ kind, found }) => kind.tracer?.(found, context) ?? []);
+  const context = { ...options, spaces, hooked };
+  const { kinds, calls } = tracersOf(program, output, context);
+  const watches = new WatchEvents(program.elf, program.debug, output);
+  const plan = samplesOf(program);
+  const sampler = run && plan && new Sampler(plan, { program, harts }, output, run, options.logger ?? silent);
+  const traced = others.map((other, index): TracedProgram => {
+    const names = { program: programName(other.elf), nameOf: (name: string) => nameIn(other.elf, name) };
+    const mapped = new EventsOfProgram({ index: index + 1, of, ...names });
+    const own = onEvents((event) => {
+      output.moveTo(timeOf(event));
+      sink.event(mapped.of(event, output.time));
+    });
+    return { program: other, calls: tracersOf(other, new EventOutput(own), context).calls };
+  });
+  return { calls, others: traced, spaces, kinds, watches, sampler, output, sink, counting };
+}
+
+interface CallContext extends Pick<TracerOptions, 'functions' | 'stackDepth' | 'observer'> {
+  readonly spaces: SpaceNumbers;
+  readonly hooked: Hooked;
+}
+
+/** What makes events of a program's hits. */
+function tracersOf(
+  { elf, arch, debug, kinds: found }: Program,
+  output: EventOutput,
+  { functions = {}, stackDepth, observer, spaces, hooked }: CallContext,
+): Pick<Tracers, 'calls' | 'kinds'> {
+  const { values, maxDepth } = functions;
+  const context = { elf, arch, debug, output, spaces, stackDepth, hooked, values, maxDepth };
+  const kinds = found.flatMap((each) => each.kind.tracer?.(each.found, context) ?? []);
   const calls = new CallTracer(
     arch,
     output,
     kinds.flatMap((kind) => kind.calls ?? []),
     {
       stackBytes: stackBytes(elf),
-      catches: program.kinds.flatMap(({ found }) => found.catches ?? []),
+      catches: found.flatMap((each) => each.found.catches ?? []),
       instants: kinds.flatMap(({ instants = [] }) => instants),
       spaces,
-      observer: options.observer,
+      observer,
     },
   );
-  const watches = new WatchEvents(elf, debug, output);
-  const plan = samplesOf(program);
-  const sampler = run && plan && new Sampler(plan, { program, harts }, output, run, options.logger ?? silent);
-  return { calls, spaces, kinds, watches, sampler, output, sink, counting };
+  return { calls, kinds };
+}
+
+/** Of all programs. */
+export function allCalls({ calls, others }: Pick<Tracers, 'calls' | 'others'>): readonly CallTracer[] {
+  return [calls, ...others.map((other) => other.calls)];
 }
 
 /** More stops than these are those of probes. */

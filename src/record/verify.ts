@@ -1,4 +1,5 @@
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
@@ -10,7 +11,7 @@ import {
   type Hurdle,
   unavailable,
 } from '../engines/index.js';
-import type { WatchPlace } from '../probes/index.js';
+import type { ReadPlan, WatchPlace } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import {
   GuestRam,
@@ -26,8 +27,10 @@ import {
   verifyCode,
   verifyPlace,
 } from '../target/index.js';
+import type { ProbeFact } from '../trace/index.js';
 import { HartNumbers, HartWords } from './harts.js';
 import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts, samplesOf, watchesOf } from './program.js';
+import { choicesOfOthers, plansOf } from './programs.js';
 import type { RecordOptions } from './recording.js';
 import { verifySampling } from './sampler.js';
 
@@ -50,6 +53,9 @@ export interface Verified {
   /** Other code is there now: the program runs in other address spaces than the present one. */
   readonly isElsewhere: boolean;
   readonly plan: EnginePlanOptions;
+  /** Of the probes of further programs: what hits read, and how they are carried out. */
+  readonly plansOfOthers: readonly ReadPlan[];
+  readonly choicesOfOthers: readonly ProbeFact[];
   readonly harts: HartNumbers;
   /** Harts of the machine that the stub does not list. */
   readonly unseen: number;
@@ -107,14 +113,9 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const code = codeToVerify(program);
   await verifyPlace(session, arch, elf);
   const { absent, elsewhere } = await verifyCode(session, elf, code);
-  // Its code would be patched in whatever address space is in use.
-  if (elsewhere.length > 0 && wanted === 'target') throw unavailable(insideKernel);
-  if (elsewhere.length > 0)
-    logger.info(
-      { places: elsewhere.length },
-      'other code is there now: hits count in the address spaces where the program runs',
-    );
+  verifyElsewhere(elsewhere.length, wanted, logger);
   const process = isProcess(session.features);
+  await verifyOthers(session, program, wanted);
   if (!process && !arch.privilege)
     logger.warn(
       { arch: arch.name },
@@ -135,6 +136,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     runs: options.letRun !== undefined && absent.length + elsewhere.length === 0,
     hasBegun: process || (absent.length < code.length && !boots && (await isUnderWay(options))),
     plan: all,
+    ...ofOthers(program, { stackDepth: options.stackDepth, values: options.functions?.values ?? true }),
     harts,
     unseen,
     words: new HartWords(count),
@@ -147,6 +149,38 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     hurdles: [...(await findHurdles(facts))],
     foundLate: boots && missedMs > 0 ? late(program.elf, missedMs) : undefined,
   };
+}
+
+/** `places`: how many have other code now. */
+function verifyElsewhere(places: number, wanted: EngineName | undefined, logger: Logger): void {
+  if (places === 0) return;
+  // Its code would be patched in whatever address space is in use.
+  if (wanted === 'target') throw unavailable(insideKernel);
+  logger.info({ places }, 'other code is there now: hits count in the address spaces where the program runs');
+}
+
+function ofOthers(
+  program: Program,
+  wishes: Parameters<typeof plansOf>[1],
+): Pick<Verified, 'plansOfOthers' | 'choicesOfOthers'> {
+  return {
+    plansOfOthers: program.others.flatMap((other) => plansOf(other, wishes)),
+    choicesOfOthers: choicesOfOthers(program, wishes),
+  };
+}
+
+/** Whether the target may have further programs. */
+async function verifyOthers(session: Session, { others }: Program, wanted: EngineName | undefined): Promise<void> {
+  if (others.length === 0) return;
+  if (wanted === 'target' && others.some(({ kinds }) => kinds.length > 0)) throw unavailable(insideKernel);
+  if ((await session.stub()).name === 'qemu-system') return;
+  throw new RsptraceError(
+    'ENGINE_UNAVAILABLE',
+    'further programs are traced in a machine of QEMU, and this stub is another',
+    {
+      hint: 'leave --elf out',
+    },
+  );
 }
 
 async function listedHarts(session: Session, process: boolean, logger: Logger) {

@@ -3,7 +3,7 @@ import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { type Bytes, placesIn } from '../base/pieces.js';
-import type { Batch, Session } from '../rsp/index.js';
+import type { Batch, Breakpoint, Session } from '../rsp/index.js';
 import type { KnownCode } from '../target/index.js';
 import { BreakpointTypes, breakpointsRefused } from './breakpoint-types.js';
 import { DeferredBreakpoints } from './deferred-breakpoints.js';
@@ -57,6 +57,11 @@ export class Breakpoints {
   isWatched(pc: bigint): boolean {
     const point = this.#points.get(pc);
     return point !== undefined && (point.permanent || point.awaited);
+  }
+
+  /** What is inserted at a place. */
+  insertedAt(pc: bigint): readonly Breakpoint[] {
+    return this.isWatched(pc) ? [(this.#points.get(pc) as Point).breakpoint] : [];
   }
 
   /**

@@ -23,6 +23,8 @@ interface HitChecksOptions extends KnownCode {
   readonly session: Session;
   readonly arch: Architecture;
   readonly spaces?: SpaceNumbers | undefined;
+  /** Programs that run in other address spaces than this one. */
+  readonly others?: readonly unknown[] | undefined;
 }
 
 /**
@@ -49,7 +51,7 @@ class StandingReads {
   /** See {@link HitChecks.ask}. */
   ask(): readonly string[] | undefined {
     const { session, arch } = this.#options;
-    this.#skipped = this.isBare && ++this.#bareStops % bareStops !== 0;
+    this.#skipped = this.isBare && !this.#options.others?.length && ++this.#bareStops % bareStops !== 0;
     if (!session.features.registerBlock) return undefined;
     if (this.#skipped) return none;
     const names = arch.privilege?.registers ?? none;

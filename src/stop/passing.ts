@@ -1,5 +1,5 @@
 import type { Effects } from '../arch/index.js';
-import { addOffset, addr } from '../base/addr.js';
+import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { Hit, MemoryRequest } from '../calls/index.js';
 import type { Breakpoint, Session } from '../rsp/index.js';
@@ -83,7 +83,7 @@ export class Passing {
     const learn = watched && watches?.request(batch);
     await batch.send();
     learn?.();
-    const stepped = await stepper.over(hit, hart, [point.breakpoint], watched);
+    const stepped = await stepper.over(hit, hart, this.#lifted(point, hit.pc), watched);
     if (stepped.interrupted) point.rearrivals.set(resumedAs(hit), this.#standing(hit));
     if (stepped.stop.kind !== 'signal') return stepped.stop;
     await points.check(inserts, hit.pc);
@@ -95,7 +95,7 @@ export class Passing {
   /** Foreign code reached a probe's address: its own instruction is run, and no event is emitted. */
   async foreign(
     { pc, code }: Found,
-    { breakpoint }: Point,
+    point: Pick<Point, 'breakpoint'>,
     registers: RegisterReader,
     hart: string | undefined,
   ): Promise<Next> {
@@ -104,7 +104,7 @@ export class Passing {
     firstReads.learn(pc, [{ address: pc, length: codeBytes }]);
     const stackPointer = registers.register(options.arch.sp) ?? 0n;
     const watched = options.watches?.next(code, registers);
-    const stepped = await stepper.over({ pc, stackPointer }, hart, [breakpoint], watched);
+    const stepped = await stepper.over({ pc, stackPointer }, hart, this.#lifted(point, pc), watched);
     return stepped.stop.kind === 'signal' ? resuming.from(stepped.pc, hart) : stepped.stop;
   }
 
@@ -113,6 +113,11 @@ export class Passing {
     const { options, stepper, resuming } = this.#parts;
     const stepped = await stepper.over({ pc: guard.address, stackPointer }, hart, [guard]);
     return stepped.stop.kind === 'signal' ? resuming.resume(options.session.batch(hart)) : stepped.stop;
+  }
+
+  /** What a step over a place must not run into: further programs may have a breakpoint there too. */
+  #lifted({ breakpoint }: Pick<Point, 'breakpoint'>, pc: Addr): readonly Breakpoint[] {
+    return [...new Set([breakpoint, ...this.#parts.inserted(pc)])];
   }
 
   /** A handler that comes back changes none of these: else it has gone elsewhere, and this is another call. */

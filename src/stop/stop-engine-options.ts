@@ -1,11 +1,13 @@
 import type { Addr } from '../base/addr.js';
 import type { StopObserver, Tracer } from '../calls/index.js';
 import type { ClockLeak, ClockReader } from '../clock/index.js';
-import type { StopReply } from '../rsp/index.js';
+import type { ElfFile } from '../elf/index.js';
+import type { Breakpoint, StopReply } from '../rsp/index.js';
 import type { GuestRam, SpaceNumbers } from '../target/index.js';
 import type { Breakpoints, StopPointsOptions } from './breakpoints.js';
 import type { FirstReads } from './first-reads.js';
 import type { HitChecks } from './hit-checks.js';
+import type { OtherProgram } from './other-programs.js';
 import type { ProcessEvents } from './process-events.js';
 import type { Resuming } from './resuming.js';
 import type { Stepper } from './stepping.js';
@@ -67,6 +69,9 @@ export interface StopEngineOptions extends StopPointsOptions {
   readonly onExec?: () => Promise<readonly Addr[]>;
   /** What is watched in addition to the probes. */
   readonly watches?: Watchpoints;
+  /** Further programs of a machine, each with probes of its own; and the program itself, which they are told from. */
+  readonly others?: readonly OtherProgram[] | undefined;
+  readonly elf?: ElfFile | undefined;
   /** Asked after an exec: whether the process runs the probed program again, at the same addresses. */
   readonly isSameProgram: () => Promise<boolean>;
   /** Called when a hart is seen for the first time; returns its number. */
@@ -83,6 +88,8 @@ export interface StopParts {
   readonly events: ProcessEvents;
   readonly unexpected: UnexpectedStops;
   readonly firstReads: FirstReads;
+  /** All breakpoints at an address, whoever's. */
+  readonly inserted: (pc: bigint) => readonly Breakpoint[];
   /** Undefined for a process, which has one address space. */
   readonly checks: HitChecks | undefined;
 }

@@ -9,6 +9,7 @@ import { Breakpoints } from './breakpoints.js';
 import { FirstReads, type Look } from './first-reads.js';
 import { HitChecks } from './hit-checks.js';
 import { Hits } from './hits.js';
+import { type OtherCounts, OtherHits } from './other-programs.js';
 import { Passing } from './passing.js';
 import type { Point } from './point.js';
 import { ProcessEvents } from './process-events.js';
@@ -42,6 +43,8 @@ export class StopEngine {
   readonly #accesses: Accesses;
   readonly #passing: Passing;
   readonly #hits: Hits;
+  /** Of further programs. */
+  readonly #others: OtherHits | undefined;
   #arrived = false;
 
   constructor(options: StopEngineOptions) {
@@ -57,6 +60,7 @@ export class StopEngine {
     this.points = points;
     this.#parts = {
       ...{ options, points, stepper, checks },
+      inserted: (pc) => [...points.insertedAt(pc), ...(this.#others?.insertedAt(pc) ?? [])],
       resuming: new Resuming(options, points, stepper),
       events: new ProcessEvents({ ...options, points, onExec, logger }),
       unexpected: new UnexpectedStops(logger),
@@ -65,6 +69,8 @@ export class StopEngine {
     this.#accesses = new Accesses(this.#parts);
     this.#passing = new Passing(this.#parts, this.#accesses);
     this.#hits = new Hits(this.#parts, this.#passing);
+    const { others = [], elf } = options;
+    this.#others = others.length > 0 ? new OtherHits(this.#parts, this.#passing, others, elf) : undefined;
   }
 
   get clock(): ClockReader | undefined {
@@ -84,6 +90,16 @@ export class StopEngine {
   /** Foreign hits: a probe's address came up in another address space, or in another program in the same one. */
   get foreignHits(): number {
     return this.#parts.checks?.foreign ?? 0;
+  }
+
+  /** Stops of further programs, and at their places. */
+  get others(): OtherCounts | undefined {
+    return this.#others?.counts;
+  }
+
+  /** Inserts the breakpoints of further programs. */
+  async armOthers(): Promise<void> {
+    await this.#others?.arm();
   }
 
   /** How long the guest has run under this engine, in nanoseconds of the host. */
@@ -199,6 +215,8 @@ export class StopEngine {
     const { options, stepper, checks, resuming, unexpected } = this.#parts;
     const { hart } = visited.stop;
     const { registers, time, guessed, pc, stackPointer } = look;
+    const other = await this.#inOther(look, point, hart);
+    if (other !== 'own') return other;
     // Only for a plain hit the code may be read later, together with all its other reads.
     const isPlain = point && !point.intercept && !point.pause && (this.#arrived || visited.asked);
     const found = pc === undefined || !inUse(point) ? undefined : this.#hits.found(pc, registers, guessed);
@@ -223,6 +241,31 @@ export class StopEngine {
     return this.#hits.handle(point, hit, hart, guessed, found);
   }
 
+  /** A stop at a place of a further program. `own`: it is none, or is the program's own. */
+  async #inOther(
+    look: Look & { readonly time: () => number },
+    point: Point | undefined,
+    hart: string | undefined,
+  ): Promise<Next | 'own'> {
+    const { options, resuming, unexpected, checks } = this.#parts;
+    const { pc, stackPointer, registers, time } = look;
+    const [breakpoint] = pc === undefined ? [] : (this.#others?.insertedAt(pc) ?? []);
+    if (!this.#others || !breakpoint || !checks || pc === undefined || stackPointer === undefined) return 'own';
+    const found = (await this.#others.find(look, hart)) ?? (inUse(point) ? 'own' : 'foreign');
+    if (found === 'own') return 'own';
+    const standing = checks.standing(registers);
+    if (found === 'foreign')
+      return this.#passing.foreign({ pc, code: undefined, standing }, { breakpoint }, registers, hart);
+    await options.observer?.stopped(true);
+    if (point === undefined) options.onStop?.(time());
+    unexpected.expected();
+    if (this.#measuresLeak(found.point, pc, hart, time)) return resuming.resume(options.session.batch(hart));
+    resuming.hit(time());
+    const space = checks.space(standing);
+    const hit: Hit = { hart: options.hartNumber(hart), pc, stackPointer, space, registers, time: time() };
+    return this.#others.handle(found, hit, look, hart);
+  }
+
   async #sample(time: number, atProbe: boolean): Promise<void> {
     const { sampler } = this.#parts.options;
     if (!sampler?.isDue) return;
@@ -234,7 +277,7 @@ export class StopEngine {
   #measuresLeak(point: Point, pc: bigint, hart: string | undefined, time: () => number): boolean {
     const leak = this.#parts.options.leak?.();
     if (!leak) return false;
-    if (this.#parts.options.tracer.awaitsReturns === false) leak.nothingIsOpen();
+    if (this.#parts.options.tracer.awaitsReturns === false && !this.#others?.awaitsReturns) leak.nothingIsOpen();
     leak.arrived(pc, hart, time());
     return point.permanent && leak.wantsAgain(pc, hart);
   }

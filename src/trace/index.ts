@@ -22,6 +22,7 @@ export { type FunctionRow, FunctionSummary, functionJson } from './events/functi
 export { HartLabels, hartWord } from './events/hart-labels.js';
 export { isSuspended } from './events/late-results.js';
 export { type Newest, NewestEvents } from './events/newest-events.js';
+export { EventsOfProgram, onlyOf } from './events/of-program.js';
 export { isOfPart, placeOf } from './events/roots.js';
 export { type SampleFacts, sampleFactsJson, sampleFactsLines } from './events/sample-facts.js';
 export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } from './events/selection.js';

@@ -1,5 +1,7 @@
 // Several programs of one machine. A kernel runs two programs in three address spaces, linked at its own addresses; the guest prints which
 // program each page table is of, and each ELF's symbols say what is at an address.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { stacksAt } from '../../src/api/index.js';
 import { type Architecture, architectureNamed } from '../../src/arch/index.js';
@@ -11,8 +13,11 @@ import { connect } from '../../src/rsp/index.js';
 import { LoadedCode, Looks, OtherPrograms, SampledFrames, Samples } from '../../src/target/stacks/index.js';
 import { SourceFrames } from '../../src/target/unwind/index.js';
 import type { GuestNanos, Sample } from '../../src/trace/index.js';
-import { frozenGuest, rsptrace } from '../support/command.js';
-import { elfPath, guest } from './guests/guests.js';
+import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
+import { long } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
+import { elfPath, guest, qemuArgv } from './guests/guests.js';
 
 async function opened(name: string) {
   const elf = await ElfFile.open(elfPath(name));
@@ -34,7 +39,7 @@ for (const kernel of ['rv-spaces', 'x86-spaces'])
     const arch = architectureNamed(guest(kernel).arch) as Architecture;
     await arch.prepare();
     const sources = new SourceFrames(elf, debug);
-    const others = new OtherPrograms(programs, arch);
+    const others = OtherPrograms.of({ arch, others: programs });
     const code = await LoadedCode.find({ session, elf, arch, debug, logger: silent, others });
     const looks = new Looks(session, arch, code, { depth: 64, walksIdle: true });
     const sampled: Sample[] = [];
@@ -113,14 +118,109 @@ t.test('rsptrace bt --elf', async (t) => {
   t.match(stdout, / alpha::descend at .*\n.* alpha::main at .*\n.* _start\n {2}end: the program's entry point\n/);
 });
 
+const functions = {
+  kernel: ['account', 'dispatch', 'pick', 'map_page'],
+  alpha: ['work', 'mix', 'twin', 'descend'],
+  beta: ['brew', 'stir', 'twin', 'simmer'],
+};
+
+interface Several extends Recording {
+  readonly untold_stops: number;
+  readonly programs: readonly {
+    readonly program: string;
+    readonly stops: number;
+    readonly functions: Recording['functions'];
+  }[];
+}
+
+/** Records the kernel and both programs, and compares every count with the guest's own. */
+async function recorded(t: Test, kernel: string, args: readonly string[], machine: readonly string[] = []) {
+  const probes = [...new Set(Object.values(functions).flat())].flatMap((name) => ['-p', `fn:${name}`]);
+  const elfs = ['alpha', 'beta'].flatMap((name) => ['--elf', elfPath(`${kernel}-${name}`)]);
+  const run = await runLab(t, kernel, ['--json', ...args, ...probes, ...elfs], { file: 'out.txt', machine });
+  const output = JSON.parse(run.stdout) as Several;
+  const rows = [
+    { name: 'kernel', rows: output.functions },
+    ...output.programs.map(({ program, functions: own }) => ({ name: nameOf(program), rows: own })),
+  ];
+  t.strictSame(
+    rows.map(({ name }) => name),
+    Object.keys(functions),
+  );
+  for (const { name, rows: own } of rows) {
+    const wanted = functions[name as keyof typeof functions].map(
+      (fn) => `${fn} ${run.lab.stats.get(`${name}:${fn}`)?.calls}`,
+    );
+    t.strictSame(
+      own.map((row) => `${row.function.split('::').at(-1)} ${row.calls}`).sort(),
+      wanted.sort(),
+      `${name}: the guest's own counts`,
+    );
+    for (const row of own) t.equal(row.lost, 0, `${row.function}: lost`);
+  }
+  t.equal(output.untold_stops, 0);
+  return { ...run, output, text: readFileSync(run.trace, 'utf8') };
+}
+
+for (const kernel of ['rv-spaces', 'x86-spaces']) {
+  if (kernel === 'rv-spaces' || long)
+    t.test(`${kernel}: the kernel without stops, and its programs by stops, in one trace`, async (t) => {
+      const { output, text, console } = await recorded(t, kernel, ['--engine', 'auto']);
+      const by = (wanted: string) => output.probes.filter(({ engine }) => engine === wanted);
+      t.strictSame(new Set(by('target').map((row) => row.function.split('::')[0])), new Set(['labspaces']));
+      t.equal(by('target').length, functions.kernel.length);
+      t.match(by('stop')[0]?.why, /further programs \(--elf\) are traced by stops alone/);
+      // Each process is a track of its own, and its program's calls are on it, by their names among all.
+      const printed = [...console.matchAll(/LAB process \d+ (\w+) root=(0x\w+)/g)].map(
+        ([, name, root]) => `${root} ${name}`,
+      );
+      const tracks = [...text.matchAll(/\[\.\.:(\d+)\] is on stack 0x\w+ of space (0x\w+) in [\w-]+-(\w+)/g)];
+      t.strictSame(new Set(tracks.map(([, , root, name]) => `${root} ${name}`)), new Set(printed));
+      for (const [, track, , name] of tracks) {
+        const begun = [...text.matchAll(new RegExp(`\\[ \\d+:${track}\\] +([\\w-]+)::(\\w+)::`, 'g'))];
+        t.ok(begun.length > 10, `${begun.length} calls on track ${track}`);
+        t.strictSame(
+          new Set(begun.map(([, program, crate]) => `${program} ${crate}`)),
+          new Set([`${kernel}-${name} ${name}`]),
+        );
+      }
+    });
+  if (kernel === 'x86-spaces' || long)
+    t.test(`${kernel}: all by stops`, async (t) => {
+      await recorded(t, kernel, ['--engine', 'stop']);
+    });
+}
+
+t.test('rv-spaces: three harts run the kernel and the processes', async (t) => {
+  await recorded(t, 'rv-spaces', ['--engine', 'stop'], ['-smp', '3']);
+});
+
+t.test('a probe of one program, and an ELF that never runs', async (t) => {
+  const elfs = ['rv-spaces-alpha', 'rv-spaces-beta', 'rv-o2'].flatMap((name) => ['--elf', elfPath(name)]);
+  const probes = ['-p', 'fn:rv-spaces-alpha/twin', '-p', 'fn:rv-o2.elf/deep7', '-p', 'fn:mix'];
+  const { stderr, stdout, lab } = await runLab(t, 'rv-spaces', ['--json', ...probes, ...elfs]);
+  const { programs, functions: own } = JSON.parse(stdout) as Several;
+  t.strictSame(own, []);
+  const rows = programs.flatMap((program) => program.functions ?? []).map((row) => [row.function, row.calls]);
+  t.strictSame(
+    new Map(rows as [string, number][]),
+    new Map([
+      ['rv-spaces-alpha::alpha::mix', lab.stats.get('alpha:mix')?.calls],
+      ['rv-spaces-alpha::alpha::user::twin', lab.stats.get('alpha:twin')?.calls],
+    ]),
+  );
+  t.match(stderr, /rv-o2\.elf came to none of its 1 place with a probe: it did not run, or/);
+  t.notMatch(stderr, /alpha\.elf came to none/);
+});
+
 t.test('what --elf cannot be', async (t) => {
-  const said = async (t: Test, ...args: string[]): Promise<unknown> => {
-    const { status, stdout } = await rsptrace(...args, '--json').ended;
+  const said = async (t: Test, command: string, ...args: string[]): Promise<unknown> => {
+    const { status, stdout } = await rsptrace(command, '--json', ...args).ended;
     t.not(status, 0);
     return (JSON.parse(stdout) as { readonly error: unknown }).error;
   };
   const [kernel, alpha] = [elfPath('rv-spaces'), elfPath('rv-spaces-alpha')];
-  const bt = ['bt', '--remote', ':1'];
+  const bt = ['bt', '--remote', ':1'] as const;
   t.match(await said(t, ...bt, '--elf', alpha, '--elf', alpha, kernel), { code: 'USAGE', message: /given twice/ });
   t.match(await said(t, ...bt, '--elf', kernel, kernel), { code: 'USAGE', message: /given twice/ });
   t.match(await said(t, ...bt, '--elf', elfPath('x86-spaces-alpha'), kernel), {
@@ -130,4 +230,17 @@ t.test('what --elf cannot be', async (t) => {
   t.match(await said(t, 'bt', '--pid', '1', '--elf', alpha, kernel), { code: 'USAGE', message: /of a machine/ });
   t.match(await said(t, ...bt, '--elf', `${alpha}.not`, kernel), { code: 'ELF_UNREADABLE' });
   t.match(await said(t, ...bt, '--elf', alpha), { code: 'USAGE', message: /no ELF is given/ });
+  const dry = ['run', '--dry-run', '--elf', alpha, kernel] as const;
+  t.match(await said(t, ...dry, '-p', 'fn:shell/work'), { code: 'PROBE_NO_MATCH', hint: /rv-spaces, rv-spaces-alpha/ });
+  t.match(await said(t, ...dry, '-p', 'fn:rv-spaces-alpha/pick'), {
+    code: 'PROBE_NO_MATCH',
+    message: /no function matches/,
+  });
+  t.match(await said(t, ...dry, '-p', 'count:rv-spaces-alpha/work'), {
+    code: 'PROBE_SYNTAX',
+    message: /only poll and fn/,
+  });
+  t.match(await said(t, ...dry, '-p', 'fn:nowhere'), { code: 'PROBE_NO_MATCH' });
+  const args = ['--engine', 'target', '-p', 'fn:work', '--elf', alpha, kernel, '-o', join(scratchFolder(t), 'out.txt')];
+  t.match(await said(t, 'run', ...args, '--', ...qemuArgv('rv-spaces')), { code: 'ENGINE_UNAVAILABLE' });
 });

@@ -3,7 +3,16 @@ import { clockNames } from '../../clock/index.js';
 import { engineNames } from '../../engines/index.js';
 import type { Newest } from '../../trace/index.js';
 import { defaultTrace } from '../files.js';
-import { budgetText, checkReportOptions, commonOptions, plugin, remote, scratchOptions, timebase } from './common.js';
+import {
+  budgetText,
+  checkReportOptions,
+  commonOptions,
+  elfs,
+  plugin,
+  remote,
+  scratchOptions,
+  timebase,
+} from './common.js';
 import {
   type ArgumentsOf,
   choice,
@@ -111,6 +120,7 @@ const engineOptions = {
 /** What every recording takes. */
 export const recordingOptions = {
   ...commonOptions,
+  ...elfs,
   ...traceOptions,
   ...endOptions,
   ...callOptions,

@@ -1,14 +1,16 @@
 import type { Addr } from '../../base/addr.js';
 import type { Logger } from '../../base/logger.js';
+import { ElfFile } from '../../elf/index.js';
 import type { EngineName } from '../../engines/index.js';
 import { type Found, type InlinedPolls, kinds, type ProbeKind, parseProbe, type Wakes } from '../../probes/index.js';
 import { type EnginePlanWishes, functionNamed, type PlaceOptions, type Program, prepare } from '../../record/index.js';
+import { openElfs } from '../open-programs.js';
 import { debugFilesOf } from '../options/common.js';
 import type { LoadedPlugins } from '../plugins.js';
 import type { AskedArguments } from '../records-file.js';
 
 /** Reads the ELF, and finds the probes in it. */
-export function preparedProgram(
+export async function preparedProgram(
   args: AskedArguments,
   plugins: LoadedPlugins,
   logger: Logger,
@@ -16,13 +18,11 @@ export function preparedProgram(
 ): Promise<Program> {
   const known = [...kinds, ...plugins.kinds];
   const specs = args.probe.map((text) => parseProbe(text, known));
-  return prepare(
-    args.elf,
-    specs,
-    logger,
-    { ...debugFilesOf(args), inlined: inlinedOf(args), wakes: wakesOf(args), place },
-    known,
-  );
+  const { programs = [] } = args;
+  const others =
+    programs.length === 0 ? [] : await openElfs({ ...args, programs }, await ElfFile.open(args.elf), logger);
+  const how = { ...debugFilesOf(args), inlined: inlinedOf(args), wakes: wakesOf(args), place, others };
+  return await prepare(args.elf, specs, logger, how, known);
 }
 
 /** The resolved probes of a kind; undefined if none asks for it. */

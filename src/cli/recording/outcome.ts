@@ -2,9 +2,11 @@ import { basename } from 'node:path';
 import { addr, hex } from '../../base/addr.js';
 import { type Checked, checkedJson, checkedText, isBroken, type Verdict } from '../../check/index.js';
 import { hurdlesJson, tooOften } from '../../engines/index.js';
-import { type Backlog, type Program, type Recording, tooEarly } from '../../record/index.js';
+import type { KindReport } from '../../probes/index.js';
+import { addressesOf, type Backlog, type Program, type Recording, tooEarly } from '../../record/index.js';
 import { refusedByStub } from '../../stop/index.js';
-import { jsonLine, plural } from '../../text/index.js';
+import { programName } from '../../target/stacks/index.js';
+import { jsonLine, plural, textLines } from '../../text/index.js';
 import { formatOf, formats, type NewestEvents, ownTimeText, ringFullText, timeText } from '../../trace/index.js';
 import { brokenParts, reportChecked } from '../check-report.js';
 import { ExitCode, errorJson, note, reportError, sentenceLines } from '../failure.js';
@@ -38,7 +40,7 @@ export function report(prepared: Prepared, recording: Recorded, guest?: Guest): 
   const checked = { ...checkedOf(prepared, guest), error };
   if (args.json) process.stdout.write(jsonLine(recordingJson(prepared, recording, guest, checked)));
   else reportTables(prepared, recording);
-  reportLimits(args, recording, guest);
+  reportLimits(prepared, recording, guest);
   tellChecked(args, checked, guest);
   if (error) {
     reportError(error);
@@ -46,7 +48,8 @@ export function report(prepared: Prepared, recording: Recorded, guest?: Guest): 
   }
   const broken = brokenParts(checked);
   if (broken.guest) return (guest?.isStatusOurs && guest.status) || ExitCode.guestFailed;
-  const isFound = args.findings === 'error' && reports.some((each) => (each.findings?.(recording) ?? 0) > 0);
+  const all = [...reports, ...prepared.others.flatMap((other) => other.reports)];
+  const isFound = args.findings === 'error' && all.some((each) => (each.findings?.(recording) ?? 0) > 0);
   return isFound || broken.budget ? ExitCode.limitBroken : ExitCode.recorded;
 }
 
@@ -79,8 +82,17 @@ export interface Guest {
   readonly panic: PanicLook | undefined;
 }
 
-function reportTables({ args, plugins, program, reports, newest, older }: Prepared, recording: Recorded): void {
-  const tables = reports.flatMap((each) => each.tables(recording, tableOptions()));
+function reportTables(prepared: Prepared, recording: Recorded): void {
+  const { args, plugins, program, reports, others, newest, older } = prepared;
+  const tablesOf = (all: readonly KindReport[]): string[] =>
+    all.flatMap((each) => each.tables(recording, tableOptions()));
+  const tables = [
+    ...tablesOf(reports),
+    ...others.flatMap((other) => {
+      const own = other.program.kinds.length === 0 ? [] : tablesOf(other.reports);
+      return own.length === 0 ? [] : [textLines([`${programName(other.program.elf)}:`]), ...own];
+    }),
+  ];
   process.stdout.write(tables.join('\n'));
   const lines = [
     closingLine(recording),
@@ -176,7 +188,7 @@ export function backlogText({ records, ms }: Backlog, output: string): string {
 }
 
 /** What is left out, stays behind or was slow: a sentence each, on stderr. */
-function reportLimits(args: RecordingArguments, recording: Recorded, guest: Guest | undefined): void {
+function reportLimits({ args, program }: Prepared, recording: Recorded, guest: Guest | undefined): void {
   if (recording.unread > 0) {
     const isKept = isThere(recordsFile(args.output));
     const wayOut = isKept ? `rsptrace recover ${args.output} makes the whole trace of them` : 'they are lost';
@@ -219,9 +231,11 @@ function reportLimits(args: RecordingArguments, recording: Recorded, guest: Gues
       `nothing of ${basename(args.elf)} was in the target's memory when it began, and no probe was hit: is it the ELF that runs there, loaded ${where}?${moves}`,
     );
   }
+  note(...notesOnOthers(program, recording));
   if (recording.foreignHits > 0) {
+    const whose = program.others.length === 0 ? `${basename(args.elf)}'s` : "a probe's own program's";
     note(
-      `other code than ${basename(args.elf)}'s came to its probes' addresses ${plural(recording.foreignHits, 'time')}: it went on untouched and is not recorded, but each time costs a stop`,
+      `other code than ${whose} came to its probes' addresses ${plural(recording.foreignHits, 'time')}: it went on untouched and is not recorded, but each time costs a stop`,
     );
   }
   if (recording.pastWire && args['record-wire'] !== undefined) {
@@ -231,18 +245,44 @@ function reportLimits(args: RecordingArguments, recording: Recorded, guest: Gues
   }
 }
 
+/** Further programs that were not seen, and what could not be said whose it is. */
+function notesOnOthers({ others: programs }: Program, { others }: Recorded): string[] {
+  if (others === undefined) return [];
+  const unseen = programs.filter((program) => addressesOf(program).length > 0 && !others.stops.get(program.elf));
+  return [
+    ...unseen.map((program) => {
+      const count = plural(addressesOf(program).length, 'place');
+      return `${program.elf.path} came to none of its ${count} with a probe: it did not run, or not with this code at the addresses that it is linked to`;
+    }),
+    ...(others.untold > 0
+      ? [
+          `${plural(others.untold, 'stop')} in code that several programs have alike: nothing says whose, so they are not recorded`,
+        ]
+      : []),
+  ];
+}
+
 /** A wrong ELF, or one at other addresses: nothing else says why nothing was recorded. */
 function isNeverSeen({ codeAbsent, events, records, tallies, foreignHits, neverLoaded }: Recording): boolean {
   const isHit = events + records + foreignHits > 0 || tallies.some(({ calls }) => calls > 0);
   return codeAbsent && !isHit && neverLoaded.length === 0;
 }
 
-function recordingJson(
-  { args, reports, newest, older, program }: Prepared,
-  recording: Recorded,
-  guest: Guest | undefined,
-  checked: Checked,
-): object {
+function othersJson({ others }: Prepared, recording: Recorded): object {
+  if (others.length === 0) return {};
+  return {
+    programs: others.map(({ program, reports }) => ({
+      program: program.elf.path,
+      probes: addressesOf(program).length,
+      stops: recording.others?.stops.get(program.elf) ?? 0,
+      ...merged(program.kinds.length === 0 ? [] : reports.map((each) => each.json(recording))),
+    })),
+    untold_stops: recording.others?.untold ?? 0,
+  };
+}
+
+function recordingJson(prepared: Prepared, recording: Recorded, guest: Guest | undefined, checked: Checked): object {
+  const { args, reports, newest, older, program } = prepared;
   const { error } = recording;
   const { name, resolutionNs, guest: guestClock } = recording.clock;
   return {
@@ -290,6 +330,7 @@ function recordingJson(
     gaps: recording.gaps,
     quiet: recording.quiet.map(quietJson),
     ...merged(reports.map((each) => each.json(recording))),
+    ...othersJson(prepared, recording),
     ...(checked.verdicts.length > 0 ? { check: checkedJson(checked) } : {}),
     ...(guest?.panic ? { panic: guest.panic.json } : {}),
     ...(error ? { error: errorJson(error) } : {}),

@@ -11,7 +11,7 @@ import {
   planEngines,
 } from '../../engines/index.js';
 import type { ExcludedFunction, KindReport } from '../../probes/index.js';
-import { enginePlan, type PlaceOptions, type Program, samplesOf } from '../../record/index.js';
+import { choicesOfOthers, enginePlan, type PlaceOptions, type Program, samplesOf } from '../../record/index.js';
 import type { ScratchSources } from '../../scratch/index.js';
 import { jsonLine, textLines } from '../../text/index.js';
 import {
@@ -19,6 +19,7 @@ import {
   endMissing,
   formatFor,
   NewestEvents,
+  onlyOf,
   openTrace,
   type ProbeFact,
   type TraceSink,
@@ -50,6 +51,8 @@ export interface Prepared {
   readonly until: Addr | undefined;
   /** One a kind of probe. */
   readonly reports: readonly KindReport[];
+  /** The same of each further program. */
+  readonly others: readonly { readonly program: Program; readonly reports: readonly KindReport[] }[];
   /** The budgets of --budget. */
   readonly checker: Checker | undefined;
   /** The flight recorder of --last. */
@@ -97,7 +100,14 @@ async function prepareRecording(
   const until = untilOf(args, program);
   const wishes = { findings: args.findings !== 'off', longPollNs: args['long-poll'] };
   const checker = args.budget === undefined ? undefined : new Checker(readBudget(args.budget));
-  const reports = program.known.map((kind) => kind.report(foundOf(program, kind), wishes));
+  const reportsOf = (each: Program): KindReport[] => each.known.map((kind) => kind.report(foundOf(each, kind), wishes));
+  const reports = reportsOf(program);
+  const others = program.others.map((other) => ({ program: other, reports: reportsOf(other) }));
+  const all = [reports, ...others.map((other) => other.reports)].map((each) => each.flatMap(({ sink }) => sink ?? []));
+  // What one program's tables say is of its own events.
+  const tables = all.flatMap((sinks, index) =>
+    others.length === 0 ? sinks : sinks.map((sink) => onlyOf(index, sink)),
+  );
   if (!into && samplesOf(program)) refuseWithoutSamples(args.output, 'any');
   const older = into ? undefined : keptBefore(args);
   const room = new DiskRoom();
@@ -111,10 +121,11 @@ async function prepareRecording(
     given,
     until,
     reports,
+    others,
     checker,
     newest,
     room,
-    sink: tee([newest ?? output, ...(checker ? [checker] : []), ...reports.flatMap(({ sink }) => sink ?? [])]),
+    sink: tee([newest ?? output, ...(checker ? [checker] : []), ...tables]),
     older,
   };
 }
@@ -141,7 +152,9 @@ async function dryRun(args: RecordingArguments): Promise<number> {
   const { program, choices, hurdles } = await chosen(args);
   const previews = program.known.flatMap((kind) => kind.preview?.(foundOf(program, kind)) ?? []);
   const tables = previews.flatMap(({ table }) => table ?? []);
-  const excluded = program.kinds.flatMap(({ found }) => found.excluded ?? []);
+  const excluded = [program, ...program.others].flatMap(({ kinds }) =>
+    kinds.flatMap(({ found }) => found.excluded ?? []),
+  );
   process.stdout.write(
     args.json
       ? jsonLine({
@@ -170,7 +183,8 @@ async function chosen(
   const { given } = givenScratchOf(args, program.elf);
   const planned = planEngines(options);
   const hurdles = hurdlesOfCode(options, planned, program.elf, given?.address);
-  return { program, choices: engineChoices(options, planned), hurdles };
+  const others = choicesOfOthers(program, { stackDepth: args.bt, values: args.args });
+  return { program, choices: [...engineChoices(options, planned), ...others], hurdles };
 }
 
 function indented(hurdles: readonly Hurdle[]): string[] {

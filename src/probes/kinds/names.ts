@@ -7,6 +7,8 @@ import type { AnyProbe, ProbeText } from './kind.js';
 /** A probe that names code with a glob. */
 export interface ProbeSpec extends AnyProbe {
   readonly glob: string;
+  /** `fn:shell/parse`: of this program alone, where there are several. */
+  readonly program?: string | undefined;
   /** True for `!poll:GLOB`: excludes names. */
   readonly excludes: boolean;
   /** True for `fn:LABEL!`: also what is refused because nothing says how it returns, by its entry alone. */
@@ -64,6 +66,8 @@ export function parseNames(
   if (conditional) glob = (conditional[1] ?? '').trim();
   const insists = rules.mayInsist === true && glob.endsWith('!');
   if (insists) glob = glob.slice(0, -1);
+  const [, program, inProgram] = /^([^/:<>\s]+)\/(.+)$/s.exec(glob) ?? [];
+  glob = inProgram ?? glob;
   if (glob === '') {
     throw new RsptraceError('PROBE_SYNTAX', `'${text}' names nothing after the colon`, {
       hint: `'${kind}:**' is ${everything}`,
@@ -77,7 +81,18 @@ export function parseNames(
       hint: `leave 'by ${groupedBy}' away`,
     });
   }
-  const spec = { kind, text, glob, excludes, insists, argument, groupedBy, prefix, matches: compileGlob(glob) };
+  const spec = {
+    kind,
+    text,
+    glob,
+    program,
+    excludes,
+    insists,
+    argument,
+    groupedBy,
+    prefix,
+    matches: compileGlob(glob),
+  };
   if (condition === undefined) return { ...spec, when: [] };
   if (excludes) {
     const taken = `${hasArgument ? `${kind}(len)` : kind}:${glob} if ${condition}`;

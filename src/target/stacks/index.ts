@@ -6,7 +6,7 @@ export { type HartStack, hartStack, isSeen, type OtherCode } from './hart-stack.
 export { LoadedCode, type LoadedCodeOptions } from './loaded-code.js';
 export { type HartLook, Looks } from './look.js';
 export { type OtherProgram, OtherPrograms } from './other-programs.js';
-export { programName } from './program-names.js';
+export { nameIn, programName } from './program-names.js';
 export { Programs } from './programs.js';
 export { Samples, type SampleWishes } from './samples.js';
 export { type ThreadLook, Threads } from './threads.js';

@@ -17,8 +17,18 @@ export class OtherPrograms {
   readonly #programs: Programs;
   readonly #stacks: ReadonlyMap<ElfFile, Stacks>;
 
-  /** Throws as {@link Stacks}. */
-  constructor(programs: readonly OtherProgram[], arch: Architecture) {
+  /** Those beside a program; undefined without any. Throws as {@link Stacks}. */
+  static of({
+    arch,
+    others,
+  }: {
+    readonly arch: Architecture;
+    readonly others: readonly OtherProgram[];
+  }): OtherPrograms | undefined {
+    return others.length === 0 ? undefined : new OtherPrograms(others, arch);
+  }
+
+  private constructor(programs: readonly OtherProgram[], arch: Architecture) {
     this.#programs = new Programs(programs.map(({ elf }) => elf));
     this.#stacks = new Map(programs.map(({ elf, debug }) => [elf, new Stacks(elf, arch, debug)]));
   }

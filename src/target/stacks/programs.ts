@@ -26,6 +26,8 @@ const mostPieces = 8;
 export class Programs {
   readonly all: readonly ElfFile[];
   readonly #places = new Map<ElfFile, Map<ElfFile, readonly Piece[]>>();
+  /** Of each program its code by page. */
+  readonly #pages = new Map<ElfFile, Map<bigint, readonly Piece[]>>();
 
   constructor(all: readonly ElfFile[]) {
     this.all = all;
@@ -37,10 +39,10 @@ export class Programs {
    */
   async at(address: Addr, memory: MemoryReader, also: readonly ElfFile[] = []): Promise<readonly ElfFile[]> {
     const start = addr(address & -BigInt(pageBytes));
-    const mapped = this.all.filter((elf) => isExecutable(elf, address));
+    const mapped = this.all.filter((elf) => this.#around(elf, address).some((piece) => holds(piece, address)));
     if (mapped.length === 0) return also;
     const page = await memory.read(start, pageBytes);
-    const same = page === undefined ? [] : mapped.filter((elf) => hasAll(codeAround(elf, address), start, page));
+    const same = page === undefined ? [] : mapped.filter((elf) => hasAll(this.#around(elf, address), start, page));
     return await this.#toldApart([...also, ...same], memory);
   }
 
@@ -63,6 +65,11 @@ export class Programs {
     const rest = [...left];
     const first = rest.filter((elf) => rest.every((other) => other === elf || beats.get(elf)?.has(other)));
     return first.length === 1 ? first : rest;
+  }
+
+  #around(elf: ElfFile, address: Addr): readonly Piece[] {
+    const pages = madeOnce(this.#pages, elf, () => new Map());
+    return madeOnce(pages, pageOf(address), () => codeAround(elf, address));
   }
 
   #placesOf(elf: ElfFile, other: ElfFile): readonly Piece[] {
@@ -127,18 +134,14 @@ function codeAround(elf: ElfFile, address: Addr): Piece[] {
 }
 
 function hasAll(pieces: readonly Piece[], start: Addr, page: Uint8Array): boolean {
-  return (
-    pieces.length > 0 &&
-    pieces.every(({ address, bytes }) => {
-      const at = Number(address - start);
-      return Buffer.compare(page.subarray(at, at + bytes.length), bytes) === 0;
-    })
-  );
+  return pieces.every(({ address, bytes }) => {
+    const at = Number(address - start);
+    return Buffer.compare(page.subarray(at, at + bytes.length), bytes) === 0;
+  });
 }
 
-function isExecutable(elf: ElfFile, address: Addr): boolean {
-  const at = elf.codes.toCode(address);
-  return executable(elf).some(({ low, high }) => at >= low && at < high);
+function holds({ address: start, bytes }: Piece, address: Addr): boolean {
+  return address >= start && address < start + BigInt(bytes.length);
 }
 
 function pageOf(address: Addr): bigint {

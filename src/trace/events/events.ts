@@ -41,7 +41,12 @@ export type GuestNanos = number & { readonly __guestNanos: true };
 
 export type PollResult = 'ready' | 'pending' | 'panicked' | 'unknown';
 
-interface At {
+/** Of which program it is, from 0, where several are traced. */
+interface OfProgram {
+  readonly program?: number | undefined;
+}
+
+interface At extends OfProgram {
   readonly time: GuestNanos;
   /** The hart's number in the trace, from 0. */
   readonly hart: number;
@@ -109,7 +114,7 @@ export interface PollLost extends At, Ending<PollBegin> {
   readonly type: 'poll-lost';
 }
 
-interface OfCall {
+interface OfCall extends OfProgram {
   readonly time: GuestNanos;
   readonly hart: number;
   readonly function: FunctionRef;
@@ -170,7 +175,7 @@ export interface WatchHit {
 }
 
 /** A hart reached a place: an instant, which neither begins nor ends anything. */
-export interface PlaceHit {
+export interface PlaceHit extends OfProgram {
   readonly type: 'place';
   readonly time: GuestNanos;
   readonly hart: number;
@@ -178,7 +183,7 @@ export interface PlaceHit {
 }
 
 /** A waker was used: the executor is to poll the task again. */
-export interface Wake {
+export interface Wake extends OfProgram {
   readonly type: 'wake';
   readonly time: GuestNanos;
   readonly hart: number;
@@ -206,7 +211,7 @@ export interface Sample {
 }
 
 /** A Future was dropped before it was ready. */
-export interface Cancelled {
+export interface Cancelled extends OfProgram {
   readonly type: 'cancelled';
   readonly time: GuestNanos;
   readonly hart: number;
@@ -232,7 +237,7 @@ export interface Cancelled {
  * that wait for it. `likely-deadlock`: the same, unless somebody else can end a wait. `lost-wake`: no waker of it is
  * left.
  */
-export interface Stuck {
+export interface Stuck extends OfProgram {
   readonly type: 'stuck';
   readonly time: GuestNanos;
   /** Undefined if no poll of it was seen. */

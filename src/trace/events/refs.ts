@@ -93,6 +93,8 @@ export interface ThreadRef {
   readonly stack: Addr;
   /** For a program that a kernel runs: the physical address of its page tables' root. */
   readonly space?: Addr | undefined;
+  /** The program's name, where several are traced. */
+  readonly program?: string | undefined;
 }
 
 /** Which accesses are watched: reads, writes, both. */

@@ -71,9 +71,12 @@ export function aboutOf(text: string): TaskAbout | undefined {
   };
 }
 
-/** A thread's name in a trace: `stack 0xff20000000014000`, or `stack 0x80211000 of space 0x80254000`. */
-export function threadText({ stack, space }: ThreadRef): string {
-  return `stack ${hex(stack)}${spaceText({ space })}`;
+/**
+ * A thread's name in a trace: `stack 0xff20000000014000`, or `stack 0x80211000 of space 0x80254000`, with ` in shell`
+ * where several programs are traced.
+ */
+export function threadText({ stack, space, program }: ThreadRef): string {
+  return `stack ${hex(stack)}${spaceText({ space })}${program === undefined ? '' : ` in ${program}`}`;
 }
 
 /**

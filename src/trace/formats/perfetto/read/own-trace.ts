@@ -71,8 +71,8 @@ export class OwnTrace {
 
   /** A track of a thread: `stack 0xff20000000014000 of space 0x80254000`. */
   thread(uuid: Uuid, key: number, name: string): void {
-    const [, stack, space] = /^stack (\w+)(?: of space (\w+))?$/.exec(name) ?? [];
-    const thread = { key, stack: addressOf(stack) ?? noAddress, space: addressOf(space) };
+    const [, stack, space, program] = /^stack (\w+)(?: of space (\w+))?(?: in (.+))?$/s.exec(name) ?? [];
+    const thread = { key, stack: addressOf(stack) ?? noAddress, space: addressOf(space), program };
     this.#tracks.set(uuid, { open: [], hart: 0, thread, root: undefined });
   }
 

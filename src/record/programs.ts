@@ -1,0 +1,163 @@
+// The programs of a recording that has several: the kernel's, or whatever its ELF is, and further ones of --elf.
+import { RsptraceError } from '../base/errors.js';
+import { type Logger, silent } from '../base/logger.js';
+import { ElfFile, type OpenOptions } from '../elf/index.js';
+import {
+  type AnyProbe,
+  kinds,
+  mergePlans,
+  type PlanWishes,
+  type ProbeKind,
+  type ProbeSpec,
+  type ReadPlan,
+} from '../probes/index.js';
+import { nameIn, programName } from '../target/stacks/index.js';
+import type { ProbeFact } from '../trace/index.js';
+import { type PlaceOptions, type PollOptions, type Program, understand } from './program.js';
+
+const byStopsAlone =
+  'further programs (--elf) are traced by stops alone: memory of ours would not be in each of their address spaces';
+
+/** The kinds of probes that further programs have. */
+const kindsOfOthers: ReadonlySet<string> = new Set(['poll', 'fn']);
+
+interface PrepareOptions extends OpenOptions, PollOptions, PlaceOptions {
+  /** Further programs of the same machine. */
+  readonly others?: readonly ElfFile[];
+}
+
+/**
+ * Reads an ELF (and its debug file, if it has one) and resolves probes against it.
+ * @throws RsptraceError `ELF_*`, `DWARF_*`, `DEBUG_FILE_MISMATCH`, `ARCH_UNSUPPORTED`, `PROBE_*`, `EXPRESSION_*`,
+ * `WATCH_*`
+ */
+export async function prepare(
+  path: string,
+  specs: readonly AnyProbe[],
+  logger: Logger = silent,
+  { inlined, wakes, place, others = [], ...debugFiles }: PrepareOptions = {},
+  known: readonly ProbeKind[] = kinds,
+): Promise<Program> {
+  const linked = await ElfFile.open(path, { ...debugFiles, logger });
+  const bias = place?.(linked) ?? 0n;
+  const elf = bias === 0n ? linked : linked.loadedAt(bias);
+  return understandAll([elf, ...others], specs, known, logger, { inlined, wakes });
+}
+
+/**
+ * Resolves probes in several programs. Each probe must be found in one of them; those that name a program, in that.
+ * @throws RsptraceError as `prepare` does
+ */
+async function understandAll(
+  [main, ...others]: readonly [ElfFile, ...ElfFile[]],
+  specs: readonly AnyProbe[],
+  known: readonly ProbeKind[],
+  logger: Logger = silent,
+  options: PollOptions = {},
+): Promise<Program> {
+  verifyNames(specs, [main, ...others]);
+  if (others.length === 0) return understand(main, specs, known, logger, options);
+  const understood: Program[] = [];
+  for (const elf of others) {
+    // Nothing of theirs is seen without a stop.
+    const inlined = options.inlined === 'auto' ? 'needed' : options.inlined;
+    const wakes = options.wakes === 'auto' ? 'never' : options.wakes;
+    const own = { ...options, inlined, wakes, isAmong: true };
+    understood.push(await understand(elf, specsOf(elf, specs, false), known, logger, own));
+  }
+  const first = await understand(main, specsOf(main, specs, true), known, logger, {
+    ...options,
+    ...{ isAmong: true, others: understood },
+  });
+  verifyFound([first, ...understood], specs, logger);
+  return first;
+}
+
+/** The probes that are meant in a program. Where others are named, one without any has none. */
+function specsOf(elf: ElfFile, specs: readonly AnyProbe[], isMain: boolean): readonly AnyProbe[] | undefined {
+  const asked = specs.filter((spec) => {
+    const program = programIn(spec);
+    if (program !== undefined) return isCalled(elf, program);
+    return isMain || kindsOfOthers.has(spec.kind);
+  });
+  const includes = (all: readonly AnyProbe[], kind: string): boolean =>
+    all.some((spec) => spec.kind === kind && !isExcluding(spec));
+  // What leaves out needs something that takes, but where all is taken by itself.
+  const kept = asked.filter((spec) => includes(asked, spec.kind) || !includes(specs, spec.kind));
+  return kept.length === 0 && specs.length > 0 ? undefined : kept;
+}
+
+/** @throws RsptraceError `PROBE_NO_MATCH`, `PROBE_SYNTAX` */
+function verifyNames(specs: readonly AnyProbe[], programs: readonly ElfFile[]): void {
+  for (const spec of specs) {
+    const program = programIn(spec);
+    if (program === undefined) continue;
+    if (!programs.some((elf) => isCalled(elf, program))) {
+      const names = programs.map(programName).join(', ');
+      throw new RsptraceError('PROBE_NO_MATCH', `'${spec.text}' names the program ${program}, which is not given`, {
+        hint: programs.length === 1 ? `there is ${names}; --elf gives more` : `there are ${names}`,
+      });
+    }
+    const [main] = programs;
+    if (kindsOfOthers.has(spec.kind) || (main && isCalled(main, program))) continue;
+    throw new RsptraceError(
+      'PROBE_SYNTAX',
+      `'${spec.text}' names a further program, where only poll and fn are traced`,
+      {
+        hint: 'give its ELF alone for the others',
+      },
+    );
+  }
+}
+
+/** What no program has is an error, or said where something else of its kind was found. */
+function verifyFound(programs: readonly Program[], specs: readonly AnyProbe[], logger: Logger): void {
+  const found = new Set(programs.flatMap((program) => program.kinds.map(({ kind }) => kind.name)));
+  for (const { specs: own, unfound } of programs) {
+    // Who names the program has no other in mind.
+    const isNamed = (name: string): boolean =>
+      own.some((spec) => spec.kind === name && !isExcluding(spec) && programIn(spec) !== undefined);
+    const failed = unfound.find(({ kind }) => !found.has(kind) || isNamed(kind));
+    if (failed) throw failed.error;
+  }
+  const isMatched = (text: string, kind: string): boolean =>
+    programs.some((program) => {
+      const probes = program.kinds.find((each) => each.kind.name === kind)?.found;
+      const isAsked = program.specs.some((spec) => spec.text === text);
+      return isAsked && probes !== undefined && !probes.unmatched?.includes(text);
+    });
+  for (const { text, kind } of specs.filter((spec) => !isExcluding(spec)))
+    if (!isMatched(text, kind)) logger.warn({ probe: text }, 'a probe that matches no function');
+}
+
+function programIn(spec: AnyProbe): string | undefined {
+  return (spec as Partial<ProbeSpec>).program;
+}
+
+function isExcluding(spec: AnyProbe): boolean {
+  return (spec as Partial<ProbeSpec>).excludes === true;
+}
+
+function isCalled(elf: ElfFile, name: string): boolean {
+  return programName(elf) === name.replace(/\.elf$/, '');
+}
+
+/** What hits of a program's probes read. */
+export function plansOf(
+  { kinds: found, arch }: Program,
+  wishes: Pick<PlanWishes, 'stackDepth' | 'values'>,
+): readonly ReadPlan[] {
+  const [general, floats] = [new Set(arch.generalRegisters), new Set(arch.probeCode?.floats)];
+  const all = { ...wishes, arch, general, floats };
+  return mergePlans(found.flatMap((each) => each.kind.plans?.(each.found, all) ?? []));
+}
+
+/** How the probes of further programs are carried out: all by stops. */
+export function choicesOfOthers({ others }: Program, wishes: Pick<PlanWishes, 'stackDepth' | 'values'>): ProbeFact[] {
+  return others.flatMap((program) =>
+    plansOf(program, wishes).map(({ name, address, subject }) => ({
+      ...{ name: nameIn(program.elf, name), address, engine: 'stop' as const, why: byStopsAlone },
+      ...(subject === undefined ? {} : { subject: nameIn(program.elf, subject) }),
+    })),
+  );
+}
