@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { endingSignals, runtimesCalled, understandFutures } from '../api/index.js';
+import { endingSignals, runtimesCalled, type Understood, understandFutures } from '../api/index.js';
 import { type Runtime, runtimes, search } from '../async/tasks/index.js';
 import { ET } from '../elf/index.js';
 import { architectureFor, loadedElf } from '../target/index.js';
@@ -47,8 +47,12 @@ export async function top(given: TopArguments): Promise<number> {
     elf: Watched['elf'],
     look: (watched: Watched, take: Takes) => Promise<Ended>,
   ): Promise<number> => {
-    const program = elf === linked && known ? known : understandFutures(elf, logger);
-    const watched = { ...parts, elf, program };
+    let program = elf === linked ? known : undefined;
+    const understood = (): Understood => {
+      program ??= understandFutures(elf, logger);
+      return program;
+    };
+    const watched = { ...parts, elf, program: understood, isKnown: program !== undefined };
     const looks = new Looks(args, watched, own, stopper);
     return await looks.run((take) => look(watched, take));
   };
@@ -116,7 +120,7 @@ class Looks {
       ...(runtime === undefined ? {} : { runtime }),
     };
     const before = this.#shown?.look.at;
-    const look = await lookAtTasks(this.#watched.program, taken, ++this.#number, options);
+    const look = await lookAtTasks(this.#watched.program(), taken, ++this.#number, options);
     const rows = this.#history.see(look);
     const rate = before === undefined ? undefined : 1000 / Math.max(1, look.at - before);
     this.#shown = { look, rows, findings: this.#history.findings(look), target: this.#target(), rate };

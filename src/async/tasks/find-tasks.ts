@@ -1,4 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
+import { Breath } from '../../base/breath.js';
 import { partOf, silent } from '../../base/logger.js';
 import { demangle } from '../../dwarf/index.js';
 import { type FutureType, onlyHeld } from '../futures/index.js';
@@ -57,6 +58,7 @@ export async function findTasks(context: Omit<TaskContext, 'note'>, runtimes: re
   const logger = partOf(context.logger ?? silent, 'tasks');
   const finder = new Finder(full, runtimes);
   const used: string[] = [];
+  const breath = new Breath();
   for (const each of await findBlocking(full)) await finder.addBlocking(each);
   for (const runtime of [
     ...runtimes.filter((each) => each !== search),
@@ -66,7 +68,12 @@ export async function findTasks(context: Omit<TaskContext, 'note'>, runtimes: re
     logger.debug({ runtime: runtime.name, found: roots?.length ?? 'not in this program' }, 'a runtime was asked');
     if (roots === undefined) continue;
     if (runtime === search) await finder.addSearched(roots, used.length > 0);
-    else for (const root of roots) await finder.add(runtime.name, root);
+    else {
+      for (const root of roots) {
+        await finder.add(runtime.name, root);
+        await breath.take();
+      }
+    }
     used.push(runtime.name);
   }
   const { tasks, blocking, others } = finder.found();

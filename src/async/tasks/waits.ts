@@ -1,4 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
+import { Breath } from '../../base/breath.js';
 import { demangle, stripGenerics } from '../../dwarf/index.js';
 import type { AwaitNode } from './await-tree.js';
 import { type Reference, References } from './references.js';
@@ -70,7 +71,9 @@ export async function findWaits<T extends Waiting>(context: TaskContext, tasks: 
   const look = new Look(context);
   const open = new Set<T>();
   const pending = new Map<T, { node: AwaitNode; above: readonly AwaitNode[]; awaited: Awaited }[]>();
+  const breath = new Breath();
   for (const task of tasks) {
+    await breath.take();
     if (context.isBlocked(task)) continue;
     const ends = [...endsOf(task)];
     const known: { node: AwaitNode; above: readonly AwaitNode[]; awaited: Awaited }[] = [];

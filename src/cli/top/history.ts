@@ -47,6 +47,9 @@ const MARKS = 60;
 
 interface Kept {
   readonly row: Row;
+  /** What its Futures consist of. */
+  readonly bytes: string;
+  /** With its status, and what it waits for. */
   readonly content: string;
   /** Since when it has been as it is, in milliseconds since 1970. */
   readonly since: number;
@@ -65,8 +68,11 @@ export class History {
       const before = this.#kept.get(key);
       const status = statusOf(look, task);
       const waits = (found.waits.get(task) ?? []).map(shortWait).join('; ');
-      const place = placeOf(task) ?? '';
-      const content = `${status} ${place} ${waits} ${look.contents.get(task)}`;
+      const bytes = look.contents.get(task) ?? '';
+      // These are found in the same bytes.
+      const same = before?.bytes === bytes ? before.row : undefined;
+      const place = same?.place ?? placeOf(task) ?? '';
+      const content = `${status} ${waits} ${bytes}`;
       const hasChanged = before !== undefined && (before.content !== content || status === 'changing');
       const since = before === undefined || hasChanged ? at : before.since;
       const ran = status === 'running' || status === 'blocked';
@@ -74,7 +80,7 @@ export class History {
       const row: Row = {
         ...{ task, key, status, place, waits },
         id: idOf(task),
-        name: String(task.facts.name ?? ownFuture(task)),
+        name: same?.name ?? String(task.facts.name ?? ownFuture(task)),
         forMs: at - since,
         looks: looks + 1,
         ran: wasRun + Number(ran),
@@ -82,7 +88,7 @@ export class History {
         active: active + Number(ran || hasChanged),
         marks: [...marks, { status, changed: hasChanged }].slice(-MARKS),
       };
-      next.set(key, { row, content, since });
+      next.set(key, { row, bytes, content, since });
     }
     this.#kept = next;
     return [...next.values()].map(({ row }) => row);

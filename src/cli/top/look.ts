@@ -11,6 +11,7 @@ import {
 } from '../../api/index.js';
 import type { AwaitNode, Task } from '../../async/tasks/index.js';
 import type { Addr } from '../../base/addr.js';
+import { Breath } from '../../base/breath.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
 
 /** What was copied of a target, and what that took. */
@@ -49,7 +50,9 @@ export async function lookAtTasks(
   const found = await tasksIn(program, await taskView(program, copy), options);
   const changing = new Set<Task>();
   const contents = new Map<Task, string>();
+  const breath = new Breath();
   for (const task of [...found.tasks, ...found.blocking]) {
+    await breath.take();
     const parts = partsOf(found, task);
     contents.set(task, await contentOf(copy.memory, parts));
     if ('stood' in copy && !(await allStood(copy, parts))) changing.add(task);

@@ -1,6 +1,6 @@
 // Where looks come from: a process of this machine, which runs on meanwhile, or a target behind a stub, which stands.
 import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import {
   copyProcess,
   copyTarget,
@@ -24,7 +24,10 @@ import type { Taken } from './look.js';
 export interface Watched {
   readonly elf: ElfFile;
   readonly arch: Architecture;
-  readonly program: Understood;
+  /** Found out when it is asked for. */
+  readonly program: () => Understood;
+  /** What the program's Futures are has been found out. */
+  readonly isKnown: boolean;
   readonly scan: readonly Region[];
   readonly debugDirs: readonly string[] | undefined;
   readonly logger: Logger;
@@ -37,8 +40,12 @@ type Takes = (taken: Taken) => Promise<boolean>;
 export type Ended = 'asked' | 'target';
 
 /** Looks at a process without a stop. */
-export async function lookAtProcess(pid: number, { elf, ...options }: Watched, takes: Takes): Promise<Ended> {
-  const watched = new RunningProcess(pid, elf, options);
+export async function lookAtProcess(
+  pid: number,
+  { elf, arch, scan, debugDirs, logger }: Watched,
+  takes: Takes,
+): Promise<Ended> {
+  const watched = new RunningProcess(pid, elf, { arch, scan, debugDirs, logger });
   await watched.verify();
   for (let isFirst = true; ; isFirst = false) {
     let taken: Taken;
@@ -55,6 +62,14 @@ export async function lookAtProcess(pid: number, { elf, ...options }: Watched, t
 /** Without a limit: longer than anybody looks, in milliseconds. */
 const forever = 2 ** 31 - 1;
 
+/** When what was written for the target has gone out. */
+async function afterTurns(body: () => unknown): Promise<undefined> {
+  await turn();
+  await turn();
+  body();
+  return undefined;
+}
+
 /** So many looks in a row may find harts in other programs alone, and so long the target runs after one, in milliseconds. */
 const MOST_MISSED = 50;
 const MISSED_MS = 100;
@@ -65,7 +80,7 @@ const MISSED_MS = 100;
  */
 export async function lookAtStub(
   { session, recordingBegins, since }: AtTarget & { readonly since: number },
-  { elf, arch, program, ...options }: Watched,
+  { elf, arch, program, isKnown, ...options }: Watched,
   takes: Takes,
   stopper: AbortController,
 ): Promise<Ended> {
@@ -81,7 +96,7 @@ export async function lookAtStub(
   const copy = (): Promise<TargetCopy> =>
     isProcess(session.features)
       ? copyProcess(session, elf, { arch, ...options })
-      : copyTarget(session, program, { arch, kept, ...options });
+      : copyTarget(session, program(), { arch, kept, ...options });
   let next: Promise<undefined> | undefined;
   let missed = 0;
   const look = async (since: number): Promise<boolean> => {
@@ -104,9 +119,13 @@ export async function lookAtStub(
     })();
     return true;
   };
-  await look(since);
+  // Else it would stand while its debug info is read.
+  if (isKnown) await look(since);
   const { signal } = stopper;
-  const due = (): Promise<undefined> => next as Promise<undefined>;
+  const due = (): Promise<undefined> => {
+    next ??= afterTurns(program);
+    return next;
+  };
   const { end } = await sampling({ session, arch, periodMs: 1, durationMs: forever, signal, look, due });
   if (end === 'target-ended') return 'target';
   await session.detach();
