@@ -59,6 +59,7 @@ try {
     keep(name, program);
   }
   if (isWanted('tokio')) keep('tokio', tokio());
+  if (isWanted('orders')) keep('orders', orders());
   if (isWanted('tasks')) keep('tasks', tasks('tasks', 3));
   if (isWanted('blocked-o0')) keep('blocked-o0', tasks('blocked', 0, ['--cfg', 'tokio_unstable'], SOCKETS));
   if (isWanted('blocked-o3')) keep('blocked-o3', tasks('blocked', 3, [], SOCKETS));
@@ -130,6 +131,12 @@ function tasks(name, level, flags = [], more = []) {
   const beside = name === 'blocked' ? 'async-lock = "=3.5.0"' : '';
   const project = projectOf(name, ['sync', 'rt', 'rt-multi-thread', 'macros', 'time', ...more], { beside });
   return project.build(`opt-level = ${level}\n`, [], flags);
+}
+
+/** Builds the program of docs/tutorial.md as a reader does, in /orders. */
+function orders() {
+  const about = { crate: 'orders', place: '/orders', binary: 'orders' };
+  return projectOf('orders', ['rt', 'time', 'macros', 'sync'], about).build('opt-level = 0\n', []);
 }
 
 /** Builds futures-waits.rs with the futures crate as it is, in tokio. */
@@ -207,7 +214,7 @@ function live(name, level) {
 function projectOf(
   name,
   features,
-  { source = join(here, `${name}.rs`), edition = 2021, crate, dependency, beside = '' } = {},
+  { source = join(here, `${name}.rs`), edition = 2021, crate, dependency, beside = '', place = '/native', binary } = {},
 ) {
   const project = join(folder, `project-${name}`);
   mkdirSync(join(project, 'src'), { recursive: true });
@@ -232,7 +239,7 @@ ${patch}`,
     execFileSync('cargo', command, { cwd: project, env: { ...process.env, ...env }, maxBuffer: 64 << 20 });
   const build = (patch, remaps, more = []) => {
     write(patch);
-    const own = [`${project}=/native`, `${process.env.CARGO_HOME ?? join(process.env.HOME, '.cargo')}=/cargo`];
+    const own = [`${project}=${place}`, `${process.env.CARGO_HOME ?? join(process.env.HOME, '.cargo')}=/cargo`];
     const flags = [
       ...more,
       '--sysroot',
@@ -242,7 +249,7 @@ ${patch}`,
     // With a target of their own flags do not reach what runs while compiling.
     const target = 'x86_64-unknown-linux-gnu';
     cargo(['build', '--release', '--target', target], { CARGO_ENCODED_RUSTFLAGS: flags.join('\x1f') });
-    return join(project, 'target', target, `release/${crate ?? name}-program`);
+    return join(project, 'target', target, `release/${binary ?? `${crate ?? name}-program`}`);
   };
   return { folder: project, cargo, build };
 }

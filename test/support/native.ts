@@ -129,6 +129,7 @@ type Committed =
   | 'live-tokio-o0'
   | 'live-tokio-o3'
   | 'live-smol-o3'
+  | 'orders'
   | 'tasks'
   | 'tokio-faults-o0'
   | 'tokio-faults-o3'
