@@ -33,8 +33,8 @@ export interface PrivilegeModel {
   /** How a hart comes into its kernel; undefined if stubs show the kernel's memory in user mode, too. */
   readonly kernelEntry?: {
     readonly registers: readonly string[];
-    /** Where traps lead; undefined if the hart is in its kernel, or does not page. */
-    find(registers: RegisterReader): Addr | undefined;
+    /** Where traps lead, by their kinds; undefined if the hart is in its kernel, or does not page. */
+    find(registers: RegisterReader): readonly [Addr, ...Addr[]] | undefined;
     /** The registers as they would be if a hart in firmware, whose addresses are physical, were in the kernel. */
     fromFirmware(registers: RegisterReader): RegisterReader | undefined;
   };

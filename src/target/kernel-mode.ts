@@ -36,21 +36,22 @@ export async function runIntoKernel(
     );
     await batch.send();
     const registers: RegisterReader = { register: (name) => replies.get(name)?.value };
-    const address = entry.find(registers);
-    if (address === undefined) {
+    const vectors = entry.find(registers);
+    if (vectors === undefined) {
       const { root } = arch.privilege.standing(registers);
       // Before a kernel pages, it need not be where it is linked.
       if (root === undefined || (await stepTo(session, text))) return;
       continue;
     }
-    if (await isPhysical(session, arch, registers, address)) return;
-    const breakpoint = { type: 0, address, kind: arch.breakpointKind(new Uint8Array(4)) } as const;
-    if (!(await session.insertBreakpoint(breakpoint))) return;
+    if (await isPhysical(session, arch, registers, vectors[0])) return;
+    const kind = arch.breakpointKind(new Uint8Array(4));
+    const breakpoints = vectors.map((address) => ({ type: 0, address, kind }) as const);
+    for (const breakpoint of breakpoints) if (!(await session.insertBreakpoint(breakpoint))) return;
     const timer = setTimeout(() => void session.interrupt().catch(() => {}), moment * 2 ** tries);
     await session.resume();
     clearTimeout(timer);
     if (session.state.kind !== 'idle') return;
-    await session.removeBreakpoint(breakpoint);
+    for (const breakpoint of breakpoints) await session.removeBreakpoint(breakpoint);
   }
   logger.warn({}, 'the target does not come into its kernel, whose memory cannot be seen from elsewhere');
 }

@@ -1,10 +1,12 @@
 import type { Architecture, CompleteArchitecture } from '../architecture.js';
 import { genericSignals, type LinuxModel } from '../linux.js';
+import { addressSpaces } from './address-space.js';
 import { emulate, memoryAccess } from './emulate.js';
 import { codeFlow } from './flow.js';
 import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
 import { dwarfRegister, floatArguments, generalRegisters, registerDefaults } from './registers.js';
+import { systemRegisters } from './system-registers.js';
 
 /** Bytes of `brk #N`: d4 | 001 N[15:11] | N[10:3] | N[2:0] 00000. */
 function isBreakpoint([a = 0, , c = 0, d]: Uint8Array): boolean {
@@ -23,7 +25,8 @@ const linux: LinuxModel = {
 };
 
 /** 64-bit Arm, little-endian, with the calls and numbers of AAPCS64. It records with stops. */
-export const aarch64: Architecture & Pick<CompleteArchitecture, 'frames' | 'codeFlow' | 'privilege'> = {
+export const aarch64: Architecture &
+  Pick<CompleteArchitecture, 'frames' | 'codeFlow' | 'privilege' | 'addressSpaces' | 'systemRegisters'> = {
   name: 'aarch64',
   elfMachine: 183,
   gdbNames: ['aarch64'],
@@ -66,5 +69,7 @@ export const aarch64: Architecture & Pick<CompleteArchitecture, 'frames' | 'code
   privilege,
   // FPEN, bits 21:20.
   floatUnit: { register: 'CPACR_EL1', isOff: (value) => (value & (1n << 20n)) === 0n },
+  addressSpaces,
+  systemRegisters,
   linux,
 };

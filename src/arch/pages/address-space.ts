@@ -90,7 +90,7 @@ export interface PageSearch {
   readonly highBits: number;
 }
 
-/** How page tables are read: tables of 512 entries of 8 bytes, as `page-walk.ts` walks them. */
+/** How page tables are read, as `page-walk.ts` walks them. */
 export interface AddressSpaces {
   /** The registers that {@link of} wants, by their target-description names. */
   readonly registers: readonly string[];

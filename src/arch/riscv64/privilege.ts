@@ -54,7 +54,7 @@ export const privilege: PrivilegeModel = {
     find(registers) {
       const [priv, satp, stvec] = ['priv', 'satp', 'stvec'].map((name) => registers.register(name));
       if (priv === undefined || priv === SUPERVISOR || satp === undefined || !pages(satp) || !stvec) return undefined;
-      return addr(stvec & ~3n);
+      return [addr(stvec & ~3n)];
     },
     fromFirmware(registers) {
       if (registers.register('priv') !== MACHINE) return undefined;

@@ -1,0 +1,116 @@
+// Arm Architecture Reference Manual for A-profile, D8 "The AArch64 Virtual Memory System Architecture", the first stage at
+// EL1 and EL0:
+//
+//   SCTLR_EL1  0 M
+//   TCR_EL1    5:0 T0SZ | 7 EPD0 | 15:14 TG0 (4, 64, 16 KiB) | 21:16 T1SZ | 23 EPD1 | 31:30 TG1 (1: 16, 2: 4, 3: 64 KiB) |
+//              34:32 IPS | 59 DS
+//   TTBRn_EL1  63:48 ASID | 47:1 root table
+//   table      63 NS | 62:61 APTable | 60 UXNTable | 59 PXNTable | 47:N next table | 1 | 1
+//   leaf       54 UXN | 53 PXN | 52 contiguous | 47:N page | 10 AF | 7:6 AP | 1 page | 1
+//
+// Refused: EL2 and EL3, AArch32, addresses of 52 bits (DS, IPS 6). Not read: the second stage, which a hypervisor has; tags
+// in the top byte; permission overlays. A leaf without AF counts as mapped: its memory is there.
+import { addr } from '../../base/addr.js';
+import type { RegisterReader } from '../../base/memory-reader.js';
+import type { Refusal } from '../../base/refusal.js';
+import type { AddressSpaces, Translation } from '../pages/address-space.js';
+import { type Entry, sizeAt, spaceOf, type Tables } from '../pages/page-walk.js';
+import { levelOf, M, rootOf } from './privilege.js';
+
+const VALID = 1n;
+const TABLE = 2n;
+/** Access from EL0; read-only. */
+const AP1 = 1n << 6n;
+const AP2 = 1n << 7n;
+const AF = 1n << 10n;
+const PXN = 1n << 53n;
+const UXN = 1n << 54n;
+const PXN_TABLE = 1n << 59n;
+const UXN_TABLE = 1n << 60n;
+const AP_TABLE1 = 1n << 61n;
+const AP_TABLE2 = 1n << 62n;
+const ADDRESS = 0x0000_ffff_ffff_f000n;
+const DS = 1n << 59n;
+
+/** Of a page, by TG0 and by TG1. */
+const lowerPageBits: readonly (number | undefined)[] = [12, 16, 14, undefined];
+const upperPageBits: readonly (number | undefined)[] = [undefined, 14, 12, 16];
+
+export const addressSpaces: AddressSpaces = {
+  registers: ['cpsr', 'SCTLR_EL1', 'TCR_EL1', 'TTBR0_EL1', 'TTBR1_EL1'],
+  of(registers, physical) {
+    const found = translation(registers);
+    if ('refused' in found) return found;
+    // Nothing is patched: no entries are made.
+    const entries = { largePageEntry: () => undefined, executableEntry: same, tableEntry: same };
+    return spaceOf(`${2 ** ((found.pages?.pageBits ?? 12) - 10)} KiB`, found, physical, entries);
+  },
+  format: translation,
+  alwaysPages: true,
+  tableChanges: writesTables,
+  hardwareBits: AF | AP2,
+  search: { levels: [3, 4], valid: 1, shift: 12, highBits: 0xffff },
+};
+
+function same(entry: bigint): bigint {
+  return entry;
+}
+
+/** msr of SCTLR_EL1, TTBR0_EL1, TTBR1_EL1 and TCR_EL1. */
+const tableRegisters = [0xd518_1000, 0xd518_2000, 0xd518_2020, 0xd518_2040];
+
+function writesTables(code: Uint8Array): readonly number[] {
+  const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
+  const ends: number[] = [];
+  for (let at = 0; at + 4 <= code.length; at += 4)
+    if (tableRegisters.includes((view.getUint32(at, true) & 0xffff_ffe0) >>> 0)) ends.push(at + 4);
+  return ends;
+}
+
+function translation(registers: RegisterReader): Translation | Refusal {
+  const [cpsr, control, config, lower, upper] = addressSpaces.registers.map((name) => registers.register(name));
+  if (cpsr === undefined || control === undefined || config === undefined || lower === undefined || upper === undefined)
+    return { refused: 'the stub does not give SCTLR_EL1, TCR_EL1, TTBR0_EL1 and TTBR1_EL1' };
+  const level = levelOf(cpsr);
+  if (level === undefined) return { refused: 'the hart runs 32-bit code' };
+  if (level > 1) return { refused: `the hart is at EL${level}, whose page tables are not read` };
+  const user = level === 0;
+  if ((control & M) === 0n) return { pages: undefined, user };
+  const field = (at: number, bits: number): number => Number((config >> BigInt(at)) & ((1n << BigInt(bits)) - 1n));
+  if ((config & DS) !== 0n || field(32, 3) > 5) return { refused: 'the hart translates to addresses of 52 bits' };
+  const pageBits = field(7, 1) === 1 ? upperPageBits[field(30, 2)] : lowerPageBits[field(14, 2)];
+  const isOne = field(23, 1) === 1 || field(7, 1) === 1 || upperPageBits[field(30, 2)] === pageBits;
+  if (pageBits === undefined) return { refused: 'TCR_EL1 has a page size that is not known' };
+  if (!isOne) return { refused: 'the hart has pages of two sizes (TG0 and TG1 of TCR_EL1)' };
+  const halves = {
+    lower: field(7, 1) === 1 ? undefined : tables(rootOf(lower), field(0, 6), pageBits),
+    upper: field(23, 1) === 1 ? undefined : tables(rootOf(upper), field(16, 6), pageBits),
+  };
+  const decode = (entry: bigint, at: number): Entry | undefined => decodeEntry(entry, at, pageBits);
+  return { pages: { levels: 4, root: rootOf(lower), pageBits, halves, decode }, user };
+}
+
+/** Of a half whose addresses begin with `size` equal bits; undefined for a size that no table has. */
+function tables(root: bigint, size: number, pageBits: number): Tables | undefined {
+  const bits = 64 - size;
+  const levels = Math.ceil((bits - pageBits) / (pageBits - 3));
+  return bits <= 48 && levels >= 1 ? { levels, root, bits } : undefined;
+}
+
+function decodeEntry(entry: bigint, level: number, pageBits: number): Entry | undefined {
+  if ((entry & VALID) === 0n) return undefined;
+  const has = (bit: bigint): boolean => (entry & bit) !== 0n;
+  const isTable = has(TABLE);
+  const physical = entry & ADDRESS & -(1n << BigInt(pageBits));
+  if (level > 0 && isTable) {
+    // One of them alone says so of other leaves than these tables lead to: kernels set UXNTable above their own.
+    const executable = !(has(UXN_TABLE) && has(PXN_TABLE));
+    const rights = { readable: true, writable: !has(AP_TABLE2), executable, user: !has(AP_TABLE1) };
+    return { kind: 'table', physical, rights };
+  }
+  const mostLevel = pageBits === 12 ? 2 : 1;
+  if ((level === 0) !== isTable || level > mostLevel) return undefined;
+  const user = has(AP1);
+  const rights = { readable: true, writable: !has(AP2), executable: !has(user ? UXN : PXN), user };
+  return { kind: 'leaf', physical: addr(physical & -BigInt(sizeAt(level, pageBits))), rights };
+}

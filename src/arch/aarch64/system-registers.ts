@@ -1,0 +1,81 @@
+// Arm Architecture Reference Manual for A-profile: C5.2 "Special-purpose registers", D19.2 "General system control registers".
+import { addr, hex } from '../../base/addr.js';
+import type { RegisterReader } from '../../base/memory-reader.js';
+import { meanings, type Paging, pagingOff, type SystemRegisters, setBits } from '../system-registers.js';
+import { levelOf, M, rootOf } from './privilege.js';
+
+export const systemRegisters: SystemRegisters = {
+  names: ['cpsr', 'SCTLR_EL1', 'TCR_EL1', 'TTBR0_EL1', 'TTBR1_EL1', 'CPACR_EL1'],
+  state(registers) {
+    const cpsr = registers.register('cpsr');
+    const level = cpsr === undefined ? undefined : levelOf(cpsr);
+    return {
+      mode: cpsr === undefined ? undefined : level === undefined ? 'AArch32' : `EL${level}`,
+      paging: pagingOf(registers, level),
+      registers: meanings(this.names, registers, meaningOf),
+    };
+  },
+};
+
+/** By TG0: kilobytes of a page. */
+const sizes = [4, 64, 16];
+
+/** At EL1 and EL0; the ASID is in the table register that A1, TCR_EL1 bit 22, names. */
+function pagingOf(registers: RegisterReader, level: number | undefined): Paging | undefined {
+  const control = registers.register('SCTLR_EL1');
+  if (control === undefined || level === undefined || level > 1) return undefined;
+  if ((control & M) === 0n) return pagingOff;
+  const [config, lower, upper] = ['TCR_EL1', 'TTBR0_EL1', 'TTBR1_EL1'].map((name) => registers.register(name));
+  const size = config === undefined ? undefined : sizes[Number((config >> 14n) & 3n)];
+  const named = config !== undefined && (config & (1n << 22n)) !== 0n ? upper : lower;
+  return {
+    scheme: size === undefined ? 'unknown' : `${size} KiB pages`,
+    root: lower === undefined ? undefined : addr(rootOf(lower)),
+    asid: named === undefined ? undefined : Number(named >> 48n),
+  };
+}
+
+const bits: Readonly<Record<string, readonly (readonly [number, string])[]>> = {
+  cpsr: [
+    [4, 'nRW'],
+    [6, 'F'],
+    [7, 'I'],
+    [8, 'A'],
+    [9, 'D'],
+    [20, 'IL'],
+    [21, 'SS'],
+    [22, 'PAN'],
+    [28, 'V'],
+    [29, 'C'],
+    [30, 'Z'],
+    [31, 'N'],
+  ],
+  SCTLR_EL1: [
+    [0, 'M'],
+    [1, 'A'],
+    [2, 'C'],
+    [3, 'SA'],
+    [4, 'SA0'],
+    [12, 'I'],
+    [19, 'WXN'],
+    [25, 'EE'],
+    [31, 'EnIA'],
+  ],
+};
+
+function meaningOf(name: string, value: bigint): string {
+  const field = (at: number, size: number): number => Number((value >> BigInt(at)) & ((1n << BigInt(size)) - 1n));
+  const set = setBits(value, bits[name] ?? []);
+  switch (name) {
+    case 'cpsr':
+      return [`EL=${field(2, 2)}`, `SP=${field(0, 1)}`, ...set].join(' ');
+    case 'TCR_EL1':
+      return `T0SZ=${field(0, 6)} TG0=${field(14, 2)} T1SZ=${field(16, 6)} TG1=${field(30, 2)} IPS=${field(32, 3)}`;
+    case 'CPACR_EL1':
+      return `FPEN=${field(20, 2)}`;
+    case 'SCTLR_EL1':
+      return set.join(' ');
+    default:
+      return `root ${hex(rootOf(value))}, asid ${field(48, 16)}`;
+  }
+}

@@ -1,0 +1,196 @@
+// Page tables of aarch64 with pages of each size: what QEMU's own monitor translates to, where it has them in use.
+import t from 'tap';
+import { aarch64 } from '../../src/arch/index.js';
+import { type Addr, addOffset, addr, hex } from '../../src/base/addr.js';
+import { connect } from '../../src/index.js';
+import { assemble } from '../support/assembled.js';
+import { scratchFolder, start } from '../support/command.js';
+import { random } from './random.js';
+
+const CODE = 0x4008_0000n;
+const LOWER = 0x4100_0000n;
+const UPPER = 0x4110_0000n;
+/** Where further tables and pages begin. */
+const FREE = 0x4200_0000n;
+/** So many bits of an address are translated: 39 above 4 and 16 KiB, 42 above 64. */
+const formats = [
+  { pageBits: 12, size: 25, tg0: 0n, tg1: 2n, scheme: '4 KiB' },
+  { pageBits: 14, size: 25, tg0: 2n, tg1: 1n, scheme: '16 KiB' },
+  { pageBits: 16, size: 22, tg0: 1n, tg1: 3n, scheme: '64 KiB' },
+] as const;
+
+const AF = 1n << 10n;
+const leafBits = [
+  { bits: 0n, rights: 'rwx-' },
+  { bits: 1n << 7n, rights: 'r-x-' },
+  { bits: (1n << 6n) | (1n << 53n), rights: 'rwxu' },
+  { bits: (3n << 6n) | (3n << 53n), rights: 'r--u' },
+  { bits: 3n << 53n, rights: 'rw--' },
+];
+
+/** Tables that map single pages, by the address of each word. */
+class Tables {
+  readonly words = new Map<bigint, bigint>();
+  readonly #pageBits: number;
+  #free = FREE;
+
+  constructor(pageBits: number) {
+    this.#pageBits = pageBits;
+  }
+
+  /** Maps a page, or what an entry of a higher level maps. */
+  map(root: bigint, bits: number, virtual: bigint, leaf: bigint, last = 0): void {
+    const each = this.#pageBits - 3;
+    const offset = BigInt.asUintN(bits, virtual);
+    let table = root;
+    for (let level = Math.ceil((bits - this.#pageBits) / each) - 1; ; level--) {
+      const index = (offset >> BigInt(this.#pageBits + each * level)) & ((1n << BigInt(each)) - 1n);
+      const at = table + 8n * index;
+      if (level === last) {
+        this.words.set(at, leaf | AF | (level === 0 ? 3n : 1n));
+        return;
+      }
+      if (!this.words.has(at)) {
+        this.words.set(at, this.#free | 3n);
+        this.#free += 1n << BigInt(this.#pageBits);
+      }
+      table = (this.words.get(at) as bigint) & 0xffff_ffff_f000n;
+    }
+  }
+}
+
+for (const { pageBits, size, tg0, tg1, scheme } of formats) {
+  t.test(`pages of ${scheme}: addresses of both halves, as QEMU's monitor translates them`, async (t) => {
+    const next = random(pageBits);
+    const bits = 64 - size;
+    const tables = new Tables(pageBits);
+    // The code, by the largest leaf: 1 GiB, 32 MiB or 512 MiB.
+    const [level, code] = pageBits === 12 ? [2, 0x4000_0000n] : [1, 0x4000_0000n];
+    tables.map(LOWER, bits, code, code, level);
+    const pages = Array.from({ length: 40 }, (_, index) => {
+      const half = index % 2 === 0 ? 0n : (1n << 64n) - (1n << BigInt(bits));
+      const inside = (((BigInt(next()) << 20n) | BigInt(next() & 0xf_ffff)) % (1n << BigInt(bits))) | (1n << 35n);
+      const virtual = half + ((inside >> BigInt(pageBits)) << BigInt(pageBits));
+      const physical = 0x4000_0000n + (BigInt(next() % 0x400) << BigInt(pageBits));
+      const { bits: more, rights } = leafBits[index % leafBits.length] as (typeof leafBits)[number];
+      tables.map(half === 0n ? LOWER : UPPER, bits, virtual, physical | more);
+      return { virtual: addr(virtual), physical, rights };
+    });
+    const config = BigInt(size) | (tg0 << 14n) | (BigInt(size) << 16n) | (tg1 << 30n) | (2n << 32n);
+    const { bytes, labels } = assemble(
+      aarch64,
+      `ldr x0, =${config}
+      msr tcr_el1, x0
+      ldr x0, =${LOWER}
+      msr ttbr0_el1, x0
+      ldr x0, =${UPPER}
+      msr ttbr1_el1, x0
+      mov x0, #0xff
+      msr mair_el1, x0
+      isb
+      mrs x0, sctlr_el1
+      orr x0, x0, #1
+      msr sctlr_el1, x0
+      isb
+      done: b done
+      .ltorg`,
+    );
+    const socket = `${scratchFolder(t)}/gdb`;
+    const machine = `-M virt -cpu max -m 128M -display none -S -device loader,addr=${hex(CODE)},cpu-num=0`.split(' ');
+    const qemu = start('qemu-system-aarch64', [...machine, '-gdb', `unix:${socket},server=on,wait=off`]);
+    t.teardown(() => void qemu.process.kill('SIGKILL'));
+    await using session = await connect(socket, { waitMs: 60_000 });
+    const physical = await session.physicalMemory();
+    if (!physical) throw new Error('no physical memory');
+    const spaceNow = async () => {
+      const batch = session.batch();
+      const registers = batch.readRegisters(aarch64.addressSpaces.registers);
+      await batch.send();
+      const space = aarch64.addressSpaces.of(registers.value, physical);
+      if ('refused' in space) throw new Error(space.refused);
+      return space;
+    };
+    t.equal((await spaceNow()).scheme, 'off', 'at reset');
+    t.ok(await session.memory().write(addr(CODE), bytes));
+    for (const [at, word] of tables.words) {
+      const entry = new Uint8Array(8);
+      new DataView(entry.buffer).setBigUint64(0, word, true);
+      t.ok(await session.memory().write(addr(at), entry));
+    }
+    const done = addr(CODE + BigInt(labels.find(([name]) => name === 'done')?.[1] ?? 0));
+    await session.insertBreakpoint({ type: 1, address: done, kind: 4 });
+    await session.resume();
+    const space = await spaceNow();
+    t.match(space, { scheme, user: false });
+    const monitor = async (at: Addr): Promise<bigint | undefined> => {
+      const [, found] = /gpa: (0x[0-9a-f]+)/.exec((await session.monitor(`gva2gpa ${hex(at)}`)) ?? '') ?? [];
+      return found === undefined ? undefined : BigInt(found);
+    };
+    const ours = async (at: Addr): Promise<bigint | undefined> => {
+      const leaf = await space.translate(at);
+      return leaf && leaf.physical + (at - leaf.virtual);
+    };
+    for (const { virtual, physical, rights } of pages) {
+      const at = addOffset(virtual, 0x123);
+      t.equal(await ours(at), await monitor(at), hex(at));
+      t.equal(await ours(at), physical + 0x123n);
+      const leaf = await space.translate(at);
+      const own = leaf && [leaf.readable && 'r', leaf.writable && 'w', leaf.executable && 'x', leaf.user && 'u'];
+      t.equal(own?.map((each) => each || '-').join(''), rights);
+      const beside = addOffset(virtual, 2 ** pageBits);
+      t.equal(await ours(beside), await monitor(beside), 'the page behind it');
+    }
+    t.equal(await ours(done), done, 'a large leaf');
+    for (const at of [1n << BigInt(bits), (1n << 64n) - (1n << BigInt(bits)) - 1n, 1n << 63n].map((at) => addr(at)))
+      t.equal(await ours(at), await monitor(at), `${hex(at)} is of neither half`);
+    const all = new Map<bigint, bigint>();
+    for await (const leaf of space.mappings()) all.set(leaf.virtual, leaf.physical);
+    t.equal(all.size, new Set(pages.map(({ virtual }) => virtual)).size + 1);
+    t.ok(pages.every(({ virtual, physical }) => all.get(virtual) === physical));
+  });
+}
+
+t.test('what cannot be known is refused in a sentence', async (t) => {
+  const physical = { read: async () => undefined };
+  const values = { cpsr: 5n, SCTLR_EL1: 1n, TCR_EL1: 0x8019_0019n, TTBR0_EL1: 0n, TTBR1_EL1: 0n };
+  const why = (change: Partial<Record<keyof typeof values, bigint>>): string | undefined => {
+    const all: Record<string, bigint | undefined> = { ...values, ...change };
+    const space = aarch64.addressSpaces.of({ register: (name) => all[name] }, physical);
+    return 'refused' in space ? space.refused : space.scheme;
+  };
+  t.equal(why({}), '4 KiB');
+  t.equal(why({ SCTLR_EL1: 0n }), 'off');
+  t.match(why({ cpsr: 0x10n }), /32-bit/);
+  t.match(why({ cpsr: 9n }), /EL2/);
+  t.match(why({ TCR_EL1: 0x4019_0019n }), /two sizes/);
+  t.match(why({ TCR_EL1: 0x8019_c019n }), /not known/);
+  t.match(why({ TCR_EL1: 0x8019_0019n | (6n << 32n) }), /52 bits/);
+});
+
+t.test('who runs on a hart, and how it comes into its kernel', async (t) => {
+  const { privilege, systemRegisters } = aarch64;
+  const of = (cpsr: bigint, control = 1n) => {
+    const all: Record<string, bigint> = {
+      ...{ cpsr, SCTLR_EL1: control, TCR_EL1: 0x8019_0019n, TTBR0_EL1: 0x7_0000_4200_7001n },
+      ...{ TTBR1_EL1: 0n, VBAR_EL1: 0xffff_8000_0801_0800n },
+    };
+    return { register: (name: string) => all[name] };
+  };
+  t.same(privilege.standing(of(0x6000_0000n)), { privilege: 'user', root: 0x4200_7000n });
+  t.same(privilege.standing(of(0x3c5n)), { privilege: 'kernel', root: 0x4200_7000n });
+  t.same(privilege.standing(of(0x3c5n, 0n)), { privilege: 'kernel', root: undefined });
+  t.same(privilege.standing(of(0x3c9n)), { privilege: 'kernel', root: undefined });
+  t.same(privilege.standing(of(0x3cdn)), { privilege: 'firmware', root: undefined });
+  t.same(privilege.standing(of(0x10n)), { privilege: undefined, root: undefined });
+  t.same(privilege.kernelEntry?.find(of(0n)), [0xffff_8000_0801_0c00n, 0xffff_8000_0801_0c80n]);
+  t.equal(privilege.kernelEntry?.find(of(5n)), undefined, 'it is there');
+  t.equal(privilege.kernelEntry?.find(of(0n, 0n)), undefined, 'all memory is seen');
+  t.match(systemRegisters.state(of(5n)), {
+    mode: 'EL1',
+    paging: { scheme: '4 KiB pages', root: 0x4200_7000n, asid: 7 },
+  });
+  t.match(systemRegisters.state(of(5n, 0n)), { mode: 'EL1', paging: { scheme: 'off' } });
+  t.equal(systemRegisters.state(of(0x10n)).mode, 'AArch32');
+  t.equal(privilege.isKernelCode(Uint8Array.of(0x1f, 0x20, 0x03, 0xd5, 0xe0, 0x03, 0x9f, 0xd6)), true);
+  t.equal(privilege.isKernelCode(Uint8Array.of(0x1f, 0x20, 0x03, 0xd5, 0xc0, 0x03, 0x5f, 0xd6)), false);
+});
