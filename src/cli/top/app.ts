@@ -80,7 +80,9 @@ export class App<I extends Item> {
     this.#screen.close();
   }
 
+  /** A look that comes when it is paused is shown when it is not any more. */
   async show(shown: Content<I>): Promise<void> {
+    await this.resumed();
     this.#shown = shown;
     const key = this.#opened?.key;
     this.#opened = shown.items.find((item) => item.key === key) ?? this.#opened;
