@@ -257,7 +257,8 @@ export class CallTracer implements Tracer {
   ): void {
     for (const kind of instants) {
       const around = entry && this.#stacks.enclosing(at, entry.stackPointer);
-      const site: InstantSite = { around, returnAddress: entry?.returnAddress, memory };
+      const { returnAddress, stackPointer } = entry ?? {};
+      const site: InstantSite = { around, returnAddress, stackPointer, memory };
       const emit = kind.hit(at, site);
       if (emit) follows.emits(at, emit);
     }

@@ -138,6 +138,7 @@ export interface InstantSite {
   readonly around: Call | undefined;
   /** Undefined if it was not read. */
   readonly returnAddress: Addr | undefined;
+  readonly stackPointer: number | undefined;
   readonly memory: HitMemory;
 }
 

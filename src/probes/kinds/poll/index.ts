@@ -46,8 +46,8 @@ import { type PollerProbe, PollerTracer, planPoller, pollerProbes } from './poll
 import { type PollProbes, resolvePolls } from './resolve.js';
 import { TaskPolls } from './task-polls.js';
 import { PollTracer } from './tracer.js';
-import { areInlined, type WakeFunction, wakeFunctions } from './wakers.js';
-import { planWake, TaskBook, WakeTracer } from './wakes.js';
+import { areInlined, callersOfWakes, type WakeFunction, wakeFunctions } from './wakers.js';
+import { planWake, planWakerMethod, TaskBook, WakeTracer } from './wakes.js';
 
 /** A patch at a function's entry replaces at most so many bytes. */
 const MOST_PATCHED = 32;
@@ -60,6 +60,8 @@ export interface FoundPolls extends Found {
   readonly polls: PollProbes;
   readonly panics: readonly CatchProbe[];
   readonly wakes: readonly WakeFunction[];
+  /** Methods of `Waker` that call them. */
+  readonly wakerMethods: ReturnType<typeof callersOfWakes>;
   readonly wakesStop: boolean;
   readonly wakesWanted: boolean;
   /** Some wake functions were inlined, so that not every wake is seen. */
@@ -99,13 +101,14 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     const { wakes: wanted = 'never' } = program;
     const wakes = wanted === 'never' ? [] : wakeFunctions(debug);
     const wakesInlined = areInlined(debug, wakes);
-    const all = [...addresses, ...catches, ...wakes.map(({ address }) => address)];
+    const wakerMethods = wakes.length === 0 ? [] : callersOfWakes(debug);
+    const all = [...addresses, ...catches, ...[...wakes, ...wakerMethods].map(({ address }) => address)];
     const wakesStop = wanted === 'always';
-    const wakers = { wakes, wakesStop, wakesInlined, wakesWanted: wanted !== 'never' };
+    const wakers = { wakes, wakerMethods, wakesStop, wakesInlined, wakesWanted: wanted !== 'never' };
     const hidden = { hiddenDrops: some, hiddenTasks };
     return { futures, polls, panics, catches, ...wakers, places, drops, pollers, ...hidden, addresses: all };
   },
-  plans({ polls, panics, wakes, wakesStop, drops, pollers }, { arch, stackDepth }) {
+  plans({ polls, panics, wakes, wakerMethods, wakesStop, drops, pollers }, { arch, stackDepth }) {
     const plans = polls.probes.map((probe) =>
       planPoll(probe, arch.results, mayInline, probe.isAround ? undefined : stackDepth),
     );
@@ -120,11 +123,12 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
       ...planSites(polls.sites, { windows: polls.windows, stackDepth }),
       ...panics.map(planCatch),
       ...wakePlans,
+      ...wakerMethods.map(planWakerMethod),
       ...dropPlans,
       ...pollers.map((each) => planPoller(each, first)),
     ];
   },
-  tracer({ futures, polls, wakes, places, drops, pollers, hiddenDrops }, context) {
+  tracer({ futures, polls, wakes, wakerMethods, places, drops, pollers, hiddenDrops }, context) {
     const { elf, arch, output, stackDepth: depth, hooked, spaces } = context;
     const backtraces = depth ? new Backtraces(elf, arch, neededDebugInfo(context), { depth, hooked }) : undefined;
     const tasks = new TaskBook(places.offsets);
@@ -135,7 +139,7 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     const calls = new PollTracer(futures, polls, output, { backtraces, tasks, taskPolls, merged, spaces, implied });
     const instants = [
       ...(pollers.length > 0 ? [new PollerTracer(pollers, tasks, arch.arguments[0] as string, spaces)] : []),
-      ...(wakes.length > 0 ? [new WakeTracer(wakes, tasks, context)] : []),
+      ...(wakes.length > 0 ? [new WakeTracer(wakes, wakerMethods, tasks, context)] : []),
       ...(drops.length > 0 ? [new DropTracer(drops, { polls: calls, tasks, implied, ref, allows }, context)] : []),
     ];
     const stuck = (found: readonly StuckTask[]): void => reportStuck(found, { futures, polls, tasks, output });

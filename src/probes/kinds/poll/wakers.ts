@@ -56,7 +56,7 @@ export function wakeFunctions(debug: DebugInfo): WakeFunction[] {
       if (fn) found.set(fn.address, fn);
     }
   }
-  for (const { address, size, name, die } of directWakes(debug)) {
+  for (const { address, size, name, die } of functionsNamed(debug, directNames)) {
     found.set(address, { address, size, name, box: undefined, die });
     // A waker's function that calls it is seen there; one with a copy of it is not.
     for (const [at, fn] of found) if (isCallerOf(fn, name)) found.delete(at);
@@ -64,11 +64,19 @@ export function wakeFunctions(debug: DebugInfo): WakeFunction[] {
   return [...found.values()].sort((a, b) => (a.address < b.address ? -1 : 1));
 }
 
+/** Where a build without optimisation calls them: these functions of the language say nothing of who wakes. */
+const wakerMethods = ['core::task::wake::Waker::wake', 'core::task::wake::Waker::wake_by_ref'];
+
+/** Those of them that have code of their own. */
+export function callersOfWakes(debug: DebugInfo): Omit<WakeFunction, 'box'>[] {
+  return functionsNamed(debug, wakerMethods);
+}
+
 /** Functions of runtimes that wake a task, without a waker too. Their first argument is what a waker points to. */
 const directNames = ['embassy_executor::raw::wake_task', 'embassy_executor::raw::wake_task_no_pend'];
 
-function directWakes(debug: DebugInfo): Omit<WakeFunction, 'box'>[] {
-  return directNames
+function functionsNamed(debug: DebugInfo, names: readonly string[]): Omit<WakeFunction, 'box'>[] {
+  return names
     .flatMap((name) => debug.functionsNamed(name))
     .flatMap((die) => {
       const low = debug.attempt(die.unit, () => rangesOf(die)[0]?.low);

@@ -87,6 +87,16 @@ export class TaskBook {
   }
 }
 
+/** A call of a method of `Waker`, which calls a wake function. */
+interface Through {
+  readonly fn: Omit<WakeFunction, 'box'>;
+  readonly returnAddress: Addr | undefined;
+  readonly stackPointer: number | undefined;
+}
+
+/** The most bytes of stack that such a method takes. */
+const mostStack = 1024;
+
 /** A call of a wake function. */
 interface Called {
   readonly fn: WakeFunction;
@@ -103,9 +113,19 @@ export class WakeTracer implements InstantKind {
   readonly #spaces: InstantContext['spaces'];
   /** By hart. */
   readonly #last = new Map<number, Called>();
+  readonly #methods = new AddressMap<Through['fn']>();
+  /** By hart. */
+  readonly #through = new Map<number, Through>();
 
-  constructor(functions: readonly WakeFunction[], tasks: TaskBook, context: InstantContext) {
+  /** `methods`: those of `Waker` that call the functions. */
+  constructor(
+    functions: readonly WakeFunction[],
+    methods: readonly Through['fn'][],
+    tasks: TaskBook,
+    context: InstantContext,
+  ) {
     for (const fn of functions) this.#functions.set(fn.address, fn);
+    for (const fn of methods) this.#methods.set(fn.address, fn);
     this.#tasks = tasks;
     this.#output = context.output;
     this.#waker = context.arch.arguments[0] as string;
@@ -114,10 +134,11 @@ export class WakeTracer implements InstantKind {
   }
 
   isAt(pc: Addr): boolean {
-    return this.#functions.get(pc) !== undefined;
+    return this.#functions.get(pc) !== undefined || this.#methods.get(pc) !== undefined;
   }
 
   reads({ pc, registers }: Moment): readonly MemoryRequest[] | undefined {
+    if (this.#methods.get(pc)) return [];
     const fn = this.#functions.get(pc);
     const waker = fn && registers.register(this.#waker);
     if (!fn || waker === undefined) return undefined;
@@ -126,8 +147,10 @@ export class WakeTracer implements InstantKind {
 
   hit(
     { pc, hart, registers, space }: Moment,
-    { around, returnAddress, memory }: InstantSite,
+    { around, returnAddress, stackPointer, memory }: InstantSite,
   ): (() => void) | undefined {
+    const method = this.#methods.get(pc);
+    if (method) this.#through.set(hart, { fn: method, returnAddress, stackPointer });
     const fn = this.#functions.get(pc);
     const waker = fn && registers.register(this.#waker);
     if (!fn || waker === undefined) return undefined;
@@ -137,11 +160,25 @@ export class WakeTracer implements InstantKind {
     if (this.#isWithin(last, called, returnAddress)) return undefined;
     const root = this.#taskOf(fn, addr(waker), { memory, space: this.#spaces?.root(space) });
     const by = pollAround(around)?.payload.root;
-    const caller = this.#callers.at(returnAddress);
+    const caller = this.#callers.at(this.#returnOf(this.#through.get(hart), returnAddress, stackPointer));
     return () => {
       const { time } = this.#output;
       this.#output.emit({ type: 'wake', time, hart, waker: addr(waker), root, by, caller });
     };
+  }
+
+  /** Where the code goes on that wakes: behind the method of `Waker`, if that makes this call. */
+  #returnOf(
+    through: Through | undefined,
+    returnAddress: Addr | undefined,
+    stackPointer: number | undefined,
+  ): Addr | undefined {
+    if (!through || returnAddress === undefined || stackPointer === undefined) return returnAddress;
+    const { address, size } = through.fn;
+    const below = (through.stackPointer ?? 0) - stackPointer;
+    // An interrupt in between has another stack, or one further down.
+    const isIts = returnAddress > address && returnAddress <= address + BigInt(size) && below > 0 && below < mostStack;
+    return isIts ? through.returnAddress : returnAddress;
   }
 
   /** Whether the wake function that was called last makes this call, for the same task: both are one wake. */
@@ -161,6 +198,11 @@ export class WakeTracer implements InstantKind {
     const future = memory.at(waker, box + WORD)?.word(box);
     return future === undefined ? undefined : this.#tasks.withFuture(inSpace(addr(future), space));
   }
+}
+
+/** Notes where a method of `Waker` returns to. */
+export function planWakerMethod({ address, size, name }: Through['fn']): ReadPlan {
+  return { ...entryPlan({ address, codeSize: size, name }), notByStops: 'wakes' };
 }
 
 /** Reads what the waker points to: an address, and the task's box behind it. */

@@ -10,7 +10,7 @@ export const perfetto: Format = {
   name: 'Perfetto',
   extensions: ['.pftrace', '.perfetto-trace', '.pftrace.gz', '.perfetto-trace.gz'],
   about: 'timelines of harts, stacks and tasks, for ui.perfetto.dev',
-  use: 'open it in ui.perfetto.dev',
+  use: 'rsptrace open shows it',
   isAppended: true,
   packing,
   holdsSamples: 'each',
