@@ -67,6 +67,7 @@ const titles: Readonly<Record<Exclude<Grouping, 'hart'>, string>> = {
   future: 'future',
   latency: 'future',
   task: 'task',
+  process: 'process',
   await: 'await',
 };
 

@@ -120,7 +120,7 @@ export async function understand(
 /** That a program has nothing of what is asked for. */
 function isUnfound(error: unknown): error is RsptraceError {
   const { code } = error instanceof RsptraceError ? error : {};
-  return code !== undefined && /^(PROBE_NO_MATCH|PROBE_INLINED|PROBE_CONDITION|DWARF_MISSING)$/.test(code);
+  return code !== undefined && /^(PROBE_NO_MATCH|PROBE_INLINED|PROBE_CONDITION|FUTURES_NONE|DWARF_MISSING)$/.test(code);
 }
 
 /** The probes of a program, to resolve them once more. */

@@ -101,12 +101,22 @@ export class OtherHits {
     this.#check(inserts.flatMap(({ shared, reply }) => (reply.value ? [] : [shared.breakpoint])));
   }
 
-  /** Whose code is at a stop. `foreign`: nobody's who has a place here; undefined: not ours to handle. */
-  async find({ pc, registers, guessed }: Look, hart: string | undefined): Promise<OtherHit | 'foreign' | undefined> {
+  /**
+   * Whose code is at a stop. `foreign`: nobody's who has a place here; `own`: the program's own, if it has one here
+   * (`isOwn`).
+   */
+  async find(look: Look, hart: string | undefined, isOwn: boolean): Promise<OtherHit | 'foreign' | 'own'> {
+    const found = await this.#whose(look, hart);
+    if (found === undefined && isOwn) return 'own';
+    if (found === undefined) this.#counts.foreign++;
+    return found ?? 'foreign';
+  }
+
+  /** Undefined: in no code of theirs that is known. */
+  async #whose({ pc, registers, guessed }: Look, hart: string | undefined): Promise<OtherHit | 'foreign' | undefined> {
     const shared = pc === undefined ? undefined : this.#shared.get(pc);
-    if (pc === undefined || shared === undefined || !isUsed(shared)) return undefined;
     const { options, checks } = this.#parts;
-    if (checks?.standing(registers).privilege !== 'user') return undefined;
+    if (pc === undefined || shared === undefined || checks?.standing(registers).privilege !== 'user') return undefined;
     const direct = options.session.memory(hart);
     const memory: MemoryReader = {
       read: async (address, length) => guessed.find({ address, length })?.value ?? direct.read(address, length),

@@ -251,7 +251,7 @@ export class StopEngine {
     const { pc, stackPointer, registers, time } = look;
     const [breakpoint] = pc === undefined ? [] : (this.#others?.insertedAt(pc) ?? []);
     if (!this.#others || !breakpoint || !checks || pc === undefined || stackPointer === undefined) return 'own';
-    const found = (await this.#others.find(look, hart)) ?? (inUse(point) ? 'own' : 'foreign');
+    const found = await this.#others.find(look, hart, inUse(point));
     if (found === 'own') return 'own';
     const standing = checks.standing(registers);
     if (found === 'foreign')

@@ -25,7 +25,7 @@ import { latencyReport } from './latency.js';
 import { type About, type Key, type Report, type ReportRow, type Row, Rows } from './rows.js';
 
 /** What a report has a row for. */
-export const groupings = ['fn', 'future', 'latency', 'task', 'hart', 'await'] as const;
+export const groupings = ['fn', 'future', 'latency', 'task', 'hart', 'process', 'await'] as const;
 export type Grouping = (typeof groupings)[number];
 
 export type { Report, ReportRow } from './rows.js';
@@ -47,6 +47,7 @@ export function reportBy(grouping: Grouping, chosen?: Chosen, isFull = false): R
   if (grouping === 'latency') return latencyReport(chosen);
   if (grouping === 'fn') return new CallReport(functions, chosen);
   if (grouping === 'future') return new CallReport(futures, chosen);
+  if (grouping === 'process') return new CallReport(processes, chosen);
   return grouping === 'task' ? new CallReport(tasks, chosen) : new CallReport(harts, chosen);
 }
 
@@ -75,6 +76,18 @@ const harts: Subjects<number> = {
   of: ({ hart }) => hart,
   isOutermost: true,
   describe: (hart, labels) => ({ name: labels.of(hart) }),
+};
+
+/** Of programs that a kernel runs: by address space, and by program where several are traced. */
+const processes: Subjects<string> = {
+  of: (begin) => {
+    const space = begin.thread?.space ?? (begin.type === 'poll-begin' ? begin.root.space : undefined);
+    if (space === undefined) return 'in no process';
+    const program = begin.thread?.program;
+    return `process ${hex(space)}${program === undefined ? '' : ` in ${program}`}`;
+  },
+  isOutermost: true,
+  describe: (name) => ({ name }),
 };
 
 class CallReport<K extends Key> extends TimedFold implements Report {

@@ -2,7 +2,8 @@
 #![no_std]
 #![no_main]
 mod user;
-use user::{count, pause, report, twin};
+use core::pin::pin;
+use user::{CALLED, Rest, block_on, count, pause, report, twin};
 
 #[inline(never)]
 #[unsafe(no_mangle)]
@@ -38,6 +39,16 @@ pub extern "C" fn descend(depth: u64) -> u64 {
     descend(depth - 1).wrapping_mul(3) ^ depth
 }
 
+async fn stroll(steps: u64) -> u64 {
+    count(CALLED);
+    let mut sum = 0;
+    for step in 0..steps {
+        Rest(false).await;
+        sum += step;
+    }
+    sum
+}
+
 #[inline(never)]
 #[unsafe(no_mangle)]
 pub extern "C" fn main(seed: u64) -> u64 {
@@ -45,6 +56,9 @@ pub extern "C" fn main(seed: u64) -> u64 {
     let mut sum = seed;
     for round in 0..20 {
         sum = sum.wrapping_add(work(sum ^ round)).wrapping_add(descend(round % 4));
+    }
+    for steps in 1..6 {
+        block_on(pin!(stroll(steps)));
     }
     report();
     sum

@@ -2,7 +2,8 @@
 #![no_std]
 #![no_main]
 mod user;
-use user::{count, pause, report, twin};
+use core::pin::pin;
+use user::{CALLED, Rest, block_on, count, pause, report, twin};
 
 #[inline(never)]
 #[unsafe(no_mangle)]
@@ -37,6 +38,22 @@ pub extern "C" fn simmer(minutes: u64) -> u64 {
     half.rotate_left(third as u32 & 7) ^ minutes
 }
 
+async fn drip(drops: u64) -> u64 {
+    for _ in 0..drops {
+        Rest(false).await;
+    }
+    drops
+}
+
+async fn steep(minutes: u64) -> u64 {
+    count(CALLED);
+    let mut sum = 0;
+    for minute in 0..minutes {
+        sum += drip(minute).await;
+    }
+    sum
+}
+
 #[inline(never)]
 #[unsafe(no_mangle)]
 pub extern "C" fn main(seed: u64) -> u64 {
@@ -45,6 +62,9 @@ pub extern "C" fn main(seed: u64) -> u64 {
     let mut sum = 0u64;
     for round in 0..15 {
         sum = sum.wrapping_add(brew(&mut cups, round)) ^ simmer(round);
+    }
+    for minutes in 1..5 {
+        block_on(pin!(steep(minutes)));
     }
     report();
     sum

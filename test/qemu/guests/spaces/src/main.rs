@@ -9,15 +9,18 @@ mod print;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use print::{decimal, hex, text};
 
-const COUNTERS: usize = 5;
+const COUNTERS: usize = 7;
+/// The others are of an async fn: its calls, its polls.
+const FUNCTIONS: usize = COUNTERS - 2;
 struct Program {
     elf: &'static [u8],
     name: &'static str,
-    counters: [&'static str; COUNTERS],
+    functions: [&'static str; FUNCTIONS],
+    future: &'static str,
 }
 static PROGRAMS: [Program; 2] = [
-    Program { elf: include_bytes!(env!("LAB_EMBED_0")), name: "alpha", counters: ["main", "work", "mix", "twin", "descend"] },
-    Program { elf: include_bytes!(env!("LAB_EMBED_1")), name: "beta", counters: ["main", "brew", "stir", "twin", "simmer"] },
+    Program { elf: include_bytes!(env!("LAB_EMBED_0")), name: "alpha", functions: ["main", "work", "mix", "twin", "descend"], future: "stroll" },
+    Program { elf: include_bytes!(env!("LAB_EMBED_1")), name: "beta", functions: ["main", "brew", "stir", "twin", "simmer"], future: "steep" },
 ];
 
 #[derive(Clone, Copy, PartialEq)]
@@ -221,31 +224,37 @@ pub fn schedule() {
     }
 }
 
-fn stat(program: &str, name: &str, calls: u64) {
+fn stat(program: &str, name: &str, calls: u64, polls: u64) {
     text("LAB stat ");
     text(program);
     text(":");
     text(name);
     text(" calls=");
     decimal(calls);
-    text(" polls=0\n");
+    text(" polls=");
+    decimal(polls);
+    text("\n");
 }
 
 fn report() {
     let mut checksum = 0u64;
     for (p, program) in PROGRAMS.iter().enumerate() {
-        for counter in 0..COUNTERS {
+        let sum = |counter: usize| {
             let mut calls = 0;
             for i in 0..PROCESSES {
                 if process(i).program == p {
                     calls += unsafe { *(&raw const process(i).counts as *const u64).add(counter) };
                 }
             }
-            stat(program.name, unsafe { program.counters.as_ptr().add(counter).read() }, calls);
+            calls
+        };
+        for counter in 0..FUNCTIONS {
+            stat(program.name, unsafe { program.functions.as_ptr().add(counter).read() }, sum(counter), 0);
         }
+        stat(program.name, program.future, sum(FUNCTIONS), sum(FUNCTIONS + 1));
     }
     for (i, name) in ["account", "dispatch", "pick", "map_page"].iter().enumerate() {
-        stat("kernel", name, CALLS[i].load(Relaxed));
+        stat("kernel", name, CALLS[i].load(Relaxed), 0);
     }
     for i in 0..PROCESSES {
         text("LAB process ");
