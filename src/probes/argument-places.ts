@@ -260,8 +260,11 @@ export function describedPlace(arch: Architecture, parameter: Die, entry: CodeAd
   const register = baseOf(arch, op);
   if (op === DW_OP.fbreg || (register !== undefined && register === arch.sp))
     return { kind: 'frame', byAddress: pointerInFrame(expression) !== undefined };
-  if (register !== undefined && expression.length === 2 && expression[1] === 0)
+  if (register !== undefined && expression.length === 2 && expression[1] === 0) {
+    // Unoptimised code of gcc keeps it in a register that its first instructions fill.
+    if (!arch.arguments.includes(register)) return { kind: 'frame', byAddress: true };
     return { kind: 'place', place: { kind: 'pointer', register } };
+  }
   const masked = maskedRegister(arch, expression);
   if (masked) return { kind: 'place', place: { kind: 'registers', parts: [{ ...masked, offset: 0, size }] } };
   // No request is answered: a location that must ask the target is no plain register and no constant.

@@ -15,6 +15,8 @@ __attribute__((noinline)) struct mixed mix(struct mixed m, long z) { m.b += z; r
 __attribute__((noinline)) struct big large(long seed, struct big b) { for (int i = 0; i < 5; i++) b.a[i] += seed; return b; }
 __attribute__((noinline)) long many(long a, long b, long c, long d, long e, long f, long g, long h, struct mixed m, long i) { return a+b+c+d+e+f+g+h+m.b+i; }
 __attribute__((noinline)) __int128 wide(int a, __int128 b, long c) { return b + a + c; }
+__attribute__((noinline)) double eight(double a, double b, double c, double d, double e, double f, double g, struct hfa2 h, double z) { return a+b+c+d+e+f+g+h.a+h.b+z; }
+__attribute__((noinline)) long pairs(long a, long b, long c, long d, long e, long f, long g, __int128 w, long i) { return a+b+c+d+e+f+g+(long)w+i; }
 __attribute__((noinline)) int compare(const void *a, const void *b) { fsum++; return *(int*)a - *(int*)b; }
 int main(int argc, char **argv) {
   long r = fib(12);
@@ -26,6 +28,8 @@ int main(int argc, char **argv) {
     struct mixed m = { 0.5, i }; d += mix(m, 4).b;
     struct big b = {{1,2,3,4,i}}; d += large(i, b).a[4];
     d += many(1,2,3,4,5,6,7,8,m,i);
+    struct hfa2 s = { 8, 9 }; d += eight(1, 2, 3, 4, 5, 6, 7, s, i);
+    d += pairs(1, 2, 3, 4, 5, 6, 7, i, 9);
     d += (long)wide(i, ((__int128)5 << 64) + i, 3);
   }
   int v[50]; for (int i = 0; i < 50; i++) v[i] = (i * 37) % 50;
