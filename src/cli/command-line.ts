@@ -3,6 +3,7 @@ import yargs, { type Argv } from 'yargs';
 import { checkWords } from './check-words.js';
 import { type Command, command } from './command.js';
 import { ExitCode } from './failure.js';
+import { checkCompletion, completion, type Shell } from './options/completion.js';
 import type { Table } from './options/option.js';
 import * as recording from './options/recording.js';
 import * as saved from './options/saved-trace.js';
@@ -74,6 +75,11 @@ const commands: Readonly<Record<string, Command>> = {
     target.checkTasks,
   ),
   top: command(target.top, async (args) => (await import('./top.js')).top(args), target.checkTop),
+  completion: command(
+    completion,
+    async ({ shell }) => (await import('./completion.js')).printCompletion(shell as Shell),
+    checkCompletion,
+  ),
   types: command(target.types, async (args) => (await import('./types.js')).showTypes(args)),
   futures: command(
     target.futures,
