@@ -27,9 +27,11 @@ import type { Understood } from './views.js';
 
 /** A copy, and what in it can be relied on. */
 export interface RunningCopy extends TargetCopy {
-  /** How many threads ran, so that their stacks are not known. */
-  readonly running: number;
   readonly threads: number;
+  /** How many of them ran, so that their stacks are not known. */
+  readonly running: number;
+  /** How many there are of which Linux does not say where they are. */
+  readonly unseen: number;
   /** Whether these bytes stood still while they were copied. */
   stood(address: Addr, length: number): Promise<boolean>;
 }
@@ -72,19 +74,23 @@ export class RunningProcess {
     const { arch, scan = [], logger = silent } = this.#options;
     const before = threadsOf(this.#pid);
     const text = textOf(`/proc/${this.#pid}/maps`);
-    for (const [id, thread] of before) if (thread) this.#tops.set(id, thread.sp);
+    for (const [id, thread] of before) if (typeof thread === 'object') this.#tops.set(id, thread.sp);
     for (const id of this.#tops.keys()) if (!before.has(id)) this.#tops.delete(id);
     const { regions, heaps, stacks, dead } = processParts(text, before, this.#tops, logger);
     const all = clipped([...writableRegions(this.#elf), ...scan, ...regions], dead);
     const [first, second] = await this.#twice(all);
     const after = threadsOf(this.#pid);
-    const registers = [...before].flatMap(([id, thread]) =>
-      thread && after.get(id)?.text === thread.text ? [registersOf(thread, arch)] : [],
-    );
+    const registers = [...before].flatMap(([id, thread]) => {
+      const later = after.get(id);
+      const hasWaited = typeof thread === 'object' && typeof later === 'object' && later.moment === thread.moment;
+      return hasWaited ? [registersOf(thread, arch)] : [];
+    });
+    const unseen = [...before.values()].filter((thread) => thread === 'unseen').length;
     return {
       ...{ memory: first, heaps, stacks, dead, knowsHeaps: true },
       threads: before.size,
-      running: before.size - registers.length,
+      running: before.size - registers.length - unseen,
+      unseen,
       walk: async (program) => {
         const walker = await this.#walker(program, text, first);
         return await Promise.all(registers.map((each) => walker.unwind(each, first)));
@@ -140,9 +146,9 @@ function processParts(
 ): ReturnType<typeof processRegions> {
   const maps = parseMaps(text);
   const writable = maps.filter(({ permissions, path }) => permissions.startsWith('rw') && !path.startsWith('/dev/'));
-  const known = [...threads.values()].flatMap((thread) => thread?.sp ?? []);
+  const known = [...threads.values()].flatMap((thread) => (typeof thread === 'object' ? thread.sp : []));
   const found = processRegions(writable, known, logger);
-  const runs = [...tops].filter(([id]) => threads.get(id) === undefined).map(([, top]) => top);
+  const runs = [...tops].filter(([id]) => typeof threads.get(id) !== 'object').map(([, top]) => top);
   const more = writable.filter(({ start, end }) => runs.some((top) => top >= start && top < end));
   const stacks = more.map(({ start, end }) => ({ start, length: Number(end - start) }));
   return { ...found, stacks: [...found.stacks, ...stacks] };

@@ -5,27 +5,36 @@
  *   232 0x3 0x7f.. .. 0x7ffe0 0x7f0001    number and six arguments of the system call, stack pointer, program counter
  *   -1 0x7ffe0 0x7f0001                   it waits outside of a system call, in a page fault
  *   running
+ *
+ * /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst) has the time that it has run, and how often.
  */
 
 import { type Addr, addr } from '../base/addr.js';
 import { entriesOf, textOf } from '../base/proc.js';
 
-export interface WaitingThread {
+interface WaitingThread {
   readonly sp: Addr;
   readonly pc: Addr;
-  /** What Linux said: while it is the same, the thread has probably not run. */
-  readonly text: string;
+  /** While it is the same, the thread has not run. */
+  readonly moment: string;
 }
 
-/** Each thread of the process by its number; undefined for one that runs, or of which Linux does not say it. */
-export function threadsOf(pid: number): ReadonlyMap<number, WaitingThread | undefined> {
+/** `unseen`: Linux does not say it. */
+type ThreadPlace = WaitingThread | 'running' | 'unseen';
+
+/** Each thread of the process by its number. */
+export function threadsOf(pid: number): ReadonlyMap<number, ThreadPlace> {
   const folder = `/proc/${pid}/task`;
-  return new Map(entriesOf(folder).map((name) => [Number(name), parseCall(textOf(`${folder}/${name}/syscall`))]));
+  return new Map(entriesOf(folder).map((name) => [Number(name), placeOf(`${folder}/${name}`)]));
 }
 
-function parseCall(text: string): WaitingThread | undefined {
-  const [sp, pc] = text.trim().split(' ').slice(1).slice(-2).map(numberOf);
-  return sp === undefined || pc === undefined ? undefined : { sp, pc, text };
+function placeOf(folder: string): ThreadPlace {
+  // In this order: a thread that has run between the two reads has another moment later.
+  const ran = textOf(`${folder}/schedstat`);
+  const text = textOf(`${folder}/syscall`).trim();
+  if (text === '') return 'unseen';
+  const [sp, pc] = text.split(' ').slice(1).slice(-2).map(numberOf);
+  return sp === undefined || pc === undefined ? 'running' : { sp, pc, moment: `${text} ${ran}` };
 }
 
 function numberOf(word: string): Addr | undefined {

@@ -13,6 +13,7 @@ import type { AwaitNode, Task } from '../../async/tasks/index.js';
 import type { Addr } from '../../base/addr.js';
 import { Breath } from '../../base/breath.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
+import { plural } from '../../text/index.js';
 
 /** What was copied of a target, and what that took. */
 export interface Taken {
@@ -47,7 +48,8 @@ export async function lookAtTasks(
   number: number,
   options: TaskOptions,
 ): Promise<Look> {
-  const found = await tasksIn(program, await taskView(program, copy), options);
+  const tasks = await tasksIn(program, await taskView(program, copy), options);
+  const found = { ...tasks, notes: [...tasks.notes, ...unseenNotes(copy)] };
   const changing = new Set<Task>();
   const contents = new Map<Task, string>();
   const breath = new Breath();
@@ -59,6 +61,11 @@ export async function lookAtTasks(
   }
   const threads = 'threads' in copy ? { all: copy.threads, running: copy.running } : undefined;
   return { number, at, stoodMs, found, threads, changing, contents };
+}
+
+function unseenNotes(copy: Taken['copy']): string[] {
+  if (!('unseen' in copy) || copy.unseen === 0) return [];
+  return [`Linux does not say where ${plural(copy.unseen, 'thread')} of it are, so what they block on is not found`];
 }
 
 interface Part {

@@ -49,7 +49,7 @@ function headLines({ target, tasks, ended, events, ns, stops, notes }: PollsShow
   const states = [...counts].map(([state, count]) => `${count} ${state}`).join(', ');
   const rate = ns === 0 ? 'no event' : `${Math.round(polls)} polls/s in ${timeText(ns)}`;
   const first = `${target}  ${rate}  ${events} events, ${plural(stops, 'stop')}`;
-  const second = `${plural(tasks.length, 'task')}: ${states || 'none'}${ended > 0 ? `  and ${ended} ended` : ''}  ${notes[0] ?? ''}`;
+  const second = `${plural(tasks.length, 'task')}: ${states || 'none'}${ended > 0 ? `  and ${ended} ended` : ''}  ${notes.slice(0, notes[0]?.endsWith(':') ? 2 : 1).join(' ')}`;
   return [styled('bold', clipEnd(visible(first), columns)), clipEnd(visible(second), columns)];
 }
 
