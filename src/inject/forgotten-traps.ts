@@ -75,7 +75,7 @@ export function hiddenTraps({ address, now }: ChangedPages, shown: Uint8Array, t
 const isThere = 3n << 62n;
 const isOfFile = 1n << 61n;
 
-/** Pages of code that lie together, and that are the process's own, because somebody has written to them. */
+/** Pages of code that are the process's own, because somebody has written to them. */
 interface ChangedPages {
   readonly address: Addr;
   /** As the file has them; of memory without a file as they are. */
@@ -131,13 +131,29 @@ function changedIn(
     const address = addOffset(start, page * PAGE);
     try {
       readSync(memory, now, 0, now.length, address);
-      if (inode === 0) file.set(now);
-      else readSync(open(path), file, 0, file.length, offset + page * PAGE);
-      found.push({ address, file, now });
+      if (inode === 0) found.push({ address, file: now, now });
+      else {
+        readSync(open(path), file, 0, file.length, offset + page * PAGE);
+        found.push(...differing({ address, file, now }));
+      }
     } catch {
       // The file is not there any more; or the kernel gives the page to every program (vdso, vvar).
     }
     page = behind;
+  }
+  return found;
+}
+
+/** The pages among these that are not as in the file. What was put back is the process's own, too. */
+function differing({ address, file, now }: ChangedPages): ChangedPages[] {
+  const found: ChangedPages[] = [];
+  for (let at = 0; at < now.length; at += PAGE) {
+    const page = {
+      address: addOffset(address, at),
+      file: file.subarray(at, at + PAGE),
+      now: now.subarray(at, at + PAGE),
+    };
+    if (Buffer.compare(page.file, page.now) !== 0) found.push(page);
   }
   return found;
 }

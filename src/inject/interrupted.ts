@@ -15,6 +15,15 @@ export interface ChangedCode extends Piece {
   readonly code?: Uint8Array;
 }
 
+export function inOrder<T extends Piece>(pieces: readonly T[]): readonly T[] {
+  return [...pieces].sort((a, b) => (a.address < b.address ? -1 : 1));
+}
+
+/** The last of these pieces, in order, that begins below an address. */
+export function pieceBefore<T extends Piece>(sorted: readonly T[], address: bigint): T | undefined {
+  return sorted[firstWhere(sorted.length, (index) => (sorted[index] as T).address >= address) - 1];
+}
+
 /**
  * Finds places (named by their first address) in whose middle some interrupted code would resume. The evidence is the
  * return address of a trap in a register, or any word on a hart's stack that looks like such an address. A word that
@@ -27,10 +36,10 @@ export async function interruptedInside(
   places: readonly ChangedCode[],
   chained = false,
 ): Promise<ReadonlySet<bigint>> {
-  const sorted = [...places].sort((a, b) => (a.address < b.address ? -1 : 1));
+  const sorted = inOrder(places);
   const found = new Set<bigint>();
   const look = (word: bigint): void => {
-    const place = sorted[firstWhere(sorted.length, (index) => (sorted[index] as ChangedCode).address >= word) - 1];
+    const place = pieceBefore(sorted, word);
     if (place && word < place.address + BigInt(place.length) && beginsAt(arch, place, word)) found.add(place.address);
   };
   for (const { id } of await session.harts()) {

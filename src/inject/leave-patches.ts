@@ -2,7 +2,7 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { ANY_HART, programSignal, registerOf, type Session, setRegister } from '../rsp/index.js';
-import { type ChangedCode, interruptedInside } from './interrupted.js';
+import { type ChangedCode, inOrder, interruptedInside, pieceBefore } from './interrupted.js';
 import type { Piece } from './ring.js';
 
 /** More steps than a patch has instructions, including the interrupts that come between. */
@@ -20,8 +20,11 @@ export async function leavePatches(
   patches: readonly Piece[],
   places: ReadonlyMap<bigint, Addr> = new Map(),
 ): Promise<void> {
-  const inside = (pc: bigint): boolean =>
-    !places.has(pc) && patches.some(({ address, length }) => pc > address && pc < address + BigInt(length));
+  const sorted = inOrder(patches);
+  const inside = (pc: bigint): boolean => {
+    const piece = pieceBefore(sorted, pc);
+    return piece !== undefined && pc < piece.address + BigInt(piece.length) && !places.has(pc);
+  };
   for (const { id } of await session.harts()) {
     let signal: number | undefined;
     for (let steps = 0; ; steps++) {

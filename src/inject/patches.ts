@@ -2,13 +2,13 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { CoalescedReads, retry, type Session } from '../rsp/index.js';
+import { retry, type Session } from '../rsp/index.js';
 import { type ChangedCode, interruptedInside } from './interrupted.js';
 import { leavePatches, redirect, runOutOfPatches } from './leave-patches.js';
 import type { Patch, Patched } from './place-site.js';
-import type { Piece } from './ring.js';
+import type { Piece, Write } from './ring.js';
 import type { Site } from './sites.js';
-import { writeChecked } from './transfers.js';
+import { readCode, writeChecked } from './transfers.js';
 
 /**
  * The jumps at the entries of probed functions, and at the exits of some. Knows which are installed, which are still
@@ -68,18 +68,15 @@ export class Patches<T extends Patched = Site> {
     const pieces = this.#waiting.map(({ address, original }) => codeAt(address, original));
     await leavePatches(this.#session, this.#arch, pieces, placesOf(this.#waiting));
     const inside = await interruptedInside(this.#session, this.#arch, pieces, this.#chained);
-    const reads = new CoalescedReads(this.#session);
     const blocked = new Set<T>();
     for (const patch of this.#waiting)
       if (inside.has(patch.address) || partsWithoutProbe(patch).some(holdsStop)) blocked.add(patch.site);
-    const free = this.#waiting
-      .filter(({ site }) => !blocked.has(site))
-      .map((patch) => ({ patch, now: reads.readMemory(patch.address, patch.original.length) }));
+    const free = this.#waiting.filter(({ site }) => !blocked.has(site));
     this.#waiting = this.#waiting.filter(({ site }) => blocked.has(site));
-    await reads.send();
+    const now = await readCode(this.#session, piecesOf(free, 'original'));
     const changed = new Set<T>();
-    for (const { patch, now } of free) if (!now.value || !same(now.value, patch.original)) changed.add(patch.site);
-    const patches = free.map(({ patch }) => patch).filter(({ site }) => !changed.has(site));
+    for (const [i, { site, original }] of free.entries()) if (!same(now[i], original)) changed.add(site);
+    const patches = free.filter(({ site }) => !changed.has(site));
     this.#changed = [...this.#changed, ...changed];
     const writes = patches.map(({ address, bytes }) => ({ address, bytes }));
     this.#planted = [...this.#planted, ...patches];
@@ -131,23 +128,27 @@ export class Patches<T extends Patched = Site> {
     const jumps = patches.map(({ address, bytes }) => codeAt(address, bytes));
     const doubtful = await runOutOfPatches(session, this.#arch, jumps, this.#chained);
     if (session.state.kind !== 'idle') return [];
-    const reads = new CoalescedReads(session);
-    const now = patches.map(({ address, bytes }) => reads.readMemory(address, bytes.length));
-    await reads.send();
-    const batch = session.batch();
+    const now = await readCode(session, piecesOf(patches));
+    const writes: Write[] = [];
     const foreign = new Set<T>();
     const unseen = new Set<T>();
     for (const [i, { site, address, bytes, original }] of patches.entries()) {
-      const found = now[i]?.value;
+      const found = now[i];
       if (found && same(found, bytes)) {
         if (doubtful.has(address)) {
           this.#stays = true;
           this.#logger.warn({ function: site.plan.name }, 'interrupted in its patch: left as it is');
-        } else batch.writeMemory(address, original);
+        } else writes.push({ address, bytes: original });
       } else if (!found) unseen.add(site);
       else if (!same(found, original)) foreign.add(site);
     }
-    await batch.send();
+    if (await writeChecked(session, writes)) {
+      this.#stays = true;
+      this.#logger.warn(
+        {},
+        'the target did not take back all of its code: some functions keep their jumps to trampolines',
+      );
+    }
     for (const { plan } of foreign)
       this.#logger.warn({ function: plan.name }, 'its code was changed by the target: left as it is');
     if (unseen.size > 0) {
@@ -194,14 +195,14 @@ function sitesOf<T extends Patched>(patches: readonly Patch<T>[]): T[] {
   return [...new Set(patches.map(({ site }) => site))];
 }
 
-function piecesOf(patches: readonly Patch<Patched>[]): Piece[] {
-  return patches.map(({ address, bytes }) => ({ address, length: bytes.length }));
+function piecesOf(patches: readonly Patch<Patched>[], side: 'bytes' | 'original' = 'bytes'): Piece[] {
+  return patches.map((patch) => ({ address: patch.address, length: patch[side].length }));
 }
 
 function codeAt(address: Addr, code: Uint8Array): ChangedCode {
   return { address, length: code.length, code };
 }
 
-function same(a: Uint8Array, b: Uint8Array): boolean {
-  return Buffer.compare(a, b) === 0;
+function same(a: Uint8Array | undefined, b: Uint8Array): boolean {
+  return a !== undefined && Buffer.compare(a, b) === 0;
 }

@@ -3,7 +3,7 @@ import { type Addr, addOffset, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Batch, CoalescedReads, type Reply, type Session } from '../rsp/index.js';
 import type { Scratch } from '../scratch/index.js';
-import type { LetRun } from '../target/index.js';
+import { type LetRun, type StandingMemory, standingMemory } from '../target/index.js';
 import type { Piece, Write } from './ring.js';
 
 /** Bytes of one write to the stub and of one read-back: enough to hide the round trip, few enough to keep in memory. */
@@ -14,6 +14,20 @@ const mostUnasked = 8 << 10;
 const mostBetween = 16;
 const mostJoined = 64 << 10;
 
+/** Reads all of these pieces of code; undefined for one that cannot be read. */
+export async function readCode(
+  session: Session,
+  pieces: readonly Piece[],
+): Promise<readonly (Uint8Array | undefined)[]> {
+  const [first] = pieces;
+  using here = first && (await standingMemory(session, first.address));
+  if (here) return pieces.map(({ address, length }) => here.read(address, length));
+  const reads = new CoalescedReads(session);
+  const replies = pieces.map(({ address, length }) => reads.readMemory(address, length));
+  await reads.send();
+  return replies.map(({ value }) => value);
+}
+
 /**
  * Writes all and reads it back, many packets at a time. Returns a write that the target did not keep; the writes
  * behind it may have been made too. With `letRun` the target runs on between two portions.
@@ -23,10 +37,18 @@ export async function writeChecked(
   writes: readonly Write[],
   letRun?: LetRun,
 ): Promise<Write | undefined> {
+  const [first] = writes;
+  using here = first && (await standingMemory(session, first.address));
+  const write = async (some: readonly Write[]): Promise<Write | undefined> =>
+    here ? refusedHere(here, some) : refused(session, some);
   return (
-    (await firstFound(portions(writes), (some) => refused(session, some), letRun)) ??
+    (await firstFound(portions(writes), write, letRun)) ??
     firstFound(portions(writes), (some) => lost(session, some), letRun)
   );
+}
+
+function refusedHere(memory: StandingMemory, some: readonly Write[]): Write | undefined {
+  return some.find(({ address, bytes }) => !memory.write(address, bytes));
 }
 
 async function refused(session: Session, some: readonly Write[]): Promise<Write | undefined> {
@@ -37,10 +59,11 @@ async function refused(session: Session, some: readonly Write[]): Promise<Write 
 }
 
 async function lost(session: Session, some: readonly Write[]): Promise<Write | undefined> {
-  const reads = new CoalescedReads(session);
-  const replies = some.map(({ address, bytes }) => reads.readMemory(address, bytes.length));
-  await reads.send();
-  return some.find(({ bytes }, i) => !same(replies[i]?.value, bytes));
+  const kept = await readCode(
+    session,
+    some.map(({ address, bytes }) => ({ address, length: bytes.length })),
+  );
+  return some.find(({ bytes }, i) => !same(kept[i], bytes));
 }
 
 /** The answer to the first of these; while the stub works on it, the next one is prepared. */

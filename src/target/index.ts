@@ -24,7 +24,13 @@ export { pageTableChanges, pagingIsFinal, type TablePlace, turnsPagingOn } from 
 export { powerOffPlaces } from './power-off-places.js';
 export { processLimits } from './process-limits.js';
 export { type Mapping, parseMaps } from './process-maps.js';
-export { memoryOfProcess, processMappings, processMemory } from './process-memory.js';
+export {
+  memoryOfProcess,
+  processMappings,
+  processMemory,
+  type StandingMemory,
+  standingMemory,
+} from './process-memory.js';
 export { placeAtStart, placeInProcess } from './process-place.js';
 export { keyValues, nanosPerInstruction, type QemuOption, qemuOptions, qemuSize, sleeps } from './qemu-options.js';
 export { ResetVector } from './reset-vector.js';

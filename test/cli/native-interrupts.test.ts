@@ -1,12 +1,13 @@
 // Recording interrupts a process now and then. The program must not see by which signal: here are programs that take
 // SIGINT as most daemons do, and one whose process group has another process in it.
 
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
 import { compileC } from '../support/native.js';
 
-/** Calls `tick` each millisecond until told often enough. Ends with another status than 0 if a SIGINT reaches anybody. */
+/** Calls `tick` each millisecond until there is a file. Ends with another status than 0 if a SIGINT reaches anybody. */
 const waiting = `
 #include <pthread.h>
 #include <signal.h>
@@ -33,7 +34,7 @@ int main(int argc, char **argv) {
   if (!strcmp(argv[1], "child") && setpgid(0, 0) == 0 && (child = fork()) == 0) for (;;) pause();
   puts("ticking");
   fflush(stdout);
-  while (ticks < 2500) {
+  while (access(argv[2], F_OK) != 0) {
     tick(ticks);
     usleep(1000);
     if (file >= 0 && read(file, &info, sizeof info) == sizeof info) return 4;
@@ -45,14 +46,17 @@ int main(int argc, char **argv) {
 
 for (const by of ['signalfd', 'sigwait', 'child', 'nothing']) {
   t.test(`attach to a program that takes SIGINT by ${by}: it gets none`, async (t) => {
-    const target = start(compileC(t, waiting, ['-pthread']), [by]);
+    const folder = scratchFolder(t);
+    const end = join(folder, 'end');
+    const target = start(compileC(t, waiting, ['-pthread']), [by, end]);
     t.teardown(() => void target.process.kill('SIGKILL'));
     await target.shows('ticking');
-    const out = ['-o', join(scratchFolder(t), 'out.txt')];
+    const out = ['-o', join(folder, 'out.txt')];
     const ran = await rsptrace('attach', String(target.process.pid), '--json', '-p', 'fn:tick', '-n', '400', ...out)
       .ended;
     t.equal(ran.status, 0, ran.stderr);
     t.match(JSON.parse(ran.stdout), { functions: [{ function: 'tick' }] }, ran.stderr);
+    writeFileSync(end, '');
     t.match(await target.ended, { status: 0 }, 'it has run to its end');
   });
 }

@@ -76,7 +76,10 @@ export class ProcessSignals {
    * of the last stop is not the program's either.
    */
   async takeInterruptBack(): Promise<void> {
-    if (this.#control.interrupts.wereSent && this.#session.features.supported.get('QProgramSignals') === '+')
+    const { state, features } = this.#session;
+    const stopped =
+      state.kind === 'idle' && state.stop.kind === 'signal' && state.stop.signal === features.signals.stop;
+    if ((this.#control.interrupts.wereSent || stopped) && features.supported.get('QProgramSignals') === '+')
       await this.#ask(packets.programSignals);
     for (let stops = 0; stops < STOPS_BEFORE_INTERRUPT; stops++) {
       const { state } = this.#session;
