@@ -9,14 +9,23 @@ import { type OtherProgram, Programs } from '../target/stacks/index.js';
 import { checkFiles, type FileArguments } from './files.js';
 import { usage } from './options/option.js';
 
-interface ProgramArguments extends FileArguments {
+interface ProgramArguments {
   readonly programs: readonly string[];
   readonly 'debug-dir': readonly string[];
 }
 
 /** Those of `--elf` with what debug info they have, for stacks. Throws as {@link openElfs}. */
-export async function openPrograms(args: ProgramArguments, main: ElfFile, logger: Logger): Promise<OtherProgram[]> {
-  return (await openElfs(args, main, logger)).map((elf) => ({
+export async function openPrograms(
+  args: ProgramArguments & FileArguments,
+  main: ElfFile,
+  logger: Logger,
+): Promise<OtherProgram[]> {
+  const elfs = await openElfs(args, main, logger);
+  checkFiles(
+    args,
+    elfs.flatMap((elf) => elf.debugFiles),
+  );
+  return elfs.map((elf) => ({
     elf,
     debug: elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined,
   }));
@@ -31,7 +40,6 @@ export async function openElfs(args: ProgramArguments, main: ElfFile, logger: Lo
   const code = new Programs([]);
   for (const path of args.programs) {
     const elf = await ElfFile.open(path, { debugDirs: args['debug-dir'], logger });
-    checkFiles(args, elf.debugFiles);
     if (elf.machine !== main.machine) throw ofOtherMachine(elf, main);
     const twin = [main, ...programs].find((other) => code.areSame(elf, other));
     if (twin !== undefined) throw sameCode(elf, twin);

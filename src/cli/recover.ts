@@ -18,6 +18,7 @@ export async function recover(args: RecoverArguments): Promise<number> {
   const lock = lockOf(args.trace);
   try {
     const asked = askedOf(killed.asked);
+    if (args.output === undefined && (asked.programs ?? []).length > 0) throw ofSeveral(args.trace);
     const plugins = await pluginsAgain(asked.plugins, args.plugin);
     const out = outputOf(args, plugins);
     const recovered = await write(killed, asked, { args, plugins, sink: out.sink });
@@ -30,6 +31,13 @@ export async function recover(args: RecoverArguments): Promise<number> {
     killed.close();
     if (lock !== undefined) closeSync(lock);
   }
+}
+
+/** What is replaced may have more than what replaces it. */
+function ofSeveral(trace: string): RsptraceError {
+  return new RsptraceError('USAGE', `${trace} has events of further programs, which are not in its records`, {
+    hint: 'give -o FILE for what the records have, beside it',
+  });
 }
 
 async function write(

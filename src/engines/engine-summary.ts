@@ -159,6 +159,10 @@ function linesOf(reasons: readonly StopReason[]): string[] {
 /** Reasons of probes that are left out from the begin. */
 const leftOutFirst = new RegExp(`^(${tooMany}|${harmful})`);
 
+/** Why further programs beside a kernel have no trampolines. */
+export const besideKernel =
+  'further programs (--elf) are traced by stops alone: memory of ours would not be in each of their address spaces';
+
 /** Why a probe stops at which the recording ends: it does so once, so nobody need spare it. */
 export const endsThere = 'the recording ends there';
 
@@ -208,6 +212,11 @@ const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
     why: new RegExp(`^${insideKernel}`),
     code: 'trace-in-kernel',
     text: 'trace the program in that kernel, with gdbserver there and --remote here; or its kernel, by the ELF of that',
+  },
+  {
+    why: new RegExp(`^${besideKernel.replace(/[()]/g, '\\$&')}`),
+    code: 'name-program',
+    text: "name the program of a probe, -p 'fn:PROGRAM/GLOB', and fewer functions of further programs",
   },
   {
     why: /\(--no-args leaves values out\)/,

@@ -10,6 +10,7 @@ export { type EngineName, engineNames } from './engine-names.js';
 export {
   adviceOnStops,
   adviceText,
+  besideKernel,
   type EngineSituation,
   endsThere,
   engineSentence,

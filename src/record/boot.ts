@@ -60,7 +60,7 @@ export class Boot {
     if (done) {
       const { choices, refusal } = engines;
       reportLeftOut(this.#parts, choices);
-      options.onEngines?.({ engines: choices, refusal, ram });
+      options.onEngines?.({ engines: [...choices, ...target.choicesOfOthers], refusal, ram });
     }
     return done;
   }

@@ -2,6 +2,7 @@
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { ElfFile, type OpenOptions } from '../elf/index.js';
+import { besideKernel } from '../engines/index.js';
 import {
   type AnyProbe,
   kinds,
@@ -14,9 +15,6 @@ import {
 import { nameIn, programName } from '../target/stacks/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { type PlaceOptions, type PollOptions, type Program, understand } from './program.js';
-
-const byStopsAlone =
-  'further programs (--elf) are traced by stops alone: memory of ours would not be in each of their address spaces';
 
 /** The kinds of probes that further programs have. */
 const kindsOfOthers: ReadonlySet<string> = new Set(['poll', 'fn']);
@@ -156,7 +154,7 @@ export function plansOf(
 export function choicesOfOthers({ others }: Program, wishes: Pick<PlanWishes, 'stackDepth' | 'values'>): ProbeFact[] {
   return others.flatMap((program) =>
     plansOf(program, wishes).map(({ name, address, subject }) => ({
-      ...{ name: nameIn(program.elf, name), address, engine: 'stop' as const, why: byStopsAlone },
+      ...{ name: nameIn(program.elf, name), address, engine: 'stop' as const, why: besideKernel },
       ...(subject === undefined ? {} : { subject: nameIn(program.elf, subject) }),
     })),
   );

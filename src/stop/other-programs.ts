@@ -166,11 +166,6 @@ export class OtherHits {
     return next;
   }
 
-  /** The target has ended, or boots again. */
-  forget(): void {
-    this.#shared.clear();
-  }
-
   /** Returns are awaited, or no longer. The result says what was refused, when the batch is sent. */
   #follow(
     program: OtherProgram,

@@ -261,6 +261,19 @@ t.test('a probe of one program, and an ELF that never runs', async (t) => {
   t.notMatch(stderr, /alpha\.elf came to none/);
 });
 
+t.test('records have no events of further programs, so that their trace is not replaced', async (t) => {
+  const args = ['--engine', 'auto', '--keep-records', '-p', 'fn:account', '-p', 'fn:work'];
+  const { trace, folder, lab } = await runLab(t, 'rv-spaces', [...args, '--elf', elfPath('rv-spaces-alpha')]);
+  const before = readFileSync(trace);
+  const replaced = await rsptrace('recover', '--json', trace).ended;
+  t.match(JSON.parse(replaced.stdout), { error: { code: 'USAGE', message: /has events of further programs/ } });
+  t.ok(before.equals(readFileSync(trace)), 'the trace is as it was');
+  const { stdout } = await rsptrace('recover', '--json', '-o', join(folder, 'records.pftrace'), trace).ended;
+  const { events, notes } = JSON.parse(stdout) as { readonly events: number; readonly notes: readonly string[] };
+  t.equal(events, 2 * (lab.stats.get('kernel:account')?.calls ?? 0), "begins and ends of the kernel's calls");
+  t.match(notes, ['events of further programs are not in these records']);
+});
+
 t.test('what --elf cannot be', async (t) => {
   const said = async (t: Test, command: string, ...args: string[]): Promise<unknown> => {
     const { status, stdout } = await rsptrace(command, '--json', ...args).ended;

@@ -91,7 +91,10 @@ async function prepareRecording(
   const plugins = await loadPlugins(args.plugin);
   using line = new ReadingLine(args.elf, args.progress);
   const program = await preparedProgram(args, plugins, logger, place);
-  checkFiles(args, program.elf.debugFiles);
+  checkFiles(
+    args,
+    [program, ...program.others].flatMap(({ elf }) => elf.debugFiles),
+  );
   note(...refusedByName(program).map(({ name, reason }) => `${name} is not probed: ${reason}`));
   line.phase('choosing engines for');
   // What no engine can provide is refused before anything is changed.
