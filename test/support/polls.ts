@@ -36,7 +36,6 @@ export async function tracePolls(
 /** With stops one in the machine's mode: a full count takes ten thousand of them. Wakes of x86-o2 are counted elsewhere. */
 const chosen = new Set([
   'rvm-o2 stop',
-  'arm-o0 stop',
   'arm-o2 stop',
   ...['rv-o0', 'rv-o2-dwarf5', 'x86-o0', 'x86-o2'].map((name) => `${name} target`),
 ]);

@@ -98,7 +98,7 @@ export class CodeImage {
       prologue: prologueUnwinder(this.#codeFrames),
     };
     if (wanted === 'auto') {
-      const picked = pick(place, this.#unwinders, this.#codeFrames);
+      const picked = pick(place, this.#unwinders, this.#codeFrames, this.#model);
       return picked && { name: picked.unwinder.name, found: picked.found };
     }
     const found = this.#unwinders[wanted].find(place);

@@ -116,9 +116,10 @@ export function pick(
   place: Place,
   { cfi, fp, prologue }: Readonly<Record<Unwinder['name'], Unwinder>>,
   code: CodeFrames,
+  model: FrameModel,
 ): { readonly unwinder: Unwinder; readonly found: Found } | undefined {
   const covered = cfi.find(place);
-  const refuted = covered !== undefined && place.exact && refutes(code.at(place), covered);
+  const refuted = covered !== undefined && place.exact && refutes(code.at(place), covered, model);
   if (covered !== undefined && !refuted) return { unwinder: cfi, found: covered };
   const frame = code.at(place);
   const keepsPointer = frame?.kind === 'row' && frame.framePointer;
@@ -129,12 +130,17 @@ export function pick(
   return undefined;
 }
 
-/** The code shows that a row cannot be right: another distance to the CFA, or a return address that is lost. */
-function refutes(frame: FrameAt | undefined, claim: Found): boolean {
+/**
+ * The code shows that a row cannot be right: another distance to the CFA, a CFA from a register that has the caller's
+ * value (again), or a return address that is lost.
+ */
+function refutes(frame: FrameAt | undefined, claim: Found, { preserved }: FrameModel): boolean {
   if (frame?.kind !== 'row' || frame.confidence !== 'sure' || claim.kind !== 'row') return false;
   const [known, claimed] = [frame.row, claim.row];
   if (known.cfa.kind !== 'register' || claimed.cfa.kind !== 'register' || known.interrupted) return false;
   if (known.cfa.register === claimed.cfa.register && known.cfa.offset !== claimed.cfa.offset) return true;
+  const isCallers = preserved.includes(claimed.cfa.register) && !known.registers.has(claimed.cfa.register);
+  if (isCallers && known.cfa.register !== claimed.cfa.register) return true;
   const kept = claimed.registers.get(claimed.returnAddress)?.kind ?? 'same';
   return kept === 'same' && known.registers.get(known.returnAddress)?.kind === 'undefined';
 }

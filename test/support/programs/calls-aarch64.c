@@ -18,6 +18,11 @@ __attribute__((noinline)) __int128 wide(int a, __int128 b, long c) { return b + 
 __attribute__((noinline)) double eight(double a, double b, double c, double d, double e, double f, double g, struct hfa2 h, double z) { return a+b+c+d+e+f+g+h.a+h.b+z; }
 __attribute__((noinline)) long pairs(long a, long b, long c, long d, long e, long f, long g, __int128 w, long i) { return a+b+c+d+e+f+g+(long)w+i; }
 __attribute__((noinline)) int compare(const void *a, const void *b) { fsum++; return *(int*)a - *(int*)b; }
+/* As LLVM has it: call frame information by the frame pointer, which says nothing of the epilogue. */
+void leaves(void);
+asm(".type leaves, %function\nleaves:\n .cfi_startproc\n stp x29, x30, [sp, #-16]!\n mov x29, sp\n"
+    " .cfi_def_cfa x29, 16\n .cfi_offset x30, -8\n .cfi_offset x29, -16\n nop\n ldp x29, x30, [sp], #16\n"
+    " nop\n nop\n ret\n .cfi_endproc\n .size leaves, . - leaves");
 int main(int argc, char **argv) {
   long r = fib(12);
   double d = 0;
@@ -32,6 +37,7 @@ int main(int argc, char **argv) {
     d += pairs(1, 2, 3, 4, 5, 6, 7, i, 9);
     d += (long)wide(i, ((__int128)5 << 64) + i, 3);
   }
+  for (volatile int i = 0; i < 8; i++) leaves();
   int v[50]; for (int i = 0; i < 50; i++) v[i] = (i * 37) % 50;
   qsort(v, 50, sizeof *v, compare);
   printf("LAB fib=%ld calls=%ld compares=%ld d=%g v0=%d\n", r, calls, fsum, d, v[49]);

@@ -38,7 +38,7 @@ const guests: readonly { name: string; stops: number; unwinders: readonly ('auto
   { name: 'x86-o2-long', stops: 320, unwinders: ['auto', 'prologue'] },
   { name: 'x86-o0', stops: 300, unwinders: ['auto', 'prologue'] },
   { name: 'arm-o0', stops: 300, unwinders: ['auto', 'prologue'] },
-  { name: 'arm-o2', stops: 300, unwinders: ['auto', 'prologue'] },
+  { name: 'arm-o2', stops: 240, unwinders: ['auto', 'prologue'] },
 ];
 
 const usual = ['rv-o2-long', 'rv-o2-fp', 'x86-o2-long', 'arm-o2'];

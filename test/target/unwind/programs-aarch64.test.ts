@@ -8,6 +8,7 @@ import { addr, hex } from '../../../src/base/addr.js';
 import { ElfFile } from '../../../src/elf/index.js';
 import { Stacks, StackWindow, type UnwinderName } from '../../../src/target/unwind/index.js';
 import { scratchFolder, start } from '../../support/command.js';
+import { long } from '../../support/long.js';
 
 /** See gdb-stacks.py. */
 interface Stop {
@@ -18,6 +19,13 @@ interface Stop {
 }
 
 const registers = `${Array.from({ length: 31 }, (_, number) => `x${number}`).join(' ')} sp pc`;
+
+const wanted = long ? 200 : 40;
+
+function isStub(elf: ElfFile, pc: bigint): boolean {
+  const plt = elf.sections.find(({ name }) => name === '.plt');
+  return plt !== undefined && pc >= plt.address && pc < plt.address + BigInt(plt.size);
+}
 
 function compile(t: Test, ...options: readonly string[]): string {
   const program = join(scratchFolder(t), 'program');
@@ -40,7 +48,7 @@ async function stopsOf(
   const places = functions.flatMap((name) => [...elf.symbols.named(name)].slice(0, 1));
   t.equal(places.length, functions.length, 'the program has all of these');
   const environment = {
-    ...{ TARGET: socket, OUT: out, STOPS: '60', BREAKS: places.map(({ address }) => hex(address)).join(' ') },
+    ...{ TARGET: socket, OUT: out, STOPS: `${wanted}`, BREAKS: places.map(({ address }) => hex(address)).join(' ') },
     ...{ HANDLER: '0 0', SHARE: '0', TICK: '0', REGISTERS: registers, SEED: '11' },
   };
   const assignments = Object.entries(environment).map(([key, value]) => `${key}=${value}`);
@@ -69,9 +77,11 @@ t.test('in a program and in the C library under it', async (t) => {
   const program = compile(t, '-O1');
   const elf = await ElfFile.open(program);
   const stacks = new Stacks(elf, aarch64);
-  const inLibrary = await stopsOf(t, program, elf, ['compare'], 'cortex-a72');
-  const stops = [...inLibrary, ...(await stopsOf(t, program, elf, ['fib', 'large', 'wide', 'many'], 'cortex-a72'))];
-  t.ok(inLibrary.length >= 60 && stops.length > 60, `${stops.length} stops`);
+  const stops = await stopsOf(t, program, elf, ['compare'], 'cortex-a72');
+  if (long) stops.push(...(await stopsOf(t, program, elf, ['fib', 'large', 'wide', 'many'], 'cortex-a72')));
+  t.ok(stops.length >= wanted, `${stops.length} stops`);
+  const inStub = stops.filter(({ registers: { pc } }) => isStub(elf, BigInt(pc ?? 0))).length;
+  t.ok(inStub > 0, `${inStub} of them in stubs of imported functions`);
   const different = (unwinder: 'auto' | UnwinderName): string[] =>
     stops.flatMap((stop) => {
       const [mine, real] = [walk(stacks, stop, unwinder), stop.frames.join(' ')];
@@ -92,11 +102,31 @@ t.test('where return addresses are signed, as where the processor leaves them as
     'gdb, which is not told what is signed, does not come so far',
   );
   const real = plain.map(({ frames }) => frames.join(' '));
-  t.ok(real.length >= 60, `${real.length} stops`);
+  t.ok(real.length >= wanted, `${real.length} stops`);
   for (const unwinder of ['auto', 'prologue'] as const)
     t.same(
       signed.map((stop) => walk(stacks, stop, unwinder)),
       real,
       unwinder,
     );
+});
+
+t.test('in an epilogue of which call frame information says nothing the code is believed', async (t) => {
+  const program = compile(t, '-O1');
+  const elf = await ElfFile.open(program);
+  const stacks = new Stacks(elf, aarch64);
+  const [leaves] = [...elf.symbols.named('leaves')];
+  const inside = (await stopsOf(t, program, elf, ['leaves'], 'cortex-a72')).filter(({ registers: { pc } }) => {
+    const offset = Number(BigInt(pc ?? 0) - (leaves?.address ?? 0n));
+    return offset >= 0 && offset < (leaves?.size ?? 0);
+  });
+  const callers = (chain: string): string => chain.split(' ').slice(1).join(' ');
+  const atEntry = inside.find(({ registers: { pc } }) => BigInt(pc ?? 0) === leaves?.address);
+  const real = callers(atEntry?.frames.join(' ') ?? '');
+  t.ok(real.split(' ').length >= 3, `${real} called it`);
+  t.ok(
+    inside.some(({ frames }) => callers(frames.join(' ')) !== real),
+    'gdb believes the information',
+  );
+  t.same(new Set(inside.map((stop) => callers(walk(stacks, stop, 'auto')))), new Set([real]));
 });
