@@ -1,5 +1,5 @@
 export { type ColumnsOptions, textTable } from './columns.js';
-export { libraryBelow, libraryName, ownFiles } from './own-files.js';
+export { libraryBelow, libraryName, macroOf, ownFiles } from './own-files.js';
 export { leftOut, type NodeCode, ownTree, type Shown, wholeTree } from './own-tree.js';
 export { branchesIn, foldBrackets, lineOf } from './short-name.js';
 export { isLibraryFile, plural, shownFile, shownPlace, shownPlaces } from './shown-place.js';

@@ -34,7 +34,16 @@ export function libraryBelow(
   const crate = crateOf(own);
   const isLibrary = ({ name, file }: CodeLink): boolean =>
     !POINTER.test(name) && (file === undefined ? crateOf(name) !== crate : !isOwn(file));
-  return below.find(isLibrary)?.name;
+  const found = below.find(isLibrary);
+  // A Future of its own that awaits in a macro's file.
+  const macro = found && crateOf(found.name) === crate ? macroOf(found.file) : undefined;
+  return macro ?? found?.name;
+}
+
+/** `tokio::select!`, by the file of a package's macro, in which it awaits: `../tokio-1.54.1/src/macros/select.rs`. */
+export function macroOf(file: string | undefined): string | undefined {
+  const [, crate, macro] = /\/([\w-]+)-\d[^/]*\/src\/macros\/(\w+)\.rs$/.exec(file ?? '') ?? [];
+  return crate === undefined ? undefined : `${crate.replaceAll('-', '_')}::${macro}!`;
 }
 
 /** `tokio`, of `<tokio::sync::Notify as ..>` too. */

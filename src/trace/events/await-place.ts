@@ -1,5 +1,5 @@
 import { madeOnce } from '../../base/made-once.js';
-import { libraryBelow, libraryName, ownFiles } from '../../text/index.js';
+import { libraryBelow, libraryName, macroOf, ownFiles } from '../../text/index.js';
 import type { AwaitLink, FutureRef, PollEnd, StateRef } from './events.js';
 import { placeText } from './text.js';
 
@@ -54,7 +54,8 @@ function placeOf(end: PollEnd): AwaitPlace | undefined {
   const source = own >= 0 ? link?.state : link?.future;
   if (link === undefined || source === undefined) return libraryPlace(links);
   const below = links.slice(at + 1).map((each) => ({ name: nameOf(each), file: each.state?.file }));
-  return placeOnce(source, nameOf(link), libraryBelow(nameOf(link), below, isOwn));
+  const macro = own >= 0 ? undefined : macroOf(link.state?.file);
+  return placeOnce(source, nameOf(link), macro ?? libraryBelow(nameOf(link), below, isOwn));
 }
 
 type Link = Pick<AwaitLink, 'future' | 'typeName' | 'state'>;

@@ -52,7 +52,8 @@ t.test('the innermost line of its own code, and what of a library that awaits', 
 
 t.test('a macro of a library awaits in the file of the macro', async (t) => {
   const select = state(`${registry}tokio-1.54.1/src/macros/select.rs`, 600);
-  t.equal(text(select, [link('core::future::poll_fn::PollFn<u8>')]), '/shop/src/main.rs:20, in core PollFn');
+  t.equal(text(select, [link('core::future::poll_fn::PollFn<u8>')]), '/shop/src/main.rs:20, in tokio select!');
+  t.equal(text(at, [link('shop::both', select)]), '/shop/src/main.rs:22, in tokio select!', 'one that is awaited');
 });
 
 t.test('a library that waits by itself', async (t) => {
