@@ -3,7 +3,7 @@ import type { AddressSpace, Architecture } from '../arch/index.js';
 import type { Region } from '../async/tasks/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
-import type { MemoryReader } from '../base/memory-reader.js';
+import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import { isRefusal } from '../base/refusal.js';
 import type { Session } from '../rsp/index.js';
 import { GuestRam, readMemoryTree } from '../target/index.js';
@@ -12,6 +12,8 @@ import type { Understood } from './views.js';
 
 /** What is found out about a machine once. Its files are closed with it. */
 export class MachineKept implements Disposable {
+  /** Pages of the kernel that were found to have the program's code: see `hartStack`. */
+  readonly ownPages = new Set<string>();
   #ram: Promise<Region[]> | undefined;
   #pastWire: Promise<GuestRam | undefined> | undefined;
   #found: GuestRam | undefined;
@@ -51,6 +53,23 @@ async function physicalRam(session: Session): Promise<Region[]> {
   return readMemoryTree((await session.monitor('info mtree -f')) ?? '')
     .filter(({ kind, start, end }) => kind === 'ram' && end - start < LARGEST_REGION)
     .map(({ start, end }) => ({ start: addr(start), length: Number(end - start) }));
+}
+
+/** The memory that a hart with these registers sees, past the wire where it is RAM. */
+export function asHartSees(
+  ram: GuestRam,
+  { addressSpaces }: Architecture,
+  registers: RegisterReader,
+  beyond: MemoryReader,
+): MemoryReader {
+  const tables: MemoryReader = {
+    read: async (address, length) => {
+      const bytes = new Uint8Array(length);
+      return ram.read(address, bytes) ? bytes : undefined;
+    },
+  };
+  const space = addressSpaces?.of(registers, tables);
+  return space === undefined || 'refused' in space ? beyond : readerPastWire(ram, space, beyond);
 }
 
 /** The memory of an address space; `beyond` reads what is no RAM. */

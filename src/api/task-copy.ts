@@ -24,7 +24,7 @@ import {
 } from '../target/index.js';
 import { type HartStack, hartStack, isSeen } from '../target/stacks/index.js';
 import { type Stack, Stacks } from '../target/unwind/index.js';
-import { MachineKept, readerPastWire } from './machine-kept.js';
+import { asHartSees, MachineKept, readerPastWire } from './machine-kept.js';
 import type { LookedAt, Understood } from './views.js';
 
 /** All that a look at tasks needs of a target, copied while it stood. */
@@ -182,8 +182,11 @@ async function copyMachine(session: Session, program: Described, options: CopyOp
   const stacks = kept.stacks(program, arch);
   const dead: Region[] = [];
   const harts: HartStack[] = [];
+  const ram = await kept.pastWire(session, logger);
+  const faster =
+    ram && ((registers: RegisterReader, packets: MemoryReader) => asHartSees(ram, arch, registers, packets));
   for (const { id } of await session.harts()) {
-    const hart = await hartStack(session, id, arch, stacks);
+    const hart = await hartStack(session, id, arch, stacks, { faster, ownPages: kept.ownPages });
     harts.push(hart);
     const stackPointer = hart.other ? undefined : hart.registers.register(arch.sp);
     if (stackPointer !== undefined) dead.push(...deadStack(elf, addr(stackPointer)));

@@ -8,6 +8,7 @@ import { ExitCode, note } from './failure.js';
 import { placedAsIn, processNamed, programOf } from './local-process.js';
 import { createLogger } from './logging.js';
 import { openElf } from './open-elf.js';
+import { wireRecorder } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import { usage } from './options/option.js';
 import type { TopArguments } from './options/target.js';
@@ -60,7 +61,8 @@ export async function top(given: TopArguments): Promise<number> {
     const pid = processNamed(args.pid);
     return await watch(linked, (watched, take) => lookAtProcess(pid, watched, take));
   }
-  const opener = stubOpener(args.remote as string, { args, logger, arch, elf: linked.path });
+  using wire = wireRecorder(args, logger);
+  const opener = stubOpener(args.remote as string, { args, logger, wire, arch, elf: linked.path });
   const since = performance.now();
   return await atTarget(opener, async (target) =>
     watch(await loadedElf(target.session, linked), (watched, take) =>
