@@ -16,7 +16,7 @@ export function usageHint(command: string | undefined, words: readonly string[] 
   if (command !== 'run') return help;
   const qemu = words.findIndex((word) => /(?:^|\/)qemu-[\w-]+$/.test(word));
   if (qemu >= 0) return `QEMU's command goes behind --: rsptrace run -- ${words.slice(qemu).join(' ')}`;
-  return "a program's own arguments go behind --: rsptrace run ./program -- --its-option";
+  return "a program's own arguments go behind --: rsptrace run ./program -- --its-option; a kernel's user programs are --elf FILE each";
 }
 
 /** What to begin with. */

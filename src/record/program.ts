@@ -252,7 +252,7 @@ function planAll(
       hint: '--engine auto stops for what is watched, and for what else needs it',
     });
   }
-  if (asked.stackDepth !== undefined && !found.some(({ kind }) => kind.readsStacks)) {
+  if (asked.stackDepth !== undefined && ![program, ...program.others].some(readsStacks)) {
     const reader = kinds.find((kind) => kind.readsStacks)?.name;
     throw new RsptraceError('STACKS_UNAVAILABLE', `--bt records who polls, and no ${reader} is traced`, {
       hint: `add --probe '${reader}:GLOB', or leave --bt out`,
@@ -272,6 +272,10 @@ function planAll(
     harts: 1,
   };
   return { ...options, looks: lookAtPlans(options) };
+}
+
+function readsStacks({ kinds: found }: Program): boolean {
+  return found.some(({ kind }) => kind.readsStacks);
 }
 
 /** The choice of engines once the target is known: how many harts it has, and how trampolines tell them apart. */
