@@ -11,6 +11,8 @@ export interface AwaitPlace {
   readonly future: string;
   /** What of a library is awaited there: `tokio::sync::mutex::Mutex::lock`. */
   readonly inside: string | undefined;
+  /** The outermost Future of the program's own code that waits: in a library's task, as a server's, its handler. */
+  readonly outermost?: string | undefined;
 }
 
 /** A way to wait: a task waits in the same few ways over and over. */
@@ -55,14 +57,16 @@ function placeOf(end: PollEnd): AwaitPlace | undefined {
   if (link === undefined || source === undefined) return libraryPlace(links);
   const below = links.slice(at + 1).map((each) => ({ name: nameOf(each), file: each.state?.file }));
   const macro = own >= 0 ? undefined : macroOf(link.state?.file);
-  return placeOnce(source, nameOf(link), macro ?? libraryBelow(nameOf(link), below, isOwn));
+  const inside = macro ?? libraryBelow(nameOf(link), below, isOwn);
+  const outermost = links.find(({ state }) => isOwn(state?.file));
+  return placeOnce(source, { future: nameOf(link), inside, outermost: outermost && nameOf(outermost) });
 }
 
 type Link = Pick<AwaitLink, 'future' | 'typeName' | 'state'>;
 
 function libraryPlace(links: readonly Link[]): AwaitPlace | undefined {
   const link = links.findLast(({ state }) => state?.file !== undefined) ?? links[0];
-  return link?.state && placeOnce(link.state, nameOf(link), undefined);
+  return link?.state && placeOnce(link.state, { future: nameOf(link), inside: undefined });
 }
 
 function nameOf({ future, typeName }: Link): string {
@@ -71,10 +75,10 @@ function nameOf({ future, typeName }: Link): string {
 
 const places = new WeakMap<StateRef | FutureRef, Map<string, AwaitPlace>>();
 
-function placeOnce(source: StateRef | FutureRef, future: string, inside: string | undefined): AwaitPlace {
+function placeOnce(source: StateRef | FutureRef, of: Omit<AwaitPlace, 'file' | 'line'>): AwaitPlace {
   const { file, line } = source;
   const known = madeOnce(places, source, () => new Map());
-  return madeOnce(known, `${future}\n${inside}`, () => ({ file, line, future, inside }));
+  return madeOnce(known, `${of.future}\n${of.inside}\n${of.outermost}`, () => ({ file, line, ...of }));
 }
 
 /** `src/main.rs:15, in tokio Mutex::lock`; undefined where no file is known. */

@@ -168,7 +168,10 @@ export interface WatchHit {
   readonly changed: boolean | undefined;
   /** The instruction, or the next one if the target stops after the access. */
   readonly pc: Addr;
-  /** The function that accessed: among those inlined into each other there, the innermost of its own code, else of a library. */
+  /**
+   * The function that accessed: among those inlined into each other there, the innermost of its own code, else of a
+   * library.
+   */
   readonly by: StackEntry;
   /** All of these functions, the innermost first. */
   readonly inlined: readonly StackEntry[];
@@ -193,7 +196,9 @@ export interface Wake extends OfProgram {
   readonly root: RootRef | undefined;
   /** The task whose poll was open there; undefined if none was: an interrupt's handler, or other code. */
   readonly by: RootRef | undefined;
-  /** The function that used the waker: among those inlined there, the innermost of its own code, else of a library. */
+  /**
+   * The function that used the waker: among those inlined there, the innermost of its own code, else of a library.
+   */
   readonly caller: StackEntry;
 }
 

@@ -176,8 +176,14 @@ export class OffCpu extends Filter {
   }
 }
 
-/** The outermost Future that shows where it waits: what a library wraps around a task has no name of the program's. */
-function nameOf({ root, state, chain }: PollEnd): string {
+/**
+ * The outermost Future of the program's own code; without one the outermost that shows where it waits: what a library
+ * wraps around a task has no name of the program's.
+ */
+function nameOf(end: PollEnd): string {
+  const { root, future, state, chain } = end;
+  const outermost = awaitPlace(end)?.outermost;
+  if (state !== undefined && outermost !== undefined && outermost !== future.future) return outermost;
   const own = state === undefined ? chain.find((link) => link.state?.file !== undefined)?.future : undefined;
   return (own ?? root.future).future;
 }

@@ -50,6 +50,18 @@ t.test('the innermost line of its own code, and what of a library that awaits', 
   );
 });
 
+t.test("a library's task is called by what of the program waits in it", async (t) => {
+  const serve = { ...future(5, 'axum::serve', 3), file: `${registry}axum-0.8.9/src/serve/mod.rs`, line: 389 };
+  const waits = state(`${registry}tokio-1.54.1/src/macros/select.rs`, 746);
+  const buy = link('shop::buy', state('/shop/src/main.rs', 30));
+  t.match(awaitPlace(end(waits, [buy, book, ...lock], serve)), {
+    outermost: 'shop::buy',
+    future: 'shop::book',
+    line: 15,
+  });
+  t.match(awaitPlace(end(at, [book, ...lock])), { outermost: 'shop::handle' });
+});
+
 t.test('a macro of a library awaits in the file of the macro', async (t) => {
   const select = state(`${registry}tokio-1.54.1/src/macros/select.rs`, 600);
   t.equal(text(select, [link('core::future::poll_fn::PollFn<u8>')]), '/shop/src/main.rs:20, in tokio select!');
