@@ -223,6 +223,11 @@ const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
     code: 'no-args',
     text: 'leave values out with --no-args',
   },
+  {
+    why: /^on \S+ each event stops the target/,
+    code: 'leave-out',
+    text: "leave some out with -p '!fn:NAME' or -p '!poll:NAME'",
+  },
 ];
 
 const leaveOut: StopAdvice = {
