@@ -3,14 +3,21 @@ import type { StopReply } from './stop-reply.js';
 
 const SIGINT = 2;
 
+/** Stops a process of this machine, in place of the interrupt packet. */
+export interface StopSignal {
+  /** Returns whether it was sent. */
+  send(): boolean;
+  /** The server is gone, and the process would stay stopped. */
+  takeBack(): void;
+}
+
 /** The interrupts that were sent: how long each may take, and whether the stop that it brings is still to come. */
 export class Interrupts {
   /**
-   * Stops the process by a SIGSTOP to it, in place of the interrupt packet; returns whether it was sent. gdbserver makes
-   * the packet a SIGINT to the process group: one that a signalfd or sigwait takes ends the program, and other processes
-   * of the group, which are not traced, get it too.
+   * A SIGSTOP. gdbserver makes the packet a SIGINT to the process group: one that a signalfd or sigwait takes ends the
+   * program, and other processes of the group, which are not traced, get it too.
    */
-  bySignal: (() => boolean) | undefined;
+  bySignal: StopSignal | undefined;
   /** The last interrupt was such a signal. */
   #wasSignal = false;
   /** Interrupts by which no stop has come yet: the stub may still have a signal for the target. */
@@ -58,7 +65,7 @@ export class Interrupts {
 
   /** Sends an interrupt, `packet` if not by a signal. `lost` is called if the run goes on for the whole timeout. */
   send(packet: () => void, lost: () => void): void {
-    this.#wasSignal = this.bySignal?.() === true;
+    this.#wasSignal = this.bySignal?.send() === true;
     if (!this.#wasSignal) packet();
     this.wereSent = true;
     this.#owed++;
@@ -66,6 +73,11 @@ export class Interrupts {
       // Data that came while this thread was busy is read first.
       setImmediate(lost);
     }, this.#timeoutMs);
+  }
+
+  /** The server is gone. `stands`: the process was not let go on. */
+  lost(stands: boolean): void {
+    if (this.#wasSignal && (stands || this.isOwed)) this.bySignal?.takeBack();
   }
 
   /** The run has ended. */

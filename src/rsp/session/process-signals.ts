@@ -58,10 +58,16 @@ export class ProcessSignals {
     const pid = this.#gdbserverPid();
     if (pid === undefined || this.#localProcess !== undefined || !(await isTracedHere(pid))) return;
     this.#localProcess = pid;
-    this.#control.interrupts.bySignal = () => {
-      if (!sendStop(pid)) return false;
-      wire?.bytes('stub', Uint8Array.of(packets.interrupt), 1);
-      return true;
+    this.#control.interrupts.bySignal = {
+      send() {
+        if (!send(pid, 'SIGSTOP')) return false;
+        wire?.bytes('stub', Uint8Array.of(packets.interrupt), 1);
+        return true;
+      },
+      takeBack() {
+        // It ends a SIGSTOP that is on its way, too (signal(7)).
+        send(pid, 'SIGCONT');
+      },
     };
   }
 
@@ -121,9 +127,9 @@ export class ProcessSignals {
 }
 
 /** False for another user's process, which takes no signal of ours. */
-function sendStop(pid: number): boolean {
+function send(pid: number, signal: 'SIGSTOP' | 'SIGCONT'): boolean {
   try {
-    return process.kill(pid, 'SIGSTOP');
+    return process.kill(pid, signal);
   } catch {
     return false;
   }

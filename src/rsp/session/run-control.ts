@@ -231,6 +231,8 @@ export class RunControl implements LinkEvents {
   closed(error: RsptraceError | undefined, owed: RsptraceError | undefined): void {
     if (this.state.kind === 'gone') return;
     this.interrupts.runEnded();
+    // After a detach nothing is under way.
+    if (this.#waiting || owed || error) this.interrupts.lost(this.state.kind === 'idle');
     const stop = this.state.kind === 'idle' ? this.state.stop : undefined;
     const hasEnded = stop?.kind === 'exited' || stop?.kind === 'terminated';
     this.state = { kind: 'gone', reason: error, ...(hasEnded ? { end: stop } : {}) };
