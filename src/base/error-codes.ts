@@ -241,7 +241,7 @@ export const errorCodes = {
   },
   PROGRAM_NOT_SEEN: {
     means: 'No hart has the program in its address space, or the process runs another one.',
-    remedy: 'Stop the machine where the program runs. Is it the ELF of that process?',
+    remedy: 'Stop the machine where the program runs, and give the ELF of that process.',
   },
   RECORDS_DAMAGED: {
     means: 'The records of a killed recording cannot be understood.',
