@@ -201,6 +201,8 @@ export class Installed implements StopObserver {
       const [site] = this.target.patches.planted;
       await retry(session, () => runIntoKernel(session, arch, site?.plan.address, logger));
       if (session.state.kind !== 'idle') return await this.leaving.readOut(this.#exiting);
+      // Nobody answers a stop any more, and without breakpoints the code is put back past the stub.
+      if (this.#options.letRun) await session.clearBreakpoints();
       await this.target.leave().finally(() => this.#placed.moved?.remove());
       // It may have ended while its harts ran out of patches.
       if (session.state.kind !== 'idle') return await this.leaving.readOut(this.#exiting);

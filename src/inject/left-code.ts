@@ -2,7 +2,7 @@
 import { controlBlock, type ProbeCode } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
-import { type Batch, type Reply, registerOf, type Session } from '../rsp/index.js';
+import { registerOf, type Session } from '../rsp/index.js';
 import { accessTo, type Region } from '../scratch/index.js';
 import type { ControlWords } from './control-words.js';
 import type { DrainedRecords } from './drained-records.js';
@@ -15,7 +15,7 @@ import { type RingReader, unattended, type Write } from './ring.js';
 import type { RingDrain } from './ring-drain.js';
 import type { TargetEngineOptions } from './target-engine-options.js';
 import type { TrampolineLayout } from './trampoline-layout.js';
-import { controlWord, writeAll, writeData } from './transfers.js';
+import { controlWord, writeAll, writeChecked, writeData } from './transfers.js';
 
 /** Bytes of zeros that are sent at once. */
 const mostErased = 1 << 20;
@@ -138,10 +138,7 @@ export class LeftCode {
   async mute(): Promise<boolean> {
     if (await this.#isInside()) return false;
     const { session, code } = this.#options;
-    const batch = session.batch();
-    const writes = bareExits(batch, this.#layout.placement, code);
-    await batch.send();
-    return writes.every(({ value }) => value);
+    return (await writeChecked(session, bareExits(this.#layout.placement, code))) === undefined;
   }
 
   /** Whether a hart is in code of ours, or code interrupted by a handler or signal would resume there. */
@@ -189,8 +186,8 @@ export function within(address: Addr, start: Addr, length: number): boolean {
 }
 
 /** From now on open calls return without a record. */
-function bareExits(batch: Batch, { hooks }: Placement, code: ProbeCode): readonly Reply<boolean>[] {
-  return [...hooks].map(([exit, { offset, size }]) => batch.writeMemory(addr(exit), code.bareExit(offset, size)));
+function bareExits({ hooks }: Placement, code: ProbeCode): readonly Write[] {
+  return [...hooks].map(([exit, { offset, size }]) => ({ address: addr(exit), bytes: code.bareExit(offset, size) }));
 }
 
 /**
@@ -205,8 +202,9 @@ export async function cleanChild(
   code: ProbeCode,
 ): Promise<boolean> {
   const batch = session.batch(child);
-  const writes = placement.patches.map(({ address, original }) => batch.writeMemory(address, original));
-  writes.push(...bareExits(batch, placement, code));
+  const originals = placement.patches.map(({ address, original }) => ({ address, bytes: original }));
+  const all = [...originals, ...bareExits(placement, code)];
+  const writes = all.map(({ address, bytes }) => batch.writeMemory(address, bytes));
   await batch.send();
   return writes.every(({ value }) => value);
 }

@@ -1,9 +1,16 @@
 import { controlBlock } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { type Batch, CoalescedReads, type Reply, type Session } from '../rsp/index.js';
+import {
+  type Batch,
+  CoalescedReads,
+  type Reply,
+  type Session,
+  type StandingMemory,
+  standingMemory,
+} from '../rsp/index.js';
 import type { Scratch } from '../scratch/index.js';
-import { type LetRun, type StandingMemory, standingMemory } from '../target/index.js';
+import type { LetRun } from '../target/index.js';
 import type { Piece, Write } from './ring.js';
 
 /** Bytes of one write to the stub and of one read-back: enough to hide the round trip, few enough to keep in memory. */
@@ -19,9 +26,6 @@ export async function readCode(
   session: Session,
   pieces: readonly Piece[],
 ): Promise<readonly (Uint8Array | undefined)[]> {
-  const [first] = pieces;
-  using here = first && (await standingMemory(session, first.address));
-  if (here) return pieces.map(({ address, length }) => here.read(address, length));
   const reads = new CoalescedReads(session);
   const replies = pieces.map(({ address, length }) => reads.readMemory(address, length));
   await reads.send();

@@ -13,6 +13,7 @@ export { registerOf, registersOf, setRegister } from './session/registers-of.js'
 export type { Reply, SectionOffsets } from './session/request.js';
 export type { SessionState, Standing } from './session/run-control.js';
 export { type Hart, Session } from './session/session.js';
+export { type StandingMemory, standingMemory } from './session/standing-memory.js';
 export {
   parseStopReply,
   pidOf,

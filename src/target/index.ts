@@ -28,8 +28,6 @@ export {
   memoryOfProcess,
   processMappings,
   processMemory,
-  type StandingMemory,
-  standingMemory,
 } from './process-memory.js';
 export { placeAtStart, placeInProcess } from './process-place.js';
 export { keyValues, nanosPerInstruction, type QemuOption, qemuOptions, qemuSize, sleeps } from './qemu-options.js';

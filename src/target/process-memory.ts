@@ -3,7 +3,7 @@
  * what the stub's own reads show. gdbserver itself cannot read that file at offsets beyond 2 GiB.
  */
 
-import { closeSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readSync } from 'node:fs';
 import { type Addr, addOffset } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { pidOf, type Session } from '../rsp/index.js';
@@ -12,7 +12,6 @@ import { type Mapping, parseMaps } from './process-maps.js';
 
 /** Bytes that both ways of reading must agree about. */
 const COMPARED = 128;
-const FEW = 8;
 
 interface ProcessMemory extends MemoryReader, Disposable {
   /** How it is read, for the log. */
@@ -41,49 +40,6 @@ export async function processMemory(session: Session, known: Addr, room?: CopyRo
     memory?.[Symbol.dispose]();
   }
   return { source: 'packets', read: (at, length) => packets.read(at, length), [Symbol.dispose]: () => {} };
-}
-
-/** Memory of a process that stands, past its gdbserver: a piece costs 2 us, and 30 by packets. */
-export interface StandingMemory extends Disposable {
-  /** Undefined if any of it is not mapped. */
-  read(address: Addr, length: number): Uint8Array | undefined;
-  /** Read-only code, too. False if any of it was refused. */
-  write(address: Addr, bytes: Uint8Array): boolean;
-}
-
-/**
- * The same for many small pieces. Undefined where the process may not be written from here, and while breakpoints are
- * inserted, which gdbserver hides. `known` is an address of which both must show the same.
- */
-export async function standingMemory(session: Session, known: Addr): Promise<StandingMemory | undefined> {
-  const pid = session.processHere;
-  if (pid === undefined || session.breakpoints.length > 0) return undefined;
-  let file: number;
-  try {
-    file = openSync(`/proc/${pid}/mem`, 'r+');
-  } catch {
-    return undefined;
-  }
-  const memory: StandingMemory = {
-    read(address, length) {
-      const bytes = new Uint8Array(length);
-      return readAll(file, bytes, address) ? bytes : undefined;
-    },
-    write(address, bytes) {
-      try {
-        // Node takes no larger position.
-        if (address > Number.MAX_SAFE_INTEGER) return false;
-        return writeSync(file, bytes, 0, bytes.length, Number(address)) === bytes.length;
-      } catch {
-        return false;
-      }
-    },
-    [Symbol.dispose]: () => closeSync(file),
-  };
-  const [expected, got] = [await session.memory().read(known, FEW), memory.read(known, FEW)];
-  if (expected && got && Buffer.compare(expected, got) === 0) return memory;
-  memory[Symbol.dispose]();
-  return undefined;
 }
 
 async function processId(session: Session): Promise<number | undefined> {

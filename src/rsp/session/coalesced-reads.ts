@@ -1,6 +1,7 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Reply } from './request.js';
 import type { Session } from './session.js';
+import { standingMemory } from './standing-memory.js';
 
 /**
  * Two pieces are read as one if at most this many bytes lie between them, because a packet costs more than these
@@ -43,6 +44,12 @@ export class CoalescedReads {
 
   /** Rejects as a batch's does. */
   async send(): Promise<void> {
+    const [first] = this.#wanted;
+    using here = first && (await standingMemory(this.#session, first.address));
+    if (here) {
+      for (const wanted of this.#wanted) wanted.value = here.read(wanted.address, wanted.length);
+      return;
+    }
     const groups = grouped(this.#wanted);
     const failed = await this.#read(groups);
     // The bytes between them may not be readable.
