@@ -47,8 +47,8 @@ interface Shared {
 /**
  * Hits of further programs in a machine: the user programs of the kernel. Their addresses may be the kernel's, and those
  * of each other. So they have breakpoints of their own, and at each stop in user mode the code decides whose it is: see
- * {@link Programs}. They are inserted as hardware breakpoints (Z1), which QEMU has as many of as are asked for, and which
- * no breakpoint of the kernel at the same address takes away with it.
+ * {@link Programs}. They are inserted as hardware breakpoints (Z1), of which QEMU has as many as are asked for. No
+ * breakpoint of the kernel at the same address takes them away.
  */
 export class OtherHits {
   readonly #parts: StopParts;

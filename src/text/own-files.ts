@@ -6,9 +6,9 @@ const PACKAGE = /^.*\/registry\/src\/[^/]+\/[^/]+\//;
 const POINTER = /^(?:alloc::boxed::Box|core::pin::Pin)(?:<|$)|^[&*]|^\(?dyn /;
 
 /**
- * Tells the program's own source files by those that an await chain names, the outermost first: not the language's, not
- * a package's. If all are such, the program came from a registry itself: its own are then those of the outermost one's
- * package.
+ * Finds the program's own source files among those that an await chain names, the outermost first: not the language's,
+ * not a package's. If all are such, the program came from a registry itself: its own are then those of the outermost
+ * one's package.
  */
 export function ownFiles(files: readonly (string | undefined)[]): (file: string | undefined) => boolean {
   const known = files.filter((file) => file !== undefined);

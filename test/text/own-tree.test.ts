@@ -9,7 +9,7 @@ interface Node {
   readonly awaits: readonly Node[];
 }
 
-const TOKIO = '/root/.cargo/registry/src/index.crates.io-1/tokio-1.54.1/src/';
+const TOKIO = '/cargo/registry/src/index-1/tokio-1.54.1/src/';
 const node = (name: string, of: Omit<Node, 'name' | 'awaits'>, ...awaits: Node[]): Node => ({ name, ...of, awaits });
 const sleep = node('tokio::time::sleep::Sleep', { declared: `${TOKIO}time/sleep.rs` });
 const lock = node(

@@ -1,4 +1,4 @@
-// Arm Architecture Reference Manual for A-profile (DDI 0487), C4.1 "A64 instruction set encoding". Told apart is what
+// Arm Architecture Reference Manual for A-profile (DDI 0487), C4.1 "A64 instruction set encoding". Decoded is what
 // unwinding, control flow and emulation need. Of all other instructions it is known which general registers they
 // overwrite. Little-endian words of 32 bits, also on big-endian machines.
 import { accessOf, type Memory } from './decode-memory.js';

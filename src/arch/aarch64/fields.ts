@@ -7,7 +7,7 @@ export function bit(word: number, at: number): boolean {
   return ((word >>> at) & 1) === 1;
 }
 
-/** General registers of an instruction that is not told apart; `writes` is undefined if it overwrites none. */
+/** General registers of an instruction that is not decoded; `writes` is undefined if it overwrites none. */
 export interface Uses {
   readonly writes: number | undefined;
   readonly reads: readonly number[];

@@ -21,8 +21,8 @@ export function levelOf(cpsr: bigint): 0 | 1 | 2 | 3 | undefined {
 }
 
 /**
- * Arm Architecture Reference Manual for A-profile, D1.1 "Exception levels". What runs at EL2 is a kernel of its own. The
- * space of a hart is told by TTBR0, which processes have to themselves; TTBR1 is their kernel's, in all of them.
+ * Arm Architecture Reference Manual for A-profile, D1.1 "Exception levels". What runs at EL2 is a kernel of its own.
+ * TTBR0 identifies the space of a hart: each process has its own. TTBR1 is their kernel's, in all of them.
  */
 export const privilege: PrivilegeModel = {
   registers: ['cpsr', 'SCTLR_EL1', 'TTBR0_EL1'],

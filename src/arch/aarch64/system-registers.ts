@@ -1,4 +1,5 @@
-// Arm Architecture Reference Manual for A-profile: C5.2 "Special-purpose registers", D19.2 "General system control registers".
+// Arm Architecture Reference Manual for A-profile: C5.2 "Special-purpose registers", D19.2 "General system control
+// registers".
 import { addr, hex } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import { meanings, type Paging, pagingOff, type SystemRegisters, setBits } from '../system-registers.js';

@@ -32,7 +32,7 @@ export interface Row {
   readonly status: Status;
   /** How long nothing of it has changed, in milliseconds: at least so long. */
   readonly forMs: number;
-  /** Looks that have seen it. In `ran` of them it was being polled, in `changed` of them it was not as at the look before. */
+  /** Looks that have seen it. In `ran` of them it was polled, in `changed` it was not as at the look before. */
   readonly looks: number;
   readonly ran: number;
   readonly changed: number;

@@ -39,7 +39,7 @@ type Takes = (taken: Taken) => Promise<boolean>;
 /** Why no more looks come. */
 export type Ended = 'asked' | 'target';
 
-/** Looks at a process without a stop. */
+/** Copies a process again and again, without a stop. */
 export async function lookAtProcess(
   pid: number,
   { elf, arch, scan, debugDirs, logger }: Watched,
@@ -70,12 +70,13 @@ async function afterTurns(body: () => unknown): Promise<undefined> {
   return undefined;
 }
 
-/** So many looks in a row may find harts in other programs alone, and so long the target runs after one, in milliseconds. */
+/** So many looks in a row may find harts in other programs alone. */
 const MOST_MISSED = 50;
+/** So long the target runs after such a look, in milliseconds. */
 const MISSED_MS = 100;
 
 /**
- * Looks at a target that stands for each look, and goes on when this returns. `since`: when it was connected to, which
+ * Copies a target that stands for each look, and goes on when this returns. `since`: when it was connected to, which
  * made it stand, by the clock of `performance`.
  */
 export async function lookAtStub(

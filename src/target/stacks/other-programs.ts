@@ -6,7 +6,7 @@ import type { ElfFile } from '../../elf/index.js';
 import { Stacks } from '../unwind/index.js';
 import { Programs } from './programs.js';
 
-/** A program that runs in a machine beside the one that is looked at, such as a kernel's user program. */
+/** A further program of a machine, such as a kernel's user program. */
 export interface OtherProgram {
   readonly elf: ElfFile;
   readonly debug: DebugInfo | undefined;
@@ -17,7 +17,7 @@ export class OtherPrograms {
   readonly #programs: Programs;
   readonly #stacks: ReadonlyMap<ElfFile, Stacks>;
 
-  /** Those beside a program; undefined without any. Throws as {@link Stacks}. */
+  /** Those of a machine that runs a program; undefined without any. Throws as {@link Stacks}. */
   static of({
     arch,
     others,

@@ -11,7 +11,7 @@ interface Piece {
   readonly bytes: Uint8Array;
 }
 
-/** What memory says of a program beside another one, where the two differ. */
+/** What memory says of a program, where it differs from another one. */
 type Verdict = 'it' | 'not it' | 'nothing';
 
 /** So large are the pieces that are compared where two programs differ, and so many, a page each. */
@@ -34,7 +34,7 @@ export class Programs {
   }
 
   /**
-   * The program whose code is at an address; several if they cannot be told apart, none if it is no code of theirs.
+   * The program whose code is at an address; several if memory does not distinguish them, none if it is not theirs.
    * `also` may be there as well, as was found out before.
    */
   async at(address: Addr, memory: MemoryReader, also: readonly ElfFile[] = []): Promise<readonly ElfFile[]> {
@@ -43,15 +43,15 @@ export class Programs {
     if (mapped.length === 0) return also;
     const page = await memory.read(start, pageBytes);
     const same = page === undefined ? [] : mapped.filter((elf) => hasAll(this.#around(elf, address), start, page));
-    return await this.#toldApart([...also, ...same], memory);
+    return await this.#matching([...also, ...same], memory);
   }
 
-  /** Whether nothing tells these two apart, wherever they are. */
+  /** Whether these two have the same code, wherever they are. */
   areSame(one: ElfFile, other: ElfFile): boolean {
     return this.#placesOf(one, other).length === 0 && this.#placesOf(other, one).length === 0;
   }
 
-  async #toldApart(found: readonly ElfFile[], memory: MemoryReader): Promise<readonly ElfFile[]> {
+  async #matching(found: readonly ElfFile[], memory: MemoryReader): Promise<readonly ElfFile[]> {
     if (found.length < 2) return found;
     const left = new Set(found);
     const beats = new Map<ElfFile, Set<ElfFile>>(found.map((elf) => [elf, new Set()]));

@@ -5,7 +5,7 @@ import type { Trace } from './trace.js';
 /** What a row is about, as slices have it. */
 export interface Place {
   readonly kinds: readonly What['kind'][];
-  /** Undefined: any. */
+  /** Undefined where the name does not matter. */
   readonly name?: string | undefined;
   readonly instance?: string | undefined;
   /** The task's number in its table. */

@@ -21,7 +21,10 @@ export interface InstantContext {
   readonly spaces?: SpaceNumbers | undefined;
 }
 
-/** Who called: among the functions inlined at a return address, the innermost of its own code, else of a library, and of the language at last. */
+/**
+ * Who called: among the functions inlined at a return address the innermost of the program's own code. Else that of a
+ * library, and of the language at last.
+ */
 export class Callers {
   readonly #sources: SourceFrames;
   readonly #known = new AddressMap<StackEntry>();

@@ -6,7 +6,7 @@ const entry = (name: string, file: string) => ({ function: name, file, line: 1 }
 const wake = entry('core::task::wake::Waker::wake', '/rustc/5980761/library/core/src/task/wake.rs');
 const permits = entry(
   'tokio::sync::batch_semaphore::Semaphore::add_permits_locked',
-  '/root/.cargo/registry/src/index.crates.io-1/tokio-1.54.1/src/sync/batch_semaphore.rs',
+  '/cargo/registry/src/index-1/tokio-1.54.1/src/sync/batch_semaphore.rs',
 );
 const book = entry('orders::book', '/orders/src/main.rs');
 
