@@ -2,11 +2,10 @@
  * A core file, looked at as what it was written of would be: its notes have the registers of threads or harts, and of a
  * process of Linux the place where the program was loaded.
  */
-import type { Architecture } from '../arch/index.js';
 import { type MemoryImage, takeSnapshot, writableRegions } from '../async/tasks/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { type Logger, silent } from '../base/logger.js';
+import { silent } from '../base/logger.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
@@ -29,7 +28,7 @@ import {
   type TargetCopy,
   walkAll,
 } from './task-copy.js';
-import { type BacktraceOptions, type HartBacktrace, variablesOf } from './views.js';
+import { type BacktraceOptions, type HartBacktrace, type LookedAt, linesOf, variablesOf } from './views.js';
 
 /** What a process was when its core was written, and the program as it was loaded. */
 interface CoreCopy {
@@ -94,13 +93,6 @@ export interface CoreStacks {
   readonly libraries: Libraries;
 }
 
-interface CoreOptions {
-  readonly arch: Architecture;
-  readonly debugOf: (elf: ElfFile) => DebugInfo | undefined;
-  readonly debugDirs?: readonly string[] | undefined;
-  readonly logger?: Logger | undefined;
-}
-
 /**
  * Every thread's stack in the core of a Linux process; every hart's in QEMU's dump of a machine.
  * @throws RsptraceError `MEMORY_MISSING` if the core is another program's, or has no registers
@@ -108,7 +100,7 @@ interface CoreOptions {
 export async function stacksInCore(
   image: MemoryImage,
   linked: ElfFile,
-  { arch, debugOf, debugDirs, logger = silent }: CoreOptions,
+  { arch, debugDirs, logger = silent }: Pick<LookedAt, 'arch' | 'debugDirs' | 'logger'>,
   { locals = false, ...options }: BacktraceOptions = {},
 ): Promise<CoreStacks> {
   const names = arch.linux?.coreRegisters ?? [];
@@ -128,7 +120,7 @@ export async function stacksInCore(
   const libraries = core
     ? await mappedLibraries(core.files, core.auxv, { debugDirs, logger, memory, program: elf })
     : { loaded: [], missing: [] };
-  const debug = debugOf(elf);
+  const debug = linesOf(elf, logger);
   const stacks = new Stacks(elf, arch, debug, libraries.loaded);
   const reader = locals && debug ? new FrameVariables(debug, memory) : undefined;
   const harts: HartBacktrace[] = [];

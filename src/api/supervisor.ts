@@ -84,4 +84,26 @@ function keepsNobody(stream: Readable | Writable | null): void {
 }
 
 /** Signals that end a program in good order, if it handles them. */
-export const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Handles these signals until it is disposed of. */
+export function onSignals(
+  handle: (signal: NodeJS.Signals) => void,
+  signals: readonly NodeJS.Signals[] = endingSignals,
+): Disposable {
+  for (const signal of signals) process.on(signal, handle);
+  return {
+    [Symbol.dispose]: () => {
+      for (const signal of signals) process.off(signal, handle);
+    },
+  };
+}
+
+/** Aborts at the first signal that ends programs, unless it was disposed of; the next one is not handled any more. */
+export function abortAtSignal(controller: AbortController): Disposable {
+  const handled = onSignals(() => {
+    handled[Symbol.dispose]();
+    controller.abort();
+  });
+  return handled;
+}

@@ -3,7 +3,6 @@ import type { Architecture } from '../arch/index.js';
 import type { Runtime } from '../async/tasks/index.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
-import { DebugInfo } from '../dwarf/index.js';
 import { ElfFile } from '../elf/index.js';
 import { type EngineName, engineChoices, planEngines } from '../engines/index.js';
 import { kinds, type ProbeKind, parseProbe } from '../probes/index.js';
@@ -32,6 +31,7 @@ import {
   type FoundTasks,
   findStuck,
   type HartBacktrace,
+  linesOf,
   stacksAt,
   type TaskOptions,
   tasksIn,
@@ -229,8 +229,8 @@ export class Target implements AsyncDisposable {
     if (this.#isRunning) throw busy();
     const { logger = silent } = this.#options;
     const elf = await loadedElf(this.session, this.elf);
-    const debug = elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined;
-    return (await stacksAt(this.session, { elf, arch: this.arch, debug, logger }, options)).harts;
+    const program = { elf, arch: this.arch, debug: linesOf(elf, logger), logger };
+    return (await stacksAt(this.session, program, options)).harts;
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -108,6 +108,11 @@ function logStack(logger: Logger, hart: string, { frames, end }: HartBacktrace['
     logger.trace({ hart, level, pc: hex(pc), unwinder, confidence }, 'frame');
 }
 
+/** Its debug info, where it has some: lines alone are enough. */
+export function linesOf(elf: ElfFile, logger?: Logger): DebugInfo | undefined {
+  return elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined;
+}
+
 /** A program whose Futures are known. */
 export interface Understood {
   readonly elf: ElfFile;

@@ -1,43 +1,23 @@
 import { fileURLToPath } from 'node:url';
-import { endingSignals, Supervisor } from '../api/index.js';
+import { onSignals, Supervisor } from '../api/index.js';
 import type { Architecture } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { isProcess, parseRemote, type Session } from '../rsp/index.js';
-import { connect, type TargetOptions } from '../target/index.js';
+import { connect } from '../target/index.js';
 import { showConsole } from './console-file.js';
 import { note } from './failure.js';
+import { wireRecorder } from './open-output.js';
 import type { CommonArguments } from './options/common.js';
 
-export interface StubOptions {
+/** What a command knows of a target before it connects. */
+export interface BeforeTarget {
   readonly args: CommonArguments;
   readonly logger: Logger;
-  readonly wire?: TargetOptions['recordWire'] | undefined;
   /** The ELF's. */
   readonly arch?: Architecture;
   /** The ELF's path. */
-  readonly elf: string;
-}
-
-/** How to connect to a target. */
-interface Opener {
-  readonly open: () => Promise<Session>;
-  /** Is run if rsptrace is killed. */
-  readonly cleanUp?: readonly string[] | undefined;
-}
-
-/** Connects to the stub of --remote when it is called. The guest's console goes to stderr. */
-export function stubOpener(remote: string, { args, logger, wire, arch, elf }: StubOptions): Opener {
-  const open = (): Promise<Session> =>
-    connect(remote, {
-      logger,
-      timeoutMs: args.timeout,
-      onConsole: showConsole,
-      recordWire: wire,
-      expectedArchitecture: arch?.name,
-    });
-  const isReplayed = parseRemote(remote).kind === 'replay';
-  return { open, cleanUp: isReplayed ? undefined : [...leavesStub('stub', elf), remote] };
+  readonly path: string;
 }
 
 /** A target that a command has connected to, or is about to. */
@@ -45,40 +25,59 @@ export interface AtTarget {
   readonly session: Session;
   /** From here on the first signal ends the recording, which itself leaves the target. */
   recordingBegins(): void;
+  /** Connects once more, where the connection is lost. */
+  reopen(): Promise<Session>;
+}
+
+/** Connects to the stub of --remote, as {@link atTarget} does. The guest's console goes to stderr. */
+export async function atStub<T>(
+  remote: string,
+  { args, logger, arch, path }: BeforeTarget,
+  body: (target: AtTarget) => Promise<T>,
+): Promise<T> {
+  using recordWire = wireRecorder(args, logger);
+  const expectedArchitecture = arch?.name;
+  const open = (): Promise<Session> =>
+    connect(remote, { logger, timeoutMs: args.timeout, onConsole: showConsole, recordWire, expectedArchitecture });
+  const isReplayed = parseRemote(remote).kind === 'replay';
+  return await atTarget(open, body, { cleanUp: isReplayed ? undefined : [...leavesStub('stub', path), remote] });
+}
+
+interface LeavingOptions {
+  /** Is run if rsptrace is killed. */
+  readonly cleanUp?: readonly string[] | undefined;
+  /** What becomes of the target after a signal. */
+  readonly after?: string | undefined;
 }
 
 /**
  * Connects, runs `body`, and leaves the target as it was. Connecting stops the target. So from then to the end a
  * signal (Ctrl-C) also leaves the target, which would otherwise stay stopped for ever. While a file is being read the
- * signal waits. `after`: what becomes of the target then.
+ * signal waits.
  * @throws RsptraceError `INTERRUPTED` after a signal
  */
 export async function atTarget<T>(
-  { open, cleanUp }: Opener,
+  open: () => Promise<Session>,
   body: (target: AtTarget) => Promise<T>,
-  after = 'the target goes on as it was',
+  { cleanUp, after = 'the target goes on as it was' }: LeavingOptions,
 ): Promise<T> {
   let signalled: NodeJS.Signals | undefined;
   let session: Session | undefined;
   let count = 0;
   let recording = false;
-  const onSignal = (signal: NodeJS.Signals): void => {
+  using handled = onSignals((signal) => {
     count++;
     if (count === 2 && session?.state.kind !== 'gone')
       note('leaving the target as it was; a third signal gives that up');
     if (count > 2) {
-      release();
+      handled[Symbol.dispose]();
       process.kill(process.pid, signal);
     }
     if (recording || count > 1) return;
     signalled = signal;
     // Later requests of the body fail.
     if (session !== undefined) leave(session).catch(() => {});
-  };
-  const release = (): void => {
-    for (const signal of endingSignals) process.off(signal, onSignal);
-  };
-  for (const signal of endingSignals) process.on(signal, onSignal);
+  });
   using supervisor = cleanUp && new Supervisor(cleanUp);
   try {
     await using opened = await open();
@@ -90,21 +89,17 @@ export async function atTarget<T>(
       await leave(opened);
       throw interrupted(signalled, after);
     }
-    return await body({
-      session: opened,
-      recordingBegins: () => {
-        recording = true;
-      },
-    });
+    const recordingBegins = (): void => {
+      recording = true;
+    };
+    return await body({ session: opened, recordingBegins, reopen: open });
   } catch (error) {
     throw signalled === undefined ? error : interrupted(signalled, after);
-  } finally {
-    release();
   }
 }
 
 /** A guest that was never started is left stopped; any other runs on. */
-async function leave(session: Session): Promise<void> {
+export async function leave(session: Session): Promise<void> {
   if (await (await session.stub()).neverRan()) session.close();
   else await session.detach();
 }

@@ -1,22 +1,16 @@
-import { type CoreStacks, type HartBacktrace, stacksAt, stacksInCore } from '../api/index.js';
-import type { Architecture } from '../arch/index.js';
+import { type CoreStacks, type HartBacktrace, linesOf, stacksAt, stacksInCore } from '../api/index.js';
 import { openMemoryImage } from '../async/tasks/index.js';
 import { type Addr, hex } from '../base/addr.js';
-import type { Logger } from '../base/logger.js';
-import { DebugInfo } from '../dwarf/index.js';
-import type { ElfFile } from '../elf/index.js';
-import { isProcess, type Session } from '../rsp/index.js';
-import { architectureFor, hartName, loadedElf, verifyArchitecture } from '../target/index.js';
-import { type OtherCode, type OtherProgram, programName } from '../target/stacks/index.js';
+import { isProcess } from '../rsp/index.js';
+import { hartName } from '../target/index.js';
+import { type OtherCode, programName } from '../target/stacks/index.js';
 import { type EndReason, type Frame, type SourceFrame, SourceFrames } from '../target/unwind/index.js';
 import { clipPlace, jsonLine, lineOf, shownPlace, textLines } from '../text/index.js';
 import { formatValue, valueJson } from '../values/index.js';
+import { leave } from './at-target.js';
 import { ExitCode } from './failure.js';
-import { lookAt, placedAsIn, programOf } from './local-process.js';
-import { createLogger } from './logging.js';
-import { openElf } from './open-elf.js';
-import { wireRecorder } from './open-output.js';
-import { openPrograms, verifyMachine } from './open-programs.js';
+import { loadedThere, lookAt, programOf, readProgram } from './look-at.js';
+import { openPrograms } from './open-programs.js';
 import { debugFilesOf } from './options/common.js';
 import type { BacktraceArguments } from './options/target.js';
 import { lineWidth } from './terminal.js';
@@ -26,52 +20,23 @@ import { lineWidth } from './terminal.js';
  * exit status.
  */
 export async function backtrace(given: BacktraceArguments): Promise<number> {
-  const logger = createLogger(given.log);
-  const args = { ...given, elf: programOf(given) };
-  const linked = placedAsIn(args, await openElf(args, logger));
-  const arch = architectureFor(linked);
-  await arch.prepare();
-  const load = (elf: ElfFile): DebugInfo | undefined =>
-    elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined;
-  const known = load(linked);
+  const read = await readProgram({ ...given, elf: programOf(given) });
+  const { args, logger, linked, arch } = read;
   const programs = await openPrograms(args, linked, logger);
+  const options = { unwinder: args.unwinder, depth: args.depth, locals: args.locals };
+  const common = { arch, logger, ...debugFilesOf(args) };
   if (args.core !== undefined) {
     using image = await openMemoryImage(args.core, undefined, linked);
-    const options = { unwinder: args.unwinder, depth: args.depth, locals: args.locals };
-    const program = { arch, debugOf: load, logger, ...debugFilesOf(args) };
-    return print(args, await stacksInCore(image, linked, program, options));
+    return print(args, await stacksInCore(image, linked, common, options));
   }
-  using wire = wireRecorder(args, logger);
-  const stub = { args, logger, wire, arch, elf: args.elf };
-  return await lookAt(args, stub, ({ session }) =>
-    printStacks(session, args, { linked, arch, known, load, programs, logger }),
-  );
-}
-
-interface Linked {
-  readonly linked: ElfFile;
-  readonly arch: Architecture;
-  readonly known: DebugInfo | undefined;
-  readonly load: (elf: ElfFile) => DebugInfo | undefined;
-  readonly programs: readonly OtherProgram[];
-  readonly logger: Logger;
-}
-
-async function printStacks(
-  session: Session,
-  args: BacktraceArguments & { readonly elf: string },
-  { linked, arch, known, load, programs, logger }: Linked,
-): Promise<number> {
-  verifyArchitecture(session, arch);
-  verifyMachine(session, args);
-  const elf = await loadedElf(session, linked);
-  const debug = elf === linked ? known : load(elf);
-  const options = { unwinder: args.unwinder, depth: args.depth, locals: args.locals };
-  const program = { elf, arch, debug, programs, logger, ...debugFilesOf(args) };
-  const { harts: found, libraries } = await stacksAt(session, program, options);
-  if (await (await session.stub()).neverRan()) session.close();
-  else await session.detach();
-  return print(args, { elf, debug, harts: found, libraries, isProcess: isProcess(session.features) });
+  const known = linesOf(linked, logger);
+  return await lookAt(read, async ({ session }) => {
+    const elf = await loadedThere(session, read);
+    const debug = elf === linked ? known : linesOf(elf, logger);
+    const found = await stacksAt(session, { ...common, elf, debug, programs }, options);
+    await leave(session);
+    return print(args, { elf, debug, ...found, isProcess: isProcess(session.features) });
+  });
 }
 
 function print(

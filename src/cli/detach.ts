@@ -1,27 +1,18 @@
 import { hex } from '../base/addr.js';
-import { ElfFile } from '../elf/index.js';
+import type { ElfFile } from '../elf/index.js';
 import { type Leftovers, removeLeftovers } from '../inject/index.js';
 import { isProcess } from '../rsp/index.js';
-import { architectureFor, loadedElf, verifyArchitecture } from '../target/index.js';
 import { jsonLine, plural } from '../text/index.js';
-import { atTarget, stubOpener } from './at-target.js';
 import { ExitCode } from './failure.js';
-import { createLogger } from './logging.js';
-import { wireRecorder } from './open-output.js';
-import { debugFilesOf } from './options/common.js';
+import { loadedThere, lookAt, readProgram } from './look-at.js';
 import type { DetachArguments } from './options/target.js';
 
 /** `rsptrace detach --remote ADDR kernel.elf`: cleans up after an rsptrace that was killed. Gives the exit status. */
 export async function detach(args: DetachArguments): Promise<number> {
-  const logger = createLogger(args.log);
-  const linked = await ElfFile.open(args.elf, { ...debugFilesOf(args), logger });
-  const arch = architectureFor(linked);
-  await arch.prepare();
-  using wire = wireRecorder(args, logger);
-  const open = stubOpener(args.remote, { args, logger, wire, arch, elf: args.elf });
-  return await atTarget(open, async ({ session }) => {
-    verifyArchitecture(session, arch);
-    const elf = await loadedElf(session, linked);
+  const read = await readProgram(args);
+  const { logger, arch } = read;
+  return await lookAt(read, async ({ session }) => {
+    const elf = await loadedThere(session, read);
     const isOfServer = isProcess(session.features) && !(await session.stub()).isQemu;
     if (isOfServer && !arch.linux?.forgottenTraps)
       logger.warn({ arch: arch.name }, 'breakpoints that the server may have kept are not looked for: not known how');

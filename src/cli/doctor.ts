@@ -1,4 +1,4 @@
-import { endingSignals } from '../api/index.js';
+import { abortAtSignal } from '../api/index.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import {
@@ -31,7 +31,7 @@ import { isProcess, type Session } from '../rsp/index.js';
 import { expectedAtReset, type ScratchSources } from '../scratch/index.js';
 import { architectureFor, connect, loadedElf, verifyArchitecture } from '../target/index.js';
 import { jsonLine } from '../text/index.js';
-import { atTarget, stubOpener } from './at-target.js';
+import { atStub } from './at-target.js';
 import { showConsole } from './console-file.js';
 import { ExitCode, reportError } from './failure.js';
 import { checkFiles } from './files.js';
@@ -63,9 +63,8 @@ export async function doctor(args: DoctorArguments): Promise<number> {
   const scratch = linked ? givenScratchOf(args, linked.elf) : {};
   using wire = wireRecorder(args, logger);
   const stopper = new AbortController();
-  const onSignal = (): void => stopper.abort();
   // Before the connection, because that stops the target.
-  for (const signal of endingSignals) process.once(signal, onSignal);
+  using handled = abortAtSignal(stopper);
   const session = await connect(remote, {
     logger,
     timeoutMs: args.timeout,
@@ -87,7 +86,7 @@ export async function doctor(args: DoctorArguments): Promise<number> {
       signal: stopper.signal,
     });
   } finally {
-    for (const signal of endingSignals) process.off(signal, onSignal);
+    handled[Symbol.dispose]();
     await leave(session, fresh, logger);
   }
   process.stdout.write(args.json ? jsonLine(diagnosisJson(found)) : diagnosisText(found));
@@ -210,8 +209,7 @@ function fromElf(args: DoctorArguments, program: Program): TrampolineReport {
 
 /** At the places that a recording would use. The target is stopped meanwhile; no code is written. */
 function fromTarget(args: DoctorArguments, remote: string, linked: Program, logger: Logger): Promise<TrampolineReport> {
-  const open = stubOpener(remote, { args, logger, arch: linked.arch, elf: linked.elf.path });
-  return atTarget(open, async ({ session }) => {
+  return atStub(remote, { args, logger, arch: linked.arch, path: linked.elf.path }, async ({ session }) => {
     const program = await loadedProgram(linked, session, logger);
     const { elf, arch } = program;
     verifyArchitecture(session, arch);

@@ -21,7 +21,7 @@ import type { ElfFile } from '../elf/index.js';
 import { compileGlob, coverageSentence, howSeen, nearest, type SeenFuture } from '../probes/index.js';
 import { jsonLine } from '../text/index.js';
 import { ExitCode, note } from './failure.js';
-import { openElf } from './open-elf.js';
+import { openElf } from './look-at.js';
 import { type Output, writeOutput } from './open-output.js';
 import type { FuturesArguments } from './options/target.js';
 import { isColored, lineWidth } from './terminal.js';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
+import { linesOf } from '../api/index.js';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { DebugInfo } from '../dwarf/index.js';
 import { ElfFile } from '../elf/index.js';
 import { compileGlob, nearest, StaticCalls } from '../probes/index.js';
 import { addressesOf, type Program } from '../record/index.js';
@@ -93,8 +93,7 @@ async function calledBelow({ elf: path, isProcess }: Subject, fn: string, depth:
   }
   const arch = architectureFor(elf);
   await arch.prepare();
-  const debug = elf.has('.debug_info') ? DebugInfo.load(elf, { linesSuffice: true }) : undefined;
-  const calls = new StaticCalls({ elf, arch, debug });
+  const calls = new StaticCalls({ elf, arch, debug: linesOf(elf) });
   const matches = compileGlob(fn);
   const all = [...calls.functions()].filter(({ isFunction }) => isFunction);
   const roots = all.filter(({ names }) => names.some(matches)).map(({ address }) => address);

@@ -4,6 +4,7 @@ import { delimiter, join } from 'node:path';
 import {
   abandonedServer,
   Gdbserver,
+  onSignals,
   type Subject,
   takenOutText,
   takeOverServer,
@@ -13,12 +14,12 @@ import {
 import { type Architecture, architectureNamed } from '../arch/index.js';
 import { isFirstSaid } from '../base/cache-folder.js';
 import { RsptraceError } from '../base/errors.js';
-import type { ElfFile } from '../elf/index.js';
 import { takeOutOwnCode } from '../inject/index.js';
 import type { Session } from '../rsp/index.js';
-import { connect, letRun, placeInProcess } from '../target/index.js';
-import { type AtTarget, atTarget, leavesServer, type StubOptions, stubOpener } from './at-target.js';
+import { connect, letRun } from '../target/index.js';
+import { type AtTarget, atTarget, type BeforeTarget, leavesServer } from './at-target.js';
 import { note } from './failure.js';
+import { wireRecorder } from './open-output.js';
 
 /** How long a program that was asked to end may take, in milliseconds. */
 const endMs = 500;
@@ -41,40 +42,13 @@ interface Under<T> extends UnderServer {
   readonly result: T;
 }
 
-/** What a command looks at for a moment: a stub, or a process of this machine. */
-interface LookedAt {
-  readonly remote: string | undefined;
-  readonly pid: string | undefined;
-}
-
-/** The program that is looked at: the one that is named, or the process's. */
-export function programOf(args: LookedAt & { readonly elf: string | undefined }): string {
-  return args.elf ?? executableOf(processNamed(args.pid as string));
-}
-
-/** The ELF as a process has it that is not stopped yet, so that all of it is read before. */
-export function placedAsIn({ pid }: LookedAt, elf: ElfFile): ElfFile {
-  const bias = pid === undefined ? 0n : placeInProcess(processNamed(pid), elf);
-  return bias === 0n ? elf : elf.loadedAt(bias);
-}
-
-/** Connects to what is looked at, runs `body`, and leaves it as it was. */
-export async function lookAt<T>(
-  { remote, pid }: LookedAt,
-  stub: StubOptions,
-  body: (target: AtTarget) => Promise<T>,
-): Promise<T> {
-  if (pid === undefined) return await atTarget(stubOpener(remote as string, stub), body);
-  return (await underGdbserver({ pid: processNamed(pid) }, stub, body)).result;
-}
-
 /**
  * Starts gdbserver, connects, runs `body`, and waits until gdbserver has let go of the process. A program that was
  * started is ended if that fails.
  */
 export async function underGdbserver<T>(
   subject: Subject,
-  { args, logger, wire, isStdoutOurs = args.json }: Omit<StubOptions, 'arch' | 'elf'> & OutputWish,
+  { args, logger, isStdoutOurs = args.json }: Pick<BeforeTarget, 'args' | 'logger'> & OutputWish,
   body: (target: AtTarget, under: UnderServer) => Promise<T>,
 ): Promise<Under<T>> {
   const { environment, told: damage } =
@@ -82,6 +56,7 @@ export async function underGdbserver<T>(
       ? { environment: undefined, told: vectorDamage(tunablesOf(subject.pid)) }
       : unharmedStart(process.env);
   if (damage !== undefined && (args.json || isFirstSaid(damage))) logger.warn({}, damage);
+  using recordWire = wireRecorder(args, logger);
   const begun: { server?: Gdbserver } = {};
   const open = async (): Promise<Session> => {
     if ('pid' in subject) await leaveAbandoned(subject.pid);
@@ -92,8 +67,7 @@ export async function underGdbserver<T>(
     });
     begun.server = server;
     const session = await connect(server.address, {
-      ...{ logger, waitMs, timeoutMs: args.timeout, recordWire: wire },
-      standsSince: server.since,
+      ...{ logger, waitMs, timeoutMs: args.timeout, recordWire, standsSince: server.since },
     });
     const arch = 'pid' in subject ? architectureNamed(session.target.architecture ?? '') : undefined;
     if ('pid' in subject && arch) await leaveForgotten(session, arch, subject.pid);
@@ -101,11 +75,9 @@ export async function underGdbserver<T>(
   };
   try {
     const after = 'pid' in subject ? undefined : 'its program was ended';
-    const result = await atTarget(
-      { open },
-      (target) => body(target, { damage, server: begun.server as Gdbserver }),
+    const result = await atTarget(open, (target) => body(target, { damage, server: begun.server as Gdbserver }), {
       after,
-    );
+    });
     const { server } = begun;
     if (server === undefined) throw new RsptraceError('GDBSERVER_FAILED', 'gdbserver was not started');
     await server.gone();
@@ -160,12 +132,8 @@ export async function endProgram(server: Gdbserver, runsOn: boolean): Promise<vo
   }
   if (!server.isAlive) return;
   note('recording ended, the program runs on; Ctrl-C ends it');
-  const end = (): void => server.kill('SIGTERM');
-  process.on('SIGINT', end);
-  process.on('SIGTERM', end);
+  using _handled = onSignals(() => server.kill('SIGTERM'), ['SIGINT', 'SIGTERM']);
   await server.processEnded();
-  process.off('SIGINT', end);
-  process.off('SIGTERM', end);
 }
 
 /** @throws RsptraceError `USAGE`, `ATTACH_NO_PROCESS` */

@@ -1,8 +1,8 @@
 // The further programs of a machine: --elf.
+import { linesOf } from '../api/index.js';
 import { architectureOf } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { DebugInfo } from '../dwarf/index.js';
 import { ElfFile } from '../elf/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { type OtherProgram, Programs } from '../target/stacks/index.js';
@@ -25,10 +25,7 @@ export async function openPrograms(
     args,
     elfs.flatMap((elf) => elf.debugFiles),
   );
-  return elfs.map((elf) => ({
-    elf,
-    debug: elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined,
-  }));
+  return elfs.map((elf) => ({ elf, debug: linesOf(elf, logger) }));
 }
 
 /**
@@ -49,7 +46,7 @@ export async function openElfs(args: ProgramArguments, main: ElfFile, logger: Lo
 }
 
 /** @throws RsptraceError `USAGE` for further programs of a process, which has one */
-export function verifyMachine(session: Session, { programs }: Pick<ProgramArguments, 'programs'>): void {
+export function verifyMachine(session: Session, { programs = [] }: Partial<Pick<FileArguments, 'programs'>>): void {
   if (programs.length === 0 || !isProcess(session.features)) return;
   throw usage('--elf names further programs of a machine, and this stub has a process', 'leave --elf out');
 }

@@ -9,7 +9,6 @@ import { letRun, placeAtStart, placeInProcess } from '../target/index.js';
 import { plural } from '../text/index.js';
 import { onEvents, type TraceEvent, tee, timeOf } from '../trace/index.js';
 import { endProgram, endSoon, executableOf, type OutputWish, processNamed, underGdbserver } from './local-process.js';
-import { wireRecorder } from './open-output.js';
 import type { AttachArguments, GuestArguments, RecordingArguments, RunArguments } from './options/recording.js';
 import { type Guest, report } from './recording/outcome.js';
 import { type Prepared, withRecording } from './recording/prepare.js';
@@ -139,8 +138,7 @@ async function recordUnder(
   { isStdoutOurs, ending, deadline, watcher, onSignal, onLeft }: UnderOptions & OutputWish = {},
 ): Promise<{ readonly recording: Recorded; readonly server: Gdbserver }> {
   const { args, logger } = prepared;
-  using wire = wireRecorder(args, logger);
-  const at = { args, logger, wire, isStdoutOurs };
+  const at = { args, logger, isStdoutOurs };
   const open = new OpenAtEnd();
   const sink = tee([prepared.sink, onEvents(open.see)]);
   const recorded = underGdbserver(subject, at, (target, under) => {

@@ -1,13 +1,11 @@
 import { basename, resolve } from 'node:path';
-import { endingSignals, onlyStops, type Subject, startMachine } from '../api/index.js';
-import type { Architecture } from '../arch/index.js';
+import { abortAtSignal, linesOf, onlyStops, type Subject, startMachine } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
-import type { Logger } from '../base/logger.js';
-import { DebugInfo } from '../dwarf/index.js';
+import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { type ProfileFacts, profile } from '../profile/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
-import { architectureFor, isLinuxProgram, loadedElf, verifyArchitecture } from '../target/index.js';
+import { isLinuxProgram } from '../target/index.js';
 import type { OtherProgram } from '../target/stacks/index.js';
 import { jsonLine, plural } from '../text/index.js';
 import {
@@ -21,13 +19,12 @@ import {
   tee,
   timeText,
 } from '../trace/index.js';
-import { type AtTarget, atTarget, stubOpener } from './at-target.js';
+import type { AtTarget } from './at-target.js';
 import { ExitCode, note } from './failure.js';
-import { endProgram, processNamed, programNamed, programOf, underGdbserver } from './local-process.js';
-import { createLogger } from './logging.js';
-import { openElf } from './open-elf.js';
+import { endProgram, processNamed, programNamed, underGdbserver } from './local-process.js';
+import { loadedThere, lookAt, programOf, type ReadProgram, readProgram } from './look-at.js';
 import { wireRecorder } from './open-output.js';
-import { openPrograms, verifyMachine } from './open-programs.js';
+import { openPrograms } from './open-programs.js';
 import { openSamples } from './open-samples.js';
 import { debugFilesOf } from './options/common.js';
 import { type ProfileArguments, periodOf } from './options/target.js';
@@ -36,15 +33,11 @@ import { tableOptions } from './terminal.js';
 type Chosen = ProfileArguments & { readonly elf: string };
 
 /** What is read before the target is touched. */
-interface Prepared {
-  readonly args: Chosen;
-  readonly linked: ElfFile;
-  readonly arch: Architecture;
+interface Prepared extends ReadProgram<Chosen> {
   readonly known: DebugInfo | undefined;
   readonly programs: readonly OtherProgram[];
   readonly tree: CallTree;
   readonly sink: TraceSink;
-  readonly logger: Logger;
 }
 
 interface Sampled {
@@ -60,20 +53,16 @@ const LATE = 1.5;
 
 /** `rsptrace profile`: what the target spends its time with, by samples of its stacks. Gives the exit status. */
 export async function profileTarget(given: ProfileArguments): Promise<number> {
-  const args = { ...given, elf: fileOf(given) };
-  const logger = createLogger(args.log);
-  const linked = await openElf(args, logger);
+  const read = await readProgram({ ...given, elf: fileOf(given) });
+  const { args, logger, linked } = read;
   const target = targetOf(args, linked);
-  const arch = architectureFor(linked);
-  await arch.prepare();
-  const known = debugOf(linked, logger);
+  const known = linesOf(linked, logger);
   const programs = await openPrograms(args, linked, logger);
   if (args.async && known === undefined) throw noDebugInfo(args.elf);
   const tree = new CallTree();
   const sink = tee([tree, ...(args.output === undefined ? [] : [openSamples(args.output, args.force, 'any')])]);
-  const prepared = { args, linked, arch, known, programs, tree, sink, logger };
   try {
-    return await target(prepared);
+    return await target({ ...read, known, programs, tree, sink });
   } finally {
     sink.end();
   }
@@ -99,33 +88,25 @@ function targetOf(args: Chosen, linked: ElfFile): (prepared: Prepared) => Promis
 }
 
 async function ofStub(prepared: Prepared): Promise<number> {
-  const { args, arch, logger } = prepared;
-  using wire = wireRecorder(args, logger);
-  const open = stubOpener(args.remote as string, { args, logger, wire, arch, elf: prepared.linked.path });
-  return await atTarget(open, async (target) => (await ofTarget(prepared, target)).status);
+  return (await lookAt(prepared, (target) => ofTarget(prepared, target))).status;
 }
 
 /** A process of this machine, under a gdbserver that is started at the last moment and taken away. */
 async function ofProcess(prepared: Prepared, subject: Subject): Promise<number> {
-  const { args, logger } = prepared;
-  using wire = wireRecorder(args, logger);
-  const { result, server } = await underGdbserver(subject, { args, logger, wire }, (target) =>
-    ofTarget(prepared, target),
-  );
+  const { result, server } = await underGdbserver(subject, prepared, (target) => ofTarget(prepared, target));
   if ('command' in subject && result.end !== 'target-ended') await endProgram(server, result.end === 'interrupted');
   return result.status;
 }
 
 async function ofTarget(prepared: Prepared, { session, recordingBegins }: AtTarget): Promise<Sampled> {
-  verifyArchitecture(session, prepared.arch);
-  verifyMachine(session, prepared.args);
+  const elf = await loadedThere(session, prepared);
   if (isProcess(session.features)) {
     await session.findLocalProcess();
     const why = await session.whyUninterruptible();
     if (why !== undefined) throw notInterruptible(why);
   }
   recordingBegins();
-  return await sampled(prepared, session, await loadedElf(session, prepared.linked), true);
+  return await sampled(prepared, session, elf, true);
 }
 
 async function ofMachine(prepared: Prepared): Promise<number> {
@@ -144,29 +125,24 @@ async function ofMachine(prepared: Prepared): Promise<number> {
 async function sampled(prepared: Prepared, session: Session, elf: ElfFile, isLeft: boolean): Promise<Sampled> {
   const { args, arch, linked, known, programs, sink, tree, logger } = prepared;
   const stopper = new AbortController();
-  const onSignal = (): void => stopper.abort();
-  for (const signal of endingSignals) process.once(signal, onSignal);
-  let facts: ProfileFacts;
-  try {
-    facts = await profile({
-      ...{ session, elf, arch, logger, sink, programs, signal: stopper.signal },
-      debug: elf === linked ? known : debugOf(elf, logger),
-      debugDirs: debugFilesOf(args).debugDirs ?? [],
-      periodMs: periodOf(args),
-      durationMs: args.duration ?? forever,
-      mostSamples: args.samples ?? Number.POSITIVE_INFINITY,
-      want: {
-        depth: args.depth,
-        mode: args.kernel ? 'kernel' : args.user ? 'user' : 'all',
-        idle: args.idle,
-        awaited: args.async,
-        by: args.by,
-      },
-    });
-    if (isLeft && facts.end !== 'target-ended') await session.detach();
-  } finally {
-    for (const signal of endingSignals) process.off(signal, onSignal);
-  }
+  using handled = abortAtSignal(stopper);
+  const facts = await profile({
+    ...{ session, elf, arch, logger, sink, programs, signal: stopper.signal },
+    debug: elf === linked ? known : linesOf(elf, logger),
+    debugDirs: debugFilesOf(args).debugDirs ?? [],
+    periodMs: periodOf(args),
+    durationMs: args.duration ?? forever,
+    mostSamples: args.samples ?? Number.POSITIVE_INFINITY,
+    want: {
+      depth: args.depth,
+      mode: args.kernel ? 'kernel' : args.user ? 'user' : 'all',
+      idle: args.idle,
+      awaited: args.async,
+      by: args.by,
+    },
+  });
+  if (isLeft && facts.end !== 'target-ended') await session.detach();
+  handled[Symbol.dispose]();
   const stub = (await session.stub()).name;
   sink.end(traceFacts(facts, stub));
   report(args, facts, tree);
@@ -250,10 +226,6 @@ function notesOnPrograms({ programs: [, ...further] }: ProfileFacts): string[] {
 function traceFacts({ end, samples, looks }: ProfileFacts, stub: string): TraceFacts {
   const none = { records: 0, missing: 0, foreignHits: 0, neverLoaded: [], tailLost: false };
   return { probes: [], recording: { end, stub, events: samples, stops: looks, ...none } };
-}
-
-function debugOf(elf: ElfFile, logger: Logger): DebugInfo | undefined {
-  return elf.has('.debug_info') ? DebugInfo.load(elf, { logger, linesSuffice: true }) : undefined;
 }
 
 function noDebugInfo(path: string): RsptraceError {

@@ -5,9 +5,8 @@ import { samplesOf, trampolineRoom, verifyProgram } from '../record/index.js';
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { firmwareMs, hideAtReset } from '../scratch/index.js';
 import { isMovedAtBoot, nanosPerInstruction, ResetVector, sleeps } from '../target/index.js';
-import { atTarget, stubOpener } from './at-target.js';
+import { atStub } from './at-target.js';
 import { note } from './failure.js';
-import { wireRecorder } from './open-output.js';
 import type { RecordArguments } from './options/recording.js';
 import { ReadingLine } from './reading-line.js';
 import { planWishes } from './recording/asked.js';
@@ -45,15 +44,14 @@ export async function recordAt(
 ): Promise<Recorded> {
   const remote = parseRemote(args.remote);
   if (remote.kind === 'replay' && samplesOf(prepared.program)) throw replayed();
-  using wire = wireRecorder(args, prepared.logger);
-  const open = stubOpener(args.remote, { args, logger: prepared.logger, wire, elf: args.elf });
-  // A recording of the wire has no target that could still be there.
-  const reconnect = args.reconnect && remote.kind !== 'replay' ? () => openAgain(open.open) : undefined;
-  return await atTarget(open, async ({ session, recordingBegins }) => {
+  const isReplayed = remote.kind === 'replay';
+  const before = { args, logger: prepared.logger, path: args.elf };
+  return await atStub(args.remote, before, async ({ session, recordingBegins, reopen }) => {
+    // A recording of the wire has no target that could still be there.
+    const reconnect = args.reconnect && !isReplayed ? () => openAgain(reopen) : undefined;
     // A recording of `rsptrace run` is played back to the requests of that command.
     const { arch } = prepared.program;
     const resetVector = wasLaunched(remote) ? await ResetVector.find(session, arch, prepared.logger) : undefined;
-    const isReplayed = remote.kind === 'replay';
     const begun = resetVector || reconnect || isReplayed ? undefined : await fromReset(prepared, session);
     recordingBegins();
     return await recordSession(prepared, session, { reconnect, resetVector, isReplayed, ...begun, ...watched });

@@ -5,6 +5,7 @@ import {
   firstBoot,
   type Machine,
   onlyStops,
+  onSignals,
   type Qemu,
   startMachine,
 } from '../api/index.js';
@@ -238,10 +239,8 @@ class LastOrders {
   async finish({ end, error }: Recorded): Promise<void> {
     const qemu = this.#qemu;
     if (this.#mayRunOn(end)) {
-      const onSignal = (): void => this.#kill('SIGTERM');
-      for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, onSignal);
+      using _handled = onSignals(() => this.#kill('SIGTERM'), ['SIGINT', 'SIGTERM']);
       await qemu.ended;
-      for (const signal of ['SIGINT', 'SIGTERM']) process.off(signal, onSignal);
       return;
     }
     if (end === 'panicked' || isCut(error)) await endsWithin(qemu, panicMs);

@@ -13,7 +13,6 @@ import {
   type Understood,
   understandFutures,
 } from '../api/index.js';
-import type { Architecture } from '../arch/index.js';
 import {
   FutureFields,
   type MemoryImage,
@@ -24,16 +23,13 @@ import {
   search,
 } from '../async/tasks/index.js';
 import { RsptraceError } from '../base/errors.js';
-import type { Logger } from '../base/logger.js';
 import { DebugInfo } from '../dwarf/index.js';
 import { type ElfFile, ET } from '../elf/index.js';
 import { isProcess, parseRemote } from '../rsp/index.js';
-import { architectureFor, isMovedAtBoot, loadedElf, roomForCopy, verifyArchitecture } from '../target/index.js';
+import { isMovedAtBoot, loadedElf, roomForCopy } from '../target/index.js';
 import { ExitCode, note } from './failure.js';
-import { lookAt, placedAsIn, programOf } from './local-process.js';
 import { createLogger } from './logging.js';
-import { openElf } from './open-elf.js';
-import { wireRecorder } from './open-output.js';
+import { loadedThere, lookAt, programOf, type ReadProgram, readProgram } from './look-at.js';
 import { debugFilesOf } from './options/common.js';
 import type { TasksArguments } from './options/target.js';
 import { loadPlugins } from './plugins.js';
@@ -46,65 +42,46 @@ import { lineWidth } from './terminal.js';
  * Without an ELF it is the process's program.
  */
 export async function showTasks(given: TasksArguments): Promise<number> {
-  const args = { ...given, elf: programOf(given) };
-  const logger = createLogger(args.log);
-  const scan = args.scan.map(parseRegion);
-  const base = args.base === undefined ? undefined : parseAddress(args.base, '--base');
-  const { runtimes: own } = await loadPlugins(args.plugin);
-  runtimesCalled(args.runtime, [...own, ...runtimes, search]);
-  const linked = await openElf(args, logger);
+  const scan = given.scan.map(parseRegion);
+  const base = given.base === undefined ? undefined : parseAddress(given.base, '--base');
+  const { runtimes: own } = await loadPlugins(given.plugin);
+  runtimesCalled(given.runtime, [...own, ...runtimes, search]);
+  const read = await readProgram({ ...given, elf: programOf(given) });
+  const { args, linked, logger } = read;
   if (args.core !== undefined) {
     using image = await openMemoryImage(args.core, base, linked);
-    const { program, view } = await viewOfCore(args, image, linked, scan, logger);
+    const { program, view } = await viewOfCore(read, image, scan);
     return show(args, { program, view, own, stoodMs: undefined, knowsHeaps: true });
   }
-  const before = await prepare(await placed(args, linked, logger), logger);
-  const { copy, elf, stoodMs } = await copied(args, before, scan, logger);
-  const program = elf === before.linked && before.program ? before.program : understandFutures(elf, logger);
+  const found = { ...read, linked: await placed(read) };
+  // Loaded at addresses of its own, it is read again; without debug info it is refused now.
+  const isMovable = found.linked.type === ET.DYN && found.linked.loadBias === 0n;
+  if (isMovable) DebugInfo.load(found.linked, { logger });
+  const known = isMovable ? undefined : understandFutures(found.linked, logger);
+  const { copy, elf, stoodMs } = await copied(found, known, scan);
+  const program = elf === found.linked && known ? known : understandFutures(elf, logger);
   return show(args, { program, view: await taskView(program, copy), own, stoodMs, knowsHeaps: copy.knowsHeaps });
 }
 
 /** A kernel that its loader has moved is looked for first, so that it does not stand while its debug info is read. */
-async function placed(args: TasksArguments, linked: ElfFile, logger: Logger): Promise<ElfFile> {
-  if (args.pid !== undefined) return placedAsIn(args, linked);
+async function placed(read: ReadProgram<TasksArguments & { readonly elf: string }>): Promise<ElfFile> {
+  const { args, linked } = read;
   const { remote = '' } = args;
   // All of a recording of the wire comes through one connection.
   const isOnce = args['record-wire'] !== undefined || parseRemote(remote).kind === 'replay';
   if (isOnce || linked.loadBias !== 0n || !isMovedAtBoot(linked)) return linked;
-  const arch = architectureFor(linked);
-  return await lookAt(args, { args, logger, arch, elf: linked.path }, ({ session }) => loadedElf(session, linked));
+  return await lookAt(read, ({ session }) => loadedElf(session, linked));
 }
 
 /** A process's core has its threads; a dump of a machine is memory alone. */
 async function viewOfCore(
-  args: TasksArguments,
+  { args, linked, arch, logger }: ReadProgram,
   image: MemoryImage,
-  linked: ElfFile,
   scan: readonly Region[],
-  logger: Logger,
 ): Promise<{ readonly program: Understood; readonly view: TaskView }> {
-  const arch = architectureFor(linked);
-  await arch.prepare();
   const taken = await copyCore(image, linked, { arch, scan, logger, ...debugFilesOf(args) });
   const program = understandFutures(taken?.elf ?? linked, logger);
   return { program, view: await (taken ? taskView(program, taken.copy) : dumpView(program, image, scan)) };
-}
-
-/** What is known before the target is touched. */
-interface Prepared {
-  readonly linked: ElfFile;
-  readonly arch: Architecture;
-  /** Undefined if the program's addresses are not known before it is seen where it was loaded. */
-  readonly program: Understood | undefined;
-}
-
-async function prepare(linked: ElfFile, logger: Logger): Promise<Prepared> {
-  const arch = architectureFor(linked);
-  await arch.prepare();
-  // Loaded at addresses of its own, it is read again; without debug info it is refused now.
-  const isMovable = linked.type === ET.DYN && linked.loadBias === 0n;
-  if (isMovable) DebugInfo.load(linked, { logger });
-  return { linked, arch, program: isMovable ? undefined : understandFutures(linked, logger) };
 }
 
 interface Copied {
@@ -114,21 +91,18 @@ interface Copied {
   readonly stoodMs: number;
 }
 
-/** Copies what the look needs, and lets the target go on. */
-async function copied(
-  args: TasksArguments,
-  { linked, arch, program }: Prepared,
-  scan: readonly Region[],
-  logger: Logger,
-): Promise<Copied> {
-  using wire = wireRecorder(args, logger);
+/**
+ * Copies what the look needs, and lets the target go on. `known`: undefined if the program's addresses are not known
+ * before it is seen where it was loaded.
+ */
+async function copied(read: ReadProgram, known: Understood | undefined, scan: readonly Region[]): Promise<Copied> {
+  const { args, linked, arch, logger } = read;
   const options = { arch, scan, room: roomForCopy(linked.path), logger, ...debugFilesOf(args) };
   const start = performance.now();
-  const taken = await lookAt(args, { args, logger, wire, arch, elf: linked.path }, async ({ session }) => {
-    verifyArchitecture(session, arch);
-    const elf = await loadedElf(session, linked);
+  const taken = await lookAt(read, async ({ session }) => {
+    const elf = await loadedThere(session, read);
     if (isProcess(session.features)) return { copy: await copyProcess(session, elf, options), elf };
-    const { debug } = program ?? { debug: DebugInfo.load(elf, { logger }) };
+    const { debug } = known ?? { debug: DebugInfo.load(elf, { logger }) };
     return { copy: await copyTarget(session, { elf, debug }, options), elf };
   });
   return { ...taken, stoodMs: performance.now() - start };

@@ -1,14 +1,11 @@
 import { basename } from 'node:path';
-import { endingSignals, runtimesCalled, type Understood, understandFutures } from '../api/index.js';
+import { abortAtSignal, runtimesCalled, type Understood, understandFutures } from '../api/index.js';
 import { type Runtime, runtimes, search } from '../async/tasks/index.js';
 import { ET } from '../elf/index.js';
-import { architectureFor, loadedElf } from '../target/index.js';
-import { atTarget, stubOpener } from './at-target.js';
+import { loadedElf } from '../target/index.js';
 import { ExitCode, note } from './failure.js';
-import { placedAsIn, processNamed, programOf } from './local-process.js';
-import { createLogger } from './logging.js';
-import { openElf } from './open-elf.js';
-import { wireRecorder } from './open-output.js';
+import { processNamed } from './local-process.js';
+import { lookAt, programOf, readProgram } from './look-at.js';
 import { debugFilesOf } from './options/common.js';
 import { usage } from './options/option.js';
 import type { TopArguments } from './options/target.js';
@@ -32,13 +29,10 @@ export async function top(given: TopArguments): Promise<number> {
     throw usage(`top draws on a terminal, and standard ${which} is none`, '--json streams a line of JSON a look');
   }
   if (given.polls) return (await import('./top-polls.js')).topPolls(given);
-  const args = { ...given, elf: programOf(given) };
-  const logger = createLogger(args.log);
-  const { runtimes: own } = await loadPlugins(args.plugin);
-  runtimesCalled(args.runtime, [...own, ...runtimes, search]);
-  const linked = placedAsIn(args, await openElf(args, logger));
-  const arch = architectureFor(linked);
-  await arch.prepare();
+  const { runtimes: own } = await loadPlugins(given.plugin);
+  runtimesCalled(given.runtime, [...own, ...runtimes, search]);
+  const read = await readProgram({ ...given, elf: programOf(given) });
+  const { args, logger, linked, arch } = read;
   const parts = { arch, logger, scan: args.scan.map(parseRegion), debugDirs: debugFilesOf(args).debugDirs };
   // What is loaded elsewhere is read again, so that is put off.
   const isMoved = linked.type === ET.DYN && linked.loadBias === 0n;
@@ -61,10 +55,8 @@ export async function top(given: TopArguments): Promise<number> {
     const pid = processNamed(args.pid);
     return await watch(linked, (watched, take) => lookAtProcess(pid, watched, take));
   }
-  using wire = wireRecorder(args, logger);
-  const opener = stubOpener(args.remote as string, { args, logger, wire, arch, elf: linked.path });
   const since = performance.now();
-  return await atTarget(opener, async (target) =>
+  return await lookAt(read, async (target) =>
     watch(await loadedElf(target.session, linked), (watched, take) =>
       lookAtStub({ ...target, since }, watched, take, stopper),
     ),
@@ -98,15 +90,13 @@ class Looks {
   }
 
   async run(look: (take: Takes) => Promise<Ended>): Promise<number> {
-    const onSignal = (): void => this.#stopper.abort();
-    for (const signal of endingSignals) process.on(signal, onSignal);
+    using _handled = abortAtSignal(this.#stopper);
     this.#app?.open();
     let ended: Ended;
     try {
       ended = await look((taken) => this.#take(taken));
     } finally {
       this.#app?.close();
-      for (const signal of endingSignals) process.off(signal, onSignal);
     }
     if (ended === 'target') note('the target has ended');
     return ExitCode.recorded;

@@ -1,4 +1,4 @@
-import { endingSignals, findStuck } from '../../api/index.js';
+import { findStuck, onSignals } from '../../api/index.js';
 import { type EngineSituation, type Hurdle, situationOf } from '../../engines/index.js';
 import { type Progress, type Recording, type RecordOptions, record } from '../../record/index.js';
 import type { Session } from '../../rsp/index.js';
@@ -164,14 +164,11 @@ interface Stopping {
 function stopOnSignals(first: SessionOptions['onSignal'], ending: AbortSignal | undefined): Stopping {
   const [stopper, leaver] = [new AbortController(), new AbortController()];
   let [isOver, repeatsUntil] = [false, 0];
-  const off = (): void => {
-    for (const signal of endingSignals) process.off(signal, onSignal);
-  };
-  const onSignal = (signal: NodeJS.Signals): void => {
+  const handled = onSignals((signal) => {
     if (performance.now() < repeatsUntil) return;
     if (isOver) {
       leaver.abort();
-      off();
+      handled[Symbol.dispose]();
       return;
     }
     isOver = true;
@@ -179,9 +176,8 @@ function stopOnSignals(first: SessionOptions['onSignal'], ending: AbortSignal | 
     ignoreRepeats(signal);
     first?.(signal);
     stopper.abort();
-  };
+  });
   const onEnding = (): void => stopper.abort();
-  for (const signal of endingSignals) process.on(signal, onSignal);
   ending?.addEventListener('abort', onEnding);
   return {
     signal: stopper.signal,
@@ -190,7 +186,7 @@ function stopOnSignals(first: SessionOptions['onSignal'], ending: AbortSignal | 
       isOver = true;
     },
     release() {
-      off();
+      handled[Symbol.dispose]();
       ending?.removeEventListener('abort', onEnding);
     },
   };
