@@ -45,7 +45,8 @@ export function meanings(
   });
 }
 
-/** The names of the bits that are set. */
-export function setBits(value: bigint, bits: readonly (readonly [number, string])[]): string[] {
-  return bits.filter(([number]) => ((value >> BigInt(number)) & 1n) !== 0n).map(([, name]) => name);
+/** The names of the bits that are set. `named`: names with their bits' numbers, `PE:0 MP:1`. */
+export function setBits(value: bigint, named = ''): string[] {
+  const all = [...named.matchAll(/(\w+):(\d+)/g)];
+  return all.filter(([, , bit = 0]) => ((value >> BigInt(bit)) & 1n) !== 0n).map(([, name = '']) => name);
 }

@@ -1,9 +1,7 @@
-import { FollowedValues } from '../frames/entry-values.js';
-import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frames/frame-analysis.js';
-import type { CodeFrameModel, CodeRange } from '../frames/frame-model.js';
-import type { FrameRules } from '../frames/frame-rows.js';
-import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frames/frame-state.js';
-import { endsInCall, shortReturn } from '../frames/short-return.js';
+import { codeFrames, restored } from '../frames/code-frames.js';
+import { type FrameDecoder, type Outcome, stop } from '../frames/frame-analysis.js';
+import type { CodeFrameModel } from '../frames/frame-model.js';
+import { ADDRESS, CONSTANT, FrameState, plus, sum, type Value } from '../frames/frame-state.js';
 import { decode, type Instruction } from './decode.js';
 import type { Memory } from './decode-memory.js';
 import { masks, unsigned } from './pointer-authentication.js';
@@ -30,6 +28,8 @@ const clobbered = [...Array.from({ length: 18 }, (_, register) => register), LR]
 const preserved = [19, 20, 21, 22, 23, 24, 25, 26, 27, 28, FP];
 
 const decoder: FrameDecoder<Instruction> = {
+  numbers: [...Array.from({ length: 32 }, (_, index) => index), ELR_NUMBER],
+  longestCall: 4,
   entry: FrameState.entry(34).with(COMPARED, undefined),
   decode: ({ bytes }, offset) => decode(bytes, offset),
   execute,
@@ -38,12 +38,7 @@ const decoder: FrameDecoder<Instruction> = {
   isPadding: (step) => (step.form === 'hint' && step.imm === 0) || (step.form === 'trap' && step.op === 'udf'),
 };
 
-const rules: FrameRules = {
-  numbers: [...Array.from({ length: 32 }, (_, index) => index), ELR_NUMBER],
-  longestCall: 4,
-};
-
-export const frames: CodeFrameModel = {
+export const frames: CodeFrameModel = codeFrames({
   registerCount: 32,
   fixed: [18],
   stackPointer: SP,
@@ -53,33 +48,12 @@ export const frames: CodeFrameModel = {
   special: new Map([[ELR_NUMBER, 'ELR_EL1'], ...masks]),
   unsigned,
   cfaAtEntry: 0,
-  framePointerRow: {
-    cfa: { kind: 'register', register: FP, offset: 16 },
-    returnAddress: LR,
-    registers: new Map([
-      [LR, { kind: 'saved', offset: -8 }],
-      [FP, { kind: 'saved', offset: -16 }],
-    ]),
-    interrupted: false,
-  },
-  entryRow: {
-    cfa: { kind: 'register', register: SP, offset: 0 },
-    returnAddress: LR,
-    registers: new Map(),
-    interrupted: false,
-  },
-  code: {
-    analyse: (ranges: readonly CodeRange[]) => new FrameAnalysis(frames, rules, decoder, ranges),
-    follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, frames),
-    endsInCall: (code) => endsInCall(decoder, rules, code),
-    shortReturn: (code) => shortReturn(decoder, frames, code),
-    mayReturnFromTrap: (code) => Buffer.from(code.buffer, code.byteOffset, code.length).includes(eret),
-  },
-};
+  aboveFramePointer: 16,
+  decoder,
+  mayReturnFromTrap: (code) => Buffer.from(code.buffer, code.byteOffset, code.length).includes(eret),
+});
 
 const eret = Buffer.from('e0039fd6', 'hex');
-
-const stop: Outcome = { next: undefined, kind: 'plain' };
 
 function execute(instruction: Instruction, state: FrameState, at: number, entry: bigint): Outcome {
   const { values } = state;
@@ -168,10 +142,7 @@ function combined(instruction: Form<'add' | 'add-extended'>, values: FrameState[
   if (!wide || amount !== 0) return undefined;
   const a = rn === ZR && form === 'add' ? zero : values[rn];
   const b = rm === ZR ? zero : values[rm];
-  if (a === undefined || b === undefined) return undefined;
-  if (b.base === CONSTANT) return plus(a, op === 'add' ? b.offset : -b.offset);
-  if (op === 'add') return a.base === CONSTANT ? plus(b, a.offset) : undefined;
-  return a.base === b.base ? { base: CONSTANT, offset: a.offset - b.offset } : undefined;
+  return sum(a, b, op === 'sub');
 }
 
 /** `mov` of a register is orr with xzr. */
@@ -204,20 +175,14 @@ function moved(memory: Memory, state: FrameState): FrameState {
       const value = isVector ? undefined : register === ZR ? zero : state.values[register];
       next = next.store(place, size, value);
     } else if (memory.access !== 'prefetch' && !isVector && register !== ZR) {
-      next = next.with(register, size === 8 && memory.access === 'load' ? loaded(state, place, register) : undefined);
+      next = next.with(
+        register,
+        size === 8 && memory.access === 'load' ? restored(frames, state, place, register) : undefined,
+      );
     }
   }
   if (status !== undefined && status !== ZR) next = next.with(status, undefined);
   return mode === 'offset' || rn === undefined ? next : next.with(rn, behind);
-}
-
-/**
- * A register's entry value is restored unchanged. A pointer into the frame may have been changed by code that was
- * given its address.
- */
-function loaded(state: FrameState, address: Value | undefined, register: number): Value | undefined {
-  const value = state.load(address);
-  return value?.offset === 0 || register === SP || register === FP ? value : undefined;
 }
 
 /** A jump to a known address, far or in a table of the function's own. */
@@ -252,22 +217,12 @@ function system({ op, register, rt }: Form<'system'>, state: FrameState): FrameS
   return isBack ? state.with(ELR, rt === ZR ? zero : state.values[rt]) : state;
 }
 
-function addresses(instruction: Instruction, { values }: FrameState): Value[] | undefined {
-  const from = addressRegister(instruction);
-  if (from === undefined) return [];
-  const value = plus(values[from.register], from.offset);
-  if (value !== undefined) return [value];
-  // Below a variable array, it is somewhere below the frame pointer.
-  return from.register === SP && values[FP]?.base !== SP ? undefined : [];
-}
-
-/** The register that an address is computed from, unless it becomes the stack pointer or the frame pointer. */
-function addressRegister(instruction: Instruction): { readonly register: number; readonly offset: number } | undefined {
+function addresses(instruction: Instruction): ReturnType<typeof decoder.addresses> {
   if (instruction.form === 'memory') {
     const { rn, offset, mode } = instruction;
-    return rn === undefined ? undefined : { register: rn, offset: mode === 'post' ? 0 : (offset ?? 0) };
+    return rn === undefined ? [] : [{ register: rn, offset: mode === 'post' ? 0 : (offset ?? 0) }];
   }
-  if (instruction.form !== 'add-immediate' || instruction.flags) return undefined;
+  if (instruction.form !== 'add-immediate' || instruction.flags) return [];
   const { rd, rn, imm, op } = instruction;
-  return rd === SP || rd === FP ? undefined : { register: rn, offset: op === 'sub' ? -imm : imm };
+  return rd === SP || rd === FP ? [] : [{ register: rn, offset: op === 'sub' ? -imm : imm }];
 }

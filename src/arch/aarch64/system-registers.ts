@@ -36,37 +36,15 @@ function pagingOf(registers: RegisterReader, level: number | undefined): Paging 
   };
 }
 
-const bits: Readonly<Record<string, readonly (readonly [number, string])[]>> = {
-  cpsr: [
-    [4, 'nRW'],
-    [6, 'F'],
-    [7, 'I'],
-    [8, 'A'],
-    [9, 'D'],
-    [20, 'IL'],
-    [21, 'SS'],
-    [22, 'PAN'],
-    [28, 'V'],
-    [29, 'C'],
-    [30, 'Z'],
-    [31, 'N'],
-  ],
-  SCTLR_EL1: [
-    [0, 'M'],
-    [1, 'A'],
-    [2, 'C'],
-    [3, 'SA'],
-    [4, 'SA0'],
-    [12, 'I'],
-    [19, 'WXN'],
-    [25, 'EE'],
-    [31, 'EnIA'],
-  ],
+/** Of each register, the bits that have names. */
+const bits: Readonly<Record<string, string>> = {
+  cpsr: 'nRW:4 F:6 I:7 A:8 D:9 IL:20 SS:21 PAN:22 V:28 C:29 Z:30 N:31',
+  SCTLR_EL1: 'M:0 A:1 C:2 SA:3 SA0:4 I:12 WXN:19 EE:25 EnIA:31',
 };
 
 function meaningOf(name: string, value: bigint): string {
   const field = (at: number, size: number): number => Number((value >> BigInt(at)) & ((1n << BigInt(size)) - 1n));
-  const set = setBits(value, bits[name] ?? []);
+  const set = setBits(value, bits[name]);
   switch (name) {
     case 'cpsr':
       return [`EL=${field(2, 2)}`, `SP=${field(0, 1)}`, ...set].join(' ');

@@ -21,8 +21,8 @@ export class FollowedValues<I extends { readonly length: number }> implements En
   /** What all calls agree on: an exception comes back into the function with it. */
   #thrown: FrameState | undefined;
 
-  constructor(decoder: FrameDecoder<I>, ranges: readonly CodeRange[], flow: ControlFlow, model: FrameModel) {
-    this.#code = new FunctionCode(decoder, ranges);
+  constructor(model: FrameModel, decoder: FrameDecoder<I>, ranges: readonly CodeRange[], flow: ControlFlow) {
+    this.#code = new FunctionCode(model, decoder, ranges);
     this.#flow = flow;
     this.#model = model;
     this.#nodes = new Map(flow.steps.map(({ address }, node) => [this.#code.offsetOf(address), node]));

@@ -1,10 +1,10 @@
 import type { Addr } from '../../base/addr.js';
+import { firstWhere } from '../../base/sorted.js';
 import type { CallersFrame, CodeRange, FrameAt, FrameModel, FunctionFrames } from './frame-model.js';
-import { type FrameRules, rowOf } from './frame-rows.js';
+import { rowOf } from './frame-rows.js';
 import { type FrameState, same, type Value } from './frame-state.js';
 import { FunctionCode } from './function-code.js';
 import { hasFrame, UsualFrames } from './usual-frames.js';
-import { type Edge, Worklist } from './worklist.js';
 
 /**
  * What one instruction does to a state, and where control goes after it. Offsets count from the function's first
@@ -29,15 +29,21 @@ interface TrapReturn {
   readonly entry: FrameState | undefined;
 }
 
+export const stop: Outcome = { next: undefined, kind: 'plain' };
+
+/** The instructions of an architecture, as frames are followed by them. */
 export interface FrameDecoder<I extends { readonly length: number }> {
+  /** DWARF number of each index of a state. */
+  readonly numbers: readonly number[];
+  /** Length of the longest instruction that can be a call, in bytes. */
+  readonly longestCall: number;
   decode(range: CodeRange, offset: number): I | undefined;
   execute(instruction: I, state: FrameState, at: number, entry: Addr): Outcome;
   /**
-   * Addresses that an instruction uses or computes, as far as they are known. An index is not counted. Undefined if it
-   * uses the stack pointer, whose value is not known. Left out is what sets a frame up: an address that becomes the
-   * stack pointer or the frame pointer.
+   * From which registers' values an instruction uses or computes addresses, and how far from them. An index is not
+   * counted. Left out is what sets a frame up: an address that becomes the stack pointer or the frame pointer.
    */
-  addresses(instruction: I, state: FrameState): readonly Value[] | undefined;
+  addresses(instruction: I, state: FrameState): readonly { readonly register: number; readonly offset: number }[];
   /** It goes where the caller called from. */
   isReturn(instruction: I): boolean;
   /** What compilers fill gaps with. */
@@ -61,7 +67,7 @@ interface Node<I> {
  */
 export class FrameAnalysis<I extends { readonly length: number }> implements FunctionFrames {
   readonly #model: FrameModel;
-  readonly #rules: FrameRules;
+  readonly #decoder: FrameDecoder<I>;
   readonly #code: FunctionCode<I>;
   #nodes = new Map<number, Node<I>>();
   #worklist = new Worklist();
@@ -71,10 +77,10 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
   /** Frames that were asked for. */
   readonly #found = new Map<number, FrameAt>();
 
-  constructor(model: FrameModel, rules: FrameRules, decoder: FrameDecoder<I>, ranges: readonly CodeRange[]) {
+  constructor(model: FrameModel, decoder: FrameDecoder<I>, ranges: readonly CodeRange[]) {
     this.#model = model;
-    this.#rules = rules;
-    this.#code = new FunctionCode(decoder, ranges);
+    this.#decoder = decoder;
+    this.#code = new FunctionCode(model, decoder, ranges);
     this.#usual = new UsualFrames(model);
     this.#entryState = this.#code.entryState;
     this.#follow();
@@ -100,7 +106,7 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
   behindCall(pc: Addr): FrameAt | undefined {
     // The call's own state, because the code that follows it may be other code altogether, if the call never returns.
     const offset = this.#code.offsetOf(pc);
-    for (let back = 2; back <= this.#rules.longestCall; back++) {
+    for (let back = 2; back <= this.#decoder.longestCall; back++) {
       const node = this.#nodes.get(offset - back);
       if (node === undefined || node.instruction.length !== back) continue;
       const outcome = this.#code.execute(node.instruction, node.state, offset - back);
@@ -144,7 +150,7 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
   }
 
   #frame(state: FrameState, confidence: Node<I>['confidence']): FrameAt {
-    return rowOf(this.#model, this.#rules, state, this.#trap?.back, confidence);
+    return rowOf(this.#model, this.#decoder.numbers, state, this.#trap?.back, confidence);
   }
 
   #follow(): void {
@@ -264,5 +270,45 @@ export class FrameAnalysis<I extends { readonly length: number }> implements Fun
     const { behindCalls } = this.#usual;
     const state = next ?? behindCalls ?? this.#usual.inBody(() => this.#nodes.values()) ?? before.state;
     return { state, confidence: 'guess' };
+  }
+}
+
+/** A way to an instruction, and the state in which control comes there. */
+interface Edge {
+  readonly at: number;
+  readonly state: FrameState;
+  /** The return of a call. */
+  readonly call: boolean;
+}
+
+/** The ways that are still to be followed. Returns of calls come last. */
+class Worklist {
+  readonly #strong: Edge[] = [];
+  readonly #weak: Edge[] = [];
+  #taken = 0;
+
+  /** How many ways were taken. */
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** A jump, or the next instruction. */
+  add(at: number, state: FrameState): void {
+    this.#strong.push({ at, state, call: false });
+  }
+
+  /**
+   * The return of a call. These come in the order of memory: code that returns comes before the cold calls that do
+   * not.
+   */
+  addReturn(at: number, state: FrameState): void {
+    const place = firstWhere(this.#weak.length, (index) => (this.#weak[index] as Edge).at <= at);
+    this.#weak.splice(place, 0, { at, state, call: true });
+  }
+
+  take(): Edge | undefined {
+    const edge = this.#strong.pop() ?? this.#weak.pop();
+    if (edge !== undefined) this.#taken++;
+    return edge;
   }
 }

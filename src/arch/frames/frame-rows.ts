@@ -2,21 +2,13 @@ import type { RegisterRule } from '../../base/unwind-row.js';
 import type { Confidence, FrameAt, FrameModel } from './frame-model.js';
 import { ADDRESS, CONSTANT, type FrameState, same, type Value } from './frame-state.js';
 
-/** What turning states into rows needs beyond the model. */
-export interface FrameRules {
-  /** DWARF number of each index of a state. */
-  readonly numbers: readonly number[];
-  /** Length of the longest instruction that can be a call, in bytes. */
-  readonly longestCall: number;
-}
-
 /**
- * The row for a state. `trap`: the index whose entry value is the address where interrupted code goes on; undefined
+ * The row for a state. `numbers`: the DWARF number of each of its indexes. `trap`: the index whose entry value is the address where interrupted code goes on; undefined
  * for a function that is called.
  */
 export function rowOf(
   model: FrameModel,
-  rules: FrameRules,
+  numbers: readonly number[],
   state: FrameState,
   trap: number | undefined,
   confidence: Confidence,
@@ -30,14 +22,14 @@ export function rowOf(
   if (from === undefined) return { kind: 'unknown' };
   const cfa = {
     kind: 'register',
-    register: rules.numbers[from.index] as number,
+    register: numbers[from.index] as number,
     offset: cfaAtEntry - from.offset,
   } as const;
   const places = placesOf(state, anchor, cfaAtEntry);
   const registers = new Map<number, RegisterRule>();
   const add = (index: number): void => {
-    const rule = ruleFor(rules, state, places, index);
-    if (rule.kind !== 'same') registers.set(rules.numbers[index] as number, rule);
+    const rule = ruleFor(numbers, state, places, index);
+    if (rule.kind !== 'same') registers.set(numbers[index] as number, rule);
   };
   const wanted = trap === undefined ? model.preserved : Array.from({ length: model.registerCount }, (_, i) => i);
   for (const index of wanted) if (index !== stackPointer) add(index);
@@ -45,7 +37,7 @@ export function rowOf(
   if (back >= model.registerCount || trap === undefined) add(back);
   // A trap within the handler writes the CSR again. So if the handler has saved the value, the saved value is used.
   const keptBack = trap === undefined ? undefined : places.get(trap);
-  if (keptBack !== undefined) registers.set(rules.numbers[back] as number, { kind: 'saved', offset: keptBack });
+  if (keptBack !== undefined) registers.set(numbers[back] as number, { kind: 'saved', offset: keptBack });
   // An interrupt of x86-64 has pushed the stack pointer of the interrupted code.
   const pushed = places.get(stackPointer);
   if (trap !== undefined && pushed !== undefined) registers.set(stackPointer, { kind: 'saved', offset: pushed });
@@ -59,7 +51,7 @@ export function rowOf(
   return {
     kind: 'row',
     confidence,
-    row: { cfa, returnAddress: rules.numbers[back] as number, registers, interrupted: trap !== undefined },
+    row: { cfa, returnAddress: numbers[back] as number, registers, interrupted: trap !== undefined },
     framePointer:
       kept.cfa.kind === 'register' &&
       top?.base === stackPointer &&
@@ -96,7 +88,7 @@ function placesOf(state: FrameState, anchor: number, cfaAtEntry: number): Map<nu
 }
 
 function ruleFor(
-  rules: FrameRules,
+  numbers: readonly number[],
   state: FrameState,
   places: ReadonlyMap<number, number>,
   index: number,
@@ -106,5 +98,5 @@ function ruleFor(
   if (offset !== undefined) return { kind: 'saved', offset };
   const own: Value = { base: index, offset: 0 };
   const holder = state.values.findIndex((value) => same(value, own));
-  return holder < 0 ? { kind: 'undefined' } : { kind: 'register', register: rules.numbers[holder] as number };
+  return holder < 0 ? { kind: 'undefined' } : { kind: 'register', register: numbers[holder] as number };
 }

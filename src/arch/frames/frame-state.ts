@@ -121,6 +121,14 @@ export function plus(value: Value | undefined, offset: number): Value | undefine
   return Math.abs(sum) < RANGE ? { base: value.base, offset: sum } : undefined;
 }
 
+/** a + b, or a - b, where one of them is a number, or where the difference is one. */
+export function sum(a: Value | undefined, b: Value | undefined, isNegative = false): Value | undefined {
+  if (a === undefined || b === undefined) return undefined;
+  if (b.base === CONSTANT) return plus(a, isNegative ? -b.offset : b.offset);
+  if (!isNegative) return a.base === CONSTANT ? plus(b, a.offset) : undefined;
+  return a.base === b.base ? { base: CONSTANT, offset: a.offset - b.offset } : undefined;
+}
+
 export function same(a: Value | undefined, b: Value | undefined): boolean {
   return a === b || (a !== undefined && b !== undefined && a.base === b.base && a.offset === b.offset);
 }

@@ -1,7 +1,7 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { FrameDecoder, Outcome } from './frame-analysis.js';
-import type { CodeRange } from './frame-model.js';
-import type { FrameState, Value } from './frame-state.js';
+import type { CodeRange, FrameModel } from './frame-model.js';
+import { type FrameState, plus, type Value } from './frame-state.js';
 
 /** The most bytes of one function: larger ones exist only in damaged files. */
 const MAX_CODE = 0x8_0000;
@@ -16,11 +16,13 @@ interface Part {
 /** The instructions of one function. Offsets count from its first one. */
 export class FunctionCode<I extends { readonly length: number }> {
   readonly parts: readonly Part[];
+  readonly #model: FrameModel;
   readonly #decoder: FrameDecoder<I>;
   readonly #entry: Addr;
   readonly #decoded = new Map<number, I | undefined>();
 
-  constructor(decoder: FrameDecoder<I>, ranges: readonly CodeRange[]) {
+  constructor(model: FrameModel, decoder: FrameDecoder<I>, ranges: readonly CodeRange[]) {
+    this.#model = model;
     this.#decoder = decoder;
     this.#entry = ranges[0]?.start ?? (0n as Addr);
     this.parts = ranges.map((range) => {
@@ -42,8 +44,20 @@ export class FunctionCode<I extends { readonly length: number }> {
     return addOffset(this.#entry, offset);
   }
 
+  /**
+   * The addresses that an instruction uses or computes, as far as they are known. Undefined if it uses the stack
+   * pointer, whose value is not known.
+   */
   addresses(instruction: I, state: FrameState): readonly Value[] | undefined {
-    return this.#decoder.addresses(instruction, state);
+    const { stackPointer, framePointer } = this.#model;
+    const found: Value[] = [];
+    for (const { register, offset } of this.#decoder.addresses(instruction, state)) {
+      const value = plus(state.values[register], offset);
+      if (value !== undefined) found.push(value);
+      // Aligned, or below a variable array: it is somewhere below the frame pointer.
+      else if (register === stackPointer && state.values[framePointer]?.base !== stackPointer) return undefined;
+    }
+    return found;
   }
 
   has(offset: number): boolean {

@@ -23,89 +23,34 @@ interface Encoded {
  * address.
  */
 export type Operation =
-  | {
-      readonly form: 'register';
-      readonly op: table.RegisterOp;
-      readonly rd: number;
-      readonly rs1: number;
-      readonly rs2: number;
-    }
-  | {
-      readonly form: 'immediate';
-      readonly op: table.ImmediateOp;
-      readonly rd: number;
-      readonly rs1: number;
-      readonly imm: number;
-    }
+  | Form<'register', table.RegisterOp, 'rd' | 'rs1' | 'rs2'>
+  | Form<'immediate', table.ImmediateOp, 'rd' | 'rs1' | 'imm'>
   /** `imm` is what is added or loaded: the upper 20 bits in place, sign-extended from 32. */
-  | { readonly form: 'upper'; readonly op: 'lui' | 'auipc'; readonly rd: number; readonly imm: number }
-  | { readonly form: 'jump'; readonly op: 'jal'; readonly rd: number; readonly imm: number }
-  | {
-      readonly form: 'jump-register';
-      readonly op: 'jalr';
-      readonly rd: number;
-      readonly rs1: number;
-      readonly imm: number;
-    }
-  | {
-      readonly form: 'branch';
-      readonly op: table.BranchOp;
-      readonly rs1: number;
-      readonly rs2: number;
-      readonly imm: number;
-    }
-  | {
-      readonly form: 'load';
-      readonly op: table.LoadOp;
-      readonly rd: number;
-      readonly rs1: number;
-      readonly imm: number;
-    }
-  | {
-      readonly form: 'store';
-      readonly op: table.StoreOp;
-      readonly rs1: number;
-      readonly rs2: number;
-      readonly imm: number;
-    }
+  | Form<'upper', 'lui' | 'auipc', 'rd' | 'imm'>
+  | Form<'jump', 'jal', 'rd' | 'imm'>
+  | Form<'jump-register', 'jalr', 'rd' | 'rs1' | 'imm'>
+  | Form<'branch', table.BranchOp, 'rs1' | 'rs2' | 'imm'>
+  | Form<'load', table.LoadOp, 'rd' | 'rs1' | 'imm'>
+  | Form<'store', table.StoreOp, 'rs1' | 'rs2' | 'imm'>
   /** `rd` is a float register, `rs1` an integer one. */
-  | {
-      readonly form: 'float-load';
-      readonly op: table.FloatLoadOp;
-      readonly rd: number;
-      readonly rs1: number;
-      readonly imm: number;
-    }
+  | Form<'float-load', table.FloatLoadOp, 'rd' | 'rs1' | 'imm'>
   /** `rs2` is a float register, `rs1` an integer one. */
-  | {
-      readonly form: 'float-store';
-      readonly op: table.FloatStoreOp;
-      readonly rs1: number;
-      readonly rs2: number;
-      readonly imm: number;
-    }
-  | {
-      readonly form: 'atomic';
-      readonly op: table.AtomicOp;
-      readonly ordering: '' | 'aq' | 'rl' | 'aqrl';
-      readonly rd: number;
-      readonly rs1: number;
-      readonly rs2: number;
-    }
+  | Form<'float-store', table.FloatStoreOp, 'rs1' | 'rs2' | 'imm'>
+  | (Form<'atomic', table.AtomicOp, 'rd' | 'rs1' | 'rs2'> & { readonly ordering: '' | 'aq' | 'rl' | 'aqrl' })
   /** `source` is a register number, or the five-bit immediate of the ops that end in `i`. */
-  | {
-      readonly form: 'csr';
-      readonly op: table.CsrOp;
-      readonly rd: number;
-      readonly csr: number;
-      readonly source: number;
-    }
+  | Form<'csr', table.CsrOp, 'rd' | 'csr' | 'source'>
   /** Sets of device input 8, output 4, memory reads 2, writes 1. */
-  | { readonly form: 'fence'; readonly op: 'fence' | 'fence.tso'; readonly before: number; readonly after: number }
-  | { readonly form: 'address-fence'; readonly op: 'sfence.vma'; readonly rs1: number; readonly rs2: number }
-  | { readonly form: 'system'; readonly op: table.SystemOp }
+  | Form<'fence', 'fence' | 'fence.tso', 'before' | 'after'>
+  | Form<'address-fence', 'sfence.vma', 'rs1' | 'rs2'>
+  | Form<'system', table.SystemOp, never>
   /** `bits`: the first 2 or 4 bytes as a number. */
-  | { readonly form: 'unknown'; readonly op: 'unknown'; readonly bits: number };
+  | Form<'unknown', 'unknown', 'bits'>;
+
+/** Instructions of one form, and the fields that they have. */
+type Form<F extends string, Op extends string, Fields extends string> = {
+  readonly form: F;
+  readonly op: Op;
+} & Readonly<Record<Fields, number>>;
 
 /**
  * Length in bytes of an instruction with these first 16 bits; 2 if the length itself is reserved (192 bits or more).

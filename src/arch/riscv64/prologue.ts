@@ -1,9 +1,7 @@
-import { FollowedValues } from '../frames/entry-values.js';
-import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frames/frame-analysis.js';
-import type { CodeFrameModel, CodeRange } from '../frames/frame-model.js';
-import type { FrameRules } from '../frames/frame-rows.js';
-import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frames/frame-state.js';
-import { endsInCall, shortReturn } from '../frames/short-return.js';
+import { codeFrames, restored } from '../frames/code-frames.js';
+import { type FrameDecoder, type Outcome, stop } from '../frames/frame-analysis.js';
+import type { CodeFrameModel } from '../frames/frame-model.js';
+import { ADDRESS, CONSTANT, FrameState, plus, sum, type Value } from '../frames/frame-state.js';
 import { decode, type Instruction } from './decode.js';
 import { FP, RA, SP } from './registers.js';
 
@@ -36,6 +34,10 @@ const clobbered = [RA, 5, 6, 7, 28, 29, 30, 31, 10, 11, 12, 13, 14, 15, 16, 17];
 const preserved = [FP, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
 
 const decoder: FrameDecoder<Instruction> = {
+  numbers: Array.from({ length: 32 }, (_, index) => index).concat(
+    [csrs.sscratch, csrs.sepc, csrs.mscratch, csrs.mepc].map((csr) => CSR + csr),
+  ),
+  longestCall: 4,
   entry: FrameState.entry(36).with(0, { base: CONSTANT, offset: 0 }),
   decode: ({ bytes }, offset) => decode(bytes, offset),
   execute,
@@ -46,14 +48,7 @@ const decoder: FrameDecoder<Instruction> = {
     instruction.form === 'unknown',
 };
 
-const rules: FrameRules = {
-  numbers: Array.from({ length: 32 }, (_, index) => index).concat(
-    [csrs.sscratch, csrs.sepc, csrs.mscratch, csrs.mepc].map((csr) => CSR + csr),
-  ),
-  longestCall: 4,
-};
-
-export const frames: CodeFrameModel = {
+export const frames: CodeFrameModel = codeFrames({
   registerCount: 32,
   // zero, gp, tp.
   fixed: [0, 3, 4],
@@ -63,29 +58,10 @@ export const frames: CodeFrameModel = {
   preserved,
   special: new Map(Object.entries(csrs).map(([name, csr]) => [CSR + csr, name])),
   cfaAtEntry: 0,
-  framePointerRow: {
-    cfa: { kind: 'register', register: FP, offset: 0 },
-    returnAddress: RA,
-    registers: new Map([
-      [RA, { kind: 'saved', offset: -8 }],
-      [FP, { kind: 'saved', offset: -16 }],
-    ]),
-    interrupted: false,
-  },
-  entryRow: {
-    cfa: { kind: 'register', register: SP, offset: 0 },
-    returnAddress: RA,
-    registers: new Map(),
-    interrupted: false,
-  },
-  code: {
-    analyse: (ranges: readonly CodeRange[]) => new FrameAnalysis(frames, rules, decoder, ranges),
-    follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, frames),
-    endsInCall: (code) => endsInCall(decoder, rules, code),
-    shortReturn: (code) => shortReturn(decoder, frames, code),
-    mayReturnFromTrap: (code) => trapReturns.some((bytes) => has(code, bytes)),
-  },
-};
+  aboveFramePointer: 0,
+  decoder,
+  mayReturnFromTrap: (code) => trapReturns.some((bytes) => has(code, bytes)),
+});
 
 /** `sret` and `mret`. */
 const trapReturns = [Buffer.from('73002010', 'hex'), Buffer.from('73002030', 'hex')];
@@ -93,8 +69,6 @@ const trapReturns = [Buffer.from('73002010', 'hex'), Buffer.from('73002030', 'he
 function has(code: Uint8Array, bytes: Buffer): boolean {
   return Buffer.from(code.buffer, code.byteOffset, code.length).includes(bytes);
 }
-
-const stop: Outcome = { next: undefined, kind: 'plain' };
 
 function execute(instruction: Instruction, state: FrameState, at: number): Outcome {
   const { values } = state;
@@ -106,7 +80,12 @@ function execute(instruction: Instruction, state: FrameState, at: number): Outco
     case 'immediate':
       return set(instruction.rd, immediate(instruction, values[instruction.rs1]));
     case 'register':
-      return set(instruction.rd, register(instruction.op, values[instruction.rs1], values[instruction.rs2]));
+      return set(
+        instruction.rd,
+        instruction.op === 'add' || instruction.op === 'sub'
+          ? sum(values[instruction.rs1], values[instruction.rs2], instruction.op === 'sub')
+          : undefined,
+      );
     case 'upper':
       return set(
         instruction.rd,
@@ -118,7 +97,7 @@ function execute(instruction: Instruction, state: FrameState, at: number): Outco
       return set(
         instruction.rd,
         instruction.op === 'ld'
-          ? loaded(state, plus(values[instruction.rs1], instruction.imm), instruction.rd)
+          ? restored(frames, state, plus(values[instruction.rs1], instruction.imm), instruction.rd)
           : undefined,
       );
     case 'store': {
@@ -152,31 +131,21 @@ function execute(instruction: Instruction, state: FrameState, at: number): Outco
   }
 }
 
-function addresses(instruction: Instruction, { values }: FrameState): Value[] | undefined {
-  const from = addressRegister(instruction);
-  if (from === undefined) return [];
-  const value = plus(values[from.register], from.offset);
-  if (value !== undefined) return [value];
-  // Below a variable array, it is somewhere below the frame pointer.
-  return from.register === SP && values[FP]?.base !== SP ? undefined : [];
-}
-
-/** The register that an address is computed from, unless it becomes the stack pointer or the frame pointer. */
-function addressRegister(instruction: Instruction): { readonly register: number; readonly offset: number } | undefined {
+function addresses(instruction: Instruction): ReturnType<typeof decoder.addresses> {
   switch (instruction.form) {
     case 'load':
     case 'store':
     case 'float-load':
     case 'float-store':
-      return { register: instruction.rs1, offset: instruction.imm };
+      return [{ register: instruction.rs1, offset: instruction.imm }];
     case 'atomic':
-      return { register: instruction.rs1, offset: 0 };
+      return [{ register: instruction.rs1, offset: 0 }];
     case 'immediate': {
       const { op, rd, rs1, imm } = instruction;
-      return op !== 'addi' || rd === SP || rd === FP ? undefined : { register: rs1, offset: imm };
+      return op !== 'addi' || rd === SP || rd === FP ? [] : [{ register: rs1, offset: imm }];
     }
     default:
-      return undefined;
+      return [];
   }
 }
 
@@ -196,24 +165,6 @@ function immediate(
     default:
       return undefined;
   }
-}
-
-/**
- * A register's entry value is restored unchanged. A pointer into the frame may have been changed by code that was
- * given its address.
- */
-function loaded(state: FrameState, address: Value | undefined, rd: number): Value | undefined {
-  const value = state.load(address);
-  return value?.offset === 0 || rd === SP || rd === FP ? value : undefined;
-}
-
-function register(op: string, a: Value | undefined, b: Value | undefined): Value | undefined {
-  if (a === undefined || b === undefined) return undefined;
-  if (op === 'add')
-    return b.base === CONSTANT ? plus(a, b.offset) : a.base === CONSTANT ? plus(b, a.offset) : undefined;
-  if (op !== 'sub') return undefined;
-  if (b.base === CONSTANT) return plus(a, -b.offset);
-  return a.base === b.base ? { base: CONSTANT, offset: a.offset - b.offset } : undefined;
 }
 
 /**

@@ -30,27 +30,10 @@ function pagingOf(satp: bigint | undefined, priv: bigint | undefined): Paging | 
   return { scheme, root: addr(rootOf(satp)), asid: Number((satp >> 44n) & 0xffffn) };
 }
 
-const bits: Readonly<Record<string, readonly (readonly [number, string])[]>> = {
-  mstatus: [
-    [1, 'SIE'],
-    [3, 'MIE'],
-    [5, 'SPIE'],
-    [7, 'MPIE'],
-    [8, 'SPP'],
-    [17, 'MPRV'],
-    [18, 'SUM'],
-    [19, 'MXR'],
-    [20, 'TVM'],
-    [21, 'TW'],
-    [22, 'TSR'],
-  ],
-  sstatus: [
-    [1, 'SIE'],
-    [5, 'SPIE'],
-    [8, 'SPP'],
-    [18, 'SUM'],
-    [19, 'MXR'],
-  ],
+/** Of each register, the bits that have names. */
+const bits: Readonly<Record<string, string>> = {
+  mstatus: 'SIE:1 MIE:3 SPIE:5 MPIE:7 SPP:8 MPRV:17 SUM:18 MXR:19 TVM:20 TW:21 TSR:22',
+  sstatus: 'SIE:1 SPIE:5 SPP:8 SUM:18 MXR:19',
 };
 
 function meaningOf(name: string, value: bigint): string {
@@ -59,7 +42,7 @@ function meaningOf(name: string, value: bigint): string {
     const { scheme, root, asid } = pagingOf(value, undefined) ?? pagingOff;
     return scheme === 'off' ? 'off' : `${scheme}, root ${hex(root ?? 0n)}, asid ${asid}`;
   }
-  const set = setBits(value, bits[name] ?? []);
+  const set = setBits(value, bits[name]);
   if (name === 'mstatus') set.push(`MPP=${(value >> 11n) & 3n}`);
   set.push(`FS=${(value >> 13n) & 3n}`, `VS=${(value >> 9n) & 3n}`);
   return set.join(' ');

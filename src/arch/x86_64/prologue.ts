@@ -1,10 +1,8 @@
 import { type Addr, addOffset } from '../../base/addr.js';
-import { FollowedValues } from '../frames/entry-values.js';
-import { FrameAnalysis, type FrameDecoder, type Outcome } from '../frames/frame-analysis.js';
+import { codeFrames } from '../frames/code-frames.js';
+import { type FrameDecoder, type Outcome, stop } from '../frames/frame-analysis.js';
 import type { CodeFrameModel, CodeRange } from '../frames/frame-model.js';
-import type { FrameRules } from '../frames/frame-rows.js';
-import { ADDRESS, CONSTANT, FrameState, plus, type Value } from '../frames/frame-state.js';
-import { endsInCall, shortReturn } from '../frames/short-return.js';
+import { ADDRESS, CONSTANT, FrameState, plus, sum, type Value } from '../frames/frame-state.js';
 import { decode, type Instruction, type Operand } from './decode.js';
 import { wholeRegisters } from './registers.js';
 
@@ -49,6 +47,8 @@ function interrupted(above: number): FrameState {
 }
 
 const decoder: FrameDecoder<Instruction> = {
+  numbers: Array.from({ length: 17 }, (_, index) => index),
+  longestCall: 8,
   entry: called,
   decode: ({ start, bytes }: CodeRange, offset) => decode(bytes, addOffset(start, offset), offset),
   execute,
@@ -57,9 +57,7 @@ const decoder: FrameDecoder<Instruction> = {
   isPadding: ({ op }) => op === 'nop' || op === 'int3',
 };
 
-const rules: FrameRules = { numbers: Array.from({ length: 17 }, (_, index) => index), longestCall: 8 };
-
-export const frames: CodeFrameModel = {
+export const frames: CodeFrameModel = codeFrames({
   fixed: [],
   registerCount: 16,
   stackPointer: RSP,
@@ -68,29 +66,10 @@ export const frames: CodeFrameModel = {
   preserved,
   special: new Map(),
   cfaAtEntry: 8,
-  framePointerRow: {
-    cfa: { kind: 'register', register: RBP, offset: 16 },
-    returnAddress: RIP,
-    registers: new Map([
-      [RIP, { kind: 'saved', offset: -8 }],
-      [RBP, { kind: 'saved', offset: -16 }],
-    ]),
-    interrupted: false,
-  },
-  entryRow: {
-    cfa: { kind: 'register', register: RSP, offset: 8 },
-    returnAddress: RIP,
-    registers: new Map([[RIP, { kind: 'saved', offset: -8 }]]),
-    interrupted: false,
-  },
-  code: {
-    analyse: (ranges) => new FrameAnalysis(frames, rules, decoder, ranges),
-    follow: (ranges, flow) => new FollowedValues(decoder, ranges, flow, frames),
-    endsInCall: (code) => endsInCall(decoder, rules, code),
-    shortReturn: (code) => shortReturn(decoder, frames, code),
-    mayReturnFromTrap,
-  },
-};
+  aboveFramePointer: 16,
+  decoder,
+  mayReturnFromTrap,
+});
 
 /** `iretq`: 0xcf behind a REX.W prefix. Without one it is no return of 64-bit code. */
 function mayReturnFromTrap(code: Uint8Array): boolean {
@@ -110,8 +89,6 @@ function isWriteOfFirst(op: string): boolean {
   writes.set(op, known);
   return known;
 }
-
-const stop: Outcome = { next: undefined, kind: 'plain' };
 
 function execute(instruction: Instruction, before: FrameState, offset: number, entry: Addr): Outcome {
   const compared = before.values[COMPARED];
@@ -230,22 +207,16 @@ function effect(instruction: Instruction, state: FrameState, offset: number): Fr
 
 const framePointers = new Set(['rsp', 'rbp']);
 
-function addresses({ op, operands }: Instruction, state: FrameState): Value[] | undefined {
+function addresses({ op, operands }: Instruction, state: FrameState): ReturnType<typeof decoder.addresses> {
   const [to] = operands;
   // It takes its return address off the stack itself.
   const top = state.values[RSP];
-  if (op === 'pop' && top?.base === RSP && top.offset >= 0) return [top];
+  if (op === 'pop' && top?.base === RSP && top.offset >= 0) return [{ register: RSP, offset: 0 }];
   if (op === 'nop' || (op === 'lea' && to?.kind === 'register' && framePointers.has(to.name))) return [];
-  const found: Value[] = [];
-  for (const operand of operands) {
-    if (operand.kind !== 'memory' || operand.base === undefined) continue;
-    const number = numberOf.get(operand.base);
-    const value = number === undefined ? undefined : plus(state.values[number], operand.displacement);
-    // Aligned, or below a variable array: it is somewhere below the frame pointer.
-    if (value === undefined && number === RSP && state.values[RBP]?.base !== RSP) return undefined;
-    if (value !== undefined) found.push(value);
-  }
-  return found;
+  return operands.flatMap((operand) => {
+    const register = operand.kind === 'memory' ? numberOf.get(operand.base ?? '') : undefined;
+    return operand.kind === 'memory' && register !== undefined ? [{ register, offset: operand.displacement }] : [];
+  });
 }
 
 type AddressOf = (operand: Operand | undefined) => Value | undefined;
@@ -280,13 +251,6 @@ function isStackPointer(operand: Operand | undefined): boolean {
 function push(state: FrameState, value: Value | undefined, size: number): FrameState {
   const top = plus(state.values[RSP], -size);
   return state.with(RSP, top).store(top, size, value);
-}
-
-function sum(a: Value | undefined, b: Value | undefined, negative: boolean): Value | undefined {
-  if (a === undefined || b === undefined) return undefined;
-  if (b.base === CONSTANT) return plus(a, negative ? -b.offset : b.offset);
-  if (!negative) return a.base === CONSTANT ? plus(b, a.offset) : undefined;
-  return a.base === b.base ? { base: CONSTANT, offset: a.offset - b.offset } : undefined;
 }
 
 /** A register's or an immediate's value; half a register has none. */

@@ -30,53 +30,16 @@ function isSet(value: bigint, bit: number): boolean {
   return ((value >> BigInt(bit)) & 1n) === 1n;
 }
 
-const bits: Readonly<Record<string, readonly (readonly [number, string])[]>> = {
-  cr0: [
-    [0, 'PE'],
-    [1, 'MP'],
-    [2, 'EM'],
-    [3, 'TS'],
-    [4, 'ET'],
-    [5, 'NE'],
-    [16, 'WP'],
-    [18, 'AM'],
-    [29, 'NW'],
-    [30, 'CD'],
-    [31, 'PG'],
-  ],
-  cr4: [
-    [0, 'VME'],
-    [1, 'PVI'],
-    [2, 'TSD'],
-    [3, 'DE'],
-    [4, 'PSE'],
-    [5, 'PAE'],
-    [6, 'MCE'],
-    [7, 'PGE'],
-    [8, 'PCE'],
-    [9, 'OSFXSR'],
-    [10, 'OSXMMEXCPT'],
-    [11, 'UMIP'],
-    [12, 'LA57'],
-    [13, 'VMXE'],
-    [16, 'FSGSBASE'],
-    [17, 'PCIDE'],
-    [18, 'OSXSAVE'],
-    [20, 'SMEP'],
-    [21, 'SMAP'],
-    [22, 'PKE'],
-    [23, 'CET'],
-  ],
-  efer: [
-    [0, 'SCE'],
-    [8, 'LME'],
-    [10, 'LMA'],
-    [11, 'NXE'],
-    [12, 'SVME'],
-  ],
+/** Of each register, the bits that have names. */
+const bits: Readonly<Record<string, string>> = {
+  cr0: 'PE:0 MP:1 EM:2 TS:3 ET:4 NE:5 WP:16 AM:18 NW:29 CD:30 PG:31',
+  cr4:
+    'VME:0 PVI:1 TSD:2 DE:3 PSE:4 PAE:5 MCE:6 PGE:7 PCE:8 OSFXSR:9 OSXMMEXCPT:10 UMIP:11 ' +
+    'LA57:12 VMXE:13 FSGSBASE:16 PCIDE:17 OSXSAVE:18 SMEP:20 SMAP:21 PKE:22 CET:23',
+  efer: 'SCE:0 LME:8 LMA:10 NXE:11 SVME:12',
 };
 
 function meaningOf(name: string, value: bigint): string {
   if (name === 'cr3') return `root ${hex(value & 0xf_ffff_ffff_f000n)}`;
-  return setBits(value, bits[name] ?? []).join(' ');
+  return setBits(value, bits[name]).join(' ');
 }
