@@ -1,4 +1,5 @@
-import { type Assembler, addi, ld, sd, T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
+import type { Addr } from '../../base/addr.js';
+import { Assembler, addi, ld, sd, T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
 import { integerNumber, SP } from './registers.js';
 
 /**
@@ -56,31 +57,42 @@ export function registerNamed(name: string): number {
   return register;
 }
 
-/** The register with the value that the named one had before the trampoline; `temporary` if it must be loaded. */
-export function original(assembler: Assembler, frame: TrampolineFrame, register: number, temporary: number): number {
-  if (register === frame.lost) throw new RangeError('t0 is gone behind a far patch');
-  const slot = frame.saved.get(register);
-  if (slot !== undefined) assembler.emit(ld(temporary, SP, slot));
-  else if (register === SP) assembler.emit(addi(temporary, SP, frame.depth));
-  else return register;
-  return temporary;
-}
+/** The code of a trampoline, with the frame that it has there. */
+export class TrampolineCode extends Assembler {
+  frame: TrampolineFrame;
 
-export function save(assembler: Assembler, frame: TrampolineFrame, registers: readonly number[]): void {
-  for (const register of registers) assembler.emit(sd(register, SP, slotOf(frame, register)));
-}
+  constructor(at: Addr, frame: TrampolineFrame) {
+    super(at);
+    this.frame = frame;
+  }
 
-export function restore(assembler: Assembler, frame: TrampolineFrame, registers: readonly number[]): void {
-  for (const register of registers) assembler.emit(ld(register, SP, slotOf(frame, register)));
-}
+  /** The register with the value that this one had before the trampoline; `temporary` if it must be loaded. */
+  original(register: number, temporary: number): number {
+    const { saved, depth, lost } = this.frame;
+    if (register === lost) throw new RangeError('t0 is gone behind a far patch');
+    const slot = saved.get(register);
+    if (slot !== undefined) this.emit(ld(temporary, SP, slot));
+    else if (register === SP) this.emit(addi(temporary, SP, depth));
+    else return register;
+    return temporary;
+  }
 
-/** Moves sp, if at all. */
-export function moveStack(assembler: Assembler, bytes: number): void {
-  if (bytes !== 0) assembler.emit(addi(SP, SP, bytes));
-}
+  save(registers: readonly number[]): void {
+    for (const register of registers) this.emit(sd(register, SP, this.#slotOf(register)));
+  }
 
-function slotOf(frame: TrampolineFrame, register: number): number {
-  const slot = frame.saved.get(register);
-  if (slot === undefined) throw new Error(`x${register} has no slot`);
-  return slot;
+  restore(registers: readonly number[]): void {
+    for (const register of registers) this.emit(ld(register, SP, this.#slotOf(register)));
+  }
+
+  /** Moves sp, if at all. */
+  moveStack(bytes: number): void {
+    if (bytes !== 0) this.emit(addi(SP, SP, bytes));
+  }
+
+  #slotOf(register: number): number {
+    const slot = this.frame.saved.get(register);
+    if (slot === undefined) throw new Error(`x${register} has no slot`);
+    return slot;
+  }
 }

@@ -39,16 +39,7 @@ import { endHop, HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js
 import { claim, claimRarely, fillRecord, mostShifts, outerCopySteps } from './record-code.js';
 import { floatArguments, RA, SP } from './registers.js';
 import { displace, displaceInside, loopsToStart, patchLengths } from './relocate.js';
-import {
-  hookFrameSize,
-  moveStack,
-  original,
-  registerNamed,
-  restore,
-  save,
-  slots,
-  type TrampolineFrame,
-} from './trampoline-frame.js';
+import { hookFrameSize, registerNamed, slots, TrampolineCode, type TrampolineFrame } from './trampoline-frame.js';
 import { wait } from './wait.js';
 
 /**
@@ -64,68 +55,69 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   checkEntry(trampoline);
   const { at, displaced, hook, nesting, outerCopy, extents = [], counters, via } = trampoline;
   const copies = outerCopy !== undefined || extents.length > 0;
-  const assembler = new Assembler(at);
   const { saved, size } = slots(copies);
   const hookSize = hook === undefined ? 0 : hookFrameSize(hook.keep.length, nesting !== undefined);
   const far = displaced.kind === 'far';
   const frame = { saved, frame: size, kept: 0, depth: size + hookSize, lost: far ? T0 : undefined };
+  const code = new TrampolineCode(at, frame);
   /** Bytes of stack that are already in use, and that the hop frees later. */
   const hopped = via === 'patch' ? 0 : HOP_FRAME;
   const first = far || hopped !== 0 ? [T1] : [T1, T0];
   const counts = counters.length > 0;
   const counted = counters.some(({ kind }) => kind !== 'calls') ? [T2] : [];
   const others = counts ? counted : copies ? [T2, T3, T4, T5, T6] : [T2, T3];
-  const [skip, dropped, resume] = [assembler.label(), assembler.label(), assembler.label()];
+  const [skip, dropped, resume] = [code.label(), code.label(), code.label()];
 
-  moveStack(assembler, hopped - frame.depth);
+  code.moveStack(hopped - frame.depth);
   if (hopped !== 0 && hook !== undefined) {
     // The hop saved t0 where the hook frame will be.
-    assembler.emit(ld(T0, SP, frame.depth - HOP_FRAME));
-    save(assembler, frame, [T0]);
+    code.emit(ld(T0, SP, frame.depth - HOP_FRAME));
+    code.save([T0]);
   }
-  save(assembler, frame, first);
-  for (const condition of trampoline.when) check(assembler, onlySaved(frame, [T0, T1]), condition, skip);
-  save(assembler, frame, others);
+  code.save(first);
+  code.frame = onlySaved(frame, [T0, T1]);
+  for (const condition of trampoline.when) check(code, condition, skip);
+  code.frame = onlySaved(frame, [T0, T1, ...others]);
+  code.save(others);
   let rarely = (): void => {};
-  if (counts) for (const counter of counters) countUp(assembler, onlySaved(frame, [T0, T1, ...others]), counter);
-  else rarely = record(assembler, trampoline, frame, dropped);
+  if (counts) for (const counter of counters) countUp(code, counter);
+  else rarely = record(code, trampoline, dropped);
 
   const unhooked = (given: number): void => {
-    assembler.place(dropped);
-    restore(assembler, frame, others);
-    assembler.place(skip);
-    restore(assembler, frame, first);
-    moveStack(assembler, given - hopped);
+    code.place(dropped);
+    code.restore(others);
+    code.place(skip);
+    code.restore(first);
+    code.moveStack(given - hopped);
   };
   if (hook === undefined) unhooked(size);
   else {
-    restore(assembler, frame, [...others, ...first]);
-    moveStack(assembler, size - hopped);
+    code.restore([...others, ...first]);
+    code.moveStack(size - hopped);
   }
-  assembler.place(resume);
-  if (via === 'patch') assembler.raw(displaced.relocate(assembler.here));
-  else assembler.jumpFar(addOffset(via.hop, HOP_BACK), T0);
+  code.place(resume);
+  if (via === 'patch') code.raw(displaced.relocate(code.here));
+  else code.jumpFar(addOffset(via.hop, HOP_BACK), T0);
   if (hook !== undefined) {
     unhooked(frame.depth);
-    assembler.jump(resume);
+    code.jump(resume);
   }
   rarely();
-  return assembler.finish();
+  return code.finish();
 }
 
 /** Makes the record and the hook. Returns what makes the code that runs rarely; without room it jumps to `dropped`. */
 function record(
-  assembler: Assembler,
+  code: TrampolineCode,
   { ring, fields, hook, nesting, outerCopy, extents = [] }: EntryTrampoline,
-  frame: TrampolineFrame,
   dropped: Label,
 ): () => void {
-  assembler.loadAddress(T0, ring.control);
-  const labels = claim(assembler, ring);
-  fillRecord(assembler, frame, { ring, fields, outerCopy, extents });
-  if (nesting !== undefined && hook !== undefined) openOuter(assembler, frame, ring.control, nesting, hook);
-  if (hook !== undefined) pushHook(assembler, frame, hook);
-  return () => claimRarely(assembler, ring, labels, dropped);
+  code.loadAddress(T0, ring.control);
+  const labels = claim(code, ring);
+  fillRecord(code, { ring, fields, outerCopy, extents });
+  if (nesting !== undefined && hook !== undefined) openOuter(code, ring.control, nesting, hook);
+  if (hook !== undefined) pushHook(code, hook);
+  return () => claimRarely(code, ring, labels, dropped);
 }
 
 /** The frame while only these registers are saved. */
@@ -145,121 +137,93 @@ function checkEntry(entry: EntryTrampoline): void {
   if (hook !== undefined && hook.keep.length > MAX_KEPT) throw new RangeError(`At most ${MAX_KEPT} registers are kept`);
 }
 
-function pushHook(assembler: Assembler, frame: TrampolineFrame, { keep, exit }: ReturnHook): void {
+function pushHook(code: TrampolineCode, { keep, exit }: ReturnHook): void {
+  const { frame, depth } = code.frame;
   for (const [index, name] of keep.entries())
-    assembler.emit(sd(original(assembler, frame, registerNamed(name), T3), SP, frame.frame + 8 * index));
-  assembler.emit(sd(RA, SP, frame.depth - 8));
-  assembler.loadAddress(RA, exit);
+    code.emit(sd(code.original(registerNamed(name), T3), SP, frame + 8 * index));
+  code.emit(sd(RA, SP, depth - 8));
+  code.loadAddress(RA, exit);
 }
 
 /**
  * `outer` is 0 while the pair changes, so that an interrupt's handler never sees one poll's Future with another's
  * plan.
  */
-function openOuter(
-  assembler: Assembler,
-  frame: TrampolineFrame,
-  control: Addr,
-  { self, plan }: Nesting,
-  { keep }: ReturnHook,
-): void {
-  const before = frame.frame + 8 * keep.length;
-  assembler.loadAddress(T0, control);
-  assembler.emit(ld(T3, T0, controlBlock.outer), sd(T3, SP, before));
-  assembler.emit(ld(T3, T0, controlBlock.outerPlan), sd(T3, SP, before + 8));
-  assembler.emit(sd(0, T0, controlBlock.outer));
-  assembler.loadAddress(T3, plan);
-  assembler.emit(sd(T3, T0, controlBlock.outerPlan));
-  assembler.emit(sd(original(assembler, frame, registerNamed(self), T3), T0, controlBlock.outer));
+function openOuter(code: TrampolineCode, control: Addr, { self, plan }: Nesting, { keep }: ReturnHook): void {
+  const before = code.frame.frame + 8 * keep.length;
+  code.loadAddress(T0, control);
+  code.emit(ld(T3, T0, controlBlock.outer), sd(T3, SP, before));
+  code.emit(ld(T3, T0, controlBlock.outerPlan), sd(T3, SP, before + 8));
+  code.emit(sd(0, T0, controlBlock.outer));
+  code.loadAddress(T3, plan);
+  code.emit(sd(T3, T0, controlBlock.outerPlan));
+  code.emit(sd(code.original(registerNamed(self), T3), T0, controlBlock.outer));
 }
 
 function exit({ at, ring, fields, extents = [], keep, nesting }: ExitTrampoline): Uint8Array {
-  const assembler = new Assembler(at);
   const { saved, size } = slots(extents.length > 0);
   const depth = size + hookFrameSize(keep.length, nesting);
-  const frame: TrampolineFrame = {
-    saved: new Map([...saved, [RA, depth - 8]]),
-    frame: size,
-    kept: keep.length,
-    depth,
-    lost: undefined,
-  };
-  return recordAndReturn(assembler, { ring, fields, outerCopy: undefined, extents }, frame, nesting);
+  const ra = [RA, depth - 8] as const;
+  const all = new Map([...saved, ra]);
+  const code = new TrampolineCode(at, { saved: all, frame: size, kept: keep.length, depth, lost: undefined });
+  return recordAndReturn(code, { ring, fields, outerCopy: undefined, extents }, nesting);
 }
 
 /** Writes a record, restores all registers that it has overwritten, ra too if that is one of them, and returns. */
-function recordAndReturn(
-  assembler: Assembler,
-  record: RecordContents,
-  frame: TrampolineFrame,
-  nesting: boolean,
-): Uint8Array {
+function recordAndReturn(code: TrampolineCode, record: RecordContents, nesting: boolean): Uint8Array {
   const { ring, extents = [] } = record;
+  const { saved, frame, depth } = code.frame;
   checkRecord(record, mostShifts);
-  const dropped = assembler.label();
+  const dropped = code.label();
   const used = extents.length > 0 ? [T0, T1, T2, T3, T4, T5] : [T0, T1, T2, T3];
-  moveStack(assembler, -frame.frame);
-  save(assembler, frame, used);
-  assembler.loadAddress(T0, ring.control);
-  if (nesting) closeOuter(assembler, frame);
-  const labels = claim(assembler, ring);
-  fillRecord(assembler, frame, record);
-  assembler.place(dropped);
-  restore(assembler, frame, frame.saved.has(RA) ? [...used, RA] : used);
-  moveStack(assembler, frame.depth);
-  assembler.emit(jalr(0, RA, 0));
-  claimRarely(assembler, ring, labels, dropped);
-  return assembler.finish();
+  code.moveStack(-frame);
+  code.save(used);
+  code.loadAddress(T0, ring.control);
+  if (nesting) closeOuter(code);
+  const labels = claim(code, ring);
+  fillRecord(code, record);
+  code.place(dropped);
+  code.restore(saved.has(RA) ? [...used, RA] : used);
+  code.moveStack(depth);
+  code.emit(jalr(0, RA, 0));
+  claimRarely(code, ring, labels, dropped);
+  return code.finish();
 }
 
 function bareExit(returnOffset: number, frameBytes: number): Uint8Array {
-  const assembler = new Assembler(0n as Addr);
-  assembler.emit(ld(RA, SP, returnOffset), addi(SP, SP, frameBytes), jalr(0, RA, 0));
-  return assembler.finish();
+  const code = new Assembler(0n as Addr);
+  code.emit(ld(RA, SP, returnOffset), addi(SP, SP, frameBytes), jalr(0, RA, 0));
+  return code.finish();
 }
 
 /** `c.ldsp ra, offset(sp); c.addi sp, bytes; c.jr ra`; a larger frame is freed by `c.addi16sp`. */
 function likeBareExit(returnOffset: number, frameBytes: number): Uint8Array {
-  const assembler = new Assembler(0n as Addr);
-  assembler.emitCompressed(
-    cLdsp(RA, returnOffset),
-    frameBytes < 32 ? cAddiSp(frameBytes) : cAddi16Sp(frameBytes),
-    cJrRa,
-  );
-  return assembler.finish();
+  const code = new Assembler(0n as Addr);
+  const free = frameBytes < 32 ? cAddiSp(frameBytes) : cAddi16Sp(frameBytes);
+  code.emitCompressed(cLdsp(RA, returnOffset), free, cJrRa);
+  return code.finish();
 }
 
-function end({
-  at,
-  ring,
-  fields,
-  extents = [],
-  end: { before, tail, leave },
-  exit,
-  hopped,
-}: EndTrampoline): Uint8Array {
-  const assembler = new Assembler(at);
-  if (hopped) endHop(assembler);
-  assembler.raw(before(assembler.here));
-  if (tail !== undefined) {
-    if (exit === undefined) throw new RangeError('A tail jump needs a hook');
-    moveStack(assembler, -hookFrameSize(0, false));
-    assembler.emit(sd(RA, SP, hookFrameSize(0, false) - 8));
-    assembler.loadAddress(RA, exit);
-    assembler.raw(leave(assembler.here));
-    return assembler.finish();
-  }
+function end({ at, ring, fields, extents = [], end, exit, hopped }: EndTrampoline): Uint8Array {
   const { saved, size } = slots(extents.length > 0);
-  const frame: TrampolineFrame = { saved, frame: size, kept: 0, depth: size, lost: undefined };
-  return recordAndReturn(assembler, { ring, fields, outerCopy: undefined, extents }, frame, false);
+  const code = new TrampolineCode(at, { saved, frame: size, kept: 0, depth: size, lost: undefined });
+  if (hopped) endHop(code);
+  code.raw(end.before(code.here));
+  if (end.tail === undefined) return recordAndReturn(code, { ring, fields, outerCopy: undefined, extents }, false);
+  if (exit === undefined) throw new RangeError('A tail jump needs a hook');
+  code.moveStack(-hookFrameSize(0, false));
+  code.emit(sd(RA, SP, hookFrameSize(0, false) - 8));
+  code.loadAddress(RA, exit);
+  code.raw(end.leave(code.here));
+  return code.finish();
 }
 
 /** Restores the poll that was open before this call; a record of the exit refers to that poll. */
-function closeOuter(assembler: Assembler, frame: TrampolineFrame): void {
-  const before = frame.frame + 8 * frame.kept;
-  assembler.emit(sd(0, T0, controlBlock.outer));
-  assembler.emit(ld(T3, SP, before + 8), sd(T3, T0, controlBlock.outerPlan));
-  assembler.emit(ld(T3, SP, before), sd(T3, T0, controlBlock.outer));
+function closeOuter(code: TrampolineCode): void {
+  const before = code.frame.frame + 8 * code.frame.kept;
+  code.emit(sd(0, T0, controlBlock.outer));
+  code.emit(ld(T3, SP, before + 8), sd(T3, T0, controlBlock.outerPlan));
+  code.emit(ld(T3, SP, before), sd(T3, T0, controlBlock.outer));
 }
 
 /** `nop` (00000013) and `c.nop` (0001), as many as Linux needs for its `auipc t0; jalr t0, t0`. */

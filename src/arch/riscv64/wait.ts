@@ -1,5 +1,5 @@
-import type { Addr } from '../../base/addr.js';
-import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
+import type { ProbeCode } from '../inject/probe-code.js';
+import { controlBlock } from '../inject/ring-contract.js';
 import { Assembler, addi, amoaddD, csr, jalr, ld, nop, sd, sub, T0, T1, T2, T4 } from './assembler.js';
 import { LINK, timeCsr } from './record-code.js';
 import { SP } from './registers.js';
@@ -11,11 +11,7 @@ const waitFrame = 32;
  * In: t0 = the control block's address, t1 = the claim beyond the limit, t3 = return address. Returns to t3 to try
  * again, or behind the instruction there to drop the event. Clobbers t2; saves t4.
  */
-export function wait(
-  at: Addr,
-  _ring: Omit<RingGeometry, 'wait'>,
-  counter?: string,
-): { readonly code: Uint8Array; readonly breakpoint: Addr } {
+export const wait: ProbeCode['wait'] = (at, _ring, counter) => {
   const assembler = new Assembler(at);
   const [again, look, drop, done] = [assembler.label(), assembler.label(), assembler.label(), assembler.label()];
   assembler.emit(addi(SP, SP, -waitFrame), sd(T4, SP, 0));
@@ -47,4 +43,4 @@ export function wait(
   }
   assembler.emit(ld(T4, SP, 0), addi(SP, SP, waitFrame), jalr(0, LINK, 0));
   return { code: assembler.finish(), breakpoint };
-}
+};

@@ -1,6 +1,6 @@
 import type { Addr } from '../../base/addr.js';
 import type { ClockSample, ProcessCode } from '../inject/process-code.js';
-import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
+import { controlBlock } from '../inject/ring-contract.js';
 import { Assembler } from './assembler.js';
 import { Label, type Place } from './encoder.js';
 import { beginWait, controlWord, endWait, readTime } from './fields.js';
@@ -23,11 +23,7 @@ export const jumpBytes = 5;
  *
  *      rsp + 0: when `beat` changed | 8: that beat | 16: when the wait began | 24: rax | 32: rdx
  */
-function wait(
-  at: Addr,
-  ring: Omit<RingGeometry, 'wait'>,
-  counter = 'tsc',
-): { readonly code: Uint8Array; readonly breakpoint: Addr } {
+const wait: ProcessCode['wait'] = (at, ring, counter = 'tsc') => {
   const code = new Assembler(at);
   const [look, renewed, waits] = [new Label(), new Label(), new Label()];
   const [full, leave, dropAtOnce] = [new Label(), new Label(), new Label()];
@@ -81,7 +77,7 @@ function wait(
   drop(code, word('dropped'));
   code.jumpTo(R11);
   return { code: code.finish(), breakpoint };
-}
+};
 
 /** Counts a record that is lost. The function goes on behind the jump that would write it. */
 function drop(code: Assembler, dropped: Place): void {

@@ -47,7 +47,7 @@ export function writeRecord(code: Assembler, contents: RecordContents, stack: St
   writeFields(code, fields, ring, stack);
   writeExtents(code, extents, stack);
   if (outerCopy !== undefined) copyOuter(code, ring, outerCopy, stack);
-  commit(code);
+  code.store({ base: R11, offset: 0 }, R10);
   return labels;
 }
 
@@ -62,32 +62,19 @@ function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
   code.load(RAX, head);
   code.arithmetic('cmp', RAX, controlWord(ring, controlBlock.limit));
   code.branch('ae', labels.full);
-  segmentOf(code, ring, R11);
+  // Its segment's address.
+  code.move(R10, RAX);
+  code.shift('right', R10, ring.segmentShift);
+  code.arithmetic('and', R10, { constant: BigInt((1 << ring.countShift) - 1) });
+  code.address(R11, controlWord(ring, controlBlock.segments));
+  code.load(R11, { base: R11, offset: 0, index: R10, scale: 8 });
   code.address(R10, { base: RAX, offset: 2 ** ring.slotShift });
   code.compareExchange(head, R10);
   code.branch('ne', labels.again);
   code.move(R10, RAX);
-  code.arithmetic('and', RAX, insideSegment(ring), 4);
+  code.arithmetic('and', RAX, { constant: (1n << BigInt(ring.segmentShift)) - 1n }, 4);
   code.arithmetic('add', R11, RAX);
   return labels;
-}
-
-/** The bits of a claim that give its slot's place in the segment. */
-function insideSegment({ segmentShift }: Pick<RingGeometry, 'segmentShift'>): { readonly constant: bigint } {
-  return { constant: (1n << BigInt(segmentShift)) - 1n };
-}
-
-/** In: rax = HEAD. Gives its segment's address. Clobbers r10. */
-function segmentOf(code: Assembler, ring: Omit<RingGeometry, 'wait'>, to: number): void {
-  code.move(R10, RAX);
-  code.shift('right', R10, ring.segmentShift);
-  code.arithmetic('and', R10, { constant: BigInt((1 << ring.countShift) - 1) });
-  code.address(to, controlWord(ring, controlBlock.segments));
-  code.load(to, { base: to, offset: 0, index: R10, scale: 8 });
-}
-
-function commit(code: Assembler): void {
-  code.store({ base: R11, offset: 0 }, R10);
 }
 
 /**

@@ -63,14 +63,14 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   const stack: Stack = { pushed, returnAddress, stackPointer: returnAddress, kept: [] };
   if (hook !== undefined) code.moveStack(-frame);
   for (const number of pushed) code.push(number);
-  const rarely = writeOrWait(code, contents, stack);
+  const labels = writeRecord(code, contents, stack);
   if (hook !== undefined) fillHook(code, hook, stack);
   if (hook !== undefined && nesting !== undefined)
     open(code, ring, nesting, stack, 8 * (pushed.length + 1 + hook.keep.length));
   for (const number of pushed.toReversed()) code.pop(number);
   code.bind(body);
   code.raw(displaced.relocate(code.here));
-  rarely();
+  claimRarely(code, ring, labels);
   for (const number of pushed.toReversed()) code.pop(number);
   if (hook !== undefined) code.moveStack(frame);
   code.jump(body);
@@ -79,21 +79,29 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
 
 function exit({ at, ring, fields, extents, keep, nesting }: ExitTrampoline): Uint8Array {
   const code = new Assembler(at);
-  const contents = { ring, fields, outerCopy: undefined, extents };
+  return recordAndReturn(code, { ring, fields, outerCopy: undefined, extents }, { keep, nesting });
+}
+
+/** Writes a record, and returns. `hook`: of a call that was hooked. */
+function recordAndReturn(
+  code: Assembler,
+  contents: RecordContents,
+  hook?: Pick<ExitTrampoline, 'keep' | 'nesting'>,
+): Uint8Array {
   const pushed = toPush(contents);
   const words = 8 * pushed.length;
-  const returnAddress = words + hookedReturnOffset(keep.length);
-  const kept = keep.map((_, index) => words + 8 * index);
-  const stack: Stack = { pushed, returnAddress, stackPointer: returnAddress + 8, kept };
+  const above = hook ? hookedReturnOffset(hook.keep.length) : 0;
+  const returnAddress = words + above;
+  const kept = (hook?.keep ?? []).map((_, index) => words + 8 * index);
   const leave = new Label();
   for (const number of pushed) code.push(number);
-  const rarely = writeOrWait(code, contents, stack);
+  const labels = writeRecord(code, contents, { pushed, returnAddress, stackPointer: returnAddress + 8, kept });
   code.bind(leave);
-  if (nesting) close(code, ring, words + 8 * keep.length);
+  if (hook?.nesting) close(code, contents.ring, words + 8 * kept.length);
   for (const number of pushed.toReversed()) code.pop(number);
-  code.moveStack(hookedReturnOffset(keep.length));
+  if (hook) code.moveStack(above);
   code.plain('ret');
-  rarely();
+  claimRarely(code, contents.ring, labels);
   code.jump(leave);
   return code.finish();
 }
@@ -116,28 +124,14 @@ function likeBareExit(returnOffset: number): Uint8Array {
 function end({ at, ring, fields, extents, end: { before, tail, leave }, exit }: EndTrampoline): Uint8Array {
   const code = new Assembler(at);
   code.raw(before(code.here));
-  if (tail !== undefined) {
-    if (exit === undefined) throw new RangeError('A tail jump needs a hook');
-    code.moveStack(-hookBytes(0));
-    code.push(RAX);
-    code.address(RAX, { at: exit });
-    code.store({ base: RSP, offset: 8 }, RAX);
-    code.pop(RAX);
-    code.raw(leave(code.here));
-    return code.finish();
-  }
-  const contents = { ring, fields, outerCopy: undefined, extents };
-  const pushed = toPush(contents);
-  const returnAddress = 8 * pushed.length;
-  const stack: Stack = { pushed, returnAddress, stackPointer: returnAddress + 8, kept: [] };
-  const away = new Label();
-  for (const number of pushed) code.push(number);
-  const rarely = writeOrWait(code, contents, stack);
-  code.bind(away);
-  for (const number of pushed.toReversed()) code.pop(number);
-  code.plain('ret');
-  rarely();
-  code.jump(away);
+  if (tail === undefined) return recordAndReturn(code, { ring, fields, outerCopy: undefined, extents });
+  if (exit === undefined) throw new RangeError('A tail jump needs a hook');
+  code.moveStack(-hookBytes(0));
+  code.push(RAX);
+  code.address(RAX, { at: exit });
+  code.store({ base: RSP, offset: 8 }, RAX);
+  code.pop(RAX);
+  code.raw(leave(code.here));
   return code.finish();
 }
 
@@ -172,17 +166,8 @@ function close(code: Assembler, ring: RingGeometry, offset: number): void {
   code.store(outer.self, RAX);
 }
 
-function writeOrWait(code: Assembler, contents: RecordContents, stack: Stack): () => void {
-  const labels = writeRecord(code, contents, stack);
-  return () => claimRarely(code, contents.ring, labels);
-}
-
 /** In: rax = HEAD, r11 = return address. Clobbers r10. Nothing is claimed yet. */
-function wait(
-  at: Addr,
-  ring: Omit<RingGeometry, 'wait'>,
-  counter?: string,
-): { readonly code: Uint8Array; readonly breakpoint: Addr } {
+const wait: ProbeCode['wait'] = (at, ring, counter) => {
   const code = new Assembler(at);
   const [again, look, drop, leave] = [new Label(), new Label(), new Label(), new Label()];
   const unattended = controlWord(ring, controlBlock.unattended);
@@ -220,7 +205,7 @@ function wait(
   if (counter !== undefined) endWait(code, ring, counter);
   code.jumpTo(R11);
   return { code: code.finish(), breakpoint };
-}
+};
 
 function patch({ start }: Displaced | FunctionExit, to: Addr): Uint8Array {
   const code = new Assembler(start);
