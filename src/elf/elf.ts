@@ -14,6 +14,8 @@ import { SectionTable } from './section-table.js';
 import { ElfSymbols } from './symbols.js';
 
 const PT_LOAD = 1;
+const PT_INTERP = 3;
+const PF_X = 1;
 const PT_NOTE = 4;
 const NT_GNU_BUILD_ID = 3;
 
@@ -50,7 +52,7 @@ export class ElfFile {
     this.#header = readHeader(file, loadBias);
     this.segments = readSegments(file, this.#header, loadBias);
     const sections = readSections(file, this.#header, loadBias, this.budget);
-    const loads = this.segments.filter(({ type }) => type === PT_LOAD);
+    const { loads } = this;
     this.codes = new CodeSpace(loads.length > 0 ? loads.map(extentOf) : sections.filter(isAllocated), loadBias);
     this.#sections = new SectionTable(file, sections, this.budget);
     this.#image = new LoadedImage(this, file, loads);
@@ -75,6 +77,29 @@ export class ElfFile {
 
   get entry(): Addr {
     return this.#header.entry;
+  }
+
+  /** The segments that a loader maps. */
+  get loads(): readonly ElfSegment[] {
+    return this.segments.filter(({ type }) => type === PT_LOAD);
+  }
+
+  /** A loader of an operating system starts it. */
+  get hasInterpreter(): boolean {
+    return this.segments.some(({ type }) => type === PT_INTERP);
+  }
+
+  /** Executable segments, also without sections. */
+  get code(): readonly ElfSegment[] {
+    return this.loads.filter(({ flags }) => (flags & PF_X) !== 0);
+  }
+
+  /** Their bytes, where the file has them. */
+  codeParts(): (ElfSegment & { readonly bytes: Uint8Array })[] {
+    return this.code.flatMap((segment) => {
+      const bytes = this.bytesAt(segment.address, segment.fileSize);
+      return bytes ? [{ ...segment, bytes }] : [];
+    });
   }
 
   get sections(): readonly ElfSection[] {

@@ -7,6 +7,7 @@
 
 import { type Addr, addr } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
+import { textOf } from '../base/proc.js';
 import type { Session } from '../rsp/index.js';
 
 export const AT = { NULL: 0, PHDR: 3, PHNUM: 5, BASE: 7, ENTRY: 9, SYSINFO_EHDR: 33 } as const;
@@ -36,4 +37,9 @@ export async function readAuxv(session: Session): Promise<ReadonlyMap<number, bi
 export function auxvAddress(auxv: ReadonlyMap<number, bigint> | undefined, type: number): Addr | undefined {
   const value = auxv?.get(type);
   return value === undefined || value === 0n ? undefined : addr(value);
+}
+
+/** That of a process of this machine; empty if it may not be looked into. */
+export function auxvOf(pid: number): ReadonlyMap<number, bigint> {
+  return parseAuxv(Buffer.from(textOf(`/proc/${pid}/auxv`), 'latin1'));
 }

@@ -3,8 +3,9 @@
  * written to, and that takes as long as the copy itself.
  */
 
-import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { parseMaps } from './process-maps.js';
+import { statSync } from 'node:fs';
+import { entriesOf, textOf } from '../base/proc.js';
+import { mapsOf } from './process-maps.js';
 
 /** A copy of more is made without it. */
 const LARGEST = 2 ** 29;
@@ -42,7 +43,7 @@ export class CopyRoom {
 /** As much as the largest process that is traced on this machine and runs this file can write to. */
 export function roomForCopy(path: string): CopyRoom {
   let most = 0;
-  for (const pid of numbersIn('/proc')) {
+  for (const pid of entriesOf('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       if (isTraced(pid) && isSameFile(`/proc/${pid}/exe`, path)) most = Math.max(most, writableBytes(pid));
     } catch {
@@ -52,17 +53,8 @@ export function roomForCopy(path: string): CopyRoom {
   return new CopyRoom(most > LARGEST ? 0 : most);
 }
 
-/** Processes; none where there is no proc(5). */
-function numbersIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).filter((name) => /^\d+$/.test(name));
-  } catch {
-    return [];
-  }
-}
-
 function isTraced(pid: string): boolean {
-  return !/^TracerPid:\s*0$/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'));
+  return !/^TracerPid:\s*0$/m.test(textOf(`/proc/${pid}/status`));
 }
 
 function isSameFile(one: string, other: string): boolean {
@@ -71,8 +63,7 @@ function isSameFile(one: string, other: string): boolean {
 }
 
 function writableBytes(pid: string): number {
-  const mappings = parseMaps(readFileSync(`/proc/${pid}/maps`, 'latin1'));
-  return mappings
+  return mapsOf(pid)
     .filter(({ permissions, path }) => permissions.startsWith('rw') && !path.startsWith('/dev/'))
     .map(({ start, end }) => Number(end - start))
     .filter((length) => length <= LARGEST)

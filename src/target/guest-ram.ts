@@ -18,19 +18,15 @@ import { readFully, writeFully } from '../base/file-bytes.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { Session, TargetMemory } from '../rsp/index.js';
-import { type MemoryPiece, readMemoryTree } from './memory-tree.js';
-import { parseMaps } from './process-maps.js';
+import { chunksOf, type MemoryPiece, type RamChunk, type RamRange, ramPieces } from './memory-tree.js';
+import { mapsOf } from './process-maps.js';
 import { keyValues, qemuOptions } from './qemu-options.js';
 
-/** Smaller pieces may change what they are while the machine runs: a PC's memory below 1 MiB, windows of devices. */
-const SMALLEST = 2n ** 21n;
 const PAGE = 4096;
 /** Bytes that both ways of reading must agree about, at each place that is compared. */
 const COMPARED = 256;
 /** Places in each piece that are looked at for something other than zeros. */
 const LOOKS = 512;
-/** Bytes that are read at once. */
-const CHUNK = 2 ** 20;
 /** Pages that are asked for at once. */
 const ENTRIES = 2 ** 16;
 
@@ -48,20 +44,6 @@ interface Piece {
   readonly outlives: boolean;
   /** Of the first byte in QEMU's own address space, where that is known. */
   readonly host?: number;
-}
-
-/** Physical addresses. */
-export interface RamRange {
-  readonly start: bigint;
-  readonly end: bigint;
-}
-
-/** Memory that was read. */
-export interface RamChunk {
-  /** Physical. */
-  readonly start: bigint;
-  /** Valid until the next chunk is asked for. */
-  readonly bytes: Uint8Array;
 }
 
 /** RAM of a running machine. Its files are closed with it. */
@@ -145,12 +127,11 @@ export class GuestRam implements Disposable {
 
   /** The bytes of such ranges. */
   *chunks(ranges: readonly RamRange[]): Generator<RamChunk> {
-    const chunk = new Uint8Array(CHUNK);
-    for (const { start, end } of ranges) {
-      for (let at = start; at < end; at += BigInt(CHUNK)) {
-        const bytes = chunk.subarray(0, Math.min(CHUNK, Number(end - at)));
-        if (this.read(at, bytes)) yield { start: at, bytes };
-      }
+    let chunk = new Uint8Array(0);
+    for (const { at, length } of chunksOf(ranges)) {
+      if (chunk.length < length) chunk = new Uint8Array(length);
+      const bytes = chunk.subarray(0, length);
+      if (this.read(at, bytes)) yield { start: at, bytes };
     }
   }
 
@@ -215,8 +196,7 @@ const withPermission =
 
 async function openRam(session: Session, pid: number): Promise<GuestRam | Refusal> {
   const physical = await session.physicalMemory();
-  const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
-  const pieces = tree.filter(({ kind, start, end }) => kind === 'ram' && end - start >= SMALLEST);
+  const pieces = await ramPieces(session);
   if (physical === undefined || pieces.length === 0) return { refused: 'QEMU does not say where its RAM is' };
   let opened: GuestRam | Refusal;
   try {
@@ -273,7 +253,7 @@ async function hostAddress(session: Session, start: bigint, end: bigint): Promis
 
 /** The same pieces, those in the files that QEMU has mapped there, shared with others. */
 function inFiles(pid: number, pieces: readonly Piece[]): Piece[] {
-  const maps = parseMaps(readFileSync(`/proc/${pid}/maps`, 'latin1'));
+  const maps = mapsOf(pid);
   const files = new Map<number, number | undefined>();
   return pieces.map((piece) => {
     const [from, to] = [BigInt(piece.position), BigInt(piece.position) + piece.end - piece.start];

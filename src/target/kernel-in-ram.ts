@@ -10,9 +10,9 @@
 import type { PageSearch } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
-import type { GuestRam, RamRange } from './guest-ram.js';
+import type { GuestRam } from './guest-ram.js';
+import type { RamRange } from './memory-tree.js';
 
-const PT_LOAD = 1;
 const PAGE = 4096;
 /** Bytes of code at the entry that are looked for first. */
 const FIRST = 16;
@@ -201,10 +201,8 @@ function isLike(bytes: Uint8Array, code: Uint8Array): boolean {
 
 /** What the ELF has of the page around its entry. */
 function entryPage(elf: ElfFile): EntryPage | undefined {
-  const { entry, segments } = elf;
-  const segment = segments.find(
-    ({ type, address, fileSize }) => type === PT_LOAD && entry >= address && entry < address + BigInt(fileSize),
-  );
+  const { entry, loads } = elf;
+  const segment = loads.find(({ address, fileSize }) => entry >= address && entry < address + BigInt(fileSize));
   if (segment === undefined) return undefined;
   const page = entry & ~BigInt(PAGE - 1);
   const start = page > segment.address ? page : segment.address;

@@ -14,11 +14,10 @@ import { type Addr, addr } from '../base/addr.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import { textOf } from '../base/proc.js';
 import { type DebugFileOptions, ElfFile } from '../elf/index.js';
-import { isProcess, parseLibraryList, pidOf, type Session } from '../rsp/index.js';
-import { AT, auxvAddress, parseAuxv, readAuxv } from './auxv.js';
-import { parseMaps } from './process-maps.js';
+import { isProcess, parseLibraryList, type Session } from '../rsp/index.js';
+import { AT, auxvAddress, auxvOf, readAuxv } from './auxv.js';
+import { mapsOf, processId, processMappings } from './process-maps.js';
 
 export interface Libraries {
   /** At the addresses where they were loaded. */
@@ -45,7 +44,6 @@ interface Listed {
   readonly start?: Addr;
 }
 
-const PT_LOAD = 1;
 const PAGE = 0x1000n;
 /** Bytes of headers that are compared if there is no build id. */
 const HEADERS = 512;
@@ -124,11 +122,10 @@ export async function mappedLibraries(
 
 /** The libraries of a process of this machine that runs. */
 export async function librariesOfProcess(pid: number, program: ElfFile, memory: MemoryReader): Promise<Libraries> {
-  const maps = parseMaps(textOf(`/proc/${pid}/maps`));
+  const maps = mapsOf(pid);
   const code = new Set(maps.filter(({ permissions }) => permissions[2] === 'x').map(({ path }) => path));
   const files = maps.filter(({ path }) => code.has(path));
-  const auxv = parseAuxv(Buffer.from(textOf(`/proc/${pid}/auxv`), 'latin1'));
-  return mappedLibraries(files, auxv, { memory, program });
+  return mappedLibraries(files, auxvOf(pid), { memory, program });
 }
 
 /** Keeps why a library cannot be read; a broken link ends all. */
@@ -174,23 +171,14 @@ async function listed(session: Session): Promise<Listed[]> {
 }
 
 async function mapped(session: Session): Promise<Listed[]> {
-  const pid = await processOf(session);
-  const text = pid === undefined ? undefined : await session.remoteFile(`/proc/${pid}/maps`);
-  if (text === undefined) return [];
   const starts = new Map<string, Addr>();
   const withCode = new Set<string>();
-  for (const { path, start, permissions } of parseMaps(Buffer.from(text).toString('utf8'))) {
+  for (const { path, start, permissions } of (await processMappings(session)) ?? []) {
     if (!path.startsWith('/')) continue;
     if (!starts.has(path)) starts.set(path, start);
     if (permissions[2] === 'x') withCode.add(path);
   }
   return [...starts].filter(([path]) => withCode.has(path)).map(([name, start]) => ({ name, start }));
-}
-
-async function processOf(session: Session): Promise<number | undefined> {
-  const [first] = await session.harts();
-  const pid = pidOf(first?.id);
-  return pid === undefined ? undefined : Number.parseInt(pid, 16);
 }
 
 /** @throws RsptraceError `LIBRARY_UNREADABLE`, or what {@link ElfFile.open} throws */
@@ -205,7 +193,7 @@ async function open(
     const elf = await openHere(library, options);
     if (await isThere(elf, memory)) return elf;
   }
-  const pid = await processOf(session);
+  const pid = await processId(session);
   for (const path of [name, ...(pid === undefined ? [] : [`/proc/${pid}/root${name}`])]) {
     const bytes = await session.remoteFile(path);
     if (bytes === undefined) continue;
@@ -227,14 +215,14 @@ async function openHere(library: Listed, { debugDirs, logger }: LibraryOptions):
 
 function loadedAs(elf: ElfFile, { bias, start }: Listed): ElfFile {
   if (bias !== undefined) return elf.loadedAt(bias);
-  const lowest = elf.segments.find(({ type }) => type === PT_LOAD)?.address ?? addr(0);
+  const lowest = elf.loads[0]?.address ?? addr(0);
   return elf.loadedAt(addr((start ?? addr(0)) - (lowest & ~(PAGE - 1n))));
 }
 
 /** Whether the process's memory has this file's build id, or its headers, at its load address. */
 async function isThere(elf: ElfFile, memory: MemoryReader): Promise<boolean> {
   const note = elf.sections.find(({ name }) => name === '.note.gnu.build-id');
-  const first = elf.segments.find(({ type }) => type === PT_LOAD);
+  const [first] = elf.loads;
   const [address, size] = note ? [note.address, note.size] : [first?.address, Math.min(HEADERS, first?.fileSize ?? 0)];
   if (address === undefined || size === 0 || size > 4096) return false;
   const [expected, found] = [elf.bytesAt(address, size), await memory.read(address, size)];
@@ -242,7 +230,7 @@ async function isThere(elf: ElfFile, memory: MemoryReader): Promise<boolean> {
 }
 
 function overlap(a: ElfFile, b: ElfFile): boolean {
-  const [first, second] = [a, b].map((elf) => elf.segments.find(({ type }) => type === PT_LOAD)?.address);
+  const [first, second] = [a, b].map((elf) => elf.loads[0]?.address);
   return first !== undefined && first === second;
 }
 

@@ -10,16 +10,14 @@
  */
 
 import { basename } from 'node:path';
-import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type ElfFile, ET } from '../elf/index.js';
-import { isProcess, pidOf, type Session } from '../rsp/index.js';
-import { architectureFor } from './architecture-for.js';
-import { AT, readAuxv } from './auxv.js';
+import { isProcess, type Session } from '../rsp/index.js';
+import { AT, auxvOf, readAuxv } from './auxv.js';
+import { architectureFor } from './connect.js';
 import { biasWhenItRuns, isMovedAtBoot, type KernelWait } from './moved-kernel.js';
-import { parseMaps } from './process-maps.js';
+import { type Mapping, mapsOf, processMappings } from './process-maps.js';
 
-const PT_LOAD = 1;
 const PT_PHDR = 6;
 const page = 0x1000n;
 
@@ -71,8 +69,25 @@ export function shiftedByAuxv(elf: ElfFile, auxv: ReadonlyMap<number, bigint>): 
   return bias === elf.loadBias ? elf : elf.loadedAt(bias);
 }
 
+/**
+ * Where x86_64's Linux puts a position-independent program that is started without randomisation, as gdbserver does
+ * (ELF_ET_DYN_BASE, arch/x86/include/asm/elf.h, rounded down to a page by fs/binfmt_elf.c).
+ */
+const unrandomized = 0x555555554000n;
+
+/** How far the ELF will be moved when gdbserver starts it. */
+export function placeAtStart(elf: ElfFile): bigint {
+  return elf.type === ET.DYN ? unrandomized : 0n;
+}
+
+/** How far a process of this machine has moved the ELF; 0 where that is not known, and is found when it is stopped. */
+export function placeInProcess(pid: number, elf: ElfFile): bigint {
+  if (elf.type !== ET.DYN) return 0n;
+  return biasFromAuxv(auxvOf(pid), elf) ?? biasFromMappings(mapsOf(pid), elf) ?? 0n;
+}
+
 /** By the auxiliary vector of a process; undefined if that is another program's. */
-export function biasFromAuxv(auxv: ReadonlyMap<number, bigint>, elf: ElfFile): bigint | undefined {
+function biasFromAuxv(auxv: ReadonlyMap<number, bigint>, elf: ElfFile): bigint | undefined {
   const entry = auxv.get(AT.ENTRY);
   if (entry === undefined) return undefined;
   const bias = entry - elf.entry + elf.loadBias;
@@ -91,25 +106,12 @@ async function biasFromOffsets(session: Session): Promise<bigint | undefined> {
 }
 
 async function biasFromMaps(session: Session, elf: ElfFile): Promise<bigint | undefined> {
-  const [first] = await session.harts();
-  const pid = pidOf(first?.id);
-  const text = pid === undefined ? undefined : await session.remoteFile(`/proc/${Number.parseInt(pid, 16)}/maps`);
-  if (text === undefined) return undefined;
-  const name = basename(elf.path);
-  const mapping = parseMaps(new TextDecoder('latin1').decode(text)).find(({ path }) => basename(path) === name);
-  return biasFromMapping(mapping?.start, elf);
+  return biasFromMappings((await processMappings(session)) ?? [], elf);
 }
 
-/** By where its lowest mapping begins. */
-export function biasFromMapping(start: bigint | undefined, elf: ElfFile): bigint | undefined {
-  const lowest = lowestAddress(elf);
+/** By where the lowest mapping of a file of its name begins. */
+function biasFromMappings(mappings: readonly Mapping[], elf: ElfFile): bigint | undefined {
+  const start = mappings.find(({ path }) => basename(path) === basename(elf.path))?.start;
+  const [lowest] = elf.loads.map(({ address }) => address).sort((a, b) => (a < b ? -1 : 1));
   return start === undefined || lowest === undefined ? undefined : start - (lowest & ~(page - 1n)) + elf.loadBias;
-}
-
-function lowestAddress(elf: ElfFile): Addr | undefined {
-  let lowest: Addr | undefined;
-  for (const { type, address } of elf.segments) {
-    if (type === PT_LOAD && (lowest === undefined || address < lowest)) lowest = address;
-  }
-  return lowest;
 }

@@ -7,6 +7,8 @@
 //
 // Read: the view of the address space "memory". Kinds: ram, rom, romd (flash), nv-ram, i/o and others.
 
+import type { Session } from '../rsp/index.js';
+
 export interface MemoryPiece {
   readonly start: bigint;
   /** Behind the last byte. */
@@ -29,3 +31,34 @@ export function readMemoryTree(text: string): MemoryPiece[] {
     return name === '' ? [] : [{ start: BigInt(`0x${first}`), end: BigInt(`0x${last}`) + 1n, kind, name, offset }];
   });
 }
+
+/** Smaller pieces belong to firmware and devices, and may change what they are: a PC's memory below 1 MiB. */
+const SMALLEST = 2n ** 21n;
+
+/** Where the machine at a stub has RAM; none if it is not QEMU's. */
+export async function ramPieces(session: Session): Promise<readonly MemoryPiece[]> {
+  const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
+  return tree.filter(({ kind, start, end }) => kind === 'ram' && end - start >= SMALLEST);
+}
+
+/** Physical addresses. */
+export interface RamRange {
+  readonly start: bigint;
+  readonly end: bigint;
+}
+
+/** Memory that was read. */
+export interface RamChunk {
+  /** Physical. */
+  readonly start: bigint;
+  /** Valid until the next chunk is asked for. */
+  readonly bytes: Uint8Array;
+}
+
+/** Ranges in pieces that are read at once. */
+export function* chunksOf(ranges: readonly RamRange[]): Generator<{ readonly at: bigint; readonly length: number }> {
+  for (const { start, end } of ranges)
+    for (let at = start; at < end; at += BigInt(CHUNK)) yield { at, length: Math.min(CHUNK, Number(end - at)) };
+}
+
+const CHUNK = 2 ** 20;

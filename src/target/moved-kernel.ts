@@ -10,9 +10,6 @@ import { registerOf, type Session } from '../rsp/index.js';
 import { GuestRam } from './guest-ram.js';
 import { KernelInRam } from './kernel-in-ram.js';
 
-const PT_LOAD = 1;
-const PT_INTERP = 3;
-const PF_X = 1;
 const PAGE = 4096;
 /** Bytes of a page, zeros not counted, that the ELF must have, to know it again. */
 const leastBytes = 64;
@@ -23,10 +20,9 @@ const different = 0.5;
 
 /** Whether a program for a machine is linked at address 0, where no machine runs it: its loader moves it. */
 export function isMovedAtBoot(elf: ElfFile): boolean {
-  const { segments, loadBias } = elf;
-  const loads = segments.filter(({ type, memorySize }) => type === PT_LOAD && memorySize > 0);
-  const isProgram = segments.some(({ type }) => type === PT_INTERP);
-  return elf.type === ET.DYN && !isProgram && loads.some(({ address }) => address - loadBias < BigInt(PAGE));
+  const { loads, loadBias } = elf;
+  const isLow = loads.some(({ address, memorySize }) => memorySize > 0 && address - loadBias < BigInt(PAGE));
+  return elf.type === ET.DYN && !elf.hasInterpreter && isLow;
 }
 
 /** A hart that runs the kernel. */
@@ -55,10 +51,7 @@ async function hartInKernel(session: Session, arch: Architecture, elf: ElfFile):
 /** The ELF's address of this page; `at`: a byte in it that must be the ELF's. May be below the first segment. */
 function pageInElf(elf: ElfFile, page: Uint8Array, at: number): bigint | undefined {
   const scores: { readonly start: bigint; readonly score: number }[] = [];
-  for (const { type, flags, address, fileSize } of elf.segments) {
-    if (type !== PT_LOAD || (flags & PF_X) === 0) continue;
-    const code = elf.bytesAt(address, fileSize);
-    if (!code) continue;
+  for (const { address, fileSize, bytes: code } of elf.codeParts()) {
     const first = address & ~BigInt(PAGE - 1);
     for (let start = first; start < address + BigInt(fileSize); start += BigInt(PAGE)) {
       // Where the page begins in the segment's bytes: below 0 in the first page.

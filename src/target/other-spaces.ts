@@ -1,5 +1,4 @@
 import { architectureOf } from '../arch/index.js';
-import { addr } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
 import { isProcess, registersOf, type Session } from '../rsp/index.js';
 
@@ -7,8 +6,6 @@ import { isProcess, registersOf, type Session } from '../rsp/index.js';
 export const insideKernel =
   'the program runs in user mode, in a kernel that is not the program: memory of ours would not be in each of its address spaces';
 
-const PT_LOAD = 1;
-const executable = 1;
 const kernelHalf = 1n << 63n;
 
 /**
@@ -32,11 +29,6 @@ export async function mayRunElsewhere(session: Session, elf: ElfFile): Promise<b
 /** Whether a program has instructions that only kernels have, or addresses that only kernels have. */
 function isKernel(elf: ElfFile): boolean {
   const levels = architectureOf(elf.machine)?.privilege;
-  for (const { type, flags, address, fileSize } of elf.segments) {
-    if (type !== PT_LOAD || (flags & executable) === 0) continue;
-    if (address >= kernelHalf) return true;
-    const code = elf.bytesAt(addr(address), fileSize);
-    if (code && levels?.isKernelCode(code)) return true;
-  }
-  return false;
+  if (elf.code.some(({ address }) => address >= kernelHalf)) return true;
+  return elf.codeParts().some(({ bytes }) => levels?.isKernelCode(bytes));
 }

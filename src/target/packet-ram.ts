@@ -1,13 +1,7 @@
 // A machine's RAM by packets, where it cannot be read past the wire: `info mtree -f` says where it is.
 import { addr } from '../base/addr.js';
 import type { Session, TargetMemory } from '../rsp/index.js';
-import type { RamChunk, RamRange } from './guest-ram.js';
-import { readMemoryTree } from './memory-tree.js';
-
-/** Smaller pieces belong to devices and firmware. */
-const SMALLEST = 2n ** 21n;
-/** Bytes that are read at once. */
-const CHUNK = 2 ** 20;
+import { chunksOf, type RamChunk, type RamRange, ramPieces } from './memory-tree.js';
 
 /** RAM of a machine that stands, by physical address. */
 export class PacketRam {
@@ -24,9 +18,7 @@ export class PacketRam {
   static async find(session: Session, most: number): Promise<PacketRam | undefined> {
     if ((await session.stub()).name !== 'qemu-system') return undefined;
     const memory = await session.physicalMemory();
-    const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
-    const ranges = tree.filter(({ kind, start, end }) => kind === 'ram' && end - start >= SMALLEST);
-    const ram = memory && new PacketRam(memory, ranges);
+    const ram = memory && new PacketRam(memory, await ramPieces(session));
     return ram && ram.size > 0 && ram.size <= most ? ram : undefined;
   }
 
@@ -46,14 +38,11 @@ export class PacketRam {
   }
 
   async *chunks(ranges: readonly RamRange[]): AsyncGenerator<RamChunk> {
-    for (const { start, end } of ranges) {
-      for (let at = start; at < end; at += BigInt(CHUNK)) {
-        const length = Math.min(CHUNK, Number(end - at));
-        const read = await this.#memory.read(addr(at), length);
-        // The packets' answers may begin anywhere in a buffer.
-        if (!read) this.#unread += length;
-        else yield { start: at, bytes: read.byteOffset % 4 === 0 ? read : Uint8Array.from(read) };
-      }
+    for (const { at, length } of chunksOf(ranges)) {
+      const read = await this.#memory.read(addr(at), length);
+      // The packets' answers may begin anywhere in a buffer.
+      if (!read) this.#unread += length;
+      else yield { start: at, bytes: read.byteOffset % 4 === 0 ? read : Uint8Array.from(read) };
     }
   }
 

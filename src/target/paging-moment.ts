@@ -3,9 +3,6 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
 
-const PF_X = 1;
-const PT_LOAD = 1;
-
 /**
  * Whether a program's code can turn paging on; else its addresses stay physical. Undefined if page tables are not
  * known.
@@ -31,13 +28,9 @@ export function pageTableChanges(elf: ElfFile, { addressSpaces }: Architecture):
 }
 
 function tableChanges(elf: ElfFile, spaces: NonNullable<Architecture['addressSpaces']>): TablePlace[] {
-  return elf.segments.flatMap(({ type, flags, address, physical, fileSize }) => {
-    if (type !== PT_LOAD || (flags & PF_X) === 0) return [];
-    const code = elf.bytesAt(address, fileSize);
+  return elf.codeParts().flatMap(({ address, physical, bytes }) => {
     const starts = address === physical ? [address] : [address, physical];
-    return code
-      ? spaces.tableChanges(code).map((end) => ({ addresses: starts.map((start) => addOffset(start, end)) }))
-      : [];
+    return spaces.tableChanges(bytes).map((end) => ({ addresses: starts.map((start) => addOffset(start, end)) }));
   });
 }
 

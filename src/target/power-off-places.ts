@@ -5,8 +5,6 @@ import type { ElfFile } from '../elf/index.js';
 import { isLinux } from './linux-kernel.js';
 import { keyValues, type QemuOption } from './qemu-options.js';
 
-const PT_LOAD = 1;
-const PF_X = 1;
 /** Longest instruction of all architectures. */
 const longest = 16;
 /** More places than kernels have: then these are no such places. */
@@ -22,11 +20,9 @@ export function powerOffPlaces(elf: ElfFile, arch: Architecture, options: readon
   const { powerOff, codeFlow } = arch;
   if (!powerOff || !codeFlow || isLinux(elf)) return [];
   const ports = exitPorts(options);
-  const guesses = elf.segments.flatMap(({ type, flags, address, fileSize }) => {
-    if (type !== PT_LOAD || (flags & PF_X) === 0) return [];
-    const code = elf.bytesAt(address, fileSize);
-    return code ? powerOff.places(code, ports).map((at) => addOffset(address, at)) : [];
-  });
+  const guesses = elf
+    .codeParts()
+    .flatMap(({ address, bytes }) => powerOff.places(bytes, ports).map((at) => addOffset(address, at)));
   const places = guesses.filter((at) => {
     const code = codeAround(elf, at);
     return code && codeFlow.steps(code.bytes, code.address).some(({ address }) => address === at);

@@ -1,6 +1,8 @@
 /* proc(5), /proc/PID/maps: `start-end rwxp offset major:minor inode   path`, numbers in hex but the inode. */
 
 import { type Addr, addr } from '../base/addr.js';
+import { textOf } from '../base/proc.js';
+import { pidOf, type Session } from '../rsp/index.js';
 
 export interface Mapping {
   readonly start: Addr;
@@ -28,4 +30,23 @@ export function parseMaps(text: string): Mapping[] {
     found.push({ start: addr(from), end: addr(to), permissions, offset, inode: Number(inode), path });
   }
   return found;
+}
+
+/** Those of a process of this machine; none if it may not be looked into. */
+export function mapsOf(pid: number | string): Mapping[] {
+  return parseMaps(textOf(`/proc/${pid}/maps`));
+}
+
+/** The number of the process at a stub. */
+export async function processId(session: Session): Promise<number | undefined> {
+  const [first] = await session.harts();
+  const pid = pidOf(first?.id);
+  return pid === undefined ? undefined : Number.parseInt(pid, 16);
+}
+
+/** What it has mapped; undefined if the stub does not say. */
+export async function processMappings(session: Session): Promise<readonly Mapping[] | undefined> {
+  const pid = await processId(session);
+  const text = pid === undefined ? undefined : await session.remoteFile(`/proc/${pid}/maps`);
+  return text && parseMaps(new TextDecoder('latin1').decode(text));
 }

@@ -6,9 +6,9 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { type Addr, addOffset } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import { pidOf, type Session } from '../rsp/index.js';
+import type { Session } from '../rsp/index.js';
 import type { CopyRoom } from './copy-room.js';
-import { type Mapping, parseMaps } from './process-maps.js';
+import { processId } from './process-maps.js';
 
 /** Bytes that both ways of reading must agree about. */
 const COMPARED = 128;
@@ -16,13 +16,6 @@ const COMPARED = 128;
 interface ProcessMemory extends MemoryReader, Disposable {
   /** How it is read, for the log. */
   readonly source: 'this machine' | 'packets';
-}
-
-/** The process at a stub, and what it has mapped; undefined if the stub does not say. */
-export async function processMappings(session: Session): Promise<readonly Mapping[] | undefined> {
-  const pid = await processId(session);
-  const text = pid === undefined ? undefined : await session.remoteFile(`/proc/${pid}/maps`);
-  return text && parseMaps(new TextDecoder('latin1').decode(text));
 }
 
 /**
@@ -40,12 +33,6 @@ export async function processMemory(session: Session, known: Addr, room?: CopyRo
     memory?.[Symbol.dispose]();
   }
   return { source: 'packets', read: (at, length) => packets.read(at, length), [Symbol.dispose]: () => {} };
-}
-
-async function processId(session: Session): Promise<number | undefined> {
-  const [first] = await session.harts();
-  const pid = pidOf(first?.id);
-  return pid === undefined ? undefined : Number.parseInt(pid, 16);
 }
 
 /** A process of this machine; undefined if it may not be read. */

@@ -12,7 +12,8 @@
 import { type Addr, addr } from '../base/addr.js';
 import { entriesOf, textOf } from '../base/proc.js';
 
-interface WaitingThread {
+/** Where a thread of a process waits. */
+export interface WaitingThread {
   readonly sp: Addr;
   readonly pc: Addr;
   /** While it is the same, the thread has not run. */
@@ -25,10 +26,11 @@ type ThreadPlace = WaitingThread | 'running' | 'unseen';
 /** Each thread of the process by its number. */
 export function threadsOf(pid: number): ReadonlyMap<number, ThreadPlace> {
   const folder = `/proc/${pid}/task`;
-  return new Map(entriesOf(folder).map((name) => [Number(name), placeOf(`${folder}/${name}`)]));
+  return new Map(entriesOf(folder).map((name) => [Number(name), threadAt(`${folder}/${name}`)]));
 }
 
-function placeOf(folder: string): ThreadPlace {
+/** `folder`: the thread's, below `/proc`. */
+export function threadAt(folder: string): ThreadPlace {
   // In this order: a thread that has run between the two reads has another moment later.
   const ran = textOf(`${folder}/schedstat`);
   const text = textOf(`${folder}/syscall`).trim();

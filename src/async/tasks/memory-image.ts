@@ -25,7 +25,6 @@ interface Stored extends StoredRegion {
   readonly offset: number;
 }
 
-const PT_LOAD = 1;
 const PF_W = 2;
 
 /**
@@ -38,7 +37,7 @@ const PF_W = 2;
 export async function openMemoryImage(
   path: string,
   base: Addr | undefined,
-  program?: Pick<ElfFile, 'segments'>,
+  program?: Pick<ElfFile, 'loads'>,
 ): Promise<MemoryImage> {
   if (base === undefined) return image(path, await coreOf(path, program));
   return image(path, { notes: [], storedIn: (size) => [{ start: base, length: size, offset: 0, isWritable: true }] });
@@ -51,7 +50,7 @@ interface Dump {
   storedIn(size: number): Stored[];
 }
 
-async function coreOf(path: string, program: Pick<ElfFile, 'segments'> | undefined): Promise<Dump> {
+async function coreOf(path: string, program: Pick<ElfFile, 'loads'> | undefined): Promise<Dump> {
   const elf = await ElfFile.open(path).catch((error: unknown) => {
     if (!(error instanceof RsptraceError)) throw error;
     throw new RsptraceError('CORE_NOT_CORE', `${path} is no ELF core: ${error.message}`, {
@@ -61,7 +60,7 @@ async function coreOf(path: string, program: Pick<ElfFile, 'segments'> | undefin
   if (elf.type !== ET.CORE) {
     throw new RsptraceError('CORE_NOT_CORE', `${path} is an ELF, but not a core (e_type ${elf.type})`);
   }
-  const loads = elf.segments.filter((segment) => segment.type === PT_LOAD && segment.fileSize > 0);
+  const loads = elf.loads.filter(({ fileSize }) => fileSize > 0);
   const virtual = loads.some((segment) => segment.address !== 0n);
   const stored = loads.map(({ address, physical, fileSize, offset, flags }) => ({
     start: virtual ? address : physical,
@@ -71,7 +70,7 @@ async function coreOf(path: string, program: Pick<ElfFile, 'segments'> | undefin
   }));
   // QEMU writes either address twice if it follows no page tables.
   const isPhysical = loads.every(({ address, physical }) => !virtual || address === physical);
-  const distances = !isPhysical ? [] : distancesOf(program?.segments ?? []);
+  const distances = !isPhysical ? [] : distancesOf(program?.loads ?? []);
   const moved = distances.flatMap((by) => stored.map((one) => ({ ...one, start: addr(one.start + by) })));
   return {
     notes: elf.notes,
@@ -81,10 +80,8 @@ async function coreOf(path: string, program: Pick<ElfFile, 'segments'> | undefin
 }
 
 /** From where segments that are written to lie physically to where the program has them. */
-function distancesOf(segments: ElfFile['segments']): bigint[] {
-  const loads = segments.filter(
-    ({ type, flags, memorySize }) => type === PT_LOAD && (flags & PF_W) !== 0 && memorySize > 0,
-  );
+function distancesOf(segments: ElfFile['loads']): bigint[] {
+  const loads = segments.filter(isWritten);
   const distances = new Set(loads.map(({ address, physical }) => address - physical));
   return [...distances].filter((distance) => distance !== 0n);
 }
@@ -133,9 +130,13 @@ const MOST = 2 ** 30;
 
 /** The program's writable segments with .bss: statics, and in most kernels the heap and the stacks. */
 export function writableRegions(elf: ElfFile): Region[] {
-  return elf.segments
-    .filter(({ type, flags, memorySize }) => type === PT_LOAD && (flags & PF_W) !== 0 && memorySize > 0)
+  return elf.loads
+    .filter(isWritten)
     .map(({ address, memorySize }) => ({ start: address, length: Math.min(memorySize, MOST) }));
+}
+
+function isWritten({ flags, memorySize }: ElfFile['loads'][number]): boolean {
+  return (flags & PF_W) !== 0 && memorySize > 0;
 }
 
 /** The part of a stack below its pointer, down to the beginning of its section or symbol. */

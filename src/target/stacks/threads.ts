@@ -1,16 +1,14 @@
 /*
- * Where the threads of a process of this machine are, without a stop. proc(5): /proc/PID/task/TID/syscall has the stack
- * pointer and the pc of a thread that waits in the kernel, and `running` of one that computes. A waiting thread's stack
- * stays as it is, so it is read meanwhile; it counts only if the thread waits there still when it was read.
+ * Where the threads of a process of this machine are, without a stop. A waiting thread's stack stays as it is, so it is
+ * read meanwhile; it counts only if the thread has not run since when it was read.
  */
 
 import type { Architecture } from '../../arch/index.js';
-import { type Addr, addr } from '../../base/addr.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
 import { entriesOf, textOf } from '../../base/proc.js';
 import type { DebugInfo } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
-import { librariesOfProcess, memoryOfProcess } from '../index.js';
+import { librariesOfProcess, memoryOfProcess, threadAt, type WaitingThread } from '../index.js';
 import { type Frame, type Hooked, Stacks } from '../unwind/index.js';
 
 /** A thread, by its number in the system. */
@@ -53,18 +51,17 @@ export class Threads {
     for (const id of entriesOf(`/proc/${pid}/task`)) {
       const folder = `/proc/${pid}/task/${id}`;
       const look = { thread: Number(id), name: textOf(`${folder}/comm`).trim() };
-      const call = textOf(`${folder}/syscall`);
-      const place = waitingAt(call);
+      const place = waitingAt(folder);
       const walks = place !== undefined && memory !== undefined && walked < mostWalked;
       if (walks) walked++;
       const frames = walks ? await this.#walk(memory, place) : [];
-      const waits = place !== undefined && textOf(`${folder}/syscall`) === call;
+      const waits = place !== undefined && waitingAt(folder)?.moment === place.moment;
       looks.push({ ...look, waits, frames: waits ? frames : [] });
     }
     return looks;
   }
 
-  async #walk(memory: MemoryReader, { pc, sp }: Place): Promise<readonly Frame[]> {
+  async #walk(memory: MemoryReader, { pc, sp }: WaitingThread): Promise<readonly Frame[]> {
     const { arch, hooked } = this.#options;
     this.#stacks ??= await this.#walker(memory);
     const known = new Map([
@@ -80,13 +77,7 @@ export class Threads {
   }
 }
 
-interface Place {
-  readonly pc: Addr;
-  readonly sp: Addr;
-}
-
-/** `202 0x55.. (six arguments) SP PC`, or `-1 SP PC` for a wait that is no system call. */
-function waitingAt(syscall: string): Place | undefined {
-  const [, sp, pc] = / (0x[0-9a-f]+) (0x[0-9a-f]+)\s*$/.exec(syscall) ?? [];
-  return sp === undefined || pc === undefined ? undefined : { pc: addr(BigInt(pc)), sp: addr(BigInt(sp)) };
+function waitingAt(folder: string): WaitingThread | undefined {
+  const place = threadAt(folder);
+  return typeof place === 'string' ? undefined : place;
 }

@@ -13,8 +13,6 @@ interface Span {
   readonly high: CodeAddress;
 }
 
-const PF_X = 1;
-const PT_LOAD = 1;
 /** Bytes of a stub of an imported function, on all architectures that have such code. */
 const STUB = 16;
 /** The most bytes of one function: larger ones exist only in damaged files. */
@@ -121,7 +119,5 @@ export function executable(elf: ElfFile): Span[] {
   };
   const sections = elf.sections.filter(({ flags, size }) => (flags & SHF.EXECINSTR) !== 0 && size > 0);
   if (sections.length > 0) return sections.map(({ address, size }) => span(address, size));
-  return elf.segments
-    .filter(({ type, flags }) => type === PT_LOAD && (flags & PF_X) !== 0)
-    .map(({ address, fileSize }) => span(address, fileSize));
+  return elf.code.map(({ address, fileSize }) => span(address, fileSize));
 }

@@ -66,12 +66,8 @@ export class SourceFrames {
   }
 }
 
-const PT_LOAD = 1;
-const PF_X = 1;
-
 /** `_end` and other marks are below all that lies above the program. */
-function isCode({ segments }: ElfFile, at: Addr): boolean {
-  const code = segments.filter(({ type, flags }) => type === PT_LOAD && (flags & PF_X) !== 0);
+function isCode({ code }: ElfFile, at: Addr): boolean {
   return code.length === 0 || code.some(({ address, memorySize }) => at >= address && at - address < memorySize);
 }
 
