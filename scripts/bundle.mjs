@@ -1,12 +1,13 @@
-// Makes the JavaScript of dist/, in few files, because one file starts several times as fast as four hundred:
+// Makes the JavaScript of dist/:
+//   cli/code-HASH.cjs          all of it, as one script: V8 keeps what it has compiled of one (src/cli/compiled.ts)
 //   cli/main.js                the command line
-//   index.js, ROOM/index.js    the library's entries
-//   cli/chunk-*.js             what several of these need
+//   index.js, ROOM/index.js    the library's entries, which pass on what that script has
 //   cli/help/*.txt             the pages of --help: src/cli/help-pages.ts
 //   cli/LICENSES.txt           of the packages that are in the bundle
 // The other packages are installed by npm: those with WebAssembly, and what only few commands load.
+import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { withViewer } from './viewer.mjs';
 
@@ -55,56 +56,80 @@ const pastIndexes = {
           })
           .join(' '),
       );
-      return { contents, loader: 'ts' };
+      // A script cannot import a module; compiled.ts does it for what is not in the script.
+      const isModule = path.endsWith('/cli/compiled.ts');
+      return {
+        contents: isModule ? contents : contents.replace(/\bawait import\((?!'\.)/g, 'await importModule('),
+        loader: 'ts',
+      };
     });
   },
 };
 
 /**
- * Of `cli/`, a supervisor runs `clean-up`, and tests and this script load the last four; benchmarks load the files of
- * other rooms.
+ * Of `cli/`, main.ts runs `start`, a supervisor `clean-up`, and tests and this script load the others; benchmarks load
+ * the files of other rooms.
  */
 const alone = [
-  ...['cli/main', 'cli/clean-up', 'cli/command-line', 'cli/failure', 'cli/help-pages', 'cli/reading-line'],
+  ...['cli/start', 'cli/clean-up', 'cli/command-line', 'cli/failure', 'cli/help-pages', 'cli/reading-line'],
   ...['api/qemu', 'base/refusal', 'profile/sampling'],
-].map((name) => `src/${name}.ts`);
+];
 /** package.json exports some of them; benchmarks load others. */
 const rooms = ['.', 'async', 'target']
   .flatMap((folder) => readdirSync(join(root, 'src', folder)).map((name) => join(folder, name)))
   .filter((room) => existsSync(join(root, 'src', room, 'index.ts')));
+const parts = [...alone, ...rooms.map((room) => `${room}/index`), 'index'];
 
-const { metafile } = await build({
+const common = {
   absWorkingDir: root,
-  entryPoints: [...alone, ...rooms.map((room) => `src/${room}/index.ts`), 'src/index.ts'],
-  outbase: 'src',
-  outdir: 'dist',
-  chunkNames: 'cli/[name]-[hash]',
   bundle: true,
-  splitting: true,
   metafile: true,
   minifyWhitespace: true,
   minifySyntax: true,
-  external: Object.keys({ ...dependencies, ...optionalDependencies }).filter((name) => !bundled.includes(name)),
   platform: 'node',
   target: 'node20',
-  format: 'esm',
   logLevel: 'warning',
+};
+const {
+  metafile,
+  outputFiles: [script],
+} = await build({
+  ...common,
+  stdin: {
+    contents: `module.exports = { ${parts.map((name) => `'${name}': () => require('./src/${name}.ts')`)} }`,
+    resolveDir: root,
+  },
+  write: false,
+  external: Object.keys({ ...dependencies, ...optionalDependencies }).filter((name) => !bundled.includes(name)),
+  format: 'cjs',
+  define: { 'import.meta.url': 'ownUrl' },
+  banner: { js: '(function(require,module,ownUrl,importModule){' },
+  footer: { js: '})' },
   plugins: [withViewer([pastIndexes]), pastIndexes],
 });
+const hash = createHash('sha256').update(script.contents).digest('hex').slice(0, 16);
+mkdirSync(out, { recursive: true });
+writeFileSync(join(out, `code-${hash}.cjs`), script.contents);
 
-// What reads a saved trace loads nothing of targets: that would double its start.
-const loads = (output, seen = new Set()) => {
-  if (seen.has(output)) return seen;
-  seen.add(output);
-  for (const { path, kind } of metafile.outputs[output]?.imports ?? [])
-    if (kind === 'import-statement') loads(path, seen);
-  return seen;
-};
-for (const [output, { entryPoint }] of Object.entries(metafile.outputs)) {
-  if (!/^src\/cli\/(report|info|replay|check|diff|open)\.ts$/.test(entryPoint ?? '')) continue;
-  const parts = [...loads(output)].flatMap((one) => Object.keys(metafile.outputs[one]?.inputs ?? {}));
-  const foreign = parts.find((input) => /^src\/(arch|inject|stop|dwarf)\//.test(input));
-  if (foreign !== undefined) throw new Error(`${entryPoint} loads ${foreign}: import what it needs from another file`);
+// What starts it is a file of its own.
+await build({
+  ...common,
+  entryPoints: ['src/cli/main.ts', 'src/cli/compiled.ts'],
+  outdir: out,
+  splitting: true,
+  format: 'esm',
+  plugins: [pastIndexes],
+});
+const { part } = await import(join(out, 'compiled.js'));
+for (const name of parts) {
+  const file = join(root, 'dist', `${name}.js`);
+  const from = relative(dirname(file), join(out, 'compiled.js'));
+  const names = name === 'cli/clean-up' ? [] : Object.keys(part(name));
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(
+    file,
+    `import { part } from '${from.startsWith('.') ? from : `./${from}`}';\nexport const { ${names.join(', ')} } = part('${name}');\n`,
+  );
 }
 
 // Declarations that no entry of the library leads to serve nobody.

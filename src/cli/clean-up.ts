@@ -42,16 +42,21 @@ async function wordsAtEnd(words: readonly string[]): Promise<readonly string[] |
   return first === undefined || more.includes('') ? undefined : [...words, ...more];
 }
 
-const given = process.argv.slice(2);
-const [kind = '', path = '', remote = ''] =
-  given[0] === waitsForEnd ? ((await wordsAtEnd(given.slice(1))) ?? process.exit()) : given;
-const isServer = kind === 'server';
-try {
-  const done = await (isServer ? leaveProcess(path) : leaveStub(kind, path, remote));
-  if (done !== undefined) note(`it was killed. ${done}`);
-} catch (thrown) {
-  const [what, wayOut] = isServer
-    ? ['its gdbserver', '']
-    : ['its target', `; rsptrace detach --remote ${remote} ${path} tries again`];
-  note(`it was killed, and ${what} could not be left in order: ${messageOf(thrown)}${wayOut}`);
+/** Runs with the words of the process. */
+async function cleanUp(): Promise<void> {
+  const given = process.argv.slice(2);
+  const [kind = '', path = '', remote = ''] =
+    given[0] === waitsForEnd ? ((await wordsAtEnd(given.slice(1))) ?? process.exit()) : given;
+  const isServer = kind === 'server';
+  try {
+    const done = await (isServer ? leaveProcess(path) : leaveStub(kind, path, remote));
+    if (done !== undefined) note(`it was killed. ${done}`);
+  } catch (thrown) {
+    const [what, wayOut] = isServer
+      ? ['its gdbserver', '']
+      : ['its target', `; rsptrace detach --remote ${remote} ${path} tries again`];
+    note(`it was killed, and ${what} could not be left in order: ${messageOf(thrown)}${wayOut}`);
+  }
 }
+
+void cleanUp();

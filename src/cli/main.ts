@@ -1,20 +1,24 @@
 #!/usr/bin/env node
+import { part } from './compiled.js';
 import { fail } from './failure.js';
 import { helpPage } from './help-pages.js';
+import { asksForJson } from './json-words.js';
 import { watchStandardStreams } from './standard-streams.js';
 
-watchStandardStreams();
 const words = process.argv.slice(2);
 const page = helpPage(words, process.stdout.columns);
 if (page === undefined) await run();
-else process.stdout.write(page);
+else {
+  watchStandardStreams();
+  process.stdout.write(page);
+}
 
 async function run(): Promise<void> {
   try {
-    // Loaded here, because a package that is missing is an error like others.
-    const { runCommandLine } = await import('./command-line.js');
-    process.exitCode = await runCommandLine(words);
+    const { start } = part('cli/start') as typeof import('./start.js');
+    await start(words);
   } catch (error) {
-    process.exitCode = fail(error, { json: words.some((word) => /^--json(?:=|$)/.test(word)) });
+    // A package that is missing is an error like others.
+    process.exitCode = fail(error, { json: asksForJson(words) });
   }
 }

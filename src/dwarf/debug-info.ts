@@ -2,12 +2,11 @@ import { type Addr, addr } from '../base/addr.js';
 import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { madeOnce } from '../base/made-once.js';
-import { type CodeAddress, DwarfSections, debugLink, type ElfFile, ET } from '../elf/index.js';
+import { type CodeAddress, type Column, DwarfSections, debugLink, type ElfFile, ET, Kept } from '../elf/index.js';
 import { AbbrevCache } from './abbrev.js';
 import { DW_AT, DW_TAG } from './constants.js';
 import { Die, DieCursor } from './die.js';
 import { functionName } from './function-names.js';
-import { KeptColumns } from './kept-columns.js';
 import type { LineTable } from './line.js';
 import type { LineHeader } from './line-header.js';
 import type { FileName } from './line-tables.js';
@@ -61,7 +60,7 @@ export class DebugInfo {
   readonly #warnings: Warnings;
   readonly #units: UnitList;
   #indexes: Map<Unit, UnitIndex> | undefined;
-  readonly #kept: KeptColumns | undefined;
+  readonly #kept: Kept | undefined;
   readonly #lines = new LineTables(this);
   #ranges: UnitRanges | undefined;
   #names: NameIndex | undefined;
@@ -88,7 +87,7 @@ export class DebugInfo {
     this.#units = new UnitList(split);
     this.missing = split.missing;
     checkSupplement(this);
-    if (split.all.length === linked.length) this.#kept = KeptColumns.of(this.sections);
+    if (split.all.length === linked.length) this.#kept = Kept.of(elf);
   }
 
   /**
@@ -154,11 +153,11 @@ export class DebugInfo {
 
   /**
    * Columns of DIE offsets that `find` reads from all units, and that are kept for the next time, see
-   * {@link KeptColumns}; not where something is damaged or missing, so that it is said each time.
+   * {@link Kept}; not where something is damaged or missing, so that it is said each time.
    */
-  columns(name: string, find: () => readonly Uint32Array[]): readonly Uint32Array[] {
+  columns<T extends Column>(name: string, find: () => readonly T[]): readonly T[] {
     const known = this.#kept?.read(name);
-    if (known) return known;
+    if (known) return known as readonly T[];
     const found = find();
     if (this.warnings.length === 0) this.#kept?.write(name, found);
     return found;

@@ -62,6 +62,22 @@ export class ElfFile {
     return this.#file.path;
   }
 
+  get size(): number {
+    return this.#file.size;
+  }
+
+  /**
+   * What tells it from every other program, with its debug files: a build id, and the table of sections, because
+   * `strip` leaves the id as it is. Where there is no id, a hash of the file.
+   */
+  identity(): string[] {
+    const { debug, splitPackage } = this.#beside;
+    const { buildId, sections, size } = this;
+    const table = sections.map(({ name, offset, size }) => [name, offset, size].join());
+    const own = buildId === undefined ? this.#file.hash() : [buildId, size, ...table].join();
+    return [own, ...[debug, splitPackage].flatMap((each) => each?.identity() ?? 'none')];
+  }
+
   get type(): number {
     return this.#header.type;
   }

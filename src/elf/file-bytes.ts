@@ -1,6 +1,9 @@
+import { createHash } from 'node:crypto';
 import { ByteReader } from '../base/byte-reader.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ByteSource } from './byte-source.js';
+
+const PIECE = 1 << 20;
 
 /** The bytes of an ELF. Every range is checked before it is read. */
 export class FileBytes {
@@ -27,6 +30,14 @@ export class FileBytes {
 
   reader(name: string, offset: number, size: number): ByteReader {
     return new ByteReader(this.range(name, offset, size), name);
+  }
+
+  /** A hash of all of them, read in pieces. */
+  hash(): string {
+    const hash = createHash('sha1');
+    for (let at = 0; at < this.size; at += PIECE)
+      hash.update(this.range('a part', at, Math.min(PIECE, this.size - at)));
+    return hash.digest('hex');
   }
 
   damaged(what: string): RsptraceError {

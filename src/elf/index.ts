@@ -7,6 +7,7 @@ export { ElfFile, type ElfNote } from './elf.js';
 export type { ElfSection, ElfSegment } from './headers.js';
 export { importSlots } from './imports.js';
 export { IntervalIndex, IntervalList } from './intervals.js';
+export { type Column, Kept } from './kept.js';
 export { type KnownCode, knownCode } from './known-code.js';
 export { DwarfSections, type SectionSource } from './sections.js';
 export { type ElfSymbol, ElfSymbols } from './symbols.js';
