@@ -21,7 +21,7 @@ export type {
   FunctionFrames,
 } from './frames/frame-model.js';
 export { type CodePath, type Step, usualPath } from './inject/code-path.js';
-export type { Displaced, DisplacedInside, FunctionExit, Hop } from './inject/displaced.js';
+export type { Displaced, DisplacedInside, FunctionExit, Hop, PatchKind } from './inject/displaced.js';
 export { type HookFrame, hookMark, hookMarkBytes, markedHook } from './inject/hook-frame.js';
 export type { AssemblyLine, CopySteps, ProbeCode } from './inject/probe-code.js';
 export * from './inject/probe-code.js';

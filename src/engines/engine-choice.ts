@@ -74,7 +74,6 @@ function paddingBehind(
  */
 export function planEngines(options: EnginePlanOptions): SitePlan {
   const { arch, wanted, plans, hart, process = false } = options;
-  const { probeCode } = arch;
   const none = (why: string): SitePlan => ({
     sites: [],
     refused: new Map(plans.map((_, index) => [index, why])),
@@ -82,17 +81,26 @@ export function planEngines(options: EnginePlanOptions): SitePlan {
   });
   if (wanted === 'stop') return none('--engine stop');
   const missing = whyNoTrampolines(arch, process);
-  if (!probeCode || missing !== undefined) return none(missing ?? '');
+  if (missing !== undefined) return none(missing);
   if (hart && isRefusal(hart)) return none(hart.refused);
-  const looks = options.looks ?? lookAtPlans(options) ?? [];
-  return planSites(plans, looks, process ? processSources(probeCode) : sourcesFor(arch, probeCode, hart));
+  const sources = recordSources(options);
+  return sources ? planSites(plans, options.looks ?? lookAtPlans(options) ?? [], sources) : none('');
 }
 
 /** Where records have their words from; undefined if there are no trampolines for this target. */
-export function recordSources({ arch, hart, process = false }: EnginePlanOptions): RecordSources | undefined {
-  const { probeCode } = arch;
+export function recordSources({ arch, hart, process }: EnginePlanOptions): RecordSources | undefined {
+  const { probeCode, returnAddress } = arch;
   if (!probeCode || (hart && isRefusal(hart))) return undefined;
-  return process ? processSources(probeCode) : sourcesFor(arch, probeCode, hart);
+  const { counter, floats } = probeCode;
+  const register = returnAddress.in === 'register' ? returnAddress.name : undefined;
+  return {
+    time: { kind: 'time', counter },
+    // A kernel switches the unit on when it is used.
+    floats: { names: new Set(floats), mayBeOff: !process },
+    hart: process ? probeCode.process?.thread : hart,
+    returnRegister: process ? undefined : register,
+    outer: process ? { kind: 'outer' } : hart ? undefined : { kind: 'control', offset: controlBlock.outer },
+  };
 }
 
 /** Why an architecture has none, for a process or a machine. */
@@ -177,31 +185,6 @@ function missingForProcess({ name, probeCode, linux }: Architecture): string | u
 function missingForMachine({ name, privilege, addressSpaces }: Architecture): string | undefined {
   if (!privilege) return `what runs in user mode on ${name} is not known`;
   return addressSpaces ? undefined : `page tables on ${name} are not known`;
-}
-
-function processSources({ counter, floats, process }: ProbeCode): RecordSources {
-  return {
-    time: { kind: 'time', counter },
-    floats: { names: new Set(floats), mayBeOff: false },
-    hart: process?.thread,
-    returnRegister: undefined,
-    outer: { kind: 'outer' },
-  };
-}
-
-function sourcesFor(
-  { returnAddress }: Architecture,
-  { counter, floats }: ProbeCode,
-  hart: HartSource | undefined,
-): RecordSources {
-  return {
-    time: { kind: 'time', counter },
-    // A kernel switches the unit on when it is used.
-    floats: { names: new Set(floats), mayBeOff: true },
-    hart,
-    returnRegister: returnAddress.in === 'register' ? returnAddress.name : undefined,
-    outer: hart ? undefined : { kind: 'control', offset: controlBlock.outer },
-  };
 }
 
 /** The engine without stops was asked for by name. */

@@ -172,20 +172,18 @@ function engineOptions(
   { options, choices, code, scratch, threads }: InstallRequest,
   { times, slack, reserved }: Prepared,
 ): ConstructorParameters<typeof TargetEngine>[0] {
-  const { session, arch, elf, tracer, inProcess, harts, logger } = options;
+  const { elf, inProcess, harts } = options;
   const { sites, slotShift } = choices.plan;
   const isOneHart = harts === 1 && !inProcess;
   const outerWords = threads?.free;
   return {
-    session,
-    arch,
+    ...options,
     code,
     sites: threads ? withThreadWords(sites, threads) : sites,
     slotShift,
     scratch,
     reserved,
     near: slack,
-    tracer,
     time: times?.record ?? ((ticks) => ticks),
     hartNumber:
       inProcess && threads ? remembered((word) => inProcess.threadNumber(threads.id(word))) : options.hartNumber,
@@ -194,9 +192,7 @@ function engineOptions(
     outerWords,
     chained: changesItsCode(elf),
     log: options.log?.()?.raw,
-    isRepeatable: options.isRepeatable ?? false,
-    ...(inProcess && times && { waits: waitLimit(times.counter, options.isLossless) }),
-    ...(logger ? { logger } : {}),
+    waits: inProcess && times && waitLimit(times.counter, options.isLossless),
   };
 }
 

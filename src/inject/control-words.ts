@@ -1,6 +1,6 @@
 import { controlBlock } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
-import { unattended, type Write } from './ring.js';
+import { unattended, type Write, wordWrite } from './ring.js';
 import type { ControlWord } from './ring-segments.js';
 import type { WaitLease } from './wait-lease.js';
 
@@ -65,8 +65,6 @@ export class ControlWords {
   }
 
   #write(offset: number, value: bigint): Write {
-    const bytes = new Uint8Array(8);
-    new DataView(bytes.buffer).setBigUint64(0, value, true);
-    return { address: addOffset(this.address, offset), bytes };
+    return wordWrite(addOffset(this.address, offset), value);
   }
 }

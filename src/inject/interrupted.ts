@@ -2,7 +2,7 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import { firstWhere } from '../base/sorted.js';
 import type { Session } from '../rsp/index.js';
-import type { Piece } from './ring.js';
+import { inOrder, type Piece } from './ring.js';
 
 /** Bytes of a stack that are searched. An interrupt's frame lies near the top of the stack. */
 const looked = 4096;
@@ -13,10 +13,6 @@ const mostStacks = 4;
 /** Bytes that change. Interrupted code resumes only where one of their instructions begins, if these are known. */
 export interface ChangedCode extends Piece {
   readonly code?: Uint8Array;
-}
-
-export function inOrder<T extends Piece>(pieces: readonly T[]): readonly T[] {
-  return [...pieces].sort((a, b) => (a.address < b.address ? -1 : 1));
 }
 
 /** The last of these pieces, in order, that begins below an address. */

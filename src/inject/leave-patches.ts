@@ -2,8 +2,8 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { ANY_HART, programSignal, registerOf, type Session, setRegister } from '../rsp/index.js';
-import { type ChangedCode, inOrder, interruptedInside, pieceBefore } from './interrupted.js';
-import type { Piece } from './ring.js';
+import { type ChangedCode, interruptedInside, pieceBefore } from './interrupted.js';
+import { inOrder, type Piece } from './ring.js';
 
 /** More steps than a patch has instructions, including the interrupts that come between. */
 const mostSteps = 64;

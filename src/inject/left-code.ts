@@ -41,32 +41,24 @@ interface LeftCodeParts {
 
 /** Our code in the target after its patches are removed. */
 export class LeftCode {
-  readonly #options: TargetEngineOptions;
-  readonly #layout: TrampolineLayout;
-  readonly #patches: Patches;
-  readonly #ring: RingReader;
-  readonly #control: ControlWords;
-  readonly #drained: DrainedRecords;
-  readonly #drain: RingDrain;
+  readonly #parts: LeftCodeParts;
 
-  constructor({ options, layout, patches, ring, control, drained, drain }: LeftCodeParts) {
-    this.#options = options;
-    this.#layout = layout;
-    this.#patches = patches;
-    this.#ring = ring;
-    this.#control = control;
-    this.#drained = drained;
-    this.#drain = drain;
+  constructor(parts: LeftCodeParts) {
+    this.#parts = parts;
   }
 
   /** A hart that stands in the middle of writing a record gets a moment to finish it. The patches are removed. */
   async letWritersFinish(): Promise<void> {
-    const { session } = this.#options;
-    for (let moment = 1; this.#ring.waits && moment <= longestWrite && session.state.kind === 'idle'; moment *= 2) {
+    const { session } = this.#parts.options;
+    for (
+      let moment = 1;
+      this.#parts.ring.waits && moment <= longestWrite && session.state.kind === 'idle';
+      moment *= 2
+    ) {
       // Nobody answers a stop any more.
       await session.clearBreakpoints();
       await runForMoment(session, moment);
-      if (session.state.kind === 'idle') await this.#drain.stopped({ last: true });
+      if (session.state.kind === 'idle') await this.#parts.drain.stopped({ last: true });
     }
   }
 
@@ -75,13 +67,13 @@ export class LeftCode {
    * The patches are removed.
    */
   async idle(): Promise<boolean> {
-    if (this.#drained.openCalls !== 0 || (await this.#isUnknown())) return false;
+    if (this.#parts.drained.openCalls !== 0 || (await this.#isUnknown())) return false;
     return !(await this.#isInside());
   }
 
   /** Nobody will find out which calls are open: jumps were left, or records are missing. */
   async #isUnknown(): Promise<boolean> {
-    return this.#patches.stays || (await this.dropped()) > 0;
+    return this.#parts.patches.stays || (await this.dropped()) > 0;
   }
 
   /**
@@ -90,17 +82,17 @@ export class LeftCode {
    * a trampoline, they are short.
    */
   async becomesIdle(longest = longestMoment): Promise<boolean> {
-    const { session } = this.#options;
+    const { session } = this.#parts.options;
     for (let moment = 1; !(await this.idle()); moment *= 2) {
       if (moment > longest || (moment > longestWrite && (await this.#isUnknown()))) {
-        await writeAll(session, [unattended(this.#control.address, true)]);
+        await writeAll(session, [unattended(this.#parts.control.address, true)]);
         return false;
       }
       // Makes room for the last records, and lets their writers wait for it.
-      await this.#drain.stopped({ all: true, last: true });
+      await this.#parts.drain.stopped({ all: true, last: true });
       await runForMoment(session, moment);
       if (session.state.kind !== 'idle') return false;
-      await this.#drain.stopped({ all: true, last: true });
+      await this.#parts.drain.stopped({ all: true, last: true });
     }
     return true;
   }
@@ -112,12 +104,12 @@ export class LeftCode {
    * @returns false if calls may still return through trampolines
    */
   async leadPast(elf: ElfFile, ram: SearchedRam, staysHere = false): Promise<boolean> {
-    const { session, scratch } = this.#options;
+    const { session, scratch } = this.#parts.options;
     const options = {
-      ...this.#options,
+      ...this.#parts.options,
       elf,
       ram,
-      placement: this.#layout.placement,
+      placement: this.#parts.layout.placement,
       ours: [scratch.code, scratch.data],
     };
     for (let moment = 1; await leadPast(options); moment *= 2) {
@@ -137,25 +129,25 @@ export class LeftCode {
    */
   async mute(): Promise<boolean> {
     if (await this.#isInside()) return false;
-    const { session, code } = this.#options;
-    return (await writeChecked(session, bareExits(this.#layout.placement, code))) === undefined;
+    const { session, code } = this.#parts.options;
+    return (await writeChecked(session, bareExits(this.#parts.layout.placement, code))) === undefined;
   }
 
   /** Whether a hart is in code of ours, or code interrupted by a handler or signal would resume there. */
   async #isInside(): Promise<boolean> {
-    const { session, arch } = this.#options;
+    const { session, arch } = this.#parts.options;
     for (const { id } of await session.harts()) {
       const pc = await registerOf(session, arch.pc, id);
-      if (pc === undefined || holdsCode(this.#layout.placement, pc)) return true;
+      if (pc === undefined || holdsCode(this.#parts.layout.placement, pc)) return true;
     }
     // An exit trampoline's own address is a return address, or was one.
-    const starts = [...this.#layout.placement.hooks.keys()].sort((a, b) => (a < b ? -1 : 1));
-    const pieces = this.#layout.placement.ranges.flatMap(({ address, length }) => {
+    const starts = [...this.#parts.layout.placement.hooks.keys()].sort((a, b) => (a < b ? -1 : 1));
+    const pieces = this.#parts.layout.placement.ranges.flatMap(({ address, length }) => {
       const end = addOffset(address, length);
       const cuts = [address as bigint, ...starts.filter((exit) => exit > address && exit < end), end as bigint];
       return cuts.slice(1).map((to, i) => ({ address: addr(cuts[i] ?? to), length: Number(to - (cuts[i] ?? to)) }));
     });
-    return (await interruptedInside(session, arch, pieces, this.#options.chained)).size > 0;
+    return (await interruptedInside(session, arch, pieces, this.#parts.options.chained)).size > 0;
   }
 
   /**
@@ -163,16 +155,16 @@ export class LeftCode {
    * object must not find it in them. If no code of ours can run any more, what trampolines keep is erased too.
    */
   async erase(isIdle: boolean): Promise<void> {
-    const { address } = isIdle ? this.#layout.notes : this.#layout.memory;
-    let left = Number(this.#layout.memory.address - address) + this.#ring.touched;
+    const { address } = isIdle ? this.#parts.layout.notes : this.#parts.layout.memory;
+    let left = Number(this.#parts.layout.memory.address - address) + this.#parts.ring.touched;
     for (let at = address; left > 0; at = addOffset(at, mostErased), left -= mostErased) {
-      await writeData(this.#options, [{ address: at, bytes: new Uint8Array(Math.min(left, mostErased)) }]);
+      await writeData(this.#parts.options, [{ address: at, bytes: new Uint8Array(Math.min(left, mostErased)) }]);
     }
   }
 
   /** Records that were dropped because the ring was not drained in time. */
   async dropped(): Promise<number> {
-    return controlWord(this.#options, controlBlock.dropped);
+    return controlWord(this.#parts.options, controlBlock.dropped);
   }
 }
 

@@ -9,6 +9,7 @@ import { registersOf, type Session, setRegister } from '../rsp/index.js';
 import { PAGE, type Region } from '../scratch/index.js';
 import type { RamChunk, RamRange } from '../target/index.js';
 import type { Placement } from './placement.js';
+import { wordWrite } from './ring.js';
 
 /** So many places of a section that have the right bytes are compared with the target's memory. */
 const mostPlaces = 8;
@@ -132,11 +133,7 @@ async function wordsInRegisters(
 }
 
 async function write({ session, ram }: OpenReturnsOptions, found: Found, to: Addr): Promise<boolean> {
-  if ('physical' in found) {
-    const word = new DataView(new ArrayBuffer(8));
-    word.setBigUint64(0, to, true);
-    return ram.write(found.physical, new Uint8Array(word.buffer));
-  }
+  if ('physical' in found) return ram.write(found.physical, wordWrite(addr(found.physical), to).bytes);
   return setRegister(session, found.register, to, found.hart);
 }
 

@@ -6,7 +6,7 @@ import type { OwnTime } from '../trace/index.js';
 import type { Placement } from './placement.js';
 import type { RecordTime, TimeScale } from './record-dispatcher.js';
 import { outerPlan } from './record-format.js';
-import type { Write } from './ring.js';
+import { inOrder, type Write } from './ring.js';
 import type { Site } from './sites.js';
 
 /** Instructions that an event adds to the target's own: before its record's time is read, and after. */
@@ -136,7 +136,7 @@ type PathFrom = (start: Addr, patched: boolean) => CodePath | undefined;
 
 /** Paths through the code written to the target, from a jump in a function or from a trampoline. */
 function paths(code: ProbeCode, placement: Placement): PathFrom {
-  const writes: readonly Write[] = [...placement.code].sort((a, b) => (a.address < b.address ? -1 : 1));
+  const writes: readonly Write[] = inOrder(placement.code);
   const patches = new Map<bigint, Write>(placement.patches.map(({ address, bytes }) => [address, { address, bytes }]));
   const stepIn = ({ address, bytes }: Write, at: Addr): Step | undefined =>
     at < address + BigInt(bytes.length) ? code.step(bytes, address, Number(at - address)) : undefined;

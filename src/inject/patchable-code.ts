@@ -1,10 +1,9 @@
-import type { Displaced, DisplacedInside, FunctionExit, ProbeCode } from '../arch/index.js';
+import type { Displaced, DisplacedInside, FunctionExit, PatchKind, ProbeCode } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import type { Refusal } from '../base/refusal.js';
 import { firstWhere } from '../base/sorted.js';
 import type { InnerPlace, ReadPlan } from '../probes/index.js';
 import { type Objection, objectionTo, type Proof, proofOf, type Replaced, type Subject } from '../proof/index.js';
-import { planExits } from './exit-patches.js';
 
 /** How a function's code can be patched. */
 export interface PatchableCode {
@@ -53,7 +52,26 @@ function stopsInside(plans: readonly ReadPlan[]): Subject['stopsIn'] {
   };
 }
 
-const noPatch: Objection = { question: 'movable', why: 'no patch is known for this architecture' };
+/**
+ * What can be made in any of the ways to patch, the preferred one first; or why not in the last one that was tried.
+ * `make` gives undefined for a way that is out of the question.
+ */
+function patchWays<T extends object>(
+  { patches }: ProbeCode,
+  make: (kind: PatchKind) => T | Refusal | undefined,
+  objection: (made: T) => Objection | undefined,
+): readonly T[] | Objection {
+  const ways: T[] = [];
+  let last: Objection = { question: 'movable', why: 'no patch is known for this architecture' };
+  for (const { kind } of patches) {
+    const made = make(kind);
+    if (made === undefined) continue;
+    const found = 'refused' in made ? { question: 'movable', why: made.refused } : objection(made);
+    if (found) last = found;
+    else if (!('refused' in made)) ways.push(made);
+  }
+  return ways.length === 0 ? last : ways;
+}
 
 function look(subject: Subject, bytes: Uint8Array | undefined): PatchVerdict {
   const { plan, probeCode } = subject;
@@ -61,30 +79,24 @@ function look(subject: Subject, bytes: Uint8Array | undefined): PatchVerdict {
   if (none) return none;
   if (!bytes) return { question: 'code', why: 'its code is not in the ELF' };
   if (plan.inside) return lookInside(subject, plan.inside, bytes);
-  const ways: Displaced[] = [];
-  let objection = noPatch;
-  for (const { kind } of probeCode.patches) {
-    if (kind === 'far' && !plan.scratchIsFree && !probeCode.entryIsPatchable?.(bytes)) continue;
-    const displaced = probeCode.displace(bytes, plan.address, kind);
-    const found = 'refused' in displaced ? immovable(displaced) : objectionTo('patch', subject, replacedBy(displaced));
-    if (found) objection = found;
-    else if (!('refused' in displaced)) ways.push(displaced);
-  }
-  const [first] = ways;
-  if (!first) return objection;
+  const ways = patchWays<Displaced>(
+    probeCode,
+    (kind) =>
+      kind === 'far' && !plan.scratchIsFree && !probeCode.entryIsPatchable?.(bytes)
+        ? undefined
+        : probeCode.displace(bytes, plan.address, kind),
+    (displaced) => objectionTo('patch', subject, replacedBy(displaced)),
+  );
+  if ('why' in ways) return ways;
   if (!plan.seesReturn) return { code: bytes, ways, ends: undefined, proof: proofOf('entry') };
   // A hook would stay on the stack for good, and cut the stacks of who comes later.
   if (subject.facts?.neverReturns(plan.address)) return { code: bytes, ways, ends: [[]], proof: proofOf('entry') };
-  const unhookable = objectionTo('hook', subject, replacedBy(first));
+  const unhookable = objectionTo('hook', subject, replacedBy(ways[0] as Displaced));
   if (!unhookable) return { code: bytes, ways, ends: undefined, proof: proofOf('hook') };
   const ends = planExits(subject, unhookable, bytes.subarray(0, plan.codeSize), ways);
   if (!('why' in ends)) return { code: bytes, ways, ends, proof: proofOf('exits', unhookable) };
   if (!plan.entryIsEnough) return ends;
   return { code: bytes, ways, ends: undefined, unseenReturn: ends.why, proof: proofOf('entry', ends) };
-}
-
-function immovable({ refused }: Refusal): Objection {
-  return { question: 'movable', why: refused };
 }
 
 function replacedBy(displaced: Displaced): Replaced {
@@ -95,19 +107,64 @@ function replacedBy(displaced: Displaced): Replaced {
 function lookInside(subject: Subject, { window }: InnerPlace, bytes: Uint8Array): PatchVerdict {
   const { probeCode, plan } = subject;
   const { address, entryRegisters, scratchIsFree } = plan;
-  const ways: DisplacedInside[] = [];
-  let objection = noPatch;
-  for (const { kind } of probeCode.patches) {
-    // What is read must not be destroyed.
-    const isFree = scratchIsFree && !entryRegisters.includes(window.free ?? '');
-    const free = isFree ? window.free : undefined;
-    const displaced = probeCode.displaceInside(bytes, window.address, Number(address - window.address), { kind, free });
-    if ('refused' in displaced) objection = kind === 'near' ? immovable(displaced) : objection;
-    else {
-      const found = objectionTo('patch', subject, replacedBy(displaced));
-      if (found) objection = found;
-      else ways.push(displaced);
-    }
+  // What is read must not be destroyed.
+  const isFree = scratchIsFree && !entryRegisters.includes(window.free ?? '');
+  const free = isFree ? window.free : undefined;
+  const ways = patchWays<DisplacedInside>(
+    probeCode,
+    (kind) => {
+      const at = Number(address - window.address);
+      const displaced = probeCode.displaceInside(bytes, window.address, at, { kind, free });
+      return 'refused' in displaced && kind !== 'near' ? undefined : displaced;
+    },
+    (displaced) => objectionTo('patch', subject, replacedBy(displaced)),
+  );
+  return 'why' in ways ? ways : { code: bytes, ways, ends: undefined, inside: ways, proof: proofOf('inside') };
+}
+
+/**
+ * The ways to patch all exits of a function whose return address must stay unchanged. A tail jump's return is hooked:
+ * only the jump's target could notice.
+ * @param unhookable why the return address must stay
+ * @param taken ways to patch its entry
+ * @returns why there is none
+ */
+function planExits(
+  subject: Subject,
+  unhookable: Objection,
+  bytes: Uint8Array,
+  taken: readonly { readonly length: number }[],
+): readonly (readonly FunctionExit[])[] | Objection {
+  const { plan, probeCode, facts, stopsIn } = subject;
+  const because = (why: string): Objection => {
+    return { question: unhookable.question, why: `${unhookable.why}, and its ends cannot be patched: ${why}` };
+  };
+  if (!facts) return because('the program changes its code as it runs');
+  if (plan.exit.keep.length > 0 || plan.exit.reads.length > 0)
+    return because('its return wants what it was called with');
+  // Patched exits may be anywhere in the function.
+  if (stopsIn({ address: plan.address, length: plan.codeSize })) return because('another probe stops in it');
+  const entered = facts.enteredElsewhere(plan.address, plan.codeSize);
+  if (entered !== undefined) return because(entered);
+  const from = Math.max(...taken.map(({ length }) => length));
+  const inRegisters = (target: Addr): boolean => facts.inRegisters(target);
+  const ways = patchWays<readonly FunctionExit[]>(
+    probeCode,
+    (kind) =>
+      kind === 'far' && !plan.scratchIsFree
+        ? undefined
+        : probeCode.ends(bytes, plan.address, { kind, from, inRegisters }),
+    (ends) => firstObjection(subject, ends),
+  );
+  return 'why' in ways ? because(ways.why) : ways;
+}
+
+function firstObjection(subject: Subject, ends: readonly FunctionExit[]): Objection | undefined {
+  for (const end of ends) {
+    const looks = end.tail === undefined ? undefined : subject.entries?.looksAtReturn(end.tail);
+    if (looks !== undefined) return { question: 'return-address', why: looks };
+    const found = objectionTo('patch', subject, { address: end.start, length: end.length, by: end });
+    if (found) return found;
   }
-  return ways.length === 0 ? objection : { code: bytes, ways, ends: undefined, inside: ways, proof: proofOf('inside') };
+  return undefined;
 }

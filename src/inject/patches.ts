@@ -8,7 +8,7 @@ import { leavePatches, redirect, runOutOfPatches } from './leave-patches.js';
 import type { Patch, Patched } from './place-site.js';
 import type { Piece, Write } from './ring.js';
 import type { Site } from './sites.js';
-import { readCode, writeChecked } from './transfers.js';
+import { readCode, same, writeChecked } from './transfers.js';
 
 /**
  * The jumps at the entries of probed functions, and at the exits of some. Knows which are installed, which are still
@@ -201,8 +201,4 @@ function piecesOf(patches: readonly Patch<Patched>[], side: 'bytes' | 'original'
 
 function codeAt(address: Addr, code: Uint8Array): ChangedCode {
   return { address, length: code.length, code };
-}
-
-function same(a: Uint8Array | undefined, b: Uint8Array): boolean {
-  return a !== undefined && Buffer.compare(a, b) === 0;
 }

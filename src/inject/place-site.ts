@@ -3,6 +3,7 @@ import {
   type Displaced,
   type EntryTrampoline,
   type FrameNotes,
+  type FunctionExit,
   type HookFrame,
   type Hop,
   hookMark,
@@ -12,9 +13,9 @@ import {
   wordsOf,
 } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
-import { codeOf, type InnerPlace, type PlannedCount } from '../probes/index.js';
-import { type Allocator, mark, markBytes, within } from './code-allocator.js';
-import { type ChosenExits, chooseExits, placeEnds } from './exit-patches.js';
+import type { InnerPlace, PlannedCount } from '../probes/index.js';
+import { type Allocator, mark, markBytes } from './code-allocator.js';
+import { chooseWay, placeEnds, type Way } from './exit-patches.js';
 import { outerPlan } from './record-format.js';
 import type { Piece, Write } from './ring.js';
 import { counterBytes, entryFields, exitFields, type Site } from './sites.js';
@@ -50,7 +51,7 @@ export interface Trampoline {
 }
 
 /** A patch, and the jump in between if it leads to one. */
-interface Way {
+interface Jump {
   readonly displaced: Displaced;
   readonly hop: Hop | undefined;
 }
@@ -94,10 +95,14 @@ const outOfReach = (what: string): string => `the trampolines are out of reach o
 export function placeSite(site: Site, places: Places): PlacedSite | string {
   const { memory } = places;
   const { plan } = site;
-  const way = chooseWay(site, places);
-  if (!way) return outOfReach('its entry');
+  const choose = <P extends Displaced | FunctionExit>(ways: readonly (readonly P[])[]): Way<P> | undefined =>
+    chooseWay(ways, memory.code, places.room, places.near);
+  const chosen = choose(site.ways.map((displaced) => [displaced]));
+  const [displaced] = chosen?.patches ?? [];
+  if (!chosen || !displaced) return outOfReach('its entry');
+  const way = { displaced, hop: chosen.hop };
   if (plan.inside) return placeInner(site, plan.inside, way, memory);
-  const ends = site.ends && chooseExits(site.ends, memory.code, places.room, places.near);
+  const ends = site.ends && choose(site.ends);
   if (site.ends && !ends) return outOfReach('its ends');
   const nested = memory.nests && plan.outer ? { self: plan.outer.pointer, list: outerPlan(plan.outer) } : undefined;
   const listAt = nested && memory.takeList(nested.list.length);
@@ -129,11 +134,16 @@ interface PlacedExit {
 }
 
 /** The exit trampoline of a function whose return, or whose tail jumps' return, is hooked; undefined for others. */
-function placeExit(site: Site, ends: ChosenExits | undefined, nests: boolean, memory: Memory): PlacedExit | undefined {
+function placeExit(
+  site: Site,
+  ends: Way<FunctionExit> | undefined,
+  nests: boolean,
+  memory: Memory,
+): PlacedExit | undefined {
   const { plan } = site;
   const { code, take } = memory;
   const hooked = plan.seesReturn && !ends;
-  if (!hooked && !ends?.ends.some(({ tail }) => tail !== undefined)) return undefined;
+  if (!hooked && !ends?.patches.some(({ tail }) => tail !== undefined)) return undefined;
   const { keep } = plan.exit;
   const markAt = take.next;
   const at = addOffset(markAt, hookMarkBytes);
@@ -159,7 +169,7 @@ interface EntryParts {
 }
 
 /** The entry trampoline, its hop if it is far away, and the patch that leads to them. */
-function placeEntry({ site, exit, nesting, counter }: EntryParts, way: Way, memory: Memory): Lead | string {
+function placeEntry({ site, exit, nesting, counter }: EntryParts, way: Jump, memory: Memory): Lead | string {
   const { plan } = site;
   const counts = site.counters > 0;
   const { displaced } = way;
@@ -200,7 +210,7 @@ interface Lead {
 /** `make`: the code, and for a place inside, where in it a hart goes on that is at that place. */
 function leadTo(
   site: Site,
-  { displaced, hop }: Way,
+  { displaced, hop }: Jump,
   { code, geometry, take, takeHop }: Memory,
   make: (start: Addr, via: EntryTrampoline['via']) => { readonly code: Uint8Array; readonly place?: number },
 ): Lead | string {
@@ -232,7 +242,7 @@ function leadTo(
 function placeInner(
   site: Site,
   { taken, noted }: InnerPlace,
-  { displaced: chosen, hop }: Way,
+  { displaced: chosen, hop }: Jump,
   memory: Memory,
 ): PlacedSite | string {
   const displaced = site.inside?.find(({ kind }) => kind === chosen.kind);
@@ -243,18 +253,4 @@ function placeInner(
     code.inner({ at, ring, fields, displaced, notes, taken, noted, via }),
   );
   return typeof lead === 'string' ? lead : { ...lead, patches: [lead.patch] };
-}
-
-/** The first way whose jump reaches the trampolines; else the first whose jump reaches a hop. */
-function chooseWay(site: Site, { memory: { code }, room, near }: Places): Way | undefined {
-  const reach = ({ kind }: Displaced): number => code.patches.find((patch) => patch.kind === kind)?.reach ?? 0;
-  const start = codeOf(site.plan).address;
-  const direct = site.ways.find((displaced) => within(start, room, reach(displaced)));
-  if (direct) return { displaced: direct, hop: undefined };
-  const { hop } = code;
-  // The hop's own jump, and the trampoline's way back.
-  const farthest = Math.max(...code.patches.map((patch) => patch.reach));
-  if (!hop || near.length === 0 || !within(start, room, farthest)) return undefined;
-  const hopped = site.ways.find((displaced) => displaced.kind === 'near' && within(start, near, reach(displaced)));
-  return hopped && { displaced: hopped, hop };
 }

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { controlBlock, type RingGeometry } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
-import type { Piece, RingLayout, Write } from './ring.js';
+import { type Piece, type RingLayout, type Write, wordWrite } from './ring.js';
 
 /** A word of the control block. */
 export interface ControlWord {
@@ -93,16 +93,13 @@ export class RingSegments {
       if (base === undefined) break;
       this.#open.set(number, { base, holes: 0 });
       this.#limit += this.#size;
-      writes.push(this.word(controlBlock.segments + 8 * (number % this.#table), base));
+      writes.push(this.#word(controlBlock.segments + 8 * (number % this.#table), base));
     }
-    if (writes.length > 0) writes.push(this.word(controlBlock.limit, BigInt(this.#limit)));
+    if (writes.length > 0) writes.push(this.#word(controlBlock.limit, BigInt(this.#limit)));
     return writes;
   }
 
-  /** Writes one word of the control block. */
-  word(offset: number, value: bigint): Write {
-    const bytes = new Uint8Array(8);
-    new DataView(bytes.buffer).setBigUint64(0, value, true);
-    return { address: addOffset(this.#geometry.control, offset), bytes };
+  #word(offset: number, value: bigint): Write {
+    return wordWrite(addOffset(this.#geometry.control, offset), value);
   }
 }

@@ -14,6 +14,10 @@ export interface Write {
   readonly bytes: Uint8Array;
 }
 
+export function inOrder<T extends { readonly address: Addr }>(all: readonly T[]): readonly T[] {
+  return [...all].sort((a, b) => (a.address < b.address ? -1 : 1));
+}
+
 export interface RingLayout {
   readonly geometry: RingGeometry;
   /** Bytes of each segment. */
@@ -43,11 +47,16 @@ export function layOutRing(control: Addr, wait: Addr, memory: Piece, slotShift: 
   return { geometry: { control, wait, slotShift, segmentShift, countShift: tableShift }, segments };
 }
 
+/** Writes a word. */
+export function wordWrite(address: Addr, value: bigint): Write {
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setBigUint64(0, value, true);
+  return { address, bytes };
+}
+
 /** Tells writers whether the ring is drained. If it is not, a writer that finds it full drops its event at once. */
 export function unattended(control: Addr, isUnattended: boolean): Write {
-  const bytes = new Uint8Array(8);
-  bytes[0] = Number(isUnattended);
-  return { address: addOffset(control, controlBlock.unattended), bytes };
+  return wordWrite(addOffset(control, controlBlock.unattended), isUnattended ? 1n : 0n);
 }
 
 /** A slot for which the order was given up. */

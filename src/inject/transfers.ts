@@ -11,7 +11,7 @@ import {
 } from '../rsp/index.js';
 import type { Scratch } from '../scratch/index.js';
 import type { LetRun } from '../target/index.js';
-import type { Piece, Write } from './ring.js';
+import { inOrder, type Piece, type Write } from './ring.js';
 
 /** Bytes of one write to the stub and of one read-back: enough to hide the round trip, few enough to keep in memory. */
 const atOnce = 256 << 10;
@@ -228,7 +228,7 @@ function touching(writes: readonly Write[]): Write[] {
  * joined.
  */
 export function joined(writes: readonly Write[], own: readonly Piece[]): Write[] {
-  const sorted = [...writes].sort((a, b) => (a.address < b.address ? -1 : 1));
+  const sorted = inOrder(writes);
   const groups: { readonly writes: Write[]; length: number; end: bigint }[] = [];
   for (const write of sorted) {
     const { address, bytes } = write;
@@ -267,7 +267,7 @@ function* portions(writes: readonly Write[]): Generator<readonly Write[]> {
   if (some.length > 0) yield some;
 }
 
-function same(found: Uint8Array | undefined, wanted: Uint8Array): boolean {
+export function same(found: Uint8Array | undefined, wanted: Uint8Array): boolean {
   return found !== undefined && Buffer.compare(found, wanted) === 0;
 }
 

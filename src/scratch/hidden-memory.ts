@@ -102,15 +102,9 @@ export class HiddenMemory implements HiddenSource {
   async #firstUsed(ram: GuestRam | undefined): Promise<Addr | undefined> {
     const region = { address: this.start, physical: this.start, size: this.size };
     const piece = this.#plan.file?.piece(Number(this.start - this.#fileBase), region.size);
-    const access = await accessTo(this.#session, region, { ram, isData: false });
-    const read = (offset: number, length: number): Promise<Uint8Array | undefined> | Uint8Array => {
-      if (piece === undefined) return access.read(offset, length);
-      const bytes = new Uint8Array(length);
-      piece.read(offset, bytes);
-      return bytes;
-    };
+    const access = await accessTo(this.#session, region, { ram, shared: piece, isData: false });
     const isNear = piece !== undefined || ram?.holds(this.start, this.size);
-    const used = await firstUsed(read, region.size, isNear ? undefined : SAMPLE);
+    const used = await firstUsed(access, region.size, isNear ? undefined : SAMPLE);
     return used === undefined ? undefined : addOffset(this.start, used);
   }
 }

@@ -1,4 +1,3 @@
-export { findScratch, memoryMissing } from './find-scratch.js';
 export { HiddenMemory } from './hidden-memory.js';
 export { expectedAtReset, hideAtReset } from './hide-at-reset.js';
 export { firmwareMs } from './hide-in-memory-map.js';
@@ -11,5 +10,6 @@ export { parseScratch, reservedIn, reservedScratch, sectionMemory, symbolMemory 
 export { stackBelow } from './saved-thread.js';
 export { closeScratch, PAGE, type Region, type Scratch } from './scratch.js';
 export { type ScratchRequest, type ScratchSources, unusable } from './source.js';
+export { findScratch, memoryMissing } from './sources.js';
 export { SystemCalls, unavailable } from './system-calls.js';
 export { expectedSlack, slackOf, textSlack } from './text-slack.js';

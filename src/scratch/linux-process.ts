@@ -70,14 +70,14 @@ export async function mapIntoProcess(options: ProcessScratchOptions): Promise<Sc
       await mapAt(call, own, PROT.READ | PROT.WRITE, MAP.PRIVATE | MAP.ANONYMOUS, -1);
       await mapAt(call, code, PROT.READ | PROT.EXEC, MAP.PRIVATE | MAP.ANONYMOUS, -1);
       await mapAt(call, data, PROT.READ | PROT.WRITE, MAP.PRIVATE | MAP.ANONYMOUS, -1);
-      const shared = await share(session, calls.pid, call, data, limits.fileSize, logger);
+      const shared = await share({ session, pid: calls.pid, data, logger }, call, limits.fileSize);
       return { start, code, data, own, ...shared };
     } catch (error) {
       if (session.state.kind === 'idle') await call('munmap', start, size);
       throw error;
     }
   });
-  return new ProcessScratch(calls, mapped, size, logger);
+  return processScratch(calls, mapped, size, logger);
 }
 
 interface Mapped {
@@ -90,73 +90,57 @@ interface Mapped {
   readonly bulk?: BulkReads;
 }
 
+/** Where the data of a process is. */
+interface DataOf {
+  readonly session: Session;
+  readonly pid: number;
+  readonly data: Region;
+  readonly logger: Logger;
+}
+
 /** What the data is and how it is read, for the user. */
 function kindOf({ memfd, shared }: Mapped, pid: number): string {
   if (shared) return memfd ? 'memfd' : `/proc/${pid}/mem`;
   return memfd ? 'memfd on another machine' : 'anonymous';
 }
 
-class ProcessScratch implements Scratch {
-  readonly source: string;
-  readonly owned = true;
-  readonly code: Region;
-  readonly data: Region;
-  readonly own: Region;
-  readonly shared: SharedMemory | undefined;
-  readonly bulk?: BulkReads;
-  readonly calls: SystemCalls;
-  readonly #whole: Region;
-  readonly #logger: Logger;
-  #released = false;
-
-  constructor(calls: SystemCalls, mapped: Mapped, size: number, logger: Logger) {
-    this.calls = calls;
-    this.#logger = logger;
-    this.#whole = { address: mapped.start, size };
-    this.code = mapped.code;
-    this.data = mapped.data;
-    this.own = mapped.own;
-    this.shared = mapped.shared;
-    if (mapped.bulk) this.bulk = mapped.bulk;
-    this.source = `memory mapped into process ${calls.pid} (${kindOf(mapped, calls.pid)})`;
-  }
-
-  /** The process cannot access the pages around; only another debugger could have written there. */
-  async verifyGuards(): Promise<string | undefined> {
-    const memory = this.calls.session.memory();
-    const end = addOffset(this.data.address, this.data.size);
-    const behind = addOffset(this.own.address, page);
-    for (const guard of [this.#whole.address, addOffset(this.data.address, -page), end, behind]) {
-      const bytes = await memory.read(guard, page);
-      if (bytes?.some((byte) => byte !== 0))
-        return `somebody wrote into the page at ${hex(guard)}, which nobody may use`;
-    }
-    return undefined;
-  }
-
-  async release(): Promise<void> {
-    await this.#unmap(this.#whole);
-  }
-
-  /** The pages without access around it stay mapped, so that no other memory comes between. */
-  async releaseData(): Promise<void> {
-    await this.#unmap(this.data);
-  }
-
-  async #unmap({ address, size }: Region): Promise<void> {
-    if (this.#released) return;
-    this.#released = true;
-    this.shared?.close();
-    await this.bulk?.close();
-    if (this.calls.session.state.kind === 'gone') return;
-    const refused = await this.calls.refusal();
+function processScratch(calls: SystemCalls, mapped: Mapped, size: number, logger: Logger): Scratch {
+  const { start, code, data, own, shared, bulk } = mapped;
+  const { session, pid } = calls;
+  let isReleased = false;
+  const unmap = async (address: Addr, bytes: number): Promise<void> => {
+    if (isReleased) return;
+    isReleased = true;
+    shared?.close();
+    await bulk?.close();
+    if (session.state.kind === 'gone') return;
+    const refused = await calls.refusal();
     if (refused !== undefined) {
-      this.#logger.warn({ size }, `the memory of the trampolines stays in the process, unused: ${refused}`);
+      logger.warn({ size: bytes }, `the memory of the trampolines stays in the process, unused: ${refused}`);
       return;
     }
-    const result = await this.calls.with((call) => call('munmap', address, size));
+    const result = await calls.with((call) => call('munmap', address, bytes));
     if (result !== 0n) throw unavailable(`munmap answers ${result}`);
-  }
+  };
+  return {
+    source: `memory mapped into process ${pid} (${kindOf(mapped, pid)})`,
+    owned: true,
+    ...{ code, data, own, shared, calls },
+    ...(bulk && { bulk }),
+    // The process cannot access the pages around; only another debugger could have written there.
+    async verifyGuards() {
+      const behind = [data, own].map((region) => addOffset(region.address, region.size));
+      for (const guard of [start, addOffset(data.address, -page), ...behind]) {
+        const bytes = await session.memory().read(guard, page);
+        if (bytes?.some((byte) => byte !== 0))
+          return `somebody wrote into the page at ${hex(guard)}, which nobody may use`;
+      }
+      return undefined;
+    },
+    release: () => unmap(start, size),
+    // The pages without access around it stay mapped, so that no other memory comes between.
+    releaseData: () => unmap(data.address, data.size),
+  };
 }
 
 async function reserve(call: SystemCall, text: Region, size: number): Promise<Addr> {
@@ -194,17 +178,15 @@ async function mapAt(call: SystemCall, region: Region, protection: number, flags
  * Replaces the data by a memfd, if the kernel has memfds. Opens the memfd here, if the process runs on this machine.
  */
 async function share(
-  session: Session,
-  pid: number,
+  process: DataOf,
   call: SystemCall,
-  data: Region,
   fileSize: number | undefined,
-  logger: Logger,
 ): Promise<Pick<Mapped, 'memfd' | 'shared' | 'bulk'>> {
+  const { session, pid, data, logger } = process;
   // Past the limit, the call that gives a memfd its size would bring a SIGXFSZ.
   if (fileSize === undefined || fileSize < data.size) {
     logger.info({ fileSize }, 'the process may have no file of that size: its memory is read in another way');
-    return { memfd: false, shared: await pastWire(session, pid, data, logger) };
+    return { memfd: false, shared: await usable(process, openProcessMemory(pid, data)) };
   }
   // No other memfd has this name, so it is known to be ours before anything is written to it.
   const name = `rsptrace-${randomBytes(8).toString('hex')}`;
@@ -215,33 +197,19 @@ async function share(
   if (errnoOf(file) !== undefined) {
     logger.info({ errno: errnoOf(file) }, 'the process may have no memfd: its memory is read in another way');
     await memory.write(data.address, new Uint8Array(name.length));
-    return { memfd: false, shared: await pastWire(session, pid, data, logger) };
+    return { memfd: false, shared: await usable(process, openProcessMemory(pid, data)) };
   }
   try {
     const sized = await call('ftruncate', file, data.size);
     if (sized !== 0n) throw unavailable(`ftruncate of a memfd answers ${sized}`);
     await mapAt(call, data, PROT.READ | PROT.WRITE, MAP.SHARED, Number(file));
-    const shared = openMemfd(`/proc/${pid}/fd/${file}`, name, data.size);
-    if (shared && (await isUsable(session, data, shared, logger))) return { memfd: true, shared };
-    shared?.close();
+    const shared = await usable(process, openMemfd(`/proc/${pid}/fd/${file}`, name, data.size));
+    if (shared) return { memfd: true, shared };
     const bulk = await bulkReads(session, `/proc/${pid}/fd/${file}`, data);
     return { memfd: true, shared: undefined, ...(bulk ? { bulk } : {}) };
   } finally {
     if (session.state.kind === 'idle') await call('close', file);
   }
-}
-
-/** The process's memory, read and written without a memfd, if it is on this machine and may be looked into. */
-async function pastWire(
-  session: Session,
-  pid: number,
-  data: Region,
-  logger: Logger,
-): Promise<SharedMemory | undefined> {
-  const shared = openProcessMemory(pid, data);
-  if (shared && (await isUsable(session, data, shared, logger))) return shared;
-  shared?.close();
-  return undefined;
 }
 
 /** The file as the stub reads it, if it is that memory; its beginning is zero again. */
@@ -261,14 +229,18 @@ async function bulkReads(session: Session, path: string, data: Region): Promise<
   return undefined;
 }
 
-/** See {@link isSame}. */
-async function isUsable(session: Session, data: Region, shared: SharedMemory, logger: Logger): Promise<boolean> {
+/** The data of a process as this machine has it, if that is the same memory, see {@link isSame}; else it is closed. */
+async function usable(
+  { session, data, logger }: DataOf,
+  shared: SharedMemory | undefined,
+): Promise<SharedMemory | undefined> {
   try {
-    return await isSame(session, data, shared);
+    if (shared && (await isSame(session, data, shared))) return shared;
   } catch (error) {
     logger.info({ error: messageOf(error) }, 'the memfd of the process cannot be used from here');
-    return false;
   }
+  shared?.close();
+  return undefined;
 }
 
 function wholePages(size: number): number {

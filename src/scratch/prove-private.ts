@@ -1,7 +1,7 @@
 import { type Addr, addOffset, hex } from '../base/addr.js';
 import type { Session } from '../rsp/index.js';
 import type { GuestRam } from '../target/index.js';
-import { accessTo, pattern } from './region-access.js';
+import { accessTo, pattern, type RegionAccess } from './region-access.js';
 import { PAGE, type Scratch } from './scratch.js';
 
 /** Bytes of the pattern in each page, at its beginning: whoever uses a page fills, clears or links it there. */
@@ -28,23 +28,20 @@ export async function beginPrivacyProof(
     // Nothing of ours is executed there yet.
     const access = await accessTo(session, region, { ram, isData: true });
     for (let offset = 0; offset + SAMPLE <= region.size; offset += PAGE) {
-      const address = addOffset(region.address, offset);
-      const read = (): Promise<Uint8Array | undefined> => access.read(offset, SAMPLE);
-      const write = (bytes: Uint8Array): Promise<boolean> => access.write(offset, bytes);
-      probes.push({ address, read, write, before: undefined });
+      probes.push({ address: addOffset(region.address, offset), access, offset, before: undefined });
     }
   }
   await each(probes, async (probe) => {
-    probe.before = await probe.read();
+    probe.before = await probe.access.read(probe.offset, SAMPLE);
   });
   const unread = probes.find(({ before }) => before === undefined);
   if (unread !== undefined) return { end: async () => `memory at ${hex(unread.address)} cannot be read` };
-  await each(probes, ({ address, write }) => write(pattern(address, SAMPLE)));
+  await each(probes, ({ address, access, offset }) => access.write(offset, pattern(address, SAMPLE)));
   const lost = await changed(probes);
   return {
     end: async () => {
       const at = lost ?? (await changed(probes));
-      await each(probes, ({ write, before }) => (before ? write(before) : undefined));
+      await each(probes, ({ access, offset, before }) => before && access.write(offset, before));
       if (lost !== undefined) return `memory at ${lost} does not keep what is written`;
       return at === undefined ? undefined : `somebody else writes to memory at ${at}`;
     },
@@ -53,16 +50,16 @@ export async function beginPrivacyProof(
 
 interface Probe {
   readonly address: Addr;
-  read(): Promise<Uint8Array | undefined>;
-  write(bytes: Uint8Array): Promise<boolean>;
+  readonly access: RegionAccess;
+  readonly offset: number;
   before: Uint8Array | undefined;
 }
 
 /** Address of the first page whose pattern is gone. */
 async function changed(probes: readonly Probe[]): Promise<string | undefined> {
   const gone: Addr[] = [];
-  await each(probes, async ({ address, read }) => {
-    const now = await read();
+  await each(probes, async ({ address, access, offset }) => {
+    const now = await access.read(offset, SAMPLE);
     if (now === undefined || Buffer.compare(now, pattern(address, SAMPLE)) !== 0) gone.push(address);
   });
   const first = gone[0];

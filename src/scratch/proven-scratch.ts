@@ -1,9 +1,9 @@
 import { isRefusal, type Refusal } from '../base/refusal.js';
-import { findScratch } from './find-scratch.js';
 import { beginPrivacyProof, type PrivacyProof } from './prove-private.js';
 import type { Scratch } from './scratch.js';
 import { shareThroughRam } from './shared-memory.js';
 import { type Known, type ScratchRequest, unusable } from './source.js';
+import { findScratch } from './sources.js';
 
 /** Memory that may have another user is watched for this time, in milliseconds: the target must not write to it. */
 const proofMs = 100;

@@ -4,15 +4,7 @@ import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { Session } from '../rsp/index.js';
 import type { GuestRam } from '../target/index.js';
 import { freeNear, OwnPages } from './own-pages.js';
-import {
-  accessTo,
-  checkMapped,
-  currentAddressSpace,
-  type GuardPage,
-  physicalOf,
-  plantGuards,
-  restore,
-} from './region-access.js';
+import { accessTo, checkMapped, currentAddressSpace, keepContents, physicalOf, plantGuards } from './region-access.js';
 import {
   alignUp,
   LARGE_PAGE,
@@ -86,16 +78,12 @@ interface Placed {
  *      |<------------ a multiple of 2 MiB ---------------->||<------- a multiple of 2 MiB ------->|
  */
 export class RamPiece {
-  readonly start: Addr;
-  readonly size: number;
   readonly #session: Session;
   readonly #options: RamPieceOptions;
 
   constructor(session: Session, options: RamPieceOptions) {
     this.#session = session;
     this.#options = options;
-    this.start = options.start;
-    this.size = options.size;
   }
 
   /**
@@ -114,17 +102,17 @@ export class RamPiece {
     const used = await this.#options.unused?.();
     if (used) return { ...used, later: false };
 
-    const linear = addr(this.start + (text - textAt));
+    const linear = addr(this.#options.start + (text - textAt));
     const far = BigInt.asIntN(64, linear - text);
     // Jumps and pc-relative addresses have 32 bits.
-    const isInReach = far >= -REACH && far + BigInt(this.size) < REACH;
-    const whole = { address: linear, physical: this.start, size: this.size };
-    const split = Math.min(alignUp(codeSize + 2 * PAGE, LARGE_PAGE), mostForCode(this.size));
+    const isInReach = far >= -REACH && far + BigInt(this.#options.size) < REACH;
+    const whole = { address: linear, physical: this.#options.start, size: this.#options.size };
+    const split = Math.min(alignUp(codeSize + 2 * PAGE, LARGE_PAGE), mostForCode(this.#options.size));
     const code = { ...whole, size: split };
     const data = {
       address: addOffset(linear, split),
-      physical: addOffset(this.start, split),
-      size: this.size - split,
+      physical: addOffset(this.#options.start, split),
+      size: this.#options.size - split,
     };
     const notThere = (await checkMapped(space, code, 'code')) ?? (await checkMapped(space, data, 'data'));
     if (notThere === undefined) {
@@ -139,7 +127,7 @@ export class RamPiece {
     }
 
     const placed =
-      (isInReach && linear === this.start && (await this.#atItself(arch, space, split))) ||
+      (isInReach && linear === this.#options.start && (await this.#atItself(arch, space, split))) ||
       (facts.ownFirmware ? { refused: neverPages } : await this.#nearText(arch, space, text, split));
     if (isRefusal(placed)) return { ...placed, later: false };
     const { address, pages } = placed;
@@ -156,8 +144,8 @@ export class RamPiece {
     space: AddressSpace,
     split: number,
   ): Promise<Pick<Placed, 'address' | 'pages'> | undefined> {
-    const pages = this.#ownPages(arch, this.start, split);
-    if (!(await pages.enter(space))) return { address: this.start, pages };
+    const pages = this.#ownPages(arch, this.#options.start, split);
+    if (!(await pages.enter(space))) return { address: this.#options.start, pages };
     await pages.remove();
     return undefined;
   }
@@ -173,7 +161,7 @@ export class RamPiece {
     split: number,
   ): Promise<Pick<Placed, 'address' | 'pages'> | Refusal> {
     const table = await space.largePageTable(text);
-    const count = this.size / LARGE_PAGE;
+    const count = this.#options.size / LARGE_PAGE;
     const free = table && freeNear(text, table, count);
     if (table && free === undefined)
       return { refused: `the table that maps ${hex(text)} has no ${count} free entries in a row` };
@@ -191,13 +179,17 @@ export class RamPiece {
   }
 
   #ownPages(arch: Architecture, address: Addr, split: number): OwnPages {
-    const tables = { address, physical: addOffset(this.start, this.size - (TABLES + 1) * PAGE), size: TABLES * PAGE };
+    const tables = {
+      address,
+      physical: addOffset(this.#options.start, this.#options.size - (TABLES + 1) * PAGE),
+      size: TABLES * PAGE,
+    };
     return new OwnPages({
       session: this.#session,
       arch,
       address,
-      physical: this.start,
-      count: this.size / LARGE_PAGE,
+      physical: this.#options.start,
+      count: this.#options.size / LARGE_PAGE,
       code: split / LARGE_PAGE,
       tables,
     });
@@ -206,71 +198,50 @@ export class RamPiece {
   async #scratch({ address, split, where, pages, follow }: Placed): Promise<Scratch | MapRefusal> {
     const piece = (offset: number, size: number): Required<Region> => ({
       address: addOffset(address, offset),
-      physical: addOffset(this.start, offset),
+      physical: addOffset(this.#options.start, offset),
       size,
     });
     const { what, note, owned } = this.#options;
-    const putBack = owned ? async () => {} : await this.#kept(piece(0, this.size));
+    const all = owned ? [] : [{ region: piece(0, this.#options.size), isData: false }];
+    const putBack = await keepContents(this.#session, all, this.#options.ram);
     if (putBack === undefined) {
       await pages.remove();
-      return { refused: `the ${what} at ${hex(this.start)} cannot be read`, later: false };
+      return { refused: `the ${what} at ${hex(this.#options.start)} cannot be read`, later: false };
     }
     const release = async (): Promise<void> => {
       await pages.remove();
       await putBack();
     };
+    const guard = async (where: string, offset: number): Promise<Parameters<typeof plantGuards>[0][number]> => {
+      const page = piece(offset, PAGE);
+      const { ram, shared } = this.#options;
+      return {
+        where,
+        address: page.address,
+        access: await accessTo(this.#session, page, { ram, shared: shared?.(page), isData: true }),
+      };
+    };
     const guards = await plantGuards([
-      await this.#guard('before the code', piece(0, PAGE)),
-      await this.#guard('behind the code', piece(split - PAGE, PAGE)),
-      await this.#guard('behind the data', piece(this.size - PAGE, PAGE)),
+      await guard('before the code', 0),
+      await guard('behind the code', split - PAGE),
+      await guard('behind the data', this.#options.size - PAGE),
     ]);
     if (isRefusal(guards)) {
       await release();
       return { ...guards, later: false };
     }
-    const data = piece(split, this.size - split - (TABLES + 1) * PAGE);
+    const data = piece(split, this.#options.size - split - (TABLES + 1) * PAGE);
     return {
-      source: `${what} ${hex(this.start)}..${hex(addOffset(this.start, this.size))}${where}${note}`,
+      source: `${what} ${hex(this.#options.start)}..${hex(addOffset(this.#options.start, this.#options.size))}${where}${note}`,
       owned,
       isWatched: this.#options.isWatched ?? false,
       code: piece(PAGE, split - 2 * PAGE),
       data,
-      shared: this.#shared(data),
+      shared: this.#options.shared?.(data),
       verifyGuards: guards,
       follow,
       release,
     };
-  }
-
-  /** A function that restores the contents, once; undefined if they cannot be read. */
-  async #kept(whole: Required<Region>): Promise<(() => Promise<void>) | undefined> {
-    const access = await accessTo(this.#session, whole, { ram: this.#options.ram, isData: false });
-    let bytes = await access.read(0, whole.size);
-    if (bytes === undefined) return undefined;
-    return async () => {
-      if (bytes !== undefined) await restore(access, bytes);
-      bytes = undefined;
-    };
-  }
-
-  async #guard(where: string, page: Required<Region>): Promise<GuardPage> {
-    const shared = this.#shared(page);
-    const access = await accessTo(this.#session, page, { ram: this.#options.ram, isData: true });
-    return {
-      where,
-      address: page.address,
-      read: () => {
-        if (shared === undefined) return access.read(0, PAGE);
-        const bytes = new Uint8Array(PAGE);
-        shared.read(0, bytes);
-        return bytes;
-      },
-      write: (bytes) => access.write(0, bytes),
-    };
-  }
-
-  #shared(piece: Required<Region>): SharedMemory | undefined {
-    return this.#options.shared?.(piece);
   }
 }
 

@@ -3,7 +3,7 @@ import { type Addr, addOffset, hex } from '../base/addr.js';
 import type { Refusal } from '../base/refusal.js';
 import { registersOf, type Session, type TargetMemory } from '../rsp/index.js';
 import type { GuestRam } from '../target/index.js';
-import { PAGE, type Region } from './scratch.js';
+import { PAGE, type Region, type SharedMemory } from './scratch.js';
 
 /**
  * A region as the client reads and writes it at a stop: by physical address if that is known, whatever the stopped
@@ -19,6 +19,8 @@ export interface RegionAccess {
 interface PastWire {
   /** Undefined: by packets only. */
   readonly ram: GuestRam | undefined;
+  /** The region, where this process can read it itself. */
+  readonly shared?: SharedMemory | undefined;
   /** Nothing there is ever executed. QEMU does not notice that code is written past the wire. */
   readonly isData: boolean;
 }
@@ -27,27 +29,47 @@ export async function accessTo(session: Session, region: Region, past?: PastWire
   const packets = await packetsTo(session, region);
   const { physical } = region;
   const ram = physical !== undefined && past?.ram?.holds(physical, region.size) ? past.ram : undefined;
-  if (physical === undefined || ram === undefined) return packets;
-  const write = (offset: number, bytes: Uint8Array): boolean => ram.write(addOffset(physical, offset), bytes);
+  const { shared } = past ?? {};
+  if (shared === undefined && ram === undefined) return packets;
+  const at = (offset: number): Addr => addOffset(physical ?? region.address, offset);
   return {
     read: async (offset, length) => {
       const bytes = new Uint8Array(length);
-      return ram.read(addOffset(physical, offset), bytes) ? bytes : packets.read(offset, length);
+      shared?.read(offset, bytes);
+      return shared || ram?.read(at(offset), bytes) ? bytes : packets.read(offset, length);
     },
-    write: async (offset, bytes) => (past?.isData && write(offset, bytes)) || packets.write(offset, bytes),
+    write: async (offset, bytes) => (past?.isData && ram?.write(at(offset), bytes)) || packets.write(offset, bytes),
   };
 }
 
-/** Bytes that {@link restore} compares at once. */
+/** Bytes that are compared at once before they are put back. */
 const restoredAtOnce = 16 * PAGE;
 
-/** Writes back what has changed of a region. */
-export async function restore(access: RegionAccess, before: Uint8Array): Promise<void> {
-  for (let offset = 0; offset < before.length; offset += restoredAtOnce) {
-    const bytes = before.subarray(offset, offset + restoredAtOnce);
-    const now = await access.read(offset, bytes.length);
-    if (now === undefined || Buffer.compare(now, bytes) !== 0) await access.write(offset, bytes);
+/**
+ * Reads the contents of regions. Returns what puts back what has changed of them, once; undefined if one cannot be read.
+ * `isData`: see {@link PastWire}.
+ */
+export async function keepContents(
+  session: Session,
+  regions: readonly { readonly region: Region; readonly isData: boolean }[],
+  ram: GuestRam | undefined,
+): Promise<(() => Promise<void>) | undefined> {
+  const kept: { readonly access: RegionAccess; readonly before: Uint8Array }[] = [];
+  for (const { region, isData } of regions) {
+    const access = await accessTo(session, region, { ram, isData });
+    const before = await access.read(0, region.size);
+    if (before === undefined) return undefined;
+    kept.push({ access, before });
   }
+  return async () => {
+    for (const { access, before } of kept.splice(0)) {
+      for (let offset = 0; offset < before.length; offset += restoredAtOnce) {
+        const bytes = before.subarray(offset, offset + restoredAtOnce);
+        const now = await access.read(offset, bytes.length);
+        if (now === undefined || Buffer.compare(now, bytes) !== 0) await access.write(offset, bytes);
+      }
+    }
+  };
 }
 
 /** Bytes of RAM that are read at once. */
@@ -55,7 +77,7 @@ const searchedAtOnce = 64 * 2 ** 10;
 
 /** The offset of a byte that is not zero, or of a piece that cannot be read. `sample`: bytes that are read of a piece. */
 export async function firstUsed(
-  read: (offset: number, length: number) => Promise<Uint8Array | undefined> | Uint8Array,
+  { read }: Pick<RegionAccess, 'read'>,
   size: number,
   sample = searchedAtOnce,
 ): Promise<number | undefined> {
@@ -130,25 +152,25 @@ export function pattern(place: bigint, length: number): Uint8Array {
   return bytes;
 }
 
-export interface GuardPage {
+/** A page that nobody may write to. */
+interface GuardPage {
   /** For the user: what a write to it means. */
   readonly where: string;
   readonly address: Addr;
-  read(): Promise<Uint8Array | undefined> | Uint8Array;
-  write(bytes: Uint8Array): Promise<boolean> | boolean;
+  readonly access: RegionAccess;
 }
 
 /** Fills pages with a pattern. Returns the check that it is still there: a sentence if it is not. */
 export async function plantGuards(pages: readonly GuardPage[]): Promise<(() => Promise<string | undefined>) | Refusal> {
   const check = async (wrong: (page: GuardPage) => string): Promise<string | undefined> => {
     for (const page of pages) {
-      const now = await page.read();
+      const now = await page.access.read(0, PAGE);
       if (now === undefined) return `the guard page ${page.where} cannot be read`;
       if (Buffer.compare(now, pattern(page.address, PAGE)) !== 0) return wrong(page);
     }
     return undefined;
   };
-  for (const page of pages) await page.write(pattern(page.address, PAGE));
+  for (const { address, access } of pages) await access.write(0, pattern(address, PAGE));
   const lost = await check(({ address }) => `memory at ${hex(address)} does not keep what is written`);
   if (lost !== undefined) return { refused: lost };
   return () => check(({ where, address }) => `somebody wrote to the guard page ${where}, at ${hex(address)}`);

@@ -5,16 +5,7 @@ import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import type { GuestRam } from '../target/index.js';
-import {
-  accessTo,
-  checkMapped,
-  currentAddressSpace,
-  type GuardPage,
-  physicalOf,
-  plantGuards,
-  type RegionAccess,
-  restore,
-} from './region-access.js';
+import { accessTo, checkMapped, currentAddressSpace, keepContents, physicalOf, plantGuards } from './region-access.js';
 import { alignDown, alignUp, LARGE_PAGE, type MapRefusal, PAGE, type Region, type Scratch } from './scratch.js';
 
 /** Memory that the user names, or that the program sets aside. */
@@ -130,20 +121,16 @@ export async function reservedScratch(
   const parts = await split(paged, whole, slack, codeSize);
   if (isRefusal(parts)) return no(`cannot be used: ${parts.refused}`);
 
-  const saved: { readonly access: RegionAccess; readonly bytes: Uint8Array }[] = [];
-  for (const region of [parts.code, behind(whole, parts.code)]) {
-    const access = await accessTo(session, region, { ram, isData: region !== parts.code });
-    const bytes = await access.read(0, region.size);
-    if (bytes === undefined) return no('cannot be read');
-    saved.push({ access, bytes });
-  }
-  let ours = true;
-  const release = async (): Promise<void> => {
-    if (!ours) return;
-    ours = false;
-    for (const { access, bytes } of saved) await restore(access, bytes);
-  };
-  const guards = await plantGuards(await Promise.all(parts.guards.map((page) => guardPage(session, page))));
+  const regions = [
+    { region: parts.code, isData: false },
+    { region: behind(whole, parts.code), isData: true },
+  ];
+  const release = await keepContents(session, regions, ram);
+  if (release === undefined) return no('cannot be read');
+  const guarded = parts.guards.map(async ({ where, region }) => {
+    return { where, address: region.address, access: await accessTo(session, region) };
+  });
+  const guards = await plantGuards(await Promise.all(guarded));
   if (isRefusal(guards)) {
     await release();
     return no(`cannot be used: ${guards.refused}`);
@@ -208,14 +195,4 @@ async function split(
   if (noCode !== undefined) return only(noCode);
   const between = guard === 0 ? [] : [{ where: 'behind the code', region: part(size, PAGE) }];
   return { code, data: part(size + guard, end - size - guard), guards: [...between, ...behind] };
-}
-
-async function guardPage(session: Session, page: Parts['guards'][number]): Promise<GuardPage> {
-  const access = await accessTo(session, page.region);
-  return {
-    where: page.where,
-    address: page.region.address,
-    read: () => access.read(0, PAGE),
-    write: (bytes) => access.write(0, bytes),
-  };
 }

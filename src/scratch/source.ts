@@ -15,14 +15,10 @@ export interface ScratchSource {
   /** For the log: `hidden RAM`. */
   readonly name: string;
   /**
-   * Called at a stop in the program.
-   * @throws RsptraceError `SCRATCH_UNUSABLE` for memory that the user named
+   * Before anything is written to the target: how such memory is found at a stop in the program; or why there is none
+   * here, if that is worth saying. What finds it may throw `SCRATCH_UNUSABLE` for memory that the user named.
    */
-  find(request: SourceRequest): Promise<SourceResult>;
-  /**
-   * Before anything is written to the target: whether there may be such memory; or why not, if that is worth telling.
-   */
-  expects(request: SourceRequest): Promise<boolean | Refusal>;
+  there(request: ScratchRequest): ((request: SourceRequest) => Promise<SourceResult>) | Refusal | undefined;
 }
 
 /** Memory; or a refusal, which ends the search; or nothing, so that the next source is asked. */
@@ -70,7 +66,7 @@ export interface ScratchRequest extends ScratchSources {
 }
 
 /** What every source is asked with. */
-interface SourceRequest extends ScratchRequest {
+export interface SourceRequest extends ScratchRequest {
   readonly known: Known;
   /** Whether the program turns paging on at some time (see `turnsPagingOn`). */
   readonly pages: boolean;

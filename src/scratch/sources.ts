@@ -1,11 +1,13 @@
 import { addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { isRefusal } from '../base/refusal.js';
+import { partOf } from '../base/logger.js';
+import { isRefusal, type Refusal } from '../base/refusal.js';
 import { type ElfFile, SHF } from '../elf/index.js';
+import { hasOwnFirmware, turnsPagingOn } from '../target/index.js';
 import { mapIntoProcess } from './linux-process.js';
 import { type ReservedMemory, reservedIn, reservedScratch } from './reserved-memory.js';
-import type { Region } from './scratch.js';
-import { type ScratchSource, unusable } from './source.js';
+import type { MapRefusal, Region, Scratch } from './scratch.js';
+import { type ScratchRequest, type ScratchSource, type SourceRequest, type SourceResult, unusable } from './source.js';
 import { slackOf } from './text-slack.js';
 import { topOfRam } from './top-of-ram.js';
 
@@ -15,78 +17,122 @@ const PF_X = 1;
 /** `--scratch` and `--scratch-symbol`. No other source is asked next to them. */
 const userNamed: ScratchSource = {
   name: 'what the user named',
-  expects: async ({ given }) => given !== undefined,
-  async find(request) {
-    const { session, arch, elf, given, pages, codeSize, ram } = request;
-    if (given === undefined) return { none: undefined };
-    const constant = given.owned ? undefined : constantIn(elf, given);
-    if (constant !== undefined) throw unusable(`${given.name} cannot be used: the program's ${constant} lies there`);
-    const slack = await slackOf(request);
-    const scratch = await reservedScratch(session, arch, given, { pages, slack, codeSize, ram });
-    if (isRefusal(scratch) && !scratch.later) throw unusable(scratch.refused);
-    return scratch;
-  },
+  there: ({ given }) =>
+    given &&
+    (async (request) => {
+      const { session, arch, elf, pages, codeSize, ram } = request;
+      const constant = given.owned ? undefined : constantIn(elf, given);
+      if (constant !== undefined) throw unusable(`${given.name} cannot be used: the program's ${constant} lies there`);
+      const slack = await slackOf(request);
+      const scratch = await reservedScratch(session, arch, given, { pages, slack, codeSize, ram });
+      if (isRefusal(scratch) && !scratch.later) throw unusable(scratch.refused);
+      return scratch;
+    }),
 };
 
 /** `--scratch top`: the end of RAM, where the kernel leaves it alone. No other source is asked next to it. */
 const endOfRam: ScratchSource = {
   name: 'the end of RAM',
-  expects: async ({ top = false }) => top,
-  async find({ session, arch, elf, text, pages, ownFirmware, codeSize, top, known, process, ram }) {
-    if (!top) return { none: undefined };
-    if (process !== undefined) throw unusable('--scratch top is for machines, and this is a process');
-    known.top ??= await topOfRam(session, elf, ram);
-    const { top: piece } = known;
-    const scratch = isRefusal(piece)
-      ? { ...piece, later: false }
-      : await piece.map(arch, { text, pages, ownFirmware, codeSize });
-    if (isRefusal(scratch) && !scratch.later) throw unusable(`--scratch top cannot be had: ${scratch.refused}`);
-    return scratch;
-  },
+  there: ({ top }) => (top ? findEndOfRam : undefined),
 };
+
+async function findEndOfRam(request: SourceRequest): Promise<SourceResult> {
+  const { session, arch, elf, known, process, ram } = request;
+  if (process !== undefined) throw unusable('--scratch top is for machines, and this is a process');
+  known.top ??= await topOfRam(session, elf, ram);
+  const { top: piece } = known;
+  const scratch = isRefusal(piece) ? { ...piece, later: false } : await piece.map(arch, request);
+  if (isRefusal(scratch) && !scratch.later) throw unusable(`--scratch top cannot be had: ${scratch.refused}`);
+  return scratch;
+}
 
 /** Memory that a process of Linux maps for us. */
 const processMap: ScratchSource = {
   name: 'memory mapped into the process',
-  expects: async ({ process }) => process !== undefined,
-  async find({ session, arch, elf, process, logger }) {
-    if (process === undefined) return { none: undefined };
-    const text = textOf(elf);
-    if (text === undefined) return { none: 'the ELF has no code' };
-    try {
-      return await mapIntoProcess({ session, arch, text, ...process, ...(logger ? { logger } : {}) });
-    } catch (error) {
-      if (error instanceof RsptraceError && error.code === 'SCRATCH_UNAVAILABLE') return { none: error.message };
-      throw error;
-    }
-  },
+  there: ({ process }) =>
+    process &&
+    (async ({ session, arch, elf, logger }) => {
+      const text = textOf(elf);
+      if (text === undefined) return { none: 'the ELF has no code' };
+      try {
+        return await mapIntoProcess({ session, arch, text, ...process, ...(logger ? { logger } : {}) });
+      } catch (error) {
+        if (error instanceof RsptraceError && error.code === 'SCRATCH_UNAVAILABLE') return { none: error.message };
+        throw error;
+      }
+    }),
 };
 
 /** What the program sets aside: its section `.rsptrace`, or the statics of examples/rsptrace-scratch. */
 const reservedSection: ScratchSource = {
   name: 'a section that the program reserves',
-  expects: async ({ elf }) => reservedIn(elf) !== undefined,
-  async find(request) {
-    const { session, arch, elf, pages, codeSize, ram } = request;
+  there: ({ elf }) => {
     const section = reservedIn(elf);
-    if (section === undefined) return { none: undefined };
-    return reservedScratch(session, arch, section, { pages, slack: await slackOf(request), codeSize, ram });
+    return (
+      section &&
+      (async (request) => {
+        const { session, arch, pages, codeSize, ram } = request;
+        return reservedScratch(session, arch, section, { pages, slack: await slackOf(request), codeSize, ram });
+      })
+    );
   },
 };
 
 /** RAM of a machine that rsptrace started, which the guest does not know of. */
 const hiddenRam: ScratchSource = {
   name: 'hidden RAM',
-  expects: async ({ hidden, process }) =>
-    process === undefined && hidden !== undefined && (isRefusal(hidden) ? hidden : true),
-  async find({ arch, text, pages, ownFirmware, codeSize, hidden, process, ram }) {
-    if (process !== undefined || hidden === undefined) return { none: undefined };
-    return isRefusal(hidden) ? { none: hidden.refused } : hidden.map(arch, { text, pages, ownFirmware, codeSize }, ram);
+  there: ({ hidden, process }) => {
+    if (process !== undefined || hidden === undefined) return undefined;
+    return isRefusal(hidden) ? hidden : (request) => hidden.map(request.arch, request, request.ram);
   },
 };
 
 /** In the order in which they are asked. */
-export const sources: readonly ScratchSource[] = [userNamed, endOfRam, processMap, reservedSection, hiddenRam];
+const sources: readonly ScratchSource[] = [userNamed, endOfRam, processMap, reservedSection, hiddenRam];
+
+const nothing =
+  'no memory for trampolines is known here: `rsptrace run` brings its own, --scratch ADDR,SIZE and --scratch-symbol name some, a section .rsptrace of the program reserves some';
+
+/**
+ * Finds memory for trampolines, while the target is stopped in the program. Asks the sources in their order.
+ * @throws RsptraceError `SCRATCH_UNUSABLE` for unusable memory that the user named
+ */
+export async function findScratch(request: ScratchRequest): Promise<Scratch | Refusal | MapRefusal> {
+  const { arch, elf, process, known = {}, logger } = request;
+  const pages = turnsPagingOn(elf, arch);
+  if (pages === undefined && process === undefined) return notKnown(request);
+  // A kernel may set its firmware up only now.
+  known.ownFirmware ||= process === undefined && (await hasOwnFirmware(request.session, arch, elf));
+  const facts = { known, pages: pages ?? false, ownFirmware: known.ownFirmware };
+  let why: string | undefined;
+  for (const { name, there } of sources) {
+    const find = there(request);
+    const found = typeof find === 'function' ? await find({ ...request, ...facts }) : { none: find?.refused };
+    if (logger) partOf(logger, 'scratch').debug(...logOf(name, found));
+    if (!('none' in found)) return found;
+    why = found.none ?? why;
+  }
+  return { refused: why ?? nothing };
+}
+
+/** Before anything is written to the target: why there will be no memory; undefined if some source may have it. */
+export async function memoryMissing(request: ScratchRequest): Promise<Refusal | undefined> {
+  const { arch, elf, process } = request;
+  if (process === undefined && turnsPagingOn(elf, arch) === undefined) return notKnown(request);
+  const expected = sources.map(({ there }) => there(request));
+  if (expected.some((find) => typeof find === 'function')) return undefined;
+  return expected.findLast((find) => typeof find === 'object') ?? { refused: nothing };
+}
+
+function notKnown({ arch }: ScratchRequest): Refusal {
+  return { refused: `page tables on ${arch.name} are not known` };
+}
+
+function logOf(source: string, found: SourceResult): [object, string] {
+  if ('none' in found) return [{ source, none: found.none }, 'scratch memory: no such source here'];
+  if (isRefusal(found)) return [{ source, refused: found.refused }, 'scratch memory refused'];
+  return [{ source }, 'scratch memory found'];
+}
 
 /**
  * A section of code or constants that lies in memory which the user declares free. A section that the program writes

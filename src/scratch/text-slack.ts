@@ -7,6 +7,7 @@ import { isLinux } from '../target/index.js';
 import { checkMapped, currentAddressSpace } from './region-access.js';
 import { reservedStatic } from './reserved-memory.js';
 import { alignUp, PAGE, type Region } from './scratch.js';
+import type { ScratchRequest } from './source.js';
 
 const PT_LOAD = 1;
 const PF_X = 1;
@@ -48,15 +49,13 @@ function reservedCode(elf: ElfFile): Region | undefined {
 }
 
 /** {@link textSlack}, if there is any. */
-export async function slackOf({ session, arch, elf }: SlackPlace): Promise<Region | undefined> {
+export async function slackOf({
+  session,
+  arch,
+  elf,
+}: Pick<ScratchRequest, 'session' | 'arch' | 'elf'>): Promise<Region | undefined> {
   const slack = await textSlack(session, arch, elf);
   return isRefusal(slack) ? undefined : slack;
-}
-
-interface SlackPlace {
-  readonly session: Session;
-  readonly arch: Architecture;
-  readonly elf: ElfFile;
 }
 
 function behindKernelText(elf: ElfFile): Region | undefined {

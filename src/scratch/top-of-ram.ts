@@ -43,7 +43,7 @@ export async function topOfRam(session: Session, elf: ElfFile, ram: GuestRam | u
       const at = addr(start);
       const region = { address: at, physical: at, size: SIZE };
       const access = await accessTo(session, region, { ram, isData: true });
-      const dirty = await firstUsed(access.read, SIZE);
+      const dirty = await firstUsed(access, SIZE);
       if (dirty === undefined) return pieceAt(session, at, ram);
       used ??= addOffset(at, dirty);
     }

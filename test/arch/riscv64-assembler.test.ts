@@ -1,4 +1,5 @@
 import t from 'tap';
+import { Label } from '../../src/arch/inject/code-buffer.js';
 import * as rv from '../../src/arch/riscv64/assembler.js';
 import { floatName, integerText as x } from '../../src/arch/riscv64/registers.js';
 import { addr } from '../../src/base/addr.js';
@@ -123,13 +124,13 @@ t.test('operands that do not fit are refused', async (t) => {
 
 t.test('labels are resolved in both directions, and must be placed', async (t) => {
   const assembler = new rv.Assembler(addr(0x1000));
-  const [before, behind] = [assembler.label(), assembler.label()];
-  assembler.place(before);
+  const [before, behind] = [new Label(), new Label()];
+  assembler.bind(before);
   assembler.branch('bltu', 5, 6, behind);
   assembler.jump(before);
-  assembler.place(behind);
+  assembler.bind(behind);
   t.same(disassembleBytes('riscv64', assembler.finish()).map(textOf), ['bltu t0,t1,8', 'jal zero,0']);
-  assembler.jump(assembler.label());
+  assembler.jump(new Label());
   t.throws(() => assembler.finish(), /not placed/);
 });
 

@@ -1,6 +1,7 @@
 import t from 'tap';
+import { Label } from '../../src/arch/inject/code-buffer.js';
 import { Assembler } from '../../src/arch/x86_64/assembler.js';
-import { Label, type Place } from '../../src/arch/x86_64/encoder.js';
+import type { Place } from '../../src/arch/x86_64/encoder.js';
 import { addr } from '../../src/base/addr.js';
 import { disassembleBytes, type Line } from './objdump.js';
 import { random, values } from './random.js';

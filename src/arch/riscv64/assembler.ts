@@ -1,5 +1,5 @@
-import { type Addr, addOffset } from '../../base/addr.js';
-import { CodeBuffer } from '../inject/code-buffer.js';
+import { type Addr, hex } from '../../base/addr.js';
+import { CodeWriter, type Label } from '../inject/code-buffer.js';
 import { branches, type CsrOp, csrs, type LoadOp, loads, type StoreOp, stores } from './opcodes.js';
 
 /**
@@ -165,48 +165,15 @@ const opposites: Readonly<Record<Branch, Branch>> = {
 
 export const opposite = (op: Branch): Branch => opposites[op];
 
-/** The offset of a jump from one address to another: exact below 2^53; above, it exceeds every jump's reach. */
-export function distance(from: Addr, to: Addr): number {
-  return Number(BigInt.asIntN(64, to - from));
-}
-
-export type Label = { at: number | undefined };
-
-/** Assembles instructions one after the other at an address; labels are resolved at the end. */
-export class Assembler {
-  readonly #at: Addr;
-  readonly #code = new CodeBuffer();
-  readonly #fixups: { readonly at: number; readonly label: Label; encode(offset: number): number }[] = [];
-
-  constructor(at: Addr) {
-    this.#at = at;
-  }
-
-  /** Where the next instruction will be. */
-  get here(): Addr {
-    return addOffset(this.#at, this.#code.length);
-  }
-
+/** Assembles instructions one after the other at an address. */
+export class Assembler extends CodeWriter {
   emit(...words: readonly number[]): void {
-    for (let i = 0; i < words.length; i++) this.#code.word(words[i] as number);
+    for (let i = 0; i < words.length; i++) this.code.word(words[i] as number);
   }
 
   /** 16-bit instructions. */
   emitCompressed(...halves: readonly number[]): void {
-    for (const half of halves) this.#code.half(half);
-  }
-
-  raw(bytes: Uint8Array, from = 0, end = bytes.length): void {
-    this.#code.raw(bytes, from, end);
-  }
-
-  /** A label that `place` puts somewhere. */
-  label(): Label {
-    return { at: undefined };
-  }
-
-  place(label: Label): void {
-    label.at = this.#code.length;
+    for (const half of halves) this.code.half(half);
   }
 
   branch(op: Branch, rs1: number, rs2: number, to: Label): void {
@@ -219,25 +186,25 @@ export class Assembler {
 
   /** `jal x0`: keeps every register, reaches 1 MiB. */
   jumpNear(to: Addr): void {
-    this.#code.word(jal(0, this.#distance(to)));
+    this.code.word(jal(0, this.distance(to)));
   }
 
   /** `auipc; jalr`: reaches 2 GiB. `link` gets the address behind it. */
   jumpFar(to: Addr, through: number, link = 0): void {
-    const parts = split(this.#distance(to));
+    const parts = split(this.distance(to));
     if (parts === undefined) throw this.#outOfReach(to);
-    this.#code.word(auipc(through, parts.high));
-    this.#code.word(jalr(link, through, parts.low));
+    this.code.word(auipc(through, parts.high));
+    this.code.word(jalr(link, through, parts.low));
   }
 
   /** An address in 8 bytes of code: relative to the pc; or as a constant, if that is too far and 32 bits are enough. */
   loadAddress(rd: number, address: Addr): void {
-    const relative = split(this.#distance(address));
+    const relative = split(this.distance(address));
     const absolute = relative ?? split(Number(BigInt.asIntN(64, address)));
     if (absolute === undefined) throw this.#outOfReach(address);
     const { high, low } = absolute;
-    this.#code.word(relative === undefined ? lui(rd, high) : auipc(rd, high));
-    this.#code.word(addi(rd, rd, low));
+    this.code.word(relative === undefined ? lui(rd, high) : auipc(rd, high));
+    this.code.word(addi(rd, rd, low));
   }
 
   /** A constant, in as many instructions as needed: 32 bits in two, then 12 bits a pair. */
@@ -262,26 +229,14 @@ export class Assembler {
     if (low !== 0) this.emit(addi(rd, rd, low));
   }
 
-  /** The code. Throws RangeError if a label is too far from a branch to it. */
-  finish(): Uint8Array {
-    for (const { at, label, encode } of this.#fixups) {
-      if (label.at === undefined) throw new Error('A label was not placed');
-      this.#code.setWord(at, encode(label.at - at));
-    }
-    return this.#code.finish();
-  }
-
   #later(label: Label, encode: (offset: number) => number): void {
-    this.#fixups.push({ at: this.#code.length, label, encode });
-    this.#code.word(0);
-  }
-
-  #distance(to: Addr): number {
-    return distance(this.#at, to) - this.#code.length;
+    const at = this.code.length;
+    this.resolveLater(at, label, (to) => encode(to - at));
+    this.code.word(0);
   }
 
   #outOfReach(to: Addr): RangeError {
-    return new RangeError(`0x${to.toString(16)} is out of reach of code at 0x${this.#at.toString(16)}`);
+    return new RangeError(`${hex(to)} is out of reach of code at ${hex(this.here)}`);
   }
 }
 

@@ -1,18 +1,6 @@
+import type { Label } from '../inject/code-buffer.js';
 import { type Condition, decided, type IntegerIn } from '../inject/record-parts.js';
-import {
-  type Assembler,
-  add,
-  addiw,
-  andi,
-  type Branch,
-  type Label,
-  load,
-  slli,
-  srai,
-  srli,
-  T0,
-  T1,
-} from './assembler.js';
+import { type Assembler, add, addiw, andi, type Branch, load, slli, srai, srli, T0, T1 } from './assembler.js';
 import type { LoadOp } from './opcodes.js';
 import { registerNamed, type TrampolineCode } from './trampoline-frame.js';
 

@@ -1,13 +1,14 @@
 import { addOffset } from '../../base/addr.js';
+import { Label } from '../inject/code-buffer.js';
 import type { Counter } from '../inject/record-parts.js';
-import { type Assembler, add, addi, amoaddD, type Label, slli, sltu, srai, srli, T0, T1, T2 } from './assembler.js';
+import { type Assembler, add, addi, amoaddD, slli, sltu, srai, srli, T0, T1, T2 } from './assembler.js';
 import { check, integer } from './condition.js';
 import type { TrampolineCode } from './trampoline-frame.js';
 
 /** Adds a call to the counter's words, if its conditions hold. Overwrites t0, t1 and, if not only calls count, t2. */
 export function countUp(code: TrampolineCode, counter: Counter): void {
   const { at, when } = counter;
-  const done = code.label();
+  const done = new Label();
   for (const condition of when) check(code, condition, done);
   const value = counter.kind === 'calls' ? 0 : integer(code, counter.of, done);
   if (counter.kind === 'sum') addUp(code, counter, value, done);
@@ -21,7 +22,7 @@ export function countUp(code: TrampolineCode, counter: Counter): void {
     code.loadAddress(T0, at);
     code.emit(add(T0, T0, T1), addi(T1, 0, 1), amoaddD(0, T1, T0));
   }
-  code.place(done);
+  code.bind(done);
 }
 
 /** The high word changes by the carry out of the low one, and by -1 if the value is below 0: mostly not at all. */
@@ -37,18 +38,18 @@ function addUp(code: Assembler, { at, of }: Counter & { readonly kind: 'sum' }, 
 
 /** The bucket of t0 in t1. */
 function bucket(code: Assembler, signed: boolean): void {
-  const found = code.label();
+  const found = new Label();
   code.emit(addi(T1, 0, 0));
   if (signed) code.branch('blt', T0, 0, found);
   code.emit(addi(T1, 0, 1));
   code.branch('beq', T0, 0, found);
   code.emit(addi(T1, 0, 2));
   for (const half of [32, 16, 8, 4, 2, 1]) {
-    const below = code.label();
+    const below = new Label();
     code.emit(srli(T2, T0, half));
     code.branch('beq', T2, 0, below);
     code.emit(addi(T0, T2, 0), addi(T1, T1, half));
-    code.place(below);
+    code.bind(below);
   }
-  code.place(found);
+  code.bind(found);
 }

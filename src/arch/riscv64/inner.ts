@@ -1,4 +1,5 @@
 import { addOffset } from '../../base/addr.js';
+import { Label } from '../inject/code-buffer.js';
 import type { ProbeCode } from '../inject/probe-code.js';
 import { checkRecord } from '../inject/record-parts.js';
 import type { FrameNote, FrameNotes, InnerTrampoline, PointerPlace } from '../inject/trampolines.js';
@@ -17,7 +18,7 @@ export function inner(trampoline: InnerTrampoline): ReturnType<ProbeCode['inner'
   const depth = size + hookFrameSize(taken.length, false);
   const lost = displaced.through === undefined ? undefined : registerNamed(displaced.through);
   const code = new TrampolineCode(at, { saved, frame: size, kept: taken.length, depth, lost });
-  const dropped = code.label();
+  const dropped = new Label();
   const used = [T0, T1, T2, T3];
   if (via !== 'patch') endHop(code);
   code.raw(displaced.before(code.here));
@@ -31,7 +32,7 @@ export function inner(trampoline: InnerTrampoline): ReturnType<ProbeCode['inner'
   code.loadAddress(T0, ring.control);
   const labels = claim(code, ring);
   fillRecord(code, record);
-  code.place(dropped);
+  code.bind(dropped);
   for (const note of noted) put(code, note, notes);
   code.restore(used);
   code.moveStack(depth);
@@ -74,15 +75,15 @@ function find(code: TrampolineCode, { of, frame: place }: FrameNote, { at, count
 
 /** Takes a noted pointer into t0. */
 function take(code: TrampolineCode, note: FrameNote, notes: FrameNotes): void {
-  const [fits, done] = [code.label(), code.label()];
+  const [fits, done] = [new Label(), new Label()];
   find(code, note, notes);
   code.emit(ld(T0, T1, 8), xor(T2, T2, T0), ld(T3, T1, 0));
   code.branch('beq', T2, T3, fits);
   code.emit(addi(T0, 0, 0));
   code.jump(done);
-  code.place(fits);
+  code.bind(fits);
   code.emit(sd(0, T1, 0));
-  code.place(done);
+  code.bind(done);
 }
 
 function put(code: TrampolineCode, note: InnerTrampoline['noted'][number], notes: FrameNotes): void {

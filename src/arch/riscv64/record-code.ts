@@ -1,3 +1,4 @@
+import { Label } from '../inject/code-buffer.js';
 import {
   type ExtentCopy,
   type FieldSource,
@@ -17,7 +18,6 @@ import {
   csr,
   fence,
   fsd,
-  type Label,
   ld,
   load,
   lrD,
@@ -69,8 +69,8 @@ interface ClaimLabels {
  */
 export function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
   const { slotShift, segmentShift, countShift } = ring;
-  const labels = { again: code.label(), moved: code.label(), full: code.label() };
-  code.place(labels.again);
+  const labels = { again: new Label(), moved: new Label(), full: new Label() };
+  code.bind(labels.again);
   code.emit(ld(T1, T0, controlBlock.head), ld(T3, T0, controlBlock.limit));
   code.branch('bgeu', T1, T3, labels.full);
   // Orders earlier loads before later loads.
@@ -81,8 +81,8 @@ export function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
     code.emit(add(T2, T2, T0), ld(T2, T2, controlBlock.segments));
   }
   // HEAD, if it still equals t1, is moved behind the slot.
-  const reserve = code.label();
-  code.place(reserve);
+  const reserve = new Label();
+  code.bind(reserve);
   code.emit(lrD(T3, T0));
   code.branch('bne', T3, T1, labels.moved);
   let left = 2 ** slotShift;
@@ -98,10 +98,10 @@ export function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
  * full: waits.
  */
 export function claimRarely(code: Assembler, ring: RingGeometry, labels: ClaimLabels, dropped: Label): void {
-  code.place(labels.moved);
+  code.bind(labels.moved);
   code.emit(scDRelease(0, T3, T0));
   code.jump(labels.again);
-  code.place(labels.full);
+  code.bind(labels.full);
   code.jumpFar(ring.wait, LINK, LINK);
   code.jump(labels.again);
   code.jump(dropped);
@@ -138,7 +138,7 @@ const FS = { shift: 13, mask: 3 } as const;
 function putFloat(code: Assembler, { at, size }: RecordField, { name, mayBeOff }: FloatSource): void {
   const number = floatNumber(name);
   if (number === undefined || size !== 8) throw new RangeError(`${name} is no floating-point register of 8 bytes`);
-  const [off, done] = [code.label(), code.label()];
+  const [off, done] = [new Label(), new Label()];
   if (mayBeOff) {
     code.emit(csr('csrrs', T3, SSTATUS, 0), srli(T3, T3, FS.shift), andi(T3, T3, FS.mask));
     code.branch('beq', T3, 0, off);
@@ -146,9 +146,9 @@ function putFloat(code: Assembler, { at, size }: RecordField, { name, mayBeOff }
   code.emit(fsd(number, T2, at));
   if (!mayBeOff) return;
   code.jump(done);
-  code.place(off);
+  code.bind(off);
   code.emit(addi(T3, 0, -1), sd(T3, T2, at));
-  code.place(done);
+  code.bind(done);
 }
 
 type FloatSource = FieldSource & { readonly kind: 'float' };
@@ -215,8 +215,8 @@ export function loadAt(code: Assembler, size: RecordField['size'], to: number, p
 const MAX_ALIGN = 2048;
 
 function putLoads(code: TrampolineCode, { base, align, loads }: LoadGroup): void {
-  const wrong = code.label();
-  const done = code.label();
+  const wrong = new Label();
+  const done = new Label();
   let pointer = T0;
   if (base.kind === 'register') pointer = code.original(registerNamed(base.name), T0);
   else code.emit(ld(T0, SP, keptAt(code, base.index)));
@@ -227,10 +227,10 @@ function putLoads(code: TrampolineCode, { base, align, loads }: LoadGroup): void
     put(code, field, T3);
   }
   code.jump(done);
-  code.place(wrong);
+  code.bind(wrong);
   code.emit(addi(T3, 0, -1));
   for (const { field } of loads) put(code, field, T3);
-  code.place(done);
+  code.bind(done);
 }
 
 /**
@@ -238,7 +238,7 @@ function putLoads(code: TrampolineCode, { base, align, loads }: LoadGroup): void
  * loaded from the record instead. t0 = the word's place, t4 = the end, t5 = the place that is loaded from.
  */
 function putExtent(code: TrampolineCode, { at, words, shift, from }: ExtentCopy): void {
-  const done = code.label();
+  const done = new Label();
   const take = (to: number, name: string): void => {
     const register = code.original(registerNamed(name), to);
     if (register !== to) code.emit(addi(to, register, 0));
@@ -260,7 +260,7 @@ function putExtent(code: TrampolineCode, { at, words, shift, from }: ExtentCopy)
     code.emit(sltu(T3, T0, T4), sub(T3, 0, T3), sub(T5, T0, T2), and(T5, T5, T3), add(T5, T5, T2));
     code.emit(ld(T5, T5, 0), sd(T5, T2, at + 8 * word), addi(T0, T0, 8));
   }
-  code.place(done);
+  code.bind(done);
 }
 
 /** See `ProbeCode.outerCopySteps`: the instructions of {@link copyOuter}. */
@@ -271,17 +271,17 @@ export const outerCopySteps = { beforeTime: true, closed: 2, listed: 8, each: 9 
  * the record.
  */
 function copyOuter(code: Assembler, { at, room }: OuterCopy): void {
-  const next = code.label();
-  const done = code.label();
+  const next = new Label();
+  const done = new Label();
   code.emit(ld(T4, T0, controlBlock.outer));
   code.branch('beq', T4, 0, done);
   code.emit(ld(T3, T0, controlBlock.outerPlan), load('lwu', T5, T3, 0), addi(T6, 0, room));
   code.branch('bltu', T6, T5, done);
   code.emit(addi(T0, T2, at));
-  code.place(next);
+  code.bind(next);
   code.branch('beq', T5, 0, done);
   code.emit(load('lwu', T6, T3, 4), add(T6, T6, T4), load('lbu', T6, T6, 0), store('sb', T6, T0, 0));
   code.emit(addi(T3, T3, 4), addi(T0, T0, 1), addi(T5, T5, -1));
   code.jump(next);
-  code.place(done);
+  code.bind(done);
 }

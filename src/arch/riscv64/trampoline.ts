@@ -1,5 +1,6 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
+import { Label } from '../inject/code-buffer.js';
 import type { ProbeCode } from '../inject/probe-code.js';
 import {
   checkRecord,
@@ -19,7 +20,6 @@ import {
   cJrRa,
   cLdsp,
   jalr,
-  type Label,
   ld,
   sd,
   T0,
@@ -66,7 +66,7 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   const counts = counters.length > 0;
   const counted = counters.some(({ kind }) => kind !== 'calls') ? [T2] : [];
   const others = counts ? counted : copies ? [T2, T3, T4, T5, T6] : [T2, T3];
-  const [skip, dropped, resume] = [code.label(), code.label(), code.label()];
+  const [skip, dropped, resume] = [new Label(), new Label(), new Label()];
 
   code.moveStack(hopped - frame.depth);
   if (hopped !== 0 && hook !== undefined) {
@@ -84,9 +84,9 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
   else rarely = record(code, trampoline, dropped);
 
   const unhooked = (given: number): void => {
-    code.place(dropped);
+    code.bind(dropped);
     code.restore(others);
-    code.place(skip);
+    code.bind(skip);
     code.restore(first);
     code.moveStack(given - hopped);
   };
@@ -95,7 +95,7 @@ function entry(trampoline: EntryTrampoline): Uint8Array {
     code.restore([...others, ...first]);
     code.moveStack(size - hopped);
   }
-  code.place(resume);
+  code.bind(resume);
   if (via === 'patch') code.raw(displaced.relocate(code.here));
   else code.jumpFar(addOffset(via.hop, HOP_BACK), T0);
   if (hook !== undefined) {
@@ -174,7 +174,7 @@ function recordAndReturn(code: TrampolineCode, record: RecordContents, nesting: 
   const { ring, extents = [] } = record;
   const { saved, frame, depth } = code.frame;
   checkRecord(record, mostShifts);
-  const dropped = code.label();
+  const dropped = new Label();
   const used = extents.length > 0 ? [T0, T1, T2, T3, T4, T5] : [T0, T1, T2, T3];
   code.moveStack(-frame);
   code.save(used);
@@ -182,7 +182,7 @@ function recordAndReturn(code: TrampolineCode, record: RecordContents, nesting: 
   if (nesting) closeOuter(code);
   const labels = claim(code, ring);
   fillRecord(code, record);
-  code.place(dropped);
+  code.bind(dropped);
   code.restore(saved.has(RA) ? [...used, RA] : used);
   code.moveStack(depth);
   code.emit(jalr(0, RA, 0));

@@ -1,3 +1,4 @@
+import { Label } from '../inject/code-buffer.js';
 import type { ProbeCode } from '../inject/probe-code.js';
 import { controlBlock } from '../inject/ring-contract.js';
 import { Assembler, addi, amoaddD, csr, jalr, ld, nop, sd, sub, T0, T1, T2, T4 } from './assembler.js';
@@ -13,15 +14,15 @@ const waitFrame = 32;
  */
 export const wait: ProbeCode['wait'] = (at, _ring, counter) => {
   const assembler = new Assembler(at);
-  const [again, look, drop, done] = [assembler.label(), assembler.label(), assembler.label(), assembler.label()];
+  const [again, look, drop, done] = [new Label(), new Label(), new Label(), new Label()];
   assembler.emit(addi(SP, SP, -waitFrame), sd(T4, SP, 0));
   if (counter !== undefined) assembler.emit(csr('csrrs', T2, timeCsr(counter), 0), sd(T2, SP, 16));
   assembler.emit(ld(T2, T0, controlBlock.beat), sd(T2, SP, 24), ld(T2, T0, controlBlock.spins), sd(T2, SP, 8));
-  assembler.place(again);
+  assembler.bind(again);
   assembler.emit(ld(T4, T0, controlBlock.unattended));
   assembler.branch('bne', T4, 0, drop);
   assembler.emit(ld(T2, T0, controlBlock.looks));
-  assembler.place(look);
+  assembler.bind(look);
   assembler.emit(ld(T4, T0, controlBlock.limit));
   assembler.branch('bltu', T1, T4, done);
   assembler.emit(addi(T2, T2, -1));
@@ -34,9 +35,9 @@ export const wait: ProbeCode['wait'] = (at, _ring, counter) => {
   assembler.emit(ld(T4, T0, controlBlock.beat), sd(T4, SP, 24));
   assembler.branch('bne', T2, T4, again);
   assembler.emit(addi(T4, 0, 1), sd(T4, T0, controlBlock.unattended));
-  assembler.place(drop);
+  assembler.bind(drop);
   assembler.emit(addi(T2, 0, 1), addi(T4, T0, controlBlock.dropped), amoaddD(0, T2, T4), addi(LINK, LINK, 4));
-  assembler.place(done);
+  assembler.bind(done);
   if (counter !== undefined) {
     assembler.emit(csr('csrrs', T2, timeCsr(counter), 0), ld(T4, SP, 16), sub(T2, T2, T4));
     assembler.emit(addi(T4, T0, controlBlock.waited), amoaddD(0, T2, T4));

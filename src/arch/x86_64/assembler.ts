@@ -1,5 +1,6 @@
 import type { Addr } from '../../base/addr.js';
-import { Encoder, type Label, type Operand, type Place } from './encoder.js';
+import type { Label } from '../inject/code-buffer.js';
+import { Encoder, type Operand, type Place } from './encoder.js';
 import { type Condition, conditions } from './flags.js';
 import { RSP, type Size } from './registers.js';
 

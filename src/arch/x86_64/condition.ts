@@ -1,6 +1,6 @@
+import { Label } from '../inject/code-buffer.js';
 import { type Condition, decided } from '../inject/record-parts.js';
 import type { Assembler } from './assembler.js';
-import { Label } from './encoder.js';
 import { numberOf, RAX, RSP } from './registers.js';
 
 /**

@@ -1,8 +1,8 @@
 import { addOffset } from '../../base/addr.js';
+import { Label } from '../inject/code-buffer.js';
 import type { Counter, IntegerIn } from '../inject/record-parts.js';
 import type { Assembler } from './assembler.js';
 import { compare, follow, verifyPointer } from './condition.js';
-import { Label } from './encoder.js';
 import { RAX, RCX, RSP } from './registers.js';
 import { general } from './stack.js';
 

@@ -1,5 +1,5 @@
 import { type Addr, addOffset, hex } from '../../base/addr.js';
-import { CodeBuffer } from '../inject/code-buffer.js';
+import { CodeWriter, Label } from '../inject/code-buffer.js';
 import { RSP, type Size } from './registers.js';
 
 /**
@@ -20,11 +20,6 @@ export type Place =
 
 export type Operand = number | Place;
 
-/** A place in the code, known when it is bound. */
-export class Label {
-  offset: number | undefined;
-}
-
 /** The parts of one instruction; `reg` also stands for an opcode's extension. */
 interface Parts {
   readonly prefix?: number;
@@ -37,26 +32,9 @@ interface Parts {
   readonly extended?: true;
 }
 
-/** Encodes instructions one after the other at an address; labels and literals are resolved at the end. */
-export class Encoder {
-  readonly #start: Addr;
-  readonly #code = new CodeBuffer();
-  readonly #relatives: { readonly at: number; readonly end: number; readonly target: Addr | Label }[] = [];
+/** Encodes instructions one after the other at an address; literals come at the end. */
+export class Encoder extends CodeWriter {
   readonly #literals = new Map<bigint, Label>();
-
-  /** `start` is where the first byte will lie. */
-  constructor(start: Addr) {
-    this.#start = start;
-  }
-
-  /** Address of the next instruction. */
-  get here(): Addr {
-    return addOffset(this.#start, this.#code.length);
-  }
-
-  bind(label: Label): void {
-    label.offset = this.#code.length;
-  }
 
   /** Eight bytes behind the code that hold this value. */
   literal(value: bigint): Place {
@@ -65,37 +43,18 @@ export class Encoder {
     return { at: label };
   }
 
-  /** The code with its literals. Throws RangeError if a target is out of reach. */
-  finish(): Uint8Array {
+  override finish(): Uint8Array {
     for (const [value, label] of this.#literals) {
       this.bind(label);
       this.immediate(value, 8);
     }
-    for (const { at, end, target } of this.#relatives) {
-      const distance = target instanceof Label ? offsetOf(target) - end : this.#distance(target) - end;
-      if ((distance | 0) !== distance) {
-        const to = target instanceof Label ? addOffset(this.#start, offsetOf(target)) : target;
-        throw new RangeError(`${hex(to)} is more than 2 GiB away from ${hex(addOffset(this.#start, end))}`);
-      }
-      this.#code.setWord(at, distance);
-    }
-    return this.#code.finish();
-  }
-
-  raw(bytes: Uint8Array): void {
-    this.#code.raw(bytes, 0, bytes.length);
+    return super.finish();
   }
 
   /** An instruction with a rip-relative displacement at that byte, which is set to refer to `target` here. */
   relocated(bytes: Uint8Array, displacementAt: number, target: Addr): void {
-    const start = this.#code.length;
+    this.#relativeAt(this.code.length + displacementAt, bytes.length - displacementAt, target);
     this.raw(bytes);
-    this.#relatives.push({ at: start + displacementAt, end: start + bytes.length, target });
-  }
-
-  /** Offset from the code's first byte: exact below 2^53. */
-  #distance(to: Addr): number {
-    return Number(BigInt.asIntN(64, to - this.#start));
   }
 
   protected immediate(value: bigint, bytes: number): void {
@@ -104,55 +63,65 @@ export class Encoder {
   }
 
   #word(value: number, bytes: number): void {
-    if (bytes === 4) this.#code.word(value);
-    else for (let shift = 0; shift < 8 * bytes; shift += 8) this.#code.byte(value >> shift);
+    if (bytes === 4) this.code.word(value);
+    else for (let shift = 0; shift < 8 * bytes; shift += 8) this.code.byte(value >> shift);
   }
 
   protected relative(target: Addr | Label, bytesBehind: number): void {
-    const at = this.#code.length;
-    this.#relatives.push({ at, end: at + 4 + bytesBehind, target });
+    this.#relativeAt(this.code.length, 4 + bytesBehind, target);
     this.#word(0, 4);
   }
 
+  /** A distance of 32 bits at an offset of the code; it counts from so many bytes behind that. */
+  #relativeAt(at: number, behind: number, target: Addr | Label): void {
+    const start = addOffset(this.here, -this.code.length);
+    this.resolveLater(at, target, (to) => {
+      const distance = to - (at + behind);
+      if ((distance | 0) === distance) return distance;
+      const from = addOffset(start, at + behind);
+      throw new RangeError(`${hex(addOffset(start, to))} is more than 2 GiB away from ${hex(from)}`);
+    });
+  }
+
   protected bytes(...values: readonly number[]): void {
-    for (const value of values) this.#code.byte(value);
+    for (const value of values) this.code.byte(value);
   }
 
   /** Opcodes with a register in their low three bits. */
   protected inOpcode(opcode: number, register: number, size: 4 | 8): void {
     this.#rex(size, 0, 0, register, false);
-    this.#code.byte(opcode | (register & 7));
+    this.code.byte(opcode | (register & 7));
   }
 
   #rex(size: Size, reg: number, index: number, base: number, always: boolean): void {
     const rex = (size === 8 ? 8 : 0) | ((reg >> 3) << 2) | ((index >> 3) << 1) | (base >> 3);
-    if (rex !== 0 || always) this.#code.byte(0x40 | rex);
+    if (rex !== 0 || always) this.code.byte(0x40 | rex);
   }
 
   protected emit({ prefix, size, opcode, reg, rm, immediate, extended }: Parts): void {
-    if (prefix !== undefined) this.#code.byte(prefix);
-    if (size === 2) this.#code.byte(0x66);
-    if (typeof rm === 'object' && 'fs' in rm) this.#code.byte(0x64);
+    if (prefix !== undefined) this.code.byte(prefix);
+    if (size === 2) this.code.byte(0x66);
+    if (typeof rm === 'object' && 'fs' in rm) this.code.byte(0x64);
     const based = typeof rm === 'object' && 'base' in rm ? rm : undefined;
     const base = typeof rm === 'number' ? rm : (based?.base ?? 0);
     const index = based?.index ?? 0;
     // Without REX, numbers 4 to 7 mean ah, ch, dh and bh.
     const lowByte = size === 1 && ((!extended && reg > 3) || (typeof rm === 'number' && rm > 3));
     this.#rex(size, reg, index, base, lowByte);
-    for (const byte of opcode) this.#code.byte(byte);
+    for (const byte of opcode) this.code.byte(byte);
     this.#modrm((reg & 7) << 3, rm, immediate?.bytes ?? 0);
     if (immediate !== undefined) this.immediate(immediate.value, immediate.bytes);
   }
 
   /** Volume 2, tables 2-2 and 2-3. */
   #modrm(reg: number, rm: Operand, bytesBehind: number): void {
-    if (typeof rm === 'number') this.#code.byte(0xc0 | reg | (rm & 7));
+    if (typeof rm === 'number') this.code.byte(0xc0 | reg | (rm & 7));
     else if ('at' in rm) {
-      this.#code.byte(0x05 | reg);
+      this.code.byte(0x05 | reg);
       this.relative(rm.at, bytesBehind);
     } else if ('fs' in rm) {
-      this.#code.byte(0x04 | reg);
-      this.#code.byte(0x25);
+      this.code.byte(0x04 | reg);
+      this.code.byte(0x25);
       this.#displacement(rm.fs, 4);
     } else this.#based(reg, rm);
   }
@@ -163,10 +132,10 @@ export class Encoder {
     // Low bits 5 without a displacement would mean rip, or no base.
     const bytes = offset === 0 && low !== 5 ? 0 : (offset << 24) >> 24 === offset ? 1 : 4;
     const mod = bytes === 0 ? 0 : bytes === 1 ? 0x40 : 0x80;
-    if (index === undefined && low !== 4) this.#code.byte(mod | reg | low);
+    if (index === undefined && low !== 4) this.code.byte(mod | reg | low);
     else {
-      this.#code.byte(mod | reg | 4);
-      this.#code.byte((Math.log2(scale) << 6) | (((index ?? 4) & 7) << 3) | low);
+      this.code.byte(mod | reg | 4);
+      this.code.byte((Math.log2(scale) << 6) | (((index ?? 4) & 7) << 3) | low);
     }
     this.#displacement(offset, bytes);
   }
@@ -177,9 +146,4 @@ export class Encoder {
     }
     this.#word(offset, bytes);
   }
-}
-
-function offsetOf({ offset }: Label): number {
-  if (offset === undefined) throw new RangeError('A jump goes to a label that was never bound');
-  return offset;
 }

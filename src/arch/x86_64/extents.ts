@@ -1,7 +1,7 @@
+import { Label } from '../inject/code-buffer.js';
 import type { ExtentCopy } from '../inject/record-parts.js';
 import type { Assembler } from './assembler.js';
 import { follow, verifyPointer } from './condition.js';
-import { Label } from './encoder.js';
 import { R11, RAX, RCX, RDX, RSI } from './registers.js';
 import { fetch, general, type Stack } from './stack.js';
 

@@ -1,9 +1,10 @@
 import { addOffset } from '../../base/addr.js';
+import { Label } from '../inject/code-buffer.js';
 import { type FieldSource, type LoadGroup, loadGroups, type RecordField } from '../inject/record-parts.js';
 import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import type { Assembler } from './assembler.js';
 import { follow, verifyPointer } from './condition.js';
-import { Label, type Place } from './encoder.js';
+import type { Place } from './encoder.js';
 import { floatArguments, R11, RAX, RBX, RDX, RSP } from './registers.js';
 import { fetch, general, keptWord, type Stack } from './stack.js';
 

@@ -1,7 +1,7 @@
+import { Label } from '../inject/code-buffer.js';
 import type { ProbeCode } from '../inject/probe-code.js';
 import type { FrameNote, FrameNotes, InnerTrampoline, PointerPlace } from '../inject/trampolines.js';
 import { Assembler } from './assembler.js';
-import { Label } from './encoder.js';
 import { claimRarely, toPush, writeRecord } from './record.js';
 import { R10, R11, RAX, RSP } from './registers.js';
 import { fetch, general, type Stack } from './stack.js';

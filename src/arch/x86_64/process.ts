@@ -1,8 +1,9 @@
 import type { Addr } from '../../base/addr.js';
+import { Label } from '../inject/code-buffer.js';
 import type { ClockSample, ProcessCode } from '../inject/process-code.js';
 import { controlBlock } from '../inject/ring-contract.js';
 import { Assembler } from './assembler.js';
-import { Label, type Place } from './encoder.js';
+import type { Place } from './encoder.js';
 import { beginWait, controlWord, endWait, readTime } from './fields.js';
 import { R10, R11, R12, R13, RAX, RBX, RDI, RDX, RSI, RSP } from './registers.js';
 import { stackWalk } from './stack-walk.js';

@@ -1,7 +1,7 @@
+import { Label } from '../inject/code-buffer.js';
 import { checkRecord, type OuterCopy, type RecordContents } from '../inject/record-parts.js';
 import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import type { Assembler } from './assembler.js';
-import { Label } from './encoder.js';
 import { extentRegisters, writeExtents } from './extents.js';
 import { controlWord, outerWords, writeFields } from './fields.js';
 import { R10, R11, RAX, RBX, RCX, RDX, RSI } from './registers.js';

@@ -1,7 +1,7 @@
 import type { Addr } from '../../base/addr.js';
+import { Label } from '../inject/code-buffer.js';
 import type { StackWalk, WrappedWalk } from '../inject/process-code.js';
 import { Assembler } from './assembler.js';
-import { Label } from './encoder.js';
 import { RAX, RCX, RDI, RSI, RSP } from './registers.js';
 
 /** Bytes of stack that the wrapper takes: the callback, its argument, and 8 that align the stack for calls. */

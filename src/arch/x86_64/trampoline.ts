@@ -1,5 +1,6 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
+import { Label } from '../inject/code-buffer.js';
 import type { Displaced, FunctionExit } from '../inject/displaced.js';
 import type { ProbeCode } from '../inject/probe-code.js';
 import type { HartSource, HartsOfGuest, Nesting, RecordContents, ReturnHook } from '../inject/record-parts.js';
@@ -10,7 +11,6 @@ import { calibration } from './calibration.js';
 import { compare } from './condition.js';
 import { countUp } from './count.js';
 import { disassemble, step } from './decode.js';
-import { Label } from './encoder.js';
 import { ends } from './exits.js';
 import { beginWait, controlWord, endWait, outerWords } from './fields.js';
 import { inner } from './inner.js';
