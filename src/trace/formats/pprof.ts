@@ -10,6 +10,7 @@ import { Numbered } from '../../base/made-once.js';
 import { visible } from '../../text/index.js';
 import { CallTree, type Frame, stackOf } from '../events/call-tree.js';
 import type { Format } from './format.js';
+import { list, Message, message, uint, uint64 } from './perfetto/message.js';
 import { ProtoBuffer } from './perfetto/protobuf.js';
 import { WrittenAtEnd } from './written-at-end.js';
 
@@ -23,11 +24,13 @@ const PROFILE = {
   comment: 13,
   defaultSampleType: 14,
 };
-const VALUE_TYPE = { type: 1, unit: 2 };
-const SAMPLE = { locationId: 1, value: 2 };
-const LOCATION = { id: 1, address: 3, line: 4 };
-const LINE = { functionId: 1, line: 2 };
-const FUNCTION = { id: 1, name: 2, systemName: 3, filename: 4, startLine: 5 };
+const VALUE_TYPE = new Message({ type: uint(1), unit: uint(2) });
+const SAMPLE = new Message({ locationId: list(uint(1)), value: list(uint(2)) });
+const LINE = new Message({ functionId: uint(1), line: uint(2) });
+const LOCATION = new Message({ id: uint(1), address: uint64(3), line: message(4, LINE) });
+const FUNCTION = new Message({
+  ...{ id: uint(1), name: uint(2), systemName: uint(3), filename: uint(4), startLine: uint(5) },
+});
 
 /** pprof's profile. */
 export const pprof: Format = {
@@ -59,26 +62,17 @@ function profile(tree: CallTree): Uint8Array {
   // The first one is empty.
   texts.of('');
   const locations = new Numbered<Frame>();
-  const message = (field: number, values: readonly (readonly [field: number, value: number])[]): void => {
-    const mark = out.open(field);
-    for (const [each, value] of values) out.uint(each, value);
-    out.close(mark);
-  };
   for (const [type, unit] of [
     [tree.counts, 'count'],
     ['time', 'nanoseconds'],
   ] as const) {
-    message(PROFILE.sampleType, [
-      [VALUE_TYPE.type, texts.of(type)],
-      [VALUE_TYPE.unit, texts.of(unit)],
-    ]);
+    VALUE_TYPE.put(out, PROFILE.sampleType, { type: texts.of(type), unit: texts.of(unit) });
   }
   for (const node of tree.nodes()) {
-    const sample = out.open(PROFILE.sample);
-    for (const frame of stackOf(node).reverse()) out.uint(SAMPLE.locationId, 1 + locations.of(frame));
-    out.uint(SAMPLE.value, node.calls + node.samples);
-    out.uint(SAMPLE.value, node.self);
-    out.close(sample);
+    const locationId = stackOf(node)
+      .reverse()
+      .map((frame) => 1 + locations.of(frame));
+    SAMPLE.put(out, PROFILE.sample, { locationId, value: [node.calls + node.samples, node.self] });
   }
   for (const [index, frame] of locations.all.entries()) putFunction(out, texts, frame, 1 + index);
   out.uint(PROFILE.durationNanos, tree.span);
@@ -91,19 +85,14 @@ function profile(tree: CallTree): Uint8Array {
 /** A location and its function have the same number. */
 function putFunction(out: ProtoBuffer, texts: Numbered<string>, frame: Frame, id: number): void {
   const { name, instance, address, file, line = 0 } = frame;
-  const location = out.open(PROFILE.location);
-  out.uint(LOCATION.id, id);
-  if (address !== undefined && (lowHalf(address) | highHalf(address)) !== 0) out.uint64(LOCATION.address, address);
-  const place = out.open(LOCATION.line);
-  out.uint(LINE.functionId, id);
-  out.uint(LINE.line, line);
-  out.close(place);
-  out.close(location);
-  const fn = out.open(PROFILE.function);
-  out.uint(FUNCTION.id, id);
-  out.uint(FUNCTION.name, texts.of(visible(name)));
-  out.uint(FUNCTION.systemName, texts.of(visible(instance)));
-  out.uint(FUNCTION.filename, texts.of(visible(file ?? '')));
-  out.uint(FUNCTION.startLine, line);
-  out.close(fn);
+  const isKnown = address !== undefined && (lowHalf(address) | highHalf(address)) !== 0;
+  const place = { functionId: id, line };
+  LOCATION.put(out, PROFILE.location, { id, address: isKnown ? address : undefined, line: place });
+  FUNCTION.put(out, PROFILE.function, {
+    id,
+    name: texts.of(visible(name)),
+    systemName: texts.of(visible(instance)),
+    filename: texts.of(visible(file ?? '')),
+    startLine: line,
+  });
 }

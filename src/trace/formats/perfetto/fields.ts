@@ -1,4 +1,8 @@
-/* Field numbers of the messages that a trace is made of; the files they are from: ./packets.ts. */
+/*
+ * Messages that a trace is made of; the files they are from: ./packets.ts. Those that most packets have are field numbers
+ * alone: their writer and reader go without an object a message.
+ */
+import { bool, list, Message, message, text, uint, uint32, uint64, uuid } from './message.js';
 
 export const PACKET = 1;
 
@@ -52,19 +56,35 @@ export const INTERNED_DATA = {
   debugAnnotationStringValues: 29,
 };
 /** TracePacketDefaults. */
-export const PACKET_DEFAULTS = { trackEventDefaults: 11, timestampClockId: 58 };
-export const CLOCK_SNAPSHOT = { clocks: 1 };
+const EVENT_DEFAULTS = new Message({ trackUuid: uuid(TRACK_EVENT.trackUuid) });
+export const PACKET_DEFAULTS = new Message({
+  trackEventDefaults: message(11, EVENT_DEFAULTS),
+  timestampClockId: uint32(58),
+});
 /** ClockSnapshot.Clock. */
-export const CLOCK = { clockId: 1, timestamp: 2, isIncremental: 3, unitMultiplierNs: 4 };
+const CLOCK = new Message({
+  clockId: uint32(1),
+  timestamp: uint(2),
+  isIncremental: bool(3),
+  unitMultiplierNs: uint(4),
+});
+export const CLOCK_SNAPSHOT = new Message({ clocks: list(message(1, CLOCK)) });
 /** BuiltinClock's BOOTTIME, which readers take as the trace's own time; clocks of a sequence count from 64. */
 export const CLOCK_ID = { boottime: 6, firstOfSequence: 64 };
-export const SOURCE_LOCATION = { iid: 1, fileName: 2, lineNumber: 4 };
-/** InternedString, and the messages of profiling/profile_common.proto and profile_packet.proto. */
-export const INTERNED_STRING = { iid: 1, str: 2 };
-export const MAPPING = { iid: 1, pathStringIds: 7 };
-export const FRAME = { iid: 1, functionNameId: 2, mappingId: 3, relPc: 4, sourcePathIid: 5, lineNumber: 6 };
-export const CALLSTACK = { iid: 1, frameIds: 2 };
-export const PERF_SAMPLE = { cpu: 1, pid: 2, tid: 3, callstackIid: 4, cpuMode: 5, timebaseCount: 6 };
+export const SOURCE_LOCATION = new Message({ iid: uint(1), fileName: text(2), lineNumber: uint(4) });
+/** InternedString, EventName, EventCategory, DebugAnnotationName. */
+export const INTERNED_STRING = new Message({ iid: uint(1), str: text(2) });
+/** Messages of profiling/profile_common.proto and profile_packet.proto. */
+export const MAPPING = new Message({ iid: uint(1), pathStringIds: uint(7) });
+export const FRAME = new Message({
+  ...{ iid: uint(1), functionNameId: uint(2), mappingId: uint(3), relPc: uint64(4) },
+  ...{ sourcePathIid: uint(5), lineNumber: uint(6) },
+});
+export const CALLSTACK = new Message({ iid: uint(1), frameIds: list(uint(2)) });
+export const PERF_SAMPLE = new Message({
+  ...{ cpu: uint32(1), pid: uint32(2), tid: uint32(3), callstackIid: uint(4), cpuMode: uint32(5) },
+  ...{ timebaseCount: uint(6) },
+});
 export const DEBUG_ANNOTATION = {
   nameIid: 1,
   boolValue: 2,
@@ -77,20 +97,14 @@ export const DEBUG_ANNOTATION = {
   stringValueIid: 17,
 };
 
-export const TRACK_DESCRIPTOR = {
-  uuid: 1,
-  name: 2,
-  process: 3,
-  thread: 4,
-  parentUuid: 5,
-  counter: 8,
-  childOrdering: 11,
-  siblingOrderRank: 12,
-  description: 14,
-};
+const PROCESS_DESCRIPTOR = new Message({ pid: uint32(1), processName: text(6), processLabels: list(text(8)) });
+const THREAD_DESCRIPTOR = new Message({ pid: uint32(1), tid: uint32(2), threadName: text(5) });
+export const TRACK_DESCRIPTOR = new Message({
+  ...{ uuid: uuid(1), name: text(2), process: message(3, PROCESS_DESCRIPTOR), thread: message(4, THREAD_DESCRIPTOR) },
+  ...{ parentUuid: uuid(5), counter: message(8, new Message({})), childOrdering: uint32(11) },
+  ...{ siblingOrderRank: uint32(12), description: text(14) },
+});
 export const CHILD_ORDERING = { chronological: 2, explicit: 3 };
-export const PROCESS_DESCRIPTOR = { pid: 1, processName: 6, processLabels: 8 };
-export const THREAD_DESCRIPTOR = { pid: 1, tid: 2, threadName: 5 };
 
 /** Numbers of tracks of ours: those that are high are no hart's, and take two bytes. */
 export const TRACK = {

@@ -1,6 +1,6 @@
 import { type Addr, addr } from '../../../../base/addr.js';
-import { Damage, type Fields, LEN, VARINT } from '../../read/fields.js';
-import { CALLSTACK, FRAME, INTERNED_DATA, SOURCE_LOCATION } from '../fields.js';
+import { Damage, type Fields, LEN } from '../../read/fields.js';
+import { CALLSTACK, FRAME, INTERNED_DATA, INTERNED_STRING, SOURCE_LOCATION } from '../fields.js';
 
 export interface Place {
   readonly file: string | undefined;
@@ -135,11 +135,13 @@ export class Sequence {
       if (type !== LEN) continue;
       const texts = textTables[number];
       if (texts !== undefined || number === INTERNED_DATA.debugAnnotationNames) {
-        const { iid, text } = readEntry(fields, entry);
-        if (texts === undefined) this.#set(this.interned.noteNames, iid, noteName(text));
-        else this.#set(this.interned[texts], iid, text);
-      } else if (number === INTERNED_DATA.sourceLocations) this.#place(fields, entry);
-      else if (number === INTERNED_DATA.frames) this.#frame(fields, entry);
+        const { iid = 0, str = '' } = INTERNED_STRING.read(entry, fields.from, fields.to);
+        if (texts === undefined) this.#set(this.interned.noteNames, iid, noteName(str));
+        else this.#set(this.interned[texts], iid, str);
+      } else if (number === INTERNED_DATA.sourceLocations) {
+        const { iid = 0, ...place } = SOURCE_LOCATION.read(entry, fields.from, fields.to);
+        this.#set(this.interned.places, iid, placeOf(place));
+      } else if (number === INTERNED_DATA.frames) this.#frame(fields, entry);
       else if (number === INTERNED_DATA.callstacks) this.#callstack(fields, entry);
     }
     return this.#hasChanged;
@@ -150,65 +152,21 @@ export class Sequence {
     table.set(iid, value);
   }
 
-  #place(fields: Fields, entry: Fields): void {
-    let iid = 0;
-    entry.enter(fields.from, fields.to);
-    const place: { file: string | undefined; line: number | undefined } = { file: undefined, line: undefined };
-    while (entry.next()) {
-      if (entry.number === SOURCE_LOCATION.iid && entry.type === VARINT) iid = entry.value();
-      else readPlaceField(entry, place);
-    }
-    this.#set(this.interned.places, iid, place);
-  }
-
-  #frame(fields: Fields, entry: Fields): void {
-    let [iid, name, path] = [0, 0, 0];
-    let line: number | undefined;
-    let address: Addr | undefined;
-    entry.enter(fields.from, fields.to);
-    while (entry.next()) {
-      if (entry.type !== VARINT) continue;
-      if (entry.number === FRAME.iid) iid = entry.value();
-      else if (entry.number === FRAME.functionNameId) name = entry.value();
-      else if (entry.number === FRAME.sourcePathIid) path = entry.value();
-      else if (entry.number === FRAME.lineNumber) line = entry.value();
-      else if (entry.number === FRAME.relPc) address = addr(entry.wide());
-    }
-    const file = path === 0 ? undefined : this.interned.sourcePaths.of(path);
+  #frame({ from, to }: Fields, entry: Fields): void {
+    const { iid = 0, functionNameId = 0, sourcePathIid, lineNumber: line, relPc } = FRAME.read(entry, from, to);
+    const file = sourcePathIid ? this.interned.sourcePaths.of(sourcePathIid) : undefined;
     // The writer's own number, where there is no address.
-    if (address === BigInt(iid)) address = undefined;
-    this.interned.frames.set(iid, { name: this.interned.functionNames.of(name), address, file, line });
+    const address = relPc === undefined || relPc === BigInt(iid) ? undefined : addr(relPc);
+    this.interned.frames.set(iid, { name: this.interned.functionNames.of(functionNameId), address, file, line });
   }
 
-  #callstack(fields: Fields, entry: Fields): void {
-    let iid = 0;
-    const frames: InternedFrame[] = [];
-    entry.enter(fields.from, fields.to);
-    while (entry.next()) {
-      if (entry.type !== VARINT) continue;
-      if (entry.number === CALLSTACK.iid) iid = entry.value();
-      else if (entry.number === CALLSTACK.frameIds) frames.push(this.interned.frames.of(entry.value()));
-    }
-    this.interned.callstacks.set(iid, frames.reverse());
+  #callstack({ from, to }: Fields, entry: Fields): void {
+    const { iid = 0, frameIds = [] } = CALLSTACK.read(entry, from, to);
+    this.interned.callstacks.set(iid, frameIds.map((id) => this.interned.frames.of(id)).reverse());
   }
 }
 
-/** One field of a SourceLocation. */
-export function readPlaceField(entry: Fields, place: { file: string | undefined; line: number | undefined }): void {
-  if (entry.number === SOURCE_LOCATION.fileName && entry.type === LEN) place.file = entry.text();
-  else if (entry.number === SOURCE_LOCATION.lineNumber && entry.type === VARINT) place.line = entry.value();
-}
-
-/** EventName, EventCategory, DebugAnnotationName, InternedString. */
-const ENTRY = { iid: 1, text: 2 };
-
-function readEntry(fields: Fields, entry: Fields): { iid: number; text: string } {
-  let iid = 0;
-  let text = '';
-  entry.enter(fields.from, fields.to);
-  while (entry.next()) {
-    if (entry.number === ENTRY.iid && entry.type === VARINT) iid = entry.value();
-    else if (entry.number === ENTRY.text && entry.type === LEN) text = entry.text();
-  }
-  return { iid, text };
+/** Of a SourceLocation. */
+export function placeOf({ fileName: file, lineNumber: line }: ReturnType<typeof SOURCE_LOCATION.read>): Place {
+  return { file, line };
 }

@@ -8,20 +8,13 @@ import {
   PACKET_DEFAULTS,
   PERF_SAMPLE,
   SEQ_INCREMENTAL_STATE_CLEARED,
+  SOURCE_LOCATION,
   TRACE_PACKET,
   TRACK_EVENT,
 } from '../fields.js';
 import { readClocks, readDescriptor, type TrackDescriptor } from './descriptors.js';
 import { Repeats } from './repeats.js';
-import {
-  type InternedFrame,
-  type NoteName,
-  noteName,
-  type Place,
-  readPlaceField,
-  Sequence,
-  type SequenceClock,
-} from './sequence.js';
+import { type NoteName, noteName, placeOf, Sequence, type SequenceClock } from './sequence.js';
 import { Current, type NoteValue, noArguments, type PerfSample, type TrackEvent } from './track-event.js';
 
 export interface TrackEventTaker {
@@ -31,7 +24,6 @@ export interface TrackEventTaker {
 }
 
 const TIME_TAG = (TRACE_PACKET.timestamp << 3) | VARINT;
-const noPlace: Place = { file: undefined, line: undefined };
 
 /** Packets decoded: TrackEvents and what belongs to them. Of other packets it is only known how many there are. */
 export class TrackEvents {
@@ -87,8 +79,7 @@ export class TrackEvents {
     }
     if (interned) this.#readInterned(sequence, from, to);
     if (head.trackEnd > 0) {
-      this.#message.enter(head.track, head.trackEnd);
-      this.#taker.track(readDescriptor(this.#message, this.#entry));
+      this.#taker.track(readDescriptor(this.#message, head.track, head.trackEnd));
     }
     const id = head.clock === 0 ? sequence.clock : head.clock;
     const clock = sequence.clocks.get(id);
@@ -181,38 +172,22 @@ export class TrackEvents {
       } else if (packet.number === TRACE_PACKET.tracePacketDefaults) this.#defaults(sequence, packet.from, packet.to);
       else if (packet.number === TRACE_PACKET.clockSnapshot) {
         this.#repeats.clear();
-        this.#message.enter(packet.from, packet.to);
-        for (const [id, clock] of readClocks(this.#message, this.#entry)) sequence.clocks.set(id, clock);
+        for (const [id, clock] of readClocks(this.#message, packet.from, packet.to)) sequence.clocks.set(id, clock);
       }
     }
   }
 
   #defaults(sequence: Sequence, from: number, to: number): void {
-    const message = this.#message;
-    message.enter(from, to);
-    while (message.next()) {
-      if (message.number === PACKET_DEFAULTS.timestampClockId && message.type === VARINT) sequence.clock = message.low;
-      if (message.number !== PACKET_DEFAULTS.trackEventDefaults || message.type !== LEN) continue;
-      this.#repeats.clear();
-      const entry = this.#entry;
-      entry.enter(message.from, message.to);
-      while (entry.next()) {
-        if (entry.number === TRACK_EVENT.trackUuid && entry.type === VARINT) sequence.track = entry.key();
-      }
-    }
+    const { timestampClockId, trackEventDefaults } = PACKET_DEFAULTS.read(this.#message, from, to);
+    sequence.clock = timestampClockId ?? sequence.clock;
+    if (trackEventDefaults === undefined) return;
+    this.#repeats.clear();
+    sequence.track = trackEventDefaults.trackUuid ?? sequence.track;
   }
 
   #sample(sequence: Sequence, from: number, to: number): void {
-    const message = this.#message;
-    let [cpu, count] = [0, 0];
-    let stack: readonly InternedFrame[] = [];
-    message.enter(from, to);
-    while (message.next()) {
-      if (message.type !== VARINT) continue;
-      if (message.number === PERF_SAMPLE.cpu) cpu = message.low;
-      else if (message.number === PERF_SAMPLE.timebaseCount) count = message.value();
-      else if (message.number === PERF_SAMPLE.callstackIid) stack = sequence.interned.callstacks.of(message.value());
-    }
+    const { cpu = 0, timebaseCount: count = 0, callstackIid } = PERF_SAMPLE.read(this.#message, from, to);
+    const stack = callstackIid === undefined ? [] : sequence.interned.callstacks.of(callstackIid);
     this.#taker.sample({ time: this.#head.time, cpu, stack, count });
   }
 
@@ -259,11 +234,7 @@ export class TrackEvents {
       event.counter = Number(BigInt.asIntN(64, message.wide()));
     else if (number === TRACK_EVENT.doubleCounterValue && type === I64) event.counter = message.double();
     else if (number === TRACK_EVENT.sourceLocation && type === LEN) {
-      const place = { ...noPlace };
-      const entry = this.#entry;
-      entry.enter(message.from, message.to);
-      while (entry.next()) readPlaceField(entry, place);
-      event.place = place;
+      event.place = placeOf(SOURCE_LOCATION.read(this.#entry, message.from, message.to));
     }
   }
 

@@ -32,10 +32,7 @@ export class Callstacks {
     const key = frames.join();
     return madeOnce(this.#stacks, key, () => {
       const iid = this.#stacks.size + 1;
-      const message = this.#fresh.open(INTERNED_DATA.callstacks);
-      this.#fresh.uint(CALLSTACK.iid, iid);
-      for (const frame of frames) this.#fresh.uint(CALLSTACK.frameIds, frame);
-      this.#fresh.close(message);
+      CALLSTACK.put(this.#fresh, INTERNED_DATA.callstacks, { iid, frameIds: frames });
       return iid;
     });
   }
@@ -52,29 +49,23 @@ export class Callstacks {
   #mapping(): void {
     if (this.#hasMapping) return;
     this.#hasMapping = true;
-    const path = this.#text(INTERNED_DATA.mappingPaths, this.program);
-    const mapping = this.#fresh.open(INTERNED_DATA.mappings);
-    this.#fresh.uint(MAPPING.iid, ONLY_MAPPING);
-    this.#fresh.uint(MAPPING.pathStringIds, path);
-    this.#fresh.close(mapping);
+    const pathStringIds = this.#text(INTERNED_DATA.mappingPaths, this.program);
+    MAPPING.put(this.#fresh, INTERNED_DATA.mappings, { iid: ONLY_MAPPING, pathStringIds });
   }
 
   #frame(frame: SampledFrame): number {
-    const fresh = this.#fresh;
     return madeOnce(this.#frames, frame, () => {
       const iid = this.#frames.size + 1;
-      const name = this.#text(INTERNED_DATA.functionNames, frame.name);
-      const path = frame.file === undefined ? 0 : this.#text(INTERNED_DATA.sourcePaths, frame.file);
-      const message = fresh.open(INTERNED_DATA.frames);
-      fresh.uint(FRAME.iid, iid);
-      fresh.uint(FRAME.functionNameId, name);
-      fresh.uint(FRAME.mappingId, ONLY_MAPPING);
-      // Frames of one address are one frame, so each has an address of its own.
-      if (frame.address === undefined) fresh.uint(FRAME.relPc, iid);
-      else fresh.uint64(FRAME.relPc, frame.address);
-      if (path > 0) fresh.uint(FRAME.sourcePathIid, path);
-      if (frame.line !== undefined) fresh.uint(FRAME.lineNumber, frame.line);
-      fresh.close(message);
+      const { name, file, line, address } = frame;
+      FRAME.put(this.#fresh, INTERNED_DATA.frames, {
+        iid,
+        functionNameId: this.#text(INTERNED_DATA.functionNames, name),
+        mappingId: ONLY_MAPPING,
+        // Frames of one address are one frame, so each has an address of its own.
+        relPc: address ?? BigInt(iid),
+        sourcePathIid: file === undefined ? undefined : this.#text(INTERNED_DATA.sourcePaths, file),
+        lineNumber: line,
+      });
       return iid;
     });
   }
@@ -83,10 +74,7 @@ export class Callstacks {
     const key = `${field} ${text}`;
     return madeOnce(this.#texts, key, () => {
       const iid = this.#texts.size + 1;
-      const message = this.#fresh.open(field);
-      this.#fresh.uint(INTERNED_STRING.iid, iid);
-      this.#fresh.text(INTERNED_STRING.str, text);
-      this.#fresh.close(message);
+      INTERNED_STRING.put(this.#fresh, field, { iid, str: text });
       return iid;
     });
   }

@@ -1,4 +1,5 @@
-import { INTERNED_DATA, SOURCE_LOCATION } from '../fields.js';
+import { madeOnce } from '../../../../base/made-once.js';
+import { INTERNED_DATA, INTERNED_STRING, SOURCE_LOCATION } from '../fields.js';
 import { ProtoBuffer } from '../protobuf.js';
 
 /** Names repeat, so a table stays small; a program that makes more than this many gets the rest written in place. */
@@ -10,7 +11,7 @@ export interface Place {
   readonly line: number | undefined;
 }
 
-/** One kind of texts that are written once: a field of `InternedData`, whose messages are all `{iid = 1, name = 2}`. */
+/** One kind of texts that are written once: a field of `InternedData`. */
 class Table {
   readonly #field: number;
   readonly #iids = new Map<string, number>();
@@ -26,10 +27,7 @@ class Table {
     if (this.#iids.size >= TABLE_LIMIT) return 0;
     const iid = this.#iids.size + 1;
     this.#iids.set(text, iid);
-    const mark = fresh.open(this.#field);
-    fresh.uint(1, iid);
-    fresh.text(2, text);
-    fresh.close(mark);
+    INTERNED_STRING.put(fresh, this.#field, { iid, str: text });
     return iid;
   }
 }
@@ -64,26 +62,13 @@ export class Interned {
   }
 
   place(file: string, line: number | undefined): number {
-    let lines = this.#places.get(file);
-    const known = lines?.get(line ?? -1);
+    const lines = madeOnce(this.#places, file, () => new Map<number, number>());
+    const known = lines.get(line ?? -1);
     if (known !== undefined) return known;
     if (this.#placeCount >= TABLE_LIMIT) return 0;
-    if (lines === undefined) {
-      lines = new Map();
-      this.#places.set(file, lines);
-    }
     const iid = ++this.#placeCount;
     lines.set(line ?? -1, iid);
-    const mark = this.fresh.open(INTERNED_DATA.sourceLocations);
-    this.fresh.uint(SOURCE_LOCATION.iid, iid);
-    putPlace(this.fresh, file, line);
-    this.fresh.close(mark);
+    SOURCE_LOCATION.put(this.fresh, INTERNED_DATA.sourceLocations, { iid, fileName: file, lineNumber: line });
     return iid;
   }
-}
-
-/** The fields of a SourceLocation but its iid. */
-export function putPlace(into: ProtoBuffer, file: string, line: number | undefined): void {
-  into.text(SOURCE_LOCATION.fileName, file);
-  if (line !== undefined) into.uint(SOURCE_LOCATION.lineNumber, line);
 }

@@ -11,35 +11,30 @@
 import type { StackEntry } from '../../../events/events.js';
 import type { OutputFile } from '../../output/output-file.js';
 import {
-  CLOCK,
   CLOCK_ID,
   CLOCK_SNAPSHOT,
   type EventType,
   PACKET,
   PACKET_DEFAULTS,
   SEQ_INCREMENTAL_STATE_CLEARED,
+  SOURCE_LOCATION,
   TRACE_PACKET,
   TRACK_DESCRIPTOR,
   TRACK_EVENT,
 } from '../fields.js';
 import { LEN, ProtoBuffer, putVarint, varintLength } from '../protobuf.js';
 import { Annotations, putName } from './annotations.js';
-import {
-  BEFORE_BODY,
-  BEFORE_TAIL,
-  Beside,
-  type Body,
-  bytesOf,
-  copyWords,
-  DEFAULT_TRACK,
-  headLength,
-  kept,
-  noBody,
-  putTail,
-  tailOf,
-} from './body.js';
+import { Beside, type Body, bytesOf, copyWords, DEFAULT_TRACK, kept, noBody } from './body.js';
 import { Callstacks } from './callstacks.js';
-import { Interned, type Place, putPlace } from './interned.js';
+import { Interned, type Place } from './interned.js';
+
+/** The only sequence: every packet names it. */
+const SEQUENCE = 1;
+/** Bytes of a packet before an event's body at most (tags, two lengths of 5 bytes, the time), and of its last word. */
+const BEFORE_BODY = 48;
+
+/** A track: its members in the order in which they are written. */
+export type TrackAbout = Parameters<typeof TRACK_DESCRIPTOR.put>[2];
 
 interface EventName {
   readonly category: string;
@@ -47,20 +42,6 @@ interface EventName {
   readonly place?: Place | undefined;
   /** Where it happened. */
   readonly stack?: readonly StackEntry[] | undefined;
-}
-
-/** A track. */
-export interface TrackAbout {
-  readonly uuid: number;
-  readonly parent?: number;
-  readonly name?: string;
-  /** Writes what makes it a process or a thread. */
-  readonly fill?: (track: ProtoBuffer) => void;
-  readonly isCounter?: boolean;
-  readonly rank?: number;
-  /** Of its children: see `CHILD_ORDERING`. */
-  readonly ordering?: number;
-  readonly description?: string | undefined;
 }
 
 /** One writer sequence of a Perfetto trace: each call appends one whole packet to the file. */
@@ -84,24 +65,12 @@ export class PerfettoSequence {
   }
 
   /** A packet that describes a track. */
-  descriptor({ uuid, parent, name, fill, isCounter, rank, ordering, description }: TrackAbout): void {
-    const mark = this.#open(undefined);
-    const track = this.#packet;
-    const message = track.open(TRACE_PACKET.trackDescriptor);
-    track.uint(TRACK_DESCRIPTOR.uuid, uuid);
-    if (parent !== undefined) track.uint(TRACK_DESCRIPTOR.parentUuid, parent);
-    if (name !== undefined) track.text(TRACK_DESCRIPTOR.name, name);
-    fill?.(track);
-    if (isCounter) track.close(track.open(TRACK_DESCRIPTOR.counter));
-    if (rank !== undefined) track.uint(TRACK_DESCRIPTOR.siblingOrderRank, rank);
-    if (ordering !== undefined) track.uint(TRACK_DESCRIPTOR.childOrdering, ordering);
-    if (description !== undefined) track.text(TRACK_DESCRIPTOR.description, description);
-    track.close(message);
-    this.#close(mark);
+  descriptor(track: TrackAbout): void {
+    this.packet(undefined, (packet) => TRACK_DESCRIPTOR.put(packet, TRACE_PACKET.trackDescriptor, track));
   }
 
   /** A packet of another kind; `fill` writes its fields. What these refer to is interned already. */
-  packet(time: number, fill: (packet: ProtoBuffer) => void): void {
+  packet(time: number | undefined, fill: (packet: ProtoBuffer) => void): void {
     const mark = this.#open(time);
     fill(this.#packet);
     this.#close(mark);
@@ -130,35 +99,37 @@ export class PerfettoSequence {
   }
 
   /**
-   * An event on a track, with the fields of a {@link body}, and of another one behind them. A body that is given again
-   * without another is written faster.
+   * An event on a track, with the fields of a {@link body}, and of another one behind them.
    */
   event(type: EventType, track: number, time: number, body: Body = noBody, more: Body = noBody): void {
     const passed = time - this.#time;
     const out = this.#out;
     const length = body.length + more.length;
     const isPlain = passed >= 0 && this.#interned.fresh.length === 0 && !this.#isFirst;
-    const begin = isPlain ? out.reserve(BEFORE_TAIL + BEFORE_BODY + length) : undefined;
+    const begin = isPlain ? out.reserve(BEFORE_BODY + length) : undefined;
     if (begin === undefined) {
       this.#eventInParts(type, track, time, body, more);
       return;
     }
     this.#time = time;
-    const tail = more.length > 0 ? undefined : tailOf(type, track, body);
-    const eventLength = headLength(track) + length;
-    const tailLength = tail?.length ?? 3 + varintLength(eventLength) + eventLength;
+    const isDefault = track === DEFAULT_TRACK;
+    const eventLength = (isDefault ? 2 : 3 + varintLength(track)) + length;
     const bytes = out.buffer;
     let at = begin;
     bytes[at++] = (PACKET << 3) | LEN;
-    at = putVarint(bytes, at, 1 + varintLength(passed) + tailLength);
+    at = putVarint(bytes, at, 4 + varintLength(passed) + varintLength(eventLength) + eventLength);
     bytes[at++] = TRACE_PACKET.timestamp << 3;
     at = putVarint(bytes, at, passed);
-    if (tail !== undefined) {
-      copyWords(tail.words, tailLength, out.view, at);
-      out.commit(at + tailLength);
-      return;
+    bytes[at++] = TRACE_PACKET.trustedPacketSequenceId << 3;
+    bytes[at++] = SEQUENCE;
+    bytes[at++] = (TRACE_PACKET.trackEvent << 3) | LEN;
+    at = putVarint(bytes, at, eventLength);
+    bytes[at++] = TRACK_EVENT.type << 3;
+    bytes[at++] = type;
+    if (!isDefault) {
+      bytes[at++] = TRACK_EVENT.trackUuid << 3;
+      at = putVarint(bytes, at, track);
     }
-    at = putTail(bytes, at, type, track, eventLength);
     copyWords(body.words, body.length, out.view, at);
     at += body.length;
     copyWords(more.words, more.length, out.view, at);
@@ -222,9 +193,7 @@ export class PerfettoSequence {
       packet.uint(TRACK_EVENT.sourceLocationIid, iid);
       return;
     }
-    const mark = packet.open(TRACK_EVENT.sourceLocation);
-    putPlace(packet, file, line);
-    packet.close(mark);
+    SOURCE_LOCATION.put(packet, TRACK_EVENT.sourceLocation, { fileName: file, lineNumber: line });
   }
 
   #open(time: number | undefined): number {
@@ -233,7 +202,7 @@ export class PerfettoSequence {
     packet.clear();
     const mark = packet.open(PACKET);
     if (time !== undefined) this.#putTime(time);
-    packet.uint(TRACE_PACKET.trustedPacketSequenceId, 1);
+    packet.uint(TRACE_PACKET.trustedPacketSequenceId, SEQUENCE);
     return mark;
   }
 
@@ -255,24 +224,16 @@ export class PerfettoSequence {
     const packet = this.#packet;
     packet.clear();
     const mark = packet.open(PACKET);
-    packet.uint(TRACE_PACKET.trustedPacketSequenceId, 1);
+    packet.uint(TRACE_PACKET.trustedPacketSequenceId, SEQUENCE);
     packet.bool(TRACE_PACKET.firstPacketOnSequence, true);
     packet.uint(TRACE_PACKET.sequenceFlags, SEQ_INCREMENTAL_STATE_CLEARED);
-    const defaults = packet.open(TRACE_PACKET.tracePacketDefaults);
-    packet.uint(PACKET_DEFAULTS.timestampClockId, CLOCK_ID.firstOfSequence);
-    const events = packet.open(PACKET_DEFAULTS.trackEventDefaults);
-    packet.uint(TRACK_EVENT.trackUuid, DEFAULT_TRACK);
-    packet.close(events);
-    packet.close(defaults);
-    const clocks = packet.open(TRACE_PACKET.clockSnapshot);
-    for (const id of [CLOCK_ID.boottime, CLOCK_ID.firstOfSequence]) {
-      const clock = packet.open(CLOCK_SNAPSHOT.clocks);
-      packet.uint(CLOCK.clockId, id);
-      packet.uint(CLOCK.timestamp, 0);
-      if (id !== CLOCK_ID.boottime) packet.bool(CLOCK.isIncremental, true);
-      packet.close(clock);
-    }
-    packet.close(clocks);
+    PACKET_DEFAULTS.put(packet, TRACE_PACKET.tracePacketDefaults, {
+      timestampClockId: CLOCK_ID.firstOfSequence,
+      trackEventDefaults: { trackUuid: DEFAULT_TRACK },
+    });
+    const boottime = { clockId: CLOCK_ID.boottime, timestamp: 0 };
+    const own = { clockId: CLOCK_ID.firstOfSequence, timestamp: 0, isIncremental: true };
+    CLOCK_SNAPSHOT.put(packet, TRACE_PACKET.clockSnapshot, { clocks: [boottime, own] });
     packet.close(mark);
     this.#out.record(packet.bytes, packet.length);
   }

@@ -1,8 +1,7 @@
 // Samples of a profile as PerfSample packets (protos/perfetto/trace/profiling: profile_packet.proto,
 // profile_common.proto), which the viewer shows as a flame graph a thread. A hart is a thread of the one process.
 import type { HartInfo, Sample } from '../../../events/events.js';
-import { PERF_SAMPLE, THREAD_DESCRIPTOR, TRACE_PACKET, TRACK, TRACK_DESCRIPTOR } from '../fields.js';
-import type { ProtoBuffer } from '../protobuf.js';
+import { PERF_SAMPLE, TRACE_PACKET, TRACK } from '../fields.js';
 import type { PerfettoSequence } from './packets.js';
 
 const PID = 1;
@@ -28,28 +27,15 @@ export class SamplePackets {
 
   write({ time, hart, stack, periodNs }: Sample): void {
     this.#thread(hart);
-    const iid = this.#sequence.callstacks.of(stack);
-    this.#sequence.packet(time, (packet) => {
-      const sample = packet.open(TRACE_PACKET.perfSample);
-      packet.uint(PERF_SAMPLE.cpu, hart);
-      packet.uint(PERF_SAMPLE.pid, PID);
-      packet.uint(PERF_SAMPLE.tid, tidOf(hart));
-      packet.uint(PERF_SAMPLE.callstackIid, iid);
-      packet.uint(PERF_SAMPLE.timebaseCount, periodNs);
-      packet.close(sample);
-    });
+    const callstackIid = this.#sequence.callstacks.of(stack);
+    const sample = { cpu: hart, pid: PID, tid: tidOf(hart), callstackIid, timebaseCount: periodNs };
+    this.#sequence.packet(time, (packet) => PERF_SAMPLE.put(packet, TRACE_PACKET.perfSample, sample));
   }
 
   #thread(hart: number): void {
     if (this.#threads.has(hart)) return;
     this.#threads.add(hart);
-    const fill = (track: ProtoBuffer): void => {
-      const thread = track.open(TRACK_DESCRIPTOR.thread);
-      track.uint(THREAD_DESCRIPTOR.pid, PID);
-      track.uint(THREAD_DESCRIPTOR.tid, tidOf(hart));
-      track.text(THREAD_DESCRIPTOR.threadName, this.#names.get(hart) ?? `hart ${hart}`);
-      track.close(thread);
-    };
-    this.#sequence.descriptor({ uuid: FIRST_SAMPLED + 2 * hart, parent: TRACK.process, fill });
+    const thread = { pid: PID, tid: tidOf(hart), threadName: this.#names.get(hart) ?? `hart ${hart}` };
+    this.#sequence.descriptor({ uuid: FIRST_SAMPLED + 2 * hart, parentUuid: TRACK.process, thread });
   }
 }

@@ -52,10 +52,10 @@ import { aboutText, gapText, resetText, rootText, threadText } from '../../../ev
 import type { LaneWriter, LifeEnd } from '../../lane-writer.js';
 import type { OutputFile } from '../../output/output-file.js';
 import { putEngines, putHeading, putRecording } from '../facts.js';
-import { CHILD_ORDERING, EVENT, type EventType, PROCESS_DESCRIPTOR, TRACK, TRACK_DESCRIPTOR } from '../fields.js';
+import { CHILD_ORDERING, EVENT, type EventType, TRACK } from '../fields.js';
 import { Bodies } from './bodies.js';
 import type { Body } from './body.js';
-import { PerfettoSequence, type TrackAbout } from './packets.js';
+import { PerfettoSequence } from './packets.js';
 import { SamplePackets } from './samples.js';
 
 /** After every hart. */
@@ -71,8 +71,8 @@ const GAPS_TRACK = 0x7fff_fffe;
 /** Numbers of tasks whose bodies are kept. */
 const mostCounts = 256;
 const counters = [
-  { uuid: TRACK.waiting, name: 'tasks waiting', isCounter: true, rank: COUNTERS_RANK },
-  { uuid: TRACK.runnable, name: 'tasks runnable', isCounter: true, rank: COUNTERS_RANK + 1 },
+  { uuid: TRACK.waiting, name: 'tasks waiting', rank: COUNTERS_RANK },
+  { uuid: TRACK.runnable, name: 'tasks runnable', rank: COUNTERS_RANK + 1 },
 ] as const;
 
 const watchTrack = (watch: WatchRef): number => GAPS_TRACK - 2 - 2 * watch.key;
@@ -111,19 +111,12 @@ export class PerfettoWriter implements LaneWriter {
     this.#sequence.descriptor({
       uuid: TRACK.process,
       name: program,
-      fill: (track) => {
-        const process = track.open(TRACK_DESCRIPTOR.process);
-        track.uint(PROCESS_DESCRIPTOR.pid, 1);
-        track.text(PROCESS_DESCRIPTOR.processName, program);
-        track.text(PROCESS_DESCRIPTOR.processLabels, arch);
-        track.text(PROCESS_DESCRIPTOR.processLabels, clockText);
-        track.close(process);
-      },
-      ordering: CHILD_ORDERING.explicit,
+      process: { pid: 1, processName: program, processLabels: [arch, clockText] },
+      childOrdering: CHILD_ORDERING.explicit,
       description: `${arch}; times are of the ${clockText}`,
     });
-    const ordering = CHILD_ORDERING.chronological;
-    this.#sequence.descriptor({ uuid: TRACK.tasks, parent: TRACK.process, name: 'tasks', rank: TASKS_RANK, ordering });
+    const order = { siblingOrderRank: TASKS_RANK, childOrdering: CHILD_ORDERING.chronological };
+    this.#sequence.descriptor({ uuid: TRACK.tasks, parentUuid: TRACK.process, name: 'tasks', ...order });
     this.#info = info;
     this.#span = { first: 0, last: 0 };
     this.#sequence.callstacks.program = program;
@@ -151,20 +144,29 @@ export class PerfettoWriter implements LaneWriter {
   hart(hart: HartInfo): void {
     const { number, name } = hart;
     this.#samples.hart(hart);
-    this.#sequence.descriptor({ uuid: hartTrack(number), parent: TRACK.process, name, rank: number });
+    this.#sequence.descriptor({
+      uuid: hartTrack(number),
+      parentUuid: TRACK.process,
+      name,
+      siblingOrderRank: number,
+    });
   }
 
   thread(thread: ThreadRef): void {
-    const rank = FIRST_THREAD + thread.key;
-    this.#sequence.descriptor({ uuid: threadTrack(thread), parent: TRACK.process, name: threadText(thread), rank });
+    this.#sequence.descriptor({
+      uuid: threadTrack(thread),
+      parentUuid: TRACK.process,
+      name: threadText(thread),
+      siblingOrderRank: FIRST_THREAD + thread.key,
+    });
   }
 
   lifeBegin(root: RootRef): void {
     const { isPart, about } = root;
-    if (isPart) this.#declare({ uuid: TRACK.parts, name: 'parts of tasks that are not known', rank: TASKS_RANK - 4 });
+    if (isPart) this.#declare(TRACK.parts, 'parts of tasks that are not known', TASKS_RANK - 4);
     const description = about && aboutText(about);
-    const parent = isPart ? TRACK.parts : TRACK.tasks;
-    this.#sequence.descriptor({ uuid: rootTrack(root), parent, name: rootText(root), description });
+    const parentUuid = isPart ? TRACK.parts : TRACK.tasks;
+    this.#sequence.descriptor({ uuid: rootTrack(root), parentUuid, name: rootText(root), description });
   }
 
   lifeEnd(root: RootRef, time: GuestNanos, how: LifeEnd): void {
@@ -211,7 +213,7 @@ export class PerfettoWriter implements LaneWriter {
     const { watch, time } = event;
     this.#event(EVENT.instant, hartTrack(event.hart), time, this.#bodies.watch(event));
     if (event.number === undefined) return;
-    this.#declare({ uuid: watchTrack(watch), name: watch.name, rank: TASKS_RANK - 2, isCounter: true });
+    this.#declare(watchTrack(watch), watch.name, TASKS_RANK - 2, true);
     this.#event(EVENT.counter, watchTrack(watch), time, this.#sequence.counterBody(event.number));
   }
 
@@ -241,14 +243,15 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   /** A track beside those of harts and tasks, which is described when it is first used. */
-  #declare(track: TrackAbout): void {
-    if (this.#declared.has(track.uuid)) return;
-    this.#declared.add(track.uuid);
-    this.#sequence.descriptor({ ...track, parent: TRACK.process });
+  #declare(uuid: number, name: string, siblingOrderRank: number, isCounter = false): void {
+    if (this.#declared.has(uuid)) return;
+    this.#declared.add(uuid);
+    const counter = isCounter ? {} : undefined;
+    this.#sequence.descriptor({ uuid, parentUuid: TRACK.process, name, counter, siblingOrderRank });
   }
 
   gap(event: Gap): void {
-    this.#declare({ uuid: GAPS_TRACK, name: 'gaps', rank: TASKS_RANK - 1 });
+    this.#declare(GAPS_TRACK, 'gaps', TASKS_RANK - 1);
     this.#sequence.annotate();
     const body = this.#sequence.body({ category: 'gap', name: gapText(event) });
     this.#event(EVENT.sliceBegin, GAPS_TRACK, event.from, body);
@@ -262,7 +265,7 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   console({ time, text }: ConsoleLine): void {
-    this.#declare({ uuid: TRACK.console, name: 'console', rank: TASKS_RANK - 3 });
+    this.#declare(TRACK.console, 'console', TASKS_RANK - 3);
     this.#sequence.annotate();
     this.#event(EVENT.instant, TRACK.console, time, this.#sequence.body({ category: 'console', name: text }));
   }
@@ -275,10 +278,10 @@ export class PerfettoWriter implements LaneWriter {
   #count(which: 0 | 1, time: GuestNanos, value: number): void {
     // A trace without wakes has no track of runnable tasks.
     if (value === this.#shown[which]) return;
-    const track = counters[which];
-    this.#declare(track);
+    const { uuid, name, rank } = counters[which];
+    this.#declare(uuid, name, rank, true);
     this.#shown[which] = value;
-    this.#event(EVENT.counter, track.uuid, time, this.#counterBody(value));
+    this.#event(EVENT.counter, uuid, time, this.#counterBody(value));
   }
 
   #counterBody(value: number): Body {
