@@ -10,7 +10,6 @@ const root = resolve(import.meta.dirname, '..', 'src');
 const names = /riscv|rv(?:32|64)|(?<!\d)x86|amd64|i386|aarch64|\btsc\b|\brip\b|\brsp\b(?!\/)/i;
 /** Files that may, and why. */
 const allowed = {
-  'base/error-codes.ts': 'texts for people: what an error means, and the way out',
   'cli/command-line.ts': 'help text: an example command',
   'cli/logging.ts': 'the name of a room: a part of --log',
   'cli/options/common.ts': "help text: whose counter's frequency it is",

@@ -89,5 +89,5 @@ function foreignError(thrown: unknown): RsptraceError | undefined {
 
 /** Its own; or one of rsptrace's, out of another copy of the library. */
 function isKnownCode(code: string): code is ErrorCode {
-  return /^[\w-]+:\w+$/.test(code) || code in errorCodes;
+  return /^[\w-]+:\w+$/.test(code) || errorCodes.some((known) => known === code);
 }
