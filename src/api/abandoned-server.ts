@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { architectureNamed } from '../arch/index.js';
-import { entriesOf, linkOf, textOf } from '../base/proc.js';
+import { entriesOf, linkOf, statOf, textOf } from '../base/proc.js';
 import { type TakenOut, takeOutOwnCode } from '../inject/index.js';
 import { connect } from '../target/index.js';
 import { plural } from '../text/index.js';
@@ -111,16 +111,10 @@ async function makeStand(pid: number, signal: AbortSignal): Promise<boolean> {
 function stands(pid: number): boolean {
   try {
     const threads = readdirSync(`/proc/${pid}/task`);
-    return threads.every((thread) => /^[tZX]/.test(stateOf(`/proc/${pid}/task/${thread}/stat`)));
+    return threads.every((thread) => /^[tZX]/.test(statOf(`${pid}/task/${thread}`)[0] ?? ''));
   } catch {
     return true;
   }
-}
-
-/** What follows the name in parentheses, which may have some itself. */
-function stateOf(path: string): string {
-  const text = textOf(path);
-  return text.slice(text.lastIndexOf(')') + 2);
 }
 
 async function untilFound<T>(server: number, find: () => T | undefined): Promise<T | undefined> {
@@ -143,7 +137,7 @@ function isGdbserver(pid: number): boolean {
 }
 
 function isThere(pid: number): boolean {
-  return /^[^ZX]/.test(stateOf(`/proc/${pid}/stat`));
+  return /^[^ZX]/.test(statOf(pid)[0] ?? '');
 }
 
 /** Who traces a process. */

@@ -6,7 +6,6 @@ import { type MemoryImage, takeSnapshot, writableRegions } from '../async/tasks/
 import { type Addr, addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { silent } from '../base/logger.js';
-import type { MemoryReader } from '../base/memory-reader.js';
 import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import {
@@ -114,9 +113,7 @@ export async function stacksInCore(
   const core = readLinuxCore(image.notes, names);
   const elf = core ? placedBy(core, linked) : linked;
   // Linux leaves out what the program's file has.
-  const memory: MemoryReader = {
-    read: async (address, length) => (await image.read(address, length)) ?? elf.bytesAt(address, length),
-  };
+  const memory = constantsOf(elf, image);
   const libraries = core
     ? await mappedLibraries(core.files, core.auxv, { debugDirs, logger, memory, program: elf })
     : { loaded: [], missing: [] };

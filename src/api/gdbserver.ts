@@ -1,9 +1,9 @@
 // A process of this machine under a gdbserver of our own: one that runs, or a program that is started.
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RsptraceError } from '../base/errors.js';
+import { statOf } from '../base/proc.js';
 import { markOfOurs, tracerOf } from './abandoned-server.js';
 import type { Environment } from './gdbserver-vectors.js';
 import { Supervisor } from './supervisor.js';
@@ -183,14 +183,8 @@ export class Gdbserver implements Disposable {
 
 /** When a process began (proc(5), `starttime`): its number alone may be another's. */
 function startTime(pid: number): string | undefined {
-  try {
-    const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // Its name is in parentheses, and may have some itself.
-    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-    return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
-  } catch {
-    return undefined;
-  }
+  const fields = statOf(pid);
+  return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
 }
 
 function notFound({ code, message }: Partial<NodeJS.ErrnoException>): RsptraceError {

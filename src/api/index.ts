@@ -4,7 +4,7 @@ export { type DeterministicCommand, deterministicCommand } from './deterministic
 export { Gdbserver, type Subject } from './gdbserver.js';
 export { unharmedStart, vectorDamage } from './gdbserver-vectors.js';
 export { type LaunchOptions, launch } from './launch.js';
-export { firstBoot, type Machine, onlyStops, startMachine } from './machine.js';
+export { clockOf, firstBoot, type Machine, onlyStops, startMachine } from './machine.js';
 export { MachineKept } from './machine-kept.js';
 export type { AnyHit, CallHit, Handler, PollHit, PollReturn, Probe, ProbeOptions, UnseenFuture } from './probe.js';
 export type { Qemu } from './qemu.js';

@@ -1,8 +1,8 @@
 import { addr, hex } from '../base/addr.js';
-import { type Logger, silent } from '../base/logger.js';
+import { silent } from '../base/logger.js';
 import { isRefusal } from '../base/refusal.js';
 import { ElfFile } from '../elf/index.js';
-import { architectureFor, isMovedAtBoot, nanosPerInstruction, sleeps } from '../target/index.js';
+import { architectureFor, isMovedAtBoot } from '../target/index.js';
 import { firstBoot, onlyStops, startMachine } from './machine.js';
 import { type AttachOptions, Target } from './target.js';
 
@@ -26,39 +26,17 @@ export async function launch(options: LaunchOptions): Promise<Target> {
   const elf = await ElfFile.open(options.elf, { logger });
   const arch = architectureFor(elf);
   await arch.prepare();
-  const loadBias = options.loadBias ?? (await movedBy(options, elf, logger));
-  const machine = await startMachine({
-    ...{
-      command,
-      elf,
-      arch,
-      logger,
-      onConsole,
-      hidesNothing: engine === 'stop' ? onlyStops : undefined,
-    },
-    timeoutMs,
-  });
-  const { hidden, resetVector, session, qemu } = machine;
-  const withHidden = { ...options, scratch: { ...scratch, hidden } };
+  const asked = { command, elf, arch, logger, timeoutMs };
+  const loadBias = options.loadBias ?? (isMovedAtBoot(elf) ? await firstBoot(asked) : undefined);
+  if (options.loadBias === undefined && loadBias !== undefined)
+    logger.info({ bias: hex(addr(loadBias)) }, 'a first boot has shown how far the loader moves the kernel');
+  const hidesNothing = engine === 'stop' ? onlyStops : undefined;
+  const machine = await startMachine({ ...asked, onConsole, hidesNothing });
+  const { hidden, known, session, qemu } = machine;
   const end = async (): Promise<void> => {
     await machine[Symbol.asyncDispose]();
     await qemu.ended;
   };
-  const times = { nanosPerInstruction: nanosPerInstruction(command), clockSleeps: sleeps(command) };
-  const own = { resetVector, ended: qemu.ended, ...times };
-  const asked = isRefusal(hidden) && !scratch ? options : withHidden;
-  return new Target(session, elf, { ...asked, loadBias }, end, own);
-}
-
-/** How far a first boot shows that its loader moves a kernel; undefined if none does. */
-async function movedBy(
-  { command, timeoutMs }: LaunchOptions,
-  elf: ElfFile,
-  logger: Logger,
-): Promise<bigint | undefined> {
-  if (!isMovedAtBoot(elf)) return undefined;
-  const arch = architectureFor(elf);
-  const bias = await firstBoot({ command, elf, arch, logger, timeoutMs });
-  logger.info({ bias: hex(addr(bias)) }, 'a first boot has shown how far the loader moves the kernel');
-  return bias;
+  const own = isRefusal(hidden) && !scratch ? options : { ...options, scratch: { ...scratch, hidden } };
+  return new Target(session, elf, { ...own, loadBias }, end, { known, ended: qemu.ended });
 }

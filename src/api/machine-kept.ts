@@ -62,21 +62,24 @@ export function asHartSees(
   registers: RegisterReader,
   beyond: MemoryReader,
 ): MemoryReader {
-  const tables: MemoryReader = {
+  const space = addressSpaces?.of(registers, ramReader(ram));
+  return space === undefined || 'refused' in space ? beyond : readerPastWire(ram, space, beyond);
+}
+
+/** Physical memory; `beyond` reads what is no RAM. */
+export function ramReader(ram: GuestRam, beyond?: MemoryReader): MemoryReader {
+  return {
     read: async (address, length) => {
       const bytes = new Uint8Array(length);
-      return ram.read(address, bytes) ? bytes : undefined;
+      return ram.read(address, bytes) ? bytes : await beyond?.read(address, length);
     },
   };
-  const space = addressSpaces?.of(registers, tables);
-  return space === undefined || 'refused' in space ? beyond : readerPastWire(ram, space, beyond);
 }
 
 /** The memory of an address space; `beyond` reads what is no RAM. */
 export function readerPastWire(ram: GuestRam, space: AddressSpace, beyond: MemoryReader): MemoryReader {
-  const isPhysical = space.scheme === 'off';
+  if (space.scheme === 'off') return ramReader(ram, beyond);
   const read = async (address: Addr, bytes: Uint8Array): Promise<boolean> => {
-    if (isPhysical) return ram.read(address, bytes);
     for (let done = 0; done < bytes.length; ) {
       const at = addOffset(address, done);
       const leaf = await space.translate(at);

@@ -5,6 +5,7 @@ import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
+import type { RecordOptions } from '../record/index.js';
 import type { Session, WireRecorder } from '../rsp/index.js';
 import { HiddenMemory, linuxStart, planHiddenMemory } from '../scratch/index.js';
 import {
@@ -12,7 +13,9 @@ import {
   choosesItsPlace,
   connect,
   kernelNotFound,
+  nanosPerInstruction,
   ResetVector,
+  sleeps,
   verifyArchitecture,
 } from '../target/index.js';
 import { type Qemu, startQemu } from './qemu.js';
@@ -44,7 +47,8 @@ interface MachineOptions {
 export interface Machine extends AsyncDisposable {
   readonly qemu: Qemu;
   readonly session: Session;
-  readonly resetVector: ResetVector | undefined;
+  /** What a recording is to know of it. */
+  readonly known: Pick<RecordOptions, 'resetVector' | 'nanosPerInstruction' | 'clockSleeps'>;
   /** RAM that the guest does not know of, or why there is none. */
   readonly hidden: HiddenMemory | Refusal;
 }
@@ -83,11 +87,16 @@ export async function startMachine(options: MachineOptions): Promise<Machine> {
       await session[Symbol.asyncDispose]();
       end();
     };
-    return { qemu, session, resetVector, hidden, [Symbol.asyncDispose]: dispose };
+    return { qemu, session, known: { resetVector, ...clockOf(command) }, hidden, [Symbol.asyncDispose]: dispose };
   } catch (error) {
     end();
     throw error;
   }
+}
+
+/** What the guest's clock is, as far as QEMU's command line says it. */
+export function clockOf(command: readonly string[]): Pick<RecordOptions, 'nanosPerInstruction' | 'clockSleeps'> {
+  return { nanosPerInstruction: nanosPerInstruction(command), clockSleeps: sleeps(command) };
 }
 
 /** QEMU says in its name what it emulates. Throws `ARCH_MISMATCH`. */
@@ -126,32 +135,18 @@ function exited({ lastLines }: Qemu, program: string, how: string): RsptraceErro
 /** The stub needs a moment to listen; a QEMU that ends first has said why on stderr. */
 async function connectTo(
   qemu: Qemu,
-  { command, logger, timeoutMs, wire }: Pick<MachineOptions, 'command' | 'logger' | 'timeoutMs' | 'wire'>,
+  { command, logger, timeoutMs, wire: recordWire }: Pick<MachineOptions, 'command' | 'logger' | 'timeoutMs' | 'wire'>,
 ): Promise<Session> {
   const abort = new AbortController();
   const early = qemu.ended.then(({ text }) => {
     abort.abort();
     throw exited(qemu, command[0] ?? '', text);
   });
-  const session = connect(`unix:${qemu.socket}`, {
-    logger,
-    timeoutMs,
-    waitMs: 10_000,
-    signal: abort.signal,
-    recordWire: wire,
-  });
+  const waiting = { waitMs: 10_000, signal: abort.signal };
+  const session = connect(`unix:${qemu.socket}`, { logger, timeoutMs, recordWire, ...waiting });
   session.catch(() => {});
   early.catch(() => {});
   return Promise.race([session, early]);
-}
-
-interface FirstBootOptions {
-  /** A command that begins with qemu-system-... */
-  readonly command: readonly string[];
-  readonly elf: ElfFile;
-  readonly arch: Architecture;
-  readonly logger: Logger;
-  readonly timeoutMs?: number;
 }
 
 /** How long a loader may take, and how often the kernel is looked for, in milliseconds. */
@@ -162,11 +157,13 @@ const wait = { mostMs: 120_000, everyMs: 20 };
  * is recorded. It writes to no disk (`-snapshot`), has no input, and its console is not shown.
  * @throws RsptraceError `RUN_*`, `RSP_*`, `ARCH_MISMATCH`, `LOAD_ADDRESS_UNKNOWN`
  */
-export async function firstBoot({ command, elf, arch, logger, timeoutMs }: FirstBootOptions): Promise<bigint> {
+export async function firstBoot(
+  options: Pick<MachineOptions, 'command' | 'elf' | 'arch' | 'logger' | 'timeoutMs'>,
+): Promise<bigint> {
+  const { command, elf, arch } = options;
   const program = command[0] ?? '';
   verifyEmulator(program, arch.name);
   using qemu = await startQemu([...command, '-snapshot'], () => {}, { hasInput: false });
-  const options = { command, logger, wire: undefined, timeoutMs };
   const session = await orDied(qemu, program, connectTo(qemu, options));
   try {
     verifyArchitecture(session, arch);

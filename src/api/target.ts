@@ -9,11 +9,12 @@ import { kinds, type ProbeKind, parseProbe } from '../probes/index.js';
 import { enginePlan, functionNamed, loadedProgram, type Recording, record, understand } from '../record/index.js';
 import type { Session } from '../rsp/index.js';
 import type { ScratchSources } from '../scratch/index.js';
-import { architectureFor, connect, loadedElf, type ResetVector, verifyArchitecture } from '../target/index.js';
+import { architectureFor, connect, loadedElf, verifyArchitecture } from '../target/index.js';
 import { type Format, openTrace, type ProbeFact, type TraceSink, tee } from '../trace/index.js';
 import type { PlainValue } from '../values/index.js';
 import { HandlerCalls } from './handler-calls.js';
 import { Handlers } from './handlers.js';
+import type { Machine } from './machine.js';
 import {
   type AnyHit,
   type Asked,
@@ -78,10 +79,7 @@ export interface RunOptions {
 }
 
 /** What only a machine that we started has. */
-interface OwnMachine {
-  readonly resetVector: ResetVector | undefined;
-  readonly nanosPerInstruction: number | undefined;
-  readonly clockSleeps: boolean;
+interface OwnMachine extends Pick<Machine, 'known'> {
   /** Resolves when it has ended and all of its console was handed on. */
   readonly ended: Promise<unknown>;
 }
@@ -182,7 +180,6 @@ export class Target implements AsyncDisposable {
   ): Promise<Recording> {
     const { logger = silent, engine, scratch, loadBias } = this.#options;
     const { until, duration, maxEvents, signal, trace, force, sink } = options;
-    const { resetVector, nanosPerInstruction, clockSleeps } = this.#own ?? {};
     const durationMs = duration === undefined ? undefined : milliseconds(duration);
     const known = this.#kinds.map((kind) => handlers.wrapped(kind));
     const specs = this.#asked.map(({ spec }) => spec);
@@ -198,7 +195,7 @@ export class Target implements AsyncDisposable {
     return await record({
       ...(isTold ? { look: findStuck(logger, this.#options.runtimes ?? []) } : {}),
       ...{ session: this.session, program, logger, observer: handlerCalls, stays: true },
-      ...(this.#own ? { resetVector, nanosPerInstruction, clockSleeps } : {}),
+      ...this.#own?.known,
       sink: tee([...file, ...(sink ? [sink] : []), handlerCalls]),
       signal: signal ? AbortSignal.any([signal, own]) : own,
       engine,

@@ -24,7 +24,7 @@ import {
 } from '../target/index.js';
 import { type HartStack, hartStack, isSeen } from '../target/stacks/index.js';
 import { type Stack, Stacks } from '../target/unwind/index.js';
-import { asHartSees, MachineKept, readerPastWire } from './machine-kept.js';
+import { asHartSees, MachineKept, ramReader, readerPastWire } from './machine-kept.js';
 import type { LookedAt, Understood } from './views.js';
 
 /** All that a look at tasks needs of a target, copied while it stood. */
@@ -73,9 +73,9 @@ export async function copyTarget(session: Session, program: Described, options: 
     : copyMachine(session, program, options);
 }
 
-/** The program's own constants: they are in its file. */
-export function constantsOf(elf: ElfFile): MemoryReader {
-  return { read: async (address, length) => elf.bytesAt(address, length) };
+/** The program's own constants: they are in its file. `memory`: what has them, or more, before that. */
+export function constantsOf(elf: ElfFile, memory?: MemoryReader): MemoryReader {
+  return { read: async (address, length) => (await memory?.read(address, length)) ?? elf.bytesAt(address, length) };
 }
 
 /** Stacks are walked after the process runs again: its threads' registers and the copy are enough. */
@@ -249,12 +249,7 @@ async function machineRam(
     writable && !user && ram.some(({ start, length }) => at < start + BigInt(length) && at + BigInt(size) > start);
   // A loader may have mapped all physical addresses, with a thousand tables.
   const shared = await kept.pastWire(session, logger);
-  const tables: MemoryReader = {
-    read: async (address, length) => {
-      const bytes = new Uint8Array(length);
-      return shared?.read(address, bytes) ? bytes : await physical.read(address, length);
-    },
-  };
+  const tables = shared ? ramReader(shared, physical) : physical;
   let reader = seer.memory;
   for (const hart of harts) {
     const space = arch.addressSpaces?.of(hart.registers, tables);

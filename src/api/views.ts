@@ -17,7 +17,6 @@ import {
 import { type Addr, addOffset, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, partOf } from '../base/logger.js';
-import type { MemoryReader } from '../base/memory-reader.js';
 import { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import type { FoundPolls } from '../probes/index.js';
@@ -42,7 +41,7 @@ import {
   type StackOptions,
   Stacks,
 } from '../target/unwind/index.js';
-import { copyTarget, type TargetCopy } from './task-copy.js';
+import { constantsOf, copyTarget, type TargetCopy } from './task-copy.js';
 
 /** A program as it is loaded, for a look at a target that stands. */
 export interface LookedAt {
@@ -144,9 +143,7 @@ export async function taskView(program: Understood, copy: TargetCopy): Promise<T
 
 /** The same of a dump: which harts polled what, it does not say. */
 export async function dumpView({ elf }: Understood, image: MemoryImage, scan: readonly Region[]): Promise<TaskView> {
-  const constants: MemoryReader = {
-    read: async (address, length) => (await image.read(address, length)) ?? elf.bytesAt(address, length),
-  };
+  const constants = constantsOf(elf, image);
   const regions = [...writableRegions(elf), ...scan];
   const memory = await takeSnapshot(image, regions, { beyond: constants, heaps: image.regions });
   return { memory, heaps: [], stacks: [], dead: [], knowsHeaps: true, polls: [], frames: [] };

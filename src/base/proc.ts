@@ -9,6 +9,15 @@ export function textOf(file: string): string {
   }
 }
 
+/**
+ * The fields of `/proc/PID/stat`, or of a thread's, from its state on (the third of proc(5)): they follow the name in
+ * parentheses, which may have some itself. Empty for what is not there.
+ */
+export function statOf(process: string | number): readonly string[] {
+  const text = textOf(`/proc/${process}/stat`);
+  return text === '' ? [] : text.slice(text.lastIndexOf(')') + 2).split(' ');
+}
+
 export function entriesOf(folder: string): readonly string[] {
   try {
     return readdirSync(folder);

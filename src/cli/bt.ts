@@ -5,15 +5,14 @@ import { isProcess } from '../rsp/index.js';
 import { hartName } from '../target/index.js';
 import { type OtherCode, programName } from '../target/stacks/index.js';
 import { type EndReason, type Frame, type SourceFrame, SourceFrames } from '../target/unwind/index.js';
-import { clipPlace, jsonLine, lineOf, shownPlace, textLines } from '../text/index.js';
+import { clipPlace, lineOf, shownPlace, textLines } from '../text/index.js';
 import { formatValue, valueJson } from '../values/index.js';
 import { leave } from './at-target.js';
-import { ExitCode } from './failure.js';
 import { loadedThere, lookAt, programOf, readProgram } from './look-at.js';
 import { openPrograms } from './open-programs.js';
 import { debugFilesOf } from './options/common.js';
 import type { BacktraceArguments } from './options/target.js';
-import { lineWidth } from './terminal.js';
+import { lineWidth, printed } from './terminal.js';
 
 /**
  * `rsptrace bt --remote ADDR kernel.elf`, `--pid PID` or `--core FILE`: the stack of each hart or thread. Gives the
@@ -46,15 +45,11 @@ function print(
   const sources = new SourceFrames(elf, debug);
   const { loaded, missing } = libraries;
   const notes = missing.map(({ name, why }) => `not read: ${name}: ${why}\n`);
-  process.stdout.write(
-    args.json
-      ? jsonLine({
-          ...{ version: 1, program: args.elf, libraries: loaded.map(({ path }) => path), missing_libraries: missing },
-          harts: stacksJson(found, sources),
-        })
-      : [stacksText(found, sources, hasThreads, lineWidth()), ...notes].join('\n'),
-  );
-  return ExitCode.recorded;
+  const json = {
+    ...{ version: 1, program: args.elf, libraries: loaded.map(({ path }) => path), missing_libraries: missing },
+    harts: stacksJson(found, sources),
+  };
+  return printed(args, json, () => [stacksText(found, sources, hasThreads, lineWidth()), ...notes].join('\n'));
 }
 
 /** A member a hart. */

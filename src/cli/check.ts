@@ -12,13 +12,13 @@ import {
   readBudget,
   writeBudget,
 } from '../check/index.js';
-import { jsonLine, textLines } from '../text/index.js';
+import { textLines } from '../text/index.js';
 import { hartWord, sampleFactsJson, sampleFactsLines, type TraceRead } from '../trace/index.js';
 import { reportChecked } from './check-report.js';
 import { ExitCode } from './failure.js';
 import type { CheckArguments } from './options/saved-trace.js';
 import { headJson, readSaved } from './saved-trace.js';
-import { isColored, lineWidth } from './terminal.js';
+import { isColored, lineWidth, printed } from './terminal.js';
 
 /** `rsptrace check TRACE --budget FILE`: 0 if every budget is kept, 4 if one is broken. */
 export async function check(args: CheckArguments): Promise<number> {
@@ -31,10 +31,8 @@ export async function check(args: CheckArguments): Promise<number> {
     ...{ program: read.info.program, trace: args.trace, budget: args.budget },
     ...{ verdicts: checker.verdicts(), isStrict: args.strict },
   };
-  process.stdout.write(
-    args.json
-      ? jsonLine({ ...headJson(args.trace, read), ...sampledJson(read), ...checkedJson(checked) })
-      : checkedText(checked, { color: isColored(), width: lineWidth() }),
+  printed(args, { ...headJson(args.trace, read), ...sampledJson(read), ...checkedJson(checked) }, () =>
+    checkedText(checked, { color: isColored(), width: lineWidth() }),
   );
   const { samples } = read.facts?.recording ?? {};
   if (samples && !args.json) process.stdout.write(textLines(sampleFactsLines(samples, hartWord(read.info))));
@@ -60,15 +58,10 @@ function update(args: CheckArguments, checker: Checker, isNew: boolean): number 
   const { asked, head } = checker.budget;
   const limits = Object.keys(json).filter((key) => head[key] === undefined);
   const leftOut = isNew ? [] : leftOutOf(asked, json);
-  if (args.json) {
-    process.stdout.write(jsonLine({ version: 1, budget: json, left_out: leftOut }));
-    return ExitCode.recorded;
-  }
   const lines = [`${args.budget}: limits of ${limits.join(', ')} written`];
   if (leftOut.length > 0) {
     lines.push(`left out, because this trace has no limit for it: ${leftOut.join(', ')}`);
     lines.push('a file that is not there yet gets limits of all that was traced');
   }
-  process.stdout.write(textLines(lines));
-  return ExitCode.recorded;
+  return printed(args, { version: 1, budget: json, left_out: leftOut }, () => textLines(lines));
 }

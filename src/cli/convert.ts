@@ -1,9 +1,10 @@
 import { basename } from 'node:path';
-import { jsonLine, plural, textLines } from '../text/index.js';
-import { endMissing, FromFirstEvent, Inside, type MergeInput, mergeTraces, timeText } from '../trace/index.js';
-import { ExitCode, note } from './failure.js';
+import { plural, textLines } from '../text/index.js';
+import { endMissing, FromFirstEvent, type MergeInput, mergeTraces, timeText } from '../trace/index.js';
+import { note } from './failure.js';
 import type { ConvertArguments, MergeArguments } from './options/saved-trace.js';
-import { headJson, notesOn, readChosen } from './saved-trace.js';
+import { chosenInto, headJson, notesOn, readChosen } from './saved-trace.js';
+import { printed } from './terminal.js';
 import { traceOutput } from './trace-output.js';
 
 /** `rsptrace convert IN -o OUT`: a saved trace in another format. Gives the exit status. */
@@ -12,11 +13,11 @@ export async function convert(args: ConvertArguments): Promise<number> {
   const { open, use } = await traceOutput(args);
   const sink = new FromFirstEvent(open);
   try {
-    const read = await readChosen(args.trace, (chosen) => (chosen ? new Inside(sink, chosen) : sink), args);
+    const read = await readChosen(args.trace, chosenInto(sink), args);
     sink.finish();
-    if (args.json) process.stdout.write(jsonLine({ ...headJson(args.trace, read), output }));
-    else process.stdout.write(textLines([`${plural(read.events, 'event')} in ${output} (${use})`]));
-    return ExitCode.recorded;
+    return printed(args, { ...headJson(args.trace, read), output }, () =>
+      textLines([`${plural(read.events, 'event')} in ${output} (${use})`]),
+    );
   } catch (error) {
     // What was converted before is kept, as far as the format allows.
     sink.end(endMissing);
@@ -37,18 +38,13 @@ export async function merge(args: MergeArguments): Promise<number> {
   const sink = open();
   try {
     const merged = await mergeTraces(inputs, sink);
-    for (const { path, read } of merged) {
-      note(...notesOn(path, read));
-    }
+    note(...merged.flatMap(({ path, read }) => notesOn(path, read)));
     const events = merged.reduce((sum, { read }) => sum + read.events, 0);
-    if (args.json) {
-      const traces = merged.map(({ path, read, shift }) => ({ ...headJson(path, read), shift_ns: shift }));
-      process.stdout.write(jsonLine({ version: 1, output, events, traces }));
-    } else {
-      const shifts = merged.map(({ path, shift }) => `${path} begins at ${timeText(shift)}`);
-      process.stdout.write(textLines([...shifts, `${plural(events, 'event')} in ${output} (${use})`]));
-    }
-    return ExitCode.recorded;
+    const traces = merged.map(({ path, read, shift }) => ({ ...headJson(path, read), shift_ns: shift }));
+    const shifts = merged.map(({ path, shift }) => `${path} begins at ${timeText(shift)}`);
+    return printed(args, { version: 1, output, events, traces }, () =>
+      textLines([...shifts, `${plural(events, 'event')} in ${output} (${use})`]),
+    );
   } catch (error) {
     // What was merged before is kept, as far as the format allows.
     sink.end(endMissing);

@@ -2,10 +2,10 @@ import { hex } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
 import { type Leftovers, removeLeftovers } from '../inject/index.js';
 import { isProcess } from '../rsp/index.js';
-import { jsonLine, plural } from '../text/index.js';
-import { ExitCode } from './failure.js';
+import { plural } from '../text/index.js';
 import { loadedThere, lookAt, readProgram } from './look-at.js';
 import type { DetachArguments } from './options/target.js';
+import { printed } from './terminal.js';
 
 /** `rsptrace detach --remote ADDR kernel.elf`: cleans up after an rsptrace that was killed. Gives the exit status. */
 export async function detach(args: DetachArguments): Promise<number> {
@@ -18,8 +18,7 @@ export async function detach(args: DetachArguments): Promise<number> {
       logger.warn({ arch: arch.name }, 'breakpoints that the server may have kept are not looked for: not known how');
     const leftovers = await removeLeftovers(session, arch, elf);
     await session.detach();
-    process.stdout.write(args.json ? jsonLine(asJson(args, elf, leftovers)) : asText(leftovers));
-    return ExitCode.recorded;
+    return printed(args, asJson(args, elf, leftovers), () => asText(leftovers));
   });
 }
 

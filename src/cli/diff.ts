@@ -1,5 +1,5 @@
 import { compileGlob } from '../probes/index.js';
-import { jsonLine, plural, textLines } from '../text/index.js';
+import { plural, textLines } from '../text/index.js';
 import {
   type Chosen,
   changeOf,
@@ -16,7 +16,7 @@ import {
 import { ExitCode, note } from './failure.js';
 import type { DiffArguments, FailOn } from './options/saved-trace.js';
 import { headJson, noMatch, once, readChosen } from './saved-trace.js';
-import { tableOptions } from './terminal.js';
+import { printed, tableOptions } from './terminal.js';
 
 /** One kind of rows. */
 interface Part {
@@ -40,22 +40,18 @@ export async function diff(args: DiffArguments): Promise<number> {
   const broken = args['fail-on'].flatMap((limit) => brokenBy(limit, parts));
   const notes = [...differences(one.read, other.read), ...notCompared(args['fail-on'], parts)];
   const shown = parts.map((part) => ({ ...part, rows: select(part.rows, args) }));
-  if (args.json) {
-    const json = {
-      version: 1,
-      before: headJson(args.trace, one.read),
-      after: headJson(args.other, other.read),
-      notes,
-      changed: changedOf(parts),
-      names: namesOf(parts),
-      ...Object.fromEntries(shown.map(({ kind, rows }) => [kind, rows.map(rowJson)])),
-      broken: broken.map(({ limit, row }) => ({ limit: limit.text, name: row.name, percent: row.percent ?? null })),
-    };
-    process.stdout.write(jsonLine(json));
-  } else {
-    note(...notes);
-    process.stdout.write(namesOf(parts) === 0 ? 'nothing to compare\n' : table(changedRows(parts, args), parts));
-  }
+  if (!args.json) note(...notes);
+  const json = {
+    version: 1,
+    before: headJson(args.trace, one.read),
+    after: headJson(args.other, other.read),
+    notes,
+    changed: changedOf(parts),
+    names: namesOf(parts),
+    ...Object.fromEntries(shown.map(({ kind, rows }) => [kind, rows.map(rowJson)])),
+    broken: broken.map(({ limit, row }) => ({ limit: limit.text, name: row.name, percent: row.percent ?? null })),
+  };
+  printed(args, json, () => (namesOf(parts) === 0 ? 'nothing to compare\n' : table(changedRows(parts, args), parts)));
   for (const { limit, row } of broken) {
     const after = row.percent === undefined && row.after ? `, ${timeText(row.after.total)}` : '';
     note(`${row.name}: ${percentText(row)}${after}, past --fail-on '${limit.text}'`);

@@ -30,7 +30,6 @@ import {
 import { isProcess, type Session } from '../rsp/index.js';
 import { expectedAtReset, type ScratchSources } from '../scratch/index.js';
 import { architectureFor, connect, loadedElf, verifyArchitecture } from '../target/index.js';
-import { jsonLine } from '../text/index.js';
 import { atStub } from './at-target.js';
 import { showConsole } from './console-file.js';
 import { ExitCode, reportError } from './failure.js';
@@ -40,6 +39,7 @@ import { wireRecorder } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import type { DoctorArguments } from './options/target.js';
 import { givenScratchOf, hidesRam } from './scratch-options.js';
+import { printed } from './terminal.js';
 import { usageError } from './usage-error.js';
 
 /** A program before the target is known; without probes where there are none, and none were asked for. */
@@ -89,7 +89,7 @@ export async function doctor(args: DoctorArguments): Promise<number> {
     handled[Symbol.dispose]();
     await leave(session, fresh, logger);
   }
-  process.stdout.write(args.json ? jsonLine(diagnosisJson(found)) : diagnosisText(found));
+  printed(args, diagnosisJson(found), () => diagnosisText(found));
   const problem = found.program?.problem;
   if (problem === undefined) return ExitCode.recorded;
   reportError(problem);
@@ -183,8 +183,7 @@ async function showTrampolines(args: DoctorArguments): Promise<number> {
   checkFiles(args, program.elf.debugFiles);
   const report =
     args.remote === undefined ? fromElf(args, program) : await fromTarget(args, args.remote, program, logger);
-  process.stdout.write(args.json ? jsonLine(trampolinesJson(report)) : trampolinesText(report));
-  return ExitCode.recorded;
+  return printed(args, trampolinesJson(report), () => trampolinesText(report));
 }
 
 function isWhole({ code }: DoctorArguments): boolean {

@@ -16,6 +16,7 @@ import type { DumpArguments } from './options/saved-trace.js';
 import { preparedProgram } from './recording/asked.js';
 import { askedOf, recordsFile } from './records-file.js';
 import { pluginsAgain, recoverOptionsOf } from './recover.js';
+import { LargePieces } from './terminal.js';
 
 /**
  * `rsptrace dump TRACE`: the inputs of a recording, decoded, and the events that came of each. Gives the exit status.
@@ -93,18 +94,16 @@ interface NumberedEvent {
   readonly event: TraceEvent;
 }
 
-const BUFFER = 64 * 1024;
-
 /** Writes each input, and below it the events that came of it. */
 class DumpWriter implements TraceSink, InputObserver {
   readonly #isJson: boolean;
+  readonly #out = new LargePieces();
   /** Only this event is written, with the inputs of its begin and its end. */
   readonly #wanted: number | undefined;
   /** The inputs of what is open, by begin. */
   readonly #begun = new Map<AnyBegin, Input>();
   #input: Input = { offset: 0, kind: 'end', content: {} };
   #info: TraceInfo | undefined;
-  #text = '';
   /** How many of these have ended. */
   readonly #ended = new Map<string, number>();
   inTrace: Durations | undefined;
@@ -143,8 +142,7 @@ class DumpWriter implements TraceSink, InputObserver {
   hart(): void {}
 
   flush(): void {
-    process.stdout.write(this.#text);
-    this.#text = '';
+    this.#out.flush();
   }
 
   end(): void {}
@@ -165,18 +163,17 @@ class DumpWriter implements TraceSink, InputObserver {
     const inTrace = key === undefined ? undefined : this.inTrace?.get(key)?.[(this.#ended.get(key) ?? 1) - 1];
     if (this.#isJson) {
       const facts = { inputs, clock, apart_ns: apart, duration_ns: inTrace };
-      this.#text += jsonLine({ version: 1, event: { number, ...eventJson(event) }, ...facts });
+      this.#out.write(jsonLine({ version: 1, event: { number, ...eventJson(event) }, ...facts }));
       return;
     }
     const lines = [eventLine({ number, event }), ...inputs.map(inputLine)];
     if (clock) lines.push(`  clock ${clock.name}, resolution ${clock.resolutionNs} ns`);
     if (apart !== undefined) lines.push(...durationLines(apart, inTrace));
-    this.#text += textLines(lines);
+    this.#out.write(textLines(lines));
   }
 
   #write(line: string, json: object): void {
-    this.#text += this.#isJson ? jsonLine(json) : textLines([line]);
-    if (this.#text.length > BUFFER) this.flush();
+    this.#out.write(this.#isJson ? jsonLine(json) : textLines([line]));
   }
 }
 

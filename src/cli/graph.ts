@@ -3,8 +3,8 @@ import { branchesIn, jsonLine, lineOf, textLines } from '../text/index.js';
 import { CallTree, chosenByName, Inside, namesOf, placeText, type TreeNode, timeText, totals } from '../trace/index.js';
 import { ExitCode, note } from './failure.js';
 import type { GraphArguments, GraphSortKey, SavedTraceArguments } from './options/saved-trace.js';
-import { headJson, noMatch, readChosen } from './saved-trace.js';
-import { lineWidth } from './terminal.js';
+import { chosenInto, headJson, noMatch, readChosen } from './saved-trace.js';
+import { LargePieces, lineWidth } from './terminal.js';
 
 /** `rsptrace graph TRACE [FN]`: all calls merged by their stacks, as a tree. Gives the exit status. */
 export async function graph(args: GraphArguments & SavedTraceArguments): Promise<number> {
@@ -19,7 +19,7 @@ export async function graph(args: GraphArguments & SavedTraceArguments): Promise
   const begun = matches
     ? new Inside(tree, chosenByName({ kind: undefined, matches: collecting, holds: undefined }))
     : tree;
-  const read = await readChosen(args.trace, (chosen) => (chosen ? new Inside(begun, chosen) : begun), args);
+  const read = await readChosen(args.trace, chosenInto(begun), args);
   if (fn !== undefined && tree.root.children.size === 0) throw noMatch('FN', fn, [...names]);
   const shown: Shown = { times: totals(tree), sort: args.sort, top: args.top };
   if (args.json) printJson(headJson(args.trace, read), { tree, shown, depth: args.depth });
@@ -29,16 +29,10 @@ export async function graph(args: GraphArguments & SavedTraceArguments): Promise
 
 /** In pieces, because a tree may have hundreds of thousands of lines. */
 function print(all: Iterable<string>): void {
-  let piece: string[] = [];
-  for (const line of all) {
-    if (piece.push(line) < PIECE) continue;
-    process.stdout.write(textLines(piece));
-    piece = [];
-  }
-  process.stdout.write(textLines(piece));
+  const out = new LargePieces();
+  for (const line of all) out.write(textLines([line]));
+  out.flush();
 }
-
-const PIECE = 1000;
 
 /** What readers of JSON nest: two levels a call. */
 const DEEPEST_JSON = 1000;

@@ -1,12 +1,10 @@
 import { hex } from '../base/addr.js';
-import { jsonLine, plural, textLines, wrapped } from '../text/index.js';
+import { plural, textLines, wrapped } from '../text/index.js';
 import {
-  type Chosen,
   Fold,
   type Gap,
   gapText,
   hartWord,
-  Inside,
   lossTexts,
   type ProbeFact,
   sampleFactsJson,
@@ -17,19 +15,16 @@ import {
   timeOf,
   timeText,
 } from '../trace/index.js';
-import { ExitCode } from './failure.js';
 import type { SavedPartArguments } from './options/saved-trace.js';
-import { headJson, notesOn, readChosen, restText } from './saved-trace.js';
-import { tableOptions } from './terminal.js';
+import { chosenInto, headJson, notesOn, readChosen, restText } from './saved-trace.js';
+import { printed, tableOptions } from './terminal.js';
 
 /** `rsptrace info TRACE`: what was recorded, how, and what is missing. Gives the exit status. */
 export async function info(args: SavedPartArguments): Promise<number> {
   const tally = new EventTally();
-  const into = (chosen: Chosen | undefined): TraceSink => (chosen ? new Inside(tally, chosen) : tally);
   // The text has a line for each loss.
-  const read = await readChosen(args.trace, into, args, args.json ? notesOn : () => []);
-  process.stdout.write(args.json ? jsonLine(json(args.trace, read, tally)) : text(args.trace, read, tally));
-  return ExitCode.recorded;
+  const read = await readChosen(args.trace, chosenInto(tally), args, args.json ? notesOn : () => []);
+  return printed(args, json(args.trace, read, tally), () => text(args.trace, read, tally));
 }
 
 /** Events by their type, when they were, and what is missing among them. */

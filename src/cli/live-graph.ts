@@ -1,36 +1,18 @@
-import { resolve } from 'node:path';
 import { linesOf } from '../api/index.js';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { ElfFile } from '../elf/index.js';
 import { compileGlob, nearest, StaticCalls } from '../probes/index.js';
 import { addressesOf, type Program } from '../record/index.js';
-import { architectureFor, isLinuxProgram, placeAtStart, placeInProcess } from '../target/index.js';
+import { architectureFor, isLinuxProgram } from '../target/index.js';
 import { plural } from '../text/index.js';
 import { type CallBegin, CallsBelow, FunctionGraph, type Lines, type TraceSink, wholeText } from '../trace/index.js';
 import { ExitCode, note, reportError } from './failure.js';
-import { executableOf, processNamed, programNamed } from './local-process.js';
-import { defaultsOf } from './options/option.js';
-import { type RecordingArguments, recordingOptions, remoteOptions } from './options/recording.js';
+import { type LiveTarget, liveTarget, unkept } from './live-target.js';
 import type { GraphArguments } from './options/saved-trace.js';
-import { recordRunning, recordStarted } from './process.js';
-import { recordAt } from './record.js';
-import { type Prepared, withRecording } from './recording/prepare.js';
-import type { Recorded } from './recording/session.js';
+import { withRecording } from './recording/prepare.js';
 
-type LiveArguments = GraphArguments & { readonly fn: string; readonly command: readonly string[] };
-
-/** What is recorded: a target behind a stub, a process that runs, or a program that is started. */
-interface Subject {
-  /** Its file. */
-  readonly elf: string;
-  readonly isProcess: boolean;
-  readonly place: Parameters<typeof withRecording>[2];
-  readonly record: (
-    prepared: Prepared,
-    asked: RecordingArguments & { readonly reconnect: boolean },
-  ) => Promise<Recorded>;
-}
+type Arguments = GraphArguments & { readonly fn: string; readonly command: readonly string[] };
 
 /** Without -D. */
 const usualDepth = 4;
@@ -39,9 +21,9 @@ const usualDepth = 4;
  * `rsptrace graph --fn GLOB [--remote ADDR | --pid PID] [ELF] [-- arguments]`: these functions and what they call, as
  * it happens, as ftrace's function_graph prints it. Gives the exit status.
  */
-export async function liveGraph(args: LiveArguments): Promise<number> {
+export async function liveGraph(args: Arguments): Promise<number> {
   const depth = args.depth ?? usualDepth;
-  const subject = subjectOf(args);
+  const subject = liveTarget({ ...args, elf: args.trace });
   const { names, roots } = await calledBelow(subject, args.fn, depth);
   const asked = recordArguments(args, subject.elf, names);
   let open = 0;
@@ -64,27 +46,8 @@ export async function liveGraph(args: LiveArguments): Promise<number> {
   );
 }
 
-function subjectOf({ trace, remote, pid, command }: LiveArguments): Subject {
-  if (pid !== undefined) {
-    const number = processNamed(pid);
-    return {
-      elf: trace ?? executableOf(number),
-      isProcess: true,
-      place: (file) => placeInProcess(number, file),
-      record: (prepared) => recordRunning(prepared, number),
-    };
-  }
-  if (remote !== undefined) {
-    const record: Subject['record'] = (prepared, asked) => recordAt({ ...asked, remote }, prepared);
-    return { elf: trace ?? '', isProcess: false, place: undefined, record };
-  }
-  const elf = programNamed(trace ?? '');
-  const line = [resolve(elf), ...command];
-  return { elf, isProcess: true, place: placeAtStart, record: (prepared) => recordStarted(prepared, line) };
-}
-
 /** The names of what is to be probed, out of the program's code. Throws `PROBE_NO_MATCH`. */
-async function calledBelow({ elf: path, isProcess }: Subject, fn: string, depth: number) {
+async function calledBelow({ elf: path, isProcess }: LiveTarget, fn: string, depth: number) {
   const elf = await openProgram(path, fn);
   if (isProcess && !isLinuxProgram(elf)) {
     throw new RsptraceError('USAGE', `${path} is no program that Linux starts`, {
@@ -128,11 +91,10 @@ function noFunction(elf: string, glob: string, names: readonly string[]): Rsptra
 }
 
 /** What `rsptrace --remote` would be given. */
-function recordArguments(args: LiveArguments, elf: string, names: readonly string[]) {
-  const defaults = defaultsOf({ ...recordingOptions, reconnect: remoteOptions.reconnect });
+function recordArguments(args: Arguments, elf: string, names: readonly string[]) {
   return {
-    ...({ ...defaults, elf, output: '/dev/null', findings: 'off', wakes: 'never', scratch: args.scratch } as const),
-    ...{ probe: names.map((name) => `fn:${name}`), engine: args.engine ?? defaults.engine },
+    ...{ ...unkept, elf, wakes: 'never' as const, scratch: args.scratch },
+    ...{ probe: names.map((name) => `fn:${name}`), engine: args.engine ?? unkept.engine },
     ...{ duration: args.duration, 'max-events': args['max-events'] },
   };
 }

@@ -1,5 +1,5 @@
 // A process of this machine under a gdbserver that rsptrace starts at the last moment and takes away.
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { existsSync, readlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import {
   abandonedServer,
@@ -14,6 +14,7 @@ import {
 import { type Architecture, architectureNamed } from '../arch/index.js';
 import { isFirstSaid } from '../base/cache-folder.js';
 import { RsptraceError } from '../base/errors.js';
+import { entriesOf, statOf, textOf } from '../base/proc.js';
 import { takeOutOwnCode } from '../inject/index.js';
 import type { Session } from '../rsp/index.js';
 import { connect, letRun } from '../target/index.js';
@@ -108,12 +109,8 @@ async function leaveForgotten(session: Session, arch: Architecture, pid: number)
 
 /** Undefined for a process that does not show it. */
 function tunablesOf(pid: number): string | undefined {
-  try {
-    const variables = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
-    return variables.find((variable) => variable.startsWith('GLIBC_TUNABLES='));
-  } catch {
-    return undefined;
-  }
+  const variables = textOf(`/proc/${pid}/environ`).split('\0');
+  return variables.find((variable) => variable.startsWith('GLIBC_TUNABLES='));
 }
 
 /** The program is ended now. One that does not end by itself is killed, also while it is traced. */
@@ -154,16 +151,9 @@ const saidOf = new Set<number>();
  * process as a whole, and threads that it does not trace would die of breakpoints.
  */
 function livingThread(pid: number): number {
-  const stateOf = (path: string): string | undefined => {
-    try {
-      return /.*\) (.)/s.exec(readFileSync(`${path}/stat`, 'latin1'))?.[1];
-    } catch {
-      return undefined;
-    }
-  };
-  if (stateOf(`/proc/${pid}`) !== 'Z') return pid;
-  const tasks = `/proc/${pid}/task`;
-  const living = readdirSync(tasks).filter((task) => !['Z', 'X', undefined].includes(stateOf(`${tasks}/${task}`)));
+  if (statOf(pid)[0] !== 'Z') return pid;
+  const tasks = `${pid}/task`;
+  const living = entriesOf(`/proc/${tasks}`).filter((task) => /^[^ZX]/.test(statOf(`${tasks}/${task}`)[0] ?? ''));
   const [thread] = living;
   if (living.length === 1 && thread !== undefined) {
     if (!saidOf.has(pid)) note(`the main thread of process ${pid} has ended: its last thread, ${thread}, is traced`);

@@ -7,7 +7,7 @@ import { type ProfileFacts, profile } from '../profile/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { isLinuxProgram } from '../target/index.js';
 import type { OtherProgram } from '../target/stacks/index.js';
-import { jsonLine, plural } from '../text/index.js';
+import { plural } from '../text/index.js';
 import {
   CallTree,
   formatOf,
@@ -28,7 +28,7 @@ import { openPrograms } from './open-programs.js';
 import { openSamples } from './open-samples.js';
 import { debugFilesOf } from './options/common.js';
 import { type ProfileArguments, periodOf } from './options/target.js';
-import { tableOptions } from './terminal.js';
+import { printed, tableOptions } from './terminal.js';
 
 type Chosen = ProfileArguments & { readonly elf: string };
 
@@ -151,12 +151,10 @@ async function sampled(prepared: Prepared, session: Session, elf: ElfFile, isLef
 
 function report(args: Chosen, facts: ProfileFacts, tree: CallTree): void {
   const rows = sampleRows(tree, args.sort);
-  if (args.json) {
-    process.stdout.write(jsonLine(asJson(args, facts, rows)));
-    return;
-  }
-  process.stdout.write(sampleTable(rows.slice(0, args.top), facts.samples, tableOptions(args.full)));
-  note(...notesOn(args, facts, rows.length));
+  printed(args, asJson(args, facts, rows), () =>
+    sampleTable(rows.slice(0, args.top), facts.samples, tableOptions(args.full)),
+  );
+  if (!args.json) note(...notesOn(args, facts, rows.length));
 }
 
 function asJson(args: Chosen, facts: ProfileFacts, rows: ReturnType<typeof sampleRows>): object {

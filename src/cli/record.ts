@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { clockOf } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
 import { isRefusal } from '../base/refusal.js';
 import { samplesOf, trampolineRoom, verifyProgram } from '../record/index.js';
 import { parseRemote, type Session, wasLaunched } from '../rsp/index.js';
 import { firmwareMs, hideAtReset } from '../scratch/index.js';
-import { isMovedAtBoot, nanosPerInstruction, ResetVector, sleeps } from '../target/index.js';
+import { isMovedAtBoot, ResetVector } from '../target/index.js';
 import { atStub } from './at-target.js';
 import { note } from './failure.js';
 import type { RecordArguments } from './options/recording.js';
@@ -98,8 +99,7 @@ async function fromReset(
   const kept = `${taken / 2 ** 20} MiB of the guest's RAM are kept from it, for trampolines and records`;
   const wayOut = hides === 'asked' ? '' : '; --scratch none leaves it all, and each event stops the guest then';
   note(`${kept}${wayOut}`);
-  const given = command.slice(1);
-  return { hidden, resetVector, nanosPerInstruction: nanosPerInstruction(given), clockSleeps: sleeps(given) };
+  return { hidden, resetVector, ...clockOf(command.slice(1)) };
 }
 
 function sayThatItWaits(): void {

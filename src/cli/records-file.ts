@@ -33,25 +33,12 @@ export function recordsFile(trace: string): string {
 export function recordsRequest(args: RecordingArguments, room: DiskRoom): LogRequest | undefined {
   const stat = statSync(args.output, { throwIfNoEntry: false });
   if (stat && !stat.isFile() && !stat.isDirectory()) return undefined;
-  const { probe, engine, exact, wakes, bt, threshold, until } = args;
-  const debug = {
+  const asked: KeptArguments = {
+    ...(Object.fromEntries(asking.map((name) => [name, args[name]])) as Pick<KeptArguments, (typeof asking)[number]>),
+    ...{ elf: resolve(args.elf), programs: args.programs.map((one) => resolve(one)) },
     'debug-file': args['debug-file'] && resolve(args['debug-file']),
     'debug-dir': args['debug-dir'].map((one) => resolve(one)),
-  };
-  const asked: KeptArguments = {
-    ...{
-      elf: resolve(args.elf),
-      programs: args.programs.map((one) => resolve(one)),
-      probe,
-      ...debug,
-      engine,
-      exact,
-      wakes,
-      bt,
-      threshold,
-      until,
-    },
-    ...{ 'max-depth': args['max-depth'], args: args.args, plugins: args.plugin.length, console: 'command' in args },
+    ...{ plugins: args.plugin.length, console: 'command' in args },
   };
   return { path: recordsFile(args.output), asked, room, keeps: args['keep-records'] };
 }

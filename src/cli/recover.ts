@@ -2,7 +2,7 @@ import { closeSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { RsptraceError } from '../base/errors.js';
 import { openLocked } from '../base/locked-file.js';
 import { KilledRecording, type Program, type Recovered, type RecoverOptions } from '../record/index.js';
-import { jsonLine, plural, textLines } from '../text/index.js';
+import { plural, textLines } from '../text/index.js';
 import { endMissing, formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
 import { ExitCode, note } from './failure.js';
 import { createLogger } from './logging.js';
@@ -10,6 +10,7 @@ import type { RecoverArguments } from './options/saved-trace.js';
 import { type LoadedPlugins, loadPlugins } from './plugins.js';
 import { preparedProgram, untilOf } from './recording/asked.js';
 import { type AskedArguments, askedOf, recordsFile } from './records-file.js';
+import { printed } from './terminal.js';
 
 /** `rsptrace recover TRACE`: makes of a killed recording the trace that it would have been. Gives the exit status. */
 export async function recover(args: RecoverArguments): Promise<number> {
@@ -115,11 +116,9 @@ function newFile(trace: string): string {
 
 function tell(args: RecoverArguments, { events, records, notes }: Recovered, plugins: LoadedPlugins): void {
   const output = args.output ?? args.trace;
-  if (args.json) {
-    process.stdout.write(jsonLine({ version: 1, trace: output, events, records, notes }));
-    return;
-  }
   const use = formatOf(output, [...plugins.formats, ...formats])?.use ?? '';
-  process.stdout.write(textLines([`${plural(events, 'event')} of ${plural(records, 'record')} in ${output} (${use})`]));
-  note(...notes);
+  printed(args, { version: 1, trace: output, events, records, notes }, () =>
+    textLines([`${plural(events, 'event')} of ${plural(records, 'record')} in ${output} (${use})`]),
+  );
+  if (!args.json) note(...notes);
 }

@@ -1,7 +1,6 @@
 import { branchesIn, clipEnd, shownPlaces } from '../text/index.js';
 import {
   FromFirstEvent,
-  Inside,
   type LineParts,
   type Lines,
   type TextPart,
@@ -11,19 +10,18 @@ import {
 } from '../trace/index.js';
 import { ExitCode } from './failure.js';
 import type { SavedPartArguments } from './options/saved-trace.js';
-import { readChosen } from './saved-trace.js';
-import { isColored, lineWidth } from './terminal.js';
+import { chosenInto, readChosen } from './saved-trace.js';
+import { isColored, LargePieces, lineWidth } from './terminal.js';
 
 /** `rsptrace replay TRACE`: what happened, as it happened. Gives the exit status. */
 export async function replay(args: SavedPartArguments): Promise<number> {
   const out = new Output(args.json ? (line) => line : shownIn(lineWidth(), isColored()));
   const sink = new FromFirstEvent(() => (args.json ? writeJsonLines(out) : new TreeWriter(out)));
-  await readChosen(args.trace, (chosen) => (chosen ? new Inside(sink, chosen) : sink), { ...args, isPrinted: true });
+  await readChosen(args.trace, chosenInto(sink), { ...args, isPrinted: true });
   sink.finish();
   return ExitCode.recorded;
 }
 
-const BUFFER = 64 * 1024;
 const RESET = '\x1b[0m';
 /** Of harts and threads: as many as terminals tell apart on any background. */
 const colors = [36, 33, 32, 35, 34, 31];
@@ -31,24 +29,17 @@ const colors = [36, 33, 32, 35, 34, 31];
 /** A line with its break; `parts`: of a hart or thread, and not of the whole trace. */
 type Shown = (line: string, parts?: LineParts) => string;
 
-/** Standard output, in large pieces. */
-class Output implements Lines {
+/** Lines on standard output. */
+class Output extends LargePieces implements Lines {
   readonly #shown: Shown;
-  #text = '';
 
   constructor(shown: Shown) {
+    super();
     this.#shown = shown;
   }
 
   textRecord(line: string | readonly TextPart[], parts?: LineParts): void {
-    this.#text += this.#shown(wholeText(line), parts);
-    if (this.#text.length > BUFFER) this.flush();
-  }
-
-  flush(): void {
-    // Nothing is kept: to a file, a pipe and a terminal of Linux this writes at once.
-    process.stdout.write(this.#text);
-    this.#text = '';
+    this.write(this.#shown(wholeText(line), parts));
   }
 
   close(): void {

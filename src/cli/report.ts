@@ -1,6 +1,6 @@
 import { RsptraceError } from '../base/errors.js';
 import { compileGlob } from '../probes/index.js';
-import { jsonLine, plural } from '../text/index.js';
+import { plural } from '../text/index.js';
 import {
   type Arc,
   Arcs,
@@ -9,7 +9,6 @@ import {
   type Chosen,
   type Grouping,
   hartWord,
-  Inside,
   OffCpu,
   offCpuTable,
   placeText,
@@ -28,8 +27,8 @@ import { ExitCode, note } from './failure.js';
 import { openSamples } from './open-samples.js';
 import type { ReportArguments } from './options/saved-trace.js';
 import type { ProfileArguments } from './options/target.js';
-import { headJson, noMatch, once, readChosen } from './saved-trace.js';
-import { tableOptions } from './terminal.js';
+import { chosenInto, headJson, noMatch, once, readChosen } from './saved-trace.js';
+import { printed, tableOptions } from './terminal.js';
 
 /** `rsptrace report TRACE`: where the time of a saved trace went. Gives the exit status. */
 export async function report(args: ReportArguments): Promise<number> {
@@ -48,18 +47,15 @@ export async function report(args: ReportArguments): Promise<number> {
     by,
     rows: sortRows(one.rows(), args.sort).slice(0, args.top),
   }));
-  if (args.json) {
-    const groups = shown.map(({ by, rows }) => [by, rows.map(rowJson)]);
-    process.stdout.write(jsonLine({ ...headJson(args.trace, read), ...Object.fromEntries(groups) }));
-    return ExitCode.recorded;
-  }
   const tables = shown
     .filter(({ rows }) => rows.length > 0)
     .map(({ by, rows }) =>
       reportTable(rows, by === 'hart' ? hartWord(read.info) : titles[by], tableOptions(args.full)),
     );
-  process.stdout.write(tables.length > 0 ? tables.join('\n') : `nothing to report by ${wanted.join(' or ')}\n`);
-  return ExitCode.recorded;
+  const groups = shown.map(({ by, rows }) => [by, rows.map(rowJson)]);
+  return printed(args, { ...headJson(args.trace, read), ...Object.fromEntries(groups) }, () =>
+    tables.length > 0 ? tables.join('\n') : `nothing to report by ${wanted.join(' or ')}\n`,
+  );
 }
 
 const titles: Readonly<Record<Exclude<Grouping, 'hart'>, string>> = {
@@ -93,24 +89,19 @@ async function reportArcs(args: ReportArguments, option: '--callers' | '--callee
     node,
     arcs: sortArcs(arcs.arcs.filter((arc: Arc) => arc[near] === node)).slice(0, args.top),
   }));
-  if (args.json) {
-    const functions = found.map(({ node, arcs: list }) => ({
-      function: node.name,
-      instance: node.instance,
-      calls: node.calls,
-      total_ns: node.total,
-      self_ns: node.self,
-      [`${far}s`]: list.map(arcJson),
-    }));
-    process.stdout.write(jsonLine({ ...headJson(args.trace, read), functions }));
-    return ExitCode.recorded;
-  }
+  const functions = found.map(({ node, arcs: list }) => ({
+    function: node.name,
+    instance: node.instance,
+    calls: node.calls,
+    total_ns: node.total,
+    self_ns: node.self,
+    [`${far}s`]: list.map(arcJson),
+  }));
   const texts = found.map(({ node, arcs: list }) => {
     const title = `${far}s of ${node.name}, ${plural(node.calls, 'call')}\n`;
     return `${title}${list.length === 0 ? `no ${far} was traced\n` : arcTable(list, far, tableOptions())}`;
   });
-  process.stdout.write(texts.join('\n'));
-  return ExitCode.recorded;
+  return printed(args, { ...headJson(args.trace, read), functions }, () => texts.join('\n'));
 }
 
 /** `rsptrace profile TRACE --off-cpu`: what tasks wait for, and who ends that. Gives the exit status. */
@@ -118,11 +109,9 @@ export async function offCpu(args: ProfileArguments & { readonly elf: string }):
   const { elf: trace, output } = args;
   const file = output === undefined ? [] : [openSamples(output, args.force, 'merged')];
   const waits = new OffCpu(tee(file), args.full);
-  const into: (chosen: Parameters<Parameters<typeof readChosen>[1]>[0]) => TraceSink = (chosen) =>
-    chosen ? new Inside(waits, chosen) : waits;
   let read: TraceRead;
   try {
-    read = await readChosen(trace, into, args);
+    read = await readChosen(trace, chosenInto(waits), args);
   } catch (thrown) {
     // What was opened is closed.
     for (const sink of file) sink.end();
@@ -130,11 +119,10 @@ export async function offCpu(args: ProfileArguments & { readonly elf: string }):
   }
   const rows = waits.rows().sort((a, b) => b.total - a.total || (a.task < b.task ? -1 : 1));
   if (rows.length === 0) throw noWaits(trace);
-  if (args.json) {
-    process.stdout.write(jsonLine({ ...headJson(trace, read), output: output ?? null, waits: rows.map(waitJson) }));
-    return ExitCode.recorded;
-  }
-  process.stdout.write(offCpuTable(rows.slice(0, args.top), tableOptions(args.full)));
+  printed(args, { ...headJson(trace, read), output: output ?? null, waits: rows.map(waitJson) }, () =>
+    offCpuTable(rows.slice(0, args.top), tableOptions(args.full)),
+  );
+  if (args.json) return ExitCode.recorded;
   const more = rows.length - args.top;
   const notes = [
     ...(more > 0 ? [`${more} more rows: --top ${rows.length} shows them`] : []),

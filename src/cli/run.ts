@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import {
+  clockOf,
   type DeterministicCommand,
   deterministicCommand,
   firstBoot,
@@ -15,7 +16,7 @@ import { GuestWatch } from '../check/index.js';
 import { ElfFile } from '../elf/index.js';
 import { panicPlaces } from '../probes/index.js';
 import { trampolineRoom } from '../record/index.js';
-import { isLinuxProgram, isMovedAtBoot, nanosPerInstruction, sleeps } from '../target/index.js';
+import { isLinuxProgram, isMovedAtBoot } from '../target/index.js';
 import { onEvents, TaskSummary, tee, timeOf } from '../trace/index.js';
 import { leavesStub } from './at-target.js';
 import { ConsoleFile } from './console-file.js';
@@ -134,8 +135,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
   const recording = await recordSession({ ...prepared, sink: tee([prepared.sink, timed, tasks]) }, machine.session, {
     isLaunched: true,
     loadBias,
-    ...{ hidden: machine.hidden, resetVector: machine.resetVector },
-    ...{ nanosPerInstruction: nanosPerInstruction(args.command), clockSleeps: sleeps(args.command) },
+    ...{ hidden: machine.hidden, ...machine.known },
     // When a line comes is up to the host: two runs that are alike else would not be.
     ...(isRepeatable(args) ? {} : { console: (take) => (record = take) }),
     panics: args['on-panic'] === 'report' ? panicPlaces(prepared.program) : [],
@@ -178,7 +178,8 @@ class ShownConsole {
 
 /** Its clock counts instructions and nothing else. */
 function isRepeatable({ deterministic, command }: RunArguments): boolean {
-  return deterministic || (nanosPerInstruction(command) !== undefined && !sleeps(command));
+  const { nanosPerInstruction, clockSleeps } = clockOf(command);
+  return deterministic || (nanosPerInstruction !== undefined && !clockSleeps);
 }
 
 /**

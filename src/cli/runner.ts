@@ -1,9 +1,10 @@
 // `rsptrace run` without an ELF: as cargo's runner, or with the ELF that QEMU loads.
-import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { architectureOf } from '../arch/index.js';
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
+import { headOf } from '../base/file-head.js';
 import type { ElfFile } from '../elf/index.js';
 import { qemuOptions } from '../target/index.js';
 
@@ -43,15 +44,10 @@ export function runTarget(elf: string | undefined, command: readonly string[]): 
 const elfMagic = 0x7f454c46;
 
 /** The first bytes of a file; undefined if it cannot be read, or is shorter. */
-function headOf(path: string): Buffer | undefined {
-  const head = Buffer.alloc(20);
+function startOf(path: string): Buffer | undefined {
   try {
-    const fd = openSync(path, 'r');
-    try {
-      return readSync(fd, head) < head.length ? undefined : head;
-    } finally {
-      closeSync(fd);
-    }
+    const { bytes = [] } = headOf(path) ?? {};
+    return bytes.length < 20 ? undefined : Buffer.from(bytes);
   } catch {
     return undefined;
   }
@@ -59,13 +55,13 @@ function headOf(path: string): Buffer | undefined {
 
 /** A flat binary, or a compressed kernel. */
 function isOtherThanElf(path: string): boolean {
-  const head = headOf(path);
+  const head = startOf(path);
   return head !== undefined && head.readUInt32BE(0) !== elfMagic;
 }
 
 /** `e_machine` of an ELF of 64 bits, little-endian; undefined for other files. */
 function machineOf(path: string): number | undefined {
-  const head = headOf(path);
+  const head = startOf(path);
   const isElf = head?.readUInt32BE(0) === elfMagic && head[4] === 2 && head[5] === 1;
   return isElf ? head.readUInt16LE(18) : undefined;
 }

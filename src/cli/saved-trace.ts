@@ -7,6 +7,7 @@ import {
   Choosing,
   type Chosen,
   chosenByName,
+  Inside,
   leftOutText,
   namesLeftOut,
   readTrace,
@@ -109,6 +110,11 @@ class CountingChoice implements Chosen {
     if (isChosen) this.count++;
     return isChosen;
   };
+}
+
+/** Gives a sink what is chosen of a trace. */
+export function chosenInto(sink: TraceSink): (chosen: Chosen | undefined) => TraceSink {
+  return (chosen) => (chosen ? new Inside(sink, chosen) : sink);
 }
 
 /** Several reports ask about the same begin: what is chosen is asked once for each. */

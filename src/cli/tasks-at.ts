@@ -4,7 +4,6 @@ import {
   type Shown as Branch,
   branchesIn,
   clipPlace,
-  jsonLine,
   leftOut,
   lineOf,
   type NodeCode,
@@ -17,10 +16,10 @@ import {
   wholeTree,
 } from '../text/index.js';
 import { type AwaitAt, type Moment, rootText, type TaskAt, TasksAt, timeText } from '../trace/index.js';
-import { ExitCode, note } from './failure.js';
+import { note } from './failure.js';
 import type { TasksArguments } from './options/target.js';
 import { headJson, noMatch, readSaved } from './saved-trace.js';
-import { lineWidth } from './terminal.js';
+import { lineWidth, printed } from './terminal.js';
 import type { TraceFilter } from './trace-filter.js';
 
 export interface TasksAtArguments {
@@ -46,20 +45,18 @@ export async function tasksAt(args: TasksAtArguments): Promise<number> {
   if (!found.isReached) note(`${trace} ends before: its end is shown`);
   const shown = select(found, args);
   if (found.isReached && found.isEmpty) note(`${trace} has no poll before ${timeText(found.time)}`);
-  if (args.json) {
-    const tasks = shown.map((task) => taskJson(task, found.time));
-    process.stdout.write(jsonLine({ ...headJson(trace, read), at_ns: found.time, ended: found.ended, tasks }));
-  } else {
-    const branches = shown.map((task) => ({ task, branch: branchOf(task, args.full) }));
-    const lines = branches.flatMap(({ task, branch }) => taskLines(task, branch, found));
-    const left = branches.reduce((sum, { branch }) => sum + leftOut(branch), 0);
-    const hidden = left === 0 ? '' : `; ${plural(left, 'Future')} of libraries left out: --full shows them`;
-    const ended = found.ended > 0 ? `; ${found.ended} had ended` : '';
-    process.stdout.write(
-      textLines([...lines, `${plural(shown.length, 'task')} at ${timeText(found.time)}${ended}${hidden}`]),
-    );
-  }
-  return ExitCode.recorded;
+  const tasks = shown.map((task) => taskJson(task, found.time));
+  const json = { ...headJson(trace, read), at_ns: found.time, ended: found.ended, tasks };
+  return printed(args, json, () => tasksText(shown, found, args.full));
+}
+
+function tasksText(tasks: readonly TaskAt[], found: TasksAt, isFull: boolean): string {
+  const branches = tasks.map((task) => ({ task, branch: branchOf(task, isFull) }));
+  const lines = branches.flatMap(({ task, branch }) => taskLines(task, branch, found));
+  const left = branches.reduce((sum, { branch }) => sum + leftOut(branch), 0);
+  const hidden = left === 0 ? '' : `; ${plural(left, 'Future')} of libraries left out: --full shows them`;
+  const ended = found.ended > 0 ? `; ${found.ended} had ended` : '';
+  return textLines([...lines, `${plural(tasks.length, 'task')} at ${timeText(found.time)}${ended}${hidden}`]);
 }
 
 function select(found: TasksAt, { filter, sort, top }: TasksAtArguments): TaskAt[] {

@@ -1,5 +1,30 @@
-// What stdout is: a terminal, with its columns and colours, or a file.
+// What stdout is: a terminal, with its columns and colours, or a file; and how commands write to it.
+import { jsonLine } from '../text/index.js';
 import { FILE_WIDTH, type TableOptions } from '../trace/index.js';
+import { ExitCode } from './failure.js';
+
+/** Prints what a command has found, with --json as one object. Gives the exit status. */
+export function printed(args: { readonly json: boolean }, object: object, text: () => string): number {
+  process.stdout.write(args.json ? jsonLine(object) : text());
+  return ExitCode.recorded;
+}
+
+const BUFFER = 64 * 1024;
+
+/** Standard output in large pieces. Nothing is kept: to a file, a pipe and a terminal of Linux each is written at once. */
+export class LargePieces {
+  #text = '';
+
+  write(text: string): void {
+    this.#text += text;
+    if (this.#text.length > BUFFER) this.flush();
+  }
+
+  flush(): void {
+    process.stdout.write(this.#text);
+    this.#text = '';
+  }
+}
 
 /** Wider than any line. */
 const WIDEST = 2 ** 20;

@@ -1,16 +1,10 @@
 import { basename } from 'node:path';
 import type { Progress } from '../record/index.js';
-import { placeInProcess } from '../target/index.js';
 import { jsonLine, plural } from '../text/index.js';
 import { ExitCode, note, reportError } from './failure.js';
-import { processNamed } from './local-process.js';
-import { programOf } from './look-at.js';
-import { defaultsOf } from './options/option.js';
-import { recordingOptions, remoteOptions } from './options/recording.js';
+import { liveTarget, unkept } from './live-target.js';
 import type { TopArguments } from './options/target.js';
-import { recordRunning } from './process.js';
-import { recordAt } from './record.js';
-import { type Prepared, withRecording } from './recording/prepare.js';
+import { withRecording } from './recording/prepare.js';
 import type { Recorded, RecordingWatcher } from './recording/session.js';
 import { App } from './top/app.js';
 import { LivePolls } from './top/live-polls.js';
@@ -22,29 +16,20 @@ import { until } from './top/until.js';
  * without stops. Gives the exit status.
  */
 export async function topPolls(given: TopArguments): Promise<number> {
-  const args = { ...given, elf: programOf(given) };
+  const target = liveTarget(given);
+  const args = { ...given, elf: target.elf };
   const live = new LivePolls();
   const view = new PollsView(args, live);
-  const defaults = defaultsOf({ ...recordingOptions, reconnect: remoteOptions.reconnect });
-  const asked = {
-    ...defaults,
-    ...args,
-    // What would stop the target is left out. Nothing is on stderr while the screen is there.
-    ...({ output: '/dev/null', findings: 'off', engine: 'target', wakes: 'auto', json: true } as const),
-    progress: !args.json,
-  };
-  const pid = args.pid === undefined ? undefined : processNamed(args.pid);
+  // What would stop the target is left out. Nothing is on stderr while the screen is there.
+  const only = { engine: 'target', wakes: 'auto', json: true, progress: !args.json } as const;
+  const asked = { ...unkept, ...args, ...only };
   return await withRecording(
     asked,
     async (prepared) => {
-      const watched = { ending: view.ending, watcher: view };
-      const record = (from: Prepared): Promise<Recorded> =>
-        pid === undefined
-          ? recordAt({ ...asked, remote: args.remote as string }, from, watched)
-          : recordRunning(from, pid, watched);
-      return view.ends(await view.during(record(prepared)));
+      const recorded = target.record(prepared, asked, { ending: view.ending, watcher: view });
+      return view.ends(await view.during(recorded));
     },
-    pid === undefined ? undefined : (file) => placeInProcess(pid, file),
+    target.place,
     () => live,
   );
 }
@@ -60,15 +45,11 @@ class PollsView implements RecordingWatcher {
   #number = 0;
   #showing: Promise<void> | undefined;
 
-  constructor(args: PollsView['args'], live: LivePolls) {
+  constructor(args: TopArguments & { readonly elf: string }, live: LivePolls) {
     this.#args = args;
     this.#live = live;
     const app = { json: async () => this.#json(), onQuit: () => this.#quit() };
     this.#app = args.json ? undefined : new App(app);
-  }
-
-  get args(): TopArguments & { readonly elf: string } {
-    return this.#args;
   }
 
   /** Ends the recording. */
