@@ -1,11 +1,22 @@
 import { basename } from 'node:path';
+import { RsptraceError } from '../base/errors.js';
 import { plural, textLines } from '../text/index.js';
-import { endMissing, FromFirstEvent, type MergeInput, mergeTraces, timeText } from '../trace/index.js';
+import {
+  endMissing,
+  FromFirstEvent,
+  formatFor,
+  formats,
+  type MergeInput,
+  mergeTraces,
+  openTrace,
+  type TraceSink,
+  timeText,
+} from '../trace/index.js';
 import { note } from './failure.js';
 import type { ConvertArguments, MergeArguments } from './options/saved-trace.js';
+import { loadPlugins } from './plugins.js';
 import { chosenInto, headJson, notesOn, readChosen } from './saved-trace.js';
 import { printed } from './terminal.js';
-import { traceOutput } from './trace-output.js';
 
 /** `rsptrace convert IN -o OUT`: a saved trace in another format. Gives the exit status. */
 export async function convert(args: ConvertArguments): Promise<number> {
@@ -57,4 +68,34 @@ function labelOf(path: string, paths: readonly string[], index: number): string 
   const name = (each: string): string => basename(each).replace(/\.(?:gz|pftrace|perfetto-trace|json|uftrace)/g, '');
   const isShared = paths.filter((each) => name(each) === name(path)).length > 1;
   return isShared ? `${name(path)} ${index + 1}` : name(path);
+}
+
+/** What names a trace to write, and its format. */
+interface TraceOutputArguments {
+  readonly output: string;
+  readonly format: string | undefined;
+  readonly force: boolean;
+  readonly plugin: readonly string[];
+}
+
+/**
+ * The trace of `-o`, in the format of its extension or of `--format`. `use`: what to do with it. `open` throws
+ * `OUTPUT_EXISTS` and `OUTPUT_CANNOT_WRITE`.
+ * @throws RsptraceError `TRACE_UNKNOWN_FORMAT`
+ */
+async function traceOutput(args: TraceOutputArguments): Promise<{ open: () => TraceSink; use: string }> {
+  const { output, force, format } = args;
+  const plugins = await loadPlugins(args.plugin);
+  const known = [...plugins.formats, ...formats];
+  const as = format === undefined ? formatFor(output, known) : known.find((one) => isNamed(one, format));
+  if (as === undefined) {
+    throw new RsptraceError('TRACE_UNKNOWN_FORMAT', `no trace format is called ${format}`, {
+      hint: `Known: ${known.map(({ name, extensions: [first] }) => `${first?.slice(1)} (${name})`).join(', ')}.`,
+    });
+  }
+  return { open: () => openTrace(output, { lock: note, force, formats: plugins.formats, as }), use: as.use };
+}
+
+function isNamed({ name, extensions }: (typeof formats)[number], wanted: string): boolean {
+  return name.toLowerCase() === wanted.toLowerCase() || extensions.some((one) => one.slice(1) === wanted);
 }

@@ -86,7 +86,7 @@ async function tasksThere(
       stoodMs: undefined,
       mayHaveHeap: false,
     };
-    const { tasks: json } = JSON.parse(await tasksJson(shown)) as { readonly tasks: object };
+    const { tasks: json } = (await tasksJson(shown)) as { readonly tasks: object };
     return { text: polled.length === 0 ? tracedText(traced) : `in this task:\n\n${await tasksText(shown)}`, json };
   } catch (thrown) {
     return { text: `its tasks cannot be read: ${messageOf(thrown)}\n`, json: null };

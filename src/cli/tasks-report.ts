@@ -21,7 +21,6 @@ import {
   type Shown as Branch,
   branchesIn,
   clipPlace,
-  jsonLine,
   leftOut,
   lineOf,
   type NodeCode,
@@ -55,11 +54,11 @@ export function mebibytes(bytes: number): string {
   return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }
 
-export async function tasksJson(shown: Shown): Promise<string> {
+export async function tasksJson(shown: Shown): Promise<object> {
   const { elf, found, stoodMs } = shown;
   const { runtimes, searched, unread, notes, noTask } = found;
   const task = (each: Task): Promise<object> => taskJson(shown, each);
-  return jsonLine({
+  return {
     ...{ version: 2, program: elf, runtimes, searched, unread, notes },
     stoodMs: stoodMs === undefined ? null : Math.round(stoodMs),
     tasks: await Promise.all(found.tasks.map(task)),
@@ -67,7 +66,7 @@ export async function tasksJson(shown: Shown): Promise<string> {
     blocking: await Promise.all(found.blocking.map(task)),
     others: await Promise.all(found.others.map(task)),
     ...findingsJson(found),
-  });
+  };
 }
 
 /** A task, what its runtime knows of it, what it waits for, and the tree of what it awaits. */

@@ -27,6 +27,7 @@ import { DebugInfo } from '../dwarf/index.js';
 import { type ElfFile, ET } from '../elf/index.js';
 import { isProcess, parseRemote } from '../rsp/index.js';
 import { isMovedAtBoot, loadedElf, roomForCopy } from '../target/index.js';
+import { jsonLine } from '../text/index.js';
 import { ExitCode, note } from './failure.js';
 import { createLogger } from './logging.js';
 import { loadedThere, lookAt, programOf, type ReadProgram, readProgram } from './look-at.js';
@@ -141,7 +142,7 @@ async function show(args: TasksArguments, { program, view, own, stoodMs, knowsHe
     isFull: args.full,
   };
   const text = args.blocked ? blockedText : tasksText;
-  process.stdout.write(args.json ? await tasksJson(shown) : await text(shown));
+  process.stdout.write(args.json ? jsonLine(await tasksJson(shown)) : await text(shown));
   const isFound = found.deadlocks.length > 0 || found.lost.length > 0;
   return args.findings === 'error' && isFound ? ExitCode.limitBroken : ExitCode.recorded;
 }

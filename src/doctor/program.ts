@@ -4,7 +4,7 @@ import { RsptraceError } from '../base/errors.js';
 import { isRefusal } from '../base/refusal.js';
 import type { ElfFile } from '../elf/index.js';
 import { type EnginePlanOptions, engineChoices, findHurdles, type Hurdle, planEngines } from '../engines/index.js';
-import { processMemory, whyProcessStops } from '../inject/index.js';
+import { codeRoom, processMemory, type SitePlan, whyProcessStops } from '../inject/index.js';
 import type { KindPreview } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { findScratch, type ScratchSources } from '../scratch/index.js';
@@ -116,7 +116,7 @@ async function hurdlesOf(
 interface EnginesReport {
   readonly choices: readonly ProbeFact[];
   readonly scratch: ScratchReport | undefined;
-  readonly problem?: RsptraceError;
+  readonly problem?: RsptraceError | undefined;
 }
 
 async function enginesFor(
@@ -125,43 +125,45 @@ async function enginesFor(
   plan: EnginePlanOptions,
   sources: ScratchSources,
 ): Promise<EnginesReport> {
-  const { plans } = plan;
   const planned = planEngines(plan);
   const choices = engineChoices(plan, planned);
-  const [first] = plans;
-  if (planned.sites.length === 0 || first === undefined) return { choices, scratch: undefined };
-  const inProcess = isProcess(session.features);
-  const stops = inProcess ? whyProcessStops(session) : undefined;
-  if (stops !== undefined) {
-    return { choices: allStop(plan, planned.refused, stops), scratch: { refused: stops, later: false } };
-  }
-  const process = inProcess ? processMemory(planned) : undefined;
+  const refusedFor = (refused: string, problem?: RsptraceError): EnginesReport => {
+    const all = new Map(plan.plans.map((_, index) => [index, planned.refused.get(index) ?? refused]));
+    return { choices: engineChoices(plan, { refused: all }), scratch: { refused, later: false }, problem };
+  };
+  if (planned.sites.length === 0) return { choices, scratch: undefined };
+  const stops = isProcess(session.features) ? whyProcessStops(session) : undefined;
+  if (stops !== undefined) return refusedFor(stops);
   try {
-    const found = await findScratch({ ...sources, session, arch, elf, text: first.address, process });
+    const found = await trialScratch(session, elf, arch, planned, sources);
     if (!isRefusal(found)) {
       const { source, owned, code, data } = found;
-      await found.release();
-      found.shared?.close();
       return { choices, scratch: { source, owned, codeBytes: code.size, ringBytes: data.size } };
     }
     const later = 'later' in found && found.later;
-    return {
-      choices: later ? choices : allStop(plan, planned.refused, found.refused),
-      scratch: { refused: found.refused, later },
-    };
+    return later ? { choices, scratch: { refused: found.refused, later } } : refusedFor(found.refused);
   } catch (error) {
     if (!(error instanceof RsptraceError && error.code === 'SCRATCH_UNUSABLE')) throw error;
-    const refused = error.message;
-    return {
-      choices: allStop(plan, planned.refused, refused),
-      scratch: { refused, later: false },
-      problem: error,
-    };
+    return refusedFor(error.message, error);
   }
 }
 
-function allStop(plan: EnginePlanOptions, known: ReadonlyMap<number, string>, why: string): readonly ProbeFact[] {
-  return engineChoices(plan, { refused: new Map(plan.plans.map((_, index) => [index, known.get(index) ?? why])) });
+/** The memory that a recording would have, which is given back at once. */
+export async function trialScratch(
+  session: Session,
+  elf: ElfFile,
+  arch: Architecture,
+  planned: SitePlan,
+  sources: ScratchSources,
+): ReturnType<typeof findScratch> {
+  const text = planned.sites[0]?.plan.address ?? elf.entry;
+  const process = isProcess(session.features) ? processMemory(planned) : undefined;
+  const codeSize = codeRoom(planned.sites);
+  const found = await findScratch({ ...sources, session, arch, elf, text, process, codeSize });
+  if (isRefusal(found)) return found;
+  await found.release();
+  found.shared?.close();
+  return found;
 }
 
 const mostFunctions = 64;

@@ -9,15 +9,15 @@ import {
   layOutTrampolines,
   type Patch,
   processCode,
-  processMemory,
   type SitePlan,
   type Trampoline,
 } from '../inject/index.js';
 import { codeOf } from '../probes/index.js';
 import { type Proof, questions } from '../proof/index.js';
-import { isProcess, type Session } from '../rsp/index.js';
-import { findScratch, type Region, type ScratchSources, slackOf } from '../scratch/index.js';
+import type { Session } from '../rsp/index.js';
+import { type Region, type ScratchSources, slackOf } from '../scratch/index.js';
 import { textLines } from '../text/index.js';
+import { trialScratch } from './program.js';
 
 /** Memory in which trampolines are laid out, for display. */
 interface ShownScratch {
@@ -89,15 +89,10 @@ export async function targetScratch(
   sources: ScratchSources,
 ): Promise<ShownScratch> {
   const planned = planEngines(plan);
-  const text = planned.sites[0]?.plan.address ?? elf.entry;
-  const process = isProcess(session.features) ? processMemory(planned) : undefined;
   const near = await slackOf({ session, arch, elf });
-  const codeSize = codeRoom(planned.sites);
-  const found = await findScratch({ ...sources, session, arch, elf, text, process, codeSize });
+  const found = await trialScratch(session, elf, arch, planned, sources);
   if (isRefusal(found)) return { ...madeUpScratch(elf, planned, found.refused), near };
   const { source, code, data } = found;
-  await found.release();
-  found.shared?.close();
   return { source, madeUp: false, code, data, near };
 }
 

@@ -70,14 +70,6 @@ export class Boot {
     return this.#early.end();
   }
 
-  watchTables(): Promise<void> {
-    return this.tables.watch();
-  }
-
-  arrive(): Promise<boolean> {
-    return this.firstHit(false);
-  }
-
   /** The machine boots again: the last records of the old boot are written to the trace. */
   async restarts(time: number | undefined): Promise<void> {
     const { target, connection, tracers, clock, engines, log } = this.#parts;
@@ -91,7 +83,7 @@ export class Boot {
     tracers.output.moveTo(time);
   }
 
-  /** What happened from `from` until now is not in the trace. */
+  /** What happened from `from` until now is not in the trace; undefined: from the machine's start. */
   async unrecorded(from = 0 as GuestNanos, why: string): Promise<void> {
     const { connection, tracers } = this.#parts;
     const { counting, output } = tracers;

@@ -2,6 +2,7 @@ import { type Addr, addOffset } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
 import type { EngineName } from '../engines/index.js';
 import type { GuestNanos } from '../trace/index.js';
+import type { Boot } from './boot.js';
 import type { Connection } from './connection.js';
 import type { Parts } from './parts.js';
 import { addressesOf } from './program.js';
@@ -21,16 +22,6 @@ const longest = 1000;
 /** So often the kernel may change its page table before it is the last one. Then probes stop again. */
 const mostChanges = 50;
 
-/** What early stops ask of the boot that they belong to. */
-interface BootSteps {
-  /** A change of the page table matters from now on. */
-  watchTables(): Promise<void>;
-  /** Tries to place the trampolines. */
-  arrive(): Promise<unknown>;
-  /** What is missing is known: from here to now, and why. Undefined: from the machine's start. */
-  unrecorded(from: GuestNanos | undefined, why: string): Promise<void>;
-}
-
 /**
  * Before a kernel's last page table is in use, trampolines have no memory, and each probe stops the target. After some
  * hundred such stops the probes are taken out until then, so that no boot is stopped to death. Breakpoints alone can
@@ -38,7 +29,7 @@ interface BootSteps {
  */
 export class EarlyStops {
   readonly #parts: Parts;
-  readonly #boot: BootSteps;
+  readonly #boot: Boot;
   readonly #wanted: EngineName;
   /** Every probe. */
   readonly #addresses: readonly Addr[];
@@ -53,7 +44,7 @@ export class EarlyStops {
   #out: { readonly since: GuestNanos | undefined; readonly why: string } | undefined;
   #isLateTold = false;
 
-  constructor(parts: Parts, boot: BootSteps) {
+  constructor(parts: Parts, boot: Boot) {
     const { options, target, connection } = parts;
     this.#parts = parts;
     this.#boot = boot;
@@ -73,13 +64,13 @@ export class EarlyStops {
     this.#out = undefined;
     const leftOut = new Set<Addr>(engines.isInstalled ? engines.unarmed : engines.withoutStops);
     const stopping = this.#addresses.filter((address) => !leftOut.has(address));
-    if (!isSure && hasPlaces && (await this.#loaded.begin())) await this.#boot.watchTables();
+    if (!isSure && hasPlaces && (await this.#loaded.begin())) await this.#boot.tables.watch();
     this.#isSlow = isSure && this.#isLimited && stopping.length > fewBreakpoints;
-    if (this.#isSlow) await this.#boot.watchTables();
+    if (this.#isSlow) await this.#boot.tables.watch();
     const isTooMany = this.#isSlow && stopping.length > mostBreakpoints;
     if ((this.#wanted !== 'target' && !isTooMany) || !isSure || !hasPlaces) return stopping;
     this.#out = { since: undefined, why: tooEarly };
-    await this.#boot.watchTables();
+    await this.#boot.tables.watch();
     return [];
   }
 
@@ -110,7 +101,7 @@ export class EarlyStops {
     if (this.#out || options.fromReset || target.pagingAt.length === 0) return;
     this.#out = { since: tracers.output.time, why: tooEarly };
     await connection.engine.points.disarm(this.#addresses);
-    await this.#boot.watchTables();
+    await this.#boot.tables.watch();
   }
 
   /** Nobody wants all of the stops. */
@@ -144,7 +135,7 @@ export class EarlyStops {
     // Of the breakpoints some wait for trampolines, and these are not left to the first hit.
     this.#isSlow = false;
     engines.settle();
-    await this.#boot.arrive();
+    await this.#boot.firstHit(false);
     if (!this.#out) return;
     if (engines.isWaiting && ++this.#changes < mostChanges) return;
     await this.#armAgain();

@@ -29,6 +29,7 @@ import {
   mergePlans,
   type PlanWishes,
   type ProbeKind,
+  type ReadPlan,
   type Wakes,
 } from '../probes/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
@@ -245,7 +246,7 @@ function planAll(
   asked: Pick<PlanWishes, 'stackDepth' | 'values' | 'returns'>,
   ends: readonly Addr[],
 ): EnginePlanOptions {
-  const { arch, elf, debug, kinds: found } = program;
+  const { arch, elf, debug } = program;
   const [watch] = watchesOf(program).flatMap(({ planned }) => planned);
   if (wanted === 'target' && watch) {
     throw new RsptraceError('ENGINE_UNAVAILABLE', `'${watch.spec.text}' cannot be carried out without stops`, {
@@ -258,10 +259,7 @@ function planAll(
       hint: `add --probe '${reader}:GLOB', or leave --bt out`,
     });
   }
-  const general = new Set(arch.generalRegisters);
-  const floats = new Set(arch.probeCode?.floats);
-  const wishes = { arch, general, floats, ...asked };
-  const plans = mergePlans(found.flatMap((each) => each.kind.plans?.(each.found, wishes) ?? []));
+  const plans = plansOf(program, asked);
   const options: EnginePlanOptions = {
     arch,
     wanted,
@@ -272,6 +270,16 @@ function planAll(
     harts: 1,
   };
   return { ...options, looks: lookAtPlans(options) };
+}
+
+/** What hits of a program's probes read. */
+export function plansOf(
+  { kinds: found, arch }: Program,
+  asked: Pick<PlanWishes, 'stackDepth' | 'values' | 'returns'>,
+): readonly ReadPlan[] {
+  const [general, floats] = [new Set(arch.generalRegisters), new Set(arch.probeCode?.floats)];
+  const wishes = { arch, general, floats, ...asked };
+  return mergePlans(found.flatMap((each) => each.kind.plans?.(each.found, wishes) ?? []));
 }
 
 function readsStacks({ kinds: found }: Program): boolean {

@@ -3,18 +3,10 @@ import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { ElfFile, type OpenOptions } from '../elf/index.js';
 import { besideKernel } from '../engines/index.js';
-import {
-  type AnyProbe,
-  kinds,
-  mergePlans,
-  type PlanWishes,
-  type ProbeKind,
-  type ProbeSpec,
-  type ReadPlan,
-} from '../probes/index.js';
+import { type AnyProbe, kinds, type PlanWishes, type ProbeKind, type ProbeSpec } from '../probes/index.js';
 import { nameIn, programName } from '../target/stacks/index.js';
 import type { ProbeFact } from '../trace/index.js';
-import { type PlaceOptions, type PollOptions, type Program, understand } from './program.js';
+import { type PlaceOptions, type PollOptions, type Program, plansOf, understand } from './program.js';
 
 /** The kinds of probes that further programs have. */
 const kindsOfOthers: ReadonlySet<string> = new Set(['poll', 'fn']);
@@ -138,16 +130,6 @@ function isExcluding(spec: AnyProbe): boolean {
 
 function isCalled(elf: ElfFile, name: string): boolean {
   return programName(elf) === name.replace(/\.elf$/, '');
-}
-
-/** What hits of a program's probes read. */
-export function plansOf(
-  { kinds: found, arch }: Program,
-  wishes: Pick<PlanWishes, 'stackDepth' | 'values'>,
-): readonly ReadPlan[] {
-  const [general, floats] = [new Set(arch.generalRegisters), new Set(arch.probeCode?.floats)];
-  const all = { ...wishes, arch, general, floats };
-  return mergePlans(found.flatMap((each) => each.kind.plans?.(each.found, all) ?? []));
 }
 
 /** How the probes of further programs are carried out: all by stops. */

@@ -29,8 +29,17 @@ import {
 } from '../target/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { HartNumbers, HartWords } from './harts.js';
-import { codeToVerify, enginePlan, loadedProgram, type Program, planHarts, samplesOf, watchesOf } from './program.js';
-import { choicesOfOthers, plansOf } from './programs.js';
+import {
+  codeToVerify,
+  enginePlan,
+  loadedProgram,
+  type Program,
+  planHarts,
+  plansOf,
+  samplesOf,
+  watchesOf,
+} from './program.js';
+import { choicesOfOthers } from './programs.js';
 import type { RecordOptions } from './recording.js';
 import { verifySampling } from './sampler.js';
 
@@ -127,6 +136,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const { settlesAt, pagingAt } = await pagingPlaces(options, program);
   const all = { ...plan, ...planHarts(program, session, count), process };
   const ram = await GuestRam.find(session, logger);
+  const read = { stackDepth: options.stackDepth, values: options.functions?.values ?? true };
   const facts = { ...options.scratch, session, arch, elf, plan: all, pastWire: ram, logger };
   return {
     program,
@@ -136,7 +146,8 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     runs: options.letRun !== undefined && absent.length + elsewhere.length === 0,
     hasBegun: process || (absent.length < code.length && !boots && (await isUnderWay(options))),
     plan: all,
-    ...ofOthers(program, { stackDepth: options.stackDepth, values: options.functions?.values ?? true }),
+    plansOfOthers: program.others.flatMap((other) => plansOf(other, read)),
+    choicesOfOthers: choicesOfOthers(program, read),
     harts,
     unseen,
     words: new HartWords(count),
@@ -157,16 +168,6 @@ function verifyElsewhere(places: number, wanted: EngineName | undefined, logger:
   // Its code would be patched in whatever address space is in use.
   if (wanted === 'target') throw unavailable(insideKernel);
   logger.info({ places }, 'other code is there now: hits count in the address spaces where the program runs');
-}
-
-function ofOthers(
-  program: Program,
-  wishes: Parameters<typeof plansOf>[1],
-): Pick<Verified, 'plansOfOthers' | 'choicesOfOthers'> {
-  return {
-    plansOfOthers: program.others.flatMap((other) => plansOf(other, wishes)),
-    choicesOfOthers: choicesOfOthers(program, wishes),
-  };
 }
 
 /** Whether the target may have further programs. */

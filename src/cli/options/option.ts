@@ -147,6 +147,11 @@ export function declared<const P extends PositionalTable, const O extends Table>
   return declaration;
 }
 
+/** Those of some options that are given: neither left out nor a flag that is off. */
+export function givenOf<const N extends string>(args: Partial<Readonly<Record<N, unknown>>>, names: readonly N[]): N[] {
+  return names.filter((name) => args[name] !== undefined && args[name] !== false);
+}
+
 /** Throws `USAGE`. */
 export function usage(message: string, hint = 'try --help'): RsptraceError {
   return new RsptraceError('USAGE', message, { hint });

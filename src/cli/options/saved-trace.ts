@@ -11,6 +11,7 @@ import {
   count,
   declared,
   flag,
+  givenOf,
   list,
   many,
   type Option,
@@ -87,10 +88,10 @@ export const report = declared({
 });
 export type ReportArguments = ArgumentsOf<typeof report>;
 
-export function checkReport({ by, callers, callees, filter }: ReportArguments): void {
-  if ([by, callers, callees].filter((one) => one !== undefined).length > 1) {
+export function checkReport(given: ReportArguments): void {
+  const { by, filter } = given;
+  if (givenOf(given, ['by', 'callers', 'callees']).length > 1)
     throw usage('--by, --callers and --callees do not go together');
-  }
   if ((by === 'await' || by === 'latency') && filter?.condition)
     throw usage(`--by ${by} takes a --filter without a condition`);
 }
@@ -123,11 +124,12 @@ export const graph = declared({
 export type GraphArguments = ArgumentsOf<typeof graph>;
 
 export function checkGraph(given: GraphArguments & Behind): void {
-  const { fn, trace, remote, pid } = given;
+  const { fn, trace, pid } = given;
   const isLive = fn !== undefined;
-  const where = [...(remote === undefined ? [] : ['--remote']), ...(pid === undefined ? [] : ['--pid'])];
+  const where = givenOf(given, ['remote', 'pid']);
   if (where.length > 1) throw usage('--pid and --remote do not go together', 'leave one of them out');
-  if (!isLive && where.length > 0) throw usage(`${where[0]} needs --fn: where the graph begins`, "try --fn 'net::rx'");
+  if (!isLive && where.length > 0)
+    throw usage(`--${where[0]} needs --fn: where the graph begins`, "try --fn 'net::rx'");
   if (trace === undefined && pid === undefined) {
     if (isLive) throw usage('no program is given', "rsptrace graph --fn 'GLOB' ./program");
     throw usage('no trace is given', 'rsptrace graph boot.pftrace');
@@ -136,13 +138,10 @@ export function checkGraph(given: GraphArguments & Behind): void {
     const hint = "rsptrace graph --fn 'GLOB' ./program -- its arguments";
     throw usage('only a program that is started takes arguments behind --', hint);
   }
-  const others = isLive
-    ? (['function', 'json', 'from', 'to', 'filter', 'top'] as const)
-    : (['duration', 'max-events', 'engine', 'scratch'] as const);
-  const wrong = others.find((name) => given[name] !== undefined && given[name] !== false);
-  if (wrong === undefined) return;
-  if (isLive) throw usage(`--${wrong} is for saved traces`, 'record a .pftrace and ask that');
-  throw usage(`--${wrong} needs --fn`, 'a saved trace takes the function behind its name');
+  const [ofSaved] = givenOf(given, ['function', 'json', 'from', 'to', 'filter', 'top']);
+  const [ofLive] = givenOf(given, ['duration', 'max-events', 'engine', 'scratch']);
+  if (isLive && ofSaved) throw usage(`--${ofSaved} is for saved traces`, 'record a .pftrace and ask that');
+  if (!isLive && ofLive) throw usage(`--${ofLive} needs --fn`, 'a saved trace takes the function behind its name');
 }
 
 const diffSortKeys = ['delta', 'percent', 'before', 'after', 'name'] as const;

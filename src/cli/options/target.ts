@@ -21,6 +21,7 @@ import {
   count,
   declared,
   flag,
+  givenOf,
   list,
   type Option,
   optional,
@@ -65,8 +66,9 @@ export const bt = declared({
 /** The ELF is undefined only with a `pid`. */
 export type BacktraceArguments = ArgumentsOf<typeof bt>;
 
-export function checkBt({ elf, remote, pid, core, programs }: BacktraceArguments): void {
-  const sources = [remote, pid, core].filter((one) => one !== undefined).length;
+export function checkBt(given: BacktraceArguments): void {
+  const { elf, remote, pid, programs } = given;
+  const sources = givenOf(given, ['remote', 'pid', 'core']).length;
   if (sources > 1) throw usage('--remote, --pid and --core do not go together', 'give one of them');
   if (sources === 0)
     throw usage('where is the stub? --remote is missing', 'give --remote :1234, --pid PID, or --core FILE');
@@ -135,15 +137,16 @@ export const tasks = declared({
 /** The ELF is undefined only with a `pid`. */
 export type TasksArguments = ArgumentsOf<typeof tasks>;
 
-export function checkTasks({ elf, at, filter, sort, top, remote, core, base, pid }: TasksArguments): void {
+export function checkTasks(given: TasksArguments): void {
+  const { elf, at, core, base, pid } = given;
   const wrong = (what: string) => usage(what, "try 'rsptrace tasks --help'");
-  const sources = [remote, core, pid].filter((one) => one !== undefined).length;
+  const sources = givenOf(given, ['remote', 'core', 'pid']).length;
   if (elf === undefined && (pid === undefined || at !== undefined)) throw wrong('no ELF and no trace is given');
   if (at !== undefined) {
     if (sources > 0) throw wrong('--at is for a saved trace, without --remote, --pid and --core');
     return;
   }
-  if ([filter, sort, top].some((one) => one !== undefined)) throw wrong('--filter, --sort and --top go with --at');
+  if (givenOf(given, ['filter', 'sort', 'top']).length > 0) throw wrong('--filter, --sort and --top go with --at');
   if (sources !== 1) throw wrong('give one of --remote, --pid and --core, or --at TIME for a saved trace');
   if (base !== undefined && core === undefined) throw wrong('--base goes with --core');
 }
@@ -205,8 +208,7 @@ export const futures = declared({
 export type FuturesArguments = ArgumentsOf<typeof futures>;
 
 export function checkFutures(given: FuturesArguments): void {
-  const views = ['tree', 'json', 'dot', 'svg', 'size'] as const;
-  const asked = views.filter((view) => given[view] !== undefined && given[view] !== false);
+  const asked = givenOf(given, ['tree', 'json', 'dot', 'svg', 'size']);
   if (asked.length <= 1) return;
   throw usage(`${asked.map((view) => `--${view}`).join(' and ')} do not go together`, "try 'rsptrace futures --help'");
 }
@@ -273,21 +275,18 @@ export function checkProfile(given: GivenProfile): void {
     checkOffCpu(given);
     return;
   }
-  for (const name of ['from', 'to', 'filter'] as const) {
-    if (given[name] !== undefined) throw usage(`--${name} is for saved traces`, 'leave it out, or add --off-cpu');
-  }
+  const [ofSaved] = givenOf(given, ['from', 'to', 'filter']);
+  if (ofSaved) throw usage(`--${ofSaved} is for saved traces`, 'leave it out, or add --off-cpu');
   if (kernel && user) throw usage('-K and -U leave nothing to sample', 'leave both out to sample all');
   if (pid !== undefined && remote !== undefined) throw usage('--pid and --remote do not go together', oneOut);
-  for (const [name, value] of Object.entries({ remote, pid })) {
-    if (value === undefined || command.length === 0) continue;
-    throw usage(`--${name} and a command behind -- do not go together`, oneOut);
-  }
+  const [where] = givenOf(given, ['remote', 'pid']);
+  if (where && command.length > 0) throw usage(`--${where} and a command behind -- do not go together`, oneOut);
 }
 
 function checkOffCpu(given: GivenProfile): void {
   const names = ['remote', 'pid', ...(Object.keys(sampling) as (keyof typeof sampling)[]), 'sort'] as const;
+  const [other] = givenOf(given, names);
   if (given.programs.length > 0) throw usage('--elf and --off-cpu do not go together', 'a saved trace needs no target');
-  const other = names.find((name) => given[name] !== undefined && given[name] !== false);
   if (other !== undefined) throw usage(`--${other} and --off-cpu do not go together`, 'a saved trace needs no target');
   if (given['--'] !== undefined) {
     throw usage('--off-cpu takes a saved trace and no command', 'record one first: rsptrace run -o x.pftrace ...');

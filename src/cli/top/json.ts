@@ -1,10 +1,11 @@
-// `rsptrace top --json`: a line a look.
+// `rsptrace top --json`: a line a look; and what its tables are made of.
+import type { FoundTasks } from '../../api/index.js';
 import type { Task } from '../../async/tasks/index.js';
+import { hex } from '../../base/addr.js';
 import { jsonLine } from '../../text/index.js';
 import { findingsJson, refer, taskJson } from '../tasks-report.js';
 import type { Row, Status } from './history.js';
 import type { Look } from './look.js';
-import { resourcesOf } from './resources.js';
 
 /** All that a look shows, in one line. */
 export async function lookJson(
@@ -52,4 +53,34 @@ function byFate(others: readonly Task[]): Partial<Record<Task['fate'], number>> 
   const counts: Partial<Record<Task['fate'], number>> = {};
   for (const { fate } of others) counts[fate] = (counts[fate] ?? 0) + 1;
   return counts;
+}
+
+/** A lock, channel or semaphore with those who wait for it and those who can end that. */
+interface Resource {
+  readonly kind: string;
+  readonly address: string;
+  readonly symbol: string | undefined;
+  readonly waiting: readonly Task[];
+  /** `held by`; undefined where memory does not say who can end the wait. */
+  readonly how: string | undefined;
+  readonly by: readonly Task[];
+}
+
+/** Those at an address, the one with the most waiting first. */
+export function resourcesOf({ waits }: Pick<FoundTasks, 'waits'>): Resource[] {
+  const found = new Map<string, Resource>();
+  for (const [task, own] of waits) {
+    for (const { kind, address, symbol, how, enders } of own) {
+      if (address === undefined) continue;
+      const key = `${kind} ${hex(address)}`;
+      const before = found.get(key);
+      const by = new Set([...(before?.by ?? []), ...enders.map((ender) => ender.task)]);
+      const waiting = new Set([...(before?.waiting ?? []), task]);
+      found.set(key, {
+        ...{ kind, address: hex(address), symbol, how: before?.how ?? how },
+        ...{ waiting: [...waiting], by: [...by] },
+      });
+    }
+  }
+  return [...found.values()].sort((a, b) => b.waiting.length - a.waiting.length || (a.address < b.address ? -1 : 1));
 }

@@ -1,14 +1,13 @@
 // The pages of `rsptrace top`, as lines of text.
 import type { FoundTasks } from '../../api/index.js';
 import type { Deadlock, Task } from '../../async/tasks/index.js';
-import { clipEnd, plural, textTable, visible } from '../../text/index.js';
+import { clipEnd, plural, visible } from '../../text/index.js';
 import { mebibytes, taskLines } from '../tasks-report.js';
 import type { Content, Item } from './app.js';
 import { idOf, type Mark, type Row, type Status, statuses } from './history.js';
-import { byStatus } from './json.js';
+import { byStatus, resourcesOf } from './json.js';
 import type { Look } from './look.js';
-import { resourcesOf } from './resources.js';
-import { type Style, selectable, styled } from './styled.js';
+import { type Style, selectable, styled, tableOf } from './styled.js';
 
 type RowItem = Row & Item;
 
@@ -91,14 +90,9 @@ function tableLines(rows: readonly Row[], selected: number, columns: number): st
     ...[row.name, row.place, clipEnd(visible(row.waits), room)],
   ]);
   const titles = ['id>', 'state', 'for>', 'act%>', 'task~', 'awaits at/', 'waits for'];
-  const text = textTable(titles, cells, { color: false, width: columns });
-  const [head = '', ...lines] = text.trimEnd().split('\n');
-  return [
-    styled('bold', clipEnd(head, columns)),
-    ...lines.map((line, i) =>
-      selectable(line, columns, { isSelected: i === selected, style: colors[rows[i]?.status ?? 'waiting'] }),
-    ),
-  ];
+  return tableOf(titles, cells, columns, (line, i) =>
+    selectable(line, columns, { isSelected: i === selected, style: colors[rows[i]?.status ?? 'waiting'] }),
+  );
 }
 
 function share(part: number, all: number): string {
@@ -168,14 +162,7 @@ function resourcePage({ look }: Shown, columns: number): string[] {
     by.length === 0 ? '' : `${how} ${ids(by)}`,
   ]);
   if (cells.length === 0) return ['no task waits for a lock, a channel or a semaphore that is known'];
-  const table = textTable(['what', 'which~', 'waiting>', 'tasks~', 'who can end it~'], cells, {
-    color: false,
-    width: columns,
-  });
-  return table
-    .trimEnd()
-    .split('\n')
-    .map((each, i) => (i === 0 ? styled('bold', clipEnd(each, columns)) : clipEnd(each, columns)));
+  return tableOf(['what', 'which~', 'waiting>', 'tasks~', 'who can end it~'], cells, columns);
 }
 
 /** The keys, for any content. */

@@ -1,10 +1,10 @@
 // The pages of `rsptrace top --polls`, as lines of text.
-import { clipEnd, plural, shownPlace, textTable, visible, wrapped } from '../../text/index.js';
+import { clipEnd, plural, shownPlace, visible, wrapped } from '../../text/index.js';
 import { timeText } from '../../trace/index.js';
 import type { Content, Item } from './app.js';
 import type { PollsRow, PollsWindow } from './live-polls.js';
 import { keysHelp } from './pages.js';
-import { selectable, styled } from './styled.js';
+import { selectable, styled, tableOf } from './styled.js';
 
 /** What a page is made of. */
 export interface PollsShown extends PollsWindow {
@@ -84,15 +84,10 @@ function tableLines(rows: readonly PollsItem[], selected: number, columns: numbe
     ...[idOf(row), row.state, String(Math.round(row.polls_per_s)), (100 * row.busy).toFixed(1)],
     ...[timeOf(row.p99_ns), timeOf(row.wake_to_poll_avg_ns), nameOf(row), placeOf(row)],
   ]);
-  const text = textTable(titles, cells, { color: false, width: columns });
-  const [head = '', ...lines] = text.trimEnd().split('\n');
-  return [
-    styled('bold', clipEnd(head, columns)),
-    ...lines.map((line, i) => {
-      const isBusy = (rows[i]?.busy ?? 0) >= BUSY;
-      return selectable(line, columns, { isSelected: i === selected, style: isBusy ? 'red' : undefined });
-    }),
-  ];
+  return tableOf(titles, cells, columns, (line, i) => {
+    const isBusy = (rows[i]?.busy ?? 0) >= BUSY;
+    return selectable(line, columns, { isSelected: i === selected, style: isBusy ? 'red' : undefined });
+  });
 }
 
 function timeOf(ns: number | null): string {

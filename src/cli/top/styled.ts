@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import { clipEnd, padEndTo } from '../../text/index.js';
+import { clipEnd, padEndTo, textTable } from '../../text/index.js';
 import { isColored } from '../terminal.js';
 
 export type Style = Parameters<typeof styleText>[0];
@@ -8,6 +8,17 @@ export type Style = Parameters<typeof styleText>[0];
 export function styled(style: Style, text: string): string {
   const isPlain = style === 'inverse' || style === 'bold';
   return isPlain || isColored() ? styleText(style, text, { validateStream: false }) : text;
+}
+
+/** A table as wide as the terminal: its titles, and a line a row of cells. */
+export function tableOf(
+  titles: readonly string[],
+  cells: readonly (readonly string[])[],
+  columns: number,
+  shown: (line: string, index: number) => string = (line) => clipEnd(line, columns),
+): string[] {
+  const [head = '', ...lines] = textTable(titles, cells, { color: false, width: columns }).trimEnd().split('\n');
+  return [styled('bold', clipEnd(head, columns)), ...lines.map(shown)];
 }
 
 /** A line of a table as wide as the terminal. */
