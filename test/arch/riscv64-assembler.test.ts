@@ -122,7 +122,7 @@ t.test('operands that do not fit are refused', async (t) => {
     t.throws(wrong, RangeError, String(wrong));
 });
 
-t.test('labels are resolved in both directions, and must be placed', async (t) => {
+t.test('labels are resolved in both directions, and must be bound', async (t) => {
   const assembler = new rv.Assembler(addr(0x1000));
   const [before, behind] = [new Label(), new Label()];
   assembler.bind(before);
@@ -131,7 +131,7 @@ t.test('labels are resolved in both directions, and must be placed', async (t) =
   assembler.bind(behind);
   t.same(disassembleBytes('riscv64', assembler.finish()).map(textOf), ['bltu t0,t1,8', 'jal zero,0']);
   assembler.jump(new Label());
-  t.throws(() => assembler.finish(), /not placed/);
+  t.throws(() => assembler.finish(), /not bound/);
 });
 
 t.test('constants and addresses are what the machine has in the register', async (t) => {
