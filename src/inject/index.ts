@@ -1,5 +1,5 @@
 export { isMark, within } from './code-allocator.js';
-export { counterScale } from './counter-rate.js';
+export { counterScale, processScale, type TraceTime } from './counter-scales.js';
 export { DigestPace, restTimes } from './digest-pace.js';
 export { lastPlaces, readLastRecords } from './last-records.js';
 export { cleanChild, clearSlack } from './left-code.js';
@@ -12,7 +12,6 @@ export { type TakenOut, takeOutOwnCode } from './own-code.js';
 export { lookAtCode, type PatchVerdict } from './patchable-code.js';
 export { codeIsFull, type Patch, type Trampoline } from './place-site.js';
 export type { Placement } from './placement.js';
-export { processScale, type TraceTime } from './process-clock.js';
 export { processCode, processMemory, whyProcessStops } from './process-memory.js';
 export { ProcessUnwinders, unwinderRoom } from './process-unwinders.js';
 export { type LogPart, LogReader, RawLog, rawLogMagic } from './raw-log.js';

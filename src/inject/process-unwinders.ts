@@ -2,11 +2,10 @@ import type { ProcessCode } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { messageOf } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
-import type { Session } from '../rsp/index.js';
-import { type Scratch, stackBelow, unavailable } from '../scratch/index.js';
+import { stackBelow, unavailable } from '../scratch/index.js';
 import type { LetRun } from '../target/index.js';
 import { DefiningFiles, defined, loaderStop, throws } from './loaded-library.js';
-import { StackWalks, type WaitAt, walkRoom } from './stack-walks.js';
+import { StackWalks, type WaitAt, type WalkNeeds, walkRoom } from './stack-walks.js';
 
 /** What each walk of libgcc comes by first, in a library whose addresses are relocated then. */
 const gate = '_Unwind_Find_FDE';
@@ -23,13 +22,8 @@ interface Functions {
   readonly remove: Addr;
 }
 
-interface Needs {
-  readonly session: Session;
+interface Needs extends WalkNeeds {
   readonly elf: ElfFile;
-  readonly scratch: Scratch;
-  readonly code: ProcessCode;
-  /** The name of the program counter. */
-  readonly pc: string;
 }
 
 /**

@@ -17,7 +17,7 @@ const WORD = 8;
 /** Waits for the next stop at this place, once. `moved`: the thread goes on at another place. */
 export type WaitAt = (place: Addr, then: (thread: string | undefined) => Promise<unknown>) => Promise<void>;
 
-interface Needs {
+export interface WalkNeeds {
   readonly session: Session;
   readonly scratch: Scratch;
   readonly code: ProcessCode;
@@ -30,12 +30,12 @@ interface Needs {
  * Each walk stops twice: a wrapper runs in its place, and calls it with a callback that passes over our frames.
  */
 export class StackWalks {
-  readonly #needs: Needs;
+  readonly #needs: WalkNeeds;
   readonly #room: Addr;
   readonly #wrapped = new Set<ElfFile>();
 
   /** `room`: memory of {@link walkRoom} for code. */
-  constructor(needs: Needs, room: Addr) {
+  constructor(needs: WalkNeeds, room: Addr) {
     this.#needs = needs;
     this.#room = room;
   }

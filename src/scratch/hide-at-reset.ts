@@ -7,7 +7,7 @@ import type { Session } from '../rsp/index.js';
 import { commandLineOf, type MemoryPiece, qemuOptions, ResetVector, readMemoryTree } from '../target/index.js';
 import { HiddenMemory } from './hidden-memory.js';
 import { machinesWith } from './machines/index.js';
-import type { Hide } from './machines/machine.js';
+import { type Hide, largestRam } from './machines/machine.js';
 import { machineOf } from './plan-hidden-memory.js';
 import { alignDown, LARGE_PAGE, ramFor } from './scratch.js';
 import type { HiddenSource } from './source.js';
@@ -59,7 +59,7 @@ async function planAtReset({
   const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
   const server = session.serverProcess('qemu');
   const command = typeof server === 'number' ? commandLineOf(server) : [];
-  const largest = largestRam(tree);
+  const largest = largestRam(tree) ?? { start: 0n, end: 0n };
   const ram = Number(largest.end - largest.start);
   const taken = Math.min(ramFor(codeSize), alignDown(ram / 4, LARGE_PAGE));
   if (taken < LEAST) return { refused: `the guest has only ${ram / 2 ** 20} MiB of RAM` };
@@ -87,12 +87,6 @@ export async function expectedAtReset(machine: AtReset): Promise<HiddenSource | 
   if (plan === undefined || isRefusal(plan)) return plan;
   const refused = `a recording that begins here keeps ${plan.taken / 2 ** 20} MiB of the guest's RAM from it`;
   return { isShared: false, map: async () => ({ refused, later: true }), hideAgain: async () => undefined };
-}
-
-function largestRam(tree: readonly MemoryPiece[]): Pick<MemoryPiece, 'start' | 'end'> {
-  const size = ({ start, end }: Pick<MemoryPiece, 'start' | 'end'>): bigint => end - start;
-  const [largest] = tree.filter(({ kind }) => kind === 'ram').toSorted((a, b) => (size(b) > size(a) ? 1 : -1));
-  return largest ?? { start: 0n, end: 0n };
 }
 
 /**

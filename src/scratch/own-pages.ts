@@ -4,7 +4,7 @@ import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { Session, TargetMemory } from '../rsp/index.js';
 import { checkMapped } from './region-access.js';
-import { LARGE_PAGE, PAGE, type Region } from './scratch.js';
+import { LARGE_PAGE, PAGE, partOf, type Region } from './scratch.js';
 
 const ENTRY = 8;
 const GIB = 2n ** 30n;
@@ -69,12 +69,8 @@ export class OwnPages {
   async isIn(space: AddressSpace): Promise<boolean> {
     const { address, physical, count, code } = this.#options;
     const split = code * LARGE_PAGE;
-    const first = { address, physical, size: split };
-    const rest = {
-      address: addOffset(address, split),
-      physical: addOffset(physical, split),
-      size: (count - code) * LARGE_PAGE,
-    };
+    const whole = { address, physical, size: count * LARGE_PAGE };
+    const [first, rest] = [partOf(whole, 0, split), partOf(whole, split, whole.size - split)];
     return ((await checkMapped(space, first, 'code')) ?? (await checkMapped(space, rest, 'data'))) === undefined;
   }
 

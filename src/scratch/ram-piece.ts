@@ -11,6 +11,7 @@ import {
   type MapRefusal,
   mostForCode,
   PAGE,
+  partOf,
   type Region,
   type Scratch,
   type SharedMemory,
@@ -108,12 +109,7 @@ export class RamPiece {
     const isInReach = far >= -REACH && far + BigInt(this.#options.size) < REACH;
     const whole = { address: linear, physical: this.#options.start, size: this.#options.size };
     const split = Math.min(alignUp(codeSize + 2 * PAGE, LARGE_PAGE), mostForCode(this.#options.size));
-    const code = { ...whole, size: split };
-    const data = {
-      address: addOffset(linear, split),
-      physical: addOffset(this.#options.start, split),
-      size: this.#options.size - split,
-    };
+    const [code, data] = [partOf(whole, 0, split), partOf(whole, split, whole.size - split)];
     const notThere = (await checkMapped(space, code, 'code')) ?? (await checkMapped(space, data, 'data'));
     if (notThere === undefined) {
       if (isInReach) {
@@ -196,13 +192,10 @@ export class RamPiece {
   }
 
   async #scratch({ address, split, where, pages, follow }: Placed): Promise<Scratch | MapRefusal> {
-    const piece = (offset: number, size: number): Required<Region> => ({
-      address: addOffset(address, offset),
-      physical: addOffset(this.#options.start, offset),
-      size,
-    });
+    const whole = { address, physical: this.#options.start, size: this.#options.size };
+    const piece = (offset: number, size: number): Required<Region> => partOf(whole, offset, size);
     const { what, note, owned } = this.#options;
-    const all = owned ? [] : [{ region: piece(0, this.#options.size), isData: false }];
+    const all = owned ? [] : [{ region: whole, isData: false }];
     const putBack = await keepContents(this.#session, all, this.#options.ram);
     if (putBack === undefined) {
       await pages.remove();

@@ -6,7 +6,7 @@ import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import type { GuestRam } from '../target/index.js';
 import { accessTo, checkMapped, currentAddressSpace, keepContents, physicalOf, plantGuards } from './region-access.js';
-import { alignDown, alignUp, LARGE_PAGE, type MapRefusal, PAGE, type Region, type Scratch } from './scratch.js';
+import { alignDown, alignUp, LARGE_PAGE, type MapRefusal, PAGE, partOf, type Region, type Scratch } from './scratch.js';
 
 /** Memory that the user names, or that the program sets aside. */
 export interface ReservedMemory {
@@ -121,9 +121,11 @@ export async function reservedScratch(
   const parts = await split(paged, whole, slack, codeSize);
   if (isRefusal(parts)) return no(`cannot be used: ${parts.refused}`);
 
+  const isFirst = parts.code.address === whole.address;
   const regions = [
     { region: parts.code, isData: false },
-    { region: behind(whole, parts.code), isData: true },
+    // The code is at its beginning, or elsewhere.
+    { region: isFirst ? partOf(whole, parts.code.size, whole.size - parts.code.size) : whole, isData: true },
   ];
   const release = await keepContents(session, regions, ram);
   if (release === undefined) return no('cannot be read');
@@ -146,17 +148,6 @@ export async function reservedScratch(
   };
 }
 
-/** What is not code: the code is at the beginning, or elsewhere. */
-function behind(whole: Region, { address, size }: Region): Region {
-  if (address !== whole.address) return whole;
-  const { physical } = whole;
-  return {
-    address: addOffset(address, size),
-    size: whole.size - size,
-    ...(physical === undefined ? {} : { physical: addOffset(physical, size) }),
-  };
-}
-
 interface Parts {
   readonly code: Region;
   readonly data: Region;
@@ -169,11 +160,7 @@ async function split(
   slack: Region | undefined,
   codeSize: number,
 ): Promise<Parts | Refusal> {
-  const part = (offset: number, size: number): Region => ({
-    address: addOffset(whole.address, offset),
-    size,
-    ...(whole.physical === undefined ? {} : { physical: addOffset(whole.physical, offset) }),
-  });
+  const part = (offset: number, size: number): Region => partOf(whole, offset, size);
   const check = async (region: Region, rights: 'code' | 'data'): Promise<string | undefined> =>
     space && region.physical !== undefined
       ? checkMapped(space, { ...region, physical: region.physical }, rights)

@@ -1,5 +1,5 @@
 import type { AddressSpace } from '../arch/index.js';
-import type { Addr } from '../base/addr.js';
+import { type Addr, addOffset } from '../base/addr.js';
 import type { Refusal } from '../base/refusal.js';
 import type { SystemCalls } from './system-calls.js';
 
@@ -10,6 +10,13 @@ export interface Region {
   readonly size: number;
   /** Its physical address, if that is known. */
   readonly physical?: Addr;
+}
+
+/** A part of a region. */
+export function partOf<T extends Region>(region: T, offset: number, size: number): T {
+  const { physical } = region;
+  const place = { address: addOffset(region.address, offset), size };
+  return { ...region, ...place, ...(physical === undefined ? {} : { physical: addOffset(physical, offset) }) };
 }
 
 /**

@@ -5,6 +5,7 @@ import type { Session } from '../rsp/index.js';
 import { type FdtRange, type GuestRam, readMemoryTree } from '../target/index.js';
 import { deviceTree } from './hide-in-device-tree.js';
 import { machines } from './machines/index.js';
+import { largestRam } from './machines/machine.js';
 import { RamPiece } from './ram-piece.js';
 import { accessTo, firstUsed } from './region-access.js';
 import { LARGE_PAGE } from './scratch.js';
@@ -23,10 +24,7 @@ export async function topOfRam(session: Session, elf: ElfFile, ram: GuestRam | u
   if ((await session.stub()).name !== 'qemu-system') return { refused: 'the stub is not that of a machine of QEMU' };
   const physical = await session.physicalMemory();
   const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
-  const pieces = tree
-    .filter(({ kind }) => kind === 'ram')
-    .toSorted((a, b) => Number(b.end - b.start - (a.end - a.start)));
-  const [largest] = pieces;
+  const largest = largestRam(tree);
   if (physical === undefined || largest === undefined) return { refused: 'QEMU does not say where its RAM is' };
   const hasTree = machines.some((machine) => machine.hasDeviceTree?.(tree));
   const found = hasTree ? await deviceTree(physical) : undefined;

@@ -1,6 +1,14 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import { bytesOf, isStackAddress, noLoad, noMemory, unsignedOf } from '../effects.js';
+import {
+  afterLoad,
+  bytesOf,
+  type EmulatedEffects,
+  fromRegisters,
+  isStackAddress,
+  noMemory,
+  unsignedOf,
+} from '../effects.js';
 import type { Effects, EmulatedInstruction, MemoryAccess } from '../instructions.js';
 import { added, extended, holds, shifted, signs } from './arithmetic.js';
 import { decode, type Instruction, type Test } from './decode.js';
@@ -19,7 +27,6 @@ export function emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undef
   return carried && { length: 4, ...carried };
 }
 
-type EmulatedEffects = Omit<EmulatedInstruction, 'length'>;
 type Form<F extends Instruction['form']> = Extract<Instruction, { form: F }>;
 
 function carry(instruction: Instruction, pc: Addr): EmulatedEffects | undefined {
@@ -85,21 +92,13 @@ function stack(number: number): number {
 
 /** Effects that follow from source registers. */
 function from(sources: readonly number[], effects: (values: readonly bigint[]) => Effects): EmulatedEffects {
-  return {
-    effects: (registers) => {
-      const values: bigint[] = [];
-      for (const source of sources) {
-        const value = source === stackSource ? registers.register(nameOf(SP)) : read(registers, source);
-        if (value === undefined) return undefined;
-        values.push(value);
-      }
-      return flagged(effects(values), registers);
-    },
-  };
+  const names = sources.map((source) => (source === stackSource ? nameOf(SP) : named(source)));
+  return fromRegisters(names, (values, registers) => flagged(effects(values), registers));
 }
 
-function read(registers: RegisterReader, number: number): bigint | undefined {
-  return number === ZR ? 0n : registers.register(nameOf(number));
+/** Undefined for xzr. */
+function named(number: number): string | undefined {
+  return number === ZR ? undefined : nameOf(number);
 }
 
 /** Where 31 is xzr. */
@@ -150,13 +149,9 @@ function moved({ op, imm, shift, wide }: Form<'move-wide'>, old: bigint): bigint
 
 function branch(test: Test, target: Addr, next: Addr): EmulatedEffects {
   if (test.kind === 'condition') {
-    return {
-      effects: (registers) => {
-        const cpsr = registers.register('cpsr');
-        if (cpsr === undefined) return undefined;
-        return write(ZR, 0n, holds(test.condition, Number((cpsr >> 28n) & 15n)) ? target : next);
-      },
-    };
+    return fromRegisters(['cpsr'], ([cpsr = 0n]) =>
+      write(ZR, 0n, holds(test.condition, Number((cpsr >> 28n) & 15n)) ? target : next),
+    );
   }
   return from([test.rt], ([value = 0n]) => write(ZR, 0n, isTaken(test, value) ? target : next));
 }
@@ -184,38 +179,25 @@ function access(memory: Memory, next: Addr): EmulatedEffects | undefined {
   const targets = rt2 === undefined ? [rt] : [rt, rt2];
   const moved = { name: 'pc', value: next };
   if (memory.access === 'store') {
-    return {
-      effects: (registers) => {
-        const place = placed(memory, registers);
-        if (!place) return undefined;
-        const bytes = new Uint8Array(size * targets.length);
-        for (const [index, target] of targets.entries()) {
-          const value = read(registers, target);
-          if (value === undefined) return undefined;
-          bytes.set(bytesOf(value, size), index * size);
-        }
-        return { registers: [...place.after, moved], memory: [{ address: place.address, bytes }] };
-      },
-    };
+    return fromRegisters(targets.map(named), (values, registers) => {
+      const place = placed(memory, registers);
+      const bytes = Uint8Array.from(values.flatMap((value) => [...bytesOf(value, size)]));
+      return place && { registers: [...place.after, moved], memory: [{ address: place.address, bytes }] };
+    });
   }
   if (memory.access !== 'load') return undefined;
-  return {
-    load: (registers) => {
-      const place = placed(memory, registers);
-      return place ? { address: place.address, length: size * targets.length } : noLoad;
-    },
-    effects: (registers, loaded) => {
-      const place = placed(memory, registers);
-      if (!place || loaded?.length !== size * targets.length) return undefined;
-      const values = targets.map((target, index) => {
+  return afterLoad(
+    (registers) => placed(memory, registers),
+    size * targets.length,
+    (loaded, { after }) => {
+      const written = targets.flatMap((target, index) => {
         const value = unsignedOf(loaded.subarray(index * size, (index + 1) * size));
         const whole = signed === undefined ? value : BigInt.asUintN(8 * signed, BigInt.asIntN(8 * size, value));
-        return { name: nameOf(target), value: whole, target };
+        return target === ZR ? [] : [{ name: nameOf(target), value: whole }];
       });
-      const written = values.filter(({ target }) => target !== ZR).map(({ name, value }) => ({ name, value }));
-      return { registers: [...written, ...place.after, moved], memory: noMemory };
+      return { registers: [...written, ...after, moved], memory: noMemory };
     },
-  };
+  );
 }
 
 /** What watchpoints see. Undefined for any other instruction, and if a register that it needs is not known. */
@@ -236,7 +218,7 @@ export function memoryAccess(code: Uint8Array, registers: RegisterReader): Memor
 
 function indexed({ offset, rm, word, size }: Form<'memory'>, registers: RegisterReader): bigint | undefined {
   if (offset !== undefined) return BigInt(offset);
-  const index = rm === undefined ? undefined : read(registers, rm);
+  const index = rm === undefined ? undefined : rm === ZR ? 0n : registers.register(nameOf(rm));
   // Option in bits 15:13; bit 12: shifted by the size.
   const shift = ((word >>> 12) & 1) === 1 ? Math.log2(size) : 0;
   return index === undefined ? undefined : extended(index, (word >>> 13) & 7, shift);

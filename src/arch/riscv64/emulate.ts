@@ -1,6 +1,14 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import { bytesOf, isStackAddress, noLoad, noMemory, unsignedOf } from '../effects.js';
+import {
+  afterLoad,
+  bytesOf,
+  type EmulatedEffects,
+  fromRegisters,
+  isStackAddress,
+  noMemory,
+  unsignedOf,
+} from '../effects.js';
 import type { Effects, EmulatedInstruction, MemoryAccess } from '../instructions.js';
 import { compute, taken, withImmediate } from './arithmetic.js';
 import { decode, type Instruction } from './decode.js';
@@ -19,8 +27,6 @@ export function emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undef
   const carried = instruction && carry(instruction, pc);
   return carried && { length: instruction.length, ...carried };
 }
-
-type EmulatedEffects = Omit<EmulatedInstruction, 'length'>;
 
 function carry(instruction: Instruction, pc: Addr): EmulatedEffects | undefined {
   const next = addOffset(pc, instruction.length);
@@ -60,20 +66,10 @@ function carry(instruction: Instruction, pc: Addr): EmulatedEffects | undefined 
   }
 }
 
-/** Effects that follow from at most two source registers; x0 reads as zero. */
+/** x0 reads as zero. */
 function from(sources: readonly number[], effects: (a: bigint, b: bigint) => Effects): EmulatedEffects {
-  const [first = 0, second = 0] = sources;
-  return {
-    effects: (registers) => {
-      const a = read(registers, first);
-      const b = read(registers, second);
-      return a === undefined || b === undefined ? undefined : effects(a, b);
-    },
-  };
-}
-
-function read(registers: RegisterReader, number: number): bigint | undefined {
-  return number === 0 ? 0n : registers.register(integerName(number));
+  const names = sources.map((source) => (source === 0 ? undefined : integerName(source)));
+  return fromRegisters(names, ([a = 0n, b = 0n]) => effects(a, b));
 }
 
 function write(rd: number, value: bigint, pc: bigint): Effects {
@@ -93,43 +89,34 @@ const loadShapes: Readonly<Record<LoadOp, { readonly size: number; readonly sign
 const storeSizes: Readonly<Record<StoreOp, number>> = { sb: 1, sh: 2, sw: 4, sd: 8 };
 
 /** The address of an access through sp or s0; undefined if it is not on the stack, or a register is not known. */
-function stackAddress(registers: RegisterReader, base: number, offset: number): Addr | undefined {
-  const sp = read(registers, SP);
-  const from = read(registers, base);
+function onStack(registers: RegisterReader, base: number, offset: number): { readonly address: Addr } | undefined {
+  const sp = registers.register(integerName(SP));
+  const from = registers.register(integerName(base));
   if (sp === undefined || from === undefined) return undefined;
   const address = addr(from + BigInt(offset));
-  return base === SP || isStackAddress(address, sp) ? address : undefined;
+  return base === SP || isStackAddress(address, sp) ? { address } : undefined;
 }
 
-function carryLoad(instruction: Instruction & { form: 'load' }, next: Addr): EmulatedEffects | undefined {
-  const { rd, rs1, imm, op } = instruction;
+function carryLoad({ rd, rs1, imm, op }: Instruction & { form: 'load' }, next: Addr): EmulatedEffects | undefined {
   if (rs1 !== SP && rs1 !== FP) return undefined;
   const { size, signed } = loadShapes[op];
-  return {
-    load: (registers) => {
-      const address = stackAddress(registers, rs1, imm);
-      return address === undefined ? noLoad : { address, length: size };
-    },
-    effects: (registers, loaded) => {
-      if (loaded?.length !== size || stackAddress(registers, rs1, imm) === undefined) return undefined;
+  return afterLoad(
+    (registers) => onStack(registers, rs1, imm),
+    size,
+    (loaded) => {
       const value = unsignedOf(loaded);
       return write(rd, signed ? BigInt.asUintN(64, BigInt.asIntN(8 * size, value)) : value, next);
     },
-  };
+  );
 }
 
-function carryStore(instruction: Instruction & { form: 'store' }, next: Addr): EmulatedEffects | undefined {
-  const { rs1, rs2, imm, op } = instruction;
+function carryStore({ rs1, rs2, imm, op }: Instruction & { form: 'store' }, next: Addr): EmulatedEffects | undefined {
   if (rs1 !== SP && rs1 !== FP) return undefined;
-  const size = storeSizes[op];
-  return {
-    effects: (registers) => {
-      const address = stackAddress(registers, rs1, imm);
-      const value = read(registers, rs2);
-      if (address === undefined || value === undefined) return undefined;
-      return { registers: [{ name: 'pc', value: next }], memory: [{ address, bytes: bytesOf(value, size) }] };
-    },
-  };
+  return fromRegisters([rs2 === 0 ? undefined : integerName(rs2)], ([value = 0n], registers) => {
+    const place = onStack(registers, rs1, imm);
+    const bytes = bytesOf(value, storeSizes[op]);
+    return place && { registers: [{ name: 'pc', value: next }], memory: [{ address: place.address, bytes }] };
+  });
 }
 
 const sizes: Readonly<Record<string, number>> = { b: 1, h: 2, w: 4, d: 8 };

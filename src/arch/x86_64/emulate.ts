@@ -1,6 +1,14 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import { bytesOf, isStackAddress, noLoad, noMemory, unsignedOf } from '../effects.js';
+import {
+  afterLoad,
+  bytesOf,
+  type EmulatedEffects,
+  fromRegisters,
+  isStackAddress,
+  noMemory,
+  unsignedOf,
+} from '../effects.js';
 import type { Effects, EmulatedInstruction } from '../instructions.js';
 import { decode, type Instruction, type Operand } from './decode.js';
 import { type ArithmeticOp, conditions, holds, operate } from './flags.js';
@@ -42,8 +50,6 @@ function isPlain({ op }: Instruction, code: Uint8Array): boolean {
   return !isUnknown && before.every((byte) => idle.includes(byte));
 }
 
-type EmulatedEffects = Omit<EmulatedInstruction, 'length'>;
-
 const arithmeticOps: ReadonlySet<string> = new Set<ArithmeticOp>(['add', 'or', 'and', 'sub', 'xor', 'cmp', 'test']);
 const isArithmetic = (op: string): op is ArithmeticOp => arithmeticOps.has(op);
 
@@ -59,9 +65,9 @@ function emulated64({ op, operands, flow, target }: Instruction, next: Addr): Em
     case 'jmp':
       return target === undefined ? undefined : idle(target);
     case 'call':
-      return target === undefined ? undefined : pushed(() => next, target);
+      return target === undefined ? undefined : pushed(next, target);
     case 'push':
-      return to?.kind === 'register' ? pushed((registers) => registers.register(to.name), next) : undefined;
+      return to?.kind === 'register' ? pushed(to.name, next) : undefined;
     case 'pop':
       return to?.kind === 'register' ? popped(to.name, next) : undefined;
     case 'ret':
@@ -162,11 +168,11 @@ function idle(pc: Addr): EmulatedEffects {
 function loading(...places: readonly Place[]): Pick<EmulatedInstruction, 'load'> {
   const source = places.find((place) => place.kind === 'stack');
   if (source?.kind !== 'stack') return {};
-  return { load: (registers) => loadOf(stackAddress(source, registers), source.size) };
-}
-
-function loadOf(address: Addr | undefined, length: number): { readonly address: Addr; readonly length: number } {
-  return address === undefined ? noLoad : { address, length };
+  const placeOf = (registers: RegisterReader): { readonly address: Addr } | undefined => {
+    const address = stackAddress(source, registers);
+    return address === undefined ? undefined : { address };
+  };
+  return { load: afterLoad(placeOf, source.size, () => undefined).load };
 }
 
 function move(to: Place | undefined, from: Place | undefined, next: Addr): EmulatedEffects | undefined {
@@ -227,74 +233,52 @@ function addressOf(to: Place & { kind: 'register' }, of: Operand | undefined, ne
 function branch(op: string, target: Addr | undefined, next: Addr): EmulatedEffects | undefined {
   const condition = conditions.findIndex((name) => op === `j${name}`);
   if (condition < 0 || target === undefined) return undefined;
-  return {
-    effects: (registers) => {
-      const eflags = registers.register('eflags');
-      if (eflags === undefined) return undefined;
-      return { registers: [moved(holds(condition, eflags) ? target : next)], memory: noMemory };
-    },
-  };
+  return fromRegisters(['eflags'], ([eflags = 0n]) => {
+    return { registers: [moved(holds(condition, eflags) ? target : next)], memory: noMemory };
+  });
 }
 
-/** The stack pointer plus `offset`. */
-function stackPointer(registers: RegisterReader, offset: bigint): Addr | undefined {
+/** What lies at the stack pointer. */
+function atTop(registers: RegisterReader): { readonly address: Addr } | undefined {
   const sp = registers.register('rsp');
-  return sp === undefined ? undefined : addr(sp + offset);
+  return sp === undefined ? undefined : { address: addr(sp) };
 }
 
-const loadTop: NonNullable<EmulatedInstruction['load']> = (registers) => loadOf(stackPointer(registers, 0n), 8);
-
-function pushed(valueFrom: (registers: RegisterReader) => bigint | undefined, pc: Addr): EmulatedEffects {
-  return {
-    effects: (registers) => {
-      const address = stackPointer(registers, -8n);
-      const value = valueFrom(registers);
-      if (address === undefined || value === undefined) return undefined;
-      const memory = [{ address, bytes: bytesOf(value, 8) }];
-      return { registers: [{ name: 'rsp', value: address }, moved(pc)], memory };
-    },
-  };
+/** `from`: the register with the value, or the value itself. */
+function pushed(from: string | Addr, pc: Addr): EmulatedEffects {
+  const isRegister = typeof from === 'string';
+  return fromRegisters(['rsp', isRegister ? from : undefined], ([sp = 0n, value = 0n]) => {
+    const address = addr(sp - 8n);
+    const memory = [{ address, bytes: bytesOf(isRegister ? value : from, 8) }];
+    return { registers: [{ name: 'rsp', value: address }, moved(pc)], memory };
+  });
 }
 
 /** `pop rsp` keeps the loaded value, not the moved pointer. */
 function popped(name: string, next: Addr): EmulatedEffects {
-  return {
-    load: loadTop,
-    effects: (registers, loaded) => {
-      const sp = stackPointer(registers, 8n);
-      if (sp === undefined || loaded?.length !== 8) return undefined;
-      const value = { name, value: unsignedOf(loaded) };
-      const list = name === 'rsp' ? [value] : [{ name: 'rsp', value: sp }, value];
-      return { registers: [...list, moved(next)], memory: noMemory };
-    },
-  };
+  return afterLoad(atTop, 8, (loaded, { address }) => {
+    const value = { name, value: unsignedOf(loaded) };
+    const list = name === 'rsp' ? [value] : [{ name: 'rsp', value: addr(address + 8n) }, value];
+    return { registers: [...list, moved(next)], memory: noMemory };
+  });
 }
 
 /** `extra`: bytes of stack that it frees behind the return address. */
 function returned(extra: bigint): EmulatedEffects {
-  return {
-    load: loadTop,
-    effects: (registers, loaded) => {
-      const sp = stackPointer(registers, 8n + extra);
-      if (sp === undefined || loaded?.length !== 8) return undefined;
-      return { registers: [{ name: 'rsp', value: sp }, moved(unsignedOf(loaded))], memory: noMemory };
-    },
-  };
+  return afterLoad(atTop, 8, (loaded, { address }) => {
+    const sp = { name: 'rsp', value: addr(address + 8n + extra) };
+    return { registers: [sp, moved(unsignedOf(loaded))], memory: noMemory };
+  });
 }
 
 /** `mov rsp,rbp`, then `pop rbp`: by this instruction's purpose rbp is a frame pointer here. */
 function leave(next: Addr): EmulatedEffects {
-  const base = (registers: RegisterReader): Addr | undefined => {
+  const atBase = (registers: RegisterReader): { readonly address: Addr } | undefined => {
     const value = registers.register('rbp');
-    return value === undefined ? undefined : addr(value);
+    return value === undefined ? undefined : { address: addr(value) };
   };
-  return {
-    load: (registers) => loadOf(base(registers), 8),
-    effects: (registers, loaded) => {
-      const address = base(registers);
-      if (address === undefined || loaded?.length !== 8) return undefined;
-      const rbp = { name: 'rbp', value: unsignedOf(loaded) };
-      return { registers: [{ name: 'rsp', value: addr(address + 8n) }, rbp, moved(next)], memory: noMemory };
-    },
-  };
+  return afterLoad(atBase, 8, (loaded, { address }) => {
+    const rbp = { name: 'rbp', value: unsignedOf(loaded) };
+    return { registers: [{ name: 'rsp', value: addr(address + 8n) }, rbp, moved(next)], memory: noMemory };
+  });
 }

@@ -28,6 +28,12 @@ export interface Hiding {
   readonly asModule?: (backend: string, visible: number, hidden: number) => readonly string[];
 }
 
+/** The largest piece of a machine's RAM. */
+export function largestRam(tree: readonly MemoryPiece[]): MemoryPiece | undefined {
+  const size = ({ start, end }: MemoryPiece): number => Number(end - start);
+  return tree.filter(({ kind }) => kind === 'ram').toSorted((a, b) => size(b) - size(a))[0];
+}
+
 /** A kind of QEMU's machines: how its guest learns about RAM. Each has a file, which the list of index.ts names. */
 export interface Machine {
   /** By which architectures name it: `qemuMachines`. */
