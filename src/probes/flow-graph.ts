@@ -1,5 +1,6 @@
 import type { Architecture, FlowStep } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
+import { reachedFrom } from '../base/reached.js';
 import { littleEndian } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 
@@ -127,17 +128,7 @@ export class FlowGraph {
 
   /** Every node on a way from these on, themselves included; `stops` are reached, but not gone through. */
   reachable(from: Iterable<number>, edges: FlowGraph['next'], stops: (node: number) => boolean): Set<number> {
-    const seen = new Set<number>(from);
-    const open = [...seen];
-    for (let node = open.pop(); node !== undefined; node = open.pop()) {
-      if (stops(node)) continue;
-      for (const to of edges[node] ?? []) {
-        if (seen.has(to)) continue;
-        seen.add(to);
-        open.push(to);
-      }
-    }
-    return seen;
+    return reachedFrom(from, (node) => (stops(node) ? [] : (edges[node] ?? [])));
   }
 }
 

@@ -2,21 +2,22 @@ import { type Addr, addOffset, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { type Die, littleEndian, selectVariant, typeOf } from '../dwarf/index.js';
-import { type MemberExpr, type TypeExpr, textOf, typeText } from './member-expr.js';
+import { type MemberExpr, type TypeExpr, textOf } from './member-expr.js';
 import {
   fieldsOf,
   isList,
   type List,
   memberNames,
   pick,
-  primitive,
   row,
+  severalNames,
   sizeOrThrow,
   typeError,
+  typeShape,
   variantShape,
   WORD,
 } from './member-expr-shapes.js';
-import { type Missing, ObjectPlace, wordBytes } from './object-place.js';
+import { type Missing, ObjectPlace, readsOf, whenKnown, wordBytes } from './object-place.js';
 import type { ProgramNames } from './program-names.js';
 import { arrayOf, type Shapes } from './program-shapes.js';
 import type { EnumShape, FieldShape, Shape, VariantShape } from './shape.js';
@@ -36,36 +37,36 @@ export interface Operand {
  */
 type Use = 'reference' | 'pointer' | 'vtable' | 'discriminant' | 'length' | 'value';
 
-/** What must be known before an evaluation goes on. */
-export type Need =
-  | {
-      readonly kind: 'bytes';
-      readonly place: ObjectPlace;
-      readonly size: number;
-      readonly use: Use;
-      /** With a number like this it goes on: for who only wants to know what the expression is. */
-      readonly plausible: bigint | undefined;
-    }
-  | { readonly kind: 'place'; readonly variable: { readonly die: Die } };
+/** Bytes that must be known before an evaluation goes on. */
+export interface Need {
+  readonly place: ObjectPlace;
+  readonly size: number;
+  readonly use: Use;
+  /** With a number like this it goes on: for who only wants to know what the expression is. */
+  readonly plausible: bigint | undefined;
+}
 
-/** The answer to a need: bytes or why there are none; a place, or undefined where there is none. */
-export type Known = Uint8Array | Missing | ObjectPlace | undefined;
-
-/** An evaluation that waits for what it needs, so that bytes may come from a target, a record, or a plan. */
-export type Evaluation<T> = Generator<Need, T, Known>;
-
-/** What an evaluation knows before it asks. */
-export type EvaluationScope = Omit<ExpressionScope, 'memory'>;
-
-/** The meaning of names in an expression. */
-export interface ExpressionScope {
+/** What the names in an expression mean. */
+interface Names {
   readonly shapes: Shapes;
   readonly names: ProgramNames;
-  readonly memory: MemoryReader;
   /** Finds locals and parameters; without it there are statics only. */
   readonly frame?: FrameAccess;
   /** Names that come before all others: a function's arguments at its entry. */
   readonly own?: (name: string) => Operand | undefined;
+}
+
+/** For an evaluation of whatever is known: of a target that stands, of what was read at a hit, before there is one. */
+export interface EvaluationScope extends Names {
+  /** Where a variable lies; undefined where there is no place for it. */
+  locate(variable: { readonly die: Die }): ObjectPlace | undefined;
+  /** Bytes, or why there are none. What it throws ends the evaluation. */
+  read(need: Need): Uint8Array | Missing | undefined;
+}
+
+/** The meaning of names in an expression. */
+export interface ExpressionScope extends Names {
+  readonly memory: MemoryReader;
 }
 
 /**
@@ -75,21 +76,19 @@ export interface ExpressionScope {
  * `EXPRESSION_TYPE` (the types do not fit), `EXPRESSION_MEMORY` (memory on the way cannot be read),
  * `EXPRESSION_OPTIMIZED_OUT`.
  */
-export async function evaluateMemberExpr(expression: MemberExpr, scope: ExpressionScope): Promise<Operand> {
+export function evaluateMemberExpr(expression: MemberExpr, scope: ExpressionScope): Promise<Operand> {
   const { memory, frame } = scope;
-  const evaluation = memberExprEvaluation(expression, scope);
-  let step = evaluation.next();
-  while (!step.done) {
-    const need = step.value;
-    const known: Known =
-      need.kind === 'bytes' ? await need.place.read(memory, need.size) : await placeOf(need.variable, frame, memory);
-    step = evaluation.next(known);
-  }
-  return step.value;
+  return whenKnown((ask) =>
+    evaluate(expression, {
+      ...scope,
+      locate: (variable) => ask(`place ${variable.die.offset}`, () => placeOf(variable, frame, memory)),
+      read: ({ place, size }) => place.bytesBy(size, readsOf(ask, memory)),
+    }),
+  );
 }
 
-/** The same, step by step. It asks for whatever it needs, and reads nothing itself. */
-export function memberExprEvaluation(expression: MemberExpr, scope: EvaluationScope): Evaluation<Operand> {
+/** The same at once, with what the scope knows. */
+export function evaluate(expression: MemberExpr, scope: EvaluationScope): Operand {
   return new Evaluator(scope).eval(expression);
 }
 
@@ -105,34 +104,34 @@ class Evaluator {
     this.#scope = scope;
   }
 
-  *eval(e: MemberExpr): Evaluation<Operand> {
+  eval(e: MemberExpr): Operand {
     switch (e.kind) {
       case 'number':
         return this.#number(e.value);
       case 'path':
-        return yield* this.#variable(e.path);
+        return this.#variable(e.path);
       case 'deref':
-        return yield* this.#deref(yield* this.eval(e.of));
+        return this.#deref(this.eval(e.of));
       case 'address': {
-        const { shape, place } = yield* this.eval(e.of);
+        const { shape, place } = this.eval(e.of);
         if (place.address === undefined) throw typeError(`${textOf(e.of)} has no address: it does not lie in memory`);
         return this.#pointer(place.address, shape, `&${shape.name}`);
       }
       case 'negate': {
-        const of = yield* this.eval(e.of);
-        return this.#made(of.shape, -(yield* this.#integer(of, textOf(e.of))));
+        const of = this.eval(e.of);
+        return this.#made(of.shape, -this.#integer(of, textOf(e.of)));
       }
       case 'member':
-        return yield* this.#member(yield* this.eval(e.of), e);
+        return this.#member(this.eval(e.of), e);
       case 'index':
-        return yield* this.#index(yield* this.eval(e.of), yield* this.#whole(e.index), textOf(e.of));
+        return this.#index(this.eval(e.of), this.#whole(e.index), textOf(e.of));
       case 'range': {
-        const of = yield* this.eval(e.of);
-        const from = e.from === undefined ? 0 : yield* this.#whole(e.from);
-        return yield* this.#range(of, from, e.to === undefined ? undefined : yield* this.#whole(e.to), textOf(e.of));
+        const of = this.eval(e.of);
+        const from = e.from === undefined ? 0 : this.#whole(e.from);
+        return this.#range(of, from, e.to === undefined ? undefined : this.#whole(e.to), textOf(e.of));
       }
       case 'cast':
-        return yield* this.#cast(yield* this.eval(e.of), e.type, textOf(e.of));
+        return this.#cast(this.eval(e.of), e.type, textOf(e.of));
     }
   }
 
@@ -152,14 +151,14 @@ class Evaluator {
     return this.#made(this.#scope.shapes.pointerTo(target, name), address);
   }
 
-  *#variable(path: string): Evaluation<Operand> {
+  #variable(path: string): Operand {
     const { frame, names, shapes, own } = this.#scope;
     const first = own?.(path);
     if (first !== undefined) return first;
     if (frame !== undefined && !path.includes('::')) {
       const local = variablesAt(shapes.debug, frame.pc).find((v) => v.name === path);
       if (local !== undefined) {
-        const place = yield* this.#place(local);
+        const place = this.#scope.locate(local);
         if (place === undefined) {
           throw new RsptraceError('EXPRESSION_OPTIMIZED_OUT', `${path} is not there at this address`, {
             hint: 'the compiler keeps a variable only as long as it is needed; opt-level 0 keeps all of them',
@@ -174,61 +173,57 @@ class Evaluator {
       throw new RsptraceError('EXPRESSION_NAME', `there is ${where} named ${path}`);
     }
     if (second !== undefined) {
-      const all = names.statics(path).map((n) => n.name);
-      throw new RsptraceError('EXPRESSION_NAME', `${path} is the end of several names: ${all.slice(0, 8).join(', ')}`, {
-        hint: 'give more of the path',
-      });
+      throw severalNames(
+        path,
+        names.statics(path).map((n) => n.name),
+        'give more of the path',
+      );
     }
-    const place = yield* this.#place(found);
+    const place = this.#scope.locate(found);
     if (place === undefined) throw new RsptraceError('EXPRESSION_OPTIMIZED_OUT', `${path} has no place in memory`);
     return { shape: shapes.of(typeOf(found.die)), place };
   }
 
-  *#place(variable: { readonly die: Die }): Evaluation<ObjectPlace | undefined> {
-    const place = yield { kind: 'place', variable };
-    return place instanceof ObjectPlace ? place : undefined;
-  }
-
-  *#bytes(place: ObjectPlace, size: number, what: string, use: Use, plausible?: bigint): Evaluation<Uint8Array> {
-    const found = place.atHand(size) ?? (yield { kind: 'bytes', place, size, use, plausible });
+  #bytes(place: ObjectPlace, size: number, what: string, use: Use, plausible?: bigint): Uint8Array {
+    const found = place.atHand(size) ?? this.#scope.read({ place, size, use, plausible });
     if (found instanceof Uint8Array) return found;
-    if (found !== undefined && 'missing' in found && found.missing === 'unreadable')
+    if (found?.missing === 'unreadable')
       throw new RsptraceError('EXPRESSION_MEMORY', `${what} cannot be read at 0x${found.address.toString(16)}`);
     throw new RsptraceError('EXPRESSION_OPTIMIZED_OUT', `${what} is optimized out`);
   }
 
-  *#word(place: ObjectPlace, what: string, use: Use, plausible?: bigint): Evaluation<bigint> {
-    return littleEndian(yield* this.#bytes(place, WORD, what, use, plausible));
+  #word(place: ObjectPlace, what: string, use: Use, plausible?: bigint): bigint {
+    return littleEndian(this.#bytes(place, WORD, what, use, plausible));
   }
 
   /** The value of an integer, enum, char, bool or pointer. */
-  *#integer({ shape, place }: Operand, what: string): Evaluation<bigint> {
+  #integer({ shape, place }: Operand, what: string): bigint {
     switch (shape.kind) {
       case 'integer':
       case 'enumeration':
       case 'char':
       case 'bool':
       case 'pointer': {
-        const bits = littleEndian(yield* this.#bytes(place, shape.size ?? WORD, what, 'value', 0n));
+        const bits = littleEndian(this.#bytes(place, shape.size ?? WORD, what, 'value', 0n));
         return 'signed' in shape && shape.signed ? BigInt.asIntN((shape.size ?? WORD) * 8, bits) : bits;
       }
       case 'slice':
       case 'dyn':
-        return yield* this.#word(place.inside(shape.pointer), what, 'value', 0n);
+        return this.#word(place.inside(shape.pointer), what, 'value', 0n);
       case 'struct':
       case 'union': {
         const view = shape.view();
         if (view?.kind === 'through') {
-          return yield* this.#integer({ shape: view.type(), place: place.inside(view.offset) }, what);
+          return this.#integer({ shape: view.type(), place: place.inside(view.offset) }, what);
         }
-        if (view?.kind === 'shared') return yield* this.#word(place.inside(view.pointer), what, 'value', 0n);
+        if (view?.kind === 'shared') return this.#word(place.inside(view.pointer), what, 'value', 0n);
       }
     }
     throw typeError(`${what} is a ${shape.name}, not a number or pointer`);
   }
 
-  *#whole(e: MemberExpr): Evaluation<number> {
-    const value = yield* this.#integer(yield* this.eval(e), textOf(e));
+  #whole(e: MemberExpr): number {
+    const value = this.#integer(this.eval(e), textOf(e));
     if (value < BigInt(Number.MIN_SAFE_INTEGER) || value > BigInt(Number.MAX_SAFE_INTEGER)) {
       throw typeError(`the index ${value} is out of all bounds`);
     }
@@ -236,19 +231,19 @@ class Evaluator {
   }
 
   /** One step through a pointer or a wrapper type; undefined if there is none. */
-  *#step({ shape, place, isUnsure }: Operand, what: string): Evaluation<Operand | undefined> {
+  #step({ shape, place, isUnsure }: Operand, what: string): Operand | undefined {
     const sure: Use = isUnsure ? 'pointer' : 'reference';
     switch (shape.kind) {
       case 'pointer': {
         const target = shape.target();
         if (target === undefined || shape.style === 'fn') return undefined;
-        const address = yield* this.#word(place, what, shape.style === 'raw' ? 'pointer' : sure);
+        const address = this.#word(place, what, shape.style === 'raw' ? 'pointer' : sure);
         return { shape: target, place: ObjectPlace.memory(addr(address)) };
       }
       case 'dyn': {
-        const die = this.#scope.names.concrete(addr(yield* this.#word(place.inside(shape.vtable), what, 'vtable')));
+        const die = this.#scope.names.concrete(addr(this.#word(place.inside(shape.vtable), what, 'vtable')));
         if (die === undefined) return undefined;
-        const address = addr(yield* this.#word(place.inside(shape.pointer), what, sure));
+        const address = addr(this.#word(place.inside(shape.pointer), what, sure));
         return { shape: this.#scope.shapes.of(die), place: ObjectPlace.memory(address) };
       }
       case 'struct':
@@ -264,7 +259,7 @@ class Evaluator {
         }
         if (view?.kind !== 'shared') return undefined;
         const use = view.name === 'Weak' ? 'pointer' : sure;
-        const address = addr(yield* this.#word(place.inside(view.pointer), what, use));
+        const address = addr(this.#word(place.inside(view.pointer), what, use));
         const { target } = view;
         if (target.kind !== 'sized') return undefined;
         return { shape: target.type(), place: ObjectPlace.memory(addOffset(address, target.offset)) };
@@ -274,11 +269,11 @@ class Evaluator {
     }
   }
 
-  *#deref(of: Operand): Evaluation<Operand> {
+  #deref(of: Operand): Operand {
     let at: Operand | undefined = of;
     for (let steps = 0; at !== undefined && steps < MAX_STEPS; steps++) {
       const transparent: boolean = at.shape.kind === 'struct' && at.shape.view()?.kind === 'through';
-      const next: Operand | undefined = yield* this.#step(at, `what the ${at.shape.name} points to`);
+      const next: Operand | undefined = this.#step(at, `what the ${at.shape.name} points to`);
       // For Pin<&mut T> and NonNull<T> the pointer inside is used.
       if (!transparent && next !== undefined) return next;
       at = next;
@@ -286,61 +281,68 @@ class Evaluator {
     throw typeError(`a ${of.shape.name} cannot be dereferenced`);
   }
 
-  *#member(of: Operand, e: MemberExpr & { kind: 'member' }): Evaluation<Operand> {
-    const names: string[] = [];
+  /** What is found in an operand, or behind pointers and wrappers from there on. */
+  #reached<T>(of: Operand, what: string, find: (at: Operand) => T | undefined): T | undefined {
     let at: Operand | undefined = of;
     for (let steps = 0; at !== undefined && steps < MAX_STEPS; steps++) {
-      const found = yield* this.#ownMember(at, e);
+      const found = find(at);
       if (found !== undefined) return found;
-      names.push(...memberNames(at.shape));
-      at = yield* this.#step(at, textOf(e.of));
+      at = this.#step(at, what);
     }
+    return undefined;
+  }
+
+  #member(of: Operand, e: MemberExpr & { kind: 'member' }): Operand {
+    const names: string[] = [];
+    const found = this.#reached(of, textOf(e.of), (at) => {
+      const own = this.#ownMember(at, e);
+      if (own === undefined) names.push(...memberNames(at.shape));
+      return own;
+    });
+    if (found !== undefined) return found;
     throw typeError(`${textOf(e.of)}, a ${of.shape.name}, has no member ${e.name}`, names, e.name);
   }
 
-  *#ownMember(
-    { shape, place, isUnsure }: Operand,
-    e: MemberExpr & { kind: 'member' },
-  ): Evaluation<Operand | undefined> {
+  #ownMember({ shape, place, isUnsure }: Operand, e: MemberExpr & { kind: 'member' }): Operand | undefined {
     const own = pick(fieldsOf(shape), e.name);
-    if (own !== undefined) return yield* this.#field(own, place, isUnsure || shape.kind === 'union');
+    if (own !== undefined) return this.#field(own, place, isUnsure || shape.kind === 'union');
     if (shape.kind !== 'enum') return undefined;
     const meant = shape.variants.find((v) => v.name === e.name || pick(v.fields(), e.name));
     if (meant === undefined) return undefined;
-    const variant = yield* this.#variant(shape, place, textOf(e.of), meant);
+    const variant = this.#variant(shape, place, textOf(e.of), meant);
     if (variant === undefined) return undefined;
     const inside = pick(variant.fields(), e.name);
-    if (inside !== undefined) return yield* this.#field(inside, place, isUnsure);
+    if (inside !== undefined) return this.#field(inside, place, isUnsure);
     if (variant.name === e.name) return { shape: variantShape(shape, variant), place, isUnsure };
     throw typeError(`${textOf(e.of)} is ${variant.name} now, which has no ${e.name}`);
   }
 
-  *#field(field: FieldShape, place: ObjectPlace, isUnsure: boolean | undefined): Evaluation<Operand> {
+  #field(field: FieldShape, place: ObjectPlace, isUnsure: boolean | undefined): Operand {
     const shape = field.type();
     if (field.bits === undefined) return { shape, place: place.inside(field.offset), isUnsure };
     const { offset, size } = field.bits;
     const length = Math.ceil((offset + size) / 8);
-    const bytes = yield* this.#bytes(place.inside(field.offset), length, field.name, 'value', 0n);
+    const bytes = this.#bytes(place.inside(field.offset), length, field.name, 'value', 0n);
     const bits = (littleEndian(bytes) >> BigInt(offset)) & ((1n << BigInt(size)) - 1n);
     return this.#made(shape, 'signed' in shape && shape.signed ? BigInt.asIntN(size, bits) : bits);
   }
 
   /** The variant that is present. `meant`: the one that the expression is about. */
-  *#variant(
+  #variant(
     { discriminant, variants }: EnumShape,
     place: ObjectPlace,
     what: string,
     meant: VariantShape,
-  ): Evaluation<VariantShape | undefined> {
+  ): VariantShape | undefined {
     if (discriminant === undefined) return variants.length === 1 ? variants[0] : undefined;
     const { offset, size } = discriminant;
     const plausible = meant.values?.[0]?.low ?? otherThan(variants);
-    const value = littleEndian(yield* this.#bytes(place.inside(offset), size, what, 'discriminant', plausible));
+    const value = littleEndian(this.#bytes(place.inside(offset), size, what, 'discriminant', plausible));
     return selectVariant(variants, value);
   }
 
-  *#index(of: Operand, index: number, what: string): Evaluation<Operand> {
-    const list = yield* this.#list(of, what);
+  #index(of: Operand, index: number, what: string): Operand {
+    const list = this.#list(of, what);
     if (index < 0 && list.length !== undefined) throw typeError(`the index ${index} of ${what} is below 0`);
     if (list.length !== undefined && index >= list.length) {
       throw typeError(`the index ${index} of ${what} is beyond its length, ${list.length}`);
@@ -348,8 +350,8 @@ class Evaluator {
     return { shape: list.element, place: list.placeOf(index) };
   }
 
-  *#range(of: Operand, from: number, to: number | undefined, what: string): Evaluation<Operand> {
-    const list = yield* this.#list(of, what);
+  #range(of: Operand, from: number, to: number | undefined, what: string): Operand {
+    const list = this.#list(of, what);
     const end = to ?? list.length;
     if (end === undefined) throw typeError(`${what} has no length: say where the range ends`);
     if (from < 0 || end < from || (list.length !== undefined && end > list.length)) {
@@ -360,23 +362,19 @@ class Evaluator {
   }
 
   /** The object to index, found through pointers to it. */
-  *#list(of: Operand, what: string): Evaluation<List> {
-    let at: Operand | undefined = of;
-    for (let steps = 0; at !== undefined && steps < MAX_STEPS; steps++) {
-      const found = yield* this.#ownList(at, what);
-      if (found !== undefined) return found;
-      at = yield* this.#step(at, what);
-    }
+  #list(of: Operand, what: string): List {
+    const found = this.#reached(of, what, (at) => this.#ownList(at, what));
+    if (found !== undefined) return found;
     throw typeError(`${what} is a ${of.shape.name}, which has no elements`);
   }
 
-  *#ownList({ shape, place, isUnsure }: Operand, what: string): Evaluation<List | undefined> {
+  #ownList({ shape, place, isUnsure }: Operand, what: string): List | undefined {
     const sure: Use = isUnsure ? 'pointer' : 'reference';
     if (shape.kind === 'array') return row(shape.element(), place, shape.count);
     if (shape.kind === 'slice') {
       const use = shape.style === 'raw' ? 'pointer' : sure;
-      const data = ObjectPlace.memory(addr(yield* this.#word(place.inside(shape.pointer), what, use)));
-      return row(shape.element(), data, yield* this.#length(place.inside(shape.length), what));
+      const data = ObjectPlace.memory(addr(this.#word(place.inside(shape.pointer), what, use)));
+      return row(shape.element(), data, this.#length(place.inside(shape.length), what));
     }
     if (shape.kind === 'pointer' && shape.style !== 'fn') {
       const target = shape.target();
@@ -384,72 +382,36 @@ class Evaluator {
       if (target === undefined || (target.kind !== 'integer' && shape.style !== 'raw')) return undefined;
       if (isList(target)) return undefined;
       // Nothing says how far its elements go.
-      return row(target, ObjectPlace.memory(addr(yield* this.#word(place, what, 'pointer'))), undefined);
+      return row(target, ObjectPlace.memory(addr(this.#word(place, what, 'pointer'))), undefined);
     }
     const view = shape.kind === 'struct' ? shape.view() : undefined;
     if (view?.kind !== 'vec' && view?.kind !== 'deque') return undefined;
-    const data = ObjectPlace.memory(addr(yield* this.#word(place.inside(view.pointer), what, sure)));
-    const length = yield* this.#length(place.inside(view.length), what);
+    const data = ObjectPlace.memory(addr(this.#word(place.inside(view.pointer), what, sure)));
+    const length = this.#length(place.inside(view.length), what);
     const element = view.element();
     if (view.kind === 'vec') return row(element, data, length);
-    const head = Number(yield* this.#word(place.inside(view.head), what, 'length', 0n));
-    const capacity = yield* this.#length(place.inside(view.capacity), what);
+    const head = Number(this.#word(place.inside(view.head), what, 'length', 0n));
+    const capacity = this.#length(place.inside(view.capacity), what);
     const size = sizeOrThrow(element);
     const placeOf = (i: number): ObjectPlace => data.inside(capacity === 0 ? 0 : ((head + i) % capacity) * size);
     return { element, length, contiguous: false, placeOf };
   }
 
-  *#length(place: ObjectPlace, what: string): Evaluation<number> {
-    return Number(yield* this.#word(place, what, 'length', manyElements));
+  #length(place: ObjectPlace, what: string): number {
+    return Number(this.#word(place, what, 'length', manyElements));
   }
 
-  *#cast(of: Operand, type: TypeExpr, what: string): Evaluation<Operand> {
-    const shape = this.#typeShape(type);
+  #cast(of: Operand, type: TypeExpr, what: string): Operand {
+    const shape = typeShape(type, this.#scope);
     switch (shape.kind) {
       case 'pointer':
       case 'integer':
       case 'char':
       case 'bool':
-        return this.#made(shape, yield* this.#integer(of, what));
+        return this.#made(shape, this.#integer(of, what));
       default:
         throw typeError(`${what} cannot be cast to ${shape.name}: a cast leads to a pointer or a number`);
     }
-  }
-
-  #typeShape(type: TypeExpr): Shape {
-    switch (type.kind) {
-      case 'pointer': {
-        // A pointer to an unsized type is two words. The program must have that pointer type, or the cast is of no
-        // use.
-        const fat = type.to.kind === 'array' ? type.to.count === undefined : isUnsized(type.to);
-        if (fat) return this.#named(typeText(type));
-        return this.#scope.shapes.pointerTo(this.#typeShape(type.to));
-      }
-      case 'array':
-        return arrayOf(this.#typeShape(type.of), type.count);
-      case 'named':
-        return primitive(type.name) ?? this.#named(type.name);
-    }
-  }
-
-  #named(name: string): Shape {
-    const { names, shapes } = this.#scope;
-    const found = names.types(name);
-    const die = found[0]?.die;
-    if (die === undefined) {
-      const like = names.typesLike(name, 3);
-      throw new RsptraceError('EXPRESSION_NAME', `there is no type ${name}`, {
-        ...(like.length > 0 ? { hint: `did you mean ${like.join(' or ')}?` } : {}),
-      });
-    }
-    const paths = new Set(found.map((f) => f.name));
-    if (paths.size > 1) {
-      const some = [...paths].slice(0, 8).join(', ');
-      throw new RsptraceError('EXPRESSION_NAME', `${name} is the end of several names: ${some}`, {
-        hint: 'give more of the path, or the generic arguments',
-      });
-    }
-    return shapes.of(die);
   }
 }
 
@@ -459,8 +421,4 @@ function otherThan(variants: readonly VariantShape[]): bigint {
   for (const { high } of variants.flatMap(({ values = [] }) => values).toSorted((a, b) => (a.low < b.low ? -1 : 1)))
     if (selectVariant(variants, found)?.values !== undefined) found = high + 1n;
   return found;
-}
-
-function isUnsized(type: TypeExpr): boolean {
-  return type.kind === 'named' && (type.name === 'str' || type.name.startsWith('dyn '));
 }

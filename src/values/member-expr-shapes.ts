@@ -1,6 +1,9 @@
 import { RsptraceError } from '../base/errors.js';
 import { nearestWords } from '../base/nearest.js';
+import { type TypeExpr, typeText } from './member-expr.js';
 import type { ObjectPlace } from './object-place.js';
+import type { ProgramNames } from './program-names.js';
+import { arrayOf, type Shapes } from './program-shapes.js';
 import { type FieldShape, fieldName, type Shape, type VariantShape } from './shape.js';
 
 /** Bytes of a pointer, and of a length. */
@@ -31,7 +34,7 @@ export function isList(shape: Shape): boolean {
 }
 
 /** Rust's own number types. A cast may use one even if the program does not. */
-export function primitive(name: string): Shape | undefined {
+function primitive(name: string): Shape | undefined {
   const found = /^([iu])(8|16|32|64|128|size)$/.exec(name);
   if (found === null) return undefined;
   const size = found[2] === 'size' ? WORD : Number(found[2]) / 8;
@@ -68,4 +71,50 @@ export function typeError(what: string, members: readonly string[] = [], wanted?
   const meant = near === undefined ? '' : `did you mean ${near}? `;
   const known = [...new Set(members)].slice(0, 20).join(', ');
   return new RsptraceError('EXPRESSION_TYPE', what, known === '' ? {} : { hint: `${meant}its members: ${known}` });
+}
+
+export function severalNames(name: string, all: readonly string[], hint: string): RsptraceError {
+  const some = all.slice(0, 8).join(', ');
+  return new RsptraceError('EXPRESSION_NAME', `${name} is the end of several names: ${some}`, { hint });
+}
+
+/** Where types are found. */
+interface Program {
+  readonly shapes: Shapes;
+  readonly names: ProgramNames;
+}
+
+/** The type that a cast names. */
+export function typeShape(type: TypeExpr, program: Program): Shape {
+  switch (type.kind) {
+    case 'pointer': {
+      // A pointer to an unsized type is two words. The program must have that pointer type, or the cast is of no
+      // use.
+      const fat = type.to.kind === 'array' ? type.to.count === undefined : isUnsized(type.to);
+      if (fat) return named(typeText(type), program);
+      return program.shapes.pointerTo(typeShape(type.to, program));
+    }
+    case 'array':
+      return arrayOf(typeShape(type.of, program), type.count);
+    case 'named':
+      return primitive(type.name) ?? named(type.name, program);
+  }
+}
+
+function named(name: string, { names, shapes }: Program): Shape {
+  const found = names.types(name);
+  const die = found[0]?.die;
+  if (die === undefined) {
+    const like = names.typesLike(name, 3);
+    throw new RsptraceError('EXPRESSION_NAME', `there is no type ${name}`, {
+      ...(like.length > 0 ? { hint: `did you mean ${like.join(' or ')}?` } : {}),
+    });
+  }
+  const paths = new Set(found.map((f) => f.name));
+  if (paths.size > 1) throw severalNames(name, [...paths], 'give more of the path, or the generic arguments');
+  return shapes.of(die);
+}
+
+function isUnsized(type: TypeExpr): boolean {
+  return type.kind === 'named' && (type.name === 'str' || type.name.startsWith('dyn '));
 }

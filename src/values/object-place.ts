@@ -32,24 +32,45 @@ export class Unread extends Error {
   }
 }
 
-/** Does work with a target's memory: what it needs is read, and it is done again from its begin. */
-export async function fromMemory<T>(work: (read: ReadBytes) => T, memory: MemoryReader): Promise<T> {
-  const known = new Map<string, Uint8Array | undefined>();
-  const keyOf = (address: Addr, length: number): string => `${address} ${length}`;
-  const read: ReadBytes = (address, length) => {
-    const key = keyOf(address, length);
-    if (!known.has(key)) throw new Unread({ address, length });
-    return known.get(key);
+/** Gives what has this key, which is found once. */
+type Ask = <T>(key: string, find: () => Promise<T>) => T;
+
+/** Thrown where work goes no further before something is found. */
+class Asked extends Error {
+  readonly key: string;
+  readonly find: () => Promise<unknown>;
+
+  constructor(key: string, find: () => Promise<unknown>) {
+    super('it is not known yet');
+    this.key = key;
+    this.find = find;
+  }
+}
+
+/** Does work with a target: what it asks for is found, and it is done again from its begin. */
+export async function whenKnown<R>(work: (ask: Ask) => R): Promise<R> {
+  const known = new Map<string, unknown>();
+  const ask: Ask = <T>(key: string, find: () => Promise<T>): T => {
+    if (!known.has(key)) throw new Asked(key, find);
+    return known.get(key) as T;
   };
   for (;;) {
     try {
-      return work(read);
+      return work(ask);
     } catch (error) {
-      if (!(error instanceof Unread)) throw error;
-      const { address, length } = error.need;
-      known.set(keyOf(address, length), await memory.read(address, length));
+      if (!(error instanceof Asked)) throw error;
+      known.set(error.key, await error.find());
     }
   }
+}
+
+/** The same with a target's memory alone. */
+export function fromMemory<R>(work: (read: ReadBytes) => R, memory: MemoryReader): Promise<R> {
+  return whenKnown((ask) => work(readsOf(ask, memory)));
+}
+
+export function readsOf(ask: Ask, memory: MemoryReader): ReadBytes {
+  return (address, length) => ask(`${address} ${length}`, () => memory.read(address, length));
 }
 
 const OPTIMIZED_OUT: Missing = { missing: 'optimized-out' };

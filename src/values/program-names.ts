@@ -1,4 +1,5 @@
 import type { Addr } from '../base/addr.js';
+import { editDistance } from '../base/nearest.js';
 import { type DebugInfo, type Die, DW_AT, DW_TAG, qualifiedName, staticCode, stripGenerics } from '../dwarf/index.js';
 import type { CodeAddress } from '../elf/index.js';
 
@@ -133,18 +134,8 @@ function lastPart(path: string): string {
   return at < 0 ? path : path.slice(at + 2);
 }
 
-/** How many letters differ (Levenshtein); a name that contains the other counts as one. More than 3 is 4. */
+/** How many letters differ; a name that contains the other counts as one. More than 3 is 4. */
 function unlikeness(a: string, b: string): number {
   if (b.length >= 3 && a.includes(b)) return 1;
-  if (Math.abs(a.length - b.length) > 3 || a.length > 64 || b.length > 64) return 4;
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const cost = a[i - 1] === b[j - 1] ? 0 : 1;
-      next.push(Math.min((row[j] as number) + 1, (next[j - 1] as number) + 1, (row[j - 1] as number) + cost));
-    }
-    row = next;
-  }
-  return Math.min(row[b.length] as number, 4);
+  return Math.abs(a.length - b.length) > 3 ? 4 : Math.min(editDistance(a, b), 4);
 }

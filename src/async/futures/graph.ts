@@ -1,3 +1,4 @@
+import { reachedFrom } from '../../base/reached.js';
 import { isPointer } from './short-names.js';
 import type { FutureSet, FutureState, FutureType, HeldFuture } from './types.js';
 
@@ -93,20 +94,13 @@ export class FutureGraph {
       ),
     );
     const roots = futures.filter((future) => !targets.has(future) && !isPointer(future));
-    const reached = new Set<FutureNode>();
-    const reach = (from: FutureNode): void => {
-      const stack = [from];
-      for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
-        if (reached.has(node)) continue;
-        reached.add(node);
-        stack.push(...this.edges(node).map(({ target }) => target));
-      }
-    };
-    roots.forEach(reach);
+    const reach = (from: readonly FutureNode[]): Set<FutureNode> =>
+      reachedFrom(from, (node) => this.edges(node).map(({ target }) => target));
+    const reached = reach(roots);
     for (const future of futures) {
       if (reached.has(future) || isPointer(future)) continue;
       roots.push(future);
-      reach(future);
+      for (const node of reach([future])) reached.add(node);
     }
     return roots;
   }

@@ -20,7 +20,7 @@ import {
   through,
   typeName,
 } from '../../dwarf/index.js';
-import { firstPointer, numberAt, type Part } from './layout.js';
+import { firstPointer, membersOf, numberAt, type Part } from './layout.js';
 import type { Region } from './memory-image.js';
 import type { TaskContext } from './runtime.js';
 
@@ -83,7 +83,7 @@ function headsIn(type: Die, offset = 0, depth = 0): Head[] {
   if (own) return [{ offset, node: own, isNode: true }];
   const node = type.tag === DW_TAG.pointer_type ? nodeOf(type.follow(DW_AT.type)) : undefined;
   if (node) return [{ offset, node, isNode: false }];
-  return partsOf(type).flatMap((part) => headsIn(part.type, offset + part.offset, depth + 1));
+  return membersOf(type).flatMap((part) => headsIn(part.type, offset + part.offset, depth + 1));
 }
 
 function headsInArray(type: Die, offset: number, depth: number): Head[] {
@@ -94,14 +94,6 @@ function headsInArray(type: Die, offset: number, depth: number): Head[] {
   return Array.from({ length: heads.length > 0 ? count : 0 }, (_, i) => i).flatMap((i) =>
     heads.map((head) => ({ ...head, offset: head.offset + i * stride })),
   );
-}
-
-/** Members, also of variants: an `Option` of a pointer has it at the same place. */
-function partsOf(type: Die): { readonly offset: number; readonly type: Die }[] {
-  if (type.tag !== DW_TAG.structure_type && type.tag !== DW_TAG.union_type) return [];
-  const { members, variantPart } = layoutOf(type);
-  const all = [...members, ...(variantPart?.variants.flatMap((variant) => variant.members) ?? [])];
-  return all.flatMap(({ type: part, offset }) => (part ? [{ offset, type: part }] : []));
 }
 
 /** A structure that points to its like, and perhaps says a size. */

@@ -4,6 +4,7 @@ import {
   DW_TAG,
   layoutOf,
   littleEndian,
+  type Member,
   nameOf,
   sizeOf,
   stripGenerics,
@@ -38,37 +39,45 @@ export function memberAt(type: Die, path: string, missing: (what: string) => voi
   return at;
 }
 
-/** The first part, at any depth of members, whose type has this name (without generic arguments and modules). */
-export function partCalled(type: Die, name: string, depth = 0): Part | undefined {
-  if (baseName(type) === name) return { offset: 0, size: sizeOf(type) ?? 0, type };
-  if (depth > MAX_DEPTH || type.tag !== DW_TAG.structure_type) return undefined;
+/** The members of a type, also of its variants: of an `Option` of a pointer it lies at the same place. */
+export function membersOf(type: Die): (Member & { readonly type: Die })[] {
+  if (type.tag !== DW_TAG.structure_type && type.tag !== DW_TAG.union_type) return [];
   const { members, variantPart } = layoutOf(type);
-  for (const member of [...members, ...(variantPart?.variants.flatMap((variant) => variant.members) ?? [])]) {
-    const inner = member.type && partCalled(member.type, name, depth + 1);
+  return [...members, ...(variantPart?.variants.flatMap((variant) => variant.members) ?? [])].flatMap((member) =>
+    member.type ? [{ ...member, type: member.type }] : [],
+  );
+}
+
+/** The first part of a type, at any depth of members, of which `find` says what it is. */
+function firstPart(type: Die, find: (type: Die) => Part | undefined, depth = 0): Part | undefined {
+  const own = find(type);
+  if (own) return own;
+  if (depth > MAX_DEPTH || type.tag !== DW_TAG.structure_type) return undefined;
+  for (const member of membersOf(type)) {
+    const inner = firstPart(member.type, find, depth + 1);
     if (inner) return { ...inner, offset: inner.offset + member.offset };
   }
   return undefined;
 }
 
-function baseName(type: Die): string {
-  return stripGenerics(nameOf(type) ?? '');
+/** The first part whose type has this name (without generic arguments and modules). */
+export function partCalled(type: Die, name: string): Part | undefined {
+  return firstPart(type, (part) =>
+    stripGenerics(nameOf(part) ?? '') === name ? { offset: 0, size: sizeOf(part) ?? 0, type: part } : undefined,
+  );
+}
+
+/** The first pointer in a type, of an `Arc`, a `NonNull`, an `Option` of these, and what it leads to. */
+export function firstPointer(type: Die | undefined): Part | undefined {
+  return type && firstPart(type, pointerOfItself);
+}
+
+function pointerOfItself(type: Die): Part | undefined {
+  const target = type.tag === DW_TAG.pointer_type ? type.follow(DW_AT.type) : undefined;
+  return target && { offset: 0, size: sizeOf(type) ?? 0, type: target };
 }
 
 /** An unsigned number of 1 to 8 bytes, little-endian. */
 export function numberAt(bytes: Uint8Array, { offset, size }: Pick<Part, 'offset' | 'size'>): bigint {
   return littleEndian(bytes, offset, Math.min(size, 8));
-}
-
-/** The first pointer in a type, through members and variants: of an `Arc`, a `NonNull`, an `Option` of these. */
-export function firstPointer(type: Die | undefined, depth = 0): Part | undefined {
-  if (type === undefined || depth > MAX_DEPTH) return undefined;
-  const target = type.tag === DW_TAG.pointer_type ? type.follow(DW_AT.type) : undefined;
-  if (target) return { offset: 0, size: sizeOf(type) ?? 0, type: target };
-  if (type.tag !== DW_TAG.structure_type) return undefined;
-  const { members, variantPart } = layoutOf(type);
-  for (const member of [...members, ...(variantPart?.variants.flatMap((variant) => variant.members) ?? [])]) {
-    const inner = firstPointer(member.type, depth + 1);
-    if (inner) return { ...inner, offset: inner.offset + member.offset };
-  }
-  return undefined;
 }

@@ -16,7 +16,7 @@ import {
   type VariantPart,
   variantName,
 } from '../../dwarf/index.js';
-import { memberAt, numberAt } from './layout.js';
+import { memberAt, membersOf, numberAt } from './layout.js';
 
 /** A pointer in a value that lives. */
 export interface Reference {
@@ -192,9 +192,7 @@ export class References {
     const name = stripGenerics(typeName(type));
     if (this.#wanted.has(name)) return true;
     if (name === 'alloc::vec::Vec') return into(genericsOf(type).get('T'));
-    const { members, variantPart } = layoutOf(type);
-    const all = [...members, ...(variantPart?.variants.flatMap((variant) => variant.members) ?? [])];
-    return all.some((member) => into(member.type));
+    return membersOf(type).some((member) => into(member.type));
   }
 }
 

@@ -3,8 +3,8 @@ import { addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
 import { Answers, type HitMemory, type MemoryRequest, newRequests } from '../../calls/index.js';
-import { littleEndian, staticAddress } from '../../dwarf/index.js';
-import { type Known, memberExprEvaluation, type Need, ObjectPlace, type Operand } from '../../values/index.js';
+import { littleEndian } from '../../dwarf/index.js';
+import { type EvaluationScope, evaluate, type Missing, ObjectPlace, type Operand, Unread } from '../../values/index.js';
 import { bytesIn } from '../argument-places.js';
 import { loadSize, type PlannedReads } from '../read-plan.js';
 import type { Comparison } from './condition.js';
@@ -15,6 +15,7 @@ import {
   machineWord,
   type NamedPlace,
   partOf,
+  placeOfStatic,
   planExpression,
   readsOf,
   registersOf,
@@ -193,40 +194,24 @@ function compareAtStop(
   if (!program) return false;
   const { shapes, names } = program;
   const own = (name: string): Operand | undefined => operandAt(name, places, registers);
+  const known = (place: ObjectPlace, size: number): Uint8Array | Missing =>
+    place.bytesBy(size, (address, length) => {
+      const { bytes } = memory.at(address, length) ?? {};
+      if (bytes === undefined) throw new Unread({ address, length });
+      return bytes;
+    });
   try {
-    const evaluation = memberExprEvaluation(expression, { shapes, names, own });
-    let step = evaluation.next();
-    while (!step.done) {
-      const known = answerTo(step.value, memory);
-      if (isRequest(known)) return known;
-      step = evaluation.next(known);
-    }
-    const { shape, place } = throughWrappers(step.value);
+    const read: EvaluationScope['read'] = ({ place, size }) => known(place, size);
+    const { shape, place } = throughWrappers(evaluate(expression, { shapes, names, own, locate: placeOfStatic, read }));
     const { accepts } = meaningOf(literal, op, shape, text);
     const { offset, size, signed } = scalarOf(shape) ?? { offset: 0, size: 0, signed: false };
-    const bytes = answerTo({ kind: 'bytes', place: place.inside(offset), size, use: 'value', plausible: 0n }, memory);
-    if (isRequest(bytes)) return bytes;
+    const bytes = known(place.inside(offset), size);
     return bytes instanceof Uint8Array && accepts(integerOf(bytes, signed));
   } catch (error) {
+    if (error instanceof Unread) return error.need;
     if (error instanceof RsptraceError && error.code.startsWith('EXPRESSION_')) return false;
     throw error;
   }
-}
-
-function answerTo(need: Need, memory: HitMemory): Known | MemoryRequest {
-  if (need.kind === 'place') {
-    const address = staticAddress(need.variable.die);
-    return address === undefined ? undefined : ObjectPlace.memory(address);
-  }
-  const { place, size } = need;
-  const known = place.atHand(size);
-  const { address } = place;
-  if (known !== undefined || address === undefined) return known;
-  return memory.at(address, size)?.bytes ?? { address, length: size };
-}
-
-function isRequest(known: Known | MemoryRequest): known is MemoryRequest {
-  return typeof known === 'object' && 'length' in known && 'address' in known && !(known instanceof Uint8Array);
 }
 
 /** An argument at a hit, by its name. What is not known of it lies nowhere. */

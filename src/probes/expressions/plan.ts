@@ -9,14 +9,13 @@ import { nearestWords } from '../../base/nearest.js';
 import type { HitMemory, MemoryRequest } from '../../calls/index.js';
 import { type Die, staticAddress } from '../../dwarf/index.js';
 import {
-  type EvaluationScope,
-  type Known,
+  evaluate,
   type MemberExpr,
-  memberExprEvaluation,
   type Need,
   ObjectPlace,
   type Operand,
   type Shape,
+  Unread,
 } from '../../values/index.js';
 import { bytesIn, type ValuePlace } from '../argument-places.js';
 import { loadsOf, type PlannedLoad, type PlannedReads } from '../read-plan.js';
@@ -103,10 +102,14 @@ export function planExpression(
     return plan.result(plan.own(expression.path));
   }
   const { shapes, names } = program;
-  const scope: EvaluationScope = { shapes, names, own: (name) => plan.own(name) };
+  const locate = (variable: { readonly die: Die }): ObjectPlace =>
+    placeOfStatic(variable) ?? ObjectPlace.memory(addr(0n));
   try {
-    return plan.result(plan.evaluate(memberExprEvaluation(expression, scope)));
+    const read = (need: Need): Uint8Array => plan.read(need);
+    return plan.result(evaluate(expression, { shapes, names, own: (name) => plan.own(name), locate, read }));
   } catch (error) {
+    // It depends on what is known at a hit alone.
+    if (error instanceof Unread) return plan.result(undefined);
     throw program.withNearest(error, expression);
   }
 }
@@ -166,17 +169,6 @@ class Planning {
     return { shape, place: ObjectPlace.memory(this.#begin(region)) };
   }
 
-  /** Undefined if it depends on what is known at a hit alone. */
-  evaluate(evaluation: Generator<Need, Operand, Known>): Operand | undefined {
-    let step = evaluation.next();
-    while (!step.done) {
-      const known = this.#answer(step.value);
-      if (known === undefined) return undefined;
-      step = evaluation.next(known);
-    }
-    return step.value;
-  }
-
   result(found: Operand | undefined): ExpressionPlan {
     if (found === undefined) return { spot: undefined, why: this.#why, shape: undefined };
     const { shape, place } = throughWrappers(found);
@@ -206,9 +198,7 @@ class Planning {
     return region && { region, offset: Number(from & ((1n << regionBits) - 1n)) };
   }
 
-  #answer(need: Need): Known {
-    if (need.kind === 'place') return placeOfStatic(need.variable.die);
-    const { place, size, use, plausible } = need;
+  read({ place, size, use, plausible }: Need): Uint8Array {
     if (use === 'reference' || use === 'pointer') {
       const next = place.address === undefined ? undefined : this.#regionAt(place.address);
       const pointer = next && use === 'reference' ? pointerAt(next.region, next.offset) : whys.pointer;
@@ -219,7 +209,7 @@ class Planning {
     if (use === 'discriminant' && this.#assumed && this.#isAssumed(this.#assumed, place, size))
       return word(this.#assumed.value).subarray(0, size);
     this.#why ??= whys[use];
-    if (plausible === undefined) return undefined;
+    if (plausible === undefined) throw new Unread({ address: place.address ?? addr(0n), length: size });
     return Uint8Array.from({ length: size }, (_, i) => Number((plausible >> BigInt(8 * i)) & 0xffn));
   }
 
@@ -262,8 +252,10 @@ export function partOf(whole: Spot, from: number, shape: Shape): Spot {
   return whole.kind === 'memory' ? behind(whole.pointer, offset, shape) : { ...whole, offset, shape };
 }
 
-function placeOfStatic(die: Die): ObjectPlace {
-  return ObjectPlace.memory(staticAddress(die) ?? addr(0n));
+/** Where a static lies; undefined for other variables. */
+export function placeOfStatic({ die }: { readonly die: Die }): ObjectPlace | undefined {
+  const address = staticAddress(die);
+  return address === undefined ? undefined : ObjectPlace.memory(address);
 }
 
 /** What wrappers around it hold: `NonZero`, an atomic, a cell. */

@@ -22,7 +22,7 @@ import {
 import type { KnownTask, TaskPoller } from '../../futures/index.js';
 import { memberAt, numberAt, type Part, partCalled } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from '../runtime.js';
-import { functionsOf, tasksByVtable, vtablesOf } from './constants.js';
+import { functionsOf, type TaskFunction, tasksByVtable, vtablesOf } from './constants.js';
 import { runningOffset } from './header-tasks.js';
 
 /** Bits of `Header::state`; above them is the number of references. tokio/src/runtime/task/state.rs */
@@ -36,6 +36,7 @@ const MOST_NUMBER = 1n << 48n;
 const MOST_PLACES = 100_000;
 
 const TASK = 'tokio::runtime::task';
+const POLL = `${TASK}::raw::poll`;
 
 /** How the cells of one `Cell<T, S>` lie in memory. */
 interface CellLayout {
@@ -61,16 +62,8 @@ export const tokio: Runtime = {
   // `CoreStage` in 1.20.
   polls: /^tokio::runtime::task::core::(?:Core|CoreStage)::poll(?:::|$)/,
   async roots(context) {
-    const polls = functionsOf(context, `${TASK}::raw::poll`);
-    if (polls.length === 0) return undefined;
-    const layouts = cellLayouts(context);
-    const byPoll = new Map<bigint, CellLayout>();
-    for (const { die, address } of polls) {
-      const { T, S } = Object.fromEntries(genericsOf(die));
-      const layout = T && S && layouts.get(`${typeName(T)}, ${typeName(S)}`);
-      if (layout) byPoll.set(address, layout);
-      else if (T) context.note(`tokio: the cell of \`${typeName(T)}\` is not in the debug info: its tasks are missing`);
-    }
+    if (functionsOf(context, POLL).length === 0) return undefined;
+    const byPoll = new Map(tokioPolls(context).map(({ address, layout }) => [address as bigint, layout]));
     const full = { ...context, located: locationsIn(context) };
     return tasksByVtable(context, vtablesOf(context.debug.elf, byPoll, vtableEntry(context)), (layout, pointer) =>
       taskAt(full, layout, addOffset(pointer, -layout.vtable.offset)),
@@ -79,12 +72,16 @@ export const tokio: Runtime = {
 };
 
 /** The functions by which its schedulers poll tasks, and what the tasks of each look like. */
-export function tokioPolls(context: Pick<TaskContext, 'debug' | 'note'>): { die: Die; layout: CellLayout }[] {
+export function tokioPolls(
+  context: Pick<TaskContext, 'debug' | 'note'>,
+): (TaskFunction & { readonly layout: CellLayout })[] {
   const layouts = cellLayouts(context);
-  return functionsOf(context, `${TASK}::raw::poll`).flatMap(({ die }) => {
+  return functionsOf(context, POLL).flatMap(({ die, address }) => {
     const { T, S } = Object.fromEntries(genericsOf(die));
     const layout = T && S && layouts.get(`${typeName(T)}, ${typeName(S)}`);
-    return layout ? [{ die, layout }] : [];
+    if (layout) return [{ die, address, layout }];
+    if (T) context.note(`tokio: the cell of \`${typeName(T)}\` is not in the debug info: its tasks are missing`);
+    return [];
   });
 }
 
@@ -99,7 +96,7 @@ export function tokioPollers(context: Pick<TaskContext, 'debug' | 'note'>): Task
       const spawned = located(place);
       return { runtime: 'tokio', id: Number(number), spawned };
     };
-    return [{ die, name: `${TASK}::raw::poll`, header, words, tell }];
+    return [{ die, name: POLL, header, words, tell }];
   });
 }
 

@@ -1,6 +1,6 @@
 import type { ValuePlace } from '../../argument-places.js';
 import { planConditions } from '../../expressions/comparison.js';
-import type { PlannedReads, ReadPlan } from '../../read-plan.js';
+import { entryPlan, type PlannedReads, type ReadPlan } from '../../read-plan.js';
 import type { FunctionProbe } from '../../resolve-functions.js';
 import { ValueReads } from '../../value-reads.js';
 import type { PlanWishes } from '../kind.js';
@@ -27,15 +27,11 @@ export function planFunction(
   const isRead = (name: string): boolean => floats.has(name) && !wide.has(name) && !looked.includes(name);
   const foreign = [...entry, ...exit].find((name) => !general.has(name) && !isRead(name));
   return {
-    address,
-    codeSize: size,
-    name: ref.name,
+    ...entryPlan({ address, codeSize: size, name: ref.name }),
     entryRegisters: entry,
     entryReads: [...reads, ...shown.reads],
     entryExtents: shown.extents,
     exit: { keep: [], registers: exit, reads: [], extents: returned.extents },
-    outer: undefined,
-    readsOuter: false,
     scratchIsFree: producer === 'rustc' || producer === 'clang',
     ...(probe.insisted === undefined ? {} : { partly: entriesOnly(probe.insisted), insisted: probe.insisted }),
     needsStop:
@@ -49,7 +45,6 @@ export function planFunction(
     when,
     seesReturn: probe.insisted === undefined,
     entryIsEnough: !returns,
-    counts: [],
   };
 }
 

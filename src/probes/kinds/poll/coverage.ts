@@ -1,6 +1,7 @@
 import type { Architecture } from '../../../arch/index.js';
 import type { FutureSet, FutureType, InlinedPoll, TaskPlaces } from '../../../async/futures/index.js';
 import { madeOnce } from '../../../base/made-once.js';
+import { reachedFrom } from '../../../base/reached.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
 import { plural } from '../../../text/index.js';
 import type { ProbeFact } from '../../../trace/index.js';
@@ -20,17 +21,6 @@ export interface SeenFuture {
   readonly help: string | undefined;
   /** How it is seen if each poll of the function that it shares says whose it is. */
   readonly ifTold?: SeenFuture;
-}
-
-/** One copy of a poll that was inlined, and where it is seen. */
-interface InlinedCopy {
-  readonly future: FutureType;
-  readonly site: InlinedSite;
-  /** The function around it. */
-  readonly into: string;
-  /** How many such copies of the same function lie around it. */
-  readonly level: number;
-  readonly copy: InlinedPoll;
 }
 
 /** What a recording has not got. */
@@ -72,15 +62,18 @@ function lossOf({ tailLost = false, missing = 0 }: Missed): Pick<SeenFuture, 're
   return { reason: `${plural(missing, 'record')} ${missing === 1 ? 'is' : 'are'} missing`, help: undefined };
 }
 
-/** A copy whose begins and ends are known. */
+/** A copy of a poll that was inlined, whose begins and ends are known. */
 interface Placed {
   readonly future: FutureType;
   readonly copy: InlinedPoll;
   readonly site: InlinedSite;
 }
 
-/** A copy that is seen at its place. */
-type Used = InlinedCopy & Placed;
+/** One that is seen at its place. */
+export interface InlinedCopy extends Placed {
+  /** How many such copies of the same function lie around it. */
+  readonly level: number;
+}
 
 /** A copy that is not seen at its place, and why. */
 interface Unused {
@@ -100,7 +93,7 @@ export class Coverage {
   readonly #sites: InlinedSites;
   readonly #futures: FutureSet;
   readonly #inlined: InlinedPolls;
-  readonly #used: Used[] = [];
+  readonly #used: InlinedCopy[] = [];
   readonly #places = new Set<InlinedPoll>();
   readonly #unused = new Map<InlinedPoll, Unused>();
   /** What each probed Future awaits in its own bytes, at any depth. */
@@ -159,8 +152,8 @@ export class Coverage {
 
   /** Whether a copy is part of other copies in the same function. */
   #isMerged({ inlined }: FutureType, copy: InlinedPoll): boolean {
-    if (!this.#sites.isMerged(copy)) return false;
-    return inlined.some((other) => other.host.offset === copy.host.offset && !this.#sites.isMerged(other));
+    if (!this.#sites.around.isMerged(copy)) return false;
+    return inlined.some((other) => other.host.offset === copy.host.offset && !this.#sites.around.isMerged(other));
   }
 
   /** Where a copy begins and ends, if that is known and of use. */
@@ -169,7 +162,7 @@ export class Coverage {
       this.#unused.set(copy, { reason: noStops, isSpared: true });
       return [];
     }
-    const site = this.#sites.isMerged(copy)
+    const site = this.#sites.around.isMerged(copy)
       ? { reason: 'the compiler merged its code with that of other calls' }
       : this.#sites.find(future, copy);
     if (isSite(site)) return [{ future, copy, site }];
@@ -191,7 +184,7 @@ export class Coverage {
     if (refused !== undefined) this.#unused.set(copy, { reason: refused, isSpared: true });
     else if (level > mostLevels) this.#unused.set(copy, { reason: 'too many polls lie around it', isSpared: false });
     else {
-      this.#used.push({ future, copy, site, into: copy.into, level });
+      this.#used.push({ future, copy, site, level });
       this.#places.add(copy);
     }
   }
@@ -288,30 +281,17 @@ function isSite(site: InlinedSite | NoSite): site is InlinedSite {
 }
 
 function awaitedBy(future: FutureType): Set<FutureType> {
-  const found = new Set<FutureType>();
-  const open = [future];
-  for (let at = open.pop(); at; at = open.pop()) {
-    for (const { awaitee } of at.states) {
-      if (!awaitee?.future || awaitee.box || found.has(awaitee.future)) continue;
-      found.add(awaitee.future);
-      open.push(awaitee.future);
-    }
-  }
-  return found;
+  const inPlace = ({ states }: FutureType): FutureType[] =>
+    states.flatMap(({ awaitee }) => (awaitee?.future && !awaitee.box ? [awaitee.future] : []));
+  return reachedFrom(inPlace(future), inPlace);
 }
 
 /** What Futures hold that are polled somewhere, also through others of which nothing says where they are polled. */
 function heldByPolled({ all }: FutureSet): Set<FutureType> {
-  const found = new Set<FutureType>();
-  const open = all.filter(({ polls, inlined }) => polls.length > 0 || inlined.length > 0);
-  for (let at = open.pop(); at; at = open.pop()) {
-    for (const { future } of [...at.holds, ...at.states.flatMap(({ holds }) => holds)]) {
-      if (future === undefined || !future.isTypeOnly || found.has(future)) continue;
-      found.add(future);
-      open.push(future);
-    }
-  }
-  return found;
+  const typeOnly = ({ holds, states }: FutureType): FutureType[] =>
+    [...holds, ...states.flatMap((state) => state.holds)].flatMap(({ future }) => (future?.isTypeOnly ? [future] : []));
+  const polled = all.filter(({ polls, inlined }) => polls.length > 0 || inlined.length > 0);
+  return reachedFrom(polled.flatMap(typeOnly), typeOnly);
 }
 
 function helpFor({ kind }: FutureType): string {

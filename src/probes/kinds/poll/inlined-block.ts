@@ -1,4 +1,5 @@
 import type { FlowStep } from '../../../arch/index.js';
+import { reachedFrom } from '../../../base/reached.js';
 import type { FlowGraph } from '../../flow-graph.js';
 
 /** Where a poll that was inlined begins and ends. Numbers are nodes of the graph. */
@@ -173,29 +174,28 @@ class BlockSearch {
    * like one. Within a block of instructions they are mixed anyway.
    */
   #runsInto(begins: ReadonlySet<number>): boolean {
-    const seen = new Set<string>();
-    const open: { readonly node: number; readonly jumped: boolean; readonly left: boolean }[] = [];
-    const add = (from: number, left: boolean, jumped: boolean): void => {
-      for (const node of this.#behind(from)) {
-        const joins = jumped || (this.#graph.before[node]?.length ?? 0) > 1;
-        const key = `${node} ${left} ${joins}`;
-        if (seen.has(key)) continue;
-        seen.add(key);
-        open.push({ node, left, jumped: joins });
-      }
-    };
-    for (const node of this.#proof) add(node, false, false);
-    for (let at = open.pop(); at; at = open.pop()) {
-      const { node, left, jumped } = at;
-      if (begins.has(node)) {
-        if (left && jumped) return true;
-        continue;
-      }
+    const isJoin = (node: number): boolean => (this.#graph.before[node]?.length ?? 0) > 1;
+    const on = (from: number, left: boolean, jumped: boolean): Way[] =>
+      this.#behind(from).map((node) => [node, left, jumped || isJoin(node)]);
+    const ways = reachedFrom([...this.#proof].flatMap((node) => on(node, false, false)).map(keyOf), (key) => {
+      const [node, left, jumped] = wayOf(key);
       // Back in the copy behind foreign instructions: still the same way, as long as nothing proves anything.
-      if (!this.#isOut(node) && (left || !this.#nodes.copy.has(node))) add(node, true, jumped);
-    }
-    return false;
+      const goesOn = !begins.has(node) && !this.#isOut(node) && (left || !this.#nodes.copy.has(node));
+      return goesOn ? on(node, true, jumped).map(keyOf) : [];
+    });
+    return [...ways].map(wayOf).some(([node, left, jumped]) => begins.has(node) && left && jumped);
   }
+}
+
+/** At a node, whether the way has left the copy, and whether it has come to where others join it. */
+type Way = readonly [node: number, left: boolean, jumped: boolean];
+
+function keyOf([node, left, jumped]: Way): number {
+  return node * 4 + (left ? 2 : 0) + (jumped ? 1 : 0);
+}
+
+function wayOf(key: number): Way {
+  return [key >> 2, (key & 2) !== 0, (key & 1) !== 0];
 }
 
 function decides({ steps }: FlowGraph, node: number): boolean {

@@ -1,4 +1,5 @@
 import type { FutureState, FutureType, InnerFuture, InnerPoll } from '../../../async/futures/index.js';
+import { reachedFrom } from '../../../base/reached.js';
 import type { FutureLook, Running } from '../../../calls/index.js';
 
 /** A poll that must have happened although no breakpoint saw it. */
@@ -122,14 +123,8 @@ function finished({ future, offset, resumed }: Running): DerivedStep {
 
 /** True when some Future that this one awaits in place may be polled without a breakpoint of its own. */
 export function mayInline(outer: FutureType): boolean {
-  const seen = new Set<FutureType>();
-  const visit = (future: FutureType): boolean => {
-    if (seen.has(future)) return false;
-    seen.add(future);
-    return future.states.some(({ awaitee }) => {
-      const inner = awaitee?.future;
-      return inner !== undefined && (inner.polls.length === 0 || inner.inlined.length > 0 || visit(inner));
-    });
-  };
-  return visit(outer);
+  const awaited = ({ states }: FutureType): FutureType[] => states.flatMap(({ awaitee }) => awaitee?.future ?? []);
+  return [...reachedFrom(awaited(outer), awaited)].some(
+    ({ polls, inlined }) => polls.length === 0 || inlined.length > 0,
+  );
 }

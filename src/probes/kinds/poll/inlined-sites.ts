@@ -2,8 +2,7 @@ import type { Architecture, FlowStep } from '../../../arch/index.js';
 import type { FutureSet, FutureType, InlinedPoll } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { madeOnce } from '../../../base/made-once.js';
-import { type AddressRange, type DebugInfo, type Die, DW_AT, DW_TAG, rangesOf } from '../../../dwarf/index.js';
-import type { CodeSpace } from '../../../elf/index.js';
+import { type DebugInfo, type Die, rangesOf } from '../../../dwarf/index.js';
 import type { FlowGraph } from '../../flow-graph.js';
 import { type FramePlace, FunctionGraphs } from '../../function-graphs.js';
 import { InnerWindows } from '../../inner-windows.js';
@@ -41,7 +40,6 @@ export class InlinedSites {
   readonly #graphs: FunctionGraphs;
   readonly #about: Omit<Inlining, 'copy' | 'host' | 'task'>;
   readonly #windows: InnerWindows;
-  readonly #merged = new Map<number, ReadonlyMap<number, readonly AddressRange[]>>();
   readonly #located = new Map<bigint, boolean>();
 
   /** `tasks`: of functions whose first argument is a task's header, by the offsets of their DIEs. */
@@ -69,15 +67,17 @@ export class InlinedSites {
     if (!this.#arch.codeFlow) return { reason: `jumps of ${this.#arch.name} are not followed` };
     const graph = this.#graphs.of(host);
     if (!graph) return { reason: 'the code around it cannot be followed' };
-    const merged = this.#mergedIn(host);
-    const own = nodesIn(graph, rangesOf(copy), copy.unit.codes);
-    const all = nodesIn(graph, [...merged.values()].flat(), copy.unit.codes);
-    const others = future.inlined.filter(({ die }) => merged.has(die.offset)).flatMap(({ die }) => rangesOf(die));
-    const shared = nodesIn(graph, others, copy.unit.codes);
+    const own = nodesIn(graph, [copy]);
+    const all = nodesIn(graph, this.around.merged(host));
+    const others = future.inlined.filter(({ die }) => this.around.isMerged({ die, host }));
+    const shared = nodesIn(
+      graph,
+      others.map(({ die }) => die),
+    );
     const isForeign = (node: number): boolean =>
       !all.has(node) && this.#isLocated((graph.steps[node] as FlowStep).address);
-    const isSwitch = this.#switchIn(graph, own, { future, copy });
-    const isWithinPoll = (): boolean => this.around.isWithinPoll({ die: copy, host });
+    const isSwitch = this.#switchIn(graph, own, { future, copy, host });
+    const isWithinPoll = (): boolean => this.around.isWithinPoll(copy, host);
     const block = inlinedBlock(graph, { copy: own, shared, isForeign, isSwitch, isWithinPoll });
     if (typeof block === 'string') return { reason: block };
     const begins: InlinedSite['begins'][number][] = [];
@@ -109,10 +109,10 @@ export class InlinedSites {
   #switchIn(
     graph: FlowGraph,
     own: ReadonlySet<number>,
-    { future, copy }: { readonly future: FutureType; readonly copy: Die },
+    { future, copy, host }: { readonly future: FutureType; readonly copy: Die; readonly host: Die },
   ): (node: number) => boolean {
     if (future.kind === 'impl') return () => false;
-    const inner = nodesIn(graph, inlinedInto(copy), copy.unit.codes);
+    const inner = nodesIn(graph, this.around.inside(copy, host));
     const columns = new Map<number, number>();
     for (const node of own) {
       const place = inner.has(node) ? undefined : this.#debug.lineAt((graph.steps[node] as FlowStep).address);
@@ -157,23 +157,6 @@ export class InlinedSites {
     return unchangedFrom(graph, end, block).find(isPatchable) ?? end;
   }
 
-  /**
-   * Whether a copy is no call of its own. Code that the compiler merged out of several calls is described as one more
-   * call, from the line 0.
-   */
-  isMerged({ die, host }: InlinedPoll): boolean {
-    return this.#mergedIn(host).has(die.offset);
-  }
-
-  /** The code of a function's merged calls, by the DIE of each and of everything inlined into it. */
-  #mergedIn(host: Die): ReadonlyMap<number, readonly AddressRange[]> {
-    return madeOnce(
-      this.#merged,
-      host.offset,
-      () => this.#debug.attempt(host.unit, () => mergedCalls(host)) ?? new Map(),
-    );
-  }
-
   /** An instruction that the compiler made for no place in the source has no line, or the line 0. */
   #isLocated(address: Addr): boolean {
     return madeOnce(this.#located, address, () => (this.#debug.lineAt(address)?.line ?? 0) > 0);
@@ -195,29 +178,11 @@ export class InlinedSites {
   }
 }
 
-/** The code of all that was inlined into a copy. */
-function inlinedInto(copy: Die): AddressRange[] {
-  const found: AddressRange[] = [];
-  const cursor = copy.subtree();
-  while (cursor.next()) if (cursor.tag === DW_TAG.inlined_subroutine) found.push(...rangesOf(cursor));
-  return found;
-}
-
-function mergedCalls(host: Die): Map<number, readonly AddressRange[]> {
-  const found = new Map<number, readonly AddressRange[]>();
-  const cursor = host.subtree();
-  let around = Number.POSITIVE_INFINITY;
-  while (cursor.next()) {
-    if (cursor.depth <= around) around = Number.POSITIVE_INFINITY;
-    if (cursor.tag !== DW_TAG.inlined_subroutine) continue;
-    if (cursor.depth < around && (cursor.number(DW_AT.call_line) ?? 0) === 0) around = cursor.depth;
-    if (cursor.depth >= around) found.set(cursor.offset, rangesOf(cursor));
-  }
-  return found;
-}
-
-function nodesIn(graph: FlowGraph, ranges: readonly AddressRange[], codes: CodeSpace): Set<number> {
-  const covered = ranges.map(({ low, high }) => ({ low: codes.fromCode(low), high: codes.fromCode(high) }));
+/** The instructions of functions and copies. */
+function nodesIn(graph: FlowGraph, dies: readonly Die[]): Set<number> {
+  const covered = dies.flatMap((die) =>
+    rangesOf(die).map(({ low, high }) => ({ low: die.unit.codes.fromCode(low), high: die.unit.codes.fromCode(high) })),
+  );
   const found = new Set<number>();
   graph.steps.forEach(({ address }, node) => {
     if (covered.some(({ low, high }) => address >= low && address < high)) found.add(node);

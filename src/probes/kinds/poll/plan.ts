@@ -35,16 +35,13 @@ export function planPoll(
   const keep = [selfRegister, ...(resultPointer === undefined ? [] : [resultPointer])];
   const condition = planConditions(probe.when);
   return {
-    address: probe.address,
-    codeSize: Number(poll.end - poll.address),
-    name: future.future,
+    // Whatever the condition says: what is polled inside belongs to this poll's task. Poll functions are Rust.
+    ...entryPlan({ address: probe.address, codeSize: Number(poll.end - poll.address), name: future.future }),
     entryRegisters: [...new Set([...keep, ...condition.registers])],
     entryReads: [self, ...condition.reads],
     exit: { keep, registers: results, reads: exitReads },
     outer: follows(future) ? { ...self, loads: states } : undefined,
     readsOuter: true,
-    // Poll functions are Rust.
-    scratchIsFree: true,
     stopIsAsked: stackDepth !== undefined,
     needsStop:
       stackDepth !== undefined
@@ -53,11 +50,7 @@ export function planPoll(
           ? 'the discriminant of its result is no whole word'
           : condition.why,
     partly: unread > 0 ? partly(unread) : undefined,
-    returnStays: undefined,
-    // Whatever the condition says: what is polled inside belongs to this poll's task.
-    when: [],
     seesReturn: true,
-    counts: [],
   };
 }
 
@@ -138,7 +131,7 @@ interface SitesToPlan {
  */
 export function planSites(sites: readonly InlinedProbe[], { windows, stackDepth }: SitesToPlan): ReadPlan[] {
   return sites.flatMap((probe, block) => {
-    const { site, future, into, isAround } = probe;
+    const { site, future, copy, isAround } = probe;
     const guards = distinct(site.begins.flatMap(({ self }) => self.guards));
     const isOdd = guards.some(({ size }) => loadSize(size) === undefined);
     const why =
@@ -153,7 +146,7 @@ export function planSites(sites: readonly InlinedProbe[], { windows, stackDepth 
       const window = windows.get(address) ?? 'its code is not known';
       const isKnown = typeof window !== 'string';
       return {
-        ...entryPlan({ address, codeSize: 0, name: `${future.future} in ${into}` }),
+        ...entryPlan({ address, codeSize: 0, name: `${future.future} in ${copy.into}` }),
         subject: future.future,
         needsStop: why ?? (isKnown ? undefined : `it lies inside a function: ${window}`),
         partly: unread > 0 ? partly(unread) : undefined,

@@ -1,5 +1,6 @@
 import type { FutureSet, FutureType, InlinedPoll } from '../../../async/futures/index.js';
-import { type Die, DW_TAG } from '../../../dwarf/index.js';
+import { madeOnce } from '../../../base/made-once.js';
+import { type Die, DW_AT, DW_TAG } from '../../../dwarf/index.js';
 
 /** The poll whose own code an inlined poll lies in. */
 export interface PollAround {
@@ -8,11 +9,20 @@ export interface PollAround {
   readonly copy: Die | undefined;
 }
 
-/** Finds which poll makes another one that was inlined into it. */
+/** A call that was inlined into a function. */
+interface InlinedCall {
+  readonly die: Die;
+  /** The one around it; undefined: the function itself. */
+  readonly parent: InlinedCall | undefined;
+  /** Code that the compiler merged out of several calls is described as one more call, from the line 0. */
+  readonly isMerged: boolean;
+}
+
+/** What was inlined into functions, and which poll makes another one. */
 export class PollsAround {
   readonly #futures: FutureSet;
-  /** Of each inlined call of a function, the one around it; undefined: the function itself. */
-  readonly #parents = new Map<number, ReadonlyMap<number, Die | undefined>>();
+  /** By function, then by the offset of the call's DIE. */
+  readonly #calls = new Map<number, ReadonlyMap<number, InlinedCall>>();
 
   constructor(futures: FutureSet) {
     this.#futures = futures;
@@ -20,47 +30,65 @@ export class PollsAround {
 
   /** Undefined if a function that is no Future's poll lies between, or there is none around it. */
   directly(copy: Die, host: Die): PollAround | undefined {
-    const parents = this.#parentsIn(host);
-    if (!parents.has(copy.offset)) return undefined;
-    const parent = parents.get(copy.offset);
-    const future = parent
-      ? this.#futures.ofCopy(parent)
-      : this.#futures.byPollAddress(host.unit.codes.fromCode(host.lowPc));
-    return future && { future, copy: parent };
+    const call = this.#callsIn(host).get(copy.offset);
+    if (!call) return undefined;
+    const { die } = call.parent ?? {};
+    const future = die ? this.#futures.ofCopy(die) : this.#futures.byPollAddress(host.unit.codes.fromCode(host.lowPc));
+    return future && { future, copy: die };
   }
 
   /** Whether one copy lies inside another one. */
-  isInside(inner: InlinedPoll, outer: InlinedPoll): boolean {
-    return [...this.#outside(inner)].some(({ offset }) => offset === outer.die.offset);
+  isInside({ die, host }: InlinedPoll, outer: Pick<InlinedPoll, 'die'>): boolean {
+    return [...this.#outside(die, host)].some(({ offset }) => offset === outer.die.offset);
   }
 
   /** Whether another poll lies around a copy: the function's own, or one that was inlined, too. */
-  isWithinPoll(copy: Pick<InlinedPoll, 'die' | 'host'>): boolean {
-    const { unit, lowPc } = copy.host;
-    if (this.#futures.byPollAddress(unit.codes.fromCode(lowPc))) return true;
-    return [...this.#outside(copy)].some((outer) => this.#futures.ofCopy(outer) !== undefined);
+  isWithinPoll(copy: Die, host: Die): boolean {
+    if (this.#futures.byPollAddress(host.unit.codes.fromCode(host.lowPc))) return true;
+    return [...this.#outside(copy, host)].some((outer) => this.#futures.ofCopy(outer) !== undefined);
   }
 
-  /** The inlined calls around a copy, the innermost first. */
-  *#outside({ die, host }: Pick<InlinedPoll, 'die' | 'host'>): Generator<Die> {
-    const parents = this.#parentsIn(host);
-    for (let at = parents.get(die.offset); at; at = parents.get(at.offset)) yield at;
+  /** All that was inlined into a copy. */
+  inside(copy: Die, host: Die): Die[] {
+    const calls = [...this.#callsIn(host).values()];
+    return calls.flatMap(({ die }) =>
+      [...this.#outside(die, host)].some(({ offset }) => offset === copy.offset) ? [die] : [],
+    );
   }
 
-  #parentsIn(host: Die): ReadonlyMap<number, Die | undefined> {
-    const known = this.#parents.get(host.offset);
-    if (known) return known;
-    const found = new Map<number, Die | undefined>();
-    const open: { readonly die: Die; readonly depth: number }[] = [];
-    const cursor = host.subtree();
-    while (cursor.next()) {
-      while ((open.at(-1)?.depth ?? -1) >= cursor.depth) open.pop();
-      if (cursor.tag !== DW_TAG.inlined_subroutine) continue;
-      const die = cursor.die();
-      found.set(die.offset, open.at(-1)?.die);
-      open.push({ die, depth: cursor.depth });
-    }
-    this.#parents.set(host.offset, found);
-    return found;
+  /** Whether a copy is no call of its own, or was inlined into one that is none. */
+  isMerged({ die, host }: Pick<InlinedPoll, 'die' | 'host'>): boolean {
+    return this.#callsIn(host).get(die.offset)?.isMerged ?? false;
   }
+
+  /** All such in a function. */
+  merged(host: Die): Die[] {
+    return [...this.#callsIn(host).values()].flatMap(({ die, isMerged }) => (isMerged ? [die] : []));
+  }
+
+  /** The inlined calls around one, the innermost first. */
+  *#outside(copy: Die, host: Die): Generator<Die> {
+    for (let at = this.#callsIn(host).get(copy.offset)?.parent; at; at = at.parent) yield at.die;
+  }
+
+  #callsIn(host: Die): ReadonlyMap<number, InlinedCall> {
+    const read = (): ReadonlyMap<number, InlinedCall> => callsIn(host);
+    return madeOnce(this.#calls, host.offset, () => host.unit.debug.attempt(host.unit, read) ?? new Map());
+  }
+}
+
+function callsIn(host: Die): ReadonlyMap<number, InlinedCall> {
+  const found = new Map<number, InlinedCall>();
+  const open: { readonly call: InlinedCall; readonly depth: number }[] = [];
+  const cursor = host.subtree();
+  while (cursor.next()) {
+    while ((open.at(-1)?.depth ?? -1) >= cursor.depth) open.pop();
+    if (cursor.tag !== DW_TAG.inlined_subroutine) continue;
+    const parent = open.at(-1)?.call;
+    const isMerged = parent?.isMerged || (cursor.number(DW_AT.call_line) ?? 0) === 0;
+    const call = { die: cursor.die(), parent, isMerged };
+    found.set(cursor.offset, call);
+    open.push({ call, depth: cursor.depth });
+  }
+  return found;
 }

@@ -2,7 +2,6 @@ import type { Architecture } from '../../../arch/index.js';
 import {
   type FutureSet,
   type FutureType,
-  type InlinedPoll,
   noTaskPlaces,
   type PollFunction,
   type TaskPlaces,
@@ -21,8 +20,8 @@ import type { PatchWindow } from '../../read-plan.js';
 import type { InlinedPolls } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
 import { PollConditions } from './conditions.js';
-import { Coverage, type SeenFuture } from './coverage.js';
-import { type InlinedSite, InlinedSites } from './inlined-sites.js';
+import { Coverage, type InlinedCopy, type SeenFuture } from './coverage.js';
+import { InlinedSites } from './inlined-sites.js';
 import { hostedTasks } from './self-place.js';
 import { holdersOf, joinsAmong, taskWrappers, type Wrapped } from './task-wrappers.js';
 
@@ -63,17 +62,10 @@ export interface PollProbe {
 }
 
 /** One place where the poll of a Future was inlined, and that is seen exactly. */
-export interface InlinedProbe {
-  readonly future: FutureType;
+export interface InlinedProbe extends InlinedCopy {
   readonly ref: FutureRef;
   /** See {@link PollProbe}. */
   readonly isAround: boolean;
-  readonly site: InlinedSite;
-  /** The function around it. */
-  readonly into: string;
-  /** How many sites of the same function lie around it. */
-  readonly level: number;
-  readonly copy: InlinedPoll;
 }
 
 /** Bits of a register from `shift` on. */

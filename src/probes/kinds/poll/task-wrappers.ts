@@ -5,6 +5,8 @@ import {
   onlyHeld,
   type TaskPlaces,
 } from '../../../async/futures/index.js';
+import { addTo } from '../../../base/made-once.js';
+import { reachedFrom } from '../../../base/reached.js';
 
 /** A selected Future inside a task's own one. */
 export interface Wrapped {
@@ -74,23 +76,10 @@ function found(
 
 /** All Futures that can hold one of these at any depth, in place or through pointers; without these themselves. */
 export function holdersOf(futures: FutureSet, held: ReadonlySet<FutureType>): Set<FutureType> {
-  const holders = new Map<FutureType, Set<FutureType>>();
-  for (const holder of futures.all) {
-    for (const inner of heldBy(futures, holder)) {
-      const known = holders.get(inner);
-      if (known) known.add(holder);
-      else holders.set(inner, new Set([holder]));
-    }
-  }
-  const found = new Set<FutureType>();
-  const todo = [...held];
-  for (let next = todo.pop(); next; next = todo.pop()) {
-    for (const holder of holders.get(next) ?? []) {
-      if (held.has(holder) || found.has(holder)) continue;
-      found.add(holder);
-      todo.push(holder);
-    }
-  }
+  const holders = new Map<FutureType, FutureType[]>();
+  for (const holder of futures.all) for (const inner of heldBy(futures, holder)) addTo(holders, inner, holder);
+  const found = reachedFrom(held, (inner) => holders.get(inner) ?? []);
+  for (const one of held) found.delete(one);
   return found;
 }
 

@@ -9,7 +9,7 @@ import {
 } from '../../../trace/index.js';
 import { planConditions } from '../../expressions/comparison.js';
 import { registersOf } from '../../expressions/plan.js';
-import type { PlannedCount, ReadPlan } from '../../read-plan.js';
+import { entryPlan, type PlannedCount, type ReadPlan } from '../../read-plan.js';
 import type { ProbeKind } from '../kind.js';
 import {
   argumentOfHist,
@@ -106,14 +106,10 @@ function planTally(tally: TallyProbe, general: ReadonlySet<string>): ReadPlan {
   const seesReturn = by !== undefined && by.kind !== 'entry';
   const count = isDecided ? countOf(tally, when) : undefined;
   return {
-    address,
-    codeSize: size,
-    name: ref.name,
+    ...entryPlan({ address, codeSize: size, name: ref.name }),
     entryRegisters: registers,
     entryReads: reads,
     exit: { keep: [], registers: returned, reads: [] },
-    outer: undefined,
-    readsOuter: false,
     scratchIsFree: producer === 'rustc' || producer === 'clang',
     needsStop:
       probe.unread ??
