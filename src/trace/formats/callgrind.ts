@@ -9,7 +9,7 @@ import { madeOnce } from '../../base/made-once.js';
 import { visible } from '../../text/index.js';
 import { type Arc, Arcs, type Node } from '../events/arcs.js';
 import type { Format } from './format.js';
-import { WrittenAtEnd } from './written-at-end.js';
+import { textAtEnd } from './written-at-end.js';
 
 /** Callgrind's profile. */
 export const callgrind: Format = {
@@ -19,12 +19,7 @@ export const callgrind: Format = {
   use: 'open it in KCachegrind, or give it to callgrind_annotate',
   isAppended: false,
   recognizes: (head) => /^# callgrind format\n/.test(startOf(head)) || /^(?:version|creator): /.test(startOf(head)),
-  open: (file) => {
-    const arcs = new Arcs();
-    return new WrittenAtEnd(arcs, file, () => {
-      for (const text of profile(arcs)) file.textRecord(text);
-    });
-  },
+  open: textAtEnd(() => new Arcs(), profile),
 };
 
 function* profile(arcs: Arcs): Generator<string> {

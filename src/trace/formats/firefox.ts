@@ -8,24 +8,15 @@
  * different stacks, up to a limit, and 1 KiB a track.
  */
 import { startOf } from '../../base/file-head.js';
-import { madeOnce, Numbered } from '../../base/made-once.js';
+import { Numbered } from '../../base/made-once.js';
 import { visible } from '../../text/index.js';
 import { furtherStacks, MOST_STACKS } from '../events/call-tree.js';
-import type {
-  AnyBegin,
-  FunctionRef,
-  FutureRef,
-  HartInfo,
-  SampledFrame,
-  ThreadRef,
-  TraceInfo,
-} from '../events/events.js';
-import { threadText } from '../events/text.js';
+import type { AnyBegin, FunctionRef, FutureRef, SampledFrame, TraceInfo } from '../events/events.js';
 import type { Format } from './format.js';
-import type { LaneWriter } from './lane-writer.js';
+import { TrackWriter } from './lane-writer.js';
 import type { OutputFile } from './output/output-file.js';
 import { openSpooled, type Spool, type SpoolList } from './speedscope/spool.js';
-import { json } from './text-lines.js';
+import { clockText, json } from './text-lines.js';
 
 const VERSION = 47;
 /** Nanoseconds of a millisecond. */
@@ -64,16 +55,16 @@ interface Track {
   last: number;
 }
 
-class FirefoxWriter implements LaneWriter {
+class FirefoxWriter extends TrackWriter<Track> {
   readonly #out: OutputFile;
   readonly #spool: Spool;
-  readonly #tracks = new Map<number, Track>();
   readonly #frames = new Numbered<What>();
   /** Of all tracks. */
   #stacks = 0;
   #info: TraceInfo | undefined;
 
   constructor(out: OutputFile, spool: Spool) {
+    super();
     this.#out = out;
     this.#spool = spool;
   }
@@ -82,36 +73,21 @@ class FirefoxWriter implements LaneWriter {
     this.#info = info;
   }
 
-  hart({ number, name }: HartInfo): void {
-    this.#add(number, number + 1, name);
-  }
-
-  thread(thread: ThreadRef): void {
-    this.#add(-1 - thread.key, 100_001 + thread.key, threadText(thread));
+  protected added(name: string, tid: number): Track {
+    return { name, tid, samples: this.#spool.list(), roots: new Map(), stacks: [], open: [], last: -1 };
   }
 
   enter(begin: AnyBegin): void {
-    const track = this.#trackOf(begin);
+    const track = this.trackOf(begin);
     const what = begin.type === 'call-begin' ? begin.function : begin.future;
     track.open.push(this.#stackOf(track, track.open.at(-1), what));
     this.#sample(track, begin.time);
   }
 
   leave(begin: AnyBegin, time: number): void {
-    const track = this.#trackOf(begin);
+    const track = this.trackOf(begin);
     track.open.pop();
     this.#sample(track, time);
-  }
-
-  #add(key: number, tid: number, name: string): void {
-    madeOnce(this.#tracks, key, () => {
-      const samples = this.#spool.list();
-      return { name, tid, samples, roots: new Map(), stacks: [], open: [], last: -1 };
-    });
-  }
-
-  #trackOf({ hart, thread }: AnyBegin): Track {
-    return this.#tracks.get(thread ? -1 - thread.key : hart) as Track;
   }
 
   #stackOf(track: Track, prefix: Node | undefined, what: What): Node {
@@ -137,7 +113,7 @@ class FirefoxWriter implements LaneWriter {
   write(): void {
     const out = this.#out;
     const info = this.#info as TraceInfo;
-    const used = [...this.#tracks.values()].filter(({ samples }) => !samples.isEmpty);
+    const used = this.tracks().filter(({ samples }) => !samples.isEmpty);
     out.textRecord(
       `{"meta":${json(metaOf(info))},\n"libs":[],"pages":[],"counters":[],"profilerOverhead":[],"threads":[`,
     );
@@ -216,7 +192,7 @@ function metaOf({ program, arch, clock }: TraceInfo): object {
     processType: 0,
     product: visible(program),
     abi: arch,
-    misc: `${clock.guest ? 'guest clock' : 'clock'} ${clock.name}`,
+    misc: clockText(clock),
     stackwalk: 1,
     debug: false,
     version: 29,

@@ -8,7 +8,7 @@ import { visible } from '../../text/index.js';
 import { CallTree, type TreeNode, totals } from '../events/call-tree.js';
 import { timeText } from '../events/text-table.js';
 import type { Format } from './format.js';
-import { WrittenAtEnd } from './written-at-end.js';
+import { textAtEnd } from './written-at-end.js';
 
 const WIDTH = 1200;
 const ROW = 17;
@@ -27,12 +27,7 @@ export const flameGraph: Format = {
   isAppended: false,
   holdsSamples: 'merged',
   recognizes: (head) => /<!-- rsptrace flame graph -->/.test(startOf(head)),
-  open: (file) => {
-    const tree = new CallTree();
-    return new WrittenAtEnd(tree, file, () => {
-      for (const text of picture(tree)) file.textRecord(text);
-    });
-  },
+  open: textAtEnd(() => new CallTree(), picture),
 };
 
 interface Box {

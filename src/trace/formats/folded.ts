@@ -6,7 +6,7 @@ import { startOf } from '../../base/file-head.js';
 import { visible } from '../../text/index.js';
 import { CallTree, stackOf } from '../events/call-tree.js';
 import type { Format } from './format.js';
-import { WrittenAtEnd } from './written-at-end.js';
+import { textAtEnd } from './written-at-end.js';
 
 /** Folded stacks. */
 export const folded: Format = {
@@ -17,14 +17,13 @@ export const folded: Format = {
   isAppended: false,
   holdsSamples: 'merged',
   recognizes: (head) => /^[^\n;]+(?:;[^\n;]+)* \d+\n/.test(startOf(head)),
-  open: (file) => {
-    const tree = new CallTree();
-    return new WrittenAtEnd(tree, file, () => {
-      for (const node of tree.nodes()) {
-        const frames = stackOf(node).map(({ name }) => visible(name).replaceAll(';', ':'));
-        const value = tree.counts === 'samples' ? node.samples : node.self;
-        if (value > 0) file.textRecord(`${frames.join(';')} ${value}\n`);
-      }
-    });
-  },
+  open: textAtEnd(() => new CallTree(), stacks),
 };
+
+function* stacks(tree: CallTree): Generator<string> {
+  for (const node of tree.nodes()) {
+    const frames = stackOf(node).map(({ name }) => visible(name).replaceAll(';', ':'));
+    const value = tree.counts === 'samples' ? node.samples : node.self;
+    if (value > 0) yield `${frames.join(';')} ${value}\n`;
+  }
+}

@@ -19,7 +19,7 @@ import type { Track } from '../events/open-calls.js';
 import { CallLines, callName } from './call-lines.js';
 import type { Format } from './format.js';
 import { digitsOf, type TextPart } from './output/record-block.js';
-import { blanks, DIGITS, putRight } from './text-lines.js';
+import { blanks, DIGITS, headText, putRight } from './text-lines.js';
 
 const HEAD = '# tracer: function_graph\n';
 
@@ -39,10 +39,9 @@ export class FunctionGraph extends CallLines {
   /** By hart, the thread whose calls came last. */
   readonly #threads: (number | undefined)[] = [];
 
-  override begin({ program, arch, clock, harts }: TraceInfo): void {
-    const about = `# ${program}, ${arch}, ${clock.guest ? 'guest clock' : 'clock'} ${clock.name}`;
-    this.out.textRecord(`${HEAD}#\n${visible(about)}\n`);
-    for (const hart of harts) this.hart(hart);
+  override begin(info: TraceInfo): void {
+    this.out.textRecord(`${HEAD}#\n${visible(`# ${headText(info)}`)}\n`);
+    for (const hart of info.harts) this.hart(hart);
     this.out.textRecord('#     TIME        CPU  DURATION                  FUNCTION CALLS\n');
     this.out.textRecord('#      |          |     |   |                     |   |   |   |\n');
   }

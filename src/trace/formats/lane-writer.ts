@@ -1,3 +1,4 @@
+import { madeOnce } from '../../base/made-once.js';
 import type { AwaitPlace } from '../events/await-place.js';
 import type {
   AnyBegin,
@@ -23,6 +24,8 @@ import type {
   Wake,
   WatchHit,
 } from '../events/events.js';
+import type { Track } from '../events/open-calls.js';
+import { threadText } from '../events/text.js';
 
 /** `lost`: another Future is at its address now, and the end of its last poll was not seen. */
 export type LifeEnd = 'ready' | 'panicked' | 'dropped' | 'lost';
@@ -88,3 +91,37 @@ interface LaneEvents {
  * lane. Slices on a lane nest, and times on a lane never go back.
  */
 export type LaneWriter = Partial<LaneEvents>;
+
+/** The number of the first thread that is known by its stack; no hart has so high a number. */
+export const FIRST_THREAD = 100_001;
+
+/** The number of a hart's or thread's lane: not 0, which viewers take as the idle thread. */
+export function tidOf({ hart, thread }: Track): number {
+  return thread ? FIRST_THREAD + thread.key : hart + 1;
+}
+
+/** A format that keeps something of each hart and each thread. */
+export abstract class TrackWriter<T> implements LaneWriter {
+  readonly #harts: T[] = [];
+  readonly #threads = new Map<number, T>();
+
+  /** `tid`: see {@link tidOf}. */
+  protected abstract added(name: string, tid: number): T;
+
+  hart({ number, name }: HartInfo): void {
+    this.#harts[number] = this.added(name, number + 1);
+  }
+
+  thread(thread: ThreadRef): void {
+    madeOnce(this.#threads, thread.key, () => this.added(threadText(thread), FIRST_THREAD + thread.key));
+  }
+
+  protected trackOf({ hart, thread }: Track): T {
+    return (thread ? this.#threads.get(thread.key) : this.#harts[hart]) as T;
+  }
+
+  /** Those of harts by their numbers, then those of threads. */
+  protected tracks(): T[] {
+    return [...this.#harts, ...this.#threads.values()].filter((track) => track !== undefined);
+  }
+}

@@ -1,5 +1,6 @@
 // Numbers and texts as formats of text write them.
 import { visibleJson } from '../../text/index.js';
+import type { ClockInfo, TraceInfo } from '../events/events.js';
 import { digitsOf, type TextPart } from './output/record-block.js';
 
 /** `000` to `999`. */
@@ -19,6 +20,15 @@ export function putRight(into: TextPart[], value: number, width: number): void {
 export function micros(nanos: number): string {
   const rest = nanos % 1000;
   return `${(nanos - rest) / 1000}.${DIGITS[rest]}`;
+}
+
+export function clockText({ guest, name }: ClockInfo): string {
+  return `${guest ? 'guest clock' : 'clock'} ${name}`;
+}
+
+/** What a trace is of: `kernel.elf, riscv64, guest clock riscv-time`. */
+export function headText({ program, arch, clock }: TraceInfo): string {
+  return `${program}, ${arch}, ${clockText(clock)}`;
 }
 
 /** A text as it is kept where it comes again and again. */

@@ -30,7 +30,7 @@ import { timeText } from '../events/text-table.js';
 import { type AboutAll, CallLines, callName } from './call-lines.js';
 import type { Format } from './format.js';
 import { digitsOf, type TextPart } from './output/record-block.js';
-import { blanks, DIGITS, micros, putRight } from './text-lines.js';
+import { blanks, DIGITS, headText, micros, putRight } from './text-lines.js';
 
 /** The call tree. */
 export const tree: Format = {
@@ -52,10 +52,8 @@ export class TreeWriter extends CallLines {
   readonly #threads = new Set<ThreadRef>();
 
   override begin(info: TraceInfo): void {
-    const { program, arch, clock, harts } = info;
-    const clockText = clock.guest ? `guest clock ${clock.name}` : `clock ${clock.name}`;
-    this.write(`# ${program}, ${arch}, ${clockText}`);
-    for (const hart of harts) this.hart(hart);
+    this.write(`# ${headText(info)}`);
+    for (const hart of info.harts) this.hart(hart);
     this.write(`#${'TIME'.padStart(15)}${'DURATION'.padStart(12)}  ${hartWord(info).toUpperCase()}`);
   }
 

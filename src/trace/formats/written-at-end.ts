@@ -53,3 +53,13 @@ export class WrittenAtEnd implements TraceSink {
     }
   }
 }
+
+/** Opens a file whose text is made at the end of what a sink has gathered. */
+export function textAtEnd<T extends TraceSink>(gathering: () => T, text: (gathered: T) => Iterable<string>) {
+  return (file: OutputFile): TraceSink => {
+    const gathers = gathering();
+    return new WrittenAtEnd(gathers, file, () => {
+      for (const part of text(gathers)) file.textRecord(part);
+    });
+  };
+}

@@ -1,12 +1,8 @@
 // What events of Chrome's trace format have: fields, and times of slices.
 import { hex } from '../../../base/addr.js';
 import type { AnyBegin, Cancelled, FunctionRef, FutureRef, GuestNanos, Wake, WatchHit } from '../../events/events.js';
-import type { Track } from '../../events/open-calls.js';
 import { actorText, placeText, rootText, stackText } from '../../events/text.js';
 import { encoded, json, quote } from '../text-lines.js';
-
-/** The number of the first thread that is known by its stack; no hart has so high a number. */
-export const FIRST_THREAD = 100_001;
 
 /** What `args` of an event may hold; what is undefined is left out. */
 export type Args = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -47,10 +43,6 @@ export function commonPiece(begin: AnyBegin): Uint8Array {
   const piece = encoded(text);
   commons.set(what, { file, line, piece });
   return piece;
-}
-
-export function trackOf({ hart, thread }: Track): number {
-  return thread ? FIRST_THREAD + thread.key : hart + 1;
 }
 
 /** An access of a watched place. */

@@ -62,24 +62,13 @@ import {
   wakeText,
 } from '../../events/text.js';
 import type { Format } from '../format.js';
-import type { LaneWriter, LifeEnd } from '../lane-writer.js';
+import { FIRST_THREAD, type LaneWriter, type LifeEnd, tidOf } from '../lane-writer.js';
 import { Lanes } from '../lanes.js';
 import type { OutputFile } from '../output/output-file.js';
 import type { TextPart } from '../output/record-block.js';
-import { DIGITS, encoded, json, quote } from '../text-lines.js';
+import { clockText, DIGITS, encoded, json, quote } from '../text-lines.js';
 import { Ways } from '../ways.js';
-import {
-  type Args,
-  accessIn,
-  commonPiece,
-  FIRST_THREAD,
-  type Named,
-  named,
-  rolesIn,
-  type SliceTime,
-  SliceTimes,
-  trackOf,
-} from './fields.js';
+import { type Args, accessIn, commonPiece, type Named, named, rolesIn, type SliceTime, SliceTimes } from './fields.js';
 
 /** Chrome's Trace Event Format. */
 export const chrome: Format = {
@@ -115,8 +104,7 @@ class ChromeWriter implements LaneWriter {
     const { clock } = info;
     this.#state = 'first';
     this.#metadata('process_name', 0, { name: info.program });
-    const clockText = clock.guest ? `guest clock ${clock.name}` : `clock ${clock.name}`;
-    this.#metadata('process_labels', 0, { labels: `${info.arch}, ${clockText}` });
+    this.#metadata('process_labels', 0, { labels: `${info.arch}, ${clockText(clock)}` });
     this.#facts = {
       program: info.program,
       build_id: info.buildId,
@@ -182,7 +170,7 @@ class ChromeWriter implements LaneWriter {
     if (begin.type === 'poll-begin') {
       const { root, address, stack } = begin;
       this.#onTrack(
-        trackOf(begin),
+        tidOf(begin),
         time,
         stack ? this.#makeTask(begin, address, hart) : this.#ways.of(root, begin, this.#makeTask, address, hart),
       );
@@ -193,7 +181,7 @@ class ChromeWriter implements LaneWriter {
     const about = hart === undefined ? '' : `"hart":${hart}`;
     const quoted = quote(text || `hart ${hart}`);
     const given = text === '' ? '' : `"arguments":${quoted}${about && ','}`;
-    this.#onTrack(trackOf(begin), time, `"cat":"detail","name":${quoted},"args":{${given}${about}}`);
+    this.#onTrack(tidOf(begin), time, `"cat":"detail","name":${quoted},"args":{${given}${about}}`);
   }
 
   readonly #makeTask = ({ root, stack }: PollBegin, address: bigint, hart: number | undefined): Uint8Array => {
@@ -203,7 +191,7 @@ class ChromeWriter implements LaneWriter {
 
   leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut'): void {
     const result = typeof how === 'string' ? 'lost' : how.result;
-    const track = trackOf(begin);
+    const track = tidOf(begin);
     if (begin.type === 'poll-begin' || how === 'lost') this.#onTrack(track, time, this.#resultDetail(result ?? ''));
     else if (how !== 'cut' && result !== undefined) {
       const quoted = [quote(`= ${result}`), quote(result)];
@@ -221,13 +209,13 @@ class ChromeWriter implements LaneWriter {
   orphan(event: AnyEnd): void {
     if ('function' in event) {
       const args = event.type === 'call-end' ? { returned: event.result } : { result: 'lost' };
-      this.#onTrack(trackOf(event), event.time, named({ category: 'call', name: event.function.name, args }));
+      this.#onTrack(tidOf(event), event.time, named({ category: 'call', name: event.function.name, args }));
       return;
     }
     const name = event.future.future;
     const args = this.#endArgs(event.type === 'poll-end' ? event : undefined);
     this.#async('n', event.root, event, name, args);
-    this.#onTrack(trackOf(event), event.time, named({ category: 'poll', name, args }));
+    this.#onTrack(tidOf(event), event.time, named({ category: 'poll', name, args }));
   }
 
   waitBegin(end: PollEnd, name: string): void {
@@ -342,13 +330,13 @@ class ChromeWriter implements LaneWriter {
 
   #slice(phase: 'B' | 'E', begin: AnyBegin, time: GuestNanos): void {
     this.#reportFacts(time);
-    const tid = trackOf(begin);
+    const tid = tidOf(begin);
     this.#write(phase, this.#times.next(tid, time), tid, ',', commonPiece(begin));
   }
 
   /** For one call, not for its function: belongs to the innermost open slice of the track. */
   #detail(track: Track, time: GuestNanos, name: string, args: Args): void {
-    this.#onTrack(trackOf(track), time, named({ category: 'detail', name, args }));
+    this.#onTrack(tidOf(track), time, named({ category: 'detail', name, args }));
   }
 
   #onTrack(tid: number, time: GuestNanos, fields: TextPart): void {

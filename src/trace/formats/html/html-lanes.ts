@@ -1,4 +1,3 @@
-import { madeOnce } from '../../../base/made-once.js';
 import { type AwaitPlace, awaitPlace, awaitText } from '../../events/await-place.js';
 import type {
   AnyBegin,
@@ -9,7 +8,6 @@ import type {
   DerivedPoll,
   Gap,
   GuestNanos,
-  HartInfo,
   PlaceHit,
   PollBegin,
   PollEnd,
@@ -17,7 +15,6 @@ import type {
   RootRef,
   StateChange,
   Stuck,
-  ThreadRef,
   Wake,
   WatchHit,
 } from '../../events/events.js';
@@ -35,11 +32,10 @@ import {
   stackText,
   stateText,
   stuckText,
-  threadText,
   wakeText,
   wholeAwait,
 } from '../../events/text.js';
-import type { LaneWriter, LifeEnd } from '../lane-writer.js';
+import { FIRST_THREAD, type LifeEnd, TrackWriter } from '../lane-writer.js';
 import type { Blocks, Detail, Slice } from './blocks.js';
 import type { WhatKind } from './columns.js';
 import type { HtmlTables } from './tables.js';
@@ -79,12 +75,10 @@ interface Waiting {
 }
 
 /** Makes a record of every slice when it ends, and of everything that happens in a moment. */
-export class HtmlLanes implements LaneWriter {
+export class HtmlLanes extends TrackWriter<Lane> {
   readonly #out: Blocks;
   readonly #numberOf: (root: RootRef) => number;
   readonly #chains = new ChainTexts();
-  readonly #harts: Lane[] = [];
-  readonly #threads = new Map<ThreadRef, Lane>();
   readonly #tasks = new WeakMap<RootRef, TaskLane>();
   /** By the task's number. */
   readonly #lanesOfTasks: number[] = [];
@@ -95,6 +89,7 @@ export class HtmlLanes implements LaneWriter {
 
   /** `numberOf`: the number of a task in the table. */
   constructor(out: Blocks, numberOf: (root: RootRef) => number) {
+    super();
     this.#out = out;
     this.#numberOf = numberOf;
   }
@@ -103,15 +98,8 @@ export class HtmlLanes implements LaneWriter {
     this.#out.lane({ kind: 'machine', name: 'machine' });
   }
 
-  hart({ number, name }: HartInfo): void {
-    this.#harts[number] = { number: this.#out.lane({ kind: 'hart', name }), open: [] };
-  }
-
-  thread(thread: ThreadRef): void {
-    madeOnce(this.#threads, thread, () => ({
-      number: this.#out.lane({ kind: 'thread', name: threadText(thread) }),
-      open: [],
-    }));
+  protected added(name: string, tid: number): Lane {
+    return { number: this.#out.lane({ kind: tid < FIRST_THREAD ? 'hart' : 'thread', name }), open: [] };
   }
 
   lifeBegin(root: RootRef): void {
@@ -138,12 +126,12 @@ export class HtmlLanes implements LaneWriter {
     const lane = this.#tasks.get(begin.root);
     if (lane) lane.depth--;
     if (end !== undefined) return;
-    const open = this.#trackOf(begin).open.findLast((each) => each.begin === begin);
+    const open = this.trackOf(begin).open.findLast((each) => each.begin === begin);
     if (open) open.leftTask = time;
   }
 
   enter(begin: AnyBegin, _isOutermost?: boolean, wake = 0): void {
-    const lane = this.#trackOf(begin);
+    const lane = this.trackOf(begin);
     this.#last = Math.max(this.#last, begin.time);
     const open = this.#entering ?? { begin, lane: 0, depth: 0, task: 0, taskDepth: 0, wake: 0, leftTask: undefined };
     this.#entering = undefined;
@@ -154,7 +142,7 @@ export class HtmlLanes implements LaneWriter {
   }
 
   leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut'): void {
-    const open = this.#trackOf(begin).open.pop();
+    const open = this.trackOf(begin).open.pop();
     if (open === undefined) return;
     const isLost = typeof how === 'string';
     this.#slice(open, time, isLost ? 1 : 0, isLost ? lost : this.#after(how));
@@ -163,7 +151,7 @@ export class HtmlLanes implements LaneWriter {
   orphan(event: AnyEnd): void {
     const name = 'function' in event ? event.function.name : `poll ${event.future.future}`;
     const task = 'root' in event ? this.#taskOf(event.root) : 0;
-    const at = { end: event.time, lane: this.#trackOf(event).number + 1, task };
+    const at = { end: event.time, lane: this.trackOf(event).number + 1, task };
     this.#mark('mark', 'end of what began unseen', at, ['of', name, ...('result' in event ? this.#after(event) : [])]);
   }
 
@@ -233,7 +221,7 @@ export class HtmlLanes implements LaneWriter {
 
   /** What is open stays open. */
   end(): void {
-    for (const { open } of [...this.#harts, ...this.#threads.values()].filter((lane) => lane !== undefined))
+    for (const { open } of this.tracks())
       for (const each of open.splice(0).reverse()) this.#slice(each, this.#last, 1, ['result', 'open']);
     for (const waiting of this.#waiting.values()) this.#wait(waiting, this.#last, 1);
     this.#waiting.clear();
@@ -298,14 +286,10 @@ export class HtmlLanes implements LaneWriter {
   }
 
   #onHart({ hart, time }: { readonly hart: number; readonly time: number }): Pick<Slice, 'end' | 'lane'> {
-    return { end: time, lane: (this.#harts[hart]?.number ?? -1) + 1 };
+    return { end: time, lane: this.trackOf({ hart }).number + 1 };
   }
 
   #taskOf(root: RootRef): number {
     return (this.#tasks.get(root)?.number ?? -1) + 1;
-  }
-
-  #trackOf({ hart, thread }: Pick<AnyBegin, 'hart' | 'thread'>): Lane {
-    return (thread ? this.#threads.get(thread) : this.#harts[hart]) as Lane;
   }
 }

@@ -16,21 +16,11 @@
  */
 import { startOf } from '../../../base/file-head.js';
 import { madeOnce, Numbered } from '../../../base/made-once.js';
-import type {
-  AnyBegin,
-  FunctionRef,
-  FutureRef,
-  HartInfo,
-  Sample,
-  SampledFrame,
-  ThreadRef,
-  TraceInfo,
-} from '../../events/events.js';
-import { threadText } from '../../events/text.js';
+import type { AnyBegin, FunctionRef, FutureRef, Sample, SampledFrame, TraceInfo } from '../../events/events.js';
 import type { Format } from '../format.js';
-import type { LaneWriter } from '../lane-writer.js';
+import { TrackWriter } from '../lane-writer.js';
 import type { OutputFile } from '../output/output-file.js';
-import { json, quote } from '../text-lines.js';
+import { headText, json, quote } from '../text-lines.js';
 import { openSpooled, type Spool, type SpoolList } from './spool.js';
 
 const SCHEMA = 'https://www.speedscope.app/file-format-schema.json';
@@ -65,7 +55,7 @@ interface SampledProfile {
   weight: number;
 }
 
-class SpeedscopeWriter implements LaneWriter {
+class SpeedscopeWriter extends TrackWriter<Track> {
   readonly #out: OutputFile;
   readonly #spool: Spool;
   readonly #frames = new Frames();
@@ -73,31 +63,26 @@ class SpeedscopeWriter implements LaneWriter {
   readonly #sampled = new Map<string, SampledProfile>();
   /** Of samples: numbers of frames with commas between, the outermost first. */
   readonly #stacks = new Numbered<string>();
-  readonly #harts: Track[] = [];
-  readonly #threads = new Map<ThreadRef, Track>();
   #name = '';
   #first = Number.POSITIVE_INFINITY;
   #last = 0;
 
   constructor(out: OutputFile, spool: Spool) {
+    super();
     this.#out = out;
     this.#spool = spool;
   }
 
-  begin({ program, arch, clock }: TraceInfo): void {
-    this.#name = `${program}, ${arch}, ${clock.guest ? 'guest clock' : 'clock'} ${clock.name}`;
+  begin(info: TraceInfo): void {
+    this.#name = headText(info);
   }
 
-  hart({ number, name }: HartInfo): void {
-    this.#harts[number] = { name, events: this.#spool.list(), open: [] };
-  }
-
-  thread(thread: ThreadRef): void {
-    madeOnce(this.#threads, thread, () => ({ name: threadText(thread), events: this.#spool.list(), open: [] }));
+  protected added(name: string): Track {
+    return { name, events: this.#spool.list(), open: [] };
   }
 
   enter(begin: AnyBegin): void {
-    const track = this.#trackOf(begin);
+    const track = this.trackOf(begin);
     const frame = this.#frames.of(begin.type === 'call-begin' ? begin.function : begin.future);
     track.open.push(frame);
     this.#event(track, frame, begin.time);
@@ -105,13 +90,13 @@ class SpeedscopeWriter implements LaneWriter {
 
   /** Slices nest: the innermost one ends. */
   leave(begin: AnyBegin, time: number): void {
-    const track = this.#trackOf(begin);
+    const track = this.trackOf(begin);
     const frame = track.open.pop();
     if (frame !== undefined) this.#event(track, -1 - frame, time);
   }
 
   sample({ hart, stack, periodNs, isWait }: Sample): void {
-    const name = isWait ? 'waits of tasks' : `${this.#harts[hart]?.name ?? `hart ${hart}`}: samples`;
+    const name = isWait ? 'waits of tasks' : `${this.#hartName(hart)}: samples`;
     const profile = madeOnce(this.#sampled, name, () => ({ name, samples: this.#spool.list(), weight: 0 }));
     const frames = stack.map((frame) => this.#frames.of(frame)).reverse();
     profile.samples.push(this.#stacks.of(frames.join()), periodNs);
@@ -124,13 +109,14 @@ class SpeedscopeWriter implements LaneWriter {
     events.push(frame, time);
   }
 
-  #trackOf({ hart, thread }: AnyBegin): Track {
-    return (thread ? this.#threads.get(thread) : this.#harts[hart]) as Track;
+  #hartName(hart: number): string {
+    const track: Track | undefined = this.trackOf({ hart });
+    return track?.name ?? `hart ${hart}`;
   }
 
   write(): void {
     const out = this.#out;
-    const tracks = [...this.#harts, ...this.#threads.values()].filter((track) => track !== undefined);
+    const tracks = this.tracks();
     const used = tracks.filter(({ events }) => !events.isEmpty);
     out.textRecord(`{"$schema":${quote(SCHEMA)},"exporter":"rsptrace","name":${quote(this.#name)},\n`);
     out.textRecord('"shared":{"frames":[');

@@ -29,11 +29,10 @@ import { messageOf, RsptraceError } from '../../../base/errors.js';
 import { outputExists } from '../../../base/locked-file.js';
 import { madeOnce } from '../../../base/made-once.js';
 import { plural, visible } from '../../../text/index.js';
-import type { AnyBegin, FunctionRef, FutureRef, HartInfo, ThreadRef, TraceInfo } from '../../events/events.js';
-import { threadText } from '../../events/text.js';
+import type { AnyBegin, FunctionRef, FutureRef, TraceInfo } from '../../events/events.js';
 import { timeText } from '../../events/text-table.js';
 import type { Format } from '../format.js';
-import type { LaneWriter } from '../lane-writer.js';
+import { TrackWriter } from '../lane-writer.js';
 import { Lanes } from '../lanes.js';
 import { nothingKept, writtenKept } from '../output/output-file.js';
 import { WrittenAtEnd } from '../written-at-end.js';
@@ -64,16 +63,12 @@ const DEEPEST = 1023;
 const SESSION = '0123456789abcdef';
 const BASE = 0x40_0000;
 const SYMBOL_STEP = 16;
-/** The first tid of a hart, and of a stack. */
-const FIRST_HART = 1;
-const FIRST_THREAD = 100_001;
 const BUFFER = 16 * 1024;
 /** Bytes of records that are given up at once where the other files find no room. */
 const CUT = 16 * 1024;
 
 interface Task {
   readonly tid: number;
-  readonly name: string;
   readonly buffer: Buffer;
   used: number;
   readonly open: number[];
@@ -84,14 +79,14 @@ interface Task {
   written: number;
 }
 
-class UftraceWriter implements LaneWriter {
+class UftraceWriter extends TrackWriter<Task> {
   readonly #folder: string;
-  readonly #tasks = new Map<number, Task>();
   readonly #symbols = new Map<FunctionRef | FutureRef, number>();
   readonly #names: string[] = [];
   #program = 'program';
 
   constructor(folder: string) {
+    super();
     this.#folder = folder;
   }
 
@@ -99,16 +94,12 @@ class UftraceWriter implements LaneWriter {
     this.#program = visible(program).replaceAll(/[/"]/g, '_') || 'program';
   }
 
-  hart({ number, name }: HartInfo): void {
-    this.#addTask(FIRST_HART + number, name);
-  }
-
-  thread(thread: ThreadRef): void {
-    this.#addTask(FIRST_THREAD + thread.key, threadText(thread));
+  protected added(_name: string, tid: number): Task {
+    return { tid, buffer: Buffer.alloc(BUFFER), used: 0, open: [], tooDeep: 0, last: -1, written: -1 };
   }
 
   enter(begin: AnyBegin): void {
-    const task = this.#taskOf(begin);
+    const task = this.trackOf(begin);
     if (task.open.length >= DEEPEST) {
       task.tooDeep++;
       return;
@@ -119,7 +110,7 @@ class UftraceWriter implements LaneWriter {
   }
 
   leave(begin: AnyBegin, time: number): void {
-    const task = this.#taskOf(begin);
+    const task = this.trackOf(begin);
     if (task.tooDeep > 0) {
       task.tooDeep--;
       return;
@@ -129,27 +120,17 @@ class UftraceWriter implements LaneWriter {
   }
 
   write(): void {
-    const last = Math.max(0, ...[...this.#tasks.values()].map((task) => task.last));
-    for (const task of this.#tasks.values()) {
+    const last = Math.max(0, ...this.tracks().map((task) => task.last));
+    for (const task of this.tracks()) {
       while (task.open.length > 0) this.#record(task, EXIT, task.open.pop() ?? 0, last);
       this.#flushTask(task);
     }
-    const used = [...this.#tasks.values()].filter((task) => task.last >= 0);
+    const used = this.tracks().filter((task) => task.last >= 0);
     try {
-      this.#writeAround(used.length > 0 ? used : [...this.#tasks.values()]);
+      this.#writeAround(used.length > 0 ? used : this.tracks());
     } catch (error) {
       this.#fail(error);
     }
-  }
-
-  #addTask(tid: number, name: string): void {
-    madeOnce(this.#tasks, tid, () => {
-      return { tid, name, buffer: Buffer.alloc(BUFFER), used: 0, open: [], tooDeep: 0, last: -1, written: -1 };
-    });
-  }
-
-  #taskOf({ hart, thread }: AnyBegin): Task {
-    return this.#tasks.get(thread ? FIRST_THREAD + thread.key : FIRST_HART + hart) as Task;
   }
 
   #symbolOf(what: FunctionRef | FutureRef): number {
@@ -215,7 +196,7 @@ class UftraceWriter implements LaneWriter {
 
   /** Undefined if there is no room for the files around the records, however many of these are given up. */
   #keep(): string | undefined {
-    const tasks = [...this.#tasks.values()].filter((task) => existsSync(this.#data(task)));
+    const tasks = this.tracks().filter((task) => existsSync(this.#data(task)));
     try {
       for (;;) {
         const sizes = tasks.map((task) => statSync(this.#data(task)).size);
@@ -281,7 +262,7 @@ function infoOf(path: string, tasks: readonly Task[]): Uint8Array {
 }
 
 function taskText(path: string, tasks: readonly Task[]): string {
-  const pid = tasks[0]?.tid ?? FIRST_HART;
+  const pid = tasks[0]?.tid ?? 1;
   const lines = tasks.map(({ tid }) => `TASK timestamp=0.000000000 tid=${tid} pid=${pid}`);
   return `${[`SESS timestamp=0.000000000 pid=${pid} sid=${SESSION} exename="${path}"`, ...lines].join('\n')}\n`;
 }

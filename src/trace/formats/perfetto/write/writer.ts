@@ -51,6 +51,7 @@ import type { Track } from '../../../events/open-calls.js';
 import { aboutText, gapText, resetText, rootText, threadText } from '../../../events/text.js';
 import type { LaneWriter, LifeEnd } from '../../lane-writer.js';
 import type { OutputFile } from '../../output/output-file.js';
+import { clockText } from '../../text-lines.js';
 import { putEngines, putHeading, putRecording } from '../facts.js';
 import { CHILD_ORDERING, EVENT, type EventType, TRACK } from '../fields.js';
 import { Bodies } from './bodies.js';
@@ -107,13 +108,13 @@ export class PerfettoWriter implements LaneWriter {
 
   begin(info: TraceInfo): void {
     const { clock, program, arch } = info;
-    const clockText = clock.guest ? `guest clock ${clock.name}` : `clock ${clock.name}`;
+    const timed = clockText(clock);
     this.#sequence.descriptor({
       uuid: TRACK.process,
       name: program,
-      process: { pid: 1, processName: program, processLabels: [arch, clockText] },
+      process: { pid: 1, processName: program, processLabels: [arch, timed] },
       childOrdering: CHILD_ORDERING.explicit,
-      description: `${arch}; times are of the ${clockText}`,
+      description: `${arch}; times are of the ${timed}`,
     });
     const order = { siblingOrderRank: TASKS_RANK, childOrdering: CHILD_ORDERING.chronological };
     this.#sequence.descriptor({ uuid: TRACK.tasks, parentUuid: TRACK.process, name: 'tasks', ...order });
