@@ -74,7 +74,8 @@ class FirefoxWriter extends TrackWriter<Track> {
   }
 
   protected added(name: string, tid: number): Track {
-    return { name, tid, samples: this.#spool.list(), roots: new Map(), stacks: [], open: [], last: -1 };
+    const known = this.tracks().find((track) => track.tid === tid);
+    return known ?? { name, tid, samples: this.#spool.list(), roots: new Map(), stacks: [], open: [], last: -1 };
   }
 
   enter(begin: AnyBegin): void {

@@ -103,9 +103,9 @@ export function tidOf({ hart, thread }: Track): number {
 /** A format that keeps something of each hart and each thread. */
 export abstract class TrackWriter<T> implements LaneWriter {
   readonly #harts: T[] = [];
-  readonly #threads = new Map<number, T>();
+  readonly #threads = new Map<ThreadRef, T>();
 
-  /** `tid`: see {@link tidOf}. */
+  /** `tid`: see {@link tidOf}. Threads that begin anew have the numbers of others. */
   protected abstract added(name: string, tid: number): T;
 
   hart({ number, name }: HartInfo): void {
@@ -113,15 +113,15 @@ export abstract class TrackWriter<T> implements LaneWriter {
   }
 
   thread(thread: ThreadRef): void {
-    madeOnce(this.#threads, thread.key, () => this.added(threadText(thread), FIRST_THREAD + thread.key));
+    madeOnce(this.#threads, thread, () => this.added(threadText(thread), FIRST_THREAD + thread.key));
   }
 
   protected trackOf({ hart, thread }: Track): T {
-    return (thread ? this.#threads.get(thread.key) : this.#harts[hart]) as T;
+    return (thread ? this.#threads.get(thread) : this.#harts[hart]) as T;
   }
 
   /** Those of harts by their numbers, then those of threads. */
   protected tracks(): T[] {
-    return [...this.#harts, ...this.#threads.values()].filter((track) => track !== undefined);
+    return [...new Set([...this.#harts, ...this.#threads.values()])].filter((track) => track !== undefined);
   }
 }

@@ -10,13 +10,11 @@ import type {
   PollLost,
   RootRef,
   TraceEvent,
-  TraceFacts,
-  TraceInfo,
 } from '../events/events.js';
 import { placeOf } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
 import { Fold } from '../events/sinks.js';
-import { type Report, type ReportRow, type Row, Rows } from './rows.js';
+import type { Row, Rows } from './rows.js';
 
 /** A Future that has been polled and is not over. */
 interface Life {
@@ -26,23 +24,19 @@ interface Life {
   busy: number;
 }
 
-/** Lives of Futures, from the first poll of each to its end: a request's are those of its handler. */
-class LatencyReport extends Fold implements Report {
-  readonly #rows = new Rows();
+/** A row a Future: how long it lived, from its first poll to its end. A request's life is that of its handler. */
+export class Latency extends Fold {
+  readonly #rows: Rows;
   readonly #lives = new Map<FutureRef, AddressMap<Life>>();
   /** Those that are not over. */
   readonly #open = new Map<FutureRef, Set<Life>>();
   readonly #chosen: Chosen | undefined;
-  #facts: TraceFacts | undefined;
-  #tickNs = 1;
 
-  constructor(chosen: Chosen | undefined) {
+  /** `chosen`: of these alone. */
+  constructor(rows: Rows, chosen: Chosen | undefined) {
     super();
+    this.#rows = rows;
     this.#chosen = chosen;
-  }
-
-  override begin(info: TraceInfo): void {
-    this.#tickNs = info.clock.resolutionNs;
   }
 
   event(event: TraceEvent): void {
@@ -54,13 +48,8 @@ class LatencyReport extends Fold implements Report {
     else if (event.type === 'reset') this.#forget();
   }
 
-  override end(facts?: TraceFacts): void {
-    this.#facts = facts;
+  override end(): void {
     this.#forget();
-  }
-
-  rows(): ReportRow[] {
-    return this.#rows.all(this.#facts, this.#tickNs);
   }
 
   #begins(begin: PollBegin): void {
@@ -145,9 +134,4 @@ type OfFuture = Pick<PollBegin, 'future' | 'address'> & { readonly root: RootRef
 
 function placeOfFuture({ address, root: { space } }: OfFuture): bigint {
   return placeOf({ address, space });
-}
-
-/** A row a Future: how long it lived, in its polls and between them. `chosen`: of these alone. */
-export function latencyReport(chosen: Chosen | undefined): Report {
-  return new LatencyReport(chosen);
 }

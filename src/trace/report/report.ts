@@ -13,16 +13,16 @@ import type {
   PollLost,
   RootRef,
   TraceEvent,
-  TraceFacts,
   TraceInfo,
+  TraceSink,
 } from '../events/events.js';
 import { HartLabels } from '../events/hart-labels.js';
 import { isOfTask } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
 import { ChainTexts, rootText, wholeAwait } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
-import { latencyReport } from './latency.js';
-import { type About, type Key, type Report, type ReportRow, type Row, Rows } from './rows.js';
+import { Latency } from './latency.js';
+import { type About, type Key, Report, type Row, Rows } from './rows.js';
 
 /** What a report has a row for. */
 export const groupings = ['fn', 'future', 'latency', 'task', 'hart', 'process', 'await'] as const;
@@ -43,12 +43,9 @@ interface Subjects<K extends Key> {
 
 /** A report of events, which it takes as a sink. `chosen`: of these alone. `isFull`: awaits with the library's below. */
 export function reportBy(grouping: Grouping, chosen?: Chosen, isFull = false): Report {
-  if (grouping === 'await') return awaitReport(chosen, isFull ? new ChainTexts() : undefined);
-  if (grouping === 'latency') return latencyReport(chosen);
-  if (grouping === 'fn') return new CallReport(functions, chosen);
-  if (grouping === 'future') return new CallReport(futures, chosen);
-  if (grouping === 'process') return new CallReport(processes, chosen);
-  return grouping === 'task' ? new CallReport(tasks, chosen) : new CallReport(harts, chosen);
+  const rows = new Rows();
+  if (grouping === 'await') return new Report(rows, awaits(rows, chosen, isFull ? new ChainTexts() : undefined));
+  return new Report(rows, grouping === 'latency' ? new Latency(rows, chosen) : subjects[grouping](rows, chosen));
 }
 
 const functions: Subjects<FunctionRef> = {
@@ -90,33 +87,36 @@ const processes: Subjects<string> = {
   describe: (name) => ({ name }),
 };
 
-class CallReport<K extends Key> extends TimedFold implements Report {
+const byCalls = <K extends Key>(of: Subjects<K>) => {
+  return (rows: Rows, chosen: Chosen | undefined): TraceSink => new Calls(rows, of, chosen);
+};
+
+const subjects = {
+  fn: byCalls(functions),
+  future: byCalls(futures),
+  task: byCalls(tasks),
+  hart: byCalls(harts),
+  process: byCalls(processes),
+};
+
+/** A row a subject. */
+class Calls<K extends Key> extends TimedFold {
   readonly #subjects: Subjects<K>;
   readonly #labels = new HartLabels();
-  readonly #rows = new Rows();
-  #facts: TraceFacts | undefined;
-  #tickNs = 1;
+  readonly #rows: Rows;
 
-  constructor(subjects: Subjects<K>, chosen: Chosen | undefined) {
+  constructor(rows: Rows, subjects: Subjects<K>, chosen: Chosen | undefined) {
     super(chosen);
+    this.#rows = rows;
     this.#subjects = subjects;
   }
 
   override begin(info: TraceInfo): void {
-    this.#tickNs = info.clock.resolutionNs;
     this.#labels.begin(info);
   }
 
   override hart(hart: HartInfo): void {
     this.#labels.hart(hart);
-  }
-
-  override end(facts?: TraceFacts): void {
-    this.#facts = facts;
-  }
-
-  rows(): ReportRow[] {
-    return this.#rows.all(this.#facts, this.#tickNs);
   }
 
   protected began(begin: AnyBegin): void {
@@ -168,8 +168,7 @@ function beginOf(event: AnyEnd): AnyBegin {
 }
 
 /** Waits: from a task's poll that is pending to its next one, by the innermost await of its own code. */
-function awaitReport(chosen: Chosen | undefined, chains: ChainTexts | undefined): Report {
-  const rows = new Rows();
+function awaits(rows: Rows, chosen: Chosen | undefined, chains: ChainTexts | undefined): TraceSink {
   const since = new Map<RootRef, { readonly row: Row; readonly time: number }>();
   const rowOf = (end: PollEnd, at: AwaitPlace | undefined): Row | undefined => {
     const place = (at && awaitText(at)) ?? 'waiting';
@@ -185,7 +184,7 @@ function awaitReport(chosen: Chosen | undefined, chains: ChainTexts | undefined)
     row.self += time;
     row.durations.add(time);
   };
-  const lanes = new Lanes({
+  return new Lanes({
     waitBegin: (end, _name, at) => {
       const row = rowOf(end, at);
       if (row !== undefined) since.set(end.root, { row, time: end.time });
@@ -201,20 +200,4 @@ function awaitReport(chosen: Chosen | undefined, chains: ChainTexts | undefined)
       if (row !== undefined) waited(row, until - end.time);
     },
   });
-  let facts: TraceFacts | undefined;
-  let tickNs = 1;
-  return {
-    begin: (info) => {
-      tickNs = info.clock.resolutionNs;
-      lanes.begin(info);
-    },
-    event: (event) => lanes.event(event),
-    hart: (hart) => lanes.hart(hart),
-    flush: () => lanes.flush(),
-    end: (told) => {
-      facts = told;
-      lanes.end(told);
-    },
-    rows: () => rows.all(facts, tickNs),
-  };
 }

@@ -1,10 +1,11 @@
 import { madeOnce } from '../../base/made-once.js';
 import { namesBound } from '../events/bounds.js';
 import { Durations } from '../events/durations.js';
-import type { TraceFacts, TraceSink } from '../events/events.js';
+import type { TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../events/events.js';
+import { Filter } from '../events/sinks.js';
 
-/** One row. Times are nanoseconds of the trace's clock. */
-export interface ReportRow {
+/** One row, while events come. Times are nanoseconds of the trace's clock. */
+export interface Row {
   readonly name: string;
   /** With generic arguments; undefined where there is no such name. */
   readonly instance: string | undefined;
@@ -14,7 +15,22 @@ export interface ReportRow {
   /** Of an await: what of a library is awaited there. */
   readonly inside?: string | undefined;
   /** Calls, polls, waits, or lives. */
-  readonly calls: number;
+  calls: number;
+  /** Those whose end was not seen; they have no time. */
+  lost: number;
+  /** Time inside, recursion counted once. */
+  total: number;
+  /** Without the traced calls and polls inside; of lives the time in their polls. */
+  self: number;
+  /** Of lives: the rest of the total. */
+  waiting?: number | undefined;
+  /** Not every poll of it is seen, because the compiler inlined some. */
+  isInlined: boolean;
+  readonly durations: Durations;
+}
+
+/** The same at the end, with what its numbers are worth. */
+export interface ReportRow extends Readonly<Omit<Row, 'isInlined'>> {
   /**
    * Why `calls` is a lower bound: a probe was left out, or switched off on the way, or the compiler inlined polls.
    * Undefined if it is none.
@@ -24,42 +40,11 @@ export interface ReportRow {
   readonly timesAtMost: number | undefined;
   /** What a time of 0 is less than: a tick of the clock, and what of an event durations leave out. */
   readonly zeroAtMost: number;
-  /** Those whose end was not seen; they have no time. */
-  readonly lost: number;
-  /** Time inside, recursion counted once. */
-  readonly total: number;
-  /** Without the traced calls and polls inside; of lives the time in their polls. */
-  readonly self: number;
-  /** Of lives: the rest of the total. */
-  readonly waiting?: number | undefined;
-  readonly durations: Durations;
-}
-
-export interface Row {
-  readonly name: string;
-  readonly instance: string | undefined;
-  readonly address: string | undefined;
-  readonly file: string | undefined;
-  readonly line: number | undefined;
-  readonly inside?: string | undefined;
-  calls: number;
-  lost: number;
-  total: number;
-  self: number;
-  waiting?: number;
-  /** Not every poll of it is seen, because the compiler inlined some. */
-  isInlined: boolean;
-  readonly durations: Durations;
 }
 
 export type About = Pick<Row, 'name'> &
   Partial<Pick<Row, 'instance' | 'address' | 'file' | 'line' | 'inside' | 'waiting' | 'isInlined'>>;
 export type Key = object | string | number;
-
-export interface Report extends TraceSink {
-  /** In no particular order. */
-  rows(): ReportRow[];
-}
 
 export class Rows {
   readonly #rows = new Map<Key, Row>();
@@ -74,6 +59,7 @@ export class Rows {
     }));
   }
 
+  /** `facts`: what of the trace says what the numbers are worth. */
   all(facts: TraceFacts | undefined, tickNs: number): ReportRow[] {
     const leftOut = namesBound(facts?.probes ?? [], facts?.recording?.missing);
     const timesAtMost = facts?.recording?.timesAtMost === undefined ? undefined : Math.ceil(tickNs);
@@ -83,5 +69,36 @@ export class Rows {
       return isInlined || this.unseen.has(key) ? 'inlined' : undefined;
     };
     return [...this.#rows].map(([key, row]) => ({ ...row, bound: boundOf(key, row), timesAtMost, zeroAtMost }));
+  }
+}
+
+/** A report: takes events as a sink, and has rows at the end. `sink` makes the rows. */
+export class Report extends Filter {
+  readonly #rows: Rows;
+  #facts: TraceFacts | undefined;
+  #tickNs = 1;
+
+  constructor(rows: Rows, sink: TraceSink) {
+    super(sink);
+    this.#rows = rows;
+  }
+
+  override begin(info: TraceInfo): void {
+    this.#tickNs = info.clock.resolutionNs;
+    this.sink.begin(info);
+  }
+
+  event(event: TraceEvent): void {
+    this.sink.event(event);
+  }
+
+  override end(facts?: TraceFacts): void {
+    this.#facts = facts;
+    this.sink.end(facts);
+  }
+
+  /** In no particular order. */
+  rows(): ReportRow[] {
+    return this.#rows.all(this.#facts, this.#tickNs);
   }
 }

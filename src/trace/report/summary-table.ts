@@ -20,10 +20,54 @@ const BY_HAND_NOTE =
 /** More Futures are only counted in a note. */
 const MOST_NAMED = 3;
 
-/** Always shown, even when all zero. */
-const USUAL: readonly Count[] = ['polls', 'ready', 'pending'];
+/** A column of a table: what a cell shows, and what it is sorted by where that is not its text. */
+export interface Column<T> {
+  readonly title: string;
+  readonly text: (row: T) => string;
+  readonly value?: (row: T) => number | null;
+}
+
+const NONE = '-';
+
 /** Shown if any row has one. */
-const RARE: readonly Count[] = ['panicked', 'cancelled', 'derived', 'lost'];
+const RARE: readonly string[] = ['panicked', 'cancelled', 'derived', 'lost'] satisfies readonly Count[];
+
+/** Derived polls have no duration, because their begin was not seen. */
+const isTimed = ({ polls, derived, lost }: SummaryRow): boolean => polls > derived + lost;
+
+/** Numbers of a Future. */
+export const futureColumns: readonly Column<SummaryRow>[] = [
+  ...(['polls', 'ready', 'pending', 'panicked', 'cancelled', 'derived', 'lost'] as const).map((count) => ({
+    title: count,
+    text: (row: SummaryRow) => countText(row, count),
+    value: (row: SummaryRow) => row[count],
+  })),
+  { title: 'total', text: (row) => (isTimed(row) ? totalText(row) : NONE), value: (row) => row.total_ns },
+  {
+    title: 'longest',
+    text: (row) => (isTimed(row) ? boundText(row.max_ns, row.times_at_most) : NONE),
+    value: (row) => row.max_ns,
+  },
+];
+
+/** Numbers of a function. */
+export const functionColumns: readonly Column<FunctionRow>[] = [
+  { title: 'calls', text: (row) => `${row.at_least ? '>=' : ''}${row.calls}`, value: (row) => row.calls },
+  { title: 'lost', text: (row) => String(row.lost), value: (row) => row.lost },
+  { title: 'total', text: (row) => (row.calls > row.lost ? totalText(row) : NONE), value: (row) => row.total_ns },
+  ...(['self', 'avg', 'max'] as const).map((name) => ({
+    title: { self: 'self', avg: 'average', max: 'longest' }[name],
+    text: (row: FunctionRow) => (row.calls > row.lost ? boundText(row[`${name}_ns`], row.times_at_most) : NONE),
+    value: (row: FunctionRow) => row[`${name}_ns`],
+  })),
+];
+
+/** Those of rare things only if there are such. */
+function shownOf<T>(columns: readonly Column<T>[], rows: readonly T[]): readonly Column<T>[] {
+  return columns.filter(({ title, value }) => !RARE.includes(title) || rows.some((row) => (value?.(row) ?? 0) > 0));
+}
+
+const titlesOf = (columns: readonly { readonly title: string }[]): string[] => columns.map(({ title }) => title);
 
 /**
  * The table for the user: one line per Future, the one with the most time first, each line ended by a newline.
@@ -35,26 +79,21 @@ export function summaryTable(rows: readonly SummaryRow[], options: TableOptions)
   const sorted = [...rows].sort(
     (a, b) => b.total_ns - a.total_ns || compare(a.future, b.future) || compare(a.instance, b.instance),
   );
-  const counts = [...USUAL, ...RARE.filter((name) => rows.some((row) => row[name] > 0))];
+  const columns = shownOf(futureColumns, rows);
   const names = displayNames(sorted.map(({ future, instance }) => [future, readable(instance)]));
   const lines = sorted.map((row, i) => ({
-    numbers: [
-      ...counts.map((name) => countText(row, name)),
-      // Derived polls have no duration, because their begin was not seen.
-      ...(row.polls > row.derived + row.lost ? [totalText(row), boundText(row.max_ns, row.times_at_most)] : ['-', '-']),
-    ],
+    numbers: columns.map(({ text }) => text(row)),
     name: names[i] ?? '',
     file: row.file,
     line: row.line,
   }));
-  const table = textTable([...counts, 'total', 'longest'], 'future', lines, options);
+  const table = textTable(titlesOf(columns), 'future', lines, options);
+  const hasCancelled = rows.some(({ cancelled }) => cancelled > 0);
   const notes = [
     rows.some((row) => row.at_least && !row.probe_left_out) && INLINED_NOTE,
     rows.some((row) => row.probe_left_out) && LEFT_OUT_NOTE,
-    counts.includes('cancelled')
-      ? rows.some((row) => isHidden(row) && !isByHand(row)) && DROPS_NOTE
-      : unseenDropsNote(rows),
-    counts.includes('cancelled') && rows.some((row) => isHidden(row) && isByHand(row)) && BY_HAND_NOTE,
+    hasCancelled ? rows.some((row) => isHidden(row) && !isByHand(row)) && DROPS_NOTE : unseenDropsNote(rows),
+    hasCancelled && rows.some((row) => isHidden(row) && isByHand(row)) && BY_HAND_NOTE,
     rows.some(({ unknown }) => unknown > 0) && UNKNOWN_NOTE,
   ];
   return `${table}${tableNotes(notes, options)}`;
@@ -77,7 +116,7 @@ function unseenDropsNote(rows: readonly SummaryRow[]): string | false {
   return `no drop before ready was seen; these have drops that were inlined or left out and leave no mark: ${named}`;
 }
 
-export function countText(row: SummaryRow, name: Count): string {
+function countText(row: SummaryRow, name: Count): string {
   if (name === 'cancelled' && row.cancelled_at_least && row.cancelled === 0) return '-';
   const isResult = name === 'ready' || name === 'pending';
   const isBound =
@@ -85,7 +124,7 @@ export function countText(row: SummaryRow, name: Count): string {
   return `${isBound ? '>=' : ''}${row[name]}`;
 }
 
-export function totalText(row: Pick<SummaryRow, 'total_ns' | 'total_error_ns' | 'times_at_most'>): string {
+function totalText(row: Pick<SummaryRow, 'total_ns' | 'total_error_ns' | 'times_at_most'>): string {
   return row.times_at_most ? boundText(row.total_ns, true) : timeWithError(row.total_ns, row.total_error_ns);
 }
 
@@ -95,20 +134,15 @@ export function functionTable(rows: readonly FunctionRow[], options: TableOption
   const sorted = [...rows].sort(
     (a, b) => b.total_ns - a.total_ns || compare(a.function, b.function) || compare(a.instance, b.instance),
   );
-  const counts: readonly ('calls' | 'lost')[] = rows.some((row) => row.lost > 0) ? ['calls', 'lost'] : ['calls'];
+  const columns = shownOf(functionColumns, rows);
   const names = displayNames(sorted.map((row) => [row.function, row.instance]));
   const lines = sorted.map((row, i) => ({
-    numbers: [
-      ...counts.map((name) => `${name === 'calls' && row.at_least ? '>=' : ''}${row[name]}`),
-      ...(row.calls > row.lost
-        ? [totalText(row), ...[row.self_ns, row.avg_ns, row.max_ns].map((time) => boundText(time, row.times_at_most))]
-        : ['-', '-', '-', '-']),
-    ],
+    numbers: columns.map(({ text }) => text(row)),
     name: names[i] ?? '',
     file: row.file,
     line: row.line,
   }));
-  const table = textTable([...counts, 'total', 'self', 'average', 'longest'], 'function', lines, options);
+  const table = textTable(titlesOf(columns), 'function', lines, options);
   return `${table}${tableNotes([rows.some((row) => row.at_least) && LEFT_OUT_NOTE], options)}`;
 }
 
@@ -134,15 +168,28 @@ export function readable(instance: string): string {
   return instance.replaceAll('::{async_fn_env#0}', '').replaceAll(/\{(async_\w+)_env#/g, '{$1#');
 }
 
-const wakeHead = ['wakes', 'self', 'to poll', 'longest'];
+/** Numbers of a task. */
+export const taskColumns: readonly Column<TaskRow>[] = [
+  { title: 'state', text: (row) => row.state },
+  { title: 'polls', text: (row) => String(row.polls), value: (row) => row.polls },
+  { title: 'busy', text: (row) => boundText(row.busy_ns, row.times_at_most), value: (row) => row.busy_ns },
+  { title: 'longest', text: (row) => boundText(row.max_ns, row.times_at_most), value: (row) => row.max_ns },
+  { title: 'idle', text: (row) => timeText(row.idle_ns), value: (row) => row.idle_ns },
+];
 
-function wakeCells(row: TaskRow): string[] {
-  const { wake_to_poll_avg_ns: average, wake_to_poll_max_ns: longest } = row;
-  const times = [average, longest].map((time) => (time === null ? '-' : timeText(time)));
-  if (row.wakes === null) return wakeHead.map(() => '-');
-  const bound = row.wakes_at_least ? '>=' : '';
-  return [`${bound}${row.wakes}`, `${bound}${row.self_wakes}`, ...times];
-}
+/** Those of wakes, in a trace that has some. */
+export const wakeColumns = [
+  ...(['wakes', 'self_wakes'] as const).map((count) => ({
+    title: { wakes: 'wakes', self_wakes: 'self' }[count],
+    text: (row: TaskRow) => (row.wakes === null ? NONE : `${row.wakes_at_least ? '>=' : ''}${row[count]}`),
+    value: (row: TaskRow) => row[count],
+  })),
+  ...(['wake_to_poll_avg_ns', 'wake_to_poll_max_ns'] as const).map((time) => ({
+    title: { wake_to_poll_avg_ns: 'to poll', wake_to_poll_max_ns: 'longest' }[time],
+    text: (row: TaskRow) => (row.wakes === null || row[time] === null ? NONE : timeText(row[time])),
+    value: (row: TaskRow) => row[time],
+  })),
+] satisfies readonly Column<TaskRow>[];
 
 /** What runtimes know: a column for each that some task has. */
 const known = ['id', 'name', 'spawned'] as const;
@@ -163,7 +210,7 @@ export function taskTable(
 ): string {
   if (rows.length === 0) return '';
   const sorted = [...rows].sort((a, b) => b.busy_ns - a.busy_ns || b.polls - a.polls || a.number - b.number);
-  const seesWakes = rows.some(({ wakes }) => wakes !== null);
+  const columns = [...taskColumns, ...(rows.some(({ wakes }) => wakes !== null) ? wakeColumns : [])];
   const shown = sorted.slice(0, mostRows);
   const names = displayNames(shown.map(({ future, instance }) => [future, readable(instance)]));
   const facts = known.filter((fact) => rows.some((row) => row[fact] !== null));
@@ -171,18 +218,14 @@ export function taskTable(
     numbers: [
       String(row.number),
       ...facts.map((fact) => visible(String(row[fact] ?? '-'))),
-      row.state,
-      String(row.polls),
-      ...[row.busy_ns, row.max_ns].map((time) => boundText(time, row.times_at_most)),
-      timeText(row.idle_ns),
-      ...(seesWakes ? wakeCells(row) : []),
+      ...columns.map(({ text }) => text(row)),
     ],
     name: names[i] ?? '',
     file: row.await?.file ?? null,
     line: row.await?.line ?? null,
     inside: row.await?.inside,
   }));
-  const head = ['task', ...facts, 'state', 'polls', 'busy', 'longest', 'idle', ...(seesWakes ? wakeHead : [])];
+  const head = ['task', ...facts, ...titlesOf(columns)];
   const more = sorted.length - shown.length;
   const unsure = rows.filter((row) => row.state === 'waiting' && hidesDrops(row)).length;
   const notes = [

@@ -30,6 +30,16 @@ function textOf(text: string): HTMLElement {
   return el('dd', {}, ...(lines.length === 1 ? [text] : lines.map((line) => el('div', {}, line))));
 }
 
+/** Shows a text beside a place of the page; undefined: none. `top`: of what fits above its end. */
+export function showTip(text: string | undefined, x: number, width: number, top: (height: number) => number): void {
+  const tip = byId('tip');
+  tip.hidden = text === undefined;
+  if (text === undefined) return;
+  tip.textContent = text;
+  tip.style.left = `${Math.min(x + 14, Math.max(0, width - tip.offsetWidth - 8))}px`;
+  tip.style.top = `${top(tip.offsetHeight)}px`;
+}
+
 export const placeOf = (file: string | null | undefined, line: number | null | undefined): string =>
   file ? (line ? `${file}:${line}` : file) : '';
 

@@ -1,7 +1,7 @@
 import { timeText } from '../events/text-table.js';
 import { colorOf, fitting, type Surface, type Theme } from './dom.js';
 import { AXIS, type Layout, NAMES, ROW, type ShownLane } from './layout.js';
-import { firstFrom, type Row, type Trace } from './trace.js';
+import { firstFrom, firstWhere, type Row, type Trace } from './trace.js';
 
 /** Pixels in which narrower slices are drawn together, as dark as the time in them. */
 const BUCKET = 2;
@@ -194,12 +194,7 @@ export class Drawing {
     const { from, to } = this.#layout;
     const [theme, picked] = [this.#theme, this.#picked];
     const shown = [];
-    let [low, high] = [0, flows.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((start[flows[middle]?.poll as number] as number) < from) low = middle + 1;
-      else high = middle;
-    }
+    const low = firstWhere(flows.length, (i) => (start[flows[i]?.poll as number] as number) >= from);
     for (let i = low; i < flows.length && shown.length <= MOST_FLOWS; i++) {
       const flow = flows[i] as Flow;
       if ((start[flow.poll] as number) > to) break;

@@ -1,6 +1,6 @@
 import { timeText } from '../events/text-table.js';
 import type { HtmlStacks } from '../formats/html/tables.js';
-import { byId, colorOf, el, fitting, listOf, onScheme, placeOf, Surface, theme } from './dom.js';
+import { byId, colorOf, el, fitting, listOf, onScheme, placeOf, Surface, showTip, theme } from './dom.js';
 
 const ROW = 18;
 /** Narrower frames are left out, in pixels. */
@@ -53,13 +53,12 @@ export class Flame {
 
   /** Children by their names, side by side below their callers. Gives the time of all. */
   #place(): number {
-    const { parent, frame, frames } = this.#stacks;
+    const { parent } = this.#stacks;
     const children: number[][] = [];
     for (const [i, caller] of parent.entries()) {
       children[caller + 1] ??= [];
       children[caller + 1]?.push(i);
     }
-    const nameOf = (i: number): string => frames[frame[i] as number]?.name ?? '';
     const put = (nodes: readonly number[] = [], start: number, depth: number): number => {
       let at = start;
       for (const i of nodes) {
@@ -69,7 +68,7 @@ export class Flame {
       }
       return at;
     };
-    for (const list of children) list?.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+    for (const list of children) list?.sort((a, b) => (this.#nameOf(a) < this.#nameOf(b) ? -1 : 1));
     const all = put(children[0], 0, 1);
     // Callers come before what they call.
     for (const i of parent.keys()) put(children[i + 1], this.#from[i] as number, (this.#depth[i] as number) + 1);
@@ -89,12 +88,11 @@ export class Flame {
     const { from, perPixel } = this.#window;
     const { width } = this.#surface;
     this.#frame({ left: 0, wide: width, y: 2, name: `all: ${timeText(this.#all)}`, color: colors.line });
-    const { frame, frames } = this.#stacks;
-    for (let i = 0; i < frame.length; i++) {
+    for (let i = 0; i < this.#total.length; i++) {
       const x = ((this.#from[i] as number) - from) / perPixel;
       const wide = (this.#total[i] as number) / perPixel;
       if (wide < NARROWEST || x > width || x + wide < 0) continue;
-      const name = frames[frame[i] as number]?.name ?? '';
+      const name = this.#nameOf(i);
       const isDim = this.#filter !== '' && !name.toLowerCase().includes(this.#filter);
       const kind = this.#stacks.counts === 'waits' || name.startsWith('poll ') ? 'poll' : 'call';
       const color = isDim ? colors.line : colorOf(name.startsWith('[') ? 'wait' : kind, name, colors.isDark);
@@ -127,14 +125,10 @@ export class Flame {
   }
 
   #hover(x: number, y: number): void {
-    const tip = byId('tip');
     const i = this.#at(x, y);
-    tip.hidden = i < 0;
-    if (i < 0) return;
-    tip.textContent = `${this.#nameOf(i)}  ${timeText(this.#total[i] as number)}`;
+    const text = i < 0 ? undefined : `${this.#nameOf(i)}  ${timeText(this.#total[i] as number)}`;
     const { scrollTop } = this.canvas.parentElement as HTMLElement;
-    tip.style.left = `${Math.min(x + 14, Math.max(0, this.#surface.width - tip.offsetWidth - 8))}px`;
-    tip.style.top = `${y - scrollTop + 16}px`;
+    showTip(text, x, this.#surface.width, () => y - scrollTop + 16);
   }
 
   #nameOf(i: number): string {

@@ -1,5 +1,5 @@
 import type { LaneKind } from '../formats/html/columns.js';
-import type { Row, Trace } from './trace.js';
+import { firstWhere, type Row, type Trace } from './trace.js';
 
 export const ROW = 17;
 const MARKS = 13;
@@ -107,14 +107,10 @@ export class Layout {
 
   /** Lanes by height are in order. */
   #laneFrom(top: number): number {
-    let [low, high] = [0, this.lanes.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      const { top: at, height } = this.lanes[middle] as ShownLane;
-      if (at + height + GAP <= top) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return firstWhere(this.lanes.length, (i) => {
+      const { top: at, height } = this.lanes[i] as ShownLane;
+      return at + height + GAP > top;
+    });
   }
 
   /** Shows this much time, as far as there is any. */

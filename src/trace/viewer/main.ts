@@ -1,7 +1,7 @@
 // The script of an HTML report: takes the blocks of data out of the page, and shows them.
 import { byId, el, listOf } from './dom.js';
+import type { Place } from './find.js';
 import { Flame } from './flame.js';
-import type { Place } from './places.js';
 import { type Shown, tablesOf } from './tables.js';
 import { Timeline } from './timeline.js';
 import { blocksIn, type Trace, traceOf } from './trace.js';

@@ -2,86 +2,47 @@ import { insideText } from '../events/await-place.js';
 import type { FunctionRow } from '../events/function-summary.js';
 import type { SummaryRow } from '../events/summary.js';
 import type { TaskRow } from '../events/task-summary.js';
-import { boundText, timeText } from '../events/text-table.js';
+import { timeText } from '../events/text-table.js';
 import type { HtmlTables, HtmlWait } from '../formats/html/tables.js';
-import { countText, totalText } from '../report/summary-table.js';
+import { type Column, functionColumns, futureColumns, taskColumns, wakeColumns } from '../report/summary-table.js';
 import { el, placeOf } from './dom.js';
-import type { Place } from './places.js';
+import type { Place } from './find.js';
 
 /** More rows make a page slow. */
 const MOST = 500;
-
-/** A column: what a cell shows, and what it is sorted by where that is not its text. */
-interface Column<T> {
-  readonly title: string;
-  readonly text: (row: T) => string;
-  readonly value?: (row: T) => number | null;
-}
-
-const none = '-';
-const timeOrNone = (time: number | null, isBound?: boolean): string =>
-  time === null ? none : boundText(time, isBound);
 
 type Awaited = {
   readonly file?: string | undefined;
   readonly line?: number | null | undefined;
   readonly inside?: string | undefined;
 };
+type Declared = { readonly file: string | null; readonly line: number | null };
 const awaitOf = ({ file, line, inside }: Awaited): string => `${placeOf(file, line)}${insideText({ inside })}`;
+
+const declared = { title: 'declared at', text: ({ file, line }: Declared) => placeOf(file, line) };
 
 const futures: readonly Column<SummaryRow>[] = [
   { title: 'future', text: (row) => row.future },
-  ...(['polls', 'ready', 'pending', 'panicked', 'cancelled', 'derived', 'lost'] as const).map((count) => ({
-    title: count,
-    text: (row: SummaryRow) => countText(row, count),
-    value: (row: SummaryRow) => row[count],
-  })),
-  // Derived polls have no time, because their begin was not seen.
-  { title: 'total', text: (row) => (isTimed(row) ? totalText(row) : none), value: (row) => row.total_ns },
-  {
-    title: 'longest',
-    text: (row) => (isTimed(row) ? boundText(row.max_ns, row.times_at_most) : none),
-    value: (row) => row.max_ns,
-  },
-  { title: 'declared at', text: ({ file, line }) => placeOf(file, line) },
+  ...futureColumns,
+  declared,
 ];
 
-const isTimed = ({ polls, derived, lost }: SummaryRow): boolean => polls > derived + lost;
-
+const [wakes, , toPoll, longestToPoll] = wakeColumns;
 const tasks: readonly Column<TaskRow>[] = [
   { title: 'task', text: (row) => String(row.number), value: (row) => row.number },
   { title: 'future', text: (row) => row.future + (row.name === null ? '' : ` (${row.name})`) },
-  { title: 'id', text: (row) => String(row.id ?? none), value: (row) => row.id },
-  { title: 'state', text: (row) => row.state },
-  { title: 'polls', text: (row) => String(row.polls), value: (row) => row.polls },
-  { title: 'busy', text: (row) => boundText(row.busy_ns, row.times_at_most), value: (row) => row.busy_ns },
-  { title: 'longest', text: (row) => boundText(row.max_ns, row.times_at_most), value: (row) => row.max_ns },
-  { title: 'idle', text: (row) => timeText(row.idle_ns), value: (row) => row.idle_ns },
-  {
-    title: 'wakes',
-    text: (row) => (row.wakes === null ? none : `${row.wakes_at_least ? '>=' : ''}${row.wakes}`),
-    value: (row) => row.wakes,
-  },
-  { title: 'to poll', text: (row) => timeOrNone(row.wake_to_poll_avg_ns), value: (row) => row.wake_to_poll_avg_ns },
-  {
-    title: 'longest to poll',
-    text: (row) => timeOrNone(row.wake_to_poll_max_ns),
-    value: (row) => row.wake_to_poll_max_ns,
-  },
+  { title: 'id', text: (row) => String(row.id ?? '-'), value: (row) => row.id },
+  ...taskColumns,
+  ...[wakes, toPoll, longestToPoll && { ...longestToPoll, title: 'longest to poll' }].filter(
+    (each) => each !== undefined,
+  ),
   { title: 'last await', text: (row) => awaitOf(row.await ?? {}) },
 ];
 
 const functions: readonly Column<FunctionRow>[] = [
   { title: 'function', text: (row) => row.function },
-  { title: 'calls', text: (row) => `${row.at_least ? '>=' : ''}${row.calls}`, value: (row) => row.calls },
-  { title: 'lost', text: (row) => String(row.lost), value: (row) => row.lost },
-  { title: 'total', text: (row) => (row.calls > row.lost ? totalText(row) : none), value: (row) => row.total_ns },
-  ...(['self', 'avg', 'max'] as const).map((name) => ({
-    title: { self: 'self', avg: 'average', max: 'longest' }[name],
-    text: (row: FunctionRow) => (row.calls > row.lost ? boundText(row[`${name}_ns`], row.times_at_most) : none),
-    value: (row: FunctionRow) => row[`${name}_ns`],
-  })),
-  { title: 'declared at', text: ({ file, line }) => placeOf(file, line) },
+  ...functionColumns,
+  declared,
 ];
 
 const waits: readonly Column<HtmlWait>[] = [
@@ -103,7 +64,7 @@ const findings: readonly Column<HtmlTables['findings'][number]>[] = [
   { title: 'task', text: (row) => String(row.task), value: (row) => row.task },
   { title: 'finding', text: (row) => row.kind },
   { title: 'future', text: (row) => row.future },
-  { title: 'at', text: ({ file, line }) => placeOf(file, line) },
+  { ...declared, title: 'at' },
   { title: 'what', text: (row) => row.text },
 ];
 

@@ -1,11 +1,10 @@
 import { timeText } from '../events/text-table.js';
 import { showDetails } from './details.js';
-import { byId, onScheme, Surface, theme } from './dom.js';
+import { byId, onScheme, Surface, showTip, theme } from './dom.js';
 import { Drawing, type Flow, type Picked } from './draw.js';
+import { longestOf, matchesOf, type Place } from './find.js';
 import { Layout, NAMES } from './layout.js';
 import { Minimap } from './minimap.js';
-import { longestOf, type Place } from './places.js';
-import { matchesOf } from './search.js';
 import { firstFrom, type Row, type Trace } from './trace.js';
 
 /** Pixels beside a narrow slice that still mean it. */
@@ -140,10 +139,7 @@ export class Timeline {
 
   /** Rows that a slice is on: its hart's or thread's, then its task's. */
   #rowsOf(slice: number): Row[] {
-    return this.#trace.rows.filter(({ ids }) => {
-      const at = indexIn(ids, this.#trace.start, slice);
-      return at >= 0;
-    });
+    return this.#trace.rows.filter((row) => indexIn(row, this.#trace.start, slice) >= 0);
   }
 
   #keys(): Keys {
@@ -195,7 +191,7 @@ export class Timeline {
     const rows = this.layout.visible().flatMap((lane) => lane.rows.filter(({ depth }) => depth >= 0));
     const row = slice < 0 ? rows.find(shown) : this.#rowsOf(slice)[0];
     if (row === undefined) return;
-    const at = slice < 0 ? firstFrom(row, start, from) - step : indexIn(row.ids, start, slice);
+    const at = slice < 0 ? firstFrom(row, start, from) - step : indexIn(row, start, slice);
     const next = row.ids[at + step];
     if (next !== undefined) this.select(next);
   }
@@ -284,27 +280,27 @@ export class Timeline {
   }
 
   #tip(x: number, y: number): void {
-    const tip = byId('tip');
-    const lane = this.layout.laneAt(y);
     const slice = x < NAMES ? -1 : this.#at(x, y);
-    tip.hidden = slice < 0 && (x >= NAMES || lane === undefined);
-    if (tip.hidden) return;
+    const { width, height, canvas } = this.#surface;
+    const text = slice < 0 ? (x < NAMES ? this.layout.laneAt(y)?.name : undefined) : this.#tipText(slice);
+    showTip(text, x, width, (own) => canvas.offsetTop + (y + 20 + own > height ? y - own - 6 : y + 16));
+  }
+
+  #tipText(slice: number): string {
     const { start, end, what, whats, details, detail, isOpen } = this.#trace;
     const name = whats[what[slice] as number]?.name ?? '';
     const nanos = (end[slice] as number) - (start[slice] as number);
     const more = (details[detail[slice] as number] ?? '').split('\n')[0]?.replace('\t', ': ') ?? '';
-    const time = slice >= 0 && nanos > 0 && isOpen[slice] === 0 ? `  ${timeText(nanos)}` : '';
-    tip.textContent = slice < 0 ? (lane?.name ?? '') : `${name}${time}${more === '' ? '' : `  ${more}`}`;
-    const { width, height, canvas } = this.#surface;
-    tip.style.left = `${Math.min(x + 14, Math.max(0, width - tip.offsetWidth - 8))}px`;
-    tip.style.top = `${canvas.offsetTop + (y + 20 + tip.offsetHeight > height ? y - tip.offsetHeight - 6 : y + 16)}px`;
+    const time = nanos > 0 && isOpen[slice] === 0 ? `  ${timeText(nanos)}` : '';
+    return `${name}${time}${more === '' ? '' : `  ${more}`}`;
   }
 }
 
 /** Where in a row a slice is; -1 if it is not in it. */
-function indexIn(ids: Uint32Array, start: Float64Array, slice: number): number {
+function indexIn(row: Row, start: Float64Array, slice: number): number {
   const time = start[slice] as number;
-  let at = firstFrom({ lane: 0, depth: 0, ids, busy: new Float64Array() }, start, time);
+  const { ids } = row;
+  let at = firstFrom(row, start, time);
   while (at < ids.length && (start[ids[at] as number] as number) === time) {
     if (ids[at] === slice) return at;
     at++;

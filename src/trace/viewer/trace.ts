@@ -1,5 +1,13 @@
 import type { WholeHead } from '../formats/html/blocks.js';
-import { type Block, type LaneName, readBlock, type What, type WhatKind } from '../formats/html/columns.js';
+import {
+  type Block,
+  type Column,
+  columnNames,
+  type LaneName,
+  readBlock,
+  type What,
+  type WhatKind,
+} from '../formats/html/columns.js';
 
 /** Slices of one lane with as many around them, or marks of one lane, in the order of their time. */
 export interface Row {
@@ -13,23 +21,13 @@ export interface Row {
 }
 
 /** All blocks together. What slices name is as in their records, but lanes and wakes that are missing are -1. */
-export interface Trace {
+export interface Trace extends Readonly<Record<Exclude<Column, 'time'> | 'start', Float64Array>> {
   readonly info: WholeHead['info'];
   /** Undefined if the end of the file is missing. */
   readonly tables: WholeHead['tables'];
   readonly lanes: readonly LaneName[];
   readonly whats: readonly What[];
   readonly details: readonly string[];
-  readonly what: Float64Array;
-  readonly start: Float64Array;
-  readonly end: Float64Array;
-  readonly lane: Float64Array;
-  readonly depth: Float64Array;
-  readonly task: Float64Array;
-  readonly taskDepth: Float64Array;
-  readonly isOpen: Float64Array;
-  readonly detail: Float64Array;
-  readonly wake: Float64Array;
   readonly rows: readonly Row[];
   readonly first: number;
   readonly last: number;
@@ -42,16 +40,15 @@ export const isSlice = (kind: WhatKind): boolean =>
 /** Puts blocks together. */
 export function traceOf(blocks: readonly Block[]): Trace {
   const heads: readonly WholeHead[] = blocks;
-  const joined = <K extends keyof Block['columns']>(name: K): Float64Array =>
-    concat(blocks.map(({ columns }) => columns[name]));
   let before = 0;
   for (const { columns, details } of blocks) {
     const { detail } = columns;
     for (let i = 0; i < detail.length; i++) if (detail[i] !== 0) detail[i] = (detail[i] as number) + before;
     before += details.length;
   }
-  const end = joined('end');
-  const start = joined('time');
+  const joined = columnNames.map((name) => [name, concat(blocks.map(({ columns }) => columns[name]))] as const);
+  const { time: start, ...others } = Object.fromEntries(joined) as Record<Column, Float64Array>;
+  const { end } = others;
   let [first, last] = [Number.POSITIVE_INFINITY, 0];
   for (let i = 0; i < end.length; i++) {
     start[i] = (end[i] as number) - (start[i] as number);
@@ -59,10 +56,7 @@ export function traceOf(blocks: readonly Block[]): Trace {
     last = Math.max(last, end[i] as number);
   }
   const whats = blocks.flatMap((each) => each.whats);
-  const columns = {
-    ...{ start, end, what: joined('what'), lane: joined('lane'), depth: joined('depth'), task: joined('task') },
-    ...{ taskDepth: joined('taskDepth'), isOpen: joined('isOpen'), detail: joined('detail'), wake: joined('wake') },
-  };
+  const columns = { start, ...others };
   return {
     info: heads.find(({ info }) => info)?.info,
     tables: heads.find(({ tables }) => tables)?.tables,
@@ -144,17 +138,16 @@ function order(row: Row, start: Float64Array, end: Float64Array): void {
 
 /** In the row: the first slice that starts at a time or later. */
 export function firstFrom(row: Row, start: Float64Array, time: number, from = 0): number {
-  let low = from;
-  let step = 1;
-  while (low + step < row.ids.length && (start[row.ids[low + step] as number] as number) < time) {
-    low += step;
-    step *= 2;
-  }
-  let high = Math.min(row.ids.length, low + step);
+  return firstWhere(row.ids.length, (i) => (start[row.ids[i] as number] as number) >= time, from);
+}
+
+/** The first number below `count` of which something holds, as it does of all behind it; `count` if there is none. */
+export function firstWhere(count: number, holds: (i: number) => boolean, from = 0): number {
+  let [low, high] = [from, count];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((start[row.ids[middle] as number] as number) < time) low = middle + 1;
-    else high = middle;
+    if (holds(middle)) high = middle;
+    else low = middle + 1;
   }
   return low;
 }

@@ -9,7 +9,7 @@ import { addr } from '../../../src/base/addr.js';
 import { visible } from '../../../src/text/index.js';
 import { readBlock } from '../../../src/trace/formats/html/columns.js';
 import type { FunctionRef, TraceEvent } from '../../../src/trace/index.js';
-import { longestOf } from '../../../src/trace/viewer/places.js';
+import { longestOf } from '../../../src/trace/viewer/find.js';
 import { isSlice, type Trace, traceOf } from '../../../src/trace/viewer/trace.js';
 import { openPage, type Page } from '../../support/chromium.js';
 import { oneTask } from '../one-task.js';

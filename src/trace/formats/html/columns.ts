@@ -3,7 +3,7 @@
  *
  *   4 bytes   the length of its JSON (little endian, as below), then the JSON: {@link BlockHead}
  *   4 bytes   the number of its records
- *   for each of {@link columns}: 4 bytes with the length of the column, then a varint a record
+ *   for each of {@link columnNames}: 4 bytes with the length of the column, then a varint a record
  *
  * What lanes and records refer to by numbers stands in the block of the first record that does, or in one before.
  */
@@ -34,8 +34,19 @@ export interface SliceRecord {
   readonly wake: number;
 }
 
-const columns = ['what', 'lane', 'depth', 'task', 'taskDepth', 'end', 'time', 'isOpen', 'detail', 'wake'] as const;
-type Column = (typeof columns)[number];
+export const columnNames = [
+  'what',
+  'lane',
+  'depth',
+  'task',
+  'taskDepth',
+  'end',
+  'time',
+  'isOpen',
+  'detail',
+  'wake',
+] as const;
+export type Column = (typeof columnNames)[number];
 /** Those that are written as the difference to the record before. */
 const differences: ReadonlySet<Column> = new Set(['end', 'wake']);
 
@@ -94,7 +105,7 @@ class Varints {
 
 /** Records on their way into a block. */
 export class BlockColumns {
-  readonly #columns = columns.map((name) => ({ name, isDifference: differences.has(name), bytes: new Varints() }));
+  readonly #columns = columnNames.map((name) => ({ name, isDifference: differences.has(name), bytes: new Varints() }));
   readonly #before = { end: 0, wake: 0 };
   count = 0;
 
@@ -148,7 +159,7 @@ export function readBlock(bytes: Uint8Array): Block {
   };
   const head = JSON.parse(new TextDecoder().decode(part())) as BlockHead;
   const count = number();
-  const read = columns.map((name) => [name, column(part(), count, name)]);
+  const read = columnNames.map((name) => [name, column(part(), count, name)]);
   return { ...head, count, columns: Object.fromEntries(read) as Block['columns'] };
 }
 

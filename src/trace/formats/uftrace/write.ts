@@ -95,7 +95,8 @@ class UftraceWriter extends TrackWriter<Task> {
   }
 
   protected added(_name: string, tid: number): Task {
-    return { tid, buffer: Buffer.alloc(BUFFER), used: 0, open: [], tooDeep: 0, last: -1, written: -1 };
+    const known = this.tracks().find((task) => task.tid === tid);
+    return known ?? { tid, buffer: Buffer.alloc(BUFFER), used: 0, open: [], tooDeep: 0, last: -1, written: -1 };
   }
 
   enter(begin: AnyBegin): void {
