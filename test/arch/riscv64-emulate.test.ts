@@ -1,11 +1,11 @@
-import fc from 'fast-check';
 import t from 'tap';
 import { riscv64 } from '../../src/arch/index.js';
 import { decode, type Instruction } from '../../src/arch/riscv64/decode.js';
 import { addr } from '../../src/base/addr.js';
 import { elfPath } from '../qemu/guests/guests.js';
-import { cases, long } from '../support/long.js';
+import { long } from '../support/long.js';
 import { compare, type Trial } from './compare.js';
+import { mustBeStepped, needsRegisters, neverThrows } from './emulated.js';
 import { disassemble } from './objdump.js';
 import { random, values } from './random.js';
 import { StepOracle } from './step-oracle.js';
@@ -104,7 +104,7 @@ t.test('carrying an instruction out leaves what QEMU leaves after a step', { tim
 });
 
 t.test('what must be stepped is refused', async (t) => {
-  const refused = {
+  mustBeStepped(t, riscv64, {
     'csrrw zero,mscratch,t0': '73900234',
     ecall: '73000000',
     ebreak: '73001000',
@@ -121,42 +121,19 @@ t.test('what must be stepped is refused', async (t) => {
     'sd a0,0(a1)': '23b0a500',
     'c.ld a0,0(a1)': '8861',
     illegal: '0000',
-  };
-  for (const [text, hex] of Object.entries(refused)) {
-    t.equal(riscv64.emulate(Buffer.from(hex, 'hex'), addr(CODE)), undefined, text);
-  }
+  });
   t.equal(riscv64.emulate(Uint8Array.of(0x13), addr(CODE)), undefined, 'cut off');
 });
 
 t.test('a register that is not known means no effects', async (t) => {
-  const none = { register: () => undefined };
-  // ld ra,8(sp): c.ldsp.
+  // ld ra,8(sp), in two bytes; add a0,a1,a2; sd ra,8(sp), in two bytes
+  needsRegisters(t, riscv64, ['a260', '3385c500', '06e4']);
   const load = riscv64.emulate(Uint8Array.of(0xa2, 0x60), addr(CODE));
-  t.equal(load?.load?.(none).length, 0);
-  t.equal(load?.effects(none, new Uint8Array(8)), undefined);
-  const known = { register: () => STACK };
-  t.same(load?.load?.(known), { address: STACK + 8n, length: 8 });
-  t.equal(load?.effects(known), undefined, 'nothing loaded');
-  // add a0,a1,a2
-  t.equal(riscv64.emulate(Uint8Array.of(0x33, 0x85, 0xc5, 0), addr(CODE))?.effects(none), undefined);
-  // sd ra,8(sp): c.sdsp
-  t.equal(riscv64.emulate(Uint8Array.of(0x06, 0xe4), addr(CODE))?.effects(none), undefined);
+  t.same(load?.load?.({ register: () => STACK }), { address: STACK + 8n, length: 8 });
 });
 
 t.test('random bytes are carried out or not, and never throw', async (t) => {
-  const next = random(3);
-  const value = values(next);
-  fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 8 }), (bytes) => {
-      const carried = riscv64.emulate(bytes, addr(CODE));
-      const registers = { register: () => value() };
-      const load = carried?.load?.(registers);
-      carried?.effects(registers, load && new Uint8Array(load.length));
-      carried?.effects(registers, new Uint8Array(3));
-    }),
-    { seed: 5, numRuns: cases(20_000) },
-  );
-  t.pass();
+  neverThrows(t, riscv64, { maxLength: 8 });
 });
 
 t.test('registers, kinds and conventions are those of the psABI', async (t) => {

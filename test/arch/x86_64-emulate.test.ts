@@ -2,14 +2,14 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import t from 'tap';
 import { architectureNamed, architectureOf, riscv64, x86_64 } from '../../src/arch/index.js';
 import { decode } from '../../src/arch/x86_64/decode.js';
 import { addr } from '../../src/base/addr.js';
 import { elfPath } from '../qemu/guests/guests.js';
-import { cases, long } from '../support/long.js';
+import { long } from '../support/long.js';
 import { compare, type Trial } from './compare.js';
+import { mustBeStepped, needsRegisters, neverThrows } from './emulated.js';
 import { disassemble } from './objdump.js';
 import { random, values } from './random.js';
 import { StepOracle } from './step-oracle.js';
@@ -262,7 +262,7 @@ t.test(
 );
 
 t.test('what must be stepped is refused', async (t) => {
-  const refused = {
+  mustBeStepped(t, x86_64, {
     syscall: '0f05',
     hlt: 'f4',
     'int3 ': 'cc',
@@ -297,56 +297,16 @@ t.test('what must be stepped is refused', async (t) => {
     'sub rsp,imm cut off': '4883ec',
     'mov with a missing displacement': '488b4424',
     'sixteen prefixes': '66666666666666666666666666666690',
-  };
-  for (const [text, hex] of Object.entries(refused)) {
-    t.equal(x86_64.emulate(Buffer.from(hex, 'hex'), addr(CODE)), undefined, text);
-  }
+  });
 });
 
 t.test('a register that is not known means no effects', async (t) => {
-  const none = { register: () => undefined };
-  // One of each way to be carried out that needs a register.
-  for (const hex of [
-    '55',
-    '5d',
-    'c3',
-    'c9',
-    'e800000000',
-    '7400',
-    '4883ec18',
-    '4889e5',
-    '8d0411',
-    '488b442408',
-    '4889442408',
-    '88c1',
-  ]) {
-    const carried = x86_64.emulate(Buffer.from(hex, 'hex'), addr(CODE));
-    t.not(carried, undefined, hex);
-    const load = carried?.load?.(none);
-    t.equal(load?.length ?? 0, 0, hex);
-    t.equal(carried?.effects(none, new Uint8Array(8)), undefined, hex);
-  }
-  const known = { register: () => STACK };
-  for (const hex of ['5d', 'c3', 'c9', '488b442408', '3a442408']) {
-    t.equal(x86_64.emulate(Buffer.from(hex, 'hex'), addr(CODE))?.effects(known), undefined, `${hex}: nothing loaded`);
-  }
+  const codes = '55 5d c3 c9 e800000000 7400 4883ec18 4889e5 8d0411 488b442408 4889442408 88c1 3a442408';
+  needsRegisters(t, x86_64, codes.split(' '));
 });
 
 t.test('random bytes are carried out or not, and never throw', async (t) => {
-  const next = random(3);
-  const value = values(next);
-  fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 18 }), (bytes) => {
-      const carried = x86_64.emulate(bytes, addr(CODE));
-      if (carried !== undefined && carried.length > bytes.length) throw new Error('past the end');
-      const registers = { register: () => value() };
-      const load = carried?.load?.(registers);
-      carried?.effects(registers, load && new Uint8Array(load.length));
-      carried?.effects(registers, new Uint8Array(3));
-    }),
-    { seed: 5, numRuns: cases(20_000) },
-  );
-  t.pass();
+  neverThrows(t, x86_64, { maxLength: 18 });
 });
 
 t.test('registers and conventions are those of the psABI', async (t) => {
