@@ -1,6 +1,7 @@
+import type { Test } from 'tap';
 import { values } from './random.js';
 import { type Machine, order, type Registers } from './riscv64-machine.js';
-import { place } from './riscv64-ring.js';
+import { place, type Way } from './riscv64-ring.js';
 
 /** What a call of a function finds. */
 export interface Start {
@@ -77,7 +78,22 @@ export async function outcome(machine: Machine): Promise<Outcome> {
   return { registers, stack, data: await machine.read(place.data, DATA) };
 }
 
-/** For a far patch, which leaves anything in t0. */
-export function withoutT0({ registers, ...rest }: Outcome): Outcome {
-  return { registers: { ...registers, t0: 0n }, ...rest };
+/** Makes a call of a function as it is, and of it with a jump in it, which must leave the same. */
+export async function calledBoth(
+  t: Test,
+  machine: Machine,
+  [original, patched, way]: readonly [Uint8Array, Uint8Array, Way],
+  start: Start,
+  what = way.name,
+): Promise<Outcome> {
+  const untraced = await call(machine, original, start);
+  const traced = await call(machine, patched, start);
+  sameLeft(t, way, traced, untraced, what);
+  return untraced;
+}
+
+/** A far patch leaves anything in t0. */
+export function sameLeft(t: Test, { kind }: Pick<Way, 'kind'>, got: Outcome, wanted: Outcome, what: string): void {
+  const { t0 = 0n } = wanted.registers;
+  t.same(kind === 'far' ? { ...got, registers: { ...got.registers, t0 } } : got, wanted, what);
 }

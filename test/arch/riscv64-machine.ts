@@ -1,7 +1,8 @@
-import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { readPacket, StubChild, writePacket } from './stub-child.js';
 
 /** The order of QEMU's `g` packet: x0 to x31 by the names of its riscv-64bit-cpu.xml, then pc. */
 export const order =
@@ -11,36 +12,20 @@ export type Registers = Readonly<Record<string, bigint>>;
 
 /**
  * Harts of QEMU's `virt` machine, stopped, with 64 MiB of RAM at 0x8000_0000 and no firmware: memory and registers are written, code runs
- * from there to an address. Speaks the remote protocol over QEMU's standard streams, where nothing needs an acknowledgement.
+ * from there to an address.
  */
 export class Machine implements AsyncDisposable {
-  readonly #child: ChildProcessWithoutNullStreams;
-  readonly #replies: string[] = [];
-  #wanted: { count: number; resolve: (replies: string[]) => void; reject: (error: Error) => void } | undefined;
-  #input = '';
-  #errors = '';
+  readonly #stub: StubChild;
   /** By hart, what comes after the integer registers in a `g` packet: written back as it was. */
   readonly #rest = new Map<number, string>();
 
-  private constructor(child: ChildProcessWithoutNullStreams) {
-    this.#child = child;
-    child.stdout.setEncoding('latin1').on('data', (text: string) => this.#receive(text));
-    child.stderr.setEncoding('latin1').on('data', (text: string) => {
-      this.#errors += text;
-    });
-    child.on('close', () => this.#wanted?.reject(new Error(`QEMU is gone: ${this.#errors}`)));
+  private constructor(stub: StubChild) {
+    this.#stub = stub;
   }
 
   static async start(harts = 1): Promise<Machine> {
-    const args = `-M virt -m 64M -smp ${harts} -bios none -display none -serial none -monitor none -S -gdb stdio`.split(
-      ' ',
-    );
-    const machine = new Machine(spawn('qemu-system-riscv64', args, { stdio: 'pipe' }));
-    for (const packet of ['qSupported:xmlRegisters=i386', 'QStartNoAckMode']) {
-      await machine.#exchange([packet]);
-      machine.#child.stdin.write('+');
-    }
-    return machine;
+    const args = `-M virt -m 64M -smp ${harts} -bios none -display none -serial none -monitor none -S -gdb stdio`;
+    return new Machine(await StubChild.start('qemu-system-riscv64', args.split(' ')));
   }
 
   async write(address: bigint, bytes: Uint8Array): Promise<void> {
@@ -53,8 +38,8 @@ export class Machine implements AsyncDisposable {
   async read(address: bigint, length: number): Promise<Uint8Array> {
     const packets: string[] = [];
     for (let at = 0; at < length; at += 1024)
-      packets.push(`m${(address + BigInt(at)).toString(16)},${Math.min(1024, length - at).toString(16)}`);
-    return new Uint8Array(Buffer.from((await this.#exchange(packets)).join(''), 'hex'));
+      packets.push(readPacket(address + BigInt(at), Math.min(1024, length - at)));
+    return new Uint8Array(Buffer.from((await this.#stub.exchange(packets)).join(''), 'hex'));
   }
 
   async word(address: bigint): Promise<bigint> {
@@ -67,7 +52,7 @@ export class Machine implements AsyncDisposable {
 
   /** `hart` counts from 1, as in the protocol. */
   async registers(hart = 1): Promise<Registers> {
-    const [, all = ''] = await this.#exchange([`Hg${hart}`, 'g']);
+    const [, all = ''] = await this.#stub.exchange([`Hg${hart}`, 'g']);
     const bytes = Buffer.from(all, 'hex');
     this.#rest.set(hart, all.slice(16 * order.length));
     return Object.fromEntries(order.map((name, index) => [name, bytes.readBigUInt64LE(8 * index)]));
@@ -82,7 +67,7 @@ export class Machine implements AsyncDisposable {
   /** Runs all harts until one stands at one of these addresses; its number. */
   async run(stops: readonly bigint[]): Promise<number> {
     const places = stops.map((stop) => `0,${stop.toString(16)},4`);
-    const replies = await this.#exchange([...places.map((place) => `Z${place}`), 'vCont;c']);
+    const replies = await this.#stub.exchange([...places.map((place) => `Z${place}`), 'vCont;c']);
     await this.#ok(places.map((place) => `z${place}`));
     const stopped = replies.at(-1) ?? '';
     const hart = /^T05.*thread:p?(?:[0-9a-f]+\.)?([0-9a-f]+);/.exec(stopped)?.[1];
@@ -91,47 +76,13 @@ export class Machine implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const closed = new Promise((resolve) => this.#child.once('close', resolve));
-    this.#child.kill('SIGKILL');
-    await closed;
+    await this.#stub[Symbol.asyncDispose]();
   }
 
   async #ok(packets: readonly string[]): Promise<void> {
-    const replies = await this.#exchange(packets);
+    const replies = await this.#stub.exchange(packets);
     const index = replies.findIndex((reply) => reply !== 'OK');
     if (index >= 0) throw new Error(`${packets[index]}: ${replies[index]}`);
-  }
-
-  #exchange(packets: readonly string[]): Promise<string[]> {
-    if (packets.length === 0) return Promise.resolve([]);
-    return new Promise((resolve, reject) => {
-      const late = setTimeout(() => {
-        this.#child.kill('SIGKILL');
-        reject(new Error(`No answer to ${packets.at(-1)}`));
-      }, 200_000);
-      const done = (replies: string[]): void => {
-        clearTimeout(late);
-        resolve(replies);
-      };
-      this.#wanted = { count: packets.length, resolve: done, reject };
-      this.#child.stdin.write(packets.map(frame).join(''), 'latin1');
-    });
-  }
-
-  #receive(text: string): void {
-    this.#input += text;
-    for (;;) {
-      const start = this.#input.indexOf('$');
-      const end = this.#input.indexOf('#', start);
-      if (start < 0 || end < 0 || this.#input.length < end + 3) break;
-      this.#replies.push(this.#input.slice(start + 1, end));
-      this.#input = this.#input.slice(end + 3);
-    }
-    const wanted = this.#wanted;
-    if (wanted === undefined || this.#replies.length < wanted.count) return;
-    this.#wanted = undefined;
-    wanted.resolve(this.#replies.splice(0, wanted.count));
   }
 }
 
@@ -157,14 +108,4 @@ export function assemble(text: string, at: bigint, symbols: Readonly<Record<stri
   } finally {
     rmSync(folder, { recursive: true });
   }
-}
-
-function writePacket(address: bigint, bytes: Uint8Array): string {
-  return `M${address.toString(16)},${bytes.length.toString(16)}:${Buffer.from(bytes).toString('hex')}`;
-}
-
-function frame(packet: string): string {
-  let sum = 0;
-  for (let index = 0; index < packet.length; index++) sum = (sum + packet.charCodeAt(index)) & 0xff;
-  return `$${packet}#${sum.toString(16).padStart(2, '0')}`;
 }

@@ -8,7 +8,7 @@ import { cases, usually } from '../support/long.js';
 import { limits } from './buckets.js';
 import { random, values } from './random.js';
 import { pointsOf, readBehind, references } from './references.js';
-import { Calls, call, withoutT0 } from './riscv64-calls.js';
+import { Calls, call, calledBoth } from './riscv64-calls.js';
 import { functions, helper, type TestFunction } from './riscv64-functions.js';
 import { Machine, order, type Registers } from './riscv64-machine.js';
 import { place, plainEntry, Ring, smallRing, unsigned, type Way, ways } from './riscv64-ring.js';
@@ -155,7 +155,6 @@ t.test('a traced function leaves what it leaves untraced, and the records hold w
         for (const nested of hooked ? [false, true] : [false]) {
           const what = `${tested.name}, ${way.name}${hooked ? ', hooked' : ''}${nested ? ', nesting' : ''}`;
           const from = calls.start();
-          const untraced = await call(machine, tested.code, from);
           await client.reset();
           await client.set(controlBlock.outerPlan, 77n);
           const t0 = way.kind === 'near' ? [{ kind: 'register', name: 't0' } as const] : [];
@@ -170,9 +169,8 @@ t.test('a traced function leaves what it leaves untraced, and the records hold w
           });
           const exit = await client.plantExit({ fields: hooked ? exitFields : [], keep, nesting: nested });
           t.ok(trampoline.length < 700 && exit.length < 700, `${trampoline.length} and ${exit.length} bytes`);
-          const traced = await call(machine, patched, from);
-          const lost = way.kind === 'far' && tested.name !== 'calls by t0';
-          t.same(lost ? withoutT0(traced) : traced, lost ? withoutT0(untraced) : untraced, what);
+          const path = tested.name === 'calls by t0' ? { ...way, kind: 'near' as const } : way;
+          const untraced = await calledBoth(t, machine, [tested.code, patched, path], from, what);
 
           const depth = tested.name === 'calls itself' ? Number((from.registers.a0 ?? 0n) & 3n) + 1 : 1;
           t.equal(await client.claimed(), hooked ? 2 * depth : depth, 'events');
@@ -232,9 +230,7 @@ t.test('conditions compare as integers of their type do, with any constant', asy
           });
           await machine.writeWord(place.counter, 41n);
           await machine.writeWord(addOffset(place.counter, 8), 6n);
-          const untraced = await call(machine, leaf.code, from);
-          const traced = await call(machine, patched, from);
-          if (way.kind === 'near') t.same(traced, untraced);
+          await calledBoth(t, machine, [leaf.code, patched, way], from);
           const yes = (await machine.word(place.counter)) === 42n;
           if ((await machine.word(addOffset(place.counter, 8))) !== 7n) wrong.push('the counter without a condition');
           if (yes !== holds[op](left, constant)) wrong.push(`${register} ${left} ${op} ${constant}: ${yes}`);
@@ -272,9 +268,7 @@ t.test('calls are counted by the size of an integer in a register', async (t) =>
           counters: [{ kind: 'buckets', at: place.counter, when: [], of: { register, size, signed } }],
         });
         await machine.write(place.counter, new Uint8Array(8 * limits.length));
-        const untraced = await call(machine, leaf.code, from);
-        const traced = await call(machine, patched, from);
-        if (way.kind === 'near') t.same(traced, untraced);
+        await calledBoth(t, machine, [leaf.code, patched, way], from);
         const integer = (signed ? BigInt.asIntN : BigInt.asUintN)(8 * size, given);
         const bucket = limits.findIndex((limit) => integer >= limit.from && integer < limit.below);
         const bytes = await machine.read(place.counter, 8 * limits.length);
@@ -325,9 +319,7 @@ t.test('what is in a register, or behind it, is added up in 128 bits, between tw
         const was = pick(before);
         for (const [index, word] of [4n, 7n, was, was >> 64n, 9n].entries())
           await machine.writeWord(addOffset(place.counter, 8 * index), BigInt.asUintN(64, word));
-        const untraced = await call(machine, leaf.code, from);
-        const traced = await call(machine, patched, from);
-        if (way.kind === 'near') t.same(traced, untraced);
+        await calledBoth(t, machine, [leaf.code, patched, way], from);
         const integer = behind
           ? readBehind(of, first, content, words)
           : (signed ? BigInt.asIntN : BigInt.asUintN)(8 * size, given);
@@ -354,7 +346,6 @@ t.test('of several conditions all must hold, else there is no record and no hook
   for (const way of ways) {
     const displaced = displace(tested, way) as Displaced;
     const from = calls.start();
-    const untraced = await call(machine, tested.code, from);
     const equal = (register: string, by: bigint): Condition => {
       const constant = BigInt.asUintN(64, (from.registers[register] ?? 0n) + by);
       return { register, size: 8, signed: false, op: 'eq', value: constant };
@@ -372,9 +363,7 @@ t.test('of several conditions all must hold, else there is no record and no hook
         nesting: { self: 'a2', plan: place.plan },
       });
       await client.plantExit({ fields: [], keep: ['a0'], nesting: true });
-      const traced = await call(machine, patched, from);
-      const lost = way.kind === 'far';
-      t.same(lost ? withoutT0(traced) : traced, lost ? withoutT0(untraced) : untraced, way.name);
+      await calledBoth(t, machine, [tested.code, patched, way], from);
       t.equal(await client.claimed(), first === 0n && second === 0n ? 2 : 0);
     }
   }
@@ -394,7 +383,6 @@ t.test('what the plan lists is copied out of the Future whose poll is open', asy
       [0n, 24, false],
     ] as const) {
       const from = calls.start();
-      const untraced = await call(machine, tested.code, from);
       await client.reset();
       await client.set(controlBlock.outer, outer);
       await client.set(controlBlock.outerPlan, place.plan);
@@ -411,9 +399,7 @@ t.test('what the plan lists is copied out of the Future whose poll is open', asy
         ],
         outerCopy: { at: 17, room },
       });
-      const traced = await call(machine, patched, from);
-      const lost = way.kind === 'far';
-      t.same(lost ? withoutT0(traced) : traced, lost ? withoutT0(untraced) : untraced, way.name);
+      await calledBoth(t, machine, [tested.code, patched, way], from);
       const record = await client.record(0);
       t.equal(unsigned(record, 8), outer);
       const wanted = offsets.map((offset) => (copied ? (from.data[offset] ?? -1) : 0));

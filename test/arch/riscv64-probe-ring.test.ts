@@ -1,4 +1,4 @@
-import t from 'tap';
+import t, { type Test } from 'tap';
 import type { Displaced } from '../../src/arch/inject/displaced.js';
 import type { RecordField } from '../../src/arch/inject/record-parts.js';
 import { controlBlock } from '../../src/arch/inject/ring-contract.js';
@@ -6,7 +6,7 @@ import { decode } from '../../src/arch/riscv64/decode.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { long, usually } from '../support/long.js';
 import { random } from './random.js';
-import { Calls, call, outcome, prepare, withoutT0 } from './riscv64-calls.js';
+import { Calls, call, calledBoth, outcome, prepare, type Start, sameLeft } from './riscv64-calls.js';
 import { functions, helper, type TestFunction } from './riscv64-functions.js';
 import { assemble, Machine, type Registers } from './riscv64-machine.js';
 import { place, plainEntry, Ring, smallRing, unsigned, type Way, ways } from './riscv64-ring.js';
@@ -136,9 +136,8 @@ for (const { way, interrupting, full } of usually(interruptions, (each) =>
         await machine.run([place.done]);
       }
       const traced = await outcome(machine);
-      const lost = way.kind === 'far';
       const where = `0x${at.toString(16)}`;
-      t.same(lost ? withoutT0(traced) : traced, lost ? withoutT0(untraced) : untraced, where);
+      sameLeft(t, way, traced, untraced, where);
       const { torn, kinds } = await kindsByCall(client);
       t.same(torn, [], `${where}: every claim is written`);
       const own = kinds.get(1_000n) ?? [];
@@ -162,6 +161,29 @@ for (const { way, interrupting, full } of usually(interruptions, (each) =>
   });
 }
 
+/** A call that goes on after each wait for room; so many were there. It leaves what it leaves untraced. */
+async function waited(
+  t: Test,
+  machine: Machine,
+  patched: Uint8Array,
+  start: Start,
+  onWait: (stop: number) => Promise<void>,
+): Promise<number> {
+  const { breakpoint } = probeCode.wait(place.wait, smallRing, 'time');
+  const untraced = await call(machine, tested.code, start);
+  await prepare(machine, patched, start);
+  for (let stops = 0; ; ) {
+    await machine.run([breakpoint, place.done]);
+    const registers = await machine.registers();
+    if (registers.pc === place.done) {
+      t.same(await outcome(machine), untraced);
+      return stops;
+    }
+    await onWait(++stops);
+    await machine.setRegisters({ ...registers, pc: breakpoint + 4n });
+  }
+}
+
 t.test('the client moves the limit lap after lap, and the claims go on', async (t) => {
   await using machine = await Machine.start();
   const client = new Ring(machine);
@@ -169,22 +191,11 @@ t.test('the client moves the limit lap after lap, and the claims go on', async (
   const [way] = ways as [Way];
   const { patched } = await plant(client, way, false);
   await client.reset();
-  const { breakpoint } = probeCode.wait(place.wait, smallRing, 'time');
   let waits = 0;
   for (let number = 0; number < 25; number++) {
     const from = calls.start();
     const start = { ...from, registers: { ...from.registers, a0: BigInt(number) } };
-    const untraced = await call(machine, tested.code, start);
-    await prepare(machine, patched, start);
-    for (;;) {
-      await machine.run([breakpoint, place.done]);
-      const registers = await machine.registers();
-      if (registers.pc === place.done) break;
-      waits++;
-      await client.open();
-      await machine.setRegisters({ ...registers, pc: breakpoint + 4n });
-    }
-    t.same(await outcome(machine), untraced);
+    waits += await waited(t, machine, patched, start, () => client.open());
   }
   t.equal(await client.claimed(), 50);
   const { torn, kinds } = await kindsByCall(client);
@@ -204,7 +215,6 @@ t.test('a full ring that no stop makes room in stops again and again, then drops
   await machine.write(place.helper, helper);
   const [way] = ways as [Way];
   const { patched } = await plant(client, way, false);
-  const { breakpoint } = probeCode.wait(place.wait, smallRing, 'time');
   for (const { stops, makesRoom, looks } of [
     { stops: 3, makesRoom: undefined, looks: 1n },
     { stops: 3, makesRoom: undefined, looks: 1000n },
@@ -214,17 +224,9 @@ t.test('a full ring that no stop makes room in stops again and again, then drops
     await client.set(controlBlock.looks, looks);
     await client.set(controlBlock.limit, client.capacity);
     const start = calls.start();
-    const untraced = await call(machine, tested.code, start);
-    await prepare(machine, patched, start);
-    let stopped = 0;
-    for (;;) {
-      await machine.run([breakpoint, place.done]);
-      const registers = await machine.registers();
-      if (registers.pc === place.done) break;
-      if (++stopped === makesRoom) await client.reopen();
-      await machine.setRegisters({ ...registers, pc: breakpoint + 4n });
-    }
-    t.same(await outcome(machine), untraced);
+    const stopped = await waited(t, machine, patched, start, async (stop) => {
+      if (stop === makesRoom) await client.reopen();
+    });
     t.equal(stopped, stops);
     t.equal(await client.control(controlBlock.dropped), makesRoom ? 0n : 1n);
     t.equal(await client.control(controlBlock.unattended), makesRoom ? 0n : 1n);
@@ -246,10 +248,7 @@ t.test('a full ring that nobody drains drops events, and functions return all th
       await client.set(controlBlock.limit, 2n * client.capacity - short * client.slot);
       for (let number = 0; number < 7; number++) {
         const from = calls.start();
-        const untraced = await call(machine, tested.code, from);
-        const traced = await call(machine, patched, from);
-        const lost = way.kind === 'far';
-        t.same(lost ? withoutT0(traced) : traced, lost ? withoutT0(untraced) : untraced, `${way.name} ${number}`);
+        await calledBoth(t, machine, [tested.code, patched, way], from, `${way.name} ${number}`);
       }
       t.equal(await client.claimed(), 8 - Number(short), 'nothing is claimed that is not written');
       t.equal(await client.control(controlBlock.dropped), 3n + short, 'three entries, whose exits were never hooked');

@@ -239,7 +239,6 @@ function beginsWithNops(code: Uint8Array): boolean {
   return true;
 }
 
-/** RISC-V's part of tracing inside the target. */
 /** `mhartid` is for M-mode only. Kernels identify harts by `tp`; in Linux it points to the task. */
 function hartSource({ cpuInTask }: HartsOfGuest): HartSource | Refusal {
   if (!cpuInTask) return { kind: 'hart', how: 'tp', outside: { kind: 'register', name: 'tp' } };
@@ -249,6 +248,7 @@ function hartSource({ cpuInTask }: HartsOfGuest): HartSource | Refusal {
   return { kind: 'hart', how: 'at-tp', offset, outside: { kind: 'linux-cpu', hartRegister: 'mhartid' } };
 }
 
+/** RISC-V's part of tracing inside the target. */
 export const probeCode: ProbeCode = {
   patches: [
     { kind: 'near', bytes: patchLengths.near, reach: 2 ** 20 - LONGEST },
