@@ -2,11 +2,13 @@ import type { SpaceNumbers } from '../target/index.js';
 import { HartPlaces, Spaces, ThreadsByStack } from './hart-places.js';
 import {
   AwaitedReturns,
+  type Entering,
   ends,
   firstEnding,
   isApart,
   isGone,
   type Kept,
+  type Left,
   type OpenCall,
   type ReturnPlace,
   type Space,
@@ -76,21 +78,20 @@ export class CallStacks<T> {
 
   /**
    * A call begins. `lost` are calls that it has overwritten: their return was never seen. `lost` also has calls at
-   * the same place for which `isAgain` is true: a noreturn function is called again on a reused stack.
+   * the same place for which `isAgain` is true of their payload and the new one: a noreturn function is called again on
+   * a reused stack.
    */
   enter(
     where: Where,
     { returnAddress, stackPointer, isCall }: ReturnPlace,
     payload: T,
-    isAgain: (payload: T) => boolean = never,
+    isAgain: (before: T, payload: T) => boolean = never,
   ): { readonly call: OpenCall<T>; readonly lost: readonly OpenCall<T>[] } {
     const { hart } = where;
     const stops = !isCall;
     const space = this.#space(where);
     let lost: OpenCall<T>[] | undefined;
-    if (space.aside.size > 0) {
-      lost = this.#overwritten(space, hart, stackPointer, (call) => isGone(call, returnAddress, isAgain));
-    }
+    if (space.aside.size > 0) lost = this.#gone(space, hart, { returnAddress, stackPointer, payload, isAgain });
     const stack = this.#find(space, hart, stackPointer) ?? space.stacks.add(stackPointer);
     if (stackPointer > stack.top) space.stacks.raise(stack, stackPointer);
     let parent = innermostOf(stack);
@@ -99,7 +100,7 @@ export class CallStacks<T> {
       lost = lost ? [...lost, ...gone] : gone;
       parent = innermostOf(stack);
     }
-    while (parent && parent.stackPointer === stackPointer && isGone(parent, returnAddress, isAgain)) {
+    while (parent && parent.stackPointer === stackPointer && isGone(parent, returnAddress, payload, isAgain)) {
       stack.calls.pop();
       this.#awaited.remove(parent);
       if (!parent.wasLost) {
@@ -145,36 +146,33 @@ export class CallStacks<T> {
    * pointer belongs to a call that is not traced. Calls inside them that are still open have lost their return, or
    * were never inside.
    */
-  leave(
-    where: Where,
-    returnAddress: bigint,
-    stackPointer: number,
-  ): { readonly ended: readonly OpenCall<T>[]; readonly lost: readonly OpenCall<T>[] } {
+  leave(where: Where, returnAddress: bigint, stackPointer: number): Left<T> {
     const { hart } = where;
     const space = this.#space(where);
     const stack =
       this.#stackEndingAt(space, hart, returnAddress, stackPointer) ??
       this.#comesBack(space, hart, space.aside.endingAt(returnAddress, stackPointer)[0]);
-    if (!stack) return { ended: none, lost: none };
+    if (!stack) return nothingLeft;
     let lost: OpenCall<T>[] | undefined;
     let inner = innermostOf(stack);
     if (inner && inner.stackPointer < stackPointer) {
       lost = this.#pass(space, stack, hart, callsBelow(stack, stackPointer), stackPointer);
       inner = innermostOf(stack);
     }
-    const ended: Kept<T>[] = [];
+    let ended: Kept<T>[] | undefined;
     while (inner && ends(inner, returnAddress, stackPointer)) {
       stack.calls.pop();
-      ended.push(inner);
+      if (ended) ended.push(inner);
+      else ended = [inner];
       this.#awaited.remove(inner);
       if (inner.hart !== hart) this.#byStack = true;
       inner = innermostOf(stack);
     }
     if (this.#places.stack(hart) !== stack) {
-      if (this.#places.leavesInside(hart, ended)) this.#byStack = true;
+      if (ended && this.#places.leavesInside(hart, ended)) this.#byStack = true;
       this.#places.arrive(hart, space, stack);
     }
-    return { ended, lost: lost ?? none };
+    return { ended: ended ?? none, lost: lost ?? none };
   }
 
   /**
@@ -224,6 +222,15 @@ export class CallStacks<T> {
     return open;
   }
 
+  /** Those calls set aside that a new one proves to be gone. */
+  #gone(
+    space: Space<T>,
+    hart: number,
+    { returnAddress, stackPointer, payload, isAgain }: Omit<ReturnPlace, 'isCall'> & Entering<T>,
+  ): OpenCall<T>[] {
+    return this.#overwritten(space, hart, stackPointer, (call) => isGone(call, returnAddress, payload, isAgain));
+  }
+
   #space({ space = 0 }: Where): Space<T> {
     return this.#spaces.at(space);
   }
@@ -234,6 +241,16 @@ export class CallStacks<T> {
       const height = (innermostOf(own)?.stackPointer ?? own.top) - stackPointer;
       if (height >= 0 && height < surelyNear) return own;
     }
+    return this.#findOther(space, hart, stackPointer, own);
+  }
+
+  // Apart from the usual way, because a closure costs as much as that, wherever its function ends.
+  #findOther(
+    space: Space<T>,
+    hart: number,
+    stackPointer: number,
+    own: Stack<Kept<T>> | undefined,
+  ): Stack<Kept<T>> | undefined {
     return space.stacks.find(stackPointer, own, (stack) => this.#places.isTaken(stack, hart));
   }
 
@@ -248,6 +265,10 @@ export class CallStacks<T> {
     const last = own && innermostOf(own);
     if (last && ends(last, returnAddress, stackPointer)) return own;
     if (own && firstEnding(own.calls, returnAddress, stackPointer) < own.calls.length) return own;
+    return this.#otherEndingAt(space, returnAddress, stackPointer);
+  }
+
+  #otherEndingAt(space: Space<T>, returnAddress: bigint, stackPointer: number): Stack<Kept<T>> | undefined {
     const endsThere = ({ calls }: Stack<Kept<T>>): boolean =>
       firstEnding(calls, returnAddress, stackPointer) < calls.length;
     const there = space.stacks.holding(stackPointer);
@@ -346,4 +367,5 @@ export class CallStacks<T> {
 }
 
 const none: readonly never[] = [];
+const nothingLeft: Left<never> = { ended: none, lost: none };
 const never = (): boolean => false;

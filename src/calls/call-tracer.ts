@@ -9,6 +9,7 @@ import type { Hit, Reaction, Tracer, Visit } from './hit.js';
 import {
   type BlockEdge,
   type BlockKind,
+  type Call,
   type CallKind,
   type CallSite,
   type Here,
@@ -39,6 +40,10 @@ const nowhere = addr(0n);
 
 /** Where a call returns that would begin here. */
 type ReturnSite = Omit<CallSite, 'around'>;
+
+/** At one place such calls follow each other. */
+const isAgain = (before: TracedCall, now: TracedCall): boolean =>
+  before.kind === now.kind && (now.kind.isSame?.(before, now) ?? false);
 
 /**
  * Matches entries with returns over one set of stacks, so that polls and functions nest in each other as they were
@@ -126,14 +131,12 @@ export class CallTracer implements Tracer {
   }
 
   /** The record of an entry. */
-  entered(at: Moment, site: Omit<ReturnSite, 'isCall'>, memory: HitMemory): void {
-    const { returnAddress, stackPointer } = site;
+  entered(at: Moment, site: ReturnSite, memory: HitMemory): void {
     this.#output.moveTo(at.time);
     const here = this.#places.at(at.pc);
-    if (here.catches) this.#caught(at, stackPointer, atOnce);
-    const { seesReturn } = site;
-    this.#enter(at, here, { returnAddress, stackPointer, seesReturn, isCall: true }, memory, atOnce);
-    if (here.instants.length > 0) this.#pass(at, here, { returnAddress, stackPointer }, memory, atOnce);
+    if (here.catches) this.#caught(at, site.stackPointer, atOnce);
+    this.#enter(at, here, site, memory, atOnce);
+    if (here.instants.length > 0) this.#pass(at, here, site, memory, atOnce);
     this.#observer?.recorded(at, memory);
   }
 
@@ -148,8 +151,8 @@ export class CallTracer implements Tracer {
   reached(at: Moment, memory: HitMemory): void {
     this.#output.moveTo(at.time);
     const here = this.#places.at(at.pc);
-    this.#edges(at, here, memory, atOnce);
-    this.#pass(at, here, undefined, memory, atOnce);
+    if (here.blocks.length > 0) this.#edges(at, here, memory, atOnce);
+    if (here.instants.length > 0) this.#pass(at, here, undefined, memory, atOnce);
     this.#observer?.recorded(at, memory);
   }
 
@@ -197,7 +200,10 @@ export class CallTracer implements Tracer {
 
   #leave(at: Moment, key: bigint, stackPointer: number, memory: HitMemory, follows: Follows): void {
     const { ended, lost } = this.#stacks.leave(at, key, stackPointer);
-    for (const call of ended) call.payload.kind.returning(call, at, memory);
+    for (let i = 0; i < ended.length; i++) {
+      const call = ended[i] as Call;
+      call.payload.kind.returning(call, at, memory);
+    }
     follows.ended(at, ended, lost);
   }
 
@@ -209,7 +215,8 @@ export class CallTracer implements Tracer {
   #enter(at: Moment, here: Here, site: ReturnSite, memory: HitMemory, follows: Follows): void {
     const { returnAddress, stackPointer, seesReturn, isCall } = site;
     let begins = false;
-    for (const kind of here.kinds) {
+    for (let i = 0; i < here.kinds.length; i++) {
+      const kind = here.kinds[i] as CallKind;
       const around = this.#stacks.enclosing(at, stackPointer);
       const full: CallSite = { returnAddress, stackPointer, seesReturn, isCall, around };
       const traced = kind.begin(at, full, memory);
@@ -219,7 +226,6 @@ export class CallTracer implements Tracer {
         follows.began(at, this.#stacks.passing(at, full, traced), []);
         continue;
       }
-      const isAgain = (other: TracedCall): boolean => other.kind === kind && (kind.isSame?.(other, traced) ?? false);
       const { call, lost } = this.#stacks.enter(at, full, traced, isAgain);
       follows.began(at, call, lost);
     }

@@ -16,13 +16,16 @@ export interface Follows {
 /** A record's: its events are due now. */
 export const atOnce: Follows = {
   began({ hart }, call, lost) {
-    for (const one of lost) one.payload.kind.lost(one, hart);
+    if (lost.length > 0) for (const one of lost) one.payload.kind.lost(one, hart);
     call?.payload.kind.began(call, lost);
     if (call?.payload.entryOnly) call.payload.kind.lost(call, hart);
   },
   ended({ hart }, ended, lost) {
-    for (const call of lost) call.payload.kind.lost(call, hart);
-    for (const call of ended) call.payload.kind.ended(call);
+    if (lost.length > 0) for (const call of lost) call.payload.kind.lost(call, hart);
+    for (let i = 0; i < ended.length; i++) {
+      const call = ended[i] as Call;
+      call.payload.kind.ended(call);
+    }
   },
   panicked({ hart }, gone) {
     for (const call of gone) {

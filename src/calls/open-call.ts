@@ -29,6 +29,12 @@ export interface Where {
   readonly space?: number | undefined;
 }
 
+/** What a return ends, and what it proves to be gone; both innermost first. */
+export interface Left<T> {
+  readonly ended: readonly OpenCall<T>[];
+  readonly lost: readonly OpenCall<T>[];
+}
+
 /** Where a call returns to. */
 export interface ReturnPlace {
   readonly returnAddress: bigint;
@@ -69,9 +75,20 @@ export function byAge(a: Stack<Kept<unknown>>, b: Stack<Kept<unknown>>): number 
   return (a.calls[0]?.number ?? 0) - (b.calls[0]?.number ?? 0);
 }
 
+/** What is known of a call that begins. `isAgain`: whether the payload of one before is the same thing. */
+export interface Entering<T> {
+  readonly payload: T;
+  readonly isAgain: (before: T, payload: T) => boolean;
+}
+
 /** Something else is in its place, and is no tail call of it. */
-export function isGone<T>(call: OpenCall<T>, returnAddress: bigint, isAgain: (payload: T) => boolean): boolean {
-  return call.returnAddress !== returnAddress || isAgain(call.payload);
+export function isGone<T>(
+  call: OpenCall<T>,
+  returnAddress: bigint,
+  payload: T,
+  isAgain: (before: T, payload: T) => boolean,
+): boolean {
+  return call.returnAddress !== returnAddress || isAgain(call.payload, payload);
 }
 
 export function ends(call: OpenCall<unknown>, returnAddress: bigint, stackPointer: number): boolean {

@@ -8,7 +8,6 @@ import {
   stateOf,
 } from '../async/futures/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
-import { madeOnce } from '../base/made-once.js';
 import { type MemoryRequest, newRequests, type Visit } from './hit.js';
 
 /** An inner Future that is running or suspended, inlined, within its outer one's poll. */
@@ -88,15 +87,22 @@ export class FutureLook {
 
   /** The states of the Futures on a way, which is one object each time it comes. */
   along(way: readonly InnerFuture[]): readonly Running[] {
+    return this.#along?.get(way) ?? this.#statesAlong(way);
+  }
+
+  #statesAlong(way: readonly InnerFuture[]): readonly Running[] {
+    const states = way.map((link) => ({ ...link, resumed: stateOf(link.future, this.#bytes, link.offset) }));
     this.#along ??= new Map();
-    return madeOnce(this.#along, way, () =>
-      way.map((link) => ({ ...link, resumed: stateOf(link.future, this.#bytes, link.offset) })),
-    );
+    this.#along.set(way, states);
+    return states;
   }
 
   /** The result of `make` on the chain of a Future at `self`. */
   chainAt<T>(self: Addr, futures: FutureSet, make: (link: ChainLink, address: Addr | undefined) => T): readonly T[] {
-    if (this.#last?.self === self) return this.#last.made as readonly T[];
+    return this.#last?.self === self ? (this.#last.made as readonly T[]) : this.#madeAt(self, futures, make);
+  }
+
+  #madeAt<T>(self: Addr, futures: FutureSet, make: (link: ChainLink, address: Addr | undefined) => T): readonly T[] {
     this.#at ??= new Map();
     let made = this.#at.get(self) as readonly T[] | undefined;
     if (!made) {

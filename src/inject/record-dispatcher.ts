@@ -164,6 +164,7 @@ export class RecordDispatcher {
       }
     }
     const stackPointer = record.stackPointer + this.#stackedBytes;
-    tracer.entered(moment, { returnAddress, stackPointer, seesReturn: carrier.seesReturn }, record);
+    const { seesReturn } = carrier;
+    tracer.entered(moment, { returnAddress, stackPointer, seesReturn, isCall: true }, record);
   }
 }

@@ -7,7 +7,8 @@ export interface PlacedLoad extends PlannedLoad {
 }
 
 interface Kept {
-  readonly key: DataView;
+  /** The words and bytes that were read, in the order of their places. */
+  readonly key: Int32Array;
   readonly reading: Reading;
 }
 
@@ -25,63 +26,60 @@ const unread = 0xff;
 export class RecordReadings {
   readonly #loads: readonly PlacedLoad[];
   /**
-   * Where the loads lie. The bytes between them belong to other loads and differ in every record, so they are left
-   * out.
+   * Where the loads lie, in words of four bytes and in bytes beside these. What is between them belongs to other loads
+   * and differs in every record, so it is left out.
    */
-  readonly #runs: readonly Run[];
-  readonly #length: number;
+  readonly #words: readonly number[];
+  readonly #octets: readonly number[];
   readonly #kept: (Kept | undefined)[] = new Array(slots).fill(undefined);
 
   constructor(loads: readonly PlacedLoad[]) {
     this.#loads = loads;
-    this.#runs = runsOf(loads);
-    this.#length = this.#runs.reduce((sum, { start, end }) => sum + end - start, 0);
+    const runs = runsOf(loads);
+    this.#words = runs.flatMap(({ start, end }) => steps(start, end - 3, 4));
+    this.#octets = runs.flatMap(({ start, end }) => steps(end - ((end - start) % 4), end, 1));
   }
 
   /** The object of `length` bytes whose loads lie `base` bytes from the view's start. */
   read(view: DataView, base: number, length: number): Reading {
-    const runs = this.#runs;
+    const words = this.#words;
+    const octets = this.#octets;
     let hash = length;
-    for (let i = 0; i < runs.length; i++) {
-      const { start, end } = runs[i] as Run;
-      let at = base + start;
-      for (; at + 4 <= base + end; at += 4) hash = Math.imul(hash ^ (hash >>> 15) ^ view.getInt32(at), 0x0100_0193);
-      for (; at < base + end; at++) hash = Math.imul(hash ^ view.getUint8(at), 0x0100_0193);
-    }
+    for (let i = 0; i < words.length; i++)
+      hash = Math.imul(hash ^ (hash >>> 15) ^ view.getInt32(base + (words[i] as number), true), 0x0100_0193);
+    for (let i = 0; i < octets.length; i++)
+      hash = Math.imul(hash ^ view.getUint8(base + (octets[i] as number)), 0x0100_0193);
     const slot = (hash ^ (hash >>> 16)) & (slots - 1);
     const kept = this.#kept[slot];
-    if (kept && kept.reading.bytes.length === length && this.#same(kept.key, view, base)) return kept.reading;
+    if (kept !== undefined && kept.reading.bytes.length === length && this.#isSame(kept.key, view, base))
+      return kept.reading;
     const bytes = new Uint8Array(length).fill(unread);
     for (const { offset, size, at } of this.#loads) {
       if (offset + size > length) continue;
       for (let i = 0; i < size; i++) bytes[offset + i] = view.getUint8(base + at + i);
     }
     const reading = new Reading(bytes);
-    this.#kept[slot] = { key: this.#key(view, base), reading };
+    const key = [...words.map((at) => view.getInt32(base + at, true)), ...octets.map((at) => view.getUint8(base + at))];
+    this.#kept[slot] = { key: Int32Array.from(key), reading };
     return reading;
   }
 
-  #key(view: DataView, base: number): DataView {
-    const key = new Uint8Array(this.#length);
-    let length = 0;
-    for (const { start, end } of this.#runs) {
-      key.set(new Uint8Array(view.buffer, view.byteOffset + base + start, end - start), length);
-      length += end - start;
-    }
-    return new DataView(key.buffer);
-  }
-
-  #same(key: DataView, view: DataView, base: number): boolean {
-    const runs = this.#runs;
-    let i = 0;
-    for (let run = 0; run < runs.length; run++) {
-      const { start, end } = runs[run] as Run;
-      let at = base + start;
-      for (; at + 4 <= base + end; at += 4, i += 4) if (key.getInt32(i) !== view.getInt32(at)) return false;
-      for (; at < base + end; at++, i++) if (key.getUint8(i) !== view.getUint8(at)) return false;
-    }
+  #isSame(key: Int32Array, view: DataView, base: number): boolean {
+    const words = this.#words;
+    const octets = this.#octets;
+    for (let i = 0; i < words.length; i++)
+      if (key[i] !== view.getInt32(base + (words[i] as number), true)) return false;
+    for (let i = 0; i < octets.length; i++)
+      if (key[words.length + i] !== view.getUint8(base + (octets[i] as number))) return false;
     return true;
   }
+}
+
+/** From one number to before another. */
+function steps(from: number, end: number, step: number): number[] {
+  const all: number[] = [];
+  for (let at = from; at < end; at += step) all.push(at);
+  return all;
 }
 
 /** Bytes of a record. */

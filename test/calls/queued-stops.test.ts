@@ -104,7 +104,7 @@ class Target {
       this.waiting.queue(() =>
         this.#calls.entered(
           at,
-          { returnAddress, stackPointer: stackNumber(stackPointer), seesReturn: true },
+          { returnAddress, stackPointer: stackNumber(stackPointer), seesReturn: true, isCall: true },
           nothingRead,
         ),
       );

@@ -119,7 +119,7 @@ class Machine {
     const at = this.#moment(hart, probe.address);
     this.#tracer.entered(
       at,
-      { returnAddress: addr(returnAddress), stackPointer: stackNumber(stackPointer), seesReturn: true },
+      { returnAddress: addr(returnAddress), stackPointer: stackNumber(stackPointer), seesReturn: true, isCall: true },
       nothingRead,
     );
   }

@@ -24,9 +24,16 @@ interface Way {
 
 const WAYS_KEPT = 4096;
 const ways = { known: new Map<FutureRef, Map<StateRef | undefined, Way>>(), count: 0 };
+/** Several sinks ask about each event. */
+let last: { readonly end: PollEnd; readonly place: AwaitPlace | undefined } | undefined;
 
 /** The innermost await of the program's own code; where a library waits by itself, the innermost with a known place. */
 export function awaitPlace(end: PollEnd): AwaitPlace | undefined {
+  if (last?.end !== end) last = { end, place: placeAt(end) };
+  return last.place;
+}
+
+function placeAt(end: PollEnd): AwaitPlace | undefined {
   if (ways.count >= WAYS_KEPT) {
     ways.known.clear();
     ways.count = 0;

@@ -26,6 +26,7 @@ import { Fold } from './sinks.js';
 
 interface TimedCall {
   readonly begin: AnyBegin;
+  readonly thing: FunctionRef | FutureRef;
   readonly around: TimedCall | undefined;
   /** Events before it. */
   readonly before: number;
@@ -57,7 +58,7 @@ class CallTimes {
   begin(begin: AnyBegin, isChosen = true): void {
     const around = this.#open.of(begin.around);
     const before = this.#events++;
-    this.#open.begin({ begin, around, before, isOver: false, isChosen, inside: 0, counted: 0 });
+    this.#open.begin({ begin, thing: thingOf(begin), around, before, isOver: false, isChosen, inside: 0, counted: 0 });
   }
 
   /** Undefined if the begin was not seen. */
@@ -167,10 +168,8 @@ function lateTime(time: number): CallTime {
 
 /** The nearest call of the same function around a call. */
 function outerOfSame(call: TimedCall): TimedCall | undefined {
-  const thing = thingOf(call.begin);
-  for (let outer = call.around; outer && !outer.isOver; outer = outer.around) {
-    if (thingOf(outer.begin) === thing) return outer;
-  }
+  const { thing } = call;
+  for (let outer = call.around; outer && !outer.isOver; outer = outer.around) if (outer.thing === thing) return outer;
   return undefined;
 }
 

@@ -1,4 +1,3 @@
-import { AddressMap } from '../../base/address-map.js';
 import { type AwaitPlace, awaitPlace } from './await-place.js';
 import { type Disturbance, ownSpans, type Span } from './disturbance.js';
 import {
@@ -12,7 +11,7 @@ import {
   timeOf,
   type Wake,
 } from './events.js';
-import { isOfPart, isOfTask, placeOf } from './roots.js';
+import { isOfPart, isOfTask, NewestRoots } from './roots.js';
 import { Fold } from './sinks.js';
 import type { TaskRow } from './task-summary.js';
 import { dropperText } from './text.js';
@@ -121,7 +120,7 @@ interface Found {
 /** Looks for what slows tasks down, while events come. */
 export class Findings extends Fold {
   readonly #longPoll: number;
-  readonly #tasks = new AddressMap<Watched>();
+  readonly #tasks = new NewestRoots<Watched>();
   readonly #found = new Map<string, Found>();
   /** Tasks that were woken and not polled since. */
   readonly #woken = new Set<Watched>();
@@ -148,7 +147,7 @@ export class Findings extends Fold {
         this.#ends(event);
         break;
       case 'poll-lost':
-        this.#tasks.delete(placeOf(event.root));
+        this.#tasks.delete(event.root);
         break;
       case 'wake':
         this.#wakes(event);
@@ -172,7 +171,7 @@ export class Findings extends Fold {
     const sure = [...this.#found.values()].flatMap((each) => {
       const { kind, root } = each;
       if (ABOUT_TIME.has(kind)) return this.#ownTime(each, certainty) ?? [];
-      const wakesKnown = seesWakes && (!this.#strayWakes || this.#tasks.get(placeOf(root))?.isWakeable);
+      const wakesKnown = seesWakes && (!this.#strayWakes || this.#tasks.get(root)?.isWakeable);
       return kind !== 'idle-polls' || wakesKnown ? each : [];
     });
     const found = sure.map(({ kind, root, future, place, count, times, worst }): Finding => {
@@ -223,7 +222,7 @@ export class Findings extends Fold {
 
   #ends(event: PollEnd): void {
     const { root, begin, future, result, time } = event;
-    const task = this.#tasks.get(placeOf(root));
+    const task = this.#tasks.get(root);
     if (!begin || task?.root !== root) return;
     if (result === 'pending' || result === 'unknown') task.inside = awaitPlace(event) ?? task.inside;
     if (time - begin.time >= this.#longPoll && !task.isLong) {
@@ -245,16 +244,16 @@ export class Findings extends Fold {
   }
 
   #cancels(event: Cancelled): void {
-    const task = event.root && this.#tasks.get(placeOf(event.root));
+    const task = event.root && this.#tasks.get(event.root);
     if (!task || task.root !== event.root || !isOfTask(event)) return;
-    this.#tasks.delete(placeOf(task.root));
+    this.#tasks.delete(task.root);
     this.#woken.delete(task);
     this.#droppers.set(task.root, dropperText(event));
   }
 
   #wakes({ root, by, time }: Wake): void {
     if (!root) this.#strayWakes = true;
-    const task = root && this.#tasks.get(placeOf(root));
+    const task = root && this.#tasks.get(root);
     if (!task || task.root !== root) return;
     if (by === root) task.hasWokenItself = true;
     task.isWakeable = true;
@@ -283,7 +282,7 @@ export class Findings extends Fold {
   }
 
   #of(root: RootRef): Watched {
-    const known = this.#tasks.get(placeOf(root));
+    const known = this.#tasks.get(root);
     if (known?.root === root) return known;
     if (known) this.#woken.delete(known);
     const task: Watched = {
@@ -292,7 +291,7 @@ export class Findings extends Fold {
       ...{ place: undefined, inside: undefined, row: 0, woken: undefined },
       ...{ isNew: true, isWanted: true, idle: 0, isWakeable: false },
     };
-    this.#tasks.set(placeOf(root), task);
+    this.#tasks.set(task);
     return task;
   }
 }

@@ -1,5 +1,4 @@
 import { hex } from '../../base/addr.js';
-import { AddressMap } from '../../base/address-map.js';
 import { type AwaitPlace, awaitPlace } from './await-place.js';
 import {
   type Cancelled,
@@ -12,7 +11,7 @@ import {
   timeOf,
   type Wake,
 } from './events.js';
-import { isOfPart, isOfTask, placeOf } from './roots.js';
+import { isOfPart, isOfTask, NewestRoots } from './roots.js';
 import { Fold } from './sinks.js';
 import type { StopError } from './summary.js';
 
@@ -115,7 +114,7 @@ const mostEnded = 10_000;
  */
 export class TaskSummary extends Fold {
   /** The newest task at each address of a space. */
-  readonly #tasks = new AddressMap<Tally>();
+  readonly #tasks = new NewestRoots<Tally>();
   readonly #ended: Tally[] = [];
   readonly #live = new Set<Tally>();
   readonly #numbers = new WeakMap<RootRef, number>();
@@ -179,7 +178,7 @@ export class TaskSummary extends Fold {
   }
 
   #wakes({ root, by, time }: Wake): void {
-    const task = root && this.#tasks.get(placeOf(root));
+    const task = root && this.#tasks.get(root);
     if (!root) this.#strayWakes = true;
     if (!task || task.root !== root || task.ended !== undefined) return;
     task.wakes++;
@@ -188,7 +187,7 @@ export class TaskSummary extends Fold {
   }
 
   #cancels({ root, time, state }: Cancelled): void {
-    const task = root && this.#tasks.get(placeOf(root));
+    const task = root && this.#tasks.get(root);
     if (!task || task.root !== root || task.ended !== undefined) return;
     task.state = 'cancelled';
     task.idle += time - task.last;
@@ -217,7 +216,7 @@ export class TaskSummary extends Fold {
   }
 
   #ends(event: PollEnd): void {
-    const task = this.#tasks.get(placeOf(event.root));
+    const task = this.#tasks.get(event.root);
     const begin = task && this.#closed(task, event);
     if (!task) return;
     const isWaiting = event.result === 'pending' || event.result === 'unknown';
@@ -235,7 +234,7 @@ export class TaskSummary extends Fold {
   }
 
   #loses(event: PollLost): void {
-    const task = this.#tasks.get(placeOf(event.root));
+    const task = this.#tasks.get(event.root);
     if (!task || !this.#closed(task, event)) return;
     task.last = event.time;
     task.state = 'lost';
@@ -250,7 +249,7 @@ export class TaskSummary extends Fold {
   }
 
   #of(root: RootRef): Tally {
-    const before = this.#tasks.get(placeOf(root));
+    const before = this.#tasks.get(root);
     if (before?.root.key === root.key) return before;
     // What lies where another task lay has its memory: that one was dropped.
     if (before && before.ended === undefined && before.state === 'waiting') {
@@ -269,7 +268,7 @@ export class TaskSummary extends Fold {
       inside: undefined,
     };
     this.#numbers.set(root, task.number);
-    this.#tasks.set(placeOf(root), task);
+    this.#tasks.set(task);
     this.#live.add(task);
     return task;
   }

@@ -1,4 +1,3 @@
-import { AddressMap } from '../../base/address-map.js';
 import { awaitPlace, waitText } from '../events/await-place.js';
 import type {
   AnyBegin,
@@ -25,7 +24,7 @@ import type {
 } from '../events/events.js';
 import { isSuspended } from '../events/late-results.js';
 import { isOnTrack, type OpenCall, OpenCalls } from '../events/open-calls.js';
-import { isOfTask, placeOf } from '../events/roots.js';
+import { isOfTask, NewestRoots } from '../events/roots.js';
 import type { LaneWriter, LifeEnd } from './lane-writer.js';
 
 /** What is known about a poll besides its begin: the lanes on which it is still open. */
@@ -65,11 +64,7 @@ export class Lanes implements TraceSink {
   readonly #harts: (true | undefined)[] = [];
   /** By key. */
   readonly #threads: (ThreadRef | undefined)[] = [];
-  /**
-   * The newest root at each address. A Map whose keys are always new would be copied by V8 again and again, with
-   * everything in it.
-   */
-  readonly #lives = new AddressMap<Life>();
+  readonly #lives = new NewestRoots<Life>();
   /** Those that another one replaced while their polls were open, by the root's key. */
   readonly #replaced = new Map<number, Life>();
   readonly #open = new OpenCalls<LanePoll | LaneCall>();
@@ -217,7 +212,7 @@ export class Lanes implements TraceSink {
   /** The first wake since a poll began causes the next one; others do nothing. */
   #wake(event: Wake): void {
     const { root } = event;
-    const life = root && this.#lives.get(placeOf(root));
+    const life = root && this.#lives.get(root);
     const causes = life?.root === root && life?.over === false && life.wake === undefined;
     const number = causes ? ++this.#wakes : undefined;
     const waits = causes && life?.waiting !== undefined;
@@ -228,7 +223,7 @@ export class Lanes implements TraceSink {
   }
 
   #cancelled(event: Cancelled): void {
-    const life = event.root && this.#lives.get(placeOf(event.root));
+    const life = event.root && this.#lives.get(event.root);
     this.#writer.cancelled?.(event);
     if (life?.root === event.root && life && isOfTask(event)) this.#endLife(life, event.time, 'dropped');
   }
@@ -267,7 +262,7 @@ export class Lanes implements TraceSink {
   }
 
   #life(root: RootRef, time: GuestNanos): Life {
-    const before = this.#lives.get(placeOf(root));
+    const before = this.#lives.get(root);
     if (before?.root.key === root.key) return before;
     const known = this.#replaced.size === 0 ? undefined : this.#replaced.get(root.key);
     if (known !== undefined) return known;
@@ -276,7 +271,7 @@ export class Lanes implements TraceSink {
       else this.#replaced.set(before.root.key, before);
     }
     const life: Life = { root, polls: [], ...noWait, over: false, isLost: false, wake: undefined };
-    this.#lives.set(placeOf(root), life);
+    this.#lives.set(life);
     this.#writer.lifeBegin?.(root, time);
     return life;
   }

@@ -1,5 +1,5 @@
-import type { AwaitPaths, ChainLink, FutureSet, FutureState, FutureType } from '../../../async/futures/index.js';
-import { type Addr, addOffset } from '../../../base/addr.js';
+import type { AwaitPaths, ChainLink, FutureSet, FutureState } from '../../../async/futures/index.js';
+import { type Addr, addOffset, distance } from '../../../base/addr.js';
 import { type Call, type EventOutput, emittedAround, type FutureLook } from '../../../calls/index.js';
 import type { AwaitLink, PollBegin, PollEnd, PollResult } from '../../../trace/index.js';
 import { type ImpliedDrops, isCompiled } from './implied-drops.js';
@@ -64,7 +64,7 @@ export class PollEvents {
   /** A poll begins inside another whose inlined Futures are followed. */
   #insideOf(outer: TracedPoll, { self, probe, hart }: TracedPoll, look: FutureLook | undefined): void {
     const { inlined } = outer;
-    const offset = Number(self - outer.self);
+    const offset = distance(outer.self, self);
     if (!inlined || offset < 0 || offset >= outer.probe.future.size) return;
     const inner = this.#paths.find(outer.probe.future, offset, probe.futures);
     if (inner) this.#derived(outer, hart, inlined.enter(inner, look));
@@ -108,8 +108,7 @@ export class PollEvents {
     handOn(call, result);
     this.#reportDrops(payload, { result, state, chain, hart });
     const isOver = result === 'ready' || result === 'panicked';
-    const tail = (): FutureType | undefined => payload.exit?.look?.chain(this.#futures).at(-1)?.future;
-    const whole = isOver ? chain : this.#insides.below(payload, chain, tail);
+    const whole = isOver || !payload.inside ? chain : this.#below(payload, chain);
     this.#insides.ended(payload, pollAround(call.parent)?.payload, { result, state, chain: whole });
     if (isRoot(payload)) {
       if (result === 'ready' || result === 'panicked') this.#roots.over(root);
@@ -137,6 +136,10 @@ export class PollEvents {
       chain: whole,
       wasLost,
     });
+  }
+
+  #below(poll: TracedPoll, chain: readonly AwaitLink[]): readonly AwaitLink[] {
+    return this.#insides.below(poll, chain, () => poll.exit?.look?.chain(this.#futures).at(-1)?.future);
   }
 
   /** What the end of a poll says of drops that nothing shows. */

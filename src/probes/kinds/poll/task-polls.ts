@@ -1,7 +1,6 @@
 import type { FutureSet, FutureType, InlinedPoll, TaskPlaces } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
-import { madeOnce } from '../../../base/made-once.js';
 import { type DebugInfo, type Die, DW_TAG, functionName, rangesOf } from '../../../dwarf/index.js';
 import { functionsAt } from '../../../target/unwind/index.js';
 
@@ -36,7 +35,13 @@ export class TaskPolls {
 
   /** The call that returns there. */
   returningTo(returnAddress: Addr): TaskPoll {
-    return madeOnce(this.#calls, returnAddress, () => this.#inside(functionsAt(this.#debug, addr(returnAddress - 1n))));
+    return this.#calls.get(returnAddress) ?? this.#learn(returnAddress);
+  }
+
+  #learn(returnAddress: Addr): TaskPoll {
+    const known = this.#inside(functionsAt(this.#debug, addr(returnAddress - 1n)));
+    this.#calls.set(returnAddress, known);
+    return known;
   }
 
   /** A poll that was inlined. */

@@ -157,7 +157,7 @@ export function resultOf(
 ): PollResult {
   const { fn, tag, isNeverReady } = open.probe;
   if (isNeverReady) return look?.state?.name === 'Panicked' ? 'panicked' : 'pending';
-  if (open.guards.some((guard) => !holds(guard, open.self, memory))) return 'ready';
+  if (open.guards.length > 0 && !areHeld(open, memory)) return 'ready';
   const state = look?.state;
   // The compiler does not store that it is Ready where nobody would read it.
   if (!fn && state && (state === open.before || !open.before)) {
@@ -227,6 +227,10 @@ export function probed(
   const held = handedOn(future);
   const unknown = { when: undefined, fn: undefined, copy: undefined, tag: undefined, inlines: undefined, among: [] };
   return { future, ref, isAround, futures, isNeverReady, length, roots, handedOn: held, wraps: undefined, ...unknown };
+}
+
+function areHeld({ guards, self }: TracedPoll, memory: HitMemory): boolean {
+  return guards.every((guard) => holds(guard, self, memory));
 }
 
 /** Whether an enum around a Future still has the variant that holds it; true if that was not read. */
