@@ -2,9 +2,10 @@ import type { SpaceNumbers } from '../target/index.js';
 import { HartPlaces, Spaces, ThreadsByStack } from './hart-places.js';
 import {
   AwaitedReturns,
-  type Entering,
+  endingThere,
   ends,
   firstEnding,
+  goneBy,
   isApart,
   isGone,
   type Kept,
@@ -91,7 +92,8 @@ export class CallStacks<T> {
     const stops = !isCall;
     const space = this.#space(where);
     let lost: OpenCall<T>[] | undefined;
-    if (space.aside.size > 0) lost = this.#gone(space, hart, { returnAddress, stackPointer, payload, isAgain });
+    if (space.aside.size > 0)
+      lost = this.#overwritten(space, hart, stackPointer, goneBy({ returnAddress, payload, isAgain }));
     const stack = this.#find(space, hart, stackPointer) ?? space.stacks.add(stackPointer);
     if (stackPointer > stack.top) space.stacks.raise(stack, stackPointer);
     let parent = innermostOf(stack);
@@ -222,15 +224,6 @@ export class CallStacks<T> {
     return open;
   }
 
-  /** Those calls set aside that a new one proves to be gone. */
-  #gone(
-    space: Space<T>,
-    hart: number,
-    { returnAddress, stackPointer, payload, isAgain }: Omit<ReturnPlace, 'isCall'> & Entering<T>,
-  ): OpenCall<T>[] {
-    return this.#overwritten(space, hart, stackPointer, (call) => isGone(call, returnAddress, payload, isAgain));
-  }
-
   #space({ space = 0 }: Where): Space<T> {
     return this.#spaces.at(space);
   }
@@ -241,17 +234,7 @@ export class CallStacks<T> {
       const height = (innermostOf(own)?.stackPointer ?? own.top) - stackPointer;
       if (height >= 0 && height < surelyNear) return own;
     }
-    return this.#findOther(space, hart, stackPointer, own);
-  }
-
-  // Apart from the usual way, because a closure costs as much as that, wherever its function ends.
-  #findOther(
-    space: Space<T>,
-    hart: number,
-    stackPointer: number,
-    own: Stack<Kept<T>> | undefined,
-  ): Stack<Kept<T>> | undefined {
-    return space.stacks.find(stackPointer, own, (stack) => this.#places.isTaken(stack, hart));
+    return space.stacks.find(stackPointer, own, this.#places.takenBut(hart));
   }
 
   /** Nearly always the hart's own. */
@@ -265,16 +248,7 @@ export class CallStacks<T> {
     const last = own && innermostOf(own);
     if (last && ends(last, returnAddress, stackPointer)) return own;
     if (own && firstEnding(own.calls, returnAddress, stackPointer) < own.calls.length) return own;
-    return this.#otherEndingAt(space, returnAddress, stackPointer);
-  }
-
-  #otherEndingAt(space: Space<T>, returnAddress: bigint, stackPointer: number): Stack<Kept<T>> | undefined {
-    const endsThere = ({ calls }: Stack<Kept<T>>): boolean =>
-      firstEnding(calls, returnAddress, stackPointer) < calls.length;
-    const there = space.stacks.holding(stackPointer);
-    if (there && endsThere(there)) return there;
-    // A call that came back to a stack may lie near it, if calls of one stack were taken for those of two.
-    return space.stacks.all.find(endsThere);
+    return endingThere(space.stacks, returnAddress, stackPointer);
   }
 
   /**

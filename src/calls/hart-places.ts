@@ -28,9 +28,9 @@ export class HartPlaces<T> {
     return this.#places[hart]?.stack;
   }
 
-  /** Whether another hart is there. */
-  isTaken(stack: Stack<Kept<T>>, hart: number): boolean {
-    return this.#places.some((place, other) => other !== hart && place?.stack === stack);
+  /** Whether another hart than this one is there. Made apart: what has a closure pays for it on every way through. */
+  takenBut(hart: number): (stack: Stack<Kept<T>>) => boolean {
+    return (stack) => this.#places.some((place, other) => other !== hart && place?.stack === stack);
   }
 
   arrive(hart: number, space: Space<T>, stack: Stack<Kept<T>>): void {

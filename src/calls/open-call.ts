@@ -75,12 +75,6 @@ export function byAge(a: Stack<Kept<unknown>>, b: Stack<Kept<unknown>>): number 
   return (a.calls[0]?.number ?? 0) - (b.calls[0]?.number ?? 0);
 }
 
-/** What is known of a call that begins. `isAgain`: whether the payload of one before is the same thing. */
-export interface Entering<T> {
-  readonly payload: T;
-  readonly isAgain: (before: T, payload: T) => boolean;
-}
-
 /** Something else is in its place, and is no tail call of it. */
 export function isGone<T>(
   call: OpenCall<T>,
@@ -89,6 +83,19 @@ export function isGone<T>(
   isAgain: (before: T, payload: T) => boolean,
 ): boolean {
   return call.returnAddress !== returnAddress || isAgain(call.payload, payload);
+}
+
+/** The same of a call that begins. */
+export function goneBy<T>({
+  returnAddress,
+  payload,
+  isAgain,
+}: {
+  readonly returnAddress: bigint;
+  readonly payload: T;
+  readonly isAgain: (before: T, payload: T) => boolean;
+}): (call: OpenCall<T>) => boolean {
+  return (call) => isGone(call, returnAddress, payload, isAgain);
 }
 
 export function ends(call: OpenCall<unknown>, returnAddress: bigint, stackPointer: number): boolean {
@@ -106,6 +113,20 @@ export function firstEnding(calls: readonly OpenCall<unknown>[], returnAddress: 
     if (ends(call, returnAddress, stackPointer)) first = i;
   }
   return first;
+}
+
+/** The stack on which a call ends there. */
+export function endingThere<T>(
+  stacks: StackSet<Kept<T>>,
+  returnAddress: bigint,
+  stackPointer: number,
+): Stack<Kept<T>> | undefined {
+  const endsThere = ({ calls }: Stack<Kept<T>>): boolean =>
+    firstEnding(calls, returnAddress, stackPointer) < calls.length;
+  const there = stacks.holding(stackPointer);
+  if (there && endsThere(there)) return there;
+  // A call that came back to a stack may lie near it, if calls of one stack were taken for those of two.
+  return stacks.all.find(endsThere);
 }
 
 /** How many open calls wait for a stop at an address. */
