@@ -5,7 +5,8 @@ import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { rsptrace } from '../support/command.js';
 import { usually } from '../support/long.js';
-import { gdbserver, pollsProgram } from '../support/native.js';
+import { pollsProgram } from '../support/native.js';
+import { recorded } from '../support/native-trace.js';
 
 interface Row {
   readonly future: string;
@@ -29,12 +30,9 @@ for (const build of ['cancels-o0', 'cancels-o3'] as const) {
   for (const threads of usually(['ct', 'mt'], (one) => (one === 'ct') === (build === 'cancels-o0'))) {
     t.test(`${build} ${threads}`, async (t) => {
       const elf = pollsProgram(t, build);
-      const server = await gdbserver(t, elf, threads);
-      const trace = `${elf}.pftrace`;
-      const ran = await rsptrace('-r', server.address, '--json', '-o', trace, elf).ended;
-      t.equal(ran.status, 0, ran.stderr);
-      const { stdout: printed } = await server.ended;
-      const { futures } = JSON.parse(ran.stdout) as { futures: readonly Row[] };
+      const made = await recorded<{ readonly futures: readonly Row[] }>(t, [elf, threads], []);
+      const { stdout: printed, file: trace } = made;
+      const { futures } = made.output;
       const isDebug = build.endsWith('o0');
       const seen = new Map<string, Row>();
       for (const [, name = '', begun, dropped] of printed.matchAll(/^(\w+) begun=(\d+) dropped=(\d+)$/gm)) {

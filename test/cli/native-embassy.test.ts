@@ -1,8 +1,7 @@
 // The two releases of embassy-executor before the newest, under std: every task, its polls and its wakes, against what the program counts.
-import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { rsptrace, scratchFolder } from '../support/command.js';
-import { gdbserver, pollsProgram } from '../support/native.js';
+import { pollsProgram } from '../support/native.js';
+import { recorded } from '../support/native-trace.js';
 
 interface Task {
   readonly future: string;
@@ -17,13 +16,10 @@ function counted(stdout: string): string[] {
 
 async function check(t: Test, build: 'embassy-08-o3' | 'embassy-09-o0') {
   const elf = pollsProgram(t, build);
-  const file = join(scratchFolder(t), 'out.txt');
-  const server = await gdbserver(t, elf);
-  const ran = await rsptrace('-r', server.address, '--json', '--engine', 'target', '-o', file, elf).ended;
-  if (!t.equal(ran.status, 0, ran.stderr.slice(-300))) return;
-  const truth = counted((await server.ended).stdout);
+  const { output, stdout } = await recorded<{ readonly tasks: readonly Task[] }>(t, [elf], ['--engine', 'target']);
+  const { tasks } = output;
+  const truth = counted(stdout);
   t.equal(truth.length, 6);
-  const { tasks } = JSON.parse(ran.stdout) as { readonly tasks: readonly Task[] };
   const told = tasks.map(({ future, polls }) => `${/::__(\w+)_task::/.exec(future)?.[1]} ${polls}`);
   t.strictSame(told.sort(), truth);
   // A task is polled when it is spawned, and then because it was woken, perhaps more than once.

@@ -1,8 +1,8 @@
 // Histograms by what a return says: a program that knows what its functions return, and how long they sleep at least.
-import { join } from 'node:path';
 import t from 'tap';
-import { rsptrace, scratchFolder } from '../support/command.js';
-import { compileC, gdbserver } from '../support/native.js';
+import { rsptrace } from '../support/command.js';
+import { compileC } from '../support/native.js';
+import { recorded } from '../support/native-trace.js';
 
 const source = `
 #include <time.h>
@@ -18,27 +18,17 @@ interface Histogram {
   readonly buckets: readonly { readonly from: number | null; readonly below: number; readonly calls: number }[];
 }
 
+interface Recorded {
+  readonly histograms: readonly Histogram[];
+  readonly events: number;
+}
+
 for (const engine of ['target', 'stop'])
   t.test(`engine ${engine}`, async (t) => {
     const program = compileC(t, source);
-    const server = await gdbserver(t, program);
-    const probes = ['hist(ret):rest', 'hist(ret):rest if n > 19', 'hist(duration):fn:nap'].flatMap((one) => [
-      '-p',
-      one,
-    ]);
-    const ran = await rsptrace(
-      '-r',
-      server.address,
-      '-o',
-      join(scratchFolder(t), 'out.pftrace'),
-      '--json',
-      '--engine',
-      engine,
-      ...probes,
-      program,
-    ).ended;
-    t.equal(ran.status, 0, ran.stderr.slice(-300));
-    const { histograms, events } = JSON.parse(ran.stdout) as { histograms: readonly Histogram[]; events: number };
+    const probes = ['hist(ret):rest', 'hist(ret):rest if n > 19', 'hist(duration):fn:nap'].flatMap((p) => ['-p', p]);
+    const { output } = await recorded<Recorded>(t, [program], ['--engine', engine, ...probes]);
+    const { histograms, events } = output;
     t.equal(events, 0);
     const [nap, rest] = histograms;
     t.same([rest?.function, rest?.argument, rest?.calls], ['rest', 'ret', 40]);

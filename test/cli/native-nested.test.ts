@@ -5,6 +5,7 @@ import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { long, usually } from '../support/long.js';
 import { gdbserver, pollsProgram } from '../support/native.js';
+import { recorded } from '../support/native-trace.js';
 
 interface Task {
   readonly instance: string;
@@ -44,16 +45,13 @@ interface Saved {
 
 async function check(t: Test, build: 'nested-o0' | 'nested-o3', way: string, ...options: string[]) {
   const elf = pollsProgram(t, build);
-  const server = await gdbserver(t, elf, way);
-  const file = join(scratchFolder(t), 'out.pftrace');
-  const ran = await rsptrace('-r', server.address, '--json', '-o', file, ...options, elf).ended;
-  t.equal(ran.status, 0, ran.stderr.slice(-300));
-  const truth = printed((await server.ended).stdout);
+  const { output, stdout, file } = await recorded<{ readonly tasks: readonly Task[] }>(t, [elf, way], options);
+  const { tasks } = output;
+  const truth = printed(stdout);
   // They are Futures inside a task.
   t.equal(truth.has('inside'), way === 'unordered');
   const wanted = sorted(truth).filter(([kind]) => kind !== 'inside');
   const kindOf = (name: string) => (truth.has(name) ? name : 'main');
-  const { tasks } = JSON.parse(ran.stdout) as { readonly tasks: readonly Task[] };
   t.strictSame(sorted(counted(tasks, kindOf)), wanted);
   // Each of their polls but the first was caused by one wake, which names the task. Only without stops wakes are seen.
   const woken = tasks.filter(

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { compileC, gdbserver } from '../support/native.js';
+import { recorded } from '../support/native-trace.js';
 
 const source = `
 #include <stdio.h>
@@ -43,33 +44,22 @@ interface Added {
   readonly avg?: number | null;
 }
 
+interface Recorded {
+  readonly sums: readonly Added[];
+  readonly averages: readonly Added[];
+  readonly counts: readonly { readonly calls: number }[];
+  readonly histograms: readonly { readonly calls: number }[];
+  readonly events: number;
+  readonly records: number;
+}
+
 for (const engine of ['target', 'stop'])
   t.test(`engine ${engine}`, async (t) => {
     const program = compileC(t, source);
     const [amounts, results, some] = execFileSync(program, { encoding: 'utf8' }).split(' ').map(Number);
     const record = async (...probes: string[]) => {
-      const server = await gdbserver(t, program);
       const words = probes.flatMap((one) => ['-p', one]);
-      const ran = await rsptrace(
-        '-r',
-        server.address,
-        '-o',
-        join(scratchFolder(t), 'out.pftrace'),
-        '--json',
-        '--engine',
-        engine,
-        ...words,
-        program,
-      ).ended;
-      t.equal(ran.status, 0, ran.stderr.slice(-300));
-      return JSON.parse(ran.stdout) as {
-        readonly sums: readonly Added[];
-        readonly averages: readonly Added[];
-        readonly counts: readonly { readonly calls: number }[];
-        readonly histograms: readonly { readonly calls: number }[];
-        readonly events: number;
-        readonly records: number;
-      };
+      return (await recorded<Recorded>(t, [program], ['--engine', engine, ...words])).output;
     };
     const sums = (rows: readonly Added[]) => rows.map((row) => [row.function, row.argument, row.calls, row.sum]);
     const all = await record(
@@ -169,12 +159,9 @@ int main(void) {
 }
 `,
   );
-  const server = await gdbserver(t, program);
-  const [trace, probes] = [join(scratchFolder(t), 'out.pftrace'), ['-p', 'sum(n):owe', '-p', 'hist(n):owe']];
-  const ran = await rsptrace('-r', server.address, '-o', trace, '--json', '--engine', 'target', ...probes, program)
-    .ended;
-  t.equal(ran.status, 0, ran.stderr.slice(-300));
-  const { sums, histograms, records } = JSON.parse(ran.stdout);
+  const probes = ['-p', 'sum(n):owe', '-p', 'hist(n):owe'];
+  const { output } = await recorded<Recorded>(t, [program], ['--engine', 'target', ...probes]);
+  const { sums, histograms, records } = output;
   const own = execFileSync(program, { encoding: 'utf8' }).trim();
-  t.same([sums[0].calls, String(sums[0].sum), histograms[0].calls, records], [400_000, own, 400_000, 0]);
+  t.same([sums[0]?.calls, String(sums[0]?.sum), histograms[0]?.calls, records], [400_000, own, 400_000, 0]);
 });

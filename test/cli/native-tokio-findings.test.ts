@@ -2,9 +2,9 @@
 // says which task, which line and how long. Without the two faults it has no finding.
 
 import t, { type Test } from 'tap';
-import { rsptrace } from '../support/command.js';
 import { usually } from '../support/long.js';
-import { gdbserver, pollsProgram } from '../support/native.js';
+import { pollsProgram } from '../support/native.js';
+import { recorded } from '../support/native-trace.js';
 
 type Build = 'tokio-faults-o0' | 'tokio-faults-o3';
 
@@ -28,13 +28,10 @@ interface Output {
 }
 
 async function traced(t: Test, build: Build, ...mode: readonly string[]) {
-  const elf = pollsProgram(t, build);
-  const server = await gdbserver(t, elf, ...mode);
   // A busy machine makes any poll long: only the 300 ms of the fault are longer than this.
-  const ran = await rsptrace('-r', server.address, '--json', '--long-poll', '200ms', '-o', `${elf}.pftrace`, elf).ended;
-  t.equal(ran.status, 0, ran.stderr);
-  const { stdout: printed } = await server.ended;
-  const { findings, tasks } = JSON.parse(ran.stdout) as Output;
+  const made = await recorded<Output>(t, [pollsProgram(t, build), ...mode], ['--long-poll', '200ms']);
+  const { stdout: printed } = made;
+  const { findings, tasks } = made.output;
   const told = [...printed.matchAll(/^task (\w+) id=(\d+) line=(\d+)$/gm)];
   t.equal(told.length, 3, printed);
   for (const [, name, id, line] of told) {

@@ -4,6 +4,7 @@ import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder, start } from '../support/command.js';
 import { usually } from '../support/long.js';
 import { compileC, gdbserver, pollsPrinted, pollsProgram } from '../support/native.js';
+import { recorded } from '../support/native-trace.js';
 
 interface Row {
   readonly future: string;
@@ -14,21 +15,13 @@ interface Row {
 }
 
 interface Traced {
-  readonly output: { readonly end: string; readonly guest_exit: string; readonly futures: readonly Row[] };
-  readonly stdout: string;
-  readonly stderr: string;
+  readonly end: string;
+  readonly guest_exit: string;
+  readonly futures: readonly Row[];
 }
 
-async function trace(t: Test, mode: string, ...options: string[]): Promise<Traced> {
-  const program = pollsProgram(t);
-  const server = await gdbserver(t, program, mode);
-  const trace = join(scratchFolder(t), 'out.pftrace');
-  const ran = await rsptrace('-r', server.address, '--json', '--engine', 'stop', '-o', trace, ...options, program)
-    .ended;
-  t.equal(ran.status, 0, ran.stderr.slice(-300));
-  const { stdout } = await server.ended;
-  return { output: JSON.parse(ran.stdout) as Traced['output'], stdout, stderr: ran.stderr };
-}
+const trace = (t: Test, mode: string, ...options: string[]) =>
+  recorded<Traced>(t, [pollsProgram(t), mode], ['--engine', 'stop', ...options]);
 
 const modes = ['alone', 'threads', 'fork', 'signals', 'exec'];
 // With exec it ends as the program with threads.
@@ -55,11 +48,7 @@ for (const level of usually(['o0', 'o2'] as const, (one) => one === 'o2')) {
     const program = pollsProgram(t, `results-${level}`);
     const counted = pollsPrinted((await start(program, []).ended).stdout);
     t.equal(counted.size, 16);
-    const server = await gdbserver(t, program);
-    const trace = join(scratchFolder(t), 'out.pftrace');
-    const ran = await rsptrace('-r', server.address, '--json', '-o', trace, program).ended;
-    t.equal(ran.status, 0, ran.stderr.slice(-300));
-    const { futures } = JSON.parse(ran.stdout) as Traced['output'];
+    const { futures } = (await recorded<Traced>(t, [program], [])).output;
     for (const [name, polls] of counted) {
       const row = futures.find(({ future }) => future === `results::${name}`);
       t.match(row, { polls, ready: 1, pending: polls - 1, lost: 0 }, name);

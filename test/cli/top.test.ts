@@ -34,7 +34,7 @@ interface Polls {
   readonly state: string;
   readonly p99_ns: number;
   readonly max_ns: number;
-  readonly polls_per_s: number;
+  readonly busy: number;
 }
 interface PollsLook {
   readonly events: number;
@@ -153,10 +153,11 @@ t.test('--polls: each poll of each task of a kernel, as the guest counts them it
     [...tasks.values()].sort((a, b) => a.number - b.number).map(({ polls }) => polls),
     counted,
   );
-  for (const { state, p99_ns: p99, max_ns: max, polls_per_s: rate } of tasks.values()) {
+  for (const { state, p99_ns: p99, max_ns: max, busy } of tasks.values()) {
     t.equal(state, 'ready');
     t.ok(p99 > 0 && p99 <= max);
-    t.ok(rate > 0, 'it was polled in the window in which it ended');
+    // The poll may have begun in the window before.
+    t.ok(busy > 0, 'it was in a poll in the window in which it ended');
   }
 });
 

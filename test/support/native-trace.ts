@@ -11,26 +11,31 @@ export interface Output extends Recording {
   readonly histograms: readonly { readonly argument: string; readonly buckets: readonly object[] }[];
 }
 
-export interface Traced {
-  readonly output: Output;
-  readonly stdout: string;
-  readonly text: string;
-}
-
 /** Probes for all that test/native/calls.c has. */
 export const functionProbes = ['leaf', 'middle', 'outer', 'fib*', 'job*', 'nap*'].flatMap((name) => [
   '-p',
   `fn:${name}`,
 ]);
 
-export async function trace(t: Test, program: readonly string[], ...options: string[]): Promise<Traced> {
+/** A recording at a gdbserver, to the program's end: what is said of it, what the program printed, and the trace. */
+export async function recorded<T = Output>(
+  t: Test,
+  program: readonly string[],
+  options: readonly string[],
+  name = 'out.pftrace',
+) {
   const server = await gdbserver(t, ...program);
-  const file = join(scratchFolder(t), 'out.txt');
-  const ran = await rsptrace('-r', server.address, '--json', '--lossless', '-o', file, ...options, program[0] ?? '')
-    .ended;
-  t.equal(ran.status, 0, ran.stderr.slice(-300));
+  const file = join(scratchFolder(t), name);
+  const ran = await rsptrace('-r', server.address, '--json', '-o', file, ...options, program[0] ?? '').ended;
+  if (!t.equal(ran.status, 0, ran.stderr.slice(-300))) throw new Error(ran.stderr);
   const { stdout } = await server.ended;
-  return { output: JSON.parse(ran.stdout) as Output, stdout, text: readFileSync(file, 'utf8') };
+  return { output: JSON.parse(ran.stdout) as T, stdout, file };
+}
+
+/** The same without a record lost, and the trace as text. */
+export async function trace(t: Test, program: readonly string[], ...options: string[]) {
+  const { file, ...found } = await recorded(t, program, ['--lossless', ...options], 'out.txt');
+  return { ...found, text: readFileSync(file, 'utf8') };
 }
 
 /** No event was a stop, none is missing. */
