@@ -22,7 +22,7 @@ import {
 } from '../target/index.js';
 import { isSeen } from '../target/stacks/index.js';
 import { Stacks } from '../target/unwind/index.js';
-import { type CopyOptions, clipped, constantsOf, processRegions, type TargetCopy } from './task-copy.js';
+import { type CopyOptions, clipped, constantsOf, isSearched, processRegions, type TargetCopy } from './task-copy.js';
 import type { Understood } from './views.js';
 
 /** A copy, and what in it can be relied on. */
@@ -144,8 +144,7 @@ function processParts(
   tops: ReadonlyMap<number, Addr>,
   logger: Logger,
 ): ReturnType<typeof processRegions> {
-  const maps = parseMaps(text);
-  const writable = maps.filter(({ permissions, path }) => permissions.startsWith('rw') && !path.startsWith('/dev/'));
+  const writable = parseMaps(text).filter(isSearched);
   const known = [...threads.values()].flatMap((thread) => (typeof thread === 'object' ? thread.sp : []));
   const found = processRegions(writable, known, logger);
   const runs = [...tops].filter(([id]) => typeof threads.get(id) !== 'object').map(([, top]) => top);

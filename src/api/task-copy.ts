@@ -87,9 +87,7 @@ export async function copyProcess(
   const registers = await allRegisters(session);
   const tops = stackPointers(registers, arch);
   const mappings = (await processMappings(session)) ?? [];
-  const writable = mappings.filter(
-    ({ permissions, path }) => permissions.startsWith('rw') && !path.startsWith('/dev/'),
-  );
+  const writable = mappings.filter(isSearched);
   const { regions, heaps, stacks, dead } = processRegions(writable, tops, logger);
   using reader = await processMemory(session, tops[0] ?? elf.entry, room);
   logger.debug({ source: reader.source, regions: regions.length }, 'memory is copied');
@@ -108,6 +106,11 @@ export async function copyProcess(
 
 export function stackPointers(registers: readonly RegisterReader[], { sp }: Architecture): Addr[] {
   return registers.flatMap((each) => each.register(sp) ?? []).map((each) => addr(each));
+}
+
+/** What of a process may have tasks in it: memory that it writes, and no device. */
+export function isSearched({ permissions, path }: Pick<Mapping, 'permissions' | 'path'>): boolean {
+  return permissions.startsWith('rw') && !path.startsWith('/dev/');
 }
 
 interface ProcessRegions extends Pick<TargetCopy, 'heaps' | 'stacks' | 'dead'> {

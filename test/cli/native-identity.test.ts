@@ -1,5 +1,5 @@
 // Futures that debug info does not tell apart: several whose poll functions the compiler made one of, and some whose names are longer than
-// 64 KiB. The programs count their polls.
+// 64 KiB; and some whose output has no values. The programs count their polls.
 
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -11,7 +11,7 @@ interface Output extends Recording {
   readonly coverage: { readonly futures: readonly { readonly future: string; readonly seen: string }[] };
 }
 
-async function recorded(t: Test, name: 'merged' | 'names', ...args: string[]) {
+async function recorded(t: Test, name: 'merged' | 'names' | 'never-o0' | 'never-o2', ...args: string[]) {
   const program = pollsProgram(t, name);
   const trace = join(scratchFolder(t), 'out.pftrace');
   const ran = await rsptrace('run', '--json', '-p', 'poll:**', '-o', trace, program, '--', ...args).ended;
@@ -57,3 +57,22 @@ t.test('names of more than 64 KiB', async (t) => {
     futures.reduce((sum, row) => (row.future === `names::${name}` ? sum + row.polls : sum), 0);
   for (const [name, count] of counted) t.equal(polls(name), count, name);
 });
+
+for (const name of ['never-o0', 'never-o2'] as const)
+  t.test(
+    `${name}, whose outputs have no values, so that poll functions have no result: each poll, each pending`,
+    async (t) => {
+      const { futures, counted } = await recorded(t, name);
+      for (const [future, by] of [
+        [/^never::main::\{async_block#\d+\}$/, 'forever'],
+        [/^never::Endless$/, 'endless'],
+      ] as const) {
+        const polls = counted.get(by);
+        t.match(
+          futures.find((row) => future.test(row.future)),
+          { polls, ready: 0, pending: polls, at_least: false },
+          `${future}: ${polls}`,
+        );
+      }
+    },
+  );
