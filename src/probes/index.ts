@@ -14,6 +14,7 @@ export {
 } from './expressions/plan.js';
 export { ofFuture, onlyInState, ProgramExpressions, rootOf } from './expressions/program.js';
 export { compileGlob, nearest } from './glob.js';
+export { type PlannedStop, plannedStops } from './inner-windows.js';
 export { type FunctionOptions, FunctionTracer } from './kinds/fn/tracer.js';
 export { askedKinds, kinds, parseProbe } from './kinds/index.js';
 export type {
@@ -45,7 +46,6 @@ export { type Access, accessOf, WatchEvents, type Watchpoint, watchRef } from '.
 export { overlaps, type PlannedWatch, resolveWatches, type WatchPlace } from './kinds/watch/resolve.js';
 export type { WatchSpec } from './kinds/watch/spec.js';
 export { panicPlaces, panicsAt } from './panic-places.js';
-export { type PlannedStop, plannedStops } from './places-inside.js';
 export {
   type CodePiece,
   codeOf,

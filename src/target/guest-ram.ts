@@ -18,8 +18,8 @@ import { readFully, writeFully } from '../base/file-bytes.js';
 import { type Logger, silent } from '../base/logger.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { Session, TargetMemory } from '../rsp/index.js';
-import { chunksOf, type MemoryPiece, type RamChunk, type RamRange, ramPieces } from './memory-tree.js';
-import { mapsOf } from './process-maps.js';
+import { chunksOf, type MemoryPiece, type RamChunk, type RamRange, ramPieces } from './machine-ram.js';
+import { mapsOf } from './process-memory.js';
 import { keyValues, qemuOptions } from './qemu-options.js';
 
 const PAGE = 4096;

@@ -4,7 +4,7 @@ import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import { plural } from '../text/index.js';
-import { cpuInTask, isLinux } from './linux-kernel.js';
+import { cpuInTask, isLinux } from './linux.js';
 
 /** A hart, as the stub calls it. */
 interface HartCalled {

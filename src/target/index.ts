@@ -1,30 +1,31 @@
 export { AT, auxvAddress, readAuxv } from './auxv.js';
 export { type BootImage, bootImage } from './boot-image.js';
 export { bytesKnown, type CodeState, compareCode, isOwnPage, type KnownCode, pageBytes } from './code-compare.js';
+export { pageTableChanges, pagingIsFinal, powerOffPlaces, type TablePlace, turnsPagingOn } from './code-places.js';
 export { architectureFor, connect, knownArchitectures, type TargetOptions } from './connect.js';
-export { CopyRoom, roomForCopy } from './copy-room.js';
 export { FDT_HEADER, type FdtRange, fdtSize, readFdt, writeFdtSize } from './fdt.js';
 export { commandLineOf, GuestRam } from './guest-ram.js';
 export { hartName, hartSource, unseenHarts, unseenText } from './harts.js';
 export { hasOwnFirmware, runIntoKernel } from './kernel-mode.js';
-export { type LetRun, letRun, meanwhile } from './let-run.js';
+export { type LetRun, letRun, meanwhile, ownSignal } from './let-run.js';
 export { type Libraries, librariesOfProcess, loadedLibraries, mappedLibraries, seeLibraries } from './libraries.js';
+export { changesItsCode, choosesItsPlace, isLinux, isLinuxProgram, stackBytes } from './linux.js';
 export { coreThreads, type LinuxCore, readLinuxCore } from './linux-core.js';
-export { changesItsCode, choosesItsPlace, isLinux, stackBytes } from './linux-kernel.js';
-export { isLinuxProgram } from './linux-program.js';
 export { kernelNotFound, loadedElf, placeAtStart, placeInProcess, shiftedByAuxv } from './load-bias.js';
-export { type MemoryPiece, type RamChunk, type RamRange, readMemoryTree } from './memory-tree.js';
+export { type MemoryPiece, PacketRam, type RamChunk, type RamRange, readMemoryTree } from './machine-ram.js';
 export { biasWhenItRuns, isMovedAtBoot, type KernelWait } from './moved-kernel.js';
-export { insideKernel } from './other-spaces.js';
-export { ownSignal } from './own-signals.js';
-export { PacketRam } from './packet-ram.js';
-export { pageTableChanges, pagingIsFinal, type TablePlace, turnsPagingOn } from './paging-moment.js';
-export { powerOffPlaces } from './power-off-places.js';
 export { processLimits } from './process-limits.js';
-export { type Mapping, parseMaps, processMappings } from './process-maps.js';
-export { memoryOfProcess, processMemory } from './process-memory.js';
+export {
+  CopyRoom,
+  type Mapping,
+  memoryOfProcess,
+  parseMaps,
+  processMappings,
+  processMemory,
+  roomForCopy,
+} from './process-memory.js';
 export { keyValues, nanosPerInstruction, type QemuOption, qemuOptions, qemuSize, sleeps } from './qemu-options.js';
 export { ResetVector } from './reset-vector.js';
 export { SpaceNumbers } from './space-numbers.js';
-export { type CodeCheck, verifyArchitecture, verifyCode, verifyPlace } from './verify-target.js';
+export { type CodeCheck, insideKernel, verifyArchitecture, verifyCode, verifyPlace } from './verify-target.js';
 export { threadAt, threadsOf, type WaitingThread } from './waiting-threads.js';

@@ -11,7 +11,7 @@ import type { PageSearch } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
 import type { GuestRam } from './guest-ram.js';
-import type { RamRange } from './memory-tree.js';
+import type { RamRange } from './machine-ram.js';
 
 const PAGE = 4096;
 /** Bytes of code at the entry that are looked for first. */

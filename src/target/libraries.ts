@@ -17,7 +17,7 @@ import type { MemoryReader } from '../base/memory-reader.js';
 import { type DebugFileOptions, ElfFile } from '../elf/index.js';
 import { isProcess, parseLibraryList, type Session } from '../rsp/index.js';
 import { AT, auxvAddress, auxvOf, readAuxv } from './auxv.js';
-import { mapsOf, processId, processMappings } from './process-maps.js';
+import { mapsOf, processId, processMappings } from './process-memory.js';
 
 export interface Libraries {
   /** At the addresses where they were loaded. */

@@ -16,7 +16,7 @@ import { isProcess, type Session } from '../rsp/index.js';
 import { AT, auxvOf, readAuxv } from './auxv.js';
 import { architectureFor } from './connect.js';
 import { biasWhenItRuns, isMovedAtBoot, type KernelWait } from './moved-kernel.js';
-import { type Mapping, mapsOf, processMappings } from './process-maps.js';
+import { type Mapping, mapsOf, processMappings } from './process-memory.js';
 
 const PT_PHDR = 6;
 const page = 0x1000n;

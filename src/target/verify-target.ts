@@ -1,11 +1,10 @@
-import { type Architecture, architectureNamed } from '../arch/index.js';
+import { type Architecture, architectureNamed, architectureOf } from '../arch/index.js';
 import { type Addr, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { ElfFile } from '../elf/index.js';
-import { CoalescedReads, type Session } from '../rsp/index.js';
+import { CoalescedReads, isProcess, registersOf, type Session } from '../rsp/index.js';
 import { type CodeState, compareCode, type KnownCode } from './code-compare.js';
-import { changesItsCode, landmarks } from './linux-kernel.js';
-import { mayRunElsewhere } from './other-spaces.js';
+import { changesItsCode, landmarks } from './linux.js';
 
 /** The target's code at a probe, compared with the ELF's. */
 export interface CodeCheck {
@@ -91,4 +90,35 @@ export function verifyArchitecture(session: Session, arch: Architecture): void {
   throw new RsptraceError('ARCH_MISMATCH', `the ELF is for ${arch.name}, the stub's target is ${said}`, {
     hint: architectureNamed(said) ? 'give the ELF that runs there' : 'is it the right port?',
   });
+}
+
+/** Why a program inside a kernel has no trampolines. */
+export const insideKernel =
+  'the program runs in user mode, in a kernel that is not the program: memory of ours would not be in each of its address spaces';
+
+const upperHalf = 1n << 63n;
+
+/**
+ * Whether a program may run in the target although other code is at its addresses now. It may be in an address space
+ * that is not in use at this moment, like a kernel's processes. In a machine that has not run yet, it may come later.
+ */
+async function mayRunElsewhere(session: Session, elf: ElfFile): Promise<boolean> {
+  const arch = architectureOf(elf.machine);
+  const levels = arch?.privilege;
+  if (!levels || isProcess(session.features)) return false;
+  const names = levels.registers.filter((name) => session.target.register(name) !== undefined);
+  const registers = await registersOf(session, undefined, session.features.registerBlock ? names : undefined);
+  const { privilege, root } = levels.standing(registers);
+  if (privilege === 'user') return true;
+  if (isKernel(elf)) return false;
+  // A machine that does not page yet is booting, and every program pages.
+  const isPaging = arch.addressSpaces?.alwaysPages === true || root !== undefined || privilege === 'firmware';
+  return isPaging || (await session.stub()).neverRan();
+}
+
+/** Whether a program has instructions that only kernels have, or addresses that only kernels have. */
+function isKernel(elf: ElfFile): boolean {
+  const levels = architectureOf(elf.machine)?.privilege;
+  if (elf.code.some(({ address }) => address >= upperHalf)) return true;
+  return elf.codeParts().some(({ bytes }) => levels?.isKernelCode(bytes));
 }

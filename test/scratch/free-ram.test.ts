@@ -2,7 +2,7 @@
 import t from 'tap';
 import { connect } from '../../src/rsp/index.js';
 import { freeOf } from '../../src/scratch/top-of-ram.js';
-import { readMemoryTree } from '../../src/target/memory-tree.js';
+import { readMemoryTree } from '../../src/target/machine-ram.js';
 import { frozenGuest } from '../support/command.js';
 
 const MIB = 2 ** 20;

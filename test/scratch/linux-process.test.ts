@@ -11,7 +11,7 @@ import type { Region, Scratch } from '../../src/scratch/scratch.js';
 import { errnoOf, SystemCalls } from '../../src/scratch/system-calls.js';
 import { parseAuxv } from '../../src/target/auxv.js';
 import { connect } from '../../src/target/index.js';
-import { parseMaps } from '../../src/target/process-maps.js';
+import { parseMaps } from '../../src/target/process-memory.js';
 import { frozenGuest, start } from '../support/command.js';
 import { compileC, gdbserver } from '../support/native.js';
 

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { readFileSync, realpathSync } from 'node:fs';
 import t from 'tap';
-import { CopyRoom, roomForCopy } from '../../src/target/copy-room.js';
+import { CopyRoom, roomForCopy } from '../../src/target/process-memory.js';
 import { gdbserver } from '../support/native.js';
 
 t.test('pieces lie one behind the other, and the last one can be given back', async (t) => {

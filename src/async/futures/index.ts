@@ -1,16 +1,22 @@
-export { awaitChain, type ChainLink, stateOf } from './await-chain.js';
+export {
+  awaitChain,
+  type ChainLink,
+  type LiveFuture,
+  liveAt,
+  liveFutures,
+  type NextBlock,
+  stateOf,
+} from './await-chain.js';
 export { AwaitPaths, type InnerFuture, type InnerPoll } from './await-path.js';
 export { futuresDot, graphSvg } from './dot.js';
 export { findFutures } from './find-futures.js';
 export { type Dependency, dependenciesOf, FutureGraph, type FutureNode } from './graph.js';
 export { onlyHeld } from './held-place.js';
 export { futuresJson } from './json.js';
-export { type LiveFuture, liveAt, liveFutures, type NextBlock } from './live-futures.js';
 export { pointerOf } from './pointers.js';
 export { FutureNames, shortType } from './short-names.js';
 export { type Blame, blameChain, blameOf } from './size-blame.js';
-export { futuresSizes } from './sizes.js';
-export { futuresTable } from './table.js';
+export { futuresSizes, futuresTable } from './table.js';
 export {
   type KnownTask,
   noTaskPlaces,

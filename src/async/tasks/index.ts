@@ -1,11 +1,10 @@
 export { genericsOf } from '../../dwarf/index.js';
 export { type AwaitNode, AwaitTrees, FutureFields, type FutureLocal } from './await-tree.js';
 export type { Deadlock } from './deadlocks.js';
-export { BLOCK_ON, findTasks, type Task, type Tasks } from './find-tasks.js';
-export { isFreed } from './freed.js';
+export { BLOCK_ON, findTasks, type NoTask, type Task, type Tasks } from './find-tasks.js';
+export { isFreed } from './free-memory.js';
 export { memberAt, numberAt, type Part, partCalled } from './layout.js';
 export { deadStack, type MemoryImage, openMemoryImage, type Region, writableRegions } from './memory-image.js';
-export type { NoTask } from './no-task.js';
 export { type Fate, type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from './runtime.js';
 export { functionsOf, type TaskFunction, wordsInData } from './runtimes/constants.js';
 export { type HeaderFacts, type HeaderTasks, headerRuntime } from './runtimes/header-tasks.js';

@@ -7,7 +7,7 @@ import { nearestWords } from '../../base/nearest.js';
 import type { DebugInfo, LineTable, Unit } from '../../dwarf/index.js';
 import { type ColumnsOptions, textTable } from '../../text/index.js';
 import { Fold, type PlaceRef, type TraceEvent } from '../../trace/index.js';
-import { type PlacePatch, patchesInside, planInside } from '../places-inside.js';
+import { type PlacePatch, patchesInside, planInside } from '../inner-windows.js';
 import type { ReadPlan } from '../read-plan.js';
 import { type AnyProbe, type Found, neededDebugInfo, type Outcome, type ProbeKind, type ProbeText } from './kind.js';
 

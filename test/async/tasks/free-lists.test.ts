@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { freeBlocks } from '../../../src/async/tasks/free-lists.js';
+import { freeBlocks } from '../../../src/async/tasks/free-memory.js';
 import type { Snapshot } from '../../../src/async/tasks/snapshot.js';
 import { addr } from '../../../src/base/addr.js';
 import { DebugInfo } from '../../../src/dwarf/index.js';

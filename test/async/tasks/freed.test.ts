@@ -1,6 +1,6 @@
 // The allocator's marks, on a heap laid out by hand as glibc's malloc.c describes it.
 import t from 'tap';
-import { isFreed } from '../../../src/async/tasks/freed.js';
+import { isFreed } from '../../../src/async/tasks/free-memory.js';
 import { type Addr, addOffset, addr } from '../../../src/base/addr.js';
 import type { MemoryReader } from '../../../src/base/memory-reader.js';
 

@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { FutureType } from '../../../src/async/futures/index.js';
-import { noTask } from '../../../src/async/tasks/no-task.js';
+import { noTask } from '../../../src/async/tasks/find-tasks.js';
 import { runtimes, search } from '../../../src/async/tasks/runtimes/index.js';
 
 const future = (...vtables: bigint[]) => ({ vtables }) as unknown as FutureType;

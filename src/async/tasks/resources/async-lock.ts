@@ -8,9 +8,8 @@
  *   Task { ptr: NonNull<()> } of a task's header      Timer { when: Option<Instant>, .. }
  */
 
-import { addOffset, addr } from '../../../base/addr.js';
+import { addr } from '../../../base/addr.js';
 import type { AwaitNode } from '../await-tree.js';
-import { partCalled } from '../layout.js';
 import { channel, deadlineIn, guarded, type Look, nameOfType, type Primitive, timer } from './resource.js';
 
 const LOCK = 'async_lock';
@@ -63,10 +62,10 @@ const rwLock: Primitive = {
 
 /** Whether it has its lock's mutex and waits for readers only: an upgrade, or a writer that listens for their end. */
 async function isFirst(look: Look, node: AwaitNode): Promise<boolean> {
-  const type = look.typeOf(node);
-  const write = type && partCalled(type, 'RawWrite');
-  if (!write) return type !== undefined && partCalled(type, 'RawUpgrade') !== undefined;
-  return (await look.number({ ...write, address: addOffset(node.address, write.offset) }, 'no_readers')) !== 0n;
+  const self = look.self(node);
+  const write = look.within(self, 'RawWrite');
+  if (!write) return look.within(self, 'RawUpgrade') !== undefined;
+  return (await look.number(write, 'no_readers')) !== 0n;
 }
 
 function channelOf(kind: 'message' | 'room', future: string, own: string, other: string): Primitive {
@@ -76,7 +75,7 @@ function channelOf(kind: 'message' | 'room', future: string, own: string, other:
     owners: [`async_channel::${other}`],
     async shared(look, node) {
       const end = await look.pointerTo(node, [`async_channel::${own}`]);
-      return end?.type && look.pointerIn(end.type, end.address, 'channel');
+      return end && look.pointerIn(end, 'channel');
     },
     count: `${other.toLowerCase()}_count`,
   });

@@ -6,9 +6,7 @@
  *   ReceiveFuture { channel: &Channel }      Timer { expires_at, .. }
  */
 
-import { addOffset } from '../../../base/addr.js';
 import type { AwaitNode } from '../await-tree.js';
-import { partCalled } from '../layout.js';
 import type { Pointed } from '../references.js';
 import { type Look, type Primitive, reachable, timer } from './resource.js';
 
@@ -17,9 +15,8 @@ const GUARDS = [`${SYNC}::mutex::MutexGuard`, `${SYNC}::mutex::MappedMutexGuard`
 
 /** What a Future written by hand, or the closure of a `poll_fn`, points to. */
 async function pointed(look: Look, node: AwaitNode, name: string): Promise<Pointed | undefined> {
-  const type = look.typeOf(node);
   for (const path of [name, `f.${name}`, `f._ref__${name}`]) {
-    const found = type && (await look.pointerIn(type, node.address, path));
+    const found = await look.pointerIn(look.self(node), path);
     if (found) return found;
   }
   return look.selfOf(node);
@@ -48,12 +45,10 @@ const mutex: Primitive = {
   },
 };
 
-async function isLocked(look: Look, { type, address }: Pointed): Promise<boolean | undefined> {
-  const around = type && look.part(type, 'state');
-  const state = around && partCalled(around.type, 'State');
-  if (!around || !state) return undefined;
-  const at = addOffset(address, around.offset + state.offset);
-  const locked = await look.number({ type: state.type, address: at }, 'locked');
+async function isLocked(look: Look, lock: Pointed): Promise<boolean | undefined> {
+  const around = look.member(lock, 'state');
+  const state = around && look.within(around, 'State');
+  const locked = state && (await look.number(state, 'locked'));
   return locked === undefined ? undefined : locked !== 0n;
 }
 

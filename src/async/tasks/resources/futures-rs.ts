@@ -11,7 +11,7 @@
 import { addOffset, addr } from '../../../base/addr.js';
 import { type Die, DW_AT, DW_TAG } from '../../../dwarf/index.js';
 import type { AwaitNode } from '../await-tree.js';
-import { memberAt, partCalled } from '../layout.js';
+import { memberAt } from '../layout.js';
 import { channel, guarded, type Look, nameOfType, type Primitive, type Value } from './resource.js';
 
 const MUTEX = 'futures_util::lock::mutex';
@@ -90,7 +90,7 @@ export const futuresCrates: readonly Primitive[] = [
     isAdapter: true,
     async shared(look, node) {
       const end = await adapted(look, node, 'stream', RECEIVERS);
-      return end && look.pointerIn(end.type, end.address, 'inner');
+      return end && look.pointerIn(end, 'inner');
     },
     count: 'num_senders',
   }),
@@ -101,8 +101,8 @@ export const futuresCrates: readonly Primitive[] = [
     isAdapter: true,
     async shared(look, node) {
       const end = await adapted(look, node, 'sink', SENDERS);
-      const sender = end && partCalled(end.type, 'BoundedSenderInner');
-      return sender && look.pointerIn(sender.type, addOffset(end.address, sender.offset), 'inner');
+      const sender = end && look.within(end, 'BoundedSenderInner');
+      return sender && look.pointerIn(sender, 'inner');
     },
     // One receiver, which nothing counts.
     goneBits: 0n,

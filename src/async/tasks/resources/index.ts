@@ -3,16 +3,12 @@ import { embassyPrimitives } from './embassy.js';
 import { futuresCrates } from './futures-rs.js';
 import type { Primitive } from './resource.js';
 import { sockets } from './sockets.js';
-import { tokioChannels } from './tokio-channels.js';
-import { tokioJoins } from './tokio-join.js';
-import { tokioOthers } from './tokio-others.js';
-import { tokioSemaphore } from './tokio-semaphore.js';
+import { tokioPrimitives } from './tokio.js';
 
 export { type Awaited, type Counted, type Enders, Look, type Primitive } from './resource.js';
 export { socketThatWakes } from './sockets.js';
 
 /** The locks, channels, handles and timers that are known. */
 export const primitives: readonly Primitive[] = [
-  ...[tokioSemaphore, ...tokioChannels, ...tokioJoins, ...tokioOthers, ...sockets],
-  ...[...embassyPrimitives, ...smol, ...futuresCrates],
+  ...[...tokioPrimitives, ...sockets, ...embassyPrimitives, ...smol, ...futuresCrates],
 ];

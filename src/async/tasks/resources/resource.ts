@@ -1,5 +1,5 @@
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { type Die, layoutOf, stripGenerics, typeName } from '../../../dwarf/index.js';
+import { type Die, layoutOf, sizeOf, stripGenerics, typeName } from '../../../dwarf/index.js';
 import type { AwaitNode } from '../await-tree.js';
 import { firstPointer, memberAt, numberAt, type Part, partCalled } from '../layout.js';
 import { behindCounts, type Pointed, References } from '../references.js';
@@ -100,10 +100,22 @@ export class Look {
     return memberAt(type, path, (what) => this.context.note(`${what}, so some waits are not told`));
   }
 
-  /** The number, or pointer, that a member of a value is. */
-  async number({ type, address }: Value, path: string): Promise<bigint | undefined> {
+  /** A member of a value; what is missing is noted. */
+  member({ type, address }: Value, path: string): Value | undefined {
     const part = type && this.part(type, path);
-    return part && this.numberAt(addOffset(address, part.offset), part.size);
+    return part && { type: part.type, address: addOffset(address, part.offset) };
+  }
+
+  /** The first part of a value whose type has this name. */
+  within({ type, address }: Value, name: string): Value | undefined {
+    const part = type && partCalled(type, name);
+    return part && { type: part.type, address: addOffset(address, part.offset) };
+  }
+
+  /** The number, or pointer, that a value is, or a member of it. */
+  async number(value: Value, path?: string): Promise<bigint | undefined> {
+    const at = path === undefined ? value : this.member(value, path);
+    return at && this.numberAt(at.address, sizeOf(at.type) ?? 0);
   }
 
   /** The number, or pointer, at an address. */
@@ -131,8 +143,8 @@ export class Look {
     for (const [step, name] of way.entries()) {
       if (step === 0 && name === 'self') at = await this.selfOf(node);
       else {
-        const { type, address } = step === 0 ? this.self(node) : (at ?? this.self(node));
-        at = type && this.part(type, name) && (await this.pointerIn(type, address, name));
+        const value = step === 0 ? this.self(node) : (at ?? this.self(node));
+        at = this.member(value, name) && (await this.pointerIn(value, name));
       }
       if (at === undefined) return undefined;
     }
@@ -145,15 +157,15 @@ export class Look {
     const part = type && layoutOf(type).variantPart;
     const states = part?.variants.flatMap((variant) => variant.members[0]?.type ?? []) ?? [];
     for (const state of states) {
-      const found = await this.pointerIn(state, node.address, 'self');
+      const found = await this.pointerIn({ type: state, address: node.address }, 'self');
       if (found) return found;
     }
     return undefined;
   }
 
   /** What the pointer in a member leads to: `self`, `chan`. */
-  async pointerIn(type: Die, address: Addr, path: string): Promise<Pointed | undefined> {
-    const part = memberAt(type, path);
+  async pointerIn({ type, address }: Value, path: string): Promise<Pointed | undefined> {
+    const part = type && memberAt(type, path);
     const pointer = part && firstPointer(part.type);
     const at = part && pointer && part.offset + pointer.offset;
     const target = at === undefined ? undefined : await this.numberAt(addOffset(address, at));
@@ -172,12 +184,10 @@ export function timer(futures: readonly string[], due: (look: Look, node: AwaitN
 
 /** The seconds of the system's monotonic clock that an `Instant` in a Future stands for, with three digits. */
 export async function deadlineIn(look: Look, node: AwaitNode, path: string): Promise<string | undefined> {
-  const { type, address } = look.self(node);
-  const instant = type && look.part(type, path);
-  const time = instant && partCalled(instant.type, 'Timespec');
-  if (!instant || !time) return undefined;
-  const at = { type: time.type, address: addOffset(address, instant.offset + time.offset) };
-  const [whole, parts] = [await look.number(at, 'tv_sec'), await look.number(at, 'tv_nsec')];
+  const instant = look.member(look.self(node), path);
+  const time = instant && look.within(instant, 'Timespec');
+  if (!time) return undefined;
+  const [whole, parts] = [await look.number(time, 'tv_sec'), await look.number(time, 'tv_nsec')];
   if (whole === undefined || parts === undefined || parts >= BILLION) return undefined;
   return `${whole}.${String(parts).padStart(9, '0').slice(0, 3)} s`;
 }

@@ -20,7 +20,6 @@ import {
   type VariantPart,
 } from '../../../dwarf/index.js';
 import type { AwaitNode } from '../await-tree.js';
-import { memberAt, partCalled } from '../layout.js';
 import { behindCounts } from '../references.js';
 import { type Awaited, type Look, nameOfType, type Primitive } from './resource.js';
 
@@ -69,9 +68,8 @@ const READABLE = 1n;
 const readiness: Primitive = {
   futures: ['tokio::runtime::io::scheduled_io::Readiness'],
   async awaited(look, node, above) {
-    const type = look.typeOf(node);
-    const interest = type && partCalled(type, 'Interest');
-    const bits = interest && (await look.numberAt(addOffset(node.address, interest.offset), interest.size));
+    const interest = look.within(look.self(node), 'Interest');
+    const bits = interest && (await look.number(interest));
     if (bits === undefined) return undefined;
     return waitFor((bits & READABLE) !== 0n, await socketAbove(look, above));
   },
@@ -83,10 +81,8 @@ const ready: Primitive = {
     (name) => `async_io::reactor::${name}`,
   ),
   async awaited(look, node) {
-    const type = look.typeOf(node);
-    const ready = type && partCalled(type, 'Ready');
-    if (!ready) return undefined;
-    const dir = await look.number({ type: ready.type, address: addOffset(node.address, ready.offset) }, 'dir');
+    const ready = look.within(look.self(node), 'Ready');
+    const dir = ready && (await look.number(ready, 'dir'));
     return dir === undefined ? undefined : waitFor(dir === 0n, await socketOf(look, node));
   },
 };
@@ -142,16 +138,13 @@ async function registered(
   address: Addr,
   header: Addr | undefined,
 ): Promise<Awaited | undefined> {
-  const shared = header === undefined ? undefined : await look.pointerIn(type, address, 'registration.shared');
-  const waiters = shared?.type && partCalled(shared.type, 'Waiters');
-  if (!shared || !waiters) return undefined;
+  const shared = header === undefined ? undefined : await look.pointerIn({ type, address }, 'registration.shared');
+  const waiters = shared && look.within(shared, 'Waiters');
+  if (!waiters) return undefined;
   const wakes = async (direction: string): Promise<boolean> => {
-    const member = memberAt(waiters.type, direction);
-    const data = member && partCalled(member.type, 'RawWaker');
-    const part = data && memberAt(data.type, 'data');
-    if (!member || !data || !part) return false;
-    const at = addOffset(shared.address, waiters.offset + member.offset + data.offset + part.offset);
-    return (await look.numberAt(at, 8)) === header;
+    const member = look.member(waiters, direction);
+    const waker = member && look.within(member, 'RawWaker');
+    return waker !== undefined && (await look.number(waker, 'data')) === header;
   };
   const [reads, writes] = [await wakes('reader'), await wakes('writer')];
   if (!reads && !writes) return undefined;
@@ -220,9 +213,9 @@ function isOwner(pointer: Die): boolean {
 function socketAt(look: Look): Match<string> {
   return async (type, address) => {
     const parameter = WATCHED.get(nameOfType(type));
-    const fd = parameter === undefined ? undefined : partCalled(type, 'OwnedFd');
+    const fd = parameter === undefined ? undefined : look.within({ type, address }, 'OwnedFd');
     const what = parameter === undefined ? undefined : genericsOf(type).get(parameter);
-    const number = fd && (await look.numberAt(addOffset(address, fd.offset), 4));
+    const number = fd && (await look.numberAt(fd.address, 4));
     const name = nameOfType(what).replace(/^.*::/, '') || 'file';
     return number === undefined || number > MAX_FD ? undefined : `${name} fd ${number}`;
   };

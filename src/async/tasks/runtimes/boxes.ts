@@ -13,7 +13,7 @@ import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { littleEndian } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
 import type { FutureType } from '../../futures/index.js';
-import { freeBlocks } from '../free-lists.js';
+import { freeBlocks } from '../free-memory.js';
 import { writableRegions } from '../memory-image.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime.js';
 

@@ -1,9 +1,12 @@
 import { type FunctionRow, FunctionSummary, functionJson, functionTable, namesBound } from '../../../trace/index.js';
+import type { ValuePlace } from '../../argument-places.js';
 import { loopsToStart } from '../../code-facts.js';
-import { type FunctionProbes, resolveFunctions } from '../../resolve-functions.js';
-import type { Found, Outcome, ProbeKind } from '../kind.js';
+import { planConditions } from '../../expressions/comparison.js';
+import { entryPlan, type PlannedReads, type ReadPlan } from '../../read-plan.js';
+import { type FunctionProbe, type FunctionProbes, resolveFunctions } from '../../resolve-functions.js';
+import { ValueReads } from '../../value-reads.js';
+import type { Found, Outcome, PlanWishes, ProbeKind } from '../kind.js';
 import { type NameRules, type ProbeSpec, parseNames, verifyIncludes } from '../names.js';
-import { planFunction } from './plan.js';
 import { FunctionTracer } from './tracer.js';
 
 const rules: NameRules = { name: 'fn', everything: 'every function', mayInsist: true };
@@ -46,3 +49,71 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
     };
   },
 };
+
+/** Bytes of a record for registers and for what they lead to: some less than the longest record has. */
+const mostShown = 160;
+const WORD = 8;
+
+/** What a function's hits read: the registers of its arguments, and of its result. */
+function planFunction(
+  probe: FunctionProbe,
+  { values, general, floats, returns = false }: Pick<PlanWishes, 'values' | 'general' | 'floats' | 'returns'>,
+): ReadPlan {
+  const { address, size, ref, result, producer, stackArguments } = probe;
+  const { registers: looked, reads, why, when } = planConditions(probe.when);
+  const entry = [...new Set([...(values ? registersOf(probe.arguments.map(({ where }) => where)) : []), ...looked])];
+  const shown = new ValueReads(values ? mostShown - 8 * entry.length - loadedBytes(reads) : 0);
+  for (const argument of probe.arguments) shown.add(argument.where, argument.shape);
+  const exit = values && result ? registersOf([result.where]) : [];
+  const returned = new ValueReads(values ? mostShown - 8 * exit.length : 0);
+  if (result) returned.addRegisters(result.where, result.shape);
+  const places = values ? [...probe.arguments.map(({ where }) => where), ...(result ? [result.where] : [])] : [];
+  const wide = new Set(places.flatMap(wideRegisters));
+  const isRead = (name: string): boolean => floats.has(name) && !wide.has(name) && !looked.includes(name);
+  const foreign = [...entry, ...exit].find((name) => !general.has(name) && !isRead(name));
+  return {
+    ...entryPlan({ address, codeSize: size, name: ref.name }),
+    entryRegisters: entry,
+    entryReads: [...reads, ...shown.reads],
+    entryExtents: shown.extents,
+    exit: { keep: [], registers: exit, reads: [], extents: returned.extents },
+    scratchIsFree: producer === 'rustc' || producer === 'clang',
+    ...(probe.insisted === undefined ? {} : { partly: entriesOnly(probe.insisted), insisted: probe.insisted }),
+    needsStop:
+      probe.unread ??
+      (foreign !== undefined
+        ? `a value lies in ${foreign} (--no-args leaves values out)`
+        : size === 0
+          ? 'the size of its code is not known'
+          : why),
+    returnStays: stackArguments ? 'it may have arguments on the stack' : undefined,
+    when,
+    seesReturn: probe.insisted === undefined,
+    entryIsEnough: !returns,
+  };
+}
+
+function entriesOnly(why: string): string {
+  return `its entries alone are seen (${why})`;
+}
+
+function registersOf(places: readonly ValuePlace[]): string[] {
+  const names = places.flatMap((where) =>
+    where.kind === 'registers'
+      ? where.parts.flatMap((part) => part.register ?? [])
+      : where.kind === 'pointer'
+        ? [where.register]
+        : [],
+  );
+  return [...new Set(names)];
+}
+
+/** Those of which more than a word is asked for: vectors. */
+function wideRegisters(where: ValuePlace): string[] {
+  if (where.kind !== 'registers') return [];
+  return where.parts.flatMap((part) => (part.register !== undefined && part.size > WORD ? [part.register] : []));
+}
+
+function loadedBytes(reads: readonly PlannedReads[]): number {
+  return reads.reduce((sum, { loads }) => sum + loads.reduce((bytes, { size }) => bytes + size, 0), 0);
+}

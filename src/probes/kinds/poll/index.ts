@@ -34,13 +34,21 @@ import {
 import { type NameRules, type ProbeSpec, parseNames } from '../names.js';
 import { Backtraces } from './callers.js';
 import { recordedCoverage, reportedCoverage } from './coverage.js';
-import { coverageJson, coverageText, cratesNotProbed, cratesNotProbedText } from './coverage-report.js';
+import {
+  coverageJson,
+  coverageText,
+  cratesNotProbed,
+  cratesNotProbedText,
+  noTaskNote,
+  notAllSeen,
+  partsNote,
+  unseenAround,
+} from './coverage-report.js';
 import { type DropFunction, dropFunctions } from './drop-functions.js';
 import { DropTracer, planDrop } from './drops.js';
 import { ImpliedDrops } from './implied-drops.js';
 import { mayInline } from './inlined-chain.js';
 import { MergedPolls } from './merged.js';
-import { noTaskNote, notAllSeen, partsNote, unseenAround } from './parts-as-tasks.js';
 import { planPoll, planSites } from './plan.js';
 import { type PollerProbe, PollerTracer, planPoller, pollerProbes } from './pollers.js';
 import { type PollProbes, resolvePolls } from './resolve.js';

@@ -3,7 +3,7 @@ import { findFutures } from '../../../../src/async/futures/index.js';
 import { addr } from '../../../../src/base/addr.js';
 import { DebugInfo } from '../../../../src/dwarf/index.js';
 import { ElfFile } from '../../../../src/elf/index.js';
-import { notAllSeen, partsNote, unseenAround } from '../../../../src/probes/kinds/poll/parts-as-tasks.js';
+import { notAllSeen, partsNote, unseenAround } from '../../../../src/probes/kinds/poll/coverage-report.js';
 import type { ProbeFact } from '../../../../src/trace/index.js';
 import { elfPath } from '../../../qemu/guests/guests.js';
 

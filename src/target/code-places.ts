@@ -1,14 +1,57 @@
-// Where a kernel's code ends the machine that it runs on.
+// When a kernel's final page table is in use.
+
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
-import { isLinux } from './linux-kernel.js';
+import { isLinux } from './linux.js';
 import { keyValues, type QemuOption } from './qemu-options.js';
+
+/**
+ * Whether a program's code can turn paging on; else its addresses stay physical. Undefined if page tables are not
+ * known.
+ */
+export function turnsPagingOn(elf: ElfFile, { addressSpaces }: Architecture): boolean | undefined {
+  if (!addressSpaces) return undefined;
+  return addressSpaces.alwaysPages || tableChanges(elf, addressSpaces).length > 0;
+}
+
+/** More places than kernels have: a breakpoint at each costs time. */
+const mostPlaces = 32;
+
+/** Where a program goes on when it has turned paging on, or has changed its table. */
+export interface TablePlace {
+  /** Where it is linked; and where it is loaded, if that is elsewhere: code that runs before paging runs there. */
+  readonly addresses: readonly Addr[];
+}
+
+/** All of them, in the order of their addresses. Empty if there is none, or too many. */
+export function pageTableChanges(elf: ElfFile, { addressSpaces }: Architecture): readonly TablePlace[] {
+  const places = addressSpaces ? tableChanges(elf, addressSpaces) : [];
+  return places.length <= mostPlaces ? places : [];
+}
+
+function tableChanges(elf: ElfFile, spaces: NonNullable<Architecture['addressSpaces']>): TablePlace[] {
+  return elf.codeParts().flatMap(({ address, physical, bytes }) => {
+    const starts = address === physical ? [address] : [address, physical];
+    return spaces.tableChanges(bytes).map((end) => ({ addresses: starts.map((start) => addOffset(start, end)) }));
+  });
+}
+
+/**
+ * An address at which the final page table is in use, for known kernels. Linux calls `rest_init` at the end of its
+ * boot (init/main.c), after setup_vm_final and cleanup_highmap. Undefined for others; there the first hit of a probe
+ * may tell.
+ */
+export function pagingIsFinal(elf: ElfFile): Addr | undefined {
+  return elf.symbols.named('rest_init').find(({ type }) => type === 'function')?.address;
+}
+
+// Where a kernel's code ends the machine that it runs on.
 
 /** Longest instruction of all architectures. */
 const longest = 16;
 /** More places than kernels have: then these are no such places. */
-const mostPlaces = 16;
+const mostEnds = 16;
 
 /**
  * Instructions soon behind which a program ends its machine, as far as its code shows. Each is verified to be an
@@ -27,7 +70,7 @@ export function powerOffPlaces(elf: ElfFile, arch: Architecture, options: readon
     const code = codeAround(elf, at);
     return code && codeFlow.steps(code.bytes, code.address).some(({ address }) => address === at);
   });
-  return places.length <= mostPlaces ? places : [];
+  return places.length <= mostEnds ? places : [];
 }
 
 /** From the symbol before an address on: a whole function, or assembly behind a label, up to the address at least. */
