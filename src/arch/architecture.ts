@@ -12,6 +12,7 @@ import type { PrivilegeModel } from './privilege.js';
 import type { RegisterDefaults, RegisterModel } from './registers.js';
 import type { ResetModel } from './reset.js';
 import type { SystemRegisters } from './system-registers.js';
+import type { TrapModel } from './traps.js';
 
 /**
  * An architecture: all that differs between processors. ELFs are read as 64-bit and little-endian only.
@@ -38,6 +39,7 @@ import type { SystemRegisters } from './system-registers.js';
  *   to go on recording after the machine is reset: `reset`
  *   to read the last records of a machine that ends itself: `powerOff`, with `codeFlow`
  *   to decode system registers in `doctor`: `systemRegisters`
+ *   to trace interrupts, faults and system calls of a kernel: `traps`, with `privilege`
  *   to see a Linux process map code without interrupting it, and to remove a gdbserver's breakpoints: `linux`
  *
  * A missing member means "not supported". Code that needs the member says so, and never assumes another
@@ -73,7 +75,7 @@ export interface Capabilities {
   readonly clocks?: readonly GuestClock[];
   readonly privilege?: PrivilegeModel;
   /** A register that says whether a machine's floating-point unit is off: its registers are nobody's then. */
-  readonly floatUnit?: { readonly register: string; isOff(value: bigint): boolean };
+  readonly floatUnit?: { readonly register: string; isOff(value: bigint): boolean; has(name: string): boolean };
   /** How page tables are read. */
   readonly addressSpaces?: AddressSpaces;
   /** Machine code that records events inside the target. */
@@ -83,5 +85,6 @@ export interface Capabilities {
   readonly reset?: ResetModel;
   readonly powerOff?: PowerOffModel;
   readonly systemRegisters?: SystemRegisters;
+  readonly traps?: TrapModel;
   readonly linux?: LinuxModel;
 }

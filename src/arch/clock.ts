@@ -21,4 +21,6 @@ export interface CounterRegister {
   readonly numbered: readonly (readonly [name: string, number: number])[];
   /** Firmware keeps the counter from the kernel, whose reads then trap, while this bit of a register is 0. */
   readonly gate?: { readonly register: string; readonly bit: bigint };
+  /** Where some machines have the same counter in physical memory, which stubs read while the gate is closed. */
+  readonly mapped?: bigint;
 }

@@ -70,6 +70,17 @@ export {
 export type { RegisterDefaults, RegisterModel } from './registers.js';
 export type { ResetModel, ResetVectorAt } from './reset.js';
 export type { Paging, SystemRegister, SystemRegisters, SystemState } from './system-registers.js';
+export type {
+  Interrupted,
+  Trap,
+  TrapEntry,
+  TrapExit,
+  TrapKind,
+  TrapModel,
+  TrapRead,
+  TrapSetter,
+  TrapTable,
+} from './traps.js';
 
 const all: Architecture[] = [riscv64, x86_64, aarch64];
 

@@ -12,6 +12,7 @@ import {
   type Call,
   type CallKind,
   type CallSite,
+  type CrossingKind,
   type Here,
   type HitObserver,
   type InstantKind,
@@ -31,6 +32,7 @@ interface CallTracerOptions {
   /** Functions that are called when a panic was caught. */
   readonly catches?: readonly Addr[];
   readonly instants?: readonly InstantKind[];
+  readonly crossings?: readonly CrossingKind[];
   /** Names the address spaces of hits. */
   readonly spaces?: SpaceNumbers;
 }
@@ -69,10 +71,10 @@ export class CallTracer implements Tracer {
     arch: Architecture,
     output: EventOutput,
     kinds: readonly CallKind[],
-    { stackBytes, catches = [], instants = [], spaces, observer }: CallTracerOptions = {},
+    { stackBytes, catches = [], instants = [], crossings = [], spaces, observer }: CallTracerOptions = {},
   ) {
     this.#stacks = new CallStacks(stackBytes, spaces);
-    this.#places = new TracedPlaces(kinds, instants, catches);
+    this.#places = new TracedPlaces(kinds, instants, crossings, catches);
     this.#reads = new MomentReads(arch, this.#stacks, this.#places);
     this.#output = output;
     this.#kinds = kinds;
@@ -94,8 +96,8 @@ export class CallTracer implements Tracer {
 
   /** Whether all that a stop here may mean can be read before it is known which calls are open. */
   canWait(pc: Addr): boolean {
-    const { kinds, blocks } = this.#places.at(pc);
-    return !this.#observer && blocks.length === 0 && kinds.every(({ ahead }) => ahead);
+    const { kinds, blocks, crossings } = this.#places.at(pc);
+    return !this.#observer && blocks.length === 0 && crossings.length === 0 && kinds.every(({ ahead }) => ahead);
   }
 
   /** See {@link MomentReads.ahead}. */
@@ -190,6 +192,7 @@ export class CallTracer implements Tracer {
     if (this.#stacks.awaits(hit.pc)) this.#leave(hit, hit.pc, stackNumber(hit.stackPointer), memory, follows);
     if (here.catches) this.#caught(hit, stackPointer, follows);
     this.#edges(hit, here, memory, follows);
+    for (const kind of here.crossings) this.#cross(kind, hit, memory, follows);
     if (arrives) {
       const place = { returnAddress: returnAddress ?? nowhere, seesReturn: returnAddress !== undefined };
       this.#enter(hit, here, { ...place, stackPointer, isCall: false }, memory, follows);
@@ -198,13 +201,33 @@ export class CallTracer implements Tracer {
     return follows.reaction(hit.pc);
   }
 
-  #leave(at: Moment, key: bigint, stackPointer: number, memory: HitMemory, follows: Follows): void {
+  /** @returns whether a call ends */
+  #leave(at: Moment, key: bigint, stackPointer: number, memory: HitMemory, follows: Follows): boolean {
     const { ended, lost } = this.#stacks.leave(at, key, stackPointer);
     for (let i = 0; i < ended.length; i++) {
       const call = ended[i] as Call;
       call.payload.kind.returning(call, at, memory);
     }
     follows.ended(at, ended, lost);
+    return ended.length > 0;
+  }
+
+  /** The hart leaves what it runs, or goes back to it. */
+  #cross(kind: CrossingKind, at: Moment, memory: HitMemory, follows: Later): void {
+    const { ended, begun, places = [] } = kind.cross(at, memory);
+    if (ended && !this.#leave({ ...at, space: ended.space }, ended.key, ended.stackPointer, memory, follows))
+      kind.unmatched?.(at);
+    if (begun) {
+      const { space, key: returnAddress, stackPointer, call: traced } = begun;
+      const { call, lost } = this.#stacks.enter(
+        { ...at, space },
+        { returnAddress, stackPointer, isCall: true },
+        traced,
+        () => true,
+      );
+      follows.began(at, call, lost);
+    }
+    follows.stopAt(places);
   }
 
   #caught(at: Moment, stackPointer: number, follows: Follows): void {

@@ -45,6 +45,7 @@ export class Later implements Follows {
   readonly #awaits: (returnAddress: bigint) => boolean;
   readonly #watch: Addr[] = [];
   readonly #unwatch: Addr[] = [];
+  readonly #stay: Addr[] = [];
 
   /** `awaits`: whether a call is open that returns to an address, at a stop. */
   constructor(queue: (at: Moment, emit: () => void) => void, awaits: (returnAddress: bigint) => boolean) {
@@ -73,10 +74,15 @@ export class Later implements Follows {
     this.#queue(at, emit);
   }
 
+  /** The target is to stop there from now on. */
+  stopAt(places: readonly Addr[]): void {
+    this.#stay.push(...places);
+  }
+
   /** A call that began at a stop may have ended here with one that a trampoline recorded. */
   reaction(pc: Addr): Reaction {
     this.#releaseAt(pc);
-    return { watch: this.#watch, unwatch: this.#unwatch };
+    return { watch: this.#watch, unwatch: this.#unwatch, stay: this.#stay };
   }
 
   #release(gone: readonly Call[]): void {

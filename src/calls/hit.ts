@@ -28,7 +28,7 @@ export type Visit<T = Reaction> = Generator<readonly MemoryRequest[], T, readonl
 
 /** What a tracer does at a hit. `visit` runs while the guest is stopped, `digest` while it runs again. */
 export interface Tracer {
-  /** What follows: places where a return is awaited from now on, and those where none is any more. */
+  /** What follows from it. */
   visit(hit: Hit): Visit;
   /** Interprets the hit and emits its events. */
   digest(): void;
@@ -40,9 +40,12 @@ export interface Tracer {
   abandon(): void;
 }
 
+/** Places where a return is awaited from now on, and those where none is any more. */
 export interface Reaction {
   readonly watch: readonly Addr[];
   readonly unwatch: readonly Addr[];
+  /** The target is to stop here until the recording ends. */
+  readonly stay?: readonly Addr[];
 }
 
 /** An engine that traces without stops, and is informed of the other engine's stops. */

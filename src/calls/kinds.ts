@@ -142,6 +142,37 @@ export interface InstantSite {
   readonly memory: HitMemory;
 }
 
+/** Where something is left that is traced like a call, see {@link Crossing}. */
+export interface CrossingPlace {
+  /** See `Moment.space`: of what is left, not of the hart as it stands here. */
+  readonly space: number;
+  /** See {@link BlockEdge.key}. */
+  readonly key: bigint;
+  /** See {@link BlockEdge.stackPointer}. */
+  readonly stackPointer: number;
+}
+
+/** What a stop at such a place means. */
+export interface Crossing {
+  readonly ended?: CrossingPlace | undefined;
+  readonly begun?: (CrossingPlace & { readonly call: TracedCall }) | undefined;
+  /** Further places of the kind, which the target has just shown. */
+  readonly places?: readonly Addr[];
+}
+
+/**
+ * Places at which a hart leaves what it runs, whatever that is, or goes back to it: traps. They are seen at stops only,
+ * and some are known only when the target has run.
+ */
+export interface CrossingKind {
+  isAt(pc: Addr): boolean;
+  /** Memory to read. Asked again with what was read, until nothing new is asked for. */
+  reads(at: Moment, memory: HitMemory): readonly MemoryRequest[];
+  cross(at: Moment, memory: HitMemory): Crossing;
+  /** Nothing was open that ends there. */
+  unmatched?(at: Moment): void;
+}
+
 /** The innermost poll or call around this one that was emitted. */
 export function emittedAround({ parent }: Call): AnyBegin | undefined {
   for (let around = parent; around; around = around.parent) if (around.payload.emitted) return around.payload.emitted;
@@ -161,6 +192,7 @@ export interface Here {
   readonly kinds: readonly CallKind[];
   readonly blocks: readonly { readonly kind: BlockKind; readonly here: BlocksHere }[];
   readonly instants: readonly InstantKind[];
+  readonly crossings: readonly CrossingKind[];
   /** A panic is caught here. */
   readonly catches: boolean;
 }
@@ -169,13 +201,20 @@ export interface Here {
 export class TracedPlaces {
   readonly #kinds: readonly CallKind[];
   readonly #instants: readonly InstantKind[];
+  readonly #crossings: readonly CrossingKind[];
   readonly #catches: readonly Addr[];
   readonly #here = new AddressMap<Here>();
 
   /** `catches`: functions that are called when a panic was caught. */
-  constructor(kinds: readonly CallKind[], instants: readonly InstantKind[], catches: readonly Addr[]) {
+  constructor(
+    kinds: readonly CallKind[],
+    instants: readonly InstantKind[],
+    crossings: readonly CrossingKind[],
+    catches: readonly Addr[],
+  ) {
     this.#kinds = kinds;
     this.#instants = instants;
+    this.#crossings = crossings;
     this.#catches = catches;
   }
 
@@ -189,6 +228,7 @@ export class TracedPlaces {
           return kind && here ? [{ kind, here }] : [];
         }),
         instants: this.#instants.filter((kind) => kind.isAt?.(pc) ?? true),
+        crossings: this.#crossings.filter((kind) => kind.isAt(pc)),
         catches: this.#catches.includes(pc),
       };
       this.#here.set(pc, here);

@@ -39,10 +39,11 @@ export class MomentReads {
   /** Reads what a stop needs, while the target stands. */
   *visit(hit: Hit): Visit<ReadMoment> {
     const memory = new Answers();
-    const { kinds, blocks, instants } = this.#places.at(hit.pc);
+    const { kinds, blocks, instants, crossings } = this.#places.at(hit.pc);
     const returns = this.#stacks.awaits(hit.pc);
     const requests = this.#blockReads(hit, memory);
     if (returns) requests.push(...this.#exitReads(hit, memory));
+    for (const kind of crossings) requests.push(...kind.reads(hit, memory));
     const around = (): Call | undefined => this.#stacks.enclosing(hit, this.#afterReturn(hit));
     const entries = kinds.map((kind) => kind.entryReads(hit, around));
     const arrives = entries.some((reads) => reads !== undefined);
@@ -52,11 +53,12 @@ export class MomentReads {
     const stacked = reads.some((each) => each !== undefined) ? this.#stackedReturn(hit) : undefined;
     if (stacked) requests.push(stacked);
     memory.add(requests, yield requests);
-    if (arrives || returns || blocks.length > 0) {
+    if (arrives || returns || blocks.length > 0 || crossings.length > 0) {
       yield* memory.readAll(() => {
         const more = arrives ? kinds.flatMap((kind) => kind.moreReads?.(hit, memory) ?? []) : [];
         more.push(...this.#blockReads(hit, memory));
         if (returns) more.push(...this.#exitReads(hit, memory));
+        for (const kind of crossings) more.push(...kind.reads(hit, memory));
         return more;
       });
     }

@@ -39,6 +39,8 @@ type RunningTime = () => number;
 
 /**
  * Finds the best clock that answers now. Call it at the first hit: at reset, firmware has not set timers up.
+ * @param unread called once when the clock has answered and does not any more: from then on such times are the last one
+ *   and what the host says of how long the guest has run since
  * @throws RsptraceError `CLOCK_UNAVAILABLE` if `wanted` names one that does not answer
  */
 export async function findClock(
@@ -47,12 +49,13 @@ export async function findClock(
   running: RunningTime,
   wanted: ClockName = 'auto',
   timebaseHz = 10_000_000,
+  unread: (clock: string) => void = () => {},
 ): Promise<ClockReader> {
   // A process has the host's time: its stub would be asked for the devices of a machine.
   const clocks = isProcess(session.features) ? [] : (arch.clocks ?? []);
   const candidates: [ClockName, () => Promise<ClockReader | undefined>][] = clocks.map((clock) => [
     clock.kind,
-    () => readerOf(clock, session, running, timebaseHz),
+    () => readerOf(clock, session, { running, unread, timebaseHz }),
   ]);
   candidates.push(['intervals', async () => intervals(running)]);
   for (const [name, find] of candidates) {
@@ -68,27 +71,66 @@ export async function findClock(
   });
 }
 
+interface Host {
+  readonly running: RunningTime;
+  readonly unread: (clock: string) => void;
+  readonly timebaseHz: number;
+}
+
+/** The readings of a counter, in nanoseconds: one that fails is the last one and the host's time since. */
+function readings(label: string, { running, unread }: Host): (nanos: number | undefined) => number {
+  let last = 0;
+  let ranAt = 0;
+  let isSaid = false;
+  return (nanos) => {
+    const ran = running();
+    if (nanos === undefined && !isSaid) {
+      isSaid = true;
+      unread(label);
+    }
+    last = Math.round(nanos ?? last + Math.max(0, ran - ranAt));
+    ranAt = ran;
+    return last;
+  };
+}
+
+/** Whether the counter is closed to the kernel, and its mapping in physical memory shows the same. */
+async function isMapped({ gate, mapped }: CounterRegister, place: number, session: Session): Promise<boolean> {
+  if (!gate || mapped === undefined || !session.target.register(gate.register)) return false;
+  const batch = session.batch();
+  const state = batch.readRegisters([gate.register]);
+  const register = batch.readNumberedRegister(place);
+  const memory = batch.readPhysicalMemory(addr(mapped), 8);
+  await batch.send();
+  const [ticks, there] = [exact(register.value), littleEndian(memory.value)];
+  const isOpen = ((state.value.register(gate.register) ?? gate.bit) & gate.bit) !== 0n;
+  return !isOpen && ticks !== undefined && there !== undefined && Math.abs(there - ticks) < sameTicks;
+}
+
+/** Two readings of one counter in one batch, while the guest stands, are not further apart. */
+const sameTicks = 1000;
+
 async function readerOf(
   clock: GuestClock,
   session: Session,
-  running: RunningTime,
-  timebaseHz: number,
+  host: Host,
 ): Promise<ClockReader | undefined> {
   switch (clock.kind) {
     case 'time':
-      return counterRegister(clock, session, timebaseHz);
+      return counterRegister(clock, session, host);
     case 'hpet':
-      return hpet(session, clock.label);
+      return hpet(session, clock.label, host);
     case 'acpi-pm':
-      return acpiPm(session, running, clock.label);
+      return acpiPm(session, host.running, clock.label);
   }
 }
 
 async function counterRegister(
-  { label, number, numbered }: CounterRegister,
+  counter: CounterRegister,
   session: Session,
-  timebaseHz: number,
+  host: Host,
 ): Promise<ClockReader | undefined> {
+  const { label, number, numbered, mapped = 0n } = counter;
   const bases = new Set<number>();
   for (const [name, own] of numbered) {
     const register = session.target.register(name);
@@ -103,16 +145,17 @@ async function counterRegister(
   const ticks = exact(answer.value);
   // OpenOCD answers with zeros for a register that the hart does not have; under QEMU's -icount time may truly be 0.
   if (ticks === undefined || (ticks === 0 && !(await session.stub()).isQemu)) return undefined;
-  const nanosPerTick = 1e9 / timebaseHz;
-  let last = 0;
+  const nanosPerTick = 1e9 / host.timebaseHz;
+  const hasSpare = await isMapped(counter, place, session);
+  const reading = readings(label, host);
   return {
     info: { name: label, resolutionNs: nanosPerTick, guest: true },
     request(batch) {
       const reply = batch.readNumberedRegister(place);
+      const spare = hasSpare ? batch.readPhysicalMemory(addr(mapped), 8) : undefined;
       return () => {
-        const ticks = exact(reply.value);
-        if (ticks !== undefined) last = Math.round(ticks * nanosPerTick);
-        return last;
+        const ticks = exact(reply.value) ?? littleEndian(spare?.value);
+        return reading(ticks === undefined ? undefined : ticks * nanosPerTick);
       };
     },
   };
@@ -122,7 +165,7 @@ const hpetPeriod = addr(0xfed00004n);
 const hpetConfig = addr(0xfed00010n);
 const hpetCounter = addr(0xfed000f0n);
 
-async function hpet(session: Session, label: string): Promise<ClockReader | undefined> {
+async function hpet(session: Session, label: string, host: Host): Promise<ClockReader | undefined> {
   const first = session.batch();
   const period = first.readPhysicalMemory(hpetPeriod, 4);
   const config = first.readPhysicalMemory(hpetConfig, 8);
@@ -134,15 +177,14 @@ async function hpet(session: Session, label: string): Promise<ClockReader | unde
   if (!femtos || femtos > 100_000_000 || !enabled || enabled % 2 === 0) return undefined;
   if (littleEndian(counter.value) === undefined) return undefined;
   const nanosPerTick = femtos / 1e6;
-  let last = 0;
+  const reading = readings(label, host);
   return {
     info: { name: label, resolutionNs: nanosPerTick, guest: true },
     request(batch) {
       const reply = batch.readPhysicalMemory(hpetCounter, 8);
       return () => {
         const ticks = littleEndian(reply.value);
-        if (ticks !== undefined) last = Math.round(ticks * nanosPerTick);
-        return last;
+        return reading(ticks === undefined ? undefined : ticks * nanosPerTick);
       };
     },
   };

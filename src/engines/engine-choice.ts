@@ -149,14 +149,14 @@ export function engineChoices(
   });
   const reason = whyNoneStops(options, facts);
   if (reason === undefined) return facts;
-  return facts.map((fact) =>
-    fact.engine === 'stop' ? { ...fact, engine: 'none', why: `${reason}: ${fact.why}` } : fact,
+  return facts.map((fact, index) =>
+    fact.engine === 'stop' && !options.plans[index]?.stopIsAsked ? { ...fact, engine: 'none', why: `${reason}: ${fact.why}` } : fact,
   );
 }
 
 /** Most probes run without stops, and nobody has asked for stops. */
 function fewStop(plans: readonly ReadPlan[], facts: readonly ProbeFact[]): boolean {
-  if (plans.some(({ stopIsAsked }) => stopIsAsked)) return false;
+  if (plans.every(({ stopIsAsked }) => stopIsAsked)) return false;
   return facts.filter(({ engine }) => engine === 'target').length * 2 > facts.length;
 }
 
@@ -168,12 +168,12 @@ function whyNoneStops(
   { plans, wanted, process = false, stopsHarm = false }: Parameters<typeof engineChoices>[0],
   facts: readonly ProbeFact[],
 ): string | undefined {
-  if (wanted !== 'auto' || plans.some(({ stopIsAsked }) => stopIsAsked)) return undefined;
+  if (wanted !== 'auto' || plans.every(({ stopIsAsked }) => stopIsAsked)) return undefined;
   const few = fewStop(plans, facts);
   if (process && stopsHarm && few) return harmful;
-  const stopping = facts.filter(({ engine }) => engine === 'stop').length;
+  const stopping = facts.filter(({ engine }, index) => engine === 'stop' && !plans[index]?.stopIsAsked).length;
   if (process) return few && stopping > mostBreakpoints.process ? slowed.process : undefined;
-  if (stopping === facts.length) return undefined;
+  if (facts.every(({ engine }) => engine === 'stop')) return undefined;
   return stopping > (few ? mostBreakpoints.few : mostBreakpoints.many) ? slowed.machine : undefined;
 }
 

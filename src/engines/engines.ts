@@ -226,7 +226,10 @@ export class Engines implements StopObserver, EarlierRecords {
   /** Counts a stop. Probes that had too many are switched off here and now. */
   async #spend(at: Addr, stops: StopEngine): Promise<void> {
     const now = { hostMs: performance.now(), ranMs: stops.runningTime() / 1e6 };
-    const spent = this.#budget.spend(this.#choices.nameAt(at) ?? at, now);
+    const name = this.#choices.nameAt(at);
+    // Others cost what they cost: the user has asked for stops there.
+    if (name === undefined ? stops.points.at(at)?.permanent : this.#choices.isAsked(at)) return;
+    const spent = this.#budget.spend(name ?? at, now);
     if (spent.length === 0 || !this.#choices.someInject) return;
     await stops.points.awaitNoMore(spent.filter((one) => typeof one === 'bigint'));
     const off = this.#choices.switchOff(spent.filter((one) => typeof one === 'string'));

@@ -72,7 +72,7 @@ export class ProbeChoices {
 
   /** Some probes run without stops, and nobody has asked for stops: those that stop should not slow the others. */
   get someInject(): boolean {
-    if (this.#options.plans.some(({ stopIsAsked }) => stopIsAsked)) return false;
+    if (this.#options.plans.every(({ stopIsAsked }) => stopIsAsked)) return false;
     return this.facts.some(({ engine }) => engine === 'target');
   }
 
@@ -81,9 +81,17 @@ export class ProbeChoices {
     return this.#byAddress.get(address)?.name;
   }
 
+  /** The user has asked for the stops of the probe here. */
+  isAsked(address: Addr): boolean {
+    return this.#byAddress.get(address)?.stopIsAsked === true;
+  }
+
   /** Leaves out all places of the probes with these names that stop the target. Returns what is known of them now. */
   switchOff(names: readonly string[]): readonly ProbeFact[] {
-    const stopping = this.#indicesOf(names).filter((index) => this.facts[index]?.engine === 'stop');
+    const { plans } = this.#options;
+    const stopping = this.#indicesOf(names).filter(
+      (index) => this.facts[index]?.engine === 'stop' && !plans[index]?.stopIsAsked,
+    );
     return this.#leave(stopping, ({ why }) => `${tooOften}: ${why}`);
   }
 

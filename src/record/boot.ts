@@ -37,8 +37,22 @@ export class Boot {
     await connection.watches.arm();
     if (until !== undefined) await points.arm([until], () => stopping.stop('until'));
     if (panics.length > 0) await points.arm(panics, () => stopping.stop('panicked'));
+    await this.#armCurrent();
     if (settlesAt !== undefined) await points.pause(settlesAt, () => engines.settle());
     await connection.engine.armOthers();
+  }
+
+  /** Places that the registers of harts name, where the target runs already. */
+  async #armCurrent(): Promise<void> {
+    const { target, connection, tracers } = this.#parts;
+    if (!target.hasBegun || tracers.kinds.every(({ current }) => !current)) return;
+    const { session, engine } = connection;
+    for (const { id } of await session.harts()) {
+      const batch = session.batch(id);
+      const registers = batch.readRegisters();
+      await batch.send();
+      await engine.points.armNow(tracers.kinds.flatMap(({ current }) => current?.(registers.value) ?? []));
+    }
   }
 
   /** At the first hits: false as long as it is too early for trampolines. */

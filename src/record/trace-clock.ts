@@ -121,8 +121,13 @@ export class TraceClock {
   }
 
   find(session: Session): Promise<ClockReader> {
-    const { clock, timebaseHz } = this.#options;
-    return findClock(session, this.#target.program.arch, () => this.#connection.ranNs, clock, timebaseHz);
+    const { clock, timebaseHz, logger } = this.#options;
+    const unread = (name: string): void =>
+      logger?.warn(
+        { clock: name },
+        "the guest's clock cannot be read at some stops: their times are the last one and how long the guest ran since, by the host",
+      );
+    return findClock(session, this.#target.program.arch, () => this.#connection.ranNs, clock, timebaseHz, unread);
   }
 
   /** The machine was reset, and its clock now says `time`: the trace's time continues from `last`. */

@@ -99,7 +99,12 @@ function tracersOf(
 ): Pick<Tracers, 'calls' | 'kinds'> {
   const { values, maxDepth } = functions;
   const context = { elf, arch, debug, output, spaces, stackDepth, hooked, values, maxDepth };
-  const kinds = found.flatMap((each) => each.kind.tracer?.(each.found, context) ?? []);
+  let firstKey = 0;
+  const kinds = found.flatMap((each) => {
+    const tracer = each.kind.tracer?.(each.found, { ...context, firstKey });
+    firstKey += each.found.keys ?? 0;
+    return tracer ?? [];
+  });
   const calls = new CallTracer(
     arch,
     output,
@@ -108,6 +113,7 @@ function tracersOf(
       stackBytes: stackBytes(elf),
       catches: found.flatMap((each) => each.found.catches ?? []),
       instants: kinds.flatMap(({ instants = [] }) => instants),
+      crossings: kinds.flatMap(({ crossings = [] }) => crossings),
       spaces,
       observer,
     },

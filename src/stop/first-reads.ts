@@ -112,7 +112,7 @@ export class FirstReads {
     const state = valueRegisters.length === 0 ? undefined : floatUnit && registers.register(floatUnit.register);
     if (state === undefined || !floatUnit?.isOff(state)) return registers;
     return {
-      register: (name) => (valueRegisters.includes(name) ? undefined : registers.register(name)),
+      register: (name) => (floatUnit.has(name) ? undefined : registers.register(name)),
       halves: (name, into, at) => registers.halves?.(name, into, at) ?? false,
     };
   }

@@ -79,6 +79,7 @@ export class Hits {
     const again = [...(loads ? [load] : []), ...(wantsCode ? [here] : [])];
     firstReads.learn(hit.pc, [...requests, ...more, ...again]);
     if (!repeated) await tracer.standing?.(hit, session.memory(hart));
+    if (reaction.stay?.length) await points.armNow(reaction.stay);
     const watched: Point[] = [];
     for (const address of reaction.watch) watched.push(points.at(address) ?? (await points.of(address)));
     const batch = session.batch(hart);

@@ -84,7 +84,9 @@ export class Passing {
     await batch.send();
     learn?.();
     const stepped = await stepper.over(hit, hart, this.#lifted(point, hit.pc), watched);
-    if (stepped.interrupted) point.rearrivals.set(resumedAs(hit), this.#standing(hit));
+    // What returns from a trap goes on somewhere else by itself.
+    const isExit = point.code !== undefined && options.arch.traps?.isExit(point.code) === true;
+    if (stepped.interrupted && !isExit) point.rearrivals.set(resumedAs(hit), this.#standing(hit));
     if (stepped.stop.kind !== 'signal') return stepped.stop;
     await points.check(inserts, hit.pc);
     if (!repeated) tracer.digest();

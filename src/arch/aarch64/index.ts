@@ -7,6 +7,7 @@ import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
 import { dwarfRegister, floatArguments, generalRegisters, registerDefaults } from './registers.js';
 import { systemRegisters } from './system-registers.js';
+import { traps } from './traps.js';
 
 /** Bytes of `brk #N`: d4 | 001 N[15:11] | N[10:3] | N[2:0] 00000. */
 function isBreakpoint([a = 0, , c = 0, d]: Uint8Array): boolean {
@@ -26,7 +27,7 @@ const linux: LinuxModel = {
 
 /** 64-bit Arm, little-endian, with the calls and numbers of AAPCS64. It records with stops. */
 export const aarch64: Architecture &
-  Pick<CompleteArchitecture, 'frames' | 'codeFlow' | 'privilege' | 'addressSpaces' | 'systemRegisters'> = {
+  Pick<CompleteArchitecture, 'frames' | 'codeFlow' | 'privilege' | 'addressSpaces' | 'systemRegisters' | 'traps'> = {
   name: 'aarch64',
   elfMachine: 183,
   gdbNames: ['aarch64'],
@@ -68,8 +69,13 @@ export const aarch64: Architecture &
   codeFlow,
   privilege,
   // FPEN, bits 21:20.
-  floatUnit: { register: 'CPACR_EL1', isOff: (value) => (value & (1n << 20n)) === 0n },
+  floatUnit: {
+    register: 'CPACR_EL1',
+    isOff: (value) => (value & (1n << 20n)) === 0n,
+    has: (name) => /^v\d/.test(name),
+  },
   addressSpaces,
   systemRegisters,
+  traps,
   linux,
 };

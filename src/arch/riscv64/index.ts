@@ -11,9 +11,10 @@ import { powerOff } from './power-off.js';
 import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
 import { references } from './references.js';
-import { dwarfRegister, floatArguments, generalRegisters, registerDefaults } from './registers.js';
+import { dwarfRegister, floatArguments, floatNumber, generalRegisters, registerDefaults } from './registers.js';
 import { systemRegisters } from './system-registers.js';
 import { probeCode } from './trampoline.js';
+import { traps as trapModel } from './traps.js';
 
 /**
  * `time`, CSR 0xc01 (Privileged ISA, Zicntr). Stubs number CSRs consecutively. Many small harts have no such CSR, and
@@ -36,6 +37,8 @@ const clocks: readonly GuestClock[] = [
     ],
     // TM, Privileged ISA 3.1.11.
     gate: { register: 'mcounteren', bit: 2n },
+    // mtime of QEMU's virt and of all that have SiFive's CLINT.
+    mapped: 0x200_bff8n,
   },
 ];
 
@@ -118,12 +121,17 @@ export const riscv64: CompleteArchitecture = {
   clocks,
   privilege,
   // FS, bits 13 and 14.
-  floatUnit: { register: 'sstatus', isOff: (value) => (value & 0x6000n) === 0n },
+  floatUnit: {
+    register: 'sstatus',
+    isOff: (value) => (value & 0x6000n) === 0n,
+    has: (name) => floatNumber(name) !== undefined,
+  },
   addressSpaces,
   probeCode,
   qemuMachines: ['virt'],
   reset,
   powerOff,
   systemRegisters,
+  traps: trapModel,
   linux,
 };

@@ -13,6 +13,7 @@ import { references } from './references.js';
 import { dwarfRegister, floatArguments, generalRegisters, registerDefaults } from './registers.js';
 import { systemRegisters } from './system-registers.js';
 import { probeCode } from './trampoline.js';
+import { traps } from './traps.js';
 
 const vector = addr(0xffff_fff0);
 const ip = addr(0xfff0);
@@ -103,12 +104,17 @@ export const x86_64: CompleteArchitecture = {
   ],
   privilege,
   // EM and TS.
-  floatUnit: { register: 'cr0', isOff: (value) => (value & 0x0cn) !== 0n },
+  floatUnit: {
+    register: 'cr0',
+    isOff: (value) => (value & 0x0cn) !== 0n,
+    has: (name) => /^(?:[xyz]mm|st)\d/.test(name),
+  },
   addressSpaces,
   probeCode,
   qemuMachines: ['pc'],
   reset,
   powerOff,
   systemRegisters,
+  traps,
   linux,
 };

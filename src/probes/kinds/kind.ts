@@ -1,8 +1,8 @@
 import type { Architecture } from '../../arch/index.js';
 import type { FutureSet, StuckTask, TaskPlaces } from '../../async/futures/index.js';
 import type { Addr } from '../../base/addr.js';
-import type { MemoryReader } from '../../base/memory-reader.js';
-import type { CallKind, EventOutput, InstantKind } from '../../calls/index.js';
+import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
+import type { CallKind, CrossingKind, EventOutput, InstantKind } from '../../calls/index.js';
 import { DebugInfo } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
 import type { SpaceNumbers } from '../../target/index.js';
@@ -73,6 +73,8 @@ export interface Found {
   readonly unmatched?: readonly string[];
   /** Functions that match and are not probed all the same, with the reason. */
   readonly excluded?: readonly ExcludedFunction[];
+  /** How many keys of functions it uses, from 0. */
+  readonly keys?: number;
   /** Functions that run when a panic has been caught, and at no other time. */
   readonly catches?: readonly Addr[];
   /** Data that watchpoints trace: it needs no breakpoint in code, and each access stops the target. */
@@ -123,6 +125,8 @@ export interface TracerContext extends ProbedProgram {
   /** See `FunctionOptions`. */
   readonly values: boolean | undefined;
   readonly maxDepth: number | undefined;
+  /** The first key for a function that no kind before has used. */
+  readonly firstKey: number;
 }
 
 /** Turns the hits of one kind into events, or counts them. Each member is for kinds that need it. */
@@ -131,6 +135,10 @@ export interface KindTracer {
   readonly calls?: CallKind;
   /** Places where a hit is no call. */
   readonly instants?: InstantKind | readonly InstantKind[];
+  /** Places at which a hart leaves whatever it runs. */
+  readonly crossings?: CrossingKind & CallKind;
+  /** Places that the registers of a hart name before the recording begins. */
+  current?(registers: RegisterReader): readonly Addr[];
   /** The recording ends: memory shows that these tasks will not be polled again. */
   stuck?(tasks: readonly StuckTask[]): void;
   /** Counts, to which counters in the target add. */

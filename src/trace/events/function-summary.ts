@@ -42,6 +42,13 @@ class FunctionTally extends Tally {
 export class FunctionSummary extends TimedFold {
   /** By the function's key. */
   readonly #tallies: FunctionTally[] = [];
+  readonly #takes: (fn: FunctionRef) => boolean;
+
+  /** `takes`: of which functions it has rows. */
+  constructor(takes: (fn: FunctionRef) => boolean = () => true) {
+    super();
+    this.#takes = takes;
+  }
 
   protected began(begin: AnyBegin): void {
     if (begin.type === 'call-begin') this.#tally(begin.function).calls++;
@@ -59,7 +66,7 @@ export class FunctionSummary extends TimedFold {
   rows(stopError?: StopError, leftOut: ReadonlySet<string> = new Set()): FunctionRow[] {
     return (
       this.#tallies
-        .filter((tally) => tally !== undefined)
+        .filter((tally) => tally !== undefined && this.#takes(tally.function))
         // Nothing that has no time is an upper bound.
         .map((tally) => ({ tally, error: tally.returned === 0 ? undefined : stopError }))
         .map(({ tally, error }) => ({

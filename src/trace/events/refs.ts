@@ -71,6 +71,8 @@ export interface FunctionRef {
   readonly address: Addr;
   readonly file: string | undefined;
   readonly line: number | undefined;
+  /** It is no function, but a trap, and the address is where that enters. Known while recording. */
+  readonly trap?: 'irq' | 'fault' | 'syscall' | 'trap' | undefined;
 }
 
 /** An argument from the registers at the entry, as Rust would print it; an address if it lies in memory. */

@@ -25,7 +25,8 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
   resolve({ elf, debug, arch }, specs) {
     const functions = resolveFunctions(elf, debug, arch, specs);
     const { probes, excluded, unmatched } = functions;
-    return { functions, excluded, unmatched, addresses: probes.map(({ address }) => address) };
+    const addresses = probes.map(({ address }) => address);
+    return { functions, excluded, unmatched, addresses, keys: probes.length };
   },
   plans: ({ functions }, wishes) => functions.probes.map((probe) => planFunction(probe, wishes)),
   tracer({ functions }, { elf, arch, output, values, maxDepth }) {
@@ -39,7 +40,7 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
   },
   report(found) {
     if (!found) return { json: () => ({ functions: [] }), tables: () => [] };
-    const summary = new FunctionSummary();
+    const summary = new FunctionSummary(({ trap }) => trap === undefined);
     const rows = ({ stopError, engines, missing }: Outcome): readonly FunctionRow[] =>
       summary.rows(stopError, namesBound(engines, missing));
     return {

@@ -1,0 +1,91 @@
+import type { Architecture, TrapKind } from '../../../arch/index.js';
+import { RsptraceError } from '../../../base/errors.js';
+import { plural } from '../../../text/index.js';
+import { FunctionSummary, functionJson, functionTable } from '../../../trace/index.js';
+import { entryPlan } from '../../read-plan.js';
+import type { KindReport, Outcome, ProbeKind, ProbeText } from '../kind.js';
+import { parseNames, verifyIncludes } from '../names.js';
+import { type FoundTraps, resolveTraps, type TrapSpec } from './resolve.js';
+import { TrapTracer } from './tracer.js';
+
+const name = 'trap';
+const allKinds: readonly TrapKind[] = ['irq', 'fault', 'syscall', 'trap'];
+
+interface TrapWords {
+  readonly help: string;
+  readonly everything: string;
+  readonly of?: TrapKind;
+}
+
+/**
+ * Traps of a kernel: interrupts, faults, system calls and all others, from entry to return. Nothing has to be named:
+ * where they enter is what the kernel itself tells the processor.
+ */
+const trap: ProbeKind<TrapSpec, FoundTraps> = {
+  name,
+  help: "'trap:GLOB' traps of a kernel by their names: irq::**, fault::**, syscall::64, trap::breakpoint",
+  parse: (text) => parse(text, name, { help: '', everything: 'every trap' }),
+  check: (specs) => verifyIncludes(specs, name),
+  resolve: resolveTraps,
+  plans: ({ places }, { arch }) =>
+    places.map((place) => ({
+      ...entryPlan({ ...place, codeSize: 0 }),
+      entryRegisters: [...registersOf(arch)],
+      needsStop: 'what a trap is stands in registers of the system, which only a stop reads',
+      stopIsAsked: true,
+    })),
+  tracer(found, context) {
+    const tracer = new TrapTracer(found, context);
+    return { crossings: tracer, current: (registers) => tracer.current(registers) };
+  },
+  report: (found) => (found ? reportOf(found) : nothing),
+};
+
+/** What {@link trap} reads besides the general registers. */
+function registersOf({ traps, privilege }: Architecture): ReadonlySet<string> {
+  return new Set([...(traps?.registers ?? []), ...(privilege?.registers ?? [])]);
+}
+
+const nothing: KindReport = { json: () => ({}), tables: () => [] };
+
+function reportOf({ alone, mayWant }: FoundTraps): KindReport {
+  const summary = new FunctionSummary((fn) => fn.trap !== undefined);
+  const rows = ({ stopError }: Outcome) => summary.rows(stopError);
+  // Where only some traps are traced, others end too.
+  const unmatched = (): number | undefined => (allKinds.every(mayWant) ? alone.returns : undefined);
+  return {
+    sink: summary,
+    json: (outcome) => ({ traps: functionJson(rows(outcome)), trap_returns_alone: unmatched() ?? null }),
+    tables(outcome, options) {
+      const count = unmatched() ?? 0;
+      const note = `${plural(count, 'return')} from traps ${count === 1 ? 'ends' : 'end'} none that was seen: a program begins there, or the entry was not known yet\n`;
+      return [`${functionTable(rows(outcome), options)}${count === 0 ? '' : note}`];
+    },
+  };
+}
+
+/** The same, of one kind. */
+function only(of: TrapKind, everything: string, help: string): ProbeKind<TrapSpec, FoundTraps> {
+  return { ...trap, name: of, help, parse: (text) => parse(text, of, { help, everything, of }), report: () => nothing };
+}
+
+export const trapKinds = [
+  trap,
+  only('irq', 'every interrupt', "'irq:GLOB' its interrupts"),
+  only('fault', 'every fault', "'fault:GLOB' accesses that have no right to their memory"),
+  only('syscall', 'every system call', "'syscall:GLOB' system calls of its programs, by number or name"),
+] as const;
+
+/** @throws RsptraceError `PROBE_SYNTAX` */
+function parse(text: ProbeText, prefix: string, { everything, of }: TrapWords): TrapSpec {
+  const spec = parseNames({ name: prefix, everything }, text);
+  if (spec.when.length > 0) {
+    throw new RsptraceError('PROBE_SYNTAX', `'${text.text}' has a condition, which traps cannot have`, {
+      hint: `'${prefix}:${spec.glob}' takes all of them`,
+    });
+  }
+  return {
+    ...{ ...spec, kind: name, of },
+    matches: (path) => (of === undefined || path.startsWith(`${of}::`)) && spec.matches(path),
+  };
+}

@@ -1,0 +1,83 @@
+import type { TrapExit, TrapKind, TrapSetter } from '../../../arch/index.js';
+import { type Addr, hex } from '../../../base/addr.js';
+import { RsptraceError } from '../../../base/errors.js';
+import { CodeMap, executable } from '../../../target/unwind/index.js';
+import type { Found, ProbedProgram } from '../kind.js';
+import { type ProbeSpec, whiteList } from '../names.js';
+
+/** `irq:GLOB`: traps by what they are called, `irq::supervisor_timer`, `syscall::64`. */
+export interface TrapSpec extends ProbeSpec {
+  /** Of this kind alone. */
+  readonly of: TrapKind | undefined;
+}
+
+export interface FoundTraps extends Found {
+  readonly setters: readonly TrapSetter[];
+  readonly exits: readonly TrapExit[];
+  /** The address of each of them, and what it is for people. */
+  readonly places: readonly { readonly address: Addr; readonly name: string }[];
+  readonly wants: (name: string) => boolean;
+  /** A trap of this kind may be wanted. */
+  readonly mayWant: (kind: TrapKind) => boolean;
+  /** Returns from traps whose entry was not seen; the tracer counts them. */
+  readonly alone: { returns: number };
+}
+
+/**
+ * The instructions of a kernel that say where traps enter, and those that end traps.
+ * @throws RsptraceError `PROBE_NO_MATCH`, `ARCH_UNSUPPORTED`
+ */
+export function resolveTraps(program: ProbedProgram, specs: readonly TrapSpec[]): FoundTraps {
+  const { elf, arch, debug } = program;
+  const { traps } = arch;
+  const [first] = specs;
+  if (!traps) {
+    throw new RsptraceError('ARCH_UNSUPPORTED', `how traps enter a kernel is not known of ${arch.name}`, {
+      hint: `leave '${first?.text}' out`,
+    });
+  }
+  const code = new CodeMap(elf, debug);
+  const seen = new Set<number>();
+  const setters = new Map<bigint, TrapSetter>();
+  const exits = new Map<bigint, TrapExit>();
+  for (const { low, high } of executable(elf)) {
+    const bytes = elf.bytesAt(elf.codes.fromCode(low), high - low);
+    if (!bytes) continue;
+    elf.budget.spend(bytes.length, 'the program text');
+    for (const offset of traps.seek(bytes)) {
+      const host = code.functionAt(low + offset);
+      if (!host || seen.has(host.low)) continue;
+      seen.add(host.low);
+      for (const range of host.ranges) {
+        const found = traps.find(range.bytes, range.start);
+        for (const setter of found.setters) setters.set(setter.address, setter);
+        for (const exit of found.exits) exits.set(exit.address, exit);
+      }
+    }
+  }
+  if (setters.size === 0 || exits.size === 0) throw noKernel(first?.text ?? '', setters.size > 0);
+  const name = (address: Addr): string =>
+    debug?.functionAt(address)?.name ?? elf.symbols.at(address)?.name ?? hex(address);
+  const places = [
+    ...[...setters.keys()].map((key) => ({ address: key as Addr, name: `trap entries set in ${name(key as Addr)}` })),
+    ...[...exits.keys()].map((key) => ({ address: key as Addr, name: `returns from traps in ${name(key as Addr)}` })),
+  ];
+  const list = whiteList(specs);
+  const wants = (path: string): boolean => list.allows([path], true);
+  return {
+    addresses: places.map(({ address }) => address),
+    setters: [...setters.values()],
+    exits: [...exits.values()],
+    places,
+    wants,
+    mayWant: (kind) => specs.some((spec) => !spec.excludes && (spec.of === undefined || spec.of === kind)),
+    alone: { returns: 0 },
+  };
+}
+
+function noKernel(text: string, sets: boolean): RsptraceError {
+  const missing = sets ? 'returns from a trap' : 'says where traps enter';
+  return new RsptraceError('PROBE_NO_MATCH', `'${text}' needs a kernel: no instruction of the program ${missing}`, {
+    hint: 'give the ELF of the kernel; of a process, strace shows the system calls',
+  });
+}
