@@ -1,9 +1,12 @@
 import type { RegisterReader } from '../base/memory-reader.js';
+import type { CallNames } from './linux-calls.js';
 
 /** What is known of processes on a Linux of this architecture. */
 export interface LinuxModel {
   /** Numbers of the system calls that load code: mmap, mprotect, mremap, pkey_mprotect. */
   readonly mappingCalls: readonly number[];
+  /** What system calls are called. */
+  readonly callName?: CallNames;
   /** The names of signals by their numbers, without SIG (signal(7)). */
   readonly signals: readonly string[];
   /** How many bytes the pc is behind a trap instruction when the program gets its SIGTRAP. */

@@ -29,6 +29,8 @@ export interface Trap {
   readonly name: string | undefined;
   /** Of a system call. */
   readonly number?: bigint | undefined;
+  /** A system call whose numbers are not those of Linux' 64-bit programs. */
+  readonly isOther?: boolean;
   /** Of a system call, in order. */
   readonly arguments?: readonly bigint[];
   /** The address of a fault's access. */

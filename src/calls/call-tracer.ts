@@ -201,22 +201,25 @@ export class CallTracer implements Tracer {
     return follows.reaction(hit.pc);
   }
 
-  /** @returns whether a call ends */
-  #leave(at: Moment, key: bigint, stackPointer: number, memory: HitMemory, follows: Follows): boolean {
+  #leave(at: Moment, key: bigint, stackPointer: number, memory: HitMemory, follows: Follows): void {
     const { ended, lost } = this.#stacks.leave(at, key, stackPointer);
     for (let i = 0; i < ended.length; i++) {
       const call = ended[i] as Call;
       call.payload.kind.returning(call, at, memory);
     }
     follows.ended(at, ended, lost);
-    return ended.length > 0;
   }
 
   /** The hart leaves what it runs, or goes back to it. */
   #cross(kind: CrossingKind, at: Moment, memory: HitMemory, follows: Later): void {
     const { ended, begun, places = [] } = kind.cross(at, memory);
-    if (ended && !this.#leave({ ...at, space: ended.space }, ended.key, ended.stackPointer, memory, follows))
-      kind.unmatched?.(at);
+    if (ended) {
+      const where = { ...at, space: ended.space };
+      const open = this.#stacks.endingAt(where, ended.key, ended.stackPointer);
+      const isEnd = open.length > 0 && open.every(({ payload }) => ended.isOf(payload));
+      if (isEnd) this.#leave(where, ended.key, ended.stackPointer, memory, follows);
+      else kind.unmatched?.(at);
+    }
     if (begun) {
       const { space, key: returnAddress, stackPointer, call: traced } = begun;
       const { call, lost } = this.#stacks.enter(

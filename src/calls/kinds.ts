@@ -154,7 +154,8 @@ export interface CrossingPlace {
 
 /** What a stop at such a place means. */
 export interface Crossing {
-  readonly ended?: CrossingPlace | undefined;
+  /** `isOf`: whether it is this open call's end. */
+  readonly ended?: (CrossingPlace & { isOf(call: TracedCall): boolean }) | undefined;
   readonly begun?: (CrossingPlace & { readonly call: TracedCall }) | undefined;
   /** Further places of the kind, which the target has just shown. */
   readonly places?: readonly Addr[];

@@ -110,11 +110,7 @@ async function isMapped({ gate, mapped }: CounterRegister, place: number, sessio
 /** Two readings of one counter in one batch, while the guest stands, are not further apart. */
 const sameTicks = 1000;
 
-async function readerOf(
-  clock: GuestClock,
-  session: Session,
-  host: Host,
-): Promise<ClockReader | undefined> {
+async function readerOf(clock: GuestClock, session: Session, host: Host): Promise<ClockReader | undefined> {
   switch (clock.kind) {
     case 'time':
       return counterRegister(clock, session, host);

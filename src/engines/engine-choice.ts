@@ -150,7 +150,9 @@ export function engineChoices(
   const reason = whyNoneStops(options, facts);
   if (reason === undefined) return facts;
   return facts.map((fact, index) =>
-    fact.engine === 'stop' && !options.plans[index]?.stopIsAsked ? { ...fact, engine: 'none', why: `${reason}: ${fact.why}` } : fact,
+    fact.engine === 'stop' && !options.plans[index]?.stopIsAsked
+      ? { ...fact, engine: 'none', why: `${reason}: ${fact.why}` }
+      : fact,
   );
 }
 

@@ -1,4 +1,5 @@
 import { genericSignals, type LinuxModel, type SystemCallModel } from '../linux.js';
+import { x86Calls } from '../linux-calls.js';
 
 const parameters = ['rdi', 'rsi', 'rdx', 'r10', 'r8', 'r9'];
 /** The code segment of 64-bit programs on Linux. */
@@ -37,6 +38,7 @@ const systemCalls: SystemCallModel = {
 };
 
 export const linux: LinuxModel = {
+  callName: x86Calls,
   // arch/x86/include/uapi/asm/ptrace.h
   coreRegisters:
     'r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss fs_base gs_base'.split(

@@ -145,7 +145,8 @@ function entryOf(address: Addr, vector: number, isOpen: boolean): TrapEntry {
 function called(registers: RegisterReader, from: Trap['from'], vector: number): Trap {
   const names = vector === linuxCall ? ['rbx', 'rcx', 'rdx', 'rsi', 'rdi', 'rbp'] : callArguments;
   const values = names.map((name) => registers.register(name) ?? 0n);
-  return { kind: 'syscall', name: undefined, number: registers.register('rax'), arguments: values, from };
+  const number = registers.register('rax');
+  return { kind: 'syscall', name: undefined, number, isOther: true, arguments: values, from };
 }
 
 const callArguments = ['rdi', 'rsi', 'rdx', 'r10', 'r8', 'r9'];

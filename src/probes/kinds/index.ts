@@ -4,8 +4,8 @@ import type { AnyProbe, ProbeKind } from './kind.js';
 import { line } from './line.js';
 import { poll } from './poll/index.js';
 import { sample } from './sample.js';
-import { trapKinds } from './traps/index.js';
 import { avg, count, hist, sum } from './tallies/index.js';
+import { trapKinds } from './traps/index.js';
 import { watch } from './watch/index.js';
 
 /** Every kind of probe. Calls that begin in one place nest in this order, and reports follow it. */

@@ -9,6 +9,8 @@ import { type FoundTraps, resolveTraps, type TrapSpec } from './resolve.js';
 import { TrapTracer } from './tracer.js';
 
 const name = 'trap';
+const storm =
+  'the guest was interrupted again and again at one instruction: stops take longer than its timer lets them; -icount shift=0 for QEMU has its clock stand meanwhile\n';
 const allKinds: readonly TrapKind[] = ['irq', 'fault', 'syscall', 'trap'];
 
 interface TrapWords {
@@ -48,18 +50,22 @@ function registersOf({ traps, privilege }: Architecture): ReadonlySet<string> {
 
 const nothing: KindReport = { json: () => ({}), tables: () => [] };
 
-function reportOf({ alone, mayWant }: FoundTraps): KindReport {
+function reportOf({ seen, mayWant }: FoundTraps): KindReport {
   const summary = new FunctionSummary((fn) => fn.trap !== undefined);
   const rows = ({ stopError }: Outcome) => summary.rows(stopError);
   // Where only some traps are traced, others end too.
-  const unmatched = (): number | undefined => (allKinds.every(mayWant) ? alone.returns : undefined);
+  const unmatched = (): number | undefined => (allKinds.every(mayWant) ? seen.returnsAlone : undefined);
   return {
     sink: summary,
-    json: (outcome) => ({ traps: functionJson(rows(outcome)), trap_returns_alone: unmatched() ?? null }),
+    json: (outcome) => ({
+      traps: functionJson(rows(outcome)),
+      trap_returns_alone: unmatched() ?? null,
+      interrupts_only: seen.isStorm,
+    }),
     tables(outcome, options) {
       const count = unmatched() ?? 0;
       const note = `${plural(count, 'return')} from traps ${count === 1 ? 'ends' : 'end'} none that was seen: a program begins there, or the entry was not known yet\n`;
-      return [`${functionTable(rows(outcome), options)}${count === 0 ? '' : note}`];
+      return [`${functionTable(rows(outcome), options)}${count === 0 ? '' : note}${seen.isStorm ? storm : ''}`];
     },
   };
 }

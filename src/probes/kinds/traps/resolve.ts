@@ -11,6 +11,16 @@ export interface TrapSpec extends ProbeSpec {
   readonly of: TrapKind | undefined;
 }
 
+interface SeenTraps {
+  /** Returns from traps whose entry was not seen. */
+  returnsAlone: number;
+  /** Where the last trap has interrupted the guest, if it was an interrupt, and how often in a row it was there. */
+  interrupted: Addr | undefined;
+  inARow: number;
+  /** The guest has made no progress between interrupts. */
+  isStorm: boolean;
+}
+
 export interface FoundTraps extends Found {
   readonly setters: readonly TrapSetter[];
   readonly exits: readonly TrapExit[];
@@ -19,8 +29,8 @@ export interface FoundTraps extends Found {
   readonly wants: (name: string) => boolean;
   /** A trap of this kind may be wanted. */
   readonly mayWant: (kind: TrapKind) => boolean;
-  /** Returns from traps whose entry was not seen; the tracer counts them. */
-  readonly alone: { returns: number };
+  /** What the tracer has seen that is no event. */
+  readonly seen: SeenTraps;
 }
 
 /**
@@ -71,7 +81,7 @@ export function resolveTraps(program: ProbedProgram, specs: readonly TrapSpec[])
     places,
     wants,
     mayWant: (kind) => specs.some((spec) => !spec.excludes && (spec.of === undefined || spec.of === kind)),
-    alone: { returns: 0 },
+    seen: { returnsAlone: 0, interrupted: undefined, inARow: 0, isStorm: false },
   };
 }
 

@@ -1,6 +1,5 @@
-import type { Interrupted, Trap, TrapEntry, TrapExit, TrapRead, TrapSetter, TrapTable } from '../../../arch/index.js';
-import { type Addr, addOffset, addr, hex } from '../../../base/addr.js';
-import { AddressMap } from '../../../base/address-map.js';
+import type { Interrupted, Trap } from '../../../arch/index.js';
+import { type Addr, addOffset, hex } from '../../../base/addr.js';
 import { madeOnce } from '../../../base/made-once.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
 import {
@@ -16,18 +15,19 @@ import {
   stackNumber,
   type TracedCall,
 } from '../../../calls/index.js';
+import { isLinux } from '../../../target/index.js';
 import type { ArgumentValue, CallBegin, FunctionRef, GuestNanos } from '../../../trace/index.js';
 import type { TracerContext } from '../kind.js';
+import { readOf, TrapPlaces } from './places.js';
 import type { FoundTraps } from './resolve.js';
 
 /** Stands for the return address that a trap has not: see `BlockEdge.key`. No block has it. */
 const key = -(1n << 62n);
 const none: readonly never[] = [];
-const pageBits = 12n;
-const pageMask = (1n << pageBits) - 1n;
-/** Bytes of an instruction that ends a trap, and of the code before it that must be the same in a copy. */
-const exitBytes = 4;
-const shown = 12;
+/** So often in a row one instruction is interrupted where a guest makes no progress. */
+const stormy = 50;
+/** Bytes of an instruction that is a system call, on all architectures. */
+const longestCall = 4n;
 
 interface OpenTrap extends TracedCall {
   emitted?: CallBegin | undefined;
@@ -35,6 +35,7 @@ interface OpenTrap extends TracedCall {
   readonly began: GuestNanos;
   readonly hart: number;
   readonly values: readonly ArgumentValue[];
+  readonly from: Interrupted;
   exit: { readonly hart: number; readonly result: string | undefined } | undefined;
 }
 
@@ -48,67 +49,47 @@ type TrapCall = OpenCall<TracedCall> & { readonly payload: OpenTrap };
 export class TrapTracer implements CrossingKind, CallKind {
   readonly #found: FoundTraps;
   readonly #context: TracerContext;
-  readonly #setters = new AddressMap<TrapSetter>(64);
-  readonly #exits = new AddressMap<TrapExit>(64);
-  readonly #entries = new AddressMap<TrapEntry>(64);
-  readonly #learned: Addr[] = [];
+  readonly #places: TrapPlaces;
+  readonly #isLinux: boolean;
   readonly #refs = new Map<string, FunctionRef>();
-  /** The tables of entries that are in use, and whether one may have been filled since it was read. */
-  readonly #tables = new Map<bigint, TrapTable>();
-  #isStale = false;
-  /** Pages with entries that the ELF does not have, in which exits were looked for. */
-  readonly #searched = new Set<bigint>();
 
   constructor(found: FoundTraps, context: TracerContext) {
     this.#found = found;
     this.#context = context;
-    for (const setter of found.setters) this.#setters.set(setter.address, setter);
-    for (const exit of found.exits) this.#exits.set(exit.address, exit);
+    this.#places = new TrapPlaces({ ...found, arch: context.arch, elf: context.elf });
+    this.#isLinux = isLinux(context.elf);
   }
 
-  /** The places that the target has shown so far, and those that a hart's registers name. */
+  /** See {@link TrapPlaces.current}. */
   current(registers: RegisterReader): readonly Addr[] {
-    this.#add(this.#context.arch.traps?.current(registers) ?? none);
-    return this.#learned;
+    return this.#places.current(registers);
   }
 
   isAt(pc: Addr): boolean {
-    return this.#entries.get(pc) !== undefined || this.#setters.get(pc) !== undefined || this.#exits.get(pc) !== undefined;
+    return this.#places.isAt(pc);
   }
 
-  reads({ pc, registers }: Moment, memory: HitMemory): readonly MemoryRequest[] {
-    const setter = this.#setters.get(pc);
-    const reads = [this.#entries.get(pc), this.#exits.get(pc), setter].flatMap((place) => place?.reads(registers) ?? none);
-    if (setter) {
-      const set = setter.sets(registers, readOf(memory));
-      if ('table' in set) reads.push(set.table);
-    }
-    if (this.#isStale) reads.push(...this.#tables.values());
-    if (this.#isCopied(pc)) reads.push(...this.#copiesIn(pc).map(({ window }) => window));
-    return reads.map(({ address, length }: TrapRead) => ({ address, length }));
+  reads(at: Moment, memory: HitMemory): readonly MemoryRequest[] {
+    return this.#places.reads(at, memory);
   }
 
   cross(at: Moment, memory: HitMemory): Crossing {
     const { pc, registers } = at;
+    const places = this.#places.learn(at, memory);
     const read = readOf(memory);
-    const places: Addr[] = [];
-    if (this.#isStale) places.push(...this.#readTables(memory));
-    const set = this.#setters.get(pc)?.sets(registers, read);
-    if (set && 'table' in set) {
-      this.#tables.set(set.table.address, set.table);
-      places.push(...this.#readTables(memory));
-    } else if (set) places.push(...this.#add(set));
-    if (this.#isCopied(pc)) places.push(...this.#findExits(pc, memory));
-    const goesOn = this.#exits.get(pc)?.to(registers, read);
-    const ended = goesOn && this.#placeOf(goesOn, registers);
-    const trap = this.#entries.get(pc)?.trap(registers, read);
-    return { ended, begun: trap && this.#begun(trap, at), places };
+    const goesOn = this.#places.exitAt(pc)?.to(registers, read);
+    const trap = this.#places.entryAt(pc)?.trap(registers, read);
+    if (trap) this.#watchStorm(trap);
+    return {
+      ended: goesOn && { ...this.#placeOf(goesOn, registers), isOf: (call) => endsAt(call as OpenTrap, goesOn) },
+      begun: trap && this.#begun(trap, at),
+      places,
+    };
   }
 
-  /** What goes on has not been interrupted, or where it was is not known. */
   unmatched(): void {
-    this.#found.alone.returns++;
-    this.#isStale = this.#tables.size > 0;
+    this.#found.seen.returnsAlone++;
+    this.#places.missed();
   }
 
   entryReads(): undefined {
@@ -154,7 +135,7 @@ export class TrapTracer implements CrossingKind, CallKind {
   }
 
   #begun(trap: Trap, at: Moment): (CrossingPlace & { readonly call: OpenTrap }) | undefined {
-    const name = `${trap.kind}::${trap.name ?? trap.number ?? 'unknown'}`;
+    const name = `${trap.kind}::${trap.name ?? this.#callName(trap)}`;
     if (!this.#found.wants(name)) return undefined;
     const ref = madeOnce(this.#refs, name, () => {
       const key = this.#context.firstKey + this.#refs.size;
@@ -164,8 +145,14 @@ export class TrapTracer implements CrossingKind, CallKind {
     const values = this.#context.values === false ? none : valuesOf(trap);
     return {
       ...this.#placeOf(trap.from, at.registers),
-      call: { kind: this, ref, began, hart: at.hart, values, exit: undefined },
+      call: { kind: this, ref, began, hart: at.hart, values, from: trap.from, exit: undefined },
     };
+  }
+
+  #callName({ number, isOther }: Trap): string {
+    if (number === undefined) return 'unknown';
+    const name = this.#isLinux && !isOther ? this.#context.arch.linux?.callName?.(Number(number)) : undefined;
+    return name ?? String(BigInt.asIntN(64, number));
   }
 
   /** Where what is interrupted lies: its stack, and its address space if it is a program's. */
@@ -176,71 +163,27 @@ export class TrapTracer implements CrossingKind, CallKind {
     return { space, key, stackPointer: stackNumber(stackPointer) - 1 };
   }
 
-  /** Traps enter here a copy of the kernel's code, or another mapping of it, whose exits are not known yet. */
-  #isCopied(pc: Addr): boolean {
-    return (
-      this.#entries.get(pc) !== undefined &&
-      this.#context.elf.bytesAt(pc, 1) === undefined &&
-      !this.#searched.has(pc >> pageBits)
-    );
-  }
-
-  /** Where exits would be in the page of an entry, and the code that shows them. */
-  #copiesIn(entry: Addr): readonly { readonly exit: TrapExit; readonly window: TrapRead }[] {
-    const page = (entry >> pageBits) << pageBits;
-    return this.#found.exits.map((exit) => {
-      const address = addr(page | (exit.address & pageMask));
-      const before = Math.min(shown, Number(address - page));
-      const window = { address: addOffset(address, -before), length: before + exitBytes };
-      return { exit: { ...exit, address }, window };
-    });
-  }
-
-  /** @returns the exits that the page of an entry has as the kernel's own code has them */
-  #findExits(entry: Addr, memory: HitMemory): readonly Addr[] {
-    this.#searched.add(entry >> pageBits);
-    const found: Addr[] = [];
-    for (const [index, { exit, window }] of this.#copiesIn(entry).entries()) {
-      const there = memory.bytes(window.address, window.length);
-      const linked = (this.#found.exits[index] as TrapExit).address;
-      const own = this.#context.elf.bytesAt(addOffset(linked, exitBytes - window.length), window.length);
-      if (typeof there === 'string' || !own || Buffer.compare(there, own) !== 0) continue;
-      this.#exits.set(exit.address, exit);
-      found.push(exit.address);
-      this.#learned.push(exit.address);
-    }
-    return found;
-  }
-
-  #readTables(memory: HitMemory): readonly Addr[] {
-    this.#isStale = false;
-    return [...this.#tables.values()].flatMap((table) => {
-      const bytes = memory.bytes(table.address, table.length);
-      return typeof bytes === 'string' ? none : this.#add(table.entries(bytes));
-    });
-  }
-
-  /** @returns those that are new */
-  #add(entries: readonly TrapEntry[]): readonly Addr[] {
-    const places: Addr[] = [];
-    for (const entry of entries) {
-      if (entry.kind !== undefined && !this.#found.mayWant(entry.kind)) continue;
-      if (this.#entries.get(entry.address)) continue;
-      this.#entries.set(entry.address, entry);
-      places.push(entry.address);
-      this.#learned.push(entry.address);
-    }
-    return places;
+  /** Whether a guest does nothing but take interrupts: stops last longer than its timer lets them. */
+  #watchStorm({ kind, from }: Trap): void {
+    const { arch, elf } = this.#context;
+    const { seen } = this.#found;
+    const isSame = kind === 'irq' && from.pc === seen.interrupted;
+    seen.interrupted = kind === 'irq' ? from.pc : undefined;
+    seen.inARow = isSame ? seen.inARow + 1 : 0;
+    if (seen.inARow < stormy || seen.isStorm) return;
+    // A hart that waits is interrupted where it waits.
+    const before = [1, 2, 3, 4].map((bytes) => elf.bytesAt(addOffset(from.pc, -bytes), 4));
+    seen.isStorm = arch.waits !== undefined && !before.some((code) => code === undefined || arch.waits?.(code));
   }
 }
 
-function readOf(memory: HitMemory): { bytes(address: Addr, length: number): Uint8Array | undefined } {
-  return {
-    bytes(address, length) {
-      const bytes = memory.bytes(address, length);
-      return typeof bytes === 'string' ? undefined : bytes;
-    },
-  };
+/**
+ * A program goes on where it was, or at the next instruction. One that begins with another's stack and page tables,
+ * after that has ended in a trap, goes on somewhere else.
+ */
+function endsAt({ from }: OpenTrap, { pc, isUser }: Interrupted): boolean {
+  const moved = pc - from.pc;
+  return from.isUser === isUser && (!isUser || (moved >= -longestCall && moved <= longestCall));
 }
 
 function valuesOf({ kind, arguments: passed = none, address, from: { pc, isUser } }: Trap): readonly ArgumentValue[] {
