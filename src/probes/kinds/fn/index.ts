@@ -26,7 +26,8 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
     const functions = resolveFunctions(elf, debug, arch, specs);
     const { probes, excluded, unmatched } = functions;
     const addresses = probes.map(({ address }) => address);
-    return { functions, excluded, unmatched, addresses, keys: probes.length };
+    const keys = probes.reduce((most, { ref }) => Math.max(most, ref.key + 1), 0);
+    return { functions, excluded, unmatched, addresses, keys };
   },
   plans: ({ functions }, wishes) => functions.probes.map((probe) => planFunction(probe, wishes)),
   tracer({ functions }, { elf, arch, output, values, maxDepth }) {

@@ -1,0 +1,186 @@
+// Traps of kernels, against QEMU's own log of every trap that it delivers (`-d int`).
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { rsptrace, scratchFolder } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
+import { linuxGuest } from '../support/linux/boot.js';
+import { long, usually } from '../support/long.js';
+import type { Recording } from '../support/recording.js';
+import { elfPath } from './guests/guests.js';
+
+interface TrapRow {
+  readonly function: string;
+  readonly calls: number;
+  readonly lost: number;
+  readonly total_ns: number;
+}
+
+interface Traps extends Recording {
+  readonly traps: readonly TrapRow[];
+  readonly trap_returns_alone: number | null;
+}
+
+/** How often each cause comes in QEMU's log, but for those that go to firmware. */
+function delivered(log: string): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const line of readFileSync(log, 'latin1').split('\n')) {
+    const [, riscv] = /^riscv_cpu_do_interrupt: .*desc=(\w+)/.exec(line) ?? [];
+    const [, vector] = /^\s*\d+: v=([0-9a-f]+) /.exec(line) ?? [];
+    const cause = riscv ?? vector;
+    if (cause !== undefined) counts[cause] = (counts[cause] ?? 0) + 1;
+  }
+  return counts;
+}
+
+const sum = (rows: readonly TrapRow[], kind: string): number =>
+  rows.filter((row) => row.function.startsWith(kind)).reduce((all, { calls }) => all + calls, 0);
+
+/** Per guest: what QEMU calls its traps, and what they are here. */
+const guests = [
+  ['rv-spaces', { user_ecall: 'syscall::', s_timer: 'irq::supervisor_timer' }],
+  ['x86-spaces', { '80': 'syscall::', '20': 'irq::vector_32' }],
+  ['rvm-o2', { m_timer: 'irq::machine_timer' }],
+  ['x86-o2', { '20': 'irq::vector_32' }],
+] as const;
+
+for (const [guest, names] of usually(guests, ([guest]) => guest !== 'x86-o2'))
+  t.test(`${guest}: each trap is an event, as often as QEMU delivers it`, async (t) => {
+    const log = join(scratchFolder(t), 'int.log');
+    const machine = ['-icount', 'shift=0', '-d', 'int', '-D', log];
+    const { stdout, lab } = await runLab(t, guest, ['--json', '-p', 'trap:**'], { machine });
+    const { traps } = JSON.parse(stdout) as Traps;
+    const counts = delivered(log);
+    for (const [cause, name] of Object.entries(names)) t.equal(sum(traps, name), counts[cause] ?? 0, name);
+    const never = traps.filter(({ lost }) => lost > 0);
+    // Programs end in a system call, and the kernel in nothing else.
+    const programs = [...lab.stats.keys()]
+      .filter((key) => key.endsWith(':main'))
+      .map((key) => lab.stats.get(key)?.calls ?? 0);
+    t.equal(
+      never.reduce((all, { lost }) => all + lost, 0),
+      programs.reduce((all, calls) => all + calls, 0),
+      'the others return',
+    );
+    t.ok(
+      traps.every(({ calls, lost, total_ns }) => calls === lost || total_ns > 0),
+      'and take time',
+    );
+  });
+
+t.test('one kind of traps is asked for with functions of the kernel', async (t) => {
+  const log = join(scratchFolder(t), 'int.log');
+  const machine = ['-icount', 'shift=0', '-d', 'int', '-D', log];
+  const options = ['--json', '-p', 'syscall:**', '-p', '!syscall:1', '-p', 'fn:dispatch'];
+  const { stdout, lab } = await runLab(t, 'rv-spaces', options, { machine });
+  const { traps, functions, trap_returns_alone: alone } = JSON.parse(stdout) as Traps;
+  t.same(
+    traps.map((row) => row.function).sort(),
+    ['syscall::0', 'syscall::2'],
+    'no interrupts, and not what is left out',
+  );
+  t.equal(alone, null, 'others return too');
+  const dispatch = lab.stats.get('kernel:dispatch')?.calls;
+  t.match(functions, [{ function: /dispatch$/, calls: dispatch }], 'functions have rows of their own');
+});
+
+t.test('what cannot be is an error', async (t) => {
+  const kernel = elfPath('rv-sched');
+  for (const [probe, code] of [
+    ['trap:**', 'PROBE_NO_MATCH'],
+    ['irq:** if len > 1', 'PROBE_SYNTAX'],
+    ['!irq:**', 'PROBE_SYNTAX'],
+  ] as const) {
+    const { status, stdout } = await rsptrace('run', '--dry-run', '--json', '-p', probe, kernel).ended;
+    t.not(status, 0);
+    t.match(JSON.parse(stdout), { error: { code } }, probe);
+  }
+});
+
+/** From machine mode, which keeps the counter to itself, to supervisor mode: `work` runs 200,000 instructions, three times. */
+const closed = `
+        .globl  _start, work
+_start: la      t0, stop
+        csrw    mtvec, t0
+        li      t0, -1
+        csrw    pmpaddr0, t0
+        li      t0, 31
+        csrw    pmpcfg0, t0
+        csrw    mcounteren, zero
+        li      t0, 0x800
+        csrw    mstatus, t0
+        la      t0, super
+        csrw    mepc, t0
+        mret
+super:  li      s0, 3
+1:      call    work
+        addi    s0, s0, -1
+        bnez    s0, 1b
+        ecall
+        .balign 4
+stop:   li      t0, 0x100000
+        li      t1, 0x5555
+        sw      t1, 0(t0)
+2:      j       2b
+        .type   work, @function
+work:   li      t0, 100000
+3:      addi    t0, t0, -1
+        bnez    t0, 3b
+        ret
+        .size   work, . - work
+`;
+
+t.test('a counter that only machine mode may read counts in supervisor mode, too', async (t: Test) => {
+  const folder = scratchFolder(t);
+  const file = (name: string): string => join(folder, name);
+  writeFileSync(file('k.s'), closed);
+  execFileSync('riscv64-linux-gnu-as', ['-o', file('k.o'), file('k.s')]);
+  execFileSync('riscv64-linux-gnu-ld', ['-Ttext=0x80000000', '-o', file('k.elf'), file('k.o')]);
+  const qemu = ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-bios', 'none', '-icount', 'shift=0'];
+  const options = ['--json', '--engine', 'stop', '-p', 'fn:work', '-p', 'trap:**', '-o', file('t.jsonl')];
+  const { status, stdout, stderr } = await rsptrace(
+    'run',
+    ...options,
+    file('k.elf'),
+    '--',
+    ...qemu,
+    '-kernel',
+    file('k.elf'),
+  ).ended;
+  t.equal(status, 0, stderr.slice(-300));
+  const { functions, traps } = JSON.parse(stdout) as Traps;
+  const [work] = functions;
+  t.equal(work?.calls, 3);
+  // An instruction a nanosecond.
+  const each = (work?.total_ns ?? 0) / 3;
+  t.ok(each > 199_000 && each < 210_000, `${each} ns`);
+  t.match(traps, [{ function: 'trap::call_from_supervisor', calls: 1, lost: 1 }]);
+});
+
+for (const arch of long ? (['riscv64', 'x86_64'] as const) : [])
+  t.test(`Debian's Linux for ${arch}: system calls have names, and are as many as its program makes`, async (t) => {
+    const { elf, command } = linuxGuest(t, arch);
+    const words = arch === 'x86_64' ? ['nokaslr'] : [];
+    const args = [
+      'run',
+      '--json',
+      '-p',
+      'syscall:**',
+      '-o',
+      `${elf}.jsonl`,
+      elf,
+      '--',
+      ...command(...words),
+      '-icount',
+      'shift=1',
+    ];
+    const { status, stdout, stderr } = await rsptrace(...args).ended;
+    t.equal(status, 0, stderr.slice(-300));
+    const rows = new Map((JSON.parse(stdout) as Traps).traps.map((row) => [row.function, row]));
+    // 20 children with 50 calls each, and 1000 of its own.
+    t.match(rows.get('syscall::getppid'), { calls: 2000, lost: 0 });
+    t.match(rows.get('syscall::exit'), { calls: 20, lost: 20 });
+    t.match(rows.get('syscall::wait4'), { calls: 20, lost: 0 });
+    t.match(rows.get('syscall::reboot'), { calls: 1 });
+  });
