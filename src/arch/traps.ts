@@ -65,6 +65,11 @@ export interface TrapTable extends TrapRead {
 /** An instruction that says where traps enter from now on. */
 export interface TrapSetter {
   readonly address: Addr;
+  /**
+   * It sets much else too, and is run often. The entry is set once in a boot, by one of those with this name: then the
+   * others need not be seen any more.
+   */
+  readonly once?: string;
   reads(registers: RegisterReader): readonly TrapRead[];
   /** The entries, or the table that has them. */
   sets(registers: RegisterReader, memory: TrapMemory): readonly TrapEntry[] | { readonly table: TrapTable };

@@ -212,7 +212,7 @@ export class CallTracer implements Tracer {
 
   /** The hart leaves what it runs, or goes back to it. */
   #cross(kind: CrossingKind, at: Moment, memory: HitMemory, follows: Later): void {
-    const { ended, begun, places = [] } = kind.cross(at, memory);
+    const { ended, begun, places = [], spent = [] } = kind.cross(at, memory);
     if (ended) {
       const where = { ...at, space: ended.space };
       const open = this.#stacks.endingAt(where, ended.key, ended.stackPointer);
@@ -230,7 +230,7 @@ export class CallTracer implements Tracer {
       );
       follows.began(at, call, lost);
     }
-    follows.stopAt(places);
+    follows.stopAt(places, spent);
   }
 
   #caught(at: Moment, stackPointer: number, follows: Follows): void {

@@ -46,6 +46,7 @@ export class Later implements Follows {
   readonly #watch: Addr[] = [];
   readonly #unwatch: Addr[] = [];
   readonly #stay: Addr[] = [];
+  readonly #spent: Addr[] = [];
 
   /** `awaits`: whether a call is open that returns to an address, at a stop. */
   constructor(queue: (at: Moment, emit: () => void) => void, awaits: (returnAddress: bigint) => boolean) {
@@ -74,15 +75,16 @@ export class Later implements Follows {
     this.#queue(at, emit);
   }
 
-  /** The target is to stop there from now on. */
-  stopAt(places: readonly Addr[]): void {
+  /** The target is to stop at places from now on, and at others no more. */
+  stopAt(places: readonly Addr[], noMore: readonly Addr[]): void {
     this.#stay.push(...places);
+    this.#spent.push(...noMore);
   }
 
   /** A call that began at a stop may have ended here with one that a trampoline recorded. */
   reaction(pc: Addr): Reaction {
     this.#releaseAt(pc);
-    return { watch: this.#watch, unwatch: this.#unwatch, stay: this.#stay };
+    return { watch: this.#watch, unwatch: this.#unwatch, stay: this.#stay, spent: this.#spent };
   }
 
   #release(gone: readonly Call[]): void {

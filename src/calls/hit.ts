@@ -46,6 +46,8 @@ export interface Reaction {
   readonly unwatch: readonly Addr[];
   /** The target is to stop here until the recording ends. */
   readonly stay?: readonly Addr[];
+  /** A stop here says nothing any more. */
+  readonly spent?: readonly Addr[];
 }
 
 /** An engine that traces without stops, and is informed of the other engine's stops. */

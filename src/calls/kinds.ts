@@ -159,6 +159,8 @@ export interface Crossing {
   readonly begun?: (CrossingPlace & { readonly call: TracedCall }) | undefined;
   /** Further places of the kind, which the target has just shown. */
   readonly places?: readonly Addr[];
+  /** Places that show nothing any more. */
+  readonly spent?: readonly Addr[];
 }
 
 /**

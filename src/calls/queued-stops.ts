@@ -54,8 +54,8 @@ export class QueuedStops implements Tracer {
       if (this.#tracer.canWait(hit.pc)) return yield* this.#wait(hit);
       this.#earlier.digestAll();
     }
-    const { watch, unwatch, stay } = yield* this.#tracer.visit(hit);
-    return { watch, stay, unwatch: [...unwatch, ...this.#takeIdle()] };
+    const { watch, unwatch, stay, spent } = yield* this.#tracer.visit(hit);
+    return { watch, stay, spent, unwatch: [...unwatch, ...this.#takeIdle()] };
   }
 
   *#wait(hit: Hit): Visit {

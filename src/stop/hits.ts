@@ -80,6 +80,7 @@ export class Hits {
     firstReads.learn(hit.pc, [...requests, ...more, ...again]);
     if (!repeated) await tracer.standing?.(hit, session.memory(hart));
     if (reaction.stay?.length) await points.armNow(reaction.stay);
+    if (reaction.spent?.length) await points.disarm(reaction.spent);
     const watched: Point[] = [];
     for (const address of reaction.watch) watched.push(points.at(address) ?? (await points.of(address)));
     const batch = session.batch(hart);

@@ -16,7 +16,7 @@ import type {
   TrapSetter,
   TrapTable,
 } from '../traps.js';
-import { decode, type Operand } from './decode.js';
+import { decode, type Instruction, type Operand } from './decode.js';
 
 const LSTAR = 0xc000_0082n;
 const frameBytes = 40;
@@ -56,14 +56,16 @@ export const traps: TrapModel = {
   find(code, start) {
     const setters: TrapSetter[] = [];
     const exits: TrapExit[] = [];
-    for (let offset = 0; offset < code.length; ) {
-      const instruction = decode(code, addOffset(start, offset), offset);
-      if (!instruction) break;
-      const address = addOffset(start, offset);
-      offset += instruction.length;
+    let selected: bigint | undefined;
+    const instructions = [...decoded(code, start)];
+    const targets = new Set(instructions.map(({ instruction }) => instruction.target));
+    for (const { address, instruction } of instructions) {
+      if (targets.has(address)) selected = undefined;
       const [operand] = instruction.operands;
-      if (instruction.op === 'lidt' && operand) setters.push(table(address, operand, addOffset(start, offset)));
-      else if (instruction.op === 'wrmsr') setters.push(callEntry(address));
+      if (instruction.op === 'wrmsr' && (selected ?? LSTAR) === LSTAR) setters.push(callEntry(address));
+      selected = selectedBehind(instruction, selected);
+      if (instruction.op === 'lidt' && operand)
+        setters.push(table(address, operand, addOffset(address, instruction.length)));
       else if (instruction.op === 'iretq') exits.push({ address, reads: frameReads, to: frameOf });
       else if (instruction.op === 'sysretq') exits.push({ address, reads: () => [], to: caller });
     }
@@ -74,6 +76,28 @@ export const traps: TrapModel = {
   current: () => [],
   result: 'rax',
 };
+
+function* decoded(
+  code: Uint8Array,
+  start: Addr,
+): Generator<{ readonly address: Addr; readonly instruction: Instruction }> {
+  for (let offset = 0; offset < code.length; ) {
+    const address = addOffset(start, offset);
+    const instruction = decode(code, address, offset);
+    if (!instruction) return;
+    yield { address, instruction };
+    offset += instruction.length;
+  }
+}
+
+/** The constant that ecx surely has behind an instruction; undefined if that is not known. */
+function selectedBehind({ op, operands, flow }: Instruction, before: bigint | undefined): bigint | undefined {
+  if (flow !== 'next') return undefined;
+  const [to, from] = operands;
+  const isSelector = to?.kind === 'register' && /^[re]?c[xl]$/.test(to.name);
+  if (!isSelector) return op === 'rdmsr' || op === 'wrmsr' || operands.length > 0 ? before : undefined;
+  return op === 'mov' && from?.kind === 'immediate' ? from.value & 0xffff_ffffn : undefined;
+}
 
 /** `lidt`: 10 bytes with the limit and the base. */
 function table(address: Addr, operand: Operand, next: Addr): TrapSetter {
@@ -155,6 +179,7 @@ const callArguments = ['rdi', 'rsi', 'rdx', 'r10', 'r8', 'r9'];
 function callEntry(address: Addr): TrapSetter {
   return {
     address,
+    once: 'LSTAR',
     reads: () => [],
     sets(registers) {
       const [rcx, rax, rdx] = ['rcx', 'rax', 'rdx'].map((name) => registers.register(name));

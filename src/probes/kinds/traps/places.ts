@@ -84,6 +84,15 @@ export class TrapPlaces {
     return reads.map(({ address, length }: TrapRead) => ({ address, length }));
   }
 
+  /** Setters that need not be seen any more, because one of their name has set its entry here. */
+  spentAt({ pc, registers }: Moment, memory: HitMemory): readonly Addr[] {
+    const setter = this.#setters.get(pc);
+    if (!setter?.once) return none;
+    const set = setter.sets(registers, readOf(memory));
+    if ('table' in set || set.length === 0) return none;
+    return this.#options.setters.filter(({ once }) => once === setter.once).map(({ address }) => address);
+  }
+
   /** @returns the places that a stop here has shown */
   learn({ pc, registers }: Moment, memory: HitMemory): readonly Addr[] {
     const set = this.#setters.get(pc)?.sets(registers, readOf(memory));

@@ -84,6 +84,7 @@ export class TrapTracer implements CrossingKind, CallKind {
       ended: goesOn && { ...this.#placeOf(goesOn, registers), isOf: (call) => endsAt(call as OpenTrap, goesOn) },
       begun: trap && this.#begun(trap, at),
       places,
+      spent: this.#places.spentAt(at, memory),
     };
   }
 
