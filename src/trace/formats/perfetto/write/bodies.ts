@@ -21,7 +21,6 @@ import type {
 } from '../../../events/events.js';
 import { accessText, actorText, ChainTexts, rootText, stackText, stateText, wakerText } from '../../../events/text.js';
 import type { LifeEnd } from '../../lane-writer.js';
-import { Ways } from '../../ways.js';
 import type { Annotations } from './annotations.js';
 import type { Beside, Body } from './body.js';
 import type { PerfettoSequence } from './packets.js';
@@ -29,6 +28,15 @@ import type { PerfettoSequence } from './packets.js';
 type OfFuture = Pick<PollBegin, 'root' | 'future'>;
 
 interface KeptWake extends Pick<Wake, 'root' | 'waker' | 'by' | 'caller'> {
+  readonly body: Body;
+}
+
+/** Events that are alike: what made their body, and by what it is found again. */
+interface Way {
+  readonly make: unknown;
+  readonly one: unknown;
+  readonly other: unknown;
+  readonly third: unknown;
   readonly body: Body;
 }
 
@@ -54,7 +62,7 @@ export class Bodies {
   /** By the function's key. */
   readonly #calls: ({ readonly function: FunctionRef; readonly body: Body } | undefined)[] = [];
   /** By the keys of the Future and of its root's. */
-  readonly #ways = new Ways<number, Body>(new Map(), waysKept);
+  readonly #ways = new Map<number, Way[]>();
   readonly #wakes: (KeptWake | undefined)[] = new Array(wakesKept).fill(undefined);
   /** By their names. */
   readonly #fixed = new Map<string, Body>();
@@ -291,7 +299,14 @@ export class Bodies {
     third?: unknown,
   ): Body {
     const key = event.future.key * 2 ** 20 + event.root.future.key;
-    return this.#ways.of(key, event, make, one, other, third);
+    const ways = this.#ways.get(key) ?? madeOnce(this.#ways, key, () => []);
+    for (const way of ways) {
+      if (way.make === make && way.one === one && way.other === other && way.third === third) return way.body;
+    }
+    const body = make(event, one, other);
+    if (ways.length === waysKept) ways.length = 0;
+    ways.push({ make, one, other, third, body });
+    return body;
   }
 
   #noteEnd(notes: Annotations, { result, state, chain }: PollEnd): void {
