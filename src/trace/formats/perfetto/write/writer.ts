@@ -8,7 +8,7 @@
  *     tasks
  *       work::task @0x80412340      `waiting at FILE:LINE` from poll to poll; instants: states, derived polls, its end
  *     labkern::exec::POLLS          a counter a watched place that is a number; accesses are instants on the hart
- *     (thread of a hart)            the samples of a profile: ./samples.ts
+ *     (thread of a hart)            the samples of a profile: PerfSample (profiling/profile_packet.proto)
  *     tasks waiting, runnable       a counter each: tasks that wait for a wake, and for the poll that it causes
  *     console                       an instant a line of the guest's console
  *     gaps                          a slice where the link was broken; only where there is one
@@ -53,17 +53,19 @@ import type { LaneWriter, LifeEnd } from '../../lane-writer.js';
 import type { OutputFile } from '../../output/output-file.js';
 import { clockText } from '../../text-lines.js';
 import { putEngines, putHeading, putRecording } from '../facts.js';
-import { CHILD_ORDERING, EVENT, type EventType, TRACK } from '../fields.js';
+import { CHILD_ORDERING, EVENT, type EventType, PERF_SAMPLE, TRACE_PACKET, TRACK } from '../fields.js';
 import { Bodies } from './bodies.js';
 import type { Body } from './body.js';
-import { PerfettoSequence } from './packets.js';
-import { SamplePackets } from './samples.js';
+import { PerfettoSequence, type TrackAbout } from './packets.js';
 
 /** After every hart. */
 const TASKS_RANK = 0x7fff_ffff;
 /** Between threads and the tracks of tasks. */
 const COUNTERS_RANK = 0x7fff_fff0;
 
+const PID = 1;
+/** Of the threads that stand for harts in a profile: below watched places, and odd, as no hart's is. */
+const FIRST_SAMPLED = 0x7000_0001;
 /** No hart has so high a number. */
 const FIRST_THREAD = 0x10_0000;
 /** No hart or thread has so high a number. */
@@ -72,9 +74,14 @@ const GAPS_TRACK = 0x7fff_fffe;
 /** Numbers of tasks whose bodies are kept. */
 const mostCounts = 256;
 const counters = [
-  { uuid: TRACK.waiting, name: 'tasks waiting', rank: COUNTERS_RANK },
-  { uuid: TRACK.runnable, name: 'tasks runnable', rank: COUNTERS_RANK + 1 },
+  besides(TRACK.waiting, 'tasks waiting', COUNTERS_RANK, {}),
+  besides(TRACK.runnable, 'tasks runnable', COUNTERS_RANK + 1, {}),
 ] as const;
+
+/** A track of the process that is none of a hart, a thread or a task. `counter`: it shows numbers. */
+function besides(uuid: number, name: string, siblingOrderRank: number, counter?: object) {
+  return { uuid, parentUuid: TRACK.process, name, counter, siblingOrderRank };
+}
 
 const watchTrack = (watch: WatchRef): number => GAPS_TRACK - 2 - 2 * watch.key;
 const hartTrack = (hart: number): number => 4 + 2 * hart;
@@ -88,7 +95,8 @@ export class PerfettoWriter implements LaneWriter {
   readonly #out: OutputFile;
   readonly #sequence: PerfettoSequence;
   readonly #bodies: Bodies;
-  readonly #samples: SamplePackets;
+  /** Their names. */
+  readonly #harts: string[] = [];
   /** Until it is written. */
   #info: TraceInfo | undefined;
   /** From the first event's time to the latest; undefined until the trace begins. */
@@ -103,7 +111,6 @@ export class PerfettoWriter implements LaneWriter {
     this.#out = out;
     this.#sequence = new PerfettoSequence(out);
     this.#bodies = new Bodies(this.#sequence);
-    this.#samples = new SamplePackets(this.#sequence);
   }
 
   begin(info: TraceInfo): void {
@@ -112,7 +119,7 @@ export class PerfettoWriter implements LaneWriter {
     this.#sequence.descriptor({
       uuid: TRACK.process,
       name: program,
-      process: { pid: 1, processName: program, processLabels: [arch, timed] },
+      process: { pid: PID, processName: program, processLabels: [arch, timed] },
       childOrdering: CHILD_ORDERING.explicit,
       description: `${arch}; times are of the ${timed}`,
     });
@@ -144,7 +151,7 @@ export class PerfettoWriter implements LaneWriter {
 
   hart(hart: HartInfo): void {
     const { number, name } = hart;
-    this.#samples.hart(hart);
+    this.#harts[number] = name;
     this.#sequence.descriptor({
       uuid: hartTrack(number),
       parentUuid: TRACK.process,
@@ -164,7 +171,7 @@ export class PerfettoWriter implements LaneWriter {
 
   lifeBegin(root: RootRef): void {
     const { isPart, about } = root;
-    if (isPart) this.#declare(TRACK.parts, 'parts of tasks that are not known', TASKS_RANK - 4);
+    if (isPart) this.#declare(besides(TRACK.parts, 'parts of tasks that are not known', TASKS_RANK - 4));
     const description = about && aboutText(about);
     const parentUuid = isPart ? TRACK.parts : TRACK.tasks;
     this.#sequence.descriptor({ uuid: rootTrack(root), parentUuid, name: rootText(root), description });
@@ -214,7 +221,7 @@ export class PerfettoWriter implements LaneWriter {
     const { watch, time } = event;
     this.#event(EVENT.instant, hartTrack(event.hart), time, this.#bodies.watch(event));
     if (event.number === undefined) return;
-    this.#declare(watchTrack(watch), watch.name, TASKS_RANK - 2, true);
+    this.#declare(besides(watchTrack(watch), watch.name, TASKS_RANK - 2, {}));
     this.#event(EVENT.counter, watchTrack(watch), time, this.#sequence.counterBody(event.number));
   }
 
@@ -231,7 +238,13 @@ export class PerfettoWriter implements LaneWriter {
   sample(event: Sample): void {
     if (this.#info) this.#reportInfo(this.#info, event.time);
     this.#reach(event.time);
-    this.#samples.write(event);
+    const { time, hart, stack, periodNs } = event;
+    // A hart is a thread of the one process, whose flame graph the viewer shows; 1 is the process's own.
+    const thread = { pid: PID, tid: hart + 2, threadName: this.#harts[hart] ?? `hart ${hart}` };
+    this.#declare({ uuid: FIRST_SAMPLED + 2 * hart, parentUuid: TRACK.process, thread });
+    const callstackIid = this.#sequence.callstacks.of(stack);
+    const sample = { cpu: hart, pid: PID, tid: thread.tid, callstackIid, timebaseCount: periodNs };
+    this.#sequence.packet(time, (packet) => PERF_SAMPLE.put(packet, TRACE_PACKET.perfSample, sample));
   }
 
   cancelled(event: Cancelled): void {
@@ -244,15 +257,14 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   /** A track beside those of harts and tasks, which is described when it is first used. */
-  #declare(uuid: number, name: string, siblingOrderRank: number, isCounter = false): void {
-    if (this.#declared.has(uuid)) return;
-    this.#declared.add(uuid);
-    const counter = isCounter ? {} : undefined;
-    this.#sequence.descriptor({ uuid, parentUuid: TRACK.process, name, counter, siblingOrderRank });
+  #declare(track: TrackAbout & { readonly uuid: number }): void {
+    if (this.#declared.has(track.uuid)) return;
+    this.#declared.add(track.uuid);
+    this.#sequence.descriptor(track);
   }
 
   gap(event: Gap): void {
-    this.#declare(GAPS_TRACK, 'gaps', TASKS_RANK - 1);
+    this.#declare(besides(GAPS_TRACK, 'gaps', TASKS_RANK - 1));
     this.#sequence.annotate();
     const body = this.#sequence.body({ category: 'gap', name: gapText(event) });
     this.#event(EVENT.sliceBegin, GAPS_TRACK, event.from, body);
@@ -266,7 +278,7 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   console({ time, text }: ConsoleLine): void {
-    this.#declare(TRACK.console, 'console', TASKS_RANK - 3);
+    this.#declare(besides(TRACK.console, 'console', TASKS_RANK - 3));
     this.#sequence.annotate();
     this.#event(EVENT.instant, TRACK.console, time, this.#sequence.body({ category: 'console', name: text }));
   }
@@ -279,10 +291,10 @@ export class PerfettoWriter implements LaneWriter {
   #count(which: 0 | 1, time: GuestNanos, value: number): void {
     // A trace without wakes has no track of runnable tasks.
     if (value === this.#shown[which]) return;
-    const { uuid, name, rank } = counters[which];
-    this.#declare(uuid, name, rank, true);
+    const track = counters[which];
+    this.#declare(track);
     this.#shown[which] = value;
-    this.#event(EVENT.counter, uuid, time, this.#counterBody(value));
+    this.#event(EVENT.counter, track.uuid, time, this.#counterBody(value));
   }
 
   #counterBody(value: number): Body {
