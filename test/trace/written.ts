@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openTrace, type TraceEvent, type TraceFacts } from '../../src/trace/index.js';
+import { onEvents, openTrace, readTrace, type TraceEvent, type TraceFacts } from '../../src/trace/index.js';
 import type { ChromeRecord } from './decode-chrome.js';
 import { children, type Message, protoc } from './decode-perfetto.js';
 import { tell } from './stories.js';
@@ -19,3 +19,13 @@ export function write(name: string, events: readonly TraceEvent[], facts?: Trace
 
 export const decode = (bytes: Uint8Array): Message[] => children(protoc(bytes), 'packet');
 export const parse = (bytes: Buffer): ChromeRecord[] => JSON.parse(bytes.toString()) as ChromeRecord[];
+
+/** The events of a trace in the folder. */
+export async function readBack(name: string): Promise<TraceEvent[]> {
+  const events: TraceEvent[] = [];
+  await readTrace(
+    join(folder, name),
+    onEvents((event) => void events.push(event)),
+  );
+  return events;
+}

@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
 import { RsptraceError } from '../../../src/base/errors.js';
 import { formats, OutputFile, openTrace } from '../../../src/trace/index.js';
+import { heapBytes, withFilesUpTo } from '../../support/limits.js';
 import { long } from '../../support/long.js';
 import { functions } from '../call-stories.js';
 import { readChrome } from '../decode-chrome.js';
@@ -64,12 +63,6 @@ t.test('the same events make the same bytes', async (t) => {
 const many = long ? 1_000_000 : 250_000;
 
 t.test(`${many} events: memory stays, and at every moment the file ends where a packet ends`, async (t) => {
-  setFlagsFromString('--expose-gc');
-  const gc = runInNewContext('gc') as () => void;
-  const heap = () => {
-    gc();
-    return process.memoryUsage().heapUsed + process.memoryUsage().arrayBuffers;
-  };
   const path = join(folder, 'million.pftrace');
   const sink = openTrace(path);
   sink.begin(info);
@@ -88,9 +81,9 @@ t.test(`${many} events: memory stays, and at every moment the file ends where a 
     }
   };
   run(100_000, 0);
-  const before = heap();
+  const before = heapBytes();
   run(many - 100_000, 100_000);
-  const grown = heap() - before;
+  const grown = heapBytes() - before;
   // Tables of fixed size fill and empty again; 450,000 tasks would be 16 MB at 36 bytes each, 200,000 at 80 bytes.
   t.ok(grown < 16_000_000, `grew by ${grown} bytes`);
   sink.end();
@@ -252,23 +245,15 @@ t.test('a full disk: one error, whole records kept', async (t) => {
   out.close();
   out.close();
 
-  // No file of this process may grow past 1000 KiB, as a full disk would have it: the write that passes it is done in part.
+  // The write that passes the limit is done in part.
   const path = join(folder, 'limited');
   const limited = new OutputFile(path);
-  const limit = (...words: string[]) =>
-    execFileSync('prlimit', [`--pid=${process.pid}`, ...words], { encoding: 'utf8' });
-  const before = limit('--fsize', '--raw', '--noheadings', '--output=SOFT').trim();
-  process.on('SIGXFSZ', () => {});
-  limit(`--fsize=${1000 * 1024}:`);
-  let thrown: unknown;
-  try {
-    for (let i = 0; ; i++) limited.textRecord(`${String(i).padStart(998, '0')}\n`);
-  } catch (error) {
-    thrown = error;
-  } finally {
-    limit(`--fsize=${before}:`);
-  }
-  t.match(thrown, { code: 'TRACE_WRITE_FAILED', message: /limited.*EFBIG/ });
+  withFilesUpTo(1000 * 1024, () => {
+    const write = (): void => {
+      for (let i = 0; ; i++) limited.textRecord(`${String(i).padStart(998, '0')}\n`);
+    };
+    t.throws(write, { code: 'TRACE_WRITE_FAILED', message: /limited.*EFBIG/ });
+  });
   limited.textRecord('after the error');
   limited.close();
   t.equal(statSync(path).size, Math.floor((1000 * 1024) / 999) * 999);

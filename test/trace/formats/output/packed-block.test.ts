@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import t from 'tap';
 import { type FileChange, replacement } from '../../../../src/trace/formats/output/packed-block.js';
 import { packing } from '../../../../src/trace/formats/perfetto/compressed.js';
-import { openTrace, readTrace, type TraceEvent } from '../../../../src/trace/index.js';
+import { openTrace, type TraceEvent } from '../../../../src/trace/index.js';
 import { packetEnds, uncompressed } from '../../decode-perfetto.js';
 import { oneTask } from '../../one-task.js';
-import { folder, write } from '../../written.js';
+import { folder, readBack, write } from '../../written.js';
 
 const schema = ['--proto_path=test/trace', 'test/trace/perfetto-excerpt.proto'];
 
@@ -23,13 +23,8 @@ function changed(file: Buffer, change: FileChange, bytes: number): Buffer {
 }
 
 async function timesIn(file: Buffer): Promise<number[]> {
-  const path = join(folder, 'stopped.pftrace');
-  writeFileSync(path, file);
-  const times: number[] = [];
-  const none = () => {};
-  const event = (one: TraceEvent) => void times.push(one.type === 'gap' ? one.from : one.time);
-  await readTrace(path, { begin: none, event, hart: none, flush: none, end: none });
-  return times;
+  writeFileSync(join(folder, 'stopped.pftrace'), file);
+  return (await readBack('stopped.pftrace')).map((event) => (event.type === 'gap' ? event.from : event.time));
 }
 
 t.test(

@@ -1,25 +1,15 @@
 // Counters of tasks, lines of the console, and call stacks of polls, as protoc decodes them.
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import t from 'tap';
-import { readTrace, type TraceEvent } from '../../../../src/trace/index.js';
 import { children, type Message, readPerfetto, scalar } from '../../decode-perfetto.js';
 import { root } from '../../one-task.js';
 import { futures, linked, nanos, stories, suspend0, trueWaits } from '../../stories.js';
-import { decode, folder, write } from '../../written.js';
+import { decode, readBack, write } from '../../written.js';
 
 function counted(packets: readonly Message[]): [name: string | undefined, time: number, value: number][] {
   const { counters, tracks } = readPerfetto(packets);
   return counters.map(({ track, time, value }) => [tracks.get(track)?.name, time, value]);
-}
-
-async function readBack(name: string): Promise<TraceEvent[]> {
-  const events: TraceEvent[] = [];
-  const nothing = (): void => {};
-  const event = (one: TraceEvent): void => void events.push(one);
-  await readTrace(join(folder, name), { begin: nothing, hart: nothing, flush: nothing, end: nothing, event });
-  return events;
 }
 
 t.test('tasks that wait are counted, whatever happens in the guest', async () => {
