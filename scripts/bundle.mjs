@@ -109,6 +109,7 @@ const {
 });
 const hash = createHash('sha256').update(script.contents).digest('hex').slice(0, 16);
 mkdirSync(out, { recursive: true });
+for (const name of readdirSync(out)) if (/^code-.*\.cjs$/.test(name)) rmSync(join(out, name));
 writeFileSync(join(out, `code-${hash}.cjs`), script.contents);
 
 // What starts it is a file of its own.

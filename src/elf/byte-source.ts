@@ -9,6 +9,8 @@ export interface ByteSource {
   readonly size: number;
   /** A range inside the file. The caller has checked it against `size`. */
   read(offset: number, length: number): Uint8Array;
+  /** The same of what is not read again. */
+  readOnce(offset: number, length: number): Uint8Array;
 }
 
 export class MemorySource implements ByteSource {
@@ -23,21 +25,29 @@ export class MemorySource implements ByteSource {
   read(offset: number, length: number): Uint8Array {
     return this.#bytes.subarray(offset, offset + length);
   }
+
+  readOnce(offset: number, length: number): Uint8Array {
+    return this.read(offset, length);
+  }
 }
 
 const BLOCK = 0x1_0000;
+/** Of a larger file every range that is read is an array of its own. */
+const MOST_KEPT = 1 << 30;
 
 /**
- * A file that is opened for each piece and closed again, so that nothing is held between reads. The last small block
- * is kept. A file that has changed since it was first seen throws `ELF_CHANGED`, because offsets read earlier would
- * point into something else.
+ * A file that is opened for each piece and closed again, so that nothing is held between reads. What was read is kept
+ * in one array as large as the file, of which Linux gives memory only to the pages that are written: so code that is
+ * read function by function is there once. A file that has changed since it was first seen throws `ELF_CHANGED`,
+ * because offsets read earlier would point into something else.
  */
 export class FileSource implements ByteSource {
   readonly size: number;
   readonly #path: string;
   readonly #identity: string;
-  #block: Uint8Array = new Uint8Array(0);
-  #blockAt = 0;
+  #bytes: Uint8Array | undefined;
+  /** Whether a block of {@link #bytes} was read. */
+  #isRead = new Uint8Array(0);
 
   constructor(path: string) {
     this.#path = path;
@@ -54,15 +64,27 @@ export class FileSource implements ByteSource {
   }
 
   read(offset: number, length: number): Uint8Array {
-    if (length > BLOCK / 2) return this.#load(offset, length);
-    if (offset < this.#blockAt || offset + length > this.#blockAt + this.#block.length) {
-      this.#block = this.#load(offset, Math.min(BLOCK, this.size - offset));
-      this.#blockAt = offset;
+    if (this.size > MOST_KEPT) return this.readOnce(offset, length);
+    this.#bytes ??= new Uint8Array(this.size);
+    if (this.#isRead.length === 0) this.#isRead = new Uint8Array(Math.ceil(this.size / BLOCK));
+    const end = Math.ceil((offset + length) / BLOCK);
+    for (let block = Math.floor(offset / BLOCK); block < end; block++) {
+      if (this.#isRead[block] === 1) continue;
+      let last = block + 1;
+      while (last < end && this.#isRead[last] !== 1) last++;
+      this.#load(this.#bytes.subarray(block * BLOCK, last * BLOCK), block * BLOCK);
+      this.#isRead.fill(1, block, last);
     }
-    return this.#block.subarray(offset - this.#blockAt, offset - this.#blockAt + length);
+    return this.#bytes.subarray(offset, offset + length);
   }
 
-  #load(offset: number, length: number): Uint8Array {
+  readOnce(offset: number, length: number): Uint8Array {
+    const bytes = new Uint8Array(length);
+    this.#load(bytes, offset);
+    return bytes;
+  }
+
+  #load(bytes: Uint8Array, offset: number): void {
     let fd: number;
     try {
       fd = openSync(this.#path, 'r');
@@ -72,13 +94,11 @@ export class FileSource implements ByteSource {
     try {
       const stat = fstatSync(fd, { bigint: true });
       if (`${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}` !== this.#identity) throw this.#changed();
-      const bytes = new Uint8Array(length);
-      for (let done = 0; done < length; ) {
-        const got = readSync(fd, bytes, done, length - done, offset + done);
+      for (let done = 0; done < bytes.length; ) {
+        const got = readSync(fd, bytes, done, bytes.length - done, offset + done);
         if (got === 0) throw this.#changed();
         done += got;
       }
-      return bytes;
     } finally {
       closeSync(fd);
     }
