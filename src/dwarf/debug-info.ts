@@ -4,7 +4,7 @@ import { type Logger, silent } from '../base/logger.js';
 import { madeOnce } from '../base/made-once.js';
 import { type CodeAddress, type Column, DwarfSections, debugLink, type ElfFile, ET, Kept } from '../elf/index.js';
 import { AbbrevCache } from './abbrev.js';
-import { DW_AT, DW_TAG } from './constants.js';
+import { DW_AT } from './constants.js';
 import { Die, DieCursor } from './die.js';
 import { functionName } from './function-names.js';
 import type { LineTable } from './line.js';
@@ -27,6 +27,8 @@ const BYTES_OF_UNIT = 512;
 const BYTES_OF_RANGE = 64;
 /** Offsets of DIEs are kept in 32-bit columns. */
 const MAX_INFO = 0xffff_ffff;
+/** So many functions of one name take longer to find than to read from a file. */
+const MANY_INSTANCES = 30;
 
 export interface SourcePosition {
   /** The full path, as the compiler recorded it. */
@@ -153,13 +155,14 @@ export class DebugInfo {
 
   /**
    * Columns of DIE offsets that `find` reads from all units, and that are kept for the next time, see
-   * {@link Kept}; not where something is damaged or missing, so that it is said each time.
+   * {@link Kept}; not where something is damaged or missing, so that it is said each time, nor where the first column
+   * has less than `least` rows.
    */
-  columns<T extends Column>(name: string, find: () => readonly T[]): readonly T[] {
+  columns<T extends Column>(name: string, find: () => readonly T[], least = 0): readonly T[] {
     const known = this.#kept?.read(name);
     if (known) return known as readonly T[];
     const found = find();
-    if (this.warnings.length === 0) this.#kept?.write(name, found);
+    if (this.warnings.length === 0 && (found[0]?.length ?? 0) >= least) this.#kept?.write(name, found);
     return found;
   }
 
@@ -191,9 +194,20 @@ export class DebugInfo {
 
   /** The functions of a name: those with code of their own, and those that were inlined everywhere. */
   functionsNamed(name: string): Die[] {
-    const found = this.#distinct(name, 'function', (die) => `${die.offset}`);
-    const origins = new Set(found.map((die) => die.reference(DW_AT.abstract_origin)));
-    return found.filter((die) => !origins.has(die.offset));
+    const find = (): Uint32Array[] => {
+      const found = this.#distinct(name, 'function', (die) => `${die.offset}`);
+      const origins = new Set(found.map((die) => die.reference(DW_AT.abstract_origin)));
+      return [
+        Uint32Array.from(
+          found.filter((die) => !origins.has(die.offset)),
+          ({ offset }) => offset,
+        ),
+      ];
+    };
+    // Generic functions have thousands of instances.
+    const isKept = /^[\w:]+$/.test(name);
+    const [found = []] = isKept ? this.columns(`fn-${name}`, find, MANY_INSTANCES) : find();
+    return [...found].flatMap((offset) => this.die(offset) ?? []);
   }
 
   /** The static variables and constants of a name, not those local to a function. */
@@ -315,17 +329,6 @@ export class DebugInfo {
       return false;
     };
     for (const unit of this.units) if (this.attempt(unit, () => isEnough(unit))) return;
-  }
-
-  /** The same of inlined copies of functions: the DIE that each is a copy of, and the function around it. */
-  walkInlined(visit: (origin: number, host: number) => unknown): void {
-    let host = -1;
-    this.walk((cursor) => {
-      if (cursor.tag === DW_TAG.subprogram) host = cursor.offset;
-      if (cursor.tag !== DW_TAG.inlined_subroutine) return false;
-      const origin = cursor.reference(DW_AT.abstract_origin);
-      return origin !== undefined && visit(origin, host);
-    });
   }
 
   #unitFor(code: CodeAddress): Unit | undefined {

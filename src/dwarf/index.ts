@@ -18,6 +18,7 @@ export {
 } from './expr.js';
 export { littleEndian } from './forms.js';
 export { functionName, namedPath } from './function-names.js';
+export { inlinedCopies } from './inlined-copies.js';
 export { type LineRow, LineTable } from './line.js';
 export type { FileName } from './line-tables.js';
 export { type LocationEntry, locationAt, locationsOf, plainRegister, staticAddress, staticCode } from './location.js';

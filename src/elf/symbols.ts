@@ -50,32 +50,28 @@ export class ElfSymbols {
   readonly #start: Float64Array;
   readonly #size: Float64Array;
   readonly #ranges: IntervalIndex;
-  #byName: Map<string, number[]> | undefined;
+  #byName: NameTable | undefined;
 
-  private constructor(elf: ElfFile, names: Uint8Array, rows: readonly Row[]) {
+  private constructor(elf: ElfFile, names: Uint8Array, rows: Rows) {
     this.#codes = elf.codes;
     this.#names = asText(names);
     this.#budget = elf.budget;
-    this.#nameAt = Uint32Array.from(rows, (row) => row.name);
-    this.#info = Uint8Array.from(rows, (row) => row.info);
-    this.#other = Uint8Array.from(rows, (row) => row.other);
-    this.#start = Float64Array.from(rows, (row) => row.start);
-    this.#size = Float64Array.from(rows, (row) => row.size);
+    this.#nameAt = rows.name;
+    this.#info = rows.info;
+    this.#other = rows.other;
+    this.#start = rows.start;
+    this.#size = rows.size;
     const ranges = new IntervalList();
-    for (let i = 0; i < rows.length; i++) ranges.add(this.#start[i] as number, this.#end(i), i);
+    for (let i = 0; i < this.count; i++) ranges.add(this.#start[i] as number, this.#end(i), i);
     this.#ranges = new IntervalIndex(ranges);
   }
 
   static load(elf: ElfFile): ElfSymbols {
     const table = elf.sections.find((s) => s.name === '.symtab') ?? elf.sections.find((s) => s.name === '.dynsym');
     const strings = table === undefined ? undefined : elf.sections[table.link];
-    if (table === undefined || strings === undefined) return new ElfSymbols(elf, new Uint8Array(0), []);
+    if (table === undefined || strings === undefined) return new ElfSymbols(elf, new Uint8Array(0), emptyRows(0));
     const names = elf.rawSection(strings) ?? new Uint8Array(0);
-    const rows = readRows(elf, table, names);
-    // A wider symbol comes before narrower ones at the same address. Of aliases the best name comes first, and is the
-    // one that is found.
-    rows.sort((a, b) => a.start - b.start || b.size - a.size || rank(b.info) - rank(a.info));
-    return new ElfSymbols(elf, names, rows);
+    return new ElfSymbols(elf, names, readRows(elf, table, names));
   }
 
   get count(): number {
@@ -121,18 +117,10 @@ export class ElfSymbols {
   /** All symbols of a name, as the file spells it (mangled). */
   named(name: string): ElfSymbol[] {
     if (this.#byName === undefined) {
-      this.#byName = new Map();
-      for (let i = 0; i < this.count; i++) {
-        const name = this.#name(i);
-        const known = this.#byName.get(name);
-        if (known !== undefined) known.push(i);
-        else {
-          this.#budget.hold(name.length, NAMES);
-          this.#byName.set(name, [i]);
-        }
-      }
+      this.#budget.spend(this.count * COST_OF_NAME, NAMES);
+      this.#byName = new NameTable(this.#names, this.#nameAt);
     }
-    return (this.#byName.get(name) ?? []).map((i) => this.#symbol(i));
+    return this.#byName.rowsLike(name).flatMap((row) => (this.#name(row) === name ? this.#symbol(row) : []));
   }
 
   /** All symbols in order of address. */
@@ -164,21 +152,30 @@ export class ElfSymbols {
   }
 }
 
-interface Row {
-  readonly name: number;
-  readonly info: number;
-  readonly other: number;
-  readonly start: CodeAddress;
-  readonly size: number;
+/** Symbols as columns. */
+interface Rows {
+  readonly name: Uint32Array;
+  readonly info: Uint8Array;
+  readonly other: Uint8Array;
+  readonly start: Float64Array;
+  readonly size: Float64Array;
 }
 
-function readRows(elf: ElfFile, table: ElfSection, names: Uint8Array): Row[] {
+function emptyRows(count: number): Rows {
+  const [name, info, other] = [new Uint32Array(count), new Uint8Array(count), new Uint8Array(count)];
+  return { name, info, other, start: new Float64Array(count), size: new Float64Array(count) };
+}
+
+/** In the order of addresses. */
+function readRows(elf: ElfFile, table: ElfSection, names: Uint8Array): Rows {
   const bytes = elf.rawSection(table) ?? new Uint8Array(0);
   const r = new ByteReader(bytes, table.name);
-  elf.budget.spend(bytes.length / ENTRY, table.name);
-  elf.budget.hold((bytes.length / ENTRY) * BYTES_OF_SYMBOL, table.name);
-  const rows: Row[] = [];
-  for (let i = 1; i < Math.floor(bytes.length / ENTRY); i++) {
+  const most = Math.floor(bytes.length / ENTRY);
+  elf.budget.spend(most, table.name);
+  elf.budget.hold(most * BYTES_OF_SYMBOL, table.name);
+  const all = emptyRows(most);
+  let count = 0;
+  for (let i = 1; i < most; i++) {
     r.offset = i * ENTRY;
     const name = r.u32();
     const info = r.u8();
@@ -190,9 +187,74 @@ function readRows(elf: ElfFile, table: ElfSection, names: Uint8Array): Row[] {
     const type = info & 15;
     if (section === 0 || type === STT_SECTION || type === STT_FILE || type === STT_TLS) continue;
     if (Number.isNaN(start) || !(size >= 0) || name >= names.length || isLabel(names, name)) continue;
-    rows.push({ name, info, other, start, size });
+    all.name[count] = name;
+    all.info[count] = info;
+    all.other[count] = other;
+    all.start[count] = start;
+    all.size[count++] = size;
+  }
+  return sorted(all, count);
+}
+
+/**
+ * A wider symbol comes before narrower ones at the same address. Of aliases the best name comes first, and is the one
+ * that is found.
+ */
+function sorted(all: Rows, count: number): Rows {
+  const { start, size, info } = all;
+  const order = Uint32Array.from({ length: count }, (_, i) => i).sort(
+    (a, b) =>
+      (start[a] as number) - (start[b] as number) ||
+      (size[b] as number) - (size[a] as number) ||
+      rank(info[b] as number) - rank(info[a] as number) ||
+      a - b,
+  );
+  const rows = emptyRows(count);
+  for (const key of ['name', 'info', 'other', 'start', 'size'] as const) {
+    const [from, to] = [all[key], rows[key]];
+    for (let i = 0; i < count; i++) to[i] = from[order[i] as number] as number;
   }
   return rows;
+}
+
+/** A name is hashed up to this many bytes. */
+const MOST_HASHED = 256;
+/** Work of hashing a name. */
+const COST_OF_NAME = 16;
+const NO_ROW = 0xffff_ffff;
+
+/** Rows by the hash of their names, as chains. */
+class NameTable {
+  readonly #first: Uint32Array;
+  readonly #next: Uint32Array;
+
+  constructor(names: Uint8Array, nameAt: Uint32Array) {
+    const count = nameAt.length;
+    this.#first = new Uint32Array(2 ** Math.ceil(Math.log2(count + 1))).fill(NO_ROW);
+    this.#next = new Uint32Array(count);
+    // From the last to the first, so that a chain has them in their order.
+    for (let row = count - 1; row >= 0; row--) {
+      const slot = this.#slotOf(names, nameAt[row] as number);
+      this.#next[row] = this.#first[slot] as number;
+      this.#first[slot] = row;
+    }
+  }
+
+  /** All rows with this name, and maybe others. */
+  rowsLike(name: string): number[] {
+    const found: number[] = [];
+    const slot = this.#slotOf(Buffer.from(name), 0);
+    for (let row = this.#first[slot] as number; row !== NO_ROW; row = this.#next[row] as number) found.push(row);
+    return found;
+  }
+
+  /** By FNV-1a of the zero-terminated name. */
+  #slotOf(bytes: Uint8Array, start: number): number {
+    let hash = 0x811c9dc5 | 0;
+    const end = Math.min(bytes.length, start + MOST_HASHED);
+    for (let at = start; at < end && bytes[at] !== 0; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
+    return (hash ^ (hash >>> 15)) & (this.#first.length - 1);
+  }
 }
 
 // `.L...`, and `$x`, `$d`, `$a`, `$t` alone or before a dot or (RISC-V: `$xrv64i2p1...`) an ISA string; also the

@@ -6,6 +6,7 @@ import {
   codePointers,
   type ElfFile,
   ET,
+  Kept,
   type KnownCode,
   knownCode,
   lastNotAbove,
@@ -30,6 +31,18 @@ interface Marks {
   readonly led: Uint8Array;
   readonly named: Uint8Array;
   readonly tabled: Uint8Array;
+}
+
+/** The name by which marks are kept: three columns a stretch. */
+const MARKS = 'entries';
+
+function keptMarks(elf: ElfFile): Marks[] | undefined {
+  const columns = Kept.of(elf)?.read(MARKS);
+  if (!columns?.every((column) => column instanceof Uint8Array)) return undefined;
+  return Array.from({ length: Math.floor(columns.length / 3) }, (_, i) => {
+    const [led, named, tabled] = columns.slice(3 * i, 3 * i + 3) as [Uint8Array, Uint8Array, Uint8Array];
+    return { led, named, tabled };
+  });
 }
 
 /** The most entries of one jump table. */
@@ -61,7 +74,7 @@ export class CodeEntries {
     this.#arch = arch;
     const found = stretchesOf(elf);
     const id = elf.buildId;
-    const known = id === undefined ? undefined : kept.get(id);
+    const known = (id === undefined ? undefined : kept.get(id)) ?? keptMarks(elf);
     const isSame = known?.length === found.length && known.every(({ led }, i) => led.length === bitsFor(found[i]));
     const marks = isSame ? known : found.map((one) => ({ led: bits(one), named: bits(one), tabled: bits(one) }));
     this.#stretches = found.map((one, i) => ({ ...one, marks: marks[i] as Marks }));
@@ -71,6 +84,10 @@ export class CodeEntries {
     };
     if (isSame) return;
     this.#scan();
+    Kept.of(elf)?.write(
+      MARKS,
+      marks.flatMap(({ led, named, tabled }) => [led, named, tabled]),
+    );
     if (id === undefined) return;
     kept.set(id, marks);
     for (const [first] of kept) if (kept.size > mostKept) kept.delete(first);
@@ -157,6 +174,11 @@ export class CodeEntries {
   looksAtReturn(address: Addr): string | undefined {
     this.#lookers ??= new ReturnLookers(this.#elf, this.#arch);
     return this.#lookers.objection(address);
+  }
+
+  /** Keeps what took long to find, for the next start. */
+  keep(): void {
+    this.#lookers?.keep();
   }
 
   #symbolIn(address: Addr, length: number): string | undefined {

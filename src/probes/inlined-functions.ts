@@ -1,4 +1,4 @@
-import { type DebugInfo, functionName, qualifiedName } from '../dwarf/index.js';
+import { type DebugInfo, functionName, inlinedCopies, qualifiedName } from '../dwarf/index.js';
 
 /** A function with inlined copies. */
 interface InlinedFunction {
@@ -18,9 +18,10 @@ const mostInto = 16;
  */
 export function inlinedFunctions(debug: DebugInfo): InlinedFunction[] {
   const copies = new Map<number, Set<number>>();
-  debug.walkInlined((origin, host) => {
+  const { origin: origins, into: hosts } = inlinedCopies(debug);
+  origins.forEach((origin, i) => {
     const into = copies.get(origin) ?? new Set();
-    if (into.size < mostInto) into.add(host);
+    if (into.size < mostInto) into.add(hosts[i] as number);
     copies.set(origin, into);
   });
   const nameAt = (offset: number): { name: string; full: string } | undefined => {

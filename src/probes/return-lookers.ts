@@ -1,6 +1,6 @@
 import type { Architecture, Leaving } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
-import { type CodeAddress, type ElfFile, importSlots } from '../elf/index.js';
+import { type CodeAddress, type ElfFile, importSlots, KeptAnswers } from '../elf/index.js';
 import { CodeMap, type FunctionCode } from '../target/unwind/index.js';
 import { callersFrameOf } from './changed-signatures.js';
 
@@ -24,20 +24,25 @@ const nothing: Leaving = { jumps: [], calls: [], jumpsThrough: [], callsThrough:
 export class ReturnLookers {
   readonly #elf: ElfFile;
   readonly #arch: Architecture;
-  readonly #code: CodeMap;
+  readonly #answers: KeptAnswers;
+  #code: CodeMap | undefined;
   readonly #slots: ReadonlyMap<CodeAddress, string>;
   readonly #lister: string | undefined;
   readonly #leaving = new Map<CodeAddress, Leaving>();
-  readonly #looks = new Map<CodeAddress, string | undefined>();
 
   constructor(elf: ElfFile, arch: Architecture) {
     this.#elf = elf;
     this.#arch = arch;
-    this.#code = new CodeMap(elf, undefined);
+    this.#answers = new KeptAnswers(elf, 'returns');
     this.#slots = importSlots(elf);
     const isRust = elf.symbols.named('rust_eh_personality').length > 0;
     const lists = isRust ? /^backtrace$/ : listsFrames;
     this.#lister = [...this.#slots.values()].find((name) => lists.test(name));
+  }
+
+  /** Keeps what was found, for the next start. */
+  keep(): void {
+    this.#answers.keep();
   }
 
   /** Why the return of the function there must not be hooked, in words for the user. */
@@ -50,12 +55,7 @@ export class ReturnLookers {
 
   /** What looks at the return address of a function: its own code, or what it jumps to in place of a return. */
   #look(low: CodeAddress): string | undefined {
-    if (this.#looks.has(low)) return this.#looks.get(low);
-    // Jumps may lead in circles.
-    this.#looks.set(low, undefined);
-    const why = this.#lookAnew(low);
-    this.#looks.set(low, why);
-    return why;
+    return this.#answers.of(low, undefined, () => this.#lookAnew(low));
   }
 
   #lookAnew(low: CodeAddress): string | undefined {
@@ -79,8 +79,13 @@ export class ReturnLookers {
     return may && callersFrameOf(this.#elf, this.#arch, code)?.readsReturn === true;
   }
 
+  get #map(): CodeMap {
+    this.#code ??= new CodeMap(this.#elf, undefined);
+    return this.#code;
+  }
+
   #functionAt(low: CodeAddress): FunctionCode | undefined {
-    const found = this.#code.functionAt(low);
+    const found = this.#map.functionAt(low);
     return found?.low === low ? found : undefined;
   }
 
@@ -95,7 +100,7 @@ export class ReturnLookers {
 
   /** The word that a stub of a few bytes jumps through. */
   #stubAt(place: CodeAddress): CodeAddress {
-    if (this.#functionAt(place) || !this.#code.isCode(place)) return Number.NaN;
+    if (this.#functionAt(place) || !this.#map.isCode(place)) return Number.NaN;
     const bytes = this.#elf.bytesAt(this.#elf.codes.fromCode(place), 16);
     return (bytes && this.#arch.references?.leave(bytes, place).jumpsThrough[0]) ?? Number.NaN;
   }

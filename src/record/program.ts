@@ -269,7 +269,9 @@ function planAll(
     facts: changesItsCode(elf) ? undefined : codeFacts(elf, arch, debug),
     harts: 1,
   };
-  return { ...options, looks: lookAtPlans(options) };
+  const looks = lookAtPlans(options);
+  options.entries?.keep();
+  return { ...options, looks };
 }
 
 /** What hits of a program's probes read. */

@@ -38,7 +38,7 @@ t.test('what was kept is what is read, and is not read anew; a file that is dama
     files()
       .map((file) => file.replace(/.*-/, ''))
       .sort(),
-    ['futures', 'names', 'scopes'],
+    ['futures', 'inlined', 'names', 'scopes'],
   );
   const kept = await read();
   t.same(kept.found, plain.found);
@@ -80,7 +80,7 @@ t.test('more than 500 MB are not kept: what was used last stays', async (t) => {
     files()
       .map((file) => file.replace(/.*-/, ''))
       .sort(),
-    ['futures', 'names', 'scopes'],
+    ['futures', 'inlined', 'names', 'scopes'],
   );
   t.ok(files().every((file) => statSync(file).size < 1e6));
 });

@@ -7,6 +7,7 @@ import {
   DW_AT,
   DW_TAG,
   functionName,
+  inlinedCopies,
   layoutOf,
   linkageNameOf,
   littleEndian,
@@ -69,11 +70,13 @@ class Futures implements FutureSet, FutureLookup {
       if (future !== undefined) this.#attempt(offset, (fn) => this.#addPoll(future, fn));
     });
     const names = new Map<number, string>();
-    each(scan.inlined.at, (offset, i) => {
-      const future = polls.get(scan.inlined.origin.at(i));
+    const inlined = inlinedCopies(debug);
+    inlined.origin.forEach((origin, i) => {
+      const future = polls.get(origin);
       if (future === undefined) return;
+      const offset = inlined.at[i] as number;
       this.#attempt(offset, (copy) => {
-        const into = scan.inlined.into.at(i);
+        const into = inlined.into[i] as number;
         const around = debug.die(into);
         if (around === undefined) return;
         if (!names.has(into)) names.set(into, functionName(around));

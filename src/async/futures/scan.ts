@@ -16,8 +16,6 @@ export class FutureScan {
   /** Out-of-line copies of functions that are inlined elsewhere, and the abstract function they are copies of. */
   readonly instances = new U32Column();
   readonly instanceOrigin = new U32Column();
-  /** Inlined copies, what they are copies of, and the function around. */
-  readonly inlined = { at: new U32Column(), origin: new U32Column(), into: new U32Column() };
   /** Variables named `<.. as ..Future>::{vtable}`. */
   readonly vtables = new U32Column();
   /** The types of what states await. */
@@ -26,10 +24,9 @@ export class FutureScan {
   readonly branches = new U32Column();
 
   constructor(debug: DebugInfo) {
-    const { environments, functions, firstParameter, instances, instanceOrigin, inlined } = this;
+    const { environments, functions, firstParameter, instances, instanceOrigin } = this;
     const definitions = [environments, functions, firstParameter, instances, instanceOrigin];
-    const copies = [inlined.at, inlined.origin, inlined.into];
-    const all = [...definitions, ...copies, this.vtables, this.awaited, this.branches];
+    const all = [...definitions, this.vtables, this.awaited, this.branches];
     const found = debug.columns('futures', () => {
       for (const unit of debug.units) debug.attempt(unit, () => isRust(unit) && this.#scan(unit));
       return all.map((column) => column.rows());
@@ -63,9 +60,6 @@ export class FutureScan {
             add(this.functions, current, this.firstParameter, cursor.reference(DW_AT.type));
           }
           break;
-        case DW_TAG.inlined_subroutine:
-          if (currentDepth >= 0) this.#copy(cursor, current);
-          break;
         case DW_TAG.structure_type:
           structAt.length = Math.min(structAt.length, cursor.depth);
           if (cursor.name === 'Unresumed') add(this.environments, structAt[cursor.depth - 1]);
@@ -84,13 +78,6 @@ export class FutureScan {
           break;
       }
     }
-  }
-
-  #copy(cursor: DieCursor, into: number): void {
-    const origin = cursor.reference(DW_AT.abstract_origin);
-    if (origin === undefined) return;
-    add(this.inlined.at, cursor.offset, this.inlined.origin, origin);
-    this.inlined.into.push(into);
   }
 
   #member(cursor: DieCursor, wanted: FutureMembers): void {

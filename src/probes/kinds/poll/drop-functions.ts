@@ -5,7 +5,15 @@
 
 import type { FutureSet, FutureType, TaskPlaces } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
-import { type DebugInfo, type Die, DW_AT, genericsOf, rangesOf, typeName } from '../../../dwarf/index.js';
+import {
+  type DebugInfo,
+  type Die,
+  DW_AT,
+  genericsOf,
+  inlinedCopies,
+  rangesOf,
+  typeName,
+} from '../../../dwarf/index.js';
 
 /** A Future that a function drops. */
 export interface DropTarget {
@@ -122,11 +130,12 @@ function hiddenDrops(
   const some = new Set<FutureType>();
   const tasks = new Set<FutureType>();
   if (copied.size === 0) return { some, tasks };
-  debug.walkInlined((origin, host) => {
-    const future = copied.get(origin);
+  const { origin, into } = inlinedCopies(debug);
+  origin.forEach((each, i) => {
+    const future = copied.get(each);
     if (!future) return;
     some.add(future);
-    if (!probed.get(host)?.has(future)) tasks.add(future);
+    if (!probed.get(into[i] as number)?.has(future)) tasks.add(future);
   });
   return { some, tasks };
 }

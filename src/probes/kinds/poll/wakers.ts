@@ -13,6 +13,7 @@ import {
   DW_TAG,
   functionName,
   genericsOf,
+  inlinedCopies,
   layoutOf,
   parametersOf,
   qualifiedName,
@@ -114,12 +115,8 @@ export function areInlined(debug: DebugInfo, functions: readonly WakeFunction[])
   const origins = new Set(originals.map((die) => die.reference(DW_AT.abstract_origin) ?? die.offset));
   const own = new Set(functions.map(({ die }) => die.offset));
   if (origins.size === 0) return false;
-  let areSome = false;
-  debug.walkInlined((origin, host) => {
-    areSome ||= origins.has(origin) && !own.has(host);
-    return areSome;
-  });
-  return areSome;
+  const { origin, into } = inlinedCopies(debug);
+  return origin.some((each, i) => origins.has(each) && !own.has(into[i] as number));
 }
 
 /** Reads the function at an offset of each vtable. */
