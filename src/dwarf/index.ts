@@ -26,7 +26,7 @@ export { type NamedKind, NameIndex } from './name-index.js';
 export { linkageNameOf, nameOf, originOf, pathOf, qualifiedName, stripGenerics, through } from './names.js';
 export { DW_OP } from './op-codes.js';
 export { type AddressRange, rangesOf } from './ranges.js';
-export type { CodePlace, SourceFunction } from './source-stack.js';
+export { type CodePlace, functionsAt, type SourceFunction } from './source-stack.js';
 export {
   dimensionsOf,
   elementCount,

@@ -36,17 +36,21 @@ const MAX_DEPTH = 256;
 export function codePlace(debug: DebugInfo, address: Addr): CodePlace {
   const symbol = debug.elf.symbols.at(address);
   const position = debug.lineAt(address);
-  const outer = debug.functionAt(address)?.die;
-  const stack = outer && debug.attempt(outer.unit, () => inlinedAt(outer, debug.elf.codes.toCode(address)));
-  if (stack === undefined) return { symbol, position, functions: [] };
   const functions: SourceFunction[] = [];
   let here = position;
-  for (const die of stack.reverse()) {
+  for (const die of functionsAt(debug, address)) {
     const inlined = die.tag === DW_TAG.inlined_subroutine;
     functions.push({ name: functionName(die), linkageName: linkageNameOf(die), inlined, position: here, die });
     if (inlined) here = callSite(debug, die);
   }
   return { symbol, position, functions };
+}
+
+/** The functions that an address is in, the innermost first: those inlined there, and the one with code of its own. */
+export function functionsAt(debug: DebugInfo, address: Addr): readonly Die[] {
+  const outer = debug.functionAt(address)?.die;
+  if (outer === undefined) return [];
+  return debug.attempt(outer.unit, () => inlinedAt(outer, debug.elf.codes.toCode(address)))?.reverse() ?? [outer];
 }
 
 function callSite(debug: DebugInfo, die: Die): SourcePosition | undefined {

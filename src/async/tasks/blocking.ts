@@ -12,6 +12,7 @@ import {
   DW_AT,
   DW_TAG,
   functionName,
+  functionsAt,
   genericsOf,
   layoutOf,
   nameOf,
@@ -20,7 +21,7 @@ import {
   stripGenerics,
   typeName,
 } from '../../dwarf/index.js';
-import { type Frame, functionsAt } from '../../target/unwind/index.js';
+import type { Frame } from '../../target/unwind/index.js';
 import { type FutureType, onlyHeld, stateOf } from '../futures/index.js';
 import { type AwaitNode, AwaitTrees } from './await-tree.js';
 import { memberAt, numberAt } from './layout.js';

@@ -1,7 +1,8 @@
 import { type Addr, addr } from '../../base/addr.js';
 import { madeOnce } from '../../base/made-once.js';
-import { type DebugInfo, type Die, DW_AT, DW_TAG, demangle, functionName, rangesOf } from '../../dwarf/index.js';
+import { type DebugInfo, type Die, demangle, functionName, functionsAt } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
+import type { StackEntry } from '../../trace/index.js';
 import type { CodeImage } from './code-image.js';
 import type { Frame } from './frame.js';
 
@@ -19,8 +20,6 @@ interface SourceFunction extends Pick<SourceFrame, 'function' | 'file'> {
   readonly die?: Die;
 }
 
-/** Nested deeper than the inlining of any compiler. */
-const MAX_DEPTH = 256;
 const MAX_CACHED = 0x1_0000;
 
 /**
@@ -52,6 +51,11 @@ export class SourceFrames {
     return found;
   }
 
+  /** The same without what is inlined into what. */
+  entriesOf(frame: Parameters<SourceFrames['of']>[0]): StackEntry[] {
+    return this.of(frame).map(({ function: name, file, line }) => ({ function: name, file, line }));
+  }
+
   /** The same without lines, which a table of a whole unit says: each with the file that declares it. */
   functionsOf({ pc, exact, image }: Pick<Frame, 'pc' | 'exact' | 'image'>): readonly SourceFunction[] {
     const at = exact ? pc : addr(pc - 1n);
@@ -72,53 +76,12 @@ function isCode({ code }: ElfFile, at: Addr): boolean {
 }
 
 function describe(at: Addr, elf: ElfFile, debug: DebugInfo | undefined): readonly SourceFrame[] {
-  const info = debug?.functionAt(at);
-  const position = debug?.lineAt(at);
-  if (debug === undefined || info === undefined) {
-    const symbol = isCode(elf, at) ? elf.symbols.at(at) : undefined;
-    const name = symbol && symbol.type !== 'object' ? demangle(symbol.name, elf.budget) : undefined;
-    return [{ function: name, file: position?.file, line: position?.line, inlined: false }];
-  }
-  const inlined = debug.attempt(info.die.unit, () => inlinedAt(info.die, elf.codes.toCode(at))) ?? [];
-  const frames: SourceFrame[] = [];
-  let { file, line }: { file: string | undefined; line: number | undefined } = {
-    file: position?.file,
-    line: position?.line,
-  };
-  // From the inside out: the place of each is where the one inside it was called.
-  for (const die of inlined.reverse()) {
-    frames.push({ function: functionName(die), file, line, inlined: true });
-    const index = die.number(DW_AT.call_file);
-    file = index === undefined ? undefined : debug.fileName(die.unit, index)?.path;
-    line = die.number(DW_AT.call_line) || undefined;
-  }
-  frames.push({ function: info.name, file, line, inlined: false });
-  return frames;
-}
-
-/** The functions of the program's that an address is in, the innermost first: those inlined there, and around them. */
-export function functionsAt(debug: DebugInfo, at: Addr): readonly Die[] {
-  const info = debug.functionAt(at);
-  if (info === undefined) return [];
-  const inlined = debug.attempt(info.die.unit, () => inlinedAt(info.die, debug.elf.codes.toCode(at))) ?? [];
-  return [...inlined.reverse(), info.die];
-}
-
-/** The inlined functions at an address of a function, the outermost first. */
-function inlinedAt(die: Die, at: number): Die[] {
-  const found: Die[] = [];
-  let inside: Die | undefined = die;
-  for (let depth = 0; inside !== undefined && depth < MAX_DEPTH; depth++) {
-    inside = childAt(inside, at);
-    if (inside?.tag === DW_TAG.inlined_subroutine) found.push(inside);
-  }
-  return found;
-}
-
-function childAt(die: Die, at: number): Die | undefined {
-  for (const child of die.children()) {
-    if (child.tag !== DW_TAG.inlined_subroutine && child.tag !== DW_TAG.lexical_block) continue;
-    if (rangesOf(child).some(({ low, high }) => at >= low && at < high)) return child;
-  }
-  return undefined;
+  const { functions = [], position } = debug?.frameAt(at) ?? {};
+  if (functions.length > 0)
+    return functions.map(({ name, inlined, position: here }) => {
+      return { function: name, file: here?.file, line: here?.line || undefined, inlined };
+    });
+  const symbol = isCode(elf, at) ? elf.symbols.at(at) : undefined;
+  const name = symbol && symbol.type !== 'object' ? demangle(symbol.name, elf.budget) : undefined;
+  return [{ function: name, file: position?.file, line: position?.line, inlined: false }];
 }

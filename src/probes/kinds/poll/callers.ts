@@ -35,10 +35,10 @@ export class Callers {
 
   /** Without a return address nobody is named. */
   at(returnAddress: Addr | undefined): StackEntry {
-    const known = returnAddress === undefined ? actingFunction([]) : this.#known.get(returnAddress);
-    if (known || returnAddress === undefined) return known ?? actingFunction([]);
-    const inlined = this.#sources.of({ pc: returnAddress, exact: false });
-    const found = actingFunction(inlined.map(({ function: name, file, line }) => ({ function: name, file, line })));
+    if (returnAddress === undefined) return unknown;
+    const known = this.#known.get(returnAddress);
+    if (known) return known;
+    const found = actingFunction(this.#sources.entriesOf({ pc: returnAddress, exact: false }));
     this.#known.set(returnAddress, found);
     return found;
   }
@@ -83,8 +83,6 @@ export class Backtraces {
     const first = this.#stacks.firstBytes(registers);
     if (first && bytes) window.add(first.address, bytes);
     const { frames } = this.#stacks.walk(registers, window, this.#options);
-    return frames.flatMap((frame) =>
-      this.#sources.of(frame).map(({ function: name, file, line }) => ({ function: name, file, line })),
-    );
+    return frames.flatMap((frame) => this.#sources.entriesOf(frame));
   }
 }

@@ -2,8 +2,8 @@ import type { Architecture } from '../../../arch/index.js';
 import type { FutureSet, FutureState, FutureType } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
 import { madeOnce } from '../../../base/made-once.js';
-import { type DebugInfo, type Die, qualifiedName, rangesOf } from '../../../dwarf/index.js';
-import { functionsAt, SourceFrames } from '../../../target/unwind/index.js';
+import { type DebugInfo, type Die, functionsAt, qualifiedName, rangesOf } from '../../../dwarf/index.js';
+import { SourceFrames } from '../../../target/unwind/index.js';
 
 /** A poll function that belongs to several Futures, and who calls it. */
 interface MergedCall {

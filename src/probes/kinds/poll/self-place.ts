@@ -15,6 +15,7 @@ import {
   typeOf,
 } from '../../../dwarf/index.js';
 import type { CodeAddress } from '../../../elf/index.js';
+import { variablesAt } from '../../../values/index.js';
 import type { FunctionGraphs, KeptPlace } from '../../function-graphs.js';
 import type { PollAround, PollsAround } from './poll-around.js';
 
@@ -77,7 +78,7 @@ export function selfPlace(future: FutureType, at: Addr, inlining: Inlining): Sel
     return found && outer && !found.isPointer && nameOf(variable) !== awaited ? undefined : found;
   };
   return (
-    firstOf(variablesAt(host, code), placeAt) ??
+    firstOf(variablesAt(host.unit.debug, at), ({ die }) => placeAt(die)) ??
     firstOf(parametersOf(host), (parameter) => keptBy(parameter, future, at, inlining)) ??
     headerPlace(future, at, inlining)
   );
@@ -186,21 +187,6 @@ function keptPlace(
 
 function entryOf(host: Die): CodeAddress {
   return rangesOf(host)[0]?.low ?? host.lowPc;
-}
-
-/** Parameters and variables of the blocks around an instruction, the innermost first. */
-function variablesAt(host: Die, code: CodeAddress): Die[] {
-  const found: Die[] = [];
-  const cursor = host.subtree();
-  while (cursor.next()) {
-    const { tag } = cursor;
-    if (tag === DW_TAG.formal_parameter || tag === DW_TAG.variable) found.push(cursor.die());
-    else if (tag === DW_TAG.lexical_block || tag === DW_TAG.inlined_subroutine) {
-      const holds = rangesOf(cursor).some(({ low, high }) => code >= low && code < high);
-      if (!holds) cursor.skipChildren();
-    } else cursor.skipChildren();
-  }
-  return found.reverse();
 }
 
 /** How a variable leads to a Future. */

@@ -1,8 +1,7 @@
 import type { FutureSet, FutureType, InlinedPoll, TaskPlaces } from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
-import { type DebugInfo, type Die, DW_TAG, functionName, rangesOf } from '../../../dwarf/index.js';
-import { functionsAt } from '../../../target/unwind/index.js';
+import { type DebugInfo, type Die, DW_TAG, functionName, functionsAt, rangesOf } from '../../../dwarf/index.js';
 
 /** Who makes a poll, as the code that calls says. */
 export interface TaskPoll {

@@ -21,9 +21,7 @@ export class WatchEvents {
   }
 
   tell({ point, old, value, hart, time, pc, exact }: Access): void {
-    const inlined = this.#sources
-      .of({ pc, exact })
-      .map(({ function: name, file, line }) => ({ function: name, file, line }));
+    const inlined = this.#sources.entriesOf({ pc, exact });
     const watch = this.#ref(point);
     const { shape } = point.place;
     const changed = old && value && old.some((byte, index) => byte !== value[index]);
