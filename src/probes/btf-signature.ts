@@ -1,7 +1,7 @@
 import type { Architecture } from '../arch/index.js';
 import { type BtfFunction, btfFunctions, type ElfFile } from '../elf/index.js';
 import type { ValuePlace } from './argument-places.js';
-import type { FunctionArgument } from './resolve-functions.js';
+import type { FunctionArgument } from './describer.js';
 
 /** What BTF says about a function that no DWARF describes. */
 export interface BtfSignature {

@@ -4,7 +4,7 @@ import { type DebugInfo, type Die, DW_AT, through } from '../dwarf/index.js';
 import type { CodeAddress, ElfFile } from '../elf/index.js';
 import { CodeMap, type FunctionCode } from '../target/unwind/index.js';
 import type { Shape } from '../values/index.js';
-import type { Described } from './argument-places.js';
+import type { Described } from './described-places.js';
 import type { HiddenRegisters } from './passing-registers.js';
 
 /**

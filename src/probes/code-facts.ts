@@ -2,9 +2,9 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { CallFrames, type DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
+import { Describer, type FunctionProbe } from './describer.js';
 import { neverReturns } from './function-graphs.js';
 import type { CodePiece } from './read-plan.js';
-import { Describer, type FunctionProbe } from './resolve-functions.js';
 
 /** What the program says about code beyond a function's own instructions. Found on request. */
 export interface CodeFacts {

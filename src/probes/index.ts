@@ -1,6 +1,7 @@
 export { bytesIn, type ValuePlace } from './argument-places.js';
 export { CodeEntries } from './code-entries.js';
 export { type CodeFacts, codeFacts } from './code-facts.js';
+export type { FunctionArgument, FunctionProbe } from './describer.js';
 export { type Conditions, holds, holdsAtStop, operandAt, placeIn } from './expressions/comparison.js';
 export {
   type AssumedNumber,
@@ -61,12 +62,6 @@ export {
   type ReadPlan,
   stackIsRead,
 } from './read-plan.js';
-export {
-  type ExcludedFunction,
-  type FunctionArgument,
-  type FunctionProbe,
-  type FunctionProbes,
-  resolveFunctions,
-} from './resolve-functions.js';
+export { type ExcludedFunction, type FunctionProbes, resolveFunctions } from './resolve-functions.js';
 export { StaticCalls } from './static-calls.js';
 export { extentWords } from './value-reads.js';

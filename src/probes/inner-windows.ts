@@ -3,10 +3,10 @@ import { type Addr, addr, hex } from '../base/addr.js';
 import { madeOnce } from '../base/made-once.js';
 import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
+import { producerOf } from './describer.js';
 import type { FlowGraph } from './flow-graph.js';
 import { FunctionGraphs } from './function-graphs.js';
 import { entryPlan, type PatchWindow, type ReadPlan } from './read-plan.js';
-import { producerOf } from './resolve-functions.js';
 
 /** An instruction inside a function: a node of its graph. */
 export interface GraphPlace {

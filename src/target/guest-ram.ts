@@ -81,21 +81,19 @@ export class GuestRam implements Disposable {
 
   /** Fills `into` from a physical address on. False if not all of it is RAM, or if QEMU has ended. */
   read(physical: bigint, into: Uint8Array): boolean {
-    const piece = this.#pieceAt(physical, into.length);
-    if (piece === undefined) return false;
-    try {
-      return readFully(piece.file, into, piece.position + Number(physical - piece.start));
-    } catch {
-      return false;
-    }
+    return this.#moves(readFully, physical, into);
   }
 
   /** False if not all of it is RAM, or if QEMU has ended. Not for code: QEMU does not notice that it has changed. */
   write(physical: bigint, bytes: Uint8Array): boolean {
+    return this.#moves(writeFully, physical, bytes);
+  }
+
+  #moves(move: typeof readFully, physical: bigint, bytes: Uint8Array): boolean {
     const piece = this.#pieceAt(physical, bytes.length);
     if (piece === undefined) return false;
     try {
-      return writeFully(piece.file, bytes, piece.position + Number(physical - piece.start));
+      return move(piece.file, bytes, piece.position + Number(physical - piece.start));
     } catch {
       return false;
     }

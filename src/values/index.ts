@@ -1,15 +1,9 @@
 export { type DescribedMember, type DescribedType, describeType } from './described-types.js';
 export { type MemberExpr, parseMemberExpr } from './member-expr.js';
-export {
-  type EvaluationScope,
-  type ExpressionScope,
-  evaluate,
-  evaluateMemberExpr,
-  type Need,
-  type Operand,
-} from './member-expr-eval.js';
+export { type EvaluationScope, type ExpressionScope, evaluate, evaluateMemberExpr } from './member-expr-eval.js';
+export type { Need, Operand } from './member-expr-reads.js';
 export { fieldsOf, pick } from './member-expr-shapes.js';
-export { type MemoryNeed, type Missing, ObjectPlace, type PlacePart, Unread } from './object-place.js';
+export { type MemoryNeed, type Missing, ObjectPlace, type PlacePart, Unread, wordBytes } from './object-place.js';
 export { type PlainEnum, type PlainValue, plainValue, Unavailable } from './plain.js';
 export { brief, formatValue, valueJson } from './print.js';
 export { type NamedDie, ProgramNames } from './program-names.js';

@@ -3,15 +3,14 @@ import { RsptraceError } from '../base/errors.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { type Die, littleEndian, selectVariant, typeOf } from '../dwarf/index.js';
 import { type MemberExpr, type TypeExpr, textOf } from './member-expr.js';
+import { ExpressionReads, type Need, type Operand, type Use } from './member-expr-reads.js';
 import {
+  anyInteger,
   fieldsOf,
-  isList,
   type List,
   memberNames,
   pick,
-  row,
   severalNames,
-  sizeOrThrow,
   typeError,
   typeShape,
   variantShape,
@@ -22,29 +21,6 @@ import type { ProgramNames } from './program-names.js';
 import { arrayOf, type Shapes } from './program-shapes.js';
 import type { EnumShape, FieldShape, Shape, VariantShape } from './shape.js';
 import { type FrameAccess, placeOf, variablesAt } from './variables.js';
-
-/** The meaning of an expression: an object of the target, or a computed value. */
-export interface Operand {
-  readonly shape: Shape;
-  readonly place: ObjectPlace;
-  /** It lies in a union: what looks like a reference there need not be one. */
-  readonly isUnsure?: boolean | undefined;
-}
-
-/**
- * What is read on the way to an object. `reference`: a pointer that its type declares valid. `pointer`: one without
- * that. `vtable`, `discriminant`, `length` and `value` decide how it goes on.
- */
-type Use = 'reference' | 'pointer' | 'vtable' | 'discriminant' | 'length' | 'value';
-
-/** Bytes that must be known before an evaluation goes on. */
-export interface Need {
-  readonly place: ObjectPlace;
-  readonly size: number;
-  readonly use: Use;
-  /** With a number like this it goes on: for who only wants to know what the expression is. */
-  readonly plausible: bigint | undefined;
-}
 
 /** What the names in an expression mean. */
 interface Names {
@@ -94,20 +70,19 @@ export function evaluate(expression: MemberExpr, scope: EvaluationScope): Operan
 
 const MAX_STEPS = 16;
 
-/** More elements than any collection has. */
-const manyElements = 1n << 40n;
-
 class Evaluator {
   readonly #scope: EvaluationScope;
+  readonly #reads: ExpressionReads;
 
   constructor(scope: EvaluationScope) {
     this.#scope = scope;
+    this.#reads = new ExpressionReads(scope.read);
   }
 
   eval(e: MemberExpr): Operand {
     switch (e.kind) {
       case 'number':
-        return this.#number(e.value);
+        return this.#made(anyInteger, e.value);
       case 'path':
         return this.#variable(e.path);
       case 'deref':
@@ -133,14 +108,6 @@ class Evaluator {
       case 'cast':
         return this.#cast(this.eval(e.of), e.type, textOf(e.of));
     }
-  }
-
-  #number(value: bigint): Operand {
-    const shape: Shape = {
-      ...{ kind: 'integer', signed: true, character: false },
-      ...{ name: 'i128', size: 16, die: undefined },
-    };
-    return { shape, place: ObjectPlace.bytes(wordBytes(value, 16)) };
   }
 
   #made(shape: Shape, value: bigint): Operand {
@@ -184,18 +151,6 @@ class Evaluator {
     return { shape: shapes.of(typeOf(found.die)), place };
   }
 
-  #bytes(place: ObjectPlace, size: number, what: string, use: Use, plausible?: bigint): Uint8Array {
-    const found = place.atHand(size) ?? this.#scope.read({ place, size, use, plausible });
-    if (found instanceof Uint8Array) return found;
-    if (found?.missing === 'unreadable')
-      throw new RsptraceError('EXPRESSION_MEMORY', `${what} cannot be read at 0x${found.address.toString(16)}`);
-    throw new RsptraceError('EXPRESSION_OPTIMIZED_OUT', `${what} is optimized out`);
-  }
-
-  #word(place: ObjectPlace, what: string, use: Use, plausible?: bigint): bigint {
-    return littleEndian(this.#bytes(place, WORD, what, use, plausible));
-  }
-
   /** The value of an integer, enum, char, bool or pointer. */
   #integer({ shape, place }: Operand, what: string): bigint {
     switch (shape.kind) {
@@ -204,19 +159,19 @@ class Evaluator {
       case 'char':
       case 'bool':
       case 'pointer': {
-        const bits = littleEndian(this.#bytes(place, shape.size ?? WORD, what, 'value', 0n));
+        const bits = littleEndian(this.#reads.bytes(place, shape.size ?? WORD, what, 'value', 0n));
         return 'signed' in shape && shape.signed ? BigInt.asIntN((shape.size ?? WORD) * 8, bits) : bits;
       }
       case 'slice':
       case 'dyn':
-        return this.#word(place.inside(shape.pointer), what, 'value', 0n);
+        return this.#reads.word(place.inside(shape.pointer), what, 'value', 0n);
       case 'struct':
       case 'union': {
         const view = shape.view();
         if (view?.kind === 'through') {
           return this.#integer({ shape: view.type(), place: place.inside(view.offset) }, what);
         }
-        if (view?.kind === 'shared') return this.#word(place.inside(view.pointer), what, 'value', 0n);
+        if (view?.kind === 'shared') return this.#reads.word(place.inside(view.pointer), what, 'value', 0n);
       }
     }
     throw typeError(`${what} is a ${shape.name}, not a number or pointer`);
@@ -237,13 +192,13 @@ class Evaluator {
       case 'pointer': {
         const target = shape.target();
         if (target === undefined || shape.style === 'fn') return undefined;
-        const address = this.#word(place, what, shape.style === 'raw' ? 'pointer' : sure);
+        const address = this.#reads.word(place, what, shape.style === 'raw' ? 'pointer' : sure);
         return { shape: target, place: ObjectPlace.memory(addr(address)) };
       }
       case 'dyn': {
-        const die = this.#scope.names.concrete(addr(this.#word(place.inside(shape.vtable), what, 'vtable')));
+        const die = this.#scope.names.concrete(addr(this.#reads.word(place.inside(shape.vtable), what, 'vtable')));
         if (die === undefined) return undefined;
-        const address = addr(this.#word(place.inside(shape.pointer), what, sure));
+        const address = addr(this.#reads.word(place.inside(shape.pointer), what, sure));
         return { shape: this.#scope.shapes.of(die), place: ObjectPlace.memory(address) };
       }
       case 'struct':
@@ -259,7 +214,7 @@ class Evaluator {
         }
         if (view?.kind !== 'shared') return undefined;
         const use = view.name === 'Weak' ? 'pointer' : sure;
-        const address = addr(this.#word(place.inside(view.pointer), what, use));
+        const address = addr(this.#reads.word(place.inside(view.pointer), what, use));
         const { target } = view;
         if (target.kind !== 'sized') return undefined;
         return { shape: target.type(), place: ObjectPlace.memory(addOffset(address, target.offset)) };
@@ -322,7 +277,7 @@ class Evaluator {
     if (field.bits === undefined) return { shape, place: place.inside(field.offset), isUnsure };
     const { offset, size } = field.bits;
     const length = Math.ceil((offset + size) / 8);
-    const bytes = this.#bytes(place.inside(field.offset), length, field.name, 'value', 0n);
+    const bytes = this.#reads.bytes(place.inside(field.offset), length, field.name, 'value', 0n);
     const bits = (littleEndian(bytes) >> BigInt(offset)) & ((1n << BigInt(size)) - 1n);
     return this.#made(shape, 'signed' in shape && shape.signed ? BigInt.asIntN(size, bits) : bits);
   }
@@ -337,7 +292,7 @@ class Evaluator {
     if (discriminant === undefined) return variants.length === 1 ? variants[0] : undefined;
     const { offset, size } = discriminant;
     const plausible = meant.values?.[0]?.low ?? otherThan(variants);
-    const value = littleEndian(this.#bytes(place.inside(offset), size, what, 'discriminant', plausible));
+    const value = littleEndian(this.#reads.bytes(place.inside(offset), size, what, 'discriminant', plausible));
     return selectVariant(variants, value);
   }
 
@@ -363,42 +318,9 @@ class Evaluator {
 
   /** The object to index, found through pointers to it. */
   #list(of: Operand, what: string): List {
-    const found = this.#reached(of, what, (at) => this.#ownList(at, what));
+    const found = this.#reached(of, what, (at) => this.#reads.list(at, what));
     if (found !== undefined) return found;
     throw typeError(`${what} is a ${of.shape.name}, which has no elements`);
-  }
-
-  #ownList({ shape, place, isUnsure }: Operand, what: string): List | undefined {
-    const sure: Use = isUnsure ? 'pointer' : 'reference';
-    if (shape.kind === 'array') return row(shape.element(), place, shape.count);
-    if (shape.kind === 'slice') {
-      const use = shape.style === 'raw' ? 'pointer' : sure;
-      const data = ObjectPlace.memory(addr(this.#word(place.inside(shape.pointer), what, use)));
-      return row(shape.element(), data, this.#length(place.inside(shape.length), what));
-    }
-    if (shape.kind === 'pointer' && shape.style !== 'fn') {
-      const target = shape.target();
-      // A pointer to an array or collection is indexed like that array; any other pointer as in C.
-      if (target === undefined || (target.kind !== 'integer' && shape.style !== 'raw')) return undefined;
-      if (isList(target)) return undefined;
-      // Nothing says how far its elements go.
-      return row(target, ObjectPlace.memory(addr(this.#word(place, what, 'pointer'))), undefined);
-    }
-    const view = shape.kind === 'struct' ? shape.view() : undefined;
-    if (view?.kind !== 'vec' && view?.kind !== 'deque') return undefined;
-    const data = ObjectPlace.memory(addr(this.#word(place.inside(view.pointer), what, sure)));
-    const length = this.#length(place.inside(view.length), what);
-    const element = view.element();
-    if (view.kind === 'vec') return row(element, data, length);
-    const head = Number(this.#word(place.inside(view.head), what, 'length', 0n));
-    const capacity = this.#length(place.inside(view.capacity), what);
-    const size = sizeOrThrow(element);
-    const placeOf = (i: number): ObjectPlace => data.inside(capacity === 0 ? 0 : ((head + i) % capacity) * size);
-    return { element, length, contiguous: false, placeOf };
-  }
-
-  #length(place: ObjectPlace, what: string): number {
-    return Number(this.#word(place, what, 'length', manyElements));
   }
 
   #cast(of: Operand, type: TypeExpr, what: string): Operand {

@@ -35,10 +35,16 @@ export function isList(shape: Shape): boolean {
 
 /** Rust's own number types. A cast may use one even if the program does not. */
 function primitive(name: string): Shape | undefined {
-  const found = /^([iu])(8|16|32|64|128|size)$/.exec(name);
+  const found = /^[iu](8|16|32|64|128|size)$/.exec(name);
   if (found === null) return undefined;
-  const size = found[2] === 'size' ? WORD : Number(found[2]) / 8;
-  return { kind: 'integer', signed: found[1] === 'i', character: false, name, size, die: undefined };
+  return integer(name, found[1] === 'size' ? WORD : Number(found[1]) / 8);
+}
+
+/** A number that is written in an expression. */
+export const anyInteger = integer('i128', 16);
+
+function integer(name: string, size: number): Shape {
+  return { kind: 'integer', signed: name.startsWith('i'), character: false, name, size, die: undefined };
 }
 
 export function variantShape(shape: Shape, variant: VariantShape): Shape {

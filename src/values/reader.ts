@@ -2,7 +2,7 @@ import { type Addr, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import { type Die, littleEndian, selectVariant } from '../dwarf/index.js';
 import { readView } from './library-views.js';
-import { fromMemory, type Missing, ObjectPlace, type ReadBytes, wordBytes } from './object-place.js';
+import { fromMemory, ObjectPlace, type ReadBytes, wordBytes } from './object-place.js';
 import type { Shapes } from './program-shapes.js';
 import { type EnumShape, type FieldShape, fieldName, isTuple, type Shape } from './shape.js';
 import {
@@ -11,6 +11,7 @@ import {
   type PointerStyle,
   type StructValue,
   scalarValue,
+  textValue,
   type Value,
   type ValueLimits,
 } from './value.js';
@@ -120,7 +121,9 @@ export class ValueReading {
     if (size > this.#bytes) return { kind: 'cut', type: shape.name, reason: 'size' };
     this.#bytes -= size;
     const found = place.bytesBy(size, this.#read);
-    return found instanceof Uint8Array ? found : missingValue(shape, found);
+    if (found instanceof Uint8Array) return found;
+    if (found.missing === 'optimized-out') return { kind: 'optimized-out', type: shape.name };
+    return { kind: 'unreadable', type: shape.name, address: found.address, size: found.size };
   }
 
   /** An unsigned number. */
@@ -344,15 +347,4 @@ export class ValueReading {
     const symbol = style === 'fn' && address !== 0n ? this.#names.symbol?.(address) : undefined;
     return { kind: 'pointer', type: shape.name, style, address, target, dyn: undefined, symbol };
   }
-}
-
-const utf8 = new TextDecoder('utf-8');
-
-function textValue(type: string, bytes: Uint8Array, length: number): Value {
-  return { kind: 'text', type, text: utf8.decode(bytes), length, cut: bytes.length < length };
-}
-
-function missingValue(shape: Shape, missing: Missing): Value {
-  if (missing.missing === 'optimized-out') return { kind: 'optimized-out', type: shape.name };
-  return { kind: 'unreadable', type: shape.name, address: missing.address, size: missing.size };
 }

@@ -148,3 +148,10 @@ export function scalarValue(shape: Shape, bytes: Uint8Array): Value {
       return { kind: 'bytes', type, bytes };
   }
 }
+
+const utf8 = new TextDecoder('utf-8');
+
+/** UTF-8, of which there may be more than these bytes: `length` in all. */
+export function textValue(type: string, bytes: Uint8Array, length: number): Value {
+  return { kind: 'text', type, text: utf8.decode(bytes), length, cut: bytes.length < length };
+}

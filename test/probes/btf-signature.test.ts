@@ -7,8 +7,9 @@ import { Budget } from '../../src/base/budget.js';
 import { RsptraceError } from '../../src/base/errors.js';
 import { DebugInfo } from '../../src/dwarf/index.js';
 import { btfFunctions, btfMember, ElfFile } from '../../src/elf/index.js';
+import type { FunctionProbe } from '../../src/probes/describer.js';
 import { type ProbeSpec, parseProbe } from '../../src/probes/index.js';
-import { type FunctionProbe, resolveFunctions } from '../../src/probes/resolve-functions.js';
+import { resolveFunctions } from '../../src/probes/resolve-functions.js';
 import { scratchFolder } from '../support/command.js';
 
 const budget = new Budget('vmlinux', 1 << 20);

@@ -16,6 +16,7 @@ import {
   type Operand,
   type Shape,
   Unread,
+  wordBytes,
 } from '../../values/index.js';
 import { bytesIn, type ValuePlace } from '../argument-places.js';
 import { loadsOf, type PlannedLoad, type PlannedReads } from '../read-plan.js';
@@ -80,7 +81,7 @@ export const machineWord: Shape = {
 
 /** References that a trampoline follows, one behind the other. */
 const mostHops = 4;
-const wordBytes = 8;
+const WORD = 8;
 /** Bytes from a pointer within which a value is read. */
 const farthest = 4096;
 
@@ -202,15 +203,15 @@ class Planning {
     if (use === 'reference' || use === 'pointer') {
       const next = place.address === undefined ? undefined : this.#regionAt(place.address);
       const pointer = next && use === 'reference' ? pointerAt(next.region, next.offset) : whys.pointer;
-      if (typeof pointer === 'object') return word(this.#begin({ kind: 'object', ...pointer }));
+      if (typeof pointer === 'object') return wordBytes(this.#begin({ kind: 'object', ...pointer }), WORD);
       this.#why ??= pointer ?? whys.static;
-      return word(this.#begin(nowhere));
+      return wordBytes(this.#begin(nowhere), WORD);
     }
     if (use === 'discriminant' && this.#assumed && this.#isAssumed(this.#assumed, place, size))
-      return word(this.#assumed.value).subarray(0, size);
+      return wordBytes(this.#assumed.value, size);
     this.#why ??= whys[use];
     if (plausible === undefined) throw new Unread({ address: place.address ?? addr(0n), length: size });
-    return Uint8Array.from({ length: size }, (_, i) => Number((plausible >> BigInt(8 * i)) & 0xffn));
+    return wordBytes(plausible, size);
   }
 
   #isAssumed({ pointer, offset, size }: AssumedNumber, { address }: ObjectPlace, wanted: number): boolean {
@@ -224,14 +225,14 @@ class Planning {
 /** The pointer that lies at an offset, or why no trampoline follows it. */
 export function pointerAt(region: Region, offset: number): PlannedPointer | string {
   if (region.kind === 'registers') {
-    const part = region.parts.find((each) => each.offset === offset && each.size === wordBytes);
+    const part = region.parts.find((each) => each.offset === offset && each.size === WORD);
     return part?.register === undefined || part.mask !== undefined
       ? whys.part
       : { register: part.register, through: [] };
   }
   const { register, through } = region;
   // A reference that is not aligned lies in a packed struct.
-  if (through.length >= mostHops || offset % wordBytes !== 0 || offset > farthest) return whys.many;
+  if (through.length >= mostHops || offset % WORD !== 0 || offset > farthest) return whys.many;
   return { register, through: [...through, offset] };
 }
 
@@ -266,12 +267,6 @@ export function throughWrappers({ shape, place }: Operand): Operand {
     : { shape, place };
 }
 
-function word(value: bigint): Uint8Array {
-  const bytes = new Uint8Array(wordBytes);
-  new DataView(bytes.buffer).setBigUint64(0, value, true);
-  return bytes;
-}
-
 /** What a record must hold of memory, so that these values can be read from it. */
 export function readsOf(spots: readonly Spot[]): PlannedReads[] {
   return spots.flatMap((spot): PlannedReads[] => {
@@ -279,9 +274,9 @@ export function readsOf(spots: readonly Spot[]): PlannedReads[] {
     const { pointer, loads, align, offset, shape } = spot;
     const { register, through } = pointer;
     const hops = through.map((hop, index): PlannedReads => {
-      const load = { offset: hop, size: wordBytes } as const;
+      const load = { offset: hop, size: WORD } as const;
       const before = through.slice(0, index);
-      return { pointer: register, through: before, align: wordBytes, size: hop + wordBytes, loads: [load] };
+      return { pointer: register, through: before, align: WORD, size: hop + WORD, loads: [load] };
     });
     return [...hops, { pointer: register, through, align, size: offset + (shape.size ?? 0), loads }];
   });
@@ -309,10 +304,10 @@ export function bytesAt(
   const { register, through } = spot.pointer;
   let at = registers.register(register);
   for (const hop of [...through, undefined]) {
-    const align = BigInt(hop === undefined ? spot.align : wordBytes);
+    const align = BigInt(hop === undefined ? spot.align : WORD);
     // A trampoline makes the same check.
     if (at === undefined || at === 0n || at % align !== 0n) return undefined;
-    const length = hop === undefined ? end : hop + wordBytes;
+    const length = hop === undefined ? end : hop + WORD;
     const request: MemoryRequest = { address: at as Addr, length };
     const bytes = memory.at(request.address, length)?.bytes;
     if (bytes === undefined) return request;

@@ -1,9 +1,10 @@
 import { type FunctionRow, FunctionSummary, functionJson, functionTable, namesBound } from '../../../trace/index.js';
 import type { ValuePlace } from '../../argument-places.js';
 import { loopsToStart } from '../../code-facts.js';
+import type { FunctionProbe } from '../../describer.js';
 import { planConditions } from '../../expressions/comparison.js';
 import { entryPlan, type PlannedReads, type ReadPlan } from '../../read-plan.js';
-import { type FunctionProbe, type FunctionProbes, resolveFunctions } from '../../resolve-functions.js';
+import { type FunctionProbes, resolveFunctions } from '../../resolve-functions.js';
 import { ValueReads } from '../../value-reads.js';
 import type { Found, Outcome, PlanWishes, ProbeKind } from '../kind.js';
 import { type NameRules, type ProbeSpec, parseNames, verifyIncludes } from '../names.js';

@@ -16,8 +16,9 @@ import {
   type TracedCall,
 } from '../../../calls/index.js';
 import type { ArgumentValue, CallBegin, GuestNanos } from '../../../trace/index.js';
+import type { FunctionProbe } from '../../describer.js';
 import { decide, holds } from '../../expressions/comparison.js';
-import type { FunctionProbe, FunctionProbes } from '../../resolve-functions.js';
+import type { FunctionProbes } from '../../resolve-functions.js';
 import { ValueTexts } from '../../value-texts.js';
 
 export interface FunctionOptions {

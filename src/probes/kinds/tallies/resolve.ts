@@ -2,15 +2,10 @@ import type { Architecture } from '../../../arch/index.js';
 import { RsptraceError } from '../../../base/errors.js';
 import type { ElfFile } from '../../../elf/index.js';
 import { loopsToStart } from '../../code-facts.js';
+import type { FunctionProbe } from '../../describer.js';
 import { numberFor, type PlannedNumber } from '../../expressions/comparison.js';
 import { ProgramExpressions, rootOf } from '../../expressions/program.js';
-import {
-  type ExcludedFunction,
-  type FunctionProbe,
-  type FunctionProbes,
-  reasonOf,
-  resolveFunctions,
-} from '../../resolve-functions.js';
+import { type ExcludedFunction, type FunctionProbes, reasonOf, resolveFunctions } from '../../resolve-functions.js';
 import type { Found, ProbedProgram } from '../kind.js';
 import type { Grouping, ProbeSpec } from '../names.js';
 
