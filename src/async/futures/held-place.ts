@@ -65,3 +65,8 @@ export function onlyHeld(future: FutureType): { readonly future: FutureType; rea
   }
   return found;
 }
+
+/** All that a Future holds, in any of its states. */
+export function allHeld({ holds, states }: FutureType): HeldFuture[] {
+  return [...holds, ...states.flatMap((state) => state.holds)];
+}

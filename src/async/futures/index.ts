@@ -11,7 +11,7 @@ export { AwaitPaths, type InnerFuture, type InnerPoll } from './await-path.js';
 export { futuresDot, graphSvg } from './dot.js';
 export { findFutures } from './find-futures.js';
 export { type Dependency, dependenciesOf, FutureGraph, type FutureNode } from './graph.js';
-export { onlyHeld } from './held-place.js';
+export { allHeld, onlyHeld } from './held-place.js';
 export { futuresJson } from './json.js';
 export { pointerOf } from './pointers.js';
 export { FutureNames, shortType } from './short-names.js';

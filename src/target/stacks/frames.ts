@@ -30,8 +30,6 @@ export class SampledFrames {
   readonly #known = new Map<string, SampledFrame>();
   /** By pc: a program is sampled at the same places again and again. */
   readonly #at = new Map<ElfFile, Map<bigint, readonly Named[]>>();
-  /** By the offset of an inlined copy of a poll function. */
-  readonly #inlined = new Map<SampledProgram, ReadonlyMap<number, FutureType>>();
 
   /** The first is the program, others run on the same machine. */
   constructor(programs: readonly SampledProgram[]) {
@@ -91,9 +89,7 @@ export class SampledFrames {
   #futureOf(die: Die, { pc, exact }: Frame, program: SampledProgram): FutureType | undefined {
     const { futures, debug } = program;
     if (futures === undefined) return undefined;
-    if (die.tag === DW_TAG.inlined_subroutine) {
-      return madeOnce(this.#inlined, program, () => inlinedPolls(futures)).get(die.offset);
-    }
+    if (die.tag === DW_TAG.inlined_subroutine) return futures.ofCopy(die);
     const around = debug?.functionAt(exact ? pc : addr(pc - 1n));
     return around && futures.byPollAddress(around.low);
   }
@@ -108,12 +104,7 @@ export class SampledFrames {
   }
 
   #frame(name: string, file: string | undefined): SampledFrame {
-    let frame = this.#known.get(name);
-    if (frame === undefined) {
-      frame = { name, instance: name, address: undefined, file, line: undefined };
-      this.#known.set(name, frame);
-    }
-    return frame;
+    return madeOnce(this.#known, name, () => ({ name, instance: name, address: undefined, file, line: undefined }));
   }
 }
 
@@ -121,8 +112,4 @@ export class SampledFrames {
 function unnamed({ pc, image }: Frame, main: ElfFile): string {
   const page = hex(addr(pc & ~0xfffn));
   return image === undefined || image.elf === main ? `[unknown ${page}]` : `[${basename(image.elf.path)} ${page}]`;
-}
-
-function inlinedPolls({ all }: FutureSet): ReadonlyMap<number, FutureType> {
-  return new Map(all.flatMap((future) => future.inlined.map(({ die }) => [die.offset, future] as const)));
 }

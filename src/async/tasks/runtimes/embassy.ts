@@ -18,6 +18,7 @@ import {
   genericsOf,
   layoutOf,
   nameOf,
+  pathOf,
   staticAddress,
   typeName,
 } from '../../../dwarf/index.js';
@@ -227,24 +228,18 @@ interface PoolVariable {
 
 /** `futures`: by scope, because a pool and the function that knows its type are neighbours. */
 function poolsIn(debug: DebugInfo): { readonly pools: readonly PoolVariable[]; futures: ReadonlyMap<string, string> } {
-  // The namespaces around, by depth.
-  const around: string[] = [];
   const futures = new Map<string, string>();
   const pools: PoolVariable[] = [];
+  const scopeOf = (die: Die): string => pathOf(die).slice(0, -1).join('::');
   debug.walk((cursor) => {
-    const scope = (): string => {
-      const names = around.slice(0, cursor.depth);
-      return names.filter((name) => name).join('::');
-    };
-    if (cursor.tag === DW_TAG.namespace) {
-      around.length = cursor.depth;
-      around[cursor.depth] = cursor.name ?? '';
-    } else if (cursor.tag === DW_TAG.variable && cursor.has(DW_AT.location)) {
+    if (cursor.tag === DW_TAG.variable && cursor.has(DW_AT.location)) {
       const type = cursor.follow(DW_AT.type);
-      if (type && POOL_TYPE.test(nameOf(type) ?? '')) pools.push({ scope: scope(), die: cursor.die(), type });
+      const die = type && POOL_TYPE.test(nameOf(type) ?? '') ? cursor.die() : undefined;
+      if (type && die) pools.push({ scope: scopeOf(die), die, type });
     } else if (cursor.tag === DW_TAG.subprogram && cursor.name?.startsWith('__task_pool_get<')) {
-      const future = genericsOf(cursor.die()).get('Fut');
-      if (future) futures.set(scope(), typeName(future));
+      const die = cursor.die();
+      const future = genericsOf(die).get('Fut');
+      if (future) futures.set(scopeOf(die), typeName(future));
     }
   });
   return { pools, futures };

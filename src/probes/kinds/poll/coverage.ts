@@ -1,5 +1,11 @@
 import type { Architecture } from '../../../arch/index.js';
-import type { FutureSet, FutureType, InlinedPoll, TaskPlaces } from '../../../async/futures/index.js';
+import {
+  allHeld,
+  type FutureSet,
+  type FutureType,
+  type InlinedPoll,
+  type TaskPlaces,
+} from '../../../async/futures/index.js';
 import { madeOnce } from '../../../base/made-once.js';
 import { reachedFrom } from '../../../base/reached.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
@@ -288,8 +294,8 @@ function awaitedBy(future: FutureType): Set<FutureType> {
 
 /** What Futures hold that are polled somewhere, also through others of which nothing says where they are polled. */
 function heldByPolled({ all }: FutureSet): Set<FutureType> {
-  const typeOnly = ({ holds, states }: FutureType): FutureType[] =>
-    [...holds, ...states.flatMap((state) => state.holds)].flatMap(({ future }) => (future?.isTypeOnly ? [future] : []));
+  const typeOnly = (holder: FutureType): FutureType[] =>
+    allHeld(holder).flatMap(({ future }) => (future?.isTypeOnly ? [future] : []));
   const polled = all.filter(({ polls, inlined }) => polls.length > 0 || inlined.length > 0);
   return reachedFrom(polled.flatMap(typeOnly), typeOnly);
 }

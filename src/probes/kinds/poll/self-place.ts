@@ -1,5 +1,12 @@
 import type { Architecture } from '../../../arch/index.js';
-import type { FutureSet, FutureType, Guard, HeldInPlace, TaskPlaces } from '../../../async/futures/index.js';
+import {
+  allHeld,
+  type FutureSet,
+  type FutureType,
+  type Guard,
+  type HeldInPlace,
+  type TaskPlaces,
+} from '../../../async/futures/index.js';
 import { type Addr, addr } from '../../../base/addr.js';
 import {
   type Die,
@@ -235,8 +242,7 @@ function inside(future: FutureType, among: readonly Held[]): Omit<Way, 'pointerA
 
 /** The Futures in a Future's own bytes, in any of its states. */
 function heldIn(future: FutureType): Held[] {
-  const holds = [...future.holds, ...future.states.flatMap((state) => state.holds)];
-  return holds.flatMap(({ future: inner, hops, offset, repeats, guards }) =>
+  return allHeld(future).flatMap(({ future: inner, hops, offset, repeats, guards }) =>
     inner && hops.length === 0 ? [{ future: inner, offset, repeats, guards }] : [],
   );
 }

@@ -1,4 +1,5 @@
 import {
+  allHeld,
   type FutureSet,
   type FutureType,
   type HeldFuture,
@@ -66,7 +67,7 @@ function found(
   // What holds its own kind adds nothing new.
   known.set(future, 0);
   let sum = 0;
-  for (const held of [...future.holds, ...future.states.flatMap((state) => state.holds)]) {
+  for (const held of allHeld(future)) {
     if (held.future === undefined || !isWay(held)) continue;
     sum += wanted.has(held.future) ? 1 : (known.get(held.future) ?? found(held.future, wanted, isWay, known));
   }
@@ -84,8 +85,7 @@ export function holdersOf(futures: FutureSet, held: ReadonlySet<FutureType>): Se
 }
 
 function* heldBy(futures: FutureSet, future: FutureType): Generator<FutureType> {
-  const holds: HeldFuture[] = [...future.holds, ...future.states.flatMap((state) => state.holds)];
-  for (const one of holds) {
+  for (const one of allHeld(future)) {
     if (one.future) yield one.future;
     // A `dyn Future` may be any Future with a vtable and the same output.
     else if (one.vtable !== undefined) yield* futures.behindDyn(one.typeName);
