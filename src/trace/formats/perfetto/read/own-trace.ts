@@ -4,7 +4,6 @@ import type {
   CallBegin,
   CallEnd,
   CallLost,
-  FunctionRef,
   GuestNanos,
   PollBegin,
   PollEnd,
@@ -31,13 +30,6 @@ interface Slice {
 }
 
 type Outcome = Pick<PollEnd, 'result' | 'state' | 'chain'>;
-
-/** What a poll's begin says. */
-interface Polled extends Pick<PollBegin, 'future' | 'address' | 'state' | 'stack'> {
-  readonly rootAddress: PollBegin['address'];
-  /** The Future of its task. */
-  readonly task: string | undefined;
-}
 
 interface Track {
   readonly open: Slice[];
@@ -131,36 +123,24 @@ export class OwnTrace {
   #callBegin(track: Track, event: TrackEvent, time: GuestNanos): CallBegin {
     const { thread } = track;
     if (thread !== undefined) track.hart = Number(event.notes[NOTE.hart] ?? 0);
-    event.memo ??= this.#refs.functionOf(event);
     return {
       type: 'call-begin',
       time,
       hart: track.hart,
       thread,
-      function: event.memo as FunctionRef,
+      function: this.#refs.functionOf(event),
       arguments: event.arguments,
       around: aroundOf(track),
       depth: track.open.length,
     };
   }
 
-  #polledOf(event: TrackEvent): Polled {
-    const stack = textNote(event, NOTE.stack);
-    return {
-      future: this.#refs.futureOf(event, event.place),
-      address: addressNote(event, NOTE.address),
-      rootAddress: addressNote(event, NOTE.task_address),
-      task: textNote(event, NOTE.task),
-      state: this.#refs.stateOf(event, NOTE.state_before),
-      stack: stack === undefined ? undefined : stackOf(stack),
-    };
-  }
-
   #pollBegin(track: Track, event: TrackEvent, time: GuestNanos): PollBegin {
-    event.memo ??= this.#polledOf(event);
-    const { future, address, rootAddress, task, state, stack } = event.memo as Polled;
     const { hart, thread } = track;
-    const root = this.#rootOf(track, event, rootAddress, task);
+    const stack = textNote(event, NOTE.stack);
+    const future = this.#refs.futureOf(event, event.place);
+    const address = addressNote(event, NOTE.address);
+    const root = this.#rootOf(track, event);
     root.hart = hart;
     const begin: PollBegin = {
       type: 'poll-begin',
@@ -170,22 +150,23 @@ export class OwnTrace {
       root,
       future: learnt(root, future, address),
       address,
-      state,
+      state: this.#refs.stateOf(event, NOTE.state_before),
       around: aroundOf(track),
       depth: track.open.length,
     };
-    return stack === undefined ? begin : { ...begin, stack };
+    return stack === undefined ? begin : { ...begin, stack: stackOf(stack) };
   }
 
   /** The flow of an outermost poll is its task's key; one inside belongs to the poll around it, if that is alike. */
-  #rootOf({ open, thread, hart }: Track, { flow }: TrackEvent, address: PollBegin['address'], task = ''): Root {
-    const known = this.#refs.rootOfFlow(flow);
+  #rootOf({ open, thread, hart }: Track, event: TrackEvent): Root {
+    const known = this.#refs.rootOfFlow(event.flow);
     if (known !== undefined) return known;
+    const address = addressNote(event, NOTE.task_address);
     for (let i = open.length - 1; i >= 0; i--) {
       const begin = open[i]?.begin;
       if (begin?.type === 'poll-begin' && begin.root.address === address) return begin.root as Root;
     }
-    return this.#refs.rootAt(flow, address, thread?.space, task, hart);
+    return this.#refs.rootAt(event.flow, address, thread?.space, textNote(event, NOTE.task) ?? '', hart);
   }
 
   #end(track: Track, event: TrackEvent): void {
@@ -235,14 +216,7 @@ export class OwnTrace {
     };
   }
 
-  /** Events of one meaning ask for one thing alone, so the memo is that. */
   #outcome(event: TrackEvent): Outcome {
-    if (event.type !== EVENT.sliceEnd) return this.#outcomeOf(event);
-    event.memo ??= this.#outcomeOf(event);
-    return event.memo as Outcome;
-  }
-
-  #outcomeOf(event: TrackEvent): Outcome {
     const chain = textNote(event, NOTE.await_chain);
     return {
       result: (textNote(event, NOTE.result) as PollResult | undefined) ?? 'unknown',
@@ -286,7 +260,7 @@ export class OwnTrace {
       else this.#emit({ type: 'call-end', ...common, function: fn, result: textNote(event, NOTE.returned), wasLost });
       return;
     }
-    const root = this.#rootOf(track, event, addressNote(event, NOTE.task_address), textNote(event, NOTE.task));
+    const root = this.#rootOf(track, event);
     const whose = { root, future: this.#refs.futureOf(event), address: addressNote(event, NOTE.address) };
     if (isLost) this.#emit({ type: 'poll-lost', ...common, ...whose });
     else this.#emit({ type: 'poll-end', ...common, ...whose, ...this.#outcome(event), wasLost });

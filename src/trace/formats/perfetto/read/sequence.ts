@@ -121,35 +121,27 @@ export class Sequence {
   clock = 0;
   /** Clocks of this sequence alone, whose timestamps are distances from the one before: by their numbers. */
   readonly clocks = new Map<number, SequenceClock>();
-  #hasChanged = false;
 
   clear(): void {
     this.interned = new Interned();
   }
 
-  /** Takes a message `InternedData`, which `fields` has been put into. True if an iid means something else now. */
-  intern(fields: Fields, entry: Fields): boolean {
-    this.#hasChanged = false;
+  /** Takes a message `InternedData`, which `fields` has been put into. */
+  intern(fields: Fields, entry: Fields): void {
     while (fields.next()) {
       const { number, type } = fields;
       if (type !== LEN) continue;
       const texts = textTables[number];
       if (texts !== undefined || number === INTERNED_DATA.debugAnnotationNames) {
         const { iid = 0, str = '' } = INTERNED_STRING.read(entry, fields.from, fields.to);
-        if (texts === undefined) this.#set(this.interned.noteNames, iid, noteName(str));
-        else this.#set(this.interned[texts], iid, str);
+        if (texts === undefined) this.interned.noteNames.set(iid, noteName(str));
+        else this.interned[texts].set(iid, str);
       } else if (number === INTERNED_DATA.sourceLocations) {
         const { iid = 0, ...place } = SOURCE_LOCATION.read(entry, fields.from, fields.to);
-        this.#set(this.interned.places, iid, placeOf(place));
+        this.interned.places.set(iid, placeOf(place));
       } else if (number === INTERNED_DATA.frames) this.#frame(fields, entry);
       else if (number === INTERNED_DATA.callstacks) this.#callstack(fields, entry);
     }
-    return this.#hasChanged;
-  }
-
-  #set<T>(table: Table<T>, iid: number, value: T): void {
-    if (table.has(iid)) this.#hasChanged = true;
-    table.set(iid, value);
   }
 
   #frame({ from, to }: Fields, entry: Fields): void {

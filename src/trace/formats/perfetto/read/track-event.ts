@@ -1,7 +1,7 @@
 import type { Addr } from '../../../../base/addr.js';
 import type { ArgumentValue } from '../../../events/events.js';
 import type { Uuid } from './descriptors.js';
-import { type InternedFrame, noteNames, type Place, type SequenceClock } from './sequence.js';
+import { type InternedFrame, noteNames, type Place } from './sequence.js';
 
 export type NoteValue = string | Addr | boolean | number | undefined;
 
@@ -21,8 +21,6 @@ export interface TrackEvent {
   readonly notes: readonly NoteValue[];
   /** All others, `arg_` taken off. */
   readonly arguments: readonly ArgumentValue[];
-  /** What the taker has worked out of it, apart from its time. Events that come again keep it. */
-  memo: unknown;
 }
 
 /** A PerfSample. */
@@ -41,15 +39,12 @@ export class Current implements TrackEvent {
   track: Uuid = 0;
   category = '';
   name = '';
-  /** The clock that its time is counted on, if it is one of its sequence. */
-  clock: SequenceClock | undefined;
   place: Place | undefined;
   flow: number | undefined;
   counter: number | undefined;
-  notes: NoteValue[] = new Array(noteNames.length).fill(undefined);
+  readonly notes: NoteValue[] = new Array(noteNames.length).fill(undefined);
   /** A new list for each event that has some: events keep theirs. */
   arguments: readonly ArgumentValue[] = noArguments;
-  memo: unknown;
   /** Which of `notes` are set: so many are valid, because emptying an array is slow. */
   readonly noted: number[] = [];
   notedCount = 0;
@@ -58,20 +53,11 @@ export class Current implements TrackEvent {
     this.type = 0;
     this.category = '';
     this.name = '';
-    this.clock = undefined;
     this.place = undefined;
     this.flow = undefined;
     this.counter = undefined;
     for (let i = 0; i < this.notedCount; i++) this.notes[this.noted[i] as number] = undefined;
     this.notedCount = 0;
     this.arguments = noArguments;
-    this.memo = undefined;
-  }
-
-  /** One that stays as it is. */
-  copy(): Current {
-    const copy = Object.assign(new Current(), this);
-    copy.notes = [...this.notes];
-    return copy;
   }
 }

@@ -13,8 +13,7 @@ import {
   TRACK_EVENT,
 } from '../fields.js';
 import { readClocks, readDescriptor, type TrackDescriptor } from './descriptors.js';
-import { Repeats } from './repeats.js';
-import { type NoteName, noteName, placeOf, Sequence, type SequenceClock } from './sequence.js';
+import { type NoteName, noteName, placeOf, Sequence } from './sequence.js';
 import { Current, type NoteValue, noArguments, type PerfSample, type TrackEvent } from './track-event.js';
 
 export interface TrackEventTaker {
@@ -22,8 +21,6 @@ export interface TrackEventTaker {
   track(descriptor: TrackDescriptor): void;
   event(event: TrackEvent): void;
 }
-
-const TIME_TAG = (TRACE_PACKET.timestamp << 3) | VARINT;
 
 /** Packets decoded: TrackEvents and what belongs to them. Of other packets it is only known how many there are. */
 export class TrackEvents {
@@ -33,7 +30,6 @@ export class TrackEvents {
   readonly #entry = new Fields();
   readonly #sequences = new Map<number, Sequence>();
   readonly #event = new Current();
-  readonly #repeats = new Repeats<Current>();
   /** Packets that have nothing of tracks, or times of a clock of their own. */
   others = 0;
   #head = {
@@ -62,21 +58,10 @@ export class TrackEvents {
       this.#message.use(bytes);
       this.#entry.use(bytes);
     }
-    const tail = bytes[from] === TIME_TAG ? this.#readTime(bytes, from + 1, to) : 0;
-    const known = tail === 0 ? undefined : this.#repeats.find(bytes, tail, to);
-    if (known !== undefined) {
-      known.time = timeOn(known.clock, this.#head.time);
-      this.#taker.event(known);
-      return;
-    }
-    // The time was read already.
-    const interned = this.#readHead(tail === 0 ? from : tail, to, tail > 0);
+    const interned = this.#readHead(from, to);
     const head = this.#head;
     const sequence = this.#sequenceOf(head.sequence);
-    if ((head.flags & SEQ_INCREMENTAL_STATE_CLEARED) !== 0) {
-      sequence.clear();
-      this.#repeats.clear();
-    }
+    if ((head.flags & SEQ_INCREMENTAL_STATE_CLEARED) !== 0) sequence.clear();
     if (interned) this.#readInterned(sequence, from, to);
     if (head.trackEnd > 0) {
       this.#taker.track(readDescriptor(this.#message, head.track, head.trackEnd));
@@ -84,41 +69,25 @@ export class TrackEvents {
     const id = head.clock === 0 ? sequence.clock : head.clock;
     const clock = sequence.clocks.get(id);
     const isKnown = clock !== undefined || id < CLOCK_ID.firstOfSequence;
-    if (clock !== undefined) head.time = timeOn(clock, head.hasTime ? head.time : 0);
+    if (clock !== undefined) {
+      if (head.hasTime) clock.time += head.time * clock.unit;
+      head.time = clock.time;
+    }
     if (head.sampleEnd > 0) this.#sample(sequence, head.sample, head.sampleEnd);
     else if (head.eventEnd === 0) {
       if (head.trackEnd === 0 && !interned) this.others++;
     } else if (!isKnown) this.others++;
     else {
       this.#event.clear();
-      this.#event.clock = clock;
       this.#trackEvent(sequence, head.event, head.eventEnd);
-      const isAlone = tail > 0 && !interned && head.trackEnd === 0;
-      if (isAlone && this.#repeats.isWanted()) this.#repeats.keep(bytes, tail, to, this.#event.copy());
     }
-  }
-
-  /** The time, which comes first in packets of ours. Returns the offset behind it; 0 if it is too long for that. */
-  #readTime(bytes: Uint8Array, from: number, to: number): number {
-    let time = 0;
-    let factor = 1;
-    for (let at = from; at < to && at < from + 7; at++) {
-      const byte = bytes[at] as number;
-      time += (byte & 0x7f) * factor;
-      if (byte < 0x80) {
-        this.#head.time = time;
-        return at + 1;
-      }
-      factor *= 128;
-    }
-    return 0;
   }
 
   /** The fields of the packet itself. Returns whether it has interned data, or defaults. */
-  #readHead(from: number, to: number, hasTime: boolean): boolean {
+  #readHead(from: number, to: number): boolean {
     const packet = this.#packet;
     const head = this.#head;
-    head.hasTime = hasTime;
+    head.hasTime = false;
     head.clock = 0;
     head.sequence = 0;
     head.flags = 0;
@@ -168,10 +137,9 @@ export class TrackEvents {
       if (packet.type !== LEN) continue;
       if (packet.number === TRACE_PACKET.internedData) {
         this.#message.enter(packet.from, packet.to);
-        if (sequence.intern(this.#message, this.#entry)) this.#repeats.clear();
+        sequence.intern(this.#message, this.#entry);
       } else if (packet.number === TRACE_PACKET.tracePacketDefaults) this.#defaults(sequence, packet.from, packet.to);
       else if (packet.number === TRACE_PACKET.clockSnapshot) {
-        this.#repeats.clear();
         for (const [id, clock] of readClocks(this.#message, packet.from, packet.to)) sequence.clocks.set(id, clock);
       }
     }
@@ -180,9 +148,7 @@ export class TrackEvents {
   #defaults(sequence: Sequence, from: number, to: number): void {
     const { timestampClockId, trackEventDefaults } = PACKET_DEFAULTS.read(this.#message, from, to);
     sequence.clock = timestampClockId ?? sequence.clock;
-    if (trackEventDefaults === undefined) return;
-    this.#repeats.clear();
-    sequence.track = trackEventDefaults.trackUuid ?? sequence.track;
+    sequence.track = trackEventDefaults?.trackUuid ?? sequence.track;
   }
 
   #sample(sequence: Sequence, from: number, to: number): void {
@@ -285,13 +251,6 @@ export class TrackEvents {
     if (event.arguments === noArguments) event.arguments = [argument];
     else (event.arguments as ArgumentValue[]).push(argument);
   }
-}
-
-/** The time of a packet with this timestamp, which the clock counts on from. */
-function timeOn(clock: SequenceClock | undefined, timestamp: number): number {
-  if (clock === undefined) return timestamp;
-  clock.time += timestamp * clock.unit;
-  return clock.time;
 }
 
 function valueText(value: NonNullable<NoteValue>): string {
