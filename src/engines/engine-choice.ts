@@ -121,7 +121,7 @@ export const noDurations = 'its calls are counted, without durations';
 
 /**
  * So many breakpoints a machine may have with trampolines: where most probes run without stops, and where not. And a
- * process where most do: gdbserver goes over all of them at each stop, 50 ms for 16,000.
+ * process: gdbserver goes over all of them at each stop, 50 ms for 16,000.
  */
 const mostBreakpoints = { few: 50, many: 1000, process: 2000 };
 
@@ -174,7 +174,7 @@ function whyNoneStops(
   const few = fewStop(plans, facts);
   if (process && stopsHarm && few) return harmful;
   const stopping = facts.filter(({ engine }, index) => engine === 'stop' && !plans[index]?.stopIsAsked).length;
-  if (process) return few && stopping > mostBreakpoints.process ? slowed.process : undefined;
+  if (process) return stopping > mostBreakpoints.process ? slowed.process : undefined;
   if (facts.every(({ engine }) => engine === 'stop')) return undefined;
   return stopping > (few ? mostBreakpoints.few : mostBreakpoints.many) ? slowed.machine : undefined;
 }

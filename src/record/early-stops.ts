@@ -1,6 +1,7 @@
-import { type Addr, addOffset } from '../base/addr.js';
+import { type Addr, addOffset, hex } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
 import type { EngineName } from '../engines/index.js';
+import { entryToCome } from '../target/index.js';
 import type { GuestNanos } from '../trace/index.js';
 import type { Boot } from './boot.js';
 import type { Connection } from './connection.js';
@@ -14,7 +15,7 @@ const notAsLinked = 'the kernel ran where it is loaded, and its ELF has no code 
 
 /** So many stops are taken before the last page table is in use; the first calls of a boot are worth having. */
 const mostStops = 500;
-/** With more breakpoints a boot under QEMU hardly goes on: none is inserted. */
+/** With more breakpoints a boot under QEMU hardly goes on, and a gdbserver takes minutes to insert them: none is. */
 const mostBreakpoints = 1000;
 /** So many cost a boot a third of its time at most. More are in the target for a limited time, in milliseconds. */
 const fewBreakpoints = 100;
@@ -64,6 +65,7 @@ export class EarlyStops {
     this.#out = undefined;
     const leftOut = new Set<Addr>(engines.isInstalled ? engines.unarmed : engines.withoutStops);
     const stopping = this.#addresses.filter((address) => !leftOut.has(address));
+    if (stopping.length > mostBreakpoints && (await this.#waitsForEntry(stopping))) return [];
     if (!isSure && hasPlaces && (await this.#loaded.begin())) await this.#boot.tables.watch();
     this.#isSlow = isSure && this.#isLimited && stopping.length > fewBreakpoints;
     if (this.#isSlow) await this.#boot.tables.watch();
@@ -72,6 +74,27 @@ export class EarlyStops {
     this.#out = { since: undefined, why: tooEarly };
     await this.#boot.tables.watch();
     return [];
+  }
+
+  /**
+   * A process that begins, and has more breakpoints than it can well have: trampolines are placed where its program is
+   * entered, and breakpoints only where they cannot be. What calls into the program earlier is the loader.
+   */
+  async #waitsForEntry(stopping: readonly Addr[]): Promise<boolean> {
+    const { options, target, connection, engines } = this.#parts;
+    const { session, engine } = connection;
+    if (!target.isProcess || this.#wanted === 'stop' || engines.isInstalled) return false;
+    const entry = await entryToCome(session, target.program.arch.pc);
+    if (entry === undefined) return false;
+    options.logger?.info({ entry: hex(entry) }, 'nothing is recorded before the program is entered');
+    await engine.points.intercept([entry], async () => {
+      await this.#boot.firstHit(false);
+      // A static program has no threads' blocks yet: its first hit comes when it has.
+      const out = new Set<Addr>(engines.isWaiting ? engines.withoutStops : engines.unarmed);
+      // Its code is there. Patches beside a place would be taken for other code.
+      await engine.points.armNow(stopping.filter((address) => !out.has(address)));
+    });
+    return true;
   }
 
   /** A probe was hit. */

@@ -5,10 +5,10 @@
  *   a_type (8) | a_val (8)    again and again, up to a_type 0
  */
 
-import { type Addr, addr } from '../base/addr.js';
+import { type Addr, addOffset, addr } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { textOf } from '../base/proc.js';
-import type { Session } from '../rsp/index.js';
+import { registerOf, type Session } from '../rsp/index.js';
 
 export const AT = { NULL: 0, PHDR: 3, PHNUM: 5, BASE: 7, ENTRY: 9, SYSINFO_EHDR: 33 } as const;
 
@@ -38,6 +38,20 @@ export function auxvAddress(auxv: ReadonlyMap<number, bigint> | undefined, type:
   const value = auxv?.get(type);
   return value === undefined || value === 0n ? undefined : addr(value);
 }
+
+/** Where the program of a process will begin that has not run an instruction yet; undefined for one that has. */
+export async function entryToCome(session: Session, pc: string): Promise<Addr | undefined> {
+  const auxv = await readAuxv(session);
+  const [entry, loader] = [auxvAddress(auxv, AT.ENTRY), auxvAddress(auxv, AT.BASE)];
+  const header = loader === undefined ? undefined : await session.memory().read(addOffset(loader, entryInHeader), 8);
+  if (loader !== undefined && !header) return undefined;
+  const start =
+    loader === undefined ? entry : addOffset(loader, Number(new ByteReader(header as Uint8Array, 'e_entry').u64()));
+  return start !== undefined && (await registerOf(session, pc)) === start ? entry : undefined;
+}
+
+/** `e_entry` in an ELF header (gABI, chapter 4). */
+const entryInHeader = 24;
 
 /** That of a process of this machine; empty if it may not be looked into. */
 export function auxvOf(pid: number): ReadonlyMap<number, bigint> {

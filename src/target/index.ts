@@ -1,4 +1,4 @@
-export { AT, auxvAddress, readAuxv } from './auxv.js';
+export { AT, auxvAddress, entryToCome, readAuxv } from './auxv.js';
 export { type BootImage, bootImage } from './boot-image.js';
 export { bytesKnown, type CodeState, compareCode, isOwnPage, type KnownCode, pageBytes } from './code-compare.js';
 export { pageTableChanges, pagingIsFinal, powerOffPlaces, type TablePlace, turnsPagingOn } from './code-places.js';
