@@ -158,6 +158,88 @@ t.test('a counter that only machine mode may read counts in supervisor mode, too
   t.match(traps, [{ function: 'trap::call_from_supervisor', calls: 1, lost: 1 }]);
 });
 
+/** Calls 64 five times with 5 to 1, of which the kernel returns 100 more; a `brk`; a call that powers off (PSCI). */
+const arm = `
+        .globl  _start
+_start: adr     x0, vectors
+        msr     vbar_el1, x0
+        adr     x0, user
+        msr     elr_el1, x0
+        mov     x0, #0x40100000
+        msr     sp_el0, x0
+        mov     x0, #0x40200000
+        mov     sp, x0
+        mov     x0, #0x3c0
+        msr     spsr_el1, x0
+        eret
+user:   mov     x19, #5
+1:      mov     x8, #64
+        mov     x0, x19
+        svc     #0
+        sub     x19, x19, #1
+        cbnz    x19, 1b
+        brk     #1
+        mov     x8, #93
+        svc     #0
+        .balign 2048
+vectors:
+        .rept   8
+        b       .
+        .balign 128
+        .endr
+        b       lower
+        .balign 128
+        .rept   7
+        b       .
+        .balign 128
+        .endr
+        .type   lower, @function
+lower:  mrs     x1, esr_el1
+        lsr     x1, x1, #26
+        cmp     x1, #60
+        b.ne    2f
+        mrs     x1, elr_el1
+        add     x1, x1, #4
+        msr     elr_el1, x1
+        eret
+2:      cmp     x8, #93
+        b.eq    3f
+        add     x0, x0, #100
+        eret
+3:      movz    x0, #0x8400, lsl #16
+        movk    x0, #8
+        hvc     #0
+        b       .
+        .size   lower, . - lower
+        .type   _start, @function
+        .size   _start, user - _start
+`;
+
+t.test('aarch64: calls, their arguments and results', async (t: Test) => {
+  const folder = scratchFolder(t);
+  const file = (name: string): string => join(folder, name);
+  writeFileSync(file('k.s'), arm);
+  execFileSync('aarch64-linux-gnu-as', ['-o', file('k.o'), file('k.s')]);
+  execFileSync('aarch64-linux-gnu-ld', ['-Ttext=0x40080000', '-o', file('k.elf'), file('k.o')]);
+  const qemu = ['qemu-system-aarch64', '-M', 'virt', '-cpu', 'cortex-a72', '-nographic', '-kernel', file('k.elf')];
+  const options = ['--json', '-p', 'trap:**', '-o', file('t.jsonl')];
+  const { status, stdout, stderr } = await rsptrace('run', ...options, file('k.elf'), '--', ...qemu).ended;
+  t.equal(status, 0, stderr.slice(-300));
+  t.match((JSON.parse(stdout) as Traps).traps, [
+    { function: 'syscall::64', calls: 5, lost: 0 },
+    { function: 'syscall::93', calls: 1, lost: 1 },
+    { function: 'trap::brk', calls: 1, lost: 0 },
+  ]);
+  const lines = readFileSync(file('t.jsonl'), 'utf8').trim().split('\n');
+  const calls = lines.map((line) => JSON.parse(line) as { name: string; result?: string; detail?: string });
+  t.same(
+    calls
+      .filter(({ name }) => name === 'syscall::64')
+      .map(({ result, detail }) => [result, /arg0: \d+/.exec(detail ?? '')?.[0]]),
+    [5, 4, 3, 2, 1].map((n) => [`${100 + n}`, `arg0: ${n}`]),
+  );
+});
+
 if (long)
   t.test("Debian's Linux: system calls have names, and are as many as its program makes", async (t) => {
     const { elf, command } = linuxGuest(t, 'riscv64');
