@@ -67,9 +67,10 @@ export async function showTasks(given: TasksArguments): Promise<number> {
 /** A kernel that its loader has moved is looked for first, so that it does not stand while its debug info is read. */
 async function placed(read: ReadProgram<TasksArguments & { readonly elf: string }>): Promise<ElfFile> {
   const { args, linked } = read;
-  const { remote = '' } = args;
-  // All of a recording of the wire comes through one connection.
-  const isOnce = args['record-wire'] !== undefined || parseRemote(remote).kind === 'replay';
+  const { remote } = args;
+  // All of a recording of the wire comes through one connection. A process of --pid has no stub's address.
+  const isReplay = remote !== undefined && parseRemote(remote).kind === 'replay';
+  const isOnce = args['record-wire'] !== undefined || isReplay;
   if (isOnce || linked.loadBias !== 0n || !isMovedAtBoot(linked)) return linked;
   return await lookAt(read, ({ session }) => loadedElf(session, linked));
 }
