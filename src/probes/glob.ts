@@ -1,3 +1,4 @@
+import { RsptraceError } from '../base/errors.js';
 import { editDistance, nearestWords } from '../base/nearest.js';
 
 /**
@@ -47,6 +48,20 @@ export function nearest(wanted: string, names: Iterable<string>, count = 3): str
     .filter(({ distance }) => distance <= Math.max(3, tail.length / 2))
     .slice(0, count)
     .map(({ name }) => name);
+}
+
+/** That globs match nothing: with the names nearest to them, else with `otherwise`. */
+export function noMatch(
+  what: string,
+  specs: readonly { readonly glob: string; readonly text: string }[],
+  names: readonly string[],
+  otherwise: string,
+): RsptraceError {
+  const near = new Set(specs.flatMap(({ glob }) => nearest(glob, names)));
+  const wanted = specs.map(({ text }) => `'${text}'`).join(', ');
+  return new RsptraceError('PROBE_NO_MATCH', `no ${what} matches ${wanted}`, {
+    hint: near.size > 0 ? `nearest: ${[...near].slice(0, 4).join(', ')}` : otherwise,
+  });
 }
 
 function lastSegment(path: string): string {

@@ -27,17 +27,17 @@ const mayPanic = /panic|_fail|handle_|overflow|begin_unwind/;
 
 /** The addresses of the functions that a program's panics begin with, as the ELF counts. */
 function panicFunctions(elf: ElfFile): Addr[] {
-  const found = [...elf.symbols].filter(
-    (symbol) =>
-      symbol.type === 'function' && mayPanic.test(symbol.name) && panics.test(demangle(symbol.name, elf.budget)),
-  );
+  const found = [...elf.symbols].filter(({ type, name }) => type === 'function' && isPanic(name, elf));
   return [...new Set(found.map(({ address }) => address))];
 }
 
 /** Whether one of them is there, by its symbol. */
 export function panicsAt(elf: ElfFile, address: Addr): boolean {
-  const { name = '' } = elf.symbols.at(address) ?? {};
-  return mayPanic.test(name) && panics.test(demangle(name, elf.budget));
+  return isPanic(elf.symbols.at(address)?.name ?? '', elf);
+}
+
+function isPanic(symbol: string, { budget }: ElfFile): boolean {
+  return mayPanic.test(symbol) && panics.test(demangle(symbol, budget));
 }
 
 /** More functions than any panic goes through. */

@@ -7,7 +7,7 @@ import { Describer, type FunctionProbe, type Unread } from './describer.js';
 import { type Conditions, compareFor, type FunctionComparison } from './expressions/comparison.js';
 import { ProgramExpressions } from './expressions/program.js';
 import { functionsMatching, namedFunctions } from './function-names.js';
-import { nearest } from './glob.js';
+import { noMatch } from './glob.js';
 import { inlinedFunctions } from './inlined-functions.js';
 import { type ProbeSpec, whiteList } from './kinds/names.js';
 import { leftToNames, NoTrace } from './notrace.js';
@@ -169,7 +169,6 @@ function nothingToProbe(
       hint: `${first.name}: ${first.reason}; ${includes[0]?.prefix === 'fn' ? `fn:${first.name}! takes its entries all the same` : 'fn:NAME! takes its entries all the same'}`,
     });
   }
-  const wanted = includes.map((spec) => `'${spec.text}'`).join(', ');
   const inlined = debug ? inlinedFunctions(debug) : [];
   const gone = inlined.filter(({ names }) => allows(names, false));
   if (gone[0]) {
@@ -185,11 +184,6 @@ function nothingToProbe(
   }
   const known = [...namedFunctions(elf, debug)].filter((one) => one.isFunction).map(({ name }) => name);
   if (known.length === 0 && !debug) return debugInfoMissing(elf);
-  const near = includes.flatMap((spec) => nearest(spec.glob, [...known, ...inlined.map(({ name }) => name)]));
-  return new RsptraceError('PROBE_NO_MATCH', `no function matches ${wanted}`, {
-    hint:
-      near.length > 0
-        ? `nearest: ${[...new Set(near)].slice(0, 4).join(', ')}`
-        : `--probe '${includes[0]?.prefix ?? 'fn'}:**' takes every function`,
-  });
+  const names = [...known, ...inlined.map(({ name }) => name)];
+  return noMatch('function', includes, names, `--probe '${includes[0]?.prefix ?? 'fn'}:**' takes every function`);
 }

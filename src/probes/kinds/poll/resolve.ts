@@ -14,7 +14,7 @@ import { Shapes } from '../../../values/index.js';
 import { type Calling, placeResult, rustConvention } from '../../argument-places.js';
 import type { Conditions } from '../../expressions/comparison.js';
 import { ProgramExpressions } from '../../expressions/program.js';
-import { nearest } from '../../glob.js';
+import { noMatch } from '../../glob.js';
 import { ownFutures } from '../../own-futures.js';
 import type { PatchWindow } from '../../read-plan.js';
 import type { InlinedPolls } from '../kind.js';
@@ -306,15 +306,5 @@ function nothingToProbe(
     });
   }
   const names = futures.all.map((future) => future.future);
-  const near = includes.flatMap((spec) => nearest(spec.glob, names));
-  return new RsptraceError(
-    'PROBE_NO_MATCH',
-    `no Future matches ${includes.map((spec) => `'${spec.text}'`).join(', ')}`,
-    {
-      hint:
-        near.length > 0
-          ? `nearest: ${[...new Set(near)].slice(0, 4).join(', ')}`
-          : "--probe 'poll:**' takes every Future",
-    },
-  );
+  return noMatch('Future', includes, names, "--probe 'poll:**' takes every Future");
 }

@@ -135,33 +135,35 @@ function* vtables(debug: DebugInfo, clone: number): Generator<(offset: number) =
 }
 
 function returnsRawWaker(debug: DebugInfo, address: Addr): boolean {
-  const symbol = debug.elf.symbols.at(address);
-  if (symbol?.address !== address || !cloneName.test(symbol.name)) return false;
-  const fn = debug.functionAt(address);
-  const result = fn?.low === address ? typeOf(fn.die) : undefined;
+  const fn = cloneName.test(debug.elf.symbols.at(address)?.name ?? '') ? functionAt(debug, address) : undefined;
+  const result = fn && typeOf(fn.die);
   return result !== undefined && qualifiedName(result) === 'core::task::wake::RawWaker';
+}
+
+/** The function that begins at an address, by its symbol and the debug info. */
+function functionAt(debug: DebugInfo, address: Addr) {
+  const symbol = debug.elf.symbols.at(address);
+  const fn = symbol?.address === address ? debug.functionAt(address) : undefined;
+  return symbol && fn?.low === address ? { size: symbol.size, name: fn.name, die: fn.die } : undefined;
 }
 
 /** Whether a word is code that may be `unsafe fn(*const ())`, as far as is known. */
 function mayTakeWaker(debug: DebugInfo, address: Addr): boolean {
   if (!debug.elf.isCode(address)) return false;
-  const symbol = debug.elf.symbols.at(address);
-  const fn = debug.functionAt(address);
+  const fn = functionAt(debug, address);
   // The linker may have folded one that only returns with any other.
-  if (symbol?.address !== address || symbol.size < leastSize || fn?.low !== address) return true;
+  if (!fn || fn.size < leastSize) return true;
   const returns = typeOf(fn.die) !== undefined;
   // A parameter without a name may be missing.
   return !returns && (through(fn.die, (die) => parametersOf(die).length || undefined) ?? 0) <= 1;
 }
 
 function wakeFunction(debug: DebugInfo, address: Addr): WakeFunction | undefined {
-  const symbol = debug.elf.symbols.at(address);
-  const fn = debug.functionAt(address);
-  if (symbol?.address !== address || symbol.size < leastSize || fn?.low !== address) return undefined;
-  if (/noop/.test(fn.name)) return undefined;
+  const fn = functionAt(debug, address);
+  if (!fn || fn.size < leastSize || /noop/.test(fn.name)) return undefined;
   // The type that a generic wake function was made for is what its waker points to.
   const [owner] = genericsOf(fn.die).values();
-  return { address, size: symbol.size, name: fn.name, box: boxIn(owner, 0, 0), die: fn.die };
+  return { address, ...fn, box: boxIn(owner, 0, 0) };
 }
 
 /** Where a type has a `Box<dyn Future>`: at any depth of structs and enums. */
