@@ -15,15 +15,16 @@ import { ForeignTrace } from '../read/foreign-trace.js';
 import type { TraceRead } from '../read/read-trace.js';
 import { UftraceSymbols } from './symbols.js';
 
-const MAGIC = 'Ftrace!\0';
-const VERSION = 4;
-const INFO_HEADER = 40;
-const LITTLE_ENDIAN = 1;
-const FEATURE = { relativeSymbols: 1 << 5, estimatedReturns: 1 << 11 };
-const RECORD = 16;
-const RECORD_MAGIC = 5;
-const ENTRY = 0;
-const EXIT = 1;
+export const MAGIC = 'Ftrace!\0';
+export const VERSION = 4;
+export const INFO_HEADER = 40;
+export const LITTLE_ENDIAN = 1;
+export const FEATURE = { taskSession: 1 << 1, relativeSymbols: 1 << 5, maxStack: 1 << 6, estimatedReturns: 1 << 11 };
+/** Bytes of a record. */
+export const RECORD = 16;
+export const RECORD_MAGIC = 5;
+export const ENTRY = 0;
+export const EXIT = 1;
 const LOST = 2;
 const CHUNK = 64 * 1024;
 const noArguments: readonly never[] = [];

@@ -36,6 +36,7 @@ import { TrackWriter } from '../lane-writer.js';
 import { Lanes } from '../lanes.js';
 import { nothingKept, writtenKept } from '../output/output-file.js';
 import { WrittenAtEnd } from '../written-at-end.js';
+import { ENTRY, EXIT, FEATURE, INFO_HEADER, LITTLE_ENDIAN, MAGIC, RECORD, RECORD_MAGIC, VERSION } from './read.js';
 
 /** uftrace's directory. */
 export const uftrace: Format = {
@@ -51,13 +52,7 @@ export const uftrace: Format = {
   },
 };
 
-const MAGIC = 'Ftrace!\0';
-const FEATURES = { taskSession: 1 << 1, symRelAddr: 1 << 5, maxStack: 1 << 6 };
 const INFO = { exeName: 1 << 0, cmdline: 1 << 3, taskInfo: 1 << 7 };
-const RECORD = 16;
-const ENTRY = 0;
-const EXIT = 1;
-const RECORD_MAGIC = 5;
 /** Ten bits. */
 const DEEPEST = 1023;
 const SESSION = '0123456789abcdef';
@@ -241,13 +236,13 @@ class UftraceWriter extends TrackWriter<Task> {
 }
 
 function infoOf(path: string, tasks: readonly Task[]): Uint8Array {
-  const header = Buffer.alloc(40);
+  const header = Buffer.alloc(INFO_HEADER);
   header.write(MAGIC, 'latin1');
-  header.writeUInt32LE(4, 8);
+  header.writeUInt32LE(VERSION, 8);
   header.writeUInt16LE(header.length, 12);
-  header[14] = 1;
+  header[14] = LITTLE_ENDIAN;
   header[15] = 2;
-  header.writeBigUInt64LE(BigInt(FEATURES.taskSession | FEATURES.symRelAddr | FEATURES.maxStack), 16);
+  header.writeBigUInt64LE(BigInt(FEATURE.taskSession | FEATURE.relativeSymbols | FEATURE.maxStack), 16);
   header.writeBigUInt64LE(BigInt(INFO.exeName | INFO.cmdline | INFO.taskInfo), 24);
   header.writeUInt16LE(DEEPEST + 1, 32);
   const tids = tasks.map(({ tid }) => tid).join(',');
