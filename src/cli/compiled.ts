@@ -9,8 +9,10 @@ import { readKept, writeKept } from '../base/kept-files.js';
 
 type Parts = Readonly<Record<string, () => Readonly<Record<string, unknown>>>>;
 
-/** What is compiled anew is kept only if it is so much more than before. */
-const WORTH_KEEPING = 1.1;
+/** What a second, longer run of a command has compiled is more than what the first one has: after it nothing is kept anew. */
+const [FIRST, WHOLE] = ['first', 'whole'];
+/** User time of a longer run, in microseconds. */
+const LONGER = 1e6;
 
 const folder = dirname(fileURLToPath(import.meta.url));
 let parts: Parts | undefined;
@@ -26,18 +28,14 @@ function load(): Parts {
   const name = readdirSync(folder).find((file) => /^code-\w+\.cjs$/.test(file)) as string;
   const filename = join(folder, name);
   const [, command = 'record'] = /^([a-z]{2,12})$/.exec(process.argv[2] ?? '') ?? [];
-  const keptName = `${name}-${process.version}-${process.arch}-${command}`;
-  const cachedData = readKept(keptName);
-  const script = new Script(readFileSync(filename, 'latin1'), {
-    filename,
-    ...(cachedData && { cachedData }),
-  });
+  const keptName = `${name}-${process.version}-${process.arch}-${command}-`;
+  const whole = readKept(keptName + WHOLE);
+  const cachedData = whole ?? readKept(keptName + FIRST);
+  const script = new Script(readFileSync(filename, 'latin1'), { filename, ...(cachedData && { cachedData }) });
+  const isKnown = cachedData !== undefined && script.cachedDataRejected === false;
   process.once('exit', (status) => {
-    const known = script.cachedDataRejected ? 0 : (cachedData?.length ?? 0);
-    // To find out takes a while.
-    if (status !== 0 || (known > 0 && process.cpuUsage().user < 1e6)) return;
-    const data = script.createCachedData();
-    if (data.length > known * WORTH_KEEPING) writeKept(keptName, [data]);
+    if (status !== 0 || (isKnown && (whole !== undefined || process.cpuUsage().user < LONGER))) return;
+    writeKept(keptName + (isKnown ? WHOLE : FIRST), [script.createCachedData()]);
   });
   const module = { exports: {} };
   script.runInThisContext()(

@@ -1,4 +1,5 @@
 import type { Architecture } from '../arch/index.js';
+import { madeOnce } from '../base/made-once.js';
 import { type BtfFunction, btfFunctions, type ElfFile } from '../elf/index.js';
 import type { ValuePlace } from './argument-places.js';
 import type { FunctionArgument } from './describer.js';
@@ -23,11 +24,13 @@ export function btfSignatures(
   const section = elf.section('.BTF');
   if (section === undefined) return undefined;
   const functions = btfFunctions(section, elf.budget);
+  /** Many functions have the same: a kernel has tens of thousands. */
+  const signatures = new Map<string, BtfSignature>();
   return (symbol) => {
     // BTF has no addresses: of two functions with one name it may describe the other.
     const only = elf.symbols.named(symbol).length === 1;
     const found = only ? functions(symbol) : undefined;
-    return found && signature(arch, found);
+    return found && madeOnce(signatures, JSON.stringify(found), () => signature(arch, found));
   };
 }
 

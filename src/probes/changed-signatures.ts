@@ -1,7 +1,7 @@
 import type { Architecture, CallersFrame } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { type DebugInfo, type Die, DW_AT, through } from '../dwarf/index.js';
-import type { CodeAddress, ElfFile } from '../elf/index.js';
+import { type CodeAddress, type ElfFile, KeptAnswers } from '../elf/index.js';
 import { CodeMap, type FunctionCode } from '../target/unwind/index.js';
 import type { Shape } from '../values/index.js';
 import type { Described } from './described-places.js';
@@ -27,8 +27,8 @@ export class ChangedSignatures {
   /** Bytes of a function that is followed. */
   readonly #most: number;
   #code: CodeMap | undefined;
-  /** By address; what is being asked is not sure. */
-  readonly #sure = new Map<Addr, boolean>();
+  /** That it is not sure; what is being asked is not. */
+  readonly #unsure: KeptAnswers;
 
   constructor(
     program: { readonly elf: ElfFile; readonly arch: Architecture; readonly debug: DebugInfo | undefined },
@@ -40,6 +40,12 @@ export class ChangedSignatures {
     this.#debug = program.debug;
     this.#inRegisters = inRegisters;
     this.#most = most;
+    this.#unsure = new KeptAnswers(program.elf, `stack-${program.debug ? 'dwarf' : 'code'}-${most}`);
+  }
+
+  /** Keeps what was found, for the next start. */
+  keep(): void {
+    this.#unsure.keep();
   }
 
   /**
@@ -47,12 +53,8 @@ export class ChangedSignatures {
    * what it jumps to.
    */
   takesNoneOnStack(address: Addr): boolean {
-    const known = this.#sure.get(address);
-    if (known !== undefined) return known;
-    this.#sure.set(address, false);
-    const sure = this.#looksSure(address);
-    this.#sure.set(address, sure);
-    return sure;
+    const code = this.#elf.codes.toCode(address);
+    return this.#unsure.of(code, unsure, () => (this.#looksSure(address) ? undefined : unsure)) === undefined;
   }
 
   #looksSure(address: Addr): boolean {
@@ -66,6 +68,8 @@ export class ChangedSignatures {
     return !isUsed && !jumpsAnywhere && jumps.every(this.#inRegisters);
   }
 }
+
+const unsure = 'it may have arguments on the stack';
 
 /** DW_CC_nocall: "does not obey standard calling conventions" (DWARF 5, 3.3.1.1). */
 const NOT_CALLED_AS_DECLARED = 3;

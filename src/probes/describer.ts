@@ -68,6 +68,7 @@ export interface FunctionProbe extends Signature {
 
 /** How many argument registers are shown for a function without debug info. */
 const rawArguments = 4;
+const noNames: readonly string[] = [];
 
 /**
  * What rustc itself makes between `alloc` and an allocator, without debug info. It takes four numbers at most, in
@@ -95,6 +96,8 @@ export class Describer {
   readonly #btf: ((symbol: string) => BtfSignature | undefined) | undefined;
   readonly #signatures: ChangedSignatures;
   readonly #unread: Unread | undefined;
+  /** One list for all functions of which nothing is known. */
+  readonly #raw: readonly FunctionArgument[];
 
   /** @param unread which functions' code is not followed */
   constructor(elf: ElfFile, arch: Architecture, debug: DebugInfo | undefined, unread?: Unread) {
@@ -111,13 +114,23 @@ export class Describer {
       unread?.above,
     );
     this.#unread = unread;
+    this.#raw = arch.arguments.slice(0, rawArguments).map((register) => {
+      const where: ValuePlace = { kind: 'registers', parts: [{ register, offset: 0, size: 8 }] };
+      return { name: register, type: undefined, shape: undefined, where };
+    });
+  }
+
+  /** Keeps what was found, for the next start. */
+  keep(): void {
+    this.#signatures.keep();
   }
 
   probe(fn: NamedFunction, folded: readonly NamedFunction[], key: number): FunctionProbe {
     const { address, size, name, instance, die } = fn;
     const declared = die && this.#attempt(die, (debug) => debug.declarationOf(die));
     const ref = { key, name, instance, address, file: declared?.file, line: declared?.line };
-    const aliases = [...new Set(folded.map((other) => other.name))].filter((other) => other !== name);
+    const others = folded.flatMap((other) => (other.name === name ? [] : other.name));
+    const aliases = others.length > 0 ? [...new Set(others)] : noNames;
     const typed = die && this.#attempt(die, () => this.#signature(fn, die));
     const unread = this.#unread?.why(size);
     const known = typed ?? this.#bare(address, fn.symbol);
@@ -137,15 +150,11 @@ export class Describer {
   #bare(address: Addr, symbol: string | undefined): Signature {
     const listed = symbol === undefined ? undefined : this.#btf?.(symbol);
     if (listed) return { ...listed, result: undefined, producer: undefined };
-    const registers = this.#arch.arguments.slice(0, rawArguments).map((register): FunctionArgument => {
-      const where: ValuePlace = { kind: 'registers', parts: [{ register, offset: 0, size: 8 }] };
-      return { name: register, type: undefined, shape: undefined, where };
-    });
     const isShim = symbol !== undefined && allocatorShim.test(symbol);
     // Other functions of a kernel without debug info are assembly, which is entered and left in many ways.
     const isCompiled = this.#isProgram || isClone(symbol);
     const stackArguments = !isShim && !(isCompiled && this.#signatures.takesNoneOnStack(address));
-    return { arguments: registers, result: undefined, stackArguments, producer: isShim ? 'rustc' : undefined };
+    return { arguments: this.#raw, result: undefined, stackArguments, producer: isShim ? 'rustc' : undefined };
   }
 
   #signature(fn: Pick<NamedFunction, 'address' | 'symbol'>, die: Die): Signature {

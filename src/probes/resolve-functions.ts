@@ -81,6 +81,7 @@ export function resolveFunctions(
     if (typeof conditions === 'string') unconditional.push({ name, address, reason: conditions });
     else probes.push(conditions ? { ...probe, when: conditions } : probe);
   }
+  describer.keep();
   const [other] = unconditional;
   if (probes.length === 0 && other) {
     const message = `no function that matches has what the condition looks at: ${other.name}`;

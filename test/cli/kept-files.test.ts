@@ -20,7 +20,7 @@ t.test('a second start prints what the first one did, whatever became of the fil
   t.same(both, [plain, plain], 'two at once');
   const files = readdirSync(folder);
   t.match(files.join(' '), /-futures .*-names .*-scopes/);
-  t.ok(files.some((name) => /^code-\w+\.cjs-.*-run$/.test(name)));
+  t.ok(files.some((name) => /^code-\w+\.cjs-.*-run-first$/.test(name)));
   t.notOk(
     files.some((name) => /\.[0-9a-f]{8}$/.test(name)),
     'no part is left',

@@ -1,7 +1,8 @@
+import { madeOnce } from '../../../base/made-once.js';
 import { type FunctionRow, FunctionSummary, functionJson, functionTable, namesBound } from '../../../trace/index.js';
 import type { ValuePlace } from '../../argument-places.js';
 import { loopsToStart } from '../../code-facts.js';
-import type { FunctionProbe } from '../../describer.js';
+import type { FunctionArgument, FunctionProbe } from '../../describer.js';
 import { planConditions } from '../../expressions/comparison.js';
 import { entryPlan, type PlannedReads, type ReadPlan } from '../../read-plan.js';
 import { type FunctionProbes, resolveFunctions } from '../../resolve-functions.js';
@@ -30,7 +31,17 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
     const keys = probes.reduce((most, { ref }) => Math.max(most, ref.key + 1), 0);
     return { functions, excluded, unmatched, addresses, keys };
   },
-  plans: ({ functions }, wishes) => functions.probes.map((probe) => planFunction(probe, wishes)),
+  plans({ functions }, wishes) {
+    /** Of functions without debug info many have the same arguments: what is read of these is planned once. */
+    const alike = new Map<readonly FunctionArgument[], FunctionReads>();
+    return functions.probes.map((probe) => {
+      const isLikeOthers = probe.when === undefined && probe.result === undefined;
+      const reads = isLikeOthers
+        ? madeOnce(alike, probe.arguments, () => readsOf(probe, wishes))
+        : readsOf(probe, wishes);
+      return planFunction(probe, reads, wishes);
+    });
+  },
   tracer({ functions }, { elf, arch, output, values, maxDepth }) {
     const loops = loopsToStart(elf, arch);
     const options = {
@@ -57,12 +68,19 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
 const mostShown = 160;
 const WORD = 8;
 
+/** What is read of a function, whichever it is. */
+interface FunctionReads extends Pick<ReadPlan, 'entryRegisters' | 'entryReads' | 'entryExtents' | 'exit' | 'when'> {
+  /** Why a value needs a stop, and why a condition does. */
+  readonly foreign: string | undefined;
+  readonly why: string | undefined;
+}
+
 /** What a function's hits read: the registers of its arguments, and of its result. */
-function planFunction(
+function readsOf(
   probe: FunctionProbe,
-  { values, general, floats, returns = false }: Pick<PlanWishes, 'values' | 'general' | 'floats' | 'returns'>,
-): ReadPlan {
-  const { address, size, ref, result, producer, stackArguments } = probe;
+  { values, general, floats }: Pick<PlanWishes, 'values' | 'general' | 'floats'>,
+): FunctionReads {
+  const { result } = probe;
   const { registers: looked, reads, why, when } = planConditions(probe.when);
   const entry = [...new Set([...(values ? registersOf(probe.arguments.map(({ where }) => where)) : []), ...looked])];
   const shown = new ValueReads(values ? mostShown - 8 * entry.length - loadedBytes(reads) : 0);
@@ -75,23 +93,31 @@ function planFunction(
   const isRead = (name: string): boolean => floats.has(name) && !wide.has(name) && !looked.includes(name);
   const foreign = [...entry, ...exit].find((name) => !general.has(name) && !isRead(name));
   return {
-    ...entryPlan({ address, codeSize: size, name: ref.name }),
     entryRegisters: entry,
     entryReads: [...reads, ...shown.reads],
     entryExtents: shown.extents,
     exit: { keep: [], registers: exit, reads: [], extents: returned.extents },
-    scratchIsFree: producer === 'rustc' || producer === 'clang',
-    ...(probe.insisted === undefined ? {} : { partly: entriesOnly(probe.insisted), insisted: probe.insisted }),
-    needsStop:
-      probe.unread ??
-      (foreign !== undefined
-        ? `a value lies in ${foreign} (--no-args leaves values out)`
-        : size === 0
-          ? 'the size of its code is not known'
-          : why),
-    returnStays: stackArguments ? 'it may have arguments on the stack' : undefined,
     when,
-    seesReturn: probe.insisted === undefined,
+    foreign: foreign && `a value lies in ${foreign} (--no-args leaves values out)`,
+    why,
+  };
+}
+
+function planFunction(
+  probe: FunctionProbe,
+  { foreign, why, ...reads }: FunctionReads,
+  { returns = false }: Pick<PlanWishes, 'returns'>,
+): ReadPlan {
+  const { address, size, ref, producer, stackArguments, insisted, unread } = probe;
+  const noSize = size === 0 ? 'the size of its code is not known' : undefined;
+  return {
+    ...entryPlan({ address, codeSize: size, name: ref.name }),
+    ...reads,
+    scratchIsFree: producer === 'rustc' || producer === 'clang',
+    ...(insisted === undefined ? {} : { partly: entriesOnly(insisted), insisted }),
+    needsStop: unread ?? foreign ?? noSize ?? why,
+    returnStays: stackArguments ? 'it may have arguments on the stack' : undefined,
+    seesReturn: insisted === undefined,
     entryIsEnough: !returns,
   };
 }
