@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { crc32 } from 'node:zlib';
 import { type Addr, addOffset } from '../base/addr.js';
 import { Budget } from '../base/budget.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
@@ -67,15 +68,23 @@ export class ElfFile {
   }
 
   /**
-   * What tells it from every other program, with its debug files: a build id, and the table of sections, because
-   * `strip` leaves the id as it is. Where there is no id, a hash of the file.
+   * What tells it from every other program, with its debug files. A build id, the tables of sections and segments, because `strip`
+   * leaves the id as it is, and a sum of what is loaded, which may have been changed in place. Where there is no id, a
+   * hash of the file.
    */
   identity(): string[] {
     const { debug, splitPackage } = this.#beside;
     const { buildId, sections, size } = this;
-    const table = sections.map(({ name, offset, size }) => [name, offset, size].join());
-    const own = buildId === undefined ? this.#file.hash() : [buildId, size, ...table].join();
+    const table = sections.map((one) =>
+      [one.name, one.offset, one.size, isAllocated(one) ? this.#sumOf(one) : ''].join(),
+    );
+    const loads = this.segments.map((one) => [one.type, one.offset, one.fileSize, one.memorySize].join());
+    const own = buildId === undefined ? this.#file.hash() : [buildId, size, ...table, ...loads].join();
     return [own, ...[debug, splitPackage].flatMap((each) => each?.identity() ?? 'none')];
+  }
+
+  #sumOf(section: ElfSection): number {
+    return crc32(this.rawSection(section) ?? '');
   }
 
   get type(): number {

@@ -93,3 +93,19 @@ function flipped(file: Buffer): Buffer {
 function cut(file: Buffer): Buffer {
   return file.subarray(0, file.length - 4);
 }
+
+t.test('a program that was changed in place is another one, although it has the same build id', (t) => {
+  const bytes = readFileSync('/bin/true');
+  const elf = ElfFile.parse(bytes, 'true');
+  t.match(elf.buildId, /^[0-9a-f]+$/);
+  t.same(ElfFile.parse(Buffer.from(bytes), 'true').identity(), elf.identity());
+  for (const name of ['.text', '.rodata']) {
+    const changed = Buffer.from(bytes);
+    const at = elf.sections.find((section) => section.name === name)?.offset ?? 0;
+    changed.writeUInt8(changed.readUInt8(at) ^ 1, at);
+    const other = ElfFile.parse(changed, 'true');
+    t.equal(other.buildId, elf.buildId);
+    t.notSame(other.identity(), elf.identity(), name);
+  }
+  t.end();
+});
