@@ -6,9 +6,17 @@ export function addr(value: bigint | number): Addr {
   return BigInt.asUintN(64, BigInt(value)) as Addr;
 }
 
-/** `base + offset` in 64-bit arithmetic. */
+/** `base + offset` in 64-bit arithmetic. A number costs one new bigint, and none if it is 0. */
 export function addOffset(base: Addr, offset: number | bigint): Addr {
-  return addr(base + BigInt(offset));
+  if (offset === 0) return base;
+  if (typeof offset === 'bigint' || !Number.isInteger(offset) || Math.abs(offset) > 2 ** 52)
+    return addr(base + BigInt(offset));
+  wide[0] = base;
+  const low = (halves[0] as number) + offset;
+  // What is stored is taken modulo 2^32.
+  halves[0] = low;
+  halves[1] = (halves[1] as number) + Math.floor(low / 2 ** 32);
+  return wide[0] as Addr;
 }
 
 /** An address in the form for users and JSON: `0x80200000`. */

@@ -25,22 +25,27 @@ export class AddressMap<T> {
   get(address: bigint): T | undefined {
     const low = lowHalf(address);
     const slot = this.#slotOf(low);
-    if (this.#low[slot] === low && this.#keys[slot] === address) return this.#values[slot];
+    if (this.#isKept(slot, low, address)) return this.#values[slot];
     const value = this.#all.get(address);
     this.#keep(slot, low, address, value);
     return value;
   }
 
   set(address: bigint, value: T): void {
-    this.#all.set(address, value);
     const low = lowHalf(address);
-    this.#keep(this.#slotOf(low), low, address, value);
+    const slot = this.#slotOf(low);
+    if (this.#isKept(slot, low, address) && this.#values[slot] === value) return;
+    this.#all.set(address, value);
+    this.#keep(slot, low, address, value);
   }
 
   delete(address: bigint): void {
-    this.#all.delete(address);
     const low = lowHalf(address);
-    this.#keep(this.#slotOf(low), low, address, undefined);
+    const slot = this.#slotOf(low);
+    // That it is not there is kept, too.
+    if (this.#isKept(slot, low, address) && this.#values[slot] === undefined) return;
+    this.#all.delete(address);
+    this.#keep(slot, low, address, undefined);
   }
 
   clear(): void {
@@ -51,6 +56,10 @@ export class AddressMap<T> {
 
   get size(): number {
     return this.#all.size;
+  }
+
+  #isKept(slot: number, low: number, address: bigint): boolean {
+    return this.#low[slot] === low && this.#keys[slot] === address;
   }
 
   #keep(slot: number, low: number, address: bigint, value: T | undefined): void {

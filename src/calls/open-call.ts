@@ -1,3 +1,4 @@
+import { highHalf, lowHalf } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
 import type { ThreadRef } from '../trace/index.js';
 import type { AsideCalls } from './aside-calls.js';
@@ -63,7 +64,7 @@ export interface Space<T> {
  * most.
  */
 export function stackNumber(stackPointer: bigint): number {
-  return Number(BigInt.asIntN(64, stackPointer));
+  return (highHalf(stackPointer) | 0) * 2 ** 32 + lowHalf(stackPointer);
 }
 
 export function isApart(stacks: StackSet<Kept<unknown>>, lower: number, upper: number): boolean {

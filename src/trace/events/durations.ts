@@ -55,6 +55,10 @@ export function powerOf(nanos: number): number {
 
 function bucketOf(nanos: number): number {
   if (nanos < STEPS) return Math.max(0, Math.floor(nanos));
+  if (nanos < 2 ** 31) {
+    const power = 31 - Math.clz32(nanos);
+    return STEPS * (power - STEP_BITS + 1) + ((nanos - (1 << power)) >> (power - STEP_BITS));
+  }
   // Below 2^53, so Math.log2 is off by one at most at powers of two.
   let power = Math.floor(Math.log2(nanos));
   if (2 ** power > nanos) power--;

@@ -12,6 +12,7 @@ import type {
   TraceEvent,
   TraceInfo,
   TraceSink,
+  Wake,
 } from '../events/events.js';
 import { isBegin, isEnd, type OpenCall, OpenCalls } from '../events/open-calls.js';
 import { Fold } from '../events/sinks.js';
@@ -89,7 +90,6 @@ export const spanColumns = [
 ] as const satisfies readonly (keyof Span | keyof SpanSubject)[];
 
 const nobody = { instance: undefined, address: undefined, file: undefined, line: undefined, task: undefined };
-const nowhere = { duration_ns: undefined, thread: undefined, depth: undefined, result: undefined, detail: undefined };
 
 interface Open extends OpenCall {
   /** Of its begin among all. */
@@ -151,27 +151,20 @@ export class Spans extends Fold {
     const { type } = event;
     switch (type) {
       case 'derived-poll':
-        return {
-          ...instant('derived', event, this.#subjects.ofFuture(event), afterText(event.state)),
-          result: event.result,
-        };
+        return instant('derived', event, this.#subjects.ofFuture(event), afterText(event.state), event.result);
       case 'state':
         return instant(type, event, this.#subjects.ofFuture(event), afterText(event.to));
       case 'watch': {
         const { watch, by, access } = event;
         const about = { name: watch.name, address: hex(watch.address), file: by.file, line: by.line };
-        return { ...instant(type, event, of(about), accessText(event)), result: access };
+        return instant(type, event, of(about), accessText(event), access);
       }
       case 'place': {
         const { name, category, address, by } = event.place;
         return instant(category, event, of({ name, address: hex(address), file: by.file, line: by.line }), by.function);
       }
-      case 'wake': {
-        const { root, waker, caller } = event;
-        const { file, line } = caller;
-        const about = { name: root?.future.future ?? hex(waker), address: hex(waker), file, line };
-        return instant(type, event, of({ ...about, task: root && rootText(root) }), wakerText(event));
-      }
+      case 'wake':
+        return instant(type, event, this.#subjects.ofWake(event), wakerText(event));
       case 'gap': {
         const { from, to } = event;
         return { ...instant(type, { time: from }, of({ name: gapText(event) })), duration_ns: to - from };
@@ -199,8 +192,19 @@ export class Spans extends Fold {
 
 type When = { readonly time: number; readonly hart?: number };
 
-function instant(type: string, { time, hart }: When, subject: SpanSubject, detail?: string): Span {
-  return { ...nowhere, type, time_ns: time, hart, subject, detail };
+/** Spelt out as the span of a call is, because a spread takes as long as writing the row. */
+function instant(type: string, { time, hart }: When, subject: SpanSubject, detail?: string, result?: string): Span {
+  return {
+    type,
+    time_ns: time,
+    duration_ns: undefined,
+    hart,
+    thread: undefined,
+    depth: undefined,
+    subject,
+    result,
+    detail,
+  };
 }
 
 /** What is not known of it is nothing. */
@@ -253,13 +257,28 @@ interface OfFuture {
   readonly root: RootRef;
 }
 
-/** Futures of one task that are kept. */
+/** Futures of one task that are kept, and wakes of it. */
 const mostFutures = 32;
 
 /** The subjects of spans, each made once. */
 class Subjects {
   readonly #functions = new WeakMap<FunctionRef, SpanSubject>();
   readonly #futures = new WeakMap<RootRef, { readonly of: OfFuture; readonly subject: SpanSubject }[]>();
+  readonly #wakes = new WeakMap<RootRef, { readonly waker: Addr; readonly subject: SpanSubject }[]>();
+
+  /** A task is woken by few wakers from few places. */
+  ofWake({ root, waker, caller: { file, line } }: Wake): SpanSubject {
+    const known = root && madeOnce(this.#wakes, root, () => []);
+    for (const { waker: other, subject } of known ?? []) {
+      if (other === waker && subject.file === file && subject.line === line) return subject;
+    }
+    const address = hex(waker);
+    const name = root?.future.future ?? address;
+    const subject = of({ name, address, file, line, task: root && rootText(root) });
+    if (known && known.length >= mostFutures) known.length = 0;
+    known?.push({ waker, subject });
+    return subject;
+  }
 
   of(event: AnyBegin | AnyEnd): SpanSubject {
     if (!('function' in event)) return this.ofFuture(event);

@@ -55,13 +55,17 @@ export class InlinedPlaces {
   }
 
   #beginAt({ pc }: Moment, block: number): Begin | undefined {
-    return this.#at.get(pc)?.begun.find((begin) => begin.block === block);
+    const begun = this.#at.get(pc)?.begun ?? nothing;
+    for (let i = 0; i < begun.length; i++) if (begun[i]?.block === block) return begun[i];
+    return undefined;
   }
 
   #here(address: Addr): Here {
     return madeOnce(this.#at, address, () => ({ begun: [], ended: [] }));
   }
 }
+
+const nothing: readonly Begin[] = [];
 
 /** Inlined polls by their edges at one address. */
 interface Here extends BlocksHere {

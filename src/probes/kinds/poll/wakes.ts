@@ -27,7 +27,7 @@ export class TaskBook {
   /** By header: the newest. */
   readonly #told = new AddressMap<LogEntry>();
   /** Those that are not over, as far as the last poll of each says. */
-  readonly #polled = new AddressMap<{ readonly root: RootRef; readonly isPending: boolean }>();
+  readonly #polled = new AddressMap<{ readonly root: RootRef; isPending: boolean }>();
 
   constructor(offsets: TaskPlaces['offsets']) {
     this.#offsets = offsets;
@@ -60,8 +60,11 @@ export class TaskBook {
   /** A poll of it has ended. `over`: it will not be polled again. `unknown`: nothing says whether it will. */
   polled(root: RootRef, result: 'pending' | 'unknown' | 'over'): void {
     const place = placeOf(root);
-    if (result !== 'over') this.#polled.set(place, { root, isPending: result === 'pending' });
-    else if (this.#polled.get(place)?.root === root) this.#polled.delete(place);
+    const known = this.#polled.get(place);
+    if (known?.root !== root) {
+      if (result !== 'over') this.#polled.set(place, { root, isPending: result === 'pending' });
+    } else if (result === 'over') this.#polled.delete(place);
+    else known.isPending = result === 'pending';
   }
 
   /**
