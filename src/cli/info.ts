@@ -1,4 +1,5 @@
 import { hex } from '../base/addr.js';
+import { jsonFacts } from '../base/json-facts.js';
 import { plural, textLines, wrapped } from '../text/index.js';
 import {
   Fold,
@@ -93,11 +94,13 @@ function json(path: string, read: TraceRead, tally: EventTally): object {
     gaps: tally.count('gap'),
     unseen_ns: tally.unseen,
     resets: tally.count('reset'),
-    stops: recording?.stops ?? null,
-    records: recording?.records ?? null,
-    missing: recording?.missing ?? null,
-    tail_lost: recording?.tailLost ?? null,
-    foreign_hits: recording?.foreignHits ?? null,
+    ...jsonFacts(recording ?? ({} as Partial<RecordingFacts>), [
+      'stops',
+      'records',
+      'missing',
+      'tailLost',
+      'foreignHits',
+    ]),
     never_loaded: recording?.neverLoaded ?? [],
     own_time_ns: ownTime ? { least: ownTime.leastNs, most: ownTime.mostNs, total: ownTime.totalNs } : null,
     probes: (facts?.probes ?? []).map(probeJson),

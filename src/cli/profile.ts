@@ -1,6 +1,7 @@
 import { basename, resolve } from 'node:path';
 import { abortAtSignal, linesOf, onlyStops, type Subject, startMachine } from '../api/index.js';
 import { RsptraceError } from '../base/errors.js';
+import { jsonFacts } from '../base/json-facts.js';
 import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { type ProfileFacts, profile } from '../profile/index.js';
@@ -161,12 +162,7 @@ function asJson(args: Chosen, facts: ProfileFacts, rows: ReturnType<typeof sampl
   return {
     version: 1,
     program: args.elf,
-    end: facts.end,
-    samples: facts.samples,
-    looks: facts.looks,
-    idle: facts.idle,
-    other_mode: facts.otherMode,
-    incomplete: facts.incomplete,
+    ...jsonFacts(facts, ['end', 'samples', 'looks', 'idle', 'otherMode', 'incomplete']),
     period_ms: periodOf(args),
     mean_period_ms: facts.looks === 0 ? null : facts.ranMs / facts.looks,
     ran_ms: Math.round(facts.ranMs),

@@ -1,5 +1,6 @@
 // What stops cost, and what would spare them: said when the engines are known, and at the end.
 import { hex } from '../base/addr.js';
+import { jsonFacts } from '../base/json-facts.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
 import type { StopLeak } from '../clock/index.js';
 import {
@@ -118,14 +119,8 @@ export function stopJson(recording: Recording, situation: EngineSituation): obje
   const summary = summarizeEngines(recording.engines);
   const { stoodMs, share } = stopCost(recording);
   return {
-    without_stops: summary.withoutStops,
-    stopping: summary.stopping,
-    left_out: summary.leftOut,
-    extras: summary.extras,
-    switched_off: summary.switchedOff,
-    reasons: summary.reasons,
-    without_durations: summary.withoutDurations,
-    partly: summary.partly,
+    ...jsonFacts(summary, ['withoutStops', 'stopping', 'leftOut', 'extras', 'switchedOff', 'reasons']),
+    ...jsonFacts(summary, ['withoutDurations', 'partly']),
     stood_ms: Math.round(stoodMs),
     stood_share: Number(share.toFixed(4)),
     held_ms: Math.round(recording.heldMs),

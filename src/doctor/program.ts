@@ -52,7 +52,7 @@ export interface ProgramReport {
 }
 
 type ScratchReport =
-  | { readonly source: string; readonly codeBytes: number; readonly ringBytes: number; readonly owned: boolean }
+  | { readonly source: string; readonly owned: boolean; readonly codeBytes: number; readonly ringBytes: number }
   /** `later`: it may be found once the program has gone on. */
   | { readonly refused: string; readonly later: boolean };
 

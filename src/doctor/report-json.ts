@@ -1,5 +1,6 @@
 // The object of `rsptrace doctor --json`, version 2: docs/doctor.md.
 import { type Addr, hex } from '../base/addr.js';
+import { jsonFacts } from '../base/json-facts.js';
 import { demangle } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import { hurdlesJson, summarizeEngines } from '../engines/index.js';
@@ -21,16 +22,9 @@ export function diagnosisJson(found: Diagnosis): object {
       registers: target.registers.size,
       never_started: found.fresh,
     },
-    hart_count: found.hartCount,
-    harts_unseen: found.hartsUnseen,
+    ...jsonFacts(found, ['hartCount', 'hartsUnseen']),
     harts: harts.map((hart) => hartJson(hart, found.elf)),
-    clocks: found.clocks.map(({ name, option, resolutionNs, guest, chosen }) => ({
-      name,
-      option,
-      resolution_ns: resolutionNs,
-      guest,
-      chosen,
-    })),
+    clocks: found.clocks.map((clock) => jsonFacts(clock, ['name', 'option', 'resolutionNs', 'guest', 'chosen'])),
     times: {
       round_trip: timeJson(times.smallest),
       registers: timeJson(times.registers),
@@ -50,9 +44,7 @@ function stubJson({ server, session, abilities, hardware }: Diagnosis): object {
     server_version: server.version ?? null,
     accelerator: server.accelerator ?? null,
     supported: Object.fromEntries(features.supported),
-    packet_size: features.packetSize,
-    no_ack: features.noAck,
-    batches: features.batches,
+    ...jsonFacts(features, ['packetSize', 'noAck', 'batches']),
     vcont: [...features.vCont],
     breakpoints: abilities.breakpoints,
     hardware_breakpoints: hardware ?? null,
@@ -60,24 +52,18 @@ function stubJson({ server, session, abilities, hardware }: Diagnosis): object {
     threads_by: abilities.threads,
     files: abilities.fileTransfer,
     attached: session.attached ?? null,
-    memory_map:
-      abilities.memoryMap?.map(({ type, start, length }) => ({ type, start: hex(start), length: hex(length) })) ?? null,
+    memory_map: abilities.memoryMap?.map((region) => jsonFacts(region, ['type', 'start', 'length'])) ?? null,
   };
 }
 
-function hartJson(
-  { id, name, pc, mode, paging, registers }: Diagnosis['harts'][number],
-  elf: Diagnosis['elf'],
-): object {
-  const root = paging?.root === undefined ? null : hex(paging.root);
+function hartJson(hart: Diagnosis['harts'][number], elf: Diagnosis['elf']): object {
+  const { pc, mode, paging, registers } = hart;
   return {
-    id,
-    name: name ?? null,
-    pc: pc === undefined ? null : hex(pc),
+    ...jsonFacts(hart, ['id', 'name', 'pc']),
     function: pc === undefined ? null : (placeName(elf, pc) ?? null),
     mode: mode ?? null,
-    paging: paging ? { scheme: paging.scheme, root, asid: paging.asid ?? null } : null,
-    registers: registers.map((each) => ({ name: each.name, value: hex(each.value), meaning: each.meaning })),
+    paging: paging ? jsonFacts(paging, ['scheme', 'root', 'asid']) : null,
+    registers: registers.map((register) => jsonFacts(register, ['name', 'value', 'meaning'])),
   };
 }
 
@@ -107,35 +93,16 @@ function programJson(program: ProgramReport): object {
   const errorOf = (error: typeof problem): object | null =>
     error ? { code: error.code, message: error.message } : null;
   return {
-    path: program.path,
-    build_id: program.buildId ?? null,
-    load_bias: hex(program.loadBias),
-    debug_info: program.debugInfo,
-    frame_info: program.frameInfo,
-    compared: program.compared,
+    ...jsonFacts(program, ['path', 'buildId', 'loadBias', 'debugInfo', 'frameInfo', 'compared']),
     same: program.same.length,
-    absent: program.absent,
-    elsewhere: program.elsewhere,
+    ...jsonFacts(program, ['absent', 'elsewhere']),
     problem: errorOf(problem),
     no_probes: errorOf(noProbes),
     hurdles: hurdlesJson(program.hurdles),
-    scratch:
-      scratch === undefined
-        ? null
-        : 'refused' in scratch
-          ? scratch
-          : {
-              source: scratch.source,
-              owned: scratch.owned,
-              code_bytes: scratch.codeBytes,
-              ring_bytes: scratch.ringBytes,
-            },
+    scratch: scratch === undefined ? null : jsonFacts(scratch),
     engines: enginesJson(program),
     probes: program.probes.map(({ name, address, engine, why }) => ({
-      function: name,
-      address: hex(address),
-      engine,
-      why,
+      ...{ function: name, address: hex(address), engine, why },
     })),
     ...Object.fromEntries(program.previews.flatMap(({ json }) => Object.entries(json))),
   };
@@ -143,8 +110,7 @@ function programJson(program: ProgramReport): object {
 
 /** As `engines` of a recording has it, without what only a recording shows. */
 function enginesJson({ probes }: ProgramReport): object {
-  const { withoutStops, stopping, leftOut, reasons, partly } = summarizeEngines(probes);
-  return { without_stops: withoutStops, stopping, left_out: leftOut, reasons, partly };
+  return jsonFacts(summarizeEngines(probes), ['withoutStops', 'stopping', 'leftOut', 'reasons', 'partly']);
 }
 
 /** `labkern::exec::run+0x12`, by the ELF's symbols; undefined outside of its code. */

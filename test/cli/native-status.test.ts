@@ -47,6 +47,8 @@ t.test("as cargo's runner: the program stands behind --", async (t) => {
 
 t.test('a program that is ended for a limit fails, for our own it does not', async (t) => {
   t.match(await run('spin', '--time-limit', '500ms', '--max-events', '1000000000'), { status: 5 });
+  // Before its program has begun.
+  t.match(await run('spin', '--time-limit', '1ms', '--max-events', '1000000000'), { status: 5 });
   t.match(await run('spin', '--guest-time-limit', '1us'), { status: 5 });
   t.match(await run('spin', '--max-events', '100'), { status: 0 });
 });

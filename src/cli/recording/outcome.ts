@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { addr, hex } from '../../base/addr.js';
+import { jsonFacts } from '../../base/json-facts.js';
 import { type Checked, checkedJson, checkedText, isBroken, type Verdict } from '../../check/index.js';
 import { hurdlesJson, tooOften } from '../../engines/index.js';
 import type { KindReport } from '../../probes/index.js';
@@ -299,13 +300,7 @@ function recordingJson(prepared: Prepared, recording: Recorded, guest: Guest | u
     engines: stopJson(recording, recording.situation),
     hurdles: hurdlesJson(recording.hurdles),
     server_fault: recording.serverFault,
-    records: recording.records,
-    missing: recording.missing,
-    unread: recording.unread,
-    resets: recording.resets,
-    ring_full: recording.ringFull,
-    ring_waited_ns: recording.ringWaitedNs,
-    tail_lost: recording.tailLost,
+    ...jsonFacts(recording, ['records', 'missing', 'unread', 'resets', 'ringFull', 'ringWaitedNs', 'tailLost']),
     never_loaded: recording.neverLoaded,
     never_seen: isNeverSeen(recording),
     harts_unseen: recording.hartsUnseen,
@@ -313,8 +308,7 @@ function recordingJson(prepared: Prepared, recording: Recorded, guest: Guest | u
     foreign_hits: recording.foreignHits,
     scratch: recording.scratch,
     ram: ramJson(recording),
-    trampolines_stay: recording.trampolinesStay,
-    trampolines_needed: recording.trampolinesNeeded,
+    ...jsonFacts(recording, ['trampolinesStay', 'trampolinesNeeded']),
     panic_breakpoints: recording.panicPlaces,
     counter_stays_open: recording.openCounter ? recording.openCounter.register : null,
     probes: choicesJson(recording.engines),

@@ -1,5 +1,6 @@
 // What is said of a time without events.
 
+import { jsonFacts } from '../../base/json-facts.js';
 import type { Quiet, QuietHart } from '../../record/index.js';
 import { shownPlace } from '../../text/index.js';
 import { sentenceLines } from '../failure.js';
@@ -44,17 +45,6 @@ function placeText({ inside, own }: QuietHart): string {
 }
 
 export function quietJson({ ms, hits, harts, more }: Quiet): object {
-  return {
-    ms,
-    hits,
-    harts: harts.map(({ number, name, state, inside, own, pc }) => ({
-      number,
-      name: name ?? null,
-      state,
-      inside: inside ?? null,
-      own: own ?? null,
-      pc: pc ?? null,
-    })),
-    more,
-  };
+  const names = ['number', 'name', 'state', 'inside', 'own', 'pc'] as const;
+  return { ms, hits, harts: harts.map((hart) => jsonFacts(hart, [...names])), more };
 }

@@ -177,18 +177,14 @@ function stopOnSignals(first: SessionOptions['onSignal'], ending: AbortSignal | 
     first?.(signal);
     stopper.abort();
   });
-  const onEnding = (): void => stopper.abort();
-  ending?.addEventListener('abort', onEnding);
   return {
-    signal: stopper.signal,
+    // It may be over before the target is reached.
+    signal: ending ? AbortSignal.any([stopper.signal, ending]) : stopper.signal,
     giveUp: leaver.signal,
     over: () => {
       isOver = true;
     },
-    release() {
-      handled[Symbol.dispose]();
-      ending?.removeEventListener('abort', onEnding);
-    },
+    release: () => handled[Symbol.dispose](),
   };
 }
 
