@@ -62,11 +62,15 @@ export function fail(thrown: unknown, { json }: { readonly json: boolean }): num
   return usageCodes.has(error.code) ? ExitCode.usage : ExitCode.failed;
 }
 
+/** Those that apply: of the others the condition stands in their place. */
+export function thoseOf(sentences: readonly (string | false | undefined)[]): string[] {
+  return sentences.filter((sentence) => typeof sentence === 'string');
+}
+
 /** What a person is to know beside the data: a line each on stderr. */
-export function note(...sentences: readonly string[]): void {
-  if (sentences.length === 0) return;
-  const lines = sentences.map((sentence) => `rsptrace: ${sentence}`);
-  process.stderr.write(sentenceLines(lines, process.stderr));
+export function note(...sentences: readonly (string | false | undefined)[]): void {
+  const lines = thoseOf(sentences).map((sentence) => `rsptrace: ${sentence}`);
+  if (lines.length > 0) process.stderr.write(sentenceLines(lines, process.stderr));
 }
 
 /** A terminal gets lines broken between words; a file, in which other programs search, one line a sentence. */

@@ -8,6 +8,7 @@ import {
   hartWord,
   lossTexts,
   type ProbeFact,
+  type RecordingFacts,
   sampleFactsJson,
   sampleFactsLines,
   type TraceEvent,
@@ -16,6 +17,7 @@ import {
   timeOf,
   timeText,
 } from '../trace/index.js';
+import { thoseOf } from './failure.js';
 import type { SavedPartArguments } from './options/saved-trace.js';
 import { chosenInto, headJson, notesOn, readChosen, restText } from './saved-trace.js';
 import { printed, tableOptions } from './terminal.js';
@@ -148,7 +150,7 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
 
 function losses(path: string, { facts, cut, isOwn, otherPackets }: TraceRead, tally: EventTally): string[] {
   const ends = tally.count('call-lost') + tally.count('poll-lost');
-  const found = [
+  const found = thoseOf([
     ends > 0 && `${ends} calls or polls whose end was not seen`,
     ...[...tally.gaps].map(([text, { count, time }]) => `${plural(count, 'gap')} of ${timeText(time)}, ${text}`),
     ...lossTexts(facts),
@@ -157,7 +159,7 @@ function losses(path: string, { facts, cut, isOwn, otherPackets }: TraceRead, ta
     cut && `its end is cut off at byte ${cut.at}${restText(path)}`,
     !isOwn && 'it was not written by rsptrace: its slices are taken for calls, its tracks for threads',
     !isOwn && otherPackets > 0 && `${plural(otherPackets, 'packet')} of it could not be used`,
-  ].filter((line) => typeof line === 'string');
+  ]);
   return found.length > 0 ? found : ['none that is known'];
 }
 

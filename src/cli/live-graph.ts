@@ -32,11 +32,10 @@ export async function liveGraph(args: Arguments): Promise<number> {
     asked,
     async (prepared) => {
       const recording = await subject.record(prepared, asked);
-      const notes = [
+      note(
         `${plural(roots, 'function')} with ${plural(names.length - roots, 'callee')}, ${depth} levels deep; ${plural(recording.events, 'event')}, ${plural(recording.stops, 'stop')}`,
-        ...(open > 0 ? ['some of them call through pointers: what they call so is shown if others call it too'] : []),
-      ];
-      note(...notes);
+        open > 0 && 'some of them call through pointers: what they call so is shown if others call it too',
+      );
       if (recording.error === undefined) return ExitCode.recorded;
       reportError(recording.error);
       return ExitCode.cutShort;

@@ -21,7 +21,7 @@ import {
   timeText,
 } from '../trace/index.js';
 import type { AtTarget } from './at-target.js';
-import { ExitCode, note } from './failure.js';
+import { ExitCode, note, thoseOf } from './failure.js';
 import { endProgram, processNamed, programNamed, underGdbserver } from './local-process.js';
 import { loadedThere, lookAt, programOf, type ReadProgram, readProgram } from './look-at.js';
 import { wireRecorder } from './open-output.js';
@@ -180,31 +180,24 @@ function notesOn(args: ProfileArguments, facts: ProfileFacts, rows: number): str
   const wanted = periodOf(args);
   const { samples, looks, ranMs, stoodMs, incomplete, missingLibraries } = facts;
   const stood = ((100 * stoodMs) / Math.max(1, ranMs + stoodMs)).toFixed(0);
-  const notes = [
-    `${plural(samples, 'sample')} in ${plural(looks, 'stop')}; the target ran ${(ranMs / 1000).toFixed(1)} s and stood ${(stoodMs / 1000).toFixed(1)} s (${stood} %)`,
-  ];
   const between = ranMs / Math.max(1, looks);
-  if (looks > 0 && between > LATE * wanted) {
-    const [ran, asked] = [between, wanted].map((ms) => timeText(ms * 1e6));
-    const what = `the target ran ${ran} between samples, not ${asked}, because interrupts reach it so late`;
-    notes.push(`${what}: shares hold, but files count ${asked} a sample`);
-  }
-  if (facts.end === 'target-ended') notes.push('the target has ended');
-  if (rows > top) notes.push(`${rows - top} more functions: --top ${rows} shows them`);
-  if (facts.idle > 0 && !idle)
-    notes.push(`${plural(facts.idle, `idle ${hartWord(facts)}`)} left out: --idle samples them`);
-  if (facts.otherMode > 0) {
-    const [what, way] = kernel ? ['in programs', '-K'] : ['in the kernel or firmware', '-U'];
-    notes.push(`${plural(facts.otherMode, 'sample')} ${what} left out by ${way}`);
-  }
-  if (incomplete > 0) {
-    const share = ((100 * incomplete) / Math.max(1, samples)).toFixed(0);
-    notes.push(`${plural(incomplete, 'stack')} (${share} %) end early, so totals of outer functions are too low`);
-  }
-  notes.push(...notesOnPrograms(facts));
-  for (const { name, why } of missingLibraries) notes.push(`not read: ${name}: ${why}`);
-  if (output !== undefined) notes.push(`${output}: ${formatOf(output)?.use ?? ''}`);
-  return notes;
+  const [ran, asked] = [between, wanted].map((ms) => timeText(ms * 1e6));
+  const [what, way] = kernel ? ['in programs', '-K'] : ['in the kernel or firmware', '-U'];
+  const share = ((100 * incomplete) / Math.max(1, samples)).toFixed(0);
+  return thoseOf([
+    `${plural(samples, 'sample')} in ${plural(looks, 'stop')}; the target ran ${(ranMs / 1000).toFixed(1)} s and stood ${(stoodMs / 1000).toFixed(1)} s (${stood} %)`,
+    looks > 0 &&
+      between > LATE * wanted &&
+      `the target ran ${ran} between samples, not ${asked}, because interrupts reach it so late: shares hold, but files count ${asked} a sample`,
+    facts.end === 'target-ended' && 'the target has ended',
+    rows > top && `${rows - top} more functions: --top ${rows} shows them`,
+    facts.idle > 0 && !idle && `${plural(facts.idle, `idle ${hartWord(facts)}`)} left out: --idle samples them`,
+    facts.otherMode > 0 && `${plural(facts.otherMode, 'sample')} ${what} left out by ${way}`,
+    incomplete > 0 && `${plural(incomplete, 'stack')} (${share} %) end early, so totals of outer functions are too low`,
+    ...notesOnPrograms(facts),
+    ...missingLibraries.map(({ name, why }) => `not read: ${name}: ${why}`),
+    output !== undefined && `${output}: ${formatOf(output)?.use ?? ''}`,
+  ]);
 }
 
 /** Further programs that no sample was in. */

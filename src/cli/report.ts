@@ -124,11 +124,10 @@ export async function offCpu(args: ProfileArguments & { readonly elf: string }):
   );
   if (args.json) return ExitCode.recorded;
   const more = rows.length - args.top;
-  const notes = [
-    ...(more > 0 ? [`${more} more rows: --top ${rows.length} shows them`] : []),
-    ...(waits.wakes === 0 ? ['the trace has no wakes, so nothing says who ends a wait: record with --wakes'] : []),
-  ];
-  note(...notes);
+  note(
+    more > 0 && `${more} more rows: --top ${rows.length} shows them`,
+    waits.wakes === 0 && 'the trace has no wakes, so nothing says who ends a wait: record with --wakes',
+  );
   return ExitCode.recorded;
 }
 

@@ -17,7 +17,7 @@ import {
   type TraceSink,
   Window,
 } from '../trace/index.js';
-import { note } from './failure.js';
+import { note, thoseOf } from './failure.js';
 import type { SelectionArguments, WindowArguments } from './options/saved-trace.js';
 import { ReadingLine } from './reading-line.js';
 import { recordsFile } from './records-file.js';
@@ -31,8 +31,7 @@ export async function readSaved(
   notes = notesOn,
 ): Promise<TraceRead> {
   const { read, isEndless } = await readWindow(path, sink, window);
-  const endless = isEndless ? ['nothing that --to names begins in the window, so it goes to the end'] : [];
-  note(...notes(path, read), ...endless);
+  note(...notes(path, read), isEndless && 'nothing that --to names begins in the window, so it goes to the end');
   return read;
 }
 
@@ -143,27 +142,22 @@ function nothingChosen(
 
 /** What of a trace is missing or was not understood. */
 export function notesOn(path: string, { cut, isOwn, otherPackets, events, facts }: TraceRead): string[] {
-  const notes: string[] = [];
-  const leftOut = leftOutText(facts?.probes ?? []);
-  if (leftOut !== undefined) notes.push(`${path}: ${leftOut}`);
   const { timesAtMost } = facts?.recording ?? {};
-  if (timesAtMost !== undefined) notes.push(`${path}: durations are upper bounds (<), because ${timesAtMost}`);
-  const beside = stopsBesideText(facts);
-  if (beside !== undefined) notes.push(`${path}: ${beside}`);
-  const waits = ringFullText(facts?.recording);
-  if (waits !== undefined) notes.push(`${path}: ${waits}`);
-  if (cut) {
-    const torn =
-      cut.bytes === 0
-        ? '; its recorder was killed, found no room, or still runs'
-        : `, and ${plural(cut.bytes, 'byte')} of another packet are left out`;
-    notes.push(
-      `${path} is cut off: ${plural(events, 'event')} could be read, up to byte ${cut.at}${torn}${restText(path)}`,
-    );
-  }
-  if (!isOwn) notes.push(`${path} was not written by rsptrace: its slices are taken for calls, its tracks for threads`);
-  if (!isOwn && otherPackets > 0) notes.push(`${plural(otherPackets, 'packet')} of it could not be used`);
-  return notes;
+  const torn = cut?.bytes
+    ? `, and ${plural(cut.bytes, 'byte')} of another packet are left out`
+    : '; its recorder was killed, found no room, or still runs';
+  const ofPath = [
+    leftOutText(facts?.probes ?? []),
+    timesAtMost !== undefined && `durations are upper bounds (<), because ${timesAtMost}`,
+    stopsBesideText(facts),
+    ringFullText(facts?.recording),
+  ];
+  return thoseOf([
+    ...thoseOf(ofPath).map((text) => `${path}: ${text}`),
+    cut && `${path} is cut off: ${plural(events, 'event')} could be read, up to byte ${cut.at}${torn}${restText(path)}`,
+    !isOwn && `${path} was not written by rsptrace: its slices are taken for calls, its tracks for threads`,
+    !isOwn && otherPackets > 0 && `${plural(otherPackets, 'packet')} of it could not be used`,
+  ]);
 }
 
 /** How to have the rest of a trace that is cut off, if its recorder has left records. */

@@ -10,7 +10,7 @@ import { programName } from '../../target/stacks/index.js';
 import { jsonLine, plural, textLines } from '../../text/index.js';
 import { formatOf, formats, type NewestEvents, ownTimeText, ringFullText, timeText } from '../../trace/index.js';
 import { brokenParts, reportChecked } from '../check-report.js';
-import { ExitCode, errorJson, note, reportError, sentenceLines } from '../failure.js';
+import { ExitCode, errorJson, note, reportError, sentenceLines, thoseOf } from '../failure.js';
 import { isThere } from '../open-output.js';
 import type { RecordingArguments } from '../options/recording.js';
 import type { PanicLook } from '../panic-report.js';
@@ -95,30 +95,26 @@ function reportTables(prepared: Prepared, recording: Recorded): void {
     }),
   ];
   process.stdout.write(tables.join('\n'));
-  const lines = [
+  const { situation, missing, unread } = recording;
+  const lines = thoseOf([
     closingLine(recording),
     ...unrecordedLines(recording),
-    ...stopReport(recording, recording.situation),
+    ...stopReport(recording, situation),
     ...leakLines(recording.leak, recording.stops),
-    ...[ringFullText(recording)].filter((line) => line !== undefined),
-    ...droppedLines(recording, args.lossless),
-    ...(recording.situation.isProcess ? [stoodText(recording.standing)] : []),
+    ringFullText(recording),
+    missing !== unread &&
+      situation.isProcess &&
+      !args.lossless &&
+      'records are missing because the process made them faster than they were read, and waits at most 20 ms in a second: --lossless makes it wait for all',
+    situation.isProcess && stoodText(recording.standing),
     `trace: ${args.output}${newestText(newest, recording)} (${whatToDo(args.output, recording, program, plugins)})`,
-    ...(older === undefined ? [] : [`the trace before it is kept: ${older}`]),
-  ];
+    older !== undefined && `the trace before it is kept: ${older}`,
+  ]);
   process.stdout.write(`\n${sentenceLines(lines, process.stdout)}`);
 }
 
 function stoodText({ allMs, longestMs }: Recorded['standing']): string {
   return `the process stood ${secondsText(allMs)} in all, at most ${Math.ceil(longestMs)} ms at once`;
-}
-
-/** Why a process has lost records, and how it loses none. */
-function droppedLines({ missing, unread, situation }: Recorded, isLossless: boolean): readonly string[] {
-  if (missing === unread || !situation.isProcess || isLossless) return [];
-  return [
-    'records are missing because the process made them faster than they were read, and waits at most 20 ms in a second: --lossless makes it wait for all',
-  ];
 }
 
 const endTexts: Partial<Record<Recording['end'], string>> = { failed: 'an error', panicked: 'a panic' };
@@ -190,64 +186,51 @@ export function backlogText({ records, ms }: Backlog, output: string): string {
 
 /** What is left out, stays behind or was slow: a sentence each, on stderr. */
 function reportLimits({ args, program }: Prepared, recording: Recorded, guest: Guest | undefined): void {
-  if (recording.unread > 0) {
-    const isKept = isThere(recordsFile(args.output));
-    const wayOut = isKept ? `rsptrace recover ${args.output} makes the whole trace of them` : 'they are lost';
-    note(`${plural(recording.unread, 'record')} were left when their time was over: ${wayOut}`);
-  }
-  if (recording.tailLost) {
-    note(
+  const { unread, tailLost, panicPlaces, hostMs, openCounter, loadBias, foreignHits, pastWire } = recording;
+  const isKept = unread > 0 && isThere(recordsFile(args.output));
+  const wayOut = isKept ? `rsptrace recover ${args.output} makes the whole trace of them` : 'they are lost';
+  const isMoved = loadBias !== 0n;
+  const where = isMoved ? `${hex(addr(loadBias))} above its own addresses` : 'where it is linked';
+  const moves = isMoved ? ' A loader may take another place each time (aslr).' : '';
+  const whose = program.others.length === 0 ? `${basename(args.elf)}'s` : "a probe's own program's";
+  note(
+    unread > 0 && `${plural(unread, 'record')} were left when their time was over: ${wayOut}`,
+    tailLost &&
       'the guest ended with events in its memory that were not read yet; --until FUNCTION, the one that powers off, keeps them, and so does `rsptrace run` without --scratch',
-    );
-  }
-  if (recording.trampolinesStay && guest === undefined) {
-    // Nobody maps it in a kernel's next page table any more.
-    const isHidden = recording.scratch?.startsWith('hidden RAM') === true && recording.trampolinesNeeded;
-    const harm = isHidden
-      ? 'a kernel that turns to another page table before they have returned dies: record its boot to the end, or with --engine stop'
-      : 'they do no harm';
-    const what = recording.trampolinesNeeded
-      ? 'calls were open that return through trampolines, so these stay'
-      : 'calls were open, which return past the trampolines from now on: these stay';
-    note(`${what} in ${recording.scratch}; ${harm}`);
-  }
-  if (recording.panicPlaces >= manyPanics && recording.hostMs > slowMs) {
-    note(
-      `${recording.panicPlaces} functions that panic had a breakpoint, because their callers are known at their entry only; QEMU looks through all breakpoints at each jump to an address in a register: --on-panic ignore spares that`,
-    );
-  }
-  const { openCounter } = recording;
-  // A guest that we have ended keeps nothing.
-  if (openCounter && (guest === undefined || guest.status !== null)) {
-    const { register, harts } = openCounter;
-    note(
-      `calls were open that return through trampolines, which read the time counter: the kernel may go on reading it (${register}, on ${plural(harts.length, 'hart')})`,
-    );
-  }
-  if (isNeverSeen(recording)) {
-    const isMoved = recording.loadBias !== 0n;
-    const where = isMoved ? `${hex(addr(recording.loadBias))} above its own addresses` : 'where it is linked';
-    const moves = isMoved ? ' A loader may take another place each time (aslr).' : '';
-    note(
+    recording.trampolinesStay && guest === undefined && stayText(recording),
+    panicPlaces >= manyPanics &&
+      hostMs > slowMs &&
+      `${panicPlaces} functions that panic had a breakpoint, because their callers are known at their entry only; QEMU looks through all breakpoints at each jump to an address in a register: --on-panic ignore spares that`,
+    // A guest that we have ended keeps nothing.
+    openCounter &&
+      (guest === undefined || guest.status !== null) &&
+      `calls were open that return through trampolines, which read the time counter: the kernel may go on reading it (${openCounter.register}, on ${plural(openCounter.harts.length, 'hart')})`,
+    isNeverSeen(recording) &&
       `nothing of ${basename(args.elf)} was in the target's memory when it began, and no probe was hit: is it the ELF that runs there, loaded ${where}?${moves}`,
-    );
-  }
-  note(...notesOnOthers(program, recording));
-  if (recording.foreignHits > 0) {
-    const whose = program.others.length === 0 ? `${basename(args.elf)}'s` : "a probe's own program's";
-    note(
-      `other code than ${whose} came to its probes' addresses ${plural(recording.foreignHits, 'time')}: it went on untouched and is not recorded, but each time costs a stop`,
-    );
-  }
-  if (recording.pastWire && args['record-wire'] !== undefined) {
-    note(
+    ...notesOnOthers(program, recording),
+    foreignHits > 0 &&
+      `other code than ${whose} came to its probes' addresses ${plural(foreignHits, 'time')}: it went on untouched and is not recorded, but each time costs a stop`,
+    pastWire &&
+      args['record-wire'] !== undefined &&
       `what was noted without stops did not pass over the wire, so that ${args['record-wire']} cannot be replayed; --engine stop makes a recording that can`,
-    );
-  }
+  );
+}
+
+/** Trampolines that stay in a target, and whether that harms it. */
+function stayText({ scratch, trampolinesNeeded }: Recorded): string {
+  // Nobody maps it in a kernel's next page table any more.
+  const isHidden = scratch?.startsWith('hidden RAM') === true && trampolinesNeeded;
+  const harm = isHidden
+    ? 'a kernel that turns to another page table before they have returned dies: record its boot to the end, or with --engine stop'
+    : 'they do no harm';
+  const what = trampolinesNeeded
+    ? 'calls were open that return through trampolines, so these stay'
+    : 'calls were open, which return past the trampolines from now on: these stay';
+  return `${what} in ${scratch}; ${harm}`;
 }
 
 /** Further programs that were not seen, and what could not be said whose it is. */
-function notesOnOthers({ others: programs }: Program, { others }: Recorded): string[] {
+function notesOnOthers({ others: programs }: Program, { others }: Recorded): (string | false)[] {
   if (others === undefined) return [];
   const unseen = programs.filter((program) => addressesOf(program).length > 0 && !others.stops.get(program.elf));
   return [
@@ -255,11 +238,8 @@ function notesOnOthers({ others: programs }: Program, { others }: Recorded): str
       const count = plural(addressesOf(program).length, 'place');
       return `${program.elf.path} came to none of its ${count} with a probe: it did not run, or not with this code at the addresses that it is linked to`;
     }),
-    ...(others.untold > 0
-      ? [
-          `${plural(others.untold, 'stop')} in code that several programs have alike: nothing says whose, so they are not recorded`,
-        ]
-      : []),
+    others.untold > 0 &&
+      `${plural(others.untold, 'stop')} in code that several programs have alike: nothing says whose, so they are not recorded`,
   ];
 }
 
