@@ -85,16 +85,18 @@ function keepsNobody(stream: Readable | Writable | null): void {
 
 /** Signals that end a program in good order, if it handles them. */
 const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+type EndingSignal = (typeof endingSignals)[number];
 
 /** Handles these signals until it is disposed of. */
 export function onSignals(
-  handle: (signal: NodeJS.Signals) => void,
-  signals: readonly NodeJS.Signals[] = endingSignals,
+  handle: (signal: EndingSignal) => void,
+  signals: readonly EndingSignal[] = endingSignals,
 ): Disposable {
-  for (const signal of signals) process.on(signal, handle);
+  const handled = (signal: string): void => handle(signal as EndingSignal);
+  for (const signal of signals) process.on(signal, handled);
   return {
     [Symbol.dispose]: () => {
-      for (const signal of signals) process.off(signal, handle);
+      for (const signal of signals) process.off(signal, handled);
     },
   };
 }
