@@ -68,10 +68,10 @@ export async function showTasks(given: TasksArguments): Promise<number> {
 async function placed(read: ReadProgram<TasksArguments & { readonly elf: string }>): Promise<ElfFile> {
   const { args, linked } = read;
   const { remote } = args;
-  // All of a recording of the wire comes through one connection. A process of --pid has no stub's address.
-  const isReplay = remote !== undefined && parseRemote(remote).kind === 'replay';
-  const isOnce = args['record-wire'] !== undefined || isReplay;
-  if (isOnce || linked.loadBias !== 0n || !isMovedAtBoot(linked)) return linked;
+  // A process's program is where it is already.
+  if (remote === undefined || linked.loadBias !== 0n || !isMovedAtBoot(linked)) return linked;
+  // All of a recording of the wire comes through one connection.
+  if (args['record-wire'] !== undefined || parseRemote(remote).kind === 'replay') return linked;
   return await lookAt(read, ({ session }) => loadedElf(session, linked));
 }
 
