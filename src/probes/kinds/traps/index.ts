@@ -11,10 +11,8 @@ import { TrapTracer } from './tracer.js';
 const name = 'trap';
 const storm =
   'the guest was interrupted again and again at one instruction: stops take longer than its timer lets them; -icount shift=0 for QEMU has its clock stand meanwhile\n';
-const allKinds: readonly TrapKind[] = ['irq', 'fault', 'syscall', 'trap'];
 
 interface TrapWords {
-  readonly help: string;
   readonly everything: string;
   readonly of?: TrapKind;
 }
@@ -26,7 +24,7 @@ interface TrapWords {
 const trap: ProbeKind<TrapSpec, FoundTraps> = {
   name,
   help: "'trap:GLOB' traps of a kernel by their names: irq::**, fault::**, syscall::64, trap::breakpoint",
-  parse: (text) => parse(text, name, { help: '', everything: 'every trap' }),
+  parse: (text) => parse(text, name, { everything: 'every trap' }),
   check: (specs) => verifyIncludes(specs, name),
   resolve: resolveTraps,
   plans: ({ places }, { arch }) =>
@@ -50,11 +48,11 @@ function registersOf({ traps, privilege }: Architecture): ReadonlySet<string> {
 
 const nothing: KindReport = { json: () => ({}), tables: () => [] };
 
-function reportOf({ seen, mayWant }: FoundTraps): KindReport {
+function reportOf({ seen, isAll }: FoundTraps): KindReport {
   const summary = new FunctionSummary((fn) => fn.trap !== undefined);
   const rows = ({ stopError }: Outcome) => summary.rows(stopError);
   // Where only some traps are traced, others end too.
-  const unmatched = (): number | undefined => (allKinds.every(mayWant) ? seen.returnsAlone : undefined);
+  const unmatched = (): number | undefined => (isAll ? seen.returnsAlone : undefined);
   return {
     sink: summary,
     json: (outcome) => ({
@@ -72,7 +70,7 @@ function reportOf({ seen, mayWant }: FoundTraps): KindReport {
 
 /** The same, of one kind. */
 function only(of: TrapKind, everything: string, help: string): ProbeKind<TrapSpec, FoundTraps> {
-  return { ...trap, name: of, help, parse: (text) => parse(text, of, { help, everything, of }), report: () => nothing };
+  return { ...trap, name: of, help, parse: (text) => parse(text, of, { everything, of }), report: () => nothing };
 }
 
 export const trapKinds = [

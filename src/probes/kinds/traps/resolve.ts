@@ -29,6 +29,8 @@ export interface FoundTraps extends Found {
   readonly wants: (name: string) => boolean;
   /** A trap of this kind may be wanted. */
   readonly mayWant: (kind: TrapKind) => boolean;
+  /** None is left out. */
+  readonly isAll: boolean;
   /** What the tracer has seen that is no event. */
   readonly seen: SeenTraps;
 }
@@ -81,8 +83,13 @@ export function resolveTraps(program: ProbedProgram, specs: readonly TrapSpec[])
     places,
     wants,
     mayWant: (kind) => specs.some((spec) => !spec.excludes && (spec.of === undefined || spec.of === kind)),
+    isAll: specs.some(isEverything) && !specs.some(({ excludes }) => excludes),
     seen: { returnsAlone: 0, interrupted: undefined, inARow: 0, isStorm: false },
   };
+}
+
+function isEverything({ glob, of, excludes }: TrapSpec): boolean {
+  return glob === '**' && of === undefined && !excludes;
 }
 
 function noKernel(text: string, sets: boolean): RsptraceError {
