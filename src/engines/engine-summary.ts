@@ -1,5 +1,5 @@
 import { codeIsFull } from '../inject/index.js';
-import { stackIsRead } from '../probes/index.js';
+import { stackIsRead, trapIsRead } from '../probes/index.js';
 import { insideKernel } from '../target/index.js';
 import { plural } from '../text/index.js';
 import type { ProbeFact } from '../trace/index.js';
@@ -192,6 +192,11 @@ const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
     why: new RegExp(`^${stackIsRead.replace(/[()]/g, '\\$&')}$`),
     code: 'leave-bt',
     text: 'leave --bt away: it reads the stack, and only a stop can',
+  },
+  {
+    why: new RegExp(`^${trapIsRead}$`),
+    code: 'fewer-traps',
+    text: 'take fewer kinds of traps (syscall:, fault:), and -icount shift=0 for QEMU, whose clock then stands at stops',
   },
   {
     why: /^it was inlined/,

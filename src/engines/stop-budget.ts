@@ -1,6 +1,6 @@
 import type { Addr } from '../base/addr.js';
 import type { Logger } from '../base/logger.js';
-import { stackIsRead } from '../probes/index.js';
+import { stackIsRead, trapIsRead } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
 
 /**
@@ -113,7 +113,9 @@ export class StopWarning {
   /** A probe has stopped the target, while the other probes do not. */
   stopped(choices: () => readonly ProbeFact[]): void {
     if (++this.#stops !== manyStops) return;
-    const stopping = choices().filter(({ engine, why }) => engine === 'stop' && why !== stackIsRead);
+    const stopping = choices().filter(
+      ({ engine, why }) => engine === 'stop' && why !== stackIsRead && why !== trapIsRead,
+    );
     if (stopping.length === 0) return;
     const probes = stopping.slice(0, mostNamed).map(({ name }) => name);
     this.#logger.warn(

@@ -61,6 +61,7 @@ export {
   type PlannedWord,
   type ReadPlan,
   stackIsRead,
+  trapIsRead,
 } from './read-plan.js';
 export { type ExcludedFunction, type FunctionProbes, resolveFunctions } from './resolve-functions.js';
 export { StaticCalls } from './static-calls.js';

@@ -155,6 +155,9 @@ export interface ReadPlan {
   readonly notByStops?: string | undefined;
 }
 
+/** Why each trap stops the target. */
+export const trapIsRead = 'what a trap is stands in registers of the system, which only a stop reads';
+
 /** Why a hit stops the target with `--bt`. */
 export const stackIsRead = 'the stack is read at each hit (--bt)';
 

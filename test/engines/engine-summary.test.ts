@@ -8,7 +8,7 @@ import {
   reasonLines,
   summarizeEngines,
 } from '../../src/engines/index.js';
-import { stackIsRead } from '../../src/probes/index.js';
+import { stackIsRead, trapIsRead } from '../../src/probes/index.js';
 import { insideKernel } from '../../src/target/index.js';
 import type { ProbeFact } from '../../src/trace/index.js';
 
@@ -60,6 +60,7 @@ t.test('advice: the way out of what most probes stop for', (t) => {
   t.equal(advice('it has a seccomp filter', 'it has a seccomp filter', { ...attached, isProcess: true }), undefined);
   t.equal(advice('--engine stop'), 'leave-engine-stop');
   t.equal(advice(stackIsRead), 'leave-bt');
+  t.equal(advice(trapIsRead), 'fewer-traps');
   t.equal(advice('2 harts are in their firmware, which may set mcounteren again'), 'later');
   t.equal(advice('too short'), 'leave-out');
   t.equal(advice(insideKernel, insideKernel), 'trace-in-kernel');

@@ -2,7 +2,7 @@ import type { Architecture, TrapKind } from '../../../arch/index.js';
 import { RsptraceError } from '../../../base/errors.js';
 import { plural } from '../../../text/index.js';
 import { FunctionSummary, functionJson, functionTable } from '../../../trace/index.js';
-import { entryPlan } from '../../read-plan.js';
+import { entryPlan, trapIsRead } from '../../read-plan.js';
 import type { KindReport, Outcome, ProbeKind, ProbeText } from '../kind.js';
 import { parseNames, verifyIncludes } from '../names.js';
 import { type FoundTraps, resolveTraps, type TrapSpec } from './resolve.js';
@@ -31,7 +31,7 @@ const trap: ProbeKind<TrapSpec, FoundTraps> = {
     places.map((place) => ({
       ...entryPlan({ ...place, codeSize: 0 }),
       entryRegisters: [...registersOf(arch)],
-      needsStop: 'what a trap is stands in registers of the system, which only a stop reads',
+      needsStop: trapIsRead,
       stopIsAsked: true,
     })),
   tracer(found, context) {
