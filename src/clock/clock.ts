@@ -37,10 +37,15 @@ export interface ClockReader {
 /** How long the guest has run, by the host's clock, in nanoseconds. */
 type RunningTime = () => number;
 
+interface ClockOptions {
+  /** Ticks a second of a register that counts time. */
+  readonly timebaseHz?: number | undefined;
+  /** Called once when the clock answers no more. Such a time is the last one and the host's since. */
+  readonly unread?: (clock: string) => void;
+}
+
 /**
  * Finds the best clock that answers now. Call it at the first hit: at reset, firmware has not set timers up.
- * @param unread called once when the clock has answered and does not any more: from then on such times are the last one
- *   and what the host says of how long the guest has run since
  * @throws RsptraceError `CLOCK_UNAVAILABLE` if `wanted` names one that does not answer
  */
 export async function findClock(
@@ -48,8 +53,7 @@ export async function findClock(
   arch: Architecture,
   running: RunningTime,
   wanted: ClockName = 'auto',
-  timebaseHz = 10_000_000,
-  unread: (clock: string) => void = () => {},
+  { timebaseHz = 10_000_000, unread = () => {} }: ClockOptions = {},
 ): Promise<ClockReader> {
   // A process has the host's time: its stub would be asked for the devices of a machine.
   const clocks = isProcess(session.features) ? [] : (arch.clocks ?? []);

@@ -195,7 +195,7 @@ async function usableClocks(session: Session, arch: Architecture, timebaseHz: nu
   for (const option of clockNames) {
     if (option === 'auto') continue;
     try {
-      const { info } = await findClock(session, arch, () => 0, option, timebaseHz);
+      const { info } = await findClock(session, arch, () => 0, option, { timebaseHz });
       found.push({ ...info, option, chosen: found.length === 0 });
     } catch (error) {
       if (!(error instanceof RsptraceError && error.code === 'CLOCK_UNAVAILABLE')) throw error;

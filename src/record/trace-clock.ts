@@ -127,7 +127,7 @@ export class TraceClock {
         { clock: name },
         "the guest's clock cannot be read at some stops: their times are the last one and how long the guest ran since, by the host",
       );
-    return findClock(session, this.#target.program.arch, () => this.#connection.ranNs, clock, timebaseHz, unread);
+    return findClock(session, this.#target.program.arch, () => this.#connection.ranNs, clock, { timebaseHz, unread });
   }
 
   /** The machine was reset, and its clock now says `time`: the trace's time continues from `last`. */

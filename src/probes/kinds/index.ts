@@ -1,4 +1,5 @@
 import { RsptraceError } from '../../base/errors.js';
+import { nearestWords } from '../../base/nearest.js';
 import { fn } from './fn/index.js';
 import type { AnyProbe, ProbeKind } from './kind.js';
 import { line } from './line.js';
@@ -32,11 +33,16 @@ function noProbe(text: string, whole: string, known: readonly ProbeKind[]): Rspt
       hint: `write '${open}(EXPRESSION):GLOB'`,
     });
   }
+  const [near] = nearestWords(
+    /^\w*/.exec(whole)?.[0] ?? '',
+    known.map((kind) => kind.name),
+    1,
+  );
   const ways = known.flatMap((kind) => (kind.purpose ? [`'${kind.name}:${name}' ${kind.purpose}`] : []));
   return new RsptraceError(
     'PROBE_SYNTAX',
     `'${text}' is not a probe: it must begin with ${known.map((kind) => kind.name).join(' or ')} and a colon`,
-    { hint: `write --probe ${ways.join(', ')}` },
+    { hint: `${near === undefined ? '' : `perhaps '${near}:${name}'; `}write --probe ${ways.join(', ')}` },
   );
 }
 
