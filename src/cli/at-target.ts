@@ -113,7 +113,7 @@ function interrupted(signal: NodeJS.Signals, after: string): RsptraceError {
   return new RsptraceError('INTERRUPTED', `ended by ${signal} before it was done; ${after}`);
 }
 
-/** What cleans up when this rsptrace is killed, see `Supervisor`: next to this file, or next to the bundle that has it. */
+/** What cleans up when this rsptrace is killed (`Supervisor`): next to this file, or to the bundle that has it. */
 const cleanUp = fileURLToPath(new URL('clean-up.js', import.meta.url));
 
 /** The first words of a command whose last is a word by which a gdbserver of ours is found. */

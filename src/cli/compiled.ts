@@ -9,7 +9,7 @@ import { readKept, writeKept } from '../base/kept-files.js';
 
 type Parts = Readonly<Record<string, () => Readonly<Record<string, unknown>>>>;
 
-/** What a second, longer run of a command has compiled is more than what the first one has: after it nothing is kept anew. */
+/** A second, longer run of a command has compiled more than the first one: after it nothing is kept anew. */
 const [FIRST, WHOLE] = ['first', 'whole'];
 /** User time of a longer run, in microseconds. */
 const LONGER = 1e6;

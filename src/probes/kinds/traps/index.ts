@@ -63,7 +63,10 @@ function reportOf({ seen, isAll }: FoundTraps): KindReport {
     tables(outcome, options) {
       const count = unmatched() ?? 0;
       const note = `${plural(count, 'return')} from traps ${count === 1 ? 'ends' : 'end'} none that was seen: a program begins there, or the entry was not known yet\n`;
-      return [`${functionTable(rows(outcome), options)}${count === 0 ? '' : note}${seen.isStorm ? storm : ''}`];
+      const all = rows(outcome);
+      const names = [...seen.others].slice(0, 8).join(', ');
+      if (all.length === 0 && names !== '') return [`no trap of these names: there were ${names}\n`];
+      return [`${functionTable(all, options)}${count === 0 ? '' : note}${seen.isStorm ? storm : ''}`];
     },
   };
 }

@@ -12,6 +12,8 @@ export interface TrapSpec extends ProbeSpec {
 }
 
 interface SeenTraps {
+  /** What traps were called that nobody has asked for. */
+  readonly others: Set<string>;
   /** Returns from traps whose entry was not seen. */
   returnsAlone: number;
   /** Where the last trap has interrupted the guest, if it was an interrupt, and how often in a row it was there. */
@@ -84,7 +86,7 @@ export function resolveTraps(program: ProbedProgram, specs: readonly TrapSpec[])
     wants,
     mayWant: (kind) => specs.some((spec) => !spec.excludes && (spec.of === undefined || spec.of === kind)),
     isAll: specs.some(isEverything) && !specs.some(({ excludes }) => excludes),
-    seen: { returnsAlone: 0, interrupted: undefined, inARow: 0, isStorm: false },
+    seen: { others: new Set(), returnsAlone: 0, interrupted: undefined, inARow: 0, isStorm: false },
   };
 }
 

@@ -137,7 +137,10 @@ export class TrapTracer implements CrossingKind, CallKind {
 
   #begun(trap: Trap, at: Moment): (CrossingPlace & { readonly call: OpenTrap }) | undefined {
     const name = `${trap.kind}::${trap.name ?? this.#callName(trap)}`;
-    if (!this.#found.wants(name)) return undefined;
+    if (!this.#found.wants(name)) {
+      this.#found.seen.others.add(name);
+      return undefined;
+    }
     const ref = madeOnce(this.#refs, name, () => {
       const key = this.#context.firstKey + this.#refs.size;
       return { key, name, instance: name, address: at.pc, file: undefined, line: undefined, trap: trap.kind };
