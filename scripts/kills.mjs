@@ -276,12 +276,14 @@ async function ofServer(doing, name, signal) {
     await until(() => requests.done() > 100);
     const before = await slowest(requests);
     const words =
-      doing === 'attach' ? ['attach', String(child.pid), ...probesOf(server)] : ['profile', '--pid', String(child.pid)];
-    const tracer = rsptrace(...words, ...output(doing === 'attach' ? 'pftrace' : 'folded'));
+      doing === 'profile' ? ['profile', '--pid', String(child.pid)] : ['attach', String(child.pid), ...probesOf(server)];
+    const tracer = rsptrace(...words, ...output(doing === 'profile' ? 'folded' : 'pftrace'));
     await moment(() => tracerOf(child.pid) !== 0, tracer);
+    if (doing === 'gdbserver') await until(() => serversOf(child.pid).length > 0);
     const ended = over(tracer);
     const from = performance.now();
-    tracer.kill(signal);
+    if (doing === 'gdbserver') for (const pid of serversOf(child.pid)) kill(pid, signal);
+    else tracer.kill(signal);
     const found = await afterwards(from, {
       ended,
       free: () => isFree(child.pid),
@@ -512,7 +514,7 @@ async function ofKernel(doing, arch, signal) {
 
 const signals = ['SIGKILL', 'SIGTERM', 'SIGKILL', 'SIGHUP', 'SIGKILL', 'SIGINT'];
 const pairs = [
-  ...Object.keys(servers).flatMap((name) => ['attach', 'run', 'profile'].map((doing) => [doing, name])),
+  ...Object.keys(servers).flatMap((name) => ['attach', 'run', 'profile', 'gdbserver'].map((doing) => [doing, name])),
   ...Object.keys(kernels).flatMap((arch) => ['run', 'remote', 'keep'].map((doing) => [doing, arch])),
 ];
 const only = values.only.split(',').filter((word) => word !== '');
@@ -521,7 +523,7 @@ const results = [];
 console.log(`${values.kills} kills, seed ${values.seed}, load ${loadavg()[0].toFixed(1)}`);
 for (let each = 0; each < Number(values.kills); each++) {
   const [doing, name] = chosen[each % chosen.length];
-  const signal = signals[Math.floor(next() * signals.length)];
+  const signal = doing === 'gdbserver' ? 'SIGKILL' : signals[Math.floor(next() * signals.length)];
   const found =
     name in kernels
       ? await ofKernel(doing, name, signal)

@@ -9,6 +9,13 @@ die() {
   exit 1
 }
 
+# usage "$@": --help prints the comment at the script's top, and ends.
+usage() {
+  [[ " $* " == *" --help "* || " $* " == *" -h "* ]] || return 0
+  sed -n '2,/^[^#]/{/^#/s/^# \?//p}' "$0"
+  exit 0
+}
+
 as_root() {
   if [ "$(id -u)" = 0 ]; then
     "$@"
