@@ -276,7 +276,9 @@ async function ofServer(doing, name, signal) {
     await until(() => requests.done() > 100);
     const before = await slowest(requests);
     const words =
-      doing === 'profile' ? ['profile', '--pid', String(child.pid)] : ['attach', String(child.pid), ...probesOf(server)];
+      doing === 'profile'
+        ? ['profile', '--pid', String(child.pid)]
+        : ['attach', String(child.pid), ...probesOf(server)];
     const tracer = rsptrace(...words, ...output(doing === 'profile' ? 'folded' : 'pftrace'));
     await moment(() => tracerOf(child.pid) !== 0, tracer);
     if (doing === 'gdbserver') await until(() => serversOf(child.pid).length > 0);
