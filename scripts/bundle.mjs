@@ -3,17 +3,21 @@
 //   cli/main.js                the command line
 //   index.js, ROOM/index.js    the library's entries, which pass on what that script has
 //   cli/help/*.txt             the pages of --help: src/cli/help-pages.ts
+//   man/*.1                    man pages: scripts/man-pages.mjs
 //   cli/LICENSES.txt           of the packages that are in the bundle
 // The other packages are installed by npm: those with WebAssembly, and what only few commands load.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { build } from 'esbuild';
+import { writeManPages } from './man-pages.mjs';
 import { withViewer } from './viewer.mjs';
 
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist/cli');
-const { dependencies, exports, optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const { dependencies, exports, optionalDependencies, version } = JSON.parse(
+  readFileSync(join(root, 'package.json'), 'utf8'),
+);
 const bundled = ['yargs', 'hyparquet-writer', 'string-width'];
 
 /** Of an index.ts: for each name that it passes on, the file it comes from and its name there. */
@@ -71,7 +75,15 @@ const pastIndexes = {
  * the files of other rooms.
  */
 const alone = [
-  ...['cli/start', 'cli/clean-up', 'cli/command-line', 'cli/failure', 'cli/help-pages', 'cli/reading-line'],
+  ...[
+    'cli/start',
+    'cli/clean-up',
+    'cli/command-facts',
+    'cli/command-line',
+    'cli/failure',
+    'cli/help-pages',
+    'cli/reading-line',
+  ],
   ...['api/qemu', 'base/refusal', 'profile/sampling'],
 ];
 /** package.json exports some of them; benchmarks load others. */
@@ -151,6 +163,9 @@ mkdirSync(join(out, 'help'), { recursive: true });
 for (const command of [undefined, ...commandNames])
   for (const width of pageWidths)
     writeFileSync(join(out, pageName(command, width)), `${await helpText(command, width)}\n`);
+
+const { factsOf } = await import(join(out, 'command-facts.js'));
+writeManPages(join(root, 'dist/man'), { commandNames, factsOf, version, docs: join(root, 'docs') });
 
 const packages = new Set();
 for (const input of Object.keys(metafile.inputs)) {

@@ -3,7 +3,8 @@ import yargs, { type Argv } from 'yargs';
 import { checkWords } from './check-words.js';
 import { type Command, command } from './command.js';
 import { ExitCode } from './failure.js';
-import { checkCompletion, completion, type Shell } from './options/completion.js';
+import { checkCompletion, completion } from './options/completion.js';
+import { help } from './options/help.js';
 import type { Table } from './options/option.js';
 import * as recording from './options/recording.js';
 import * as saved from './options/saved-trace.js';
@@ -77,9 +78,10 @@ const commands: Readonly<Record<string, Command>> = {
   top: command(target.top, async (args) => (await import('./top.js')).top(args), target.checkTop),
   completion: command(
     completion,
-    async ({ shell }) => (await import('./completion.js')).printCompletion(shell as Shell),
+    async (args) => (await import('./completion.js')).printCompletion(args),
     checkCompletion,
   ),
+  help: command(help, async (args) => (await import('./help.js')).showHelp(args)),
   types: command(target.types, async (args) => (await import('./types.js')).showTypes(args)),
   futures: command(
     target.futures,
@@ -88,9 +90,14 @@ const commands: Readonly<Record<string, Command>> = {
   ),
 };
 
+/** A command; of `undefined`, rsptrace without one. */
+export function commandOf(name: string | undefined): Command {
+  return commands[name ?? '$0'] as Command;
+}
+
 /** The options of a command; of `undefined`, those of rsptrace without one. */
-export function optionsOf(command: string | undefined): Table {
-  return commands[command ?? '$0']?.options ?? {};
+export function optionsOf(name: string | undefined): Table {
+  return commandOf(name).options;
 }
 
 /** The commands that have a name. */

@@ -11,6 +11,10 @@ export interface Command {
   /** Its arguments, as yargs has them: `<elf> [glob]`. */
   readonly positionals: string;
   readonly options: Table;
+  readonly about: string;
+  /** Where one line is not enough. */
+  readonly usage: string | undefined;
+  readonly places: PositionalTable;
   /** Declares it under a name, `$0` for none. `texts`: for help, of the lists that plug-ins can extend. */
   readonly declare: (args: Argv, name: string, does: Does, texts?: ListTexts) => Argv;
 }
@@ -30,8 +34,7 @@ export function command<P extends PositionalTable, O extends Table>(
   });
   const declared = (args: Argv, texts: ListTexts | undefined): Argv => {
     for (const [name, option] of Object.entries(options)) {
-      const describe = option.describe?.replace(/\{(\w+)\}/g, (_, list) => texts?.[list as keyof ListTexts] ?? '');
-      args.option(name, { ...option, describe });
+      args.option(name, { ...option, describe: filled(option.describe ?? '', texts) });
     }
     for (const [name, { isMany: _, ...positional }] of Object.entries(positionals))
       args.positional(besideOption(name, options), positional);
@@ -45,6 +48,9 @@ export function command<P extends PositionalTable, O extends Table>(
   return {
     positionals: places.join(' '),
     options,
+    about,
+    usage,
+    places: positionals,
     declare: (args, name, does, texts) =>
       args.command(
         `${name} ${places.join(' ')}`,
@@ -66,6 +72,11 @@ export function command<P extends PositionalTable, O extends Table>(
         },
       ),
   };
+}
+
+/** With the lists that plug-ins can extend. */
+export function filled(describe: string, texts: ListTexts | undefined): string {
+  return describe.replace(/\{(\w+)\}/g, (_, list) => texts?.[list as keyof ListTexts] ?? '');
 }
 
 /** yargs takes an argument `elf` and an option `--elf` for one: beside the option the argument is `ELF` to it. */

@@ -12,7 +12,7 @@ t.test('in bash', async (t) => {
   const path = join(scratchFolder(t), 'completion.bash');
   writeFileSync(path, await scriptOf('bash'));
   const completed = (...words: string[]): string[] => {
-    const asks = `source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _rsptrace; echo "\${COMPREPLY[*]}"`;
+    const asks = `source "$0"; COMP_LINE="$*"; COMP_POINT=\${#COMP_LINE}; _rsptrace; echo "\${COMPREPLY[*]}"`;
     const printed = execFileSync('bash', ['-c', asks, path, ...words], { encoding: 'utf8' }).trim();
     return printed === '' ? [] : printed.split(' ');
   };

@@ -1,12 +1,10 @@
-// `rsptrace top` against what programs and a kernel say themselves of their tasks: its JSON, and its screen in a real terminal (tmux).
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import { elfPath, parseLab } from '../qemu/guests/guests.js';
-import { frozenGuest, main, rsptrace, scratchFolder } from '../support/command.js';
+import { frozenGuest, main, rsptrace } from '../support/command.js';
 import { changedCode, pollsProgram, waitingProgram } from '../support/native.js';
+import { Terminal } from '../support/terminal.js';
 
 interface Row {
   readonly status: string;
@@ -169,54 +167,6 @@ t.test('where there is no terminal, one sentence says what there is', async (t) 
     /^rsptrace: top draws on a terminal, and standard (?:input|output) is none \[USAGE\]\n {2}--json streams/,
   );
 });
-
-/** A terminal of so many columns and lines, with a shell in it. */
-class Terminal {
-  readonly #socket: string;
-
-  constructor(t: Test, columns: number, lines: number, environment: readonly string[] = []) {
-    this.#socket = join(scratchFolder(t), 'tmux');
-    const size = ['-x', String(columns), '-y', String(lines)];
-    this.#tmux('-f', '/dev/null', 'new-session', '-d', ...size, 'env', ...environment, 'PS1=ready$ ', 'sh');
-    t.teardown(() => void this.#tmux('kill-server'));
-  }
-
-  keys(...keys: string[]): void {
-    this.#tmux('send-keys', ...keys);
-  }
-
-  resize(columns: number, lines: number): void {
-    this.#tmux('resize-window', '-x', String(columns), '-y', String(lines));
-  }
-
-  /** With `styles`, with the sequences for colours. */
-  screen(styles = false): string {
-    return this.#tmux('capture-pane', '-p', ...(styles ? ['-e'] : []));
-  }
-
-  /** What is on the screen as soon as that is true of it. */
-  async until(what: RegExp | ((screen: string) => boolean)): Promise<string> {
-    const isIt = typeof what === 'function' ? what : (screen: string): boolean => what.test(screen);
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
-      const screen = this.screen();
-      if (isIt(screen)) return screen;
-      await sleep(50);
-    }
-    throw new Error(`never on the screen: ${what}\n${this.screen()}`);
-  }
-
-  /** Whether a program has the screen to itself. */
-  get isAlternate(): boolean {
-    return this.#tmux('display-message', '-p', '#{alternate_on}').trim() === '1';
-  }
-
-  #tmux(...words: string[]): string {
-    return execFileSync('tmux', ['-S', this.#socket, ...words], { encoding: 'utf8' });
-  }
-}
-
-/** Of 50 ms. */
-const MOST_TRIES = 1200;
 
 /** The numbers of the tasks in the table. */
 function rowsIn(screen: string): number[] {
