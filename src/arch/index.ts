@@ -20,6 +20,7 @@ export type {
   FrameModel,
   FunctionFrames,
 } from './frames/frame-model.js';
+export type { StackSwitch } from './frames/stack-switch.js';
 export { type CodePath, type Step, usualPath } from './inject/code-path.js';
 export type { Displaced, DisplacedInside, FunctionExit, Hop, PatchKind } from './inject/displaced.js';
 export { type HookFrame, hookMark, hookMarkBytes, markedHook } from './inject/hook-frame.js';

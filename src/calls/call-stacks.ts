@@ -49,11 +49,12 @@ export class CallStacks<T> {
 
   /**
    * `stackBytes`: every stack has this size and lies at a multiple of it. Without it the ends of stacks are learned.
+   * `switches`: harts are known to change their stacks in the middle of calls.
    */
-  constructor(stackBytes?: number, spaces?: SpaceNumbers) {
+  constructor(stackBytes?: number, spaces?: SpaceNumbers, switches = false) {
     this.#threads = new ThreadsByStack(spaces);
     this.#spaces = new Spaces(stackBytes);
-    this.#byStack = stackBytes !== undefined;
+    this.#byStack = switches || stackBytes !== undefined;
   }
 
   /** True when an open call waits for a stop at this return address. */

@@ -29,6 +29,7 @@ interface CallTracerOptions {
   readonly observer?: HitObserver | undefined;
   /** See {@link CallStacks}. */
   readonly stackBytes?: number | undefined;
+  readonly switchesStacks?: boolean;
   /** Functions that are called when a panic was caught. */
   readonly catches?: readonly Addr[];
   readonly instants?: readonly InstantKind[];
@@ -60,7 +61,7 @@ const isAgain = (before: TracedCall, now: TracedCall): boolean =>
  */
 export class CallTracer implements Tracer {
   readonly #output: EventOutput;
-  readonly #kinds: readonly CallKind[];
+  readonly #kinds: readonly Pick<CallKind, 'missed' | 'leftOut' | 'forget'>[];
   readonly #stacks: CallStacks<TracedCall>;
   readonly #places: TracedPlaces;
   readonly #reads: MomentReads;
@@ -71,13 +72,21 @@ export class CallTracer implements Tracer {
     arch: Architecture,
     output: EventOutput,
     kinds: readonly CallKind[],
-    { stackBytes, catches = [], instants = [], crossings = [], spaces, observer }: CallTracerOptions = {},
+    {
+      stackBytes,
+      switchesStacks,
+      catches = [],
+      instants = [],
+      crossings = [],
+      spaces,
+      observer,
+    }: CallTracerOptions = {},
   ) {
-    this.#stacks = new CallStacks(stackBytes, spaces);
+    this.#stacks = new CallStacks(stackBytes, spaces, switchesStacks);
     this.#places = new TracedPlaces(kinds, instants, crossings, catches);
     this.#reads = new MomentReads(arch, this.#stacks, this.#places);
     this.#output = output;
-    this.#kinds = kinds;
+    this.#kinds = [...kinds, ...instants];
     this.#observer = observer;
   }
 

@@ -130,6 +130,10 @@ export interface InstantKind {
   reads?(at: Moment): readonly MemoryRequest[] | undefined;
   /** Emits the event, at the output's time, when the guest may run again; undefined if none. */
   hit(at: Moment, site: InstantSite): (() => void) | undefined;
+  /** See {@link CallKind}. */
+  missed?(): void;
+  leftOut?(probes: readonly ProbeFact[]): void;
+  forget?(): void;
 }
 
 /** What is around an instant that is a function's entry. */

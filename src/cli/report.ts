@@ -52,7 +52,9 @@ export async function report(args: ReportArguments): Promise<number> {
     .map(({ by, rows }) =>
       reportTable(rows, by === 'hart' ? hartWord(read.info) : titles[by], tableOptions(args.full)),
     );
-  const groups = shown.map(({ by, rows }) => [by, rows.map(rowJson)]);
+  // The threads of a process are its harts.
+  const keyOf = (by: Grouping): Grouping => (by === 'thread' && read.info?.isProcess ? 'hart' : by);
+  const groups = shown.map(({ by, rows }) => [keyOf(by), rows.map(rowJson)]);
   return printed(args, { ...headJson(args.trace, read), ...Object.fromEntries(groups) }, () =>
     tables.length > 0 ? tables.join('\n') : `nothing to report by ${wanted.join(' or ')}\n`,
   );
@@ -63,6 +65,7 @@ const titles: Readonly<Record<Exclude<Grouping, 'hart'>, string>> = {
   future: 'future',
   latency: 'future',
   task: 'task',
+  thread: 'thread',
   process: 'process',
   await: 'await',
 };

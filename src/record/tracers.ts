@@ -99,12 +99,8 @@ function tracersOf(
 ): Pick<Tracers, 'calls' | 'kinds'> {
   const { values, maxDepth } = functions;
   const context = { elf, arch, debug, output, spaces, stackDepth, hooked, values, maxDepth };
-  let firstKey = 0;
-  const kinds = found.flatMap((each) => {
-    const tracer = each.kind.tracer?.(each.found, { ...context, firstKey });
-    firstKey += each.found.keys ?? 0;
-    return tracer ?? [];
-  });
+  let next = found.reduce((sum, each) => sum + (each.found.keys ?? 0), 0);
+  const kinds = found.flatMap((each) => each.kind.tracer?.(each.found, { ...context, nextKey: () => next++ }) ?? []);
   const calls = new CallTracer(
     arch,
     output,
@@ -116,6 +112,7 @@ function tracersOf(
       crossings: kinds.flatMap(({ crossings = [] }) => crossings),
       spaces,
       observer,
+      switchesStacks: kinds.some(({ switchesStacks }) => switchesStacks),
     },
   );
   return { calls, kinds };

@@ -9,7 +9,7 @@ export { hartName, hartSource, unseenHarts, unseenText } from './harts.js';
 export { hasOwnFirmware, runIntoKernel } from './kernel-mode.js';
 export { type LetRun, letRun, meanwhile, ownSignal } from './let-run.js';
 export { type Libraries, librariesOfProcess, loadedLibraries, mappedLibraries, seeLibraries } from './libraries.js';
-export { changesItsCode, choosesItsPlace, isLinux, isLinuxProgram, stackBytes } from './linux.js';
+export { changesItsCode, choosesItsPlace, isLinux, isLinuxProgram, memberOfTask, stackBytes } from './linux.js';
 export { coreThreads, type LinuxCore, readLinuxCore } from './linux-core.js';
 export { kernelNotFound, loadedElf, placeAtStart, placeInProcess, shiftedByAuxv } from './load-bias.js';
 export { type MemoryPiece, PacketRam, type RamChunk, type RamRange, readMemoryTree } from './machine-ram.js';

@@ -47,6 +47,19 @@ export function cpuInTask(elf: ElfFile, debug: DebugInfo | undefined): number | 
   return info && others.length === 0 ? layoutOf(info).members.find(({ name }) => name === 'cpu')?.offset : undefined;
 }
 
+/**
+ * Offset of a member of Linux' `task_struct`, to which `current` points. Undefined if neither BTF nor DWARF has it, or
+ * the program is not Linux.
+ */
+export function memberOfTask(elf: ElfFile, debug: DebugInfo | undefined, member: string): number | undefined {
+  if (!isLinux(elf)) return undefined;
+  const section = elf.section('.BTF');
+  const told = section && btfMember(section, elf.budget, 'task_struct', [member]);
+  if (told !== undefined) return told;
+  const [task, ...others] = debug?.typesNamed('task_struct') ?? [];
+  return task && others.length === 0 ? layoutOf(task).members.find(({ name }) => name === member)?.offset : undefined;
+}
+
 /** Functions that Linux uses for as long as it runs, and that no other program has. */
 export function landmarks(elf: ElfFile): Addr[] {
   if (!isLinux(elf)) return [];

@@ -31,6 +31,7 @@ export { type StopError, Summary, type SummaryRow, summaryJson } from './events/
 export { type TaskRow, type TaskState, TaskSummary } from './events/task-summary.js';
 export { gapText, ownTimeText, placeText, rootText, stateText } from './events/text.js';
 export { FILE_WIDTH, type TableOptions, textTable, timeText } from './events/text-table.js';
+export { type ThreadRow, ThreadSummary } from './events/thread-summary.js';
 export { Threshold } from './events/threshold.js';
 export { type WatchRow, WatchSummary } from './events/watch-summary.js';
 export { type Moment, Window } from './events/window.js';
@@ -74,3 +75,4 @@ export {
   tallyJson,
 } from './report/tallies.js';
 export { type AwaitAt, type TaskAt, TasksAt } from './report/tasks-at.js';
+export { threadTable } from './report/thread-table.js';

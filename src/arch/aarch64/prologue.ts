@@ -51,6 +51,16 @@ export const frames: CodeFrameModel = codeFrames({
   aboveFramePointer: 16,
   decoder,
   mayReturnFromTrap: (code) => Buffer.from(code.buffer, code.byteOffset, code.length).includes(eret),
+  seekStackSwitches(code) {
+    const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
+    const found: number[] = [];
+    for (let offset = 0; offset + 4 <= code.length; offset += 4) {
+      const word = view.getUint32(offset, true);
+      // mov sp, xN, which is add sp, xN, #0.
+      if ((word & 0xffff_fc1f) >>> 0 === 0x9100_001f && ((word >>> 5) & 31) !== FP) found.push(offset);
+    }
+    return found;
+  },
 });
 
 const eret = Buffer.from('e0039fd6', 'hex');

@@ -3,6 +3,7 @@ import { FollowedValues } from './entry-values.js';
 import { FrameAnalysis, type FrameDecoder } from './frame-analysis.js';
 import type { CodeFrameModel, CodeRange, FrameModel } from './frame-model.js';
 import type { FrameState, Value } from './frame-state.js';
+import { stackSwitchOf } from './stack-switch.js';
 
 type Given = Omit<FrameModel, 'framePointerRow' | 'entryRow' | 'code'>;
 
@@ -11,11 +12,12 @@ interface FramesOf<I extends { readonly length: number }> extends Given {
   readonly aboveFramePointer: number;
   readonly decoder: FrameDecoder<I>;
   mayReturnFromTrap(code: Uint8Array): boolean;
+  seekStackSwitches(code: Uint8Array): readonly number[];
 }
 
 /** Frames by code. A frame record is the return address right below the CFA, and the caller's frame pointer below it. */
 export function codeFrames<I extends { readonly length: number }>(of: FramesOf<I>): CodeFrameModel {
-  const { aboveFramePointer, decoder, mayReturnFromTrap, ...given } = of;
+  const { aboveFramePointer, decoder, mayReturnFromTrap, seekStackSwitches, ...given } = of;
   const { framePointer, stackPointer, returnAddress, cfaAtEntry } = given;
   const saved = (offset: number) => ({ kind: 'saved', offset }) as const;
   const frames: CodeFrameModel = {
@@ -41,6 +43,8 @@ export function codeFrames<I extends { readonly length: number }>(of: FramesOf<I
       endsInCall: (code) => endsInCall(decoder, code),
       shortReturn: (code) => shortReturn(decoder, frames, code),
       mayReturnFromTrap,
+      seekStackSwitches,
+      stackSwitch: (code) => stackSwitchOf(frames, decoder, code),
     },
   };
   return frames;

@@ -1,6 +1,7 @@
 import type { Addr } from '../../base/addr.js';
 import type { UnwindRow } from '../../base/unwind-row.js';
 import type { HookFrame } from '../inject/hook-frame.js';
+import type { StackSwitch } from './stack-switch.js';
 
 /** A stretch of code: a function, or one part of it. */
 export interface CodeRange {
@@ -138,4 +139,8 @@ export interface CodeReading {
   shortReturn(code: CodeRange): HookFrame | undefined;
   /** False if code surely has no return from a trap. Costs little: it looks for the bytes alone. */
   mayReturnFromTrap(code: Uint8Array): boolean;
+  /** Offsets of bytes that look like an instruction that loads another stack pointer: more than there are. */
+  seekStackSwitches(code: Uint8Array): readonly number[];
+  /** What a function does that returns on another stack; undefined for any other. Call `prepare` first. */
+  stackSwitch(code: CodeRange): StackSwitch | undefined;
 }

@@ -86,9 +86,14 @@ export class FrameState {
 
   /** Slots that hold a register's entry value: the slot's address and the register. */
   *saved(): Generator<{ readonly address: Value; readonly register: number }> {
-    for (const [key, value] of this.#slots) {
-      if (value.offset === 0) yield { address: addressOf(key), register: value.base };
+    for (const { address, value } of this.kept()) {
+      if (value.offset === 0) yield { address, register: value.base };
     }
+  }
+
+  /** All slots. */
+  *kept(): Generator<{ readonly address: Value; readonly value: Value }> {
+    for (const [key, value] of this.#slots) yield { address: addressOf(key), value };
   }
 
   /** What both ways to an instruction agree on. */

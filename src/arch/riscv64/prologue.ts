@@ -61,7 +61,32 @@ export const frames: CodeFrameModel = codeFrames({
   aboveFramePointer: 0,
   decoder,
   mayReturnFromTrap: (code) => trapReturns.some((bytes) => has(code, bytes)),
+  seekStackSwitches(code) {
+    const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
+    const found: number[] = [];
+    for (let offset = 0; offset + 2 <= code.length; offset += 2) {
+      const half = view.getUint16(offset, true);
+      // c.mv sp, rs2
+      const source = (half >>> 2) & 31;
+      const isMoved = (half & 0xff83) === 0x8102 && source !== 0 && source !== FP;
+      if (
+        isMoved ||
+        (LOADS_SP.has(half & 0x7fff) && offset + 4 <= code.length && isOther(view.getUint32(offset, true)))
+      )
+        found.push(offset);
+    }
+    return found;
+  },
 });
+
+/** The low halves of `ld sp, ...` and `addi sp, ...`, less bit 15, which belongs to the source. */
+const LOADS_SP = new Set([0x3103, 0x0113]);
+
+/** Not by sp and fp, as functions free their frame; of `addi` only `mv`. */
+function isOther(word: number): boolean {
+  const source = (word >>> 15) & 31;
+  return source !== SP && source !== FP && ((word & 0x7f) === 0x03 || word >>> 20 === 0);
+}
 
 /** `sret` and `mret`. */
 const trapReturns = [Buffer.from('73002010', 'hex'), Buffer.from('73002030', 'hex')];

@@ -69,7 +69,26 @@ export const frames: CodeFrameModel = codeFrames({
   aboveFramePointer: 16,
   decoder,
   mayReturnFromTrap,
+  seekStackSwitches(code) {
+    const found: number[] = [];
+    for (let offset = 0; offset + 3 <= code.length; offset++) {
+      const [rex, op, modrm] = [code[offset] as number, code[offset + 1], code[offset + 2] as number];
+      if ((rex & 0xf8) === 0x48 && ((op === 0x8b && toStack(rex, modrm)) || (op === 0x89 && fromRegister(rex, modrm))))
+        found.push(offset);
+    }
+    return found;
+  },
 });
+
+/** `mov rsp, ...`: the register of a ModRM byte is rsp, its source not rbp. */
+function toStack(rex: number, modrm: number): boolean {
+  return (rex & 4) === 0 && (modrm & 0x38) === 0x20 && modrm !== 0xe5;
+}
+
+/** `mov rsp, register`, spelt the other way round. */
+function fromRegister(rex: number, modrm: number): boolean {
+  return (rex & 1) === 0 && (modrm & 0xc7) === 0xc4 && modrm !== 0xec;
+}
 
 /** `iretq`: 0xcf behind a REX.W prefix. Without one it is no return of 64-bit code. */
 function mayReturnFromTrap(code: Uint8Array): boolean {

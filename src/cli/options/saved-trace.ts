@@ -1,9 +1,9 @@
 // What the commands take that ask a saved trace.
 import { engineNames } from '../../engines/index.js';
 import { compileGlob } from '../../probes/index.js';
-import { type Grouping, groupings, type Moment, sortKeys } from '../../trace/index.js';
+import { groupings, type Moment, sortKeys } from '../../trace/index.js';
 import { parseFilter, type TraceFilter } from '../trace-filter.js';
-import { asHart, budgetText, checkReportOptions, json, logOptions, plugin } from './common.js';
+import { budgetText, checkReportOptions, json, logOptions, plugin } from './common.js';
 import {
   type ArgumentsOf,
   type Behind,
@@ -14,7 +14,6 @@ import {
   givenOf,
   list,
   many,
-  type Option,
   optional,
   parsed,
   required,
@@ -68,17 +67,12 @@ const top = (describe: string) => parsed(describe, count('--top'));
 
 export const awaitsFull = flag('Shorten nothing: of an await also what the library awaits below your own line');
 
-const by = choice([...groupings, 'thread'], 'A row each of these; of a process hart is thread');
-
 export const report = declared({
   about: 'where the time of a saved trace went: calls, total, self, percentiles, callers',
   positionals: savedTrace,
   options: {
     ...selectionOptions,
-    by: {
-      ...by,
-      coerce: (given: Parameters<NonNullable<typeof by.coerce>>[0]) => asHart(by.coerce?.(given)),
-    } as Option<Grouping | undefined>,
+    by: choice(groupings, 'A row each of these; of a process hart is thread'),
     full: awaitsFull,
     callers: text('Who calls this function: counts and times of every arc'),
     callees: text('What this function calls'),

@@ -5,12 +5,25 @@ import type { AnyProbe, ProbeKind } from './kind.js';
 import { line } from './line.js';
 import { poll } from './poll/index.js';
 import { sample } from './sample.js';
+import { switches } from './switches/index.js';
 import { avg, count, hist, sum } from './tallies/index.js';
 import { trapKinds } from './traps/index.js';
 import { watch } from './watch/index.js';
 
 /** Every kind of probe. Calls that begin in one place nest in this order, and reports follow it. */
-export const kinds: readonly ProbeKind[] = [poll, fn, ...trapKinds, count, hist, sum, avg, watch, line, sample];
+export const kinds: readonly ProbeKind[] = [
+  poll,
+  fn,
+  ...trapKinds,
+  switches,
+  count,
+  hist,
+  sum,
+  avg,
+  watch,
+  line,
+  sample,
+];
 
 /**
  * Parses a probe: a kind, a colon, and what the kind reads. `known`: the kinds that there are.

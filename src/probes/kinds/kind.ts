@@ -125,8 +125,8 @@ export interface TracerContext extends ProbedProgram {
   /** See `FunctionOptions`. */
   readonly values: boolean | undefined;
   readonly maxDepth: number | undefined;
-  /** The first key for a function that no kind before has used. */
-  readonly firstKey: number;
+  /** A key for what only the target shows, like a function's: nothing else has it. */
+  readonly nextKey: () => number;
 }
 
 /** Turns the hits of one kind into events, or counts them. Each member is for kinds that need it. */
@@ -137,6 +137,8 @@ export interface KindTracer {
   readonly instants?: InstantKind | readonly InstantKind[];
   /** Places at which a hart leaves whatever it runs. */
   readonly crossings?: CrossingKind & CallKind;
+  /** Harts change their stacks in the middle of calls: calls belong to stacks from the begin. */
+  readonly switchesStacks?: true;
   /** Places that the registers of a hart name before the recording begins. */
   current?(registers: RegisterReader): readonly Addr[];
   /** The recording ends: memory shows that these tasks will not be polled again. */

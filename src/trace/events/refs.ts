@@ -73,6 +73,8 @@ export interface FunctionRef {
   readonly line: number | undefined;
   /** It is no function, but a trap, and the address is where that enters. Known while recording. */
   readonly trap?: 'irq' | 'fault' | 'syscall' | 'trap' | undefined;
+  /** It is no function, but a thread that has a hart, and the address is its context's. Known while recording. */
+  readonly isThread?: true | undefined;
 }
 
 /** An argument from the registers at the entry, as Rust would print it; an address if it lies in memory. */
@@ -88,11 +90,16 @@ export interface StackEntry {
   readonly line: number | undefined;
 }
 
-/** A thread of the target, where threads are known by their stacks; one object a stack, so identity is a key. */
+/**
+ * A thread of the target, where threads are known by their stacks; one object a stack, so identity is a key. Or, with a
+ * name, one that context switches have shown: what is on its track are the times that it had a hart.
+ */
 export interface ThreadRef {
   readonly key: number;
-  /** The lowest address of its stack. */
+  /** The lowest address of its stack; with a name, of the context that switches save. */
   readonly stack: Addr;
+  /** `kworker/0:1:12`. */
+  readonly name?: string | undefined;
   /** For a program that a kernel runs: the physical address of its page tables' root. */
   readonly space?: Addr | undefined;
   /** The program's name, where several are traced. */

@@ -12,6 +12,7 @@ import type {
   PollEnd,
   PollLost,
   RootRef,
+  ThreadRef,
   TraceEvent,
   TraceInfo,
   TraceSink,
@@ -19,13 +20,13 @@ import type {
 import { HartLabels } from '../events/hart-labels.js';
 import { isOfTask } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
-import { ChainTexts, rootText, wholeAwait } from '../events/text.js';
+import { ChainTexts, rootText, threadText, wholeAwait } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
 import { Latency } from './latency.js';
 import { type About, type Key, Report, type Row, Rows } from './rows.js';
 
 /** What a report has a row for. */
-export const groupings = ['fn', 'future', 'latency', 'task', 'hart', 'process', 'await'] as const;
+export const groupings = ['fn', 'future', 'latency', 'task', 'hart', 'thread', 'process', 'await'] as const;
 export type Grouping = (typeof groupings)[number];
 
 export type { Report, ReportRow } from './rows.js';
@@ -49,7 +50,7 @@ export function reportBy(grouping: Grouping, chosen?: Chosen, isFull = false): R
 }
 
 const functions: Subjects<FunctionRef> = {
-  of: (begin) => (begin.type === 'call-begin' ? begin.function : undefined),
+  of: (begin) => (begin.type === 'call-begin' && !isOnCpu(begin) ? begin.function : undefined),
   describe: ({ name, instance, address, file, line }) => ({ name, instance, address: hex(address), file, line }),
 };
 
@@ -70,10 +71,25 @@ const tasks: Subjects<RootRef> = {
 };
 
 const harts: Subjects<number> = {
-  of: ({ hart }) => hart,
+  of: (begin) => (isOnCpu(begin) ? undefined : begin.hart),
   isOutermost: true,
   describe: (hart, labels) => ({ name: labels.of(hart) }),
 };
+
+/** Those that are known by context switches or by their stacks; what is in none of them by its hart. */
+const threads: Subjects<ThreadRef | number> = {
+  of: ({ thread, hart }) => thread ?? hart,
+  isOutermost: true,
+  describe: (thread, labels) => {
+    if (typeof thread === 'number') return { name: labels.of(thread) };
+    return { name: thread.name ?? threadText(thread), address: hex(thread.stack) };
+  },
+};
+
+/** A time that a thread had a hart: the hart's track has it, too. */
+function isOnCpu({ thread }: AnyBegin): boolean {
+  return thread?.name !== undefined;
+}
 
 /** Of programs that a kernel runs: by address space, and by program where several are traced. */
 const processes: Subjects<string> = {
@@ -96,6 +112,7 @@ const subjects = {
   future: byCalls(futures),
   task: byCalls(tasks),
   hart: byCalls(harts),
+  thread: byCalls(threads),
   process: byCalls(processes),
 };
 

@@ -53,7 +53,7 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
   },
   report(found) {
     if (!found) return { json: () => ({ functions: [] }), tables: () => [] };
-    const summary = new FunctionSummary(({ trap }) => trap === undefined);
+    const summary = new FunctionSummary(({ trap, isThread }) => trap === undefined && isThread === undefined);
     const rows = ({ stopError, engines, missing }: Outcome): readonly FunctionRow[] =>
       summary.rows(stopError, namesBound(engines, missing));
     return {

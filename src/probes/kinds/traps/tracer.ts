@@ -142,7 +142,7 @@ export class TrapTracer implements CrossingKind, CallKind {
       return undefined;
     }
     const ref = madeOnce(this.#refs, name, () => {
-      const key = this.#context.firstKey + this.#refs.size;
+      const key = this.#context.nextKey();
       return { key, name, instance: name, address: at.pc, file: undefined, line: undefined, trap: trap.kind };
     });
     const began = this.#context.output.at(at.time);

@@ -63,8 +63,15 @@ export class OwnTrace {
 
   /** A track of a thread: `stack 0xff20000000014000 of space 0x80254000`. */
   thread(uuid: Uuid, key: number, name: string): void {
+    const [, called, at, among] = /^thread (.*) at (0x[0-9a-f]+)(?: in (.+))?$/s.exec(name) ?? [];
     const [, stack, space, program] = /^stack (\w+)(?: of space (\w+))?(?: in (.+))?$/s.exec(name) ?? [];
-    const thread = { key, stack: addressOf(stack) ?? noAddress, space: addressOf(space), program };
+    const thread = {
+      key,
+      stack: addressOf(stack ?? at) ?? noAddress,
+      name: called,
+      space: addressOf(space),
+      program: program ?? among,
+    };
     this.#tracks.set(uuid, { open: [], hart: 0, thread, root: undefined });
   }
 

@@ -1,0 +1,62 @@
+import { RsptraceError } from '../../../base/errors.js';
+import { ThreadSummary, threadTable } from '../../../trace/index.js';
+import { entryPlan } from '../../read-plan.js';
+import type { KindReport, Outcome, ProbeKind, ProbeText } from '../kind.js';
+import { type ProbeSpec, parseNames, verifyIncludes } from '../names.js';
+import { type FoundSwitches, resolveSwitches, type SwitchFunction } from './resolve.js';
+import { SwitchTracer } from './tracer.js';
+
+const name = 'switch';
+
+/** Context switches: which thread has a hart, and from when to when. Nothing has to be named. */
+export const switches: ProbeKind<ProbeSpec, FoundSwitches> = {
+  name,
+  help: "'switch:' context switches: when each thread of a kernel has a hart; 'switch:GLOB' by these functions alone",
+  purpose: 'for context switches',
+  parse,
+  check: (specs) => verifyIncludes(specs, name),
+  resolve: resolveSwitches,
+  plans: ({ functions, names }) => functions.map((each) => planOf(each, names)),
+  tracer: (found, context) => ({ instants: new SwitchTracer(found, context), switchesStacks: true }),
+  report: (found) => (found ? reportOf(found) : { json: () => ({}), tables: () => [] }),
+};
+
+/** @throws RsptraceError `PROBE_SYNTAX` */
+function parse(text: ProbeText): ProbeSpec {
+  const spec = parseNames(
+    { name, everything: 'every context switch' },
+    text.rest === '' ? { ...text, rest: '**' } : text,
+  );
+  if (spec.when.length === 0) return spec;
+  throw new RsptraceError('PROBE_SYNTAX', `'${text.text}' has a condition, which context switches cannot have`, {
+    hint: `'${name}:${spec.glob}' takes all of them`,
+  });
+}
+
+function planOf({ address, size, name: fn, from, to }: SwitchFunction, names: FoundSwitches['names']) {
+  return {
+    ...entryPlan({ address, codeSize: size, name: `context switches in ${fn}` }),
+    entryRegisters: [from.register, to.register],
+    entryReads: to.isContext ? names.planned(to.register) : [],
+    scratchIsFree: false,
+    partly: names.unread,
+  };
+}
+
+function reportOf({ seen }: FoundSwitches): KindReport {
+  const summary = new ThreadSummary();
+  const rows = ({ stopError }: Outcome) => summary.rows(stopError);
+  return {
+    sink: summary,
+    json: (outcome) => ({ threads: rows(outcome), switches_missed: seen.missed }),
+    tables(outcome, options) {
+      const all = rows(outcome);
+      if (all.length === 0) return ['no context switch was seen\n'];
+      const missed =
+        seen.missed === 0
+          ? ''
+          : `${seen.missed === 1 ? '1 switch' : `${seen.missed} switches`} left another thread than the hart was seen with: switches between were not seen\n`;
+      return [`${threadTable(all, options)}${missed}`];
+    },
+  };
+}
