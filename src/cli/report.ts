@@ -9,6 +9,9 @@ import {
   type Chosen,
   type Grouping,
   hartWord,
+  LockSummary,
+  lockJson,
+  lockTable,
   OffCpu,
   offCpuTable,
   placeText,
@@ -35,12 +38,14 @@ export async function report(args: ReportArguments): Promise<number> {
   if (args.callers !== undefined) return reportArcs(args, '--callers', args.callers);
   if (args.callees !== undefined) return reportArcs(args, '--callees', args.callees);
   // Without --by: what there is.
+  let locks = new LockSummary();
   const wanted: readonly Grouping[] = args.by === undefined ? ['future', 'fn'] : [args.by];
   let reports: { readonly by: Grouping; readonly report: Report }[] = [];
   const into = (chosen: Chosen | undefined): TraceSink => {
     const each = once(chosen);
     reports = wanted.map((by) => ({ by, report: reportBy(by, each(), args.full) }));
-    return tee(reports.map(({ report: one }) => one));
+    locks = new LockSummary(each());
+    return tee([...reports.map(({ report: one }) => one), locks]);
   };
   const read = await readChosen(args.trace, into, args);
   const shown = reports.map(({ by, report: one }) => ({
@@ -55,7 +60,10 @@ export async function report(args: ReportArguments): Promise<number> {
   // The threads of a process are its harts.
   const keyOf = (by: Grouping): Grouping => (by === 'thread' && read.info?.isProcess ? 'hart' : by);
   const groups = shown.map(({ by, rows }) => [keyOf(by), rows.map(rowJson)]);
-  return printed(args, { ...headJson(args.trace, read), ...Object.fromEntries(groups) }, () =>
+  const locked = args.by === undefined ? lockTable(locks, tableOptions(args.full)) : '';
+  if (locked !== '') tables.push(locked);
+  const ofLocks = locked === '' ? {} : lockJson(locks);
+  return printed(args, { ...headJson(args.trace, read), ...Object.fromEntries(groups), ...ofLocks }, () =>
     tables.length > 0 ? tables.join('\n') : `nothing to report by ${wanted.join(' or ')}\n`,
   );
 }

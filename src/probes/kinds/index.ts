@@ -3,6 +3,7 @@ import { nearestWords } from '../../base/nearest.js';
 import { fn } from './fn/index.js';
 import type { AnyProbe, ProbeKind } from './kind.js';
 import { line } from './line.js';
+import { lock } from './locks/index.js';
 import { poll } from './poll/index.js';
 import { sample } from './sample.js';
 import { switches } from './switches/index.js';
@@ -14,6 +15,7 @@ import { watch } from './watch/index.js';
 export const kinds: readonly ProbeKind[] = [
   poll,
   fn,
+  lock,
   ...trapKinds,
   switches,
   count,

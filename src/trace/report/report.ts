@@ -18,6 +18,7 @@ import type {
   TraceSink,
 } from '../events/events.js';
 import { HartLabels } from '../events/hart-labels.js';
+import { isLock } from '../events/lock-events.js';
 import { isOfTask } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
 import { ChainTexts, rootText, threadText, wholeAwait } from '../events/text.js';
@@ -50,7 +51,9 @@ export function reportBy(grouping: Grouping, chosen?: Chosen, isFull = false): R
 }
 
 const functions: Subjects<FunctionRef> = {
-  of: (begin) => (begin.type === 'call-begin' && !isOnCpu(begin) ? begin.function : undefined),
+  // Locks have a table of their own.
+  of: (begin) =>
+    begin.type === 'call-begin' && !isOnCpu(begin) && !isLock(begin.function) ? begin.function : undefined,
   describe: ({ name, instance, address, file, line }) => ({ name, instance, address: hex(address), file, line }),
 };
 

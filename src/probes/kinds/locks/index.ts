@@ -1,0 +1,84 @@
+import { RsptraceError } from '../../../base/errors.js';
+import { LockSummary, lockJson, lockTable } from '../../../trace/index.js';
+import { entryPlan, type ReadPlan } from '../../read-plan.js';
+import type { ProbeKind, ProbeText } from '../kind.js';
+import { type NameRules, type ProbeSpec, parseNames, verifyIncludes } from '../names.js';
+import { type FoundLocks, type InlinedRole, type LockFunction, resolveLocks } from './resolve.js';
+import { LockTracer } from './tracer.js';
+
+const rules: NameRules = { name: 'lock', everything: 'every lock' };
+const WORD = 8;
+
+/** Spin locks and mutexes: who takes them, who waits for whom, in which order. */
+export const lock: ProbeKind<ProbeSpec, FoundLocks> = {
+  name: rules.name,
+  help: "'lock:GLOB' spin locks and mutexes, by their statics, types or addresses",
+  purpose: 'for a lock',
+  parse,
+  check: (specs) => verifyIncludes(specs, rules.name),
+  resolve: resolveLocks,
+  plans: ({ functions }, { general }) => functions.map((fn) => planLock(fn, general)),
+  tracer(found, context) {
+    const tracer = new LockTracer(found, context);
+    return { calls: tracer, instants: tracer };
+  },
+  report(found) {
+    if (!found) return { json: () => ({}), tables: () => [] };
+    const summary = new LockSummary();
+    return {
+      sink: summary,
+      json: () => ({ ...lockJson(summary), locks_inlined: found.inlined }),
+      tables: (_outcome, options) => [
+        (lockTable(summary, options) || 'no lock was taken\n') + inlinedText(found.inlined),
+      ],
+      findings: () => summary.findings().length,
+    };
+  },
+};
+
+/** What is not seen; empty if all is. */
+function inlinedText(inlined: readonly InlinedRole[]): string {
+  const all = inlined.reduce((sum, { copies }) => sum + copies, 0);
+  if (all === 0) return '';
+  const shown = inlined.slice(0, 3).map(({ function: name, copies }) => `${name} (${copies})`);
+  const more = inlined.length > shown.length ? ` and ${inlined.length - shown.length} more` : '';
+  const copies = all === 1 ? '1 inlined copy' : `${all} inlined copies`;
+  return `${copies} of locks' functions ${all === 1 ? 'is' : 'are'} not seen, so counts are lower bounds: ${shown.join(', ')}${more}\n`;
+}
+
+/** What the hits of a lock's function read: the lock's address, and whether it was taken. */
+function planLock({ probe, role, register, through }: LockFunction, general: ReadonlySet<string>): ReadPlan {
+  const { address, size, ref, producer, stackArguments, result, unread } = probe;
+  const isRelease = role.does === 'release';
+  const parts = role.does === 'try' && result?.where.kind === 'registers' ? result.where.parts : [];
+  const returned = parts.flatMap((part) => part.register ?? []);
+  const foreign = [register, ...returned].find((name) => !general.has(name));
+  return {
+    ...entryPlan({ address, codeSize: size, name: ref.name }),
+    entryRegisters: [register],
+    entryReads:
+      through === undefined
+        ? []
+        : [{ pointer: register, align: WORD, size: through + WORD, loads: [{ offset: through, size: WORD }] }],
+    exit: { keep: [], registers: [...new Set(returned)], reads: [] },
+    scratchIsFree: producer === 'rustc' || producer === 'clang',
+    needsStop:
+      unread ??
+      (foreign !== undefined
+        ? `what is asked for lies in ${foreign}`
+        : size === 0
+          ? 'the size of its code is not known'
+          : undefined),
+    returnStays: stackArguments && !isRelease ? 'it may have arguments on the stack' : undefined,
+    seesReturn: !isRelease,
+  };
+}
+
+/** @throws RsptraceError `PROBE_SYNTAX` */
+function parse(text: ProbeText): ProbeSpec {
+  const spec = parseNames(rules, text);
+  if (spec.when.length === 0) return spec;
+  throw new RsptraceError('PROBE_SYNTAX', `'${text.text}' has a condition, which locks cannot have`, {
+    hint: `'lock:${spec.glob}' takes all of their uses`,
+  });
+}

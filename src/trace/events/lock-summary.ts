@@ -1,0 +1,345 @@
+import type { CallBegin, CallEnd, CallLost, ThreadRef, TraceEvent } from './events.js';
+import { isLockTaken, type LockUse, lockUse, releasedLock } from './lock-events.js';
+import type { Chosen } from './selection.js';
+import { Fold } from './sinks.js';
+
+/** What one lock did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
+export interface LockRow {
+  /** `app::CONSOLE`, `proc[3].lock`; its type if it lies in no static. */
+  readonly lock: string;
+  readonly type: string;
+  /** `0x80208050`, with ` of space 0x80254000` in a program that a kernel runs. */
+  readonly address: string;
+  readonly file: string | null;
+  readonly line: number | null;
+  readonly taken: number;
+  /** Attempts that did not take it. */
+  readonly not_taken: number;
+  /** Of `taken`: another held it, or released it, since the function was entered. */
+  readonly contended: number;
+  /** Calls that have not come back: they wait, or the function was left in another way. */
+  readonly waiting: number;
+  /** From the entry of the function that takes it to its return. */
+  readonly waited_ns: number;
+  readonly max_wait_ns: number;
+  /** From that return to the entry of the function that releases it, of those that were seen to. */
+  readonly held_ns: number;
+  readonly max_held_ns: number;
+  /** Who held it longest: `app::print at src/console.rs:40`. */
+  readonly max_held_by: string | null;
+  /** Who waited for whom, the longest first. */
+  readonly contention: readonly Contention[];
+}
+
+interface Contention {
+  readonly holder: string;
+  readonly waiter: string;
+  readonly count: number;
+  readonly waited_ns: number;
+}
+
+/** A lock that was taken while another one was held. */
+export interface LockOrder {
+  readonly held: string;
+  readonly held_address: string;
+  /** Where it was taken that was held. */
+  readonly held_by: string;
+  readonly taken: string;
+  readonly taken_address: string;
+  readonly taken_by: string;
+  readonly count: number;
+  readonly first_ns: number;
+}
+
+/** Two locks that were taken in both orders, or harts that wait for each other's locks. */
+export type LockFinding =
+  | { readonly kind: 'lock-inversion'; readonly orders: readonly [LockOrder, LockOrder] }
+  | {
+      readonly kind: 'lock-deadlock';
+      /** Each waits for the next one, and the last for the first: one alone waits for itself. */
+      readonly waits: readonly LockWait[];
+    };
+
+/** A call that has not come back. */
+export interface LockWait {
+  readonly lock: string;
+  readonly address: string;
+  readonly hart: number;
+  readonly by: string;
+  readonly since_ns: number;
+  /** Where the lock was taken. */
+  readonly held_by: string;
+  readonly held_since_ns: number;
+}
+
+/** Whose a wait or a hold is: a thread's, where threads are known. */
+interface Owner {
+  readonly hart: number;
+  readonly thread: ThreadRef | undefined;
+}
+
+interface Hold extends Owner {
+  readonly lock: Lock;
+  readonly use: LockUse;
+  readonly since: number;
+}
+
+interface Wait extends Owner {
+  readonly lock: Lock;
+  readonly use: LockUse;
+  readonly since: number;
+  /** Who held it meanwhile. */
+  blocker: Hold | undefined;
+}
+
+interface Lock {
+  readonly name: string;
+  readonly type: string;
+  readonly address: string;
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  readonly holds: Hold[];
+  readonly waits: Set<Wait>;
+  taken: number;
+  failed: number;
+  contended: number;
+  waited: number;
+  maxWait: number;
+  held: number;
+  maxHeld: number;
+  maxHeldBy: string | undefined;
+  readonly contention: Map<string, Mutable<Contention>>;
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+type Edge = Mutable<LockOrder> & { readonly isShared: boolean };
+
+/** Locks, pairs of locks, and pairs of places that are kept. */
+const mostLocks = 100_000;
+const mostPairs = 100_000;
+/** Locks that one owner holds at a time, and more which only memory that is lost explains. */
+const mostHeld = 64;
+
+/** What came of each lock, while events come. */
+export class LockSummary extends Fold {
+  readonly #locks = new Map<string, Lock>();
+  readonly #waits = new Map<CallBegin, Wait>();
+  readonly #held = new Set<Hold>();
+  readonly #orders = new Map<string, Edge>();
+  readonly #chosen: Chosen | undefined;
+  /** Uses of locks of which there are more than are kept. */
+  leftOut = 0;
+
+  /** `chosen`: of these uses alone. */
+  constructor(chosen?: Chosen) {
+    super();
+    this.#chosen = chosen;
+  }
+
+  event(event: TraceEvent): void {
+    if (event.type === 'call-begin') this.#begins(event);
+    else if (event.type === 'call-end') this.#ends(event);
+    else if (event.type === 'call-lost') this.#loses(event);
+    else if (event.type === 'place') this.#released(releasedLock(event), event.hart, event.time);
+    else if (event.type === 'reset' || event.type === 'gap') this.#forget();
+  }
+
+  #begins(begin: CallBegin): void {
+    const use = lockUse(begin);
+    if (!use || this.#chosen?.begin(begin) === false) return;
+    const lock = this.#lock(use, begin);
+    if (!lock) return;
+    const { hart, thread, time: since } = begin;
+    const wait = { lock, use, hart, thread, since, blocker: lock.holds.at(-1) };
+    this.#waits.set(begin, wait);
+    lock.waits.add(wait);
+  }
+
+  #ends(end: CallEnd): void {
+    const wait = end.begin && this.#over(end.begin);
+    if (!wait) return;
+    const { lock, use, blocker } = wait;
+    if (!isLockTaken(end)) {
+      lock.failed++;
+      return;
+    }
+    const { time, thread = wait.thread, hart } = end;
+    const waited = time - wait.since;
+    lock.taken++;
+    lock.waited += waited;
+    lock.maxWait = Math.max(lock.maxWait, waited);
+    const isContended = blocker !== undefined && !(use.isShared && blocker.use.isShared);
+    if (isContended) this.#contend(lock, blocker.use.by, use.by, waited);
+    const hold: Hold = { lock, use, hart, thread, since: time };
+    if (!use.isAttempt) this.#order(hold);
+    // Whoever holds it exclusively is the only one: another's release was not seen.
+    if (!use.isShared) for (const gone of lock.holds.splice(0)) this.#held.delete(gone);
+    lock.holds.push(hold);
+    this.#held.add(hold);
+  }
+
+  #loses({ begin }: CallLost): void {
+    // It stays among those that wait: at the end of a recording they are lost.
+    if (begin) this.#waits.delete(begin);
+  }
+
+  #over(begin: CallBegin): Wait | undefined {
+    const wait = this.#waits.get(begin);
+    this.#waits.delete(begin);
+    wait?.lock.waits.delete(wait);
+    return wait;
+  }
+
+  #released(address: string | undefined, hart: number, time: number): void {
+    const lock = address === undefined ? undefined : this.#locks.get(address);
+    if (!lock || lock.holds.length === 0) return;
+    const own = lock.holds.findLastIndex((hold) => hold.hart === hart);
+    const [hold] = lock.holds.splice(own < 0 ? lock.holds.length - 1 : own, 1);
+    if (!hold) return;
+    this.#held.delete(hold);
+    const held = time - hold.since;
+    lock.held += held;
+    if (held >= lock.maxHeld) {
+      lock.maxHeld = held;
+      lock.maxHeldBy = hold.use.by;
+    }
+    for (const wait of lock.waits) wait.blocker = hold;
+  }
+
+  #contend(lock: Lock, holder: string, waiter: string, waited: number): void {
+    lock.contended++;
+    const key = `${holder} < ${waiter}`;
+    const known = lock.contention.get(key);
+    if (known) {
+      known.count++;
+      known.waited_ns += waited;
+    } else if (lock.contention.size < mostPairs) {
+      lock.contention.set(key, { holder, waiter, count: 1, waited_ns: waited });
+    }
+  }
+
+  /** What its owner holds already was taken before it. */
+  #order(taken: Hold): void {
+    let seen = 0;
+    for (const held of this.#held) {
+      if (held.lock === taken.lock || !isSameOwner(held, taken) || ++seen > mostHeld) continue;
+      const isShared = held.use.isShared && taken.use.isShared;
+      const key = `${held.lock.address} > ${taken.lock.address}`;
+      const known = this.#orders.get(key);
+      if (known) known.count++;
+      else if (this.#orders.size < mostPairs) this.#orders.set(key, { ...orderOf(held, taken), isShared });
+    }
+  }
+
+  /** What is taken now is not known. */
+  #forget(): void {
+    for (const lock of this.#locks.values()) {
+      lock.holds.length = 0;
+      lock.waits.clear();
+    }
+    this.#held.clear();
+    this.#waits.clear();
+  }
+
+  #lock({ lock: address }: LockUse, { function: fn }: CallBegin): Lock | undefined {
+    const known = this.#locks.get(address);
+    if (known) return known;
+    if (this.#locks.size >= mostLocks) {
+      this.leftOut++;
+      return undefined;
+    }
+    const [, name = fn.name, type = ''] = /^lock (.*?): (.*)$/s.exec(fn.instance) ?? [];
+    const lock: Lock = {
+      ...{ name, type, address, file: fn.file, line: fn.line, holds: [], waits: new Set(), contention: new Map() },
+      ...{ taken: 0, failed: 0, contended: 0, waited: 0, maxWait: 0, held: 0, maxHeld: 0, maxHeldBy: undefined },
+    };
+    this.#locks.set(address, lock);
+    return lock;
+  }
+
+  /** A row a lock that was used, those that were waited for longest first. */
+  rows(): LockRow[] {
+    const used = [...this.#locks.values()].sort(
+      (a, b) => b.waited - a.waited || b.held - a.held || (a.address < b.address ? -1 : 1),
+    );
+    return used.map((lock) => ({
+      lock: lock.name,
+      type: lock.type,
+      address: lock.address,
+      file: lock.file ?? null,
+      line: lock.line ?? null,
+      taken: lock.taken,
+      not_taken: lock.failed,
+      contended: lock.contended,
+      waiting: lock.waits.size,
+      waited_ns: lock.waited,
+      max_wait_ns: lock.maxWait,
+      held_ns: lock.held,
+      max_held_ns: lock.maxHeld,
+      max_held_by: lock.maxHeldBy ?? null,
+      contention: [...lock.contention.values()].sort((a, b) => b.waited_ns - a.waited_ns),
+    }));
+  }
+
+  findings(): LockFinding[] {
+    const inversions = [...this.#orders].flatMap(([, one]): LockFinding[] => {
+      const other = this.#orders.get(`${one.taken_address} > ${one.held_address}`);
+      if (!other || (one.isShared && other.isShared) || one.held_address > one.taken_address) return [];
+      const [{ isShared: _one, ...first }, { isShared: _other, ...second }] = [one, other];
+      return [{ kind: 'lock-inversion', orders: [first, second] }];
+    });
+    return [...inversions, ...this.#deadlocks()];
+  }
+
+  /** Rings of calls that have not come back, each of which waits for a lock that the next one's owner holds. */
+  #deadlocks(): LockFinding[] {
+    const waits = [...this.#locks.values()]
+      .flatMap(({ waits: open }) => [...open].filter((wait) => !wait.use.isAttempt))
+      .sort((a, b) => a.since - b.since);
+    const found: LockFinding[] = [];
+    const seen = new Set<Wait>();
+    for (const start of waits) {
+      const ring: Wait[] = [];
+      let at: Wait | undefined = start;
+      while (at && !seen.has(at)) {
+        seen.add(at);
+        ring.push(at);
+        at = nextOf(at, waits);
+      }
+      const first = at ? ring.indexOf(at) : -1;
+      if (first < 0) continue;
+      found.push({ kind: 'lock-deadlock', waits: ring.slice(first).flatMap((wait) => waitOf(wait)) });
+    }
+    return found;
+  }
+}
+
+/** What the owner of a lock waits for: the newest wait, where a handler has interrupted another. */
+function nextOf({ lock }: Wait, waits: readonly Wait[]): Wait | undefined {
+  const [holder] = lock.holds;
+  return holder && waits.findLast((each) => isSameOwner(each, holder));
+}
+
+function waitOf({ lock, hart, use, since }: Wait): LockWait[] {
+  const [holder] = lock.holds;
+  if (!holder) return [];
+  const held = { held_by: holder.use.by, held_since_ns: holder.since };
+  return [{ lock: lock.name, address: lock.address, hart, by: use.by, since_ns: since, ...held }];
+}
+
+function isSameOwner(one: Owner, other: Owner): boolean {
+  return one.thread && other.thread ? one.thread === other.thread : one.hart === other.hart;
+}
+
+function orderOf(held: Hold, taken: Hold): LockOrder {
+  return {
+    held: held.lock.name,
+    held_address: held.lock.address,
+    held_by: held.use.by,
+    taken: taken.lock.name,
+    taken_address: taken.lock.address,
+    taken_by: taken.use.by,
+    count: 1,
+    first_ns: taken.since,
+  };
+}

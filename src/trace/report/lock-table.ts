@@ -1,0 +1,88 @@
+import { plural, textLines } from '../../text/index.js';
+import type { LockFinding, LockOrder, LockRow, LockSummary, LockWait } from '../events/lock-summary.js';
+import { type TableOptions, tableNotes, textTable, timeText } from '../events/text-table.js';
+
+/** Locks and findings that are shown; `--json` has all. */
+const mostRows = 30;
+const mostShown = 20;
+
+/** What `--json` has of locks. */
+export function lockJson(summary: LockSummary): object {
+  return { locks: summary.rows(), locks_left_out: summary.leftOut, lock_findings: summary.findings() };
+}
+
+/** The table of locks for the user, who waited for whom, and what was found; empty without a lock. */
+export function lockTable(summary: LockSummary, options: TableOptions): string {
+  const rows = summary.rows();
+  if (rows.length === 0) return '';
+  const shown = rows.slice(0, mostRows);
+  const names = shown.map(({ lock }) => lock);
+  const lines = shown.map((row) => ({
+    numbers: [
+      ...[row.taken, row.contended].map(String),
+      ...[row.waited_ns, row.max_wait_ns, row.held_ns, row.max_held_ns].map(timeText),
+    ],
+    name: names.filter((name) => name === row.lock).length > 1 ? `${row.lock} @${row.address}` : row.lock,
+    ...placeOf(row.max_held_by),
+  }));
+  const head = ['taken', 'contended', 'waited', 'longest', 'held', 'longest'];
+  const [failed, waiting] = [sum(rows, 'not_taken'), sum(rows, 'waiting')];
+  const notes = [
+    failed > 0 && `${plural(failed, 'attempt')} did not take the lock`,
+    waiting > 0 && `${plural(waiting, 'call')} that took a lock had not come back at the end`,
+    rows.length > mostRows &&
+      `... and ${plural(rows.length - mostRows, 'lock')} that fewer waited for: --json has them`,
+    summary.leftOut > 0 && `uses of further locks were left out: ${summary.leftOut}`,
+  ];
+  const table = textTable(head, 'lock', lines, { ...options, places: 'held longest at' });
+  return table + tableNotes(notes, options) + contentionText(rows) + findingsText(summary.findings());
+}
+
+function sum(rows: readonly LockRow[], member: 'not_taken' | 'waiting'): number {
+  return rows.reduce((all, row) => all + row[member], 0);
+}
+
+/** `app::print at src/console.rs:40`. */
+function placeOf(text: string | null): { readonly file: string | null; readonly line: number | null } {
+  const [, file = null, line] = /^.* at (.*):(\d+)$/s.exec(text ?? '') ?? [];
+  return file === null ? { file: text, line: null } : { file, line: Number(line) };
+}
+
+function contentionText(rows: readonly LockRow[]): string {
+  const pairs = rows.flatMap(({ lock, contention }) => contention.map((each) => ({ lock, ...each })));
+  const shown = pairs.sort((a, b) => b.waited_ns - a.waited_ns).slice(0, mostShown);
+  return textLines(
+    shown.map(
+      ({ lock, holder, waiter, count, waited_ns: waited }) =>
+        `  ${waiter} waited ${plural(count, 'time')} for ${lock}, ${timeText(waited)} in all, held by ${holder}`,
+    ),
+  );
+}
+
+/** A paragraph a finding. */
+function findingsText(findings: readonly LockFinding[]): string {
+  if (findings.length === 0) return '';
+  const lines = findings.slice(0, mostShown).flatMap((finding) => {
+    if (finding.kind === 'lock-inversion') {
+      const [{ held, taken }] = finding.orders;
+      return [
+        `  ${held} and ${taken} are taken in both orders, which can end in a deadlock:`,
+        ...finding.orders.map(orderText),
+      ];
+    }
+    const [first] = finding.waits;
+    if (finding.waits.length > 1) return ['  a deadlock:', ...finding.waits.map((wait) => `    ${waitText(wait)}`)];
+    return first ? [`  ${waitText(first)}, on the same hart: it waits for itself`] : [];
+  });
+  const more = findings.length - mostShown;
+  if (more > 0) lines.push(`  ... and ${more} more: --json has them`);
+  return textLines([`${plural(findings.length, 'finding')} about locks`, ...lines]);
+}
+
+function orderText({ held, held_by, taken, taken_by, count }: LockOrder): string {
+  return `    ${taken} at ${taken_by} while ${held} was held, taken at ${held_by} (${plural(count, 'time')})`;
+}
+
+function waitText({ lock, hart, by, held_by }: LockWait): string {
+  return `hart ${hart} waits for ${lock} at ${by}, taken at ${held_by} and not released`;
+}

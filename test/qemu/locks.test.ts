@@ -1,0 +1,99 @@
+// Locks, against the guest's own counts of how often each was taken, was not free, and was not taken.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { rsptrace, scratchFolder } from '../support/command.js';
+import { runLab } from '../support/lab-run.js';
+import { elfPath, qemuArgv } from './guests/guests.js';
+
+interface LockRow {
+  readonly lock: string;
+  readonly taken: number;
+  readonly not_taken: number;
+  readonly contended: number;
+  readonly waiting: number;
+  readonly waited_ns: number;
+  readonly held_ns: number;
+  readonly max_held_by: string;
+  readonly contention: readonly { readonly holder: string; readonly waiter: string; readonly count: number }[];
+}
+
+interface Locks {
+  readonly locks: readonly LockRow[];
+  readonly lock_findings: readonly object[];
+  readonly locks_inlined: readonly object[];
+}
+
+/** `LAB lock TABLE taken=16 failed=0 contended=8`, of those that were used. */
+function counted(console: string): Record<string, readonly number[]> {
+  const lines = [...console.matchAll(/LAB lock (\S+) taken=(\d+) failed=(\d+) contended=(\d+)/g)];
+  const used = lines.filter(([, , taken]) => taken !== '0');
+  return Object.fromEntries(used.map(([, name, ...counts]) => [`locks::${name}`, counts.map(Number)]));
+}
+
+function verify(t: Test, console: string, { locks, lock_findings: findings }: Locks): void {
+  const seen = Object.fromEntries(locks.map((row) => [row.lock, [row.taken, row.not_taken, row.contended]]));
+  t.same(seen, counted(console), "each lock as often as by the guest's own counts");
+  t.ok(locks.every(({ waiting, held_ns: held }) => waiting === 0 && held > 0));
+  const table = locks.find(({ lock }) => lock === 'locks::TABLE');
+  t.match(table?.contention, [
+    { holder: /^locks::holder at .*locks\.rs:\d+$/, waiter: /^locks::waiter at /, count: 8 },
+  ]);
+  t.match(table?.max_held_by, /^locks::(holder|waiter) at /);
+  t.match(
+    findings,
+    [
+      {
+        kind: 'lock-inversion',
+        orders: [
+          { held: 'locks::FIRST', taken: 'locks::SECOND', held_by: /^locks::forwards at /, count: 3 },
+          { held: 'locks::SECOND', taken: 'locks::FIRST', taken_by: /^locks::backwards at /, count: 1 },
+        ],
+      },
+    ],
+    'two locks are taken in both orders',
+  );
+}
+
+for (const engine of ['target', 'stop'])
+  t.test(`engine ${engine}: locks of two harts, as the guest counts them`, async (t) => {
+    const options = ['--json', '--engine', engine, '-p', 'lock:**'];
+    const { stdout, console, trace } = await runLab(t, 'rv-locks-o0', options, { machine: ['-smp', '2'] });
+    const recorded = JSON.parse(stdout) as Locks;
+    verify(t, console, recorded);
+    t.same(recorded.locks_inlined, []);
+    const saved = JSON.parse((await rsptrace('report', '--json', trace).ended).stdout) as Locks;
+    t.same([saved.locks, saved.lock_findings], [recorded.locks, recorded.lock_findings], 'a saved trace has the same');
+  });
+
+t.test('a glob names statics, and a hart that waits for itself is found', async (t) => {
+  const folder = scratchFolder(t);
+  const [trace, kept] = [join(folder, 'out.pftrace'), join(folder, 'console.txt')];
+  // The sixth event is the last: the interrupt's handler waits.
+  const options = ['--json', '-p', 'lock:CONSOLE', '--max-events', '6', '-o', trace, '--console', kept];
+  const machine = qemuArgv('rv-locks-o0', ['-icount', 'shift=0']);
+  const { status, stdout } = await rsptrace('run', ...options, elfPath('rv-locks-o0'), '--', ...machine).ended;
+  t.equal(status, 0);
+  t.match(readFileSync(kept, 'latin1'), /LAB stuck/);
+  const { locks, lock_findings: findings } = JSON.parse(stdout) as Locks;
+  t.match(locks, [{ lock: 'locks::CONSOLE', taken: 2, waiting: 1 }]);
+  t.match(findings, [
+    {
+      kind: 'lock-deadlock',
+      waits: [{ lock: 'locks::CONSOLE', hart: 0, by: /^locks::tick at /, held_by: /^locks::stuck at / }],
+    },
+  ]);
+});
+
+t.test('what cannot be is an error', async (t) => {
+  for (const [guest, probe, code] of [
+    ['rv-sched', 'lock:**', 'PROBE_NO_MATCH'],
+    ['rv-locks-o2', 'lock:**', 'PROBE_INLINED'],
+    ['rv-locks-o0', 'lock:** if len > 1', 'PROBE_SYNTAX'],
+    ['rv-locks-o0', '!lock:**', 'PROBE_SYNTAX'],
+  ] as const) {
+    const { status, stdout } = await rsptrace('run', '--dry-run', '--json', '-p', probe, elfPath(guest)).ended;
+    t.not(status, 0);
+    t.match(JSON.parse(stdout), { error: { code } }, probe);
+  }
+});
