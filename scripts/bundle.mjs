@@ -4,6 +4,7 @@
 //   index.js, ROOM/index.js    the library's entries, which pass on what that script has
 //   cli/help/*.txt             the pages of --help: src/cli/help-pages.ts
 //   man/*.1                    man pages: scripts/man-pages.mjs
+//   settings.schema.json       of rsptrace.toml: src/cli/settings/schema.ts
 //   cli/LICENSES.txt           of the packages that are in the bundle
 // The other packages are installed by npm: those with WebAssembly, and what only few commands load.
 import { createHash } from 'node:crypto';
@@ -18,7 +19,7 @@ const out = join(root, 'dist/cli');
 const { dependencies, exports, optionalDependencies, version } = JSON.parse(
   readFileSync(join(root, 'package.json'), 'utf8'),
 );
-const bundled = ['yargs', 'hyparquet-writer', 'string-width'];
+const bundled = ['yargs', 'hyparquet-writer', 'smol-toml', 'string-width'];
 
 /** Of an index.ts: for each name that it passes on, the file it comes from and its name there. */
 const passedOn = (index) => {
@@ -83,6 +84,7 @@ const alone = [
     'cli/failure',
     'cli/help-pages',
     'cli/reading-line',
+    'cli/settings/schema',
   ],
   ...['api/qemu', 'base/refusal', 'profile/sampling'],
 ];
@@ -166,6 +168,9 @@ for (const command of [undefined, ...commandNames])
 
 const { factsOf } = await import(join(out, 'command-facts.js'));
 writeManPages(join(root, 'dist/man'), { commandNames, factsOf, version, docs: join(root, 'docs') });
+
+const { settingsSchema } = await import(join(out, 'settings/schema.js'));
+writeFileSync(join(root, 'dist/settings.schema.json'), `${JSON.stringify(settingsSchema(), null, 1)}\n`);
 
 const packages = new Set();
 for (const input of Object.keys(metafile.inputs)) {

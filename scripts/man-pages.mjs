@@ -156,6 +156,11 @@ function page(name, facts, { version, date, docs, commands }) {
       ...exitStatus.flatMap(([status, text]) => tagged(bold(status), escaped(text))),
       '.SH ENVIRONMENT',
       ...environment.flatMap(([variable, text]) => tagged(bold(variable), escaped(text))),
+      '.SH FILES',
+      ...tagged(
+        bold('rsptrace.toml'),
+        'Settings, from the working folder upward; or a table of Cargo.toml: docs/settings.md.',
+      ),
       '.SH SEE ALSO',
       see.map((other) => `\\fB${escaped(pageOf(other))}\\fR(1)`).join(',\n'),
       ...(found === undefined ? [] : ['.PP', `docs/${escaped(found.page)} in the package has all about it.`]),

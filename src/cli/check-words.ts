@@ -49,7 +49,7 @@ function knownOf(table: Table): KnownOptions {
   return known;
 }
 
-interface NamedOption {
+export interface NamedOption {
   readonly name: string;
   /** With its dashes. */
   readonly spelled: string;
@@ -65,13 +65,16 @@ interface Words {
 }
 
 /** What words ask for: a command or none, its help or that it runs. */
-interface Asked {
+export interface Asked {
   readonly command: string | undefined;
   readonly asksHelp: boolean;
   /** All words but the command's name. */
   readonly rest: readonly string[];
   /** Where in them an argument is `-`: standard input. */
   readonly standardInputAt: number;
+  readonly options: readonly NamedOption[];
+  /** Those of them that are arguments, up to `--`. */
+  readonly plain: readonly string[];
 }
 
 /**
@@ -110,8 +113,9 @@ export function checkWords(
   }
   const asksHelp = options.some(({ name, value }) => (name === 'help' || name === 'h') && value !== 'false');
   const rest = command === undefined ? words : words.toSpliced(firstAt, 1);
-  const standardInputAt = split(rest, known).plainAt.find((at) => rest[at] === '-') ?? -1;
-  return { command, asksHelp, rest, standardInputAt };
+  const places = split(rest, known).plainAt;
+  const standardInputAt = places.find((at) => rest[at] === '-') ?? -1;
+  return { command, asksHelp, rest, standardInputAt, options, plain: places.map((at) => rest[at] as string) };
 }
 
 /**

@@ -5,10 +5,11 @@ import { type Command, command } from './command.js';
 import { ExitCode } from './failure.js';
 import { checkCompletion, completion } from './options/completion.js';
 import { help } from './options/help.js';
-import type { Table } from './options/option.js';
+import type { SettingsTaken, Table } from './options/option.js';
 import * as recording from './options/recording.js';
 import * as saved from './options/saved-trace.js';
 import * as target from './options/target.js';
+import { withSettings } from './settings/index.js';
 import { keptStandardInput, recordsBesideStdout } from './standard-streams.js';
 import { usageError } from './usage-error.js';
 
@@ -103,23 +104,31 @@ export function optionsOf(name: string | undefined): Table {
 /** The commands that have a name. */
 export const commandNames: readonly string[] = Object.keys(commands).filter((name) => name !== '$0');
 
+/** What settings may have: `record` is rsptrace without a command. */
+export function settingsTables(): Readonly<Record<string, Table>> {
+  const { $0: record, ...named } = commands;
+  return Object.fromEntries(Object.entries({ record, ...named }).map(([name, one]) => [name, one?.options ?? {}]));
+}
+
 /** Runs a command line. Returns the exit status; throws `USAGE`, and what its command throws. */
 export async function runCommandLine(words: readonly string[]): Promise<number> {
-  const { command: name, asksHelp, rest, standardInputAt } = checkWords(words, commandNames, optionsOf);
+  const asked = checkWords(words, commandNames, optionsOf);
+  const { command: name, asksHelp, rest, standardInputAt } = asked;
   if (asksHelp) {
     await (await withHelp(words, Math.min(120, process.stdout.columns ?? 120))).parseAsync();
     return ExitCode.recorded;
   }
-  let run = async (): Promise<number> => ExitCode.recorded;
+  let run = async (_?: SettingsTaken): Promise<number> => ExitCode.recorded;
   // Alone and without its name, because yargs lays out the help of a command with a name before that runs.
   // What reads a trace wants a file, as the parts of one are read in any order.
   const isRead = standardInputAt >= 0 && name !== undefined && name in savedTraceCommands;
   const given = isRead ? rest.with(standardInputAt, await keptStandardInput()) : rest;
-  const parser = commands[name ?? '$0']?.declare(parserOf(given, name), '$0', (body) => {
+  const filled = await withSettings(asked, given, commandOf(name), settingsTables);
+  const parser = commands[name ?? '$0']?.declare(parserOf(filled.words, name), '$0', (body) => {
     run = body;
   });
   await parser?.parseAsync();
-  return await run();
+  return await run(filled.settings);
 }
 
 /** The help of a command, or of rsptrace, in lines of `width` columns. */

@@ -2,10 +2,27 @@ import type { Argv } from 'yargs';
 import type { MayReport } from './check-report.js';
 import { checkFiles, refuseExisting } from './files.js';
 import type { ListTexts } from './list-texts.js';
-import type { Behind, Declaration, Given, PositionalTable, Table } from './options/option.js';
+import {
+  type Behind,
+  type Declaration,
+  flag,
+  type Given,
+  type PositionalTable,
+  type SettingsTaken,
+  type Table,
+} from './options/option.js';
 
 /** Takes a command's body, to be called when the command line is parsed. */
-type Does = (body: () => Promise<number>) => void;
+type Does = (body: (settings?: SettingsTaken) => Promise<number>) => void;
+
+/** What every command gets beside what it declares. */
+interface RunWith {
+  /** Behind `--`. */
+  readonly command: readonly string[];
+  readonly settings: SettingsTaken | undefined;
+}
+
+const config = flag('Take settings of rsptrace.toml or Cargo.toml; --no-config takes none', { default: true });
 
 export interface Command {
   /** Its arguments, as yargs has them: `<elf> [glob]`. */
@@ -24,10 +41,11 @@ export interface Command {
  * that do not go together.
  */
 export function command<P extends PositionalTable, O extends Table>(
-  { about, usage, positionals, options }: Declaration<P, O>,
-  run: (args: Given<P, O> & { readonly command: readonly string[] }) => Promise<number>,
+  { about, usage, positionals, options: own }: Declaration<P, O>,
+  run: (args: Given<P, O> & RunWith) => Promise<number>,
   check?: (given: Given<P, O> & Behind) => void,
 ): Command {
+  const options = Object.keys(own).length > 0 ? { ...own, config } : own;
   const places = Object.entries(positionals).map(([name, { demandOption, isMany }]) => {
     const shown = isMany ? `${name}..` : besideOption(name, options);
     return demandOption ? `<${shown}>` : `[${shown}]`;
@@ -59,11 +77,11 @@ export function command<P extends PositionalTable, O extends Table>(
         (parsed) => {
           const behind = (parsed as { readonly '--'?: readonly string[] })['--'];
           const all = { ...withPrograms<Given<P, O> & MayReport>(parsed, options), command: behind ?? [] };
-          does(async () => {
+          does(async (settings) => {
             checkFiles(all);
             try {
               refuseExisting(all);
-              return await run(all);
+              return await run({ ...all, settings });
             } catch (error) {
               if (hasReports(all)) (await import('./check-report.js')).reportFailure(all, error);
               throw error;

@@ -5,6 +5,10 @@ import { headOf } from '../base/file-head.js';
 import { DebugInfo, demangle, stripGenerics } from '../dwarf/index.js';
 import { ElfFile } from '../elf/index.js';
 import { kinds } from '../probes/index.js';
+import { settingsTables } from './command-line.js';
+import { settingsFiles } from './settings/find.js';
+import { loadSettings } from './settings/load.js';
+import { placed } from './settings/words.js';
 
 /** More names than a person would read end at the next `::`. */
 const MOST_WHOLE = 100;
@@ -35,12 +39,22 @@ function functionsOf(elf: ElfFile): string[] {
   return functions.map(({ name }) => stripGenerics(demangle(name, elf.budget)));
 }
 
-/** The first file of a command line that is an ELF, other than QEMU; the program of the process that it names. */
+/** The first file of a command line that is an ELF, other than QEMU; the program of its process, or of the settings. */
 function programIn(line: readonly string[]): string | undefined {
   const words = line.slice(1).map((word) => word.replace(/^--\w[\w-]*=|^['"]|['"]$/g, ''));
   const found = words.find((word) => !basename(word).startsWith('qemu-') && isElf(word));
   const pid = line[1] === 'attach' ? words.find((word) => /^\d+$/.test(word)) : undefined;
-  return found ?? (pid === undefined ? undefined : executable(pid));
+  return found ?? (pid === undefined ? programOfSettings() : executable(pid));
+}
+
+function programOfSettings(): string | undefined {
+  const found = loadSettings(
+    settingsFiles(process.cwd(), () => {}),
+    settingsTables(),
+    'run',
+  );
+  const { program } = found?.values ?? {};
+  return found && typeof program === 'string' ? placed(program, found.path) : undefined;
 }
 
 const elfMagic = '\x7fELF';

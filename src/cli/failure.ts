@@ -29,6 +29,7 @@ const usageCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'RUN_NO_ELF',
   'RUN_NOT_DETERMINISTIC',
   'SCRATCH_SYNTAX',
+  'SETTINGS_INVALID',
   'TRACE_UNKNOWN_FORMAT',
 ]);
 

@@ -126,6 +126,12 @@ export interface Behind {
   readonly '--'?: readonly string[] | undefined;
 }
 
+/** What of a file of settings a command line was filled with. */
+export interface SettingsTaken {
+  readonly file: string;
+  readonly keys: readonly string[];
+}
+
 export interface Declaration<P, O> {
   readonly about: string;
   /** Where one line is not enough. */

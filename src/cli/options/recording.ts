@@ -24,6 +24,7 @@ import {
   optional,
   parsed,
   required,
+  type SettingsTaken,
   seconds,
   text,
   timeOf,
@@ -130,7 +131,10 @@ export const recordingOptions = {
   ...checkReportOptions,
   budget: text(budgetText),
 };
-export type RecordingArguments = Values<typeof recordingOptions> & { readonly elf: string };
+export type RecordingArguments = Values<typeof recordingOptions> & {
+  readonly elf: string;
+  readonly settings?: SettingsTaken | undefined;
+};
 
 /** `50ms`, `64M`: how much a flight recorder keeps. */
 function newest(words: string): Newest {

@@ -271,6 +271,7 @@ function recordingJson(prepared: Prepared, recording: Recorded, guest: Guest | u
     program: args.elf,
     trace: args.output,
     older_trace: older ?? null,
+    settings: args.settings ?? null,
     clock: { name, resolution_ns: resolutionNs, guest: guestClock },
     end: recording.end,
     guest_exit: guest?.exit ?? stopText(recording.stop),

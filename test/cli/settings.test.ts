@@ -1,0 +1,177 @@
+// Files of settings: which one counts, what of it a command line takes, and each mistake by its file and line.
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import Ajv2020 from 'ajv/dist/2020.js';
+import { parse } from 'smol-toml';
+import t from 'tap';
+import { RsptraceError } from '../../src/base/errors.js';
+import { commandNames, commandOf, settingsTables } from '../../src/cli/command-line.js';
+import { checkSettings, type TomlTable } from '../../src/cli/settings/check.js';
+import { settingsFiles } from '../../src/cli/settings/find.js';
+import { loadSettings } from '../../src/cli/settings/load.js';
+import { settingsSchema } from '../../src/cli/settings/schema.js';
+import { filledBy } from '../../src/cli/settings/words.js';
+import { elfPath } from '../qemu/guests/guests.js';
+import { main, type Ran, scratchFolder } from '../support/command.js';
+
+const root = resolve(import.meta.dirname, '../..');
+
+function within(cwd: string, words: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Omit<Ran, 'signal'>> {
+  return new Promise((done) => {
+    const all = { cwd, timeout: 100_000, env: { ...process.env, ...env } };
+    execFile(process.execPath, [main, ...words], all, (error, stdout, stderr) =>
+      done({ stdout, stderr, status: error === null ? 0 : Number(error.code) }),
+    );
+  });
+}
+
+/** The words that settings add to a line. */
+function added(toml: string, command: string, given: readonly string[], plain: readonly string[], hasCommand = false) {
+  const { options, places } = commandOf(command === 'record' ? undefined : command);
+  const table = parse(toml);
+  const values = { ...table, ...((table[command] as TomlTable | undefined) ?? {}) };
+  const needed = Object.values(places).filter(({ demandOption }) => demandOption).length;
+  const line = { command, options, places: Object.keys(places), needed, given, plain, hasCommand };
+  const { before, behind } = filledBy({ path: resolve('rsptrace.toml'), values }, line);
+  return [...before, ...behind];
+}
+
+const kernel = 'program = "k.elf"\nremote = ":1"\nrunner = ["qemu-system-riscv64", "-kernel", "{program}"]\n';
+
+t.test('what a command line does not say itself', (t) => {
+  t.same(added(kernel, 'record', [], []), ['--remote=:1', 'k.elf']);
+  t.same(added(kernel, 'record', ['r'], []), ['k.elf'], 'the line has a stub');
+  t.same(added(kernel, 'run', [], []), ['k.elf', '--', 'qemu-system-riscv64', '-kernel', 'k.elf']);
+  t.same(added(kernel, 'run', [], ['o.elf']), ['--', 'qemu-system-riscv64', '-kernel', 'o.elf']);
+  t.same(added(kernel, 'run', [], [], true), [], 'a command behind --');
+  t.same(added('runner = ["qemu", "-kernel", "k.elf"]', 'run', [], ['o.elf']), [], 'a runner of its own program');
+  t.same(added(kernel, 'bt', ['p'], []), [], 'a process');
+  t.same(added(kernel, 'bt', ['core'], []), ['k.elf'], 'a dump');
+  t.same(added(kernel, 'tasks', ['at'], ['x.pftrace']), [], 'a trace');
+  t.same(added(kernel, 'types', [], ['Task']), ['k.elf']);
+  t.same(added(kernel, 'futures', [], ['net::**']), ['k.elf']);
+  t.same(added(kernel, 'futures', [], ['package.json']), [], 'a file');
+  t.same(added(kernel, 'report', [], ['x.pftrace']), []);
+  t.same(added(kernel, 'graph', [], ['x.pftrace']), []);
+  t.same(added(kernel, 'graph', ['fn'], []), ['--remote=:1', 'k.elf']);
+  t.same(added(kernel, 'profile', [], ['./app']), ['--', 'qemu-system-riscv64', '-kernel', './app']);
+  t.same(added('probe = ["poll:a", "fn:b"]', 'run', [], ['k']), ['--probe=poll:a', '--probe=fn:b']);
+  t.same(added('probe = ["poll:a"]', 'run', ['p'], ['k']), []);
+  t.same(added('crates = ["net"]', 'run', [], ['k']), ['--probe=poll:net::**']);
+  t.same(added('crates = ["net"]\nprobe = ["fn:b"]', 'run', [], ['k']), ['--probe=fn:b']);
+  t.same(added('args = false\nexact = true', 'run', [], ['k']), ['--no-args', '--exact']);
+  t.same(added('max-events = 5\n[run]\nmax-events = 6', 'run', [], ['k']), ['--max-events=6']);
+  t.same(added('scratch = "hidden"', 'run', ['scratch-symbol'], ['k']), []);
+  t.same(added('remote = "./gdb"', 'detach', [], ['k']), ['--remote=./gdb']);
+  t.end();
+});
+
+const mistakes: readonly (readonly [toml: string, line: number, sentence: RegExp, hint?: string])[] = [
+  ['[report]\nbye = 1', 2, /there is no option 'bye' of report/, 'nearest: by'],
+  ['\nremot = ":1"', 2, /there is no option 'remot'/, 'nearest: remote'],
+  ['[reprot]\nby = "fn"', 1, /there is no command 'reprot'/, 'nearest: report'],
+  ['config = false', 1, /there is no option 'config'/],
+  ['json = 1', 1, /json is true or false/],
+  ['probe = "poll:x"', 1, /probe is a list of texts: \["poll:x"\]/],
+  ['remote = 1234', 1, /remote is a text/],
+  ['[run]\n"max-events" = -1', 2, /--max-events takes a whole number above 0, not '-1'/],
+  ['engine = "fast"', 1, /engine is one of auto, mixed, target, stop/],
+  ['sort = "delta"', 1, /sort is one of total/],
+  ['x = """\nremote = 1\n"""\nremote = 1', 1, /there is no option 'x'/],
+  ['program = "p"\nlast = """\nremote\n"""\nremote = 1', 2, /--last takes a length of time/],
+  ['a = ', 1, /TOML/],
+  ['run.remote = ":1"', 1, /there is no option 'remote' of run/],
+];
+
+t.test('mistakes, each with file and line', (t) => {
+  for (const [text, line, sentence, hint] of mistakes) {
+    let thrown: unknown;
+    try {
+      loadSettings([{ path: '/p/rsptrace.toml', text, places: [[]] }], settingsTables(), 'run');
+    } catch (error) {
+      thrown = error;
+    }
+    if (!(thrown instanceof RsptraceError)) throw thrown ?? new Error(text);
+    t.equal(thrown.code, 'SETTINGS_INVALID');
+    t.match(thrown.message, sentence, text);
+    t.match(thrown.message, new RegExp(`rsptrace.toml:${line}: `), text);
+    if (hint) t.equal(thrown.hint?.slice(0, hint.length), hint);
+  }
+  t.end();
+});
+
+t.test('which file counts', (t) => {
+  const folder = scratchFolder(t);
+  const inner = join(folder, 'crates/kernel/src');
+  mkdirSync(inner, { recursive: true });
+  writeFileSync(join(folder, 'rsptrace.toml'), 'remote = ":1"');
+  writeFileSync(join(folder, 'crates/Cargo.toml'), '[workspace.metadata.rsptrace]\nremote = ":2"\n[workspace]\n');
+  writeFileSync(join(folder, 'crates/kernel/Cargo.toml'), '[package]\nname = "rsptrace"\nmetadata = {}\n');
+  const load = (): unknown =>
+    loadSettings(
+      settingsFiles(inner, () => {}),
+      settingsTables(),
+      'bt',
+    )?.values;
+  t.same(load(), { remote: ':2' }, 'a Cargo.toml without a table is no file of settings');
+  writeFileSync(join(folder, 'crates/kernel/Cargo.toml'), '[package.metadata.rsptrace.bt]\nremote = ":3"\n');
+  t.same(load(), { remote: ':3' });
+  writeFileSync(join(folder, 'crates/kernel/rsptrace.toml'), '');
+  t.same(load(), {}, 'the nearest');
+  t.end();
+});
+
+t.test('as a user runs it', async (t) => {
+  const folder = scratchFolder(t);
+  mkdirSync(join(folder, 'sub'));
+  symlinkSync(elfPath('rv-o2'), join(folder, 'kernel.elf'));
+  const file = join(folder, 'rsptrace.toml');
+  writeFileSync(file, 'program = "kernel.elf"\ncrates = ["nowhere"]\nlog = "error"\n[bt]\nremote = "./nobody"\n');
+  const sub = join(folder, 'sub');
+  const futures = await within(sub, ['futures', 'level3']);
+  t.match(futures, { status: 0, stderr: 'rsptrace: settings of ../rsptrace.toml: program\n' });
+  t.match(futures.stdout, /labkern::work::level3/);
+  const without = await within(sub, ['futures', '--no-config', 'level3']);
+  t.match(without, { status: 1, stderr: /level3/ });
+  t.match(await within(sub, ['bt']), { status: 1, stderr: /: log, remote, program\n.*\.\.\/nobody/ });
+  const completed = await within(sub, ['completion', 'probes', 'poll:lev', '--', 'rsptrace', 'run']);
+  t.equal(completed.stdout, 'poll:level1\npoll:level2\npoll:level3\n');
+  const logged = await within(sub, ['bt'], { RSPTRACE_LOG: 'error' });
+  t.match(logged.stderr, /: remote, program\n/, 'the environment has it');
+  t.match(await within(sub, ['run', '--dry-run']), { status: 1, stderr: /no Future matches 'poll:nowhere::\*\*'/ });
+  writeFileSync(file, 'programm = "kernel.elf"\n');
+  const wrong = await within(sub, ['tasks', '--json', '--pid', '1']);
+  t.match(wrong, { status: 2, stderr: /^rsptrace: \.\.\/rsptrace\.toml:1: .*'programm' \[SETTINGS_INVALID\]/ });
+  t.match(JSON.parse(wrong.stdout), { error: { code: 'SETTINGS_INVALID', hint: 'nearest: program' } });
+});
+
+t.test('the schema says what the command line says', (t) => {
+  const schema = JSON.parse(readFileSync(join(root, 'dist/settings.schema.json'), 'utf8')) as TomlTable;
+  t.same(schema, settingsSchema(), 'which the build has written');
+  const valid = new Ajv2020.default({ allowUnionTypes: true }).compile(schema);
+  const isRight = (table: TomlTable): boolean => {
+    try {
+      checkSettings(table, settingsTables(), (_, sentence) => new RsptraceError('SETTINGS_INVALID', sentence));
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  // What a text has to be like is not in the schema.
+  const tables = mistakes
+    .filter(([text]) => !/-1|last/.test(text))
+    .flatMap(([text]) => (text === 'a = ' ? [] : parse(text)));
+  for (const table of tables) t.equal(valid(table), false, JSON.stringify(table));
+  for (const name of ['record', ...commandNames]) {
+    const { options } = commandOf(name === 'record' ? undefined : name);
+    for (const [key, { type, array, choices }] of Object.entries(options)) {
+      const right = type === 'boolean' ? true : array ? [] : (choices?.[0] ?? undefined);
+      for (const value of [true, ['x'], 'y', {}, ...(right === undefined ? [] : [right])]) {
+        if (value === 'y' || (array && value !== right)) continue;
+        t.equal(valid({ [name]: { [key]: value } }), isRight({ [name]: { [key]: value } }), `${name} ${key} ${value}`);
+      }
+    }
+  }
+  t.end();
+});
