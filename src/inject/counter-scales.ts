@@ -28,7 +28,8 @@ export async function counterScale(
     const value = before.register(name);
     return value === undefined ? [] : [{ name, value }];
   });
-  const place = { type: 0, address: breakpoint, kind: 1 } as const;
+  const kind = arch.breakpointKind(bytes.subarray(Number(breakpoint - at)));
+  const place = { type: 0, address: breakpoint, kind } as const;
   const set = session.batch();
   for (const register of saved) {
     const value = register.name === arch.pc ? at : calibration.begin(register);

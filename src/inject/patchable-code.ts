@@ -133,7 +133,7 @@ function planExits(
   subject: Subject,
   unhookable: Objection,
   bytes: Uint8Array,
-  taken: readonly { readonly length: number }[],
+  taken: readonly Pick<Displaced, 'start' | 'length'>[],
 ): readonly (readonly FunctionExit[])[] | Objection {
   const { plan, probeCode, facts, stopsIn } = subject;
   const because = (why: string): Objection => {
@@ -146,7 +146,7 @@ function planExits(
   if (stopsIn({ address: plan.address, length: plan.codeSize })) return because('another probe stops in it');
   const entered = facts.enteredElsewhere(plan.address, plan.codeSize);
   if (entered !== undefined) return because(entered);
-  const from = Math.max(...taken.map(({ length }) => length));
+  const from = Math.max(...taken.map(({ start, length }) => Number(start - plan.address) + length));
   const inRegisters = (target: Addr): boolean => facts.inRegisters(target);
   const ways = patchWays<readonly FunctionExit[]>(
     probeCode,

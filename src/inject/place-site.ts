@@ -223,13 +223,15 @@ function leadTo(
   const entry = { address: start, bytes };
   const hopCode =
     hop && hopAt !== undefined ? { address: hopAt, bytes: hop.encode(displaced, hopAt, start) } : undefined;
+  // The code of a place inside begins with the patch.
+  const from = place === undefined ? Number(displaced.start - site.plan.address) : 0;
   const patch: Patch = {
     site,
     address: displaced.start,
     part: place === undefined ? 'entry' : 'inside',
     ...(place !== undefined && { goesOn: addOffset(start, place) }),
     bytes: code.patch(displaced, hopAt ?? start),
-    original: site.code.subarray(0, displaced.patchLength),
+    original: site.code.subarray(from, from + displaced.patchLength),
   };
   return {
     writes: [...(hopCode ? [hopCode] : []), mark(markAt, displaced.start, geometry.control), entry],

@@ -116,6 +116,11 @@ export class HartWords {
   }
 }
 
+/** QEMU's machines have clusters of eight, or of sixteen with another interrupt controller (hw/arm/virt.c). */
+const mostInCluster = 8;
+/** Bit 31 of MPIDR_EL1 is always set; the number within the cluster is in its lowest bits. */
+const MPIDR = 0x8000_0000n;
+
 /** The word of each of these harts. */
 async function wordsOf(
   session: Session,
@@ -130,6 +135,8 @@ async function wordsOf(
       return linuxCpus(session, elf, await registerOfEach(session, harts, outside.hartRegister));
     case 'apic':
       return apicsOf(session, harts.length);
+    case 'affinity':
+      return harts.length > mostInCluster ? [] : harts.map((_, index) => MPIDR | BigInt(index));
     case undefined:
       return [];
   }

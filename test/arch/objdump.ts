@@ -46,7 +46,10 @@ function run(machine: Machine, last: readonly string[]): Line[] {
     const match = /^ *([0-9a-f]+):\t([0-9a-f ]+?) *\t(.*)$/.exec(text);
     if (match === null) continue;
     const [, address = '', groups = '', rest = ''] = match;
-    const [mnemonic = '', operands = ''] = split(machine, rest.replace(/ *(#.*)?$/, '').replace(/ *<.*>$/, ''));
+    const [mnemonic = '', operands = ''] = split(
+      machine,
+      rest.replace(machine === 'aarch64' ? /\s*(\/\/.*)?$/ : / *(#.*)?$/, '').replace(/ *<.*>$/, ''),
+    );
     lines.push({ address: BigInt(`0x${address}`), bytes: fromGroups(groups), mnemonic, operands });
   }
   return lines;

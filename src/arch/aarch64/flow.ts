@@ -3,7 +3,7 @@ import type { CodeFlow, FlowStep } from '../code-flow.js';
 import { decode, type Instruction } from './decode.js';
 import { LR, SP } from './registers.js';
 
-/** See {@link CodeFlow}. Nothing is patched: registers that are free are not looked for. */
+/** See {@link CodeFlow}. Jumps inside of functions are near ones, which need no register. */
 export const codeFlow: CodeFlow = {
   steps(code, start) {
     const steps: FlowStep[] = [];

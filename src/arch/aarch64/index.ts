@@ -2,12 +2,15 @@ import type { Architecture, CompleteArchitecture } from '../architecture.js';
 import { genericSignals, type LinuxModel } from '../linux.js';
 import { genericCalls } from '../linux-calls.js';
 import { addressSpaces } from './address-space.js';
+import { prepare } from './disassembly.js';
 import { emulate, memoryAccess } from './emulate.js';
 import { codeFlow } from './flow.js';
 import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
+import { references } from './references.js';
 import { dwarfRegister, floatArguments, generalRegisters, registerDefaults } from './registers.js';
 import { systemRegisters } from './system-registers.js';
+import { probeCode } from './trampoline.js';
 import { traps } from './traps.js';
 
 /** Bytes of `brk #N`: d4 | 001 N[15:11] | N[10:3] | N[2:0] 00000. */
@@ -27,9 +30,12 @@ const linux: LinuxModel = {
   coreRegisters: [...generalRegisters, 'pc', 'cpsr'],
 };
 
-/** 64-bit Arm, little-endian, with the calls and numbers of AAPCS64. It records with stops. */
+/** 64-bit Arm, little-endian, with the calls and numbers of AAPCS64. */
 export const aarch64: Architecture &
-  Pick<CompleteArchitecture, 'frames' | 'codeFlow' | 'privilege' | 'addressSpaces' | 'systemRegisters' | 'traps'> = {
+  Pick<
+    CompleteArchitecture,
+    'frames' | 'codeFlow' | 'references' | 'privilege' | 'addressSpaces' | 'probeCode' | 'systemRegisters' | 'traps'
+  > = {
   name: 'aarch64',
   elfMachine: 183,
   gdbNames: ['aarch64'],
@@ -66,9 +72,10 @@ export const aarch64: Architecture &
   // Arm Architecture Reference Manual, D2.10: a watchpoint is taken before the access.
   watchStops: 'before',
   memoryAccess,
-  prepare: async () => {},
+  prepare,
   frames,
   codeFlow,
+  references,
   privilege,
   // FPEN, bits 21:20.
   floatUnit: {
@@ -77,6 +84,8 @@ export const aarch64: Architecture &
     has: (name) => /^v\d/.test(name),
   },
   addressSpaces,
+  probeCode,
+  qemuMachines: ['virt'],
   systemRegisters,
   traps,
   linux,

@@ -9,6 +9,7 @@ export type PatchKind = 'near' | 'far';
 /** Instructions that were taken out of a function's start, ready to be run elsewhere. */
 export interface Displaced {
   readonly kind: PatchKind;
+  /** Of the patch: the function's start, or behind a landing pad that stays there. */
   readonly start: Addr;
   /** Bytes of whole instructions, at least `patchLength`. */
   readonly length: number;
@@ -16,6 +17,11 @@ export interface Displaced {
   readonly patchLength: number;
   /** The register that a far patch destroys, if it is not the usual one. */
   readonly through?: string | undefined;
+  /**
+   * The instruction before the patch, which is kept as a landing pad, has signed the return address. Whoever wants that
+   * as it was at the entry undoes it first; {@link relocate} begins with it again.
+   */
+  readonly signs?: 'paciasp' | 'pacibsp' | undefined;
   /** The instructions as text, for `--dry-run`. */
   readonly text: readonly string[];
   /**

@@ -19,6 +19,7 @@ export type FieldSource =
    * Which hart or thread it is. `how` is one of the architecture's ways:
    *
    *   riscv  `mhartid` (M-mode only) | `tp` | `at-tp`: the 32 bits at tp + `offset`
+   *   arm    `mpidr`: MPIDR_EL1, whose fields say where in the machine it is
    *   x86    `apic`: the number of the processor's APIC, 0 to 255 | `fs`: the word at fs's base + `offset`, 0 unless given
    */
   | { readonly kind: 'hart'; readonly how: string; readonly offset?: number }
@@ -41,7 +42,9 @@ export type HartSource = FieldSource & {
     /** Linux's number of the CPU whose hart's number is in the register. */
     | { readonly kind: 'linux-cpu'; readonly hartRegister: string }
     /** The number of the processor's APIC. */
-    | { readonly kind: 'apic' };
+    | { readonly kind: 'apic' }
+    /** MPIDR_EL1 of machines with one cluster. */
+    | { readonly kind: 'affinity' };
 };
 
 /** What must be known about a guest to choose a {@link HartSource}. */

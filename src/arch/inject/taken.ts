@@ -1,5 +1,5 @@
 import type { Addr } from '../../base/addr.js';
-import type { DisplacedInside, PatchKind } from './displaced.js';
+import type { Displaced, DisplacedInside, PatchKind } from './displaced.js';
 
 /** Whole instructions that can be run elsewhere: those in the first `length` bytes of `code`, which lies at `start`. */
 export interface TakenCode {
@@ -11,6 +11,7 @@ export interface TakenCode {
   /** See {@link DisplacedInside}. */
   readonly through?: string | undefined;
   readonly hookRefused?: string | undefined;
+  readonly signs?: Displaced['signs'];
 }
 
 /** What an architecture does with taken instructions. */
@@ -33,6 +34,7 @@ export class Taken<P> implements DisplacedInside, TakenCode {
   readonly patchLength: number;
   readonly through: string | undefined;
   readonly hookRefused: string | undefined;
+  readonly signs: Displaced['signs'];
   readonly #moving: Moving<P>;
   readonly #head: number;
 
@@ -47,6 +49,7 @@ export class Taken<P> implements DisplacedInside, TakenCode {
     this.patchLength = taken.patchLength;
     this.through = taken.through;
     this.hookRefused = taken.hookRefused;
+    this.signs = taken.signs;
   }
 
   get #places(): readonly P[] {

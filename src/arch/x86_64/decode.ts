@@ -1,5 +1,6 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
-import { partMissing, RsptraceError } from '../../base/errors.js';
+import { RsptraceError } from '../../base/errors.js';
+import { loadCapstone } from '../capstone.js';
 import type { Step } from '../inject/code-path.js';
 import type { AssemblyLine } from '../inject/probe-code.js';
 
@@ -78,13 +79,9 @@ export function prepare(): Promise<void> {
 
 async function load(): Promise<void> {
   const module: object = {};
-  const { Capstone, Const } = await loadInto(module);
-  const { major, minor } = Capstone.version();
-  if (major !== 5 || minor !== 0 || !isHeap(module)) {
-    throw new RsptraceError('ARCH_DECODER', `Capstone ${major}.${minor} is installed, but only 5.0 is known to work`, {
-      hint: 'Install capstone-wasm 1.0.3.',
-    });
-  }
+  const { Capstone, Const } = await loadCapstone('x86_64 code cannot be decoded', module);
+  if (!isHeap(module))
+    throw new RsptraceError('ARCH_DECODER', 'the Capstone that is installed shows no memory of its own');
   const capstone = new Capstone(Const.CS_ARCH_X86, Const.CS_MODE_64);
   capstone.setOption(Const.CS_OPT_DETAIL, Const.CS_OPT_ON);
   const names = new Map<number, string>();
@@ -99,16 +96,6 @@ async function load(): Promise<void> {
       return known;
     },
   };
-}
-
-async function loadInto(module: object): Promise<typeof import('capstone-wasm')> {
-  try {
-    const capstone = await import('capstone-wasm');
-    await capstone.loadCapstone(module);
-    return capstone;
-  } catch (cause) {
-    throw partMissing('capstone-wasm', 'x86_64 code cannot be decoded', cause);
-  }
 }
 
 function isHeap(module: object): module is Heap {
