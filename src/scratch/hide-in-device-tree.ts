@@ -1,9 +1,4 @@
-// QEMU's riscv `virt` (hw/riscv/boot.c, riscv_setup_rom_reset_vec): the mask ROM at 0x1000 begins with the reset
-// vector and holds
-//
-//   0x1018 where it jumps to (8)   0x1020 address of the device tree (8), which it passes on in a1
-//
-// The device tree lies in the topmost 2 MiB of RAM (below 3 GiB), and QEMU writes it there again at every reset.
+// A device tree that QEMU has put into RAM, and puts there again at every reset. The machine has not run an instruction.
 import { type Addr, addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { isRefusal, type Refusal } from '../base/refusal.js';
@@ -12,15 +7,30 @@ import { FDT_HEADER, fdtSize, readFdt, writeFdtSize } from '../target/index.js';
 import { writeAllOrNone } from './edited-memory.js';
 import { LARGE_PAGE } from './scratch.js';
 
-const fdtPointer = addr(0x1020);
+/** Where a machine's device tree lies, and the word that leads to it if it may be moved. */
+interface TreePlace {
+  readonly at: Addr;
+  readonly pointer: Addr | undefined;
+  /** The machine has no device tree if there is none: then nothing says to its guest how much RAM there is. */
+  readonly orNone?: { readonly ramBase: Addr };
+}
+
+/** How the device tree of a machine is found. */
+export type FindTree = (memory: TargetMemory) => Promise<TreePlace | Refusal>;
+
+/** By a pointer of 8 bytes. */
+export async function pointedTo(memory: TargetMemory, pointer: Addr): Promise<TreePlace | undefined> {
+  const bytes = await memory.read(pointer, 8);
+  return bytes && { at: addr(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true)), pointer };
+}
 
 interface HiddenInTree {
   /** Physical address and size of the RAM that is hidden from the guest and free for use. */
   readonly start: Addr;
   readonly size: number;
   readonly ramBase: Addr;
-  /** Where QEMU puts the device tree at a reset. */
-  readonly original: Addr;
+  /** Where QEMU puts the device tree at a reset; undefined if there is none. */
+  readonly original: Addr | undefined;
 }
 
 /**
@@ -29,14 +39,21 @@ interface HiddenInTree {
  */
 export async function hideInDeviceTree(
   session: Session,
-  visible: number,
-  hidden: number,
-  original?: Addr,
+  find: FindTree,
+  {
+    visible,
+    hidden,
+    original,
+  }: { readonly visible: number; readonly hidden: number; readonly original?: Addr | undefined },
 ): Promise<HiddenInTree | Refusal> {
   const memory = session.memory();
-  const found = await deviceTree(memory, original);
+  const found = await deviceTree(memory, find, original);
   if (isRefusal(found)) return found;
-  const { blob, at } = found;
+  if (found.blob === undefined) {
+    const { ramBase } = found;
+    return { start: addr(ramBase + BigInt(visible)), size: hidden - LARGE_PAGE, ramBase, original: undefined };
+  }
+  const { blob, at, pointer: pointsTo } = found;
   const tree = readTree(blob);
   if (isRefusal(tree)) return tree;
   const [node] = tree.memory;
@@ -53,10 +70,11 @@ export async function hideInDeviceTree(
   }
   writeFdtSize(blob, range.sizeAt, node.sizeBytes, BigInt(visible));
   const to = at + BigInt(blob.length) > start ? addr((start - BigInt(blob.length)) & ~BigInt(LARGE_PAGE - 1)) : at;
+  if (to !== at && pointsTo === undefined) return { refused: `the device tree at ${hex(at)} cannot be moved` };
   const pointer = new Uint8Array(8);
   new DataView(pointer.buffer).setBigUint64(0, to, true);
   const moved = [
-    { address: fdtPointer, bytes: pointer },
+    ...(pointsTo === undefined ? [] : [{ address: pointsTo, bytes: pointer }]),
     { address: at, bytes: new Uint8Array(blob.length) },
   ];
   const failed = await writeAllOrNone(memory, [...(to === at ? [] : moved), { address: to, bytes: blob }]);
@@ -65,17 +83,26 @@ export async function hideInDeviceTree(
   return { start, size: hidden - LARGE_PAGE, ramBase: addr(range.base), original: at };
 }
 
-/** The device tree that the mask ROM points to, or the one at `original`. */
+/** The device tree that is found, or the one at `original`. */
 export async function deviceTree(
   memory: TargetMemory,
+  find: FindTree,
   original?: Addr,
-): Promise<{ blob: Uint8Array; at: Addr } | Refusal> {
-  const pointer = await memory.read(fdtPointer, 8);
-  if (pointer === undefined) return { refused: 'the mask ROM cannot be read' };
-  const at = original ?? addr(new DataView(pointer.buffer, pointer.byteOffset).getBigUint64(0, true));
+): Promise<
+  | (TreePlace & { readonly blob: Uint8Array })
+  | { readonly blob: undefined; readonly at: undefined; readonly ramBase: Addr }
+  | Refusal
+> {
+  const found = await find(memory);
+  if (isRefusal(found)) return found;
+  const at = original ?? found.at;
   const size = fdtSize((await memory.read(at, FDT_HEADER)) ?? new Uint8Array(0));
   const blob = size === undefined ? undefined : await memory.read(at, size);
-  return blob === undefined ? { refused: `there is no device tree at ${hex(at)}` } : { blob, at };
+  if (blob !== undefined) return { ...found, blob, at };
+  const { orNone } = found;
+  return orNone
+    ? { blob, at: undefined, ramBase: orNone.ramBase }
+    : { refused: `there is no device tree at ${hex(at)}` };
 }
 
 function readTree(blob: Uint8Array): ReturnType<typeof readFdt> | Refusal {

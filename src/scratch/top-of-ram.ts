@@ -26,10 +26,12 @@ export async function topOfRam(session: Session, elf: ElfFile, ram: GuestRam | u
   const tree = readMemoryTree((await session.monitor('info mtree -f')) ?? '');
   const largest = largestRam(tree);
   if (physical === undefined || largest === undefined) return { refused: 'QEMU does not say where its RAM is' };
-  const hasTree = machines.some((machine) => machine.hasDeviceTree?.(tree));
-  const found = hasTree ? await deviceTree(physical) : undefined;
+  const find = machines.find((machine) => machine.hasDeviceTree?.(tree))?.deviceTree;
+  const found = find && (await deviceTree(physical, find));
   const taken: FdtRange[] = [
-    ...(found && !isRefusal(found) ? [{ base: found.at, size: BigInt(found.blob.length) }] : []),
+    ...(found && !isRefusal(found) && found.blob !== undefined
+      ? [{ base: found.at, size: BigInt(found.blob.length) }]
+      : []),
     ...elf.segments
       .filter(({ type }) => type === PT_LOAD)
       .map((each) => ({ base: each.physical, size: BigInt(each.memorySize) })),

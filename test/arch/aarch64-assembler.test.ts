@@ -105,7 +105,7 @@ t.test('a machine finds the constants and addresses that were asked for', async 
   await using machine = await Machine.start();
   const constants = [0n, 1n, 0xffffn, 0x1_0000n, 0xffff_0000n, -1n, -2n, -0x1_0000n, 1n << 63n, 0x1234_5678_9abc_def0n];
   for (let bit = 4n; bit < 64n; bit += 7n) constants.push(1n << bit, -(1n << bit), (1n << bit) - 3n);
-  const distances = [0n, 1n, 0xfffn, 0x1000n, -1n, -0x1001n, 0xffff_0000n, -0xff00_0000n];
+  const distances = [0n, 1n, 0xfffn, 0x1000n, -1n, -0x1001n, 0xffff_0000n, -0x4000_0000n];
   const code = new arm.Assembler(place.code);
   const wanted: bigint[] = [];
   const keep = (value: bigint): void => {

@@ -74,7 +74,7 @@ t.test('what is refused, and why', async (t) => {
   for (const [command, why] of [
     [[], /not known to be a QEMU/],
     [['./run.sh', ...riscv], /run\.sh is not known to be a QEMU/],
-    [['qemu-system-aarch64', '-M', 'virt'], /not known to be a QEMU/],
+    [['qemu-system-sparc64', '-M', 'virt'], /not known to be a QEMU/],
     [['qemu-system-riscv64'], /the default one/],
     [['qemu-system-riscv64', '-M', 'sifive_u'], /sifive_u/],
     [[...riscv, '-m', '12X'], /-m 12X is not a size/],

@@ -6,11 +6,12 @@
 //              34:32 IPS | 59 DS
 //   TTBRn_EL1  63:48 ASID | 47:1 root table
 //   table      63 NS | 62:61 APTable | 60 UXNTable | 59 PXNTable | 47:N next table | 1 | 1
-//   leaf       54 UXN | 53 PXN | 52 contiguous | 47:N page | 10 AF | 7:6 AP | 1 page | 1
+//   MAIR_EL1   what memory each index in 4:2 of a leaf is
+//   leaf       54 UXN | 53 PXN | 52 contiguous | 47:N page | 10 AF | 9:8 SH | 7:6 AP | 4:2 MAIR's index | 1 page | 1
 //
 // Refused: EL2 and EL3, AArch32, addresses of 52 bits (DS, IPS 6). Not read: the second stage, which a hypervisor has; tags
 // in the top byte; permission overlays. A leaf without AF counts as mapped: its memory is there.
-import { addr } from '../../base/addr.js';
+import { type Addr, addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { AddressSpaces, Translation } from '../pages/address-space.js';
@@ -22,6 +23,7 @@ const TABLE = 2n;
 /** Access from EL0; read-only. */
 const AP1 = 1n << 6n;
 const AP2 = 1n << 7n;
+const SHARED = 3n << 8n;
 const AF = 1n << 10n;
 const PXN = 1n << 53n;
 const UXN = 1n << 54n;
@@ -37,23 +39,37 @@ const lowerPageBits: readonly (number | undefined)[] = [12, 16, 14, undefined];
 const upperPageBits: readonly (number | undefined)[] = [undefined, 14, 12, 16];
 
 export const addressSpaces: AddressSpaces = {
-  registers: ['cpsr', 'SCTLR_EL1', 'TCR_EL1', 'TTBR0_EL1', 'TTBR1_EL1'],
+  registers: ['cpsr', 'SCTLR_EL1', 'TCR_EL1', 'TTBR0_EL1', 'TTBR1_EL1', 'MAIR_EL1'],
   of(registers, physical) {
     const found = translation(registers);
     if ('refused' in found) return found;
-    // Nothing is patched: no entries are made.
-    const entries = { largePageEntry: () => undefined, executableEntry: same, tableEntry: same };
-    return spaceOf(`${2 ** ((found.pages?.pageBits ?? 12) - 10)} KiB`, found, physical, entries);
+    const pageBits = found.pages?.pageBits ?? 12;
+    const normal = normalMemory(registers.register('MAIR_EL1'));
+    const largePageEntry = (at: Addr, rights: 'code' | 'data'): bigint | undefined =>
+      normal === undefined || pageBits !== 12 ? undefined : encode(at, rights, normal);
+    const entries = { largePageEntry, executableEntry: (entry: bigint) => entry & ~PXN, tableEntry };
+    return spaceOf(`${2 ** (pageBits - 10)} KiB`, found, physical, entries);
   },
   format: translation,
-  alwaysPages: true,
+  alwaysPages: false,
   tableChanges: writesTables,
   hardwareBits: AF | AP2,
   search: { levels: [3, 4], valid: 1, shift: 12, highBits: 0xffff },
 };
 
-function same(entry: bigint): bigint {
-  return entry;
+/** MAIR_EL1: a byte for each index. The index of memory that is cached, written back, read and write allocated. */
+function normalMemory(attributes: bigint | undefined): bigint | undefined {
+  for (let index = 0n; index < 8n; index++) if ((((attributes ?? 0n) >> (8n * index)) & 0xffn) === 0xffn) return index;
+  return undefined;
+}
+
+/** Inner shareable, accessed, global, and not for user mode. */
+function encode(physical: Addr, rights: 'code' | 'data', normal: bigint): bigint {
+  return physical | VALID | (normal << 2n) | SHARED | AF | UXN | (rights === 'code' ? AP2 : PXN);
+}
+
+function tableEntry(physical: Addr): bigint {
+  return physical | VALID | TABLE;
 }
 
 /** msr of SCTLR_EL1, TTBR0_EL1, TTBR1_EL1 and TCR_EL1. */

@@ -85,7 +85,7 @@ export const aarch64: Architecture &
   },
   addressSpaces,
   probeCode,
-  qemuMachines: ['virt'],
+  qemuMachines: ['arm-virt'],
   systemRegisters,
   traps,
   linux,

@@ -3,10 +3,10 @@ import { type Architecture, architectures } from '../../arch/index.js';
 import { qemuOptions } from '../../target/index.js';
 import type { Machine } from './machine.js';
 import { pc } from './pc.js';
-import { virt } from './virt.js';
+import { armVirt, virt } from './virt.js';
 
 /** Every machine of QEMU that is known. */
-export const machines: readonly Machine[] = [virt, pc];
+export const machines: readonly Machine[] = [virt, armVirt, pc];
 
 /** Those of an architecture. */
 export function machinesWith({ qemuMachines = [] }: Pick<Architecture, 'qemuMachines'>): readonly Machine[] {

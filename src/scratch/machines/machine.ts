@@ -2,6 +2,7 @@ import type { Addr } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { Session } from '../../rsp/index.js';
 import type { MemoryPiece, QemuOption } from '../../target/index.js';
+import type { FindTree } from '../hide-in-device-tree.js';
 
 /** RAM that was removed from what the guest reads. */
 export interface HiddenRam {
@@ -54,6 +55,8 @@ export interface Machine {
   ): Promise<Hiding | Refusal>;
   /** The kernel's command line, if these options start a kernel that unpacks itself with code of no ELF. */
   unpackedStart?(options: readonly QemuOption[]): Promise<string | undefined>;
-  /** Whether a running machine with this memory is of this kind, and has a device tree to which its mask ROM points. */
+  /** Whether a running machine with this memory is of this kind, and has a device tree. */
   hasDeviceTree?(memory: readonly MemoryPiece[]): boolean;
+  /** How that is found. */
+  readonly deviceTree?: FindTree;
 }
