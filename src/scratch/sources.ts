@@ -101,6 +101,8 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
   const { arch, elf, process, known = {}, logger } = request;
   const pages = turnsPagingOn(elf, arch);
   if (pages === undefined && process === undefined) return notKnown(request);
+  const caches = await staleCaches(request);
+  if (caches) return caches;
   // A kernel may set its firmware up only now.
   known.ownFirmware ||= process === undefined && (await hasOwnFirmware(request.session, arch, elf));
   const facts = { known, pages: pages ?? false, ownFirmware: known.ownFirmware };
@@ -119,9 +121,17 @@ export async function findScratch(request: ScratchRequest): Promise<Scratch | Re
 export async function memoryMissing(request: ScratchRequest): Promise<Refusal | undefined> {
   const { arch, elf, process } = request;
   if (process === undefined && turnsPagingOn(elf, arch) === undefined) return notKnown(request);
+  const caches = await staleCaches(request);
+  if (caches) return caches;
   const expected = sources.map(({ there }) => there(request));
   if (expected.some((find) => typeof find === 'function')) return undefined;
   return expected.findLast((find) => typeof find === 'object') ?? { refused: nothing };
+}
+
+/** See `ProbeCode.onlyEmulated`. */
+async function staleCaches({ session, arch, process }: ScratchRequest): Promise<Refusal | undefined> {
+  const why = process === undefined ? arch.probeCode?.onlyEmulated : undefined;
+  return why === undefined || (await session.stub()).name === 'qemu-system' ? undefined : { refused: why };
 }
 
 function notKnown({ arch }: ScratchRequest): Refusal {

@@ -238,6 +238,8 @@ export const probeCode: ProbeCode = {
   inner,
   wait,
   spinsPerSecond: 50_000, // A poll is five instructions: 40-80 ns.
+  // Emulators see what their stubs write (QEMU invalidates what it has translated).
+  onlyEmulated: 'the instruction caches of a processor may have other code than a debugger has written',
   floats: floatArguments,
   counter,
   hartSource: () => hart,

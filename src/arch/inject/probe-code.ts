@@ -89,6 +89,11 @@ export interface ProbeCode {
    * before each.
    */
   readonly spinsPerSecond: number;
+  /**
+   * Why the code is for emulators alone, in words for the user: another machine would need more than that it is written.
+   * Undefined if it needs no more.
+   */
+  readonly onlyEmulated?: string;
   /** Floating-point registers that a record may have. */
   readonly floats: readonly string[];
   /** The counter for records' times, as {@link FieldSource} names it. */
