@@ -38,7 +38,7 @@ function stale({ stats }: Lab): number {
 
 const polled = 'labkern::exec::poll_task';
 
-for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2'], (one) => one !== 'rv-o0')) {
+for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2', 'arm-o2'], (one) => one !== 'rv-o0' && one !== 'arm-o2')) {
   t.test(`${name}: a counter in the target is behind references`, async (t) => {
     const [few, number] = [`count:${polled} if t.fut != None && t.polls < 5`, `(t.polls):${polled} if t.fut != None`];
     const counted = await run(t, name, 'target', few, `sum${number}`, `hist${number}`);
@@ -56,7 +56,7 @@ for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2'], (one) => one !== 'rv-o0
 }
 
 // Each guest by either engine under `--long`: with stops members are captured below.
-for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2'], (one) => one !== 'rv-o0')) {
+for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2', 'arm-o2'], (one) => one !== 'rv-o0' && one !== 'arm-o2')) {
   for (const engine of usually(['target', 'stop'], (one) => one === 'target')) {
     t.test(`${name}: members behind an Arc decide, engine ${engine}`, async (t) => {
       const probes = [`fn:${polled} if t.fut == None || t.id == 3`, `count:${polled} if t.fut == Option::Some`];

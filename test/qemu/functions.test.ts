@@ -60,8 +60,8 @@ function callers(slices: readonly Slice[], name: string): Set<string | undefined
   return found;
 }
 
-const guests = ['rv-o0', 'rv-o2', 'rvm-o2', 'x86-o0', 'x86-o2'];
-for (const name of usually(guests, (one) => one === 'rv-o0' || one === 'x86-o2')) {
+const guests = ['rv-o0', 'rv-o2', 'rvm-o2', 'x86-o0', 'x86-o2', 'arm-o0', 'arm-o2'];
+for (const name of usually(guests, (one) => one === 'rv-o0' || one === 'x86-o2' || one === 'arm-o2')) {
   t.test(`${name}: functions are called as often as the guest counts`, async (t) => {
     // The timer's handler is traced in a test of its own: each tick that stops ask for would be recorded here too.
     const probes = ['deep*', '__rust_alloc', '__rust_dealloc', 'labkern::exec::poll_task', 'labkern::stats::report'];
