@@ -7,18 +7,23 @@ import { registersOf, type Session } from '../rsp/index.js';
 import { type Scratch, unavailable } from '../scratch/index.js';
 import type { RecordCounter } from './record-dispatcher.js';
 
+interface ScaleRequest {
+  readonly session: Session;
+  readonly arch: Architecture;
+  readonly calibration: CounterCalibration;
+  /** That of stops. */
+  readonly clock: ClockReader;
+  /** The time of the last event. */
+  readonly now: () => number;
+}
+
 /**
  * Measures how a counter's ticks become the nanoseconds of `clock`. It runs code at `at` in the target for a few
  * milliseconds, then restores everything. The target is stopped in its kernel's code.
  * @throws RsptraceError `COUNTER_UNKNOWN` if that cannot be done
  */
-export async function counterScale(
-  session: Session,
-  arch: Architecture,
-  calibration: CounterCalibration,
-  clock: ClockReader,
-  at: Addr,
-): Promise<RecordCounter> {
+export async function counterScale(request: ScaleRequest, at: Addr): Promise<RecordCounter> {
+  const { session, arch, calibration, clock, now: last } = request;
   const reference = await calibration.reference((command) => session.monitor(command));
   if (reference === undefined) throw unknown('the machine has no timer that it can be counted against');
   const { bytes, breakpoint } = calibration.code(at, reference);
@@ -54,7 +59,31 @@ export async function counterScale(
   const base = time();
   const { counter } = found;
   const scale = (ticks: number): number => Math.round(base + (ticks - counter) * nanosPerTick);
-  return { time: scale, nanosPerTick, origin: () => ({ ticks: counter, nanos: base }) };
+  const counted = { time: scale, nanosPerTick, origin: () => ({ ticks: counter, nanos: base }) };
+  return clock.info.guest ? counted : behindStops(counted, last);
+}
+
+/**
+ * For a trace whose stops have the host's time, which runs ahead of the counter by what each stop takes: the counter is
+ * set after the last stop whenever it is behind. So time goes on, and what happens between two stops takes as long as
+ * the counter says. `now`: the time of the last event.
+ */
+export function behindStops(counter: RecordCounter, now: () => number): RecordCounter {
+  let ahead = 0;
+  let last = Number.NEGATIVE_INFINITY;
+  const time = (ticks: number): number => {
+    const stopped = now();
+    const nanos = counter.time(ticks);
+    // Records of several harts may be a little out of order: then the last event was none of a stop.
+    if (stopped > last) ahead = Math.max(ahead, stopped - nanos);
+    last = Math.max(last, nanos + ahead);
+    return nanos + ahead;
+  };
+  const origin = (): ReturnType<RecordCounter['origin']> => {
+    const { ticks, nanos } = counter.origin();
+    return { ticks, nanos: nanos + ahead };
+  };
+  return { ...counter, time, origin };
 }
 
 function unknown(why: string): RsptraceError {

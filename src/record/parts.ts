@@ -38,6 +38,7 @@ export function putTogether(options: RecordOptions, target: Verified): Parts {
   const tracers = buildTracers(options, target, { connection, engines: () => engines });
   const clock = new TraceClock(options, target, connection, {
     isWanted: () => engines.writesRecords && !target.hurdles.some(({ code }) => code === 'memory'),
+    now: () => tracers.output.time,
     // Firmware keeps the counter from the kernel, which could not be known before that had run.
     opened: (closed) => {
       if (target.hurdles.some(({ code }) => code === 'counter')) return;

@@ -36,6 +36,8 @@ const UNMEASURED: UnknownRest = {
 interface CounterWishes {
   /** Whether there may be trampolines that read it. */
   readonly isWanted: () => boolean;
+  /** The time of the last event. */
+  readonly now: () => number;
   /** Called when the kernel was let read it. */
   readonly opened: (closed: ClosedCounter) => void;
 }
@@ -148,7 +150,8 @@ export class TraceClock {
       });
     const calibration = arch.probeCode?.calibration;
     const steady = this.#steady;
-    if (calibration && steady) return counterScale(session, arch, calibration, steady, at);
+    if (calibration && steady)
+      return counterScale({ session, arch, calibration, clock: steady, now: this.#counter.now }, at);
     const { clock = 'auto', nanosPerInstruction, timebaseHz = defaultTimebaseHz } = this.#options;
     // Trampolines read the time CSR, which would trap on a hart that has none.
     if (!this.#target.isProcess && steady?.info.guest === false && clock === 'auto') {
