@@ -289,12 +289,13 @@ async function ofServer(doing, name, signal) {
     const found = await afterwards(from, {
       ended,
       free: () => isFree(child.pid),
-      clean: () => isFree(child.pid) && changedCode(child.pid) === 0,
+      clean: () => isFree(child.pid) && (over(child)() || changedCode(child.pid) === 0),
       gone: () => serversOf(child.pid).length === 0,
       load: requests,
       before,
     });
-    return { ...found, lives: isThere(child.pid), said: tracer.said };
+    const died = over(child)() ? { died: child.signalCode ?? child.exitCode } : {};
+    return { ...found, lives: isThere(child.pid), ...died, said: tracer.said };
   } finally {
     await requests.end();
     child.kill('SIGKILL');

@@ -60,6 +60,8 @@ export class Gdbserver implements Disposable {
   readonly #supervisor: Supervisor;
   readonly #isAttached: boolean;
   readonly #startTime: string | undefined;
+  /** We end it. */
+  #isEnding = false;
 
   private constructor(
     child: ChildProcess,
@@ -140,8 +142,18 @@ export class Gdbserver implements Disposable {
     const deadline = performance.now() + endMs;
     while (performance.now() < deadline && (this.#isAttached || tracerOf(this.pid) === this.#child.pid))
       if (await this.#hasEnded(lookMs)) return;
-    this.#child.kill('SIGKILL');
+    this.#end();
     await this.#hasEnded(endMs);
+  }
+
+  /** Resolves when it has ended, in whatever way. */
+  get ended(): Promise<true> {
+    return this.#exit;
+  }
+
+  /** It was ended by a signal of somebody else's. */
+  get wasKilled(): boolean {
+    return this.#child.signalCode !== null && !this.#isEnding;
   }
 
   /** The process is still there. */
@@ -169,7 +181,12 @@ export class Gdbserver implements Disposable {
   [Symbol.dispose](): void {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     if (this.#isAttached) this.#supervisor.takeOver();
-    else this.#child.kill('SIGKILL');
+    else this.#end();
+  }
+
+  #end(): void {
+    this.#isEnding = true;
+    this.#child.kill('SIGKILL');
   }
 
   async #hasEnded(withinMs: number): Promise<boolean> {

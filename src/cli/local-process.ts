@@ -13,9 +13,9 @@ import {
 } from '../api/index.js';
 import { type Architecture, architectureNamed } from '../arch/index.js';
 import { isFirstSaid } from '../base/cache-folder.js';
-import { RsptraceError } from '../base/errors.js';
+import { messageOf, RsptraceError } from '../base/errors.js';
 import { entriesOf, statOf, textOf } from '../base/proc.js';
-import { takeOutOwnCode } from '../inject/index.js';
+import { type TakenOut, takeOutOwnCode, takeOutTraps } from '../inject/index.js';
 import type { Session } from '../rsp/index.js';
 import { connect, letRun } from '../target/index.js';
 import { type AtTarget, atTarget, type BeforeTarget, leavesServer } from './at-target.js';
@@ -70,8 +70,11 @@ export async function underGdbserver<T>(
     const session = await connect(server.address, {
       ...{ logger, waitMs, timeoutMs: args.timeout, recordWire, standsSince: server.since },
     });
-    const arch = 'pid' in subject ? architectureNamed(session.target.architecture ?? '') : undefined;
-    if ('pid' in subject && arch) await leaveForgotten(session, arch, subject.pid);
+    const arch = architectureOf(session);
+    if ('pid' in subject && arch) {
+      await leaveForgotten(session, arch, subject.pid);
+      void server.ended.then(() => takeOutKept(session, arch, server));
+    }
     return session;
   };
   try {
@@ -88,6 +91,35 @@ export async function underGdbserver<T>(
     throw error;
   } finally {
     begun.server?.[Symbol.dispose]();
+    const { server } = begun;
+    if ('pid' in subject && server?.wasKilled && server.isAlive) await leaveUnserved(server);
+  }
+}
+
+function architectureOf(session: Session): Architecture | undefined {
+  return architectureNamed(session.target.architecture ?? '');
+}
+
+/** A gdbserver that was killed leaves its breakpoints in a process that runs on, and dies of the next one. */
+function takeOutKept(session: Session, { linux }: Architecture, { pid, isAlive }: Gdbserver): void {
+  const trap = linux?.forgottenTraps?.trap;
+  const places = session.breakpoints.filter(({ type }) => type === 0).map(({ address }) => address);
+  if (trap !== undefined && isAlive) takeOutTraps(pid, places, trap);
+}
+
+/** A process whose gdbserver was killed: another one takes out what is in its code. */
+async function leaveUnserved({ pid }: Gdbserver): Promise<void> {
+  try {
+    using server = await Gdbserver.start({ pid }, { cleanUp: leavesServer });
+    await using session = await connect(server.address, { waitMs, standsSince: server.since });
+    const arch = architectureOf(session);
+    if (arch === undefined) return;
+    const taken = await takeOut(session, arch, pid);
+    await session.detach();
+    await server.gone();
+    note(`its gdbserver was killed. ${takenOutText({ ...taken, pid })}`);
+  } catch (thrown) {
+    note(`its gdbserver was killed, and process ${pid} could not be left in order: ${messageOf(thrown)}`);
   }
 }
 
@@ -100,11 +132,16 @@ async function leaveAbandoned(pid: number): Promise<void> {
 
 /** What an earlier rsptrace has left in the code of a process that nobody traced any more, and that stands now. */
 async function leaveForgotten(session: Session, arch: Architecture, pid: number): Promise<void> {
+  const taken = await takeOut(session, arch, pid);
+  if (taken.patches.length > 0) note(`an earlier rsptrace was killed. ${takenOutText({ ...taken, pid })}`);
+}
+
+async function takeOut(session: Session, arch: Architecture, pid: number): Promise<TakenOut> {
   await arch.prepare();
   await letRun(session, arch);
   const taken = await takeOutOwnCode(session, arch, pid);
   await letRun(session, arch);
-  if (taken.patches.length > 0) note(`an earlier rsptrace was killed. ${takenOutText({ ...taken, pid })}`);
+  return taken;
 }
 
 /** Undefined for a process that does not show it. */

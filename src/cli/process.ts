@@ -82,16 +82,18 @@ export function recordProgram(args: RunArguments & RecordingArguments): Promise<
 }
 
 /** A server that was ended from outside says nothing of its program. */
-function withUnseenEnd(recording: Recorded, open: string): Recorded {
+function withUnseenEnd(recording: Recorded, subject: Subject, open: string): Recorded {
   const isClosed = recording.end === 'failed' && codeOf(recording.error) === 'RSP_CLOSED';
   if (!isClosed && (recording.end !== 'guest-ended' || recording.stop?.kind !== 'gone')) return recording;
-  return { ...recording, end: 'failed', error: serverGone(open) };
+  return { ...recording, end: 'failed', error: serverGone(subject, open) };
 }
 
-function serverGone(open: string): RsptraceError {
-  return new RsptraceError('RUN_KILLED', `gdbserver was ended from outside, ${open}`, {
-    hint: 'how the program ended, and whether it has, nobody saw',
-  });
+function serverGone(subject: Subject, open: string): RsptraceError {
+  const hint =
+    'pid' in subject
+      ? `the trace ends there; if process ${subject.pid} runs on, rsptrace attach traces it again`
+      : 'how the program ended, and whether it has, nobody saw';
+  return new RsptraceError('RUN_KILLED', `gdbserver was ended from outside, ${open}`, { hint });
 }
 
 function codeOf(error: unknown): string | undefined {
@@ -155,9 +157,9 @@ async function recordUnder(
   });
   const { result, server, damage } = await recorded.catch((thrown: unknown) => {
     // Before there was a recording that could say it.
-    throw codeOf(thrown) === 'RSP_CLOSED' ? serverGone(open.text) : thrown;
+    throw codeOf(thrown) === 'RSP_CLOSED' ? serverGone(subject, open.text) : thrown;
   });
-  return { recording: { ...withUnseenEnd(result, open.text), serverFault: damage }, server };
+  return { recording: { ...withUnseenEnd(result, subject, open.text), serverFault: damage }, server };
 }
 
 /** The calls and polls that were open when a program ended: the last events of its trace. */

@@ -6,7 +6,7 @@
  *   elsewhere         the stub is asked to remove one wherever there may be one: at functions, and behind calls
  */
 
-import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import type { Architecture, LinuxModel } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import { type ElfFile, SHF } from '../elf/index.js';
@@ -69,6 +69,49 @@ export function hiddenTraps({ address, now }: ChangedPages, shown: Uint8Array, t
   for (let at = now.indexOf(trap ?? -1); at >= 0; at = now.indexOf(trap ?? -1, at + 1))
     if (shown[at] !== trap) found.push(addOffset(address, at));
   return found;
+}
+
+/** A trap among so many bytes that are not the file's on either side is left: it stands in a patch, which goes as a whole. */
+const ALONE = 8;
+
+/**
+ * Gives a process of this machine the file's bytes back where a stub that is gone has left its breakpoints, while the
+ * process runs. Returns where.
+ */
+export function takeOutTraps(pid: number, places: readonly Addr[], trap: number): readonly Addr[] {
+  const taken: Addr[] = [];
+  if (places.length === 0) return taken;
+  let memory: number;
+  try {
+    memory = openSync(`/proc/${pid}/mem`, 'r+');
+  } catch {
+    return taken;
+  }
+  try {
+    for (const pages of changedPages(pid) ?? []) taken.push(...takeOutIn(memory, pages, { places, trap }));
+  } catch {
+    // It has ended.
+  } finally {
+    closeSync(memory);
+  }
+  return taken;
+}
+
+function takeOutIn(
+  memory: number,
+  { address, file, now }: ChangedPages,
+  { places, trap }: { readonly places: readonly Addr[]; readonly trap: number },
+): readonly Addr[] {
+  const own = new Set(places.map((place) => Number(place - address)));
+  const isFiles = (at: number): boolean => now[at] === file[at] || (now[at] === trap && own.has(at));
+  const taken = [...own].filter((at) => {
+    if (now[at] !== trap || file[at] === trap) return false;
+    for (let near = Math.max(0, at - ALONE); near <= Math.min(now.length - 1, at + ALONE); near++)
+      if (!isFiles(near)) return false;
+    return true;
+  });
+  for (const at of taken) writeSync(memory, file, at, 1, Number(address) + at);
+  return taken.map((at) => addOffset(address, at));
 }
 
 /** proc(5), /proc/PID/pagemap: a page that is there, or on disk, and is no page of the file. */

@@ -1,6 +1,7 @@
 export { isMark, within } from './code-allocator.js';
 export { counterScale, processScale, type TraceTime } from './counter-scales.js';
 export { DigestPace, restTimes } from './digest-pace.js';
+export { takeOutTraps } from './forgotten-traps.js';
 export { lastPlaces, readLastRecords } from './last-records.js';
 export { cleanChild, clearSlack } from './left-code.js';
 export { type Leftovers, removeLeftovers } from './leftovers.js';
