@@ -6,6 +6,21 @@ export interface CodeFlow {
   readonly temporaries?: readonly string[];
   /** Its instructions in the order of memory. They end where bytes are no instruction. */
   steps(code: Uint8Array, start: Addr): readonly FlowStep[];
+  /** Where the memory lies that an instruction writes, or reserves; undefined if one register does not say it. */
+  memory?(code: Uint8Array, at: Addr): MemoryOperand | undefined;
+  /** Whether an instruction writes a register, by its name. */
+  writes?(code: Uint8Array, at: Addr, register: string): boolean;
+}
+
+/** An address: a register's value and a distance; or a number, without a register. */
+export interface MemoryPlace {
+  readonly register: string | undefined;
+  readonly offset: bigint;
+}
+
+export interface MemoryOperand extends MemoryPlace {
+  /** The instruction is atomic, or reserves memory. */
+  readonly isAtomic: boolean;
 }
 
 export interface FlowStep {

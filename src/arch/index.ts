@@ -8,7 +8,7 @@ export { PM_HZ, PM_WRAP, pmTicks, pmTimerPort, readPmTimer } from './acpi-timer.
 export type { Architecture, Capabilities, CompleteArchitecture, Identity } from './architecture.js';
 export type { AggregatePassing, CallingConvention, FloatPassing } from './calls.js';
 export type { CounterRegister, GuestClock } from './clock.js';
-export type { CodeFlow, FlowStep } from './code-flow.js';
+export type { CodeFlow, FlowStep, MemoryOperand, MemoryPlace } from './code-flow.js';
 export type { CodeReferences, Leaving, ScanOptions } from './code-references.js';
 export type {
   CallersFrame,

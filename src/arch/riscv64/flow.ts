@@ -30,6 +30,19 @@ export const codeFlow: CodeFlow = {
       return { address, length, kind, target, names, ...uses, accesses, writesFrame, reservation };
     });
   },
+  memory(code) {
+    const instruction = decoded(code).body[0]?.instruction;
+    if (instruction?.form !== 'store' && instruction?.form !== 'atomic') return undefined;
+    const isAtomic = instruction.form === 'atomic';
+    const offset = instruction.form === 'atomic' ? 0n : BigInt(instruction.imm);
+    return { register: integerName(instruction.rs1), offset, isAtomic };
+  },
+  writes(code, _at, register) {
+    const instruction = decoded(code).body[0]?.instruction;
+    // What is not decoded may write any.
+    if (instruction === undefined || instruction.form === 'unknown') return true;
+    return 'rd' in instruction && integerName(instruction.rd) === register;
+  },
 };
 
 const isAccess = /^(load|store|float-load|float-store|atomic)$/;

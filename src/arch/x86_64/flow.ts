@@ -18,6 +18,18 @@ export const codeFlow: CodeFlow = {
       offset += length;
     }
   },
+  memory(code, at) {
+    const instruction = decode(code, at);
+    const place = instruction?.operands.find((operand) => operand.kind === 'memory');
+    if (!instruction || place?.kind !== 'memory' || place.index !== undefined || place.segment !== undefined)
+      return undefined;
+    const { base, displacement } = place;
+    const isAtomic = /^(lock|xchg)\b/.test(instruction.op);
+    if (base === 'rip')
+      return { register: undefined, offset: at + BigInt(instruction.length + displacement), isAtomic };
+    const offset = BigInt(displacement);
+    return { register: base, offset: base === undefined ? BigInt.asUintN(64, offset) : offset, isAtomic };
+  },
 };
 
 function kindOf({ op, flow, target, operands }: Instruction): FlowStep['kind'] {

@@ -22,9 +22,9 @@ export interface LockRow {
   /** From the entry of the function that takes it to its return. */
   readonly waited_ns: number;
   readonly max_wait_ns: number;
-  /** From that return to the entry of the function that releases it, of those that were seen to. */
-  readonly held_ns: number;
-  readonly max_held_ns: number;
+  /** From that return to the entry of the function that releases it, of those that were seen to; null without any. */
+  readonly held_ns: number | null;
+  readonly max_held_ns: number | null;
   /** Who held it longest: `app::print at src/console.rs:40`. */
   readonly max_held_by: string | null;
   /** Who waited for whom, the longest first. */
@@ -274,8 +274,8 @@ export class LockSummary extends Fold {
       waiting: lock.waits.size,
       waited_ns: lock.waited,
       max_wait_ns: lock.maxWait,
-      held_ns: lock.held,
-      max_held_ns: lock.maxHeld,
+      held_ns: lock.maxHeldBy === undefined ? null : lock.held,
+      max_held_ns: lock.maxHeldBy === undefined ? null : lock.maxHeld,
       max_held_by: lock.maxHeldBy ?? null,
       contention: [...lock.contention.values()].sort((a, b) => b.waited_ns - a.waited_ns),
     }));

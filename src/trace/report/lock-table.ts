@@ -20,7 +20,9 @@ export function lockTable(summary: LockSummary, options: TableOptions): string {
   const lines = shown.map((row) => ({
     numbers: [
       ...[row.taken, row.contended].map(String),
-      ...[row.waited_ns, row.max_wait_ns, row.held_ns, row.max_held_ns].map(timeText),
+      ...[row.waited_ns, row.max_wait_ns, row.held_ns, row.max_held_ns].map((time) =>
+        time === null ? '-' : timeText(time),
+      ),
     ],
     name: names.filter((name) => name === row.lock).length > 1 ? `${row.lock} @${row.address}` : row.lock,
     ...placeOf(row.max_held_by),

@@ -3,7 +3,8 @@ import { LockSummary, lockJson, lockTable } from '../../../trace/index.js';
 import { entryPlan, type ReadPlan } from '../../read-plan.js';
 import type { ProbeKind, ProbeText } from '../kind.js';
 import { type NameRules, type ProbeSpec, parseNames, verifyIncludes } from '../names.js';
-import { type FoundLocks, type InlinedRole, type LockFunction, resolveLocks } from './resolve.js';
+import { planCopy } from './inlined-edges.js';
+import { type FoundLocks, type LockFunction, resolveLocks } from './resolve.js';
 import { LockTracer } from './tracer.js';
 
 const rules: NameRules = { name: 'lock', everything: 'every lock' };
@@ -17,7 +18,10 @@ export const lock: ProbeKind<ProbeSpec, FoundLocks> = {
   parse,
   check: (specs) => verifyIncludes(specs, rules.name),
   resolve: resolveLocks,
-  plans: ({ functions }, { general }) => functions.map((fn) => planLock(fn, general)),
+  plans: ({ functions, inlined }, { general }) => [
+    ...functions.map((fn) => planLock(fn, general)),
+    ...inlined.flatMap(planCopy),
+  ],
   tracer(found, context) {
     const tracer = new LockTracer(found, context);
     return { calls: tracer, instants: tracer };
@@ -27,21 +31,38 @@ export const lock: ProbeKind<ProbeSpec, FoundLocks> = {
     const summary = new LockSummary();
     return {
       sink: summary,
-      json: () => ({ ...lockJson(summary), locks_inlined: found.inlined }),
+      json: () => ({ ...lockJson(summary), locks_inlined: unseenRows(found) }),
       tables: (_outcome, options) => [
-        (lockTable(summary, options) || 'no lock was taken\n') + inlinedText(found.inlined),
+        (lockTable(summary, options) || 'no lock was taken\n') + unseenText(unseenRows(found)),
       ],
       findings: () => summary.findings().length,
     };
   },
 };
 
-/** What is not seen; empty if all is. */
-function inlinedText(inlined: readonly InlinedRole[]): string {
-  const all = inlined.reduce((sum, { copies }) => sum + copies, 0);
+interface UnseenRow {
+  readonly function: string;
+  readonly copies: number;
+  /** Of the first of them. */
+  readonly reason: string;
+}
+
+/** Functions with copies that are not seen, the one with the most first. */
+function unseenRows({ unseen }: FoundLocks): readonly UnseenRow[] {
+  const rows = new Map<string, UnseenRow>();
+  for (const { name, reason } of unseen) {
+    const row = rows.get(name) ?? { function: name, copies: 0, reason };
+    rows.set(name, { ...row, copies: row.copies + 1 });
+  }
+  return [...rows.values()].sort((a, b) => b.copies - a.copies);
+}
+
+/** Empty if all is seen. */
+function unseenText(rows: readonly UnseenRow[]): string {
+  const all = rows.reduce((sum, { copies }) => sum + copies, 0);
   if (all === 0) return '';
-  const shown = inlined.slice(0, 3).map(({ function: name, copies }) => `${name} (${copies})`);
-  const more = inlined.length > shown.length ? ` and ${inlined.length - shown.length} more` : '';
+  const shown = rows.slice(0, 3).map(({ function: name, copies }) => `${name} (${copies})`);
+  const more = rows.length > shown.length ? ` and ${rows.length - shown.length} more` : '';
   const copies = all === 1 ? '1 inlined copy' : `${all} inlined copies`;
   return `${copies} of locks' functions ${all === 1 ? 'is' : 'are'} not seen, so counts are lower bounds: ${shown.join(', ')}${more}\n`;
 }

@@ -1,11 +1,11 @@
-import { type Addr, hex } from '../../../base/addr.js';
+import { type Addr, addOffset, hex } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
 import { type DebugInfo, DW_AT, demangle, qualifiedName, staticAddress, stripGenerics } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
 import type { FunctionRef } from '../../../trace/index.js';
 import { type Shape, Shapes } from '../../../values/index.js';
 import type { TracerContext } from '../kind.js';
-import type { LockFunction } from './resolve.js';
+import type { LockType } from './resolve.js';
 
 /** A lock, as far as it is known. */
 export interface KnownLock {
@@ -13,8 +13,15 @@ export interface KnownLock {
   /** Bytes of its object. */
   readonly size: number;
   readonly ref: FunctionRef;
+  readonly type: string | undefined;
   /** What a glob may match. */
   readonly names: readonly string[];
+}
+
+/** The function that takes it. */
+interface LockUser {
+  readonly name: string;
+  readonly address: Addr;
 }
 
 interface Static {
@@ -46,23 +53,29 @@ export class LockNames {
     this.#nextKey = nextKey;
   }
 
-  /** The lock at an address that a function is called with. */
-  of(address: Addr, { type, probe }: LockFunction): KnownLock {
+  /**
+   * The lock at an address that a function is called with. `isPart`: the address is that of a word inside of it.
+   * Undefined if no lock of that type is there.
+   */
+  of(address: Addr, type: LockType | undefined, by: LockUser, isPart = false): KnownLock | undefined {
     const known = this.#locks.get(address);
-    if (known && (type === undefined || known.ref.instance.endsWith(type.name))) return known;
-    const made = this.#made(address, type, probe.ref);
-    this.#locks.set(address, made);
+    if (known && (type === undefined || known.type === type.name)) return known;
+    const made = this.#made(address, type, by, isPart);
+    if (made) this.#locks.set(address, made);
     return made;
   }
 
-  #made(address: Addr, type: LockFunction['type'], by: FunctionRef): KnownLock {
-    const holder = this.#staticAt(address);
-    const path = holder && this.#pathIn(holder, address, type?.name);
-    const name = path ?? (type ? stripGenerics(type.name) : hex(address));
-    const at = holder ?? { address: by.address, file: undefined, line: undefined };
-    const ref = this.#ref(`lock::${name}`, `lock ${name}: ${type?.name ?? 'unknown'}`, at);
-    const names = [name, ...(holder ? [holder.name] : []), ...(type ? [type.name] : []), hex(address), by.name];
-    return { address, size: type?.size ?? 8, ref, names: [...new Set(names)] };
+  #made(at: Addr, type: LockType | undefined, by: LockUser, isPart: boolean): KnownLock | undefined {
+    const holder = this.#staticAt(at);
+    const member = holder?.shape && type && memberAt(holder.shape, Number(at - holder.address), type.name);
+    if (isPart && holder?.shape && type && !member) return undefined;
+    const address = holder && member ? addOffset(holder.address, member.offset) : at;
+    const name = holder ? `${holder.name}${member ? member.path : distance(Number(at - holder.address))}` : undefined;
+    const shown = name ?? (type ? stripGenerics(type.name) : hex(at));
+    const place = holder ?? { address: by.address, file: undefined, line: undefined };
+    const ref = this.#ref(`lock::${shown}`, `lock ${shown}: ${type?.name ?? 'unknown'}`, place);
+    const names = [shown, ...(holder ? [holder.name] : []), ...(type ? [type.name] : []), hex(address), by.name];
+    return { address, size: member?.size ?? type?.size ?? 8, ref, type: type?.name, names: [...new Set(names)] };
   }
 
   /** So many have a name of their own; the others share the last one. */
@@ -97,34 +110,50 @@ export class LockNames {
     this.#statics.set(symbol.address, found);
     return found;
   }
-
-  /** `CONSOLE`, `proc[3].lock`. */
-  #pathIn({ name, address, shape }: Static, at: Addr, type: string | undefined): string {
-    const offset = Number(at - address);
-    const path = shape && memberAt(shape, offset, type);
-    return path === undefined ? `${name}${offset === 0 ? '' : `+${hex(offset)}`}` : `${name}${path}`;
-  }
 }
 
 const others = 'lock::others';
 
-/** Where in a type one of another name lies, so many bytes from its start: `[3].lock`. Undefined if it is not there. */
-function memberAt(shape: Shape, offset: number, type: string | undefined, depth = 0): string | undefined {
-  if (offset === 0 && shape.name === type) return '';
+/** What lies in a static: where, from its start, how long it is, and how the program says it. */
+interface Member {
+  readonly offset: number;
+  readonly size: number | undefined;
+  readonly path: string;
+}
+
+function distance(offset: number): string {
+  return offset === 0 ? '' : `+${hex(offset)}`;
+}
+
+/**
+ * The member of a type that has the name, around an offset: `proc[3].lock`. What it alone is wrapped in as a lock stands
+ * for it: the `Mutex` around a `RawMutex`. Undefined if there is none.
+ */
+function memberAt(shape: Shape, offset: number, type: string, depth = 0): Member | undefined {
+  const own = { offset: 0, size: shape.size, path: '' };
+  if (shape.name === type) return own;
   if (depth > deepest) return undefined;
+  const part = partAt(shape, offset);
+  const inner = part && memberAt(part.shape, offset - part.offset, type, depth + 1);
+  if (!inner) return undefined;
+  if (isWrapper.test(stripGenerics(shape.name))) return own;
+  return { ...inner, offset: inner.offset + part.offset, path: `${part.path}${inner.path}` };
+}
+
+const isWrapper = /(Mutex|Lock)$/;
+
+function partAt(shape: Shape, at: number): (Omit<Member, 'size'> & { readonly shape: Shape }) | undefined {
   if (shape.kind === 'array') {
     const element = shape.element();
     if (!element.size) return undefined;
-    const index = Math.floor(offset / element.size);
-    const inner = memberAt(element, offset - index * element.size, type, depth + 1);
-    return inner === undefined ? undefined : `[${index}]${inner}`;
+    const index = Math.floor(at / element.size);
+    return { offset: index * element.size, path: `[${index}]`, shape: element };
   }
   if (shape.kind !== 'struct') return undefined;
-  for (const { name, offset: from, type: of } of shape.fields) {
-    const field = of();
-    if (offset < from || offset >= from + (field.size ?? 0)) continue;
-    const inner = memberAt(field, offset - from, type, depth + 1);
-    if (inner !== undefined) return `.${name.replace(/^__/, '')}${inner}`;
+  for (const { name, offset, type } of shape.fields) {
+    const field = type();
+    if (at >= offset && at < offset + (field.size ?? 0))
+      return { offset, path: `.${name.replace(/^__/, '')}`, shape: field };
   }
   return undefined;
 }

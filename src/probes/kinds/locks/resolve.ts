@@ -1,5 +1,5 @@
 import { RsptraceError } from '../../../base/errors.js';
-import { type DebugInfo, functionName, inlinedCopies } from '../../../dwarf/index.js';
+import { type Die, rangesOf } from '../../../dwarf/index.js';
 import type { Shape } from '../../../values/index.js';
 import type { ValuePlace } from '../../argument-places.js';
 import type { FunctionProbe } from '../../describer.js';
@@ -7,7 +7,15 @@ import { namedFunctions } from '../../function-names.js';
 import { type ExcludedFunction, resolveFunctions } from '../../resolve-functions.js';
 import type { Found, ProbedProgram } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
+import { pointerWithin } from './guards.js';
+import { type InlinedLock, InlinedLocks, type UnseenCopy } from './inlined.js';
 import { type LockRole, lockRole } from './names.js';
+
+/** The type of a lock's object, and its bytes. */
+export interface LockType {
+  readonly name: string;
+  readonly size: number | undefined;
+}
 
 /** A function that takes locks, or releases them. */
 export interface LockFunction {
@@ -18,20 +26,16 @@ export interface LockFunction {
   /** Where in the guard the pointer to the lock lies. */
   readonly through: number | undefined;
   /** The type of the lock; undefined if that is not known. */
-  readonly type: { readonly name: string; readonly size: number | undefined } | undefined;
+  readonly type: LockType | undefined;
   /** Of Rust: one method may call another of the same lock. */
   readonly isMethod: boolean;
 }
 
-export interface InlinedRole {
-  readonly function: string;
-  readonly copies: number;
-}
-
 export interface FoundLocks extends Found {
   readonly functions: readonly LockFunction[];
-  /** Functions of locks that were inlined, with the number of copies: these are not seen. */
-  readonly inlined: readonly InlinedRole[];
+  /** Inlined copies of such functions. */
+  readonly inlined: readonly InlinedLock[];
+  readonly unseen: readonly UnseenCopy[];
   /** Whether a lock is traced that has these names. */
   readonly wants: (names: readonly string[]) => boolean;
 }
@@ -41,12 +45,33 @@ export interface FoundLocks extends Found {
  * @throws RsptraceError `PROBE_NO_MATCH`, `PROBE_INLINED`, `PROBE_UNSAFE`
  */
 export function resolveLocks(program: ProbedProgram, specs: readonly ProbeSpec[]): FoundLocks {
-  const { elf, debug, arch } = program;
+  const { debug, arch } = program;
   const [first] = specs;
-  const inlined = debug ? inlinedRoles(debug) : [];
-  if (![...namedFunctions(elf, debug)].some(({ names }) => names.some((name) => lockRole(name))))
-    throw inlined.length > 0 ? onlyInlined(first, inlined) : noLocks(first);
-  const all = { ...(first as ProbeSpec), excludes: false, matches: (path: string) => lockRole(path) !== undefined };
+  const { functions, refused } = functionsOf(program, first as ProbeSpec);
+  const traced = new Set<bigint>(functions.map(({ probe }) => probe.address));
+  const isTraced = (host: Die): boolean => rangesOf(host).some(({ low }) => traced.has(host.unit.codes.fromCode(low)));
+  const copies = debug && new InlinedLocks(debug, arch, isTraced);
+  const { found: inlined = [], unseen = [] } = copies ?? {};
+  const isTaken = [...functions, ...inlined].some(({ role }) => role.does !== 'release');
+  if (!isTaken) throw unseen.length > 0 ? onlyInlined(first, unseen) : noLocks(first, refused[0]);
+  const list = whiteList(specs);
+  const inside = inlined.flatMap(({ begins, ends }) => [...begins, ...ends].map(({ address }) => address));
+  return {
+    ...{ functions, inlined, unseen },
+    excluded: refused,
+    addresses: [...functions.map(({ probe }) => probe.address), ...new Set(inside)],
+    wants: (names) => list.allows(names, true),
+  };
+}
+
+/** Those with code of their own. */
+function functionsOf(
+  { elf, debug, arch }: ProbedProgram,
+  spec: ProbeSpec,
+): { readonly functions: readonly LockFunction[]; readonly refused: readonly ExcludedFunction[] } {
+  const isAny = [...namedFunctions(elf, debug)].some(({ names }) => names.some((name) => lockRole(name)));
+  if (!isAny) return { functions: [], refused: [] };
+  const all = { ...spec, excludes: false, matches: (path: string) => lockRole(path) !== undefined };
   const { probes, excluded } = resolveFunctions(elf, debug, arch, [all]);
   const functions: LockFunction[] = [];
   const refused: ExcludedFunction[] = [...excluded];
@@ -55,16 +80,7 @@ export function resolveLocks(program: ProbedProgram, specs: readonly ProbeSpec[]
     if (typeof found === 'object') functions.push(found);
     else if (found !== undefined) refused.push({ name: probe.ref.name, address: probe.address, reason: found });
   }
-  if (!functions.some(({ role }) => role.does !== 'release'))
-    throw inlined.length > 0 ? onlyInlined(first, inlined) : noLocks(first, refused[0]);
-  const list = whiteList(specs);
-  return {
-    functions,
-    inlined,
-    excluded: refused,
-    addresses: functions.map(({ probe }) => probe.address),
-    wants: (names) => list.allows(names, true),
-  };
+  return { functions, refused };
 }
 
 /** Why it is left out, in words for the user; undefined if it is no function of a lock after all. */
@@ -88,7 +104,7 @@ function lockFunction(probe: FunctionProbe): LockFunction | string | undefined {
   return held && { probe, role, register, through: held.offset, type: typeOf(held.target), isMethod };
 }
 
-function typeOf(shape: Shape | undefined): LockFunction['type'] {
+function typeOf(shape: Shape | undefined): LockType | undefined {
   return shape && { name: shape.name, size: shape.size };
 }
 
@@ -98,43 +114,11 @@ function pointerIn(where: ValuePlace): string | undefined {
   return part?.register !== undefined && part.size === 8 && part.mask === undefined ? part.register : undefined;
 }
 
-const deepest = 4;
-const lockLike = /Mutex|Lock|Spin|Atomic/;
-
-/** The pointer of a guard that leads to its lock, or into it; undefined for a guard of something else. */
-function pointerWithin(
-  { kind, ...shape }: Shape,
-  depth = 0,
-): { readonly offset: number; readonly target: Shape } | undefined {
-  if (kind !== 'struct' || depth > deepest) return undefined;
-  for (const { offset, type } of (shape as Shape & { kind: 'struct' }).fields) {
-    const field = type();
-    const target = field.kind === 'pointer' ? field.target() : undefined;
-    if (target && lockLike.test(target.name)) return { offset, target };
-    const inner = pointerWithin(field, depth + 1);
-    if (inner) return { ...inner, offset: offset + inner.offset };
-  }
-  return undefined;
-}
-
-/** The one with the most copies first. */
-function inlinedRoles(debug: DebugInfo): readonly InlinedRole[] {
-  const counts = new Map<number, number>();
-  for (const origin of inlinedCopies(debug).origin) counts.set(origin, (counts.get(origin) ?? 0) + 1);
-  const found = new Map<string, number>();
-  for (const [offset, copies] of counts) {
-    const die = debug.die(offset);
-    const name = die && debug.attempt(die.unit, () => functionName(die));
-    if (name !== undefined && lockRole(name)) found.set(name, (found.get(name) ?? 0) + copies);
-  }
-  return [...found].map(([name, copies]) => ({ function: name, copies })).sort((a, b) => b.copies - a.copies);
-}
-
-function onlyInlined(spec: ProbeSpec | undefined, inlined: readonly InlinedRole[]): RsptraceError {
-  const names = inlined.slice(0, 3).map(({ function: name }) => name);
+function onlyInlined(spec: ProbeSpec | undefined, unseen: readonly UnseenCopy[]): RsptraceError {
+  const names = [...new Set(unseen.map(({ name }) => name))].slice(0, 3);
   const message = `'${spec?.text}': the compiler inlined every function that takes a lock (${names.join(', ')})`;
   return new RsptraceError('PROBE_INLINED', message, {
-    hint: "build the program without optimisation, or with '#[inline(never)]' at the lock's own functions",
+    hint: `${unseen[0]?.name} in ${unseen[0]?.into}: ${unseen[0]?.reason}; build it without optimisation, or with '#[inline(never)]' at the lock's own functions`,
   });
 }
 

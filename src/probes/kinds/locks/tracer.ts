@@ -1,8 +1,10 @@
-import { type Addr, addOffset, addr, hex } from '../../../base/addr.js';
-import { AddressMap, inSpace } from '../../../base/address-map.js';
+import { type Addr, addr } from '../../../base/addr.js';
+import { AddressMap } from '../../../base/address-map.js';
 import { madeOnce } from '../../../base/made-once.js';
 import {
   type AheadReads,
+  type BlockEdge,
+  type BlockKind,
   type Call,
   type CallKind,
   type CallSite,
@@ -15,29 +17,30 @@ import {
   type OpenCall,
   type TracedCall,
 } from '../../../calls/index.js';
-import {
-  type CallBegin,
-  type GuestNanos,
-  type LockUse,
-  lockArguments,
-  lockText,
-  type PlaceRef,
-  releaseName,
-  stackText,
-} from '../../../trace/index.js';
+import { type CallBegin, type GuestNanos, type LockUse, lockArguments, stackText } from '../../../trace/index.js';
 import { ValueTexts } from '../../value-texts.js';
 import type { TracerContext } from '../kind.js';
-import { Callers } from '../poll/callers.js';
-import { type KnownLock, LockNames } from './lock-names.js';
-import type { FoundLocks, LockFunction } from './resolve.js';
+import { lockIn } from './inlined.js';
+import { InlinedEdges } from './inlined-edges.js';
+import { holds, LockBook } from './lock-book.js';
+import type { KnownLock } from './lock-names.js';
+import type { LockRole } from './names.js';
+import type { FoundLocks, LockFunction, LockType } from './resolve.js';
 
 const WORD = 8;
 const none: readonly never[] = [];
 
+/** What takes a lock: a function, or an inlined copy of one. */
+interface Taker {
+  readonly role: LockRole;
+  /** Of Rust: one method may call another of the same lock. */
+  readonly isMethod: boolean;
+}
+
 /** A call that takes a lock, or tries to. */
 interface Taking extends TracedCall {
   emitted?: CallBegin | undefined;
-  readonly fn: LockFunction;
+  readonly taker: Taker;
   readonly lock: KnownLock;
   readonly use: LockUse;
   readonly result: ValueTexts | undefined;
@@ -48,31 +51,17 @@ interface Taking extends TracedCall {
 
 type TakingCall = OpenCall<TracedCall> & { readonly payload: Taking };
 
-/** Locks that were taken: a guard leads into the one that it releases. */
-class TakenLocks {
-  readonly #byAddress = new AddressMap<KnownLock>();
-  readonly #known: KnownLock[] = [];
-  readonly #within = new AddressMap<KnownLock>();
-
-  add(place: bigint, lock: KnownLock): void {
-    if (this.#byAddress.get(place) === lock) return;
-    this.#byAddress.set(place, lock);
-    this.#known.push(lock);
-    this.#within.clear();
-  }
-
-  /** `isPart`: the address may lie inside of the lock. */
-  at(place: bigint, address: Addr, isPart: boolean): KnownLock | undefined {
-    const known = this.#byAddress.get(place);
-    if (known || !isPart) return known;
-    const within = this.#within.get(place) ?? this.#known.findLast((each) => holds(each, address));
-    if (within) this.#within.set(place, within);
-    return within;
-  }
-}
-
-function holds({ address: from, size }: KnownLock, address: Addr): boolean {
-  return address >= from && address < from + BigInt(Math.max(size, 1));
+/** A lock that is about to be taken. */
+interface Wanted {
+  readonly taker: Taker;
+  readonly address: Addr;
+  readonly type: LockType | undefined;
+  readonly by: { readonly name: string; readonly address: Addr };
+  readonly isPart: boolean;
+  /** Where its function returns; undefined for an inlined copy. */
+  readonly returnAddress: Addr | undefined;
+  readonly result?: ValueTexts | undefined;
+  readonly entryOnly?: boolean;
 }
 
 /**
@@ -83,28 +72,32 @@ export class LockTracer implements CallKind, InstantKind {
   readonly #functions = new AddressMap<LockFunction>();
   readonly #results = new Map<LockFunction, ValueTexts>();
   readonly #context: TracerContext;
-  readonly #names: LockNames;
-  readonly #callers: Callers;
-  readonly #taken = new TakenLocks();
-  readonly #wants: FoundLocks['wants'];
-  readonly #wanted = new Map<KnownLock, boolean>();
-  readonly #places = new Map<string, PlaceRef>();
+  readonly #book: LockBook;
+  readonly #edges: InlinedEdges;
   readonly ahead: AheadReads = {
     entryReads: () => none,
     mayBegin: ({ pc }) => this.#takes(pc) !== undefined,
     exitReads: () => none,
   };
+  readonly blocks: BlockKind = {
+    at: (pc) => this.#edges.at(pc),
+    reads: ({ pc, registers }) => {
+      const place = this.#edges.beginAt(pc)?.lock;
+      const found = place && lockIn(place, registers);
+      return found && 'word' in found ? [{ address: found.word, length: WORD }] : none;
+    },
+    begin: (at, edge, around, memory) => this.#beginBlock(at, edge, around, memory),
+  };
 
-  constructor({ functions, wants }: FoundLocks, context: TracerContext) {
+  constructor({ functions, inlined, wants }: FoundLocks, context: TracerContext) {
     for (const fn of functions) this.#functions.set(fn.probe.address, fn);
-    this.#wants = wants;
+    this.#edges = new InlinedEdges(inlined);
     this.#context = context;
-    this.#names = new LockNames(context);
-    this.#callers = new Callers(context);
+    this.#book = new LockBook(wants, context);
   }
 
   isAt(pc: Addr): boolean {
-    return this.#functions.get(pc) !== undefined;
+    return this.#functions.get(pc) !== undefined || this.#edges.releaseAt(pc) !== undefined;
   }
 
   #takes(pc: Addr): LockFunction | undefined {
@@ -116,24 +109,45 @@ export class LockTracer implements CallKind, InstantKind {
     return this.#takes(pc) ? none : undefined;
   }
 
-  begin({ pc, hart, time, registers, space }: Moment, site: CallSite): Taking | undefined {
-    const fn = this.#takes(pc);
-    const word = fn && registers.register(fn.register);
-    if (!fn || word === undefined || isWithin(fn, addr(word), site)) return undefined;
-    const lock = this.#names.of(addr(word), fn);
-    if (!madeOnce(this.#wanted, lock, () => this.#wants(lock.names))) return undefined;
-    this.#taken.add(this.#placeOf(lock.address, space), lock);
-    const { does, isShared } = fn.role;
-    const by = stackText([this.#callers.at(site.returnAddress)]);
-    const use = {
-      lock: lockText(lock.address, this.#context.spaces.root(space)),
-      isShared,
-      isAttempt: does === 'try',
-      by,
-    };
-    const result = does === 'try' ? this.#resultOf(fn) : undefined;
+  begin(at: Moment, site: CallSite): Taking | undefined {
+    const fn = this.#takes(at.pc);
+    const word = fn && at.registers.register(fn.register);
+    if (!fn || word === undefined || isAgain(fn, addr(word), site)) return undefined;
+    const { returnAddress, seesReturn, around } = site;
+    const result = fn.role.does === 'try' ? this.#resultOf(fn) : undefined;
+    const { type, probe } = fn;
+    const by = { name: probe.ref.name, address: probe.address };
+    const found = { taker: fn, address: addr(word), type, by, isPart: false, returnAddress, result };
+    return this.#taking(at, { ...found, entryOnly: !seesReturn }, around);
+  }
+
+  #beginBlock(at: Moment, edge: BlockEdge, around: Call | undefined, memory: HitMemory): Taking | undefined {
+    const begin = this.#edges.beginAt(at.pc, edge.block);
+    const found = begin && lockIn(begin.lock, at.registers);
+    if (!begin || !found) return undefined;
+    const word = 'word' in found ? memory.at(found.word, WORD)?.word(0) : found.address;
+    if (word === undefined) return undefined;
+    const { copy, address } = begin;
+    const isPart = !('word' in found);
+    const by = { name: copy.name, address };
+    const taker = { role: copy.role, isMethod: true };
+    return this.#taking(
+      at,
+      { taker, address: addr(word), type: copy.type, by, isPart, returnAddress: undefined },
+      around,
+    );
+  }
+
+  #taking({ pc, hart, time, space }: Moment, wanted: Wanted, around: Call | undefined): Taking | undefined {
+    const { taker, returnAddress, result, entryOnly = false } = wanted;
+    if (taker.isMethod && isWithin(wanted.address, around)) return undefined;
+    const lock = this.#book.take({ ...wanted, space });
+    if (!lock) return undefined;
+    const actor = returnAddress === undefined ? this.#book.actor(pc, false) : this.#book.actor(returnAddress, true);
+    const { does, isShared } = taker.role;
+    const use = { lock: this.#book.text(lock, space), isShared, isAttempt: does === 'try', by: stackText([actor]) };
     const began = this.#context.output.at(time);
-    return { kind: this, fn, lock, use, result, began, hart, entryOnly: !site.seesReturn, exit: undefined };
+    return { kind: this, taker, lock, use, result, began, hart, entryOnly, exit: undefined };
   }
 
   #resultOf(fn: LockFunction): ValueTexts {
@@ -143,10 +157,6 @@ export class LockTracer implements CallKind, InstantKind {
       const word = { kind: 'registers', parts: [{ register, offset: 0, size: WORD }] } as const;
       return new ValueTexts(result?.where ?? word, result?.shape);
     });
-  }
-
-  #placeOf(address: Addr, space: number | undefined): bigint {
-    return inSpace(address, this.#context.spaces.root(space));
   }
 
   began(call: TakingCall): void {
@@ -167,9 +177,9 @@ export class LockTracer implements CallKind, InstantKind {
   }
 
   returning({ payload }: TakingCall, { hart, registers }: Moment, memory: HitMemory): void {
-    const { result, fn } = payload;
+    const { result, taker } = payload;
     const text = result?.text(registers, memory);
-    payload.exit = { hart, result: isTaken(text, fn) ? 'taken' : 'not taken' };
+    payload.exit = { hart, result: isTaken(text, taker) ? 'taken' : 'not taken' };
   }
 
   ended({ payload, depth, thread, wasLost }: TakingCall): void {
@@ -181,67 +191,69 @@ export class LockTracer implements CallKind, InstantKind {
   }
 
   lost({ payload, depth, thread }: TakingCall, hart: number): void {
-    const { lock, began, emitted } = payload;
+    const { lock, began, emitted: begin } = payload;
     const { time } = this.#context.output;
-    this.#context.output.emit({
-      type: 'call-lost',
-      time,
-      hart,
-      thread,
-      function: lock.ref,
-      depth,
-      begin: emitted,
-      began,
-    });
+    this.#context.output.emit({ type: 'call-lost', time, hart, thread, function: lock.ref, depth, begin, began });
   }
 
   reads({ pc, registers }: Moment): readonly MemoryRequest[] | undefined {
+    if (this.#edges.releaseAt(pc)) return none;
     const fn = this.#functions.get(pc);
     const word = fn?.role.does === 'release' ? registers.register(fn.register) : undefined;
     if (!fn || word === undefined) return undefined;
-    return fn.through === undefined ? none : [{ address: addOffset(addr(word), fn.through), length: WORD }];
+    return fn.through === undefined ? none : [{ address: addr(word), length: fn.through + WORD }];
   }
 
   /** A lock is released. */
-  hit({ pc, hart, registers, space }: Moment, { returnAddress, memory }: InstantSite): (() => void) | undefined {
-    const fn = this.#functions.get(pc);
-    const self = fn?.role.does === 'release' ? registers.register(fn.register) : undefined;
-    if (!fn || self === undefined) return undefined;
-    const { through } = fn;
-    const word = through === undefined ? self : memory.at(addOffset(addr(self), through), WORD)?.word(0);
-    if (word === undefined) return undefined;
-    const lock = this.#taken.at(this.#placeOf(addr(word), space), addr(word), fn.isMethod);
+  hit(at: Moment, { returnAddress, memory }: InstantSite): (() => void) | undefined {
+    const { pc, hart, space } = at;
+    const isCopy = this.#edges.releaseAt(pc) !== undefined;
+    const released = isCopy ? this.#releasedIn(at) : this.#releasedBy(at, memory);
+    const lock = released && this.#book.released(released.address, space, released.isPart);
     if (!lock) return undefined;
-    const caller = this.#callers.at(returnAddress);
-    const name = releaseName(lock.ref, this.#context.spaces.root(space));
-    const place = madeOnce(this.#places, `${name} ${hex(lock.address)} ${stackText([caller])}`, () => {
-      return { key: this.#places.size, name, category: 'lock', address: lock.address, by: caller };
-    });
+    const actor = isCopy ? this.#book.actor(pc, false) : this.#book.actor(returnAddress, true);
+    const place = this.#book.releaseAt(lock, space, actor);
     return () => {
       const { output } = this.#context;
       output.emit({ type: 'place', time: output.time, hart, place });
     };
   }
+
+  #releasedIn({ pc, registers }: Moment): { readonly address: Addr; readonly isPart: boolean } | undefined {
+    const place = this.#edges.releaseAt(pc);
+    const found = place && lockIn(place, registers);
+    return found && 'address' in found ? { address: found.address, isPart: true } : undefined;
+  }
+
+  #releasedBy({ pc, registers }: Moment, memory: HitMemory) {
+    const fn = this.#functions.get(pc);
+    const self = fn?.role.does === 'release' ? registers.register(fn.register) : undefined;
+    if (!fn || self === undefined) return undefined;
+    const { through, isMethod } = fn;
+    const word = through === undefined ? self : memory.at(addr(self), through + WORD)?.word(through);
+    return word === undefined ? undefined : { address: addr(word), isPart: isMethod };
+  }
 }
 
-/**
- * Whether an open call takes the same lock: a method of Rust's calls another one of it. Or the function has jumped to
- * its first instruction, which it was called at once.
- */
-function isWithin({ probe, isMethod }: LockFunction, address: Addr, site: CallSite): boolean {
-  for (let call: Call | undefined = site.around; call; call = call.parent) {
+/** Whether an open call takes the same lock: a method of Rust's calls another one of it. */
+function isWithin(address: Addr, around: Call | undefined): boolean {
+  for (let call = around; call; call = call.parent) {
     const { payload } = call;
-    if (!(payload.kind instanceof LockTracer)) continue;
-    const { fn, lock } = payload as Taking;
-    if (isMethod && holds(lock, address)) return true;
-    const isSame = fn.probe === probe && lock.address === address;
-    return isSame && call.returnAddress === site.returnAddress && call.stackPointer === site.stackPointer;
+    if (payload.kind instanceof LockTracer && holds((payload as Taking).lock, address)) return true;
   }
   return false;
 }
 
+/** The function has jumped to its first instruction, and is not called again. */
+function isAgain(fn: LockFunction, address: Addr, { around, returnAddress, stackPointer }: CallSite): boolean {
+  if (!(around?.payload.kind instanceof LockTracer)) return false;
+  const { taker, lock } = around.payload as Taking;
+  const isSame = taker === fn && lock.address === address;
+  return isSame && around.returnAddress === returnAddress && around.stackPointer === stackPointer;
+}
+
 /** `Some(..)`, `Ok(..)`, `true`, what is no zero; a result that is not known belongs to a function that never fails. */
-function isTaken(result: string | undefined, { role }: LockFunction): boolean {
+function isTaken(result: string | undefined, { role }: Taker): boolean {
   if (role.does !== 'try' || result === undefined) return true;
   if (/^-?(0x)?[0-9a-f]+$/.test(result)) return /^-?(0x)?0+$/.test(result) === role.isZeroTaken;
   return !/^(None|Err|false)/.test(result);

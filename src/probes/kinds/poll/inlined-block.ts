@@ -26,6 +26,8 @@ interface CopyNodes {
   isSwitch(node: number): boolean;
   /** Another poll is around it, and returns as soon as this one is pending. */
   isWithinPoll(): boolean;
+  /** Ends count from where the function around does not return. */
+  readonly endsAnywhere?: boolean;
 }
 
 /** Or why that is not known for sure, in words for the user. */
@@ -84,7 +86,7 @@ class BlockSearch {
       return 'it leaves its function with a branch';
     if (this.#isDivided(ends, new Set(begins))) return 'its code is divided by other code';
     // From others there is only a way to a panic.
-    const left = ends.filter((node) => returning.has(node));
+    const left = this.#nodes.endsAnywhere ? ends : ends.filter((node) => returning.has(node));
     if (begins.length + left.length > mostPlaces) return `it begins and ends in ${begins.length + left.length} places`;
     return { begins: inOrder(begins), ends: inOrder(left), again: inOrder(again) };
   }

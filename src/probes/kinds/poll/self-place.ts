@@ -264,7 +264,7 @@ const probes = [0x1000_0000n, 0x2345_6780n] as const;
  * An expression as a register and a number. `pointerAt`: of the pointer there; else of where the variable lies.
  * `isValue`: it is the pointer's value, and not the place of a variable.
  */
-function linear(
+export function linear(
   variable: Die,
   expression: Uint8Array,
   frame: Uint8Array | undefined,

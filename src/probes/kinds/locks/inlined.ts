@@ -1,0 +1,280 @@
+import type { Architecture, FlowStep, MemoryOperand, MemoryPlace } from '../../../arch/index.js';
+import { type Addr, addr } from '../../../base/addr.js';
+import type { RegisterReader } from '../../../base/memory-reader.js';
+import {
+  type DebugInfo,
+  type Die,
+  DW_AT,
+  functionName,
+  inlinedCopies,
+  locationAt,
+  parametersOf,
+  rangesOf,
+  typeOf,
+} from '../../../dwarf/index.js';
+import { type Shape, Shapes } from '../../../values/index.js';
+import { producerOf } from '../../describer.js';
+import type { FlowGraph } from '../../flow-graph.js';
+import { type FramePlace, FunctionGraphs } from '../../function-graphs.js';
+import { InnerWindows } from '../../inner-windows.js';
+import type { PatchWindow } from '../../read-plan.js';
+import { inlinedBlock, unchangedFrom } from '../poll/inlined-block.js';
+import { linear } from '../poll/self-place.js';
+import { pointerWithin } from './guards.js';
+import { type LockRole, lockRole } from './names.js';
+import type { LockType } from './resolve.js';
+
+/** Where a copy shows which lock it is about: the lock's address, or that of a word in it. */
+export interface LockPlace extends MemoryPlace {
+  /** The register leads to a word, so many bytes behind it, that has the address. */
+  readonly through?: number | undefined;
+}
+
+interface InnerPlace {
+  readonly address: Addr;
+  readonly window: PatchWindow | string;
+}
+
+/** A copy of a function that takes or releases a lock, inside another function. */
+export interface InlinedLock {
+  readonly role: LockRole;
+  /** `spin::Mutex::lock`. */
+  readonly name: string;
+  readonly into: string;
+  readonly type: LockType | undefined;
+  readonly scratchIsFree: boolean;
+  readonly begins: readonly (InnerPlace & { readonly lock: LockPlace; readonly frame: FramePlace })[];
+  /** None of a copy that releases. */
+  readonly ends: readonly (InnerPlace & { readonly frame: FramePlace })[];
+}
+
+/** A copy that is not seen, and why. */
+export interface UnseenCopy {
+  readonly name: string;
+  readonly into: string;
+  readonly reason: string;
+}
+
+interface Copy {
+  readonly die: Die;
+  readonly host: Die;
+  readonly name: string;
+  readonly role: LockRole;
+}
+
+/** A copy that cannot be traced; in words for the user. */
+class Unseen extends Error {}
+
+/**
+ * Finds where inlined copies of a lock's functions begin and end, by the control flow of the functions around them. The
+ * lock's address is that of the first atomic instruction, or what debug info says of `self`.
+ */
+export class InlinedLocks {
+  readonly #debug: DebugInfo;
+  readonly #arch: Architecture;
+  readonly #graphs: FunctionGraphs;
+  readonly #windows: InnerWindows;
+  readonly #shapes: Shapes;
+  readonly found: InlinedLock[] = [];
+  readonly unseen: UnseenCopy[] = [];
+
+  /** `isTraced`: a function with code of its own that has probes as one of a lock's. */
+  constructor(debug: DebugInfo, arch: Architecture, isTraced: (host: Die) => boolean) {
+    this.#debug = debug;
+    this.#arch = arch;
+    this.#graphs = new FunctionGraphs(debug, arch);
+    this.#windows = new InnerWindows(this.#graphs, arch, debug.elf);
+    this.#shapes = new Shapes(debug);
+    const drafts: { readonly copy: Copy; readonly graph: FlowGraph; readonly sites: Sites }[] = [];
+    for (const copy of copiesIn(debug, isTraced)) {
+      if (copy.role.isGuard && this.#isOther(copy)) continue;
+      const graph = arch.codeFlow?.memory && this.#graphs.of(copy.host);
+      const sites = debug.attempt(copy.die.unit, () => this.#sites(copy, graph)) ?? 'its debug info is damaged';
+      if (typeof sites === 'string') this.unseen.push({ ...named(copy), reason: sites });
+      else if (graph) drafts.push({ copy, graph, sites });
+    }
+    const windows = this.#windows.choose(
+      drafts.flatMap(({ graph, sites }) => [...sites.begins, ...sites.ends].map(({ node }) => ({ graph, node }))),
+    );
+    for (const { copy, graph, sites } of drafts) {
+      const at = <T extends { readonly node: number }>(site: T) => {
+        const { address } = graph.steps[site.node] as FlowStep;
+        return { ...site, address, window: windows.get(address) ?? 'its code is not known' };
+      };
+      const producer = producerOf(copy.host);
+      this.found.push({
+        ...{ ...named(copy), role: copy.role, type: this.#typeOf(copy.die) },
+        scratchIsFree: producer === 'rustc' || producer === 'clang',
+        begins: sites.begins.map(at),
+        ends: sites.ends.map(at),
+      });
+    }
+  }
+
+  #typeOf(copy: Die): LockType | undefined {
+    const target = this.#targetOf(copy);
+    return target && { name: target.name, size: target.size };
+  }
+
+  /** What `self` leads to. */
+  #targetOf(copy: Die): Shape | undefined {
+    const [self] = parametersOf(copy.follow(DW_AT.abstract_origin) ?? copy);
+    const shape = self && this.#shapes.of(typeOf(self));
+    return shape?.kind === 'pointer' ? shape.target() : undefined;
+  }
+
+  /** It is a guard, but not of a lock. Without its type the name says so: the library has but line tables. */
+  #isOther({ die, name }: Copy): boolean {
+    const target = this.#targetOf(die);
+    return target ? !pointerWithin(target) : !/(Mutex|Lock|Spin)\w*Guard/.test(name);
+  }
+
+  #sites(copy: Copy, graph: FlowGraph | undefined): Sites | string {
+    if (!graph) return 'the code around it cannot be followed';
+    if (copy.role.does === 'try') return 'nothing says whether it has taken the lock';
+    const own = nodesIn(graph, copy.die);
+    const isForeign = (node: number): boolean => this.#isLocated((graph.steps[node] as FlowStep).address);
+    const block = inlinedBlock(graph, {
+      ...{ copy: own, shared: new Set<number>(), isForeign },
+      ...{ isSwitch: () => false, isWithinPoll: () => true, endsAnywhere: true },
+    });
+    if (typeof block === 'string') return block.replaceAll('poll', 'call');
+    if (copy.role.does !== 'release' && block.ends.length === 0) return 'nothing shows that it has taken the lock';
+    if (block.begins.length > 1 && copy.role.does === 'release') return 'it begins in several places';
+    try {
+      const begins = block.begins.map((node) => this.#beginAt(copy, graph, node));
+      if (copy.role.does === 'release') return { begins, ends: [] };
+      const ends = block.ends.map((end) => {
+        const node = unchangedFrom(graph, end, block).find((each) => this.#isPatchable(graph, each)) ?? end;
+        return { node, frame: this.#frameAt(graph, node) };
+      });
+      return { begins, ends };
+    } catch (error) {
+      if (error instanceof Unseen) return error.message;
+      throw error;
+    }
+  }
+
+  #isPatchable(graph: FlowGraph, node: number): boolean {
+    return typeof this.#windows.around({ graph, node }) !== 'string';
+  }
+
+  #beginAt(copy: Copy, graph: FlowGraph, begin: number): Sites['begins'][number] {
+    const [node, lock] = this.#lockAt(copy, graph, begin);
+    return { node, lock, frame: this.#frameAt(graph, node) };
+  }
+
+  #frameAt(graph: FlowGraph, node: number): FramePlace {
+    const frame = this.#graphs.frameAt((graph.steps[node] as FlowStep).address);
+    if (!frame) throw new Unseen('no call frame information says where its frame is');
+    return frame;
+  }
+
+  /** Where the lock's address is known: at the instruction, or before what reserves its memory. */
+  #lockAt(copy: Copy, graph: FlowGraph, begin: number): readonly [number, LockPlace] {
+    const { codeFlow } = this.#arch;
+    const step = graph.steps[begin] as FlowStep;
+    const operand = step.kind === 'store' ? this.#memoryAt(step) : undefined;
+    if (!graph.isReserved(begin)) {
+      // A plain store releases; before a lock is taken it may be anything.
+      const isLock = operand?.isAtomic === true || copy.role.does === 'release';
+      const told = (isLock ? operand : undefined) ?? this.#selfAt(copy, step.address);
+      if (!told) throw new Unseen('nothing says which lock it is');
+      return [begin, told];
+    }
+    const first = graph.steps.findLastIndex((each, node) => node <= begin && each.reservation === 'begins');
+    const before = first - 1;
+    const [load, entry] = [graph.steps[first], graph.steps[before]];
+    const place = load && this.#memoryAt(load);
+    const code = entry && this.#debug.elf.bytesAt(entry.address, entry.length);
+    const isOnlyWay = entry?.kind === 'next' && graph.next[before]?.length === 1 && graph.next[before]?.[0] === first;
+    const isKept = place && code && !codeFlow?.writes?.(code, entry.address, place.register ?? '');
+    if (!place || !isOnlyWay || !isKept) throw new Unseen('it lies in a loop that reserves memory');
+    return [before, place];
+  }
+
+  #memoryAt({ address, length }: FlowStep): MemoryOperand | undefined {
+    const code = this.#debug.elf.bytesAt(address, length);
+    return code && this.#arch.codeFlow?.memory?.(code, address);
+  }
+
+  /** By debug info. */
+  #selfAt({ die, host, role }: Copy, at: Addr): LockPlace | undefined {
+    const [self] = role.isGuard ? [] : parametersOf(die);
+    const expression = self && locationAt(self, DW_AT.location, host.unit.codes.toCode(at));
+    if (!self || !expression || expression.length === 0) return undefined;
+    const found = linear(self, expression, host.block(DW_AT.frame_base), 0, this.#arch);
+    if (!found) return undefined;
+    const { register, offset, isValue } = found;
+    return isValue ? { register, offset: BigInt(offset) } : { register, offset: 0n, through: offset };
+  }
+
+  #isLocated(address: Addr): boolean {
+    return (this.#debug.lineAt(address)?.line ?? 0) > 0;
+  }
+}
+
+interface Sites {
+  readonly begins: readonly { readonly node: number; readonly lock: LockPlace; readonly frame: FramePlace }[];
+  readonly ends: readonly { readonly node: number; readonly frame: FramePlace }[];
+}
+
+function named({ name, host }: Copy): { readonly name: string; readonly into: string } {
+  return { name, into: functionName(host) };
+}
+
+/** Copies with code, of which none holds another one of a lock that does the same. */
+function copiesIn(debug: DebugInfo, isTraced: (host: Die) => boolean): readonly Copy[] {
+  const { at, origin: origins, into } = inlinedCopies(debug);
+  const roles = new Map<number, Pick<Copy, 'name' | 'role'> | undefined>();
+  const roleOf = (offset: number): Pick<Copy, 'name' | 'role'> | undefined => {
+    if (roles.has(offset)) return roles.get(offset);
+    const die = debug.die(offset);
+    const name = die && debug.attempt(die.unit, () => functionName(die));
+    const role = name === undefined ? undefined : lockRole(name);
+    const found = name !== undefined && role ? { name, role } : undefined;
+    roles.set(offset, found);
+    return found;
+  };
+  const found: Copy[] = [];
+  at.forEach((offset, i) => {
+    const known = roleOf(origins[i] as number);
+    if (!known) return;
+    const [die, host] = [debug.die(offset), debug.die(into[i] as number)];
+    if (!die || !host || isTraced(host)) return;
+    const ranges = debug.attempt(die.unit, () => rangesOf(die)) ?? [];
+    if (!ranges.some(({ low, high }) => high > low && debug.elf.isLoaded(low))) return;
+    found.push({ die, host, ...known });
+  });
+  return found.filter((copy) => !found.some((other) => isAround(copy, other)));
+}
+
+function isAround(outer: Copy, inner: Copy): boolean {
+  if (outer === inner || outer.host.offset !== inner.host.offset || outer.die.offset >= inner.die.offset) return false;
+  if ((outer.role.does === 'release') !== (inner.role.does === 'release')) return false;
+  const around = rangesOf(outer.die);
+  return rangesOf(inner.die).every(({ low, high }) => around.some((each) => each.low <= low && each.high >= high));
+}
+
+/** The instructions of a copy. */
+function nodesIn(graph: FlowGraph, die: Die): Set<number> {
+  const { codes } = die.unit;
+  const covered = rangesOf(die).map(({ low, high }) => ({ low: codes.fromCode(low), high: codes.fromCode(high) }));
+  const found = new Set<number>();
+  graph.steps.forEach(({ address }, node) => {
+    if (covered.some(({ low, high }) => address >= low && address < high)) found.add(node);
+  });
+  return found;
+}
+
+/** The lock's address there, or the word that has to be read first. */
+export function lockIn(
+  { register, offset, through }: LockPlace,
+  registers: RegisterReader,
+): { readonly address: Addr } | { readonly word: Addr } | undefined {
+  if (register === undefined) return { address: addr(offset) };
+  const base = registers.register(register);
+  if (base === undefined) return undefined;
+  if (through !== undefined) return { word: addr(BigInt.asUintN(64, base + BigInt(through))) };
+  return { address: addr(BigInt.asUintN(64, base + offset)) };
+}
