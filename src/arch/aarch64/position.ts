@@ -96,12 +96,32 @@ export function reads(instruction: Instruction, register: number): boolean {
     case 'system':
       return instruction.op === 'msr' && instruction.rt === register;
     case 'other':
-      return [0, 5, 10, 16].some((low) => field(instruction.word, low + 4, low) === register);
+      return sources(instruction).includes(register);
     case 'hint':
       // Signatures of x17 with x16.
       return register === 16 || register === 17 ? signsIp(instruction.imm) : false;
     default:
       return false;
+  }
+}
+
+/** Of an instruction that is not decoded. What is not movable may read anything. */
+function sources({ word, reads: decoded }: Instruction & { form: 'other' }): readonly number[] {
+  const [rd, rn, ra, rm] = [0, 5, 10, 16].map((low) => field(word, low + 4, low)) as [number, number, number, number];
+  switch (field(word, 28, 25)) {
+    case 0b1000:
+    case 0b1001:
+      return field(word, 25, 23) === 0b110 ? [rd, rn] : [rn, rm];
+    case 0b0101:
+    case 0b1101:
+      return field(word, 28, 24) === 0b1_1011 ? [rn, rm, ra] : [rd, rn, rm];
+    case 0b0111:
+    case 0b1111:
+    case 0b1010:
+    case 0b1011:
+      return decoded;
+    default:
+      return [rd, rn, ra, rm];
   }
 }
 
