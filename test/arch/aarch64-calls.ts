@@ -103,7 +103,7 @@ export async function calledBoth(
  * A far patch leaves anything in x16. `retaa` leaves the signature in x30, which a hooked return does not have; no caller
  * can know it.
  */
-function sameLeft(t: Test, { kind }: Pick<Way, 'kind'>, got: Outcome, wanted: Outcome, what: string): void {
+export function sameLeft(t: Test, { kind }: Pick<Way, 'kind'>, got: Outcome, wanted: Outcome, what: string): void {
   const { x16 = 0n, x30 = 0n } = wanted.registers;
   const isSigned = x30 !== place.done && BigInt.asUintN(39, x30) === place.done;
   const registers = { ...got.registers, ...(kind === 'far' && { x16 }), ...(isSigned && { x30 }) };

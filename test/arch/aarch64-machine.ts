@@ -30,8 +30,21 @@ export const EL1 = 0x3c5n;
  * Signatures are on, so is the vector unit. The functions, what is near them, and hops lie in guarded memory: an
  * indirect jump must find a landing pad there. The rest of RAM is not guarded, as memory that rsptrace maps.
  */
-const setUp = `
-  mov  x0, #(3 << 20)
+const setUp = (harts: number): string => `
+  mrs  x9, mpidr_el1
+  and  x9, x9, #0xff
+  cbnz x9, 3f
+  // PSCI's CPU_ON: the others begin here, too.
+  mov  x10, #1
+2:cmp  x10, #${harts}
+  b.eq 3f
+  ldr  x0, =0xc4000003
+  mov  x1, x10
+  ldr  x2, =${place.done}
+  hvc  #0
+  add  x10, x10, #1
+  b    2b
+3:mov  x0, #(3 << 20)
   msr  cpacr_el1, x0
   ldr  x0, =0x1234567890abcdef
   msr  apiakeylo_el1, x0
@@ -50,7 +63,18 @@ const setUp = `
   // BT1 is 0: paciasp is a landing pad for all indirect jumps but those of br.
   msr  sctlr_el1, x0
   isb
-1: b 1b
+  ldr  x0, =${tables + 0x2000n}
+4:ldaxr x1, [x0]
+  add  x1, x1, #1
+  stlxr w2, x1, [x0]
+  cbnz w2, 4b
+5:ldr  x1, [x0]
+  cmp  x1, #${harts}
+  b.ne 5b
+  cbz  x9, 7f
+6:b    6b
+7:brk  #1
+  .ltorg
 `;
 
 /** RAM is at 0x4000_0000. */
@@ -64,26 +88,14 @@ export class Machine extends BareMachine {
       return (0x4000_0000n + BigInt(index) * 0x20_0000n) | 0x705n | (isGuarded ? 1n << 50n : 0n);
     });
     await machine.write(tables + 0x1000n, words(...blocks));
-    const code = assemble(setUp, place.done);
-    for (let hart = 1; hart <= harts; hart++) {
-      await machine.write(place.done, code);
-      const parked = await machine.registers(hart);
-      await machine.setRegisters({ ...parked, pc: place.done, cpsr: EL1 }, hart);
-    }
-    const loop = assembledEnd(code);
-    for (let hart = 1; hart <= harts; hart++) {
-      while ((await machine.registers(hart)).pc !== loop) await machine.run([loop]);
-    }
+    await machine.writeWord(tables + 0x2000n, 0n);
+    const code = assemble(setUp(harts), place.done);
+    await machine.write(place.done, code);
+    await machine.setRegisters({ ...(await machine.registers()), pc: place.done, cpsr: EL1 });
+    const end = Buffer.from(code).indexOf(Buffer.from('200020d4', 'hex'));
+    await machine.run([place.done + BigInt(end)]);
     return machine;
   }
-}
-
-/** `b .`, before the literals. */
-function assembledEnd(code: Uint8Array): bigint {
-  const view = new DataView(code.buffer, code.byteOffset);
-  for (let at = 0; at < code.length; at += 4)
-    if (view.getUint32(at, true) === 0x1400_0000) return place.done + BigInt(at);
-  throw new Error('It does not end');
 }
 
 export function assemble(text: string, at: bigint, symbols: Readonly<Record<string, bigint>> = {}): Uint8Array {
