@@ -51,7 +51,8 @@ export {
   type InnerTrampoline,
 } from './inject/trampolines.js';
 export type { Effects, EmulatedInstruction, InstructionModel, MemoryAccess } from './instructions.js';
-export type { LinuxCall, LinuxModel, SystemCallModel } from './linux.js';
+export type { CallRegisters, LinuxCall, LinuxModel, SystemCallModel } from './linux.js';
+export { beginsAgain, linuxError } from './linux-errors.js';
 export type {
   AddressSpace,
   AddressSpaces,

@@ -7,6 +7,8 @@ export interface LinuxModel {
   readonly mappingCalls: readonly number[];
   /** What system calls are called. */
   readonly callName?: CallNames;
+  /** What the registers of a thread hold where its system call begins, and where it has ended. */
+  readonly atCall?: CallRegisters;
   /** The names of signals by their numbers, without SIG (signal(7)). */
   readonly signals: readonly string[];
   /** How many bytes the pc is behind a trap instruction when the program gets its SIGTRAP. */
@@ -30,6 +32,14 @@ export interface LinuxModel {
      */
     isBehindCall(code: Uint8Array, at: number): boolean;
   };
+}
+
+export interface CallRegisters {
+  readonly number: string;
+  readonly arguments: readonly string[];
+  readonly result: string;
+  /** Holds this where a call begins; undefined: nothing says whether it does. */
+  readonly resultBefore?: bigint;
 }
 
 /** include/uapi/asm-generic/signal.h; x86 has the same. */

@@ -23,7 +23,7 @@ import {
 } from './kinds.js';
 import { MomentReads, type ReadAhead, type ReadMoment } from './moment-reads.js';
 import { stackNumber } from './open-call.js';
-import type { HitMemory } from './reading.js';
+import { type HitMemory, nothingRead } from './reading.js';
 
 interface CallTracerOptions {
   readonly observer?: HitObserver | undefined;
@@ -66,6 +66,7 @@ export class CallTracer implements Tracer {
   readonly #places: TracedPlaces;
   readonly #reads: MomentReads;
   readonly #observer: HitObserver | undefined;
+  readonly #ofSystemCalls: readonly CrossingKind[];
   #undigested: { readonly time: number; readonly emit: () => void }[] = [];
 
   constructor(
@@ -86,8 +87,9 @@ export class CallTracer implements Tracer {
     this.#places = new TracedPlaces(kinds, instants, crossings, catches);
     this.#reads = new MomentReads(arch, this.#stacks, this.#places);
     this.#output = output;
-    this.#kinds = [...kinds, ...instants];
+    this.#kinds = [...kinds, ...instants, ...crossings];
     this.#observer = observer;
+    this.#ofSystemCalls = crossings.filter(({ seesSystemCalls }) => seesSystemCalls);
   }
 
   get awaitsReturns(): boolean {
@@ -100,7 +102,11 @@ export class CallTracer implements Tracer {
   }
 
   *visit(hit: Hit): Visit {
-    return this.#react(hit, yield* this.#reads.visit(hit));
+    if (hit.systemCall === undefined) return this.#react(hit, yield* this.#reads.visit(hit));
+    yield [];
+    const follows = this.#later();
+    for (const kind of this.#ofSystemCalls) this.#cross(kind, hit, nothingRead, follows);
+    return follows.reaction(hit.pc);
   }
 
   /** Whether all that a stop here may mean can be read before it is known which calls are open. */
@@ -193,10 +199,7 @@ export class CallTracer implements Tracer {
 
   /** What follows from a stop. */
   #react(hit: Hit, { memory, arrives, returnAddress, stackPointer }: ReadMoment): Reaction {
-    const follows = new Later(
-      ({ time }, emit) => this.#undigested.push({ time, emit }),
-      (address) => this.#stacks.awaits(address),
-    );
+    const follows = this.#later();
     const here = this.#places.at(hit.pc);
     if (this.#stacks.awaits(hit.pc)) this.#leave(hit, hit.pc, stackNumber(hit.stackPointer), memory, follows);
     if (here.catches) this.#caught(hit, stackPointer, follows);
@@ -208,6 +211,13 @@ export class CallTracer implements Tracer {
     }
     this.#pass(hit, here, { returnAddress, stackPointer }, memory, follows);
     return follows.reaction(hit.pc);
+  }
+
+  #later(): Later {
+    return new Later(
+      ({ time }, emit) => this.#undigested.push({ time, emit }),
+      (address) => this.#stacks.awaits(address),
+    );
   }
 
   #leave(at: Moment, key: bigint, stackPointer: number, memory: HitMemory, follows: Follows): void {

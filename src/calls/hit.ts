@@ -12,6 +12,8 @@ export interface Hit {
   readonly registers: RegisterReader;
   /** Guest nanoseconds. */
   readonly time: number;
+  /** The stop is none of a place: the hart's thread begins a system call, or comes back from one. */
+  readonly systemCall?: 'entry' | 'return' | undefined;
 }
 
 export interface MemoryRequest {

@@ -173,11 +173,17 @@ export interface Crossing {
  */
 export interface CrossingKind {
   isAt(pc: Addr): boolean;
+  /** It sees the stops at system calls of a process, wherever these are, without memory. */
+  readonly seesSystemCalls?: true;
   /** Memory to read. Asked again with what was read, until nothing new is asked for. */
   reads(at: Moment, memory: HitMemory): readonly MemoryRequest[];
   cross(at: Moment, memory: HitMemory): Crossing;
   /** Nothing was open that ends there. */
   unmatched?(at: Moment): void;
+  /** See {@link CallKind}. */
+  missed?(): void;
+  leftOut?(probes: readonly ProbeFact[]): void;
+  forget?(): void;
 }
 
 /** The innermost poll or call around this one that was emitted. */

@@ -4,7 +4,7 @@ import type { MemoryReader } from '../base/memory-reader.js';
 import type { CallTracer } from './call-tracer.js';
 import type { Hit, Tracer, Visit } from './hit.js';
 import { stackNumber } from './open-call.js';
-import type { HitMemory } from './reading.js';
+import { type HitMemory, nothingRead } from './reading.js';
 
 /** What was recorded without stops before a stop, and is not understood yet. */
 export interface EarlierRecords {
@@ -51,6 +51,11 @@ export class QueuedStops implements Tracer {
 
   *visit(hit: Hit): Visit {
     if (!this.#earlier.areDigested) {
+      if (hit.systemCall !== undefined) {
+        yield [];
+        this.#earlier.queue(() => this.#understand(hit, nothingRead, undefined));
+        return { watch: [], unwatch: this.#takeIdle() };
+      }
       if (this.#tracer.canWait(hit.pc)) return yield* this.#wait(hit);
       this.#earlier.digestAll();
     }

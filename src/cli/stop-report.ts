@@ -39,6 +39,7 @@ export function enginesText(
   hurdles: readonly Hurdle[],
 ): string {
   const summary = summarizeEngines(engines);
+  if (summary.probes === 0) return '';
   const said = new Set(hurdles.some(isOfTarget) ? hurdles.map(({ text }) => text) : []);
   const advice = adviceOnStops(summary, refusal, situation);
   const lines = [

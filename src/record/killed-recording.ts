@@ -227,6 +227,7 @@ class Recovery {
       stackPointer: BigInt(entry.sp),
       space: entry.space,
       time: entry.time,
+      systemCall: entry.systemCall,
       registers: {
         register: (name) => (Object.hasOwn(entry.registers, name) ? BigInt(entry.registers[name] ?? 0) : undefined),
       },

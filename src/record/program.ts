@@ -183,6 +183,11 @@ export function watchesOf({ kinds: found }: Program): readonly FoundWatches[] {
   return found.flatMap((each) => each.found.watches ?? []);
 }
 
+/** The system calls that are traced of a process, if any are. */
+export function systemCallsOf({ kinds: found }: Program): Found['systemCalls'] {
+  return found.find((each) => each.found.systemCalls)?.found.systemCalls;
+}
+
 /** How often stacks are sampled, if they are. */
 export function samplesOf({ kinds: found }: Program): FoundSamples | undefined {
   return found.find((each) => each.found.samples)?.found.samples;

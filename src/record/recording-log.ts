@@ -122,9 +122,9 @@ export class LoggedTracer implements Tracer {
       step = visit.next(answers);
     }
     for (const name of this.#names) registers.register(name);
-    const { hart, space, time } = hit;
+    const { hart, space, time, systemCall } = hit;
     this.#log.tell({
-      ...{ type: 'stop', hart, pc: hex(hit.pc), sp: hex(hit.stackPointer), space, time },
+      ...{ type: 'stop', hart, pc: hex(hit.pc), sp: hex(hit.stackPointer), space, time, systemCall },
       registers: registers.texts(),
       memory,
     });
@@ -210,6 +210,7 @@ export interface StopEntry {
   readonly sp: string;
   readonly space?: number | undefined;
   readonly time: number;
+  readonly systemCall?: 'entry' | 'return' | undefined;
   readonly registers: Readonly<Record<string, string>>;
   readonly memory: readonly MemoryEntry[];
 }
@@ -277,6 +278,7 @@ const shapes: Readonly<Record<LogEntry['type'], Shape>> = {
   clock: { ticks: number, nanos: number, nanosPerTick: (value) => number(value) && (value as number) > 0 },
   stop: {
     ...{ hart: whole, pc: word, sp: word, 'space?': whole, time: number, registers: table(wide) },
+    'systemCall?': (value) => value === 'entry' || value === 'return',
     memory: list(shaped({ address: word, length: whole, bytes })),
   },
   'left-out': { probes: list(shaped({ name: text, address: word, 'why?': text })) },

@@ -13,7 +13,7 @@ import { changesItsCode, verifyArchitecture, verifyCode } from '../target/index.
 import type { ClockInfo, Gap, GuestNanos } from '../trace/index.js';
 import { Boot } from './boot.js';
 import { type Parts, putTogether } from './parts.js';
-import { addressesOf, isLoadedAlike, watchesOf } from './program.js';
+import { addressesOf, isLoadedAlike, systemCallsOf, watchesOf } from './program.js';
 import { QuietWatch } from './quiet.js';
 import type { Progress, RecordOptions } from './recording.js';
 import { LoggedTracer } from './recording-log.js';
@@ -232,6 +232,7 @@ export class Run {
       code: (address, length) => elf.bytesAt(address, length),
       codeChanges: changesItsCode(elf),
       hartNumber: (id) => harts.number(id),
+      systemCalls: systemCallsOf(program)?.of,
       isSameProgram: () => isLoadedAlike(session, linked.elf, elf, code),
       resets: boot.resets,
       onStop: (time) => tracers.counting.stood(time),

@@ -37,6 +37,7 @@ import {
   planHarts,
   plansOf,
   samplesOf,
+  systemCallsOf,
   watchesOf,
 } from './program.js';
 import { choicesOfOthers } from './programs.js';
@@ -102,7 +103,7 @@ export async function verifyProgram(session: Session, program: Program): Promise
 /**
  * First phase: compares the target with the ELF, before anything is inserted.
  * @throws RsptraceError `ARCH_MISMATCH`, `ELF_MISMATCH`, `KERNEL_MOVES`, `LOAD_ADDRESS_UNKNOWN`, `RSP_*`, `WATCH_*`,
- * `SAMPLES_UNAVAILABLE`
+ * `SAMPLES_UNAVAILABLE`, `CALLS_UNAVAILABLE`
  */
 export async function verify(options: RecordOptions): Promise<Verified> {
   const { session, logger = silent } = options;
@@ -111,6 +112,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const { program, missedMs } = await programInPlace(options, boots);
   const { arch, elf } = program;
   if (samplesOf(program)) await verifySampling(session);
+  verifySystemCalls(session, systemCallsOf(program)?.text);
   const offset = elf.loadBias - options.program.elf.loadBias;
   const until = options.until && addOffset(options.until, offset);
   const panics = (options.panics ?? []).map((address) => addOffset(address, offset));
@@ -239,4 +241,15 @@ async function pagingPlaces(
   const mayBegin = scratch?.hidden === undefined && !scratch?.given && places.length > 0;
   const begins = isHiding(scratch) || (mayBegin && (await isAtReset(session)));
   return begins ? { settlesAt, pagingAt: places } : { settlesAt: undefined, pagingAt: [] };
+}
+
+/** `text`: of the probe that asks for a process's system calls, if one does. */
+function verifySystemCalls(session: Session, text: string | undefined): void {
+  const { features } = session;
+  if (text === undefined || (isProcess(features) && features.supported.get('QCatchSyscalls') === '+')) return;
+  throw new RsptraceError('CALLS_UNAVAILABLE', `the stub cannot stop at system calls, which '${text}' needs`, {
+    hint: isProcess(features)
+      ? 'gdbserver can; strace shows them without any'
+      : 'it debugs a machine: record its kernel to see the system calls of its programs',
+  });
 }

@@ -7,6 +7,7 @@ export { ANY_HART, type Resume } from './session/hart-requests.js';
 export type { KnownRegisters } from './session/known-registers.js';
 export { type ListedLibrary, parseLibraryList } from './session/library-list.js';
 export { type MemoryRegion, regionOf } from './session/memory-map.js';
+export type { SystemCalls } from './session/packets.js';
 export type { TargetMemory } from './session/paged-memory.js';
 export { RegisterBlock } from './session/registers.js';
 export { registerOf, registersOf, setRegister } from './session/registers-of.js';

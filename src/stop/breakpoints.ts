@@ -3,7 +3,7 @@ import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { type Bytes, placesIn } from '../base/pieces.js';
-import type { Batch, Breakpoint, Session } from '../rsp/index.js';
+import type { Batch, Breakpoint, Session, SystemCalls } from '../rsp/index.js';
 import type { KnownCode } from '../target/index.js';
 import { BreakpointTypes, breakpointsRefused } from './breakpoint-types.js';
 import { DeferredBreakpoints } from './deferred-breakpoints.js';
@@ -15,6 +15,8 @@ export interface StopPointsOptions extends KnownCode {
   readonly arch: Architecture;
   /** Hardware breakpoints everywhere, not only where software ones cannot work. */
   readonly hardware?: boolean;
+  /** System calls of a process that are traced. */
+  readonly systemCalls?: SystemCalls | undefined;
   /** Called with probes without breakpoints, because the stub takes none there; without it, that is an error. */
   readonly refused?: ((probes: readonly Addr[], why: string) => void) | undefined;
   readonly logger?: Logger;

@@ -1,6 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
-import { type Batch, type Breakpoint, CoalescedReads, type Session } from '../rsp/index.js';
+import { type Batch, type Breakpoint, CoalescedReads, type Session, type SystemCalls } from '../rsp/index.js';
 import { type CodeState, compareCode, type KnownCode } from '../target/index.js';
 
 /** A probe whose code is not loaded in the target yet. */
@@ -20,6 +20,8 @@ interface Arrived {
 interface DeferredBreakpointsOptions extends KnownCode {
   readonly session: Session;
   readonly arch: Architecture;
+  /** System calls that are traced, by their numbers. */
+  readonly systemCalls?: SystemCalls | undefined;
 }
 
 /** So many deferred probes are checked at each stop, in turn. */
@@ -44,7 +46,8 @@ export class DeferredBreakpoints {
   #next = 0;
   #noHardware = false;
   #fruitless = 0;
-  #catching = false;
+  /** The system calls that are reported now, as a text. */
+  #catching = '';
   #interrupted = false;
 
   constructor(options: DeferredBreakpointsOptions) {
@@ -115,7 +118,7 @@ export class DeferredBreakpoints {
     }
     await batch.send();
     this.#noHardware &&= addresses.length === 0;
-    if (this.#waiting.size === 0) await this.quiet();
+    if (this.#waiting.size === 0) await this.#catchCalls(this.#traced);
   }
 
   /** The program has ended; returns its deferred probes. */
@@ -151,7 +154,7 @@ export class DeferredBreakpoints {
       const guarded = [...this.#waiting.values()].filter(({ hardware }) => hardware).length;
       this.#noHardware = guarded >= mostHardware || tried.some(({ reply }) => !reply.value);
     }
-    await this.#catchCalls(this.#isBlind);
+    await this.#catchCalls(this.#isBlind ? this.#withMapping : this.#traced);
   }
 
   /** Others need the hardware breakpoints more. */
@@ -173,7 +176,7 @@ export class DeferredBreakpoints {
 
   /** The target is about to be left. */
   async quiet(): Promise<void> {
-    await this.#catchCalls(false);
+    await this.#catchCalls([]);
   }
 
   /**
@@ -210,11 +213,20 @@ export class DeferredBreakpoints {
     return arch.linux !== undefined && session.features.supported.get('QCatchSyscalls') === '+';
   }
 
-  async #catchCalls(wanted: boolean): Promise<void> {
-    if (wanted === this.#catching || !this.#reportsCalls) return;
-    const { session, arch } = this.#options;
-    this.#catching = wanted;
-    await session.catchSystemCalls(wanted ? (arch.linux?.mappingCalls ?? []) : []);
+  get #traced(): SystemCalls {
+    return this.#options.systemCalls ?? [];
+  }
+
+  /** Those that map code too. */
+  get #withMapping(): SystemCalls {
+    const traced = this.#traced;
+    return traced === 'all' ? traced : [...traced, ...(this.#options.arch.linux?.mappingCalls ?? [])];
+  }
+
+  async #catchCalls(wanted: SystemCalls): Promise<void> {
+    if (String(wanted) === this.#catching || !this.#reportsCalls) return;
+    this.#catching = String(wanted);
+    await this.#options.session.catchSystemCalls(wanted);
   }
 
   /** Code that a program changes itself differs here and there. */

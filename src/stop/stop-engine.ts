@@ -16,6 +16,7 @@ import { ProcessEvents } from './process-events.js';
 import { type Next, Resuming } from './resuming.js';
 import { Stepper } from './stepping.js';
 import type { EngineEnd, ResetWatch, StopEngineOptions, StopParts } from './stop-engine-options.js';
+import { visitSystemCall } from './system-calls.js';
 import { UnexpectedStops } from './unexpected-stops.js';
 
 /** A stop, which is visited again whenever handling it has moved the hart on or changed what is here. */
@@ -175,6 +176,7 @@ export class StopEngine {
     const visited: Visited = { stop, asked: options.onFirstHit === undefined, watched, first: undefined };
     for (;;) {
       if (resuming.askedToStop) return undefined;
+      if (options.systemCalls !== undefined) await visitSystemCall(this.#parts, stop);
       const event = await events.handle(stop);
       if (event) return resuming.resume(session.batch(hart), event);
       const onward = session.batch(hart);

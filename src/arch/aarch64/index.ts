@@ -20,6 +20,7 @@ function isBreakpoint([a = 0, , c = 0, d]: Uint8Array): boolean {
 
 /** Numbers of include/uapi/asm-generic/unistd.h in Linux, registers of arch/arm64/include/uapi/asm/ptrace.h. */
 const linux: LinuxModel = {
+  atCall: { number: 'x8', arguments: ['x0', 'x1', 'x2', 'x3', 'x4', 'x5'], result: 'x0' },
   // mov x8, #139; svc #0.
   signalReturns: [Uint8Array.of(0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4)],
   mappingCalls: [222, 226, 216, 288],

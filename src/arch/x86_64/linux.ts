@@ -39,6 +39,8 @@ const systemCalls: SystemCallModel = {
 
 export const linux: LinuxModel = {
   callName: x86Calls,
+  // -ENOSYS, arch/x86/entry/entry_64.S.
+  atCall: { number: 'orig_rax', arguments: parameters, result: 'rax', resultBefore: -38n },
   // arch/x86/include/uapi/asm/ptrace.h
   coreRegisters:
     'r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss fs_base gs_base'.split(

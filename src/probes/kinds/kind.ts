@@ -81,6 +81,8 @@ export interface Found {
   readonly watches?: FoundWatches;
   /** Every hart's stack is sampled. */
   readonly samples?: FoundSamples;
+  /** System calls of a process stop it, with the probe that asks for them. */
+  readonly systemCalls?: { readonly of: 'all' | readonly number[]; readonly text: string };
 }
 
 /** How often stacks are sampled. */

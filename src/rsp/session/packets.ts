@@ -2,6 +2,9 @@ import { Buffer } from 'node:buffer';
 import type { Addr } from '../../base/addr.js';
 import { bytesToHex, littleEndianHex } from '../wire/hex.js';
 
+/** System calls of a Linux process, by their numbers. */
+export type SystemCalls = readonly number[] | 'all';
+
 /**
  * Signals that a Linux process gets without a stop, as the protocol numbers them. All but INT and TRAP, which debuggers
  * need, and those that stop jobs (STOP, TSTP, TTIN, TTOU).
@@ -75,10 +78,12 @@ export const packets = {
       : `F${result < 0 ? '-' : ''}${Math.abs(result).toString(16)},${errno.toString(16)}${interrupted ? ',C' : ''}`,
 
   // Processes of Linux
-  catchSystemCalls: (numbers: readonly number[]) =>
-    numbers.length === 0
-      ? 'QCatchSyscalls:0'
-      : `QCatchSyscalls:1;${numbers.map((number) => number.toString(16)).join(';')}`,
+  catchSystemCalls: (numbers: SystemCalls) =>
+    numbers === 'all'
+      ? 'QCatchSyscalls:1'
+      : numbers.length === 0
+        ? 'QCatchSyscalls:0'
+        : `QCatchSyscalls:1;${numbers.map((number) => number.toString(16)).join(';')}`,
   processInfo: 'qProcessInfo',
   programSignals: `QProgramSignals:${programSignals.map((signal) => signal.toString(16)).join(';')}`,
   passSignals: `QPassSignals:${passedSignals.map((signal) => signal.toString(16)).join(';')}`,

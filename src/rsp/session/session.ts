@@ -11,7 +11,7 @@ import { ForkedChildren } from './forked-children.js';
 import type { Ask, Greeting } from './handshake.js';
 import { ANY_HART, type Resume } from './hart-requests.js';
 import { type MemoryRegion, parseMemoryMap } from './memory-map.js';
-import { packets } from './packets.js';
+import { packets, type SystemCalls } from './packets.js';
 import { PagedMemory, type TargetMemory } from './paged-memory.js';
 import { ProcessSignals } from './process-signals.js';
 import { RemoteFile, readRemoteFile } from './remote-files.js';
@@ -246,7 +246,7 @@ export class Session implements AsyncDisposable {
    * Makes a Linux process stop at the entry and the return of these system calls; an empty list: at none. Only if the
    * stub has `QCatchSyscalls`.
    */
-  async catchSystemCalls(numbers: readonly number[]): Promise<void> {
+  async catchSystemCalls(numbers: SystemCalls): Promise<void> {
     await this.#ask(packets.catchSystemCalls(numbers));
   }
 

@@ -5,6 +5,7 @@ import { FunctionSummary, functionJson, functionTable } from '../../../trace/ind
 import { entryPlan, trapIsRead } from '../../read-plan.js';
 import type { KindReport, Outcome, ProbeKind, ProbeText } from '../kind.js';
 import { parseNames, verifyIncludes } from '../names.js';
+import { ProcessCalls } from './process-calls.js';
 import { type FoundTraps, resolveTraps, type TrapSpec } from './resolve.js';
 import { TrapTracer } from './tracer.js';
 
@@ -35,10 +36,17 @@ const trap: ProbeKind<TrapSpec, FoundTraps> = {
       stopIsAsked: true,
     })),
   tracer(found, context) {
+    if (found.atCall) return { crossings: new ProcessCalls(found, context, found.atCall) };
     const tracer = new TrapTracer(found, context);
     return { crossings: tracer, current: (registers) => tracer.current(registers) };
   },
   report: (found) => (found ? reportOf(found) : nothing),
+  preview(found) {
+    const { of } = found?.systemCalls ?? {};
+    if (of === undefined) return { json: {}, table: undefined };
+    const table = `system calls of the process: ${of === 'all' ? 'all' : of.length}, by two stops each, which its stub makes\n`;
+    return { json: { system_calls: of }, table };
+  },
 };
 
 /** What {@link trap} reads besides the general registers. */
@@ -48,7 +56,7 @@ function registersOf({ traps, privilege }: Architecture): ReadonlySet<string> {
 
 const nothing: KindReport = { json: () => ({}), tables: () => [] };
 
-function reportOf({ seen, isAll }: FoundTraps): KindReport {
+function reportOf({ seen, isAll, atCall }: FoundTraps): KindReport {
   const summary = new FunctionSummary((fn) => fn.trap !== undefined);
   const rows = ({ stopError }: Outcome) => summary.rows(stopError);
   // Where only some traps are traced, others end too.
@@ -62,7 +70,7 @@ function reportOf({ seen, isAll }: FoundTraps): KindReport {
     }),
     tables(outcome, options) {
       const count = unmatched() ?? 0;
-      const note = `${plural(count, 'return')} from traps ${count === 1 ? 'ends' : 'end'} none that was seen: a program begins there, or the entry was not known yet\n`;
+      const note = `${plural(count, 'return')} from traps ${count === 1 ? 'ends' : 'end'} none that was seen: ${atCall ? 'they began before that' : 'a program begins there, or the entry was not known yet'}\n`;
       const all = rows(outcome);
       const names = [...seen.others].slice(0, 8).join(', ');
       if (all.length === 0 && names !== '') return [`no trap of these names: there were ${names}\n`];

@@ -1,9 +1,11 @@
-import type { TrapExit, TrapKind, TrapSetter } from '../../../arch/index.js';
+import type { CallRegisters, TrapExit, TrapKind, TrapSetter } from '../../../arch/index.js';
 import { type Addr, hex } from '../../../base/addr.js';
 import { RsptraceError } from '../../../base/errors.js';
+import { isLinuxProgram } from '../../../target/index.js';
 import { CodeMap, executable } from '../../../target/unwind/index.js';
 import type { Found, ProbedProgram } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
+import { callsOfProcess } from './process-resolve.js';
 
 /** `irq:GLOB`: traps by what they are called, `irq::supervisor_timer`, `syscall::64`. */
 export interface TrapSpec extends ProbeSpec {
@@ -31,6 +33,8 @@ export interface FoundTraps extends Found {
   readonly wants: (name: string) => boolean;
   /** A trap of this kind may be wanted. */
   readonly mayWant: (kind: TrapKind) => boolean;
+  /** Of a process: where its registers have what it asks the kernel. */
+  readonly atCall?: CallRegisters;
   /** None is left out. */
   readonly isAll: boolean;
   /** What the tracer has seen that is no event. */
@@ -45,6 +49,11 @@ export function resolveTraps(program: ProbedProgram, specs: readonly TrapSpec[])
   const { elf, arch, debug } = program;
   const { traps } = arch;
   const [first] = specs;
+  if (isLinuxProgram(elf)) {
+    const other = specs.find(({ of }) => of !== 'syscall');
+    if (other) throw noKernel(other.text, false);
+    return { ...callsOfProcess(arch, specs), ...wishesOf(specs) };
+  }
   if (!traps) {
     throw new RsptraceError('ARCH_UNSUPPORTED', `how traps enter a kernel is not known of ${arch.name}`, {
       hint: `leave '${first?.text}' out`,
@@ -76,16 +85,21 @@ export function resolveTraps(program: ProbedProgram, specs: readonly TrapSpec[])
     ...[...setters.keys()].map((key) => ({ address: key as Addr, name: `trap entries set in ${name(key as Addr)}` })),
     ...[...exits.keys()].map((key) => ({ address: key as Addr, name: `returns from traps in ${name(key as Addr)}` })),
   ];
-  const list = whiteList(specs);
-  const wants = (path: string): boolean => list.allows([path], true);
   return {
     addresses: places.map(({ address }) => address),
     setters: [...setters.values()],
     exits: [...exits.values()],
     places,
-    wants,
-    mayWant: (kind) => specs.some((spec) => !spec.excludes && (spec.of === undefined || spec.of === kind)),
+    ...wishesOf(specs),
     isAll: specs.some(isEverything) && !specs.some(({ excludes }) => excludes),
+  };
+}
+
+function wishesOf(specs: readonly TrapSpec[]): Pick<FoundTraps, 'wants' | 'mayWant' | 'seen'> {
+  const list = whiteList(specs);
+  return {
+    wants: (path) => list.allows([path], true),
+    mayWant: (kind) => specs.some((spec) => !spec.excludes && (spec.of === undefined || spec.of === kind)),
     seen: { others: new Set(), returnsAlone: 0, interrupted: undefined, inARow: 0, isStorm: false },
   };
 }
@@ -97,6 +111,6 @@ function isEverything({ glob, of, excludes }: TrapSpec): boolean {
 function noKernel(text: string, sets: boolean): RsptraceError {
   const missing = sets ? 'returns from a trap' : 'says where traps enter';
   return new RsptraceError('PROBE_NO_MATCH', `'${text}' needs a kernel: no instruction of the program ${missing}`, {
-    hint: 'give the ELF of the kernel; of a process, strace shows the system calls',
+    hint: "give the ELF of the kernel; of a process 'syscall:**' takes the system calls",
   });
 }

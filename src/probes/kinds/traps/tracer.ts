@@ -1,25 +1,21 @@
 import type { Interrupted, Trap } from '../../../arch/index.js';
 import { type Addr, addOffset, hex } from '../../../base/addr.js';
-import { madeOnce } from '../../../base/made-once.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
 import {
-  type CallKind,
   type Crossing,
   type CrossingKind,
   type CrossingPlace,
-  emittedAround,
   type HitMemory,
   type MemoryRequest,
   type Moment,
-  type OpenCall,
   stackNumber,
-  type TracedCall,
 } from '../../../calls/index.js';
 import { isLinux } from '../../../target/index.js';
-import type { ArgumentValue, CallBegin, FunctionRef, GuestNanos } from '../../../trace/index.js';
+import type { ArgumentValue } from '../../../trace/index.js';
 import type { TracerContext } from '../kind.js';
 import { readOf, TrapPlaces } from './places.js';
 import type { FoundTraps } from './resolve.js';
+import { argumentsOf, type OpenTrap, TrapCalls } from './trap-calls.js';
 
 /** Stands for the return address that a trap has not: see `BlockEdge.key`. No block has it. */
 const key = -(1n << 62n);
@@ -29,35 +25,24 @@ const stormy = 50;
 /** Bytes of an instruction that is a system call, on all architectures. */
 const longestCall = 4n;
 
-interface OpenTrap extends TracedCall {
-  emitted?: CallBegin | undefined;
-  readonly ref: FunctionRef;
-  readonly began: GuestNanos;
-  readonly hart: number;
-  readonly values: readonly ArgumentValue[];
-  readonly from: Interrupted;
-  exit: { readonly hart: number; readonly result: string | undefined } | undefined;
-}
-
-type TrapCall = OpenCall<TracedCall> & { readonly payload: OpenTrap };
-
 /**
  * Makes calls of traps: from the entry that the processor goes to, to the instruction that goes back. A trap ends where
  * a hart goes on with the stack that it has interrupted, in the same address space, so a trap that gives way to others
  * ends when its own program runs again.
  */
-export class TrapTracer implements CrossingKind, CallKind {
+export class TrapTracer extends TrapCalls implements CrossingKind {
   readonly #found: FoundTraps;
   readonly #context: TracerContext;
   readonly #places: TrapPlaces;
   readonly #isLinux: boolean;
-  readonly #refs = new Map<string, FunctionRef>();
 
   constructor(found: FoundTraps, context: TracerContext) {
+    const onLinux = isLinux(context.elf);
+    super(context, context.arch.traps?.result, onLinux);
     this.#found = found;
     this.#context = context;
     this.#places = new TrapPlaces({ ...found, arch: context.arch, elf: context.elf });
-    this.#isLinux = isLinux(context.elf);
+    this.#isLinux = onLinux;
   }
 
   /** See {@link TrapPlaces.current}. */
@@ -65,7 +50,7 @@ export class TrapTracer implements CrossingKind, CallKind {
     return this.#places.current(registers);
   }
 
-  isAt(pc: Addr): boolean {
+  override isAt(pc: Addr): boolean {
     return this.#places.isAt(pc);
   }
 
@@ -93,63 +78,15 @@ export class TrapTracer implements CrossingKind, CallKind {
     this.#places.missed();
   }
 
-  entryReads(): undefined {
-    return undefined;
-  }
-
-  begin(): undefined {
-    return undefined;
-  }
-
-  began(call: TrapCall): void {
-    const { payload, depth, thread } = call;
-    const { time } = this.#context.output;
-    const { hart, ref, values } = payload;
-    const around = emittedAround(call);
-    const begin = { type: 'call-begin', time, hart, thread, function: ref, depth, around, arguments: values } as const;
-    payload.emitted = begin;
-    this.#context.output.emit(begin);
-  }
-
-  exitReads(): readonly MemoryRequest[] {
-    return none;
-  }
-
-  returning({ payload }: TrapCall, { hart, registers }: Moment): void {
-    const { arch, values = true } = this.#context;
-    const result = values && payload.ref.trap === 'syscall' ? registers.register(arch.traps?.result ?? '') : undefined;
-    payload.exit = { hart, result: result === undefined ? undefined : signed(result) };
-  }
-
-  ended({ payload, depth, thread, wasLost }: TrapCall): void {
-    const { ref, began, emitted, exit } = payload;
-    if (!exit) return;
-    const { time } = this.#context.output;
-    const ended = { time, thread, function: ref, depth, begin: emitted, began, wasLost, ...exit };
-    this.#context.output.emit({ type: 'call-end', ...ended });
-  }
-
-  lost({ payload, depth, thread }: TrapCall, hart: number): void {
-    const { ref, began, emitted } = payload;
-    const { time } = this.#context.output;
-    this.#context.output.emit({ type: 'call-lost', time, hart, thread, function: ref, depth, begin: emitted, began });
-  }
-
   #begun(trap: Trap, at: Moment): (CrossingPlace & { readonly call: OpenTrap }) | undefined {
     const name = `${trap.kind}::${trap.name ?? this.#callName(trap)}`;
     if (!this.#found.wants(name)) {
       this.#found.seen.others.add(name);
       return undefined;
     }
-    const ref = madeOnce(this.#refs, name, () => {
-      const key = this.#context.nextKey();
-      return { key, name, instance: name, address: at.pc, file: undefined, line: undefined, trap: trap.kind };
-    });
-    const began = this.#context.output.at(at.time);
-    const values = this.#context.values === false ? none : valuesOf(trap);
     return {
       ...this.#placeOf(trap.from, at.registers),
-      call: { kind: this, ref, began, hart: at.hart, values, from: trap.from, exit: undefined },
+      call: this.open({ kind: trap.kind, name, values: valuesOf(trap), from: trap.from }, at),
     };
   }
 
@@ -191,13 +128,7 @@ function endsAt({ from }: OpenTrap, { pc, isUser }: Interrupted): boolean {
 }
 
 function valuesOf({ kind, arguments: passed = none, address, from: { pc, isUser } }: Trap): readonly ArgumentValue[] {
-  if (kind === 'syscall') return passed.map((value, index) => ({ name: `arg${index}`, value: signed(value) }));
+  if (kind === 'syscall') return argumentsOf(passed);
   const accessed = address === undefined ? none : [{ name: 'address', value: hex(address) }];
   return [...accessed, { name: 'pc', value: hex(pc) }, { name: 'from', value: isUser ? 'user' : 'kernel' }];
-}
-
-/** Small numbers as such, others as bits. */
-function signed(value: bigint): string {
-  const number = BigInt.asIntN(64, value);
-  return number > -4096n && number < 65_536n ? String(number) : hex(BigInt.asUintN(64, value));
 }

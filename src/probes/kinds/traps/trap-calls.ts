@@ -1,0 +1,129 @@
+import { type Interrupted, linuxError, type TrapKind } from '../../../arch/index.js';
+import { type Addr, hex } from '../../../base/addr.js';
+import { madeOnce } from '../../../base/made-once.js';
+import {
+  type CallKind,
+  emittedAround,
+  type MemoryRequest,
+  type Moment,
+  type OpenCall,
+  type TracedCall,
+} from '../../../calls/index.js';
+import type { ArgumentValue, CallBegin, FunctionRef, GuestNanos } from '../../../trace/index.js';
+import type { TracerContext } from '../kind.js';
+
+const none: readonly never[] = [];
+
+export interface OpenTrap extends TracedCall {
+  emitted?: CallBegin | undefined;
+  readonly ref: FunctionRef;
+  readonly began: GuestNanos;
+  readonly hart: number;
+  readonly values: readonly ArgumentValue[];
+  readonly from: Interrupted;
+  exit: { readonly hart: number; readonly result: string | undefined } | undefined;
+}
+
+type TrapCall = OpenCall<TracedCall> & { readonly payload: OpenTrap };
+
+interface TrapBegin {
+  readonly kind: TrapKind;
+  /** With its kind: `irq::supervisor_timer`. */
+  readonly name: string;
+  readonly values: readonly ArgumentValue[];
+  readonly from: Interrupted;
+}
+
+/** Makes events of traps that begin and end, whatever shows them. */
+export class TrapCalls implements CallKind {
+  readonly #context: TracerContext;
+  readonly #refs = new Map<string, FunctionRef>();
+  /** The register with what a system call returns. */
+  readonly #result: string | undefined;
+  /** Its errors have names. */
+  readonly #isLinux: boolean;
+
+  constructor(context: TracerContext, result: string | undefined, isLinux: boolean) {
+    this.#context = context;
+    this.#result = result;
+    this.#isLinux = isLinux;
+  }
+
+  open({ kind, name, values, from }: TrapBegin, at: Moment): OpenTrap {
+    const ref = madeOnce(this.#refs, name, () => {
+      const key = this.#context.nextKey();
+      return { key, name, instance: name, address: at.pc, file: undefined, line: undefined, trap: kind };
+    });
+    const began = this.#context.output.at(at.time);
+    const shown = this.#context.values === false ? none : values;
+    return { kind: this, ref, began, hart: at.hart, values: shown, from, exit: undefined };
+  }
+
+  isAt(_pc: Addr): boolean {
+    return false;
+  }
+
+  entryReads(): undefined {
+    return undefined;
+  }
+
+  begin(): undefined {
+    return undefined;
+  }
+
+  began(call: TrapCall): void {
+    const { payload, depth, thread } = call;
+    const { time } = this.#context.output;
+    const { hart, ref, values } = payload;
+    const around = emittedAround(call);
+    const begin = { type: 'call-begin', time, hart, thread, function: ref, depth, around, arguments: values } as const;
+    payload.emitted = begin;
+    this.#context.output.emit(begin);
+  }
+
+  exitReads(): readonly MemoryRequest[] {
+    return none;
+  }
+
+  returning({ payload }: TrapCall, at: Moment): void {
+    if (!payload.exit) this.keepResult(payload, at);
+  }
+
+  /** It ends with what the registers hold here, at this or at a later moment. */
+  protected keepResult(payload: OpenTrap, { hart, registers }: Moment): void {
+    const { values = true } = this.#context;
+    const isCall = values && payload.ref.trap === 'syscall' && this.#result !== undefined;
+    const result = isCall ? registers.register(this.#result ?? '') : undefined;
+    payload.exit = { hart, result: result === undefined ? undefined : this.#resultText(result) };
+  }
+
+  ended({ payload, depth, thread, wasLost }: TrapCall): void {
+    const { ref, began, emitted, exit } = payload;
+    if (!exit) return;
+    const { time } = this.#context.output;
+    const ended = { time, thread, function: ref, depth, begin: emitted, began, wasLost, ...exit };
+    this.#context.output.emit({ type: 'call-end', ...ended });
+  }
+
+  lost({ payload, depth, thread }: TrapCall, hart: number): void {
+    const { ref, began, emitted } = payload;
+    const { time } = this.#context.output;
+    this.#context.output.emit({ type: 'call-lost', time, hart, thread, function: ref, depth, begin: emitted, began });
+  }
+
+  #resultText(result: bigint): string {
+    const error = this.#isLinux ? linuxError(result) : undefined;
+    return error === undefined ? signed(result) : `${signed(result)} ${error}`;
+  }
+}
+
+/** The arguments of a system call. */
+export function argumentsOf(passed: readonly bigint[]): readonly ArgumentValue[] {
+  return passed.map((value, index) => ({ name: `arg${index}`, value: signed(value) }));
+}
+
+/** Small numbers as such, others as bits. */
+function signed(value: bigint): string {
+  const number = BigInt.asIntN(64, value);
+  return number > -4096n && number < 65_536n ? String(number) : hex(BigInt.asUintN(64, value));
+}
