@@ -1,22 +1,16 @@
-import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
 import type { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { type Bytes, placesIn } from '../base/pieces.js';
-import type { Batch, Breakpoint, Session, SystemCalls } from '../rsp/index.js';
-import type { KnownCode } from '../target/index.js';
+import type { Batch, Breakpoint, Session } from '../rsp/index.js';
 import { BreakpointTypes, breakpointsRefused } from './breakpoint-types.js';
-import { DeferredBreakpoints } from './deferred-breakpoints.js';
+import { DeferredBreakpoints, type DeferredBreakpointsOptions } from './deferred-breakpoints.js';
 import { borrow, giveBack, type Interception, newPoint, type Planted, type Point, toStep } from './point.js';
 
 /** If the ELF does not have the code, the target's memory is read. */
-export interface StopPointsOptions extends KnownCode {
-  readonly session: Session;
-  readonly arch: Architecture;
+export interface StopPointsOptions extends DeferredBreakpointsOptions {
   /** Hardware breakpoints everywhere, not only where software ones cannot work. */
   readonly hardware?: boolean;
-  /** System calls of a process that are traced. */
-  readonly systemCalls?: SystemCalls | undefined;
   /** Called with probes without breakpoints, because the stub takes none there; without it, that is an error. */
   readonly refused?: ((probes: readonly Addr[], why: string) => void) | undefined;
   readonly logger?: Logger;

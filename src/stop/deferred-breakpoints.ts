@@ -17,7 +17,7 @@ interface Arrived {
   readonly pause: (() => void) | undefined;
 }
 
-interface DeferredBreakpointsOptions extends KnownCode {
+export interface DeferredBreakpointsOptions extends KnownCode {
   readonly session: Session;
   readonly arch: Architecture;
   /** System calls that are traced, by their numbers. */
