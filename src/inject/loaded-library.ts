@@ -3,7 +3,7 @@ import { type Addr, addOffset, addr } from '../base/addr.js';
 import { ElfFile } from '../elf/index.js';
 import type { Session } from '../rsp/index.js';
 import { type Scratch, unavailable } from '../scratch/index.js';
-import { type LetRun, parseMaps } from '../target/index.js';
+import { AT, auxvAddress, type LetRun, parseMaps, readAuxv } from '../target/index.js';
 
 const PT_LOAD = 1;
 
@@ -138,6 +138,9 @@ export class DefiningFiles {
 
 const PT_DYNAMIC = 2;
 const PT_INTERP = 3;
+const PT_PHDR = 6;
+const headerBytes = 56;
+const mostHeaders = 256;
 const DT_DEBUG = 21n;
 const entryBytes = 16;
 const mostBytes = 1 << 16;
@@ -150,11 +153,13 @@ const brkOffset = 16;
  *     struct r_debug { int r_version; struct link_map *r_map; Addr r_brk; ... }
  *
  * The function that the loader calls then; undefined for a program without a loader.
+ * @param elf the program, or one of its libraries: which headers are the program's the auxiliary vector says
  * @throws RsptraceError `SCRATCH_UNAVAILABLE` if it cannot be found
  */
 export async function loaderStop(session: Session, elf: ElfFile): Promise<Addr | undefined> {
-  if (!elf.segments.some(({ type }) => type === PT_INTERP)) return undefined;
-  const dynamic = elf.segments.find(({ type }) => type === PT_DYNAMIC);
+  const segments = (await programSegments(session)) ?? elf.segments;
+  if (!segments.some(({ type }) => type === PT_INTERP)) return undefined;
+  const dynamic = segments.find(({ type }) => type === PT_DYNAMIC);
   const memory = session.memory();
   const bytes = dynamic && (await memory.read(dynamic.address, Math.min(dynamic.memorySize, mostBytes)));
   const view = bytes && new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -165,4 +170,29 @@ export async function loaderStop(session: Session, elf: ElfFile): Promise<Addr |
     if (value !== 0n) return addr(value);
   }
   throw unavailable('the dynamic loader does not say where it loads libraries, which may bring exceptions');
+}
+
+interface ProgramSegment {
+  readonly type: number;
+  readonly address: Addr;
+  readonly memorySize: number;
+}
+
+/** The program headers of a process's program as it runs (Elf64_Phdr, gABI, chapter 5); undefined if nothing says where. */
+async function programSegments(session: Session): Promise<readonly ProgramSegment[] | undefined> {
+  const auxv = await readAuxv(session);
+  const at = auxvAddress(auxv, AT.PHDR);
+  const count = Number(auxv?.get(AT.PHNUM) ?? 0n);
+  if (at === undefined || count === 0 || count > mostHeaders) return undefined;
+  const bytes = await session.memory().read(at, count * headerBytes);
+  if (!bytes) return undefined;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const headers = Array.from({ length: count }, (_, i) => ({
+    type: view.getUint32(i * headerBytes, true),
+    linked: view.getBigUint64(i * headerBytes + 16, true),
+    memorySize: Number(view.getBigUint64(i * headerBytes + 40, true)),
+  }));
+  const own = headers.find(({ type }) => type === PT_PHDR);
+  const bias = own === undefined ? 0n : at - own.linked;
+  return headers.map(({ type, linked, memorySize }) => ({ type, memorySize, address: addr(linked + bias) }));
 }
