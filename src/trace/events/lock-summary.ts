@@ -1,76 +1,8 @@
 import type { CallBegin, CallEnd, CallLost, ThreadRef, TraceEvent } from './events.js';
 import { isLockTaken, type LockUse, lockUse, releasedLock } from './lock-events.js';
+import type { Contention, LockFinding, LockOrder, LockRow, LockWait } from './lock-rows.js';
 import type { Chosen } from './selection.js';
 import { Fold } from './sinks.js';
-
-/** What one lock did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
-export interface LockRow {
-  /** `app::CONSOLE`, `proc[3].lock`; its type if it lies in no static. */
-  readonly lock: string;
-  readonly type: string;
-  /** `0x80208050`, with ` of space 0x80254000` in a program that a kernel runs. */
-  readonly address: string;
-  readonly file: string | null;
-  readonly line: number | null;
-  readonly taken: number;
-  /** Attempts that did not take it. */
-  readonly not_taken: number;
-  /** Of `taken`: another held it, or released it, since the function was entered. */
-  readonly contended: number;
-  /** Calls that have not come back: they wait, or the function was left in another way. */
-  readonly waiting: number;
-  /** From the entry of the function that takes it to its return. */
-  readonly waited_ns: number;
-  readonly max_wait_ns: number;
-  /** From that return to the entry of the function that releases it, of those that were seen to; null without any. */
-  readonly held_ns: number | null;
-  readonly max_held_ns: number | null;
-  /** Who held it longest: `app::print at src/console.rs:40`. */
-  readonly max_held_by: string | null;
-  /** Who waited for whom, the longest first. */
-  readonly contention: readonly Contention[];
-}
-
-interface Contention {
-  readonly holder: string;
-  readonly waiter: string;
-  readonly count: number;
-  readonly waited_ns: number;
-}
-
-/** A lock that was taken while another one was held. */
-export interface LockOrder {
-  readonly held: string;
-  readonly held_address: string;
-  /** Where it was taken that was held. */
-  readonly held_by: string;
-  readonly taken: string;
-  readonly taken_address: string;
-  readonly taken_by: string;
-  readonly count: number;
-  readonly first_ns: number;
-}
-
-/** Two locks that were taken in both orders, or harts that wait for each other's locks. */
-export type LockFinding =
-  | { readonly kind: 'lock-inversion'; readonly orders: readonly [LockOrder, LockOrder] }
-  | {
-      readonly kind: 'lock-deadlock';
-      /** Each waits for the next one, and the last for the first: one alone waits for itself. */
-      readonly waits: readonly LockWait[];
-    };
-
-/** A call that has not come back. */
-export interface LockWait {
-  readonly lock: string;
-  readonly address: string;
-  readonly hart: number;
-  readonly by: string;
-  readonly since_ns: number;
-  /** Where the lock was taken. */
-  readonly held_by: string;
-  readonly held_since_ns: number;
-}
 
 /** Whose a wait or a hold is: a thread's, where threads are known. */
 interface Owner {
@@ -119,6 +51,8 @@ const mostLocks = 100_000;
 const mostPairs = 100_000;
 /** Locks that one owner holds at a time, and more which only memory that is lost explains. */
 const mostHeld = 64;
+/** Readers of one lock at a time, and more where releases are not seen. */
+const mostReaders = 1024;
 
 /** What came of each lock, while events come. */
 export class LockSummary extends Fold {
@@ -176,6 +110,8 @@ export class LockSummary extends Fold {
     if (!use.isShared) for (const gone of lock.holds.splice(0)) this.#held.delete(gone);
     lock.holds.push(hold);
     this.#held.add(hold);
+    const oldest = lock.holds.length > mostReaders ? lock.holds.shift() : undefined;
+    if (oldest) this.#held.delete(oldest);
   }
 
   #loses({ begin }: CallLost): void {
@@ -194,6 +130,8 @@ export class LockSummary extends Fold {
     const lock = address === undefined ? undefined : this.#locks.get(address);
     if (!lock || lock.holds.length === 0) return;
     const own = lock.holds.findLastIndex((hold) => hold.hart === hart);
+    // Of several readers another hart's is not meant, and whoever has it alone may have moved to this hart.
+    if (own < 0 && lock.holds[0]?.use.isShared) return;
     const [hold] = lock.holds.splice(own < 0 ? lock.holds.length - 1 : own, 1);
     if (!hold) return;
     this.#held.delete(hold);

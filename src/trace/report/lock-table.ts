@@ -1,5 +1,6 @@
 import { plural, textLines } from '../../text/index.js';
-import type { LockFinding, LockOrder, LockRow, LockSummary, LockWait } from '../events/lock-summary.js';
+import type { LockFinding, LockOrder, LockRow, LockWait } from '../events/lock-rows.js';
+import type { LockSummary } from '../events/lock-summary.js';
 import { type TableOptions, tableNotes, textTable, timeText } from '../events/text-table.js';
 
 /** Locks and findings that are shown; `--json` has all. */

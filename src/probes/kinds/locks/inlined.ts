@@ -223,7 +223,7 @@ function named({ name, host }: Copy): { readonly name: string; readonly into: st
   return { name, into: functionName(host) };
 }
 
-/** Copies with code, of which none holds another one of a lock that does the same. */
+/** Copies with code. */
 function copiesIn(debug: DebugInfo, isTraced: (host: Die) => boolean): readonly Copy[] {
   const { at, origin: origins, into } = inlinedCopies(debug);
   const roles = new Map<number, Pick<Copy, 'name' | 'role'> | undefined>();
@@ -246,12 +246,17 @@ function copiesIn(debug: DebugInfo, isTraced: (host: Die) => boolean): readonly 
     if (!ranges.some(({ low, high }) => high > low && debug.elf.isLoaded(low))) return;
     found.push({ die, host, ...known });
   });
-  return found.filter((copy) => !found.some((other) => isAround(copy, other)));
+  return found.filter((copy) => !found.some((other) => standsFor(other, copy)));
+}
+
+/** Of copies in each other the innermost one stands for all, and one that waits for the attempts that it makes. */
+function standsFor(one: Copy, other: Copy): boolean {
+  if (one.role.does === other.role.does) return isAround(other, one);
+  return one.role.does === 'take' && other.role.does === 'try' && isAround(one, other);
 }
 
 function isAround(outer: Copy, inner: Copy): boolean {
   if (outer === inner || outer.host.offset !== inner.host.offset || outer.die.offset >= inner.die.offset) return false;
-  if ((outer.role.does === 'release') !== (inner.role.does === 'release')) return false;
   const around = rangesOf(outer.die);
   return rangesOf(inner.die).every(({ low, high }) => around.some((each) => each.low <= low && each.high >= high));
 }

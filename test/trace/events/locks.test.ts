@@ -1,0 +1,115 @@
+// Who holds what, and who waits for whom, from made-up uses of locks.
+import t from 'tap';
+import { addr, hex } from '../../../src/base/addr.js';
+import {
+  type CallBegin,
+  type FunctionRef,
+  LockSummary,
+  lockArguments,
+  lockTable,
+  releaseName,
+  type TraceEvent,
+} from '../../../src/trace/index.js';
+import { nanos } from '../stories.js';
+
+function lockOf(key: number): FunctionRef {
+  const name = `L${key}`;
+  const address = addr(BigInt(0x1000 * key));
+  return { key, name: `lock::${name}`, instance: `lock ${name}: Mutex`, address, file: undefined, line: undefined };
+}
+const [a, b] = [lockOf(1), lockOf(2)];
+
+interface Use {
+  readonly of: FunctionRef;
+  readonly hart?: number;
+  readonly isShared?: boolean;
+  readonly isAttempt?: boolean;
+}
+
+function enters({ of, hart = 0, isShared = false, isAttempt = false }: Use, time: number): CallBegin {
+  const use = { lock: hex(of.address), isShared, isAttempt, by: `f at a.rs:${time}` };
+  return { type: 'call-begin', time: nanos(time), hart, function: of, depth: 0, arguments: lockArguments(use) };
+}
+
+function gets(begin: CallBegin, time: number, result = 'taken'): TraceEvent {
+  const { hart, function: fn, time: began } = begin;
+  return { type: 'call-end', time: nanos(time), hart, function: fn, depth: 0, began, begin, result };
+}
+
+function takes(use: Use, time: number): TraceEvent[] {
+  const begin = enters(use, time);
+  return [begin, gets(begin, time + 1)];
+}
+
+function releases(of: FunctionRef, time: number, hart = 0): TraceEvent {
+  const by = { function: 'f', file: undefined, line: undefined };
+  const place = { key: 0, name: releaseName(of, undefined), category: 'lock', address: of.address, by };
+  return { type: 'place', time: nanos(time), hart, place };
+}
+
+function told(events: readonly TraceEvent[]): LockSummary {
+  const summary = new LockSummary();
+  for (const event of events) summary.event(event);
+  return summary;
+}
+
+t.test('a wait is contended by whoever holds the lock then, or gets it meanwhile', async (t) => {
+  const waits = enters({ of: a, hart: 1 }, 5);
+  const [row] = told([...takes({ of: a }, 0), waits, releases(a, 20), gets(waits, 22), releases(a, 30, 1)]).rows();
+  t.match(row, { taken: 2, contended: 1, waited_ns: 18, max_wait_ns: 17, held_ns: 27, max_held_ns: 19 });
+  t.match(row?.contention, [{ holder: 'f at a.rs:0', waiter: 'f at a.rs:5', count: 1, waited_ns: 17 }]);
+});
+
+t.test('readers do not contend, and a release is that of its own hart', async (t) => {
+  const read = (hart: number, time: number): TraceEvent[] => takes({ of: a, hart, isShared: true }, time);
+  // Of a reader on hart 2 the entry was not seen.
+  const [row] = told([...read(0, 0), ...read(1, 10), releases(a, 15, 2), releases(a, 21), releases(a, 31, 1)]).rows();
+  t.match(row, { taken: 2, contended: 0, held_ns: 40, max_held_ns: 20 });
+});
+
+t.test('an attempt takes the lock or not, and makes no order', async (t) => {
+  const failed = enters({ of: b, isAttempt: true }, 3);
+  const events = [
+    ...takes({ of: a }, 0),
+    failed,
+    gets(failed, 4, 'not taken'),
+    ...takes({ of: b, isAttempt: true }, 5),
+  ];
+  const back = [releases(a, 7), ...takes({ of: a }, 8)];
+  const summary = told([...events, ...back]);
+  t.match(
+    summary.rows().find(({ lock }) => lock === 'L2'),
+    { taken: 1, not_taken: 1, held_ns: null },
+    'no release was seen',
+  );
+  t.same(summary.findings(), []);
+});
+
+t.test('locks in both orders, unless a gap or another hart is between', async (t) => {
+  const forwards = [...takes({ of: a }, 0), ...takes({ of: b }, 5), releases(b, 8), releases(a, 9)];
+  const backwards = [...takes({ of: b }, 10), ...takes({ of: a }, 15)];
+  t.match(told([...forwards, ...backwards]).findings(), [{ kind: 'lock-inversion', orders: [{ held: 'L1' }, {}] }]);
+  const gap: TraceEvent = { type: 'gap', from: nanos(12), to: nanos(13) };
+  t.same(told([...forwards, ...takes({ of: b }, 10), gap, ...takes({ of: a }, 15)]).findings(), []);
+  t.same(told([...forwards, ...takes({ of: b }, 10), ...takes({ of: a, hart: 1 }, 15)]).findings(), []);
+});
+
+t.test('harts that wait for each other', async (t) => {
+  const events = [...takes({ of: a }, 0), ...takes({ of: b, hart: 1 }, 1)];
+  const [first, second] = [enters({ of: b }, 5), enters({ of: a, hart: 1 }, 6)];
+  const summary = told([...events, first, second]);
+  t.match(summary.findings(), [
+    {
+      kind: 'lock-deadlock',
+      waits: [
+        { lock: 'L2', hart: 0 },
+        { lock: 'L1', hart: 1 },
+      ],
+    },
+  ]);
+  t.match(
+    lockTable(summary, { color: false, width: 200 }),
+    /2 calls that took a lock had not come back[\s\S]*a deadlock:/,
+  );
+  t.same(told([...events, first]).findings(), [], 'one that waits is none');
+});
