@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { wrongJson } from './json-schema.js';
 import { type Command, Output } from './output.js';
 
 /** What the thread says: a piece of what its command prints, a signal that nothing waits for, or the command's end. */
@@ -27,7 +28,10 @@ export function runInThread(words: readonly string[], limitMs: number): Command 
   let over = false;
   const ended = untilEnd(thread, output, limitMs).then(({ status, signal }) => {
     over = true;
-    return output.end(status, signal);
+    const ran = output.end(status, signal);
+    const wrong = wrongJson(words, ran.stdout);
+    if (wrong.length > 0) throw new Error(`docs/json.schema.json: ${words.join(' ')}: ${wrong.slice(0, 5).join('; ')}`);
+    return ran;
   });
   const command = commands++;
   thread.postMessage({ words, command });

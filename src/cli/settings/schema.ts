@@ -20,7 +20,7 @@ export function settingsSchema(): Schema {
     ...closed({
       ...top,
       ...own,
-      ...Object.fromEntries(commands.map(([name, table]) => [name, ofCommand(name, table, top[name])])),
+      ...Object.fromEntries(commands.map(([name, table]) => [name, ofCommand(name, table, top, tables)])),
     }),
   };
 }
@@ -42,9 +42,24 @@ function optionsIn(table: Table): [string, Option<unknown>][] {
   return Object.entries(table).filter(([name]) => !never.has(name));
 }
 
+/** What the top says of the key, where that is the same. */
+function sameAs(key: string, schema: Schema, tops: Schema): Schema {
+  const isSame = JSON.stringify(tops[key]) === JSON.stringify(schema);
+  return isSame ? { $ref: `#/properties/${key}` } : schema;
+}
+
+function sames(schemas: Schema): Schema {
+  return Object.fromEntries(Object.keys(schemas).map((key) => [key, { $ref: `#/properties/${key}` }]));
+}
+
 /** Some options are called as a command is. */
-function ofCommand(name: string, table: Table, option: unknown): Schema {
-  const inside = closed({ ...Object.fromEntries(optionsIn(table).map(([key, one]) => [key, ofOption(one)])), ...own });
+function ofCommand(name: string, table: Table, tops: Schema, commands: object): Schema {
+  const option = tops[name];
+  const options = optionsIn(table).map(([key, one]) => [
+    key,
+    key in commands ? ofOption(one) : sameAs(key, ofOption(one), tops),
+  ]);
+  const inside = closed({ ...Object.fromEntries(options), ...sames(own) });
   const described = { description: name === 'record' ? 'For rsptrace without a command' : `For rsptrace ${name}` };
   return option === undefined ? { ...described, ...inside } : { ...described, anyOf: [inside, option] };
 }
