@@ -2,7 +2,7 @@ import type { Architecture } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type DebugInfo, debugInfoMissing } from '../dwarf/index.js';
-import type { ElfFile } from '../elf/index.js';
+import { type ElfFile, importSlots } from '../elf/index.js';
 import { Describer, type FunctionProbe, type Unread } from './describer.js';
 import { type Conditions, compareFor, type FunctionComparison } from './expressions/comparison.js';
 import { ProgramExpressions } from './expressions/program.js';
@@ -182,6 +182,12 @@ function nothingToProbe(
         .join(', ')})`,
       { hint: `probe where its code went: ${gone[0].name} was inlined into ${into}` },
     );
+  }
+  const [imported] = [...importSlots(elf).values()].filter((name) => allows([name], false));
+  if (imported !== undefined) {
+    return new RsptraceError('PROBE_NO_MATCH', `${imported} is in a library that the program loads`, {
+      hint: `rsptrace attach PID /path/of/the/library -p 'fn:${imported}' traces it there; ldd names the libraries`,
+    });
   }
   const known = [...namedFunctions(elf, debug)].filter((one) => one.isFunction).map(({ name }) => name);
   if (known.length === 0 && !debug) return debugInfoMissing(elf);

@@ -71,6 +71,21 @@ for (const flags of usually([['-no-pie'], ['-pie'], ['-pie', '-DBUSY']], (one) =
   });
 }
 
+t.test('attach to a library of a process: its functions are traced without stops', async (t) => {
+  const target = start(compileC(t, ticking), ['3000']);
+  t.teardown(() => void target.process.kill('SIGKILL'));
+  await target.shows('ticking');
+  const pid = target.process.pid ?? 0;
+  const library = /\S+\/libc\.so\.6$/m.exec(readFileSync(`/proc/${pid}/maps`, 'utf8'))?.[0] ?? '';
+  const words = [String(pid), library, '--json', '-p', 'fn:usleep', '-n', '100'];
+  const ran = await rsptrace('attach', ...words, '-o', join(scratchFolder(t), 'out.txt')).ended;
+  t.equal(ran.status, 0, ran.stderr);
+  const { functions, scratch, ...rest } = JSON.parse(ran.stdout) as Recording;
+  t.match(functions, [{ function: /^usleep/ }], `${JSON.stringify(rest)}`);
+  t.match(scratch, /^memory mapped into process/);
+  t.match(await target.ended, { status: 7, stdout: 'ticking\n3000 ticks\n' });
+});
+
 t.test(
   'attach to an idle process: it has trampolines, and its trace can be opened, before any probe is hit',
   async (t) => {

@@ -126,6 +126,15 @@ t.test('what cannot be probed says why', async (t) => {
   });
 });
 
+t.test('what is in a library that the program loads is said to be there', async (t) => {
+  const path = join(scratchFolder(t), 'sleeps');
+  execFileSync('gcc', ['-x', 'c', '-', '-o', path], { input: '#include <unistd.h>\nint main() { return usleep(1); }' });
+  await t.rejects(resolve(path, 'fn:usleep'), {
+    code: 'PROBE_NO_MATCH',
+    message: 'usleep is in a library that the program loads',
+  });
+});
+
 t.test('without debug info the symbols do, and without symbols the debug info', async (t) => {
   const folder = scratchFolder(t);
   const path = elfPath('rv-o2');
