@@ -60,9 +60,11 @@ export async function report(args: ReportArguments): Promise<number> {
   // The threads of a process are its harts.
   const keyOf = (by: Grouping): Grouping => (by === 'thread' && read.info?.isProcess ? 'hart' : by);
   const groups = shown.map(({ by, rows }) => [keyOf(by), rows.map(rowJson)]);
-  const locked = args.by === undefined ? lockTable(locks, tableOptions(args.full)) : '';
+  const { probes = [], recording } = read.facts ?? {};
+  const isWhole = (recording?.missing ?? 0) === 0 && probes.every(({ engine }) => engine !== 'none');
+  const locked = args.by === undefined ? lockTable(locks, tableOptions(args.full), isWhole) : '';
   if (locked !== '') tables.push(locked);
-  const ofLocks = locked === '' ? {} : lockJson(locks);
+  const ofLocks = locked === '' ? {} : lockJson(locks, isWhole);
   return printed(args, { ...headJson(args.trace, read), ...Object.fromEntries(groups), ...ofLocks }, () =>
     tables.length > 0 ? tables.join('\n') : `nothing to report by ${wanted.join(' or ')}\n`,
   );

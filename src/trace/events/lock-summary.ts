@@ -14,6 +14,8 @@ interface Hold extends Owner {
   readonly lock: Lock;
   readonly use: LockUse;
   readonly since: number;
+  /** Locks that its owner has taken meanwhile. */
+  readonly inside: Hold[];
 }
 
 interface Wait extends Owner {
@@ -51,6 +53,8 @@ const mostLocks = 100_000;
 const mostPairs = 100_000;
 /** Locks that one owner holds at a time, and more which only memory that is lost explains. */
 const mostHeld = 64;
+/** Locks that are taken while one is held. */
+const mostInside = 256;
 /** Readers of one lock at a time, and more where releases are not seen. */
 const mostReaders = 1024;
 
@@ -104,8 +108,8 @@ export class LockSummary extends Fold {
     lock.maxWait = Math.max(lock.maxWait, waited);
     const isContended = blocker !== undefined && !(use.isShared && blocker.use.isShared);
     if (isContended) this.#contend(lock, blocker.use.by, use.by, waited);
-    const hold: Hold = { lock, use, hart, thread, since: time };
-    if (!use.isAttempt) this.#order(hold);
+    const hold: Hold = { lock, use, hart, thread, since: time, inside: [] };
+    if (!use.isAttempt) this.#isInside(hold);
     // Whoever holds it exclusively is the only one: another's release was not seen.
     if (!use.isShared) for (const gone of lock.holds.splice(0)) this.#held.delete(gone);
     lock.holds.push(hold);
@@ -135,6 +139,7 @@ export class LockSummary extends Fold {
     const [hold] = lock.holds.splice(own < 0 ? lock.holds.length - 1 : own, 1);
     if (!hold) return;
     this.#held.delete(hold);
+    for (const taken of hold.inside) this.#order(hold, taken);
     const held = time - hold.since;
     lock.held += held;
     if (held >= lock.maxHeld) {
@@ -156,17 +161,21 @@ export class LockSummary extends Fold {
     }
   }
 
-  /** What its owner holds already was taken before it. */
-  #order(taken: Hold): void {
+  /** What its owner holds already was taken before it, as far as it turns out that it was held: its release is seen. */
+  #isInside(taken: Hold): void {
     let seen = 0;
     for (const held of this.#held) {
       if (held.lock === taken.lock || !isSameOwner(held, taken) || ++seen > mostHeld) continue;
-      const isShared = held.use.isShared && taken.use.isShared;
-      const key = `${held.lock.address} > ${taken.lock.address}`;
-      const known = this.#orders.get(key);
-      if (known) known.count++;
-      else if (this.#orders.size < mostPairs) this.#orders.set(key, { ...orderOf(held, taken), isShared });
+      if (held.inside.length < mostInside) held.inside.push(taken);
     }
+  }
+
+  #order(held: Hold, taken: Hold): void {
+    const isShared = held.use.isShared && taken.use.isShared;
+    const key = `${held.lock.address} > ${taken.lock.address}`;
+    const known = this.#orders.get(key);
+    if (known) known.count++;
+    else if (this.#orders.size < mostPairs) this.#orders.set(key, { ...orderOf(held, taken), isShared });
   }
 
   /** What is taken now is not known. */
@@ -219,7 +228,9 @@ export class LockSummary extends Fold {
     }));
   }
 
-  findings(): LockFinding[] {
+  /** `isWhole`: false if events are missing, so that a lock may be held no more that was not seen to be released. */
+  findings(isWhole = true): LockFinding[] {
+    if (!isWhole) return [];
     const inversions = [...this.#orders].flatMap(([, one]): LockFinding[] => {
       const other = this.#orders.get(`${one.taken_address} > ${one.held_address}`);
       if (!other || (one.isShared && other.isShared) || one.held_address > one.taken_address) return [];

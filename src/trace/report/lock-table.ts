@@ -8,16 +8,16 @@ const mostRows = 30;
 const mostShown = 20;
 
 /** What `--json` has of locks. */
-export function lockJson(summary: LockSummary): object {
-  return { locks: summary.rows(), locks_left_out: summary.leftOut, lock_findings: summary.findings() };
+export function lockJson(summary: LockSummary, isWhole = true): object {
+  const findings = isWhole ? summary.findings() : null;
+  return { locks: summary.rows(), locks_left_out: summary.leftOut, lock_findings: findings };
 }
 
 /** The table of locks for the user, who waited for whom, and what was found; empty without a lock. */
-export function lockTable(summary: LockSummary, options: TableOptions): string {
+export function lockTable(summary: LockSummary, options: TableOptions, isWhole = true): string {
   const rows = summary.rows();
   if (rows.length === 0) return '';
   const shown = rows.slice(0, mostRows);
-  const names = shown.map(({ lock }) => lock);
   const lines = shown.map((row) => ({
     numbers: [
       ...[row.taken, row.contended].map(String),
@@ -25,7 +25,7 @@ export function lockTable(summary: LockSummary, options: TableOptions): string {
         time === null ? '-' : timeText(time),
       ),
     ],
-    name: names.filter((name) => name === row.lock).length > 1 ? `${row.lock} @${row.address}` : row.lock,
+    name: nameOf(row, rows),
     ...placeOf(row.max_held_by),
   }));
   const head = ['taken', 'contended', 'waited', 'longest', 'held', 'longest'];
@@ -35,10 +35,17 @@ export function lockTable(summary: LockSummary, options: TableOptions): string {
     waiting > 0 && `${plural(waiting, 'call')} that took a lock had not come back at the end`,
     rows.length > mostRows &&
       `... and ${plural(rows.length - mostRows, 'lock')} that fewer waited for: --json has them`,
+    !isWhole &&
+      'uses of locks are missing: what is held and who waits for whom may be wrong, and orders and deadlocks are not judged',
     summary.leftOut > 0 && `uses of further locks were left out: ${summary.leftOut}`,
   ];
   const table = textTable(head, 'lock', lines, { ...options, places: 'held longest at' });
-  return table + tableNotes(notes, options) + contentionText(rows) + findingsText(summary.findings());
+  return table + tableNotes(notes, options) + contentionText(rows) + findingsText(summary.findings(isWhole));
+}
+
+/** With the address, where several have the name. */
+function nameOf({ lock, address }: LockRow, rows: readonly LockRow[]): string {
+  return rows.some((other) => other.lock === lock && other.address !== address) ? `${lock} @${address}` : lock;
 }
 
 function sum(rows: readonly LockRow[], member: 'not_taken' | 'waiting'): number {
@@ -52,7 +59,7 @@ function placeOf(text: string | null): { readonly file: string | null; readonly 
 }
 
 function contentionText(rows: readonly LockRow[]): string {
-  const pairs = rows.flatMap(({ lock, contention }) => contention.map((each) => ({ lock, ...each })));
+  const pairs = rows.flatMap((row) => row.contention.map((each) => ({ lock: nameOf(row, rows), ...each })));
   const shown = pairs.sort((a, b) => b.waited_ns - a.waited_ns).slice(0, mostShown);
   return textLines(
     shown.map(
@@ -67,11 +74,9 @@ function findingsText(findings: readonly LockFinding[]): string {
   if (findings.length === 0) return '';
   const lines = findings.slice(0, mostShown).flatMap((finding) => {
     if (finding.kind === 'lock-inversion') {
-      const [{ held, taken }] = finding.orders;
-      return [
-        `  ${held} and ${taken} are taken in both orders, which can end in a deadlock:`,
-        ...finding.orders.map(orderText),
-      ];
+      const [{ held, taken, held_address: one, taken_address: other }] = finding.orders;
+      const both = held === taken ? `${held} @${one} and @${other}` : `${held} and ${taken}`;
+      return [`  ${both} are taken in both orders, which can end in a deadlock:`, ...finding.orders.map(orderText)];
     }
     const [first] = finding.waits;
     if (finding.waits.length > 1) return ['  a deadlock:', ...finding.waits.map((wait) => `    ${waitText(wait)}`)];

@@ -1,9 +1,10 @@
 import { RsptraceError } from '../../../base/errors.js';
 import { LockSummary, lockJson, lockTable } from '../../../trace/index.js';
 import { entryPlan, type ReadPlan } from '../../read-plan.js';
-import type { ProbeKind, ProbeText } from '../kind.js';
+import type { Outcome, ProbeKind, ProbeText } from '../kind.js';
 import { type NameRules, type ProbeSpec, parseNames, verifyIncludes } from '../names.js';
 import { planCopy } from './inlined-edges.js';
+import { lockRole } from './names.js';
 import { type FoundLocks, type LockFunction, resolveLocks } from './resolve.js';
 import { LockTracer } from './tracer.js';
 
@@ -31,14 +32,21 @@ export const lock: ProbeKind<ProbeSpec, FoundLocks> = {
     const summary = new LockSummary();
     return {
       sink: summary,
-      json: () => ({ ...lockJson(summary), locks_inlined: unseenRows(found) }),
-      tables: (_outcome, options) => [
-        (lockTable(summary, options) || 'no lock was taken\n') + unseenText(unseenRows(found)),
+      json: (outcome) => ({ ...lockJson(summary, isWhole(outcome)), locks_inlined: unseenRows(found) }),
+      tables: (outcome, options) => [
+        (lockTable(summary, options, isWhole(outcome)) || 'no lock was taken\n') + unseenText(unseenRows(found)),
       ],
-      findings: () => summary.findings().length,
+      findings: (outcome) => summary.findings(isWhole(outcome)).length,
     };
   },
 };
+
+/** No use of a lock is missing, whether its record or its probe. */
+function isWhole({ missing = 0, tailLost = false, engines }: Outcome): boolean {
+  const isLeftOut = ({ engine, name }: Outcome['engines'][number]): boolean =>
+    engine === 'none' && lockRole(name.replace(/ in .*/, '')) !== undefined;
+  return missing === 0 && !tailLost && !engines.some(isLeftOut);
+}
 
 interface UnseenRow {
   readonly function: string;

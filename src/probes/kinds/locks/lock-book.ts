@@ -86,7 +86,9 @@ export class LockBook {
       const entries = this.#sources.entriesOf({ pc, exact: !isReturn });
       const last = entries.findLastIndex(({ function: name }) => name !== undefined && lockRole(name) !== undefined);
       const around = entries.slice(last + 1);
-      return actingFunction(around.length > 0 ? around : entries);
+      const acting = actingFunction(around.length > 0 ? around : entries);
+      // Code of another file of the process.
+      return acting.function === undefined ? { ...acting, function: hex(pc) } : acting;
     });
   }
 }

@@ -1,5 +1,6 @@
 import { RsptraceError } from '../../../base/errors.js';
 import { type Die, rangesOf } from '../../../dwarf/index.js';
+import { type ElfFile, importSlots } from '../../../elf/index.js';
 import type { Shape } from '../../../values/index.js';
 import type { ValuePlace } from '../../argument-places.js';
 import type { FunctionProbe } from '../../describer.js';
@@ -53,7 +54,7 @@ export function resolveLocks(program: ProbedProgram, specs: readonly ProbeSpec[]
   const copies = debug && new InlinedLocks(debug, arch, isTraced);
   const { found: inlined = [], unseen = [] } = copies ?? {};
   const isTaken = [...functions, ...inlined].some(({ role }) => role.does !== 'release');
-  if (!isTaken) throw unseen.length > 0 ? onlyInlined(first, unseen) : noLocks(first, refused[0]);
+  if (!isTaken) throw unseen.length > 0 ? onlyInlined(first, unseen) : noLocks(program.elf, first, refused[0]);
   const list = whiteList(specs);
   const inside = inlined.flatMap(({ begins, ends }) => [...begins, ...ends].map(({ address }) => address));
   return {
@@ -99,13 +100,16 @@ function lockFunction(probe: FunctionProbe): LockFunction | string | undefined {
   if (role.does === 'try' && self.shape && result?.where.kind !== 'registers')
     return 'whether it has taken the lock is in no register when it returns';
   const target = self.shape?.kind === 'pointer' ? self.shape.target() : undefined;
-  if (!role.isGuard) return { probe, role, register, through: undefined, type: typeOf(target), isMethod };
+  if (!role.isGuard) return { probe, role, register, through: undefined, type: typeOf(target, self.type), isMethod };
   const held = target && pointerWithin(target);
   return held && { probe, role, register, through: held.offset, type: typeOf(held.target), isMethod };
 }
 
-function typeOf(shape: Shape | undefined): LockType | undefined {
-  return shape && { name: shape.name, size: shape.size };
+/** `spelled`: the pointer, whose target may have a name that its type has not, as in C. */
+function typeOf(shape: Shape | undefined, spelled?: string): LockType | undefined {
+  if (!shape) return undefined;
+  const name = shape.name.startsWith('{') ? spelled?.replace(/^\*(const |mut )?/, '') : shape.name;
+  return { name: name === undefined || name.startsWith('{') ? 'lock' : name, size: shape.size };
 }
 
 function pointerIn(where: ValuePlace): string | undefined {
@@ -122,7 +126,17 @@ function onlyInlined(spec: ProbeSpec | undefined, unseen: readonly UnseenCopy[])
   });
 }
 
-function noLocks(spec: ProbeSpec | undefined, refused?: ExcludedFunction): RsptraceError {
+function noLocks(elf: ElfFile, spec: ProbeSpec | undefined, refused?: ExcludedFunction): RsptraceError {
+  const imported = [...importSlots(elf).values()].find((name) => lockRole(name));
+  if (imported !== undefined) {
+    return new RsptraceError(
+      'PROBE_NO_MATCH',
+      `'${spec?.text}' finds no lock in the program: its ${imported} is in a library`,
+      {
+        hint: `rsptrace attach PID /path/of/libc.so.6 -p '${spec?.text}' traces it there`,
+      },
+    );
+  }
   const message = `'${spec?.text}' finds no function that takes a lock`;
   const why = refused && `${refused.name}: ${refused.reason}`;
   return new RsptraceError('PROBE_NO_MATCH', message, {
