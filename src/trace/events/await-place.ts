@@ -1,55 +1,16 @@
 import { madeOnce } from '../../base/made-once.js';
 import { libraryBelow, libraryName, macroOf, ownFiles } from '../../text/index.js';
-import type { AwaitLink, FutureRef, PollEnd, StateRef } from './events.js';
+import { wayOf } from './await-ways.js';
+import type { AwaitLink, AwaitPlace, FutureRef, PollEnd, StateRef } from './events.js';
 import { placeText } from './text.js';
 
-/** Where a task waits: in the program's own code, if it waits in any. One object a place, so identity is a key. */
-export interface AwaitPlace {
-  readonly file: string | undefined;
-  readonly line: number | undefined;
-  /** The Future whose code that is. */
-  readonly future: string;
-  /** What of a library is awaited there: `tokio::sync::mutex::Mutex::lock`. */
-  readonly inside: string | undefined;
-  /** The outermost Future of the program's own code that waits: in a library's task, as a server's, its handler. */
-  readonly outermost?: string | undefined;
-}
-
-/** A way to wait: a task waits in the same few ways over and over. */
-interface Way {
-  /** Null before it is known. */
-  place: AwaitPlace | undefined | null;
-  readonly next: Map<FutureRef | string, Map<StateRef | undefined, Way>>;
-}
-
-const WAYS_KEPT = 4096;
-const ways = { known: new Map<FutureRef, Map<StateRef | undefined, Way>>(), count: 0 };
-/** Several sinks ask about each event. */
-let last: { readonly end: PollEnd; readonly place: AwaitPlace | undefined } | undefined;
+export type { AwaitPlace } from './refs.js';
 
 /** The innermost await of the program's own code; where a library waits by itself, the innermost with a known place. */
 export function awaitPlace(end: PollEnd): AwaitPlace | undefined {
-  if (last?.end !== end) last = { end, place: placeAt(end) };
-  return last.place;
-}
-
-function placeAt(end: PollEnd): AwaitPlace | undefined {
-  if (ways.count >= WAYS_KEPT) {
-    ways.known.clear();
-    ways.count = 0;
-  }
-  let way = wayOf(ways.known, end.future, end.state);
-  for (const { future, typeName, state } of end.chain) way = wayOf(way.next, future ?? typeName, state);
+  const way = wayOf(end);
   if (way.place === null) way.place = placeOf(end);
   return way.place;
-}
-
-function wayOf<K>(known: Map<K, Map<StateRef | undefined, Way>>, who: K, state: StateRef | undefined): Way {
-  const states = madeOnce(known, who, () => new Map<StateRef | undefined, Way>());
-  return madeOnce(states, state, () => {
-    ways.count++;
-    return { place: null, next: new Map() };
-  });
 }
 
 function placeOf(end: PollEnd): AwaitPlace | undefined {

@@ -18,6 +18,7 @@ export * from './facts.js';
 export type {
   ArgumentValue,
   AwaitLink,
+  AwaitPlace,
   FunctionRef,
   FutureKind,
   FutureRef,

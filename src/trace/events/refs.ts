@@ -40,6 +40,18 @@ export interface AwaitLink {
   readonly state: StateRef | undefined;
 }
 
+/** Where a task waits: in the program's own code, if it waits in any. One object a place, so identity is a key. */
+export interface AwaitPlace {
+  readonly file: string | undefined;
+  readonly line: number | undefined;
+  /** The Future whose code that is. */
+  readonly future: string;
+  /** What of a library is awaited there: `tokio::sync::mutex::Mutex::lock`. */
+  readonly inside: string | undefined;
+  /** The outermost Future of the program's own code that waits: in a library's task, as a server's, its handler. */
+  readonly outermost?: string | undefined;
+}
+
 /** What a task's runtime knows of it. Members that the runtime does not keep are left out. */
 export interface TaskAbout {
   readonly runtime: string;

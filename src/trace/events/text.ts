@@ -4,11 +4,9 @@ import type {
   ArgumentValue,
   AwaitLink,
   Cancelled,
-  FutureRef,
   Gap,
   OwnTime,
   PlaceHit,
-  PollEnd,
   RootRef,
   StackEntry,
   StateRef,
@@ -80,47 +78,8 @@ export function threadText({ stack, name, space, program }: ThreadRef): string {
   return `stack ${hex(stack)}${spaceText({ space })}${program === undefined ? '' : ` in ${program}`}`;
 }
 
-/**
- * Await chains in one line each, outermost first, without addresses: `a::outer at src/a.rs:3 > a::inner (Unresumed)`.
- * A guest waits in the same few ways over and over, so texts are kept by the identity of the chain's parts.
- */
-export class ChainTexts {
-  #start: ChainNode = { text: '', next: new Map() };
-  #count = 0;
-
-  text(chain: readonly AwaitLink[]): string {
-    let node = this.#start;
-    for (const link of chain) {
-      const who = link.future ?? link.typeName;
-      const before = node.text;
-      const states = madeOnce(node.next, who, () => new Map<StateRef | undefined, ChainNode>());
-      node = madeOnce(states, link.state, () => {
-        this.#count++;
-        return { text: before === '' ? linkText(link) : `${before} > ${linkText(link)}`, next: new Map() };
-      });
-    }
-    if (this.#count > CHAINS_KEPT) {
-      this.#start = { text: '', next: new Map() };
-      this.#count = 0;
-    }
-    return node.text;
-  }
-}
-
-/** The same with the Future itself before them: all that it waits for. */
-export function wholeAwait(chains: ChainTexts, { future, state, chain }: PollEnd): string {
-  return chains.text([{ future, typeName: future.instance, address: undefined, state }, ...chain]);
-}
-
-interface ChainNode {
-  readonly text: string;
-  readonly next: Map<FutureRef | string, Map<StateRef | undefined, ChainNode>>;
-}
-
-const CHAINS_KEPT = 4096;
-
 /** `labkern::work::level3 at src/work.rs:34`. */
-export function linkText({ future, typeName, state }: AwaitLink): string {
+export function linkText({ future, typeName, state }: Pick<AwaitLink, 'future' | 'typeName' | 'state'>): string {
   const name = future === undefined ? typeName : future.future;
   return state === undefined ? name : `${name}${at(state) || ` (${state.name})`}`;
 }

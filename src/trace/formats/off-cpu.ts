@@ -1,5 +1,6 @@
 import { madeOnce } from '../../base/made-once.js';
 import { type AwaitPlace, awaitPlace } from '../events/await-place.js';
+import { wholeAwait } from '../events/await-ways.js';
 import {
   type GuestNanos,
   type HartInfo,
@@ -15,7 +16,7 @@ import {
   type Wake,
 } from '../events/events.js';
 import { Filter } from '../events/sinks.js';
-import { ChainTexts, linkText, wakeSourceText, wholeAwait } from '../events/text.js';
+import { linkText, wakeSourceText } from '../events/text.js';
 import type { LaneWriter } from './lane-writer.js';
 import { Lanes } from './lanes.js';
 
@@ -57,7 +58,7 @@ interface Wait {
  */
 export class OffCpu extends Filter {
   readonly #lanes: Lanes;
-  readonly #chains: ChainTexts | undefined;
+  readonly #isFull: boolean;
   readonly #waiting = new Map<RootRef, PollEnd>();
   /** The first wake since a task's last poll began. */
   readonly #woken = new Map<RootRef, Wake>();
@@ -72,7 +73,7 @@ export class OffCpu extends Filter {
   /** `isFull`: a row for each way to wait, with the library's awaits. */
   constructor(sink: TraceSink, isFull = false) {
     super(sink);
-    this.#chains = isFull ? new ChainTexts() : undefined;
+    this.#isFull = isFull;
     this.#lanes = new Lanes(this.#writer());
   }
 
@@ -154,7 +155,7 @@ export class OffCpu extends Filter {
   #count(end: PollEnd, source: Pick<WaitRow, 'wokenBy' | 'wake'>, time: number, runnable: number): void {
     const task = nameOf(end);
     const at = awaitPlace(end);
-    const whole = this.#chains && wholeAwait(this.#chains, end);
+    const whole = this.#isFull ? wholeAwait(end) : undefined;
     const key = `${task}\n${whole ?? `${at?.file}\n${at?.line}\n${at?.inside}`}\n${source.wokenBy}`;
     const counts = { waits: 0, total: 0, max: 0, runnable: 0 };
     const row = madeOnce(this.#rows, key, () => ({ task, at, whole, ...source, ...counts }));

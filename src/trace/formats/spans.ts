@@ -1,5 +1,6 @@
 import { type Addr, hex } from '../../base/addr.js';
 import { madeOnce } from '../../base/made-once.js';
+import { chainText } from '../events/await-ways.js';
 import type {
   AnyBegin,
   AnyEnd,
@@ -19,7 +20,6 @@ import { Fold } from '../events/sinks.js';
 import {
   accessText,
   argumentsText,
-  ChainTexts,
   cancelText,
   gapText,
   resetText,
@@ -99,7 +99,6 @@ interface Open extends OpenCall {
 /** Turns events into spans. Calls that are open at the end come last, without a duration. */
 export class Spans extends Fold {
   readonly #write: (span: Span) => void;
-  readonly #chains = new ChainTexts();
   readonly #subjects = new Subjects();
   readonly #open = new OpenCalls<Open>();
   /** Begins so far. */
@@ -143,8 +142,8 @@ export class Spans extends Fold {
   }
 
   /** The await chain, or the state. */
-  #after({ chain, state }: PollEnd): string | undefined {
-    return chain.length > 0 ? this.#chains.text(chain) : afterText(state);
+  #after(end: PollEnd): string | undefined {
+    return chainText(end) || afterText(end.state);
   }
 
   #instant(event: Exclude<TraceEvent, AnyBegin | AnyEnd>): Span {

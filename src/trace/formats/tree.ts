@@ -12,6 +12,7 @@
 
 import { startOf } from '../../base/file-head.js';
 import { plural, visible } from '../../text/index.js';
+import { chainText } from '../events/await-ways.js';
 import type {
   AnyBegin,
   AnyEnd,
@@ -25,7 +26,7 @@ import type {
 } from '../events/events.js';
 import { hartWord } from '../events/hart-labels.js';
 import type { Track } from '../events/open-calls.js';
-import { argumentsText, ChainTexts, engineTexts, stateText, threadText } from '../events/text.js';
+import { argumentsText, engineTexts, stateText, threadText } from '../events/text.js';
 import { timeText } from '../events/text-table.js';
 import { type AboutAll, CallLines, callName } from './call-lines.js';
 import type { Format } from './format.js';
@@ -48,7 +49,6 @@ export const tree: Format = {
 export class TreeWriter extends CallLines {
   /** One object, because lines are many. */
   protected override readonly parts = { track: 0, text: 0, level: 0, number: 0 };
-  readonly #chains = new ChainTexts();
   readonly #threads = new Set<ThreadRef>();
 
   override begin(info: TraceInfo): void {
@@ -110,7 +110,7 @@ export class TreeWriter extends CallLines {
   }
 
   #resultText(end: PollEnd): string {
-    const chain = this.#chains.text(end.chain);
+    const chain = chainText(end);
     if (chain !== '') return ` = ${end.result}, awaits ${chain}`;
     return end.result === 'pending' && end.state ? ` = pending, ${stateText(end.state)}` : ` = ${end.result}`;
   }

@@ -1,5 +1,6 @@
 import { hex } from '../../base/addr.js';
 import { type AwaitPlace, awaitPlace, awaitText } from '../events/await-place.js';
+import { wholeAwait } from '../events/await-ways.js';
 import { type CallTime, TimedFold } from '../events/call-times.js';
 import type {
   AnyBegin,
@@ -21,7 +22,7 @@ import { HartLabels } from '../events/hart-labels.js';
 import { isLock } from '../events/lock-events.js';
 import { isOfTask } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
-import { ChainTexts, rootText, threadText, wholeAwait } from '../events/text.js';
+import { rootText, threadText } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
 import { Latency } from './latency.js';
 import { type About, type Key, Report, type Row, Rows } from './rows.js';
@@ -46,7 +47,7 @@ interface Subjects<K extends Key> {
 /** A report of events, which it takes as a sink. `chosen`: of these alone. `isFull`: awaits with the library's below. */
 export function reportBy(grouping: Grouping, chosen?: Chosen, isFull = false): Report {
   const rows = new Rows();
-  if (grouping === 'await') return new Report(rows, awaits(rows, chosen, isFull ? new ChainTexts() : undefined));
+  if (grouping === 'await') return new Report(rows, awaits(rows, chosen, isFull));
   return new Report(rows, grouping === 'latency' ? new Latency(rows, chosen) : subjects[grouping](rows, chosen));
 }
 
@@ -191,11 +192,11 @@ function beginOf(event: AnyEnd): AnyBegin {
 }
 
 /** Waits: from a task's poll that is pending to its next one, by the innermost await of its own code. */
-function awaits(rows: Rows, chosen: Chosen | undefined, chains: ChainTexts | undefined): TraceSink {
+function awaits(rows: Rows, chosen: Chosen | undefined, isFull: boolean): TraceSink {
   const since = new Map<RootRef, { readonly row: Row; readonly time: number }>();
   const rowOf = (end: PollEnd, at: AwaitPlace | undefined): Row | undefined => {
     const place = (at && awaitText(at)) ?? 'waiting';
-    const whole = chains && wholeAwait(chains, end);
+    const whole = isFull ? wholeAwait(end) : undefined;
     const name = whole ?? at?.future ?? end.future.future;
     if (chosen !== undefined && ![end.root.future.future, name, place].some(chosen.note)) return undefined;
     const row = rows.of(whole ?? place, () => ({ name, file: at?.file, line: at?.line, inside: at?.inside }));

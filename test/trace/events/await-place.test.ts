@@ -1,6 +1,8 @@
 // Where a task waits in its own code: paths as Cargo and rustc write them.
 import t from 'tap';
+import { addr } from '../../../src/base/addr.js';
 import { awaitPlace, awaitText, waitText } from '../../../src/trace/events/await-place.js';
+import { chainText, wholeAwait } from '../../../src/trace/events/await-ways.js';
 import type { AwaitLink, FutureRef, PollEnd, StateRef } from '../../../src/trace/index.js';
 import { future } from '../stories.js';
 
@@ -86,4 +88,19 @@ t.test('a place is one object, as long as there are few ways to wait', async (t)
   t.equal(awaitPlace(end(at, [book, ...lock])), first);
   for (let i = 0; i < 5000; i++) awaitPlace(end(state('/shop/src/main.rs', i), []));
   t.same(awaitPlace(end(at, [book, ...lock])), first);
+});
+
+t.test('what is awaited is a text without addresses', async (t) => {
+  const [first = book] = lock;
+  const waits = end(at, [book, { ...first, address: addr(0x1000) }]);
+  const tokio = `tokio::sync::mutex::Mutex::lock at ${first.state?.file}:455`;
+  t.equal(chainText(waits), `shop::book at /shop/src/main.rs:15 > ${tokio}`);
+  t.equal(chainText(end(at, [book, { ...first, address: addr(0x2000) }])), chainText(waits));
+  t.equal(wholeAwait(waits), `shop::handle at /shop/src/main.rs:22 > ${chainText(waits)}`);
+  t.equal(
+    chainText(end(at, [book, { ...first, state: undefined }])),
+    'shop::book at /shop/src/main.rs:15 > tokio::sync::mutex::Mutex::lock',
+  );
+  t.equal(chainText(end(at, [])), '');
+  t.equal(wholeAwait(end(state('/shop/src/main.rs', 23), [])), 'shop::handle at /shop/src/main.rs:23');
 });

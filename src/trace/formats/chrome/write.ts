@@ -19,6 +19,7 @@
  */
 import { hex } from '../../../base/addr.js';
 import { startOf } from '../../../base/file-head.js';
+import { chainText } from '../../events/await-ways.js';
 import {
   type AnyBegin,
   type AnyEnd,
@@ -47,7 +48,6 @@ import type { Track } from '../../events/open-calls.js';
 import {
   accessText,
   argumentsText,
-  ChainTexts,
   cancelText,
   engineTexts,
   gapText,
@@ -83,7 +83,6 @@ export const chrome: Format = {
 /** Writes Chrome Trace Event JSON into `out`. */
 class ChromeWriter implements LaneWriter {
   readonly #out: ChromeRecords;
-  readonly #chains = new ChainTexts();
 
   constructor(out: OutputFile) {
     this.#out = new ChromeRecords(out);
@@ -181,7 +180,7 @@ class ChromeWriter implements LaneWriter {
   }
 
   waitBegin(end: PollEnd, name: string): void {
-    const args = { await_chain: this.#chains.text(end.chain) || undefined };
+    const args = { await_chain: chainText(end) || undefined };
     this.#async('b', end.root, end, name, args);
   }
 
@@ -263,8 +262,8 @@ class ChromeWriter implements LaneWriter {
 
   #endArgs(end: PollEnd | undefined): Args {
     if (end === undefined) return { result: 'lost' };
-    const { result, state, chain } = end;
-    return { result, state_after: state && stateText(state), await_chain: this.#chains.text(chain) || undefined };
+    const { result, state } = end;
+    return { result, state_after: state && stateText(state), await_chain: chainText(end) || undefined };
   }
 
   #ofFuture(event: StateChange | DerivedPoll, name: string, args: Args): void {

@@ -1,4 +1,5 @@
 import { type AwaitPlace, awaitPlace, awaitText } from '../../events/await-place.js';
+import { chainText, wholeAwait } from '../../events/await-ways.js';
 import type {
   AnyBegin,
   AnyEnd,
@@ -23,7 +24,6 @@ import {
   accessText,
   actorText,
   argumentsText,
-  ChainTexts,
   cancelText,
   gapText,
   placeHitText,
@@ -33,7 +33,6 @@ import {
   stateText,
   stuckText,
   wakeText,
-  wholeAwait,
 } from '../../events/text.js';
 import { FIRST_THREAD, type LifeEnd, TrackWriter } from '../lane-writer.js';
 import type { Blocks, Detail, Slice } from './blocks.js';
@@ -78,7 +77,6 @@ interface Waiting {
 export class HtmlLanes extends TrackWriter<Lane> {
   readonly #out: Blocks;
   readonly #numberOf: (root: RootRef) => number;
-  readonly #chains = new ChainTexts();
   readonly #tasks = new WeakMap<RootRef, TaskLane>();
   /** By the task's number. */
   readonly #lanesOfTasks: number[] = [];
@@ -238,8 +236,8 @@ export class HtmlLanes extends TrackWriter<Lane> {
 
   #after(end: PollEnd | CallEnd): Detail {
     if (end.type === 'call-end') return ['result', end.result];
-    const { result, state, chain } = end;
-    return ['result', result, 'state', state && stateText(state), 'awaits', this.#chains.text(chain)];
+    const { result, state } = end;
+    return ['result', result, 'state', state && stateText(state), 'awaits', chainText(end)];
   }
 
   #slice(open: Open, end: number, isOpen: number, after: Detail): void {
@@ -272,7 +270,7 @@ export class HtmlLanes extends TrackWriter<Lane> {
     const name = (at && awaitText(at)) ?? 'waiting';
     const what = this.#out.what(`wait ${name}`, () => ({ kind: 'wait', name, file: at?.file, line: at?.line }));
     const slice = { ...nothing, end: time, time: time - end.time, isOpen, task: this.#taskOf(end.root), taskDepth: 1 };
-    this.#add(what, slice, ['awaits', wholeAwait(this.#chains, end)]);
+    this.#add(what, slice, ['awaits', wholeAwait(end)]);
   }
 
   #mark(kind: WhatKind, name: string, at: Pick<Slice, 'end'> & Partial<Slice>, detail: Detail = []): void {

@@ -1,6 +1,7 @@
 import { hex, lowHalf } from '../../../../base/addr.js';
 import { madeOnce } from '../../../../base/made-once.js';
-import type { AwaitPlace } from '../../../events/await-place.js';
+import { type AwaitPlace, waitText } from '../../../events/await-place.js';
+import { chainText, wayOf } from '../../../events/await-ways.js';
 import type {
   AnyBegin,
   AnyEnd,
@@ -19,24 +20,14 @@ import type {
   Wake,
   WatchHit,
 } from '../../../events/events.js';
-import { accessText, actorText, ChainTexts, rootText, stackText, stateText, wakerText } from '../../../events/text.js';
+import { accessText, actorText, rootText, stackText, stateText, wakerText } from '../../../events/text.js';
 import type { LifeEnd } from '../../lane-writer.js';
 import type { Annotations } from './annotations.js';
 import type { Beside, Body } from './body.js';
+import { KeptBodies } from './kept-bodies.js';
 import type { PerfettoSequence } from './packets.js';
 
-type OfFuture = Pick<PollBegin, 'root' | 'future'>;
-
 interface KeptWake extends Pick<Wake, 'root' | 'waker' | 'by' | 'caller'> {
-  readonly body: Body;
-}
-
-/** Events that are alike: what made their body, and by what it is found again. */
-interface Way {
-  readonly make: unknown;
-  readonly one: unknown;
-  readonly other: unknown;
-  readonly third: unknown;
   readonly body: Body;
 }
 
@@ -45,8 +36,6 @@ const lifeText = { ready: 'completed', panicked: 'panicked', dropped: 'dropped b
 /** Flows of tasks have the roots' keys, which are lower. */
 const FIRST_WAKE = 2 ** 40;
 
-/** Bodies that are kept for one Future; a full list is emptied. */
-const waysKept = 96;
 /** Wakes that are kept, one per hash: a power of two. */
 const wakesKept = 1024;
 
@@ -58,11 +47,8 @@ const wakesKept = 1024;
  */
 export class Bodies {
   readonly #sequence: PerfettoSequence;
-  readonly #chains = new ChainTexts();
   /** By the function's key. */
   readonly #calls: ({ readonly function: FunctionRef; readonly body: Body } | undefined)[] = [];
-  /** By the keys of the Future and of its root's. */
-  readonly #ways = new Map<number, Way[]>();
   readonly #wakes: (KeptWake | undefined)[] = new Array(wakesKept).fill(undefined);
   /** By their names. */
   readonly #fixed = new Map<string, Body>();
@@ -76,7 +62,7 @@ export class Bodies {
       ? this.#call(begin.function)
       : begin.stack
         ? this.#makePoll(begin)
-        : this.#way(begin, this.#makePoll, begin.state, undefined, undefined);
+        : this.#polls.of(begin, begin.state, undefined);
   }
 
   /**
@@ -112,7 +98,7 @@ export class Bodies {
   }
 
   end(event: PollEnd): Body {
-    return this.#way(event, this.#makeEnd, event.state, event.result, this.#chains.text(event.chain));
+    return this.#ends.of(event, event.result, event.chain.length > 0 ? wayOf(event) : event.state);
   }
 
   readonly #makeEnd = (event: PollEnd): Body => {
@@ -120,18 +106,18 @@ export class Bodies {
     return this.#sequence.body();
   };
 
-  wait(event: PollEnd, name: string, at: AwaitPlace | undefined): Body {
-    return this.#way(event, this.#makeWait, name, at, this.#chains.text(event.chain));
+  wait(event: PollEnd, at: AwaitPlace | undefined): Body {
+    return this.#waits.of(event, at, event.chain.length > 0 ? wayOf(event) : undefined);
   }
 
-  readonly #makeWait = ({ chain }: PollEnd, name: string, at: AwaitPlace | undefined): Body => {
+  readonly #makeWait = (event: PollEnd, at: AwaitPlace | undefined): Body => {
     const notes = this.#sequence.annotate();
-    if (chain.length > 0) notes.text('await_chain', this.#chains.text(chain));
-    return this.#sequence.body({ category: 'wait', name, place: at });
+    if (event.chain.length > 0) notes.text('await_chain', chainText(event));
+    return this.#sequence.body({ category: 'wait', name: waitText(at), place: at });
   };
 
   state(event: StateChange): Body {
-    return this.#way(event, this.#makeState, event.from, event.to, event.derived);
+    return (event.derived ? this.#derivedStates : this.#states).of(event, event.from, event.to);
   }
 
   readonly #makeState = (event: StateChange): Body => {
@@ -146,7 +132,7 @@ export class Bodies {
   };
 
   derived(event: DerivedPoll): Body {
-    return this.#way(event, this.#makeDerived, event.state, event.result, undefined);
+    return this.#derived.of(event, event.state, event.result);
   }
 
   readonly #makeDerived = (event: DerivedPoll): Body => {
@@ -290,29 +276,18 @@ export class Bodies {
     return this.#sequence.body({ category: 'poll', name: future.future, place: future, stack });
   };
 
-  /** The body that a Future's events with these three have. */
-  #way<E extends OfFuture, A, B>(
-    event: E,
-    make: (event: E, one: A, other: B) => Body,
-    one: A,
-    other: B,
-    third?: unknown,
-  ): Body {
-    const key = event.future.key * 2 ** 20 + event.root.future.key;
-    const ways = this.#ways.get(key) ?? madeOnce(this.#ways, key, () => []);
-    for (const way of ways) {
-      if (way.make === make && way.one === one && way.other === other && way.third === third) return way.body;
-    }
-    const body = make(event, one, other);
-    if (ways.length === waysKept) ways.length = 0;
-    ways.push({ make, one, other, third, body });
-    return body;
-  }
+  // Behind what makes them, which has to be set first.
+  readonly #polls = new KeptBodies(this.#makePoll);
+  readonly #ends = new KeptBodies(this.#makeEnd);
+  readonly #waits = new KeptBodies(this.#makeWait);
+  readonly #states = new KeptBodies(this.#makeState);
+  readonly #derivedStates = new KeptBodies(this.#makeState);
+  readonly #derived = new KeptBodies(this.#makeDerived);
 
-  #noteEnd(notes: Annotations, { result, state, chain }: PollEnd): void {
-    notes.text('result', result);
-    noteState(notes, 'state_after', state);
-    if (chain.length > 0) notes.text('await_chain', this.#chains.text(chain));
+  #noteEnd(notes: Annotations, event: PollEnd): void {
+    notes.text('result', event.result);
+    noteState(notes, 'state_after', event.state);
+    if (event.chain.length > 0) notes.text('await_chain', chainText(event));
   }
 }
 

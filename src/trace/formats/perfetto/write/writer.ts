@@ -198,8 +198,8 @@ export class PerfettoWriter implements LaneWriter {
     this.#event(EVENT.instant, callTrack(event), event.time, this.#bodies.orphan(event));
   }
 
-  waitBegin(end: PollEnd, name: string, at: AwaitPlace | undefined): void {
-    const body = this.#bodies.wait(end, name, at);
+  waitBegin(end: PollEnd, _name: string, at: AwaitPlace | undefined): void {
+    const body = this.#bodies.wait(end, at);
     this.#event(EVENT.sliceBegin, rootTrack(end.root), end.time, body, this.#bodies.flow(end.root));
   }
 
