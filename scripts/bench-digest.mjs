@@ -1,8 +1,10 @@
 // Understanding records that were kept (--keep-records), without a target: records a second of CPU time by the stage up
 // to which they are understood. Several builds are compared in turn, so that load falls on all; medians of the rounds.
 //   rsptrace run --keep-records -o a.pftrace ...
-//   node scripts/bench-digest.mjs a.pftrace.records [--dist FOLDER]... [--stage NAME]... [--rounds N]
-// Stages: `events` (made, and dropped), `tables` (also counted), `slices` (also nested), a format's extension (written).
+//   node scripts/bench-digest.mjs a.pftrace.records [--dist FOLDER]... [--stage NAME]... [--rounds N] [--again N]
+// Stages: `events` (made, and dropped), `tables` (also counted), `slices` (also nested), a format's extension (written),
+// `all` (counted, and written into a .pftrace, as a recording does). `--again`: so many times more in the same process,
+// whose code is compiled then; the least of these is what a long recording comes to.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,6 +17,7 @@ const { values, positionals } = parseArgs({
     dist: { type: 'string', multiple: true, default: [resolve(import.meta.dirname, '../dist')] },
     stage: { type: 'string', multiple: true, default: ['events', 'tables', 'slices', '.pftrace', '.jsonl'] },
     rounds: { type: 'string', default: '5' },
+    again: { type: 'string', default: '0' },
     child: { type: 'boolean', default: false },
   },
 });
@@ -33,8 +36,10 @@ function parent() {
       const { us, count, peak } = medians[i];
       const least = Math.min(...taken[i].map((one) => one.us));
       const ratio = i === 0 ? '' : `, ${(medians[0].us / us).toFixed(2)} times as fast as the first`;
+      const warm = Math.min(...taken[i].map((one) => one.warm ?? Number.POSITIVE_INFINITY)) / count;
+      const again = Number.isFinite(warm) ? `, again ${warm.toFixed(3)}` : '';
       console.log(
-        `${stage.padEnd(9)} ${(us / count).toFixed(3)} us of CPU a record (least ${(least / count).toFixed(3)}), ` +
+        `${stage.padEnd(9)} ${(us / count).toFixed(3)} us of CPU a record (least ${(least / count).toFixed(3)}${again}), ` +
           `${(count / us).toFixed(2)} M a second, ${peak} MB${ratio}  ${dist}`,
       );
     }
@@ -42,7 +47,7 @@ function parent() {
 }
 
 function once(dist, stage) {
-  const args = [import.meta.filename, records, '--child', '--dist', dist, '--stage', stage];
+  const args = [import.meta.filename, records, '--child', '--dist', dist, '--stage', stage, '--again', values.again];
   const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: 'utf8' });
   if (status !== 0) throw new Error(stderr);
   return JSON.parse(stdout);
@@ -66,20 +71,30 @@ async function child(dist, stage) {
   );
   const folder = mkdtempSync(join(tmpdir(), 'rsptrace-digest-'));
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-  const sink = sinkOf(trace, stage, folder);
   const functions = { values: asked.args, maxDepth: asked['max-depth'] };
-  const before = process.cpuUsage();
-  const options = { program, engine, functions, thresholdNs: threshold, stackDepth: asked.bt, until: undefined, sink };
-  const { records: count } = await killed.recover(options);
-  const { user, system } = process.cpuUsage(before);
-  const peak = Math.round(process.resourceUsage().maxRSS / 1024);
-  console.log(JSON.stringify({ us: user + system, user, count, peak }));
+  const options = { program, engine, functions, thresholdNs: threshold, stackDepth: asked.bt, until: undefined };
+  killed.close();
+  const runs = [];
+  for (let i = 0; i <= Number(values.again); i++) {
+    const again = new KilledRecording(records);
+    const sink = sinkOf(trace, stage, folder);
+    const before = process.cpuUsage();
+    const { records: count } = await again.recover({ ...options, sink });
+    const { user, system } = process.cpuUsage(before);
+    runs.push({ us: user + system, user, count });
+    again.close();
+  }
+  const [first, ...others] = runs;
+  const warm = others.length > 0 ? Math.min(...others.map(({ us }) => us)) : undefined;
+  console.log(JSON.stringify({ ...first, warm, peak: Math.round(process.resourceUsage().maxRSS / 1024) }));
 }
 
 function sinkOf(trace, stage, folder) {
   const { Summary, TaskSummary, Findings, FunctionSummary, tee, onEvents, Lanes, openTrace } = trace;
   if (stage === 'events') return onEvents(() => {});
-  if (stage === 'tables') return tee([new Summary(), new TaskSummary(), new Findings(), new FunctionSummary()]);
+  const tables = [new Summary(), new TaskSummary(), new Findings(), new FunctionSummary()];
+  if (stage === 'tables') return tee(tables);
+  if (stage === 'all') return tee([...tables, openTrace(join(folder, 'trace.pftrace'), { force: true })]);
   if (stage === 'slices') return new Lanes({});
   return openTrace(join(folder, `trace${stage}`), { force: true });
 }
