@@ -10,7 +10,7 @@ type Ways = Map<FutureRef | string, Map<StateRef | undefined, AwaitWay>>;
  * What is known of a way to wait: a Future, its state, and what it awaits, without addresses. A guest waits in the same
  * few ways over and over, so identity is a key, and each member is worked out when it is first asked for.
  */
-export class AwaitWay {
+class AwaitWay {
   /** Null before it is known. */
   place: AwaitPlace | undefined | null = null;
   /** Of what is awaited. */
