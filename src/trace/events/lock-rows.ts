@@ -12,7 +12,9 @@ export interface LockRow {
   readonly taken: number;
   /** Attempts that did not take it. */
   readonly not_taken: number;
-  /** Of `taken`: another held it, or released it, since the function was entered. */
+  /** Of `taken`: it was taken again, although no release was seen. */
+  readonly unreleased: number;
+  /** Of `taken`: another has released it since the function was entered. */
   readonly contended: number;
   /** Calls that have not come back: they wait, or the function was left in another way. */
   readonly waiting: number;

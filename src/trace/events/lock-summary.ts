@@ -22,7 +22,7 @@ interface Wait extends Owner {
   readonly lock: Lock;
   readonly use: LockUse;
   readonly since: number;
-  /** Who held it meanwhile. */
+  /** Who released it meanwhile. */
   blocker: Hold | undefined;
 }
 
@@ -36,6 +36,7 @@ interface Lock {
   readonly waits: Set<Wait>;
   taken: number;
   failed: number;
+  unreleased: number;
   contended: number;
   waited: number;
   maxWait: number;
@@ -88,7 +89,7 @@ export class LockSummary extends Fold {
     const lock = this.#lock(use, begin);
     if (!lock) return;
     const { hart, thread, time: since } = begin;
-    const wait = { lock, use, hart, thread, since, blocker: lock.holds.at(-1) };
+    const wait = { lock, use, hart, thread, since, blocker: undefined };
     this.#waits.set(begin, wait);
     lock.waits.add(wait);
   }
@@ -111,7 +112,10 @@ export class LockSummary extends Fold {
     const hold: Hold = { lock, use, hart, thread, since: time, inside: [] };
     if (!use.isAttempt) this.#isInside(hold);
     // Whoever holds it exclusively is the only one: another's release was not seen.
-    if (!use.isShared) for (const gone of lock.holds.splice(0)) this.#held.delete(gone);
+    if (!use.isShared) {
+      lock.unreleased += lock.holds.length;
+      for (const gone of lock.holds.splice(0)) this.#held.delete(gone);
+    }
     lock.holds.push(hold);
     this.#held.add(hold);
     const oldest = lock.holds.length > mostReaders ? lock.holds.shift() : undefined;
@@ -198,7 +202,17 @@ export class LockSummary extends Fold {
     const [, name = fn.name, type = ''] = /^lock (.*?): (.*)$/s.exec(fn.instance) ?? [];
     const lock: Lock = {
       ...{ name, type, address, file: fn.file, line: fn.line, holds: [], waits: new Set(), contention: new Map() },
-      ...{ taken: 0, failed: 0, contended: 0, waited: 0, maxWait: 0, held: 0, maxHeld: 0, maxHeldBy: undefined },
+      ...{
+        taken: 0,
+        failed: 0,
+        unreleased: 0,
+        contended: 0,
+        waited: 0,
+        maxWait: 0,
+        held: 0,
+        maxHeld: 0,
+        maxHeldBy: undefined,
+      },
     };
     this.#locks.set(address, lock);
     return lock;
@@ -217,6 +231,7 @@ export class LockSummary extends Fold {
       line: lock.line ?? null,
       taken: lock.taken,
       not_taken: lock.failed,
+      unreleased: lock.unreleased,
       contended: lock.contended,
       waiting: lock.waits.size,
       waited_ns: lock.waited,

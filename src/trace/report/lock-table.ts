@@ -29,9 +29,11 @@ export function lockTable(summary: LockSummary, options: TableOptions, isWhole =
     ...placeOf(row.max_held_by),
   }));
   const head = ['taken', 'contended', 'waited', 'longest', 'held', 'longest'];
-  const [failed, waiting] = [sum(rows, 'not_taken'), sum(rows, 'waiting')];
+  const [failed, waiting, unreleased] = [sum(rows, 'not_taken'), sum(rows, 'waiting'), sum(rows, 'unreleased')];
   const notes = [
     failed > 0 && `${plural(failed, 'attempt')} did not take the lock`,
+    unreleased > 0 &&
+      `${plural(unreleased, 'release')} of a lock ${unreleased === 1 ? 'was' : 'were'} not seen, so what is held and contended is a lower bound`,
     waiting > 0 && `${plural(waiting, 'call')} that took a lock had not come back at the end`,
     rows.length > mostRows &&
       `... and ${plural(rows.length - mostRows, 'lock')} that fewer waited for: --json has them`,
@@ -48,7 +50,7 @@ function nameOf({ lock, address }: LockRow, rows: readonly LockRow[]): string {
   return rows.some((other) => other.lock === lock && other.address !== address) ? `${lock} @${address}` : lock;
 }
 
-function sum(rows: readonly LockRow[], member: 'not_taken' | 'waiting'): number {
+function sum(rows: readonly LockRow[], member: 'not_taken' | 'waiting' | 'unreleased'): number {
   return rows.reduce((all, row) => all + row[member], 0);
 }
 

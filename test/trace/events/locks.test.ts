@@ -60,6 +60,11 @@ t.test('a wait is contended by whoever holds the lock then, or gets it meanwhile
   t.match(row?.contention, [{ holder: 'f at a.rs:0', waiter: 'f at a.rs:5', count: 1, waited_ns: 17 }]);
 });
 
+t.test('a release that is not seen makes no contention', async (t) => {
+  const [row] = told([...takes({ of: a }, 0), ...takes({ of: a, hart: 1 }, 5), releases(a, 9, 1)]).rows();
+  t.match(row, { taken: 2, unreleased: 1, contended: 0, held_ns: 3 });
+});
+
 t.test('readers do not contend, and a release is that of its own hart', async (t) => {
   const read = (hart: number, time: number): TraceEvent[] => takes({ of: a, hart, isShared: true }, time);
   // Of a reader on hart 2 the entry was not seen.

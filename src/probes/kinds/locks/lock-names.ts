@@ -33,6 +33,8 @@ interface Static {
 }
 
 const deepest = 8;
+/** Bytes behind a symbol without a size that are taken to be its own. */
+const mostBehind = 4096;
 /** Locks that have a name of their own in a trace. */
 const mostNames = 4096;
 
@@ -95,7 +97,9 @@ export class LockNames {
 
   #staticAt(address: Addr): Static | undefined {
     const symbol = this.#elf.symbols.at(address);
-    if (!symbol || symbol.type === 'function' || symbol.address + BigInt(symbol.size) <= address) return undefined;
+    if (!symbol || symbol.type === 'function') return undefined;
+    // One without a size reaches to the next one.
+    if (symbol.address + BigInt(symbol.size || mostBehind) <= address) return undefined;
     const known = this.#statics.get(symbol.address);
     if (known) return known;
     const plain = stripGenerics(demangle(symbol.name, this.#elf.budget));
