@@ -1,4 +1,5 @@
 import type { CallBegin, CallEnd, CallLost, TraceEvent, TraceFacts, TraceSink } from './events.js';
+import { isLock } from './lock-events.js';
 import { type OpenCall, OpenCalls } from './open-calls.js';
 import { Filter } from './sinks.js';
 
@@ -14,7 +15,7 @@ const mostWaiting = 1 << 16;
 
 /**
  * Drops calls of functions that last less than a threshold, as `uftrace -t` does. Their own calls are shorter still
- * and are dropped too. Polls and states stay. Order is kept: while a call is too young to decide on, the events after
+ * and are dropped too. Polls, states and uses of locks stay. Order is kept: while a call is too young to decide on, the events after
  * its begin wait, for at most the threshold.
  */
 export class Threshold extends Filter {
@@ -29,6 +30,11 @@ export class Threshold extends Filter {
 
   event(event: TraceEvent): void {
     this.#release(event.type === 'gap' ? event.from : event.time);
+    // Each use of a lock says who holds it from then on.
+    if ('function' in event && isLock(event.function)) {
+      this.#pass(event);
+      return;
+    }
     switch (event.type) {
       case 'call-begin': {
         const held: Held = { type: 'held', begin: event, state: 'held' };
