@@ -14,6 +14,8 @@ export type Subject = { readonly pid: number } | { readonly command: readonly st
 /** How long gdbserver may take to listen, and to end when its client has gone, in milliseconds. */
 const startMs = 10_000;
 const endMs = 3000;
+/** How long after it has let go of its process its end may be seen, in milliseconds. */
+const seenMs = 300;
 
 /** So much of what it says is kept. */
 const mostSaid = 4000;
@@ -152,7 +154,9 @@ export class Gdbserver implements Disposable {
   }
 
   /** It was ended by a signal of somebody else's. */
-  get wasKilled(): boolean {
+  async wasKilled(): Promise<boolean> {
+    // Its end is seen a moment after that of its connection.
+    if (!this.#isEnding && tracerOf(this.pid) !== this.#child.pid) await this.#hasEnded(seenMs);
     return this.#child.signalCode !== null && !this.#isEnding;
   }
 

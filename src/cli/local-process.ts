@@ -88,12 +88,22 @@ export async function underGdbserver<T>(
     return { result, server, damage };
   } catch (error) {
     if (begun.server !== undefined && 'command' in subject) await endProgram(begun.server, false);
-    throw error;
+    // Whatever it was doing has failed of that.
+    throw (await begun.server?.wasKilled()) ? serverGone(subject) : error;
   } finally {
     begun.server?.[Symbol.dispose]();
     const { server } = begun;
-    if ('pid' in subject && server?.wasKilled && server.isAlive) await leaveUnserved(server);
+    if ('pid' in subject && server?.isAlive && (await server.wasKilled())) await leaveUnserved(server);
   }
+}
+
+/** That a gdbserver of ours was ended from outside, and what was open then: `, while ...`. */
+export function serverGone(subject: Subject, open = ''): RsptraceError {
+  const hint =
+    'pid' in subject
+      ? `a trace ends there; if process ${subject.pid} runs on, another rsptrace can look at it`
+      : 'how the program ended, and whether it has, nobody saw';
+  return new RsptraceError('RUN_KILLED', `gdbserver was ended from outside${open}`, { hint });
 }
 
 function architectureOf(session: Session): Architecture | undefined {

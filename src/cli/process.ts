@@ -8,7 +8,15 @@ import { readLoadedFiles } from '../inject/index.js';
 import { letRun, placeAtStart, placeInProcess } from '../target/index.js';
 import { plural } from '../text/index.js';
 import { onEvents, type TraceEvent, tee, timeOf } from '../trace/index.js';
-import { endProgram, endSoon, executableOf, type OutputWish, processNamed, underGdbserver } from './local-process.js';
+import {
+  endProgram,
+  endSoon,
+  executableOf,
+  type OutputWish,
+  processNamed,
+  serverGone,
+  underGdbserver,
+} from './local-process.js';
 import type { AttachArguments, GuestArguments, RecordingArguments, RunArguments } from './options/recording.js';
 import { type Guest, report } from './recording/outcome.js';
 import { type Prepared, withRecording } from './recording/prepare.js';
@@ -85,15 +93,7 @@ export function recordProgram(args: RunArguments & RecordingArguments): Promise<
 function withUnseenEnd(recording: Recorded, subject: Subject, open: string): Recorded {
   const isClosed = recording.end === 'failed' && codeOf(recording.error) === 'RSP_CLOSED';
   if (!isClosed && (recording.end !== 'guest-ended' || recording.stop?.kind !== 'gone')) return recording;
-  return { ...recording, end: 'failed', error: serverGone(subject, open) };
-}
-
-function serverGone(subject: Subject, open: string): RsptraceError {
-  const hint =
-    'pid' in subject
-      ? `the trace ends there; if process ${subject.pid} runs on, rsptrace attach traces it again`
-      : 'how the program ended, and whether it has, nobody saw';
-  return new RsptraceError('RUN_KILLED', `gdbserver was ended from outside, ${open}`, { hint });
+  return { ...recording, end: 'failed', error: serverGone(subject, `, ${open}`) };
 }
 
 function codeOf(error: unknown): string | undefined {
@@ -143,7 +143,7 @@ async function recordUnder(
   const at = { args, logger, isStdoutOurs };
   const open = new OpenAtEnd();
   const sink = tee([prepared.sink, onEvents(open.see)]);
-  const recorded = underGdbserver(subject, at, (target, under) => {
+  const { result, server, damage } = await underGdbserver(subject, at, (target, under) => {
     target.recordingBegins();
     const isLaunched = 'command' in subject;
     // A program that is started does without what would be damaged.
@@ -154,10 +154,6 @@ async function recordUnder(
       onSignal: (name) => onSignal?.(name, under.server),
       onLeft: (end) => onLeft?.(end, under.server),
     });
-  });
-  const { result, server, damage } = await recorded.catch((thrown: unknown) => {
-    // Before there was a recording that could say it.
-    throw codeOf(thrown) === 'RSP_CLOSED' ? serverGone(subject, open.text) : thrown;
   });
   return { recording: { ...withUnseenEnd(result, subject, open.text), serverFault: damage }, server };
 }
