@@ -147,8 +147,12 @@ export class OwnPages {
   async #tableFor(space: AddressSpace, memory: TargetMemory, at: Addr): Promise<Table | Refusal> {
     const { pages } = space;
     if (pages === undefined) return { refused: 'the kernel has not turned its paging on' };
-    let table = addr(pages.root);
-    for (let level = pages.levels - 1; level > 1; level--) {
+    if (pages.pageBits !== undefined && pages.pageBits !== 12) return { refused: 'its pages are larger than 4 KiB' };
+    const { halves } = pages;
+    const half = halves ? (at >> 63n === 1n ? halves.upper : halves.lower) : pages;
+    if (half === undefined) return { refused: `no page table of the kernel has ${hex(at)}` };
+    let table = addr(half.root);
+    for (let level = half.levels - 1; level > 1; level--) {
       const place = entryIn(table, at, level);
       const raw = await word(memory, place);
       if (raw === undefined) return { refused: `the page table at ${hex(table)} cannot be read` };

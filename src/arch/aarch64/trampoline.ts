@@ -14,6 +14,7 @@ import { Assembler, addi, ldr, pop, ret, str, T0, T1, T2, T3, T4, T5, T6 } from 
 import { calibration } from './calibration.js';
 import { check } from './condition.js';
 import { countUp } from './count.js';
+import { decode } from './decode.js';
 import { disassemble, step } from './disassembly.js';
 import { ends } from './exits.js';
 import { inner } from './inner.js';
@@ -216,6 +217,16 @@ function closeOuter(code: TrampolineCode): void {
   code.emit(ldr(T3, SP, before), str(T3, T0, controlBlock.outer));
 }
 
+const NOP = 0xd503_201f;
+/** `mov x9, x30`: what Linux puts into the first of two nops as it boots (arch/arm64/kernel/ftrace.c). */
+const KEEPS_RETURN = 0xaa1e_03e9;
+
+/** What is called from two nops may be reached through a linker's code, which changes x16. */
+function beginsWithNops(code: Uint8Array): boolean {
+  const [first, second] = [decode(code), decode(code, 4)];
+  return (first?.word === NOP || first?.word === KEEPS_RETURN) && second?.word === NOP;
+}
+
 /** The affinity numbers. A kernel may read them in any mode of its own. */
 const hart: HartSource = { kind: 'hart', how: 'mpidr', outside: { kind: 'affinity' } };
 
@@ -230,6 +241,7 @@ export const probeCode: ProbeCode = {
   loopsToStart,
   ends,
   patch,
+  entryIsPatchable: beginsWithNops,
   patchTarget,
   hop,
   entry,
