@@ -97,12 +97,13 @@ linux_kernels() {
   kernel busybox-riscv64 trixie busybox-static 'usr/bin/busybox' riscv64
 }
 
-# npm_tool PACKAGE VERSION: a package that only a test runs, as .cache/npm/node_modules/PACKAGE. Its "engines" ask for a newer
-# Node than ours, so that `npm ci` would warn everybody; what the test calls of it runs on ours.
+# npm_tool PACKAGE VERSION [FOLDER]: a package that only a test runs, as .cache/FOLDER/node_modules/PACKAGE; npm takes others out of
+# a folder. Its "engines" ask for a newer Node than ours, so that `npm ci` would warn everybody; what the test calls of it runs on ours.
 npm_tool() {
-  [ -e "$ROOT/.cache/npm/node_modules/$1" ] && return 0
+  local folder=$ROOT/.cache/${3-npm}
+  [ -e "$folder/node_modules/$1" ] && return 0
   say "installing $1"
-  npm install --prefix "$ROOT/.cache/npm" --no-save --no-package-lock --no-audit --no-fund --loglevel=error "$1@$2" >&2
+  npm install --prefix "$folder" --no-save --no-package-lock --no-audit --no-fund --loglevel=error "$1@$2" >&2
 }
 
 # Node, the npm packages exactly as the lock file has them, and dist/.

@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs';
 import yargs, { type Argv } from 'yargs';
 import { checkWords } from './check-words.js';
 import { type Command, command } from './command.js';
 import { ExitCode } from './failure.js';
 import { checkCompletion, completion } from './options/completion.js';
 import { help } from './options/help.js';
+import { mcp } from './options/mcp.js';
 import type { SettingsTaken, Table } from './options/option.js';
 import * as recording from './options/recording.js';
 import * as saved from './options/saved-trace.js';
@@ -12,10 +12,7 @@ import * as target from './options/target.js';
 import { withSettings } from './settings/index.js';
 import { keptStandardInput, recordsBesideStdout } from './standard-streams.js';
 import { usageError } from './usage-error.js';
-
-const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-  version: string;
-};
+import { version } from './version.js';
 
 /** The commands that ask a saved trace. */
 const savedTraceCommands: Readonly<Record<string, Command>> = {
@@ -83,6 +80,7 @@ const commands: Readonly<Record<string, Command>> = {
     checkCompletion,
   ),
   help: command(help, async (args) => (await import('./help.js')).showHelp(args)),
+  mcp: command(mcp, async (args) => (await import('./mcp.js')).serveTools(args)),
   types: command(target.types, async (args) => (await import('./types.js')).showTypes(args)),
   futures: command(
     target.futures,

@@ -71,7 +71,7 @@ export function command<P extends PositionalTable, O extends Table>(
     places: positionals,
     declare: (args, name, does, texts) =>
       args.command(
-        `${name} ${places.join(' ')}`,
+        [name, ...places].join(' '),
         about,
         (built) => declared(built, texts),
         (parsed) => {

@@ -6,6 +6,7 @@ import type { Option, Table } from '../options/option.js';
 import { kindOf, never, ownKeys } from './check.js';
 
 type Schema = Readonly<Record<string, unknown>>;
+export type OptionSchema = Schema;
 
 export function settingsSchema(): Schema {
   const tables = settingsTables();
@@ -78,7 +79,8 @@ function ofOption(option: Option<unknown>): Schema {
   return { ...valuesOf(option), description: filled(option.describe ?? '', listTexts) };
 }
 
-function valuesOf(option: Option<unknown>): Schema {
+/** What an option can be. */
+export function valuesOf(option: Option<unknown>): Schema {
   const kind = kindOf(option);
   if (kind === 'flag') return { type: 'boolean' };
   if (kind === 'list') return texts;

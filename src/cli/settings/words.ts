@@ -67,7 +67,7 @@ export function filledBy({ path, values }: Settings, line: Line): Filled {
     taken.push('program');
     before.push(elf);
   }
-  const isStub = names.has('remote') || names.has('pid') || taken.includes('remote');
+  const isStub = ['remote', 'pid', 'off-cpu'].some((one) => names.has(one)) || taken.includes('remote');
   const behind = isStub ? [] : runnerFor(values.runner, line, elf);
   return { taken: behind.length > 0 ? [...taken, 'runner'] : taken, before, behind };
 }

@@ -1,0 +1,115 @@
+// The Model Context Protocol over standard streams: a JSON-RPC 2.0 message a line. Of it a server of tools needs four
+// methods (modelcontextprotocol.io, "Lifecycle" and "Tools").
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { messageOf } from '../base/errors.js';
+import { ExitCode } from './failure.js';
+import { toolNames, toolOf, wordsOf } from './mcp-tools.js';
+import type { McpArguments } from './options/mcp.js';
+import { version } from './version.js';
+
+interface Message {
+  readonly id?: string | number;
+  readonly method?: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+}
+
+/** Versions of the protocol whose messages these are. */
+const versions = ['2025-06-18', '2025-03-26', '2024-11-05'];
+/** An assistant has no room for more. */
+const MOST_TEXT = 400_000;
+const UNKNOWN_METHOD = -32601;
+const WRONG_PARAMS = -32602;
+const NO_JSON = -32700;
+
+/** `rsptrace mcp`: serves until standard input ends. Gives the exit status. */
+export async function serveTools(args: McpArguments): Promise<number> {
+  const server = new Server(toolNames(args['allow-changes']));
+  for await (const line of createInterface({ input: process.stdin })) if (line.trim() !== '') server.take(line);
+  await server.over();
+  return ExitCode.recorded;
+}
+
+class Server {
+  readonly #names: readonly string[];
+  readonly #running = new Map<string | number, { readonly child: ChildProcess; readonly ended: Promise<void> }>();
+
+  constructor(names: readonly string[]) {
+    this.#names = names;
+  }
+
+  take(line: string): void {
+    let message: Message;
+    try {
+      message = JSON.parse(line) as Message;
+      if (message === null) throw new Error('null is no message');
+    } catch (error) {
+      send({ id: null, error: { code: NO_JSON, message: messageOf(error) } });
+      return;
+    }
+    const { id, method, params = {} } = message;
+    if (method === 'notifications/cancelled') this.#running.get(params.requestId as string)?.child.kill('SIGTERM');
+    if (id === undefined) return;
+    if (method === 'initialize') {
+      const asked = versions.find((one) => one === params.protocolVersion);
+      const serverInfo = { name: 'rsptrace', version };
+      send({ id, result: { protocolVersion: asked ?? versions[0], capabilities: { tools: {} }, serverInfo } });
+    } else if (method === 'ping') send({ id, result: {} });
+    else if (method === 'tools/list') send({ id, result: { tools: this.#names.map(toolOf) } });
+    else if (method === 'tools/call') this.#call(id, params);
+    else send({ id, error: { code: UNKNOWN_METHOD, message: `there is no method ${method}` } });
+  }
+
+  /** When all calls have ended; those that still run are ended as by Ctrl-C. */
+  async over(): Promise<void> {
+    const all = [...this.#running.values()];
+    for (const { child } of all) child.kill('SIGTERM');
+    await Promise.all(all.map(({ ended }) => ended));
+  }
+
+  #call(id: string | number, { name, arguments: given = {} }: Readonly<Record<string, unknown>>): void {
+    if (typeof name !== 'string' || !this.#names.includes(name)) {
+      send({ id, error: { code: WRONG_PARAMS, message: `there is no tool ${String(name)}` } });
+      return;
+    }
+    let words: string[];
+    try {
+      words = wordsOf(name, given as Readonly<Record<string, unknown>>);
+    } catch (error) {
+      send({ id, result: resultOf(messageOf(error), '', true) });
+      return;
+    }
+    const main = fileURLToPath(new URL('./main.js', import.meta.url));
+    const child = spawn(process.execPath, [main, ...words], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const texts = { stdout: '', stderr: '' };
+    for (const stream of ['stdout', 'stderr'] as const)
+      child[stream].setEncoding('utf8').on('data', (text: string) => {
+        texts[stream] += text;
+      });
+    const ended = new Promise<void>((resolve) => {
+      child.once('error', (error) => {
+        texts.stderr += error.message;
+        resolve();
+      });
+      child.once('close', () => resolve());
+    }).then(() => {
+      this.#running.delete(id);
+      send({ id, result: resultOf(texts.stdout, texts.stderr, child.exitCode === 1 || child.exitCode === 2) });
+    });
+    this.#running.set(id, { child, ended });
+  }
+}
+
+/** What a command prints, and what it says beside that. */
+function resultOf(stdout: string, stderr: string, isError: boolean): object {
+  const cut = stdout.length - MOST_TEXT;
+  const notes =
+    cut > 0 ? `${stderr}${cut} of ${stdout.length} characters are left out: ask for less, by top or filter` : stderr;
+  const texts = [stdout.slice(0, MOST_TEXT), notes].filter((text) => text !== '');
+  return { content: texts.map((text) => ({ type: 'text', text })), isError };
+}
+
+function send(message: object): void {
+  process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+}
