@@ -62,6 +62,10 @@ for (const [guest, engine, used] of usually(runs, ([guest, engine]) => (guest ==
     );
     t.ok(rows.every(({ lost, on_cpu_ns: all, longest_on_cpu_ns: one }) => lost === 0 && one > 0 && one <= all));
     const read = await reported(trace);
+    t.notOk(
+      Object.keys(read).some((name) => name.startsWith('hart')),
+      'and not those of harts once more',
+    );
     t.match(read, Object.fromEntries(rows.map(({ thread, switches }) => [thread, switches])), 'the trace has them too');
   });
 

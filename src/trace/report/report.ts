@@ -22,7 +22,7 @@ import { HartLabels } from '../events/hart-labels.js';
 import { isLock } from '../events/lock-events.js';
 import { isOfTask } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
-import { rootText, threadText } from '../events/text.js';
+import { rootText, threadInstance, threadText } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
 import { Latency } from './latency.js';
 import { type About, type Key, Report, type Row, Rows } from './rows.js';
@@ -75,14 +75,14 @@ const tasks: Subjects<RootRef> = {
 };
 
 const harts: Subjects<number> = {
-  of: (begin) => (isOnCpu(begin) ? undefined : begin.hart),
+  of: (begin) => (isOnCpu(begin) || isHartsThread(begin) ? undefined : begin.hart),
   isOutermost: true,
   describe: (hart, labels) => ({ name: labels.of(hart) }),
 };
 
 /** Those that are known by context switches or by their stacks; what is in none of them by its hart. */
 const threads: Subjects<ThreadRef | number> = {
-  of: ({ thread, hart }) => thread ?? hart,
+  of: (begin) => (isHartsThread(begin) ? undefined : (begin.thread ?? begin.hart)),
   isOutermost: true,
   describe: (thread, labels) => {
     if (typeof thread === 'number') return { name: labels.of(thread) };
@@ -90,9 +90,15 @@ const threads: Subjects<ThreadRef | number> = {
   },
 };
 
-/** A time that a thread had a hart: the hart's track has it, too. */
+/** A time that a thread had a hart, on its own track. */
 function isOnCpu({ thread }: AnyBegin): boolean {
   return thread?.name !== undefined;
+}
+
+/** The same on the hart's track: all that happens meanwhile is in it. */
+function isHartsThread(begin: AnyBegin): boolean {
+  if (begin.type !== 'call-begin' || begin.thread) return false;
+  return begin.function.instance === threadInstance(begin.function.name);
 }
 
 /** Of programs that a kernel runs: by address space, and by program where several are traced. */

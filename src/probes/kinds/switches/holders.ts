@@ -72,13 +72,17 @@ export class Holders {
   }
 
   #variable({ name: mangled, address }: ElfSymbol): { readonly name: string; readonly type: Die | undefined } {
-    const full = stripGenerics(demangle(mangled, this.#elf.budget));
+    const whole = demangle(mangled, this.#elf.budget);
+    const full = stripGenerics(whole);
+    const [, of = full] = /^<([\w:]+) as /.exec(whole) ?? [];
+    // What lazy_static has is a static of a function: `<TASKS as Deref>::deref::__stability::LAZY`.
+    const name = of.slice(of.lastIndexOf('::') + (of.includes('::') ? 2 : 1));
     const debug = this.#debug;
     for (const die of [mangled, full].flatMap((one) => debug?.variablesNamed(one) ?? [])) {
       const type = debug?.attempt(die.unit, () => (staticAddress(die) === address ? typeOf(die) : undefined));
-      if (type) return { name: full.slice(full.lastIndexOf('::') + 1).replace(/^:/, ''), type };
+      if (type) return { name, type };
     }
-    return { name: full, type: undefined };
+    return { name, type: undefined };
   }
 }
 
