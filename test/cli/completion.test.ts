@@ -22,7 +22,7 @@ t.test('in bash', async (t) => {
   );
   t.same(completed('rsptrace', 'report', '--by', 'la'), ['latency']);
   t.same(completed('rsptrace', 'report', 'a.pftrace', '--so'), ['--sort']);
-  t.same(completed('rsptrace', 'open', '--no'), ['--no-browser']);
+  t.same(completed('rsptrace', 'open', '--no'), ['--no-browser', '--no-config']);
   t.same(completed('rsptrace', '--remo'), ['--remote']);
   t.same(completed('rsptrace', 'run', 'app', '--', '--re'), [], "a program's own");
   t.same(completed('rsptrace', 'report', 'a'), [], 'files are left to the shell');
