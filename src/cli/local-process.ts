@@ -58,7 +58,7 @@ export async function underGdbserver<T>(
       : unharmedStart(process.env);
   if (damage !== undefined && (args.json || isFirstSaid(damage))) logger.warn({}, damage);
   using recordWire = wireRecorder(args, logger);
-  const begun: { server?: Gdbserver } = {};
+  const begun: { server?: Gdbserver; left?: Promise<void> } = {};
   const open = async (): Promise<Session> => {
     if ('pid' in subject) await leaveAbandoned(subject.pid);
     const server = await Gdbserver.start(subject, {
@@ -73,7 +73,7 @@ export async function underGdbserver<T>(
     const arch = architectureOf(session);
     if ('pid' in subject && arch) {
       await leaveForgotten(session, arch, subject.pid);
-      void server.ended.then(() => takeOutKept(session, arch, server));
+      begun.left = server.ended.then(() => leaveKilled(session, arch, server));
     }
     return session;
   };
@@ -92,8 +92,7 @@ export async function underGdbserver<T>(
     throw (await begun.server?.wasKilled()) ? serverGone(subject) : error;
   } finally {
     begun.server?.[Symbol.dispose]();
-    const { server } = begun;
-    if ('pid' in subject && server?.isAlive && (await server.wasKilled())) await leaveUnserved(server);
+    if (await begun.server?.wasKilled()) await begun.left;
   }
 }
 
@@ -111,10 +110,12 @@ function architectureOf(session: Session): Architecture | undefined {
 }
 
 /** A gdbserver that was killed leaves its breakpoints in a process that runs on, and dies of the next one. */
-function takeOutKept(session: Session, { linux }: Architecture, { pid, isAlive }: Gdbserver): void {
+async function leaveKilled(session: Session, { linux }: Architecture, server: Gdbserver): Promise<void> {
+  if (!server.isAlive || !(await server.wasKilled())) return;
   const trap = linux?.forgottenTraps?.trap;
   const places = session.breakpoints.filter(({ type }) => type === 0).map(({ address }) => address);
-  if (trap !== undefined && isAlive) takeOutTraps(pid, places, trap);
+  if (trap !== undefined) takeOutTraps(server.pid, places, trap);
+  await leaveUnserved(server);
 }
 
 /** A process whose gdbserver was killed: another one takes out what is in its code. */
