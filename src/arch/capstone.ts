@@ -2,12 +2,15 @@ import { partMissing, RsptraceError } from '../base/errors.js';
 
 export type LoadedCapstone = typeof import('capstone-wasm');
 
+/** The WebAssembly module, of which the package loads one, whoever asks first: its exports and its heap. */
+export const capstoneModule: object = {};
+
 /**
- * Loads Capstone 5.0 (25 to 40 ms). `module` gets the WebAssembly module: its exports and its heap. Throws
- * `ARCH_DECODER` for another version. `without`: what cannot be done if the package is missing.
+ * Loads Capstone 5.0 (25 to 40 ms), into {@link capstoneModule}. Throws `ARCH_DECODER` for another version. `without`:
+ * what cannot be done if the package is missing.
  */
-export async function loadCapstone(without: string, module: object = {}): Promise<LoadedCapstone> {
-  const loaded = await loadInto(without, module);
+export async function loadCapstone(without: string): Promise<LoadedCapstone> {
+  const loaded = await loadOnce(without);
   const { major, minor } = loaded.Capstone.version();
   if (major === 5 && minor === 0) return loaded;
   throw new RsptraceError('ARCH_DECODER', `Capstone ${major}.${minor} is installed, but only 5.0 is known to work`, {
@@ -15,11 +18,15 @@ export async function loadCapstone(without: string, module: object = {}): Promis
   });
 }
 
-async function loadInto(without: string, module: object): Promise<LoadedCapstone> {
+let loading: Promise<LoadedCapstone> | undefined;
+
+async function loadOnce(without: string): Promise<LoadedCapstone> {
   try {
-    const capstone = await import('capstone-wasm');
-    await capstone.loadCapstone(module);
-    return capstone;
+    loading ??= import('capstone-wasm').then(async (capstone) => {
+      await capstone.loadCapstone(capstoneModule);
+      return capstone;
+    });
+    return await loading;
   } catch (cause) {
     throw partMissing('capstone-wasm', without, cause);
   }

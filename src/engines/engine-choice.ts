@@ -105,9 +105,12 @@ export function recordSources({ arch, hart, process }: EnginePlanOptions): Recor
 
 /** Why an architecture has none, for a process or a machine. */
 export function whyNoTrampolines(arch: Architecture, process: boolean): string | undefined {
-  if (!arch.probeCode)
-    return `on ${arch.name} each event stops the target, as trampolines for ${arch.name} are not known`;
+  if (!arch.probeCode) return eachStops(arch.name, arch.name);
   return process ? missingForProcess(arch) : missingForMachine(arch);
+}
+
+function eachStops(name: string, what: string): string {
+  return `on ${name} each event stops the target, as trampolines for ${what} are not known`;
 }
 
 /** Begins the reason of a probe that is left out for how many there are like it. */
@@ -180,7 +183,7 @@ function whyNoneStops(
 }
 
 function missingForProcess({ name, probeCode, linux }: Architecture): string | undefined {
-  if (!probeCode?.process) return `trampolines for processes on ${name} are not known`;
+  if (!probeCode?.process) return eachStops(name, 'processes');
   return linux?.systemCalls ? undefined : `system calls on ${name} are not known`;
 }
 

@@ -1,6 +1,6 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
-import { loadCapstone } from '../capstone.js';
+import { capstoneModule, loadCapstone } from '../capstone.js';
 import type { Step } from '../inject/code-path.js';
 import type { AssemblyLine } from '../inject/probe-code.js';
 
@@ -78,8 +78,8 @@ export function prepare(): Promise<void> {
 }
 
 async function load(): Promise<void> {
-  const module: object = {};
-  const { Capstone, Const } = await loadCapstone('x86_64 code cannot be decoded', module);
+  const { Capstone, Const } = await loadCapstone('x86_64 code cannot be decoded');
+  const module = capstoneModule;
   if (!isHeap(module))
     throw new RsptraceError('ARCH_DECODER', 'the Capstone that is installed shows no memory of its own');
   const capstone = new Capstone(Const.CS_ARCH_X86, Const.CS_MODE_64);
