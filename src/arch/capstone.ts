@@ -22,12 +22,15 @@ let loading: Promise<LoadedCapstone> | undefined;
 
 async function loadOnce(without: string): Promise<LoadedCapstone> {
   try {
-    loading ??= import('capstone-wasm').then(async (capstone) => {
-      await capstone.loadCapstone(capstoneModule);
-      return capstone;
-    });
+    loading ??= load();
     return await loading;
   } catch (cause) {
     throw partMissing('capstone-wasm', without, cause);
   }
+}
+
+async function load(): Promise<LoadedCapstone> {
+  const capstone = await import('capstone-wasm');
+  await capstone.loadCapstone(capstoneModule);
+  return capstone;
 }
