@@ -63,6 +63,8 @@ const pastIndexes = {
       );
       // A script cannot import a module; compiled.ts does it for what is not in the script.
       const isModule = path.endsWith('/cli/compiled.ts');
+      if (!isModule && /(?<!\b(?:await|typeof) )\bimport\((?!'\.)/.test(contents))
+        throw new Error(`${path}: only \`await import(...)\` is made to work in a script`);
       return {
         contents: isModule ? contents : contents.replace(/\bawait import\((?!'\.)/g, 'await importModule('),
         loader: 'ts',
