@@ -217,5 +217,7 @@ t.test('any bytes are displaced or refused', async () => {
       if ('refused' in found) return found.refused.length > 0;
       return found.length >= found.patchLength && found.relocate(addr(START + 0x1000n)).length >= found.length;
     }),
+    // `adrp x0`, 4 GiB below it
+    { examples: [[Uint8Array.of(0, 0, 128, 240), 'near']] },
   );
 });

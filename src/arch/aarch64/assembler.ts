@@ -200,10 +200,19 @@ export class Assembler extends CodeWriter {
 
   /** The first address of its page, in 4 bytes of code. */
   loadPage(rd: number, address: Addr): void {
-    const pages = (address >> 12n) - (this.here >> 12n);
-    if (pages < -(2n ** 20n) || pages >= 2n ** 20n)
+    if (!this.reachesPage(address))
       throw new RangeError(`${hex(address)} is out of reach of code at ${hex(this.here)}`);
-    this.code.word(adrp(rd, Number(pages)));
+    this.code.word(adrp(rd, this.#pagesTo(address)));
+  }
+
+  /** Whether {@link loadPage} can be used here. */
+  reachesPage(address: Addr): boolean {
+    const pages = this.#pagesTo(address);
+    return pages >= -(2 ** 20) && pages < 2 ** 20;
+  }
+
+  #pagesTo(address: Addr): number {
+    return Number((address >> 12n) - (this.here >> 12n));
   }
 
   /** A constant, in as many instructions as it has halves that are not all zeros, or not all ones. */

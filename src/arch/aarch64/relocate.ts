@@ -275,7 +275,10 @@ export function moveOf({ instruction, offset }: Placed, at: Addr, how: JumpKind,
       const value = addOffset(isPage ? addr(at & ~0xfffn) : at, imm);
       // `adr xzr` does nothing, and xzr is no register for an addition.
       if (rd === ZR) return () => {};
-      return (assembler) => (isPage ? assembler.loadPage(rd, value) : assembler.loadAddress(rd, value));
+      if (!isPage) return (assembler) => assembler.loadAddress(rd, value);
+      // What is 4 GiB from there may be out of reach from here.
+      return (assembler) =>
+        assembler.reachesPage(value) ? assembler.loadPage(rd, value) : assembler.loadConstant(rd, value);
     }
     case 'memory':
       return instruction.rn === undefined ? literal(instruction, addOffset(at, instruction.offset ?? 0)) : copy(word);
