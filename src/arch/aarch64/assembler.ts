@@ -1,5 +1,6 @@
 import { type Addr, hex } from '../../base/addr.js';
-import { CodeWriter, type Label } from '../inject/code-buffer.js';
+import type { Label } from '../inject/code-buffer.js';
+import { FramedCode } from '../inject/framed-code.js';
 import { SP, ZR } from './registers.js';
 
 /**
@@ -164,9 +165,27 @@ export function branchBit(op: 'zero' | 'not-zero', rt: number, bit: number, offs
 export const farJumpBytes = 12;
 
 /** Assembles instructions one after the other at an address. */
-export class Assembler extends CodeWriter {
+export class Assembler extends FramedCode {
+  protected readonly stackPointer = SP;
+
   emit(...words: readonly number[]): void {
     for (let i = 0; i < words.length; i++) this.code.word(words[i] as number);
+  }
+
+  load(to: number, base: number, offset: number): void {
+    this.code.word(ldr(to, base, offset));
+  }
+
+  store(value: number, base: number, offset: number): void {
+    this.code.word(str(value, base, offset));
+  }
+
+  addTo(to: number, from: number, immediate: number): void {
+    this.code.word(addi(to, from, immediate));
+  }
+
+  returnBy(register: number): void {
+    this.code.word(ret(register));
   }
 
   branch(op: 'zero' | 'not-zero', rt: number, to: Label): void {

@@ -15,10 +15,10 @@ import {
   T1,
   T2,
 } from './assembler.js';
-import { registerNamed, type TrampolineCode } from './trampoline-frame.js';
+import { registerNamed } from './registers.js';
 
 /** Jumps to `otherwise` unless the condition holds; overwrites x16, x17 and x9. */
-export function check(code: TrampolineCode, condition: Condition, otherwise: Label): void {
+export function check(code: Assembler, condition: Condition, otherwise: Label): void {
   const { signed, size, op, value } = condition;
   const holds = decided(condition);
   if (holds !== undefined) {
@@ -58,7 +58,7 @@ function below(code: Assembler, a: number, b: number): void {
 }
 
 /** The register with an integer; overwrites x16 and x17. Jumps to `otherwise` if a pointer on the way leads nowhere. */
-export function integer(code: TrampolineCode, of: IntegerIn, otherwise: Label): number {
+export function integer(code: Assembler, of: IntegerIn, otherwise: Label): number {
   const register = code.original(registerNamed(of.register), T0);
   if (of.behind) return loaded(code, register, of, of.behind, otherwise);
   if (of.size === 8) return register;

@@ -23,7 +23,6 @@ import {
   T4,
 } from './assembler.js';
 import { check, integer } from './condition.js';
-import type { TrampolineCode } from './trampoline-frame.js';
 
 /** Registers that {@link atomicAdd} overwrites: what was there before, and what is there now. */
 interface Added {
@@ -41,7 +40,7 @@ export function atomicAdd(code: Assembler, address: number, value: number, { bef
 }
 
 /** Adds a call to the counter's words, if its conditions hold. Overwrites x16, x17, x9, x10 and x11. */
-export function countUp(code: TrampolineCode, counter: Counter): void {
+export function countUp(code: Assembler, counter: Counter): void {
   const { at, when } = counter;
   const done = new Label();
   for (const condition of when) check(code, condition, done);
@@ -75,7 +74,7 @@ function oneAt(code: Assembler, address: number): void {
  * The high word changes by the carry out of the low one, and by -1 if the value is below 0: mostly not at all. The
  * carry is the highest bit of (old and value) or ((old or value) and not new).
  */
-function addUp(code: TrampolineCode, { at, of }: Counter & { readonly kind: 'sum' }, from: number): void {
+function addUp(code: Assembler, { at, of }: Counter & { readonly kind: 'sum' }, from: number): void {
   const done = new Label();
   const value = T4;
   code.emit(mov(value, from));

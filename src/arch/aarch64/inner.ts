@@ -1,52 +1,11 @@
-import { addOffset } from '../../base/addr.js';
 import { Label } from '../inject/code-buffer.js';
-import type { ProbeCode } from '../inject/probe-code.js';
-import { checkRecord } from '../inject/record-parts.js';
 import type { FrameNote, FrameNotes, InnerTrampoline, PointerPlace } from '../inject/trampolines.js';
-import { add, addi, andOnes, eor, ldr, lsl, lsr, mov, str, sub, T0, T1, T2, T3 } from './assembler.js';
+import { type Assembler, add, addi, andOnes, eor, ldr, lsl, lsr, mov, str, sub, T0, T1, T2, T3 } from './assembler.js';
 import { loadAt } from './condition.js';
-import { beginHop, endHop, hopBack } from './patch.js';
-import { claim, claimRarely, fillRecord, mostShifts } from './record-code.js';
-import { SP, ZR } from './registers.js';
-import { hookFrameSize, keptOffset, registerNamed, slots, TrampolineCode } from './trampoline-frame.js';
-
-/** A trampoline inside a function. Its taken words lie where a hooked call's kept words would be. */
-export function inner(trampoline: InnerTrampoline): ReturnType<ProbeCode['inner']> {
-  const { at, ring, fields, displaced, notes, taken, noted, via } = trampoline;
-  const record = { ring, fields, outerCopy: undefined };
-  checkRecord(record, mostShifts);
-  const { saved, size } = slots(false);
-  const depth = size + hookFrameSize(taken.length, false);
-  const code = new TrampolineCode(at, { saved, frame: size, kept: taken.length, depth, lost: undefined });
-  const dropped = new Label();
-  const used = [T0, T1, T2, T3];
-  if (via !== 'patch') endHop(code);
-  code.raw(displaced.before(code.here));
-  const place = Number(code.here - at);
-  code.moveStack(-depth);
-  code.save(used);
-  for (const [index, note] of taken.entries()) {
-    take(code, note, notes);
-    code.emit(str(T0, SP, size + keptOffset(index)));
-  }
-  code.loadAddress(T0, ring.control);
-  const labels = claim(code, ring);
-  fillRecord(code, record);
-  code.bind(dropped);
-  for (const note of noted) put(code, note, notes);
-  code.restore(used);
-  code.moveStack(depth);
-  if (via === 'patch') code.raw(displaced.relocate(code.here));
-  else {
-    beginHop(code);
-    code.jumpFar(addOffset(via.hop, hopBack(displaced)), T0);
-  }
-  claimRarely(code, ring, labels, dropped);
-  return { code: code.finish(), place };
-}
+import { registerNamed, ZR } from './registers.js';
 
 /** Clobbers x10 if the offset is large. */
-function value(code: TrampolineCode, { register, offset, through }: PointerPlace, to: number): void {
+function value(code: Assembler, { register, offset, through }: PointerPlace, to: number): void {
   let from = code.original(registerNamed(register), to);
   if (through !== undefined) {
     loadAt(code, { size: 8, to, pointer: from, offset: through, temporary: T3 });
@@ -62,7 +21,7 @@ function value(code: TrampolineCode, { register, offset, through }: PointerPlace
 }
 
 /** Out: x9 = the frame and the number, x17 = the entry. Clobbers x16 and x10. */
-function find(code: TrampolineCode, { of, frame: place }: FrameNote, { at, countShift }: FrameNotes): void {
+function find(code: Assembler, { of, frame: place }: FrameNote, { at, countShift }: FrameNotes): void {
   value(code, place, T1);
   code.loadConstant(T2, BigInt(of) << 48n);
   code.emit(eor(T2, T2, T1));
@@ -79,7 +38,7 @@ function find(code: TrampolineCode, { of, frame: place }: FrameNote, { at, count
 }
 
 /** Takes a noted pointer into x16. */
-function take(code: TrampolineCode, note: FrameNote, notes: FrameNotes): void {
+export function take(code: Assembler, note: FrameNote, notes: FrameNotes): void {
   const [fits, done] = [new Label(), new Label()];
   find(code, note, notes);
   code.emit(ldr(T0, T1, 8), eor(T2, T2, T0), ldr(T3, T1, 0), sub(T3, T3, T2));
@@ -91,7 +50,7 @@ function take(code: TrampolineCode, note: FrameNote, notes: FrameNotes): void {
   code.bind(done);
 }
 
-function put(code: TrampolineCode, note: InnerTrampoline['noted'][number], notes: FrameNotes): void {
+export function put(code: Assembler, note: InnerTrampoline['noted'][number], notes: FrameNotes): void {
   find(code, note, notes);
   value(code, note.pointer, T0);
   code.emit(str(T0, T1, 8), eor(T2, T2, T0), str(T2, T1, 0));

@@ -31,7 +31,7 @@ function head(at: Addr, to: Addr, displaced: Pick<Displaced, 'signs'> = {}): Uin
   const assembler = new Assembler(at);
   // Before sp moves: it is part of the signature.
   unsign(assembler, displaced);
-  assembler.emit(push(T0, HOP_FRAME));
+  beginHop(assembler);
   assembler.jumpFar(to, T0);
   return assembler.finish();
 }
@@ -46,7 +46,6 @@ export function endHop(assembler: Assembler): void {
   assembler.emit(pop(T0, HOP_FRAME));
 }
 
-/** The same again. */
 export function beginHop(assembler: Assembler): void {
   assembler.emit(push(T0, HOP_FRAME));
 }

@@ -42,9 +42,8 @@ import {
   T6,
 } from './assembler.js';
 import { follow, loadAt, verifyPointer } from './condition.js';
-import { floatArguments, LR, SP, ZR } from './registers.js';
+import { floatArguments, LR, registerNamed, SP, ZR } from './registers.js';
 import { CNTVCT_EL0, CPACR_EL1, MPIDR_EL1 } from './system-numbers.js';
-import { keptOffset, registerNamed, type TrampolineCode } from './trampoline-frame.js';
 
 /** Where `wait` goes on: at `again`, or at `dropped` 4 bytes further. */
 export const LINK = T3;
@@ -104,7 +103,7 @@ export function claimRarely(code: Assembler, ring: RingGeometry, labels: ClaimLa
 }
 
 /** Fills the claimed record and commits it: after all its stores. Clobbers x16 and x10. */
-export function fillRecord(code: TrampolineCode, record: RecordContents): void {
+export function fillRecord(code: Assembler, record: RecordContents): void {
   const isControl = ({ from }: RecordField): boolean => from.kind === 'control';
   for (const field of record.fields.filter(isControl)) putField(code, field);
   if (record.outerCopy !== undefined) copyOuter(code, record.outerCopy);
@@ -118,7 +117,7 @@ function put(code: Assembler, field: RecordField, register: number): void {
   code.emit(access('store', field.size, register, T2, field.at));
 }
 
-function putField(code: TrampolineCode, field: RecordField): void {
+function putField(code: Assembler, field: RecordField): void {
   if (field.from.kind === 'load') return;
   if (field.from.kind === 'float') putFloat(code, field, field.from);
   else put(code, field, sourceValue(code, field.from));
@@ -127,7 +126,7 @@ function putField(code: TrampolineCode, field: RecordField): void {
 /** `CPACR_EL1.FPEN`: while its low bit is 0, each access to a vector register traps. */
 const FPEN = 20;
 
-function putFloat(code: TrampolineCode, { at, size }: RecordField, { name, mayBeOff }: FloatSource): void {
+function putFloat(code: Assembler, { at, size }: RecordField, { name, mayBeOff }: FloatSource): void {
   const number = floatArguments.indexOf(name);
   if (number < 0 || size !== 8) throw new RangeError(`${name} is no floating-point register of 8 bytes`);
   const [off, done] = [new Label(), new Label()];
@@ -154,7 +153,7 @@ export function verifyCounter(name: string): void {
 }
 
 /** The register that has the value; x10 if the value must be loaded or computed. */
-function sourceValue(code: TrampolineCode, from: Exclude<FieldSource, { readonly kind: 'load' | 'float' }>): number {
+function sourceValue(code: Assembler, from: Exclude<FieldSource, { readonly kind: 'load' | 'float' }>): number {
   switch (from.kind) {
     case 'register':
       return code.original(registerNamed(from.name), T3);
@@ -185,14 +184,17 @@ function sourceValue(code: TrampolineCode, from: Exclude<FieldSource, { readonly
   }
 }
 
-function keptAt({ frame }: TrampolineCode, index: number): number {
+/** Where a kept word lies in a hook frame, behind the return address. */
+export const keptOffset = (index: number): number => 8 + 8 * index;
+
+function keptAt({ frame }: Assembler, index: number): number {
   if (!Number.isInteger(index) || index < 0 || index >= frame.kept) throw new RangeError(`No kept register ${index}`);
   return frame.frame + keptOffset(index);
 }
 
 const MAX_ALIGN = 2048;
 
-function putLoads(code: TrampolineCode, { base, align, loads }: LoadGroup): void {
+function putLoads(code: Assembler, { base, align, loads }: LoadGroup): void {
   const wrong = new Label();
   const done = new Label();
   let pointer = T0;
@@ -216,7 +218,7 @@ function putLoads(code: TrampolineCode, { base, align, loads }: LoadGroup): void
  * loaded from the record instead. x16 = the word's place, x11 = the end, x12 = the place that is loaded from. Addresses
  * of one object are less than 2^63 apart, so the sign of their difference compares them.
  */
-function putExtent(code: TrampolineCode, { at, words, shift, from }: ExtentCopy): void {
+function putExtent(code: Assembler, { at, words, shift, from }: ExtentCopy): void {
   const done = new Label();
   const take = (to: number, name: string): void => {
     const register = code.original(registerNamed(name), to);

@@ -47,3 +47,10 @@ export const floatArguments: readonly string[] = vectors.slice(0, 8);
 export function dwarfRegister(number: number): string | undefined {
   return numbered[number] ?? vectors[number - 64];
 }
+
+/** A register by its target-description name; 31 is sp. Throws RangeError if it is no general register. */
+export function registerNamed(name: string): number {
+  const register = generalRegisters.indexOf(name);
+  if (register < 0) throw new RangeError(`${name} is no general register`);
+  return register;
+}

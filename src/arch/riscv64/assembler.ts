@@ -1,6 +1,8 @@
 import { type Addr, hex } from '../../base/addr.js';
-import { CodeWriter, type Label } from '../inject/code-buffer.js';
+import type { Label } from '../inject/code-buffer.js';
+import { FramedCode } from '../inject/framed-code.js';
 import { branches, type CsrOp, csrs, type LoadOp, loads, type StoreOp, stores } from './opcodes.js';
+import { SP } from './registers.js';
 
 /**
  * The RISC-V Instruction Set Manual, volume I, "Base Instruction Formats". It assembles the instructions of
@@ -166,7 +168,9 @@ const opposites: Readonly<Record<Branch, Branch>> = {
 export const opposite = (op: Branch): Branch => opposites[op];
 
 /** Assembles instructions one after the other at an address. */
-export class Assembler extends CodeWriter {
+export class Assembler extends FramedCode {
+  protected readonly stackPointer = SP;
+
   emit(...words: readonly number[]): void {
     for (let i = 0; i < words.length; i++) this.code.word(words[i] as number);
   }
@@ -174,6 +178,22 @@ export class Assembler extends CodeWriter {
   /** 16-bit instructions. */
   emitCompressed(...halves: readonly number[]): void {
     for (const half of halves) this.code.half(half);
+  }
+
+  load(to: number, base: number, offset: number): void {
+    this.code.word(ld(to, base, offset));
+  }
+
+  store(value: number, base: number, offset: number): void {
+    this.code.word(sd(value, base, offset));
+  }
+
+  addTo(to: number, from: number, immediate: number): void {
+    this.code.word(addi(to, from, immediate));
+  }
+
+  returnBy(register: number): void {
+    this.code.word(jalr(0, register, 0));
   }
 
   branch(op: Branch, rs1: number, rs2: number, to: Label): void {

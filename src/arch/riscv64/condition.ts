@@ -2,10 +2,10 @@ import type { Label } from '../inject/code-buffer.js';
 import { type Condition, decided, type IntegerIn } from '../inject/record-parts.js';
 import { type Assembler, add, addiw, andi, type Branch, load, slli, srai, srli, T0, T1 } from './assembler.js';
 import type { LoadOp } from './opcodes.js';
-import { registerNamed, type TrampolineCode } from './trampoline-frame.js';
+import { registerNamed } from './registers.js';
 
 /** Jumps to `otherwise` unless the condition holds; overwrites t0 and t1. */
-export function check(code: TrampolineCode, condition: Condition, otherwise: Label): void {
+export function check(code: Assembler, condition: Condition, otherwise: Label): void {
   const { signed, op, value } = condition;
   const holds = decided(condition);
   if (holds !== undefined) {
@@ -26,7 +26,7 @@ export function check(code: TrampolineCode, condition: Condition, otherwise: Lab
 }
 
 /** The register with an integer; overwrites t0 and t1. Jumps to `otherwise` if a pointer on the way leads nowhere. */
-export function integer(code: TrampolineCode, of: IntegerIn, otherwise: Label): number {
+export function integer(code: Assembler, of: IntegerIn, otherwise: Label): number {
   const register = code.original(registerNamed(of.register), T0);
   return of.behind ? loaded(code, register, of, of.behind, otherwise) : extended(code, register, of.size, of.signed);
 }

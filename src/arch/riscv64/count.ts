@@ -3,10 +3,9 @@ import { Label } from '../inject/code-buffer.js';
 import type { Counter } from '../inject/record-parts.js';
 import { type Assembler, add, addi, amoaddD, slli, sltu, srai, srli, T0, T1, T2 } from './assembler.js';
 import { check, integer } from './condition.js';
-import type { TrampolineCode } from './trampoline-frame.js';
 
 /** Adds a call to the counter's words, if its conditions hold. Overwrites t0, t1 and, if not only calls count, t2. */
-export function countUp(code: TrampolineCode, counter: Counter): void {
+export function countUp(code: Assembler, counter: Counter): void {
   const { at, when } = counter;
   const done = new Label();
   for (const condition of when) check(code, condition, done);

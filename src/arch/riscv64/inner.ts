@@ -1,52 +1,11 @@
-import { addOffset } from '../../base/addr.js';
 import { Label } from '../inject/code-buffer.js';
-import type { ProbeCode } from '../inject/probe-code.js';
-import { checkRecord } from '../inject/record-parts.js';
 import type { FrameNote, FrameNotes, InnerTrampoline, PointerPlace } from '../inject/trampolines.js';
-import { add, addi, andi, cAddiSp, cSdsp0, ld, sd, slli, srli, T0, T1, T2, T3, xor, xori } from './assembler.js';
-import { endHop, HOP_BACK, HOP_FRAME } from './patch.js';
-import { claim, claimRarely, fillRecord, loadAt, mostShifts } from './record-code.js';
-import { SP } from './registers.js';
-import { hookFrameSize, registerNamed, slots, TrampolineCode } from './trampoline-frame.js';
-
-/** A trampoline inside a function. Its taken words lie where a hooked call's kept words would be. */
-export function inner(trampoline: InnerTrampoline): ReturnType<ProbeCode['inner']> {
-  const { at, ring, fields, displaced, notes, taken, noted, via } = trampoline;
-  const record = { ring, fields, outerCopy: undefined };
-  checkRecord(record, mostShifts);
-  const { saved, size } = slots(false);
-  const depth = size + hookFrameSize(taken.length, false);
-  const lost = displaced.through === undefined ? undefined : registerNamed(displaced.through);
-  const code = new TrampolineCode(at, { saved, frame: size, kept: taken.length, depth, lost });
-  const dropped = new Label();
-  const used = [T0, T1, T2, T3];
-  if (via !== 'patch') endHop(code);
-  code.raw(displaced.before(code.here));
-  const place = Number(code.here - at);
-  code.moveStack(-depth);
-  code.save(used);
-  for (const [index, note] of taken.entries()) {
-    take(code, note, notes);
-    code.emit(sd(T0, SP, size + 8 * index));
-  }
-  code.loadAddress(T0, ring.control);
-  const labels = claim(code, ring);
-  fillRecord(code, record);
-  code.bind(dropped);
-  for (const note of noted) put(code, note, notes);
-  code.restore(used);
-  code.moveStack(depth);
-  if (via === 'patch') code.raw(displaced.relocate(code.here));
-  else {
-    code.emitCompressed(cAddiSp(-HOP_FRAME), cSdsp0(T0));
-    code.jumpFar(addOffset(via.hop, HOP_BACK), T0);
-  }
-  claimRarely(code, ring, labels, dropped);
-  return { code: code.finish(), place };
-}
+import { type Assembler, add, addi, andi, ld, sd, slli, srli, T0, T1, T2, T3, xor, xori } from './assembler.js';
+import { loadAt } from './record-code.js';
+import { registerNamed } from './registers.js';
 
 /** Clobbers t3 if the offset is large. */
-function value(code: TrampolineCode, { register, offset, through }: PointerPlace, to: number): void {
+function value(code: Assembler, { register, offset, through }: PointerPlace, to: number): void {
   let from = code.original(registerNamed(register), to);
   if (through !== undefined) {
     loadAt(code, 8, to, from, through);
@@ -61,7 +20,7 @@ function value(code: TrampolineCode, { register, offset, through }: PointerPlace
 }
 
 /** Out: t2 = the frame and the number, t1 = the entry. Clobbers t0 and t3. */
-function find(code: TrampolineCode, { of, frame: place }: FrameNote, { at, countShift }: FrameNotes): void {
+function find(code: Assembler, { of, frame: place }: FrameNote, { at, countShift }: FrameNotes): void {
   value(code, place, T1);
   code.loadConstant(T2, BigInt(of) << 48n);
   code.emit(xor(T2, T2, T1));
@@ -74,7 +33,7 @@ function find(code: TrampolineCode, { of, frame: place }: FrameNote, { at, count
 }
 
 /** Takes a noted pointer into t0. */
-function take(code: TrampolineCode, note: FrameNote, notes: FrameNotes): void {
+export function take(code: Assembler, note: FrameNote, notes: FrameNotes): void {
   const [fits, done] = [new Label(), new Label()];
   find(code, note, notes);
   code.emit(ld(T0, T1, 8), xor(T2, T2, T0), ld(T3, T1, 0));
@@ -86,7 +45,7 @@ function take(code: TrampolineCode, note: FrameNote, notes: FrameNotes): void {
   code.bind(done);
 }
 
-function put(code: TrampolineCode, note: InnerTrampoline['noted'][number], notes: FrameNotes): void {
+export function put(code: Assembler, note: InnerTrampoline['noted'][number], notes: FrameNotes): void {
   find(code, note, notes);
   value(code, note.pointer, T0);
   code.emit(sd(T0, T1, 8), xor(T2, T2, T0), sd(T2, T1, 0));

@@ -2,7 +2,7 @@ import { type Addr, addOffset } from '../../base/addr.js';
 import type { Displaced, FunctionExit, Hop } from '../inject/displaced.js';
 import { Assembler, cAddiSp, cLdsp, cSdsp0, T0 } from './assembler.js';
 import { decode } from './decode.js';
-import { registerNamed } from './trampoline-frame.js';
+import { registerNamed } from './registers.js';
 
 /** The jump that replaces a function's start, or one of its exits. */
 export function patch(displaced: Displaced | FunctionExit, to: Addr): Uint8Array {
@@ -33,9 +33,13 @@ export const HOP_BACK = 12;
 
 function head(at: Addr, to: Addr): Uint8Array {
   const assembler = new Assembler(at);
-  assembler.emitCompressed(cAddiSp(-HOP_FRAME), cSdsp0(T0));
+  beginHop(assembler);
   assembler.jumpFar(to, T0);
   return assembler.finish();
+}
+
+export function beginHop(assembler: Assembler): void {
+  assembler.emitCompressed(cAddiSp(-HOP_FRAME), cSdsp0(T0));
 }
 
 /** The state is again as it was before the hop. */
@@ -66,7 +70,7 @@ export const hop: Hop = {
   head,
   target(code, at) {
     const start = new Assembler(at);
-    start.emitCompressed(cAddiSp(-HOP_FRAME), cSdsp0(T0));
+    beginHop(start);
     const saves = start.finish();
     if (!saves.every((byte, i) => code[i] === byte)) return undefined;
     return patchTarget(code.subarray(saves.length), addOffset(at, saves.length));

@@ -37,8 +37,7 @@ import {
   T6,
 } from './assembler.js';
 import { follow, verifyPointer } from './condition.js';
-import { floatNumber, RA, SP, TP } from './registers.js';
-import { registerNamed, type TrampolineCode } from './trampoline-frame.js';
+import { floatNumber, RA, registerNamed, SP, TP } from './registers.js';
 
 /** Where `wait` goes on: at `again`, or at `dropped` 4 bytes further. */
 export const LINK = T3;
@@ -108,7 +107,7 @@ export function claimRarely(code: Assembler, ring: RingGeometry, labels: ClaimLa
 }
 
 /** Fills the claimed record and commits it. Clobbers t0 and t3. */
-export function fillRecord(code: TrampolineCode, record: RecordContents): void {
+export function fillRecord(code: Assembler, record: RecordContents): void {
   const isControl = ({ from }: RecordField): boolean => from.kind === 'control';
   for (const field of record.fields.filter(isControl)) putField(code, field);
   if (record.outerCopy !== undefined) copyOuter(code, record.outerCopy);
@@ -125,7 +124,7 @@ function put(code: Assembler, field: RecordField, register: number): void {
   code.emit(store(storeOps[field.size], register, T2, field.at));
 }
 
-function putField(code: TrampolineCode, field: RecordField): void {
+function putField(code: Assembler, field: RecordField): void {
   if (field.from.kind === 'load') return;
   if (field.from.kind === 'float') putFloat(code, field, field.from);
   else put(code, field, sourceValue(code, field.from));
@@ -162,7 +161,7 @@ export function timeCsr(counter: string): number {
 }
 
 /** The register that has the value; t3 if the value must be loaded or computed. */
-function sourceValue(code: TrampolineCode, from: Exclude<FieldSource, { readonly kind: 'load' | 'float' }>): number {
+function sourceValue(code: Assembler, from: Exclude<FieldSource, { readonly kind: 'load' | 'float' }>): number {
   switch (from.kind) {
     case 'register':
       return code.original(registerNamed(from.name), T3);
@@ -197,7 +196,7 @@ function sourceValue(code: TrampolineCode, from: Exclude<FieldSource, { readonly
   }
 }
 
-function keptAt({ frame }: TrampolineCode, index: number): number {
+function keptAt({ frame }: Assembler, index: number): number {
   if (!Number.isInteger(index) || index < 0 || index >= frame.kept) throw new RangeError(`No kept register ${index}`);
   return frame.frame + 8 * index;
 }
@@ -214,7 +213,7 @@ export function loadAt(code: Assembler, size: RecordField['size'], to: number, p
 
 const MAX_ALIGN = 2048;
 
-function putLoads(code: TrampolineCode, { base, align, loads }: LoadGroup): void {
+function putLoads(code: Assembler, { base, align, loads }: LoadGroup): void {
   const wrong = new Label();
   const done = new Label();
   let pointer = T0;
@@ -237,7 +236,7 @@ function putLoads(code: TrampolineCode, { base, align, loads }: LoadGroup): void
  * No branch depends on the number of bytes, so that each record takes as many instructions. A word behind the end is
  * loaded from the record instead. t0 = the word's place, t4 = the end, t5 = the place that is loaded from.
  */
-function putExtent(code: TrampolineCode, { at, words, shift, from }: ExtentCopy): void {
+function putExtent(code: Assembler, { at, words, shift, from }: ExtentCopy): void {
   const done = new Label();
   const take = (to: number, name: string): void => {
     const register = code.original(registerNamed(name), to);

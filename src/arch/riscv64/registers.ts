@@ -63,3 +63,10 @@ export function dwarfRegister(number: number): string | undefined {
   if (number < 64) return float[number - 32];
   return number >= 96 && number < 128 ? `v${number - 96}` : undefined;
 }
+
+/** A register by its target-description name. Throws RangeError if it is no integer register. */
+export function registerNamed(name: string): number {
+  const register = integerNumber(name);
+  if (register === undefined) throw new RangeError(`${name} is no integer register`);
+  return register;
+}
