@@ -71,7 +71,7 @@ export function hiddenTraps({ address, now }: ChangedPages, shown: Uint8Array, t
   return found;
 }
 
-/** A trap among so many bytes that are not the file's on either side is left: it stands in a patch, which goes as a whole. */
+/** A trap with another changed byte so near is left: it stands in a patch, which goes as a whole. */
 const ALONE = 8;
 
 /**

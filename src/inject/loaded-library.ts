@@ -72,14 +72,15 @@ export function readLoadedFiles(pid: number): void {
   }
 }
 
+/** A file of the process: its path, and where its first byte lies. */
+type Loaded = readonly [path: string, start: Addr];
+
 /** A file of the process, if it defines the function; `isLibrary`: it must be readable. */
 async function definingFile(
   session: Session,
-  path: string,
-  start: Addr,
+  [path, start]: Loaded,
   name: string,
-  isLibrary: boolean,
-  letRun?: LetRun,
+  { isLibrary, letRun }: { readonly isLibrary: boolean; readonly letRun?: LetRun | undefined },
 ): Promise<ElfFile | undefined> {
   const { processHere: pid } = session;
   const key = pid === undefined ? undefined : keyOf(pid, path, start, name);
@@ -97,7 +98,7 @@ export async function exitOf(session: Session, scratch: Scratch, elf: ElfFile): 
   const own = defined(elf, ends);
   if (own !== undefined) return own;
   const found = [...(await mappedFiles(session, scratch))].find(([path]) => cLibrary.test(path));
-  const library = found && (await definingFile(session, ...found, ends, true));
+  const library = found && (await definingFile(session, found, ends, { isLibrary: true }));
   return library && defined(library, ends);
 }
 
@@ -132,7 +133,7 @@ export class DefiningFiles {
 
   #read(path: string, start: Addr, letRun: LetRun | undefined): Promise<ElfFile | undefined> {
     // Code that a program makes lies in files that are no libraries.
-    return definingFile(this.#session, path, start, this.#name, /\.so\b/.test(path), letRun);
+    return definingFile(this.#session, [path, start], this.#name, { isLibrary: /\.so\b/.test(path), letRun });
   }
 }
 
@@ -147,12 +148,11 @@ const mostBytes = 1 << 16;
 const brkOffset = 16;
 
 /**
- * Where the dynamic loader comes by at each change of what is loaded (glibc's link.h, "rendezvous with debuggers";
- * musl's alike). The program's dynamic section has DT_DEBUG, which the loader makes point to
+ * The function that the dynamic loader calls at each change of what is loaded (glibc's link.h, "rendezvous with
+ * debuggers"; musl's alike). Undefined for a program without a loader. DT_DEBUG of the program's dynamic section points to
  *
  *     struct r_debug { int r_version; struct link_map *r_map; Addr r_brk; ... }
  *
- * The function that the loader calls then; undefined for a program without a loader.
  * @param elf the program, or one of its libraries: which headers are the program's the auxiliary vector says
  * @throws RsptraceError `SCRATCH_UNAVAILABLE` if it cannot be found
  */
@@ -178,7 +178,7 @@ interface ProgramSegment {
   readonly memorySize: number;
 }
 
-/** The program headers of a process's program as it runs (Elf64_Phdr, gABI, chapter 5); undefined if nothing says where. */
+/** The program headers of a process's program (Elf64_Phdr, gABI, chapter 5); undefined if nothing says where. */
 async function programSegments(session: Session): Promise<readonly ProgramSegment[] | undefined> {
   const auxv = await readAuxv(session);
   const at = auxvAddress(auxv, AT.PHDR);

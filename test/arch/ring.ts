@@ -65,7 +65,7 @@ export interface RingTarget {
   readonly code: ProbeCode;
 }
 
-/** What a client does, from the contract alone; but it never uses a segment twice, so that all records can be looked at in the end. */
+/** What a client does, from the contract alone. It never uses a segment twice: all records are there at the end. */
 export class TestRing {
   readonly #machine: BareMachine;
   readonly #target: RingTarget;

@@ -13,7 +13,7 @@ const seed = 20260117;
 /** A guest that lasts is slow enough to run still when a busy host gets to it. */
 const lasting = ['-icount', 'shift=4,align=on'];
 
-/** The guests in turn, and the latest moment, in milliseconds from when they were armed: the short ones have ended soon after. */
+/** The guests in turn, and the latest moment, in milliseconds from when they were armed. The short ones end soon. */
 const guests = [
   ['rv-o2', 30],
   ['x86-o2-long', 600],

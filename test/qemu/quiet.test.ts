@@ -1,4 +1,4 @@
-// A hart that spins while nothing comes: the line of an idle recording names the function that it has called, and where it spins.
+// A hart that spins while nothing comes: the line of an idle recording names where.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';

@@ -6,8 +6,8 @@ import { CodeWriter, type Label } from './code-buffer.js';
  * an interrupt's handler may use the stack there at any instruction, and may run trampolines itself.
  *
  *              +------------------+  sp of the function's caller: depth
- *              | hook frame       |  the original return address where compilers put it, what is kept, and of a call that
- *      frame:  |                  |  nests the words outer and outerPlan before it. sp of the function while it is hooked
+ *              | hook frame       |  the original return address where compilers put it, what is kept, and
+ *      frame:  |                  |  where it nests outer and outerPlan. sp of the function while it is hooked
  *              +------------------+
  *              | fourth           |
  *              | first            |  sp for the jump back through a hop, which restores the first

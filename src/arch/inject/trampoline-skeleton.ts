@@ -34,7 +34,7 @@ export interface TrampolineParts<Code extends FramedCode, Claim> {
   readonly forConditions: readonly number[];
   readonly forCounters: (counters: readonly Counter[]) => readonly number[];
   readonly mostShifts: Pick<RingGeometry, 'slotShift' | 'segmentShift'>;
-  /** Makes of an entry's state what it was at the function's first instruction, if control comes by the patch itself. */
+  /** Makes the state that of the function's first instruction, where control comes by the patch itself. */
   readonly atEntry?: (code: Code, displaced: Displaced) => void;
   /** Jumps to `otherwise` where it does not hold. */
   readonly check: (code: Code, condition: Condition, otherwise: Label) => void;
@@ -221,7 +221,7 @@ class Skeleton<Code extends FramedCode, Claim> {
     return this.#recordAndReturn(code, { ring, fields, outerCopy: undefined, extents }, nesting);
   }
 
-  /** Writes a record, restores all registers that it has overwritten, the link too if that is one of them, and returns. */
+  /** Writes a record, restores all registers that were saved, the link too if it was, and returns. */
   #recordAndReturn(code: Code, record: RecordContents, nesting: boolean): Uint8Array {
     const { temporaries, link, mostShifts, claim, claimRarely, fillRecord } = this.#parts;
     const { ring, extents = [] } = record;

@@ -35,7 +35,10 @@ export function lockUse({ function: fn, arguments: values }: CallBegin): LockUse
   return { lock: value('lock'), isShared: how.endsWith('read'), isAttempt: how.startsWith('try'), by: value('by') };
 }
 
-/** It stands for a lock, whose type is the rest of its full name: `lock CONSOLE: spin::Mutex<u8>`. No function has a blank there. */
+/**
+ * It stands for a lock, whose type is the rest of its full name: `lock CONSOLE: spin::Mutex<u8>`. No function has a
+ * blank there.
+ */
 export function isLock({ instance }: FunctionRef): boolean {
   return instance.startsWith('lock ');
 }

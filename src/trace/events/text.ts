@@ -75,8 +75,8 @@ export function threadInstance(name: string): string {
 }
 
 /**
- * A thread's name in a trace: `thread init:1 at 0xff60000000a3c000`, `stack 0xff20000000014000`, or `stack 0x80211000 of space 0x80254000`, with ` in shell`
- * where several programs are traced.
+ * A thread's name in a trace: `thread init:1 at 0xff60000000a3c000`, `stack 0xff20000000014000`, or
+ * `stack 0x80211000 of space 0x80254000`, with ` in shell` where several programs are traced.
  */
 export function threadText({ stack, name, space, program }: ThreadRef): string {
   if (name !== undefined) return `thread ${name} at ${hex(stack)}${program === undefined ? '' : ` in ${program}`}`;

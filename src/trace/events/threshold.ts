@@ -15,8 +15,8 @@ const mostWaiting = 1 << 16;
 
 /**
  * Drops calls of functions that last less than a threshold, as `uftrace -t` does. Their own calls are shorter still
- * and are dropped too. Polls, states and uses of locks stay. Order is kept: while a call is too young to decide on, the events after
- * its begin wait, for at most the threshold.
+ * and are dropped too. Polls, states and uses of locks stay. Order is kept: while a call is too young to decide on, the
+ * events after its begin wait, for at most the threshold.
  */
 export class Threshold extends Filter {
   readonly #nanos: number;
