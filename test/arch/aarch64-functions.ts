@@ -1,4 +1,5 @@
 import { assemble, place } from './aarch64-machine.js';
+import type { TestFunction } from './probe-calls.js';
 
 /**
  * Functions that begin in every way that matters to one who takes their first instructions out. `helper` lies elsewhere
@@ -215,12 +216,6 @@ function vectorLiterals(...registers: readonly string[]): Record<string, string>
   const code = (name: string): string =>
     `ldr ${name}, 1f\n umov x0, v1.d[0]\n umov x3, v1.d[1]\n ret\n.balign 16\n1: .quad 0xfedcba98f6543210, 0x1122334455667788`;
   return Object.fromEntries(registers.map((name) => [`loads a literal into ${name}`, code(name)]));
-}
-
-export interface TestFunction {
-  readonly name: string;
-  /** Of the function alone. */
-  readonly code: Uint8Array;
 }
 
 const symbols = { helper: place.helper, data: place.data };

@@ -1,3 +1,4 @@
+import type { TestFunction } from './probe-calls.js';
 import { assemble } from './riscv64-machine.js';
 import { place } from './riscv64-ring.js';
 
@@ -151,12 +152,6 @@ const sources = {
     addi sp,sp,16
     ret`,
 } as const;
-
-export interface TestFunction {
-  readonly name: string;
-  /** Of the function alone. */
-  readonly code: Uint8Array;
-}
 
 const symbols = { helper: place.helper, outlined: place.helper + 16n, data: place.data };
 

@@ -6,15 +6,16 @@ import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { addOffset } from '../../src/base/addr.js';
 import { cases, usually } from '../support/long.js';
 import { limits } from './buckets.js';
+import { Caller, Calls, type TestFunction } from './probe-calls.js';
 import { random, values } from './random.js';
 import { pointsOf, readBehind, references } from './references.js';
-import { Calls, call, calledBoth } from './riscv64-calls.js';
-import { functions, helper, type TestFunction } from './riscv64-functions.js';
+import { functions, helper } from './riscv64-functions.js';
 import { Machine, order, type Registers } from './riscv64-machine.js';
 import { place, plainEntry, Ring, smallRing, unsigned, type Way, ways } from './riscv64-ring.js';
+import { target } from './riscv64-target.js';
 
 const next = random(5);
-const calls = new Calls(next);
+const calls = new Calls(target, next);
 
 function displace({ code }: TestFunction, { kind }: Way): Displaced | undefined {
   const displaced = probeCode.displace(code, place.code, kind);
@@ -170,7 +171,7 @@ t.test('a traced function leaves what it leaves untraced, and the records hold w
           const exit = await client.plantExit({ fields: hooked ? exitFields : [], keep, nesting: nested });
           t.ok(trampoline.length < 700 && exit.length < 700, `${trampoline.length} and ${exit.length} bytes`);
           const path = tested.name === 'calls by t0' ? { ...way, kind: 'near' as const } : way;
-          const untraced = await calledBoth(t, machine, [tested.code, patched, path], from, what);
+          const untraced = await new Caller(target, machine).both(t, [tested.code, patched, path], from, what);
 
           const depth = tested.name === 'calls itself' ? Number((from.registers.a0 ?? 0n) & 3n) + 1 : 1;
           t.equal(await client.claimed(), hooked ? 2 * depth : depth, 'events');
@@ -230,7 +231,7 @@ t.test('conditions compare as integers of their type do, with any constant', asy
           });
           await machine.writeWord(place.counter, 41n);
           await machine.writeWord(addOffset(place.counter, 8), 6n);
-          await calledBoth(t, machine, [leaf.code, patched, way], from);
+          await new Caller(target, machine).both(t, [leaf.code, patched, way], from);
           const yes = (await machine.word(place.counter)) === 42n;
           if ((await machine.word(addOffset(place.counter, 8))) !== 7n) wrong.push('the counter without a condition');
           if (yes !== holds[op](left, constant)) wrong.push(`${register} ${left} ${op} ${constant}: ${yes}`);
@@ -268,7 +269,7 @@ t.test('calls are counted by the size of an integer in a register', async (t) =>
           counters: [{ kind: 'buckets', at: place.counter, when: [], of: { register, size, signed } }],
         });
         await machine.write(place.counter, new Uint8Array(8 * limits.length));
-        await calledBoth(t, machine, [leaf.code, patched, way], from);
+        await new Caller(target, machine).both(t, [leaf.code, patched, way], from);
         const integer = (signed ? BigInt.asIntN : BigInt.asUintN)(8 * size, given);
         const bucket = limits.findIndex((limit) => integer >= limit.from && integer < limit.below);
         const bytes = await machine.read(place.counter, 8 * limits.length);
@@ -319,7 +320,7 @@ t.test('what is in a register, or behind it, is added up in 128 bits, between tw
         const was = pick(before);
         for (const [index, word] of [4n, 7n, was, was >> 64n, 9n].entries())
           await machine.writeWord(addOffset(place.counter, 8 * index), BigInt.asUintN(64, word));
-        await calledBoth(t, machine, [leaf.code, patched, way], from);
+        await new Caller(target, machine).both(t, [leaf.code, patched, way], from);
         const integer = behind
           ? readBehind(of, first, content, words)
           : (signed ? BigInt.asIntN : BigInt.asUintN)(8 * size, given);
@@ -363,7 +364,7 @@ t.test('of several conditions all must hold, else there is no record and no hook
         nesting: { self: 'a2', plan: place.plan },
       });
       await client.plantExit({ fields: [], keep: ['a0'], nesting: true });
-      await calledBoth(t, machine, [tested.code, patched, way], from);
+      await new Caller(target, machine).both(t, [tested.code, patched, way], from);
       t.equal(await client.claimed(), first === 0n && second === 0n ? 2 : 0);
     }
   }
@@ -399,7 +400,7 @@ t.test('what the plan lists is copied out of the Future whose poll is open', asy
         ],
         outerCopy: { at: 17, room },
       });
-      await calledBoth(t, machine, [tested.code, patched, way], from);
+      await new Caller(target, machine).both(t, [tested.code, patched, way], from);
       const record = await client.record(0);
       t.equal(unsigned(record, 8), outer);
       const wanted = offsets.map((offset) => (copied ? (from.data[offset] ?? -1) : 0));
@@ -442,7 +443,7 @@ t.test('a nested call sees the one around it as the open poll', async (t) => {
       keep: ['a0', 'sp'],
       nesting: true,
     });
-    await call(machine, patched, start);
+    await new Caller(target, machine).call(patched, start);
     const records = await client.records();
     t.same(
       records.map((record) => unsigned(record, 16)),

@@ -5,16 +5,17 @@ import { controlBlock } from '../../src/arch/inject/ring-contract.js';
 import type { EntryTrampoline } from '../../src/arch/inject/trampolines.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
 import { addr } from '../../src/base/addr.js';
+import { Caller, Calls, type TestFunction } from './probe-calls.js';
 import { random } from './random.js';
-import { Calls, call, prepare } from './riscv64-calls.js';
-import { functions, helper, type TestFunction } from './riscv64-functions.js';
+import { functions, helper } from './riscv64-functions.js';
 import { assemble, Machine } from './riscv64-machine.js';
 import { place, plainEntry, Ring, smallRing, unsigned, type Way, ways } from './riscv64-ring.js';
+import { target } from './riscv64-target.js';
 
 const tested = functions.find(({ name }) => name === 'pushes a frame') as TestFunction;
 const near = probeCode.displace(tested.code, place.code, 'near') as Displaced;
 const far = probeCode.displace(tested.code, place.code, 'far') as Displaced;
-const calls = new Calls(random(21));
+const calls = new Calls(target, random(21));
 
 function entry(change: Partial<EntryTrampoline>): Uint8Array {
   return probeCode.entry({ ...plainEntry, at: place.near, ring: smallRing, displaced: near, via: 'patch', ...change });
@@ -102,7 +103,7 @@ t.test('a hooked return address lies where it is said to', async (t) => {
       ...plainEntry,
       hook: { exit: place.exit, keep },
     });
-    await prepare(machine, patched, calls.start());
+    await new Caller(target, machine).prepare(patched, calls.start());
     await machine.run([place.exit]);
     const { sp = 0n } = await machine.registers();
     t.equal(await machine.word(sp + BigInt(probeCode.hookedReturnOffset(keep.length, false))), place.done);
@@ -129,7 +130,7 @@ t.test('a floating-point register is recorded, and left alone while the unit is 
       const start = calls.start();
       await client.openFor(1);
       const { a0: unused, ...registers } = start.registers;
-      const outcome = await call(machine, patched, {
+      const outcome = await new Caller(target, machine).call(patched, {
         ...start,
         registers: { ...registers, a0: bits, pc: place.hop },
       });
@@ -155,7 +156,7 @@ t.test('rings of the smallest and the largest geometry are written as the contra
     for (let number = 0; number < 9; number++) {
       const start = calls.start();
       await client.openFor(1);
-      await call(machine, patched, start);
+      await new Caller(target, machine).call(patched, start);
       sent.push(start.registers.a0 ?? 0n);
     }
     const records = await client.records();

@@ -3,15 +3,16 @@ import t from 'tap';
 import type { Displaced } from '../../src/arch/inject/displaced.js';
 import type { Condition, IntegerIn, RecordField } from '../../src/arch/inject/record-parts.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
+import { Caller, Calls } from './probe-calls.js';
 import { random, values } from './random.js';
 import { holds, pointsOf, readBehind, references } from './references.js';
-import { Calls, calledBoth } from './riscv64-calls.js';
 import { functions } from './riscv64-functions.js';
 import { Machine } from './riscv64-machine.js';
 import { place, plainEntry, Ring, unsigned, ways } from './riscv64-ring.js';
+import { target } from './riscv64-target.js';
 
 const next = random(78);
-const calls = new Calls(next);
+const calls = new Calls(target, next);
 const value = values(next);
 const pick = <T>(list: readonly T[]): T => list[next() % list.length] as T;
 /** Beyond what the functions use. */
@@ -45,7 +46,7 @@ t.test('conditions and loads behind references', async (t) => {
     for (const [index, word] of content.entries()) await machine.writeWord(words + BigInt(8 * index), word);
     const start = calls.start();
     const from = { ...start, registers: { ...start.registers, [register === 's0' ? 'fp' : register]: first } };
-    await calledBoth(t, machine, [leaf.code, patched, way], from);
+    await new Caller(target, machine).both(t, [leaf.code, patched, way], from);
     const claimed = (await client.claimed()) - before;
     const hold = found !== undefined && holds(condition, found);
     if (claimed !== (hold ? 1 : 0))
