@@ -21,7 +21,7 @@ export { findingsText, findingText } from './events/findings-text.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './events/function-summary.js';
 export { HartLabels, hartWord } from './events/hart-labels.js';
 export { isSuspended } from './events/late-results.js';
-export { isLock, type LockUse, lockArguments, lockText, releaseName } from './events/lock-events.js';
+export { type LockUse, lockArguments, lockRef, lockText, releaseName } from './events/lock-events.js';
 export { LockSummary } from './events/lock-summary.js';
 export { type Newest, NewestEvents } from './events/newest-events.js';
 export { EventsOfProgram, onlyOf } from './events/of-program.js';
@@ -31,7 +31,7 @@ export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } 
 export { Filter, Fold, FromFirstEvent, onEvents, tee } from './events/sinks.js';
 export { type StopError, Summary, type SummaryRow, summaryJson } from './events/summary.js';
 export { type TaskRow, type TaskState, TaskSummary } from './events/task-summary.js';
-export { gapText, ownTimeText, placeText, rootText, stackText, stateText, threadInstance } from './events/text.js';
+export { gapText, ownTimeText, placeText, rootText, stackText, stateText } from './events/text.js';
 export { FILE_WIDTH, type TableOptions, textTable, timeText } from './events/text-table.js';
 export { type ThreadRow, ThreadSummary } from './events/thread-summary.js';
 export { Threshold } from './events/threshold.js';

@@ -1,6 +1,6 @@
 // How events say that a lock is taken: a call named after the lock, so that whatever shows calls shows locks too.
 import { type Addr, hex } from '../../base/addr.js';
-import type { ArgumentValue, CallBegin, CallEnd, FunctionRef, PlaceHit } from './events.js';
+import type { ArgumentValue, CallBegin, CallEnd, FunctionRef } from './events.js';
 
 /** What a function that takes a lock does. */
 export interface LockUse {
@@ -29,18 +29,22 @@ export function lockArguments({ lock, isShared, isAttempt, by }: LockUse): reado
 
 /** Undefined for a call of anything else. */
 export function lockUse({ function: fn, arguments: values }: CallBegin): LockUse | undefined {
-  if (!isLock(fn)) return undefined;
+  if (fn.kind !== 'lock') return undefined;
   const value = (name: string): string => values.find((each) => each.name === name)?.value ?? '';
   const how = value('how');
   return { lock: value('lock'), isShared: how.endsWith('read'), isAttempt: how.startsWith('try'), by: value('by') };
 }
 
-/**
- * It stands for a lock, whose type is the rest of its full name: `lock CONSOLE: spin::Mutex<u8>`. No function has a
- * blank there.
- */
-export function isLock({ instance }: FunctionRef): boolean {
-  return instance.startsWith('lock ');
+/** Before the names of locks. */
+const LOCKS = 'lock::';
+
+/** What stands for uses of a lock. `name`: `CONSOLE`. */
+export function lockRef(name: string, { type, ...ref }: Omit<FunctionRef, 'name' | 'instance' | 'kind'>): FunctionRef {
+  return { ...ref, name: `${LOCKS}${name}`, instance: `lock ${name}: ${type ?? 'unknown'}`, kind: 'lock', type };
+}
+
+export function lockName({ name }: FunctionRef): string {
+  return name.slice(LOCKS.length);
 }
 
 export function isLockTaken({ result }: CallEnd): boolean {
@@ -48,13 +52,6 @@ export function isLockTaken({ result }: CallEnd): boolean {
 }
 
 /** What an instant is called where a lock is released. */
-export function releaseName({ name }: FunctionRef, space: Addr | undefined): string {
-  return `unlock ${name.replace(/^lock::/, '')}${space === undefined ? '' : ` of space ${hex(space)}`}`;
-}
-
-/** The lock that is released; undefined for an instant of something else. */
-export function releasedLock({ place: { category, name, address } }: PlaceHit): string | undefined {
-  if (category !== 'lock') return undefined;
-  const [space = ''] = / of space 0x[0-9a-f]+$/.exec(name) ?? [];
-  return `${hex(address)}${space}`;
+export function releaseName(lock: FunctionRef, space: Addr | undefined): string {
+  return `unlock ${lockName(lock)}${space === undefined ? '' : ` of space ${hex(space)}`}`;
 }

@@ -1,5 +1,5 @@
 import type { CallBegin, CallEnd, CallLost, ThreadRef, TraceEvent } from './events.js';
-import { isLockTaken, type LockUse, lockUse, releasedLock } from './lock-events.js';
+import { isLockTaken, type LockUse, lockName, lockUse } from './lock-events.js';
 import type { Contention, LockFinding, LockOrder, LockRow, LockWait } from './lock-rows.js';
 import type { Chosen } from './selection.js';
 import { Fold } from './sinks.js';
@@ -79,7 +79,7 @@ export class LockSummary extends Fold {
     if (event.type === 'call-begin') this.#begins(event);
     else if (event.type === 'call-end') this.#ends(event);
     else if (event.type === 'call-lost') this.#loses(event);
-    else if (event.type === 'place') this.#released(releasedLock(event), event.hart, event.time);
+    else if (event.type === 'place') this.#released(event.place.lock, event.hart, event.time);
     else if (event.type === 'reset' || event.type === 'gap') this.#forget();
   }
 
@@ -199,9 +199,17 @@ export class LockSummary extends Fold {
       this.leftOut++;
       return undefined;
     }
-    const [, name = fn.name, type = ''] = /^lock (.*?): (.*)$/s.exec(fn.instance) ?? [];
     const lock: Lock = {
-      ...{ name, type, address, file: fn.file, line: fn.line, holds: [], waits: new Set(), contention: new Map() },
+      ...{
+        name: lockName(fn),
+        type: fn.type ?? '',
+        address,
+        file: fn.file,
+        line: fn.line,
+        holds: [],
+        waits: new Set(),
+        contention: new Map(),
+      },
       ...{
         taken: 0,
         failed: 0,

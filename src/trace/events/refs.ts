@@ -83,10 +83,13 @@ export interface FunctionRef {
   readonly address: Addr;
   readonly file: string | undefined;
   readonly line: number | undefined;
-  /** It is no function, but a trap, and the address is where that enters. Known while recording. */
-  readonly trap?: 'irq' | 'fault' | 'syscall' | 'trap' | undefined;
-  /** It is no function, but a thread that has a hart, and the address is its context's. Known while recording. */
-  readonly isThread?: true | undefined;
+  /**
+   * It is no function, but a lock that is taken; a thread that has a hart, and the address is its context's; or a trap,
+   * and the address is where that enters.
+   */
+  readonly kind?: 'lock' | 'thread' | 'irq' | 'fault' | 'syscall' | 'trap' | undefined;
+  /** Of a lock, as DWARF spells it, if it is known. */
+  readonly type?: string | undefined;
 }
 
 /** An argument from the registers at the entry, as Rust would print it; an address if it lies in memory. */
@@ -145,6 +148,8 @@ export interface PlaceRef {
   /** The kind of probe: a category of the trace's formats. */
   readonly category: string;
   readonly address: Addr;
+  /** The lock that is released there: as uses of it say. */
+  readonly lock?: string | undefined;
   /** The function there, the innermost of those that are inlined into each other. */
   readonly by: StackEntry;
 }

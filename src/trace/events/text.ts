@@ -69,11 +69,6 @@ export function aboutOf(text: string): TaskAbout | undefined {
   };
 }
 
-/** The full name of what stands for the times that a thread has a hart: no function has such a one. */
-export function threadInstance(name: string): string {
-  return `thread ${name}`;
-}
-
 /**
  * A thread's name in a trace: `thread init:1 at 0xff60000000a3c000`, `stack 0xff20000000014000`, or
  * `stack 0x80211000 of space 0x80254000`, with ` in shell` where several programs are traced.

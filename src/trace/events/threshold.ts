@@ -1,5 +1,4 @@
 import type { CallBegin, CallEnd, CallLost, TraceEvent, TraceFacts, TraceSink } from './events.js';
-import { isLock } from './lock-events.js';
 import { type OpenCall, OpenCalls } from './open-calls.js';
 import { Filter } from './sinks.js';
 
@@ -31,7 +30,7 @@ export class Threshold extends Filter {
   event(event: TraceEvent): void {
     this.#release(event.type === 'gap' ? event.from : event.time);
     // Each use of a lock says who holds it from then on.
-    if ('function' in event && isLock(event.function)) {
+    if ('function' in event && event.function.kind === 'lock') {
       this.#pass(event);
       return;
     }

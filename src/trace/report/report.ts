@@ -19,10 +19,9 @@ import type {
   TraceSink,
 } from '../events/events.js';
 import { HartLabels } from '../events/hart-labels.js';
-import { isLock } from '../events/lock-events.js';
 import { isOfTask } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
-import { rootText, threadInstance, threadText } from '../events/text.js';
+import { rootText, threadText } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
 import { Latency } from './latency.js';
 import { type About, type Key, Report, type Row, Rows } from './rows.js';
@@ -54,7 +53,7 @@ export function reportBy(grouping: Grouping, chosen?: Chosen, isFull = false): R
 const functions: Subjects<FunctionRef> = {
   // Locks have a table of their own.
   of: (begin) =>
-    begin.type === 'call-begin' && !isOnCpu(begin) && !isLock(begin.function) ? begin.function : undefined,
+    begin.type === 'call-begin' && !isOnCpu(begin) && begin.function.kind !== 'lock' ? begin.function : undefined,
   describe: ({ name, instance, address, file, line }) => ({ name, instance, address: hex(address), file, line }),
 };
 
@@ -97,8 +96,7 @@ function isOnCpu({ thread }: AnyBegin): boolean {
 
 /** The same on the hart's track: all that happens meanwhile is in it. */
 function isHartsThread(begin: AnyBegin): boolean {
-  if (begin.type !== 'call-begin' || begin.thread) return false;
-  return begin.function.instance === threadInstance(begin.function.name);
+  return begin.type === 'call-begin' && !begin.thread && begin.function.kind === 'thread';
 }
 
 /** Of programs that a kernel runs: by address space, and by program where several are traced. */

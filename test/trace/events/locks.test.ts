@@ -6,6 +6,7 @@ import {
   type FunctionRef,
   LockSummary,
   lockArguments,
+  lockRef,
   lockTable,
   releaseName,
   type TraceEvent,
@@ -13,9 +14,8 @@ import {
 import { nanos } from '../stories.js';
 
 function lockOf(key: number): FunctionRef {
-  const name = `L${key}`;
   const address = addr(BigInt(0x1000 * key));
-  return { key, name: `lock::${name}`, instance: `lock ${name}: Mutex`, address, file: undefined, line: undefined };
+  return lockRef(`L${key}`, { key, type: 'Mutex', address, file: undefined, line: undefined });
 }
 const [a, b] = [lockOf(1), lockOf(2)];
 
@@ -43,11 +43,12 @@ function takes(use: Use, time: number): TraceEvent[] {
 
 function releases(of: FunctionRef, time: number, hart = 0): TraceEvent {
   const by = { function: 'f', file: undefined, line: undefined };
-  const place = { key: 0, name: releaseName(of, undefined), category: 'lock', address: of.address, by };
+  const { address } = of;
+  const place = { key: 0, name: releaseName(of, undefined), category: 'lock', address, lock: hex(address), by };
   return { type: 'place', time: nanos(time), hart, place };
 }
 
-function told(events: readonly TraceEvent[]): LockSummary {
+function summaryOf(events: readonly TraceEvent[]): LockSummary {
   const summary = new LockSummary();
   for (const event of events) summary.event(event);
   return summary;
@@ -55,20 +56,26 @@ function told(events: readonly TraceEvent[]): LockSummary {
 
 t.test('a wait is contended by whoever holds the lock then, or gets it meanwhile', async (t) => {
   const waits = enters({ of: a, hart: 1 }, 5);
-  const [row] = told([...takes({ of: a }, 0), waits, releases(a, 20), gets(waits, 22), releases(a, 30, 1)]).rows();
+  const [row] = summaryOf([...takes({ of: a }, 0), waits, releases(a, 20), gets(waits, 22), releases(a, 30, 1)]).rows();
   t.match(row, { taken: 2, contended: 1, waited_ns: 18, max_wait_ns: 17, held_ns: 27, max_held_ns: 19 });
   t.match(row?.contention, [{ holder: 'f at a.rs:0', waiter: 'f at a.rs:5', count: 1, waited_ns: 17 }]);
 });
 
 t.test('a release that is not seen makes no contention', async (t) => {
-  const [row] = told([...takes({ of: a }, 0), ...takes({ of: a, hart: 1 }, 5), releases(a, 9, 1)]).rows();
+  const [row] = summaryOf([...takes({ of: a }, 0), ...takes({ of: a, hart: 1 }, 5), releases(a, 9, 1)]).rows();
   t.match(row, { taken: 2, unreleased: 1, contended: 0, held_ns: 3 });
 });
 
 t.test('readers do not contend, and a release is that of its own hart', async (t) => {
   const read = (hart: number, time: number): TraceEvent[] => takes({ of: a, hart, isShared: true }, time);
   // Of a reader on hart 2 the entry was not seen.
-  const [row] = told([...read(0, 0), ...read(1, 10), releases(a, 15, 2), releases(a, 21), releases(a, 31, 1)]).rows();
+  const [row] = summaryOf([
+    ...read(0, 0),
+    ...read(1, 10),
+    releases(a, 15, 2),
+    releases(a, 21),
+    releases(a, 31, 1),
+  ]).rows();
   t.match(row, { taken: 2, contended: 0, held_ns: 40, max_held_ns: 20 });
 });
 
@@ -81,7 +88,7 @@ t.test('an attempt takes the lock or not, and makes no order', async (t) => {
     ...takes({ of: b, isAttempt: true }, 5),
   ];
   const back = [releases(a, 7), ...takes({ of: a }, 8)];
-  const summary = told([...events, ...back]);
+  const summary = summaryOf([...events, ...back]);
   t.match(
     summary.rows().find(({ lock }) => lock === 'L2'),
     { taken: 1, not_taken: 1, held_ns: null },
@@ -93,19 +100,25 @@ t.test('an attempt takes the lock or not, and makes no order', async (t) => {
 t.test('locks in both orders, unless a gap or another hart is between', async (t) => {
   const forwards = [...takes({ of: a }, 0), ...takes({ of: b }, 5), releases(b, 8), releases(a, 9)];
   const backwards = [...takes({ of: b }, 10), ...takes({ of: a }, 15), releases(a, 17), releases(b, 18)];
-  t.match(told([...forwards, ...backwards]).findings(), [{ kind: 'lock-inversion', orders: [{ held: 'L1' }, {}] }]);
-  t.same(told([...forwards, ...backwards]).findings(false), [], 'nothing is said of a part');
+  t.match(summaryOf([...forwards, ...backwards]).findings(), [
+    { kind: 'lock-inversion', orders: [{ held: 'L1' }, {}] },
+  ]);
+  t.same(summaryOf([...forwards, ...backwards]).findings(false), [], 'nothing is said of a part');
   const gap: TraceEvent = { type: 'gap', from: nanos(12), to: nanos(13) };
   const ended = [releases(a, 17), releases(b, 18)];
-  t.same(told([...forwards, ...takes({ of: b }, 10), gap, ...takes({ of: a }, 15), ...ended]).findings(), []);
-  t.same(told([...forwards, ...takes({ of: b }, 10), ...takes({ of: a }, 15)]).findings(), [], 'no release was seen');
-  t.same(told([...forwards, ...takes({ of: b }, 10), ...takes({ of: a, hart: 1 }, 15), ...ended]).findings(), []);
+  t.same(summaryOf([...forwards, ...takes({ of: b }, 10), gap, ...takes({ of: a }, 15), ...ended]).findings(), []);
+  t.same(
+    summaryOf([...forwards, ...takes({ of: b }, 10), ...takes({ of: a }, 15)]).findings(),
+    [],
+    'no release was seen',
+  );
+  t.same(summaryOf([...forwards, ...takes({ of: b }, 10), ...takes({ of: a, hart: 1 }, 15), ...ended]).findings(), []);
 });
 
 t.test('harts that wait for each other', async (t) => {
   const events = [...takes({ of: a }, 0), ...takes({ of: b, hart: 1 }, 1)];
   const [first, second] = [enters({ of: b }, 5), enters({ of: a, hart: 1 }, 6)];
-  const summary = told([...events, first, second]);
+  const summary = summaryOf([...events, first, second]);
   t.match(summary.findings(), [
     {
       kind: 'lock-deadlock',
@@ -119,5 +132,5 @@ t.test('harts that wait for each other', async (t) => {
     lockTable(summary, { color: false, width: 200 }),
     /2 calls that took a lock had not come back[\s\S]*a deadlock:/,
   );
-  t.same(told([...events, first]).findings(), [], 'one that waits is none');
+  t.same(summaryOf([...events, first]).findings(), [], 'one that waits is none');
 });

@@ -1,12 +1,5 @@
 import { madeOnce } from '../../../base/made-once.js';
-import {
-  type FunctionRow,
-  FunctionSummary,
-  functionJson,
-  functionTable,
-  isLock,
-  namesBound,
-} from '../../../trace/index.js';
+import { type FunctionRow, FunctionSummary, functionJson, functionTable, namesBound } from '../../../trace/index.js';
 import type { ValuePlace } from '../../argument-places.js';
 import { loopsToStart } from '../../code-facts.js';
 import type { FunctionArgument, FunctionProbe } from '../../describer.js';
@@ -60,7 +53,7 @@ export const fn: ProbeKind<ProbeSpec, FoundFunctions> = {
   },
   report(found) {
     if (!found) return { json: () => ({ functions: [] }), tables: () => [] };
-    const summary = new FunctionSummary((ref) => !ref.trap && !ref.isThread && !isLock(ref));
+    const summary = new FunctionSummary(({ kind }) => kind === undefined);
     const rows = ({ stopError, engines, missing }: Outcome): readonly FunctionRow[] =>
       summary.rows(stopError, namesBound(engines, missing));
     return {

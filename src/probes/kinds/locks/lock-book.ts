@@ -70,9 +70,11 @@ export class LockBook {
 
   /** Where a lock is released. */
   releaseAt(lock: KnownLock, space: number | undefined, by: StackEntry): PlaceRef {
+    const { address } = lock;
     const name = releaseName(lock.ref, this.#spaces.root(space));
-    return madeOnce(this.#places, `${name} ${hex(lock.address)} ${stackText([by])}`, () => {
-      return { key: this.#places.size, name, category: 'lock', address: lock.address, by };
+    const text = this.text(lock, space);
+    return madeOnce(this.#places, `${name} ${hex(address)} ${stackText([by])}`, () => {
+      return { key: this.#places.size, name, category: 'lock', address, lock: text, by };
     });
   }
 

@@ -2,7 +2,7 @@ import { type Addr, addOffset, hex } from '../../../base/addr.js';
 import { AddressMap } from '../../../base/address-map.js';
 import { type DebugInfo, DW_AT, demangle, qualifiedName, staticAddress, stripGenerics } from '../../../dwarf/index.js';
 import type { ElfFile } from '../../../elf/index.js';
-import type { FunctionRef } from '../../../trace/index.js';
+import { type FunctionRef, lockRef } from '../../../trace/index.js';
 import { type Shape, Shapes } from '../../../values/index.js';
 import type { TracerContext } from '../kind.js';
 import type { LockType } from './resolve.js';
@@ -75,7 +75,7 @@ export class LockNames {
     const name = holder ? `${holder.name}${member ? member.path : distance(Number(at - holder.address))}` : undefined;
     const shown = name ?? (type ? stripGenerics(type.name) : hex(at));
     const place = holder ?? { address: by.address, file: undefined, line: undefined };
-    const ref = this.#ref(`lock::${shown}`, `lock ${shown}: ${type?.name ?? 'unknown'}`, place);
+    const ref = this.#ref(shown, type?.name, place);
     const names = [shown, ...(holder ? [holder.name] : []), ...(type ? [type.name] : []), hex(address), by.name];
     return { address, size: member?.size ?? type?.size ?? 8, ref, type: type?.name, names: [...new Set(names)] };
   }
@@ -83,15 +83,16 @@ export class LockNames {
   /** So many have a name of their own; the others share the last one. */
   #ref(
     name: string,
-    instance: string,
-    { address, file, line }: Omit<FunctionRef, 'key' | 'name' | 'instance'>,
+    type: string | undefined,
+    { address, file, line }: Pick<Static, 'address' | 'file' | 'line'>,
   ): FunctionRef {
-    const known = this.#refs.get(instance);
+    const text = `${name}: ${type}`;
+    const known = this.#refs.get(text);
     if (known) return known;
     const isFull = this.#refs.size >= mostNames - 1;
-    if (isFull && name !== others) return this.#ref(others, 'lock others', { address, file, line });
-    const ref = { key: this.#nextKey(), name, instance, address, file, line };
-    this.#refs.set(instance, ref);
+    if (isFull && name !== others) return this.#ref(others, undefined, { address, file, line });
+    const ref = lockRef(name, { key: this.#nextKey(), type, address, file, line });
+    this.#refs.set(text, ref);
     return ref;
   }
 
@@ -116,7 +117,7 @@ export class LockNames {
   }
 }
 
-const others = 'lock::others';
+const others = 'others';
 
 /** What lies in a static: where, from its start, how long it is, and how the program says it. */
 interface Member {

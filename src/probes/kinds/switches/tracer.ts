@@ -8,13 +8,7 @@ import {
   type Moment,
   stackNumber,
 } from '../../../calls/index.js';
-import {
-  type CallBegin,
-  type FunctionRef,
-  type GuestNanos,
-  type ThreadRef,
-  threadInstance,
-} from '../../../trace/index.js';
+import type { CallBegin, FunctionRef, GuestNanos, ThreadRef } from '../../../trace/index.js';
 import type { TracerContext } from '../kind.js';
 import type { FoundSwitches, SwitchFunction } from './resolve.js';
 
@@ -156,5 +150,5 @@ export class SwitchTracer implements InstantKind {
 }
 
 function refOf(key: number, name: string, address: Addr): FunctionRef {
-  return { key, name, instance: threadInstance(name), address, file: undefined, line: undefined, isThread: true };
+  return { key, name, instance: `thread ${name}`, address, file: undefined, line: undefined, kind: 'thread' };
 }

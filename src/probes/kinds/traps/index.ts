@@ -57,7 +57,7 @@ function registersOf({ traps, privilege }: Architecture): ReadonlySet<string> {
 const nothing: KindReport = { json: () => ({}), tables: () => [] };
 
 function reportOf({ seen, isAll, atCall }: FoundTraps): KindReport {
-  const summary = new FunctionSummary((fn) => fn.trap !== undefined);
+  const summary = new FunctionSummary(({ kind }) => kind !== undefined && kind !== 'lock' && kind !== 'thread');
   const rows = ({ stopError }: Outcome) => summary.rows(stopError);
   // Where only some traps are traced, others end too.
   const unmatched = (): number | undefined => (isAll ? seen.returnsAlone : undefined);

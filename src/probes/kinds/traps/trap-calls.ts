@@ -52,7 +52,7 @@ export class TrapCalls implements CallKind {
   open({ kind, name, values, from }: TrapBegin, at: Moment): OpenTrap {
     const ref = madeOnce(this.#refs, name, () => {
       const key = this.#context.nextKey();
-      return { key, name, instance: name, address: at.pc, file: undefined, line: undefined, trap: kind };
+      return { key, name, instance: name, address: at.pc, file: undefined, line: undefined, kind };
     });
     const began = this.#context.output.at(at.time);
     const shown = this.#context.values === false ? none : values;
@@ -92,7 +92,7 @@ export class TrapCalls implements CallKind {
   /** It ends with what the registers hold here, at this or at a later moment. */
   protected keepResult(payload: OpenTrap, { hart, registers }: Moment): void {
     const { values = true } = this.#context;
-    const isCall = values && payload.ref.trap === 'syscall' && this.#result !== undefined;
+    const isCall = values && payload.ref.kind === 'syscall' && this.#result !== undefined;
     const result = isCall ? registers.register(this.#result ?? '') : undefined;
     payload.exit = { hart, result: result === undefined ? undefined : this.#resultText(result) };
   }

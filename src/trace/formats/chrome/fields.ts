@@ -32,14 +32,18 @@ interface Common {
 
 export function commonPiece(begin: AnyBegin): Uint8Array {
   const what = begin.type === 'call-begin' ? begin.function : begin.future;
-  const { file, line, instance } = what;
+  const { file, line, instance, kind } = what;
   const known = commons.get(what);
   if (known !== undefined && known.file === file && known.line === line) return known.piece;
   const at = placeText(what);
   const text =
     'future' in what
       ? named({ category: 'poll', name: what.future, args: { future: instance, at } })
-      : named({ category: 'call', name: what.name, args: { function: instance, address: hex(what.address), at } });
+      : named({
+          category: 'call',
+          name: what.name,
+          args: { function: instance, kind, address: hex(what.address), at },
+        });
   const piece = encoded(text);
   commons.set(what, { file, line, piece });
   return piece;

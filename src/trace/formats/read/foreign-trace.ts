@@ -84,7 +84,7 @@ export class ForeignTrace {
 
   #begin(track: Track, { name, place, arguments: values }: ForeignEvent, time: GuestNanos): void {
     const { hart, open } = track;
-    const fn = this.#refs.function(name, none, undefined, place);
+    const fn = this.#refs.function({ name, instance: name, address: none }, place);
     const around = open.at(-1);
     const begin: CallBegin = {
       type: 'call-begin',

@@ -173,7 +173,14 @@ export class OwnInstants {
     const address = notes[NOTE.address];
     if (typeof address !== 'bigint') return;
     const place = madeOnce(this.#places, `${category} ${name} ${address}`, () => {
-      return { key: this.#places.size, name, category, address: addr(address), by: callerOf(event) };
+      return {
+        key: this.#places.size,
+        name,
+        category,
+        address: addr(address),
+        lock: textNote(event, NOTE.lock),
+        by: callerOf(event),
+      };
     });
     this.#emit({ type: 'place', time: event.time as GuestNanos, hart, place });
   }

@@ -10,6 +10,10 @@ import type { TrackEvent } from './track-event.js';
 
 export const noAddress = addr(0n);
 
+const functionKinds = new Map<string | undefined, FunctionRef['kind']>(
+  (['lock', 'thread', 'irq', 'fault', 'syscall', 'trap'] as const).map((kind) => [kind, kind]),
+);
+
 /** `before`: the one that was at its address before. */
 export type Root = { -readonly [K in keyof RootRef]: RootRef[K] } & { hart: number; before: Root | undefined };
 
@@ -20,7 +24,10 @@ export class OwnRefs extends Refs {
   readonly #roots = new Map<number, Root>();
 
   functionOf(event: TrackEvent, place = event.place): FunctionRef {
-    return this.function(event.name, addressNote(event, NOTE.address), textNote(event, NOTE.instance), place);
+    const { name } = event;
+    const what = { kind: functionKinds.get(textNote(event, NOTE.kind)), type: textNote(event, NOTE.type) };
+    const instance = textNote(event, NOTE.instance) ?? name;
+    return this.function({ name, instance, address: addressNote(event, NOTE.address), ...what }, place);
   }
 
   /** `place`: where it is declared, if the event says that. */

@@ -34,11 +34,11 @@ export class Refs {
   #functionCount = 0;
   #futureCount = 0;
 
-  function(name: string, address: Addr, instance: string | undefined, place: Place | undefined): FunctionRef {
+  function(what: Omit<FunctionRef, 'key' | 'file' | 'line'>, place: Place | undefined): FunctionRef {
+    const { name, instance, address } = what;
     const known = madeOnce(this.#functions, name, () => []);
-    const full = instance ?? name;
-    for (const one of known) if (one.address === address && one.instance === full) return one;
-    const made = { key: this.#functionCount++, name, instance: full, address, ...(place ?? unknown) };
+    for (const one of known) if (one.address === address && one.instance === instance) return one;
+    const made = { key: this.#functionCount++, ...what, ...(place ?? unknown) };
     known.push(made);
     return made;
   }

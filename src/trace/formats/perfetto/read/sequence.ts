@@ -53,6 +53,8 @@ export const noteNames = [
   'type',
   'function',
   'waker',
+  'kind',
+  'lock',
 ] as const;
 type Note = (typeof noteNames)[number];
 

@@ -204,10 +204,11 @@ export class Bodies {
     return this.#sequence.body({ category: 'watch', name: `${watch.name}: ${accessText(event)}`, place: by });
   }
 
-  place({ place: { name, category, by, address } }: PlaceHit): Body {
+  place({ place: { name, category, by, address, lock } }: PlaceHit): Body {
     const notes = this.#sequence.annotate();
     if (by.function !== undefined) notes.text('function', by.function);
     notes.pointer('address', address);
+    if (lock !== undefined) notes.text('lock', lock);
     return this.#sequence.body({ category, name, place: by });
   }
 
@@ -295,9 +296,11 @@ function isSamePlace(one: StackEntry, other: StackEntry): boolean {
   return one === other || (one.function === other.function && one.file === other.file && one.line === other.line);
 }
 
-function noteFunction(notes: Annotations, { address, instance, name }: FunctionRef): void {
+function noteFunction(notes: Annotations, { address, instance, name, kind, type }: FunctionRef): void {
   notes.pointer('address', address);
   if (instance !== name) notes.text('instance', instance);
+  if (kind !== undefined) notes.text('kind', kind);
+  if (type !== undefined) notes.text('type', type);
 }
 
 function noteFuture(notes: Annotations, { future }: Pick<PollBegin, 'future'>): void {
