@@ -101,6 +101,7 @@ export class Gdbserver implements Disposable {
     const [program, before] = isRunning ? ['sh', survivor] : ['gdbserver', []];
     // A program that is started would have it from gdbserver.
     const marked = isRunning ? { ...env, [markOfOurs]: word } : env;
+    const stood = isRunning && statOf(subject.pid)[0] === 'T';
     const child = spawn(program, [...before, ...what], { stdio: stdio as StdioOptions, detached: true, env: marked });
     for (const event of ['exit', 'error']) child.once(event, () => supervisor.dismiss());
     let said = '';
@@ -133,6 +134,7 @@ export class Gdbserver implements Disposable {
     // What it has said last may come behind its end.
     await Promise.race([ended, delay(endMs, undefined, { ref: false })]);
     if (child.exitCode === notThere) throw notFound({ code: 'ENOENT' });
+    if (isRunning && child.signalCode !== null && !stood) runOn(subject.pid);
     throw failed(subject, said);
   }
 
@@ -206,6 +208,18 @@ export class Gdbserver implements Disposable {
 function startTime(pid: number): string | undefined {
   const fields = statOf(pid);
   return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
+}
+
+/**
+ * gdbserver stops a process by a SIGSTOP (ptrace(2), PTRACE_ATTACH): one that is killed then leaves it stopped, or about
+ * to stop.
+ */
+function runOn(pid: number): void {
+  try {
+    process.kill(pid, 'SIGCONT');
+  } catch {
+    // It has ended.
+  }
 }
 
 function notFound({ code, message }: Partial<NodeJS.ErrnoException>): RsptraceError {

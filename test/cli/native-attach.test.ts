@@ -1,10 +1,11 @@
 // A process under a gdbserver that rsptrace starts itself: one that runs, and a program that it starts.
 
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
+import { statOf } from '../../src/base/proc.js';
 import { programNamed } from '../../src/cli/local-process.js';
 import { main, rsptrace, rsptraceProcess, scratchFolder, start, traceGrows } from '../support/command.js';
 import { usually } from '../support/long.js';
@@ -262,4 +263,33 @@ t.test('a gdbserver that is slow to start is waited for in silence', async (t) =
   const { status, stderr } = await rsptraceProcess('attach', String(target.process.pid), ...asked).ended;
   t.equal(status, 0, stderr);
   t.notMatch(stderr, /Warning/);
+});
+
+t.test('a gdbserver that is killed while it attaches leaves no stopped process', async (t) => {
+  const folder = scratchFolder(t);
+  const killed = compileC(
+    t,
+    `#include <signal.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  ptrace(PTRACE_ATTACH, atoi(argv[argc - 1]), 0, 0);
+  return kill(getpid(), SIGKILL);
+}`,
+  );
+  symlinkSync(killed, join(folder, 'gdbserver'));
+  const path = process.env.PATH;
+  t.teardown(() => {
+    process.env.PATH = path;
+  });
+  process.env.PATH = `${folder}:${path}`;
+  const target = start(compileC(t, ticking), []);
+  t.teardown(() => void target.process.kill('SIGKILL'));
+  await target.shows('ticking');
+  const { pid = 0 } = target.process;
+  const ran = await rsptraceProcess('attach', String(pid), '-p', 'fn:tick', '-o', join(folder, 'out.txt')).ended;
+  t.match(ran.stderr, /\[GDBSERVER_FAILED\]/);
+  while (statOf(pid)[0] === 'T') await sleep(20);
+  t.pass('it runs on');
 });
