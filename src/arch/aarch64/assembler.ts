@@ -1,7 +1,7 @@
 import { type Addr, hex } from '../../base/addr.js';
 import type { Label } from '../inject/code-buffer.js';
-import { FramedCode } from '../inject/framed-code.js';
-import { SP, ZR } from './registers.js';
+import { FramedCode, type LoadStore, type Size } from '../inject/framed-code.js';
+import { LR, registerNamed, SP, ZR } from './registers.js';
 
 /**
  * Arm Architecture Reference Manual for A-profile (DDI 0487), C6.2. It assembles the instructions of trampolines, all
@@ -94,7 +94,6 @@ export function adr(rd: number, offset: number): number {
   return (0x1000_0000 | ((field & 3) << 29) | (((field >> 2) & 0x7_ffff) << 5) | register(rd)) >>> 0;
 }
 
-export type Size = 1 | 2 | 4 | 8;
 /** By size: loads that clear the bits above, loads that extend a sign, stores; the offset is 12 bits times the size. */
 const scaled = {
   load: { 1: 0x3940_0000, 2: 0x7940_0000, 4: 0xb940_0000, 8: 0xf940_0000 },
@@ -164,40 +163,35 @@ export function branchBit(op: 'zero' | 'not-zero', rt: number, bit: number, offs
 /** Instructions, and bytes, of a far jump. */
 export const farJumpBytes = 12;
 
+export const machine: LoadStore = {
+  temporaries: [T0, T1, T2, T3, T4, T5, T6],
+  ...{ link: LR, stackPointer: SP, zero: ZR, registerNamed },
+  ...{ reaches: isNear, access, addi, add, sub, and, xor: eor, left: lsl, right: lsr },
+  extend: (to, from, size, isSigned) => [extend(to, from, size, isSigned)],
+  /** The sign of their difference compares them. */
+  onesIfBelow: (to, a, b) => [sub(to, a, b), asr(to, to, 63)],
+  ...{ move: mov, lowBits: andOnes, returnBy: ret },
+};
+
 /** Assembles instructions one after the other at an address. */
 export class Assembler extends FramedCode {
-  protected readonly stackPointer = SP;
+  readonly is = machine;
 
-  emit(...words: readonly number[]): void {
-    for (let i = 0; i < words.length; i++) this.code.word(words[i] as number);
+  branchZero(op: 'zero' | 'not-zero', rt: number, to: Label): void {
+    this.later(to, (offset) => branch(op, rt, offset));
   }
 
-  load(to: number, base: number, offset: number): void {
-    this.code.word(ldr(to, base, offset));
-  }
-
-  store(value: number, base: number, offset: number): void {
-    this.code.word(str(value, base, offset));
-  }
-
-  addTo(to: number, from: number, immediate: number): void {
-    this.code.word(addi(to, from, immediate));
-  }
-
-  returnBy(register: number): void {
-    this.code.word(ret(register));
-  }
-
-  branch(op: 'zero' | 'not-zero', rt: number, to: Label): void {
-    this.#later(to, (offset) => branch(op, rt, offset));
+  branchBelow(a: number, b: number, to: Label): void {
+    this.emit(sub(a, a, b));
+    this.branchBit('not-zero', a, 63, to);
   }
 
   branchBit(op: 'zero' | 'not-zero', rt: number, bit: number, to: Label): void {
-    this.#later(to, (offset) => branchBit(op, rt, bit, offset));
+    this.later(to, (offset) => branchBit(op, rt, bit, offset));
   }
 
   jump(to: Label): void {
-    this.#later(to, b);
+    this.later(to, b);
   }
 
   /** `b`: keeps every register, reaches 128 MiB. */
@@ -246,11 +240,5 @@ export class Assembler extends FramedCode {
       else this.emit(moveWide(isInverted ? 0x9280_0000 : 0xd280_0000, rd, isInverted ? half ^ 0xffff : half, part));
       isFirst = false;
     }
-  }
-
-  #later(label: Label, encode: (offset: number) => number): void {
-    const at = this.code.length;
-    this.resolveLater(at, label, (to) => encode(to - at));
-    this.code.word(0);
   }
 }

@@ -1,5 +1,6 @@
 import { addOffset } from '../../base/addr.js';
 import { Label } from '../inject/code-buffer.js';
+import { integer } from '../inject/integers.js';
 import type { Counter } from '../inject/record-parts.js';
 import {
   type Assembler,
@@ -22,7 +23,7 @@ import {
   T3,
   T4,
 } from './assembler.js';
-import { check, integer } from './condition.js';
+import { check } from './condition.js';
 
 /** Registers that {@link atomicAdd} overwrites: what was there before, and what is there now. */
 interface Added {
@@ -36,7 +37,7 @@ export function atomicAdd(code: Assembler, address: number, value: number, { bef
   const again = new Label();
   code.bind(again);
   code.emit(ldxr(before, address), add(after, before, value), stxr(status, after, address));
-  code.branch('not-zero', status, again);
+  code.branchZero('not-zero', status, again);
 }
 
 /** Adds a call to the counter's words, if its conditions hold. Overwrites x16, x17, x9, x10 and x11. */
@@ -83,7 +84,7 @@ function addUp(code: Assembler, { at, of }: Counter & { readonly kind: 'sum' }, 
   atomicAdd(code, T0, value, { before: T1, after: T2, status: T3 });
   code.emit(orr(T3, T1, value), bic(T3, T3, T2), and(T1, T1, value), orr(T1, T1, T3), lsr(T1, T1, 63));
   if (of.signed) code.emit(asr(T2, value, 63), add(T1, T1, T2));
-  code.branch('zero', T1, done);
+  code.branchZero('zero', T1, done);
   code.emit(addi(T0, T0, 8));
   atomicAdd(code, T0, T1, { before: T2, after: T2, status: T3 });
   code.bind(done);

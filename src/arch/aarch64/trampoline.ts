@@ -2,35 +2,30 @@ import type { Addr } from '../../base/addr.js';
 import type { ProbeCode } from '../inject/probe-code.js';
 import type { HartSource } from '../inject/record-parts.js';
 import { trampolinesOf } from '../inject/trampoline-skeleton.js';
-import { Assembler, addi, ldr, pop, ret, T0, T1, T2, T3, T4, T5, T6 } from './assembler.js';
+import { Assembler, addi, ldr, machine, pop, ret, T2, T3, T4 } from './assembler.js';
 import { calibration } from './calibration.js';
 import { check } from './condition.js';
 import { countUp } from './count.js';
 import { decode } from './decode.js';
 import { disassemble, step } from './disassembly.js';
 import { ends } from './exits.js';
-import { put, take } from './inner.js';
 import { beginHop, endHop, HOP_FRAME, hop, hopBack, patch, patchTarget, unsign } from './patch.js';
 import { claim, claimRarely, counter, fillRecord, keptOffset, mostShifts, outerCopySteps } from './record-code.js';
-import { floatArguments, LR, registerNamed, SP, ZR } from './registers.js';
+import { floatArguments, LR, SP } from './registers.js';
 import { displace, displaceInside, loopsToStart, patchLengths } from './relocate.js';
 import { wait } from './wait.js';
 
 /** The flags are left alone, and sp is always a multiple of 16. */
 const trampolines = trampolinesOf({
   create: (at, frame) => new Assembler(at, frame),
-  temporaries: [T0, T1, T2, T3, T4, T5, T6],
-  link: LR,
-  stackPointer: SP,
-  zero: ZR,
-  registerNamed,
+  ...machine,
   returnOffset: () => 0,
   keptOffset,
   forConditions: [T2],
   forCounters: () => [T2, T3, T4],
   mostShifts,
   atEntry: unsign,
-  ...{ check, countUp, claim, claimRarely, fillRecord, take, put },
+  ...{ check, countUp, claim, claimRarely, fillRecord },
   hop: { frame: HOP_FRAME, back: hopBack, begin: beginHop, end: endHop },
 });
 

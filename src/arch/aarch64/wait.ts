@@ -26,7 +26,7 @@ export const wait: ProbeCode['wait'] = (at, _ring, counter) => {
   code.emit(ldr(T2, T0, controlBlock.spins), str(T2, SP, place.spins));
   code.bind(again);
   code.emit(ldr(T4, T0, controlBlock.unattended));
-  code.branch('not-zero', T4, drop);
+  code.branchZero('not-zero', T4, drop);
   code.emit(ldr(T2, T0, controlBlock.looks));
   code.bind(look);
   code.emit(ldr(T4, T0, controlBlock.limit), sub(T4, T1, T4));
@@ -38,7 +38,7 @@ export const wait: ProbeCode['wait'] = (at, _ring, counter) => {
   whilePositive(code, again, place.spins);
   code.emit(ldr(T2, T0, controlBlock.spins), str(T2, SP, place.spins), ldr(T2, SP, place.beat));
   code.emit(ldr(T4, T0, controlBlock.beat), str(T4, SP, place.beat), sub(T2, T2, T4));
-  code.branch('not-zero', T2, again);
+  code.branchZero('not-zero', T2, again);
   code.loadConstant(T4, 1n);
   code.emit(str(T4, T0, controlBlock.unattended));
   code.bind(drop);

@@ -51,47 +51,105 @@ export function hookFrameSize(kept: number, nesting: boolean): number {
   return 16 * Math.ceil((1 + kept + (nesting ? 2 : 0)) / 2);
 }
 
+/**
+ * What architectures with loads and stores have, and code that is shared by them is made of: registers by their roles,
+ * and instructions with the same meaning, as words of code.
+ */
+export interface LoadStore {
+  readonly temporaries: Temporaries;
+  /** The registers of the return address, of the stack pointer, and the one that stores zeros. */
+  readonly link: number;
+  readonly stackPointer: number;
+  readonly zero: number;
+  readonly registerNamed: (name: string) => number;
+  /** Whether an access has room for this offset. */
+  readonly reaches: (offset: number, size: Size) => boolean;
+  /** `load` clears the bits above, `signed` extends the sign. */
+  readonly access: (
+    op: 'load' | 'signed' | 'store',
+    size: Size,
+    register: number,
+    base: number,
+    offset: number,
+  ) => number;
+  readonly addi: (to: number, from: number, immediate: number) => number;
+  readonly move: (to: number, from: number) => number;
+  readonly add: (to: number, a: number, b: number) => number;
+  readonly sub: (to: number, a: number, b: number) => number;
+  readonly and: (to: number, a: number, b: number) => number;
+  readonly xor: (to: number, a: number, b: number) => number;
+  readonly left: (to: number, from: number, by: number) => number;
+  readonly right: (to: number, from: number, by: number) => number;
+  /** The low bytes of a register as 64 bits. */
+  readonly extend: (to: number, from: number, size: 1 | 2 | 4, signed: boolean) => readonly number[];
+  /** All ones if `a` is below `b`, both of them addresses of one object; else 0. */
+  readonly onesIfBelow: (to: number, a: number, b: number) => readonly number[];
+  /** So many of the lowest bits. */
+  readonly lowBits: (to: number, from: number, count: number) => number;
+  /** A jump to where this register leads, as a function returns. */
+  readonly returnBy: (register: number) => number;
+}
+
+export type Size = 1 | 2 | 4 | 8;
+
 const noFrame: TrampolineFrame = { saved: new Map(), frame: 0, kept: 0, depth: 0, lost: undefined };
 
 /** Code in the making that may be a trampoline's, with the frame that it has there. */
 export abstract class FramedCode extends CodeWriter {
   frame: TrampolineFrame;
-  protected abstract readonly stackPointer: number;
+  abstract readonly is: LoadStore;
 
   constructor(at: Addr, frame = noFrame) {
     super(at);
     this.frame = frame;
   }
 
-  abstract emit(...words: readonly number[]): void;
-  /** A word of 64 bits, from memory and into it. */
-  abstract load(to: number, base: number, offset: number): void;
-  abstract store(value: number, base: number, offset: number): void;
-  abstract addTo(to: number, from: number, immediate: number): void;
   /** An address in 8 bytes of code. */
   abstract loadAddress(to: number, address: Addr): void;
+  abstract loadConstant(to: number, value: bigint): void;
   abstract jump(to: Label): void;
   abstract jumpFar(to: Addr, through: number): void;
-  /** A jump to where this register leads, as a function returns. */
-  abstract returnBy(register: number): void;
+  abstract branchZero(op: 'zero' | 'not-zero', register: number, to: Label): void;
+  /** Where `a` is below `b`, both of them below 2^63. Overwrites `a`. */
+  abstract branchBelow(a: number, b: number, to: Label): void;
+
+  emit(...words: readonly number[]): void {
+    for (let i = 0; i < words.length; i++) this.code.word(words[i] as number);
+  }
+
+  /** A word of 64 bits, from memory and into it. */
+  load(to: number, base: number, offset: number): void {
+    this.code.word(this.is.access('load', 8, to, base, offset));
+  }
+
+  store(value: number, base: number, offset: number): void {
+    this.code.word(this.is.access('store', 8, value, base, offset));
+  }
+
+  /** An instruction that depends on how far a label is from it. */
+  protected later(label: Label, encode: (offset: number) => number): void {
+    const at = this.code.length;
+    this.resolveLater(at, label, (to) => encode(to - at));
+    this.code.word(0);
+  }
 
   /** The register with the value that this one had before the trampoline; `temporary` if it must be loaded. */
   original(register: number, temporary: number): number {
     const { saved, depth, lost } = this.frame;
     if (register === lost) throw new RangeError(`register ${register} is gone behind a far patch`);
     const slot = saved.get(register);
-    if (slot !== undefined) this.load(temporary, this.stackPointer, slot);
-    else if (register === this.stackPointer) this.addTo(temporary, this.stackPointer, depth);
+    if (slot !== undefined) this.load(temporary, this.is.stackPointer, slot);
+    else if (register === this.is.stackPointer) this.code.word(this.is.addi(temporary, this.is.stackPointer, depth));
     else return register;
     return temporary;
   }
 
   save(registers: readonly number[]): void {
-    for (const register of registers) this.store(register, this.stackPointer, this.#slotOf(register));
+    for (const register of registers) this.store(register, this.is.stackPointer, this.#slotOf(register));
   }
 
   restore(registers: readonly number[]): void {
-    for (const register of registers) this.load(register, this.stackPointer, this.#slotOf(register));
+    for (const register of registers) this.load(register, this.is.stackPointer, this.#slotOf(register));
   }
 
   /** The same code while only these registers are saved. */
@@ -101,7 +159,8 @@ export abstract class FramedCode extends CodeWriter {
 
   /** Moves sp, if at all. */
   moveStack(bytes: number): void {
-    if (bytes !== 0) this.addTo(this.stackPointer, this.stackPointer, bytes);
+    const { addi, stackPointer } = this.is;
+    if (bytes !== 0) this.code.word(addi(stackPointer, stackPointer, bytes));
   }
 
   #slotOf(register: number): number {

@@ -1,32 +1,20 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import { Label } from './code-buffer.js';
 import type { Displaced, DisplacedInside } from './displaced.js';
-import { type FramedCode, hookFrameSize, slotsOf, type Temporaries, type TrampolineFrame } from './framed-code.js';
+import { put, take } from './frame-notes.js';
+import { type FramedCode, hookFrameSize, type LoadStore, slotsOf, type TrampolineFrame } from './framed-code.js';
 import type { ProbeCode } from './probe-code.js';
 import { type Condition, type Counter, checkRecord, type RecordContents } from './record-parts.js';
 import { controlBlock, type RingGeometry } from './ring-contract.js';
-import type {
-  EndTrampoline,
-  EntryTrampoline,
-  ExitTrampoline,
-  FrameNote,
-  FrameNotes,
-  InnerTrampoline,
-} from './trampolines.js';
+import type { EndTrampoline, EntryTrampoline, ExitTrampoline, InnerTrampoline } from './trampolines.js';
 
 /**
  * What trampolines are made of on an architecture with loads and stores, where each instruction that they need has the
  * same meaning. They save every register that they use, because compilers keep values in temporaries across calls of
  * functions that are known not to change them.
  */
-export interface TrampolineParts<Code extends FramedCode, Claim> {
+export interface TrampolineParts<Code extends FramedCode, Claim> extends LoadStore {
   readonly create: (at: Addr, frame: TrampolineFrame) => Code;
-  readonly temporaries: Temporaries;
-  /** The registers of the return address, of the stack pointer, and the one that stores zeros. */
-  readonly link: number;
-  readonly stackPointer: number;
-  readonly zero: number;
-  readonly registerNamed: (name: string) => number;
   /** Where the return address lies in a hook frame of so many bytes, and where a kept word does. */
   readonly returnOffset: (bytes: number) => number;
   readonly keptOffset: (index: number) => number;
@@ -50,9 +38,6 @@ export interface TrampolineParts<Code extends FramedCode, Claim> {
     readonly begin: (code: Code) => void;
     readonly end: (code: Code) => void;
   };
-  /** The pointer that was noted, in the first temporary; and notes one. */
-  readonly take: (code: Code, note: FrameNote, notes: FrameNotes) => void;
-  readonly put: (code: Code, note: InnerTrampoline['noted'][number], notes: FrameNotes) => void;
   /** The register whose value a jump into the middle of a function has overwritten, by its name. */
   readonly lostInside?: (displaced: DisplacedInside) => number | undefined;
 }
@@ -223,7 +208,7 @@ class Skeleton<Code extends FramedCode, Claim> {
 
   /** Writes a record, restores all registers that were saved, the link too if it was, and returns. */
   #recordAndReturn(code: Code, record: RecordContents, nesting: boolean): Uint8Array {
-    const { temporaries, link, mostShifts, claim, claimRarely, fillRecord } = this.#parts;
+    const { temporaries, link, returnBy, mostShifts, claim, claimRarely, fillRecord } = this.#parts;
     const { ring, extents = [] } = record;
     const { saved, frame, depth } = code.frame;
     checkRecord(record, mostShifts);
@@ -238,7 +223,7 @@ class Skeleton<Code extends FramedCode, Claim> {
     code.bind(dropped);
     code.restore(saved.has(link) ? [...used, link] : used);
     code.moveStack(depth);
-    code.returnBy(link);
+    code.emit(returnBy(link));
     claimRarely(code, ring, claimed, dropped);
     return code.finish();
   }
@@ -262,7 +247,7 @@ class Skeleton<Code extends FramedCode, Claim> {
   /** Inside a function. Its taken words lie where a hooked call's kept words would be. */
   inner(trampoline: InnerTrampoline): ReturnType<ProbeCode['inner']> {
     const { temporaries, stackPointer, create, mostShifts, keptOffset, lostInside, hop } = this.#parts;
-    const { claim, claimRarely, fillRecord, take, put } = this.#parts;
+    const { claim, claimRarely, fillRecord } = this.#parts;
     const { at, ring, fields, displaced, notes, taken, noted, via } = trampoline;
     const record = { ring, fields, outerCopy: undefined };
     checkRecord(record, mostShifts);

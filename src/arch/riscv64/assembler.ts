@@ -1,8 +1,8 @@
 import { type Addr, hex } from '../../base/addr.js';
 import type { Label } from '../inject/code-buffer.js';
-import { FramedCode } from '../inject/framed-code.js';
+import { FramedCode, type LoadStore, type Size } from '../inject/framed-code.js';
 import { branches, type CsrOp, csrs, type LoadOp, loads, type StoreOp, stores } from './opcodes.js';
-import { SP } from './registers.js';
+import { RA, registerNamed, SP } from './registers.js';
 
 /**
  * The RISC-V Instruction Set Manual, volume I, "Base Instruction Formats". It assembles the instructions of
@@ -167,41 +167,59 @@ const opposites: Readonly<Record<Branch, Branch>> = {
 
 export const opposite = (op: Branch): Branch => opposites[op];
 
+const widths = {
+  1: ['lbu', 'lb', 'sb'],
+  2: ['lhu', 'lh', 'sh'],
+  4: ['lwu', 'lw', 'sw'],
+  8: ['ld', 'ld', 'sd'],
+} as const;
+
+function access(op: 'load' | 'signed' | 'store', size: Size, register: number, base: number, offset: number): number {
+  const [unsigned, signed, stored] = widths[size];
+  return op === 'store'
+    ? store(stored, register, base, offset)
+    : load(op === 'load' ? unsigned : signed, register, base, offset);
+}
+
+export const machine: LoadStore = {
+  temporaries: [T0, T1, T2, T3, T4, T5, T6],
+  ...{ link: RA, stackPointer: SP, zero: 0, registerNamed },
+  reaches: (offset) => offset >= -2048 && offset < 2048,
+  ...{ access, addi, add, sub, and, xor, left: slli, right: srli },
+  move: (to, from) => addi(to, from, 0),
+  extend(to, from, size, isSigned) {
+    if (size === 4 && isSigned) return [addiw(to, from, 0)];
+    const by = 64 - 8 * size;
+    return [slli(to, from, by), (isSigned ? srai : srli)(to, to, by)];
+  },
+  onesIfBelow: (to, a, b) => [sltu(to, a, b), sub(to, 0, to)],
+  lowBits: (to, from, count) => andi(to, from, 2 ** count - 1),
+  returnBy: (register) => jalr(0, register, 0),
+};
+
 /** Assembles instructions one after the other at an address. */
 export class Assembler extends FramedCode {
-  protected readonly stackPointer = SP;
-
-  emit(...words: readonly number[]): void {
-    for (let i = 0; i < words.length; i++) this.code.word(words[i] as number);
-  }
+  readonly is = machine;
 
   /** 16-bit instructions. */
   emitCompressed(...halves: readonly number[]): void {
     for (const half of halves) this.code.half(half);
   }
 
-  load(to: number, base: number, offset: number): void {
-    this.code.word(ld(to, base, offset));
+  branchBelow(a: number, b: number, to: Label): void {
+    this.branch('bltu', a, b, to);
   }
 
-  store(value: number, base: number, offset: number): void {
-    this.code.word(sd(value, base, offset));
-  }
-
-  addTo(to: number, from: number, immediate: number): void {
-    this.code.word(addi(to, from, immediate));
-  }
-
-  returnBy(register: number): void {
-    this.code.word(jalr(0, register, 0));
+  branchZero(op: 'zero' | 'not-zero', register: number, to: Label): void {
+    this.branch(op === 'zero' ? 'beq' : 'bne', register, 0, to);
   }
 
   branch(op: Branch, rs1: number, rs2: number, to: Label): void {
-    this.#later(to, (offset) => branch(op, rs1, rs2, offset));
+    this.later(to, (offset) => branch(op, rs1, rs2, offset));
   }
 
   jump(to: Label): void {
-    this.#later(to, plainJump);
+    this.later(to, plainJump);
   }
 
   /** `jal x0`: keeps every register, reaches 1 MiB. */
@@ -247,12 +265,6 @@ export class Assembler extends FramedCode {
     this.loadConstant(rd, rest);
     this.emit(slli(rd, rd, shift));
     if (low !== 0) this.emit(addi(rd, rd, low));
-  }
-
-  #later(label: Label, encode: (offset: number) => number): void {
-    const at = this.code.length;
-    this.resolveLater(at, label, (to) => encode(to - at));
-    this.code.word(0);
   }
 
   #outOfReach(to: Addr): RangeError {

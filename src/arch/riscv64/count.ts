@@ -1,8 +1,9 @@
 import { addOffset } from '../../base/addr.js';
 import { Label } from '../inject/code-buffer.js';
+import { integer } from '../inject/integers.js';
 import type { Counter } from '../inject/record-parts.js';
 import { type Assembler, add, addi, amoaddD, slli, sltu, srai, srli, T0, T1, T2 } from './assembler.js';
-import { check, integer } from './condition.js';
+import { check } from './condition.js';
 
 /** Adds a call to the counter's words, if its conditions hold. Overwrites t0, t1 and, if not only calls count, t2. */
 export function countUp(code: Assembler, counter: Counter): void {

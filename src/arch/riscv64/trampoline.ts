@@ -3,47 +3,26 @@ import type { Refusal } from '../../base/refusal.js';
 import type { ProbeCode } from '../inject/probe-code.js';
 import type { HartSource, HartsOfGuest } from '../inject/record-parts.js';
 import { trampolinesOf } from '../inject/trampoline-skeleton.js';
-import {
-  Assembler,
-  addi,
-  cAddi16Sp,
-  cAddiSp,
-  cJrRa,
-  cLdsp,
-  jalr,
-  ld,
-  T0,
-  T1,
-  T2,
-  T3,
-  T4,
-  T5,
-  T6,
-} from './assembler.js';
+import { Assembler, addi, cAddi16Sp, cAddiSp, cJrRa, cLdsp, jalr, ld, machine, T2 } from './assembler.js';
 import { check } from './condition.js';
 import { countUp } from './count.js';
 import { disassemble, step } from './disassembly.js';
 import { ends } from './exits.js';
-import { put, take } from './inner.js';
 import { beginHop, endHop, HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
-import { claim, claimRarely, fillRecord, mostShifts, outerCopySteps } from './record-code.js';
+import { claim, claimRarely, fillRecord, keptOffset, mostShifts, outerCopySteps } from './record-code.js';
 import { floatArguments, RA, registerNamed, SP } from './registers.js';
 import { displace, displaceInside, loopsToStart, patchLengths } from './relocate.js';
 import { wait } from './wait.js';
 
 const trampolines = trampolinesOf({
   create: (at, frame) => new Assembler(at, frame),
-  temporaries: [T0, T1, T2, T3, T4, T5, T6],
-  link: RA,
-  stackPointer: SP,
-  zero: 0,
-  registerNamed,
+  ...machine,
   returnOffset: (bytes) => bytes - 8,
-  keptOffset: (index) => 8 * index,
+  keptOffset,
   forConditions: [],
   forCounters: (counters) => (counters.some(({ kind }) => kind !== 'calls') ? [T2] : []),
   mostShifts,
-  ...{ check, countUp, claim, claimRarely, fillRecord, take, put },
+  ...{ check, countUp, claim, claimRarely, fillRecord },
   hop: { frame: HOP_FRAME, back: () => HOP_BACK, begin: beginHop, end: endHop },
   lostInside: ({ through }) => (through === undefined ? undefined : registerNamed(through)),
 });
