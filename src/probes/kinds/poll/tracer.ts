@@ -44,7 +44,7 @@ import {
 } from './traced-poll.js';
 import type { TaskBook } from './wakes.js';
 
-/** What polls are told to besides. */
+/** What else is known of polls, and what else observes them. */
 interface PollTracerParts {
   /** With it every poll's begin has the poller's stack. */
   readonly backtraces?: Backtraces | undefined;
@@ -68,29 +68,17 @@ export class PollTracer implements CallKind {
   readonly #probes = new AddressMap<Probed>();
   readonly #resolved: PollProbes;
   readonly #output: EventOutput;
-  readonly #backtraces: Backtraces | undefined;
+  readonly #parts: PollTracerParts;
   readonly #roots: Roots;
-  readonly #implied: ImpliedDrops;
-  readonly #taskPolls: TaskPolls | undefined;
-  readonly #merged: MergedPolls | undefined;
-  readonly #spaces: SpaceNumbers | undefined;
   readonly #paths = new AwaitPaths();
   readonly #events: PollEvents;
 
-  constructor(
-    futures: FutureSet,
-    resolved: PollProbes,
-    output: EventOutput,
-    { backtraces, tasks, taskPolls, merged, spaces, implied }: PollTracerParts,
-  ) {
-    this.#spaces = spaces;
-    this.#merged = merged;
-    this.#taskPolls = taskPolls;
-    this.#backtraces = backtraces;
-    this.#implied = implied;
-    this.#roots = new Roots(tasks);
+  constructor(futures: FutureSet, resolved: PollProbes, output: EventOutput, parts: PollTracerParts) {
+    this.#parts = parts;
+    this.#roots = new Roots(parts.tasks);
     this.#resolved = resolved;
     this.#output = output;
+    const { implied } = parts;
     this.#events = new PollEvents(futures, resolved, output, { roots: this.#roots, implied, paths: this.#paths });
     for (const probe of resolved.probes) {
       const futures = [probe.future, ...probe.among.map(({ future }) => future)];
@@ -124,7 +112,7 @@ export class PollTracer implements CallKind {
         const self = places.selfAt(at, block, memory);
         const probe = all[block];
         if (!probe) return [];
-        const stack = probe.isAround ? undefined : this.#backtraces?.request(at.registers);
+        const stack = probe.isAround ? undefined : this.#parts.backtraces?.request(at.registers);
         const word = places.wordAt(at, block);
         const object = self && { address: self.address, length: probe.length };
         return [word, object, stack].filter((each) => each !== undefined);
@@ -134,7 +122,7 @@ export class PollTracer implements CallKind {
         const probe = all[block];
         if (self === undefined || !probe) return undefined;
         const outer = pollAround(around);
-        const made = probe.copy && this.#taskPolls?.inlined(probe.copy);
+        const made = probe.copy && this.#parts.taskPolls?.inlined(probe.copy);
         const opened = {
           probe,
           self: self.address,
@@ -167,7 +155,7 @@ export class PollTracer implements CallKind {
     const reads = [{ address: addr(pointer), length: probe.length }];
     const outer = pollAround(around())?.payload;
     if (outer?.inlined) reads.push({ address: outer.self, length: outer.probe.length });
-    const stack = probe.isAround ? undefined : this.#backtraces?.request(registers);
+    const stack = probe.isAround ? undefined : this.#parts.backtraces?.request(registers);
     if (stack) reads.push(stack);
     return reads;
   }
@@ -191,7 +179,7 @@ export class PollTracer implements CallKind {
     const look = lookAt(probe, self, memory);
     const isAround = probe.isAround || (probe.when !== undefined && decide(probe.when, registers, memory) !== true);
     const entry = this.#entry(at, outer, memory);
-    const made = this.#taskPolls?.returningTo(site.returnAddress);
+    const made = this.#parts.taskPolls?.returningTo(site.returnAddress);
     const within = outer && !isJump(site, outer) && isTask(outer, made) ? undefined : outer;
     const result = resultAt as Addr | undefined;
     return this.#open({ probe, self, look, isAround, resultAt: result, guards: noGuards, within, made, entry }, at);
@@ -207,7 +195,7 @@ export class PollTracer implements CallKind {
     const [address, { returnAddress }] = [probe.fn?.address as Addr, site];
     const found =
       (inside && this.#paths.find(inside.future, offset, probe.futures)?.inner?.future) ??
-      this.#merged?.at({
+      this.#parts.merged?.at({
         address,
         futures: probe.futures,
         returnAddress,
@@ -221,7 +209,7 @@ export class PollTracer implements CallKind {
   #open(opened: Opened, at: Moment): TracedPoll {
     const { probe, self, look, isAround, resultAt, guards, entry, within, made } = opened;
     const before = look?.state;
-    const space = this.#spaces?.root(at.space);
+    const space = this.#parts.spaces?.root(at.space);
     const place = inSpace(self, space);
     // A Future that was never polled cannot be the one that was here before: a new lifetime.
     if (before?.name === 'Unresumed' && probe.roots.get(place) !== within?.payload.root) probe.roots.delete(place);
@@ -258,14 +246,14 @@ export class PollTracer implements CallKind {
   }
 
   #stackAt({ registers }: Moment, memory: HitMemory): readonly StackEntry[] | undefined {
-    const request = this.#backtraces?.request(registers);
+    const request = this.#parts.backtraces?.request(registers);
     const bytes = request && memory.at(request.address, request.length)?.bytes;
-    return this.#backtraces?.read(registers, bytes);
+    return this.#parts.backtraces?.read(registers, bytes);
   }
 
   #entry(at: Moment, around: PollCall | undefined, memory: HitMemory): Entry {
     const outer = around?.payload.inlined ? around : undefined;
-    if (!outer && !this.#backtraces) return onlyMoment;
+    if (!outer && !this.#parts.backtraces) return onlyMoment;
     const outerLook = outer && lookAt(outer.payload.probe, outer.payload.self, memory);
     return { stack: this.#stackAt(at, memory), outer, outerLook };
   }
@@ -306,15 +294,15 @@ export class PollTracer implements CallKind {
   }
 
   missed(): void {
-    this.#implied.forget();
+    this.#parts.implied.forget();
   }
 
   leftOut(probes: readonly ProbeFact[]): void {
-    this.#implied.leftOut(probes);
+    this.#parts.implied.leftOut(probes);
   }
 
   forget(): void {
-    this.#implied.forget();
+    this.#parts.implied.forget();
     this.#roots.clear();
   }
 }

@@ -33,6 +33,22 @@ export interface PerfSample {
 
 export const noArguments: readonly ArgumentValue[] = [];
 
+class Notes extends Array<NoteValue> {
+  /** Which of them are set: so many are valid, because emptying an array is slow. */
+  readonly #noted: number[] = [];
+  #count = 0;
+
+  set(id: number, value: NoteValue): void {
+    this[id] = value;
+    this.#noted[this.#count++] = id;
+  }
+
+  clear(): void {
+    for (let i = 0; i < this.#count; i++) this[this.#noted[i] as number] = undefined;
+    this.#count = 0;
+  }
+}
+
 export class Current implements TrackEvent {
   type = 0;
   time = 0;
@@ -42,12 +58,9 @@ export class Current implements TrackEvent {
   place: Place | undefined;
   flow: number | undefined;
   counter: number | undefined;
-  readonly notes: NoteValue[] = new Array(noteNames.length).fill(undefined);
+  readonly notes: Notes = new Notes(noteNames.length).fill(undefined) as Notes;
   /** A new list for each event that has some: events keep theirs. */
   arguments: readonly ArgumentValue[] = noArguments;
-  /** Which of `notes` are set: so many are valid, because emptying an array is slow. */
-  readonly noted: number[] = [];
-  notedCount = 0;
 
   clear(): void {
     this.type = 0;
@@ -56,8 +69,7 @@ export class Current implements TrackEvent {
     this.place = undefined;
     this.flow = undefined;
     this.counter = undefined;
-    for (let i = 0; i < this.notedCount; i++) this.notes[this.noted[i] as number] = undefined;
-    this.notedCount = 0;
+    this.notes.clear();
     this.arguments = noArguments;
   }
 }

@@ -243,8 +243,7 @@ export class TrackEvents {
     if (name === undefined || value === undefined) return;
     const event = this.#event;
     if (name.id >= 0) {
-      event.notes[name.id] = value;
-      event.noted[event.notedCount++] = name.id;
+      event.notes.set(name.id, value);
       return;
     }
     const argument = { name: name.argument, value: valueText(value) };

@@ -23,7 +23,7 @@ import type {
 import { accessText, actorText, rootText, stackText, stateText, wakerText } from '../../../events/text.js';
 import type { LifeEnd } from '../../lane-writer.js';
 import type { Annotations } from './annotations.js';
-import type { Beside, Body } from './body.js';
+import type { Body, More } from './body.js';
 import { KeptBodies } from './kept-bodies.js';
 import type { PerfettoSequence } from './packets.js';
 
@@ -52,6 +52,14 @@ export class Bodies {
   readonly #wakes: (KeptWake | undefined)[] = new Array(wakesKept).fill(undefined);
   /** By their names. */
   readonly #fixed = new Map<string, Body>();
+  readonly #kept = {
+    polls: new KeptBodies((event: PollBegin) => this.#makePoll(event)),
+    ends: new KeptBodies((event: PollEnd) => this.#makeEnd(event)),
+    waits: new KeptBodies((event: PollEnd, at: AwaitPlace | undefined) => this.#makeWait(event, at)),
+    states: new KeptBodies((event: StateChange) => this.#makeState(event)),
+    derivedStates: new KeptBodies((event: StateChange) => this.#makeState(event)),
+    derived: new KeptBodies((event: DerivedPoll) => this.#makeDerived(event)),
+  };
 
   constructor(sequence: PerfettoSequence) {
     this.#sequence = sequence;
@@ -62,65 +70,65 @@ export class Bodies {
       ? this.#call(begin.function)
       : begin.stack
         ? this.#makePoll(begin)
-        : this.#polls.of(begin, begin.state, undefined);
+        : this.#kept.polls.of(begin, begin.state, undefined);
   }
 
   /**
-   * What is beside the body of a begin. A flow connects the polls of a task, on all harts, and its waits between them.
+   * What is behind the body of a begin. A flow connects the polls of a task, on all harts, and its waits between them.
    * An arrow from the wake that caused the poll ends there. Valid until the next call.
    */
-  besideBegin(begin: AnyBegin, isOutermost?: boolean, wake?: number): Body | undefined {
-    if (begin.type === 'call-begin') return this.#besideCall(begin);
+  moreOfBegin(begin: AnyBegin, isOutermost?: boolean, wake?: number): Body | undefined {
+    if (begin.type === 'call-begin') return this.#moreOfCall(begin);
     const { root } = begin;
-    const beside = this.beside(begin).pointer(this.#sequence.nameField('task_address'), root.address);
-    if (isOutermost || wake !== undefined) beside.flow(root.key);
-    return wake === undefined ? beside : beside.endOfFlow(FIRST_WAKE + wake);
+    const more = this.more(begin).pointer(this.#sequence.nameField('task_address'), root.address);
+    if (isOutermost || wake !== undefined) more.flow(root.key);
+    return wake === undefined ? more : more.endOfFlow(FIRST_WAKE + wake);
   }
 
-  /** What is beside the body of another event of a Future. Valid until the next call. */
-  beside({ address }: Pick<PollBegin, 'address'>): Beside {
-    return this.#sequence.beside().pointer(this.#sequence.nameField('address'), address);
+  /** What is behind the body of another event of a Future. Valid until the next call. */
+  more({ address }: Pick<PollBegin, 'address'>): More {
+    return this.#sequence.more().pointer(this.#sequence.nameField('address'), address);
   }
 
   /** The flow that connects the polls of a task. Valid until the next call. */
   flow({ key }: RootRef): Body {
-    return this.#sequence.beside().flow(key);
+    return this.#sequence.more().flow(key);
   }
 
   /** The begin of the arrow to the poll that a wake causes. Valid until the next call. */
   wakeFlow(wake: number): Body {
-    return this.#sequence.beside().flow(FIRST_WAKE + wake);
+    return this.#sequence.more().flow(FIRST_WAKE + wake);
   }
 
   /** What a call returned. Valid until the next call. */
   returned(value: string): Body {
-    return this.#sequence.beside().value(this.#sequence.nameField('returned'), value);
+    return this.#sequence.more().value(this.#sequence.nameField('returned'), value);
   }
 
   end(event: PollEnd): Body {
-    return this.#ends.of(event, event.result, event.chain.length > 0 ? wayOf(event) : event.state);
+    return this.#kept.ends.of(event, event.result, event.chain.length > 0 ? wayOf(event) : event.state);
   }
 
-  readonly #makeEnd = (event: PollEnd): Body => {
+  #makeEnd(event: PollEnd): Body {
     this.#noteEnd(this.#sequence.annotate(), event);
     return this.#sequence.body();
-  };
-
-  wait(event: PollEnd, at: AwaitPlace | undefined): Body {
-    return this.#waits.of(event, at, event.chain.length > 0 ? wayOf(event) : undefined);
   }
 
-  readonly #makeWait = (event: PollEnd, at: AwaitPlace | undefined): Body => {
+  wait(event: PollEnd, at: AwaitPlace | undefined): Body {
+    return this.#kept.waits.of(event, at, event.chain.length > 0 ? wayOf(event) : undefined);
+  }
+
+  #makeWait(event: PollEnd, at: AwaitPlace | undefined): Body {
     const notes = this.#sequence.annotate();
     if (event.chain.length > 0) notes.text('await_chain', chainText(event));
     return this.#sequence.body({ category: 'wait', name: waitText(at), place: at });
-  };
-
-  state(event: StateChange): Body {
-    return (event.derived ? this.#derivedStates : this.#states).of(event, event.from, event.to);
   }
 
-  readonly #makeState = (event: StateChange): Body => {
+  state(event: StateChange): Body {
+    return (event.derived ? this.#kept.derivedStates : this.#kept.states).of(event, event.from, event.to);
+  }
+
+  #makeState(event: StateChange): Body {
     const { from, to, derived, future } = event;
     const notes = this.#sequence.annotate();
     noteFuture(notes, event);
@@ -129,13 +137,13 @@ export class Bodies {
     notes.bool('derived', derived);
     const name = `${future.future}: ${to?.name ?? 'unknown state'}`;
     return this.#sequence.body({ category: derived ? 'derived' : 'state', name, place: to });
-  };
-
-  derived(event: DerivedPoll): Body {
-    return this.#derived.of(event, event.state, event.result);
   }
 
-  readonly #makeDerived = (event: DerivedPoll): Body => {
+  derived(event: DerivedPoll): Body {
+    return this.#kept.derived.of(event, event.state, event.result);
+  }
+
+  #makeDerived(event: DerivedPoll): Body {
     const { state, result, future } = event;
     const notes = this.#sequence.annotate();
     noteFuture(notes, event);
@@ -143,7 +151,7 @@ export class Bodies {
     noteState(notes, 'state_after', state);
     notes.bool('derived', true);
     return this.#sequence.body({ category: 'derived', name: future.future, place: future });
-  };
+  }
 
   /** What was woken, by whom, and where. */
   wake(event: Wake): Body {
@@ -259,15 +267,15 @@ export class Bodies {
     return body;
   }
 
-  #besideCall({ thread, hart, arguments: values }: CallBegin): Body | undefined {
+  #moreOfCall({ thread, hart, arguments: values }: CallBegin): Body | undefined {
     if (values.length === 0 && thread === undefined) return undefined;
-    const beside = this.#sequence.beside();
-    if (thread !== undefined) beside.value(this.#sequence.nameField('hart'), String(hart));
-    for (const { name, value } of values) beside.value(this.#sequence.argumentField(name), value);
-    return beside;
+    const more = this.#sequence.more();
+    if (thread !== undefined) more.value(this.#sequence.nameField('hart'), String(hart));
+    for (const { name, value } of values) more.value(this.#sequence.argumentField(name), value);
+    return more;
   }
 
-  readonly #makePoll = (event: PollBegin): Body => {
+  #makePoll(event: PollBegin): Body {
     const { state, stack, future, root } = event;
     const notes = this.#sequence.annotate();
     noteFuture(notes, event);
@@ -275,15 +283,7 @@ export class Bodies {
     if (stack) notes.text('stack', stackText(stack));
     notes.text('task', root.future.future);
     return this.#sequence.body({ category: 'poll', name: future.future, place: future, stack });
-  };
-
-  // Behind what makes them, which has to be set first.
-  readonly #polls = new KeptBodies(this.#makePoll);
-  readonly #ends = new KeptBodies(this.#makeEnd);
-  readonly #waits = new KeptBodies(this.#makeWait);
-  readonly #states = new KeptBodies(this.#makeState);
-  readonly #derivedStates = new KeptBodies(this.#makeState);
-  readonly #derived = new KeptBodies(this.#makeDerived);
+  }
 
   #noteEnd(notes: Annotations, event: PollEnd): void {
     notes.text('result', event.result);

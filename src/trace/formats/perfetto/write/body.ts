@@ -40,7 +40,7 @@ const SLACK = 256;
  * again. What is put after {@link clear} takes the place of what was there before. `name`: an annotation's name, as the
  * field that gives it.
  */
-export class Beside implements Body {
+export class More implements Body {
   words = new Int32Array(256);
   length = 0;
   #bytes = new Uint8Array(this.words.buffer);

@@ -26,7 +26,7 @@ export class KeptBodies<E extends OfFuture, A, B> {
     this.#make = make;
   }
 
-  /** That of an event with these two, which are all of it that is in the body besides the Futures. */
+  /** That of an event with these two, which are all of it that is in the body, next to the Futures. */
   of(event: E, one: A, other: B): Body {
     const kept = this.#all[event.root.future.key]?.[event.future.key];
     if (kept !== undefined) {

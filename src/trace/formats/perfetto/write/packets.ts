@@ -24,7 +24,7 @@ import {
 } from '../fields.js';
 import { LEN, ProtoBuffer, putVarint, varintLength } from '../protobuf.js';
 import { Annotations, putName } from './annotations.js';
-import { Beside, type Body, bytesOf, copyWords, DEFAULT_TRACK, kept, noBody } from './body.js';
+import { type Body, bytesOf, copyWords, DEFAULT_TRACK, kept, More, noBody } from './body.js';
 import { Callstacks } from './callstacks.js';
 import { Interned, type Place } from './interned.js';
 
@@ -50,7 +50,7 @@ export class PerfettoSequence {
   readonly #packet = new ProtoBuffer();
   readonly #interned = new Interned();
   readonly #annotations = new Annotations(this.#interned);
-  readonly #beside = new Beside();
+  readonly #more = new More();
   /** Names of annotations, by these. */
   readonly #nameFields = new Map<string, Uint8Array>();
   readonly #argumentFields = new Map<string, Uint8Array>();
@@ -81,9 +81,9 @@ export class PerfettoSequence {
     return this.#annotations.clear();
   }
 
-  /** What stands beside the body of the next {@link event}. */
-  beside(): Beside {
-    return this.#beside.clear();
+  /** What stands behind the body of the next {@link event}. */
+  more(): More {
+    return this.#more.clear();
   }
 
   /**
@@ -158,7 +158,7 @@ export class PerfettoSequence {
     return kept(packet);
   }
 
-  /** The name of an annotation as the field that gives it, for {@link Beside}. It belongs into the next event. */
+  /** The name of an annotation as the field that gives it, for {@link More}. It belongs into the next event. */
   nameField(name: string): Uint8Array {
     return this.#nameFields.get(name) ?? this.#newField(this.#nameFields, name, name);
   }

@@ -74,12 +74,12 @@ const GAPS_TRACK = 0x7fff_fffe;
 /** Numbers of tasks whose bodies are kept. */
 const mostCounts = 256;
 const counters = [
-  besides(TRACK.waiting, 'tasks waiting', COUNTERS_RANK, {}),
-  besides(TRACK.runnable, 'tasks runnable', COUNTERS_RANK + 1, {}),
+  ofProcess(TRACK.waiting, 'tasks waiting', COUNTERS_RANK, {}),
+  ofProcess(TRACK.runnable, 'tasks runnable', COUNTERS_RANK + 1, {}),
 ] as const;
 
 /** A track of the process that is none of a hart, a thread or a task. `counter`: it shows numbers. */
-function besides(uuid: number, name: string, siblingOrderRank: number, counter?: object) {
+function ofProcess(uuid: number, name: string, siblingOrderRank: number, counter?: object) {
   return { uuid, parentUuid: TRACK.process, name, counter, siblingOrderRank };
 }
 
@@ -131,10 +131,10 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   /** All events go through here: facts about the whole trace are written where it begins. */
-  #event(type: EventType, track: number, time: number, body?: Body, beside?: Body): void {
+  #event(type: EventType, track: number, time: number, body?: Body, more?: Body): void {
     if (this.#info) this.#reportInfo(this.#info, time);
     this.#reach(time);
-    this.#sequence.event(type, track, time, body, beside);
+    this.#sequence.event(type, track, time, body, more);
   }
 
   #reach(time: number): void {
@@ -171,7 +171,7 @@ export class PerfettoWriter implements LaneWriter {
 
   lifeBegin(root: RootRef): void {
     const { isPart, about } = root;
-    if (isPart) this.#declare(besides(TRACK.parts, 'parts of tasks that are not known', TASKS_RANK - 4));
+    if (isPart) this.#declare(ofProcess(TRACK.parts, 'parts of tasks that are not known', TASKS_RANK - 4));
     const description = about && aboutText(about);
     const parentUuid = isPart ? TRACK.parts : TRACK.tasks;
     this.#sequence.descriptor({ uuid: rootTrack(root), parentUuid, name: rootText(root), description });
@@ -183,15 +183,15 @@ export class PerfettoWriter implements LaneWriter {
 
   enter(begin: AnyBegin, isOutermost?: boolean, wake?: number): void {
     const body = this.#bodies.begin(begin);
-    const beside = this.#bodies.besideBegin(begin, isOutermost, wake);
-    this.#event(EVENT.sliceBegin, callTrack(begin), begin.time, body, beside);
+    const more = this.#bodies.moreOfBegin(begin, isOutermost, wake);
+    this.#event(EVENT.sliceBegin, callTrack(begin), begin.time, body, more);
   }
 
   leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut'): void {
     const isCall = typeof how !== 'string' && how.type === 'call-end';
     const body = typeof how === 'string' ? this.#bodies.ended(how) : isCall ? undefined : this.#bodies.end(how);
-    const beside = isCall && how.result !== undefined ? this.#bodies.returned(how.result) : undefined;
-    this.#event(EVENT.sliceEnd, callTrack(begin), time, body, beside);
+    const more = isCall && how.result !== undefined ? this.#bodies.returned(how.result) : undefined;
+    this.#event(EVENT.sliceEnd, callTrack(begin), time, body, more);
   }
 
   orphan(event: AnyEnd): void {
@@ -209,19 +209,19 @@ export class PerfettoWriter implements LaneWriter {
 
   state(event: StateChange): void {
     const { root, time } = event;
-    this.#event(EVENT.instant, rootTrack(root), time, this.#bodies.state(event), this.#bodies.beside(event));
+    this.#event(EVENT.instant, rootTrack(root), time, this.#bodies.state(event), this.#bodies.more(event));
   }
 
   derived(event: DerivedPoll): void {
     const { root, time } = event;
-    this.#event(EVENT.instant, rootTrack(root), time, this.#bodies.derived(event), this.#bodies.beside(event));
+    this.#event(EVENT.instant, rootTrack(root), time, this.#bodies.derived(event), this.#bodies.more(event));
   }
 
   watch(event: WatchHit): void {
     const { watch, time } = event;
     this.#event(EVENT.instant, hartTrack(event.hart), time, this.#bodies.watch(event));
     if (event.number === undefined) return;
-    this.#declare(besides(watchTrack(watch), watch.name, TASKS_RANK - 2, {}));
+    this.#declare(ofProcess(watchTrack(watch), watch.name, TASKS_RANK - 2, {}));
     this.#event(EVENT.counter, watchTrack(watch), time, this.#sequence.counterBody(event.number));
   }
 
@@ -256,7 +256,7 @@ export class PerfettoWriter implements LaneWriter {
     this.#event(EVENT.instant, track, event.time, this.#bodies.stuck(event));
   }
 
-  /** A track beside those of harts and tasks, which is described when it is first used. */
+  /** A track that is none of a hart or a task, which is described when it is first used. */
   #declare(track: TrackAbout & { readonly uuid: number }): void {
     if (this.#declared.has(track.uuid)) return;
     this.#declared.add(track.uuid);
@@ -264,7 +264,7 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   gap(event: Gap): void {
-    this.#declare(besides(GAPS_TRACK, 'gaps', TASKS_RANK - 1));
+    this.#declare(ofProcess(GAPS_TRACK, 'gaps', TASKS_RANK - 1));
     this.#sequence.annotate();
     const body = this.#sequence.body({ category: 'gap', name: gapText(event) });
     this.#event(EVENT.sliceBegin, GAPS_TRACK, event.from, body);
@@ -278,7 +278,7 @@ export class PerfettoWriter implements LaneWriter {
   }
 
   console({ time, text }: ConsoleLine): void {
-    this.#declare(besides(TRACK.console, 'console', TASKS_RANK - 3));
+    this.#declare(ofProcess(TRACK.console, 'console', TASKS_RANK - 3));
     this.#sequence.annotate();
     this.#event(EVENT.instant, TRACK.console, time, this.#sequence.body({ category: 'console', name: text }));
   }
