@@ -185,12 +185,19 @@ export function patchesInside(
   return found;
 }
 
-/** The plan of a place inside a function at which nothing is read. */
-export function planInside(address: Addr, name: string, patch: PlacePatch | undefined): ReadPlan {
+/** The plan of a place inside a function at which nothing is read. `groups`: see `InnerPlace`. */
+export function planInside(
+  address: Addr,
+  name: string,
+  patch: PlacePatch | undefined,
+  groups: readonly number[] = [],
+): ReadPlan {
   const { window = 'its code is not known', scratchIsFree = false } = patch ?? {};
   const plan = { ...entryPlan({ address, codeSize: 0, name }), scratchIsFree };
-  if (typeof window === 'string') return { ...plan, needsStop: `it lies inside a function: ${window}` };
-  return { ...plan, inside: { window, taken: [], noted: [], groups: [] } };
+  const inside = { taken: [], noted: [], groups };
+  if (typeof window !== 'string') return { ...plan, inside: { window, ...inside } };
+  const nothing = { address, length: 0, free: undefined };
+  return { ...plan, needsStop: `it lies inside a function: ${window}`, inside: { window: nothing, ...inside } };
 }
 
 /** A place where the target is to stop, and the plans that lead there: the preferred one first. */

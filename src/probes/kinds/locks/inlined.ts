@@ -15,10 +15,10 @@ import {
 import { type Shape, Shapes } from '../../../values/index.js';
 import { producerOf } from '../../describer.js';
 import type { FlowGraph } from '../../flow-graph.js';
-import { type FramePlace, FunctionGraphs } from '../../function-graphs.js';
-import { InnerWindows } from '../../inner-windows.js';
+import type { FramePlace } from '../../function-graphs.js';
+import { inlinedBlock } from '../../inlined-block.js';
+import { InlinedCode, nodesIn } from '../../inlined-code.js';
 import type { PatchWindow } from '../../read-plan.js';
-import { inlinedBlock, unchangedFrom } from '../poll/inlined-block.js';
 import { linear } from '../poll/self-place.js';
 import { pointerWithin } from './guards.js';
 import { type LockRole, lockRole } from './names.js';
@@ -72,8 +72,7 @@ class Unseen extends Error {}
 export class InlinedLocks {
   readonly #debug: DebugInfo;
   readonly #arch: Architecture;
-  readonly #graphs: FunctionGraphs;
-  readonly #windows: InnerWindows;
+  readonly #code: InlinedCode;
   readonly #shapes: Shapes;
   readonly found: InlinedLock[] = [];
   readonly unseen: UnseenCopy[] = [];
@@ -82,18 +81,17 @@ export class InlinedLocks {
   constructor(debug: DebugInfo, arch: Architecture, isTraced: (host: Die) => boolean) {
     this.#debug = debug;
     this.#arch = arch;
-    this.#graphs = new FunctionGraphs(debug, arch);
-    this.#windows = new InnerWindows(this.#graphs, arch, debug.elf);
+    this.#code = new InlinedCode(debug, arch);
     this.#shapes = new Shapes(debug);
     const drafts: { readonly copy: Copy; readonly graph: FlowGraph; readonly sites: Sites }[] = [];
     for (const copy of copiesIn(debug, isTraced)) {
       if (copy.role.isGuard && this.#isOther(copy)) continue;
-      const graph = arch.codeFlow?.memory && this.#graphs.of(copy.host);
+      const graph = arch.codeFlow?.memory && this.#code.graphs.of(copy.host);
       const sites = debug.attempt(copy.die.unit, () => this.#sites(copy, graph)) ?? 'its debug info is damaged';
       if (typeof sites === 'string') this.unseen.push({ ...named(copy), reason: sites });
       else if (graph) drafts.push({ copy, graph, sites });
     }
-    const windows = this.#windows.choose(
+    const windows = this.#code.windows.choose(
       drafts.flatMap(({ graph, sites }) => [...sites.begins, ...sites.ends].map(({ node }) => ({ graph, node }))),
     );
     for (const { copy, graph, sites } of drafts) {
@@ -132,8 +130,8 @@ export class InlinedLocks {
   #sites(copy: Copy, graph: FlowGraph | undefined): Sites | string {
     if (!graph) return 'the code around it cannot be followed';
     if (copy.role.does === 'try') return 'nothing says whether it has taken the lock';
-    const own = nodesIn(graph, copy.die);
-    const isForeign = (node: number): boolean => this.#isLocated((graph.steps[node] as FlowStep).address);
+    const own = nodesIn(graph, [copy.die]);
+    const isForeign = (node: number): boolean => this.#code.isLocated(graph, node);
     const block = inlinedBlock(graph, {
       ...{ copy: own, shared: new Set<number>(), isForeign },
       ...{ isSwitch: () => false, isWithinPoll: () => true, endsAnywhere: true },
@@ -145,7 +143,7 @@ export class InlinedLocks {
       const begins = block.begins.map((node) => this.#beginAt(copy, graph, node));
       if (copy.role.does === 'release') return { begins, ends: [] };
       const ends = block.ends.map((end) => {
-        const node = unchangedFrom(graph, end, block).find((each) => this.#isPatchable(graph, each)) ?? end;
+        const node = this.#code.endAt(end, graph, block);
         return { node, frame: this.#frameAt(graph, node) };
       });
       return { begins, ends };
@@ -155,17 +153,13 @@ export class InlinedLocks {
     }
   }
 
-  #isPatchable(graph: FlowGraph, node: number): boolean {
-    return typeof this.#windows.around({ graph, node }) !== 'string';
-  }
-
   #beginAt(copy: Copy, graph: FlowGraph, begin: number): Sites['begins'][number] {
     const [node, lock] = this.#lockAt(copy, graph, begin);
     return { node, lock, frame: this.#frameAt(graph, node) };
   }
 
   #frameAt(graph: FlowGraph, node: number): FramePlace {
-    const frame = this.#graphs.frameAt((graph.steps[node] as FlowStep).address);
+    const frame = this.#code.graphs.frameAt((graph.steps[node] as FlowStep).address);
     if (!frame) throw new Unseen('no call frame information says where its frame is');
     return frame;
   }
@@ -178,9 +172,9 @@ export class InlinedLocks {
     if (!graph.isReserved(begin)) {
       // A plain store releases; before a lock is taken it may be anything.
       const isLock = operand?.isAtomic === true || copy.role.does === 'release';
-      const told = (isLock ? operand : undefined) ?? this.#selfAt(copy, step.address);
-      if (!told) throw new Unseen('nothing says which lock it is');
-      return [begin, told];
+      const place = (isLock ? operand : undefined) ?? this.#selfAt(copy, step.address);
+      if (!place) throw new Unseen('nothing says which lock it is');
+      return [begin, place];
     }
     const first = graph.steps.findLastIndex((each, node) => node <= begin && each.reservation === 'begins');
     const before = first - 1;
@@ -207,10 +201,6 @@ export class InlinedLocks {
     if (!found) return undefined;
     const { register, offset, isValue } = found;
     return isValue ? { register, offset: BigInt(offset) } : { register, offset: 0n, through: offset };
-  }
-
-  #isLocated(address: Addr): boolean {
-    return (this.#debug.lineAt(address)?.line ?? 0) > 0;
   }
 }
 
@@ -259,17 +249,6 @@ function isAround(outer: Copy, inner: Copy): boolean {
   if (outer === inner || outer.host.offset !== inner.host.offset || outer.die.offset >= inner.die.offset) return false;
   const around = rangesOf(outer.die);
   return rangesOf(inner.die).every(({ low, high }) => around.some((each) => each.low <= low && each.high >= high));
-}
-
-/** The instructions of a copy. */
-function nodesIn(graph: FlowGraph, die: Die): Set<number> {
-  const { codes } = die.unit;
-  const covered = rangesOf(die).map(({ low, high }) => ({ low: codes.fromCode(low), high: codes.fromCode(high) }));
-  const found = new Set<number>();
-  graph.steps.forEach(({ address }, node) => {
-    if (covered.some(({ low, high }) => address >= low && address < high)) found.add(node);
-  });
-  return found;
 }
 
 /** The lock's address there, or the word that has to be read first. */

@@ -20,8 +20,8 @@ import {
 import { type CallBegin, type GuestNanos, type LockUse, lockArguments, stackText } from '../../../trace/index.js';
 import { ValueTexts } from '../../value-texts.js';
 import type { TracerContext } from '../kind.js';
-import { lockIn } from './inlined.js';
-import { InlinedEdges } from './inlined-edges.js';
+import { type InlinedLock, type LockPlace, lockIn } from './inlined.js';
+import { inlinedEdges } from './inlined-edges.js';
 import { holds, LockBook } from './lock-book.js';
 import type { KnownLock } from './lock-names.js';
 import type { LockRole } from './names.js';
@@ -73,7 +73,9 @@ export class LockTracer implements CallKind, InstantKind {
   readonly #results = new Map<LockFunction, ValueTexts>();
   readonly #context: TracerContext;
   readonly #book: LockBook;
-  readonly #edges: InlinedEdges;
+  readonly #edges: ReturnType<typeof inlinedEdges>;
+  readonly #copies: readonly InlinedLock[];
+  readonly #releases = new AddressMap<LockPlace>();
   readonly ahead: AheadReads = {
     entryReads: () => none,
     mayBegin: ({ pc }) => this.#takes(pc) !== undefined,
@@ -82,7 +84,7 @@ export class LockTracer implements CallKind, InstantKind {
   readonly blocks: BlockKind = {
     at: (pc) => this.#edges.at(pc),
     reads: ({ pc, registers }) => {
-      const place = this.#edges.beginAt(pc)?.lock;
+      const place = this.#edges.beginAt(pc)?.place.lock;
       const found = place && lockIn(place, registers);
       return found && 'word' in found ? [{ address: found.word, length: WORD }] : none;
     },
@@ -91,13 +93,16 @@ export class LockTracer implements CallKind, InstantKind {
 
   constructor({ functions, inlined, wants }: FoundLocks, context: TracerContext) {
     for (const fn of functions) this.#functions.set(fn.probe.address, fn);
-    this.#edges = new InlinedEdges(inlined);
+    this.#edges = inlinedEdges(inlined);
+    this.#copies = inlined;
+    for (const { role, begins } of inlined)
+      if (role.does === 'release') for (const { address, lock } of begins) this.#releases.set(address, lock);
     this.#context = context;
     this.#book = new LockBook(wants, context);
   }
 
   isAt(pc: Addr): boolean {
-    return this.#functions.get(pc) !== undefined || this.#edges.releaseAt(pc) !== undefined;
+    return this.#functions.get(pc) !== undefined || this.#releases.get(pc) !== undefined;
   }
 
   #takes(pc: Addr): LockFunction | undefined {
@@ -122,12 +127,13 @@ export class LockTracer implements CallKind, InstantKind {
   }
 
   #beginBlock(at: Moment, edge: BlockEdge, around: Call | undefined, memory: HitMemory): Taking | undefined {
-    const begin = this.#edges.beginAt(at.pc, edge.block);
+    const begin = this.#edges.beginAt(at.pc, edge.block)?.place;
     const found = begin && lockIn(begin.lock, at.registers);
-    if (!begin || !found) return undefined;
+    const copy = this.#copies[edge.block];
+    if (!begin || !found || !copy) return undefined;
     const word = 'word' in found ? memory.at(found.word, WORD)?.word(0) : found.address;
     if (word === undefined) return undefined;
-    const { copy, address } = begin;
+    const { address } = begin;
     const isPart = !('word' in found);
     const by = { name: copy.name, address };
     const taker = { role: copy.role, isMethod: true };
@@ -197,7 +203,7 @@ export class LockTracer implements CallKind, InstantKind {
   }
 
   reads({ pc, registers }: Moment): readonly MemoryRequest[] | undefined {
-    if (this.#edges.releaseAt(pc)) return none;
+    if (this.#releases.get(pc)) return none;
     const fn = this.#functions.get(pc);
     const word = fn?.role.does === 'release' ? registers.register(fn.register) : undefined;
     if (!fn || word === undefined) return undefined;
@@ -207,7 +213,7 @@ export class LockTracer implements CallKind, InstantKind {
   /** A lock is released. */
   hit(at: Moment, { returnAddress, memory }: InstantSite): (() => void) | undefined {
     const { pc, hart, space } = at;
-    const isCopy = this.#edges.releaseAt(pc) !== undefined;
+    const isCopy = this.#releases.get(pc) !== undefined;
     const released = isCopy ? this.#releasedIn(at) : this.#releasedBy(at, memory);
     const lock = released && this.#book.released(released.address, space, released.isPart);
     if (!lock) return undefined;
@@ -220,7 +226,7 @@ export class LockTracer implements CallKind, InstantKind {
   }
 
   #releasedIn({ pc, registers }: Moment): { readonly address: Addr; readonly isPart: boolean } | undefined {
-    const place = this.#edges.releaseAt(pc);
+    const place = this.#releases.get(pc);
     const found = place && lockIn(place, registers);
     return found && 'address' in found ? { address: found.address, isPart: true } : undefined;
   }

@@ -11,9 +11,10 @@ import { reachedFrom } from '../../../base/reached.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
 import { plural } from '../../../text/index.js';
 import type { ProbeFact } from '../../../trace/index.js';
+import { mostLevels } from '../../inlined-code.js';
 import type { PatchWindow } from '../../read-plan.js';
 import type { InlinedPolls } from '../kind.js';
-import { type InlinedSite, InlinedSites, mostLevels, type NoSite } from './inlined-sites.js';
+import { type InlinedSite, InlinedSites, type NoSite } from './inlined-sites.js';
 import { hostedTasks } from './self-place.js';
 
 /** How a Future's polls are seen. */

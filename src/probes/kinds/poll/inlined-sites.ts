@@ -1,13 +1,12 @@
 import type { Architecture, FlowStep } from '../../../arch/index.js';
 import type { FutureSet, FutureType, InlinedPoll } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
-import { madeOnce } from '../../../base/made-once.js';
-import { type DebugInfo, type Die, rangesOf } from '../../../dwarf/index.js';
+import type { DebugInfo, Die } from '../../../dwarf/index.js';
 import type { FlowGraph } from '../../flow-graph.js';
-import { type FramePlace, FunctionGraphs } from '../../function-graphs.js';
-import { InnerWindows } from '../../inner-windows.js';
+import type { FramePlace } from '../../function-graphs.js';
+import { inlinedBlock, straightFrom, untilStore } from '../../inlined-block.js';
+import { InlinedCode, nodesIn } from '../../inlined-code.js';
 import type { PatchWindow } from '../../read-plan.js';
-import { type InlinedBlock, inlinedBlock, straightFrom, unchangedFrom, untilStore } from './inlined-block.js';
 import { PollsAround } from './poll-around.js';
 import { type HostedTask, type Inlining, type SelfPlace, selfPlace } from './self-place.js';
 
@@ -28,19 +27,14 @@ export interface NoSite {
   readonly reason: string;
 }
 
-/** More Futures than these are not inlined into each other: every frame has 16 bytes, by both psABIs. */
-export const mostLevels = 14;
-
 /** Finds the places of inlined polls; keeps the control flow of the functions that it has looked at. */
 export class InlinedSites {
   readonly #debug: DebugInfo;
   readonly around: PollsAround;
   readonly #arch: Architecture;
   readonly #tasks: ReadonlyMap<number, HostedTask>;
-  readonly #graphs: FunctionGraphs;
+  readonly #code: InlinedCode;
   readonly #about: Omit<Inlining, 'copy' | 'host' | 'task'>;
-  readonly #windows: InnerWindows;
-  readonly #located = new Map<bigint, boolean>();
 
   /** `tasks`: of functions whose first argument is a task's header, by the offsets of their DIEs. */
   constructor(
@@ -53,9 +47,8 @@ export class InlinedSites {
     this.#debug = debug;
     this.around = new PollsAround(futures);
     this.#arch = arch;
-    this.#graphs = new FunctionGraphs(debug, arch);
-    this.#about = { futures, around: this.around, arch, graphs: this.#graphs };
-    this.#windows = new InnerWindows(this.#graphs, arch, debug.elf);
+    this.#code = new InlinedCode(debug, arch);
+    this.#about = { futures, around: this.around, arch, graphs: this.#code.graphs };
   }
 
   find(future: FutureType, { die: copy, host }: InlinedPoll): InlinedSite | NoSite {
@@ -65,7 +58,7 @@ export class InlinedSites {
 
   #find(future: FutureType, copy: Die, host: Die): InlinedSite | NoSite {
     if (!this.#arch.codeFlow) return { reason: `jumps of ${this.#arch.name} are not followed` };
-    const graph = this.#graphs.of(host);
+    const graph = this.#code.graphs.of(host);
     if (!graph) return { reason: 'the code around it cannot be followed' };
     const own = nodesIn(graph, [copy]);
     const all = nodesIn(graph, this.around.merged(host));
@@ -74,8 +67,7 @@ export class InlinedSites {
       graph,
       others.map(({ die }) => die),
     );
-    const isForeign = (node: number): boolean =>
-      !all.has(node) && this.#isLocated((graph.steps[node] as FlowStep).address);
+    const isForeign = (node: number): boolean => !all.has(node) && this.#code.isLocated(graph, node);
     const isSwitch = this.#switchIn(graph, own, { future, copy, host });
     const isWithinPoll = (): boolean => this.around.isWithinPoll(copy, host);
     const block = inlinedBlock(graph, { copy: own, shared, isForeign, isSwitch, isWithinPoll });
@@ -93,9 +85,9 @@ export class InlinedSites {
       begins.push({ ...begin, isStored });
       if (isAgain) ends.push(begin);
     }
-    for (const node of new Set(block.ends.map((end) => this.#endAt(end, graph, block)))) {
+    for (const node of new Set(block.ends.map((end) => this.#code.endAt(end, graph, block)))) {
       const { address } = graph.steps[node] as FlowStep;
-      const frame = this.#graphs.frameAt(address);
+      const frame = this.#code.graphs.frameAt(address);
       if (!frame) return { reason: 'no call frame information says where its frame is' };
       ends.push({ address, frame });
     }
@@ -103,7 +95,7 @@ export class InlinedSites {
   }
 
   /**
-   * Tells the switch over the states of a Future that the compiler made. It has the Future's own place in the source.
+   * Distinguishes the switch over the states of a Future that the compiler made. It has the Future's own place in the source.
    * No part of it is what was inlined into the poll. On one line with the body it is what comes first.
    */
   #switchIn(
@@ -134,12 +126,12 @@ export class InlinedSites {
   ): Omit<InlinedSite['begins'][number], 'isStored'> | undefined {
     let best: { readonly begin: Omit<InlinedSite['begins'][number], 'isStored'>; readonly worth: number } | undefined;
     for (const node of nodes) {
-      const isPatchable = typeof this.#windows.around({ graph, node }) !== 'string';
+      const isPatchable = this.#code.isPatchable(graph, node);
       if (best && !isPatchable) continue;
       const { address } = graph.steps[node] as FlowStep;
       const task = this.#tasks.get(host.offset);
       const self = selfPlace(future, address, { copy, host, task, ...this.#about });
-      const frame = self && this.#graphs.frameAt(address);
+      const frame = self && this.#code.graphs.frameAt(address);
       if (!frame) continue;
       const worth = (isPatchable ? 2 : 0) + (self.through === undefined ? 1 : 0);
       if (worth > (best?.worth ?? -1)) best = { begin: { address, frame, self }, worth };
@@ -148,44 +140,18 @@ export class InlinedSites {
     return best?.begin;
   }
 
-  /**
-   * Where an end is seen: there, or at the first instruction behind it that can be patched, if the Future is still as
-   * it was.
-   */
-  #endAt(end: number, graph: FlowGraph, block: InlinedBlock): number {
-    const isPatchable = (node: number): boolean => typeof this.#windows.around({ graph, node }) !== 'string';
-    return unchangedFrom(graph, end, block).find(isPatchable) ?? end;
-  }
-
-  /** An instruction that the compiler made for no place in the source has no line, or the line 0. */
-  #isLocated(address: Addr): boolean {
-    return madeOnce(this.#located, address, () => (this.#debug.lineAt(address)?.line ?? 0) > 0);
-  }
-
   /** A window for each place of these sites, by address; or why there is none. */
   windows(
     sites: readonly { readonly site: InlinedSite; readonly host: Die }[],
   ): ReadonlyMap<bigint, PatchWindow | string> {
     const places = sites.flatMap(({ site, host }) => {
-      const graph = this.#graphs.of(host);
+      const graph = this.#code.graphs.of(host);
       if (!graph) return [];
       return [...site.begins, ...site.ends].map(({ address }) => ({
         graph,
         node: graph.steps.findIndex((step) => step.address === address),
       }));
     });
-    return this.#windows.choose(places);
+    return this.#code.windows.choose(places);
   }
-}
-
-/** The instructions of functions and copies. */
-function nodesIn(graph: FlowGraph, dies: readonly Die[]): Set<number> {
-  const covered = dies.flatMap((die) =>
-    rangesOf(die).map(({ low, high }) => ({ low: die.unit.codes.fromCode(low), high: die.unit.codes.fromCode(high) })),
-  );
-  const found = new Set<number>();
-  graph.steps.forEach(({ address }, node) => {
-    if (covered.some(({ low, high }) => address >= low && address < high)) found.add(node);
-  });
-  return found;
 }

@@ -1,9 +1,9 @@
 import type { FutureType, Guard } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
 import { planConditions } from '../../expressions/comparison.js';
+import { planInside } from '../../inner-windows.js';
 import {
   entryPlan,
-  type InnerPlace,
   loadSize,
   noteName,
   type PlannedLoad,
@@ -144,14 +144,9 @@ export function planSites(sites: readonly InlinedProbe[], { windows, stackDepth 
     const object = { align: future.align ?? 1, size: future.size, loads };
     const place = ({ address }: { readonly address: Addr }): ReadPlan => {
       const window = windows.get(address) ?? 'its code is not known';
-      const isKnown = typeof window !== 'string';
-      return {
-        ...entryPlan({ address, codeSize: 0, name: `${future.future} in ${copy.into}` }),
-        subject: future.future,
-        needsStop: why ?? (isKnown ? undefined : `it lies inside a function: ${window}`),
-        partly: unread > 0 ? partly(unread) : undefined,
-        inside: isKnown ? { window, taken: [], noted: [], groups: [block] } : noPlace(address, block),
-      };
+      const plan = planInside(address, `${future.future} in ${copy.into}`, { window, scratchIsFree: true }, [block]);
+      const needsStop = why ?? plan.needsStop;
+      return { ...plan, subject: future.future, needsStop, partly: unread > 0 ? partly(unread) : undefined };
     };
     const begins = site.begins.map((begin): ReadPlan => {
       const { frame, self, isStored } = begin;
@@ -195,11 +190,6 @@ function readsAt(
 
 /** See `FrameNote`. */
 const mostBlocks = 2 ** 15;
-
-/** It cannot be patched: nothing is replaced. */
-function noPlace(address: Addr, block: number): InnerPlace {
-  return { window: { address, length: 0, free: undefined }, taken: [], noted: [], groups: [block] };
-}
 
 function distinct(guards: readonly Guard[]): Guard[] {
   return [...new Map(guards.map((guard) => [`${guard.offset} ${guard.size}`, guard])).values()];

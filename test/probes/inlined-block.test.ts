@@ -1,9 +1,9 @@
 // Where an inlined poll begins and ends, in control flow drawn by hand: each case is a shape that rustc has made of a real poll.
 import t from 'tap';
-import type { FlowStep } from '../../../../src/arch/index.js';
-import { addr } from '../../../../src/base/addr.js';
-import { FlowGraph } from '../../../../src/probes/flow-graph.js';
-import { inlinedBlock, unchangedFrom } from '../../../../src/probes/kinds/poll/inlined-block.js';
+import type { FlowStep } from '../../src/arch/index.js';
+import { addr } from '../../src/base/addr.js';
+import { FlowGraph } from '../../src/probes/flow-graph.js';
+import { inlinedBlock, unchangedFrom } from '../../src/probes/inlined-block.js';
 
 type Kind = FlowStep['kind'];
 

@@ -1,6 +1,6 @@
-import type { FlowStep } from '../../../arch/index.js';
-import { reachedFrom } from '../../../base/reached.js';
-import type { FlowGraph } from '../../flow-graph.js';
+import type { FlowStep } from '../arch/index.js';
+import { reachedFrom } from '../base/reached.js';
+import type { FlowGraph } from './flow-graph.js';
 
 /** Where a poll that was inlined begins and ends. Numbers are nodes of the graph. */
 export interface InlinedBlock {
