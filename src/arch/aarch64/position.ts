@@ -186,6 +186,3 @@ export function setsStackUp(body: readonly Instruction[]): boolean {
     ),
   );
 }
-
-export const returnsFromTrap = (body: readonly Instruction[]): boolean =>
-  body.some((one) => one.form === 'trap' && one.op === 'eret');

@@ -8,11 +8,10 @@ import { check } from './condition.js';
 import { countUp } from './count.js';
 import { decode } from './decode.js';
 import { disassemble, step } from './disassembly.js';
-import { ends } from './exits.js';
 import { beginHop, endHop, HOP_FRAME, hop, hopBack, patch, patchTarget, unsign } from './patch.js';
 import { claim, claimRarely, counter, fillRecord, keptOffset, mostShifts, outerCopySteps } from './record-code.js';
 import { floatArguments, LR, SP } from './registers.js';
-import { displace, displaceInside, loopsToStart, patchLengths } from './relocate.js';
+import { displace, displaceInside, ends, loopsToStart, patchLengths } from './relocate.js';
 import { wait } from './wait.js';
 
 /** The flags are left alone, and sp is always a multiple of 16. */

@@ -108,6 +108,8 @@ export abstract class FramedCode extends CodeWriter {
   abstract loadAddress(to: number, address: Addr): void;
   abstract loadConstant(to: number, value: bigint): void;
   abstract jump(to: Label): void;
+  /** Keeps every register. */
+  abstract jumpNear(to: Addr): void;
   abstract jumpFar(to: Addr, through: number): void;
   abstract branchZero(op: 'zero' | 'not-zero', register: number, to: Label): void;
   /** Where `a` is below `b`, both of them below 2^63. Overwrites `a`. */

@@ -7,11 +7,10 @@ import { Assembler, addi, cAddi16Sp, cAddiSp, cJrRa, cLdsp, jalr, ld, machine, T
 import { check } from './condition.js';
 import { countUp } from './count.js';
 import { disassemble, step } from './disassembly.js';
-import { ends } from './exits.js';
 import { beginHop, endHop, HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
 import { claim, claimRarely, fillRecord, keptOffset, mostShifts, outerCopySteps } from './record-code.js';
 import { floatArguments, RA, registerNamed, SP } from './registers.js';
-import { displace, displaceInside, loopsToStart, patchLengths } from './relocate.js';
+import { displace, displaceInside, ends, loopsToStart, patchLengths } from './relocate.js';
 import { wait } from './wait.js';
 
 const trampolines = trampolinesOf({
