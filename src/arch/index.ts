@@ -52,7 +52,9 @@ export {
 } from './inject/trampolines.js';
 export type { Effects, EmulatedInstruction, InstructionModel, MemoryAccess } from './instructions.js';
 export type { CallRegisters, LinuxCall, LinuxModel, SystemCallModel } from './linux.js';
+export type { ArgumentKind, CallSignature } from './linux-arguments.js';
 export { beginsAgain, linuxError } from './linux-errors.js';
+export { namedText } from './linux-flags.js';
 export type {
   AddressSpace,
   AddressSpaces,

@@ -18,7 +18,7 @@ const generic: readonly Run[] = [
       pivot_root nfsservctl
     `,
   },
-  { from: 45, names: 'truncate' },
+  { from: 43, names: 'statfs fstatfs truncate ftruncate' },
   {
     from: 47,
     names: `
@@ -27,9 +27,9 @@ const generic: readonly Run[] = [
     `,
   },
   {
-    from: 63,
+    from: 62,
     names: `
-      read write readv writev pread64 pwrite64 preadv pwritev sendfile pselect6 ppoll signalfd4 vmsplice splice
+      lseek read write readv writev pread64 pwrite64 preadv pwritev sendfile pselect6 ppoll signalfd4 vmsplice splice
       tee readlinkat newfstatat fstat sync fsync fdatasync sync_file_range timerfd_create timerfd_settime
       timerfd_gettime utimensat acct capget capset personality exit exit_group waitid set_tid_address unshare
       futex set_robust_list get_robust_list nanosleep getitimer setitimer kexec_load init_module delete_module
@@ -44,7 +44,7 @@ const generic: readonly Run[] = [
       sysinfo mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr msgget msgctl msgrcv msgsnd
       semget semctl semtimedop semop shmget shmctl shmat shmdt socket socketpair bind listen accept connect
       getsockname getpeername sendto recvfrom setsockopt getsockopt shutdown sendmsg recvmsg readahead brk munmap
-      mremap add_key request_key keyctl clone execve mmap
+      mremap add_key request_key keyctl clone execve mmap fadvise64
     `,
   },
   {

@@ -1,4 +1,5 @@
 import type { RegisterReader } from '../base/memory-reader.js';
+import type { CallSignatures } from './linux-arguments.js';
 import type { CallNames } from './linux-calls.js';
 
 /** What is known of processes on a Linux of this architecture. */
@@ -7,6 +8,8 @@ export interface LinuxModel {
   readonly mappingCalls: readonly number[];
   /** What system calls are called. */
   readonly callName?: CallNames;
+  /** What they are given, by their names. */
+  readonly callSignature?: CallSignatures;
   /** What the registers of a thread hold where its system call begins, and where it has ended. */
   readonly atCall?: CallRegisters;
   /** The names of signals by their numbers, without SIG (signal(7)). */

@@ -23,7 +23,7 @@ import {
 } from './kinds.js';
 import { MomentReads, type ReadAhead, type ReadMoment } from './moment-reads.js';
 import { stackNumber } from './open-call.js';
-import { type HitMemory, nothingRead } from './reading.js';
+import { Answers, type HitMemory } from './reading.js';
 
 interface CallTracerOptions {
   readonly observer?: HitObserver | undefined;
@@ -103,9 +103,10 @@ export class CallTracer implements Tracer {
 
   *visit(hit: Hit): Visit {
     if (hit.systemCall === undefined) return this.#react(hit, yield* this.#reads.visit(hit));
-    yield [];
+    const memory = new Answers();
+    yield* memory.readAll(() => this.#ofSystemCalls.flatMap((kind) => kind.reads(hit, memory)));
     const follows = this.#later();
-    for (const kind of this.#ofSystemCalls) this.#cross(kind, hit, nothingRead, follows);
+    for (const kind of this.#ofSystemCalls) this.#cross(kind, hit, memory, follows);
     return follows.reaction(hit.pc);
   }
 

@@ -173,7 +173,7 @@ export interface Crossing {
  */
 export interface CrossingKind {
   isAt(pc: Addr): boolean;
-  /** It sees the stops at system calls of a process, wherever these are, without memory. */
+  /** It sees the stops at system calls of a process, wherever these are. */
   readonly seesSystemCalls?: true;
   /** Memory to read. Asked again with what was read, until nothing new is asked for. */
   reads(at: Moment, memory: HitMemory): readonly MemoryRequest[];

@@ -19,6 +19,11 @@ export async function visitSystemCall(
   const systemCall = calls[reason];
   const visit = tracer.visit({ hart: options.hartNumber(hart), pc, stackPointer, registers, time: time(), systemCall });
   let step = visit.next();
-  while (!step.done) step = visit.next(step.value.map(() => undefined));
+  while (!step.done) {
+    const batch = options.session.batch(hart);
+    const replies = step.value.map(({ address, length }) => batch.readMemory(address, length));
+    await batch.send();
+    step = visit.next(replies.map(({ value }) => value));
+  }
   tracer.digest();
 }

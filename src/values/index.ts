@@ -30,6 +30,7 @@ export {
   type PointerValue,
   type SequenceValue,
   type StructValue,
+  textValue,
   type Value,
   type ValueLimits,
   type WrapperValue,

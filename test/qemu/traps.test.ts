@@ -213,9 +213,20 @@ lower:  mrs     x1, esr_el1
         .size   lower, . - lower
         .type   _start, @function
         .size   _start, user - _start
+        .irp    call, put, one, two, three, four, five, six, seven
+        .type   sys_\\call, @function
+sys_\\call:
+        ret
+        .size   sys_\\call, . - sys_\\call
+        .endr
+        .data
+        .type   table, @object
+table:  .zero   64 * 8
+        .quad   sys_put, 0, sys_one, sys_two, sys_three, sys_four, sys_five, sys_six, sys_seven
+        .size   table, . - table
 `;
 
-t.test('aarch64: calls, their arguments and results', async (t: Test) => {
+t.test("aarch64: calls, named by the kernel's table, their arguments and results", async (t: Test) => {
   const folder = scratchFolder(t);
   const file = (name: string): string => join(folder, name);
   writeFileSync(file('k.s'), arm);
@@ -226,7 +237,7 @@ t.test('aarch64: calls, their arguments and results', async (t: Test) => {
   const { status, stdout, stderr } = await rsptrace('run', ...options, file('k.elf'), '--', ...qemu).ended;
   t.equal(status, 0, stderr.slice(-300));
   t.match((JSON.parse(stdout) as Traps).traps, [
-    { function: 'syscall::64', calls: 5, lost: 0 },
+    { function: 'syscall::put', calls: 5, lost: 0 },
     { function: 'syscall::93', calls: 1, lost: 1 },
     { function: 'trap::brk', calls: 1, lost: 0 },
   ]);
@@ -234,7 +245,7 @@ t.test('aarch64: calls, their arguments and results', async (t: Test) => {
   const calls = lines.map((line) => JSON.parse(line) as { name: string; result?: string; detail?: string });
   t.same(
     calls
-      .filter(({ name }) => name === 'syscall::64')
+      .filter(({ name }) => name === 'syscall::put')
       .map(({ result, detail }) => [result, /arg0: \d+/.exec(detail ?? '')?.[0]]),
     [5, 4, 3, 2, 1].map((n) => [`${100 + n}`, `arg0: ${n}`]),
   );

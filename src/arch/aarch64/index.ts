@@ -1,5 +1,6 @@
 import type { Architecture, CompleteArchitecture } from '../architecture.js';
 import { genericSignals, type LinuxModel } from '../linux.js';
+import { armSignatures } from '../linux-arguments.js';
 import { genericCalls } from '../linux-calls.js';
 import { addressSpaces } from './address-space.js';
 import { prepare } from './disassembly.js';
@@ -25,6 +26,7 @@ const linux: LinuxModel = {
   signalReturns: [Uint8Array.of(0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4)],
   mappingCalls: [222, 226, 216, 288],
   callName: genericCalls,
+  callSignature: armSignatures,
   signals: genericSignals,
   behindTrap: 0,
   isTrap: isBreakpoint,

@@ -2,6 +2,7 @@ import { addr } from '../../base/addr.js';
 import type { CompleteArchitecture } from '../architecture.js';
 import type { GuestClock } from '../clock.js';
 import { genericSignals, type LinuxModel } from '../linux.js';
+import { genericSignatures } from '../linux-arguments.js';
 import { riscvCalls } from '../linux-calls.js';
 import type { ResetModel } from '../reset.js';
 import { addressSpaces } from './address-space.js';
@@ -55,6 +56,7 @@ const linux: LinuxModel = {
   signalReturns: [Uint8Array.of(0x93, 0x08, 0xb0, 0x08, 0x73, 0, 0, 0)],
   mappingCalls: [222, 226, 216, 288],
   callName: riscvCalls,
+  callSignature: genericSignatures,
   signals: genericSignals,
   behindTrap: 0,
   isTrap: (code) => traps.some((trap) => trap.every((byte, i) => code[i] === byte)),

@@ -1,4 +1,5 @@
 import { genericSignals, type LinuxModel, type SystemCallModel } from '../linux.js';
+import { x86Signatures } from '../linux-arguments.js';
 import { x86Calls } from '../linux-calls.js';
 
 const parameters = ['rdi', 'rsi', 'rdx', 'r10', 'r8', 'r9'];
@@ -39,6 +40,7 @@ const systemCalls: SystemCallModel = {
 
 export const linux: LinuxModel = {
   callName: x86Calls,
+  callSignature: x86Signatures,
   // -ENOSYS, arch/x86/entry/entry_64.S.
   atCall: { number: 'orig_rax', arguments: parameters, result: 'rax', resultBefore: -38n },
   // arch/x86/include/uapi/asm/ptrace.h

@@ -1,15 +1,17 @@
-import { beginsAgain, type CallRegisters } from '../../../arch/index.js';
+import { beginsAgain, type CallRegisters, type CallSignature } from '../../../arch/index.js';
 import type { Addr } from '../../../base/addr.js';
 import {
   type Crossing,
   type CrossingKind,
+  type HitMemory,
   type MemoryRequest,
   type Moment,
   stackNumber,
 } from '../../../calls/index.js';
 import type { TracerContext } from '../kind.js';
+import { callArguments, callReads } from './call-values.js';
 import type { FoundTraps } from './resolve.js';
-import { argumentsOf, type OpenTrap, TrapCalls } from './trap-calls.js';
+import { type OpenTrap, TrapCalls } from './trap-calls.js';
 
 /** Stands for the return address that a system call has not: see `BlockEdge.key`. */
 const key = -(1n << 62n);
@@ -50,18 +52,23 @@ export class ProcessCalls extends TrapCalls implements CrossingKind {
     this.#registers = registers;
   }
 
-  reads(): readonly MemoryRequest[] {
-    return none;
+  /** Texts that a call is given, wherever it may begin. */
+  reads(at: Moment, memory: HitMemory): readonly MemoryRequest[] {
+    const here = this.#read(at);
+    const name = here && this.#nameOf(here.number);
+    const isRead = name !== undefined && this.#context.values !== false && this.#found.wants([`syscall::${name}`]);
+    if (!here || !isRead || !this.#isEntry(at, here, this.#open[at.hart])) return none;
+    return callReads(this.#signature(name), this.#passed(at), memory);
   }
 
-  cross(at: Moment): Crossing {
+  cross(at: Moment, memory: HitMemory): Crossing {
     const here = this.#read(at);
     if (!here) return {};
     const open = this.#open[at.hart];
     const isSame = open?.number === here.number && open.call.from.pc === at.pc;
     if (open?.isInterrupted)
-      return isSame || this.#isRestart(here, open, at.pc) ? this.#goesOn(open) : this.#next(at, here, open);
-    return this.#isEntry(at, here, open) ? this.#next(at, here, undefined) : this.#end(at, here, open);
+      return isSame || this.#isRestart(here, open, at.pc) ? this.#goesOn(open) : this.#next(at, here, open, memory);
+    return this.#isEntry(at, here, open) ? this.#next(at, here, undefined, memory) : this.#end(at, here, open);
   }
 
   unmatched(): void {
@@ -97,17 +104,19 @@ export class ProcessCalls extends TrapCalls implements CrossingKind {
   }
 
   /** A call begins, behind one that was interrupted and fails. */
-  #next(at: Moment, { number, stackPointer }: AtCall, failed: OpenSystemCall | undefined): Crossing {
+  #next(at: Moment, { number, stackPointer }: AtCall, failed: OpenSystemCall | undefined, memory: HitMemory): Crossing {
     this.#open[at.hart] = undefined;
     const ended = failed && this.#endOf(failed);
-    const name = `syscall::${this.#nameOf(number) ?? BigInt.asIntN(64, number)}`;
-    if (!this.#found.wants(name)) {
+    const called = this.#nameOf(number);
+    const name = `syscall::${called ?? BigInt.asIntN(64, number)}`;
+    if (!this.#found.wants([name])) {
       this.#found.seen.others.add(name);
       return { ended };
     }
-    const passed = this.#registers.arguments.map((register) => at.registers.register(register) ?? 0n);
+    const signature = called === undefined ? undefined : this.#signature(called);
+    const values = callArguments(signature, this.#passed(at), memory);
     const from = { pc: at.pc, stackPointer: BigInt(stackPointer), isUser: true };
-    const call = this.open({ kind: 'syscall', name, values: argumentsOf(passed), from }, at);
+    const call = this.open({ kind: 'syscall', name, values, signature, from }, at);
     this.#open[at.hart] = { call, stackPointer, number, isInterrupted: false };
     return { ended, begun: { space: at.space ?? 0, key, stackPointer, call } };
   }
@@ -128,6 +137,14 @@ export class ProcessCalls extends TrapCalls implements CrossingKind {
   #endOf({ call, stackPointer }: OpenSystemCall): Crossing['ended'] {
     this.#open[call.hart] = undefined;
     return { space: 0, key, stackPointer, isOf: (one) => one === call };
+  }
+
+  #passed({ registers }: Moment): readonly bigint[] {
+    return this.#registers.arguments.map((name) => registers.register(name) ?? 0n);
+  }
+
+  #signature(name: string): CallSignature | undefined {
+    return this.#context.arch.linux?.callSignature?.(name);
   }
 
   #nameOf(number: bigint): string | undefined {

@@ -30,7 +30,8 @@ export interface FoundTraps extends Found {
   readonly exits: readonly TrapExit[];
   /** The address of each of them, and what it is for people. */
   readonly places: readonly { readonly address: Addr; readonly name: string }[];
-  readonly wants: (name: string) => boolean;
+  /** `paths`: all names of one trap. */
+  readonly wants: (paths: readonly string[]) => boolean;
   /** A trap of this kind may be wanted. */
   readonly mayWant: (kind: TrapKind) => boolean;
   /** Of a process: where its registers have what it asks the kernel. */
@@ -98,7 +99,7 @@ export function resolveTraps(program: ProbedProgram, specs: readonly TrapSpec[])
 function wishesOf(specs: readonly TrapSpec[]): Pick<FoundTraps, 'wants' | 'mayWant' | 'seen'> {
   const list = whiteList(specs);
   return {
-    wants: (path) => list.allows([path], true),
+    wants: (paths) => list.allows(paths, true),
     mayWant: (kind) => specs.some((spec) => !spec.excludes && (spec.of === undefined || spec.of === kind)),
     seen: { others: new Set(), returnsAlone: 0, interrupted: undefined, inARow: 0, isStorm: false },
   };

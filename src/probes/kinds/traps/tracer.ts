@@ -1,4 +1,4 @@
-import type { Interrupted, Trap } from '../../../arch/index.js';
+import type { Interrupted, Trap, TrapKind } from '../../../arch/index.js';
 import { type Addr, addOffset, hex } from '../../../base/addr.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
 import {
@@ -13,9 +13,11 @@ import {
 import { isLinux } from '../../../target/index.js';
 import type { ArgumentValue } from '../../../trace/index.js';
 import type { TracerContext } from '../kind.js';
+import { CallNaming } from './call-names.js';
+import { callArguments, callReads } from './call-values.js';
 import { readOf, TrapPlaces } from './places.js';
 import type { FoundTraps } from './resolve.js';
-import { argumentsOf, type OpenTrap, TrapCalls } from './trap-calls.js';
+import { type OpenTrap, TrapCalls } from './trap-calls.js';
 
 /** Stands for the return address that a trap has not: see `BlockEdge.key`. No block has it. */
 const key = -(1n << 62n);
@@ -34,7 +36,7 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
   readonly #found: FoundTraps;
   readonly #context: TracerContext;
   readonly #places: TrapPlaces;
-  readonly #isLinux: boolean;
+  readonly #naming: CallNaming;
 
   constructor(found: FoundTraps, context: TracerContext) {
     const onLinux = isLinux(context.elf);
@@ -42,7 +44,7 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
     this.#found = found;
     this.#context = context;
     this.#places = new TrapPlaces({ ...found, arch: context.arch, elf: context.elf });
-    this.#isLinux = onLinux;
+    this.#naming = new CallNaming(context, onLinux);
   }
 
   /** See {@link TrapPlaces.current}. */
@@ -55,7 +57,15 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
   }
 
   reads(at: Moment, memory: HitMemory): readonly MemoryRequest[] {
-    return this.#places.reads(at, memory);
+    return [...this.#places.reads(at, memory), ...this.#callReads(at, memory)];
+  }
+
+  /** Texts that a system call is given, once the registers are there. */
+  #callReads({ pc, registers }: Moment, memory: HitMemory): readonly MemoryRequest[] {
+    const trap = this.#places.entryAt(pc)?.trap(registers, readOf(memory));
+    if (trap?.kind !== 'syscall' || this.#context.values === false) return none;
+    const { names, signature } = this.#naming.of(trap);
+    return this.#wants('syscall', names) ? callReads(signature, trap.arguments ?? none, memory) : none;
   }
 
   cross(at: Moment, memory: HitMemory): Crossing {
@@ -67,7 +77,7 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
     if (trap) this.#watchStorm(trap);
     return {
       ended: goesOn && { ...this.#placeOf(goesOn, registers), isOf: (call) => endsAt(call as OpenTrap, goesOn) },
-      begun: trap && this.#begun(trap, at),
+      begun: trap && this.#begun(trap, at, memory),
       places,
       spent: this.#places.spentAt(at, memory),
     };
@@ -78,22 +88,22 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
     this.#places.missed();
   }
 
-  #begun(trap: Trap, at: Moment): (CrossingPlace & { readonly call: OpenTrap }) | undefined {
-    const name = `${trap.kind}::${trap.name ?? this.#callName(trap)}`;
-    if (!this.#found.wants(name)) {
+  #begun(trap: Trap, at: Moment, memory: HitMemory): (CrossingPlace & { readonly call: OpenTrap }) | undefined {
+    const { names, signature } = trap.name === undefined ? this.#naming.of(trap) : { names: [trap.name] };
+    const name = `${trap.kind}::${names[0]}`;
+    if (!this.#wants(trap.kind, names)) {
       this.#found.seen.others.add(name);
       return undefined;
     }
+    const values = trap.kind === 'syscall' ? callArguments(signature, trap.arguments ?? none, memory) : valuesOf(trap);
     return {
       ...this.#placeOf(trap.from, at.registers),
-      call: this.open({ kind: trap.kind, name, values: valuesOf(trap), from: trap.from }, at),
+      call: this.open({ kind: trap.kind, name, values, signature, from: trap.from }, at),
     };
   }
 
-  #callName({ number, isOther }: Trap): string {
-    if (number === undefined) return 'unknown';
-    const name = this.#isLinux && !isOther ? this.#context.arch.linux?.callName?.(Number(number)) : undefined;
-    return name ?? String(BigInt.asIntN(64, number));
+  #wants(kind: TrapKind, names: readonly string[]): boolean {
+    return this.#found.wants(names.map((name) => `${kind}::${name}`));
   }
 
   /** Where what is interrupted lies: its stack, and its address space if it is a program's. */
@@ -127,8 +137,7 @@ function endsAt({ from }: OpenTrap, { pc, isUser }: Interrupted): boolean {
   return from.isUser === isUser && (!isUser || (moved >= -longestCall && moved <= longestCall));
 }
 
-function valuesOf({ kind, arguments: passed = none, address, from: { pc, isUser } }: Trap): readonly ArgumentValue[] {
-  if (kind === 'syscall') return argumentsOf(passed);
+function valuesOf({ address, from: { pc, isUser } }: Trap): readonly ArgumentValue[] {
   const accessed = address === undefined ? none : [{ name: 'address', value: hex(address) }];
   return [...accessed, { name: 'pc', value: hex(pc) }, { name: 'from', value: isUser ? 'user' : 'kernel' }];
 }

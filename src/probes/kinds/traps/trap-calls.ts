@@ -1,5 +1,5 @@
-import { type Interrupted, linuxError, type TrapKind } from '../../../arch/index.js';
-import { type Addr, hex } from '../../../base/addr.js';
+import { type CallSignature, type Interrupted, linuxError, type TrapKind } from '../../../arch/index.js';
+import type { Addr } from '../../../base/addr.js';
 import { madeOnce } from '../../../base/made-once.js';
 import {
   type CallKind,
@@ -11,6 +11,7 @@ import {
 } from '../../../calls/index.js';
 import type { ArgumentValue, CallBegin, FunctionRef, GuestNanos } from '../../../trace/index.js';
 import type { TracerContext } from '../kind.js';
+import { callResult } from './call-values.js';
 
 const none: readonly never[] = [];
 
@@ -20,6 +21,8 @@ export interface OpenTrap extends TracedCall {
   readonly began: GuestNanos;
   readonly hart: number;
   readonly values: readonly ArgumentValue[];
+  /** Of a system call, where it is known what that is given. */
+  readonly signature: CallSignature | undefined;
   readonly from: Interrupted;
   exit: { readonly hart: number; readonly result: string | undefined } | undefined;
 }
@@ -31,6 +34,7 @@ interface TrapBegin {
   /** With its kind: `irq::supervisor_timer`. */
   readonly name: string;
   readonly values: readonly ArgumentValue[];
+  readonly signature?: CallSignature | undefined;
   readonly from: Interrupted;
 }
 
@@ -49,14 +53,14 @@ export class TrapCalls implements CallKind {
     this.#isLinux = isLinux;
   }
 
-  open({ kind, name, values, from }: TrapBegin, at: Moment): OpenTrap {
+  open({ kind, name, values, signature, from }: TrapBegin, at: Moment): OpenTrap {
     const ref = madeOnce(this.#refs, name, () => {
       const key = this.#context.nextKey();
       return { key, name, instance: name, address: at.pc, file: undefined, line: undefined, kind };
     });
     const began = this.#context.output.at(at.time);
     const shown = this.#context.values === false ? none : values;
-    return { kind: this, ref, began, hart: at.hart, values: shown, from, exit: undefined };
+    return { kind: this, ref, began, hart: at.hart, values: shown, signature, from, exit: undefined };
   }
 
   isAt(_pc: Addr): boolean {
@@ -94,7 +98,7 @@ export class TrapCalls implements CallKind {
     const { values = true } = this.#context;
     const isCall = values && payload.ref.kind === 'syscall' && this.#result !== undefined;
     const result = isCall ? registers.register(this.#result ?? '') : undefined;
-    payload.exit = { hart, result: result === undefined ? undefined : this.#resultText(result) };
+    payload.exit = { hart, result: result === undefined ? undefined : this.#resultText(payload, result) };
   }
 
   ended({ payload, depth, thread, wasLost }: TrapCall): void {
@@ -111,19 +115,9 @@ export class TrapCalls implements CallKind {
     this.#context.output.emit({ type: 'call-lost', time, hart, thread, function: ref, depth, begin: emitted, began });
   }
 
-  #resultText(result: bigint): string {
+  #resultText({ signature }: OpenTrap, result: bigint): string {
     const error = this.#isLinux ? linuxError(result) : undefined;
-    return error === undefined ? signed(result) : `${signed(result)} ${error}`;
+    const text = callResult(signature, result);
+    return error === undefined ? text : `${text} ${error}`;
   }
-}
-
-/** The arguments of a system call. */
-export function argumentsOf(passed: readonly bigint[]): readonly ArgumentValue[] {
-  return passed.map((value, index) => ({ name: `arg${index}`, value: signed(value) }));
-}
-
-/** Small numbers as such, others as bits. */
-function signed(value: bigint): string {
-  const number = BigInt.asIntN(64, value);
-  return number > -4096n && number < 65_536n ? String(number) : hex(BigInt.asUintN(64, value));
 }
