@@ -1,48 +1,28 @@
 import { existsSync } from 'node:fs';
 import { RsptraceError } from '../base/errors.js';
-import { type InputObserver, KilledRecording, type LogEntry } from '../record/index.js';
+import type { InputObserver, LogEntry } from '../record/index.js';
 import { jsonLine, plural, textLines } from '../text/index.js';
-import {
-  type AnyBegin,
-  type AnyEnd,
-  readTrace,
-  type TraceEvent,
-  type TraceInfo,
-  type TraceSink,
-} from '../trace/index.js';
+import type { AnyBegin, TraceEvent, TraceInfo, TraceSink } from '../trace/index.js';
 import { ExitCode, note } from './failure.js';
-import { createLogger } from './logging.js';
 import type { DumpArguments } from './options/saved-trace.js';
-import { preparedProgram } from './recording/asked.js';
-import { askedOf, recordsFile } from './records-file.js';
-import { pluginsAgain, recoverOptionsOf } from './recover.js';
+import { recordsFile } from './records-file.js';
+import { SavedRecords } from './saved-records.js';
 import { LargePieces } from './terminal.js';
 
 /**
  * `rsptrace dump TRACE`: the inputs of a recording, decoded, and the events that came of each. Gives the exit status.
  */
 export async function dump(args: DumpArguments): Promise<number> {
-  const path = recordsOf(args.trace);
-  const killed = new KilledRecording(path);
-  try {
-    const asked = askedOf(killed.asked);
-    const plugins = await pluginsAgain(asked.plugins, args.plugin);
-    const logger = createLogger(args.log);
-    const program = await preparedProgram(asked, plugins, logger);
-    const writer = new DumpWriter(args.json, args.explain);
-    const options = { ...recoverOptionsOf(asked, program), logger };
-    if (args.explain !== undefined) writer.inTrace = await durationsIn(args.trace);
-    const { notes } = await killed.recover({ ...options, sink: writer, inputs: writer });
-    writer.flush();
-    if (args.explain !== undefined && !writer.isFound) {
-      throw new RsptraceError('TRACE_NO_MATCH', `these records make no event ${args.explain}`, {
-        hint: `they make ${plural(writer.events, 'event')}: \`rsptrace dump ${args.trace}\` numbers them`,
-      });
-    }
-    note(...notes);
-  } finally {
-    killed.close();
+  using records = await SavedRecords.open(recordsOf(args.trace), args.plugin, args.log);
+  const writer = new DumpWriter(args.json, args.explain);
+  const { notes } = await records.read(writer, writer);
+  writer.flush();
+  if (args.explain !== undefined && !writer.isFound) {
+    throw new RsptraceError('TRACE_NO_MATCH', `these records make no event ${args.explain}`, {
+      hint: `they make ${plural(writer.events, 'event')}: \`rsptrace dump ${args.trace}\` numbers them`,
+    });
   }
+  note(...notes);
   return ExitCode.recorded;
 }
 
@@ -54,29 +34,6 @@ function recordsOf(path: string): string {
   throw new RsptraceError('RECORDS_MISSING', `there are no records in ${recordsFile(path)}`, {
     hint: 'record with --keep-records: a recording that ends removes its records otherwise',
   });
-}
-
-/** How long what ends lasts, by its type and name, in the order of ends. */
-type Durations = ReadonlyMap<string, readonly number[]>;
-
-/** Durations as the trace has them, without what was taken out of them. Undefined if there is no trace. */
-async function durationsIn(trace: string): Promise<Durations | undefined> {
-  if (trace.endsWith('.records') || !existsSync(trace)) return undefined;
-  const all = new Map<string, number[]>();
-  const event = (event: TraceEvent): void => {
-    const key = endKey(event);
-    if (key === undefined) return;
-    const { time, began } = event as AnyEnd;
-    const found = all.get(key);
-    if (found) found.push(time - began);
-    else all.set(key, [time - began]);
-  };
-  await readTrace(trace, { begin() {}, event, hart() {}, flush() {}, end() {} });
-  return all;
-}
-
-function endKey(event: TraceEvent): string | undefined {
-  return 'began' in event ? `${event.type} ${nameOf(event)}` : undefined;
 }
 
 /** Where an event comes from: a record, a stop, or what ended the recording. */
@@ -104,9 +61,6 @@ class DumpWriter implements TraceSink, InputObserver {
   readonly #begun = new Map<AnyBegin, Input>();
   #input: Input = { offset: 0, kind: 'end', content: {} };
   #info: TraceInfo | undefined;
-  /** How many of these have ended. */
-  readonly #ended = new Map<string, number>();
-  inTrace: Durations | undefined;
   events = 0;
   isFound = false;
 
@@ -130,8 +84,6 @@ class DumpWriter implements TraceSink, InputObserver {
 
   event(event: TraceEvent): void {
     const number = ++this.events;
-    const key = endKey(event);
-    if (key !== undefined) this.#ended.set(key, (this.#ended.get(key) ?? 0) + 1);
     const from = 'begin' in event && event.begin ? this.#begun.get(event.begin) : undefined;
     if (event.type === 'call-begin' || event.type === 'poll-begin') this.#begun.set(event, this.#input);
     if ('begin' in event && event.begin) this.#begun.delete(event.begin);
@@ -159,16 +111,15 @@ class DumpWriter implements TraceSink, InputObserver {
     const [begin, end] = inputs.map(({ nanos }) => nanos);
     const { clock } = this.#info ?? {};
     const apart = from && begin !== undefined && end !== undefined ? end - begin : undefined;
-    const key = endKey(event);
-    const inTrace = key === undefined ? undefined : this.inTrace?.get(key)?.[(this.#ended.get(key) ?? 1) - 1];
+    const duration = durationOf(event);
     if (this.#isJson) {
-      const facts = { inputs, clock, apart_ns: apart, duration_ns: inTrace };
+      const facts = { inputs, clock, apart_ns: apart, duration_ns: duration };
       this.#out.write(jsonLine({ version: 1, event: { number, ...eventJson(event) }, ...facts }));
       return;
     }
     const lines = [eventLine({ number, event }), ...inputs.map(inputLine)];
     if (clock) lines.push(`  clock ${clock.name}, resolution ${clock.resolutionNs} ns`);
-    if (apart !== undefined) lines.push(...durationLines(apart, inTrace));
+    if (apart !== undefined && duration !== undefined) lines.push(...durationLines(apart, duration));
     this.#out.write(textLines(lines));
   }
 
@@ -178,14 +129,13 @@ class DumpWriter implements TraceSink, InputObserver {
 }
 
 /** How a duration follows from the times of its two inputs. */
-function durationLines(apart: number, inTrace: number | undefined): readonly string[] {
+function durationLines(apart: number, duration: number): readonly string[] {
   const lines = [`  both inputs are ${apart} ns apart, by the clock alone`];
-  if (inTrace === undefined) return [...lines, '  there is no trace to compare this with'];
-  const out = apart - inTrace;
+  const out = apart - duration;
   if (out === 0) return [...lines, '  that is the duration in the trace: nothing was taken out'];
   return [
     ...lines,
-    `  ${inTrace} ns is the duration in the trace: ${out} ns were taken out, which tracing itself took`,
+    `  ${duration} ns is the duration in the trace: ${out} ns were taken out, which tracing itself took`,
   ];
 }
 
@@ -210,15 +160,18 @@ function eventLine({ number, event }: NumberedEvent): string {
 
 /** What of an event is found again in a table or a trace. */
 function eventJson(event: TraceEvent): object {
-  const duration = 'began' in event ? event.time - event.began : undefined;
   return {
     type: event.type,
     name: nameOf(event),
     hart: 'hart' in event ? event.hart : undefined,
     time_ns: 'time' in event ? event.time : undefined,
-    duration_ns: duration,
+    duration_ns: durationOf(event),
     result: 'result' in event ? event.result : undefined,
   };
+}
+
+function durationOf(event: TraceEvent): number | undefined {
+  return 'began' in event ? event.time - event.began : undefined;
 }
 
 function nameOf(event: TraceEvent): string | undefined {

@@ -1,10 +1,14 @@
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DiskRoom } from '../base/disk-room.js';
 import { RsptraceError } from '../base/errors.js';
+import { headOf } from '../base/file-head.js';
+import { isRawLog } from '../inject/index.js';
 import type { LogRequest } from '../record/index.js';
 import type { Option } from './options/option.js';
 import { type RecordingArguments, recordingOptions } from './options/recording.js';
+
+const extension = '.records';
 
 /** The options that decide what events a recording has. */
 const asking = [
@@ -18,15 +22,23 @@ export type AskedArguments = Pick<RecordingArguments, 'elf' | (typeof asking)[nu
   readonly programs?: readonly string[] | undefined;
 };
 
-/**
- * The same; how many plug-ins there were, because which ones, only who recovers may say; whether the guest's console
- * came through rsptrace.
- */
-type KeptArguments = AskedArguments & { readonly plugins: number; readonly console: boolean };
+/** The same; how many plug-ins there were, because which ones, only who reads the records may say. */
+type KeptArguments = AskedArguments & { readonly plugins: number };
 
 /** The file beside a trace that has its records until the trace has all events. */
 export function recordsFile(trace: string): string {
-  return `${trace}.records`;
+  return `${trace}${extension}`;
+}
+
+/** The trace of this name has records, and no events. */
+export function areTrace(output: string): boolean {
+  return output.toLowerCase().endsWith(extension);
+}
+
+/** Whether a file is one of records, whatever its name. */
+export function hasRecords(path: string): boolean {
+  const head = existsSync(path) ? headOf(path) : undefined;
+  return head !== undefined && isRawLog(head.bytes);
 }
 
 /** Undefined where nothing can be kept: the trace goes into a pipe or a device. */
@@ -38,15 +50,15 @@ export function recordsRequest(args: RecordingArguments, room: DiskRoom): LogReq
     ...{ elf: resolve(args.elf), programs: args.programs.map((one) => resolve(one)) },
     'debug-file': args['debug-file'] && resolve(args['debug-file']),
     'debug-dir': args['debug-dir'].map((one) => resolve(one)),
-    ...{ plugins: args.plugin.length, console: 'command' in args },
+    plugins: args.plugin.length,
   };
+  if (areTrace(args.output)) return { path: args.output, asked, keeps: true, isTrace: true };
   return { path: recordsFile(args.output), asked, room, keeps: args['keep-records'] };
 }
 
 const ofOthers: Readonly<Record<Exclude<keyof KeptArguments, (typeof asking)[number]>, (value: unknown) => boolean>> = {
   elf: (value) => typeof value === 'string',
   programs: (value) => value === undefined || (Array.isArray(value) && value.every((one) => typeof one === 'string')),
-  console: (value) => typeof value === 'boolean',
   plugins: (value) => Number.isSafeInteger(value),
 };
 

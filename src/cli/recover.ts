@@ -1,35 +1,31 @@
 import { closeSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { RsptraceError } from '../base/errors.js';
 import { openLocked } from '../base/locked-file.js';
-import { KilledRecording, type Program, type Recovered, type RecoverOptions } from '../record/index.js';
+import type { Recovered } from '../record/index.js';
 import { plural, textLines } from '../text/index.js';
 import { endMissing, formatOf, formats, openTrace, type TraceSink } from '../trace/index.js';
 import { ExitCode, note } from './failure.js';
-import { createLogger } from './logging.js';
 import type { RecoverArguments } from './options/saved-trace.js';
-import { type LoadedPlugins, loadPlugins } from './plugins.js';
-import { preparedProgram, untilOf } from './recording/asked.js';
-import { type AskedArguments, askedOf, recordsFile } from './records-file.js';
+import type { LoadedPlugins } from './plugins.js';
+import { recordsFile } from './records-file.js';
+import { SavedRecords } from './saved-records.js';
 import { printed } from './terminal.js';
 
 /** `rsptrace recover TRACE`: makes of a killed recording the trace that it would have been. Gives the exit status. */
 export async function recover(args: RecoverArguments): Promise<number> {
-  const records = recordsFile(args.trace);
-  const killed = new KilledRecording(records);
+  const path = recordsFile(args.trace);
+  using records = await SavedRecords.open(path, args.plugin, args.log);
   const lock = lockOf(args.trace);
   try {
-    const asked = askedOf(killed.asked);
+    const { asked, plugins } = records;
     if (args.output === undefined && (asked.programs ?? []).length > 0) throw ofSeveral(args.trace);
-    const plugins = await pluginsAgain(asked.plugins, args.plugin);
     const out = outputOf(args, plugins);
-    const recovered = await write(killed, asked, { args, plugins, sink: out.sink });
+    const recovered = await write(records, args, out.sink);
     out.finish();
-    if (args.output === undefined) rmSync(records);
-    const notes = asked.console ? ['what the guest printed is not in these records'] : [];
-    tell(args, { ...recovered, notes: [...recovered.notes, ...notes] }, plugins);
+    if (args.output === undefined) rmSync(path);
+    tell(args, recovered, plugins);
     return ExitCode.recorded;
   } finally {
-    killed.close();
     if (lock !== undefined) closeSync(lock);
   }
 }
@@ -41,45 +37,14 @@ function ofSeveral(trace: string): RsptraceError {
   });
 }
 
-async function write(
-  killed: KilledRecording,
-  asked: AskedArguments,
-  { args, plugins, sink }: { args: RecoverArguments; plugins: LoadedPlugins; sink: TraceSink },
-): Promise<Recovered> {
+async function write(records: SavedRecords, args: RecoverArguments, sink: TraceSink): Promise<Recovered> {
   try {
-    const logger = createLogger(args.log);
-    const program = await preparedProgram(asked, plugins, logger);
-    return await killed.recover({ ...recoverOptionsOf(asked, program), sink, logger });
+    return await records.read(sink);
   } catch (error) {
     sink.end(endMissing);
     if (args.output === undefined) rmSync(newFile(args.trace), { force: true });
     throw error;
   }
-}
-
-/**
- * The plug-ins of a recording, which the command line names again.
- * @throws RsptraceError `RECORDS_MISMATCH` if there were more or fewer
- */
-export async function pluginsAgain(recorded: number, paths: readonly string[]): Promise<LoadedPlugins> {
-  const plugins = await loadPlugins(paths);
-  if (recorded === paths.length) return plugins;
-  throw new RsptraceError('RECORDS_MISMATCH', `it was recorded with ${plural(recorded, 'plug-in')}`, {
-    hint: 'give the same files with --plugin',
-  });
-}
-
-/** What decided the events of a recording, as it was asked for. */
-export function recoverOptionsOf(asked: AskedArguments, program: Program): Omit<RecoverOptions, 'sink'> {
-  const depth = asked['max-depth'];
-  const until = untilOf(asked, program);
-  return {
-    ...{ program, engine: asked.engine },
-    functions: { values: asked.args, maxDepth: depth },
-    thresholdNs: asked.threshold,
-    stackDepth: asked.bt,
-    until,
-  };
 }
 
 /** A recording that still runs has its trace locked. */

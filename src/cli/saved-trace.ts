@@ -20,7 +20,8 @@ import {
 import { note, thoseOf } from './failure.js';
 import type { SelectionArguments, WindowArguments } from './options/saved-trace.js';
 import { ReadingLine } from './reading-line.js';
-import { recordsFile } from './records-file.js';
+import { hasRecords, recordsFile } from './records-file.js';
+import { SavedRecords } from './saved-records.js';
 import { filterFields, selectionOf, type TraceFilter } from './trace-filter.js';
 
 /** Reads a trace into a sink, and says on stderr what of it is missing or was not understood. */
@@ -29,7 +30,7 @@ export async function readSaved(
   sink: TraceSink,
   window?: WindowArguments,
   notes = notesOn,
-): Promise<TraceRead> {
+): Promise<SavedRead> {
   const { read, isEndless } = await readWindow(path, sink, window);
   note(...notes(path, read), isEndless && 'nothing that --to names begins in the window, so it goes to the end');
   return read;
@@ -44,7 +45,7 @@ export async function readChosen(
   into: (chosen: Chosen | undefined) => TraceSink,
   args: SelectionArguments,
   notes = notesOn,
-): Promise<TraceRead> {
+): Promise<SavedRead> {
   const { filter } = args;
   if (filter === undefined) return await readSaved(path, into(undefined), args, notes);
   const counting = new CountingChoice(await chosenBy(path, filter, args), filter);
@@ -61,17 +62,25 @@ async function chosenBy(path: string, filter: TraceFilter, args: SelectionArgume
   return choosing.chosen();
 }
 
+/** A trace that was read. */
+export interface SavedRead extends TraceRead {
+  /** Of records: what they do not have, in sentences. */
+  readonly notes?: readonly string[];
+}
+
 interface WindowRead {
-  readonly read: TraceRead;
+  readonly read: SavedRead;
   /** The entry that should end the window never came. */
   readonly isEndless: boolean;
 }
 
 async function readWindow(path: string, sink: TraceSink, window: WindowArguments | undefined): Promise<WindowRead> {
-  const { from, to } = window ?? {};
+  const { from, to, plugin } = window ?? {};
   const inside = from === undefined && to === undefined ? undefined : new Window(sink, from, to);
   using _line = window?.isPrinted ? undefined : new ReadingLine(path, false);
-  const read = await readTrace(path, inside ?? sink);
+  const read = hasRecords(path)
+    ? await recordsRead(path, inside ?? sink, plugin)
+    : await readTrace(path, inside ?? sink);
   if (inside && !inside.hasBegun) {
     throw new RsptraceError('TRACE_NO_MATCH', `${path} has nothing from --from on`, {
       hint: 'take an earlier time, or a function that was traced: rsptrace report lists them',
@@ -83,6 +92,14 @@ async function readWindow(path: string, sink: TraceSink, window: WindowArguments
     });
   }
   return { read, isEndless: typeof to === 'function' && inside?.hasEnded === false };
+}
+
+/** A trace of records, whose events are made now. */
+async function recordsRead(path: string, sink: TraceSink, plugin: readonly string[] | undefined): Promise<SavedRead> {
+  using records = await SavedRecords.open(path, plugin);
+  const { info, facts, events, cutAt, notes } = await records.read(sink);
+  const cut = cutAt === undefined ? undefined : { at: cutAt, bytes: 0 };
+  return { info, facts, events, cut, isOwn: true, otherPackets: 0, notes };
 }
 
 /** Counts what is chosen, and keeps the names that were to choose from. */
@@ -141,7 +158,7 @@ function nothingChosen(
 }
 
 /** What of a trace is missing or was not understood. */
-export function notesOn(path: string, { cut, isOwn, otherPackets, events, facts }: TraceRead): string[] {
+export function notesOn(path: string, { cut, isOwn, otherPackets, events, facts, notes = [] }: SavedRead): string[] {
   const { timesAtMost } = facts?.recording ?? {};
   const torn = cut?.bytes
     ? `, and ${plural(cut.bytes, 'byte')} of another packet are left out`
@@ -151,6 +168,7 @@ export function notesOn(path: string, { cut, isOwn, otherPackets, events, facts 
     timesAtMost !== undefined && `durations are upper bounds (<), because ${timesAtMost}`,
     stopsBesideText(facts),
     ringFullText(facts?.recording),
+    ...notes,
   ];
   return thoseOf([
     ...thoseOf(ofPath).map((text) => `${path}: ${text}`),

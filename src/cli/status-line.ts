@@ -7,9 +7,12 @@ const everyMs = 250;
 export class StatusLine {
   readonly #stream: WriteStream | NodeJS.WriteStream;
   readonly #on: boolean;
+  /** What is counted in it. */
+  readonly #counted: 'events' | 'records';
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(stream: NodeJS.WriteStream, wanted: boolean) {
+  constructor(stream: NodeJS.WriteStream, wanted: boolean, counted: 'events' | 'records' = 'events') {
+    this.#counted = counted;
     this.#stream = stream;
     this.#on = wanted && stream.isTTY === true;
   }
@@ -17,16 +20,18 @@ export class StatusLine {
   start(progress: () => Progress): void {
     if (!this.#on) return;
     const began = performance.now();
-    let before = { events: 0, at: began };
+    let before = { count: 0, at: began };
     this.#timer = setInterval(() => {
       const now = progress();
       const at = performance.now();
-      const rate = ((now.events - before.events) * 1000) / (at - before.at);
-      before = { events: now.events, at };
-      const guest = `${(now.guestNs / 1e6).toFixed(1)} ms traced`;
-      const waiting = now.undigested > 0 ? `, ${now.undigested} records wait` : '';
+      const areEvents = this.#counted === 'events';
+      const count = now[this.#counted];
+      const rate = ((count - before.count) * 1000) / (at - before.at);
+      before = { count, at };
+      const guest = areEvents ? `, ${(now.guestNs / 1e6).toFixed(1)} ms traced` : '';
+      const waiting = areEvents && now.undigested > 0 ? `, ${now.undigested} records wait` : '';
       this.#stream.write(
-        `\r\x1b[K${now.events} events, ${rate.toFixed(0)}/s${waiting}, ${now.stops} stops, ${guest}, ${((at - began) / 1000).toFixed(0)} s  (Ctrl-C ends it)`,
+        `\r\x1b[K${count} ${this.#counted}, ${rate.toFixed(0)}/s${waiting}, ${now.stops} stops${guest}, ${((at - began) / 1000).toFixed(0)} s  (Ctrl-C ends it)`,
       );
     }, everyMs);
     this.#timer.unref();

@@ -64,6 +64,8 @@ export interface CounterScale {
   readonly ticks: number;
   readonly nanos: number;
   readonly nanosPerTick: number;
+  /** See {@link RecordCounter}. */
+  readonly behindStops?: boolean | undefined;
 }
 
 /** Where an installation's records wait, and what they need to be understood without this process. */

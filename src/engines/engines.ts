@@ -251,7 +251,7 @@ export class Engines implements StopObserver, EarlierRecords {
     this.#installer.memory.forget();
     if (!installed) return [];
     this.results.add(installed, await installed.end(sameRam));
-    while (installed.target.drained.digest(Number.POSITIVE_INFINITY));
+    installed.target.drained.digestAll();
     this.results.digestedMs += installed.target.drained.digestedMs;
     return installed.addresses;
   }

@@ -32,4 +32,4 @@ export {
   situationOf,
 } from './hurdles.js';
 export { tooOften } from './probe-choices.js';
-export { type InstalledFacts, recoveredRecords } from './recovered-records.js';
+export { type InstalledFacts, type RecoveredRecords, recoveredRecords } from './recovered-records.js';

@@ -4,6 +4,8 @@ import { addOffset } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import {
+  type AddedSteps,
+  addedSteps,
   cleanChild,
   lastPlaces,
   MovedStops,
@@ -92,9 +94,10 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
     options.letRun,
     () => new TargetEngine(engineOptions(request, { times, slack, reserved })),
   );
-  reportInstalled(request, times);
+  const added = times?.own && addedSteps(code, target.placement);
+  reportInstalled(request, times, added);
   for (const [index, why] of target.refused) choices.refuse(index, why);
-  times?.own?.learn(code, target.placement);
+  if (added) times?.own?.learn(code, sites, added);
   await target.write(options.letRun);
   if (process) placed.unwinder = new ProcessUnwinders({ session, elf, scratch, code: process, pc: arch.pc });
   await placed.unwinder?.readFiles(options.letRun);
@@ -144,21 +147,26 @@ async function moveStops(
 }
 
 /** What is needed to understand the records once this process is gone. */
-function reportInstalled({ options, choices, threads }: InstallRequest, times: Times | undefined): void {
+function reportInstalled(
+  { options, choices, threads }: InstallRequest,
+  times: Times | undefined,
+  added: readonly AddedSteps[] | undefined,
+): void {
   const log = options.log?.();
   const { sites, slotShift } = choices.plan;
   log?.installed({
     slotShift,
     harts: options.harts,
     threads: threads && { offset: threads.offset, free: threads.free, process: threads.process },
-    hasOwnTime: times?.own !== undefined,
+    ownTime: added && times?.own && { nanosPerInstruction: times.own.nanosPerInstruction, added },
     sites: sites.map(siteFacts),
   });
   if (times && !times.counter.stands) reportClock(log, times.counter);
 }
 
-export function reportClock(log: InstallationLog | undefined, { origin, nanosPerTick }: RecordCounter): void {
-  log?.clock({ ...origin(), nanosPerTick });
+export function reportClock(log: InstallationLog | undefined, counter: RecordCounter): void {
+  const { origin, nanosPerTick, behindStops } = counter;
+  log?.clock({ ...origin(), nanosPerTick, behindStops });
 }
 
 interface Prepared {

@@ -2,14 +2,18 @@ import type { Architecture } from '../arch/index.js';
 import { addr, hex } from '../base/addr.js';
 import type { CallTracer } from '../calls/index.js';
 import {
+  type AddedSteps,
   entryOnly,
   planFormats,
   RecordDispatcher,
   remembered,
   type Site,
+  type TimeScale,
+  TrampolineOverhead,
   threadId,
   withThreadWords,
 } from '../inject/index.js';
+import type { OwnTime } from '../trace/index.js';
 import { type EnginePlanOptions, recordSources } from './engine-choice.js';
 
 /** What the records of an installation need to be understood: plain data, which a file can keep. */
@@ -21,8 +25,8 @@ export interface InstalledFacts {
   readonly threads?:
     | { readonly offset: number; readonly free?: number | undefined; readonly process?: string | undefined }
     | undefined;
-  /** The trampolines' own time was subtracted. */
-  readonly hasOwnTime: boolean;
+  /** The trampolines' own time was subtracted: what they add. */
+  readonly ownTime?: { readonly nanosPerInstruction: number; readonly added: readonly AddedSteps[] } | undefined;
   readonly sites: readonly SiteFacts[];
 }
 
@@ -45,15 +49,23 @@ interface RecoveredOptions {
   readonly plan: EnginePlanOptions;
   readonly facts: InstalledFacts;
   readonly tracer: CallTracer;
-  readonly time: (ticks: number) => number;
+  readonly time: TimeScale;
+  /** Trampolines' time that was subtracted before. */
+  readonly earlier: OwnTime | undefined;
   /** The number of the hart that a record names. */
   readonly hartNumber: (word: bigint) => number;
   /** The number of a thread by the stub's name for it. */
   readonly threadNumber: (id: string) => number;
 }
 
+export interface RecoveredRecords {
+  readonly dispatcher: RecordDispatcher;
+  /** The trampolines' own time, if it is subtracted. */
+  readonly own: TrampolineOverhead | undefined;
+}
+
 /** Understands the records of an installation that is gone. Undefined if they are not of this program and plan. */
-export function recoveredRecords(options: RecoveredOptions): RecordDispatcher | undefined {
+export function recoveredRecords(options: RecoveredOptions): RecoveredRecords | undefined {
   const { plan, facts, tracer, time } = options;
   const sites = sitesOf(plan, facts);
   if (sites === undefined) return undefined;
@@ -62,7 +74,17 @@ export function recoveredRecords(options: RecoveredOptions): RecordDispatcher | 
     ? remembered((word) => options.threadNumber(threadId(threads.process, word)))
     : options.hartNumber;
   const arch: Architecture = plan.arch;
-  return new RecordDispatcher({ arch, tracer, time, hartNumber }, sites);
+  const own = ownTime(options, sites);
+  return { dispatcher: new RecordDispatcher({ arch, tracer, time: own?.over(time) ?? time, hartNumber }, sites), own };
+}
+
+function ownTime({ plan, facts, earlier }: RecoveredOptions, sites: readonly Site[]): TrampolineOverhead | undefined {
+  const { probeCode } = plan.arch;
+  if (!facts.ownTime || !probeCode) return undefined;
+  const { nanosPerInstruction, added } = facts.ownTime;
+  const own = new TrampolineOverhead(nanosPerInstruction, earlier);
+  own.learn(probeCode, sites, added);
+  return own;
 }
 
 function sitesOf(plan: EnginePlanOptions, { sites: wanted, threads, slotShift }: InstalledFacts): Site[] | undefined {

@@ -83,7 +83,7 @@ export function behindStops(counter: RecordCounter, now: () => number): RecordCo
     const { ticks, nanos } = counter.origin();
     return { ticks, nanos: nanos + ahead };
   };
-  return { ...counter, time, origin };
+  return { ...counter, time, origin, behindStops: true };
 }
 
 function unknown(why: string): RsptraceError {
@@ -128,10 +128,11 @@ export async function processScale(
   const [start, end] = [first, last].map(({ nanos }) => hostMs(nanos)) as [number, number];
   const atEnd = start >= began && end <= ended ? end : ended;
   const endTicks = Number(last.ticks);
-  const time = (ticks: number): number => Math.round(traceTime(atEnd + (ticks - endTicks) * msPerTick));
+  const exact = (ticks: number): number => traceTime(atEnd + (ticks - endTicks) * msPerTick);
+  const time = (ticks: number): number => Math.round(exact(ticks));
   const origin = (): ReturnType<RecordCounter['origin']> => {
     const ticks = endTicks + (performance.now() - atEnd) / msPerTick;
-    return { ticks, nanos: time(ticks) };
+    return { ticks, nanos: exact(ticks) };
   };
   return { time, nanosPerTick: msPerTick * 1e6, origin, stands: true };
 }

@@ -11,6 +11,7 @@ export class DrainedRecords {
   readonly #dispatcher: RecordDispatcher;
   readonly #slot: number;
   readonly #logger: Logger;
+  readonly #waits: boolean;
   #enough = false;
   /** Bytes of records that were digested. */
   #digested = 0;
@@ -20,9 +21,10 @@ export class DrainedRecords {
   /** How much of that the target stood for. */
   heldMs = 0;
 
-  /** `slot`: bytes of one record's slot. */
-  constructor(dispatcher: RecordDispatcher, queue: RecordQueue, slot: number, logger: Logger) {
+  /** `slot`: bytes of one record's slot. `waits`: nothing is digested until {@link digestAll}. */
+  constructor(dispatcher: RecordDispatcher, queue: RecordQueue, slot: number, logger: Logger, waits = false) {
     this.queue = queue;
+    this.#waits = waits;
     this.#dispatcher = dispatcher;
     this.#slot = slot;
     this.#logger = logger;
@@ -68,6 +70,10 @@ export class DrainedRecords {
    * @returns true while there is more
    */
   digest(budgetMs: number): boolean {
+    return !this.#waits && this.#timed(budgetMs);
+  }
+
+  #timed(budgetMs: number): boolean {
     const began = performance.now();
     try {
       return this.#digest(began + budgetMs);
@@ -101,7 +107,7 @@ export class DrainedRecords {
   digestAll(): void {
     const before = this.digestedMs;
     try {
-      while (this.digest(Number.POSITIVE_INFINITY));
+      while (this.#timed(Number.POSITIVE_INFINITY));
     } finally {
       this.heldMs += this.digestedMs - before;
     }

@@ -1,3 +1,4 @@
+import { messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { Backlog, leastShared, type RecordQueue, type Run } from './backlog.js';
 import type { LogReader, RawLog } from './raw-log.js';
@@ -92,6 +93,8 @@ export class LoggedRecords implements RecordQueue {
   }
 
   #remember(view: DataView, start: number, end: number): void {
+    // That the trace cannot be written has ended the recording.
+    if (this.#log.isTrace) return;
     // The memory that it lies in is used again.
     const bytes = Uint8Array.from(new Uint8Array(view.buffer, view.byteOffset + start, end - start));
     this.#memory.add(new DataView(bytes.buffer), 0, bytes.length);
@@ -101,8 +104,17 @@ export class LoggedRecords implements RecordQueue {
     this.#failed = true;
     const rest = this.#log.unwritten();
     this.#bytes -= rest.length;
+    if (this.#log.isTrace) throw traceFailed(this.#log.path, thrown);
     if (rest.length > 0) this.#memory.add(new DataView(rest.buffer), 0, rest.length);
     const { path } = this.#log;
     this.#logger.warn({ error: String(thrown), path }, 'records wait in memory now, so the target may have to wait');
   }
+}
+
+/** The error of records that cannot be written, where they are the trace. */
+export function traceFailed(path: string, cause: unknown): RsptraceError {
+  return new RsptraceError('TRACE_WRITE_FAILED', `cannot go on writing the trace ${path}: ${messageOf(cause)}`, {
+    hint: 'What was written before is kept and can be read.',
+    cause,
+  });
 }

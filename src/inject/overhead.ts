@@ -15,6 +15,9 @@ interface Added {
   readonly after: number;
 }
 
+/** The same of the records of an id. */
+export type AddedSteps = readonly [id: number, before: number, after: number];
+
 /** The same for one kind of record, and what depends on the record. */
 interface Cost extends Added {
   readonly site: Site;
@@ -31,7 +34,7 @@ interface Cost extends Added {
  * nothing is subtracted: the target makes up for the lost time when it waits for a timer.
  */
 export class TrampolineOverhead {
-  readonly #nanosPerInstruction: number;
+  readonly nanosPerInstruction: number;
   /** By the records' ids. */
   #costs: readonly (Cost | undefined)[] = [];
   #copies: CopySteps = { beforeTime: true, closed: 0, listed: 0, each: 0 };
@@ -44,7 +47,7 @@ export class TrampolineOverhead {
 
   /** `earlier`: what was subtracted for programs that the target ran before. */
   constructor(nanosPerInstruction: number, earlier?: OwnTime) {
-    this.#nanosPerInstruction = nanosPerInstruction;
+    this.nanosPerInstruction = nanosPerInstruction;
     this.#facts = earlier;
   }
 
@@ -53,36 +56,24 @@ export class TrampolineOverhead {
     return this.#facts;
   }
 
-  /** The trampolines are installed. */
-  learn(code: ProbeCode, placement: Placement): void {
+  /** The trampolines of these sites are installed, and add so much: {@link addedSteps}. */
+  learn(
+    { outerCopySteps }: Pick<ProbeCode, 'outerCopySteps'>,
+    sites: readonly Site[],
+    added: readonly AddedSteps[],
+  ): void {
+    const byIndex = new Map(sites.map((site) => [site.index, site]));
     const costs: (Cost | undefined)[] = [];
-    const path = paths(code, placement);
-    for (const { site, part, address, bytes } of placement.patches) {
-      const isEnd = part === 'exit';
-      const { index, plan, entry, ways } = site;
-      const begin = isEnd ? undefined : path(address, true);
-      const displaced = ways.find(({ patchLength }) => patchLength === bytes.length);
-      if (begin?.untilTime !== undefined && displaced) {
-        // Instructions of the function that are run before its record is written.
-        const own = site.inside?.find(({ kind }) => kind === displaced.kind)?.textBefore.length ?? 0;
-        const after = begin.steps - begin.untilTime - (displaced.text.length - own);
-        const outerAt = entry.outerCopy && entry.outerAt;
-        const { outer } = plan;
-        costs[2 * index] = {
-          site,
-          begins: true,
-          before: begin.untilTime - own,
-          after,
-          outerAt,
-          lists: outer ? listed(outer) : 0,
-        };
-      }
-      if (!plan.seesReturn) continue;
-      const exit = isEnd ? endCost(site, address, code, path(address, true)) : exitCost(placement, index, path);
-      if (exit) costs[2 * index + 1] ??= { site, begins: false, ...exit, outerAt: undefined, lists: 0 };
+    for (const [id, before, after] of added) {
+      const site = byIndex.get(id >>> 1);
+      if (site === undefined) continue;
+      const begins = (id & 1) === 0;
+      const { outer } = site.plan;
+      const outerAt = begins && site.entry.outerCopy ? site.entry.outerAt : undefined;
+      costs[id] = { site, begins, before, after, outerAt, lists: begins && outer ? listed(outer) : 0 };
     }
     this.#costs = costs;
-    this.#copies = code.outerCopySteps;
+    this.#copies = outerCopySteps;
   }
 
   /** What the records' times would have been without trampolines. */
@@ -99,8 +90,8 @@ export class TrampolineOverhead {
     if (this.#open === 0) this.#spent = 0;
     const copied = outerAt === undefined ? 0 : this.#copied(record.word(outerAt));
     const untilTime = cost.before + (this.#copies.beforeTime ? copied : 0);
-    const inAll = (cost.before + cost.after + copied) * this.#nanosPerInstruction;
-    const time = nanos - this.#spent - untilTime * this.#nanosPerInstruction;
+    const inAll = (cost.before + cost.after + copied) * this.nanosPerInstruction;
+    const time = nanos - this.#spent - untilTime * this.nanosPerInstruction;
     this.#spent += inAll;
     this.#note(inAll);
     if (site.plan.seesReturn) this.#open = begins ? this.#open + 1 : Math.max(0, this.#open - 1);
@@ -125,6 +116,29 @@ export class TrampolineOverhead {
       totalNs: totalNs + nanos,
     };
   }
+}
+
+/** What the records of the placed trampolines add, by the paths through their code. */
+export function addedSteps(code: ProbeCode, placement: Placement): readonly AddedSteps[] {
+  const added = new Map<number, AddedSteps>();
+  const path = paths(code, placement);
+  for (const { site, part, address, bytes } of placement.patches) {
+    const isEnd = part === 'exit';
+    const { index, plan, ways } = site;
+    const [entryId, exitId] = [2 * index, 2 * index + 1];
+    const begin = isEnd ? undefined : path(address, true);
+    const displaced = ways.find(({ patchLength }) => patchLength === bytes.length);
+    if (begin?.untilTime !== undefined && displaced) {
+      // Instructions of the function that are run before its record is written.
+      const own = site.inside?.find(({ kind }) => kind === displaced.kind)?.textBefore.length ?? 0;
+      const after = begin.steps - begin.untilTime - (displaced.text.length - own);
+      added.set(entryId, [entryId, begin.untilTime - own, after]);
+    }
+    if (!plan.seesReturn || added.has(exitId)) continue;
+    const exit = isEnd ? endCost(site, address, code, path(address, true)) : exitCost(placement, index, path);
+    if (exit) added.set(exitId, [exitId, exit.before, exit.after]);
+  }
+  return [...added.values()];
 }
 
 /** How many bytes the list at `controlBlock.outerPlan` names. */

@@ -2,7 +2,7 @@ import { closeSync, constants, ftruncateSync, openSync, readSync, unlinkSync, wr
 
 /**
  * The file of a recording's inputs, in their order: what it was given, and its records as they lay in the ring.
- * It is decoded behind the target's back, and once more by `rsptrace recover` if the recording was killed.
+ * It is decoded behind the target's back, and once more where the file is read as a trace.
  *
  *      magic | frame | frame | ...
  *      frame: u32 kind, u32 length, `length` bytes     all little-endian
@@ -12,7 +12,12 @@ import { closeSync, constants, ftruncateSync, openSync, readSync, unlinkSync, wr
 const frameKind = { entry: 1, records: 2 } as const;
 
 /** `RSPTRREC`, and the version of this layout. */
-export const rawLogMagic = Uint8Array.of(0x52, 0x53, 0x50, 0x54, 0x52, 0x52, 0x45, 0x43, 3, 0, 0, 0, 0, 0, 0, 0);
+export const rawLogMagic = Uint8Array.of(0x52, 0x53, 0x50, 0x54, 0x52, 0x52, 0x45, 0x43, 4, 0, 0, 0, 0, 0, 0, 0);
+
+/** Whether a file begins like one of these, of whatever version. */
+export function isRawLog(start: Uint8Array): boolean {
+  return Buffer.compare(start.subarray(0, 8), rawLogMagic.subarray(0, 8)) === 0;
+}
 
 const frameHead = 8;
 /** The longest frame that is not of records: a program with a million probes. */
@@ -25,6 +30,8 @@ const windowBytes = 1 << 20;
 /** Appends frames to a file. */
 export class RawLog {
   readonly path: string;
+  /** The file is the trace itself: nothing is understood before somebody asks for it. */
+  readonly isTrace: boolean;
   readonly #fd: number;
   readonly #pending = new Uint8Array(gathered);
   #pendingBytes = 0;
@@ -33,8 +40,9 @@ export class RawLog {
   #isGivenUp = false;
 
   /** Replaces an older file of that name. Throws the system's error. */
-  constructor(path: string) {
+  constructor(path: string, isTrace = false) {
     this.path = path;
+    this.isTrace = isTrace;
     this.#fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC, 0o600);
     this.#length = 0;
     this.#write([rawLogMagic]);

@@ -18,6 +18,8 @@ export interface RecordCounter {
   readonly origin: () => { readonly ticks: number; readonly nanos: number };
   /** The origin changes whenever the target has stood. */
   readonly stands?: boolean;
+  /** It is set after the last stop whenever it is behind. */
+  readonly behindStops?: boolean;
 }
 /** The same for the record of a probe's entry or exit. */
 export type RecordTime = (ticks: number, id: number, record: RecordReader) => number;

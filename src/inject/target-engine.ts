@@ -74,7 +74,8 @@ export class TargetEngine {
     const sites = placed.patches.map(({ site }) => site);
     const slot = 2 ** slotShift;
     const queue = options.log ? new LoggedRecords(options.log, slot, this.#logger) : new Backlog();
-    this.drained = new DrainedRecords(new RecordDispatcher(options, sites), queue, slot, this.#logger);
+    const dispatcher = new RecordDispatcher(options, sites);
+    this.drained = new DrainedRecords(dispatcher, queue, slot, this.#logger, options.log?.isTrace);
     const parts = { options, ring: this.#ring, control: this.#control, drained: this.drained };
     const { breakpoint } = this;
     this.#drain = new RingDrain({ ...parts, memory: layout.memory, breakpoint, counters: this.#counters });

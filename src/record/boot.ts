@@ -88,7 +88,7 @@ export class Boot {
   async restarts(time: number | undefined): Promise<void> {
     const { target, connection, tracers, clock, engines, log } = this.#parts;
     await engines.restart(true);
-    log?.tell({ type: 'left' });
+    log?.tell({ type: 'left', time });
     for (const calls of allCalls(tracers)) calls.abandon();
     connection.engine.points.forget();
     target.words.forget();
@@ -99,12 +99,15 @@ export class Boot {
 
   /** What happened from `from` until now is not in the trace; undefined: from the machine's start. */
   async unrecorded(from = 0 as GuestNanos, why: string): Promise<void> {
-    const { connection, tracers } = this.#parts;
+    const { connection, tracers, log } = this.#parts;
     const { counting, output } = tracers;
     const to = (await connection.time()) ?? output.time;
     for (const calls of allCalls(tracers)) calls.missed();
     if (!connection.engine.clock) counting.gaps.push({ from_ns: from, to_ns: to, why });
-    else counting.event({ type: 'gap', from, to, why });
+    else {
+      log?.tell({ type: 'gap', from, to, why });
+      counting.event({ type: 'gap', from, to, why });
+    }
     output.moveTo(to);
   }
 }
@@ -138,7 +141,7 @@ class Resets implements ResetWatch {
   }
 
   async again(time: number | undefined): Promise<void> {
-    const { options, tracers, clock } = this.#parts;
+    const { options, tracers, clock, log } = this.#parts;
     const { session, scratch, logger } = options;
     const hidden = scratch?.hidden && !isRefusal(scratch.hidden) ? scratch.hidden : undefined;
     await this.#boot.restarts(time);
@@ -147,7 +150,10 @@ class Resets implements ResetWatch {
     const isSame = this.#vector.firmwareResets && !hidden && tracers.counting.count === this.#eventsBefore;
     if (!isSame) {
       this.count++;
-      if (clock.info) tracers.output.emit({ type: 'reset', time: tracers.output.time });
+      if (clock.info) {
+        log?.tell({ type: 'reset' });
+        tracers.output.emit({ type: 'reset', time: tracers.output.time });
+      }
     }
     this.#eventsBefore = tracers.counting.count;
     const batch = session.batch();

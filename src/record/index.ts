@@ -1,6 +1,7 @@
 export { tooEarly } from './early-stops.js';
 export { HartNumbers } from './harts.js';
-export { type InputObserver, KilledRecording, type Recovered, type RecoverOptions } from './killed-recording.js';
+export { type InputObserver, KilledRecording, type Recovered } from './killed-recording.js';
+export type { LogEntry } from './log-entries.js';
 export {
   addressesOf,
   type EnginePlanWishes,
@@ -13,10 +14,11 @@ export {
   samplesOf,
   trampolineRoom,
   understand,
+  watchesOf,
 } from './program.js';
 export { choicesOfOthers, prepare } from './programs.js';
 export type { Quiet, QuietHart } from './quiet.js';
 export { record } from './record.js';
 export type { Backlog, EnginesChosen, Progress, Recording, RecordOptions } from './recording.js';
-export type { LogEntry, LogRequest } from './recording-log.js';
+export type { LogRequest } from './recording-log.js';
 export { verifyProgram } from './verify.js';

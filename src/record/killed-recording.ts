@@ -1,21 +1,21 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { addOffset, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
-import { Answers, type Hit } from '../calls/index.js';
-import { type CounterScale, type EnginePlanOptions, type InstalledFacts, recoveredRecords } from '../engines/index.js';
-import { type LogPart, LogReader, type RecordDispatcher, type RecordText, rawLogMagic } from '../inject/index.js';
-import { hartSource } from '../target/index.js';
-import { HartNumbers, HartWords } from './harts.js';
-import { enginePlan, type Program, programAt, samplesOf } from './program.js';
+import { isRawLog, LogReader, type RecordText, rawLogMagic } from '../inject/index.js';
+import type { TraceFacts, TraceInfo } from '../trace/index.js';
+import { type BeginEntry, type EndEntry, entryFrom, type LogEntry } from './log-entries.js';
+import { type Program, programAt, samplesOf } from './program.js';
 import type { RecordOptions } from './recording.js';
-import { type BeginEntry, entryFrom, type LogEntry, type ProbeEntry, type StopEntry } from './recording-log.js';
-import { buildTracers, type Tracers } from './tracers.js';
+import { Recovery } from './recovery.js';
 
-/** What a recording that was killed has left, given back as a trace. */
+/** What the records of a recording came to. */
 export interface Recovered {
   readonly events: number;
   readonly records: number;
+  readonly info: TraceInfo;
+  readonly facts: TraceFacts;
+  /** Where the records end that are understood; undefined if they are all that the recording had. */
+  readonly cutAt: number | undefined;
   /** What the trace does not have, in sentences. */
   readonly notes: readonly string[];
 }
@@ -30,7 +30,7 @@ export interface InputObserver {
 
 export type RecoverOptions = Pick<
   RecordOptions,
-  'sink' | 'engine' | 'functions' | 'stackDepth' | 'thresholdNs' | 'until'
+  'sink' | 'engine' | 'functions' | 'stackDepth' | 'thresholdNs' | 'returns' | 'until'
 > & {
   readonly program: Program;
   readonly logger?: Logger;
@@ -53,8 +53,7 @@ export class KilledRecording {
     const read = (into: Uint8Array, length: number, at: number): number => readSync(this.#fd, into, 0, length, at);
     const magic = new Uint8Array(rawLogMagic.length);
     read(magic, magic.length, 0);
-    const isOther = Buffer.compare(magic.subarray(0, 8), rawLogMagic.subarray(0, 8)) !== 0;
-    if (isOther) throw damaged(path, 'it does not begin as such a file');
+    if (!isRawLog(magic)) throw damaged(path, 'it does not begin as such a file');
     if (Buffer.compare(magic, rawLogMagic) !== 0)
       throw damaged(
         path,
@@ -90,28 +89,32 @@ export class KilledRecording {
     const notes = watches ? ['accesses of watched places are not in these records'] : [];
     if (options.program.others.length > 0) notes.push('events of further programs are not in these records');
     if (samplesOf(options.program)) notes.push('samples of stacks are not in these records');
-    let last: string | undefined;
     options.inputs?.entry(rawLogMagic.length, this.#begin);
+    const { end, damage } = this.#feed(recovery, options.inputs);
+    if (recovery.isEmpty) throw mismatch('none of its records is an event of this program');
+    if (damage !== undefined) notes.push(damage);
+    const cutAt = end ? undefined : this.#reader.position;
+    return { ...recovery.end(end), info, cutAt, notes };
+  }
+
+  /** Everything, to the end that it has or where it is damaged. */
+  #feed(recovery: Recovery, inputs: InputObserver | undefined): { end?: EndEntry; damage?: string } {
     for (;;) {
       const offset = this.#reader.position;
       const part = this.#reader.next(this.#size);
-      if (part === undefined) break;
-      if (part.kind === 'damaged') {
-        last = `the records are damaged at offset ${part.at}: ${part.why}`;
-        break;
-      }
+      if (part === undefined) return {};
+      if (part.kind === 'damaged') return { damage: `the records are damaged at offset ${part.at}: ${part.why}` };
       if (part.kind === 'records') {
-        const from = this.#reader.position - (part.end - part.start);
-        recovery.records(part, this.#reader.slot, from);
-      } else {
-        const entry = this.#entryIn(part.text);
-        options.inputs?.entry(offset, entry);
-        last = this.#replay(entry, recovery);
+        recovery.records(part, this.#reader.slot, this.#reader.position - (part.end - part.start));
+        continue;
       }
-      if (last !== undefined) break;
+      const entry = this.#entryIn(part.text);
+      inputs?.entry(offset, entry);
+      if (entry.type === 'begin') throw damaged(this.#path, 'it begins twice');
+      if (entry.type === 'end') return { end: entry };
+      if (!recovery.entry(entry)) throw mismatch('the probes are not those that were recorded');
+      if (entry.type === 'installed') this.#reader.slot = 2 ** entry.slotShift;
     }
-    if (recovery.isEmpty) throw mismatch('none of its records is an event of this program');
-    return { ...recovery.end(), notes: [...notes, ...recovery.notes, ...(last === undefined ? [] : [last])] };
   }
 
   #entryIn(text: string): LogEntry {
@@ -119,152 +122,6 @@ export class KilledRecording {
     if (entry === undefined) throw damaged(this.#path, 'it has an entry that is not known');
     return entry;
   }
-
-  /** Returns why the rest cannot be understood, if it cannot. */
-  #replay(entry: LogEntry, recovery: Recovery): string | undefined {
-    switch (entry.type) {
-      case 'begin':
-        throw damaged(this.#path, 'it begins twice');
-      case 'hart':
-        recovery.hart(entry.id);
-        return undefined;
-      case 'words':
-        recovery.words(entry.words);
-        return undefined;
-      case 'installed':
-        if (!recovery.installed(entry)) throw mismatch('the probes are not those that were recorded');
-        this.#reader.slot = 2 ** entry.slotShift;
-        return undefined;
-      case 'clock':
-        recovery.scale = entry;
-        return undefined;
-      case 'stop':
-        recovery.stop(entry);
-        return undefined;
-      case 'left-out':
-        recovery.leftOut(entry.probes);
-        return undefined;
-      case 'left':
-        return 'the target began anew: what was recorded then is left out';
-    }
-  }
-}
-
-/** Feeds the inputs of a recording to tracers of their own. */
-class Recovery {
-  readonly #options: RecoverOptions;
-  readonly #harts: HartNumbers;
-  readonly #words: HartWords;
-  readonly #tracers: Tracers;
-  #dispatcher: RecordDispatcher | undefined;
-  scale: CounterScale = { ticks: 0, nanos: 0, nanosPerTick: 1 };
-  #records = 0;
-  readonly notes: string[] = [];
-
-  /** The program of the options lies where it lay in the target. */
-  constructor(options: RecoverOptions, { harts, info }: Pick<BeginEntry, 'harts' | 'info'>) {
-    this.#options = options;
-    this.#harts = new HartNumbers(harts, info.isProcess === true);
-    this.#words = new HartWords(harts.length);
-    this.#tracers = buildTracers(options, { program: options.program, harts: this.#harts });
-    this.#tracers.sink.begin(info);
-    this.#tracers.sink.flush();
-  }
-
-  hart(id: string): void {
-    this.#harts.number(id);
-  }
-
-  words(words: readonly (readonly [word: string, hart: number])[]): void {
-    this.#words.hints = new Map(words.map(([word, hart]) => [BigInt(word), hart]));
-  }
-
-  /** False if these are other probes than the program's. */
-  installed(facts: InstalledFacts): boolean {
-    const { program, engine, functions, stackDepth, until } = this.#options;
-    const end = until && addOffset(until, program.elf.loadBias);
-    const plan = enginePlan(program, { wanted: engine, stackDepth, values: functions?.values, until: end });
-    if (facts.hasOwnTime) this.notes.push('the time that trampolines took is in the durations');
-    this.#dispatcher = recoveredRecords({
-      plan: { ...plan, ...target(program, facts) },
-      facts,
-      tracer: this.#tracers.calls,
-      time: (ticks) => this.#nanos(ticks),
-      hartNumber: (word) => this.#words.number(word),
-      threadNumber: (id) => this.#harts.number(id),
-    });
-    return this.#dispatcher !== undefined;
-  }
-
-  leftOut(probes: readonly ProbeEntry[]): void {
-    this.#tracers.calls.leftOut(
-      probes.map(({ name, address, why }) => ({ name, address: addr(BigInt(address)), engine: 'none', why })),
-    );
-  }
-
-  /** `from`: where in the file they begin. */
-  records({ view, start, end }: Extract<LogPart, { kind: 'records' }>, slot: number, from: number): void {
-    const { inputs } = this.#options;
-    for (let at = start; at < end; at += slot) {
-      this.#records++;
-      if (inputs) {
-        const text = this.#dispatcher?.describe(view, at);
-        inputs.record(from + at - start, this.#records, text, text === undefined ? 0 : this.#nanos(text.ticks));
-      }
-      this.#dispatcher?.tell(view, at);
-    }
-  }
-
-  #nanos(ticks: number): number {
-    const { ticks: from, nanos, nanosPerTick } = this.scale;
-    return Math.round(nanos + (ticks - from) * nanosPerTick);
-  }
-
-  stop(entry: StopEntry): void {
-    const hit: Hit = {
-      hart: entry.hart,
-      pc: addr(BigInt(entry.pc)),
-      stackPointer: BigInt(entry.sp),
-      space: entry.space,
-      time: entry.time,
-      systemCall: entry.systemCall,
-      registers: {
-        register: (name) => (Object.hasOwn(entry.registers, name) ? BigInt(entry.registers[name] ?? 0) : undefined),
-      },
-    };
-    const asked = entry.memory.map(({ address, length }) => ({ address: addr(BigInt(address)), length }));
-    const answers = entry.memory.map(({ length, bytes }) =>
-      bytes?.length === 2 * length ? new Uint8Array(Buffer.from(bytes, 'hex')) : undefined,
-    );
-    this.#tracers.calls.replay(hit, new Answers(asked, answers));
-  }
-
-  /** There were records, and no event came of them. */
-  get isEmpty(): boolean {
-    return this.#records > 0 && this.#tracers.output.events === 0;
-  }
-
-  end(): Omit<Recovered, 'notes'> {
-    const { calls, counting, sink } = this.#tracers;
-    calls.finish();
-    const { count: events } = counting;
-    const recording = {
-      ...{ end: 'killed', stub: undefined, events, stops: 0, records: this.#records, missing: 0 },
-      ...{ foreignHits: 0, neverLoaded: [], tailLost: true },
-    };
-    sink.end({ probes: [], recording });
-    return { events, records: this.#records };
-  }
-}
-
-/** What was known of the target. */
-function target(
-  { arch, elf, debug }: Program,
-  { harts, threads }: InstalledFacts,
-): Pick<EnginePlanOptions, 'harts' | 'hart' | 'process'> {
-  const process = threads !== undefined;
-  const several = harts > 1 && !process;
-  return { harts, process, hart: several ? hartSource(arch, elf, debug, harts) : undefined };
 }
 
 function opened(path: string): number {

@@ -1,4 +1,3 @@
-import { StringDecoder } from 'node:string_decoder';
 import { type Addr, hex } from '../base/addr.js';
 import { type RsptraceError, toError } from '../base/errors.js';
 import { silent } from '../base/logger.js';
@@ -8,6 +7,7 @@ import { counterHurdle, Engines } from '../engines/index.js';
 import { entryPlan, type PlannedStop, plannedStops } from '../probes/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { Connection } from './connection.js';
+import { ConsoleEvents, ConsoleLines } from './console-lines.js';
 import { watchesOf } from './program.js';
 import type { Recording, RecordOptions } from './recording.js';
 import { RecordingLog } from './recording-log.js';
@@ -50,9 +50,13 @@ export function putTogether(options: RecordOptions, target: Verified): Parts {
   const stopping = new StopConditions(options, () => connection.interrupt(logger));
   const parts = { options, target, connection, tracers, clock, stopping };
   const engines = makeEngines(parts, () => log);
-  const lines = new ConsoleLines(parts, engines);
+  const printed = new ConsoleEvents(options.sink, tracers.output);
+  const lines = new ConsoleLines((text) => {
+    log?.tell({ type: 'console', text });
+    engines.whenDigested(() => stopping.failing(() => printed.line(text)));
+  });
   options.console?.(lines.take);
-  tracers.counting.onFirst = () => lines.begin();
+  tracers.counting.onFirst = () => stopping.failing(() => printed.begin());
   tracers.counting.onLast = () => lines.end();
   const isNeeded = options.log?.keeps || engines.choices.some(({ engine }) => engine === 'target');
   const log = options.log && isNeeded ? new RecordingLog(options.log, logger) : undefined;
@@ -125,67 +129,6 @@ function plannedEnds(elf: ElfFile, until: Addr | undefined, panics: readonly Add
   return until === undefined ? all : [planned(until, false), ...all];
 }
 
-/** The longest line of a console that is one event. */
-const longestLine = 1000;
-
-/**
- * The lines that a guest prints, as events. Nothing says a line's own time, so it stands behind the events that were
- * known when it came. Those that came before all events stand behind the first. They go past the counting, because they
- * are no hits.
- */
-class ConsoleLines {
-  readonly #parts: Pick<Parts, 'options' | 'tracers' | 'stopping'>;
-  readonly #engines: Engines;
-  readonly #decoder = new StringDecoder('utf8');
-  #rest = '';
-  /** Those before the first event: no time is known for them. */
-  #early: string[] | undefined = [];
-  #isOver = false;
-
-  constructor(parts: Pick<Parts, 'options' | 'tracers' | 'stopping'>, engines: Engines) {
-    this.#parts = parts;
-    this.#engines = engines;
-  }
-
-  readonly take = (text: Uint8Array): void => {
-    if (this.#isOver) return;
-    const lines = `${this.#rest}${this.#decoder.write(Buffer.from(text))}`.split(/\r*\n/);
-    this.#rest = lines.pop() ?? '';
-    if (this.#rest.length > longestLine) {
-      lines.push(this.#rest);
-      this.#rest = '';
-    }
-    for (const line of lines) if (line.trim() !== '') this.#engines.whenDigested(() => this.#tell(line));
-  };
-
-  /** There is a first event, and so a time. */
-  begin(): void {
-    const early = this.#early ?? [];
-    this.#early = undefined;
-    for (const line of early) this.#tell(line);
-  }
-
-  /** The trace is about to end. */
-  end(): void {
-    if (this.#rest.trim() !== '') this.#tell(this.#rest);
-    this.#isOver = true;
-  }
-
-  #tell(line: string): void {
-    if (this.#isOver) return;
-    if (this.#early) {
-      this.#early.push(line);
-      return;
-    }
-    const { options, tracers, stopping } = this.#parts;
-    try {
-      options.sink.event({ type: 'console', time: tracers.output.time, text: line.slice(0, longestLine) });
-    } catch (thrown) {
-      stopping.fail(thrown);
-    }
-  }
-}
-
 /** Everything that ends a recording, and why it ended. Only the first reason counts, but a failure overrides it. */
 class StopConditions implements Disposable {
   readonly #interrupt: () => void;
@@ -230,6 +173,15 @@ class StopConditions implements Disposable {
     this.#error ??= toError(thrown);
     this.stop('failed');
     this.#reason = 'failed';
+  }
+
+  /** What is thrown ends the recording. */
+  failing(work: () => void): void {
+    try {
+      work();
+    } catch (thrown) {
+      this.fail(thrown);
+    }
   }
 
   [Symbol.dispose](): void {

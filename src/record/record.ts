@@ -10,7 +10,7 @@ import { meanwhile } from '../target/index.js';
 import { boundTallies, type ClockInfo, type GuestNanos, type RecordingFacts, type TallyRow } from '../trace/index.js';
 import type { Recording, RecordOptions } from './recording.js';
 import { Run } from './run.js';
-import { allCalls } from './tracers.js';
+import { allCalls, emitStuck } from './tracers.js';
 import { type Verified, verify } from './verify.js';
 
 /**
@@ -54,6 +54,7 @@ const digestMs = 20;
 async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<Left> {
   const { logger = silent, stays = false, onLeft, deadline } = options;
   const { tracers, engines, stopping, connection, target, clock: traceClock } = run.parts;
+  const { log } = run.parts;
   let missing = 0;
   let unread = 0;
   let look: TaskLook | undefined;
@@ -74,6 +75,7 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   try {
     unread = await digestRest(run, options);
     missing += unread;
+    log?.tell({ type: 'finished' });
     for (const calls of allCalls(tracers)) calls.finish();
     if (look) await reportStuck(run, look);
   } catch (thrown) {
@@ -84,15 +86,13 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   try {
     if (!found) run.begin(clock);
     const recording = factsOf(run, missing);
-    tracers.sink.end({
-      probes: [...engines.choices, ...target.choicesOfOthers],
-      ownTime: engines.results.ownTime,
-      recording,
-    });
+    const probes = [...engines.choices, ...target.choicesOfOthers];
+    tracers.sink.end({ probes, ownTime: engines.results.ownTime, recording });
+    log?.whole({ probes, recording: { ...recording, missing: missing - unread } });
   } catch (thrown) {
     stopping.fail(thrown);
   }
-  run.parts.log?.end(unread > 0);
+  log?.end(unread > 0);
   const { notLoaded: probes } = run;
   if (probes.length > 0) logger.warn({ probes }, 'their code was never loaded: these probes were not planted');
   return { missing, unread, clock };
@@ -152,11 +152,11 @@ async function lookAtTasks(
 }
 
 /** Memory can show what no event does: tasks that wait for each other, or for nobody. */
-async function reportStuck({ parts: { tracers } }: Run, { time, understand }: TaskLook): Promise<void> {
+async function reportStuck({ parts: { tracers, log } }: Run, { time, understand }: TaskLook): Promise<void> {
   const stuck = await understand();
   if (stuck.length === 0) return;
-  tracers.output.moveTo(time);
-  for (const kind of tracers.kinds) kind.stuck?.(stuck);
+  log?.stuck(time, stuck);
+  emitStuck(tracers, time, stuck);
 }
 
 /** What a saved trace says of its recording. */

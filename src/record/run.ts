@@ -193,7 +193,11 @@ export class Run {
     verifyArchitecture(session, program.arch);
     await verifyCode(session, program.elf, code);
     const clock = before && (await traceClock.find(session));
-    if (clock) tracers.counting.event(await gapUntilNow(session, clock, before, tracers.output.time));
+    if (clock) {
+      const gap = await gapUntilNow(session, clock, before, tracers.output.time);
+      log?.tell(gap);
+      tracers.counting.event(gap);
+    }
     this.#connect(session, clock ? async () => clock : () => this.#firstClock());
     await this.boot.insert();
     return true;
@@ -235,7 +239,10 @@ export class Run {
       systemCalls: systemCallsOf(program)?.of,
       isSameProgram: () => isLoadedAlike(session, linked.elf, elf, code),
       resets: boot.resets,
-      onStop: (time) => tracers.counting.stood(time),
+      onStop: (time) => {
+        log?.tell({ type: 'stood', time });
+        tracers.counting.stood(time);
+      },
       onFirstHit: (inUserMode) => boot.firstHit(inUserMode),
       observer: this.quiet ?? boot.tables,
       refused: (places, why) => engines.leaveOut(places, why),

@@ -1,3 +1,4 @@
+import type { StuckTask } from '../async/futures/index.js';
 import { silent } from '../base/logger.js';
 import { CallTracer, EventOutput } from '../calls/index.js';
 import type { Engines } from '../engines/index.js';
@@ -121,6 +122,12 @@ function tracersOf(
 /** Of all programs. */
 export function allCalls({ calls, others }: Pick<Tracers, 'calls' | 'others'>): readonly CallTracer[] {
   return [calls, ...others.map((other) => other.calls)];
+}
+
+/** Memory has shown tasks that wait for each other, or for nobody. */
+export function emitStuck({ output, kinds }: Tracers, time: number, stuck: readonly StuckTask[]): void {
+  output.moveTo(time);
+  for (const kind of kinds) kind.stuck?.(stuck);
 }
 
 /** More stops than these are those of probes. */

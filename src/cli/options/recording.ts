@@ -37,7 +37,10 @@ const traceOptions = {
     ...list("{probes}; repeatable. Default: the Futures of the program's own crates"),
     alias: 'p',
   },
-  output: text('The trace. Its extension chooses the format: {formats}', { alias: 'o', default: defaultTrace.path }),
+  output: text(
+    'The trace. Its extension chooses the format: {formats}; .records: what the target writes, of which events are made later',
+    { alias: 'o', default: defaultTrace.path },
+  ),
 };
 
 /** What ends a recording. */

@@ -35,6 +35,8 @@ const windowOptions = {
   to: parsed('Only what begins before: as --from', moment('--to')),
 };
 export interface WindowArguments extends Values<typeof windowOptions> {
+  /** Of a trace of records: the plug-ins of its recording. */
+  readonly plugin?: readonly string[];
   /** What is read is printed meanwhile. */
   readonly isPrinted?: boolean;
 }

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { addr, hex } from '../../base/addr.js';
 import { jsonFacts } from '../../base/json-facts.js';
@@ -97,7 +98,7 @@ function reportTables(prepared: Prepared, recording: Recorded): void {
   process.stdout.write(tables.join('\n'));
   const { situation, missing, unread } = recording;
   const lines = thoseOf([
-    closingLine(recording),
+    closingLine(recording, prepared.isRaw),
     ...unrecordedLines(recording),
     ...stopReport(recording, situation),
     ...leakLines(recording.leak, recording.stops),
@@ -107,7 +108,9 @@ function reportTables(prepared: Prepared, recording: Recorded): void {
       !args.lossless &&
       'records are missing because the process made them faster than they were read, and waits at most 20 ms in a second: --lossless makes it wait for all',
     situation.isProcess && stoodText(recording.standing),
-    `trace: ${args.output}${newestText(newest, recording)} (${whatToDo(args.output, recording, program, plugins)})`,
+    prepared.isRaw
+      ? recordsText(args.output, recording)
+      : `trace: ${args.output}${newestText(newest, recording)} (${whatToDo(args.output, recording, program, plugins)})`,
     older !== undefined && `the trace before it is kept: ${older}`,
   ]);
   process.stdout.write(`\n${sentenceLines(lines, process.stdout)}`);
@@ -130,8 +133,8 @@ function unrecordedLines({ gaps }: Recording): string[] {
   });
 }
 
-function closingLine(recording: Recording): string {
-  const { events, stops, missing, guestNs, hostMs, clock, end, gaps } = recording;
+function closingLine(recording: Recording, isRaw: boolean): string {
+  const { events, records, stops, missing, guestNs, hostMs, clock, end, gaps } = recording;
   const broken = gaps.filter(({ why }) => why === undefined);
   const unseen = broken.reduce((sum, { from_ns, to_ns }) => sum + to_ns - from_ns, 0);
   const gapNote =
@@ -141,7 +144,7 @@ function closingLine(recording: Recording): string {
   const own = recording.ownTime && events > 0 ? ` (${ownTimeText(recording.ownTime)})` : '';
   // From the first event to the last.
   const whose = clock.guest ? 'guest' : 'running';
-  const guestTime = events > 0 ? `${(guestNs / 1e6).toFixed(3)} ms of ${whose} time${own} ` : '';
+  const guestTime = events > 0 && !isRaw ? `${(guestNs / 1e6).toFixed(3)} ms of ${whose} time${own} ` : '';
   const times = `${guestTime}in ${(hostMs / 1e3).toFixed(1)} s`;
   const resetNote = recording.resets > 0 ? `; ${plural(recording.resets, 'reset')}` : '';
   const missingNote = missing > 0 ? `; ${missing} ${missing === 1 ? 'record is' : 'records are'} missing` : '';
@@ -155,7 +158,19 @@ function closingLine(recording: Recording): string {
   const out = leftOut.length - off - refused;
   const left = out === 1 ? '1 probe is left out, since it' : `${out} probes are left out, since they`;
   const outNote = out > 0 ? `; ${left} would stop the target (--json says why)` : '';
-  return `${plural(events, 'event')}, ${plural(stops, 'stop')}, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${refusedNote}${offNote}${why}`;
+  const counted = isRaw ? plural(records, 'record') : plural(events, 'event');
+  return `${counted}, ${plural(stops, 'stop')}, ${times}, ${clockNote}${gapNote}${resetNote}${missingNote}${neverNote}${outNote}${refusedNote}${offNote}${why}`;
+}
+
+/** A trace of records: how large it is, and what to do with it. */
+function recordsText(path: string, { records, stops }: Recording): string {
+  if (records + stops === 0) return `trace: ${path} (it holds no records)`;
+  const size = `${(bytesOf(path) / 1e6).toFixed(1)} MB of records`;
+  return `trace: ${path}, ${size} (rsptrace report ${path} makes events of them, rsptrace convert ${path} -o x.pftrace a trace)`;
+}
+
+function bytesOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /** What a flight recorder has kept. */
@@ -263,7 +278,7 @@ function othersJson({ others }: Prepared, recording: Recorded): object {
 }
 
 function recordingJson(prepared: Prepared, recording: Recorded, guest: Guest | undefined, checked: Checked): object {
-  const { args, reports, newest, older, program } = prepared;
+  const { args, reports, newest, older, program, isRaw } = prepared;
   const { error } = recording;
   const { name, resolutionNs, guest: guestClock } = recording.clock;
   return {
@@ -275,7 +290,8 @@ function recordingJson(prepared: Prepared, recording: Recorded, guest: Guest | u
     clock: { name, resolution_ns: resolutionNs, guest: guestClock },
     end: recording.end,
     guest_exit: guest?.exit ?? stopText(recording.stop),
-    events: recording.events,
+    events: isRaw ? null : recording.events,
+    ...(isRaw ? { trace_bytes: bytesOf(args.output) } : {}),
     ...(newest ? { left_out: newest.leftOut } : {}),
     stops: recording.stops,
     engines: stopJson(recording, recording.situation),
@@ -294,7 +310,7 @@ function recordingJson(prepared: Prepared, recording: Recorded, guest: Guest | u
     counter_stays_open: recording.openCounter ? recording.openCounter.register : null,
     probes: choicesJson(recording.engines),
     not_probed: excludedJson(refusedByName(program)),
-    guest_ns: recording.guestNs,
+    guest_ns: isRaw ? null : recording.guestNs,
     ...ownTimeJson(recording.ownTime),
     ...leakJson(recording.leak),
     host_ms: Math.round(recording.hostMs),

@@ -33,9 +33,11 @@ import { refuseWithoutSamples } from '../open-samples.js';
 import type { RecordingArguments } from '../options/recording.js';
 import { type LoadedPlugins, loadPlugins } from '../plugins.js';
 import { ReadingLine } from '../reading-line.js';
+import { areTrace } from '../records-file.js';
 import { givenScratchOf } from '../scratch-options.js';
 import { choicesJson, choiceTable, excludedJson, merged, refusedByName } from '../stop-report.js';
 import { foundOf, planWishes, preparedProgram, untilOf } from './asked.js';
+import { recordsSink, refuseWithoutEvents } from './raw.js';
 
 /** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */
 export interface Prepared {
@@ -49,7 +51,9 @@ export interface Prepared {
   readonly given: ScratchSources;
   /** The function of --until. */
   readonly until: Addr | undefined;
-  /** One a kind of probe. */
+  /** The trace has records, and no events. */
+  readonly isRaw: boolean;
+  /** One a kind of probe; none where there are no events. */
   readonly reports: readonly KindReport[];
   /** The same of each further program. */
   readonly others: readonly { readonly program: Program; readonly reports: readonly KindReport[] }[];
@@ -103,7 +107,10 @@ async function prepareRecording(
   const until = untilOf(args, program);
   const wishes = { findings: args.findings !== 'off', longPollNs: args['long-poll'] };
   const checker = args.budget === undefined ? undefined : new Checker(readBudget(args.budget));
-  const reportsOf = (each: Program): KindReport[] => each.known.map((kind) => kind.report(foundOf(each, kind), wishes));
+  const isRaw = !into && areTrace(args.output);
+  if (isRaw) refuseWithoutEvents(args, program);
+  const reportsOf = (each: Program): KindReport[] =>
+    isRaw ? [] : each.known.map((kind) => kind.report(foundOf(each, kind), wishes));
   const reports = reportsOf(program);
   const others = program.others.map((other) => ({ program: other, reports: reportsOf(other) }));
   const all = [reports, ...others.map((other) => other.reports)].map((each) => each.flatMap(({ sink }) => sink ?? []));
@@ -126,6 +133,7 @@ async function prepareRecording(
     reports,
     others,
     checker,
+    isRaw,
     newest,
     room,
     sink: tee([newest ?? output, ...(checker ? [checker] : []), ...tables]),
@@ -141,6 +149,7 @@ function openOutputTrace(
   logger: Logger,
 ): TraceSink {
   const keepAs = output === defaultTrace.path ? defaultTrace.keepAs : undefined;
+  if (areTrace(output)) return recordsSink(output);
   const { name: format } = formatFor(output, [...formats, ...builtIn]);
   partOf(logger, 'trace').debug({ output, format, keepAs }, 'the trace is opened');
   return openTrace(output, { lock: note, force, keepAs, formats, room });

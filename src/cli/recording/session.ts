@@ -54,7 +54,7 @@ export async function recordSession(
 ): Promise<Recorded> {
   const { args } = prepared;
   const stopping = stopOnSignals(onSignal, ending);
-  const status = new StatusLine(process.stderr, !args.json && !watcher);
+  const status = new StatusLine(process.stderr, !args.json && !watcher, prepared.isRaw ? 'records' : 'events');
   const above = (text: string): void => (watcher ? watcher.text(text) : status.above(text));
   const situation = await situationOf(session, isLaunched);
   const isMoved = passed.loadBias === undefined && isMovedAtBoot(prepared.program.elf);

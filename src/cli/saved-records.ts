@@ -1,0 +1,60 @@
+import { RsptraceError } from '../base/errors.js';
+import { type InputObserver, KilledRecording, type Recovered } from '../record/index.js';
+import { plural } from '../text/index.js';
+import type { TraceSink } from '../trace/index.js';
+import { createLogger } from './logging.js';
+import { type LoadedPlugins, loadPlugins } from './plugins.js';
+import { engineOf, needsReturns, preparedProgram, untilOf } from './recording/asked.js';
+import { askedOf } from './records-file.js';
+
+/** A file of records, and what its recording was asked for: out of it come the events. */
+export class SavedRecords implements Disposable {
+  readonly #killed: KilledRecording;
+  readonly asked: ReturnType<typeof askedOf>;
+  readonly plugins: LoadedPlugins;
+  readonly #log: string | undefined;
+
+  private constructor(killed: KilledRecording, plugins: LoadedPlugins, log: string | undefined) {
+    this.#killed = killed;
+    this.asked = askedOf(killed.asked);
+    this.plugins = plugins;
+    this.#log = log;
+  }
+
+  /**
+   * `plugin`: the plug-ins of the recording, which the command line names again, because a file may not have code
+   * loaded.
+   * @throws RsptraceError `RECORDS_MISSING`, `RECORDS_DAMAGED`; `RECORDS_MISMATCH` for fewer plug-ins
+   */
+  static async open(path: string, plugin: readonly string[] = [], log?: string): Promise<SavedRecords> {
+    const killed = new KilledRecording(path);
+    try {
+      const { plugins } = askedOf(killed.asked);
+      const loaded = await loadPlugins(plugin);
+      if (plugins <= plugin.length) return new SavedRecords(killed, loaded, log);
+      throw new RsptraceError('RECORDS_MISMATCH', `it was recorded with ${plural(plugins, 'plug-in')}`, {
+        hint: 'give the same files with --plugin',
+      });
+    } catch (error) {
+      killed.close();
+      throw error;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#killed.close();
+  }
+
+  /** Gives the sink every event. Throws as {@link KilledRecording.recover}. */
+  async read(sink: TraceSink, inputs?: InputObserver): Promise<Recovered> {
+    const { asked } = this;
+    const logger = createLogger(this.#log);
+    const program = await preparedProgram(asked, this.plugins, logger);
+    return await this.#killed.recover({
+      ...{ program, sink, logger, engine: engineOf(asked), returns: needsReturns(asked) },
+      functions: { values: asked.args, maxDepth: asked['max-depth'] },
+      ...{ thresholdNs: asked.threshold, stackDepth: asked.bt, until: untilOf(asked, program) },
+      ...(inputs && { inputs }),
+    });
+  }
+}
