@@ -27,6 +27,6 @@ export {
   type Moment,
   type TracedCall,
 } from './kinds.js';
-export { type OpenCall, stackNumber } from './open-call.js';
+export { type OpenCall, stackNumber, stackNumberOf } from './open-call.js';
 export { type EarlierRecords, QueuedStops } from './queued-stops.js';
 export { Answers, type FutureLook, type HitMemory, nothingRead, Reading, type Running } from './reading.js';

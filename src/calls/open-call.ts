@@ -60,11 +60,18 @@ export interface Space<T> {
 }
 
 /**
- * A stack pointer as a signed number: exact, since it is a multiple of 8 and canonical addresses have 57 bits at
- * most.
+ * A stack pointer as a number that is exact and in order along a stack. Canonical addresses, of 57 bits at most, are
+ * their own numbers, read as signed. Others, as in LoongArch's windows, have bits 63:60 right above their lowest 48.
  */
 export function stackNumber(stackPointer: bigint): number {
-  return (highHalf(stackPointer) | 0) * 2 ** 32 + lowHalf(stackPointer);
+  return stackNumberOf(lowHalf(stackPointer), highHalf(stackPointer));
+}
+
+/** The same of its two halves, each unsigned. */
+export function stackNumberOf(low: number, high: number): number {
+  const top = high >>> 24;
+  if (top === 0 || top === 0xff) return (high | 0) * 2 ** 32 + low;
+  return ((high >>> 28) * 2 ** 16 + (high & 0xffff)) * 2 ** 32 + low;
 }
 
 export function isApart(stacks: StackSet<Kept<unknown>>, lower: number, upper: number): boolean {

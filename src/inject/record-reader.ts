@@ -1,7 +1,7 @@
 import { type Addr, addOffset, hex, highHalf, lowHalf } from '../base/addr.js';
 import type { AddressMap } from '../base/address-map.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import { type HitMemory, Reading } from '../calls/index.js';
+import { type HitMemory, Reading, stackNumberOf } from '../calls/index.js';
 import type { PlannedLoad } from '../probes/index.js';
 import { mostOuter } from './record-format.js';
 import { alignBefore, type BlockFormat, type RecordFormat, recordOffset } from './record-layout.js';
@@ -107,7 +107,7 @@ export class RecordReader implements RegisterReader, HitMemory {
   get stackPointer(): number {
     const view = this.#view;
     const offset = this.#offset + recordOffset.stackPointer;
-    return view.getUint32(offset, true) + view.getInt32(offset + 4, true) * 2 ** 32;
+    return stackNumberOf(view.getUint32(offset, true), view.getUint32(offset + 4, true));
   }
 
   /** Identifies the hart; 0 if records do not name harts. */

@@ -46,9 +46,15 @@ t.test(
 
 const payloads = (calls: readonly OpenCall<string>[]): string[] => calls.map(({ payload }) => payload);
 
-t.test('a stack pointer as a signed number', async (t) => {
+t.test('a stack pointer as a number', async (t) => {
   t.equal(stackNumber(0xffff_ffff_8000_0000n), -0x8000_0000);
   t.equal(stackNumber(0x8000_0000n), 0x8000_0000);
+  // A window of LoongArch, where doubles have steps of 2 KiB: distances are exact, and other windows are far away.
+  const [stack, below] = [stackNumber(0x9000_0000_0065_fb60n), stackNumber(0x9000_0000_0065_fb58n)];
+  t.equal(stack - below, 8);
+  t.equal(stack - 1 + 1, stack);
+  for (const other of [0x8000_0000_0065_fb60n, 0x65_fb60n, 0xffff_0000_0065_fb60n])
+    t.ok(Math.abs(stackNumber(other) - stack) >= 2 ** 48, other.toString(16));
 });
 
 t.test('a function that is called again at the same place, and did not return, was lost', async (t) => {
