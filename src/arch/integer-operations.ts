@@ -1,8 +1,8 @@
-import type { BranchOp, ImmediateOp, RegisterOp } from './opcodes.js';
-
 /**
- * The RISC-V Instruction Set Manual, volume I, RV64I and M: what integer operations compute. Values are unsigned
- * 64-bit numbers. Division by zero and overflow do not trap; they give the results of the manual's table for M.
+ * What integer operations compute. Values are unsigned 64-bit numbers; those that end in `w` have results of 32 bits,
+ * which lie sign-extended in a register. RISC-V: The Instruction Set Manual, volume I, RV64I and M; division by zero and
+ * overflow do not trap, they give the results of the manual's table for M. LoongArch: Reference Manual, volume 1, 2.2.1
+ * (`maskeqz`: 0 where b is 0).
  */
 type Binary = (a: bigint, b: bigint) => bigint;
 
@@ -17,7 +17,7 @@ const flag = (value: boolean): bigint => (value ? 1n : 0n);
 const divide: Binary = (a, b) => (b === 0n ? -1n : a / b);
 const remainder: Binary = (a, b) => (b === 0n ? a : a % b);
 
-export const compute: Readonly<Record<RegisterOp, Binary>> = {
+export const compute = {
   add: (a, b) => u64(a + b),
   sub: (a, b) => u64(a - b),
   sll: (a, b) => u64(a << (b & 63n)),
@@ -46,30 +46,23 @@ export const compute: Readonly<Record<RegisterOp, Binary>> = {
   divuw: (a, b) => word(divide(u32(a), u32(b))),
   remw: (a, b) => word(remainder(s32(a), s32(b))),
   remuw: (a, b) => word(remainder(u32(a), u32(b))),
-};
+  nor: (a, b) => u64(~(a | b)),
+  orn: (a, b) => u64(a | ~b),
+  andn: (a, b) => u64(a & ~b),
+  maskeqz: (a, b) => (b === 0n ? 0n : a),
+  masknez: (a, b) => (b === 0n ? a : 0n),
+} satisfies Readonly<Record<string, Binary>>;
 
-/** The register operation that each immediate operation shares its arithmetic with. */
-export const withImmediate: Readonly<Record<ImmediateOp, RegisterOp>> = {
-  addi: 'add',
-  slti: 'slt',
-  sltiu: 'sltu',
-  xori: 'xor',
-  ori: 'or',
-  andi: 'and',
-  slli: 'sll',
-  srli: 'srl',
-  srai: 'sra',
-  addiw: 'addw',
-  slliw: 'sllw',
-  srliw: 'srlw',
-  sraiw: 'sraw',
-};
+export type IntegerOp = keyof typeof compute;
 
-export const taken: Readonly<Record<BranchOp, (a: bigint, b: bigint) => boolean>> = {
+/** Whether a branch is taken that compares two registers. */
+export const taken = {
   beq: (a, b) => a === b,
   bne: (a, b) => a !== b,
   blt: (a, b) => s64(a) < s64(b),
   bge: (a, b) => s64(a) >= s64(b),
   bltu: (a, b) => a < b,
   bgeu: (a, b) => a >= b,
-};
+} satisfies Readonly<Record<string, (a: bigint, b: bigint) => boolean>>;
+
+export type BranchOp = keyof typeof taken;

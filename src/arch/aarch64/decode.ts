@@ -1,8 +1,9 @@
 // Arm Architecture Reference Manual for A-profile (DDI 0487), C4.1 "A64 instruction set encoding". Decoded is what
 // unwinding, control flow and emulation need. Of all other instructions it is known which general registers they
 // overwrite. Little-endian words of 32 bits, also on big-endian machines.
+import { bit, field } from '../bits.js';
 import { accessOf, type Memory } from './decode-memory.js';
-import { bit, field, type Uses } from './fields.js';
+import type { Uses } from './fields.js';
 
 export type Instruction = { readonly length: 4; readonly word: number } & Form;
 

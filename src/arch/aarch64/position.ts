@@ -1,6 +1,6 @@
 // What an instruction needs of its place and of its registers, beyond what `decode.ts` says of it.
+import { field } from '../bits.js';
 import type { Instruction } from './decode.js';
-import { field } from './fields.js';
 import { FP, LR, SP, ZR } from './registers.js';
 
 /**

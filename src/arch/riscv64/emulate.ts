@@ -1,26 +1,18 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import {
-  afterLoad,
-  bytesOf,
-  type EmulatedEffects,
-  fromRegisters,
-  isStackAddress,
-  noMemory,
-  unsignedOf,
-} from '../effects.js';
-import type { Effects, EmulatedInstruction, MemoryAccess } from '../instructions.js';
-import { compute, taken, withImmediate } from './arithmetic.js';
+import type { EmulatedEffects } from '../effects.js';
+import type { EmulatedInstruction, MemoryAccess } from '../instructions.js';
+import { compute, taken } from '../integer-operations.js';
+import { zeroRegister } from '../zero-register.js';
 import { decode, type Instruction } from './decode.js';
-import type { LoadOp, StoreOp } from './opcodes.js';
+import { type LoadOp, type StoreOp, withImmediate } from './opcodes.js';
 import { FP, integerName, SP } from './registers.js';
+
+const { from, load, store, write } = zeroRegister(integerName, { sp: SP, fp: FP });
 
 /**
  * Emulates an instruction by register and memory writes. Covered: integer arithmetic, jumps, branches, and loads and
- * stores of the stack. Left to a single-step: CSRs, traps, fences, atomics, and floating point. Accesses through
- * registers other than sp and s0 are also stepped, because a device register must not be accessed with another width
- * or twice. The hit shows whether s0 is a frame pointer: an address outside the stack has no effects, so the caller
- * steps.
+ * stores of the stack. Left to a single-step: CSRs, traps, fences, atomics, and floating point.
  */
 export function emulate(code: Uint8Array, pc: Addr): EmulatedInstruction | undefined {
   const instruction = decode(code);
@@ -57,24 +49,18 @@ function carry(instruction: Instruction, pc: Addr): EmulatedEffects | undefined 
       const target = addOffset(pc, instruction.imm);
       return from([instruction.rs1, instruction.rs2], (a, b) => write(0, 0n, holds(a, b) ? target : next));
     }
-    case 'load':
-      return carryLoad(instruction, next);
-    case 'store':
-      return carryStore(instruction, next);
+    case 'load': {
+      const { rd, rs1, imm } = instruction;
+      const { size, signed } = loadShapes[instruction.op];
+      return load(rd, { base: rs1, offset: imm, size }, signed, next);
+    }
+    case 'store': {
+      const { rs1, rs2, imm } = instruction;
+      return store(rs2, { base: rs1, offset: imm, size: storeSizes[instruction.op] }, next);
+    }
     default:
       return undefined;
   }
-}
-
-/** x0 reads as zero. */
-function from(sources: readonly number[], effects: (a: bigint, b: bigint) => Effects): EmulatedEffects {
-  const names = sources.map((source) => (source === 0 ? undefined : integerName(source)));
-  return fromRegisters(names, ([a = 0n, b = 0n]) => effects(a, b));
-}
-
-function write(rd: number, value: bigint, pc: bigint): Effects {
-  const moved = { name: 'pc', value: pc };
-  return { registers: rd === 0 ? [moved] : [{ name: integerName(rd), value }, moved], memory: noMemory };
 }
 
 const loadShapes: Readonly<Record<LoadOp, { readonly size: number; readonly signed: boolean }>> = {
@@ -87,37 +73,6 @@ const loadShapes: Readonly<Record<LoadOp, { readonly size: number; readonly sign
   lwu: { size: 4, signed: false },
 };
 const storeSizes: Readonly<Record<StoreOp, number>> = { sb: 1, sh: 2, sw: 4, sd: 8 };
-
-/** The address of an access through sp or s0; undefined if it is not on the stack, or a register is not known. */
-function onStack(registers: RegisterReader, base: number, offset: number): { readonly address: Addr } | undefined {
-  const sp = registers.register(integerName(SP));
-  const from = registers.register(integerName(base));
-  if (sp === undefined || from === undefined) return undefined;
-  const address = addr(from + BigInt(offset));
-  return base === SP || isStackAddress(address, sp) ? { address } : undefined;
-}
-
-function carryLoad({ rd, rs1, imm, op }: Instruction & { form: 'load' }, next: Addr): EmulatedEffects | undefined {
-  if (rs1 !== SP && rs1 !== FP) return undefined;
-  const { size, signed } = loadShapes[op];
-  return afterLoad(
-    (registers) => onStack(registers, rs1, imm),
-    size,
-    (loaded) => {
-      const value = unsignedOf(loaded);
-      return write(rd, signed ? BigInt.asUintN(64, BigInt.asIntN(8 * size, value)) : value, next);
-    },
-  );
-}
-
-function carryStore({ rs1, rs2, imm, op }: Instruction & { form: 'store' }, next: Addr): EmulatedEffects | undefined {
-  if (rs1 !== SP && rs1 !== FP) return undefined;
-  return fromRegisters([rs2 === 0 ? undefined : integerName(rs2)], ([value = 0n], registers) => {
-    const place = onStack(registers, rs1, imm);
-    const bytes = bytesOf(value, storeSizes[op]);
-    return place && { registers: [{ name: 'pc', value: next }], memory: [{ address: place.address, bytes }] };
-  });
-}
 
 const sizes: Readonly<Record<string, number>> = { b: 1, h: 2, w: 4, d: 8 };
 

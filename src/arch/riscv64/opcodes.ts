@@ -68,3 +68,20 @@ export type ImmediateOp = Names<typeof immediateOps> | 'addiw' | ShiftOp;
 export type SystemOp = 'ecall' | 'ebreak' | 'sret' | 'mret' | 'dret' | 'wfi' | 'fence.i';
 type AtomicName = 'lr' | 'sc' | `amo${'add' | 'swap' | 'xor' | 'or' | 'and' | 'min' | 'max' | 'minu' | 'maxu'}`;
 export type AtomicOp = `${AtomicName}.${'w' | 'd'}`;
+
+/** The register operation that each immediate operation shares its arithmetic with. */
+export const withImmediate: Readonly<Record<ImmediateOp, RegisterOp>> = {
+  addi: 'add',
+  slti: 'slt',
+  sltiu: 'sltu',
+  xori: 'xor',
+  ori: 'or',
+  andi: 'and',
+  slli: 'sll',
+  srli: 'srl',
+  srai: 'sra',
+  addiw: 'addw',
+  slliw: 'sllw',
+  srliw: 'srlw',
+  sraiw: 'sraw',
+};

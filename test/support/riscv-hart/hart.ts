@@ -1,7 +1,8 @@
 // One RV64IMC hart in machine mode, without traps, and its debug mode: RISC-V External Debug Support 0.13.2, chapter 4. It
 // decodes and computes with src/arch/riscv64, which has tests of its own against objdump and real steps.
-import { compute, taken, withImmediate } from '../../../src/arch/riscv64/arithmetic.js';
+import { compute, taken } from '../../../src/arch/integer-operations.js';
 import { decode, type Instruction } from '../../../src/arch/riscv64/decode.js';
+import { withImmediate } from '../../../src/arch/riscv64/opcodes.js';
 import type { Bus } from './bus.js';
 import { Triggers } from './triggers.js';
 
