@@ -3,7 +3,7 @@ export interface Guest {
   readonly name: string;
   /** What this guest is for, one sentence. */
   readonly purpose: string;
-  readonly arch: 'riscv64' | 'x86_64' | 'aarch64';
+  readonly arch: 'riscv64' | 'x86_64' | 'aarch64' | 'loongarch64';
   /** Folder that it is built from, `kern` where absent, and the file in its `src`, `main` where absent. */
   readonly source?: string;
   readonly main?: string;

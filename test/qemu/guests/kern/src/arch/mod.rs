@@ -1,3 +1,3 @@
 // Of architectures that main.rs does not name: a change of main.rs changes the ELFs of all others.
-mod arm;
+#[cfg_attr(target_arch = "loongarch64", path = "loong.rs")] mod arm;
 pub use arm::*;
