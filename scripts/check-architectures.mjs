@@ -7,7 +7,7 @@ import { join, relative, resolve } from 'node:path';
 
 const own = 'scripts/check-architectures.mjs';
 const root = resolve(import.meta.dirname, '..', 'src');
-const names = /riscv|rv(?:32|64)|(?<!\d)x86|amd64|i386|aarch64|\btsc\b|\brip\b|\brsp\b(?!\/)/i;
+const names = /riscv|rv(?:32|64)|(?<!\d)x86|amd64|i386|aarch64|loongarch|\btsc\b|\brip\b|\brsp\b(?!\/)/i;
 /** Files that may, and why. */
 const allowed = {
   'cli/command-line.ts': 'help text: an example command',

@@ -200,5 +200,5 @@ class ConsolePipe {
 function packageOf(program: string): string {
   if (/-(x86_64|i386)$/.test(program)) return 'qemu-system-x86';
   if (/-(aarch64|arm)$/.test(program)) return 'qemu-system-arm';
-  return /-riscv(32|64)$/.test(program) ? 'qemu-system-misc' : 'qemu-system';
+  return /-(riscv(32|64)|loongarch64)$/.test(program) ? 'qemu-system-misc' : 'qemu-system';
 }

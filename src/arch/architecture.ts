@@ -45,7 +45,10 @@ import type { TrapModel } from './traps.js';
  * A missing member means "not supported". Code that needs the member says so, and never assumes another
  * architecture's.
  */
-export interface Architecture extends Identity, RegisterModel, CallingConvention, InstructionModel, Capabilities {}
+export interface Architecture extends Identity, RegisterModel, CallingConvention, InstructionModel, Capabilities {
+  /** Where QEMU loads the segment of a kernel's ELF with this physical address, if it is not there. */
+  loadAddress?(physical: bigint): bigint;
+}
 
 /** An architecture with every capability. */
 export type CompleteArchitecture = Architecture & Required<Capabilities> & { readonly frames: CodeFrameModel };

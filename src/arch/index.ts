@@ -1,6 +1,7 @@
 import { RsptraceError } from '../base/errors.js';
 import { aarch64 } from './aarch64/index.js';
 import type { Architecture } from './architecture.js';
+import { loongarch64 } from './loongarch64/index.js';
 import { riscv64 } from './riscv64/index.js';
 import { x86_64 } from './x86_64/index.js';
 
@@ -86,7 +87,7 @@ export type {
   TrapTable,
 } from './traps.js';
 
-const all: Architecture[] = [riscv64, x86_64, aarch64];
+const all: Architecture[] = [riscv64, x86_64, aarch64, loongarch64];
 
 /** Every known architecture: rsptrace's own, and the registered ones. */
 export function architectures(): readonly Architecture[] {
@@ -128,4 +129,4 @@ export function architectureNamed(gdbName: string): Architecture | undefined {
   return all.find((architecture) => architecture.gdbNames.includes(gdbName));
 }
 
-export { aarch64, riscv64, x86_64 };
+export { aarch64, loongarch64, riscv64, x86_64 };

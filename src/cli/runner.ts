@@ -78,11 +78,12 @@ function noProgram(path: string): RsptraceError {
  * QEMU loads a kernel's ELF at the physical addresses of its segments, and goes on in silence if no memory is there.
  * Throws `RUN_NOT_LOADABLE`.
  */
-export function verifyLoadable({ path, segments }: ElfFile, command: readonly string[]): void {
+export function verifyLoadable({ path, segments, machine }: ElfFile, command: readonly string[]): void {
   const [qemu = '', ...args] = command;
   const kernel = qemuOptions(args).findLast(({ name }) => name === 'kernel')?.value;
   if (!/^qemu-system-/.test(basename(qemu)) || kernel === undefined || !isSameFile(kernel, path)) return;
-  const far = segments.find(({ type, fileSize, physical }) => type === PT_LOAD && fileSize > 0 && physical >= noMemory);
+  const loadedAt = (physical: bigint): bigint => architectureOf(machine)?.loadAddress?.(physical) ?? physical;
+  const far = segments.find((one) => one.type === PT_LOAD && one.fileSize > 0 && loadedAt(one.physical) >= noMemory);
   if (far === undefined) return;
   throw new RsptraceError(
     'RUN_NOT_LOADABLE',

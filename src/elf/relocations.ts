@@ -1,10 +1,10 @@
-// Relative relocations of position-independent programs: gABI chapter 4, "Relocation"; x86-64 psABI
-// R_X86_64_RELATIVE, RISC-V psABI R_RISCV_RELATIVE, AArch64 ELF ABI R_AARCH64_RELATIVE. The loader writes load bias +
-// r_addend where the file often has only zeros: vtables and tables of pointers.
+// Relative relocations of position-independent programs: gABI chapter 4, "Relocation"; x86-64 psABI R_X86_64_RELATIVE,
+// RISC-V psABI R_RISCV_RELATIVE, AArch64 ELF ABI R_AARCH64_RELATIVE, LoongArch ELF psABI R_LARCH_RELATIVE. The loader
+// writes load bias + r_addend where the file often has only zeros: vtables and tables of pointers.
 //
 //   SHT_RELA: r_offset (8) | r_info (8): type in the low half | r_addend (8)
 //
-// Skipped: relocations against symbols, SHT_REL (neither psABI uses it) and SHT_RELR.
+// Skipped: relocations against symbols, SHT_REL (no psABI of them uses it) and SHT_RELR.
 import { ByteReader } from '../base/byte-reader.js';
 import { type CodeAddress, type CodeSpace, lastNotAbove } from './code-address.js';
 import { SHF } from './constants.js';
@@ -16,7 +16,7 @@ const WORD = 8;
 /** Cost of a relocation, in columns and before. */
 const BYTES_OF_ROW = 128;
 /** By e_machine. */
-const relativeType: Readonly<Record<number, number>> = { 62: 8, 183: 1027, 243: 3 };
+const relativeType: Readonly<Record<number, number>> = { 62: 8, 183: 1027, 243: 3, 258: 3 };
 
 /** The words that a loader fills in, by address. */
 export class RelativeRelocations {

@@ -12,7 +12,12 @@ import { usually } from '../support/long.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
 
 /** The end of RAM that no guest of these uses. */
-const given = { riscv64: 0x87c0_0000n, x86_64: 0x7c0_0000n, aarch64: 0x47c0_0000n } as const;
+const given = {
+  riscv64: 0x87c0_0000n,
+  x86_64: 0x7c0_0000n,
+  aarch64: 0x47c0_0000n,
+  loongarch64: 0x9000_0000_bfc0_0000n,
+} as const;
 const givenSize = 0x10_0000;
 
 const ends = [

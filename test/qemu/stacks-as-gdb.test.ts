@@ -43,7 +43,12 @@ async function gdbStacks(t: Test, socket: string, name: string, at: string, hits
 }
 
 /** The end of RAM that no guest uses: a small ring, so that a guest does not end before its recording does. */
-const given = { riscv64: '0x87c00000', x86_64: '0x7c00000', aarch64: '0x47c00000' } as const;
+const given = {
+  riscv64: '0x87c00000',
+  x86_64: '0x7c00000',
+  aarch64: '0x47c00000',
+  loongarch64: '0x90000000bfc00000',
+} as const;
 
 /** Stacks of a place after a recording that ended while calls were open, which is not let go behind it. */
 async function afterRecording(t: Test, name: string, at: string): Promise<{ socket: string; seen: readonly Pcs[] }> {

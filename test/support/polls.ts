@@ -37,22 +37,27 @@ export async function tracePolls(
 const chosen = new Set([
   'rvm-o2 stop',
   'arm-o2 stop',
+  'loong-o2 stop',
   ...['rv-o0', 'rv-o2-dwarf5', 'x86-o0', 'x86-o2', 'arm-o0', 'arm-o2'].map((name) => `${name} target`),
 ]);
 
 /** What the guest's time is read from; the last is the host's, while the guest ran. */
-const clocks = { riscv64: 'riscv-time', x86_64: 'x86-acpi-pm', aarch64: 'running-intervals' } as const;
+const clocks = {
+  ...{ riscv64: 'riscv-time', x86_64: 'x86-acpi-pm' },
+  ...{ aarch64: 'running-intervals', loongarch64: 'running-intervals' },
+} as const;
 
 /** More of QEMU's arguments: without a clock of the guest its timer counts the time of stops, too. */
-const machines = { riscv64: [], x86_64: [], aarch64: ['-icount', 'shift=0'] } as const;
+const icount = ['-icount', 'shift=0'];
+const machines = { riscv64: [], x86_64: [], aarch64: icount, loongarch64: icount } as const;
 
-/** Guests of an architecture, debug and release, by the engine that `chosen` has; all by either under `--long`. */
-export function testCounts(t: Test, architecture: 'riscv64' | 'x86_64' | 'aarch64'): void {
+/** Guests of an architecture, debug and release, by the engine that `chosen` has; all by each that serves it under `--long`. */
+export function testCounts(t: Test, architecture: keyof typeof clocks, served: readonly string[] = engines): void {
   const ordinary = guests().filter(
     (one) => one.arch === architecture && one.source === undefined && !/-(?:long|faulty|waits)$/.test(one.name),
   );
   t.ok(ordinary.length >= 2, `${ordinary.length} guests`);
-  const all = ordinary.flatMap((one) => engines.map((engine) => [one, engine] as const));
+  const all = ordinary.flatMap((one) => served.map((engine) => [one, engine] as const));
   for (const [{ name, opt, checksum, arch }, engine] of usually(all, ([one, engine]) =>
     chosen.has(`${one.name} ${engine}`),
   )) {
