@@ -2,17 +2,16 @@ import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import {
   type Shown as Branch,
-  branchesIn,
   clipPlace,
   leftOut,
-  lineOf,
   type NodeCode,
+  type NodeText,
   ownTree,
   plural,
   shownFile,
   shownPlace,
   textLines,
-  textWidth,
+  treeLines,
   wholeTree,
 } from '../text/index.js';
 import { type AwaitAt, type Moment, rootText, type TaskAt, TasksAt, timeText } from '../trace/index.js';
@@ -122,36 +121,17 @@ function branchOf({ root, tree }: TaskAt, isFull: boolean): Branch<AwaitAt> {
 function taskLines(task: TaskAt, branch: Branch<AwaitAt>, { time: at, labels }: TasksAt): string[] {
   const { root, state, since, hart, polls, woken } = task;
   const width = lineWidth();
-  const [awaited, place] = [branch.awaits, placeOf(branch, width)];
   const what =
     state === 'running' ? `polled on ${labels.of(hart)} for` : state === 'waiting' ? 'waits for' : 'not known for';
   const wake = woken === undefined ? '' : `, woken ${timeText(at - woken.time)} ago`;
-  const facts = `[${what} ${timeText(at - since)}, ${plural(polls, 'poll')}${wake}]`;
-  const after = `${place}  @${hex(root.address)}`;
-  const whole = `${root.future.future}${after}  ${facts}`;
-  // In a narrow terminal the facts have a line of their own.
-  const lines =
-    textWidth(whole) <= width
-      ? [whole]
-      : [lineOf('', root.future.future, after, width), `${awaited.length > 0 ? '│ ' : '  '}${facts}`];
-  return [...lines, ...branches(awaited, { lead: '', level: 1 }, width)];
-}
-
-interface Around {
-  readonly lead: string;
-  readonly level: number;
-}
-
-function branches(nodes: readonly Branch<AwaitAt>[], { lead, level }: Around, width: number): string[] {
-  return nodes.flatMap((branch, index) => {
-    const { node, awaits } = branch;
-    const isLast = index === nodes.length - 1;
-    const address = node.address === undefined ? '' : `  @${hex(node.address)}`;
-    const after = `${placeOf(branch, width)}${address}${node.isOpen ? '  (being polled)' : ''}`;
-    const before = branchesIn(width, `${lead}${isLast ? '└─ ' : '├─ '}`, level);
-    const inner = { lead: `${lead}${isLast ? '   ' : '│  '}`, level: level + 1 };
-    return [lineOf(before, node.name, after, width), ...branches(awaits, inner, width)];
-  });
+  const facts = `  [${what} ${timeText(at - since)}, ${plural(polls, 'poll')}${wake}]`;
+  const textOf = (each: Branch<AwaitAt>): NodeText => {
+    const { name, address, isOpen } =
+      each === branch ? { ...root, name: root.future.future, isOpen: false } : each.node;
+    const after = `${placeOf(each, width)}${address === undefined ? '' : `  @${hex(address)}`}`;
+    return { name, after, facts: each === branch ? facts : '', end: isOpen ? '  (being polled)' : '' };
+  };
+  return treeLines(branch, textOf, width);
 }
 
 /** `  Suspend0 at src/work.rs:12`; links of a chain have a place alone. */

@@ -19,17 +19,16 @@ import { hex } from '../base/addr.js';
 import type { CodePlace } from '../target/stacks/index.js';
 import {
   type Shown as Branch,
-  branchesIn,
   clipPlace,
   leftOut,
-  lineOf,
   type NodeCode,
+  type NodeText,
   ownTree,
   plural,
   shownFile,
   shownPlace,
   textLines,
-  textWidth,
+  treeLines,
   wholeTree,
   wrapped,
 } from '../text/index.js';
@@ -46,7 +45,7 @@ export interface Shown {
   readonly width?: number;
   /** What libraries await by themselves, too. */
   readonly isFull?: boolean;
-  /** Nothing told where heaps are, so that `--scan` may help. */
+  /** Nothing says where heaps are, so that `--scan` may help. */
   readonly mayHaveHeap: boolean;
 }
 
@@ -128,33 +127,26 @@ async function branchLines(
   task: Task,
   branch: Branch<AwaitNode>,
 ): Promise<string[]> {
-  const lines: string[] = [];
   const waitsAt = new Map((found.waits.get(task) ?? []).map((wait) => [wait.node, wait] as const));
-  const show = async (each: Branch<AwaitNode>, facts: string, lead: string, inner: string): Promise<void> => {
-    const { node, awaits, hidden, isOwn } = each;
-    const { before, name, after } = nodeText(each, width);
-    const polled = found.isRunning(node) ? '  (being polled)' : '';
-    const below = awaits.length > 0 ? '│ ' : '  ';
-    const begin = `${branchesIn(width, lead, lead.length / 3)}${before}`;
-    // In a narrow terminal the facts have a line of their own.
-    const isLong = facts !== '' && textWidth(`${begin}${name}${after}${facts}${polled}`) > width;
-    lines.push(lineOf(begin, name, `${after}${isLong ? '' : facts}${polled}`, width));
-    if (isLong) lines.push(`${inner}${below}${facts.trim()}`);
-    const locals = (await fields?.of(node)) ?? [];
-    for (const local of locals) lines.push(`${inner}${below}  ${localText(local)}`);
-    const thread = lead === '' ? found.blockedIn(node) : undefined;
-    if (thread) lines.push(...wrapped(`${inner}${below}${threadText(thread)}`, width, `${inner}${below}  `));
-    for (const leaf of isOwn ? [node, ...hidden] : [node]) {
-      const wait = waitsAt.get(leaf);
-      if (wait) lines.push(...wrapped(`${inner}${below}${waitText(wait)}`, width, `${inner}${below}  `));
-    }
-    for (const [i, child] of awaits.entries()) {
-      const isLast = i === awaits.length - 1;
-      await show(child, '', `${inner}${isLast ? '└─ ' : '├─ '}`, `${inner}${isLast ? '   ' : '│  '}`);
-    }
+  const locals = new Map<AwaitNode, readonly FutureLocal[]>();
+  const read = async ({ node, awaits }: Branch<AwaitNode>): Promise<void> => {
+    locals.set(node, (await fields?.of(node)) ?? []);
+    for (const each of awaits) await read(each);
   };
-  await show(branch, factsText(task), '', '');
-  return lines;
+  await read(branch);
+  const textOf = (each: Branch<AwaitNode>): NodeText => {
+    const { node, hidden, isOwn } = each;
+    const thread = node === task ? found.blockedIn(node) : undefined;
+    const waits = (isOwn ? [node, ...hidden] : [node]).flatMap((leaf) => waitsAt.get(leaf) ?? []);
+    return {
+      ...nodeText(each, width),
+      facts: node === task ? factsText(task) : '',
+      end: found.isRunning(node) ? '  (being polled)' : '',
+      holds: (locals.get(node) ?? []).map(localText),
+      below: [...(thread ? [threadText(thread)] : []), ...waits.map(waitText)],
+    };
+  };
+  return treeLines(branch, textOf, width);
 }
 
 /** Who waits for whom. */
@@ -210,13 +202,6 @@ function factsText(task: Task): string {
 
 function codeOf({ future, typeName, state }: AwaitNode): NodeCode {
   return { name: future?.future ?? typeName, file: state?.file, declared: future?.file };
-}
-
-/** The name is what gives way in a narrow terminal. */
-interface NodeText {
-  readonly before: string;
-  readonly name: string;
-  readonly after: string;
 }
 
 /** `labkern::work::level3  Suspend1 at /labkern/src/work.rs:50  @0x8020a0c0`. */

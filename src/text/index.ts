@@ -4,4 +4,5 @@ export { leftOut, type NodeCode, ownTree, type Shown, wholeTree } from './own-tr
 export { branchesIn, foldBrackets, lineOf } from './short-name.js';
 export { isLibraryFile, plural, shownFile, shownPlace, shownPlaces } from './shown-place.js';
 export { clipEnd, clipPlace, clipStart, padEndTo, textWidth, wrapped } from './text-width.js';
+export { type NodeText, treeLines } from './tree-lines.js';
 export { jsonLine, textLines, visible, visibleJson, visibleLines } from './visible.js';
