@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Runs test files, several at a time, in processes that each run one file after another (scripts/test-host.mjs).
-//   scripts/run-tests.mjs [--long] [FILE...]      without FILE all of them
+//   scripts/run-tests.mjs [--long] [--each] [FILE...]      without FILE all of them; --each: each test's CPU too
 // It says what happens as it happens: a line for each file as it ends, a failure with all that is known of it.
 // At the end come the slowest files and one plain line that any CI reads, 'N passed, N failed'.
 // What has been printed stays printed if the run is cut short. A test that is skipped is a failure, and so is none.
@@ -24,12 +24,13 @@ const SLOWEST = 10;
 /** Most files wait for a third of their time: for a guest, or for a time limit that they test. */
 const JOBS = availableParallelism() + 2;
 const words = process.argv.slice(2);
-const odd = words.find((word) => word.startsWith('-') && word !== '--long');
+const odd = words.find((word) => word.startsWith('-') && word !== '--long' && word !== '--each');
 if (odd !== undefined) {
-  console.error(`scripts/run-tests.mjs: there is no option ${odd}, only --long`);
+  console.error(`scripts/run-tests.mjs: there is no option ${odd}, only --long and --each`);
   process.exit(2);
 }
 const long = words.includes('--long');
+const each = words.includes('--each');
 /** Of a file, in seconds: only what hangs meets it, on a busy machine too. */
 const LIMIT = long ? 7200 : 900;
 /** What takes longest begins, files and folders, so that none of it is alone at the end. */
@@ -60,6 +61,7 @@ const files = [];
 const running = new Set();
 
 const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(1)} s`;
+const cpuOf = ({ own, children }) => `CPU ${seconds(1000 * (own + children))} (children ${seconds(1000 * children)})`;
 const total = (field) => files.reduce((sum, file) => sum + file[field], 0);
 
 function tell(counts, result, names) {
@@ -156,6 +158,7 @@ class Host {
     const {
       how,
       used = { own: 0, children: 0 },
+      tests = [],
       memory = 0,
     } = await Promise.race([Promise.all([said, seen]).then(([end]) => end), gone]);
     clearTimeout(killer);
@@ -167,8 +170,8 @@ class Host {
     const time = performance.now() - begun;
     const cpu = used.own + used.children;
     files.push({ file, time, cpu, ...counts });
-    const taken = `${seconds(time)}, CPU ${seconds(1000 * cpu)} (children ${seconds(1000 * used.children)})`;
-    console.log(`${counts.failed > 0 ? 'FAIL' : 'pass'}  ${file}  ${taken}`);
+    console.log(`${counts.failed > 0 ? 'FAIL' : 'pass'}  ${file}  ${seconds(time)}, ${cpuOf(used)}`);
+    if (each) for (const { name, used } of tests) console.log(`        ${cpuOf(used)}  ${name}`);
   }
 
   #saysEnd(file) {

@@ -14,17 +14,27 @@ function cpu() {
   return { own: user + system, children: usersOfChildren + systemsOfChildren };
 }
 
+function since(before) {
+  const { own, children } = cpu();
+  return { own: own - before.own, children: children - before.children };
+}
+
 async function run({ file, script, limitMs }) {
   const before = cpu();
+  const tests = [];
   await root.test(file, { timeout: limitMs }, async (test) => {
     hold(test);
+    let begun = before;
+    // What a file does before its first test is the first one's.
+    test.on('subtestEnd', ({ name }) => {
+      tests.push({ name, used: since(begun) });
+      begun = cpu();
+    });
     await import(pathToFileURL(script).href);
   });
   // Whoever reads TAP reports a test when the next line comes, one that is no comment.
   root.pragma({ strict: false });
-  const { own, children } = cpu();
-  const used = { own: own - before.own, children: children - before.children };
-  process.send({ file, used, memory: process.memoryUsage.rss() });
+  process.send({ file, used: since(before), tests, memory: process.memoryUsage.rss() });
 }
 
 // tap takes the channel to its parent for nothing to wait for.
