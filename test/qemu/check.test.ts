@@ -71,7 +71,7 @@ const clean = join(folder, 'clean.pftrace');
 t.test(
   'deterministic runs have the same bytes, and the times that the guest measures when it is not traced',
   async (t) => {
-    for (const name of ['rv-faulty', 'x86-faulty'] as const) {
+    for (const name of usually(['rv-faulty', 'x86-faulty'] as const, (one) => one === 'rv-faulty')) {
       const runs = long ? 20 : 2;
       const hashes = new Set<string>();
       let output: Output | undefined;
