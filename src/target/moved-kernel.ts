@@ -152,12 +152,11 @@ class Turns {
   #wasLoaded = false;
   /** When all of RAM is to be looked into, see `performance.now`. */
   #nextWatch = 0;
-  #inserted: Addr[] = [];
-  /** Where something else came, or where no breakpoint can be. */
-  readonly #wrong = new Set<Addr>();
+  readonly #stops: EntryStops;
 
   constructor(session: Session, kernel: KernelInRam | undefined, leastMs: number) {
     this.#session = session;
+    this.#stops = new EntryStops(session);
     this.#kernel = kernel;
     this.#leastMs = leastMs;
     this.#everyMs = leastMs;
@@ -184,20 +183,20 @@ class Turns {
     ended.abort();
     if (this.#lookBegan !== undefined) return;
     this.#lookBegan = performance.now();
-    for (const entry of this.#inserted) this.#wrong.add(entry);
+    this.#stops.wereWrong();
   }
 
   async end(): Promise<void> {
-    await this.#place([]);
+    await this.#stops.place([]);
   }
 
   /** Before a turn: where the machine is to stop, and how long it runs. */
   async #prepare(): Promise<void> {
     const isSoon = this.#kernel?.isLoaded === true && this.#standingMs > 0;
     if (isSoon) this.#hasChanged = this.#kernel?.hasChanged() || this.#hasChanged;
-    const guesses = this.#hasChanged ? (this.#kernel?.entries() ?? []) : this.#inserted;
+    const guesses = this.#hasChanged ? (this.#kernel?.entries() ?? []) : this.#stops.inserted;
     this.#hasChanged = false;
-    await this.#place(guesses.filter((entry) => !this.#wrong.has(entry)).slice(0, MOST_BREAKPOINTS));
+    await this.#stops.place(guesses);
     const cost = this.#lookBegan === undefined ? 0 : performance.now() - this.#lookBegan;
     this.#lookBegan = undefined;
     if (isSoon) this.#standingMs -= cost;
@@ -223,15 +222,33 @@ class Turns {
     timer = setTimeout(look, OFTEN_MS);
     ended.addEventListener('abort', () => clearTimeout(timer));
   }
+}
 
-  /** Has breakpoints at these addresses alone. */
-  async #place(wanted: readonly Addr[]): Promise<void> {
-    for (const address of this.#inserted.filter((entry) => !wanted.includes(entry)))
+/** Breakpoints where the kernel may begin. */
+class EntryStops {
+  inserted: readonly Addr[] = [];
+  readonly #session: Session;
+  /** Where something else came, or where no breakpoint can be. */
+  readonly #wrong = new Set<Addr>();
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /** Something else has come to one of them. */
+  wereWrong(): void {
+    for (const entry of this.inserted) this.#wrong.add(entry);
+  }
+
+  /** Has breakpoints at these addresses alone, as far as they may be right. */
+  async place(guesses: readonly Addr[]): Promise<void> {
+    const wanted = guesses.filter((entry) => !this.#wrong.has(entry)).slice(0, MOST_BREAKPOINTS);
+    for (const address of this.inserted.filter((entry) => !wanted.includes(entry)))
       await this.#session.removeBreakpoint({ type: 1, address, kind: 1 });
     const added: Addr[] = [];
-    for (const address of wanted.filter((entry) => !this.#inserted.includes(entry)))
+    for (const address of wanted.filter((entry) => !this.inserted.includes(entry)))
       if (await this.#session.insertBreakpoint({ type: 1, address, kind: 1 })) added.push(address);
       else this.#wrong.add(address);
-    this.#inserted = [...this.#inserted.filter((entry) => wanted.includes(entry)), ...added];
+    this.inserted = [...this.inserted.filter((entry) => wanted.includes(entry)), ...added];
   }
 }

@@ -156,7 +156,7 @@ t.test('a handshake with nonsense ends in an error or a greeting', async () => {
           },
         });
         try {
-          const greeting = await shakeHands(link, silent, undefined);
+          const greeting = await shakeHands(link, silent, {});
           return greeting.features.packetSize >= 256;
         } catch (error) {
           return error instanceof RsptraceError && error.code.startsWith('RSP_');

@@ -2,7 +2,7 @@ import type { Addr } from '../../base/addr.js';
 import type { PacketWriter } from '../wire/framing.js';
 import { packets } from './packets.js';
 import type { RegisterBlock } from './registers.js';
-import { type MemoryRequest, OkRequest, type Reply } from './request.js';
+import { OkRequest } from './request.js';
 import type { RunControl } from './run-control.js';
 import type { RegisterDescription } from './target-description.js';
 
@@ -26,8 +26,9 @@ export class BreakpointRequest extends OkRequest {
   readonly #inserted: Map<string, Breakpoint>;
   readonly #what: 'insert' | 'remove';
 
-  constructor(packet: string, breakpoint: Breakpoint, inserted: Map<string, Breakpoint>, what: 'insert' | 'remove') {
-    super(packet);
+  constructor(breakpoint: Breakpoint, inserted: Map<string, Breakpoint>, what: 'insert' | 'remove') {
+    const { type, address, kind } = breakpoint;
+    super(packets[`${what}Breakpoint`](type, address, kind));
     this.#breakpoint = breakpoint;
     this.#inserted = inserted;
     this.#what = what;
@@ -77,50 +78,10 @@ export class WriteBlockRequest extends OkRequest {
 
   override accept(bytes: Uint8Array, start: number, end: number): boolean {
     super.accept(bytes, start, end);
-    const last = this.#control.lastBlock;
+    const last = this.#control.requests.lastBlock;
     if (this.value && last !== undefined && this.#sent !== undefined) {
-      this.#control.lastBlock = { hart: last.hart, block: this.#sent };
+      this.#control.requests.lastBlock = { hart: last.hart, block: this.#sent };
     }
     return true;
-  }
-}
-
-/** Memory that may have arrived in parts. */
-export class MemoryReply implements Reply<Uint8Array | undefined> {
-  readonly #bytes: Uint8Array;
-  readonly #parts: readonly MemoryRequest[];
-
-  constructor(bytes: Uint8Array, parts: readonly MemoryRequest[]) {
-    this.#bytes = bytes;
-    this.#parts = parts;
-  }
-
-  get errorText(): string | undefined {
-    return this.#parts.find((part) => part.errorText !== undefined)?.errorText;
-  }
-
-  get value(): Uint8Array | undefined {
-    let length = 0;
-    for (const part of this.#parts) length += part.value;
-    return length === this.#bytes.length ? this.#bytes : undefined;
-  }
-}
-
-/** True when every part is. */
-export class AllReply implements Reply<boolean> {
-  readonly #parts: readonly Reply<boolean>[];
-
-  constructor(parts: readonly Reply<boolean>[]) {
-    this.#parts = parts;
-  }
-
-  get errorText(): string | undefined {
-    return this.#parts.find((part) => part.errorText !== undefined)?.errorText;
-  }
-
-  get value(): boolean {
-    let all = true;
-    for (const part of this.#parts) all = part.value && all;
-    return all;
   }
 }

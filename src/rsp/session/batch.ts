@@ -1,19 +1,20 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import { hexToBytes } from '../wire/hex.js';
-import { AllReply, type Breakpoint, BreakpointRequest, MemoryReply, WriteBlockRequest } from './batch-requests.js';
+import { type Breakpoint, BreakpointRequest, WriteBlockRequest } from './batch-requests.js';
 import type { StubFeatures } from './features.js';
 import type { Resume } from './hart-requests.js';
 import { packets } from './packets.js';
-import { AssembledBlock, BlockRequest, type RegisterBlock } from './registers.js';
+import { assembledBlock, BlockRequest, type RegisterBlock } from './registers.js';
 import {
   answered,
-  BeginsRequest,
+  Derived,
   MemoryRequest,
   MonitorRequest,
   NOT_SUPPORTED,
-  OffsetsRequest,
   OkRequest,
+  PlainRequest,
+  parseOffsets,
   RegisterRequest,
   type Reply,
   type Request,
@@ -82,7 +83,7 @@ export class Batch {
     const block = features.registerBlock
       ? this.#add(
           new BlockRequest(packets.readRegisters, target, (read) => {
-            control.lastBlock = { hart, block: read };
+            control.requests.lastBlock = { hart, block: read };
           }),
         )
       : undefined;
@@ -97,21 +98,16 @@ export class Batch {
       );
     }
     if (block !== undefined && singles.size === 0) return block;
-    return new AssembledBlock(target, block, singles);
+    return assembledBlock(target, block, singles);
   }
 
   /** What the stub calls a hart or thread, and says of it: QEMU whether it is halted. Undefined if it says nothing. */
   readHartName(id: string): Reply<string | undefined> {
     const answer = this.#add(new TextRequest(packets.threadExtraInfo(id)));
-    return {
-      get value() {
-        const bytes = hexToBytes(answer.value);
-        return bytes && bytes.length > 0 ? new TextDecoder().decode(bytes) : undefined;
-      },
-      get errorText() {
-        return answer.errorText;
-      },
-    };
+    return new Derived([answer], () => {
+      const bytes = hexToBytes(answer.value);
+      return bytes && bytes.length > 0 ? new TextDecoder().decode(bytes) : undefined;
+    });
   }
 
   /** One register; undefined when the target does not know or give it. Throws `RSP_NO_TARGET_DESCRIPTION`. */
@@ -123,14 +119,7 @@ export class Batch {
     }
     if (register.offsetInG === undefined) return answered(undefined, NOT_SUPPORTED);
     const block = this.readRegisters();
-    return {
-      get value() {
-        return block.value.value(register);
-      },
-      get errorText() {
-        return block.errorText;
-      },
-    };
+    return new Derived([block], () => block.value.value(register));
   }
 
   /** Memory as the hart sees it; undefined when any of the bytes cannot be read. */
@@ -138,18 +127,13 @@ export class Batch {
     checkTransfer(length);
     const bytes = new Uint8Array(length);
     const limit = readLimit(this.#context.features.packetSize);
-    if (length > 0 && length <= limit) {
-      return new MemoryReply(bytes, [
-        this.#add(new MemoryRequest(packets.readMemory(address, length), bytes, 0, length)),
-      ]);
-    }
     const parts: MemoryRequest[] = [];
     for (let offset = 0; offset < length; offset += limit) {
       const size = Math.min(limit, length - offset);
       const packet = packets.readMemory(addOffset(address, offset), size);
       parts.push(this.#add(new MemoryRequest(packet, bytes, offset, size)));
     }
-    return new MemoryReply(bytes, parts);
+    return new Derived(parts, () => (parts.reduce((sum, { value }) => sum + value, 0) === length ? bytes : undefined));
   }
 
   /** False when the target refuses. Throws `RSP_NO_TARGET_DESCRIPTION`. */
@@ -164,7 +148,7 @@ export class Batch {
 
   #writeInBlock(register: RegisterDescription, value: bigint): Reply<boolean> {
     const { control } = this.#context;
-    const last = control.lastBlock;
+    const last = control.requests.lastBlock;
     if (register.offsetInG === undefined) return answered(false, NOT_SUPPORTED);
     if (last === undefined || last.hart !== (this.#hart ?? control.stoppedHart)) {
       return answered(false, 'this stub writes all registers at once: read them first, at the same stop');
@@ -188,33 +172,17 @@ export class Batch {
       const part = bytes.subarray(offset, offset + limit);
       parts.push(this.#add(new OkRequest(packets.writeMemory(addOffset(address, offset), part))));
     }
-    return parts.length === 1 ? (parts[0] as OkRequest) : new AllReply(parts);
+    return new Derived(parts, () => parts.reduce((all, { value }) => value && all, true));
   }
 
   /** False when the target refuses, or has no such breakpoints. */
   insertBreakpoint(breakpoint: Breakpoint): Reply<boolean> {
-    const { type, address, kind } = breakpoint;
-    return this.#add(
-      new BreakpointRequest(
-        packets.insertBreakpoint(type, address, kind),
-        breakpoint,
-        this.#context.inserted,
-        'insert',
-      ),
-    );
+    return this.#add(new BreakpointRequest(breakpoint, this.#context.inserted, 'insert'));
   }
 
   /** False when the target refuses: the breakpoint may still be there. */
   removeBreakpoint(breakpoint: Breakpoint): Reply<boolean> {
-    const { type, address, kind } = breakpoint;
-    return this.#add(
-      new BreakpointRequest(
-        packets.removeBreakpoint(type, address, kind),
-        breakpoint,
-        this.#context.inserted,
-        'remove',
-      ),
-    );
+    return this.#add(new BreakpointRequest(breakpoint, this.#context.inserted, 'remove'));
   }
 
   /** A command of the stub's own (`info registers`): what it prints. */
@@ -244,19 +212,12 @@ export class Batch {
     const on = this.#add(new OkRequest(packets.qemuPhysicalMemory(true)));
     const memory = this.readMemory(address, length);
     const off = this.#add(new OkRequest(packets.qemuPhysicalMemory(false)));
-    return {
-      get value() {
-        return on.value && off.value ? memory.value : undefined;
-      },
-      get errorText() {
-        return on.errorText ?? memory.errorText;
-      },
-    };
+    return new Derived([on, memory], () => (on.value && off.value ? memory.value : undefined));
   }
 
   /** How far a process's sections are from their link addresses; undefined if the stub does not say. */
   sectionOffsets(): Reply<SectionOffsets | undefined> {
-    return this.#add(new OffsetsRequest(packets.sectionOffsets));
+    return this.#add(new PlainRequest(packets.sectionOffsets, undefined, parseOffsets));
   }
 
   /** The shortest question there is; every stub answers it, with nothing. */
@@ -266,12 +227,12 @@ export class Batch {
 
   /** Whether the stub lists its threads in the old way, by `qfThreadInfo`. */
   listsThreads(): Reply<boolean> {
-    return this.#add(new BeginsRequest(packets.firstThreads, 'm'));
+    return this.#add(new PlainRequest(packets.firstThreads, false, (text) => text.startsWith('m')));
   }
 
   /** Whether the stub gives files of its machine. */
   servesFiles(): Reply<boolean> {
-    return this.#add(new BeginsRequest(packets.chooseFiles, 'F'));
+    return this.#add(new PlainRequest(packets.chooseFiles, false, (text) => text.startsWith('F')));
   }
 
   /**

@@ -55,16 +55,8 @@ function sendAll(link: Link, requests: readonly Request<unknown>[]): Promise<voi
   });
 }
 
-/**
- * Does the handshake with a stub. The order works with every stub: `?` before any qXfer (gdbserver 13 aborts
- * otherwise), the description before single registers (QEMU 7.2 knows none before), `vCont?` last.
- */
-export async function shakeHands(
-  link: Link,
-  logger: Logger,
-  { architectures = [], expectedArchitecture }: RegisterOptions = {},
-): Promise<Greeting> {
-  const ask = askOver(link);
+/** What the stub says before the target is asked about. */
+async function greet(link: Link, ask: Ask) {
   // If the first question must be asked twice, an answer without a PacketSize is not its second answer.
   link.probes = [{ packet: packets.mustReplyEmpty, isAnswer: (text) => !text.includes('PacketSize=') }];
   const supported = parseSupported(await ask(packets.supported));
@@ -73,11 +65,28 @@ export async function shakeHands(
   link.probes = probes;
   const noAck = (await ask(packets.startNoAckMode)) === 'OK';
   if (noAck) link.stopAcks();
-  const vPackets = (await ask(packets.mustReplyEmpty)) === '';
+  return {
+    ...{ supported, probes, noAck },
+    vPackets: (await ask(packets.mustReplyEmpty)) === '',
+    stop: whyStopped(await ask(packets.whyStopped)),
+    packetSize: packetSizeOf(supported),
+    transfer: transferObjects(supported),
+    multiprocess: supported.get('multiprocess') === '+',
+  };
+}
 
-  const stop = whyStopped(await ask(packets.whyStopped));
-  const packetSize = packetSizeOf(supported);
-  const transfer = transferObjects(supported);
+/**
+ * Does the handshake with a stub. The order works with every stub: `?` before any qXfer (gdbserver 13 aborts
+ * otherwise), the description before single registers (QEMU 7.2 knows none before), `vCont?` last.
+ */
+export async function shakeHands(
+  link: Link,
+  logger: Logger,
+  { architectures = [], expectedArchitecture }: RegisterOptions,
+): Promise<Greeting> {
+  const ask = askOver(link);
+  const { probes, stop, ...said } = await greet(link, ask);
+  const { supported, noAck, vPackets, packetSize, transfer, multiprocess } = said;
   const readDescription = async () =>
     transfer.has('features')
       ? await readTargetXml((annex) => readObject(ask, 'features', annex, packetSize))
@@ -89,7 +98,6 @@ export async function shakeHands(
   if (vCont.size > 0) {
     link.probes = [...probes, { packet: packets.actions, isAnswer: (text) => text.startsWith('vCont;') }];
   }
-  const multiprocess = supported.get('multiprocess') === '+';
   const pid = multiprocess ? pidAt(stop, first) : undefined;
   const attached = { '1': true, '0': false }[await ask(packets.attached(pid))];
 
@@ -98,31 +106,22 @@ export async function shakeHands(
   const singleRegister = await readsSingly(ask, target.description, known);
   const stepBits = await ask(packets.qemuStepBits);
   const qemuStepBits = stepBits.startsWith('ENABLE=') ? stepBits : undefined;
+  const isProcess = transfer.has('auxv');
   // lldb-server has the system's numbers already; a machine has no signals.
-  const signals = new SignalNumbers(known?.signals, transfer.has('auxv') && !supported.has('native-signals'));
-  const isMachine = qemuStepBits !== undefined && !transfer.has('auxv');
-  const others = isMachine && multiprocess ? await attachClusters(ask) : [];
+  const signals = new SignalNumbers(known?.signals, isProcess && !supported.has('native-signals'));
+  const isUserMode = qemuStepBits !== undefined && isProcess;
+  const others = qemuStepBits !== undefined && !isProcess && multiprocess ? await attachClusters(ask) : [];
   const clusters = await describeAll(ask, [first[0] ?? '', ...others], async () => {
     return (await describe(ask, await readDescription(), known, logger)).description;
   });
   return {
     features: {
-      supported,
-      packetSize,
-      noAck,
-      multiprocess,
-      vCont,
+      ...{ ...said, vCont, singleRegister, qemuStepBits, signals },
       swbreak: supported.get('swbreak') === '+',
       hwbreak: supported.get('hwbreak') === '+',
-      transfer,
-      vPackets,
       registerBlock: target.blockLength > 0,
-      singleRegister,
-      // QEMU in user mode, by its step bits and the auxiliary vector; vgdb, because it alone has no-ack mode without
-      // vCont.
-      batches: !(qemuStepBits !== undefined && transfer.has('auxv')) && !(noAck && vCont.size === 0),
-      qemuStepBits,
-      signals,
+      // Not vgdb, which alone has no-ack mode without vCont.
+      batches: !isUserMode && !(noAck && vCont.size === 0),
       isClustered: others.length > 0,
     },
     target: richest([target.description, ...clusters.values()]),

@@ -3,6 +3,7 @@ import type { Link } from '../wire/link.js';
 import type { StubFeatures } from './features.js';
 import { OneByOne } from './one-by-one.js';
 import { packets } from './packets.js';
+import type { RegisterBlock } from './registers.js';
 import { type Request, SelectRequest } from './request.js';
 import type { SignalNumbers } from './signals.js';
 import { pidOf } from './stop-reply.js';
@@ -30,6 +31,8 @@ interface ResumePackets {
 export class HartRequests {
   /** What Hg has selected; undefined when not known. */
   selected: string | undefined;
+  /** The last answer to `g`, from which `G` can be built: only for this hart, only at this stop. */
+  lastBlock: { readonly hart: string | undefined; readonly block: RegisterBlock } | undefined;
   readonly #link: Link;
   /** Sends batches: the link, or a queue before it if the stub needs that. */
   #sender: Pick<Link, 'send' | 'sendByte'>;

@@ -1,6 +1,6 @@
 import type { RegisterReader } from '../../base/memory-reader.js';
 import { bytesToHex, decodeHex, littleEndianBytes, littleEndianValue } from '../wire/hex.js';
-import { ascii, type RegisterRequest, type Reply, Request, unexpected } from './request.js';
+import { ascii, Derived, type Reply, Request, unexpected } from './request.js';
 import type { RegisterDescription, TargetDescription } from './target-description.js';
 
 /** The registers of one hart at one stop: the bytes of `g`, decoded on request. */
@@ -123,33 +123,16 @@ export class BlockRequest extends Request<RegisterBlock> {
 }
 
 /** A block of `g`, if there is one, and of registers read one by one. */
-export class AssembledBlock implements Reply<RegisterBlock> {
-  readonly #target: TargetDescription;
-  readonly #block: Reply<RegisterBlock> | undefined;
-  readonly #singles: ReadonlyMap<string, RegisterRequest>;
-  #made: RegisterBlock | undefined;
-
-  constructor(
-    target: TargetDescription,
-    block: Reply<RegisterBlock> | undefined,
-    singles: ReadonlyMap<string, RegisterRequest>,
-  ) {
-    this.#target = target;
-    this.#block = block;
-    this.#singles = singles;
-  }
-
-  get errorText(): string | undefined {
-    return (
-      this.#block?.errorText ?? [...this.#singles.values()].find((each) => each.errorText !== undefined)?.errorText
+export function assembledBlock(
+  target: TargetDescription,
+  block: Reply<RegisterBlock> | undefined,
+  singles: ReadonlyMap<string, Reply<bigint | undefined>>,
+): Reply<RegisterBlock> {
+  let made: RegisterBlock | undefined;
+  return new Derived([...(block ? [block] : []), ...singles.values()], () => {
+    made ??= (block?.value ?? new RegisterBlock(target, new Uint8Array(0))).with(
+      new Map([...singles].map(([name, request]) => [name, request.value])),
     );
-  }
-
-  get value(): RegisterBlock {
-    if (this.#made === undefined) {
-      const block = this.#block?.value ?? new RegisterBlock(this.#target, new Uint8Array(0));
-      this.#made = block.with(new Map([...this.#singles].map(([name, request]) => [name, request.value])));
-    }
-    return this.#made;
-  }
+    return made;
+  });
 }

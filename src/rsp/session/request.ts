@@ -86,6 +86,25 @@ export abstract class Request<T> implements Reply<T> {
   protected abstract failed(): T;
 }
 
+/** A reply that is made of others, once they have come. */
+export class Derived<T> implements Reply<T> {
+  readonly #parts: readonly Reply<unknown>[];
+  readonly #make: () => T;
+
+  constructor(parts: readonly Reply<unknown>[], make: () => T) {
+    this.#parts = parts;
+    this.#make = make;
+  }
+
+  get errorText(): string | undefined {
+    return this.#parts.find((part) => part.errorText !== undefined)?.errorText;
+  }
+
+  get value(): T {
+    return this.#make();
+  }
+}
+
 /** A reply that is available at once: nothing was asked. */
 export function answered<T>(value: T, errorText?: string): Reply<T> {
   return { value, errorText };
@@ -136,21 +155,23 @@ export class OkRequest extends Request<boolean> {
   }
 }
 
-/** Whether the answer shows that the stub knows the packet. */
-export class BeginsRequest extends Request<boolean> {
-  readonly #letter: string;
+/** A request whose answer a function decodes; one that is refused has the value `failed`. */
+export class PlainRequest<T> extends Request<T> {
+  readonly #decode: (text: string) => T;
+  readonly #failed: T;
 
-  constructor(packet: string, letter: string) {
+  constructor(packet: string, failed: T, decode: (text: string) => T) {
     super(packet);
-    this.#letter = letter;
+    this.#decode = decode;
+    this.#failed = failed;
   }
 
-  protected override decode(bytes: Uint8Array, start: number): boolean {
-    return bytes[start] === this.#letter.charCodeAt(0);
+  protected override decode(bytes: Uint8Array, start: number, end: number): T {
+    return this.#decode(ascii(bytes, start, end));
   }
 
-  protected override failed(): boolean {
-    return false;
+  protected override failed(): T {
+    return this.#failed;
   }
 }
 
@@ -160,17 +181,10 @@ export interface SectionOffsets {
   readonly data: bigint;
 }
 
-/** qOffsets: `Text=ADDR;Data=ADDR[;Bss=ADDR]`, or `TextSeg=ADDR`, which is no distance. */
-export class OffsetsRequest extends Request<SectionOffsets | undefined> {
-  protected override decode(bytes: Uint8Array, start: number, end: number): SectionOffsets | undefined {
-    const said = ascii(bytes, start, end);
-    const [, text, data] = /^Text=([0-9a-f]{1,16});Data=([0-9a-f]{1,16})/i.exec(said) ?? [];
-    return text === undefined ? undefined : { text: BigInt(`0x${text}`), data: BigInt(`0x${data}`) };
-  }
-
-  protected override failed(): undefined {
-    return undefined;
-  }
+/** The answer to qOffsets: `Text=ADDR;Data=ADDR[;Bss=ADDR]`, or `TextSeg=ADDR`, which is no distance. */
+export function parseOffsets(said: string): SectionOffsets | undefined {
+  const [, text, data] = /^Text=([0-9a-f]{1,16});Data=([0-9a-f]{1,16})/i.exec(said) ?? [];
+  return text === undefined ? undefined : { text: BigInt(`0x${text}`), data: BigInt(`0x${data}`) };
 }
 
 /** Selects a hart. If that fails, the answers behind it would refer to another hart. */
@@ -191,8 +205,6 @@ export class SelectRequest extends OkRequest {
 
 /** One register by `p`. */
 export class RegisterRequest extends Request<bigint | undefined> {
-  /** The bytes as they came, for a register block. */
-  bytes: Uint8Array | undefined;
   readonly #size: number;
 
   constructor(packet: string, size: number) {
@@ -214,7 +226,6 @@ export class RegisterRequest extends Request<bigint | undefined> {
       this.errorText = `the stub answers ${length} bytes for a register of ${this.#size}`;
       return undefined;
     }
-    this.bytes = into;
     return littleEndianValue(into, 0, length);
   }
 

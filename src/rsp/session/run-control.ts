@@ -7,9 +7,7 @@ import { isProcess, type StubFeatures } from './features.js';
 import { answerFileIo } from './file-io.js';
 import { HartRequests, type Resume } from './hart-requests.js';
 import { Interrupts } from './interrupts.js';
-import type { RegisterBlock } from './registers.js';
 import type { Request } from './request.js';
-import type { SignalNumbers } from './signals.js';
 import { StopReplies, type StopReply } from './stop-reply.js';
 
 /**
@@ -47,18 +45,14 @@ interface Waiting {
 /** The one place that knows whether the target runs, and which hart the stub has selected. */
 export class RunControl implements LinkEvents {
   #state: SessionState = { kind: 'gone', reason: undefined };
-  /** How long the target has stood in earlier stops, at most in one of them, and since when it stands now. */
-  #stood: Standing = { allMs: 0, longestMs: 0, nowMs: 0 };
-  #stands: number | undefined;
-  /** The last answer to `g`, from which `G` can be built: only for this hart, only at this stop. */
-  lastBlock: { readonly hart: string | undefined; readonly block: RegisterBlock } | undefined;
+  /** In earlier stops, and since when the target stands now, as `performance.now` counts. */
+  #stood: Standing & { readonly since?: number | undefined } = { allMs: 0, longestMs: 0, nowMs: 0 };
   readonly link: Link;
   readonly interrupts: Interrupts;
-  readonly #requests: HartRequests;
+  readonly requests: HartRequests;
   readonly #logger: Logger;
   readonly #onConsole: ((text: Uint8Array) => void) | undefined;
   readonly #replies = new StopReplies();
-  #signals: SignalNumbers | undefined;
   /** The run that has begun. */
   #waiting: Waiting | undefined;
   /** Something has arrived that makes earlier answers doubtful. */
@@ -67,7 +61,7 @@ export class RunControl implements LinkEvents {
   constructor(name: string, logger: Logger, timeoutMs: number, onConsole: ((text: Uint8Array) => void) | undefined) {
     this.link = new Link(name, this, logger, timeoutMs);
     this.interrupts = new Interrupts(timeoutMs);
-    this.#requests = new HartRequests(this.link);
+    this.requests = new HartRequests(this.link);
     this.#logger = logger;
     this.#onConsole = onConsole;
   }
@@ -78,24 +72,23 @@ export class RunControl implements LinkEvents {
   }
 
   set state(state: SessionState) {
-    if (state.kind === 'idle') this.#stands ??= performance.now();
+    if (state.kind === 'idle') this.#stood = { ...this.#stood, since: this.#stood.since ?? performance.now() };
     if (state.kind === 'gone') this.#runsOn();
     this.#state = state;
   }
 
   /** It stands no more. While one hart alone runs, the others stand. */
   #runsOn(): void {
-    if (this.#stands === undefined) return;
+    if (this.#stood.since === undefined) return;
     const { standing } = this;
     this.#stood = { ...standing, nowMs: 0 };
-    this.#stands = undefined;
     if (this.#logger.isLevelEnabled('debug'))
       this.#logger.debug({ stood_ms: Math.round(10 * standing.nowMs) / 10 }, 'runs on');
   }
 
   get standing(): Standing {
-    const nowMs = this.#stands === undefined ? 0 : performance.now() - this.#stands;
-    const { allMs, longestMs } = this.#stood;
+    const { allMs, longestMs, since } = this.#stood;
+    const nowMs = since === undefined ? 0 : performance.now() - since;
     return { allMs: allMs + nowMs, longestMs: Math.max(longestMs, nowMs), nowMs };
   }
 
@@ -105,14 +98,14 @@ export class RunControl implements LinkEvents {
   }
 
   /** Before the handshake: since when the target stands, as `performance.now` counts. */
-  set standsSince(hostMs: number | undefined) {
-    this.#stands = hostMs;
+  set standsSince(since: number | undefined) {
+    this.#stood = { ...this.#stood, since };
   }
 
   /** The handshake has learnt where the target is stopped. */
   begin(features: StubFeatures, stop: StopReply): void {
-    this.#requests.begin(features);
-    this.#signals = features.signals;
+    this.requests.begin(features);
+    this.#replies.signals = features.signals;
     this.interrupts.begin(isProcess(features), features.signals.stop);
     this.#stoppedAt(stop);
   }
@@ -144,13 +137,13 @@ export class RunControl implements LinkEvents {
   ): Promise<StopReply> | undefined {
     const stopped = this.stoppedHart;
     if (resume === undefined) {
-      this.#requests.send(hart ?? stopped, requests, done);
+      this.requests.send(hart ?? stopped, requests, done);
       return undefined;
     }
     const waiting = this.#wait();
     this.state = { kind: 'running' };
     if (resume.hart === undefined) this.#runsOn();
-    this.#requests.send(hart ?? stopped, requests, done, this.#requests.packetsFor(resume, stopped));
+    this.requests.send(hart ?? stopped, requests, done, this.requests.packetsFor(resume, stopped));
     return waiting.promise;
   }
 
@@ -165,7 +158,7 @@ export class RunControl implements LinkEvents {
       this.state = { kind: 'interrupting' };
       const waiting = this.#waiting;
       this.interrupts.send(
-        () => this.#requests.interrupt(),
+        () => this.requests.interrupt(),
         () => this.#interruptLost(waiting),
       );
     }
@@ -190,7 +183,7 @@ export class RunControl implements LinkEvents {
   event(text: string): void {
     const stop = this.#replies.parse(text);
     if (stop !== undefined) {
-      this.#stopped(this.#signals?.inSystem(stop) ?? stop);
+      this.#stopped(stop);
     } else if (this.#waiting !== undefined && text.startsWith('F')) {
       answerFileIo(text, this.link, this.state.kind === 'interrupting', (output) => this.console(output));
     } else if (this.#waiting !== undefined) {
@@ -268,8 +261,8 @@ export class RunControl implements LinkEvents {
   #stoppedAt(stop: StopReply): void {
     this.state = { kind: 'idle', stop };
     // As gdb does: a stop selects the hart that it names.
-    this.#requests.selected = stop.kind === 'signal' ? stop.hart : undefined;
-    this.lastBlock = undefined;
+    this.requests.selected = stop.kind === 'signal' ? stop.hart : undefined;
+    this.requests.lastBlock = undefined;
   }
 
   #wait(): Waiting {

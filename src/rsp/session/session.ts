@@ -1,8 +1,5 @@
-import { hex } from '../../base/addr.js';
-import { messageOf, RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
 import type { Refusal } from '../../base/refusal.js';
-import { retry } from '../wire/retry.js';
 import type { WireRecorder } from '../wire/wire-log.js';
 import { Batch, type BatchContext, raw } from './batch.js';
 import type { Breakpoint } from './batch-requests.js';
@@ -10,14 +7,16 @@ import type { StubFeatures } from './features.js';
 import { ForkedChildren } from './forked-children.js';
 import type { Ask, Greeting } from './handshake.js';
 import { ANY_HART, type Resume } from './hart-requests.js';
+import { Leaving } from './leaving.js';
 import { type MemoryRegion, parseMemoryMap } from './memory-map.js';
 import { packets, type SystemCalls } from './packets.js';
 import { PagedMemory, type TargetMemory } from './paged-memory.js';
 import { ProcessSignals } from './process-signals.js';
 import { RemoteFile, readRemoteFile } from './remote-files.js';
+import type { Reply } from './request.js';
 import type { RunControl, SessionState, Standing } from './run-control.js';
 import { liftedForStep, stepWithout } from './step-over.js';
-import { pidOf, type StopReply } from './stop-reply.js';
+import type { StopReply } from './stop-reply.js';
 import { readHere } from './stop-signals.js';
 import { identifyStub, type Stub } from './stub.js';
 import type { TargetDescription } from './target-description.js';
@@ -41,11 +40,8 @@ export class Session implements AsyncDisposable {
   #filesAreHere = false;
   readonly #context: BatchContext;
   readonly #ask: Ask;
-  readonly #logger: Logger;
   readonly #signals: ProcessSignals;
-  /** Processes seen, for D and vKill. */
-  readonly #pids = new Set<string>();
-  #leaving: Promise<void> | undefined;
+  readonly #leaving: Leaving;
   #hasPhysicalMemory: boolean | undefined;
   #stub: Promise<Stub> | undefined;
   readonly #peer: ((name: string) => number | Refusal) | undefined;
@@ -59,15 +55,17 @@ export class Session implements AsyncDisposable {
   ) {
     this.#peer = peer;
     this.attached = greeting.attached;
-    this.#ask = Object.assign((packet: string) => this.#answer(packet), { timeoutMs: control.link.timeoutMs });
-    this.#logger = logger;
+    this.#ask = Object.assign((packet: string) => this.#one((batch) => batch[raw](packet), ANY_HART), {
+      timeoutMs: control.link.timeoutMs,
+    });
     const { features, target, clusters } = greeting;
     this.#context = { control, features, target, clusters, inserted: new Map() };
     this.#signals = new ProcessSignals(this, control, this.#ask);
     this.children = new ForkedChildren(this, this.#ask, logger);
+    this.#leaving = new Leaving(this, control, this.#signals, logger);
     control.begin(greeting.features, greeting.stop);
-    for (const id of greeting.harts) this.#see(id);
-    if (greeting.stop.kind === 'signal') this.#see(greeting.stop.hart);
+    for (const id of greeting.harts) this.#leaving.see(id);
+    if (greeting.stop.kind === 'signal') this.#leaving.see(greeting.stop.hart);
   }
 
   get features(): StubFeatures {
@@ -118,7 +116,7 @@ export class Session implements AsyncDisposable {
 
   async #threads(): Promise<Map<string, string | undefined>> {
     const threads = await readThreads(this.#ask, this.features.transfer.has('threads'), this.features.packetSize);
-    for (const id of threads.keys()) this.#see(id);
+    for (const id of threads.keys()) this.#leaving.see(id);
     return threads;
   }
 
@@ -290,25 +288,16 @@ export class Session implements AsyncDisposable {
   }
 
   /** Runs a command of the stub's own. Returns its output, or undefined if the stub refuses. */
-  async monitor(command: string): Promise<string | undefined> {
-    const batch = this.batch(ANY_HART);
-    const reply = batch.monitor(command);
-    await batch.send();
-    return reply.value;
+  monitor(command: string): Promise<string | undefined> {
+    return this.#one((batch) => batch.monitor(command), ANY_HART);
   }
 
-  async insertBreakpoint(breakpoint: Breakpoint): Promise<boolean> {
-    const batch = this.batch();
-    const reply = batch.insertBreakpoint(breakpoint);
-    await batch.send();
-    return reply.value;
+  insertBreakpoint(breakpoint: Breakpoint): Promise<boolean> {
+    return this.#one((batch) => batch.insertBreakpoint(breakpoint));
   }
 
-  async removeBreakpoint(breakpoint: Breakpoint): Promise<boolean> {
-    const batch = this.batch();
-    const reply = batch.removeBreakpoint(breakpoint);
-    await batch.send();
-    return reply.value;
+  removeBreakpoint(breakpoint: Breakpoint): Promise<boolean> {
+    return this.#one((batch) => batch.removeBreakpoint(breakpoint));
   }
 
   /**
@@ -316,55 +305,17 @@ export class Session implements AsyncDisposable {
    * does no harm, nor does a call after the session has ended.
    */
   detach(): Promise<void> {
-    this.#leaving ??= this.#leave(async () => {
-      const { state } = this;
-      if (state.kind === 'idle' && state.stop.kind === 'signal') {
-        await this.children.letGoAt(state.stop);
-        if (state.stop.reason === 'exec') this.forgetBreakpoints();
-      }
-      await retry(this, (again) => this.#removeAll(again));
-      await this.#signals.takeInterruptBack();
-      await this.#signals.takeStopsBack();
-      if (this.state.kind !== 'idle') return;
-      // After a detach OpenOCD leaves the target halted.
-      if ((await this.stub()).name === 'openocd') await this.monitor('resume');
-      await retry(this, async () => {
-        const last = this.batch(ANY_HART);
-        const said = this.#processes().map((pid) => last[raw](packets.detach(pid)));
-        await last.send();
-        for (const reply of said)
-          if (reply.value !== 'OK') this.#logger.warn({ answer: reply.value }, 'detaching failed');
-      });
-    });
-    return this.#leaving;
+    return this.#leaving.detach();
   }
 
   /** Takes every breakpoint out; the target stands as before. */
   clearBreakpoints(): Promise<void> {
-    return retry(this, (again) => this.#removeAll(again));
-  }
-
-  /** Takes every breakpoint out. `again`: stubs refuse to remove what an earlier try has removed. */
-  async #removeAll(again: boolean): Promise<void> {
-    const batch = this.batch(ANY_HART);
-    const removed = this.breakpoints.map((one) => ({ address: hex(one.address), reply: batch.removeBreakpoint(one) }));
-    await batch.send();
-    for (const { address, reply } of removed)
-      if (!reply.value && !again)
-        this.#logger.warn({ address, error: reply.errorText }, 'a breakpoint was not taken out');
+    return this.#leaving.clearBreakpoints();
   }
 
   /** Ends the target: an emulator exits, a process is killed. Harmless when called again. */
   kill(): Promise<void> {
-    this.#leaving ??= this.#leave(async () => {
-      const batch = this.batch(ANY_HART);
-      for (const pid of this.#processes()) batch[raw](packets.kill(pid));
-      // The answer may be no more than the end of the connection.
-      await batch.send().catch((error: unknown) => {
-        if (!(error instanceof RsptraceError) || error.code !== 'RSP_CLOSED') throw error;
-      });
-    });
-    return this.#leaving;
+    return this.#leaving.kill();
   }
 
   /** Closes the connection, whatever the target does: QEMU leaves it stopped, with its breakpoints. */
@@ -373,44 +324,15 @@ export class Session implements AsyncDisposable {
   }
 
   /** Detaches. Errors are logged, so that they do not hide the error before. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    try {
-      await this.detach();
-    } catch (error) {
-      this.#logger.warn({ error: messageOf(error) }, 'the target could not be left in order');
-    } finally {
-      this.close();
-    }
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#leaving.detachAnyhow();
   }
 
-  async #leave(say: () => Promise<void>): Promise<void> {
-    try {
-      this.#control.leaving();
-      if (this.state.kind === 'running' || this.state.kind === 'interrupting') {
-        await this.interrupt().catch((error: unknown) => {
-          // If the target may still be stopped, it is left in order, as far as it answers.
-          if (this.state.kind !== 'idle') throw error;
-        });
-      }
-      if (this.state.kind === 'idle') await say();
-    } finally {
-      this.close();
-    }
-  }
-
-  async #answer(packet: string): Promise<string> {
-    const batch = this.batch(ANY_HART);
-    const reply = batch[raw](packet);
+  /** Sends one request. */
+  async #one<T>(add: (batch: Batch) => Reply<T>, hart?: string): Promise<T> {
+    const batch = this.batch(hart);
+    const reply = add(batch);
     await batch.send();
     return reply.value;
-  }
-
-  #processes(): (string | undefined)[] {
-    return this.features.multiprocess && this.#pids.size > 0 ? [...this.#pids] : [undefined];
-  }
-
-  #see(hart: string | undefined): void {
-    const pid = pidOf(hart);
-    if (pid !== undefined) this.#pids.add(pid);
   }
 }

@@ -6,6 +6,7 @@
 import { type Addr, addr } from '../../base/addr.js';
 import { protocolError } from '../wire/framing.js';
 import { hexNumber, hexToBytes } from '../wire/hex.js';
+import type { SignalNumbers } from './signals.js';
 
 /** Why a hart stopped, if the stub says. `breakpoint`, `trace` and `signal` are lldb-server's words. */
 export type StopReason =
@@ -133,6 +134,8 @@ export function parseStopReply(text: string): StopReply | undefined {
 
 /** The stop replies of one stub. Most are spelt like the one before, which is not parsed again. */
 export class StopReplies {
+  /** How the stub's numbers of signals become the system's, once that is known. */
+  signals: SignalNumbers | undefined;
   #text = '';
   #stop: StopReply | undefined;
 
@@ -143,8 +146,8 @@ export class StopReplies {
     const stop = parseStopReply(text);
     if (stop === undefined) throw protocolError(`it stops with "${text.slice(0, 60)}"`);
     this.#text = text;
-    this.#stop = stop;
-    return stop;
+    this.#stop = this.signals?.inSystem(stop) ?? stop;
+    return this.#stop;
   }
 }
 

@@ -58,6 +58,11 @@ export class ForeignPeer {
     });
   }
 
+  /** The error of whoever asks after the end. */
+  ended(): RsptraceError {
+    return new RsptraceError('RSP_CLOSED', `The connection to ${this.name} is closed`);
+  }
+
   #noStub(): RsptraceError {
     if (/HTTP\/1|<!DOCTYPE html/i.test(this.#text)) {
       return new RsptraceError('RSP_PROTOCOL', `What listens at ${this.name} is a web server, not a GDB stub`, {

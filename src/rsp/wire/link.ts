@@ -54,15 +54,12 @@ export class Link implements PacketSink {
     this.#out = new Outgoing(logger);
     this.#timeout = new ReplyTimeout(
       timeoutMs,
-      () => this.#state !== 'dead' && (!this.quiet || this.#resumeIsUnheard),
+      () =>
+        this.#state !== 'dead' &&
+        (!this.quiet || (this.#outstanding.resumed !== undefined && this.#state !== 'adrift' && this.#acks.unheard)),
       () => this.#part(),
       () => this.#elapsed(),
     );
-  }
-
-  /** The address, for messages. */
-  get name(): string {
-    return this.#peer.name;
   }
 
   /** Timeout for one answer. */
@@ -73,11 +70,6 @@ export class Link implements PacketSink {
   /** True when no answer is outstanding. */
   get quiet(): boolean {
     return this.#outstanding.isEmpty && this.#resync.search === undefined;
-  }
-
-  /** The stub has not acknowledged the resume, nor what came before it. */
-  get #resumeIsUnheard(): boolean {
-    return this.#outstanding.resumed !== undefined && this.#state !== 'adrift' && this.#acks.unheard;
   }
 
   get #acks(): Acks {
@@ -112,7 +104,7 @@ export class Link implements PacketSink {
    */
   send(requests: readonly Request<unknown>[], done: Done, resume?: string): void {
     if (this.#state === 'dead') {
-      done(this.#closedError());
+      done(this.#peer.ended());
       return;
     }
     if (this.#resync.search !== undefined || this.#state === 'adrift') {
@@ -163,7 +155,7 @@ export class Link implements PacketSink {
     this.#state = 'dead';
     this.#timeout.end();
     this.#out.close();
-    const why = error ?? this.#closedError();
+    const why = error ?? this.#peer.ended();
     const owed = !this.#outstanding.isEmpty;
     this.#resync.end(why);
     this.#outstanding.settle(error);
@@ -201,17 +193,10 @@ export class Link implements PacketSink {
   nak(): void {
     if (this.#state === 'dead' || !this.#acks.needed) return;
     this.#logger.debug({}, 'the stub asks again');
-    // Bytes that came together with a handled rejection were sent before it. A packet that was acknowledged is not
-    // rejected any more.
-    const retransmission = this.#retransmission;
-    if (this.#resync.search !== undefined || retransmission.rejected || !this.#acks.unheard) return;
-    retransmission.rejected = true;
-    if (retransmission.again?.whenRejected === true) {
-      // The rejection may have been for another packet, or for none.
-      retransmission.sentTwice = !this.#outstanding.isEmpty;
-      this.#sendAgain();
-    } else if (retransmission.again === undefined && !this.#outstanding.isEmpty)
-      this.lose(protocolError('it rejects a packet in the middle of a batch'));
+    if (this.#resync.search !== undefined || !this.#acks.unheard) return;
+    const next = this.#retransmission.reject(!this.#outstanding.isEmpty);
+    if (next === 'again') this.#sendAgain();
+    else if (next === 'lost') this.lose(protocolError('it rejects a packet in the middle of a batch'));
   }
 
   badChecksum(sum: string): void {
@@ -242,8 +227,7 @@ export class Link implements PacketSink {
     if (this.#resync.search !== undefined) {
       this.#acks.owe();
       const text = ascii(bytes, start, end);
-      if (this.#resync.isAnswer(text)) this.#found();
-      else this.#logger.debug({ packet: text.slice(0, 80) }, 'a late answer is thrown away');
+      if (!this.#resync.take(text)) this.#logger.debug({ packet: text.slice(0, 80) }, 'a late answer is thrown away');
       return;
     }
     const group = this.#outstanding.first;
@@ -253,7 +237,7 @@ export class Link implements PacketSink {
     if (group === undefined || request === undefined) {
       this.#acks.owe();
       const text = ascii(bytes, start, end);
-      if (this.#state !== 'adrift' || isStopReply(text)) this.#event(text);
+      if (this.#state !== 'adrift' || isStopReply(text)) this.#trusting(() => this.#events.event(text));
       return;
     }
     // An unrequested stop (S, T, W, X) looks like no answer but that to "?".
@@ -261,7 +245,7 @@ export class Link implements PacketSink {
       const text = ascii(bytes, start, end);
       if (isStopReply(text)) {
         if (!this.#acks.ahead) this.#acks.owe();
-        this.#event(text);
+        this.#trusting(() => this.#events.event(text));
         return;
       }
     }
@@ -271,21 +255,21 @@ export class Link implements PacketSink {
     }
     this.#retransmission.answered();
     this.#timeout.answered();
-    try {
+    const isTaken = this.#trusting(() => {
       if (group.void) request.refuse('the hart could not be selected');
       else if (!request.accept(bytes, start, end)) group.void = true;
-    } catch (error) {
-      this.lose(toProtocolError(error));
-      return;
-    }
-    if (++group.next === group.requests.length) this.#finish(group);
+    });
+    if (isTaken && ++group.next === group.requests.length) this.#finish(group);
   }
 
-  #event(text: string): void {
+  /** What throws here shows that an answer belongs to something else. */
+  #trusting(take: () => void): boolean {
     try {
-      this.#events.event(text);
+      take();
+      return true;
     } catch (error) {
       this.lose(toProtocolError(error));
+      return false;
     }
   }
 
@@ -294,11 +278,9 @@ export class Link implements PacketSink {
     const text = hexToBytes(ascii(bytes, start + 1, end));
     if (text === undefined) return false;
     if (!this.#acks.ahead) this.#acks.owe();
-    try {
+    this.#trusting(() => {
       if (request?.console(text) !== true) this.#events.console(text);
-    } catch (error) {
-      this.lose(toProtocolError(error));
-    }
+    });
     return true;
   }
 
@@ -338,7 +320,7 @@ export class Link implements PacketSink {
   #elapsed(): void {
     const { search } = this.#resync;
     if (search !== undefined) {
-      if (!this.#resync.next()) this.close(search.error ?? this.#timeoutError(this.#resync.probes[0]?.packet));
+      if (!this.#resync.next()) this.close(search.error ?? this.#timeout.error(this.#resync.probes[0]?.packet));
     } else if (this.#retransmission.wanted) {
       this.#logger.debug({}, 'no acknowledgement: sent again');
       this.#retransmission.sentTwice = true;
@@ -346,13 +328,8 @@ export class Link implements PacketSink {
     } else {
       const silent = this.#peer.silent();
       if (silent !== undefined) this.close(silent);
-      else this.lose(this.#timeoutError(this.#outstanding.packet));
+      else this.lose(this.#timeout.error(this.#outstanding.packet));
     }
-  }
-
-  #timeoutError(packet = ''): RsptraceError {
-    const what = `The stub has not answered "${packet.slice(0, 40)}" within ${this.timeoutMs} ms`;
-    return new RsptraceError('RSP_TIMEOUT', what, { hint: 'A slow probe or a slow link needs a longer --timeout' });
   }
 
   #findBack(error: RsptraceError | undefined, then: Done): void {
@@ -364,16 +341,7 @@ export class Link implements PacketSink {
     else this.close(error);
   }
 
-  #found(): void {
-    this.#resync.end(undefined);
-    this.#resync.release();
-  }
-
   #trace(packet: string): void {
     this.#logger.trace({ packet }, `<- ${packet}`);
-  }
-
-  #closedError(): RsptraceError {
-    return new RsptraceError('RSP_CLOSED', `The connection to ${this.name} is closed`);
   }
 }

@@ -1,3 +1,4 @@
+import { RsptraceError } from '../../base/errors.js';
 import { operationTimeouts } from './deadline.js';
 
 /** What several answers at once may take beyond that, in timeouts for each that has come. */
@@ -45,6 +46,11 @@ export class ReplyTimeout {
   answered(): void {
     this.#asked = this.#since;
     this.#answers++;
+  }
+
+  error(packet = ''): RsptraceError {
+    const what = `The stub has not answered "${packet.slice(0, 40)}" within ${this.timeoutMs} ms`;
+    return new RsptraceError('RSP_TIMEOUT', what, { hint: 'A slow probe or a slow link needs a longer --timeout' });
   }
 
   end(): void {

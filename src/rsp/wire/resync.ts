@@ -45,13 +45,17 @@ export class Resync {
   /** Sends the next probe, because the one before is lost; false if none is left. */
   next(): boolean {
     if (this.#search === undefined) return false;
-    this.#search.at++;
-    return this.#askNow();
+    const probe = this.probes[++this.#search.at];
+    if (probe !== undefined) this.#ask(probe.packet);
+    return probe !== undefined;
   }
 
-  /** True when this is the answer. */
-  isAnswer(text: string): boolean {
-    return this.#search !== undefined && this.probes[this.#search.at]?.isAnswer(text) === true;
+  /** Takes what has come; false if it is not the answer. */
+  take(text: string): boolean {
+    if (this.#search === undefined || this.probes[this.#search.at]?.isAnswer(text) !== true) return false;
+    this.end(undefined);
+    this.release();
+    return true;
   }
 
   /** The search is over: found, or given up. */
@@ -69,12 +73,5 @@ export class Resync {
   /** Sends what was held back. */
   release(): void {
     for (const send of this.#held.splice(0)) send();
-  }
-
-  #askNow(): boolean {
-    const probe = this.probes[this.#search?.at ?? 0];
-    if (probe === undefined) return false;
-    this.#ask(probe.packet);
-    return true;
   }
 }

@@ -31,6 +31,20 @@ export class Retransmission {
     this.sentTwice = false;
   }
 
+  /**
+   * The stub asks for a packet again, while it has not acknowledged all: that is to be sent again, or the sequence is
+   * lost. `isOwed`: answers are due. Bytes that came together with a handled rejection were sent before it. A packet
+   * that was acknowledged is not rejected any more.
+   */
+  reject(isOwed: boolean): 'again' | 'lost' | undefined {
+    if (this.rejected) return undefined;
+    this.rejected = true;
+    if (this.again?.whenRejected !== true) return this.again === undefined && isOwed ? 'lost' : undefined;
+    // The rejection may have been for another packet, or for none.
+    this.sentTwice = isOwed;
+    return 'again';
+  }
+
   /** Counts a try; false if there were too many. */
   tryAgain(): boolean {
     return ++this.#tries <= MOST_TRIES;
