@@ -27,22 +27,10 @@ interface Wait extends Owner {
 }
 
 interface Lock {
-  readonly name: string;
-  readonly type: string;
-  readonly address: string;
-  readonly file: string | undefined;
-  readonly line: number | undefined;
+  /** What came of it so far. */
+  readonly row: Mutable<LockRow>;
   readonly holds: Hold[];
   readonly waits: Set<Wait>;
-  taken: number;
-  failed: number;
-  unreleased: number;
-  contended: number;
-  waited: number;
-  maxWait: number;
-  held: number;
-  maxHeld: number;
-  maxHeldBy: string | undefined;
   readonly contention: Map<string, Mutable<Contention>>;
 }
 
@@ -98,22 +86,23 @@ export class LockSummary extends Fold {
     const wait = end.begin && this.#over(end.begin);
     if (!wait) return;
     const { lock, use, blocker } = wait;
+    const { row } = lock;
     if (!isLockTaken(end)) {
-      lock.failed++;
+      row.not_taken++;
       return;
     }
     const { time, thread = wait.thread, hart } = end;
     const waited = time - wait.since;
-    lock.taken++;
-    lock.waited += waited;
-    lock.maxWait = Math.max(lock.maxWait, waited);
+    row.taken++;
+    row.waited_ns += waited;
+    row.max_wait_ns = Math.max(row.max_wait_ns, waited);
     const isContended = blocker !== undefined && !(use.isShared && blocker.use.isShared);
     if (isContended) this.#contend(lock, blocker.use.by, use.by, waited);
     const hold: Hold = { lock, use, hart, thread, since: time, inside: [] };
     if (!use.isAttempt) this.#isInside(hold);
     // Whoever holds it exclusively is the only one: another's release was not seen.
     if (!use.isShared) {
-      lock.unreleased += lock.holds.length;
+      row.unreleased += lock.holds.length;
       for (const gone of lock.holds.splice(0)) this.#held.delete(gone);
     }
     lock.holds.push(hold);
@@ -145,16 +134,17 @@ export class LockSummary extends Fold {
     this.#held.delete(hold);
     for (const taken of hold.inside) this.#order(hold, taken);
     const held = time - hold.since;
-    lock.held += held;
-    if (held >= lock.maxHeld) {
-      lock.maxHeld = held;
-      lock.maxHeldBy = hold.use.by;
+    const { row } = lock;
+    row.held_ns = (row.held_ns ?? 0) + held;
+    if (held >= (row.max_held_ns ?? 0)) {
+      row.max_held_ns = held;
+      row.max_held_by = hold.use.by;
     }
     for (const wait of lock.waits) wait.blocker = hold;
   }
 
   #contend(lock: Lock, holder: string, waiter: string, waited: number): void {
-    lock.contended++;
+    lock.row.contended++;
     const key = `${holder} < ${waiter}`;
     const known = lock.contention.get(key);
     if (known) {
@@ -176,7 +166,7 @@ export class LockSummary extends Fold {
 
   #order(held: Hold, taken: Hold): void {
     const isShared = held.use.isShared && taken.use.isShared;
-    const key = `${held.lock.address} > ${taken.lock.address}`;
+    const key = `${held.lock.row.address} > ${taken.lock.row.address}`;
     const known = this.#orders.get(key);
     if (known) known.count++;
     else if (this.#orders.size < mostPairs) this.#orders.set(key, { ...orderOf(held, taken), isShared });
@@ -199,56 +189,25 @@ export class LockSummary extends Fold {
       this.leftOut++;
       return undefined;
     }
-    const lock: Lock = {
-      ...{
-        name: lockName(fn),
-        type: fn.type ?? '',
-        address,
-        file: fn.file,
-        line: fn.line,
-        holds: [],
-        waits: new Set(),
-        contention: new Map(),
-      },
-      ...{
-        taken: 0,
-        failed: 0,
-        unreleased: 0,
-        contended: 0,
-        waited: 0,
-        maxWait: 0,
-        held: 0,
-        maxHeld: 0,
-        maxHeldBy: undefined,
-      },
+    const row = {
+      ...{ lock: lockName(fn), type: fn.type ?? '', address, file: fn.file ?? null, line: fn.line ?? null },
+      ...{ taken: 0, not_taken: 0, unreleased: 0, contended: 0, waiting: 0, waited_ns: 0, max_wait_ns: 0 },
+      ...{ held_ns: null, max_held_ns: null, max_held_by: null, contention: [] },
     };
+    const lock: Lock = { row, holds: [], waits: new Set(), contention: new Map() };
     this.#locks.set(address, lock);
     return lock;
   }
 
   /** A row a lock that was used, those that were waited for longest first. */
   rows(): LockRow[] {
-    const used = [...this.#locks.values()].sort(
-      (a, b) => b.waited - a.waited || b.held - a.held || (a.address < b.address ? -1 : 1),
+    const rows = [...this.#locks.values()].map(({ row, waits, contention }) => {
+      const pairs = [...contention.values()].sort((a, b) => b.waited_ns - a.waited_ns);
+      return { ...row, waiting: waits.size, contention: pairs };
+    });
+    return rows.sort(
+      (a, b) => b.waited_ns - a.waited_ns || (b.held_ns ?? 0) - (a.held_ns ?? 0) || (a.address < b.address ? -1 : 1),
     );
-    return used.map((lock) => ({
-      lock: lock.name,
-      type: lock.type,
-      address: lock.address,
-      file: lock.file ?? null,
-      line: lock.line ?? null,
-      taken: lock.taken,
-      not_taken: lock.failed,
-      unreleased: lock.unreleased,
-      contended: lock.contended,
-      waiting: lock.waits.size,
-      waited_ns: lock.waited,
-      max_wait_ns: lock.maxWait,
-      held_ns: lock.maxHeldBy === undefined ? null : lock.held,
-      max_held_ns: lock.maxHeldBy === undefined ? null : lock.maxHeld,
-      max_held_by: lock.maxHeldBy ?? null,
-      contention: [...lock.contention.values()].sort((a, b) => b.waited_ns - a.waited_ns),
-    }));
   }
 
   /** `isWhole`: false if events are missing, so that a lock may be held no more that was not seen to be released. */
@@ -296,7 +255,8 @@ function waitOf({ lock, hart, use, since }: Wait): LockWait[] {
   const [holder] = lock.holds;
   if (!holder) return [];
   const held = { held_by: holder.use.by, held_since_ns: holder.since };
-  return [{ lock: lock.name, address: lock.address, hart, by: use.by, since_ns: since, ...held }];
+  const { lock: name, address } = lock.row;
+  return [{ lock: name, address, hart, by: use.by, since_ns: since, ...held }];
 }
 
 function isSameOwner(one: Owner, other: Owner): boolean {
@@ -305,11 +265,11 @@ function isSameOwner(one: Owner, other: Owner): boolean {
 
 function orderOf(held: Hold, taken: Hold): LockOrder {
   return {
-    held: held.lock.name,
-    held_address: held.lock.address,
+    held: held.lock.row.lock,
+    held_address: held.lock.row.address,
     held_by: held.use.by,
-    taken: taken.lock.name,
-    taken_address: taken.lock.address,
+    taken: taken.lock.row.lock,
+    taken_address: taken.lock.row.address,
     taken_by: taken.use.by,
     count: 1,
     first_ns: taken.since,
