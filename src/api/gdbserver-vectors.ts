@@ -32,22 +32,22 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** How a program is to be started under the gdbserver of this machine, and what its user must know of that. */
 interface UnharmedStart {
   readonly environment: Environment;
-  readonly told: string | undefined;
+  readonly warning: string | undefined;
 }
 
 /**
- * Where AVX-512 would go wrong, glibc is told not to use it. What the user has chosen stays.
+ * Where AVX-512 would go wrong, glibc is set not to use it. What the user has chosen stays.
  *
  * @param wrong the version of a gdbserver that does wrong
  */
 export function unharmedStart(environment: Environment, wrong: () => number | undefined = wrongVersion): UnharmedStart {
   const version = wrong();
   const { GLIBC_TUNABLES: tunables = '' } = environment;
-  if (version === undefined || isWithout.test(tunables)) return { environment, told: undefined };
-  if (/\bhwcaps=/.test(tunables)) return { environment, told: damageOf(version) };
+  if (version === undefined || isWithout.test(tunables)) return { environment, warning: undefined };
+  if (/\bhwcaps=/.test(tunables)) return { environment, warning: damageOf(version) };
   const all = tunables === '' ? withoutAvx512 : `${tunables}:${withoutAvx512}`;
-  const told = `the program is started with GLIBC_TUNABLES=${all}, because ${damageOf(version)}`;
-  return { environment: { ...environment, GLIBC_TUNABLES: all }, told };
+  const warning = `the program is started with GLIBC_TUNABLES=${all}, because ${damageOf(version)}`;
+  return { environment: { ...environment, GLIBC_TUNABLES: all }, warning };
 }
 
 function damageOf(version: number): string {

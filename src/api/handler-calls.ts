@@ -60,12 +60,12 @@ export class HandlerCalls extends Fold implements HitObserver {
   }
 
   recorded(at: Moment, record: HitMemory): void {
-    for (const event of this.#taken()) this.#keep(this.#tell(event, { at, record }));
+    for (const event of this.#taken()) this.#keep(this.#report(event, { at, record }));
   }
 
   async stopped(at: Moment, memory: MemoryReader): Promise<void> {
     try {
-      for (const event of this.#taken()) await this.#tell(event, { at, memory });
+      for (const event of this.#taken()) await this.#report(event, { at, memory });
     } catch (thrown) {
       this.#fail(thrown);
     }
@@ -82,13 +82,13 @@ export class HandlerCalls extends Fold implements HitObserver {
     return taken;
   }
 
-  #keep(told: Promise<void>): void {
-    const kept: Promise<void> = told.catch(this.#fail).finally(() => this.#pending.delete(kept));
+  #keep(call: Promise<void>): void {
+    const kept: Promise<void> = call.catch(this.#fail).finally(() => this.#pending.delete(kept));
     this.#pending.add(kept);
   }
 
   // Without an await before the handler is called: a record is not there any more after the first.
-  #tell(event: TraceEvent, source: Source): Promise<void> {
+  #report(event: TraceEvent, source: Source): Promise<void> {
     switch (event.type) {
       case 'call-begin':
       case 'poll-begin':
@@ -119,9 +119,9 @@ export class HandlerCalls extends Fold implements HitObserver {
         ? hitOf(event, recordedValues(placed, at, source.record), undefined)
         : hitOf(event, await this.#values(placed, event, at, source.memory), source.memory);
       opened.push({ placed, hit });
-      const told = reportHit(placed.asked, hit);
-      if (!source.record) await told;
-      else if (told instanceof Promise) this.#keep(told);
+      const called = reportHit(placed.asked, hit);
+      if (!source.record) await called;
+      else if (called instanceof Promise) this.#keep(called);
     }
   }
 
@@ -162,9 +162,9 @@ export class HandlerCalls extends Fold implements HitObserver {
       if (!onReturn) continue;
       const found = event.type === 'poll-end' ? pollReturn(event) : this.#result(placed, source);
       const result = found instanceof Promise ? await found : found;
-      const told = onReturn(hit, result, event.time - event.began);
-      if (!source.record) await told;
-      else if (told instanceof Promise) this.#keep(told);
+      const called = onReturn(hit, result, event.time - event.began);
+      if (!source.record) await called;
+      else if (called instanceof Promise) this.#keep(called);
     }
   }
 
@@ -204,8 +204,8 @@ export class HandlerCalls extends Fold implements HitObserver {
   #watch(event: WatchHit): void {
     for (const asked of this.#handlers.watching(event.watch.name)) {
       const { time, hart } = event;
-      const told = reportHit(asked, { time, hart, values: {}, memory: undefined, event, access: event });
-      if (told instanceof Promise) this.#keep(told);
+      const called = reportHit(asked, { time, hart, values: {}, memory: undefined, event, access: event });
+      if (called instanceof Promise) this.#keep(called);
     }
   }
 

@@ -32,7 +32,7 @@ export interface TargetCopy {
   readonly memory: Snapshot;
   /** Heaps of the C library's allocator. */
   readonly heaps: readonly Region[];
-  /** Whether something told where heaps may lie; else only the program's own segments were copied. */
+  /** Whether something says where heaps may lie; else only the program's own segments were copied. */
   readonly knowsHeaps: boolean;
   /** Memory with stacks, and the parts of it that are not in use. */
   readonly stacks: readonly Region[];

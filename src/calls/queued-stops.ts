@@ -12,8 +12,8 @@ export interface EarlierRecords {
   readonly areDigested: boolean;
   /** Makes events of all of it, while the target stands. */
   digestAll(): void;
-  /** Calls `tell` when all of it has become events; not at all where no more events are wanted. */
-  queue(tell: () => void): void;
+  /** Calls `done` when all of it has become events; not at all where no more events are wanted. */
+  queue(done: () => void): void;
 }
 
 /** A call that began at a stop which waits in the queue. */

@@ -47,7 +47,7 @@ export class StackSet<C extends Lying> {
   }
 
   /**
-   * The stack on which a new call lies, as far as one can tell. `own`: where its hart was last; `isTaken`: where
+   * The stack on which a new call lies, as far as it is known. `own`: where its hart was last; `isTaken`: where
    * another hart was last, and may still be.
    */
   find(stackPointer: number, own: Stack<C> | undefined, isTaken: (stack: Stack<C>) => boolean): Stack<C> | undefined {

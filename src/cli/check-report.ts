@@ -22,7 +22,7 @@ export function reportChecked(
     writing('GITHUB_STEP_SUMMARY', summary, () => appendFileSync(summary, checkedMarkdown(checked)));
 }
 
-/** Whether a part of it is broken: the guest's own failures are told apart from budgets. */
+/** Whether a part of it is broken: the guest's own failures are distinguished from budgets. */
 export function brokenParts(checked: Checked): { readonly guest: boolean; readonly budget: boolean } {
   const of = (isGuest: boolean): boolean =>
     isBroken({ ...checked, verdicts: checked.verdicts.filter(({ section }) => (section === 'guest') === isGuest) });

@@ -15,7 +15,7 @@ import {
 /** Takes a command's body, to be called when the command line is parsed. */
 type Does = (body: (settings?: SettingsTaken) => Promise<number>) => void;
 
-/** What every command gets beside what it declares. */
+/** What every command gets, whatever it declares. */
 interface RunWith {
   /** Behind `--`. */
   readonly command: readonly string[];
@@ -97,7 +97,7 @@ export function filled(describe: string, texts: ListTexts | undefined): string {
   return describe.replace(/\{(\w+)\}/g, (_, list) => texts?.[list as keyof ListTexts] ?? '');
 }
 
-/** yargs takes an argument `elf` and an option `--elf` for one: beside the option the argument is `ELF` to it. */
+/** yargs takes an argument `elf` and an option `--elf` for one: where there is the option, the argument is `ELF` to it. */
 function besideOption(name: string, options: Table): string {
   return name in options ? name.toUpperCase() : name;
 }

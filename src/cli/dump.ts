@@ -26,7 +26,7 @@ export async function dump(args: DumpArguments): Promise<number> {
   return ExitCode.recorded;
 }
 
-/** The records beside a trace, or a file of records itself. */
+/** The records next to a trace, or a file of records itself. */
 function recordsOf(path: string): string {
   if (path.endsWith('.records') || !existsSync(path) || existsSync(recordsFile(path))) {
     return path.endsWith('.records') ? path : recordsFile(path);

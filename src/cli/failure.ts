@@ -68,7 +68,7 @@ export function thoseOf(sentences: readonly (string | false | undefined)[]): str
   return sentences.filter((sentence) => typeof sentence === 'string');
 }
 
-/** What a person is to know beside the data: a line each on stderr. */
+/** What a person is to know, apart from the data: a line each on stderr. */
 export function note(...sentences: readonly (string | false | undefined)[]): void {
   const lines = thoseOf(sentences).map((sentence) => `rsptrace: ${sentence}`);
   if (lines.length > 0) process.stderr.write(sentenceLines(lines, process.stderr));

@@ -1,4 +1,4 @@
-// The pages of --help as files, which `npm run build` writes beside the command line: laying one out takes as long as
+// The pages of --help as files, which `npm run build` writes next to the command line: laying one out takes as long as
 // starting Node does, several times.
 import { readFileSync } from 'node:fs';
 

@@ -52,9 +52,9 @@ export async function underGdbserver<T>(
   { args, logger, isStdoutOurs = args.json }: Pick<BeforeTarget, 'args' | 'logger'> & OutputWish,
   body: (target: AtTarget, under: UnderServer) => Promise<T>,
 ): Promise<Under<T>> {
-  const { environment, told: damage } =
+  const { environment, warning: damage } =
     'pid' in subject
-      ? { environment: undefined, told: vectorDamage(tunablesOf(subject.pid)) }
+      ? { environment: undefined, warning: vectorDamage(tunablesOf(subject.pid)) }
       : unharmedStart(process.env);
   if (damage !== undefined && (args.json || isFirstSaid(damage))) logger.warn({}, damage);
   using recordWire = wireRecorder(args, logger);

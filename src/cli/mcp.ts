@@ -101,7 +101,7 @@ class Server {
   }
 }
 
-/** What a command prints, and what it says beside that. */
+/** What a command prints, and what else it says. */
 function resultOf(stdout: string, stderr: string, isError: boolean): object {
   const cut = stdout.length - MOST_TEXT;
   const notes =

@@ -25,7 +25,7 @@ export type AskedArguments = Pick<RecordingArguments, 'elf' | (typeof asking)[nu
 /** The same; how many plug-ins there were, because which ones, only who reads the records may say. */
 type KeptArguments = AskedArguments & { readonly plugins: number };
 
-/** The file beside a trace that has its records until the trace has all events. */
+/** The file next to a trace that has its records until the trace has all events. */
 export function recordsFile(trace: string): string {
   return `${trace}${extension}`;
 }

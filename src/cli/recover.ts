@@ -23,7 +23,7 @@ export async function recover(args: RecoverArguments): Promise<number> {
     const recovered = await write(records, args, out.sink);
     out.finish();
     if (args.output === undefined) rmSync(path);
-    tell(args, recovered, plugins);
+    report(args, recovered, plugins);
     return ExitCode.recorded;
   } finally {
     if (lock !== undefined) closeSync(lock);
@@ -79,7 +79,7 @@ function newFile(trace: string): string {
   return `${trace}.recovered`;
 }
 
-function tell(args: RecoverArguments, { events, records, notes }: Recovered, plugins: LoadedPlugins): void {
+function report(args: RecoverArguments, { events, records, notes }: Recovered, plugins: LoadedPlugins): void {
   const output = args.output ?? args.trace;
   const use = formatOf(output, [...plugins.formats, ...formats])?.use ?? '';
   printed(args, { version: 1, trace: output, events, records, notes }, () =>

@@ -23,7 +23,7 @@ export async function replay(args: SavedPartArguments): Promise<number> {
 }
 
 const RESET = '\x1b[0m';
-/** Of harts and threads: as many as terminals tell apart on any background. */
+/** Of harts and threads: as many as terminals distinguish on any background. */
 const colors = [36, 33, 32, 35, 34, 31];
 
 /** A line with its break; `parts`: of a hart or thread, and not of the whole trace. */

@@ -56,11 +56,11 @@ export function placeArguments(
   const registers = new PassingRegisters(arch.arguments, numbers, hidden);
   const places = types.map((type, i): ValuePlace => {
     const { size } = type;
-    const told = described[i];
+    const place = described[i];
     if (arch.alignsPairs && type.kind === 'integer' && size === 2 * WORD) registers.align();
     if (size === undefined || type.kind === 'opaque') return registers.loseAll();
     if (size === 0) return { kind: 'registers', parts: [] };
-    if (calling.convention === 'c' && (isByReference(type) || (told?.kind === 'frame' && told.byAddress)))
+    if (calling.convention === 'c' && (isByReference(type) || (place?.kind === 'frame' && place.byAddress)))
       return registers.byAddress();
     return calling.convention === 'c'
       ? placeForC(calling, type, size, registers)
@@ -139,7 +139,7 @@ function wordsIn(size: number): number {
 /**
  * One for the address of a result in memory (`resultInMemory`, undefined: not known). Further ones for a closure's
  * captures or for a Future: no argument names these. Rust's closures take a pointer to what they capture, or that
- * itself (`FnOnce`). If several captures are told to be behind one pointer of the frame, it is one register. A single
+ * itself (`FnOnce`). If several captures are said to be behind one pointer of the frame, it is one register. A single
  * one may be a slice, in two.
  */
 export function hiddenRegisters(

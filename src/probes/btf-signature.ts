@@ -44,7 +44,7 @@ function signature(arch: Architecture, { parameters, variadic, result }: BtfFunc
   let used = inMemory ? 1 : 0;
   let known = result.size !== undefined;
   let stack = variadic || !known;
-  const told = parameters.map(({ name, kind, size }, index): FunctionArgument => {
+  const described = parameters.map(({ name, kind, size }, index): FunctionArgument => {
     let where = unavailable;
     if (kind === 'words') {
       known = false;
@@ -60,5 +60,5 @@ function signature(arch: Architecture, { parameters, variadic, result }: BtfFunc
     }
     return { name: name ?? `arg${index}`, type: undefined, shape: undefined, where };
   });
-  return { arguments: told, stackArguments: stack || used > arch.arguments.length };
+  return { arguments: described, stackArguments: stack || used > arch.arguments.length };
 }

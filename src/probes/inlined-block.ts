@@ -105,7 +105,7 @@ class BlockSearch {
 
   /**
    * Where one poll follows another with nothing of the code around between that proves the first one over: an executor
-   * that spins. The switch over the states tells them apart, which the compiler may have doubled. Undefined if polls may
+   * that spins. The switch over the states distinguishes them, which the compiler may have doubled. Undefined if polls may
    * follow each other, and no such switch follows. Within another poll they do not, so a loop there is the poll's own.
    */
   #repeats(begins: readonly number[]): readonly number[] | undefined {

@@ -161,7 +161,7 @@ export const trapIsRead = 'what a trap is stands in registers of the system, whi
 /** Why a hit stops the target with `--bt`. */
 export const stackIsRead = 'the stack is read at each hit (--bt)';
 
-/** The plan of a probe at a function's entry that reads nothing: its hits tell that it was called, and when. */
+/** The plan of a probe at a function's entry that reads nothing: its hits show that it was called, and when. */
 export function entryPlan({ address, codeSize, name }: Pick<ReadPlan, 'address' | 'codeSize' | 'name'>): ReadPlan {
   return {
     address,

@@ -6,7 +6,7 @@ import { callersFrameOf } from './changed-signatures.js';
 
 /**
  * Imported functions that are documented to depend on who calls them (dlsym(3): RTLD_NEXT; dlopen(3)), to return
- * again to where they were called from (setjmp(3), getcontext(3), vfork(2)), or to be told it (gcc's -pg and
+ * again to where they were called from (setjmp(3), getcontext(3), vfork(2)), or to be given it (gcc's -pg and
  * -finstrument-functions).
  */
 const dependsOnCaller =
@@ -64,8 +64,8 @@ export class ReturnLookers {
     const own = this.#functionAt(low);
     if (own && this.#readsReturn(own)) return 'it reads its own return address';
     const { jumps, jumpsThrough, calls } = this.#leavingOf(low);
-    const told = this.#named([...jumpsThrough, ...jumps], dependsOnCaller);
-    if (told !== undefined) return `it jumps to ${told}, which looks at its return address`;
+    const named = this.#named([...jumpsThrough, ...jumps], dependsOnCaller);
+    if (named !== undefined) return `it jumps to ${named}, which looks at its return address`;
     const profiler = this.#named(calls, /^(_?mcount|__fentry__)$/);
     if (profiler !== undefined) return `${profiler} looks at its return address`;
     return jumps.some((to) => this.#look(to) !== undefined)

@@ -210,7 +210,7 @@ function alignmentOf(shape: Shape, depth = 0): 1 | 2 | 4 | 8 | undefined {
   }
 }
 
-/** A packed struct's size or offsets tell that it is none. */
+/** A packed struct's size or offsets show that it is none. */
 function aligned(shape: Shape, align: 1 | 2 | 4 | 8 | undefined): 1 | 2 | 4 | 8 | undefined {
   return align === undefined || (shape.size ?? 0) % align === 0 ? align : 1;
 }

@@ -1,13 +1,13 @@
 export { type Arc, Arcs, type Node } from './events/arcs.js';
 export { type AwaitPlace, waitText } from './events/await-place.js';
 export {
+  extraStopsText,
   leftOutText,
   lossTexts,
   namesBound,
   namesLeftOut,
   probesLeftOut,
   ringFullText,
-  stopsBesideText,
   subjectOf,
 } from './events/bounds.js';
 export { type CallTime, TimedFold } from './events/call-times.js';

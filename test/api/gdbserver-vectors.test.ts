@@ -31,9 +31,9 @@ t.test('a program that is started as it asks for is not told of', async (t) => {
 
 t.test('one that we start has glibc use no AVX-512, unless the user has chosen', async (t) => {
   const tunablesOf = (value: string | undefined, version: number | undefined) => {
-    const { environment, told } = unharmedStart({ PATH: '/bin', GLIBC_TUNABLES: value }, () => version);
+    const { environment, warning } = unharmedStart({ PATH: '/bin', GLIBC_TUNABLES: value }, () => version);
     t.equal(environment.PATH, '/bin');
-    return [environment.GLIBC_TUNABLES, told !== undefined];
+    return [environment.GLIBC_TUNABLES, warning !== undefined];
   };
   const without = 'glibc.cpu.hwcaps=-AVX512F,-AVX512VL';
   t.strictSame(tunablesOf(undefined, 13), [without, true]);

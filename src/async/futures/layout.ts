@@ -153,7 +153,7 @@ function localOf(member: Member): StateLocal {
   };
 }
 
-/** How to tell Ready from Pending in a `Poll<T>`; undefined if T leaves only one of them possible. */
+/** How Ready and Pending are distinguished in a `Poll<T>`; undefined if T leaves only one of them possible. */
 export function pollResultOf(type: Die): PollResultLayout | undefined {
   const part = layoutOf(type).variantPart;
   const { discriminant } = part ?? {};

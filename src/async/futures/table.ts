@@ -55,7 +55,7 @@ const MAX_CHAIN = 6;
 
 /**
  * The largest Future first. Each has the state that determines its size and the two largest members in that state.
- * Then the Futures inside the largest member, each in the one before. An argument that is kept beside its awaited
+ * Then the Futures inside the largest member, each in the one before. An argument that is kept next to its awaited
  * copy shows among the members.
  */
 export function futuresSizes(futures: readonly FutureType[], names: FutureNames, options: ColumnsOptions): string {

@@ -26,7 +26,7 @@ export interface TaskPoller {
   /** Words that identify the task: so many bytes from the header. */
   readonly words: readonly number[];
   /** What the words say. */
-  tell(words: readonly bigint[]): KnownTask;
+  taskOf(words: readonly bigint[]): KnownTask;
 }
 
 /** Where the runtimes of a program have their tasks' Futures. Futures are named by the offset of their type's DIE. */

@@ -176,7 +176,7 @@ export interface PollFunction {
   readonly resultSize: number;
   /** The type `Poll<T>`. */
   readonly resultType: Die | undefined;
-  /** How to tell Ready from Pending in the bytes of `Poll<T>`; undefined if the type does not show it. */
+  /** How Ready and Pending are distinguished in the bytes of `Poll<T>`; undefined if the type does not show it. */
   readonly result: PollResultLayout | undefined;
 }
 

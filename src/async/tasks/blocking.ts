@@ -168,7 +168,7 @@ function isSuspended(future: FutureType, bytes: Uint8Array, offset: number): boo
   return stateOf(future, bytes, offset)?.name.startsWith('Suspend') ?? false;
 }
 
-/** Whether a Future waits, as far as its bytes tell, with all that it awaits. */
+/** Whether a Future waits, as far as its bytes show, with all that it awaits. */
 async function waits(context: TaskContext, node: AwaitNode): Promise<boolean> {
   const { future, state, cut, path, awaits } = node;
   if (cut !== undefined && cut !== 'depth') return false;

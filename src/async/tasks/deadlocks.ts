@@ -18,8 +18,8 @@ export function findDeadlocks<T>(waits: Waits<T>): readonly Deadlock<T>[] {
   const sure = stuck(waits, ['all']);
   const found = cyclesIn(waits, sure, false);
   const more = stuck(waits, ['all', 'likely']);
-  const told = new Set(found.flatMap(({ cycle, behind }) => [...cycle.map(({ task }) => task), ...behind]));
-  return [...found, ...cyclesIn(waits, new Set([...more].filter((task) => !told.has(task))), true)];
+  const known = new Set(found.flatMap(({ cycle, behind }) => [...cycle.map(({ task }) => task), ...behind]));
+  return [...found, ...cyclesIn(waits, new Set([...more].filter((task) => !known.has(task))), true)];
 }
 
 /** The largest set of tasks each of whose waits only the set itself can end. */

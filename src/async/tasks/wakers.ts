@@ -59,8 +59,8 @@ export async function ledTo(
   for (const [word, places] of memory.places(addresses)) {
     for (const place of places) {
       if (isIn(dead, place) || isIn(ignored, place)) continue;
-      const beside = await wordAt(context, addOffset(place, vtable.offset - data.offset));
-      if (beside !== 0n) found.add(addr(word));
+      const next = await wordAt(context, addOffset(place, vtable.offset - data.offset));
+      if (next !== 0n) found.add(addr(word));
     }
   }
   return found;

@@ -12,7 +12,7 @@ export interface SettingsTables {
   readonly [command: string]: Table;
 }
 
-/** What stands beside options: texts, or lists of them. */
+/** What else stands there than options: texts, or lists of them. */
 export const ownKeys = {
   program: { isList: false, about: 'The ELF, or the program, that is looked at: where the command line names none' },
   runner: {

@@ -38,7 +38,7 @@ const eitherOr: readonly (readonly string[])[] = [
   ['offset', 'align'],
   ['tree', 'json', 'dot', 'svg', 'size'],
 ];
-/** These take no program beside them. */
+/** These take no program as well. */
 const withoutProgram = ['pid', 'at', 'off-cpu'];
 /** Options that name files, which are those of the settings' folder. */
 const files: ReadonlySet<string> = new Set([

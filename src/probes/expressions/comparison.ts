@@ -70,7 +70,7 @@ export function compareFor(
 }
 
 /**
- * A number by which calls are told apart.
+ * A number that distinguishes calls.
  * @throws RsptraceError `EXPRESSION_*`
  */
 export function numberFor(
@@ -246,7 +246,7 @@ interface PlannedConditions {
 /** More loads than this take a trampoline too long. */
 const mostLoads = 16;
 
-/** Plans a function's conditions. `others`: what else its record must tell. */
+/** Plans a function's conditions. `others`: what else its record must have. */
 export function planConditions(conditions: Conditions = [], others: readonly Spot[] = []): PlannedConditions {
   const all = conditions.flat();
   const spots = [...all.flatMap(({ number }) => number?.spot ?? []), ...others];

@@ -1,5 +1,5 @@
 // An expression is planned by evaluating it once, before there is a target. Each argument, and whatever a reference
-// leads to, is a region of made-up addresses. So the reads that the evaluation asks for tell which references it
+// leads to, is a region of made-up addresses. So the reads that the evaluation asks for say which references it
 // follows, and its result says in which of the regions the value lies. What the program's types do not promise to be
 // there (a raw pointer, an element, a variant), only a stop can read.
 import { type Addr, addr } from '../../base/addr.js';
@@ -65,7 +65,7 @@ export type Spot = {
 
 /** How an expression's value is come by at an entry. */
 interface ExpressionPlan {
-  /** Undefined if only a stop can tell. */
+  /** Undefined if only a stop can show it. */
   readonly spot: Spot | undefined;
   /** Why so. */
   readonly why: string | undefined;

@@ -24,7 +24,7 @@ export interface ProbeSpec extends AnyProbe {
   matches(path: string): boolean;
 }
 
-/** What calls can be told apart by when they are counted. */
+/** What distinguishes calls when they are counted. */
 export type Grouping = 'task' | 'hart';
 
 /** What `hist(len)` is for. */

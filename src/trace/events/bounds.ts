@@ -41,7 +41,7 @@ export function leftOutText(probes: readonly ProbeFact[]): string | undefined {
 }
 
 /** A sentence for people; undefined if there is nothing to say. */
-export function stopsBesideText(facts: TraceFacts | undefined): string | undefined {
+export function extraStopsText(facts: TraceFacts | undefined): string | undefined {
   const count = facts?.recording?.stopsBeside;
   if (facts === undefined || count === undefined) return undefined;
   const names = [...new Set(facts.probes.filter(({ engine }) => engine === 'stop').map(({ name }) => name))];
@@ -74,7 +74,7 @@ export function lossTexts(facts: TraceFacts | undefined): string[] {
     recording && recording.foreignHits > 0 && `${recording.foreignHits} times other code came to a probe's address`,
     recording && recording.neverLoaded.length > 0 && `never loaded: ${recording.neverLoaded.join(', ')}`,
     recording?.timesAtMost && `durations are upper bounds, because ${recording.timesAtMost}`,
-    stopsBesideText(facts),
+    extraStopsText(facts),
     ringFullText(recording),
   ].filter((line) => typeof line === 'string');
 }

@@ -68,7 +68,7 @@ export class CallTree extends TimedFold {
   info: TraceInfo | undefined;
   /** From the first event to the last. */
   span = 0;
-  /** Of a profile. `root`: beside calls it is a frame, `[samples]`. */
+  /** Of a profile. `root`: with calls next to them it is a frame, `[samples]`. */
   readonly #sampled = { root: nodeOf(undefined, undefined), count: 0, areWaits: false };
   #calls = 0;
   readonly #open = new OpenCalls<{ readonly begin: AnyBegin; readonly node: Growing }>();

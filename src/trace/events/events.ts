@@ -225,7 +225,7 @@ export interface Cancelled extends OfProgram {
   readonly root: RootRef | undefined;
   readonly future: FutureRef;
   readonly address: Addr;
-  /** Where it waited; undefined if only its task's polls have told that it was not ready. */
+  /** Where it waited; undefined if only its task's polls have shown that it was not ready. */
   readonly state: StateRef | undefined;
   /** The task whose poll was open there; undefined if none was. */
   readonly by: RootRef | undefined;

@@ -72,7 +72,7 @@ export interface RecordingFacts {
   readonly ringFull?: number | undefined;
   /** How long its harts waited then, all together; undefined if that is not known. */
   readonly ringWaitedNs?: number | undefined;
-  /** How stacks were sampled beside probes. */
+  /** How stacks were sampled where there are probes too. */
   readonly samples?: SampleFacts | undefined;
 }
 

@@ -7,17 +7,17 @@ import { timeText } from './text-table.js';
 const mostShown = 20;
 
 /**
- * A line for each finding, ended by newlines; empty without one. `untold`: how many were left out, because tracing took
+ * A line for each finding, ended by newlines; empty without one. `hidden`: how many were left out, because tracing took
  * time. `isTimed`: no probe was made to stop the target.
  */
-export function findingsText(findings: readonly Finding[], untold = 0, isTimed = false): string {
+export function findingsText(findings: readonly Finding[], hidden = 0, isTimed = false): string {
   const why = isTimed
     ? 'the target stood in them, or waited for room, because it was traced'
     : 'stops take time, too (--long-poll TIME reports them)';
   const leftOut =
-    untold === 0
+    hidden === 0
       ? []
-      : [`${plural(untold, 'finding')} about long polls or waits ${untold === 1 ? 'is' : 'are'} not told: ${why}`];
+      : [`${plural(hidden, 'finding')} about long polls or waits ${hidden === 1 ? 'is' : 'are'} not told: ${why}`];
   if (findings.length === 0) return textLines(leftOut);
   const lines = findings.slice(0, mostShown).map((finding) => {
     const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });

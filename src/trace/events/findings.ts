@@ -127,7 +127,7 @@ export class Findings extends Fold {
   /** Who dropped a task before it was ready. */
   readonly #droppers = new Map<RootRef, string>();
   readonly #stuck: Stuck[] = [];
-  /** A wake was seen of which nothing told the task. */
+  /** A wake was seen whose task nothing says. */
   #strayWakes = false;
   #now = 0;
 
@@ -185,7 +185,7 @@ export class Findings extends Fold {
   }
 
   /** Findings that are made of time, of which nothing is left without what tracing took. */
-  untold(certainty: Omit<Certainty, 'seesWakes'>): number {
+  leftOut(certainty: Omit<Certainty, 'seesWakes'>): number {
     const timed = [...this.#found.values()].filter(({ kind }) => ABOUT_TIME.has(kind));
     return timed.filter((each) => this.#ownTime(each, certainty) === undefined).length;
   }
@@ -307,7 +307,7 @@ function ofStuck({ why: kind, future, file, line, time, wait }: Stuck, task: num
 function ofRows(rows: readonly TaskRow[], droppers: ReadonlyMap<number, string>): Finding[] {
   const sizes = new Map(rows.flatMap(({ instance, size }) => (size === null ? [] : [[instance, size] as const])));
   const sorted = [...sizes.values()].sort((a, b) => a - b);
-  const told = new Set<string>();
+  const seen = new Set<string>();
   const found: Finding[] = [];
   for (const row of rows) {
     const { number: task, future, instance, file, line, size } = row;
@@ -319,9 +319,9 @@ function ofRows(rows: readonly TaskRow[], droppers: ReadonlyMap<number, string>)
       found.push({ kind: 'dropped-pending', ...what, file: place.file, line: place.line, times_ns, worst: null, by });
     }
     const median = sorted[(sorted.length - 1) >> 1] ?? 0;
-    if (size === null || size < largeFuture || told.has(instance)) continue;
+    if (size === null || size < largeFuture || seen.has(instance)) continue;
     if (sorted.length > 1 && size < timesLarger * median) continue;
-    told.add(instance);
+    seen.add(instance);
     found.push({ kind: 'large-future', ...what, file, line, times_ns: [row.first_poll_ns], worst: size });
   }
   return found;

@@ -9,13 +9,13 @@ import type { FutureRef, PollBegin, PollEnd, StateRef } from './events.js';
  * - A Future around it is pending and awaits it.
  */
 export class LateResults {
-  readonly #told: (future: FutureRef) => void;
+  readonly #onPending: (future: FutureRef) => void;
   /** By the Future's key: the addresses where the last poll ended without a result. */
   readonly #open: (AddressMap<true> | undefined)[] = [];
 
-  /** `told` is called for each poll that was pending. */
-  constructor(told: (future: FutureRef) => void) {
-    this.#told = told;
+  /** `onPending` is called for each poll that was pending. */
+  constructor(onPending: (future: FutureRef) => void) {
+    this.#onPending = onPending;
   }
 
   began({ future, address, root, state }: PollBegin): void {
@@ -23,7 +23,7 @@ export class LateResults {
     const place = inSpace(address, root.space);
     if (!open?.get(place)) return;
     open.delete(place);
-    if (isSuspended(state)) this.#told(future);
+    if (isSuspended(state)) this.#onPending(future);
   }
 
   ended({ future, address, root: { space }, result, chain }: PollEnd): void {
@@ -45,7 +45,7 @@ export class LateResults {
       const place = inSpace(link.address, space);
       if (!open?.get(place)) continue;
       open.delete(place);
-      this.#told(link.future);
+      this.#onPending(link.future);
     }
   }
 

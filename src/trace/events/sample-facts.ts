@@ -1,7 +1,7 @@
 import { plural } from '../../text/index.js';
 import { timeText } from './text-table.js';
 
-/** How stacks were sampled beside probes. */
+/** How stacks were sampled where there are probes too. */
 export interface SampleFacts {
   readonly periodNs: number;
   /** The periods that the target has run: so often every hart should have been looked at. */

@@ -122,7 +122,7 @@ export class TaskSummary extends Fold {
   #leftOut = 0;
   /** The polls of each Future that belong to no known task. */
   readonly #parts = new Map<FutureRef, number>();
-  /** A wake was seen of which nothing told the task. */
+  /** A wake was seen whose task nothing says. */
   #strayWakes = false;
   /** The time of the last event. */
   #now = 0;

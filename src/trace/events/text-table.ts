@@ -35,7 +35,7 @@ export const FILE_WIDTH = 200;
 const GAP = '  ';
 const NAME_MIN = 16;
 const PLACE_MIN = 12;
-/** The share of the line that places keep beside long names. */
+/** The share of the line that places keep next to long names. */
 const PLACE_SHARE = 1 / 3;
 
 /**

@@ -8,7 +8,7 @@ import type { Packing } from './output/packed-block.js';
  *
  *   be chosen        name, extensions, about, use: --help, errors and docs/formats.md are made of these
  *   be written       open: a TraceSink; `Lanes` makes one of a LaneWriter, where slices have to nest on timelines
- *   be told apart    recognizes: what begins like this is of this format
+ *   be recognized    recognizes: what begins like this is of this format
  */
 export interface Format {
   /** Its usual name: `Perfetto`. */

@@ -90,13 +90,13 @@ export class OffCpu extends Filter {
     this.#last = Math.max(this.#last, timeOf(event)) as GuestNanos;
     if (event.type === 'wake') this.wakes++;
     this.#lanes.event(event);
-    this.#tell(undefined);
+    this.#settle(undefined);
   }
 
   override end(facts?: TraceFacts): void {
     for (const [root, end] of this.#waiting) {
       this.#over = { end, until: this.#last };
-      this.#tell(this.#woken.has(root) ? undefined : marks.open);
+      this.#settle(this.#woken.has(root) ? undefined : marks.open);
     }
     this.#waiting.clear();
     this.sink.end(facts);
@@ -124,18 +124,18 @@ export class OffCpu extends Filter {
       },
       enter: (begin, isOutermost) => {
         if (!isOutermost || begin.type !== 'poll-begin') return;
-        this.#tell(undefined);
+        this.#settle(undefined);
         this.#woken.delete(begin.root);
       },
       lifeEnd: (root, _time, how) => {
-        this.#tell(how === 'dropped' ? marks.dropped : undefined);
+        this.#settle(how === 'dropped' ? marks.dropped : undefined);
         this.#woken.delete(root);
       },
     };
   }
 
   /** Passes the wait on that is over. */
-  #tell(mark: string | undefined): void {
+  #settle(mark: string | undefined): void {
     if (this.#over === undefined) return;
     const { end, until } = this.#over;
     this.#over = undefined;

@@ -30,7 +30,7 @@ function textOf(text: string): HTMLElement {
   return el('dd', {}, ...(lines.length === 1 ? [text] : lines.map((line) => el('div', {}, line))));
 }
 
-/** Shows a text beside a place of the page; undefined: none. `top`: of what fits above its end. */
+/** Shows a text next to a place of the page; undefined: none. `top`: of what fits above its end. */
 export function showTip(text: string | undefined, x: number, width: number, top: (height: number) => number): void {
   const tip = byId('tip');
   tip.hidden = text === undefined;

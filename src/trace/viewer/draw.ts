@@ -9,7 +9,7 @@ const LEVELS = 5;
 /** More arrows say nothing. */
 const MOST_FLOWS = 150;
 
-/** What is drawn beside the slices. */
+/** What else is drawn than slices. */
 export interface Picked {
   readonly slice: number;
   /** Undefined: nothing is searched for. */
@@ -114,7 +114,7 @@ export class Drawing {
     this.#run(run, y);
   }
 
-  /** Slices that are too narrow to tell apart. */
+  /** Slices that are too narrow to distinguish. */
   #run(run: { x: number; end: number; level: number; slice: number }, y: number): void {
     if (run.level === 0) return;
     const { pen } = this.#surface;

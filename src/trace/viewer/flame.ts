@@ -158,15 +158,15 @@ export class Flame {
   #key(event: KeyboardEvent): void {
     const { node } = this.#picked;
     const { parent } = this.#stacks;
-    const beside = (step: 1 | -1): number => {
+    const sibling = (step: 1 | -1): number => {
       const alike = this.#childrenOf(parent[node] ?? -1);
       return alike[alike.indexOf(node) + step] ?? node;
     };
     const to: Readonly<Record<string, () => number>> = {
       ArrowDown: () => this.#childrenOf(node)[0] ?? node,
       ArrowUp: () => parent[node] ?? -1,
-      ArrowLeft: () => beside(-1),
-      ArrowRight: () => beside(1),
+      ArrowLeft: () => sibling(-1),
+      ArrowRight: () => sibling(1),
       Enter: () => node,
       Escape: () => -1,
     };

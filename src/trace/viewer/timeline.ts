@@ -7,7 +7,7 @@ import { Layout, NAMES } from './layout.js';
 import { Minimap } from './minimap.js';
 import { firstFrom, type Row, type Trace } from './trace.js';
 
-/** Pixels beside a narrow slice that still mean it. */
+/** Pixels next to a narrow slice that still mean it. */
 const NEAR = 3;
 
 /** What a key does; false for one that does nothing. */
@@ -160,8 +160,8 @@ export class Timeline {
       PageDown: () => layout.pan(0, layout.height * 0.8),
       Home: () => layout.scrollTo(0),
       End: () => layout.scrollTo(Number.MAX_SAFE_INTEGER),
-      ',': () => this.#beside(-1),
-      '.': () => this.#beside(1),
+      ',': () => this.#step(-1),
+      '.': () => this.#step(1),
       k: () => this.#deeper(-1),
       j: () => this.#deeper(1),
       w: () => this.#otherEnd(),
@@ -172,18 +172,18 @@ export class Timeline {
     };
   }
 
-  /** `beside`: how much time before and behind it, as a share of its own. */
-  #fit(beside = 0.1): void {
+  /** `around`: how much time before and behind it, as a share of its own. */
+  #fit(around = 0.1): void {
     const { start, end } = this.#trace;
     const slice = this.selected;
     if (slice < 0) return;
     const [from, to] = [start[slice] as number, end[slice] as number];
-    const margin = Math.max(5, (to - from) * beside);
+    const margin = Math.max(5, (to - from) * around);
     this.layout.show(from - margin, to + margin);
   }
 
   /** Selects what is before or behind the selection in its row; without one, the first that is shown. */
-  #beside(step: 1 | -1): void {
+  #step(step: 1 | -1): void {
     const slice = this.selected;
     const { start } = this.#trace;
     const { from, to } = this.layout;
@@ -201,7 +201,7 @@ export class Timeline {
     const slice = this.selected;
     const own = slice < 0 ? undefined : this.#rowsOf(slice)[0];
     if (own === undefined) {
-      this.#beside(1);
+      this.#step(1);
       return;
     }
     const { start } = this.#trace;

@@ -148,8 +148,8 @@ t.test('the text names the task, the Future and the line', async (t) => {
 t.test('findings that are made of time, where stops took some of it', async (t) => {
   const findings = new Findings(limits);
   tell(findings, [...poll(0, 20_000_000), wake(3e7, root), ...poll(2e9, 2e9 + 1e6, { to: returned })]);
-  t.equal(findings.untold({ isTimed: false }), 2, 'a long poll and a late one');
-  t.equal(findings.untold({ isTimed: true }), 0);
+  t.equal(findings.leftOut({ isTimed: false }), 2, 'a long poll and a late one');
+  t.equal(findings.leftOut({ isTimed: true }), 0);
   t.equal(
     findingsText([], 2),
     '2 findings about long polls or waits are not told: stops take time, too (--long-poll TIME reports them)\n',
@@ -172,8 +172,8 @@ t.test('polls in which tracing took time count without that, or not at all', asy
   // Any of them may have waited so long: what is left was surely its own.
   t.strictSame(seen({ ringWaitedNs: 10e6 }), [[2, 30e6, [0, 50e6]]]);
   t.strictSame(seen({ stoppedAt: [50e6], ringWaitedNs: 10e6 }), [[1, 10e6, [0]]]);
-  t.equal(findings.untold({ isTimed: true, stoppedAt: [50e6], ringWaitedNs: 10e6 }), 0);
-  t.equal(findings.untold({ isTimed: true, ringWaitedNs: 40e6 }), 1);
+  t.equal(findings.leftOut({ isTimed: true, stoppedAt: [50e6], ringWaitedNs: 10e6 }), 0);
+  t.equal(findings.leftOut({ isTimed: true, ringWaitedNs: 40e6 }), 1);
   t.equal(
     findingsText([], 1, true),
     '1 finding about long polls or waits is not told: the target stood in them, or waited for room, because it was traced\n',

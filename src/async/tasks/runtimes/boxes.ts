@@ -2,7 +2,7 @@
  * Any executor that boxes its tasks. A `Box<dyn Future>` is two words: a pointer to a possible place of a Future, and
  * the address of that Future's vtable.
  *
- * A box that was dropped looks the same while its memory is not used again. The allocator's marks tell that, or its
+ * A box that was dropped looks the same while its memory is not used again. The allocator's marks show that, or its
  * lists of free blocks.
  * A box on a stack is held by what a thread blocks on, which is no task.
  * Besides, a box on a heap counts only if something points to it or to what is right before it. An executor's queue

@@ -147,12 +147,12 @@ export function embassyPollers(context: Pick<TaskContext, 'debug' | 'note'>): Ta
     const words = layout.name && wordsOfText(layout.name);
     if (!words) return [];
     const header = layout.raw.offset;
-    const tell = ([start = 0n, length = 0n]: readonly bigint[]): KnownTask => {
+    const taskOf = ([start = 0n, length = 0n]: readonly bigint[]): KnownTask => {
       const isText = start !== 0n && length <= MOST_NAME;
       const bytes = isText ? context.debug.elf.bytesAt(addr(start), Number(length)) : undefined;
       return { runtime: 'embassy', ...(bytes ? { name: new TextDecoder().decode(bytes) } : {}) };
     };
-    return [{ die, name: `${RAW}::TaskStorage::poll`, header, words: words.map((offset) => offset - header), tell }];
+    return [{ die, name: `${RAW}::TaskStorage::poll`, header, words: words.map((offset) => offset - header), taskOf }];
   });
 }
 

@@ -48,7 +48,7 @@ export function headerRuntime(tasks: HeaderTasks): Runtime {
   return { name, wakers, polls, roots: (context) => rootsOf(context, tasks) };
 }
 
-/** The kinds of a runtime's tasks, as the functions tell that were compiled for them. */
+/** The kinds of a runtime's tasks, as the functions show that were compiled for them. */
 export function headerKinds(context: Pick<TaskContext, 'debug' | 'note'>, tasks: HeaderTasks): HeaderKind[] {
   return functionsOf(context, tasks.function).flatMap(({ die, address }) => {
     const generics = genericsOf(die);

@@ -92,11 +92,11 @@ export function tokioPollers(context: Pick<TaskContext, 'debug' | 'note'>): Task
     const { header, id, spawnedAt } = layout;
     if (!id) return [];
     const words = [id, ...(spawnedAt ? [spawnedAt] : [])].map(({ offset }) => offset - header);
-    const tell = ([number = 0n, place = 0n]: readonly bigint[]): KnownTask => {
+    const taskOf = ([number = 0n, place = 0n]: readonly bigint[]): KnownTask => {
       const spawned = located(place);
       return { runtime: 'tokio', id: Number(number), spawned };
     };
-    return [{ die, name: POLL, header, words, tell }];
+    return [{ die, name: POLL, header, words, taskOf }];
   });
 }
 

@@ -29,7 +29,7 @@ const methods: Readonly<Record<string, LockRole>> = {
   ...all(['try_lock_shared'], { ...attempt, isShared: true }),
   ...all(['unlock', 'unlock_exclusive', 'unlock_shared', 'force_unlock', 'read_unlock', 'write_unlock'], release),
 };
-/** The same of types that tell readers from writers. */
+/** The same of types that distinguish readers from writers. */
 const readersAndWriters: Readonly<Record<string, LockRole>> = {
   read: { ...take, isShared: true },
   write: take,

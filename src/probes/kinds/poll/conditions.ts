@@ -12,7 +12,7 @@ import { reasonOf } from '../../resolve-functions.js';
 import type { ProbeSpec } from '../names.js';
 import type { SeenFuture } from './coverage.js';
 
-/** Why polls without a function of their own cannot be told apart. */
+/** Why polls without a function of their own cannot be distinguished. */
 const onlyAtEntries = 'a condition is decided at the entry of a poll function';
 
 /** What the conditions of poll probes mean for each Future that they select. */

@@ -27,7 +27,7 @@ export interface SeenFuture {
   /** What would help. */
   readonly help: string | undefined;
   /** How it is seen if each poll of the function that it shares says whose it is. */
-  readonly ifTold?: SeenFuture;
+  readonly ifKnown?: SeenFuture;
 }
 
 /** What a recording has not got. */
@@ -40,11 +40,11 @@ interface Missed {
 }
 
 /**
- * The same, by what was seen of poll functions that several Futures share. `untold`: Futures of polls that may be
+ * The same, by what was seen of poll functions that several Futures share. `unknown`: Futures of polls that may be
  * another's.
  */
-export function reportedCoverage(seen: readonly SeenFuture[], untold: ReadonlySet<string>): readonly SeenFuture[] {
-  return seen.map((one) => (one.ifTold && !untold.has(one.future.instance) ? one.ifTold : one));
+export function reportedCoverage(seen: readonly SeenFuture[], unknown: ReadonlySet<string>): readonly SeenFuture[] {
+  return seen.map((one) => (one.ifKnown && !unknown.has(one.future.instance) ? one.ifKnown : one));
 }
 
 /** How they were seen by a recording: none exactly of which something was left out, whatever the code allows. */
@@ -236,7 +236,7 @@ export class Coverage {
     if (!other) return this.#unfolded(future, isPartly);
     const reason = `the compiler or the linker made one poll function of it and ${other.instance}: a poll of which nothing says whose it is counts as one of them`;
     const help = 'link with --icf=none, and compile with -Z merge-functions=disabled';
-    return { future, seen: 'lower-bound', reason, help, ifTold: this.#unfolded(future, isPartly) };
+    return { future, seen: 'lower-bound', reason, help, ifKnown: this.#unfolded(future, isPartly) };
   }
 
   #unfolded(future: FutureType, isPartly: boolean): SeenFuture {

@@ -36,7 +36,7 @@ interface Around extends Pick<RootRef, 'space'> {
 
 /**
  * Turns hits at functions that drop Futures into events. A Future was dropped before it was ready if it stands at an
- * await. One written by hand does not show that: it counts only as a task, whose polls have told.
+ * await. One written by hand does not show that: it counts only as a task, whose polls have shown it.
  */
 export class DropTracer implements InstantKind {
   readonly #functions = new AddressMap<DropFunction>();
@@ -91,7 +91,7 @@ export class DropTracer implements InstantKind {
     return () => {
       for (const event of this.#events(fn, dropped, { open, space })) {
         const { time } = this.#output;
-        if (this.#known.implied.wasTold(event.future, event.address, space)) continue;
+        if (this.#known.implied.wasEmitted(event.future, event.address, space)) continue;
         this.#output.emit({ type: 'cancelled', time, hart, ...event, by, caller });
         this.#known.implied.dropped({ ...event, by, space }, hart);
       }

@@ -127,7 +127,7 @@ export class ImpliedDrops {
     }
   }
 
-  /** The same of one that is being dropped. A function that drops what it holds may come yet: see {@link wasTold}. */
+  /** The same of one that is being dropped. A function that drops what it holds may come yet: see {@link wasEmitted}. */
   dropped(
     {
       future,
@@ -147,8 +147,8 @@ export class ImpliedDrops {
     }
   }
 
-  /** Whether its drop was told when its holder was dropped. */
-  wasTold(future: FutureRef, address: Addr, space?: Addr): boolean {
+  /** Whether its drop was emitted when its holder was dropped. */
+  wasEmitted(future: FutureRef, address: Addr, space?: Addr): boolean {
     return this.#followed.get(future)?.get(inSpace(address, space))?.is === 'dropped';
   }
 

@@ -104,7 +104,7 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     const panics = catchProbes(program.elf);
     const catches = panics.map(({ address }) => address);
     const inside = polls.sites.flatMap(({ site }) => [...site.begins, ...site.ends]);
-    const pollers = pollersBeside(pollerProbes(debug, places), polls);
+    const pollers = pollersApart(pollerProbes(debug, places), polls);
     const addresses = [...polls.probes, ...inside, ...drops, ...pollers].map(({ address }) => address);
     const { wakes: wanted = 'never' } = program;
     const wakes = wanted === 'never' ? [] : wakeFunctions(debug);
@@ -187,7 +187,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   const search = wanted ? new Findings({ longPollNs }) : undefined;
   const times = (outcome: Outcome) =>
     isOwnTime(outcome) ? { ...outcome.disturbance, isTimed: true } : { isTimed: longPollNs !== undefined };
-  const untold = (outcome: Outcome): number => search?.untold(times(outcome)) ?? 0;
+  const disturbed = (outcome: Outcome): number => search?.leftOut(times(outcome)) ?? 0;
   const findings = (outcome: Outcome): readonly Finding[] => {
     const seesWakes = wakesSeen(found, outcome) === 'all' || (found.wakesWanted && found.wakes.length === 0);
     return search?.all(tasks.rows(), { ...times(outcome), seesWakes }, (root) => tasks.numberOf(root)) ?? [];
@@ -217,7 +217,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       tasks_may_be_of: parts(outcome),
       of_no_task: tasks.ofNoTask,
       findings: findings(outcome),
-      findings_untold: untold(outcome),
+      findings_untold: disturbed(outcome),
       coverage: { ...coverageJson(covered(outcome)), not_probed: others },
     }),
     tables(outcome, options) {
@@ -231,7 +231,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
         summaryTable(summed, options),
         elsewhere,
         table,
-        findingsText(findings(outcome), untold(outcome), isOwnTime(outcome)),
+        findingsText(findings(outcome), disturbed(outcome), isOwnTime(outcome)),
       ];
       return [...texts.filter((text) => text !== ''), coverageText(covered(outcome))];
     },
@@ -245,7 +245,7 @@ function isOwnTime({ engines, stopsBeside }: Outcome): boolean {
 }
 
 /** Those that no place of an inlined poll stands in the way of: one patch cannot serve both. */
-function pollersBeside(pollers: readonly PollerProbe[], { windows }: PollProbes): PollerProbe[] {
+function pollersApart(pollers: readonly PollerProbe[], { windows }: PollProbes): PollerProbe[] {
   const taken = [...windows.values()].flatMap((window) => (typeof window === 'string' ? [] : [window]));
   return pollers.filter(({ address }) => {
     const end = addOffset(address, MOST_PATCHED);
@@ -253,7 +253,7 @@ function pollersBeside(pollers: readonly PollerProbe[], { windows }: PollProbes)
   });
 }
 
-/** The Futures of poll functions that several share, if some of the polls there told not whose they are. */
+/** The Futures of poll functions that several share, if of some polls there nothing says whose they are. */
 function unidentified({ probes }: PollProbes, rows: readonly SummaryRow[]): ReadonlySet<string> {
   const seen = new Set(rows.flatMap(({ instance, polls }) => (polls > 0 ? [instance] : [])));
   const shared = probes.filter(({ ref, among }) => among.length > 0 && seen.has(ref.instance));

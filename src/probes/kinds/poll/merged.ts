@@ -18,7 +18,7 @@ interface MergedCall {
 
 /**
  * Tells by the code that calls a poll function which of several Futures it polls there. Compiler and linker make one
- * function of those with the same code, and nothing in the function itself tells them apart.
+ * function of those with the same code, and nothing in the function itself distinguishes them.
  */
 export class MergedPolls {
   readonly #debug: DebugInfo;

@@ -12,7 +12,7 @@ const WORD = 8;
 const LONGEST = 4096;
 
 /** A function by which a runtime polls tasks, and its code. */
-export interface PollerProbe extends Pick<TaskPoller, 'name' | 'header' | 'words' | 'tell'> {
+export interface PollerProbe extends Pick<TaskPoller, 'name' | 'header' | 'words' | 'taskOf'> {
   readonly address: Addr;
   readonly size: number;
 }
@@ -21,7 +21,7 @@ export interface PollerProbe extends Pick<TaskPoller, 'name' | 'header' | 'words
 export function pollerProbes(debug: DebugInfo, { pollers }: TaskPlaces): PollerProbe[] {
   const found = new Map<Addr, PollerProbe>();
   const unlike = new Set<Addr>();
-  for (const { die, name, header, words, tell } of pollers) {
+  for (const { die, name, header, words, taskOf } of pollers) {
     const [range] = debug.attempt(die.unit, () => rangesOf(die)) ?? [];
     const isHeader = words.length > 0 && words.every((offset) => offset >= 0 && offset + WORD <= LONGEST);
     if (!range || !isHeader || !debug.elf.isLoaded(range.low)) continue;
@@ -29,7 +29,7 @@ export function pollerProbes(debug: DebugInfo, { pollers }: TaskPlaces): PollerP
     const known = found.get(address);
     // The linker folded functions of several types into one.
     if (known && (known.header !== header || known.words.join() !== words.join())) unlike.add(address);
-    found.set(address, { address, size: Number(range.high - range.low), name, header, words, tell });
+    found.set(address, { address, size: Number(range.high - range.low), name, header, words, taskOf });
   }
   return [...found.values()].filter(({ address }) => !unlike.has(address));
 }
@@ -66,7 +66,7 @@ export class PollerTracer implements InstantKind {
     if (!probe || !bytes || bytes.length < lengthOf(probe)) return undefined;
     const words = probe.words.map((offset) => littleEndian(bytes, offset, WORD));
     const at = addOffset(addr(header), -probe.header);
-    this.#tasks.tell(inSpace(at, this.#spaces?.root(space)), words, probe.tell);
+    this.#tasks.saw(inSpace(at, this.#spaces?.root(space)), words, probe.taskOf);
     return undefined;
   }
 }

@@ -132,12 +132,12 @@ export function resolvePolls(
   const probes = polls.map(({ poll, futures: [future, ...others] }): PollProbe => {
     const entry = entryOf(poll, arch, shapes);
     const when = conditions.of(future, entry.selfRegister);
-    const told = (each: FutureType): PolledFuture => {
+    const about = (each: FutureType): PolledFuture => {
       const isAround = (!allowed.has(each) && !joins.has(each)) || when?.length === 0;
       return { future: each, ref: ref(each), isAround, wraps: wrappers?.get(each) };
     };
-    if (others.length === 0) return { poll, ...entry, ...told(future), when, among: [] };
-    const among = [future, ...others].map(told);
+    if (others.length === 0) return { poll, ...entry, ...about(future), when, among: [] };
+    const among = [future, ...others].map(about);
     return { poll, ...entry, future, ref: ref.oneOf(among), isAround: among.every((one) => one.isAround), when, among };
   });
   const isSeen = [...allowed].some(allows) || probes.some(({ isAround }) => !isAround);
@@ -245,11 +245,11 @@ function entryOf(
   shapes: Shapes,
 ): Pick<PollProbe, 'address' | 'selfRegister' | 'resultPointer' | 'resultTag'> {
   const [first, second] = arch.arguments as [string, string];
-  const told = poll.self === undefined ? undefined : arch.dwarfRegister(poll.self.register);
-  const inMemory = told === first ? false : told === second || returnsThroughMemory(arch, shapes, poll);
+  const known = poll.self === undefined ? undefined : arch.dwarfRegister(poll.self.register);
+  const inMemory = known === first ? false : known === second || returnsThroughMemory(arch, shapes, poll);
   return {
     address: poll.address,
-    selfRegister: told ?? (inMemory ? second : first),
+    selfRegister: known ?? (inMemory ? second : first),
     resultPointer: inMemory ? first : undefined,
     resultTag: inMemory ? undefined : tagOf(arch, shapes, poll),
   };

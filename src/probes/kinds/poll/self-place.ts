@@ -68,14 +68,14 @@ export interface Inlining {
 }
 
 /**
- * Finds a Future's address at an instruction of a function into which its poll was inlined. The copy's parameters tell
+ * Finds a Future's address at an instruction of a function into which its poll was inlined. The copy's parameters say
  * it, or the place of the Future that polls it, or any variable whose type leads to it.
  */
 export function selfPlace(future: FutureType, at: Addr, inlining: Inlining): SelfPlace | undefined {
   const { copy, host, around } = inlining;
   const code = host.unit.codes.toCode(at);
-  const told = firstOf(parametersOf(copy), (parameter) => placeBy(parameter, future, code, inlining));
-  if (told) return told;
+  const known = firstOf(parametersOf(copy), (parameter) => placeBy(parameter, future, code, inlining));
+  if (known) return known;
   const outer = around.directly(copy, host);
   const inner = outer && innerPlace(outer, future, at, inlining);
   if (inner) return inner;

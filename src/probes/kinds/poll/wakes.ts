@@ -13,7 +13,7 @@ const WORD = 8;
 /** What a runtime has said of a task: words, and what these mean. */
 interface LogEntry {
   readonly words: readonly bigint[];
-  readonly tell: (words: readonly bigint[]) => KnownTask;
+  readonly taskOf: (words: readonly bigint[]) => KnownTask;
 }
 
 /**
@@ -25,7 +25,7 @@ export class TaskBook {
   readonly #byHeader = new AddressMap<RootRef>();
   readonly #byFuture = new AddressMap<RootRef>();
   /** By header: the newest. */
-  readonly #told = new AddressMap<LogEntry>();
+  readonly #seen = new AddressMap<LogEntry>();
   /** Those that are not over, as far as the last poll of each says. */
   readonly #polled = new AddressMap<{ readonly root: RootRef; isPending: boolean }>();
 
@@ -40,16 +40,16 @@ export class TaskBook {
   }
 
   /** A runtime polls the task at a header now. Words of a task stay the same as long as it lives. */
-  tell(header: bigint, words: readonly bigint[], tell: LogEntry['tell']): void {
-    const known = this.#told.get(header);
-    const isSame = known?.tell === tell && known.words.every((word, i) => word === words[i]);
-    if (!isSame) this.#told.set(header, { words, tell });
+  saw(header: bigint, words: readonly bigint[], taskOf: LogEntry['taskOf']): void {
+    const known = this.#seen.get(header);
+    const isSame = known?.taskOf === taskOf && known.words.every((word, i) => word === words[i]);
+    if (!isSame) this.#seen.set(header, { words, taskOf });
   }
 
   /** What its runtime knows of a task that is polled now. */
   about(header: bigint): KnownTask | undefined {
-    const told = this.#told.get(header);
-    return told?.tell(told.words);
+    const seen = this.#seen.get(header);
+    return seen?.taskOf(seen.words);
   }
 
   add(root: RootRef, header: bigint | undefined): void {
@@ -85,7 +85,7 @@ export class TaskBook {
   forget(): void {
     this.#byHeader.clear();
     this.#byFuture.clear();
-    this.#told.clear();
+    this.#seen.clear();
     this.#polled.clear();
   }
 }

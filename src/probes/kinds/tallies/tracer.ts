@@ -46,7 +46,7 @@ interface TalliedCall extends TracedCall {
 const none: readonly never[] = [];
 
 /**
- * Counts calls at their entries, or by what their returns tell, and adds the counts of counters in the target. It
+ * Counts calls at their entries, or by what their returns show, and adds the counts of counters in the target. It
  * emits no events.
  */
 export class TallyTracer implements CallKind {

@@ -20,7 +20,7 @@ interface TrapWords {
 
 /**
  * Traps of a kernel: interrupts, faults, system calls and all others, from entry to return. Nothing has to be named:
- * where they enter is what the kernel itself tells the processor.
+ * where they enter is what the kernel itself sets in the processor.
  */
 const trap: ProbeKind<TrapSpec, FoundTraps> = {
   name,

@@ -43,19 +43,19 @@ export async function* readChrome(path: string, bytes: TraceBytes, sink: TraceSi
     all.leaveOpen();
     const story = new ForeignTrace(all.program ?? path, sink);
     for (const [track, name] of all.names()) story.track({ uuid: track, name });
-    const slicesTold = new NestedSlices(story);
+    const nested = new NestedSlices(story);
     const sorted = moments.inOrder();
     for (;;) {
       const { done, value } = await kept(path, () => sorted.next());
       if (done) break;
-      for (const moment of value) slicesTold.add(moment);
+      for (const moment of value) nested.add(moment);
       yield;
     }
-    slicesTold.end();
+    nested.end();
     const isCut = bytes.isCut || objects.isOpen;
     const cut = isCut ? { at: objects.wholeTo, bytes: objects.torn } : undefined;
     story.end(isCut);
-    const otherPackets = all.others + slicesTold.others;
+    const otherPackets = all.others + nested.others;
     return { info: story.info, facts: undefined, events: story.events, isOwn: false, cut, otherPackets };
   } finally {
     await moments.close();
@@ -191,7 +191,7 @@ class NestedSlices {
   /** By track, the outermost first. */
   readonly #open = new Map<number, OpenSlice[]>();
   readonly #ends = new Ends();
-  /** Slices that are neither inside nor beside another one of their track. */
+  /** Slices that are neither inside nor next to another one of their track. */
   others = 0;
 
   constructor(story: ForeignTrace) {
@@ -202,7 +202,7 @@ class NestedSlices {
     this.#endUntil(moment.time);
     const { time, duration, track } = moment;
     if (duration === INSTANT) {
-      this.#tell(EVENT.instant, moment, time);
+      this.#emit(EVENT.instant, moment, time);
       return;
     }
     const open = this.#open.get(track) ?? [];
@@ -214,7 +214,7 @@ class NestedSlices {
       return;
     }
     const slice = { moment, end, depth: open.length };
-    this.#tell(EVENT.sliceBegin, moment, time, slice.depth);
+    this.#emit(EVENT.sliceBegin, moment, time, slice.depth);
     open.push(slice);
     if (end !== Infinity) this.#ends.push(slice);
   }
@@ -228,11 +228,11 @@ class NestedSlices {
       this.#ends.pop();
       const open = this.#open.get(slice.moment.track) as OpenSlice[];
       open.length = slice.depth;
-      this.#tell(EVENT.sliceEnd, slice.moment, slice.end, slice.depth);
+      this.#emit(EVENT.sliceEnd, slice.moment, slice.end, slice.depth);
     }
   }
 
-  #tell(type: number, { track, name, category, args }: Moment, time: number, depth?: number): void {
+  #emit(type: number, { track, name, category, args }: Moment, time: number, depth?: number): void {
     const values = args.map(([name, value]) => ({ name, value }));
     this.#story.event({ type, time, track, name, category, arguments: values, depth });
   }

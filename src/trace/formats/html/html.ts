@@ -47,10 +47,10 @@ function openHtml(file: OutputFile): TraceSink {
       lanes.hart(hart);
     },
     flush: () => {},
-    end: (told) => {
-      facts = told;
-      tables.end(told);
-      lanes.end(told);
+    end: (said) => {
+      facts = said;
+      tables.end(said);
+      lanes.end(said);
     },
   };
   return new WrittenAtEnd(gathers, file, () => {

@@ -90,8 +90,8 @@ export class Tables extends Fold {
     const certainty = { ...disturbance, isTimed: disturbance !== undefined };
     const findings = this.#findings.all(tasks, { ...certainty, seesWakes: false }, (root) => this.numberOf(root));
     const rows = { futures: this.#futures.rows(error, leftOut), functions: this.#functions.rows(error, leftOut) };
-    const untold = this.#findings.untold(certainty);
-    const took = `${untold} findings about long polls or waits are left out: tracing took time in them`;
+    const hidden = this.#findings.leftOut(certainty);
+    const took = `${hidden} findings about long polls or waits are left out: tracing took time in them`;
     return {
       ...rows,
       tasks,
@@ -101,7 +101,7 @@ export class Tables extends Fold {
       findings: findings.map((each) => ({ ...each, text: findingText(each) })),
       calls: stacksOf(this.#calls),
       awaits: stacksOf(this.#awaits),
-      notes: [...this.#notes(facts, rows), ...(untold > 0 ? [took] : [])],
+      notes: [...this.#notes(facts, rows), ...(hidden > 0 ? [took] : [])],
       probes: probes
         .filter(({ engine, partly }) => engine === 'none' || partly !== undefined)
         .map(({ name, engine, why, partly, extra }) => ({ name, engine, why, partly, extra })),

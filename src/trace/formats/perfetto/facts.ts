@@ -138,7 +138,7 @@ export function putRecording(into: Annotations, recording: RecordingFacts, ownTi
   if (ownTime) into.text(OWN_TIME, String(ownTime.totalNs));
 }
 
-/** What the instants `engines` and `recording` tell at the end of a trace; undefined before. */
+/** What the instants `engines` and `recording` say at the end of a trace; undefined before. */
 export class FactsReader {
   facts: TraceFacts | undefined;
 

@@ -131,7 +131,7 @@ class UftraceWriter extends TrackWriter<Task> {
 
   #symbolOf(what: FunctionRef | FutureRef): number {
     return madeOnce(this.#symbols, what, () => {
-      // The types of two instances of a generic function tell them apart.
+      // The types of two instances of a generic function distinguish them.
       const name = 'future' in what ? `poll ${what.instance}` : what.name;
       return this.#names.push(visible(name)) - 1;
     });

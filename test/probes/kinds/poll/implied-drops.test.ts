@@ -98,11 +98,11 @@ t.test('its holder is dropped: its own drop is told then, and not again by a fun
   polled(implied, 0x1010);
   implied.dropped({ future: ref(outer), address: addr(0x1000n), root: task, by: other }, 0);
   t.same(told(), [['inner', 0x1010, 'holder-ended', 2]]);
-  t.equal(implied.wasTold(ref(inner), addr(0x1010n)), true);
-  t.equal(implied.wasTold(ref(inner), addr(0x1020n)), false);
+  t.equal(implied.wasEmitted(ref(inner), addr(0x1010n)), true);
+  t.equal(implied.wasEmitted(ref(inner), addr(0x1020n)), false);
   implied.began(place(inner, 0x1010), true, 0);
   t.same(told(), []);
-  t.equal(implied.wasTold(ref(inner), addr(0x1010n)), false, 'another one lies there now');
+  t.equal(implied.wasEmitted(ref(inner), addr(0x1010n)), false, 'another one lies there now');
 });
 
 t.test('who is followed: only Futures of the compiler of which all polls and not all drops are seen', async (t) => {

@@ -53,7 +53,7 @@ t.test('a runtime knows its tasks by their space', async (t) => {
   const { tasks, rootIn } = tracers();
   const header = addr(self - 16n);
   const told = (id: number) => ({ runtime: 'tokio', id });
-  tasks.tell(header, [7n], ([id]) => told(Number(id)));
+  tasks.saw(header, [7n], ([id]) => told(Number(id)));
   const own = rootIn(undefined);
   t.same(own.about, told(7));
   const there = rootIn(1);
@@ -69,6 +69,6 @@ t.test('what is dropped in one space is not dropped in the other', async (t) => 
   const [one, other] = [rootIn(1), rootIn(2)];
   for (const root of [one, other]) implied.polled({ root, ref, self }, 'pending', undefined);
   implied.dropped({ future: ref, address: addr(self - 8n), root: one, by: undefined, space: first }, 0);
-  t.ok(implied.wasTold(ref, self, first));
-  t.notOk(implied.wasTold(ref, self, second));
+  t.ok(implied.wasEmitted(ref, self, first));
+  t.notOk(implied.wasEmitted(ref, self, second));
 });
