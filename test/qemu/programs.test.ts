@@ -185,7 +185,7 @@ for (const kernel of ['rv-spaces', 'x86-spaces']) {
         );
       }
     });
-  if (kernel === 'x86-spaces' || long)
+  if (long)
     t.test(`${kernel}: all by stops`, async (t) => {
       await recorded(t, kernel, ['--engine', 'stop']);
     });

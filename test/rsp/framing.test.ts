@@ -12,6 +12,7 @@ import {
   toProtocolError,
 } from '../../src/rsp/wire/framing.js';
 import { decodeHex, hexToBytes, littleEndianBytes, littleEndianValue } from '../../src/rsp/wire/hex.js';
+import { codePoint } from '../support/code-points.js';
 import { frame } from '../support/fake-stub.js';
 
 class Heard implements PacketSink {
@@ -209,7 +210,7 @@ t.test('long packets, of hex and of anything between', async () => {
 t.test('what is no protocol at all ends in an error or in nothing', async () => {
   const piece = fc.oneof(
     fc.constantFrom('$', '#', '*', '}', '%', '+', '-', '$OK#9a', '$0*'),
-    fc.string({ maxLength: 20, unit: 'binary' }),
+    fc.string({ maxLength: 20, unit: codePoint }),
   );
   fc.assert(
     fc.property(fc.array(fc.array(piece, { maxLength: 12 }), { maxLength: 6 }), (chunks) => {

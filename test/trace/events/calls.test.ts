@@ -11,6 +11,7 @@ import {
   type TraceEvent,
   type TraceSink,
 } from '../../../src/trace/index.js';
+import { codePoint } from '../../support/code-points.js';
 import { type CallStory, callStories, functions, type TrueCall } from '../call-stories.js';
 import { readChrome } from '../decode-chrome.js';
 import { readPerfetto, type Slice } from '../decode-perfetto.js';
@@ -98,7 +99,7 @@ t.test('slices of calls, with what they were given and gave', async (t) => {
 
 t.test('values of any text and length, on more harts than are at hand, come back as they were', async () => {
   const text = fc.oneof(
-    fc.string({ unit: 'binary', maxLength: 40 }),
+    fc.string({ unit: codePoint, maxLength: 40 }),
     fc.string({ minLength: 100, maxLength: 140 }),
     fc.string({ minLength: 100, maxLength: 5000 }),
   );
