@@ -137,7 +137,10 @@ for (const [name, faults] of Object.entries(kinds)) {
 }
 
 /** A session through a proxy, with a truthful stub behind it; the breakpoint is in. */
-async function through(limitMs = timeoutMs): Promise<{
+async function through(
+  t: Test,
+  limitMs = timeoutMs,
+): Promise<{
   stub: FakeStub;
   proxy: FaultProxy;
   session: Session;
@@ -146,7 +149,9 @@ async function through(limitMs = timeoutMs): Promise<{
   const { script, stops } = truthful();
   const stub = await FakeStub.start(riscv, script);
   stub.noisy = true;
+  t.teardown(() => stub[Symbol.asyncDispose]());
   const proxy = await FaultProxy.start(stub.path);
+  t.teardown(() => proxy[Symbol.asyncDispose]());
   const session = await connect(proxy.path, { timeoutMs: limitMs });
   await session.insertBreakpoint(breakpoint);
   stub.heard.length = 0;
@@ -182,9 +187,7 @@ const edits: Record<string, (text: string, proxy: FaultProxy) => string> = {
 };
 for (const [name, edit] of Object.entries(edits)) {
   t.test(`${name}, in the middle of a batch: an error, and the link goes on`, async (t) => {
-    const { stub, proxy, session } = await through();
-    await using _ = stub;
-    await using __ = proxy;
+    const { stub, proxy, session } = await through(t);
     Object.assign(proxy.faults['to-client'], { edit });
     await t.rejects(inTime(t, twoWords(session)), { code: /^RSP_(PROTOCOL|TIMEOUT)$/ });
     Object.assign(proxy.faults['to-client'], { edit: undefined });
@@ -203,9 +206,7 @@ t.test(
   'the same faults in what goes along with a resume: the target is stopped again, and left in order',
   async (t) => {
     for (const [name, edit] of Object.entries(edits)) {
-      const { stub, proxy, session } = await through();
-      await using _ = stub;
-      await using __ = proxy;
+      const { stub, proxy, session } = await through(t);
       stub.script = { ...stub.script, 'vCont;c*': () => undefined };
       Object.assign(proxy.faults['to-client'], { edit });
       const batch = session.batch();
@@ -226,9 +227,7 @@ t.test('a resume that was lost on its way is an error, not a long wait', async (
     ['damaged', (text) => text.replace('vCont;c', 'vCont;x')],
   ];
   for (const [name, edit] of lost) {
-    const { stub, proxy, session } = await through();
-    await using _ = stub;
-    await using __ = proxy;
+    const { stub, proxy, session } = await through(t);
     Object.assign(proxy.faults['to-stub'], { edit });
     const batch = session.batch();
     batch.readMemory(addr(0x100), 8);
@@ -240,9 +239,7 @@ t.test('a resume that was lost on its way is an error, not a long wait', async (
 });
 
 t.test('a stop that was lost on its way: the interrupt finds a target that stands', async (t) => {
-  const { stub, proxy, session } = await through();
-  await using _ = stub;
-  await using __ = proxy;
+  const { stub, proxy, session } = await through(t);
   stub.script = { ...stub.script, '\x03': () => undefined };
   Object.assign(proxy.faults['to-client'], { edit: (text: string) => text.replace(frame('T05thread:p01.01;'), '') });
   const run = session.resume();
@@ -255,9 +252,7 @@ t.test('a stop that was lost on its way: the interrupt finds a target that stand
 });
 
 t.test('a stop that was damaged is asked for again', async (t) => {
-  const { stub, proxy, session } = await through();
-  await using _ = stub;
-  await using __ = proxy;
+  const { stub, proxy, session } = await through(t);
   stub.script = { ...stub.script, '-': '' };
   Object.assign(proxy.faults['to-client'], { edit: (text: string) => text.replace('T05thread', 'T05threax') });
   const run = session.resume();
@@ -271,9 +266,7 @@ t.test('a stop that was damaged is asked for again', async (t) => {
 
 t.test('a resume that is refused: the target stands, and is left in order', async (t) => {
   for (const answer of ['E01', '', 'OK']) {
-    const { stub, proxy, session } = await through();
-    await using _ = stub;
-    await using __ = proxy;
+    const { stub, session } = await through(t);
     stub.script = { ...stub.script, 'vCont;c*': answer };
     await t.rejects(inTime(t, session.resume()), { code: 'RSP_PROTOCOL' }, answer);
     await inTime(t, session.detach());
@@ -291,9 +284,7 @@ t.test('storms: of NAKs, acknowledgements, notifications, console output and sto
     answers: frame('00').repeat(50),
   };
   for (const [name, text] of Object.entries(storms)) {
-    const { stub, proxy, session } = await through(100);
-    await using _ = stub;
-    await using __ = proxy;
+    const { stub, proxy, session } = await through(t, 100);
     stub.silent = true;
     const storm = setInterval(() => proxy.say(text), 2);
     const reading = inTime(t, twoWords(session));
@@ -305,9 +296,7 @@ t.test('storms: of NAKs, acknowledgements, notifications, console output and sto
 
 t.test('a storm of NAKs that passes: one error, and the target is left in order', async (t) => {
   for (const ms of [0, 30]) {
-    const { stub, proxy, session } = await through();
-    await using _ = stub;
-    await using __ = proxy;
+    const { stub, proxy, session } = await through(t);
     stub.noisy = true;
     const reading = inTime(t, twoWords(session));
     const storm = setInterval(() => proxy.say('-'.repeat(500)), 1);
@@ -324,9 +313,7 @@ t.test('a storm of NAKs that passes: one error, and the target is left in order'
 });
 
 t.test('a stop that nobody asked for, in front of any answer', async (t) => {
-  const { stub, proxy, session } = await through();
-  await using _ = stub;
-  await using __ = proxy;
+  const { stub, proxy, session } = await through(t);
   proxy.faults['to-client'] = { edit: (text) => text.replace(/\+\$/, `${frame('T05thread:p01.01;')}+$`) };
   t.same(await inTime(t, twoWords(session)), [memoryAt(0x100, 8), memoryAt(0x200, 8)]);
   proxy.faults['to-client'] = {};
@@ -335,9 +322,7 @@ t.test('a stop that nobody asked for, in front of any answer', async (t) => {
 });
 
 t.test('a late answer, in the middle of a batch and behind it', async (t) => {
-  const { stub, proxy, session } = await through();
-  await using _ = stub;
-  await using __ = proxy;
+  const { stub, proxy, session } = await through(t);
   // The answers to the first batch are held until the second one was asked.
   let held = '';
   proxy.faults['to-client'] = {
@@ -371,9 +356,7 @@ t.test('silence, and connections that are closed by halves', async (t) => {
     cut: (proxy) => proxy.cut(),
   };
   for (const [name, harm] of Object.entries(ways)) {
-    const { stub, proxy, session } = await through();
-    await using _ = stub;
-    await using __ = proxy;
+    const { proxy, session } = await through(t);
     harm(proxy);
     await t.rejects(inTime(t, twoWords(session)), { code: /^RSP_(TIMEOUT|CLOSED)$/ }, name);
     await inTime(t, session.detach()).catch((error: unknown) => t.match(error, { code: /^RSP_/ }));
@@ -390,9 +373,7 @@ t.test('a stub that says OK to everything', async (t) => {
 t.test('registers of another size are no registers', async (t) => {
   const g = riscv.g as string;
   for (const wrong of [`${g}00`, g.slice(0, -2), g.slice(0, 16), 'x'.repeat(g.length + 2)]) {
-    const { stub, proxy, session } = await through();
-    await using _ = stub;
-    await using __ = proxy;
+    const { stub, session } = await through(t);
     stub.script = { ...stub.script, g: wrong };
     const batch = session.batch();
     batch.readRegisters();
@@ -400,9 +381,7 @@ t.test('registers of another size are no registers', async (t) => {
     await session.detach();
     leftInOrder(t, stub);
   }
-  const { stub, proxy, session } = await through();
-  await using _ = stub;
-  await using __ = proxy;
+  const { stub, session } = await through(t);
   stub.script = { ...stub.script, p20: '20'.repeat(9), p1c2: '20'.repeat(4096) };
   const batch = session.batch();
   const [pc, satp] = [batch.readRegister('pc'), batch.readRegister('satp')];

@@ -10,8 +10,7 @@ const breakpoint = { type: 0, address: addr(0x80200000), kind: 4 } as const;
 const hexOf = (text: string): string => Buffer.from(text).toString('hex');
 
 t.test('with acknowledgements, those of a batch go along in its one write', async (t) => {
-  const { stub, session } = await open({ 'm*': 'aabbccdd', 'vCont;c*': () => undefined });
-  await using _ = stub;
+  const { stub, session } = await open(t, { 'm*': 'aabbccdd', 'vCont;c*': () => undefined });
   const batch = session.batch();
   const registers = batch.readRegisters();
   const memory = batch.readMemory(addr(0x80000000), 4);
@@ -26,12 +25,10 @@ t.test('with acknowledgements, those of a batch go along in its one write', asyn
   t.equal(stub.chunks.length, 1 + (stub.chunks[0] === '+' ? 1 : 0));
   stub.reply('T05thread:p01.01;');
   t.match(await stop, { kind: 'signal', signal: 5, hart: 'p01.01' });
-  session.close();
 });
 
 t.test('batches that overlap are answered in order', async (t) => {
-  const { stub, session } = await open({ 'm10,1': '11', 'm20,1': '22', 'm30,1': '33' });
-  await using _ = stub;
+  const { stub, session } = await open(t, { 'm10,1': '11', 'm20,1': '22', 'm30,1': '33' });
   const reads = [0x10, 0x20, 0x30, 0x10].map((address) => session.memory().read(addr(address), 1));
   t.same(
     await Promise.all(reads),
@@ -39,7 +36,6 @@ t.test('batches that overlap are answered in order', async (t) => {
   );
   const wanted = ['m10,1', 'm20,1', 'm30,1', 'm10,1'].map(frame).join('+');
   t.equal(stub.chunks.join('').replace(/^\+/, ''), wanted, 'each acknowledgement stands before the next packet');
-  session.close();
 });
 
 t.test('no-ack mode: nothing is acknowledged after its own answer', async (t) => {
@@ -50,13 +46,11 @@ t.test('no-ack mode: nothing is acknowledged after its own answer', async (t) =>
   t.notMatch(stub.heard.slice(from), ['+']);
   t.equal(stub.heard.slice(from).includes('+'), false);
   t.equal(stub.heard[from - 1], '+', 'the answer to QStartNoAckMode itself is acknowledged');
-  session.close();
 });
 
 t.test('what the stub asks for again is sent again, and both may have an answer', async (t) => {
   let asked = 0;
-  const { stub, session } = await open();
-  await using _ = stub;
+  const { stub, session } = await open(t);
   stub.acks = false;
   stub.script = {
     'qSupported*': (_, stub) => {
@@ -71,13 +65,11 @@ t.test('what the stub asks for again is sent again, and both may have an answer'
   t.same(await session.memory().read(addr(16), 1), new Uint8Array([1]));
   t.same(stub.packets.slice(0, 3), ['m10,1', 'm10,1', 'm10,1']);
   t.match(stub.packets.slice(3), [/^qSupported/], 'where the answers end is asked');
-  session.close();
 });
 
 t.test('a breakpoint that may have been inserted is taken out', async (t) => {
   for (const first of ['insert', 'remove'] as const) {
-    const { stub, session } = await open();
-    await using _ = stub;
+    const { stub, session } = await open(t);
     const known = { ...stub.script, 'Z0*': 'OK', 'z0*': 'OK' };
     stub.script = known;
     const breakpoint = { type: 0, address: addr(0x40), kind: 2 } as const;
@@ -93,8 +85,7 @@ t.test('a breakpoint that may have been inserted is taken out', async (t) => {
 });
 
 t.test('leaving is said once where it may have been heard: QEMU would stop the target at more', async (t) => {
-  const { stub, session } = await open();
-  await using _ = stub;
+  const { stub, session } = await open(t);
   stub.acks = false;
   stub.script = {
     ...stub.script,
@@ -109,8 +100,7 @@ t.test('leaving is said once where it may have been heard: QEMU would stop the t
 });
 
 t.test('a storm of NAKs ends in one error', async (t) => {
-  const { stub, session } = await open();
-  await using _ = stub;
+  const { stub, session } = await open(t);
   stub.acks = false;
   stub.script = {
     'm*': (_, stub) => {
@@ -124,32 +114,29 @@ t.test('a storm of NAKs ends in one error', async (t) => {
 
 t.test('a damaged answer is asked for again', async (t) => {
   let damaged = 0;
-  const { stub, session } = await open({
+  const { stub, session } = await open(t, {
     'm*': (_, stub) => {
       stub.raw('$ff#00');
       return undefined;
     },
     '-': '',
   });
-  await using _ = stub;
   const read = session.memory().read(addr(16), 1);
   await stub.hears('-');
   damaged++;
   stub.reply('7f');
   t.same(await read, new Uint8Array([0x7f]));
   t.equal(damaged, 1);
-  session.close();
 });
 
 t.test('a damaged answer in the middle of a batch is never believed', async (t) => {
-  const { stub, session } = await open({
+  const { session } = await open(t, {
     'm10,*': (_, stub) => {
       stub.raw('$ff#00');
       return undefined;
     },
     'm20,*': '22',
   });
-  await using _ = stub;
   const batch = session.batch();
   batch.readMemory(addr(16), 1);
   const second = batch.readMemory(addr(32), 1);
@@ -158,8 +145,7 @@ t.test('a damaged answer in the middle of a batch is never believed', async (t) 
 });
 
 t.test("silence: sent again; the second copy's answer is not taken for the next one", async (t) => {
-  const { stub, session } = await open();
-  await using _ = stub;
+  const { stub, session } = await open(t);
   let copies = 0;
   let owed = 0;
   stub.acks = false;
@@ -183,13 +169,11 @@ t.test("silence: sent again; the second copy's answer is not taken for the next 
   t.same(await session.memory().read(addr(16), 1), new Uint8Array([0x11]));
   t.same(await session.memory().read(addr(32), 1), new Uint8Array([0x22]));
   t.equal(stub.packets.filter((packet) => packet === 'm10,1').length, 2);
-  session.close();
 });
 
 t.test('a late answer is not taken for that of a later request', async (t) => {
   const supported = riscv['qSupported*'] as string;
-  const { stub, session } = await open({ 'm10,1': () => undefined, 'm20,1': '22' }, { timeoutMs: 300 });
-  await using _ = stub;
+  const { stub, session } = await open(t, { 'm10,1': () => undefined, 'm20,1': '22' }, { timeoutMs: 300 });
   // The stub was busy: it answers what was asked before it answers qSupported.
   stub.script = {
     'm20,1': '22',
@@ -225,12 +209,10 @@ t.test('a late answer is not taken for that of a later request', async (t) => {
   await t.rejects(first, { code: 'RSP_TIMEOUT' });
   t.same(await second, new Uint8Array([0x22]));
   t.equal(session.state.kind, 'idle');
-  session.close();
 });
 
 t.test('a stub that stays silent is given up', async (t) => {
-  const { stub, session } = await open({}, { timeoutMs: 300 });
-  await using _ = stub;
+  const { stub, session } = await open(t, {}, { timeoutMs: 300 });
   stub.silent = true;
   await t.rejects(session.memory().read(addr(16), 1), { code: 'RSP_TIMEOUT' });
   t.match(session.state, { kind: 'gone', reason: { code: 'RSP_TIMEOUT' } });
@@ -238,49 +220,40 @@ t.test('a stub that stays silent is given up', async (t) => {
 });
 
 t.test("a busy client does not take its own delay for the stub's", async (t) => {
-  const { stub, session } = await open({ 'm*': '55' }, { timeoutMs: 500 });
-  await using _ = stub;
+  const { stub, session } = await open(t, { 'm*': '55' }, { timeoutMs: 500 });
   const read = session.memory().read(addr(16), 1);
   await stub.hears('m10,1');
   const until = performance.now() + 700;
   while (performance.now() < until);
   t.same(await read, new Uint8Array([0x55]));
   t.equal(stub.packets.length, 1);
-  session.close();
 });
 
 t.test('a stop that nobody asked for is not an answer', async (t) => {
-  const { stub, session } = await open({
+  const { session } = await open(t, {
     'm*': (_, stub) => {
       stub.reply('T05thread:p01.02;');
       return '33';
     },
   });
-  await using _ = stub;
   t.same(await session.memory().read(addr(0), 1), new Uint8Array([0x33]));
   t.match(session.state, { kind: 'idle', stop: { hart: 'p01.02' } });
-  session.close();
 });
 
 t.test('answers that cannot be answers are told of, and never believed', async (t) => {
   for (const answer of ['zz', '123', '0011', 'OK', '0* ']) {
-    const { stub, session } = await open({ 'm*': answer });
-    await using _ = stub;
+    const { session } = await open(t, { 'm*': answer });
     await t.rejects(session.memory().read(addr(0), 1), { code: 'RSP_PROTOCOL' }, answer);
     // The link has found its place again.
     t.equal(session.state.kind, 'idle');
-    session.close();
   }
-  const { stub, session } = await open({ 'Z0*': '00' });
-  await using _ = stub;
+  const { session } = await open(t, { 'Z0*': '00' });
   await t.rejects(session.insertBreakpoint(breakpoint), { code: 'RSP_PROTOCOL' });
-  const early = await open({ 'm*': () => undefined, 'vCont*': 'T05thread:p01.01;' });
-  await using __ = early.stub;
+  const early = await open(t, { 'm*': () => undefined, 'vCont*': 'T05thread:p01.01;' });
   const batch = early.session.batch();
   batch.readMemory(addr(0), 1);
   await t.rejects(batch.resume(), { code: 'RSP_PROTOCOL' }, 'the stop before the answer');
-  const nonsense = await open({ 'vCont;c*': 'E01' });
-  await using ___ = nonsense.stub;
+  const nonsense = await open(t, { 'vCont;c*': 'E01' });
   await t.rejects(nonsense.session.resume(), { code: 'RSP_PROTOCOL', message: /E01/ });
 });
 
@@ -291,12 +264,10 @@ t.test('every packet is logged, both ways', async (t) => {
     trace: (_: object, message: string) => void lines.push(message),
     isLevelEnabled: () => true,
   };
-  const { stub, session } = await open({ 'm*': '0* ' }, { logger });
-  await using _ = stub;
+  const { session } = await open(t, { 'm*': '0* ' }, { logger });
   lines.length = 0;
   await session.memory().read(addr(0), 2);
   t.same(lines, ['-> m0,2', '<- 0000'], 'run lengths are shown decoded');
-  session.close();
 });
 
 t.test('file-I/O: what the target writes is printed, files are refused', async (t) => {
@@ -310,13 +281,12 @@ t.test('file-I/O: what the target writes is printed, files are refused', async (
     answers.push(packet);
     return requests.shift() ?? 'T05thread:p01.01;';
   };
-  const { stub, session } = await open(
+  const { session } = await open(
+    t,
     { 'vCont*': () => requests.shift(), 'm80001000,5': hexOf('hello'), 'm0,5': 'E14', 'F*': next },
     { onConsole },
   );
-  await using _ = stub;
   t.match(await session.resume(), { signal: 5 });
   t.equal(printed, 'hello');
   t.same(answers, ['F5', 'F-1,58', 'F-1,58', 'F-1,e']);
-  session.close();
 });

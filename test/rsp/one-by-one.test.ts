@@ -8,7 +8,7 @@ const likeVgdb: Script = { QStartNoAckMode: 'OK', 'vCont?': '', 'm*': '11', s: '
 const packetsOf = (chunk: string): number => chunk.split('$').length - 1;
 
 t.test('each packet waits for the answer to the one before it', async (t) => {
-  const { stub, session } = await open(likeVgdb);
+  const { stub, session } = await open(t, likeVgdb);
   t.equal(session.features.batches, false);
   const batch = session.batch();
   const replies = [1, 2, 3].map((at) => batch.readMemory(addr(at), 1));
@@ -25,7 +25,7 @@ t.test('each packet waits for the answer to the one before it', async (t) => {
 });
 
 t.test('batches for two harts do not mingle', async (t) => {
-  const { stub, session } = await open({ ...likeVgdb, qfThreadInfo: 'mp01.01,p01.02' });
+  const { stub, session } = await open(t, { ...likeVgdb, qfThreadInfo: 'mp01.01,p01.02' });
   const [one, two] = [session.batch('p01.01'), session.batch('p01.02')];
   for (const batch of [one, two, one]) batch.readMemory(addr(8), 1);
   await Promise.all([one.send(), two.send()]);
@@ -35,7 +35,7 @@ t.test('batches for two harts do not mingle', async (t) => {
 });
 
 t.test('where a hart cannot be selected, nothing is asked of it', async (t) => {
-  const { stub, session } = await open({ ...likeVgdb, 'Hgp01.07': 'E01' });
+  const { stub, session } = await open(t, { ...likeVgdb, 'Hgp01.07': 'E01' });
   const batch = session.batch('p01.07');
   const reply = batch.readMemory(addr(8), 1);
   await batch.send();
@@ -47,7 +47,7 @@ t.test('where a hart cannot be selected, nothing is asked of it', async (t) => {
 });
 
 t.test('an interrupt follows the resume that it is for', async (t) => {
-  const { stub, session } = await open({ ...likeVgdb, c: () => undefined, '\x03': 'T02thread:p01.01;' });
+  const { stub, session } = await open(t, { ...likeVgdb, c: () => undefined, '\x03': 'T02thread:p01.01;' });
   const batch = session.batch();
   batch.readMemory(addr(8), 1);
   batch.readMemory(addr(9), 1);
@@ -62,11 +62,11 @@ t.test('an interrupt follows the resume that it is for', async (t) => {
 
 t.test('QEMU in user mode is told by its auxiliary vector', async (t) => {
   const features = 'PacketSize=1000;qXfer:features:read+;qXfer:auxv:read+;vContSupported+;multiprocess+';
-  const { stub, session } = await open({ 'qSupported*': features });
+  const { stub, session } = await open(t, { 'qSupported*': features });
   t.equal(session.features.batches, false);
   await session.detach();
   await stub[Symbol.asyncDispose]();
-  const machine = await open(riscv);
+  const machine = await open(t, riscv);
   t.equal(machine.session.features.batches, true);
   await machine.session.detach();
   await machine.stub[Symbol.asyncDispose]();

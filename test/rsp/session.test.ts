@@ -10,22 +10,19 @@ const breakpoint = { type: 0, address: addr(0x80200000), kind: 4 } as const;
 const hexOf = (text: string): string => Buffer.from(text).toString('hex');
 
 t.test('the end of the connection: pending requests fail, a pending run is gone', async (t) => {
-  const { stub, session } = await open({ 'm*': (_, stub) => void stub.hangUp() });
-  await using _ = stub;
+  const { session } = await open(t, { 'm*': (_, stub) => void stub.hangUp() });
   await t.rejects(session.memory().read(addr(16), 1), { code: 'RSP_CLOSED' });
   t.same(session.state, { kind: 'gone', reason: undefined });
   await session.detach();
 
-  const other = await open({ 'vCont*': (_, stub) => void stub.hangUp() });
-  await using __ = other.stub;
+  const other = await open(t, { 'vCont*': (_, stub) => void stub.hangUp() });
   t.same(await other.session.resume(), { kind: 'gone' });
   await t.rejects(other.session.interrupt(), { code: 'RSP_CLOSED' });
   await t.rejects(other.session.harts(), { code: 'RSP_CLOSED' });
 });
 
 t.test('the end of the program ends the session', async (t) => {
-  const { stub, session } = await open({ 'vCont*': 'W03;process:1' });
-  await using _ = stub;
+  const { session } = await open(t, { 'vCont*': 'W03;process:1' });
   t.same(await session.resume(), { kind: 'exited', status: 3, pid: '1' });
   t.same(session.state, { kind: 'gone', reason: undefined, end: { kind: 'exited', status: 3, pid: '1' } });
   await session.detach();
@@ -34,8 +31,7 @@ t.test('the end of the program ends the session', async (t) => {
 });
 
 t.test('while the target runs nothing is sent but the interrupt', async (t) => {
-  const { stub, session } = await open({ 'vCont*': () => undefined, '\x03': 'T02thread:p01.01;' });
-  await using _ = stub;
+  const { stub, session } = await open(t, { 'vCont*': () => undefined, '\x03': 'T02thread:p01.01;' });
   const run = session.resume();
   t.same(session.state, { kind: 'running' });
   await t.rejects(session.memory().read(addr(16), 1), { code: 'RSP_BAD_STATE' });
@@ -48,12 +44,10 @@ t.test('while the target runs nothing is sent but the interrupt', async (t) => {
   t.match(await stop, { kind: 'signal', signal: 2 });
   t.equal(await session.interrupt(), await stop, 'a target that stands has stopped already');
   t.same(stub.packets, ['vCont;c:p01.-1', '\x03']);
-  session.close();
 });
 
 t.test('an interrupt that has no effect is an error', async (t) => {
-  const { stub, session } = await open({ 'vCont*': () => undefined }, { timeoutMs: 300 });
-  await using _ = stub;
+  const { session } = await open(t, { 'vCont*': () => undefined }, { timeoutMs: 300 });
   const run = session.resume();
   await t.rejects(session.interrupt(), { code: 'RSP_TIMEOUT' });
   await t.rejects(run, { code: 'RSP_TIMEOUT' });
@@ -64,7 +58,8 @@ t.test("console output, and OpenOCD's signs of life", async (t) => {
   const onConsole = (text: Uint8Array): void => {
     printed += Buffer.from(text).toString();
   };
-  const { stub, session } = await open(
+  const { session } = await open(
+    t,
     {
       'vCont*': (_, stub) => {
         for (const packet of ['O', `O${hexOf('hel')}`, `O${hexOf('lo')}`, 'O']) stub.reply(packet);
@@ -84,7 +79,6 @@ t.test("console output, and OpenOCD's signs of life", async (t) => {
     },
     { onConsole },
   );
-  await using _ = stub;
   await session.resume();
   t.equal(printed, 'hello');
   t.equal(await session.monitor('info'), 'line 1\nline 2\n');
@@ -92,12 +86,10 @@ t.test("console output, and OpenOCD's signs of life", async (t) => {
   t.equal(await session.monitor('bad'), undefined);
   t.equal(await session.monitor('unknown'), undefined);
   t.equal(printed, 'hello');
-  session.close();
 });
 
 t.test('a hart is selected once, and again after a run', async (t) => {
-  const { stub, session } = await open({ 'm*': '00', 'vCont*': 'T05thread:p01.01;', 'Hgp01.03': 'E22' });
-  await using _ = stub;
+  const { stub, session } = await open(t, { 'm*': '00', 'vCont*': 'T05thread:p01.01;', 'Hgp01.03': 'E22' });
   await session.memory().read(addr(0), 1);
   await session.memory('p01.02').read(addr(0), 1);
   await session.memory('p01.02').read(addr(0), 1);
@@ -119,18 +111,16 @@ t.test('a hart is selected once, and again after a run', async (t) => {
   t.equal(memory.value, undefined);
   t.equal(written.value, false);
   t.match(memory.errorText, /could not be selected/);
-  session.close();
 });
 
 t.test('breakpoints are counted by what the stub says, and detaching removes them', async (t) => {
-  const { stub, session } = await open({
+  const { stub, session } = await open(t, {
     'Z0*': 'OK',
     'Z1*': '',
     'z0*': 'OK',
     'vCont*': () => undefined,
     '\x03': 'T02thread:p01.01;',
   });
-  await using _ = stub;
   const hardware = { type: 1, address: addr(0x80200010), kind: 2 } as const;
   const compressed = { type: 0, address: addr(0xffff_ffff_8020_0000n), kind: 2 } as const;
   t.equal(await session.insertBreakpoint(breakpoint), true);
@@ -156,8 +146,7 @@ t.test('breakpoints are counted by what the stub says, and detaching removes the
 });
 
 t.test('leaving a block detaches, whatever happens there', async (t) => {
-  const { stub, session } = await open({ 'Z0*': 'OK', 'z0*': 'OK' });
-  await using _ = stub;
+  const { stub, session } = await open(t, { 'Z0*': 'OK', 'z0*': 'OK' });
   await t.rejects(
     (async () => {
       await using inside = session;
@@ -172,39 +161,33 @@ t.test('leaving a block detaches, whatever happens there', async (t) => {
 t.test('stepping over: QEMU as it is, other stubs with the breakpoint out', async (t) => {
   const script: Script = { 'Z0*': 'OK', 'z0*': 'OK', 'vCont;s*': 'T05thread:p01.02;' };
   for (const qemu of [true, false]) {
-    const { stub, session } = await open({ ...script, ...(qemu ? {} : { 'qqemu.sstepbits': '' }) });
-    await using _ = stub;
+    const { stub, session } = await open(t, { ...script, ...(qemu ? {} : { 'qqemu.sstepbits': '' }) });
     await session.insertBreakpoint(breakpoint);
     await session.stepOver('p01.02', breakpoint);
     const step = qemu ? ['vCont;s:p01.02'] : ['Hgp01.02', 'z0,80200000,4', 'vCont;s:p01.02', 'Z0,80200000,4'];
     t.same(stub.packets.slice(1), step);
     t.same(session.breakpoints, [breakpoint]);
-    session.close();
   }
 });
 
 t.test('how the target goes on', async (t) => {
-  const { stub, session } = await open({ 'vCont;*': 'T05thread:p01.02;' });
-  await using _ = stub;
+  const { stub, session } = await open(t, { 'vCont;*': 'T05thread:p01.02;' });
   await session.resume();
   await session.resume({ kind: 'continue', signal: 11 });
   await session.resume({ kind: 'step', hart: 'p01.01' });
   await session.resume({ kind: 'step', hart: 'p01.01', signal: 5 });
   t.same(stub.packets, ['vCont;c:p01.-1', 'vCont;C0b:p01.02;c:p01.-1', 'vCont;s:p01.01', 'vCont;S05:p01.01']);
-  session.close();
 
-  const plain = await open({ 'vCont?': '', c: 'S05', C0b: 'S05', s: 'S05', 'Hc*': 'OK' });
-  await using __ = plain.stub;
+  const plain = await open(t, { 'vCont?': '', c: 'S05', C0b: 'S05', s: 'S05', 'Hc*': 'OK' });
   await plain.session.resume();
   await plain.session.resume({ kind: 'continue', signal: 11 });
   await plain.session.resume({ kind: 'step', hart: 'p01.01' });
   await plain.session.resume({ kind: 'step', hart: '0' });
   t.same(plain.stub.packets, ['c', 'C0b', 'Hcp01.01', 's', 's']);
-  plain.session.close();
 });
 
 t.test('a stub without g is read register by register', async (t) => {
-  const { stub, session } = await open({
+  const { session } = await open(t, {
     g: '',
     pa: 'efbe000000000000',
     p1c2: 'E14',
@@ -212,7 +195,6 @@ t.test('a stub without g is read register by register', async (t) => {
     p3: '0102',
     p4: '00'.repeat(9),
   });
-  await using _ = stub;
   const batch = session.batch();
   const block = batch.readRegisters(['a0', 'satp', 'sp', 'gp', 'tp']);
   await batch.send();
@@ -222,12 +204,10 @@ t.test('a stub without g is read register by register', async (t) => {
   t.equal(block.value.register('gp'), 0x201n, 'shorter than described');
   t.equal(block.value.register('tp'), undefined, 'longer than described');
   t.equal(block.value.register('ra'), undefined, 'not asked for');
-  session.close();
 });
 
 t.test('registers outside g are read along with it', async (t) => {
-  const { stub, session } = await open({ p1c2: '0500000000000080' });
-  await using _ = stub;
+  const { stub, session } = await open(t, { p1c2: '0500000000000080' });
   const batch = session.batch();
   const block = batch.readRegisters(['satp', 's0']);
   const satp = batch.readRegister('satp');
@@ -239,13 +219,11 @@ t.test('registers outside g are read along with it', async (t) => {
   t.equal(satp.value, 0x8000000000000005n);
   t.equal(unknown.value, undefined);
   t.match(unknown.errorText, /cr3/);
-  session.close();
 });
 
 t.test('what g does not know stays unknown when other registers are read along', async (t) => {
   const g = riscv.g as string;
-  const { stub, session } = await open({ g: `${g.slice(0, 160)}xxxxxxxxxxxxxxxx${g.slice(176)}`, p1c2: '01' });
-  await using _ = stub;
+  const { session } = await open(t, { g: `${g.slice(0, 160)}xxxxxxxxxxxxxxxx${g.slice(176)}`, p1c2: '01' });
   const batch = session.batch();
   const block = batch.readRegisters(['satp']);
   await batch.send();
@@ -253,12 +231,10 @@ t.test('what g does not know stays unknown when other registers are read along',
     ['a0', 'a1', 'satp'].map((name) => block.value.register(name)),
     [undefined, 11n, 1n],
   );
-  session.close();
 });
 
 t.test('a stub without p and P: out of g, and one G for all changes', async (t) => {
-  const { stub, session } = await open({ p20: '', 'G*': 'OK' });
-  await using _ = stub;
+  const { stub, session } = await open(t, { p20: '', 'G*': 'OK' });
   t.equal(session.features.singleRegister, false);
   const early = session.batch();
   const refused = early.writeRegister('a0', 1n);
@@ -278,32 +254,27 @@ t.test('a stub without p and P: out of g, and one G for all changes', async (t) 
   again.writeRegister('zero', 0n);
   await again.send();
   t.equal(stub.packets.at(-1), `G${changed}`, 'what was changed before is kept');
-  session.close();
 });
 
 t.test('a stub without target.xml', async (t) => {
   const nothing: Script = { 'qSupported*': 'PacketSize=1000' };
-  const { stub, session } = await open(nothing, {
+  const { session } = await open(t, nothing, {
     architectures: knownArchitectures(),
     expectedArchitecture: 'riscv64',
   });
-  await using _ = stub;
   t.equal(session.target.source, 'built-in');
   const batch = session.batch();
   const block = batch.readRegisters();
   await batch.send();
   t.equal(block.value.register('a0'), 10n);
   t.throws(() => session.batch().readRegister('satp'), { code: 'RSP_NO_TARGET_DESCRIPTION', message: /satp/ });
-  session.close();
-  const bare = await open(nothing);
-  await using __ = bare.stub;
+  const bare = await open(t, nothing);
   t.equal(bare.session.target.source, 'none');
   t.throws(() => bare.session.batch().writeRegister('a0', 1n), { code: 'RSP_NO_TARGET_DESCRIPTION' });
-  bare.session.close();
 });
 
 t.test('memory is read and written by page and PacketSize', async (t) => {
-  const { stub, session } = await open({
+  const { stub, session } = await open(t, {
     'm*': (packet) => {
       const [address = '', length = ''] = packet.slice(1).split(',');
       const start = Number.parseInt(address, 16);
@@ -312,7 +283,6 @@ t.test('memory is read and written by page and PacketSize', async (t) => {
     },
     'M*': (packet) => (packet.startsWith('M5') ? 'E14' : 'OK'),
   });
-  await using _ = stub;
   const bytes = await session.memory().read(addr(0xff0), 0x2020);
   t.equal(bytes?.length, 0x2020);
   t.ok(bytes?.every((byte, index) => byte === (0xff0 + index) % 251));
@@ -345,16 +315,13 @@ t.test('memory is read and written by page and PacketSize', async (t) => {
   const longest = Math.max(...stub.packets.map((packet) => packet.length));
   await session.memory().write(addr(0x1000), new Uint8Array(4096));
   t.ok(longest < 4096 && stub.packets.every((packet) => packet.length <= 4096 - 4));
-  session.close();
 });
 
 t.test('harts by every way a stub lists them', async (t) => {
   const names: Script = { 'qThreadExtraInfo,p01.01': hexOf('CPU#0 [halted ]'), 'qThreadExtraInfo,p01.02': '' };
-  const listed = await open({ ...names, qfThreadInfo: 'mp01.01,p01.02', qsThreadInfo: 'l' });
-  await using _ = listed.stub;
+  const listed = await open(t, { ...names, qfThreadInfo: 'mp01.01,p01.02', qsThreadInfo: 'l' });
   t.same(await listed.session.harts(), [{ id: 'p01.01', name: 'CPU#0 [halted ]' }, { id: 'p01.02' }]);
-  listed.session.close();
-  const object = await open({
+  const object = await open(t, {
     'qSupported*': 'PacketSize=1000;qXfer:threads:read+',
     'qXfer:threads:read::*': (packet) => {
       const list = '<?xml version="1.0"?><threads><thread id="1" core="0">a</thread><thread id="2"/></threads>';
@@ -362,32 +329,25 @@ t.test('harts by every way a stub lists them', async (t) => {
       return start + 20 < list.length ? `m${list.slice(start, start + 20)}` : `l${list.slice(start)}`;
     },
   });
-  await using __ = object.stub;
   t.same(await object.session.harts(), [{ id: '1' }, { id: '2' }]);
-  object.session.close();
-  const none = await open({ '?': 'S05', qfThreadInfo: '' });
-  await using ___ = none.stub;
+  const none = await open(t, { '?': 'S05', qfThreadInfo: '' });
   t.same(await none.session.harts(), [{ id: '0' }]);
   await none.session.batch('0').send();
-  none.session.close();
   const endless = FakeStub.start(riscv, { qsThreadInfo: 'mp01.01' });
   await using ____ = await endless;
   await t.rejects(connect((await endless).path), { code: 'RSP_PROTOCOL' });
 });
 
 t.test('a batch is sent once', async (t) => {
-  const { stub, session } = await open();
-  await using _ = stub;
+  const { session } = await open(t);
   const batch = session.batch();
   await batch.send();
   await t.rejects(batch.send(), { code: 'RSP_BAD_STATE' });
   t.throws(() => batch.readRegisters(), { code: 'RSP_BAD_STATE' });
-  session.close();
 });
 
 t.test('physical memory: the mode is on for one write of packets, and off again', async (t) => {
-  const { stub, session } = await open({ 'Qqemu.PhyMemMode:*': 'OK', 'm*': '01', 'M*': 'OK' });
-  await using _ = stub;
+  const { stub, session } = await open(t, { 'Qqemu.PhyMemMode:*': 'OK', 'm*': '01', 'M*': 'OK' });
   const memory = await session.physicalMemory();
   t.same(await memory?.read(addr(0xfff), 4), undefined, 'a piece that is too short');
   t.equal(await memory?.write(addr(0x1fff), Uint8Array.of(1, 2)), true);
@@ -403,12 +363,9 @@ t.test('physical memory: the mode is on for one write of packets, and off again'
     'M2000,1:02',
     'Qqemu.PhyMemMode:0',
   ]);
-  session.close();
 
-  const other = await open({ 'Qqemu.PhyMemMode:*': '' });
-  await using __ = other.stub;
+  const other = await open(t, { 'Qqemu.PhyMemMode:*': '' });
   t.equal(await other.session.physicalMemory(), undefined);
   t.equal(await other.session.physicalMemory(), undefined);
   t.equal(other.stub.packets.length, 2, 'asked once');
-  other.session.close();
 });

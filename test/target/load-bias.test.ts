@@ -17,20 +17,16 @@ t.test('qOffsets, where there is no auxiliary vector', async (t) => {
     ['', 0n],
     ['E01', 0n],
   ] as const) {
-    const { stub, session } = await open({ qOffsets: answer });
-    await using _ = stub;
+    const { session } = await open(t, { qOffsets: answer });
     const loaded = await loadedElf(session, elf);
     t.equal(loaded.entry, symbolOf(program, '_start') + bias, answer);
     t.equal(loaded === elf, bias === 0n, 'read again only where it has to be');
-    session.close();
   }
 });
 
 t.test('a program that is linked for its place is not asked about', async (t) => {
   const elf = await ElfFile.open(compileC(t, 'int main(void) { return 0; }', ['-no-pie']));
-  const { stub, session } = await open({ qOffsets: 'Text=555000;Data=555000' });
-  await using _ = stub;
+  const { stub, session } = await open(t, { qOffsets: 'Text=555000;Data=555000' });
   t.equal(await loadedElf(session, elf), elf);
   t.same(stub.heard, []);
-  session.close();
 });

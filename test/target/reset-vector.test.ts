@@ -29,17 +29,13 @@ t.test('a hart alone at the reset vector is none that was reset', async (t) => {
 t.test('a step at the reset vector that executes nothing is made again', async (t) => {
   const words = (pc: number): string => Buffer.from(Uint32Array.of(pc, 0).buffer).toString('hex');
   let steps = 0;
-  const { stub, session } = await open({
+  const { stub, session } = await open(t, {
     p20: () => words(steps < 3 ? 0x1000 : 0x1004),
     'vCont;s*': () => {
       steps++;
       return 'T05thread:p01.01;';
     },
     'Z0,1000,4': 'OK',
-  });
-  t.teardown(async () => {
-    session.close();
-    await stub[Symbol.asyncDispose]();
   });
   const vector = await ResetVector.find(session, riscv64);
   if (vector === undefined) throw new Error('it stands there');
