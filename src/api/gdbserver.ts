@@ -211,8 +211,8 @@ function startTime(pid: number): string | undefined {
 }
 
 /**
- * gdbserver stops a process by a SIGSTOP (ptrace(2), PTRACE_ATTACH): one that is killed then leaves it stopped, or about
- * to stop.
+ * gdbserver stops a process by a SIGSTOP (ptrace(2), PTRACE_ATTACH): one that is killed then leaves it stopped, or
+ * about to stop.
  */
 function runOn(pid: number): void {
   try {

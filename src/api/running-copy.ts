@@ -1,8 +1,8 @@
 /*
  * A process of this machine, copied while it runs, from /proc: nothing stops it, no signal or breakpoint is involved.
- * It is copied twice. What is the same in both copies stood still between them, so each part of it was there at the same
- * time. The registers are those of threads that waited in the kernel meanwhile, as far as Linux has them: enough to walk
- * their stacks.
+ * It is copied twice. What is the same in both copies stood still between them, so each part of it was there at the
+ * same time. The registers are those of threads that waited in the kernel meanwhile, as far as Linux has them: enough
+ * to walk their stacks.
  */
 import type { Architecture } from '../arch/index.js';
 import { type Region, type Snapshot, takeSnapshot, writableRegions } from '../async/tasks/index.js';

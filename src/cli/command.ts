@@ -97,7 +97,7 @@ export function filled(describe: string, texts: ListTexts | undefined): string {
   return describe.replace(/\{(\w+)\}/g, (_, list) => texts?.[list as keyof ListTexts] ?? '');
 }
 
-/** yargs takes an argument `elf` and an option `--elf` for one: where there is the option, the argument is `ELF` to it. */
+/** yargs takes an argument `elf` and an option `--elf` for one: then the argument is `ELF` to it. */
 function besideOption(name: string, options: Table): string {
   return name in options ? name.toUpperCase() : name;
 }

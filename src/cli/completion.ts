@@ -44,7 +44,7 @@ const spelled = ({ name, letter }: Completed): string[] => [
   ...(letter === undefined ? [] : [`-${letter}`]),
 ];
 
-/** What begins with a dash is an option, and what stands behind one with choices is one of these; all else is a file. */
+/** What begins with a dash is an option, what stands behind one with choices one of these; all else is a file. */
 function bash(): string {
   const values = all().flatMap(([command, options]) =>
     options

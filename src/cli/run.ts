@@ -183,8 +183,8 @@ function isRepeatable({ deterministic, command }: RunArguments): boolean {
 }
 
 /**
- * A QEMU that a signal ended while it was traced is an error. One that ended by itself while it owed an answer, as to an
- * interrupt for a sample, is the guest's end.
+ * A QEMU that a signal ended while it was traced is an error. One that ended by itself while it owed an answer, as to
+ * an interrupt for a sample, is the guest's end.
  */
 function endSeen(recording: Recorded, signal: string | null, endedByUs: boolean, { command }: RunArguments): Recorded {
   if (endedByUs) return recording;

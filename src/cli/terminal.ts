@@ -11,7 +11,7 @@ export function printed(args: { readonly json: boolean }, object: object, text: 
 
 const BUFFER = 64 * 1024;
 
-/** Standard output in large pieces. Nothing is kept: to a file, a pipe and a terminal of Linux each is written at once. */
+/** Standard output in large pieces. To a file, a pipe and a terminal of Linux each is written at once. */
 export class LargePieces {
   #text = '';
 

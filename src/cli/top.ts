@@ -20,8 +20,8 @@ import { type Ended, lookAtProcess, lookAtStub, type Watched } from './top/sourc
 import { until } from './top/until.js';
 
 /**
- * `rsptrace top --pid PID [ELF]`, or `--remote ADDR kernel.elf`: the tasks of a target, looked at again and again. Gives
- * the exit status.
+ * `rsptrace top --pid PID [ELF]`, or `--remote ADDR kernel.elf`: the tasks of a target, looked at again and again.
+ * Gives the exit status.
  */
 export async function top(given: TopArguments): Promise<number> {
   if (!given.json && !(process.stdout.isTTY && process.stdin.isTTY)) {
@@ -63,7 +63,7 @@ export async function top(given: TopArguments): Promise<number> {
   );
 }
 
-/** An interval is so much shorter or longer than what was asked for: then looks are in step with nothing in the target. */
+/** An interval is so much shorter or longer than asked for: then looks are in step with nothing in the target. */
 const SPREAD = 0.25;
 
 type Args = TopArguments & { readonly elf: string };

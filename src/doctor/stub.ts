@@ -1,4 +1,5 @@
-// Which server answers, and what it can do: the facts that docs/internals/stubs.md has for tested stubs, asked of this one.
+// Which server answers, and what it can do: the facts that docs/internals/stubs.md has for tested stubs, asked of
+// this one.
 import { type Addr, addOffset } from '../base/addr.js';
 import type { Breakpoint, MemoryRegion, Session, StubName } from '../rsp/index.js';
 

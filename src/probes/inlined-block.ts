@@ -105,8 +105,9 @@ class BlockSearch {
 
   /**
    * Where one poll follows another with nothing of the code around between that proves the first one over: an executor
-   * that spins. The switch over the states distinguishes them, which the compiler may have doubled. Undefined if polls may
-   * follow each other, and no such switch follows. Within another poll they do not, so a loop there is the poll's own.
+   * that spins. The switch over the states distinguishes them, which the compiler may have doubled. Undefined if
+   * polls may follow each other, and no such switch follows. Within another poll they do not, so a loop there is the
+   * poll's own.
    */
   #repeats(begins: readonly number[]): readonly number[] | undefined {
     const { isForeign, isSwitch, isWithinPoll } = this.#nodes;
@@ -129,9 +130,9 @@ class BlockSearch {
   }
 
   /**
-   * Branches of the copy that the compiler has moved behind its end: the test of a `?`, run when the function around has
-   * dropped the Future. No way leads there but through the copy, and from there on the copy only branches. A poll would
-   * store something, its state at least.
+   * Branches of the copy that the compiler has moved behind its end: the test of a `?`, run when the function around
+   * has dropped the Future. No way leads there but through the copy, and from there on the copy only branches. A poll
+   * would store something, its state at least.
    */
   #movedBehind(begins: readonly number[]): ReadonlySet<number> {
     const graph = this.#graph;

@@ -36,7 +36,7 @@ export interface SessionOptions extends OfTarget {
   readonly ending?: AbortSignal | undefined;
   /** Called with the signal that ends the recording. */
   readonly onSignal?: (signal: NodeJS.Signals) => void;
-  /** Who shows the recording itself: takes what would be said on stderr, and how far it is, in place of a line there. */
+  /** Who shows the recording itself: takes what would be said on stderr, and how far it is. */
   readonly watcher?: RecordingWatcher | undefined;
 }
 
@@ -151,7 +151,7 @@ function ignoreRepeats(signal: NodeJS.Signals): void {
   setTimeout(() => process.off(signal, ignore), repeatMs).unref();
 }
 
-/** The signals of a user, until they are released: the first one ends the recording, the next one what comes after it. */
+/** The signals of a user, until they are released: the first ends the recording, the next what comes after it. */
 interface Stopping {
   readonly signal: AbortSignal;
   readonly giveUp: AbortSignal;

@@ -68,7 +68,7 @@ export function meaningOf(literal: Literal, op: Op, shape: Shape, text: string):
   return { accepts, target: onlyValue(shape, name, isIn) };
 }
 
-/** One comparison that distinguishes a variant from all others: with its own number, or with that of the one other variant. */
+/** One comparison that distinguishes a variant: with its own number, or with that of the one other variant. */
 function onlyValue({ variants }: Enum, name: string, isIn: boolean): Meaning['target'] {
   const numberOf = (each: Enum['variants'][number] | undefined): bigint | undefined => {
     const [range, more] = each?.values ?? [];

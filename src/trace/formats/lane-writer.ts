@@ -37,8 +37,8 @@ interface LaneEvents {
   /** Seen for the first time. */
   thread(thread: ThreadRef): void;
   /**
-   * A slice on the thread's lane, if a thread is known; else on the hart's. Of a poll `isOutermost`: no other one of its
-   * root is open; and `wake`: the number of the wake that caused it, if that was seen.
+   * A slice on the thread's lane, if a thread is known; else on the hart's. Of a poll `isOutermost`: no other one of
+   * its root is open; and `wake`: the number of the wake that caused it, if that was seen.
    */
   enter(begin: AnyBegin, isOutermost?: boolean, wake?: number): void;
   /**

@@ -43,7 +43,9 @@ interface Subjects<K extends Key> {
   readonly isOutermost?: boolean;
 }
 
-/** A report of events, which it takes as a sink. `chosen`: of these alone. `isFull`: awaits with the library's below. */
+/**
+ * A report of events, which it takes as a sink. `chosen`: of these alone. `isFull`: awaits with the library's below.
+ */
 export function reportBy(grouping: Grouping, chosen?: Chosen, isFull = false): Report {
   const rows = new Rows();
   if (grouping === 'await') return new Report(rows, awaits(rows, chosen, isFull));

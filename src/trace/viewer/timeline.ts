@@ -196,7 +196,9 @@ export class Timeline {
     if (next !== undefined) this.select(next);
   }
 
-  /** Selects what is inside the selection, or around it; past the ends of its lane, what is at that time in the next. */
+  /**
+   * Selects what is inside the selection, or around it; past the ends of its lane, what is at that time in the next.
+   */
   #deeper(step: 1 | -1): void {
     const slice = this.selected;
     const own = slice < 0 ? undefined : this.#rowsOf(slice)[0];

@@ -137,7 +137,7 @@ export class Look {
     return (await this.pointers(node)).find(({ type }) => types.includes(nameOfType(type)));
   }
 
-  /** What pointers in members lead to, one behind the other: the first is in the Future, or the `self` of its method. */
+  /** What pointers in members lead to, one behind the other: the first is in the Future, or its method's `self`. */
   async behind(node: AwaitNode, ...way: readonly string[]): Promise<Pointed | undefined> {
     let at: Pointed | undefined;
     for (const [step, name] of way.entries()) {

@@ -16,7 +16,7 @@ import { type FoundRoot, isIn, type Runtime, type TaskContext } from '../runtime
 import type { Snapshot } from '../snapshot.js';
 import { closableState, functionsOf, tasksByVtable, typesOf, vtablesOf } from './constants.js';
 
-/** Bits of `Header::state`, of which `HANDLE` is `TASK`; above them is the number of references. async-task/src/state.rs */
+/** Bits of `Header::state` (async-task/src/state.rs). `HANDLE` is `TASK`; above them is the number of references. */
 const STATE = { SCHEDULED: 1n, RUNNING: 2n, COMPLETED: 4n, CLOSED: 8n, HANDLE: 16n, AWAITER: 32n } as const;
 const REFERENCES = 8n;
 /** smol's global executor has a task for child processes. */

@@ -131,8 +131,8 @@ function distance(offset: number): string {
 }
 
 /**
- * The member of a type that has the name, around an offset: `proc[3].lock`. What it alone is wrapped in as a lock stands
- * for it: the `Mutex` around a `RawMutex`. Undefined if there is none.
+ * The member of a type that has the name, around an offset: `proc[3].lock`. What it alone is wrapped in as a lock
+ * stands for it: the `Mutex` around a `RawMutex`. Undefined if there is none.
  */
 function memberAt(shape: Shape, offset: number, type: string, depth = 0): Member | undefined {
   const own = { offset: 0, size: shape.size, path: '' };

@@ -127,7 +127,7 @@ export class ImpliedDrops {
     }
   }
 
-  /** The same of one that is being dropped. A function that drops what it holds may come yet: see {@link wasEmitted}. */
+  /** The same of one that is being dropped. A function that drops what it holds may come: see {@link wasEmitted}. */
   dropped(
     {
       future,

@@ -95,8 +95,8 @@ export class InlinedSites {
   }
 
   /**
-   * Distinguishes the switch over the states of a Future that the compiler made. It has the Future's own place in the source.
-   * No part of it is what was inlined into the poll. On one line with the body it is what comes first.
+   * Distinguishes the switch over the states of a Future that the compiler made. It has the Future's own place in the
+   * source. No part of it is what was inlined into the poll. On one line with the body it is what comes first.
    */
   #switchIn(
     graph: FlowGraph,

@@ -34,8 +34,8 @@ interface AtCall {
 }
 
 /**
- * Makes calls of the system calls of a process, of which a stub reports begin and end. Each belongs to its thread, which
- * may come back from it on another stack: from a signal's handler.
+ * Makes calls of the system calls of a process, of which a stub reports begin and end. Each belongs to its thread,
+ * which may come back from it on another stack: from a signal's handler.
  */
 export class ProcessCalls extends TrapCalls implements CrossingKind {
   readonly seesSystemCalls = true;

@@ -1,6 +1,6 @@
 /*
- * Messages that a trace is made of; the files they are from: ./packets.ts. Those that most packets have are field numbers
- * alone: their writer and reader go without an object a message.
+ * Messages that a trace is made of; the files they are from: ./packets.ts. Those that most packets have are field
+ * numbers alone: their writer and reader go without an object a message.
  */
 import { bool, list, Message, message, text, uint, uint32, uint64, uuid } from './message.js';
 
