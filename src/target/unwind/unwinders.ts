@@ -110,8 +110,8 @@ export function prologueUnwinder(code: CodeFrames): Unwinder {
  * The first unwinder that knows, in the order of their trustworthiness. A frame that is about to run on may be at an
  * instruction where call frame information is wrong. Examples are between the push and the pop of inline assembly,
  * and in an epilogue that the compiler did not describe. Another is behind a return address that was overwritten for
- * a noreturn call. There the code is believed, if it is sure; and behind an epilogue if it is likely, because a frame that
- * is assumed to be up in code that a jump table leads to was seen to be freed.
+ * a noreturn call. There the code is believed, if it is sure; and in an epilogue if it is likely, because the frame that is
+ * assumed in code that a jump table leads to was seen to be freed.
  */
 export function pick(
   place: Place,
@@ -140,11 +140,11 @@ function refutes(frame: FrameAt | undefined, claim: Found, model: FrameModel): b
   const { preserved, stackPointer, cfaAtEntry } = model;
   const [known, claimed] = [frame.row, claim.row];
   if (known.cfa.kind !== 'register' || claimed.cfa.kind !== 'register' || known.interrupted) return false;
+  const isCallers = preserved.includes(claimed.cfa.register) && !known.registers.has(claimed.cfa.register);
+  if (isCallers && known.cfa.register !== claimed.cfa.register) return true;
   const isGone = known.cfa.register === stackPointer && known.cfa.offset === cfaAtEntry;
   if (frame.confidence === 'likely' && !isGone) return false;
   if (known.cfa.register === claimed.cfa.register && known.cfa.offset !== claimed.cfa.offset) return true;
-  const isCallers = preserved.includes(claimed.cfa.register) && !known.registers.has(claimed.cfa.register);
-  if (isCallers && known.cfa.register !== claimed.cfa.register) return true;
   const kept = claimed.registers.get(claimed.returnAddress)?.kind ?? 'same';
   return kept === 'same' && known.registers.get(known.returnAddress)?.kind === 'undefined';
 }
