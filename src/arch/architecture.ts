@@ -25,7 +25,7 @@ import type { TrapModel } from './traps.js';
  *       `emulate` may return undefined: the instruction under a breakpoint is then single-stepped.
  *       C functions with structs as parameters: `aggregates`. Floating-point numbers: `floats`.
  *       Compiler helpers: `irregularFunctions`.
- *       Position-independent programs: the type of relative relocations in `elf/relocations.ts`.
+ *       Position-independent programs: the type of relative relocations in `elf/loaded-image.ts`.
  *   to read registers of a stub without target.xml: `registerDefaults`
  *   to support unwinding (`bt`, `tasks`, `--bt`), and to find trap handlers that must not be probed: `frames`
  *   to trace polls of Futures that were inlined into other functions: `codeFlow`

@@ -1,12 +1,47 @@
-// One file of split debug info: a .dwo file (DWARF 5, section 7.3.2.2, or GNU's of DWARF 4), an object file with the
-// same sections in it (-gsplit-dwarf=single), or a .dwp package of them (section 7.3.5).
-import { DwarfSections, type ElfFile } from '../elf/index.js';
+import type { Budget } from '../base/budget.js';
+import { DwarfSections, type ElfFile, type SectionSource } from '../elf/index.js';
 import { AbbrevCache } from './abbrev.js';
 import { DW_AT, DW_UT } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
 import { type Contribution, readUnitIndex } from './split-index.js';
-import { SplitSections } from './split-sections.js';
 import { readUnitHeaders, Unit, type UnitHeader } from './unit.js';
+
+// One file of split debug info: a .dwo file (DWARF 5, section 7.3.2.2, or GNU's of DWARF 4), an object file with the
+// same sections in it (-gsplit-dwarf=single), or a .dwp package of them (section 7.3.5).
+
+// The sections that a unit of split DWARF reads (DWARF 5, section 7.3.2.2): its own file's, whose names end with
+// .dwo, or of a .dwp package the unit's parts of them (section 7.3.5.2); and of the linked program what the linker
+// has to relocate, the addresses.
+/** What a split unit reads in the linked program: DWARF 4 has no lists of ranges in .dwo files. */
+const LINKED: ReadonlySet<string> = new Set(['.debug_addr', '.debug_ranges']);
+
+class SplitSections implements SectionSource {
+  readonly #linked: SectionSource;
+  readonly #file: SectionSource;
+  readonly #parts: ReadonlyMap<string, Contribution>;
+
+  /** `parts`: of a package, the unit's row of its index; empty for a .dwo file. */
+  constructor(linked: SectionSource, file: SectionSource, parts: ReadonlyMap<string, Contribution> = new Map()) {
+    this.#linked = linked;
+    this.#file = file;
+    this.#parts = parts;
+  }
+
+  get budget(): Budget {
+    return this.#linked.budget;
+  }
+
+  get(name: string): Uint8Array {
+    if (LINKED.has(name)) return this.#linked.get(name);
+    const whole = this.#file.get(`${name}.dwo`);
+    const part = this.#parts.get(name);
+    return part === undefined ? whole : whole.subarray(part.offset, part.offset + part.size);
+  }
+
+  stringAt(name: string, offset: number): string | undefined {
+    return this.#file.stringAt(`${name}.dwo`, offset);
+  }
+}
 
 const BYTES_OF_UNIT = 512;
 

@@ -1,9 +1,85 @@
+import { createRequire } from 'node:module';
+import * as zlib from 'node:zlib';
 import type { Budget } from '../base/budget.js';
-import { RsptraceError } from '../base/errors.js';
-import { decompressSection, SHF_COMPRESSED } from './compression.js';
+import { ByteReader } from '../base/byte-reader.js';
+import { messageOf, partMissing, RsptraceError } from '../base/errors.js';
 import { SHT } from './constants.js';
 import type { FileBytes } from './file-bytes.js';
 import type { ElfSection } from './headers.js';
+
+// Compressed sections: gABI, chapter 4, "Section Compression" (Elf64_Chdr before a zlib or zstd stream), and the
+// older GNU form, `.zdebug_*`: "ZLIB", the unpacked size as a big-endian 64-bit number, a zlib stream.
+//
+// Refused: other algorithms, a stream that is damaged or unpacks to another size than announced, and an announced
+// size beyond 64 times the packed one (and 16 MiB): debug info packs 2 to 10 times.
+const SHF_COMPRESSED = 0x800;
+const ELFCOMPRESS_ZLIB = 1;
+const ELFCOMPRESS_ZSTD = 2;
+const MAX_RATIO = 64;
+const ALWAYS_ALLOWED = 16 << 20;
+
+/**
+ * Unpacks a section's bytes, after the announced size was charged. Throws `ELF_DAMAGED` with its name,
+ * `PART_MISSING`, `ELF_TOO_COSTLY`.
+ */
+function decompressSection(raw: Uint8Array, name: string, legacy: boolean, budget: Budget): Uint8Array {
+  const r = new ByteReader(raw, name);
+  if (legacy) {
+    if (raw.length < 12 || Buffer.from(raw.subarray(0, 4)).toString('latin1') !== 'ZLIB') {
+      throw damaged(name, 'it does not begin with "ZLIB"');
+    }
+    r.skip(4);
+    const size = Number(Buffer.from(r.take(8)).readBigUInt64BE());
+    return unpack(name, size, raw.subarray(12), inflate, budget);
+  }
+  const type = r.u32();
+  r.skip(4);
+  const size = r.u64n();
+  r.skip(8);
+  const packed = raw.subarray(r.offset);
+  if (type === ELFCOMPRESS_ZLIB) return unpack(name, size, packed, inflate, budget);
+  if (type === ELFCOMPRESS_ZSTD) return unpack(name, size, packed, unzstd(), budget);
+  throw damaged(name, `its compression is of an unknown kind, ${type}`);
+}
+
+type Unpacker = (packed: Uint8Array, size: number) => Uint8Array;
+
+function unpack(name: string, size: number, packed: Uint8Array, unpacker: Unpacker, budget: Budget): Uint8Array {
+  if (size > Math.max(ALWAYS_ALLOWED, packed.length * MAX_RATIO)) {
+    throw damaged(name, `${packed.length} bytes cannot unpack to the ${size} that it announces`);
+  }
+  budget.hold(size, `the compressed section ${name}`);
+  budget.spend(size >> 3, `the compressed section ${name}`);
+  let bytes: Uint8Array;
+  try {
+    bytes = unpacker(packed, size);
+  } catch (cause) {
+    throw damaged(name, `it does not unpack: ${messageOf(cause)}`, cause);
+  }
+  if (bytes.length !== size) throw damaged(name, `it unpacks to ${bytes.length} bytes in place of ${size}`);
+  return bytes;
+}
+
+const inflate: Unpacker = (packed, size) => zlib.inflateSync(packed, { maxOutputLength: Math.max(1, size) });
+
+type Zstd = (packed: Uint8Array, options: { maxOutputLength: number }) => Uint8Array;
+
+// Node has zstd from 22.15; before that, fzstd is loaded on first use.
+function unzstd(): Unpacker {
+  const native = (zlib as { zstdDecompressSync?: Zstd }).zstdDecompressSync;
+  if (native !== undefined) return (packed, size) => native(packed, { maxOutputLength: Math.max(1, size) });
+  let fzstd: typeof import('fzstd');
+  try {
+    fzstd = createRequire(import.meta.url)('fzstd') as typeof import('fzstd');
+  } catch (cause) {
+    throw partMissing('fzstd', 'zstd-compressed sections cannot be unpacked', cause);
+  }
+  return (packed, size) => fzstd.decompress(packed, new Uint8Array(size));
+}
+
+function damaged(name: string, what: string, cause?: unknown): RsptraceError {
+  return new RsptraceError('ELF_DAMAGED', `the compressed section ${name} is damaged: ${what}`, { cause });
+}
 
 /** The sections of one file by name, read and unpacked on request. */
 export class SectionTable {

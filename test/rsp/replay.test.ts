@@ -5,8 +5,8 @@ import fc from 'fast-check';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import { connect, type Session, WireRecorder } from '../../src/rsp/index.js';
+import { WireUnits } from '../../src/rsp/wire/replay.js';
 import { WireReader } from '../../src/rsp/wire/wire-log.js';
-import { WireUnits } from '../../src/rsp/wire/wire-units.js';
 import { scratchFolder } from '../support/command.js';
 import { FakeStub, frame, riscv, type Script } from '../support/fake-stub.js';
 

@@ -1,9 +1,9 @@
-import type { Addr } from '../../base/addr.js';
+import { type Addr, addOffset } from '../../base/addr.js';
 import type { ProbeCode } from '../inject/probe-code.js';
+import type { CounterCalibration } from '../inject/process-code.js';
 import type { HartSource } from '../inject/record-parts.js';
 import { trampolinesOf } from '../inject/trampoline-skeleton.js';
-import { Assembler, addi, ldr, machine, pop, ret, T2, T3, T4 } from './assembler.js';
-import { calibration } from './calibration.js';
+import { Assembler, addi, ldr, machine, mrs, nop, pop, ret, T2, T3, T4 } from './assembler.js';
 import { check } from './condition.js';
 import { countUp } from './count.js';
 import { decode } from './decode.js';
@@ -12,7 +12,26 @@ import { beginHop, endHop, HOP_FRAME, hop, hopBack, patch, patchTarget, unsign }
 import { claim, claimRarely, counter, fillRecord, keptOffset, mostShifts, outerCopySteps } from './record-code.js';
 import { floatArguments, LR, SP } from './registers.js';
 import { displace, displaceInside, ends, loopsToStart, patchLengths } from './relocate.js';
+import { CNTFRQ_EL0, CNTVCT_EL0 } from './system-numbers.js';
 import { wait } from './wait.js';
+
+/** The processor says how fast its counter is; no stub gives its value. The code runs for two instructions, at EL1. */
+const calibration: CounterCalibration = {
+  referenceHz: 1,
+  reference: async () => 0,
+  code(at: Addr) {
+    const code = new Assembler(at);
+    code.emit(mrs(0, CNTVCT_EL0), mrs(1, CNTFRQ_EL0), nop);
+    return { bytes: code.finish(), breakpoint: addOffset(at, 8) };
+  },
+  changes: ['x0', 'x1', 'pc'],
+  begin: () => undefined,
+  result(registers) {
+    const [counter, rate] = [registers.register('x0'), registers.register('x1')];
+    if (counter === undefined || rate === undefined) return undefined;
+    return { counter: Number(counter), elapsed: Number(rate), reference: 1 };
+  },
+};
 
 /** The flags are left alone, and sp is always a multiple of 16. */
 const trampolines = trampolinesOf({

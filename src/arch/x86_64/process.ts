@@ -1,13 +1,123 @@
 import type { Addr } from '../../base/addr.js';
 import { Label } from '../inject/code-buffer.js';
-import type { ClockSample, ProcessCode } from '../inject/process-code.js';
+import type { ClockSample, ProcessCode, StackWalk, WrappedWalk } from '../inject/process-code.js';
 import { controlBlock } from '../inject/ring-contract.js';
 import { Assembler } from './assembler.js';
 import type { Place } from './encoder.js';
 import { beginWait, controlWord, endWait, readTime } from './fields.js';
-import { R10, R11, R12, R13, RAX, RBX, RDI, RDX, RSI, RSP } from './registers.js';
-import { stackWalk } from './stack-walk.js';
-import { unwindTable, unwindTableBytes } from './unwind-table.js';
+import { R10, R11, R12, R13, RAX, RBX, RCX, RDI, RDX, RSI, RSP } from './registers.js';
+
+/** Bytes of stack that the wrapper takes: the callback, its argument, and 8 that align the stack for calls. */
+const frame = 24;
+
+/**
+ * A wrapper of `_Unwind_Backtrace(callback, argument)` (LSB Core, libgcc_s). It calls that with a callback of its own,
+ * which passes every frame on but those whose address is in trampolines. `open` counts the walks that have not ended.
+ *
+ *     rsp + 0: 8 bytes | 8: callback | 16: argument | 24: return address
+ */
+function code(at: Addr, { walk, addressOf, hidden, open }: WrappedWalk): ReturnType<StackWalk['code']> {
+  const wrapper = new Assembler(at);
+  const [filter, hides] = [new Label(), new Label()];
+  wrapper.increment({ at: open });
+  wrapper.push(RSI);
+  wrapper.push(RDI);
+  wrapper.moveStack(16 - frame);
+  wrapper.address(RDI, { at: filter });
+  wrapper.move(RSI, RSP);
+  wrapper.load(RAX, wrapper.literal(walk));
+  wrapper.callTo(RAX);
+  const returns = wrapper.here;
+  wrapper.moveStack(frame);
+  wrapper.constant(RCX, -1n);
+  wrapper.addAtOnce({ at: open }, RCX);
+  wrapper.plain('ret');
+  wrapper.bind(filter);
+  const callback = wrapper.here;
+  wrapper.push(RSI);
+  wrapper.push(RDI);
+  wrapper.moveStack(-8);
+  wrapper.load(RAX, wrapper.literal(addressOf));
+  wrapper.callTo(RAX);
+  wrapper.moveStack(8);
+  wrapper.pop(RDI);
+  wrapper.pop(RSI);
+  wrapper.arithmetic('sub', RAX, wrapper.literal(hidden.address));
+  wrapper.arithmetic('cmp', RAX, { constant: BigInt(hidden.length) });
+  wrapper.branch('b', hides);
+  wrapper.load(RAX, { base: RSI, offset: 8 });
+  wrapper.load(RSI, { base: RSI, offset: 16 });
+  wrapper.jumpTo(RAX);
+  wrapper.bind(hides);
+  // _URC_NO_REASON: go on.
+  wrapper.constant(RAX, 0n);
+  wrapper.plain('ret');
+  return { bytes: wrapper.finish(), returns, callback };
+}
+
+const nothing: WrappedWalk = {
+  walk: 1n as Addr,
+  addressOf: 2n as Addr,
+  hidden: { address: 3n as Addr, length: 0 },
+  open: 0n as Addr,
+};
+
+const stackWalk: StackWalk = {
+  bytes: code(0n as Addr, nothing).bytes.length,
+  returns: { at: Number(code(0n as Addr, nothing).returns), offset: frame },
+  callback: 'rdi',
+  code,
+};
+
+/* DWARF 5, 6.4, as .eh_frame has it (LSB Core, "Exception Frames"). */
+const DW_CFA_def_cfa = 0x0c;
+const DW_CFA_offset = 0x80;
+const DWARF_RSP = 7;
+const RETURN = 16;
+const cieBytes = 24;
+const fdeBytes = 32;
+
+/** The most bytes of {@link unwindTable} for this many exit trampolines. */
+function unwindTableBytes(exits: number): number {
+  return exits * (cieBytes + fdeBytes) + 4;
+}
+
+/**
+ * Call frame information for return addresses that are exit trampolines. The original return address is this many
+ * bytes above the stack pointer, and every other register already has the caller's value. Each distance has one CIE,
+ * without augmentation, so that addresses are absolute.
+ *
+ * An unwinder looks up the byte before a return address, so each range begins one byte early.
+ */
+function unwindTable(exits: ReadonlyMap<bigint, { readonly offset: number }>): Uint8Array {
+  const bytes = new Uint8Array(unwindTableBytes(exits.size));
+  const view = new DataView(bytes.buffer);
+  const cies = new Map<number, number>();
+  let at = 0;
+  for (const { offset } of exits.values()) {
+    if (cies.has(offset)) continue;
+    cies.set(offset, at);
+    view.setUint32(at, cieBytes - 4, true);
+    // Id 0; version 1, no augmentation, alignments 1 and -8, the return address's column; then the rules, and nops.
+    bytes.set(
+      [1, 0, 1, 0x78, RETURN, DW_CFA_def_cfa, DWARF_RSP, ...uleb(offset + 8), DW_CFA_offset | RETURN, 1],
+      at + 8,
+    );
+    at += cieBytes;
+  }
+  for (const [exit, { offset }] of exits) {
+    view.setUint32(at, fdeBytes - 4, true);
+    view.setUint32(at + 4, at + 4 - (cies.get(offset) ?? 0), true);
+    view.setBigUint64(at + 8, (exit as Addr) - 1n, true);
+    view.setBigUint64(at + 16, 2n, true);
+    at += fdeBytes;
+  }
+  return bytes.slice(0, at + 4);
+}
+
+function uleb(value: number): number[] {
+  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...uleb(value >>> 7)];
+}
 
 /* Numbers of arch/x86/entry/syscalls/syscall_64.tbl in Linux. */
 const NANOSLEEP = 35n;
