@@ -1,44 +1,20 @@
 // First instructions of whole kernels moved elsewhere, as objdump reads both; and what is refused, with the reason.
-import { execFileSync } from 'node:child_process';
-import fc from 'fast-check';
 import t from 'tap';
 import { aarch64 } from '../../src/arch/aarch64/index.js';
 import { probeCode } from '../../src/arch/aarch64/trampoline.js';
-import type { Displaced, PatchKind } from '../../src/arch/inject/displaced.js';
+import type { Displaced } from '../../src/arch/inject/displaced.js';
 import { type Addr, addr } from '../../src/base/addr.js';
-import { elfPath } from '../qemu/guests/guests.js';
 import { usually } from '../support/long.js';
 import { assemble } from './aarch64-machine.js';
-import { disassemble, disassembleBytes, type Line } from './objdump.js';
+import { disassembleBytes, type Line } from './objdump.js';
+import { functionsOf, relocationTests, type TestFunction } from './relocation-tests.js';
 
 await aarch64.prepare();
 
-interface Function {
-  readonly name: string;
-  readonly start: Addr;
-  readonly lines: readonly Line[];
-  readonly code: Uint8Array;
-}
-
-/** The functions of an ELF, as readelf and objdump see them. */
-function functionsOf(guest: string): Function[] {
-  const file = elfPath(guest);
-  const lines = disassemble('aarch64', file).map((line) => {
-    // With a symbol behind it a target has no 0x.
-    const isTarget = /^(b|bl|b\..*|cbn?z|tbn?z|adrp?)$/.test(line.mnemonic);
-    return isTarget ? { ...line, operands: line.operands.replace(/([0-9a-f]+)$/, '0x$1').replace('0x0x', '0x') } : line;
-  });
-  const indexes = new Map(lines.map(({ address }, index) => [address, index]));
-  const symbols = execFileSync('readelf', ['-sW', file], { encoding: 'latin1', maxBuffer: 1 << 28 });
-  const functions = new Map<bigint, Function>();
-  for (const [, value = '', size = '', name = ''] of symbols.matchAll(/: ([0-9a-f]{16}) +(\d+) FUNC .* (\S+)$/gm)) {
-    const start = addr(BigInt(`0x${value}`));
-    const index = indexes.get(start);
-    if (index === undefined || Number(size) === 0) continue;
-    const body = lines.slice(index, index + Number(size) / 4);
-    functions.set(start, { name, start, lines: body, code: Uint8Array.from(body.flatMap(({ bytes }) => [...bytes])) });
-  }
-  return [...functions.values()];
+/** With a symbol behind it a target has no 0x. */
+function withTarget(line: Line): Line {
+  const isTarget = /^(b|bl|b\..*|cbn?z|tbn?z|adrp?)$/.test(line.mnemonic);
+  return isTarget ? { ...line, operands: line.operands.replace(/([0-9a-f]+)$/, '0x$1').replace('0x0x', '0x') } : line;
 }
 
 const opposite: Readonly<Record<string, string>> = {
@@ -105,11 +81,11 @@ function compared({ start, length, kind }: Displaced, original: readonly Line[],
 
 for (const guest of usually(['arm-o0', 'arm-o2'], (one) => one === 'arm-o2')) {
   t.test(`the first instructions of the functions of ${guest} are moved`, async (t) => {
-    const functions = functionsOf(guest);
+    const functions = functionsOf('aarch64', guest, withTarget);
     t.ok(functions.length > 100);
     for (const { kind, reach } of probeCode.patches) {
       const reasons: string[] = [];
-      const moved: (readonly [Function, Displaced, Uint8Array, Addr])[] = [];
+      const moved: (readonly [TestFunction, Displaced, Uint8Array, Addr])[] = [];
       let at = addr(0x4008_0000n + BigInt(reach) / 2n);
       for (const one of functions) {
         const displaced = probeCode.displace(one.code, one.start, kind);
@@ -135,14 +111,11 @@ for (const guest of usually(['arm-o0', 'arm-o2'], (one) => one === 'arm-o2')) {
   });
 }
 
-const START = addr(0x4010_0000);
-
-function displaced(text: string, kind: PatchKind) {
-  return probeCode.displace(assemble(text, START), START, kind);
-}
-
-t.test('what cannot be moved is refused, with the reason', async (t) => {
-  for (const [kind, text, reason] of [
+relocationTests({
+  code: probeCode,
+  assemble,
+  start: addr(0x4010_0000n),
+  stay: [
     ['far', 'nop\nret', /shorter than the jump \(8 of 12 bytes\)/],
     ['near', 'bti c', /shorter than the jump \(0 of 4 bytes\)/],
     ['far', 'nop\n1: nop\nnop\nnop\nb 1b', /branch 16 bytes into it leads to byte 4/],
@@ -161,63 +134,29 @@ t.test('what cannot be moved is refused, with the reason', async (t) => {
     ['far', 'mov x16, #5\nadd x0, x0, x16\nnop\nret', /set x16/],
     ['far', 'nop\nnop\nnop\ncbz x0, 1f\nmov x16, #1\n1: mov x0, x16\nret', /uses x16 as it was/],
     ['far', 'nop\nnop\nnop\neret', /returns from a trap/],
-  ] as const) {
-    const found = displaced(text, kind);
-    t.match('refused' in found ? found.refused : 'not refused', reason, `${kind} ${text}`);
-  }
-  for (const [kind, text] of [
+  ],
+  move: [
     ['near', 'mov x16, #5\nadd x0, x0, x16\nret'],
     ['far', 'nop\nnop\nnop\nbl _start+64\nmov x0, x16\nret'],
     ['near', 'stp x29, x30, [sp, #-16]!\nmov x29, sp\nsub sp, sp, x1\nmov sp, x29\nldp x29, x30, [sp], #16\nret'],
     ['near', 'ldr q0, 1f\nret\n.balign 16\n1: .quad 0, 0'],
     ['near', 'nop\neret'],
-  ] as const)
-    t.notOk('refused' in displaced(text, kind), `${kind} ${text}`);
-});
-
-t.test('a function whose return is none must not be hooked', async (t) => {
-  const refusal = (text: string): string | undefined => {
-    const found = displaced(text, 'near');
-    return 'refused' in found ? found.refused : found.hookRefused;
-  };
-  t.match(refusal('sub x0, x0, #1\ncbnz x0, _start\nret'), /loops to its first instruction/);
-  t.match(refusal('bti c\n1: sub x0, x0, #1\ncbnz x0, 1b\nret'), /loops to its first instruction/);
-  t.match(refusal('nop\neret'), /returns from a trap/);
-  t.match(refusal('nop\nret x9'), /return address elsewhere/);
-  t.equal(refusal('mov x9, x30\nret x9'), undefined);
-});
-
-t.test('a patch jumps to its trampoline, behind a landing pad, and is known again', async (t) => {
-  for (const [text, before] of [
+  ],
+  unhooked: [
+    ['sub x0, x0, #1\ncbnz x0, _start\nret', /loops to its first instruction/],
+    ['bti c\n1: sub x0, x0, #1\ncbnz x0, 1b\nret', /loops to its first instruction/],
+    ['nop\neret', /returns from a trap/],
+    ['nop\nret x9', /return address elsewhere/],
+  ],
+  hooked: 'mov x9, x30\nret x9',
+  patched: [
     ['nop\nnop\nnop\nret', 0n],
     ['bti jc\nnop\nnop\nnop\nret', 4n],
     ['paciasp\nnop\nnop\nnop\nret', 4n],
-  ] as const) {
-    for (const { kind, bytes, reach } of probeCode.patches) {
-      const found = displaced(text, kind) as Displaced;
-      t.equal(found.start, START + before);
-      t.equal(found.patchLength, bytes);
-      for (const distance of [BigInt(reach), -BigInt(reach) / 8n, 0x1234n]) {
-        const to = addr(found.start + (distance & ~3n));
-        const patch = probeCode.patch(found, to);
-        t.equal(patch.length, bytes);
-        t.equal(probeCode.patchTarget(patch, found.start), to);
-      }
-      t.throws(() => probeCode.patch(found, addr(found.start + BigInt(reach) + 0x2000n)), RangeError);
-    }
-  }
-  t.equal(probeCode.patchTarget(assemble('bl _start', START), START), undefined, 'a call is no patch');
-  t.equal(probeCode.patchTarget(new Uint8Array(3), START), undefined);
-});
-
-t.test('any bytes are displaced or refused', async () => {
-  fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 40 }), fc.constantFrom('near', 'far'), (code, kind) => {
-      const found = probeCode.displace(code, START, kind);
-      if ('refused' in found) return found.refused.length > 0;
-      return found.length >= found.patchLength && found.relocate(addr(START + 0x1000n)).length >= found.length;
-    }),
-    // `adrp x0`, 4 GiB below it
-    { examples: [[Uint8Array.of(0, 0, 128, 240), 'near']] },
-  );
+  ],
+  backwards: 8n,
+  beyond: 0x2000n,
+  noPatches: ['bl _start'],
+  // `adrp x0`, 4 GiB below it
+  examples: [[Uint8Array.of(0, 0, 128, 240), 'near']],
 });

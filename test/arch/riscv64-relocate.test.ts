@@ -1,42 +1,11 @@
-import { execFileSync } from 'node:child_process';
-import fc from 'fast-check';
 import t from 'tap';
 import type { Displaced, PatchKind } from '../../src/arch/inject/displaced.js';
 import { probeCode } from '../../src/arch/riscv64/trampoline.js';
-import { type Addr, addr } from '../../src/base/addr.js';
-import { elfPath } from '../qemu/guests/guests.js';
-import { cases, usually } from '../support/long.js';
-import { disassemble, disassembleBytes, type Line } from './objdump.js';
+import { addr } from '../../src/base/addr.js';
+import { usually } from '../support/long.js';
+import { disassembleBytes, type Line } from './objdump.js';
+import { functionsOf, relocationTests } from './relocation-tests.js';
 import { assemble } from './riscv64-machine.js';
-
-interface Function {
-  readonly name: string;
-  readonly start: Addr;
-  readonly lines: readonly Line[];
-  readonly code: Uint8Array;
-}
-
-/** The functions of an ELF, as readelf and objdump see them. */
-function functionsOf(guest: string): Function[] {
-  const file = elfPath(guest);
-  const lines = disassemble('riscv64', file);
-  const indexes = new Map(lines.map(({ address }, index) => [address, index]));
-  const symbols = execFileSync('readelf', ['-sW', file], { encoding: 'latin1', maxBuffer: 1 << 28 });
-  const functions = new Map<bigint, Function>();
-  for (const [, value = '', size = '', name = ''] of symbols.matchAll(/: ([0-9a-f]{16}) +(\d+) FUNC .* (\S+)$/gm)) {
-    const start = addr(BigInt(`0x${value}`));
-    const end = start + BigInt(size);
-    const index = indexes.get(start);
-    if (index === undefined || end === start) continue;
-    const own = lines.slice(index).slice(0, Number(size));
-    const body = own.slice(
-      0,
-      own.findIndex(({ address }) => address >= end),
-    );
-    functions.set(start, { name, start, lines: body, code: Uint8Array.from(body.flatMap(({ bytes }) => [...bytes])) });
-  }
-  return [...functions.values()];
-}
 
 const opposite: Readonly<Record<string, string>> = {
   beq: 'bne',
@@ -164,7 +133,7 @@ for (const [guest, leastNear, leastFar] of usually(guests, ([name]) => name === 
   t.test(
     `the functions of ${guest} can be patched, and their first instructions moved, as objdump reads them`,
     async (t) => {
-      const functions = functionsOf(guest);
+      const functions = functionsOf('riscv64', guest);
       for (const [kind, least] of [
         ['near', leastNear],
         ['far', leastFar],
@@ -214,13 +183,11 @@ for (const [guest, leastNear, leastFar] of usually(guests, ([name]) => name === 
 
 const START = addr(0x8010_0000);
 
-function refusal(text: string, kind: PatchKind): string | undefined {
-  const displaced = probeCode.displace(assemble(text, START), START, kind);
-  return 'refused' in displaced ? displaced.refused : undefined;
-}
-
-t.test('what cannot be moved is refused, with the reason', async (t) => {
-  for (const [kind, text, reason] of [
+relocationTests({
+  code: probeCode,
+  assemble,
+  start: START,
+  stay: [
     ['near', 'ret', /shorter than the jump \(2 of 4 bytes\)/],
     ['far', 'mv a0,a1\nret', /shorter than the jump \(4 of 8 bytes\)/],
     ['near', 'mv a0,a1\n1: mv a1,a2\nbnez a2,1b\nret', /branch 4 bytes into it leads to byte 2/],
@@ -242,9 +209,8 @@ t.test('what cannot be moved is refused, with the reason', async (t) => {
     ['far', '.option norvc\nnop\nnop\nbeqz a0,1f\nli t0,1\n1: mv a0,t0\nret', /uses t0 as it was/],
     ['far', '.option norvc\nnop\nnop\nfcvt.d.l fa0,t0\nret', /uses t0 as it was/],
     ['far', '.option norvc\nnop\nnop\nsret', /returns from a trap/],
-  ] as const)
-    t.match(refusal(text, kind), reason, `${kind} ${text}`);
-  for (const [kind, text] of [
+  ],
+  move: [
     ['near', '.option norvc\nli t0,5\nadd a0,a0,t0\nret'],
     ['far', '.option norvc\nnop\nnop\nbeqz a0,1f\nli t0,1\nmv a0,t0\nret\n1: li t0,2\nmv a0,t0\nret'],
     ['far', '.option norvc\nnop\nnop\ncall _start+64\nmv a0,t0\nret'],
@@ -252,19 +218,17 @@ t.test('what cannot be moved is refused, with the reason', async (t) => {
     ['near', 'fadd.d fa0,fa0,fa1\nret'],
     ['near', 'fld fs0,0(sp)\nret'],
     ['near', 'nop\nsret'],
-  ] as const)
-    t.equal(refusal(text, kind), undefined, `${kind} ${text}`);
-});
-
-t.test('a function whose return is none must not be hooked', async (t) => {
-  const hookRefusal = (text: string): string | undefined => {
-    const displaced = probeCode.displace(assemble(text, START), START, 'near');
-    return 'refused' in displaced ? displaced.refused : displaced.hookRefused;
-  };
-  t.match(hookRefusal('addi a0,a0,-1\nbnez a0,_start\nret'), /loops to its first instruction/);
-  t.match(hookRefusal('nop\nnop\nmret'), /returns from a trap/);
-  t.match(hookRefusal('addi sp,sp,-32\nsd ra,8(sp)\njr t0'), /return address elsewhere/);
-  t.equal(hookRefusal('addi sp,sp,-32\nsd ra,8(sp)\ncall _start\nld t0,0(a0)\njr t0'), undefined);
+  ],
+  unhooked: [
+    ['addi a0,a0,-1\nbnez a0,_start\nret', /loops to its first instruction/],
+    ['nop\nnop\nmret', /returns from a trap/],
+    ['addi sp,sp,-32\nsd ra,8(sp)\njr t0', /return address elsewhere/],
+  ],
+  hooked: 'addi sp,sp,-32\nsd ra,8(sp)\ncall _start\nld t0,0(a0)\njr t0',
+  patched: [['nop\nnop\nnop\nnop\nret', 0n]],
+  backwards: 1n,
+  beyond: 0x1000n,
+  noPatches: ['nop\nnop', 'jal ra,_start', 'auipc t0,1\njalr t1,0(t0)'],
 });
 
 t.test('moved code is as long wherever it stands, and leads where it did, or says that it cannot', async (t) => {
@@ -283,35 +247,4 @@ t.test('moved code is as long wherever it stands, and leads where it did, or say
   const [lui, addi] = disassembleBytes('riscv64', far.relocate(addr(high - 0x7fff_0000n)));
   t.equal(`${lui?.mnemonic} ${lui?.operands}`, 'lui a1,0x92445');
   t.equal(`${addi?.mnemonic} ${addi?.operands}`, 'addi a1,a1,0');
-});
-
-t.test('a patch jumps to its trampoline, and is known again', async (t) => {
-  const code = assemble('nop\nnop\nnop\nnop\nret', START);
-  for (const { kind, bytes, reach } of probeCode.patches) {
-    const displaced = probeCode.displace(code, START, kind) as Displaced;
-    t.equal(displaced.patchLength, bytes);
-    for (const distance of [BigInt(reach), -BigInt(reach), 0x1234n]) {
-      const to = addr(START + distance);
-      const patch = probeCode.patch(displaced, to);
-      t.equal(patch.length, bytes);
-      t.equal(probeCode.patchTarget(patch, START), to);
-    }
-    t.throws(() => probeCode.patch(displaced, addr(START + BigInt(reach) + 0x1000n)), RangeError);
-  }
-  t.equal(probeCode.patchTarget(code, START), undefined);
-  t.equal(probeCode.patchTarget(assemble('jal ra,_start', START), START), undefined, 'a call is no patch');
-  t.equal(probeCode.patchTarget(assemble('auipc t0,1\njalr t1,0(t0)', START), START), undefined);
-  t.equal(probeCode.patchTarget(new Uint8Array(3), START), undefined);
-});
-
-t.test('any bytes are displaced or refused', async (t) => {
-  fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 40 }), fc.constantFrom('near', 'far'), (code, kind) => {
-      const displaced = probeCode.displace(code, START, kind);
-      if ('refused' in displaced) return displaced.refused.length > 0;
-      return displaced.length >= displaced.patchLength && displaced.length <= code.length;
-    }),
-    { seed: 3, numRuns: cases(5_000) },
-  );
-  t.pass();
 });
