@@ -7,7 +7,7 @@
 //
 // NAME is one of `fields`, or an argument. With == and != a text may be a glob.
 import { RsptraceError } from '../base/errors.js';
-import { compileGlob } from '../probes/index.js';
+import { compares, compileGlob, eachComparison, operators } from '../probes/index.js';
 import { type AnyBegin, type AnyEnd, memberText, type Selection, stateText } from '../trace/index.js';
 
 type Value = number | bigint | string | undefined;
@@ -28,8 +28,7 @@ export interface TraceFilter {
   readonly unseen: Set<string>;
 }
 
-const operators = ['==', '!=', '<=', '>=', '<', '>'] as const;
-type Operator = (typeof operators)[number];
+type Op = Parameters<typeof compares>[0];
 
 const comparison = /^([\p{L}_][\p{L}\p{N}_]*(?:\.[\p{L}\p{N}_]+)*)\s*(==|!=|<=|>=|<|>)\s*(.+)$/su;
 const units: Readonly<Record<string, number>> = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, m: 60e9 };
@@ -53,16 +52,15 @@ export function selectionOf({ kind, matches, condition }: TraceFilter): Selectio
 }
 
 function parseCondition(words: string, text: string, unseen: Set<string>): Condition {
-  const lists = splitOutside(words, '||').map((list) =>
-    splitOutside(list, '&&').map((part) => parseComparison(part.trim(), text, unseen)),
-  );
+  const lists = eachComparison(words, (part) => parseComparison(part, text, unseen));
   return (thing, field) => lists.some((list) => list.every((one) => one(thing, field)));
 }
 
 function parseComparison(part: string, text: string, unseen: Set<string>): Condition {
-  const [, path, operator, literal] = comparison.exec(part) ?? [];
-  if (path === undefined || literal === undefined) throw noFilter(text, `'${part}' is no comparison`);
-  const holds = parseLiteral(literal.trim(), operator as Operator, text);
+  const [, path, operator = '', literal] = comparison.exec(part) ?? [];
+  const op = operators[operator];
+  if (path === undefined || literal === undefined || !op) throw noFilter(text, `'${part}' is no comparison`);
+  const isSo = parseLiteral(literal.trim(), op, text);
   const [name = '', ...members] = path.split('.');
   unseen.add(name);
   return (thing, field) => {
@@ -70,24 +68,24 @@ function parseComparison(part: string, text: string, unseen: Set<string>): Condi
     if (value === undefined) return false;
     unseen.delete(name);
     for (const member of members) value = typeof value === 'string' ? memberText(value, member) : undefined;
-    return value !== undefined && holds(value);
+    return value !== undefined && isSo(value);
   };
 }
 
-function parseLiteral(literal: string, operator: Operator, text: string): (value: NonNullable<Value>) => boolean {
+function parseLiteral(literal: string, op: Op, text: string): (value: NonNullable<Value>) => boolean {
   const [, number, unit] = /^(-?\d[\d_]*(?:\.\d+)?)(ns|us|ms|s|m)$/.exec(literal) ?? [];
   const scale = unit === undefined ? undefined : units[unit];
   if (number !== undefined && scale !== undefined) {
     const wanted = Math.round(Number(number.replaceAll('_', '')) * scale);
-    return (value) => compares(numberOf(value), operator, wanted);
+    return (value) => isNumber(value, op, wanted);
   }
   const plain = numberOf(literal);
-  if (plain !== undefined) return (value) => compares(numberOf(value), operator, plain);
-  if (operator !== '==' && operator !== '!=') throw noFilter(text, `'${literal}' is no number and no time`);
+  if (plain !== undefined) return (value) => isNumber(value, op, plain);
+  if (op !== 'eq' && op !== 'ne') throw noFilter(text, `'${literal}' is no number and no time`);
   const [, one, other] = /^(?:'(.*)'|"(.*)")$/s.exec(literal) ?? [];
   const wanted = one ?? other ?? literal;
   const matches = compileGlob(wanted);
-  const isIn = operator === '==';
+  const isIn = op === 'eq';
   return (value) => (isText(String(value), wanted) || matches(String(value))) === isIn;
 }
 
@@ -108,23 +106,9 @@ function numberOf(value: NonNullable<Value>): number | bigint | undefined {
   return /^-?\d+\.\d+(?:e[-+]?\d+)?$/i.test(digits) ? Number(digits) : undefined;
 }
 
-function compares(value: number | bigint | undefined, operator: Operator, wanted: number | bigint): boolean {
-  if (value === undefined) return false;
-  switch (operator) {
-    case '==':
-      // A bigint and a number of the same value are equal.
-      return !(value < wanted || value > wanted);
-    case '!=':
-      return value < wanted || value > wanted;
-    case '<':
-      return value < wanted;
-    case '<=':
-      return value <= wanted;
-    case '>':
-      return value > wanted;
-    case '>=':
-      return value >= wanted;
-  }
+function isNumber(value: NonNullable<Value>, op: Op, wanted: number | bigint): boolean {
+  const number = numberOf(value);
+  return number !== undefined && compares(op, number, wanted);
 }
 
 interface Call {
@@ -157,24 +141,6 @@ function callField({ begin, end }: Call, name: string): Value {
     case 'awaits':
       return end?.type === 'poll-end' ? end.chain.at(-1)?.typeName : undefined;
   }
-}
-
-/** Parts between separators that stand in no quotes. */
-function splitOutside(text: string, separator: string): string[] {
-  const parts = [''];
-  let quote = '';
-  for (let at = 0; at < text.length; at++) {
-    const letter = text[at] as string;
-    if (quote !== '') quote = letter === quote ? '' : quote;
-    else if (letter === "'" || letter === '"') quote = letter;
-    else if (text.startsWith(separator, at)) {
-      parts.push('');
-      at += separator.length - 1;
-      continue;
-    }
-    parts[parts.length - 1] += letter;
-  }
-  return parts;
 }
 
 function noFilter(text: string, why: string): RsptraceError {

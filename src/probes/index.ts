@@ -3,6 +3,7 @@ export { CodeEntries } from './code-entries.js';
 export { type CodeFacts, codeFacts } from './code-facts.js';
 export type { FunctionArgument, FunctionProbe } from './describer.js';
 export { type Conditions, holds, holdsAtStop, operandAt, placeIn } from './expressions/comparison.js';
+export { compares, eachComparison, operators } from './expressions/condition.js';
 export {
   type AssumedNumber,
   bytesAt,

@@ -24,7 +24,7 @@ export interface Comparison {
   readonly literal: Literal;
 }
 
-const operators: Readonly<Record<string, Condition['op']>> = {
+export const operators: Readonly<Record<string, Condition['op']>> = {
   '==': 'eq',
   '!=': 'ne',
   '<': 'lt',
@@ -47,19 +47,46 @@ const comparison = /^(.+?)\s*(==|!=|<=|>=|<|>)\s*('(?:\\.|\\u\{[^}]*\}|[^'\\])'|
  * @throws RsptraceError `PROBE_SYNTAX`, `EXPRESSION_SYNTAX`
  */
 export function parseCondition(text: string, probe: string, bare: string): Comparison[][] {
-  return text.split('||').map((all) =>
-    all.split('&&').map((part) => {
-      const [, left = '', op = '', right = ''] = comparison.exec(part.trim()) ?? [];
-      const known = operators[op];
-      const literal = parseLiteral(right);
-      const isOrdered = op !== '==' && op !== '!=';
-      if (known === undefined || literal === undefined || (isOrdered && literal.kind === 'variant'))
-        throw noComparison(part, probe, bare);
-      const expression = parseMemberExpr(left);
-      if (expression.kind === 'number') throw noComparison(part, probe, bare);
-      return { text: left.trim(), expression, op: known, literal };
-    }),
-  );
+  return eachComparison(text, (part) => {
+    const [, left = '', op = '', right = ''] = comparison.exec(part) ?? [];
+    const known = operators[op];
+    const literal = parseLiteral(right);
+    const isOrdered = op !== '==' && op !== '!=';
+    if (known === undefined || literal === undefined || (isOrdered && literal.kind === 'variant'))
+      throw noComparison(part, probe, bare);
+    const expression = parseMemberExpr(left);
+    if (expression.kind === 'number') throw noComparison(part, probe, bare);
+    return { text: left.trim(), expression, op: known, literal };
+  });
+}
+
+/** What stands in quotes; what is between comparisons; else a letter, also a quote that nothing ends. */
+const tokens = /'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\|\||&&|./gsu;
+
+/** The comparisons of a condition, as what becomes of each: those of one list hold together. */
+export function eachComparison<T>(text: string, made: (part: string) => T): T[][] {
+  const lists = [['']];
+  for (const token of text.match(tokens) ?? []) {
+    const list = lists.at(-1) as string[];
+    if (token === '||') lists.push(['']);
+    else if (token === '&&') list.push('');
+    else list.push(`${list.pop()}${token}`);
+  }
+  return lists.map((list) => list.map((part) => made(part.trim())));
+}
+
+const tests: Readonly<Record<Condition['op'], (isLess: boolean, isMore: boolean) => boolean>> = {
+  eq: (isLess, isMore) => !isLess && !isMore,
+  ne: (isLess, isMore) => isLess || isMore,
+  lt: (isLess) => isLess,
+  le: (_, isMore) => !isMore,
+  gt: (_, isMore) => isMore,
+  ge: (isLess) => !isLess,
+};
+
+/** Whether two numbers compare so. A bigint and a number of the same value are equal. */
+export function compares(op: Condition['op'], left: number | bigint, right: number | bigint): boolean {
+  return tests[op](left < right, left > right);
 }
 
 function parseLiteral(text: string): Literal | undefined {
@@ -79,7 +106,7 @@ function parseLiteral(text: string): Literal | undefined {
 }
 
 function noComparison(part: string, probe: string, bare: string): RsptraceError {
-  return new RsptraceError('PROBE_SYNTAX', `'${part.trim()}' in '${probe}' is not a comparison with a constant`, {
+  return new RsptraceError('PROBE_SYNTAX', `'${part}' in '${probe}' is not a comparison with a constant`, {
     hint: `write '${bare} if len > 100', with one of ${Object.keys(operators).join(' ')}, and && or || between several`,
   });
 }

@@ -3,7 +3,7 @@ import { RsptraceError } from '../../base/errors.js';
 import { nearestWords } from '../../base/nearest.js';
 import { selectVariant } from '../../dwarf/index.js';
 import type { Shape } from '../../values/index.js';
-import type { Literal } from './condition.js';
+import { compares, type Literal } from './condition.js';
 
 type Op = Condition['op'];
 type Enum = Shape & { readonly kind: 'enum' };
@@ -51,7 +51,7 @@ export function meaningOf(literal: Literal, op: Op, shape: Shape, text: string):
     const { value } = literal;
     if (shape.kind === 'enum')
       throw wrongType(`${text} is a ${shape.name}: it is compared with one of its variants`, variantsOf(shape));
-    return { accepts: (found) => holds(op, found, value), target: { op, value } };
+    return { accepts: (found) => compares(op, found, value), target: { op, value } };
   }
   const { name } = literal;
   const isIn = op === 'eq';
@@ -79,23 +79,6 @@ function onlyValue({ variants }: Enum, name: string, isIn: boolean): Meaning['ta
   const others = variants.filter((each) => each.name !== name);
   const other = others.length === 1 ? numberOf(others[0]) : undefined;
   return other === undefined ? undefined : { op: isIn ? 'ne' : 'eq', value: other };
-}
-
-function holds(op: Op, left: bigint, right: bigint): boolean {
-  switch (op) {
-    case 'eq':
-      return left === right;
-    case 'ne':
-      return left !== right;
-    case 'lt':
-      return left < right;
-    case 'le':
-      return left <= right;
-    case 'gt':
-      return left > right;
-    case 'ge':
-      return left >= right;
-  }
 }
 
 function variantsOf({ variants }: Enum): string[] {

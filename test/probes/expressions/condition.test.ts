@@ -30,7 +30,7 @@ const literal = fc.oneof(
   fc.bigInt({ min: 0n, max: (1n << 64n) - 1n }).map((value) => ({ text: `0x${value.toString(16)}`, means: value })),
   fc.constantFrom(true, false).map((value) => ({ text: `${value}`, means: value ? 1n : 0n })),
   fc
-    .constantFrom('a', '=', '<', '0', 'é')
+    .constantFrom('a', '=', '<', '0', 'é', '|', '"')
     .map((value) => ({ text: `'${value}'`, means: BigInt(value.codePointAt(0) ?? 0) })),
 );
 const comparison = fc.oneof(
