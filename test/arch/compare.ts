@@ -1,6 +1,8 @@
+import type { Test } from 'tap';
 import type { Architecture } from '../../src/arch/architecture.js';
 import { addr } from '../../src/base/addr.js';
-import type { Case, StepOracle } from './step-oracle.js';
+import { random, values } from './random.js';
+import { type Case, StepOracle } from './step-oracle.js';
 
 /** One instruction, and the state it meets. */
 export interface Trial {
@@ -72,6 +74,66 @@ export async function compare(
     if (actual !== expected) differences.push({ instruction, what: 'memory', expected, actual });
   }
   return { carried: prepared.length, left, differences };
+}
+
+/** Instructions of an architecture that a QEMU without firmware steps. */
+export interface Stepped {
+  readonly architecture: Architecture;
+  readonly program: string;
+  readonly machine: readonly string[];
+  /** The registers of its `g` packet, of eight bytes but for those in `sizes`. */
+  readonly order: readonly string[];
+  readonly sizes?: Readonly<Record<string, number>>;
+  /** Where code and stack begin. */
+  readonly code: bigint;
+  readonly stack: bigint;
+  /** The stack pointer is a multiple of it. */
+  readonly alignment: number;
+  readonly encodings: (next: () => number) => Promise<Map<string, Uint8Array[]>> | Map<string, Uint8Array[]>;
+  /** Trials of each class, and how many different ones it has at least. */
+  readonly perClass: number;
+  readonly least: number;
+  /** The base, besides the stack pointer, of what accesses the stack; registers that get the value of the first now and then. */
+  readonly framePointer: string;
+  readonly equal: readonly string[];
+  /** What else must be so. */
+  readonly prepare: (registers: Map<string, bigint>, bytes: Uint8Array, next: () => number) => void;
+  /** Classes of which some are left to a step: where they access what is not the stack. */
+  readonly left: RegExp;
+  readonly masks?: Masks;
+}
+
+export async function carriesOut(t: Test, given: Stepped): Promise<void> {
+  const { architecture, order, sizes = {}, code, stack, alignment, perClass, equal } = given;
+  const next = random(42);
+  const value = values(next);
+  const trials: Trial[] = [];
+  for (const [name, list] of await given.encodings(next)) {
+    t.ok(list.length >= given.least, `${name}: ${list.length} encodings`);
+    for (let index = 0; index < perClass; index++) {
+      const bytes = list[index % list.length] as Uint8Array;
+      const pc = code + BigInt(16 * (next() % 4096));
+      const registers = new Map(order.map((register) => [register, value()]));
+      const sp = stack + BigInt(alignment * (next() % (0x1_0000 / alignment)));
+      registers.set('pc', pc).set(architecture.sp, sp);
+      // It points into the frame, now and then elsewhere, where no effects are expected.
+      if (next() % 4 !== 0) registers.set(given.framePointer, sp + BigInt(next() % 4096));
+      // Equal operands, which random ones hardly ever are.
+      if (next() % 4 === 0)
+        for (const register of equal) registers.set(register, registers.get(equal[0] as string) ?? 0n);
+      given.prepare(registers, bytes, next);
+      trials.push({ name, bytes, pc, registers, memory: Uint8Array.from({ length: 32 }, next) });
+    }
+  }
+  await using oracle = await StepOracle.start(
+    given.program,
+    given.machine,
+    order.map((register) => sizes[register] ?? 8),
+  );
+  const { carried, left, differences } = await compare(architecture, oracle, order, trials, given.masks);
+  t.same(differences.slice(0, 10), []);
+  t.ok(carried > 0.95 * trials.length, `${carried} carried out of ${trials.length}`);
+  t.ok(left.length > 0 && left.every((name) => given.left.test(name)), 'only accesses outside the stack are left');
 }
 
 interface Prediction {

@@ -4,11 +4,9 @@ import { decode, type Instruction } from '../../src/arch/riscv64/decode.js';
 import { addr } from '../../src/base/addr.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { long } from '../support/long.js';
-import { compare, type Trial } from './compare.js';
+import { carriesOut } from './compare.js';
 import { mustBeStepped, needsRegisters, neverThrows } from './emulated.js';
 import { disassemble } from './objdump.js';
-import { random, values } from './random.js';
-import { StepOracle } from './step-oracle.js';
 
 /** The order of QEMU's `g` packet: x0 to x31 by the names of its riscv-64bit-cpu.xml, then pc. */
 const order =
@@ -67,40 +65,15 @@ function encodings(perClass: number, next: () => number): Map<string, Uint8Array
 }
 
 t.test('carrying an instruction out leaves what QEMU leaves after a step', { timeout: 600_000 }, async (t) => {
-  const next = random(42);
-  const value = values(next);
-  const perClass = long ? 240 : 60;
-  const trials: Trial[] = [];
-  const found = encodings(240, next);
-  for (const [name, list] of found) {
-    t.ok(list.length >= 60, `${name}: ${list.length} encodings`);
-    for (let index = 0; index < perClass; index++) {
-      const bytes = list[index % list.length] as Uint8Array;
-      const pc = CODE + BigInt(16 * (next() % 4096));
-      const registers = new Map(order.map((register) => [register, value()]));
-      const sp = STACK + BigInt(next() % 0x1_0000);
-      registers.set('zero', 0n).set('pc', pc).set('sp', sp);
-      // Where s0 is the base it points into the frame now and then elsewhere, where no effects are expected.
-      if (next() % 4 !== 0) registers.set('fp', sp + BigInt(next() % 4096));
-      // Equal operands, which random ones hardly ever are.
-      if (next() % 4 === 0)
-        for (const register of order.slice(10, 16)) registers.set(register, registers.get('a0') ?? 0n);
-      const memory = Uint8Array.from({ length: 32 }, next);
-      trials.push({ name, bytes, pc, registers, memory });
-    }
-  }
-  await using oracle = await StepOracle.start(
-    'qemu-system-riscv64',
-    machine,
-    order.map(() => 8),
-  );
-  const { carried, left, differences } = await compare(riscv64, oracle, order, trials);
-  t.same(differences.slice(0, 10), []);
-  t.ok(carried > 0.95 * trials.length, `${carried} carried out`);
-  t.ok(
-    left.every((name) => /^(c\.)?(l[bhwd]u?|s[bhwd])$/.test(name)) && left.length > 0,
-    'only accesses outside the stack are left to a step',
-  );
+  await carriesOut(t, {
+    ...{ architecture: riscv64, program: 'qemu-system-riscv64', machine, order },
+    ...{ code: CODE, stack: STACK, alignment: 1, perClass: long ? 240 : 60, least: 60 },
+    encodings: (next) => encodings(240, next),
+    framePointer: 'fp',
+    equal: order.slice(10, 16),
+    prepare: (registers) => registers.set('zero', 0n),
+    left: /^(c\.)?(l[bhwd]u?|s[bhwd])$/,
+  });
 });
 
 t.test('what must be stepped is refused', async (t) => {

@@ -2,7 +2,7 @@
 import t from 'tap';
 import { start } from '../support/command.js';
 import { compileReleased } from '../support/native.js';
-import { sameCalls, trace, withoutStops } from '../support/native-trace.js';
+import { calls, sameCalls, trace, withoutStops } from '../support/native-trace.js';
 
 /** Those of gcc 12 at -O2 whose ends have room for a jump, and what they call. */
 const patched = ['many', 'deep', 'tail', 'plain', 'struck', 'leaves'];
@@ -10,14 +10,6 @@ const patched = ['many', 'deep', 'tail', 'plain', 'struck', 'leaves'];
 const stopping = ['onward', 'vary'];
 
 const probes = (names: readonly string[]): string[] => names.flatMap((name) => ['-p', `fn:${name}*`]);
-
-/** A tree without its times and the numbers of threads. */
-function calls(text: string): string[] {
-  return text
-    .split('\n')
-    .filter((line) => !line.startsWith('#'))
-    .map((line) => line.replace(/^.*?\[ *\d+\]/, ''));
-}
 
 t.test(
   'returns, recursion, tail jumps, longjmp, some by stops: arguments, results and nesting as with stops',

@@ -4,15 +4,7 @@ import t from 'tap';
 import { start } from '../support/command.js';
 import { usually } from '../support/long.js';
 import { compileC, compileReleased } from '../support/native.js';
-import { functionProbes, sameCalls, trace, withoutStops } from '../support/native-trace.js';
-
-/** A tree without its times and the numbers of threads: who called whom with what, and what came of it. */
-function calls(text: string): string[] {
-  return text
-    .split('\n')
-    .filter((line) => !line.startsWith('#'))
-    .map((line) => line.replace(/^.*?\[ *\d+\]/, ''));
-}
+import { calls, functionProbes, sameCalls, trace, withoutStops } from '../support/native-trace.js';
 
 t.test(
   'gcc -O2, which keeps values in registers across calls: calls, nesting, arguments as the stop engine tells them',

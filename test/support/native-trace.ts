@@ -61,3 +61,11 @@ export function sameCalls(t: Test, { functions }: Output, stdout: string): void 
     t.equal(row?.calls, count, name);
   }
 }
+
+/** A tree without its times and the numbers of threads: who called whom with what, and what came of it. */
+export function calls(text: string): string[] {
+  return text
+    .split('\n')
+    .filter((line) => !line.startsWith('#'))
+    .map((line) => line.replace(/^.*?\[ *\d+\]/, ''));
+}
