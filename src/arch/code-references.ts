@@ -23,6 +23,17 @@ export interface Leaving {
   readonly callsThrough: readonly number[];
 }
 
+/** Where direct jumps and calls of a function's code lead outside of it. `to`: from its first byte; it lies at `at`. */
+export function leavingBy(
+  targets: readonly { readonly to: number; readonly link: boolean }[],
+  code: Uint8Array,
+  at: number,
+): Leaving {
+  const out = targets.filter(({ to }) => to < 0 || to >= code.length);
+  const leading = (link: boolean): number[] => out.flatMap((one) => (one.link === link ? [at + one.to] : []));
+  return { jumps: leading(false), calls: leading(true), jumpsThrough: [], callsThrough: [] };
+}
+
 export interface ScanOptions {
   /** Its first byte's address, as a number in which distances are exact. */
   readonly at: number;

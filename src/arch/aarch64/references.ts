@@ -1,4 +1,4 @@
-import type { CodeReferences, ScanOptions } from '../code-references.js';
+import { type CodeReferences, leavingBy, type ScanOptions } from '../code-references.js';
 import { decoded } from './relocate.js';
 
 const NOT_KNOWN = Number.NaN;
@@ -22,11 +22,7 @@ export const references: CodeReferences = {
       if ((word & 0xff00_0000) === 0x5800_0000) literal(view, i + (((word << 8) >> 13) << 2), options);
     }
   },
-  leave(code, at) {
-    const out = decoded(code).targets.filter(({ to }) => to < 0 || to >= code.length);
-    const leading = (link: boolean): number[] => out.flatMap((one) => (one.link === link ? [at + one.to] : []));
-    return { jumps: leading(false), calls: leading(true), jumpsThrough: [], callsThrough: [] };
-  },
+  leave: (code, at) => leavingBy(decoded(code).targets, code, at),
 };
 
 function branches(word: number, here: number, { leads }: ScanOptions): void {

@@ -8,7 +8,7 @@ import { check } from './condition.js';
 import { countUp } from './count.js';
 import { decode } from './decode.js';
 import { disassemble, step } from './disassembly.js';
-import { beginHop, endHop, HOP_FRAME, hop, hopBack, patch, patchTarget, unsign } from './patch.js';
+import { hops, patchTarget, unsign } from './patch.js';
 import { claim, claimRarely, counter, fillRecord, keptOffset, mostShifts, outerCopySteps } from './record-code.js';
 import { floatArguments, LR, SP } from './registers.js';
 import { displace, displaceInside, ends, loopsToStart, patchLengths } from './relocate.js';
@@ -44,7 +44,7 @@ const trampolines = trampolinesOf({
   mostShifts,
   atEntry: unsign,
   ...{ check, countUp, claim, claimRarely, fillRecord },
-  hop: { frame: HOP_FRAME, back: hopBack, begin: beginHop, end: endHop },
+  hop: hops.parts,
 });
 
 /** If a trampoline's start is in reach, its end is too. */
@@ -87,10 +87,10 @@ export const probeCode: ProbeCode = {
   displaceInside,
   loopsToStart,
   ends,
-  patch,
+  patch: hops.patch,
   entryIsPatchable: beginsWithNops,
   patchTarget,
-  hop,
+  hop: hops.hop,
   ...trampolines,
   wait,
   spinsPerSecond: 50_000, // A poll is five instructions: 40-80 ns.

@@ -1,4 +1,4 @@
-import type { CodeReferences } from '../code-references.js';
+import { type CodeReferences, leavingBy } from '../code-references.js';
 import { placed } from './flow.js';
 import { RA } from './registers.js';
 
@@ -17,17 +17,10 @@ export const references: CodeReferences = {
     }
   },
   leave(code, at) {
-    const out = placed(code, at % 4096).filter(
-      ({ target }) => target !== undefined && (target < 0 || target >= code.length),
-    );
-    const leading = (isCall: boolean): number[] =>
-      out.flatMap(({ instruction, target = 0 }) => {
-        const links =
-          instruction.form === 'jump'
-            ? instruction.link
-            : instruction.form === 'jump-register' && instruction.rd === RA;
-        return links === isCall ? [at + target] : [];
-      });
-    return { jumps: leading(false), calls: leading(true), jumpsThrough: [], callsThrough: [] };
+    const targets = placed(code, at % 4096).flatMap(({ instruction: one, target }) => {
+      const link = one.form === 'jump' ? one.link : one.form === 'jump-register' && one.rd === RA;
+      return target === undefined ? [] : [{ to: target, link }];
+    });
+    return leavingBy(targets, code, at);
   },
 };

@@ -1,4 +1,4 @@
-import type { CodeReferences, ScanOptions } from '../code-references.js';
+import { type CodeReferences, leavingBy, type ScanOptions } from '../code-references.js';
 import { immediateB, immediateJ } from './decode.js';
 import { decoded } from './relocate.js';
 
@@ -22,11 +22,7 @@ export const references: CodeReferences = {
     }
     stretch(view, from, code.length, options);
   },
-  leave(code, at) {
-    const out = decoded(code).targets.filter(({ to }) => to < 0 || to >= code.length);
-    const leading = (link: boolean): number[] => out.flatMap((one) => (one.link === link ? [at + one.to] : []));
-    return { jumps: leading(false), calls: leading(true), jumpsThrough: [], callsThrough: [] };
-  },
+  leave: (code, at) => leavingBy(decoded(code).targets, code, at),
 };
 
 function stretch(view: DataView, from: number, end: number, options: ScanOptions): void {

@@ -7,7 +7,7 @@ import { Assembler, addi, cAddi16Sp, cAddiSp, cJrRa, cLdsp, jalr, ld, machine, T
 import { check } from './condition.js';
 import { countUp } from './count.js';
 import { disassemble, step } from './disassembly.js';
-import { beginHop, endHop, HOP_BACK, HOP_FRAME, hop, patch, patchTarget } from './patch.js';
+import { hops, patchTarget } from './patch.js';
 import { claim, claimRarely, fillRecord, keptOffset, mostShifts, outerCopySteps } from './record-code.js';
 import { floatArguments, RA, registerNamed, SP } from './registers.js';
 import { displace, displaceInside, ends, loopsToStart, patchLengths } from './relocate.js';
@@ -22,7 +22,7 @@ const trampolines = trampolinesOf({
   forCounters: (counters) => (counters.some(({ kind }) => kind !== 'calls') ? [T2] : []),
   mostShifts,
   ...{ check, countUp, claim, claimRarely, fillRecord },
-  hop: { frame: HOP_FRAME, back: () => HOP_BACK, begin: beginHop, end: endHop },
+  hop: hops.parts,
   lostInside: ({ through }) => (through === undefined ? undefined : registerNamed(through)),
 });
 
@@ -75,10 +75,10 @@ export const probeCode: ProbeCode = {
   displaceInside,
   loopsToStart,
   ends,
-  patch,
+  patch: hops.patch,
   entryIsPatchable: beginsWithNops,
   patchTarget,
-  hop,
+  hop: hops.hop,
   ...trampolines,
   wait,
   spinsPerSecond: 50_000, // A poll is five instructions and, at the loop's end, a jump: 40-80 ns.
