@@ -15,6 +15,7 @@ import {
 import { note } from './failure.js';
 import type { ConvertArguments, MergeArguments } from './options/saved-trace.js';
 import { loadPlugins } from './plugins.js';
+import { hasRecords } from './records-file.js';
 import { chosenInto, headJson, notesOn, readChosen } from './saved-trace.js';
 import { printed } from './terminal.js';
 
@@ -40,6 +41,7 @@ export async function convert(args: ConvertArguments): Promise<number> {
 export async function merge(args: MergeArguments): Promise<number> {
   const { output, offset, align } = args;
   const paths = [args.trace, ...args.others];
+  for (const path of paths) if (hasRecords(path)) throw notMerged(path);
   const inputs = paths.map((path, index): MergeInput => {
     const label = labelOf(path, paths, index);
     if (align.length > 0) return { path, label, at: align[index] ?? align[0] };
@@ -61,6 +63,12 @@ export async function merge(args: MergeArguments): Promise<number> {
     sink.end(endMissing);
     throw error;
   }
+}
+
+function notMerged(path: string): RsptraceError {
+  return new RsptraceError('TRACE_FOREIGN', `${path} has records, which are not merged`, {
+    hint: `make a trace of it first: rsptrace convert ${path} -o x.pftrace`,
+  });
 }
 
 /** Its name without extensions, or with its number where several share it. */

@@ -18,6 +18,8 @@ export interface RecordQueue {
   readonly bytes: number;
   /** How many bytes may be drained now. */
   readonly room: number;
+  /** Bytes of records that could not be kept. */
+  readonly lost: number;
   readonly first: Run | undefined;
   /**
    * Memory to read a piece into, valid until {@link settle}. Call {@link close} once the records in it were
@@ -37,6 +39,7 @@ export interface RecordQueue {
  * client. Large pieces share reused buffers, because fresh memory for each costs page faults and garbage collection.
  */
 export class Backlog implements RecordQueue {
+  readonly lost = 0;
   readonly #runs: Run[] = [];
   #next = 0;
   #bytes = 0;

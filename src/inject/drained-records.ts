@@ -45,6 +45,11 @@ export class DrainedRecords {
     return this.queue.bytes / this.#slot;
   }
 
+  /** Drained records that could not be kept. */
+  get lost(): number {
+    return this.queue.lost / this.#slot;
+  }
+
   /** Calls whose return was not drained yet. */
   get openCalls(): number {
     return this.#dispatcher.open;

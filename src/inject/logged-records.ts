@@ -13,7 +13,9 @@ export class LoggedRecords implements RecordQueue {
   readonly #logger: Logger;
   /** What the file has no more room for. */
   readonly #memory = new Backlog();
-  #failed = false;
+  /** The file cannot be written. `error`: that has to be thrown. */
+  #failure: { error: RsptraceError | undefined } | undefined;
+  lost = 0;
   #run: Run | undefined;
   #bytes = 0;
   readonly #arena = new ArrayBuffer(4 * drainedAtOnce);
@@ -30,7 +32,7 @@ export class LoggedRecords implements RecordQueue {
   }
 
   get room(): number {
-    return this.#failed ? this.#memory.room : drainedAtOnce;
+    return this.#failure && !this.#log.isTrace ? this.#memory.room : drainedAtOnce;
   }
 
   get first(): Run | undefined {
@@ -54,7 +56,7 @@ export class LoggedRecords implements RecordQueue {
 
   add(view: DataView, start: number, end: number): void {
     this.#notice();
-    if (this.#failed) {
+    if (this.#failure) {
       this.#remember(view, start, end);
       return;
     }
@@ -70,12 +72,14 @@ export class LoggedRecords implements RecordQueue {
   settle(): void {
     this.#used = 0;
     this.#notice();
-    if (this.#failed) return;
     try {
-      this.#log.flush();
+      if (!this.#failure) this.#log.flush();
     } catch (thrown) {
       this.#fail(thrown);
     }
+    const { error } = this.#failure ?? {};
+    this.#failure &&= { error: undefined };
+    if (error) throw error;
   }
 
   advance(run: Run, bytes: number): void {
@@ -89,24 +93,30 @@ export class LoggedRecords implements RecordQueue {
 
   /** The file may have ended, so that the trace has its room. */
   #notice(): void {
-    if (!this.#failed && this.#log.isGivenUp) this.#fail(new Error('the trace needs the room'));
+    if (!this.#failure && this.#log.isGivenUp) this.#fail(new Error('the trace needs the room'));
   }
 
   #remember(view: DataView, start: number, end: number): void {
-    // That the trace cannot be written has ended the recording.
-    if (this.#log.isTrace) return;
+    // That the trace cannot be written ends the recording.
+    if (this.#log.isTrace) {
+      this.lost += end - start;
+      return;
+    }
     // The memory that it lies in is used again.
     const bytes = Uint8Array.from(new Uint8Array(view.buffer, view.byteOffset + start, end - start));
     this.#memory.add(new DataView(bytes.buffer), 0, bytes.length);
   }
 
   #fail(thrown: unknown): void {
-    this.#failed = true;
+    const { path, isTrace } = this.#log;
+    this.#failure = { error: isTrace ? traceFailed(path, thrown) : undefined };
     const rest = this.#log.unwritten();
     this.#bytes -= rest.length;
-    if (this.#log.isTrace) throw traceFailed(this.#log.path, thrown);
+    if (isTrace) {
+      this.lost += rest.length;
+      return;
+    }
     if (rest.length > 0) this.#memory.add(new DataView(rest.buffer), 0, rest.length);
-    const { path } = this.#log;
     this.#logger.warn({ error: String(thrown), path }, 'records wait in memory now, so the target may have to wait');
   }
 }

@@ -200,12 +200,12 @@ export class TargetEngine {
 
   /**
    * The last records were drained: those that are still held follow. They all wait for {@link digest}. Returns how many
-   * slots were claimed and never committed.
+   * records are missing: claimed and never committed, or not kept.
    */
   finish(): number {
     const missing = this.#ring.finish(this.drained.add);
     this.drained.queue.settle();
-    return missing;
+    return missing + this.drained.lost;
   }
 
   /** What the counters in the target have counted: now, or at the last stop. */

@@ -135,6 +135,31 @@ t.test('what a trace of records cannot be is said before anything is started', a
   t.match(other.stderr, /TRACE_UNKNOWN_FORMAT/);
 });
 
+t.test('a trace of records that finds no room ends, and says what is not in it', async (t) => {
+  const records = join(scratchFolder(t), 'a.records');
+  const words = [
+    'run',
+    '--json',
+    '-o',
+    records,
+    '-p',
+    'poll:**',
+    elfPath('rv-o2-long'),
+    '--',
+    ...qemuArgv('rv-o2-long'),
+  ];
+  // In blocks of 512 bytes, or of 1024 in some shells.
+  const limited = start('sh', ['-c', 'ulimit -f 3000; exec "$@"', 'sh', process.execPath, main, ...words]);
+  const { status, stdout, stderr } = await limited.ended;
+  t.equal(status, 3, stderr);
+  const said = JSON.parse(stdout) as { records: number; missing: number };
+  t.match(said, { end: 'failed', error: { code: 'TRACE_WRITE_FAILED' } });
+  const { stdout: dumped } = await rsptrace('dump', records, '--json').ended;
+  const { length: kept } = dumped.match(/"kind":"record"/g) ?? [];
+  t.ok(kept > 0 && said.missing > 0);
+  t.equal(kept, said.records - said.missing);
+});
+
 const kills = long ? 50 : 1;
 
 t.test(`killed at random moments: ${kills}`, async (t) => {

@@ -104,6 +104,7 @@ function reportTables(prepared: Prepared, recording: Recorded): void {
     ...leakLines(recording.leak, recording.stops),
     ringFullText(recording),
     missing !== unread &&
+      recording.error === undefined &&
       situation.isProcess &&
       !args.lossless &&
       'records are missing because the process made them faster than they were read, and waits at most 20 ms in a second: --lossless makes it wait for all',
