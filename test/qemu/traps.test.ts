@@ -237,8 +237,8 @@ t.test("aarch64: calls, named by the kernel's table, their arguments and results
   const { status, stdout, stderr } = await rsptrace('run', ...options, file('k.elf'), '--', ...qemu).ended;
   t.equal(status, 0, stderr.slice(-300));
   t.match((JSON.parse(stdout) as Traps).traps, [
-    { function: 'syscall::put', calls: 5, lost: 0 },
     { function: 'syscall::93', calls: 1, lost: 1 },
+    { function: 'syscall::put', calls: 5, lost: 0 },
     { function: 'trap::brk', calls: 1, lost: 0 },
   ]);
   const lines = readFileSync(file('t.jsonl'), 'utf8').trim().split('\n');
