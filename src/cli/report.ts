@@ -31,10 +31,12 @@ import { openSamples } from './open-samples.js';
 import type { ReportArguments } from './options/saved-trace.js';
 import type { ProfileArguments } from './options/target.js';
 import { chosenInto, headJson, noMatch, once, readChosen } from './saved-trace.js';
+import { reportStory } from './story.js';
 import { printed, tableOptions } from './terminal.js';
 
 /** `rsptrace report TRACE`: where the time of a saved trace went. Gives the exit status. */
 export async function report(args: ReportArguments): Promise<number> {
+  if (args.story !== undefined) return reportStory(args, args.story);
   if (args.callers !== undefined) return reportArcs(args, '--callers', args.callers);
   if (args.callees !== undefined) return reportArcs(args, '--callees', args.callees);
   // Without --by: what there is.

@@ -23,6 +23,17 @@ interface Switches extends Recording {
   readonly switches_missed: number;
 }
 
+/** Of `report --story`. */
+interface Story {
+  readonly total_ns: number | null;
+  readonly on_hart_ns: number | null;
+  readonly waiting_ns: number;
+  readonly tree: { readonly children: readonly { readonly kind: string; readonly name: string }[] };
+}
+
+/** What `middle` calls. */
+const inside = ['labsched::work::inner', 'labsched::work::inner'];
+
 const sum = (rows: readonly ThreadRow[]): number => rows.reduce((all, { switches }) => all + switches, 0);
 const threads = 8;
 
@@ -67,6 +78,17 @@ for (const [guest, engine, used] of usually(runs, ([guest, engine]) => (guest ==
       'and not those of harts once more',
     );
     t.match(read, Object.fromEntries(rows.map(({ thread, switches }) => [thread, switches])), 'the trace has them too');
+    // It gives way once by itself, and once in that `inner` whose number is even.
+    for (const nth of ['1', '2', '3']) {
+      const told = await rsptrace('report', '--json', '--story', 'work::middle', '--nth', nth, trace).ended;
+      const { story } = JSON.parse(told.stdout) as { story: Story };
+      t.match(story, { goes_with: 'thread', waits: 2, interrupts: 0 });
+      t.same(
+        story.tree.children.filter(({ kind }) => kind === 'call').map(({ name }) => name),
+        inside,
+      );
+      t.equal((story.on_hart_ns ?? 0) + story.waiting_ns, story.total_ns);
+    }
   });
 
 /** What `switch:` finds, and where. */

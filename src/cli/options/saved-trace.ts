@@ -78,6 +78,8 @@ export const report = declared({
     full: awaitsFull,
     callers: text('Who calls this function: counts and times of every arc'),
     callees: text('What this function calls'),
+    story: parsed('All that happened for one call or Future: the longest of these names', parseFilter),
+    nth: parsed('With --story: this one, in the order of their begins, from 1', count('--nth')),
     sort: choice(sortKeys, 'The most first', { default: 'total' }),
     top: top('Only so many rows'),
   },
@@ -85,9 +87,12 @@ export const report = declared({
 export type ReportArguments = ArgumentsOf<typeof report>;
 
 export function checkReport(given: ReportArguments): void {
-  const { by, filter } = given;
-  if (givenOf(given, ['by', 'callers', 'callees']).length > 1)
-    throw usage('--by, --callers and --callees do not go together');
+  const { by, filter, story, nth } = given;
+  if (givenOf(given, ['by', 'callers', 'callees', 'story']).length > 1)
+    throw usage('--by, --callers, --callees and --story do not go together');
+  if (story && filter) throw usage('--story and --filter do not go together', 'give --story the name');
+  if (story?.condition) throw usage('--story takes a name without a condition', '--nth chooses one of several');
+  if (nth !== undefined && !story) throw usage('--nth needs --story: which of what it names', "try --story 'net::rx'");
   if ((by === 'await' || by === 'latency') && filter?.condition)
     throw usage(`--by ${by} takes a --filter without a condition`);
 }

@@ -1,0 +1,291 @@
+import { awaitPlace, waitText } from '../../events/await-place.js';
+import type {
+  AnyBegin,
+  AnyEnd,
+  GuestNanos,
+  PollBegin,
+  PollEnd,
+  RootRef,
+  TraceEvent,
+  Wake,
+} from '../../events/events.js';
+import { isBegin, isEnd } from '../../events/open-calls.js';
+import type { Selection } from '../../events/selection.js';
+import { Fold } from '../../events/sinks.js';
+import { argumentsText, placeHitText, rootText, stateText, wakeSourceText } from '../../events/text.js';
+import { type Carrier, HartStates } from './carrier.js';
+import { LockHolders } from './lock-holders.js';
+import type { StoryKind, StoryNode, StoryWait } from './node.js';
+import { isThread, lifeOf, type Subject, Subjects } from './subjects.js';
+
+/** More would not be read, and a trace may have millions. */
+const mostNodes = 100_000;
+
+type WaitNode = StoryNode & { readonly wait: StoryWait };
+
+/** A hart that runs something of the story: what is open there, the outermost first. */
+type Lane = StoryNode[];
+
+/** All that happened for one call, or for one Future, on whatever hart. */
+export class Story extends Fold {
+  readonly #subjects: Subjects;
+  readonly #number: number;
+  readonly #harts = new HartStates();
+  readonly #locks = new LockHolders();
+  readonly #open = new Map<AnyBegin, { readonly node: StoryNode; readonly lane: Lane }>();
+  /** Harts that poll a task which the subject has woken, while it waits itself. */
+  readonly #served = new Map<number, Lane>();
+  readonly #woken = new Set<RootRef>();
+  #told: Told | undefined;
+  #nodes = 0;
+  leftOut = 0;
+
+  /** `number`: which of what is wanted, see `Subject`. */
+  constructor(wanted: Selection, number: number) {
+    super();
+    this.#subjects = new Subjects(wanted);
+    this.#number = number;
+  }
+
+  /** Undefined before it has begun. */
+  get told(): Omit<Told, 'lane'> | undefined {
+    return this.#told;
+  }
+
+  event(event: TraceEvent): void {
+    if (this.#told?.isOver) return;
+    const { began, ended } = this.#subjects.on(event);
+    if (began?.number === this.#number) this.#begins(began);
+    else this.#event(event);
+    this.#harts.on(event);
+    if (ended && ended.subject === this.#told?.subject) this.#over(event, ended.isWhole);
+    this.#follow(event);
+  }
+
+  /** Who holds locks is known only of what came before, too. */
+  #follow(event: TraceEvent): void {
+    if (event.type === 'call-end') this.#locks.taken(event);
+    else if (event.type === 'place') this.#locks.released(event);
+    else if (event.type === 'reset' || event.type === 'gap') this.#locks.forget();
+  }
+
+  #begins(subject: Subject): void {
+    const { carrier, poll } = this.#harts.carrierOf(subject);
+    const { begin } = subject;
+    const root = subjectNode(begin);
+    const on = begin.hart;
+    this.#told = { subject, root, carrier, poll, on, lane: [root], wait: undefined, others: 0, isOver: false };
+    if (begin.type === 'poll-begin') this.#enters(this.#told, begin);
+    else this.#open.set(begin, { node: root, lane: this.#told.lane });
+  }
+
+  #event(event: TraceEvent): void {
+    const told = this.#told;
+    if (!told) return;
+    if ((isBegin(event) || isEnd(event)) && isThread(event)) this.#switches(told, event);
+    else if (isBegin(event)) this.#enters(told, event);
+    else if (isEnd(event)) this.#leaves(told, event);
+    else if (event.type === 'wake') this.#wakes(told, event);
+    else if (event.type === 'place' && event.place.lock === undefined)
+      this.#instant(this.#laneOf(told, event.hart), event, 'place', placeHitText(event));
+  }
+
+  #switches(told: Told, event: AnyBegin | AnyEnd): void {
+    const { carrier, wait } = told;
+    if (carrier.kind !== 'thread' || event.thread || !('function' in event)) return;
+    const isBeginning = isBegin(event);
+    if (event.function === carrier.thread) {
+      if (isBeginning) this.#resumes(told, event);
+      else this.#pauses(told, event, isInterrupted(told.lane) ? 'preempted' : 'off the hart');
+    } else if (isBeginning && wait && wait.hart === event.hart) wait.wait.next ??= event.function.name;
+  }
+
+  #enters(told: Told, begin: AnyBegin): void {
+    if (begin.type === 'poll-begin') this.#polls(told, begin);
+    const lane = this.#laneOf(told, begin.hart);
+    if (!lane) return;
+    if (isOfOther(told, begin)) {
+      told.others++;
+      return;
+    }
+    const held = begin.type === 'call-begin' ? this.#locks.of(begin) : undefined;
+    const node = this.#add(lane, nodeOf(begin, held));
+    if (!node) return;
+    lane.push(node);
+    this.#open.set(begin, { node, lane });
+  }
+
+  /** A poll of the subject's task goes on with it; one of a task that it has woken serves it. */
+  #polls(told: Told, begin: PollBegin): void {
+    const { carrier, wait } = told;
+    const isOwn =
+      (carrier.kind === 'task' && begin.root === carrier.root) ||
+      (carrier.kind === 'future' && lifeOf(begin) === carrier.life);
+    if (isOwn && told.on === undefined) {
+      told.poll = begin;
+      this.#resumes(told, begin);
+    } else if (wait && this.#woken.has(begin.root) && !this.#served.has(begin.hart)) {
+      this.#served.set(begin.hart, [wait]);
+    }
+  }
+
+  #leaves(told: Told, end: AnyEnd): void {
+    const { begin } = end;
+    const open = begin && this.#open.get(begin);
+    if (begin && open) {
+      const { node, lane } = open;
+      this.#open.delete(begin);
+      if (lane === told.lane && end.type === 'call-end') this.#renamed(told, end.hart);
+      const at = lane.lastIndexOf(node);
+      // What it is around is over too.
+      if (at > 0) lane.splice(at);
+      if (end.type === 'call-end' || end.type === 'poll-end') {
+        node.took = end.time - node.began;
+        node.result = end.result;
+      }
+      if (this.#served.get(end.hart)?.length === 1) this.#served.delete(end.hart);
+    }
+    if (begin === undefined || begin !== told.poll) return;
+    if (end.type === 'poll-lost' || (end.type === 'poll-end' && end.result !== 'ready'))
+      this.#pauses(told, end, end.type === 'poll-end' ? waitName(end) : 'waits');
+  }
+
+  /** What it has called returns, although it has no hart: its thread is called otherwise since an exec. */
+  #renamed(told: Told, hart: number): void {
+    const now = told.on === undefined && told.carrier.kind === 'thread' ? this.#harts.threadOf(hart) : undefined;
+    if (!now) return;
+    told.carrier = { kind: 'thread', thread: now.function };
+    this.#resumes(told, now);
+  }
+
+  #wakes(told: Told, wake: Wake): void {
+    const { carrier, wait } = told;
+    const own = carrier.kind === 'task' || carrier.kind === 'future' ? carrier.root : undefined;
+    if (wait && own !== undefined && wake.root === own) {
+      wait.wait.woken ??= wake.time;
+      wait.wait.wokenBy ??= wakeSourceText(wake);
+      return;
+    }
+    const lane = this.#laneOf(told, wake.hart);
+    if (lane === undefined || wake.root === own) return;
+    if (wake.root !== undefined) this.#woken.add(wake.root);
+    this.#instant(lane, wake, 'wake', `wakes ${wake.root === undefined ? 'a task' : rootText(wake.root)}`);
+  }
+
+  #instant(
+    lane: Lane | undefined,
+    { hart, time }: { readonly hart: number; readonly time: GuestNanos },
+    kind: StoryKind,
+    name: string,
+  ): void {
+    if (!lane) return;
+    this.#add(lane, {
+      kind,
+      name,
+      detail: undefined,
+      hart,
+      began: time,
+      took: undefined,
+      result: undefined,
+      children: [],
+    });
+  }
+
+  #pauses(told: Told, { time, hart }: AnyEnd, name: string): void {
+    const wait: WaitNode = {
+      ...{ kind: 'wait', name, detail: undefined, hart, began: time, took: undefined, result: undefined, children: [] },
+      wait: { next: undefined, wokenBy: undefined, woken: undefined, back: undefined },
+    };
+    // Waits are few, and sums need all of them.
+    (told.lane.at(-1) ?? told.root).children.push(wait);
+    told.wait = wait;
+    told.on = undefined;
+  }
+
+  #resumes(told: Told, { time, hart }: AnyBegin): void {
+    const { wait } = told;
+    if (wait) {
+      wait.took = time - wait.began;
+      wait.wait.back = hart;
+    }
+    told.wait = undefined;
+    told.on = hart;
+    this.#served.clear();
+  }
+
+  #over(event: TraceEvent, isWhole: boolean): void {
+    const told = this.#told;
+    if (!told || event.type === 'gap') return;
+    told.isOver = true;
+    if (isWhole) told.root.took = event.time - told.root.began;
+    if (told.wait && isWhole) told.wait.took = event.time - told.wait.began;
+    if (event.type === 'cancelled') told.root.result = 'dropped';
+    if (event.type === 'call-lost') told.root.result = 'lost';
+    if (event.type === 'poll-end') told.root.result = event.result;
+  }
+
+  #laneOf(told: Told, hart: number): Lane | undefined {
+    return told.on === hart ? told.lane : this.#served.get(hart);
+  }
+
+  #add(lane: Lane, node: StoryNode): StoryNode | undefined {
+    if (this.#nodes >= mostNodes) {
+      this.leftOut++;
+      return undefined;
+    }
+    this.#nodes++;
+    lane.at(-1)?.children.push(node);
+    return node;
+  }
+}
+
+/** A story as far as it was read. */
+interface Told {
+  readonly subject: Subject;
+  readonly root: StoryNode;
+  carrier: Carrier;
+  /** The poll that goes on with it, of a task or a Future. */
+  poll: AnyBegin | undefined;
+  /** The hart that it has; undefined while it has none. */
+  on: number | undefined;
+  readonly lane: Lane;
+  wait: WaitNode | undefined;
+  /** Calls of other processes on its hart meanwhile. */
+  others: number;
+  isOver: boolean;
+}
+
+/** Of another program on the same hart, which nothing else says to have another turn. */
+function isOfOther({ carrier, subject }: Told, { thread }: AnyBegin): boolean {
+  const own = subject.begin.thread?.space;
+  return carrier.kind === 'hart' && own !== undefined && thread?.space !== undefined && thread.space !== own;
+}
+
+function isInterrupted(lane: Lane): boolean {
+  return lane.some(({ kind }) => kind === 'irq');
+}
+
+/** `waits at src/main.rs:15`. */
+function waitName(end: PollEnd): string {
+  return waitText(awaitPlace(end)).replace(/^waiting/, 'waits');
+}
+
+/** A Future's polls are inside of its life. */
+function subjectNode(begin: AnyBegin): StoryNode {
+  const node = nodeOf(begin, undefined);
+  return begin.type === 'poll-begin' ? { ...node, kind: 'future', name: begin.future.future, detail: undefined } : node;
+}
+
+function nodeOf(begin: AnyBegin, holder: string | undefined): StoryNode {
+  const { hart, time: began } = begin;
+  const common = { hart, began, took: undefined, result: undefined, children: [] };
+  if (begin.type === 'poll-begin') {
+    const { future, state } = begin;
+    return { ...common, kind: 'poll', name: `poll ${future.future}`, detail: state && `from ${stateText(state)}` };
+  }
+  const { function: fn, arguments: values } = begin;
+  const kind = fn.kind === undefined || fn.kind === 'thread' ? 'call' : fn.kind;
+  const held = holder === undefined ? undefined : `held by ${holder}`;
+  const detail = kind === 'lock' ? held : argumentsText(values);
+  return { ...common, kind, name: fn.name, detail: detail === '' ? undefined : detail };
+}

@@ -1,0 +1,178 @@
+// The story of one call or Future: against what was made to happen, and against lives and calls as other reports count them.
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import t from 'tap';
+import { addr } from '../../../src/base/addr.js';
+import {
+  type CallBegin,
+  Choice,
+  type FunctionRef,
+  lockArguments,
+  lockRef,
+  releaseName,
+  reportBy,
+  Story,
+  storyJson,
+  storyText,
+  type TraceEvent,
+} from '../../../src/trace/index.js';
+import { futures, linked, nanos, stories, suspend0, tell, unresumed } from '../stories.js';
+
+const wanted = (name: string) => ({ kind: undefined, matches: (one: string) => one === name, holds: undefined });
+const options = { color: false, width: 200 };
+
+interface Told {
+  readonly goes_with: string;
+  readonly total_ns: number | null;
+  readonly on_hart_ns: number | null;
+  readonly waits: number;
+  readonly waiting_ns: number;
+  readonly runnable_ns: number | null;
+}
+
+function storyOf(events: readonly TraceEvent[], name: string, nth?: number): { story: Story; told: Told } {
+  const choice = new Choice(wanted(name), nth);
+  tell(choice, events);
+  const story = new Story(wanted(name), choice.number ?? 0);
+  tell(story, events);
+  return { story, told: storyJson(story) as Told };
+}
+
+let keys = 100;
+const fn = (name: string, kind?: FunctionRef['kind']): FunctionRef => {
+  return { key: keys++, name, instance: name, address: addr(0x1000n), file: undefined, line: undefined, kind };
+};
+const call = (function_: FunctionRef, hart: number, depth = 0, values: CallBegin['arguments'] = []) => {
+  const of = { hart, function: function_, depth };
+  return {
+    begin: (time: number): TraceEvent => ({ type: 'call-begin', ...of, time: nanos(time), arguments: values }),
+    end: (time: number, began: number, result?: string): TraceEvent => {
+      return { type: 'call-end', ...of, time: nanos(time), began: nanos(began), result };
+    },
+  };
+};
+
+t.test('a system call that waits: off its hart, preempted, behind a lock, and what others do meanwhile', async (t) => {
+  const [mine, other] = [fn('sh', 'thread'), fn('cat', 'thread')];
+  const [read, timer, copy, alien] = [fn('syscall::read', 'syscall'), fn('irq::timer', 'irq'), fn('copy'), fn('alien')];
+  const lock = lockRef('TABLE', { key: 90, address: addr(0x90n), file: undefined, line: undefined });
+  const by = (where: string) => lockArguments({ lock: '0x90', isShared: false, isAttempt: false, by: where });
+  const released: TraceEvent = {
+    ...{ type: 'place', time: nanos(75), hart: 1 },
+    place: {
+      ...{ key: 91, name: releaseName(lock, undefined), category: 'lock', address: addr(0x94n), lock: '0x90' },
+      by: { function: undefined, file: undefined, line: undefined },
+    },
+  };
+  // A thread's slice on its hart ends while calls in it are open: each is on a track of its own.
+  const track = { key: 92, stack: addr(0x9000n) };
+  const on = (event: TraceEvent): TraceEvent => ({ ...event, thread: track }) as TraceEvent;
+  const events = linked([
+    call(mine, 0).begin(0),
+    call(lock, 1, 0, by('holder')).begin(1),
+    call(lock, 1, 0, by('holder')).end(2, 1, 'taken'),
+    on(call(read, 0).begin(10)),
+    call(mine, 0).end(20, 0),
+    call(other, 0).begin(20),
+    call(alien, 0, 1).begin(22),
+    call(alien, 0, 1).end(24, 22),
+    call(other, 0).end(50, 20),
+    call(mine, 1).begin(60),
+    on(call(lock, 1, 1, by('reader')).begin(70)),
+    released,
+    on(call(lock, 1, 1, by('reader')).end(80, 70, 'taken')),
+    on(call(timer, 1, 1).begin(90)),
+    call(mine, 1).end(92, 60),
+    call(other, 1).begin(92),
+    call(other, 1).end(95, 92),
+    call(mine, 1).begin(95),
+    on(call(timer, 1, 1).end(97, 90)),
+    on(call(copy, 1, 1).begin(98)),
+    on(call(copy, 1, 1).end(99, 98)),
+    on(call(read, 1).end(100, 10, '5')),
+  ]);
+  // It ends on another hart than where it began.
+  const begin = events.find((event) => 'function' in event && event.function === read) as CallBegin;
+  const all = events.map((event) =>
+    event.type === 'call-end' && event.function === read ? { ...event, begin } : event,
+  );
+  const { story, told } = storyOf(all, 'syscall::read');
+  t.match(told, {
+    goes_with: 'thread',
+    ...{ total_ns: 90, on_hart_ns: 47, waits: 2, waiting_ns: 43, runnable_ns: null },
+    ...{ interrupts: 1, interrupted_ns: 4, locks: 1, locking_ns: 10 },
+  });
+  t.same(storyText(story, options, 99).split('\n').slice(3, -1), [
+    '     0 ns      90 ns     0  syscall::read = 5',
+    '    10 ns      40 ns     0    off the hart: hart 0 runs cat; goes on on hart 1',
+    '    60 ns      10 ns     1    lock::TABLE held by holder = taken',
+    '    80 ns       7 ns     1    irq::timer',
+    '    82 ns       3 ns     1      preempted: hart 1 runs cat',
+    '    88 ns       1 ns     1    copy',
+  ]);
+  t.match(storyText(story, options, 2), /\n4 lines more: --full shows them\n$/);
+});
+
+t.test('a Future: its polls, its waits, who wakes it, and the task that it has woken', async (t) => {
+  const [a, b] = futures;
+  const roots = [a, b].map((future, key) => ({ key, future, address: addr(0x1000n + BigInt(key) * 0x100n) }));
+  const [own, served] = roots as [(typeof roots)[0], (typeof roots)[0]];
+  const at = (root: typeof own, hart: number) => ({ hart, root, future: root.future, address: root.address, depth: 0 });
+  const begin = (root: typeof own, hart: number, time: number, state = suspend0): TraceEvent => {
+    return { type: 'poll-begin', ...at(root, hart), time: nanos(time), state };
+  };
+  const end = (
+    root: typeof own,
+    hart: number,
+    time: number,
+    began: number,
+    result: 'ready' | 'pending',
+  ): TraceEvent => {
+    const state = result === 'ready' ? undefined : suspend0;
+    return { type: 'poll-end', ...at(root, hart), time: nanos(time), began: nanos(began), result, state, chain: [] };
+  };
+  const wake = (root: typeof own, by: typeof own, hart: number, time: number): TraceEvent => {
+    const caller = { function: 'send', file: undefined, line: undefined };
+    return { type: 'wake', time: nanos(time), hart, waker: root.address, root, by, caller };
+  };
+  const events = linked([
+    begin(own, 0, 0, unresumed),
+    wake(served, own, 0, 5),
+    end(own, 0, 10, 0, 'pending'),
+    begin(served, 1, 20),
+    wake(own, served, 1, 30),
+    end(served, 1, 35, 20, 'pending'),
+    begin(own, 1, 50),
+    end(own, 1, 60, 50, 'ready'),
+  ]);
+  const { story, told } = storyOf(events, a.future);
+  t.match(told, { goes_with: 'future', total_ns: 60, on_hart_ns: 20, waits: 1, waiting_ns: 40, runnable_ns: 20 });
+  t.same(storyText(story, options, 99).split('\n').slice(3, -1), [
+    '     0 ns      60 ns     0  a = ready',
+    '     0 ns      10 ns     0    poll a from Unresumed = pending',
+    '     5 ns                0      wakes b @0x1100',
+    '    10 ns      40 ns     0    waits at src/a.rs:12: woken by b in send after 20 ns; goes on on hart 1',
+    '    20 ns      15 ns     1      poll b from Suspend0 at src/a.rs:12 = pending',
+    '    50 ns      10 ns     1    poll a from Suspend0 at src/a.rs:12 = ready',
+  ]);
+});
+
+t.test('in any story of polls the longest life is that of --by latency, and its time is polls and waits', async () => {
+  fc.assert(
+    fc.property(stories, ({ events }) => {
+      const lives = reportBy('latency');
+      tell(lives, events);
+      for (const { name, durations } of lives.rows()) {
+        const same = lives.rows().filter((row) => row.name === name);
+        const { told } = storyOf(events, name);
+        if (same.length > 1) continue;
+        assert.equal(told.total_ns ?? 0, durations.count > 0 ? durations.max : 0);
+        const { total_ns: total, waiting_ns: waiting } = told;
+        // It has none where all its polls are inlined.
+        if (total === null || total === undefined) continue;
+        assert.ok(waiting >= 0 && waiting <= total);
+        assert.equal(told.on_hart_ns, total - waiting);
+      }
+    }),
+  );
+});
