@@ -1,4 +1,4 @@
-import { type Addr, addr } from '../base/addr.js';
+import type { Addr } from '../base/addr.js';
 import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { madeOnce } from '../base/made-once.js';
@@ -11,7 +11,6 @@ import type { LineTable } from './line.js';
 import type { LineHeader } from './line-header.js';
 import type { FileName } from './line-tables.js';
 import { LineTables } from './line-tables.js';
-import { staticAddress } from './location.js';
 import { type NamedKind, NameIndex } from './name-index.js';
 import { linkageNameOf, qualifiedName, through } from './names.js';
 import { type AddressRange, rangesOf } from './ranges.js';
@@ -213,23 +212,6 @@ export class DebugInfo {
   /** The static variables and constants of a name, not those local to a function. */
   variablesNamed(name: string): Die[] {
     return this.#distinct(name, 'variable', (die) => `${die.offset}`);
-  }
-
-  /**
-   * The addresses of everything with a name, in ascending order: ELF symbols spelled like this (mangled or not),
-   * functions and static variables. A function that was inlined everywhere has no address.
-   */
-  addressesNamed(name: string): Addr[] {
-    const found = new Set<bigint>(this.elf.symbols.named(name).map((symbol) => symbol.address));
-    for (const die of this.functionsNamed(name)) {
-      const first = this.attempt(die.unit, () => rangesOf(die)[0]);
-      if (first !== undefined && this.elf.isLoaded(first.low)) found.add(this.elf.codes.fromCode(first.low));
-    }
-    for (const die of this.variablesNamed(name)) {
-      const at = this.attempt(die.unit, () => staticAddress(die));
-      if (at !== undefined && this.elf.isLoaded(this.elf.codes.toCode(at))) found.add(at);
-    }
-    return [...found].map(addr).sort((a, b) => (a < b ? -1 : 1));
   }
 
   #distinct(name: string, kind: NamedKind, keyOf: (die: Die) => string): Die[] {

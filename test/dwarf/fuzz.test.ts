@@ -26,6 +26,7 @@ import {
 } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
+import { addressesNamed } from '../support/addresses-named.js';
 import { run } from '../support/dwarfdump.js';
 import { long } from '../support/long.js';
 import { damage, randomOf, type Sample, sampleOf } from '../support/mutations.js';
@@ -96,7 +97,7 @@ function readElf(elf: ElfFile, found: ReturnType<typeof readAll>): ReturnType<ty
       frames.rowAt(at);
       if (debug.frameAt(at).position !== undefined) found.lines++;
     }
-    debug.addressesNamed(symbol.name);
+    addressesNamed(debug, symbol.name);
   }
   return found;
 }

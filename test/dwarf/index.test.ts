@@ -6,6 +6,7 @@ import { addr } from '../../src/base/addr.js';
 import { DebugInfo, type Die, DW_AT, DW_TAG, DW_FORM as F, layoutOf, typeName } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
+import { addressesNamed } from '../support/addresses-named.js';
 import { DwarfWriter } from '../support/dwarf-writer.js';
 import { dumpInfo, run } from '../support/dwarfdump.js';
 import { usually } from '../support/long.js';
@@ -81,8 +82,8 @@ t.test('paths and generic arguments', async (t) => {
   );
   const symbols = run('nm', elfPath('rv-o0'));
   const deep = BigInt(`0x${/^(\w+) T deep0$/m.exec(symbols)?.[1]}`);
-  t.strictSame(debug.addressesNamed('labkern::work::deep0'), [deep]);
-  t.strictSame(debug.addressesNamed('deep0'), [deep]);
+  t.strictSame(addressesNamed(debug, 'labkern::work::deep0'), [deep]);
+  t.strictSame(addressesNamed(debug, 'deep0'), [deep]);
   // A method: the impl block has no name in DWARF.
   const methods = debug.functionsNamed('YieldN::poll').filter((die) => !Number.isNaN(die.lowPc));
   t.equal(methods.length, 1);
@@ -131,11 +132,11 @@ for (const [dialect, flags] of DIALECTS) {
       [DW_TAG.typedef],
     );
     for (const name of ['outer', 'scale', 'table', 'sink', 'banner', '_start']) {
-      t.strictSame(debug.addressesNamed(name), [symbols.get(name)], name);
+      t.strictSame(addressesNamed(debug, name), [symbols.get(name)], name);
     }
     t.strictSame(debug.variablesNamed('calls'), [], 'a static of a function is not in the index');
     t.equal(debug.functionsNamed('middle').length, 1, 'a function that is always inlined is');
-    t.strictSame(debug.addressesNamed('middle'), []);
+    t.strictSame(addressesNamed(debug, 'middle'), []);
     // The symbol, and its alias.
     const outer = addr(symbols.get('outer') ?? 0n);
     t.strictSame(

@@ -9,6 +9,7 @@ import { findFutures } from '../../src/async/futures/index.js';
 import { addr } from '../../src/base/addr.js';
 import { DebugInfo, type Die, DieCursor, DW_AT, DW_OP, DW_TAG, locationsOf, rangesOf } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
+import { addressesNamed } from '../support/addresses-named.js';
 import { run } from '../support/dwarfdump.js';
 import { compile, scratch } from '../support/small-programs.js';
 
@@ -46,7 +47,7 @@ function facts(debug: DebugInfo, die: Die): string {
 function places(debug: DebugInfo): unknown {
   const names = ['outer', 'scale', 'table', 'sink', 'banner', 'calls', 'SINK', 'leaf', 'root', 'poll', '_start'];
   return names.map((name) => {
-    const found = debug.addressesNamed(name);
+    const found = addressesNamed(debug, name);
     // Some of its instructions, and some behind them.
     const inside = found.flatMap((address) => Array.from({ length: 16 }, (_, i) => addr(address + BigInt(i * 4))));
     const around = inside.map((address) => {
@@ -147,7 +148,7 @@ t.test('a .dwo file of another build is not taken: lines are known, and a senten
   });
   const debug = DebugInfo.load(elf, { linesSuffice: true });
   t.match(debug.warnings, [/are of another build/]);
-  const [outer = addr(0n)] = debug.addressesNamed('outer');
+  const [outer = addr(0n)] = addressesNamed(debug, 'outer');
   t.match(debug.lineAt(outer), { file: /small\.c$/, line: 19 });
   t.equal(debug.functionAt(outer), undefined);
   // A name that leads to a pipe is not waited for.

@@ -10,6 +10,7 @@ import { DebugInfo, DW_AT, DW_TAG, DW_FORM as F } from '../../src/dwarf/index.js
 import { ElfFile } from '../../src/elf/index.js';
 import { enginePlan, prepare } from '../../src/record/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
+import { addressesNamed } from '../support/addresses-named.js';
 import { DwarfWriter } from '../support/dwarf-writer.js';
 import { run } from '../support/dwarfdump.js';
 import { writeElf } from '../support/elf-writer.js';
@@ -41,7 +42,7 @@ function listening(): { readonly logger: Logger; readonly said: string[] } {
 /** All that the whole program and the two halves must agree on. */
 function facts(elf: ElfFile): unknown {
   const debug = DebugInfo.load(elf);
-  const [outer] = debug.addressesNamed('outer');
+  const [outer] = addressesNamed(debug, 'outer');
   if (outer === undefined) throw new Error('no outer');
   return {
     outer,

@@ -6,6 +6,7 @@ import { addOffset, addr } from '../../src/base/addr.js';
 import { CallFrames, DebugInfo, rangesOf, staticAddress } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { variablesAt } from '../../src/values/index.js';
+import { addressesNamed } from '../support/addresses-named.js';
 import { compileC, symbolOf } from '../support/native.js';
 
 const SOURCE = `
@@ -44,7 +45,7 @@ for (const flags of [
       for (const name of ['twice', 'thrice', 'main']) {
         t.equal(debug.functionAt(addr(at(name)))?.name, name);
         t.equal(debug.functionAt(symbolOf(program, name)), undefined, 'nothing is where the file says');
-        t.same(debug.addressesNamed(name), [at(name)]);
+        t.same(addressesNamed(debug, name), [at(name)]);
         const [die] = debug.functionsNamed(name);
         t.equal(die && rangesOf(die)[0]?.low, elf.codes.toCode(at(name)));
         const found = debug.lineAt(addr(at(name)));
@@ -105,7 +106,7 @@ for (const flags of [
       t.equal(elf.symbols.at(address)?.name, name);
       t.equal(debug.functionAt(address)?.low, address);
       t.equal(debug.functionAt(address)?.name, name);
-      t.same(debug.addressesNamed(name), [address]);
+      t.same(addressesNamed(debug, name), [address]);
       t.ok(frames.rowAt(address), 'call frame information');
       const line = execFileSync('addr2line', ['-e', program, address.toString(16)], { encoding: 'utf8' });
       const found = debug.lineAt(address);

@@ -10,6 +10,7 @@ import { DebugInfo } from '../../../src/dwarf/index.js';
 import { ElfFile } from '../../../src/elf/index.js';
 import { connect } from '../../../src/rsp/index.js';
 import { elfPath, guest } from '../../qemu/guests/guests.js';
+import { addressesNamed } from '../../support/addresses-named.js';
 import { frozenGuest, scratchFolder } from '../../support/command.js';
 
 /** The list as the guest's source lays it out: a pointer, and blocks that begin with their size and the next pointer. */
@@ -29,7 +30,7 @@ for (const name of ['rv-o0', 'rv-o2', 'x86-o2']) {
     const elf = await ElfFile.open(path);
     const debug = DebugInfo.load(elf);
     const session = await connect(qemu.socket, { waitMs: 60_000 });
-    const [at] = debug.addressesNamed('labkern::exec::poll_task');
+    const [at] = addressesNamed(debug, 'labkern::exec::poll_task');
     const breakpoint = { type: 0, address: addr(at ?? 0n), kind: 2 } as const;
     // What the first polls have allocated is partly free by then.
     for (let i = 0; i < 60; i++) {
