@@ -50,7 +50,7 @@ for (const { what, kernel: made, engine, calls, resets, probes, counts } of case
     const kernel = made(t, calls, resets);
     const folder = scratchFolder(t);
     const [file, consoleFile] = [join(folder, 'out.txt'), join(folder, 'console')];
-    const args = ['--json', '--engine', engine, ...probes.flatMap((name) => ['-p', `fn:${name}`])];
+    const args = ['--json', '--keep-records', '--engine', engine, ...probes.flatMap((name) => ['-p', `fn:${name}`])];
     const files = ['-o', file, '--console', consoleFile];
     const ran = await rsptrace('run', ...args, ...files, kernel.elf, '--', ...kernel.command).ended;
     t.equal(ran.status, 0, ran.stderr.slice(-300));
@@ -72,6 +72,10 @@ for (const { what, kernel: made, engine, calls, resets, probes, counts } of case
       );
       t.equal(row?.lost, 0, name);
     }
+    const again = join(folder, 'again.txt');
+    const converted = await rsptrace('convert', `${file}.records`, '-o', again).ended;
+    t.equal(converted.status, 0, converted.stderr);
+    t.ok(readFileSync(again).equals(readFileSync(file)), 'the same events come out of the records');
     const parts = readFileSync(file, 'utf8').split(/^# the machine was reset at .*\n/m);
     const traced = parts.map((part) => part.split('\n').filter((line) => /^ *\d/.test(line)));
     // A call in which the guest printed a line, and did nothing else, is opened before that and closed behind it.
