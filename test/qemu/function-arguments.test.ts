@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { gdbArguments } from '../support/gdb-arguments.js';
-import { usually } from '../support/long.js';
+import { long, usually } from '../support/long.js';
 import { elfPath, qemuArgv } from './guests/guests.js';
 
 /** `0x80200000` -> the first of the function's names in the symbol table. */
@@ -75,7 +75,20 @@ for (const { name, exact, until } of usually(guests, ({ name }) => name === 'rv-
     args.push(...without.flatMap((glob) => ['-p', `!fn:${glob}`]));
     const { status } = await rsptrace(
       // Without stops the stack would lie elsewhere than gdb sees it: return addresses are kept on it.
-      ...['run', '--json', '--engine', 'stop', '-o', trace, '-n', '450', ...args, elf, '--', ...qemuArgv(name)],
+      ...[
+        'run',
+        '--json',
+        '--engine',
+        'stop',
+        '-o',
+        trace,
+        '-n',
+        long ? '450' : '250',
+        ...args,
+        elf,
+        '--',
+        ...qemuArgv(name),
+      ],
     ).ended;
     t.equal(status, 0);
     const records = JSON.parse(readFileSync(trace, 'utf8')) as {
@@ -95,7 +108,7 @@ for (const { name, exact, until } of usually(guests, ({ name }) => name === 'rv-
     const ours = begun.slice(0, last < 0 ? undefined : last);
     const addresses = new Map(ours.map((record) => [record.args.address, record.name]));
     const symbols = symbolNames(elf);
-    t.ok(ours.length > 100, `${ours.length} calls of ${addresses.size} functions`);
+    t.ok(ours.length > (long ? 100 : 60), `${ours.length} calls of ${addresses.size} functions`);
 
     const stub = frozenGuest(t, name);
     const seen = await gdbArguments({

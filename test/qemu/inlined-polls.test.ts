@@ -172,7 +172,7 @@ for (const { options, tasks: expected } of usually(
       tasks: ['brief', 'joiner', 'locker', 'locker', 'producer', 'selector'],
     },
   ],
-  ({ options, tasks }) => tasks.length > 0 || options === onlyInner,
+  ({ options }) => options === onlyInner,
 ))
   t.test(
     `rv-embassy-lto ${options.join(' ')}: what is polled inside a Future that is left out is no task`,

@@ -79,10 +79,16 @@ for (const [arch, elf, ...qemu] of usually(machines, ([arch]) => arch === 'riscv
   t.test(`${arch}: known shares, while calls are traced without stops`, async (t) => {
     const trace = built(`${arch}.pftrace`);
     const probes = ['-p', 'sample:200hz', '-p', 'fn:burn_*', '-p', 'count:burn_third'];
-    const limit = ['--duration', long ? '6s' : '2s', '-o', trace];
-    const ran = await rsptrace('run', '--json', ...probes, ...limit, elf, '--', ...qemu).ended;
-    t.equal(ran.status, 0, ran.stderr.slice(-300));
-    const { samples, events, functions, probes: used } = JSON.parse(ran.stdout) as Output;
+    const record = async (duration: string): Promise<Output> => {
+      const limit = ['--duration', duration, '--force', '-o', trace];
+      const ran = await rsptrace('run', '--json', ...probes, ...limit, elf, '--', ...qemu).ended;
+      t.equal(ran.status, 0, ran.stderr.slice(-300));
+      return JSON.parse(ran.stdout) as Output;
+    };
+    let output = await record(long ? '6s' : '2s');
+    // A busy host looks seldom: then for longer.
+    for (const longer of ['8s', '60s']) if (output.samples.taken < 60) output = await record(longer);
+    const { samples, events, functions, probes: used } = output;
     t.strictSame([...new Set(used.map(({ engine }) => engine))], ['target'], 'no probe stops');
     sharesAreRight(t, samples, shares);
     t.ok(samples.looks <= samples.wanted * 1.1 + 2, `${samples.looks} of ${samples.wanted}`);
@@ -111,7 +117,7 @@ const ways = [
   ['rv-o2', 'stop'],
   ['x86-o2', 'target'],
 ] as const;
-for (const [name, engine] of usually(ways, ([name]) => name === 'rv-o2'))
+for (const [name, engine] of usually(ways, ([name, engine]) => name === 'rv-o2' && engine === 'target'))
   t.test(`${name}, --engine ${engine}: polls are those that the guest counted`, async (t) => {
     // Polls in inner loops are left out where each would stop.
     const polls = engine === 'stop' ? ['poll:labkern::work::chain_task'] : ['poll:labkern::**'];
