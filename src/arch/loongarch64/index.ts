@@ -38,7 +38,7 @@ export const loongarch64: Architecture & Pick<CompleteArchitecture, 'frames' | '
   gdbNames: ['loongarch64'],
   // QEMU's virt refuses less than 1 GiB.
   kernelCommand: ['qemu-system-loongarch64', '-M', 'virt', '-m', '1G', '-nographic'],
-  // Kernels are linked into windows that lead to the lowest 48 bits (QEMU, cpu_loongarch_virt_to_phys).
+  // Kernels are linked into windows that lead to the lowest 48 bits (QEMU, cpu_loongarch_virt_to_phys; 7.2: 29 bits).
   loadAddress: (physical) => BigInt.asUintN(48, physical),
   pc: 'pc',
   sp: 'r3',
