@@ -3,6 +3,7 @@ import type { Architecture } from '../arch/index.js';
 import type { Runtime } from '../async/tasks/index.js';
 import { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
+import { nanos, timeOf } from '../base/time.js';
 import { ElfFile } from '../elf/index.js';
 import { type EngineName, engineChoices, planEngines } from '../engines/index.js';
 import { kinds, type ProbeKind, parseProbe } from '../probes/index.js';
@@ -280,9 +281,8 @@ function busy(): RsptraceError {
 }
 
 function milliseconds(duration: number | string): number {
-  const [, digits = '', unit = ''] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(String(duration).trim()) ?? [];
-  const scale = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit] ?? 1;
-  const ms = typeof duration === 'number' ? duration : Number(digits || Number.NaN) * scale;
+  const given = typeof duration === 'number' ? duration * nanos.ms : timeOf(duration, ['ms', 's', 'm', 'h']);
+  const ms = (given ?? Number.NaN) / nanos.ms;
   if (ms > 0 && ms < 2 ** 31) return ms;
   throw new RsptraceError('USAGE', `'${duration}' is not a length of time`, {
     hint: "write '500ms', '10s', '2m', or a number of milliseconds, at most 24 days",

@@ -1,24 +1,23 @@
 // Limits as budget files spell them: times (`1.5ms`), counts (`3`, `{ "min": 1, "max": 5 }`), and head room on both.
 
+import { nanos, timeOf } from '../base/time.js';
 import type { ClockInfo } from '../trace/index.js';
 import { below, countAt, invalid, type Json, type JsonObject, objectAt, textAt } from './json.js';
 import type { HeadRoom } from './section.js';
 
-const units = { ns: 1, us: 1e3, ms: 1e6, s: 1e9 } as const;
+const units = ['s', 'ms', 'us', 'ns'] as const;
 
 /** A length of time, in nanoseconds. */
 export function timeAt(value: Json, at: string): number {
-  const [, number, unit] = /^(\d+(?:\.\d+)?) ?(ns|us|ms|s)$/.exec(textAt(value, at).trim()) ?? [];
-  if (number === undefined) throw invalid(at, `is to be a time, not '${value}'`, 'write 500ns, 10us, 1.5ms or 2s');
-  return Math.round(Number(number) * units[unit as keyof typeof units]);
+  const time = timeOf(textAt(value, at), units);
+  if (time === undefined) throw invalid(at, `is to be a time, not '${value}'`, 'write 500ns, 10us, 1.5ms or 2s');
+  return Math.round(time);
 }
 
 /** As {@link timeAt} reads it: in the largest unit that keeps it exact to a hundredth. */
-export function timeJson(nanos: number): string {
-  for (const [unit, size] of Object.entries(units).reverse()) {
-    if (nanos >= size && (nanos * 100) % size === 0) return `${nanos / size}${unit}`;
-  }
-  return `${nanos}ns`;
+export function timeJson(time: number): string {
+  const unit = units.find((one) => time >= nanos[one] && (time * 100) % nanos[one] === 0) ?? 'ns';
+  return `${time / nanos[unit]}${unit}`;
 }
 
 /** Bounds of a count, both included. */

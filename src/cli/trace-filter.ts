@@ -6,7 +6,9 @@
 //   literal    := time | number | 'true' | 'false' | WORD | "'" TEXT "'" | '"' TEXT '"'
 //
 // NAME is one of `fields`, or an argument. With == and != a text may be a glob.
+
 import { RsptraceError } from '../base/errors.js';
+import { timeOf } from '../base/time.js';
 import { compares, compileGlob, eachComparison, operators } from '../probes/index.js';
 import { type AnyBegin, type AnyEnd, memberText, type Selection, stateText } from '../trace/index.js';
 
@@ -31,7 +33,7 @@ export interface TraceFilter {
 type Op = Parameters<typeof compares>[0];
 
 const comparison = /^([\p{L}_][\p{L}\p{N}_]*(?:\.[\p{L}\p{N}_]+)*)\s*(==|!=|<=|>=|<|>)\s*(.+)$/su;
-const units: Readonly<Record<string, number>> = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, m: 60e9 };
+const units = ['ns', 'us', 'ms', 's', 'm'] as const;
 
 /** The names that are no arguments. */
 const fields = ['duration', 'time', 'hart', 'thread', 'depth', 'result', 'state', 'task', 'awaits'] as const;
@@ -73,12 +75,9 @@ function parseComparison(part: string, text: string, unseen: Set<string>): Condi
 }
 
 function parseLiteral(literal: string, op: Op, text: string): (value: NonNullable<Value>) => boolean {
-  const [, number, unit] = /^(-?\d[\d_]*(?:\.\d+)?)(ns|us|ms|s|m)$/.exec(literal) ?? [];
-  const scale = unit === undefined ? undefined : units[unit];
-  if (number !== undefined && scale !== undefined) {
-    const wanted = Math.round(Number(number.replaceAll('_', '')) * scale);
-    return (value) => isNumber(value, op, wanted);
-  }
+  const [, sign, length = ''] = /^(-?)(.*)$/s.exec(literal.replaceAll('_', '')) ?? [];
+  const time = timeOf(length, units);
+  if (time !== undefined) return (value) => isNumber(value, op, Math.round(sign === '-' ? -time : time));
   const plain = numberOf(literal);
   if (plain !== undefined) return (value) => isNumber(value, op, plain);
   if (op !== 'eq' && op !== 'ne') throw noFilter(text, `'${literal}' is no number and no time`);

@@ -1,7 +1,9 @@
 // An option of the command line is declared once, in a table. From it come its parsing, its help, what a command gets
 // of it, whether its words can be right at all (check-words.ts), and whether a saved value can be one of its own.
+
 import type { Options, PositionalOptions } from 'yargs';
 import { RsptraceError } from '../../base/errors.js';
+import { timeOf } from '../../base/time.js';
 
 /** An option whose value a command gets as a `T`. */
 export interface Option<T> extends Options {
@@ -161,16 +163,6 @@ export function givenOf<const N extends string>(args: Partial<Readonly<Record<N,
 /** Throws `USAGE`. */
 export function usage(message: string, hint = 'try --help'): RsptraceError {
   return new RsptraceError('USAGE', message, { hint });
-}
-
-const nanos = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 } as const;
-type Unit = keyof typeof nanos;
-
-/** `1.5ms`, with one of these units, in nanoseconds; a number alone is in seconds, where `bare` allows it. */
-export function timeOf(words: string, units: readonly Unit[], bare = false): number | undefined {
-  const [, number, unit] = /^(\d+(?:\.\d+)?)([a-z]*)$/.exec(words.trim()) ?? [];
-  const known = unit === '' && bare ? 's' : units.find((one) => one === unit);
-  return known && Number(number) * nanos[known];
 }
 
 /** A time as `perf` and `timeout` read it, in milliseconds. */

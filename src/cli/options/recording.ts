@@ -1,4 +1,5 @@
 // What recordings take: at a stub, of a program or QEMU that is started, of a process that runs.
+import { timeOf } from '../../base/time.js';
 import { clockNames } from '../../clock/index.js';
 import { engineNames } from '../../engines/index.js';
 import type { Newest } from '../../trace/index.js';
@@ -27,7 +28,6 @@ import {
   type SettingsTaken,
   seconds,
   text,
-  timeOf,
   type Values,
 } from './option.js';
 

@@ -1,4 +1,5 @@
 // What the commands take that ask a saved trace.
+import { timeOf } from '../../base/time.js';
 import { engineNames } from '../../engines/index.js';
 import { compileGlob } from '../../probes/index.js';
 import { groupings, type Moment, sortKeys } from '../../trace/index.js';
@@ -19,7 +20,6 @@ import {
   required,
   seconds,
   text,
-  timeOf,
   usage,
   type Values,
 } from './option.js';

@@ -1,4 +1,5 @@
 // What the commands take that ask a target, a dump or a program without recording it.
+import { timeOf } from '../../base/time.js';
 import { sampleSortKeys } from '../../trace/index.js';
 import { parseFilter } from '../trace-filter.js';
 import {
@@ -29,7 +30,6 @@ import {
   required,
   seconds,
   text,
-  timeOf,
   usage,
 } from './option.js';
 import { awaitsFull, moment, partOptions } from './saved-trace.js';

@@ -1,4 +1,5 @@
 import { RsptraceError } from '../../base/errors.js';
+import { nanos, timeOf } from '../../base/time.js';
 import {
   CallTree,
   hartWord,
@@ -76,9 +77,9 @@ function text(ms: number): string {
 
 /** `99hz`, `10ms`, in milliseconds. */
 function periodOf(probe: string, words: string): number {
-  const [, digits = '', unit = ''] = /^(\d+(?:\.\d+)?)\s*(hz|us|ms|s)$/i.exec(words) ?? [];
-  const value = Number(digits);
-  const ms = { hz: 1000 / value, us: value / 1000, ms: value, s: value * 1000 }[unit.toLowerCase()] ?? Number.NaN;
+  const [, hz] = /^(\d+(?:\.\d+)?)\s*hz$/i.exec(words) ?? [];
+  const time = timeOf(words.toLowerCase(), ['us', 'ms', 's']) ?? Number.NaN;
+  const ms = hz === undefined ? time / nanos.ms : 1000 / Number(hz);
   if (ms >= 1000 / mostHz && ms <= 1000 / fewestHz) return ms;
   const range = `from ${fewestHz}hz to ${mostHz}hz, or from 100us to 100s`;
   throw new RsptraceError('PROBE_SYNTAX', `'${probe}' is no rate of samples: it goes ${range}`, {
