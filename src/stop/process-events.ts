@@ -33,6 +33,7 @@ export class ProcessEvents {
    */
   #lifted: readonly Breakpoint[] = [];
   #hasWarned = false;
+  #hasForked = false;
 
   constructor(options: ProcessEventsOptions) {
     this.#options = options;
@@ -42,6 +43,7 @@ export class ProcessEvents {
   async handle(stop: SignalStop): Promise<Resume | undefined> {
     const { session, arch, points } = this.#options;
     const { hart, child } = stop;
+    if (child !== undefined) this.#warnOfChildren();
     if (stop.reason === 'fork' && child !== undefined) await session.children.letGo(child);
     else if (stop.reason === 'vfork' && child !== undefined) this.#lifted = await session.children.letVforkGo(child);
     else if (stop.reason === 'vforkdone') await this.#putBack();
@@ -53,6 +55,15 @@ export class ProcessEvents {
       return signal === undefined ? undefined : { ...this.#goOn(hart), signal };
     }
     return this.#goOn(hart);
+  }
+
+  #warnOfChildren(): void {
+    if (this.#hasForked) return;
+    this.#hasForked = true;
+    this.#options.logger.warn(
+      {},
+      'the process has forked: its children are not traced; rsptrace attach PID traces one that runs',
+    );
   }
 
   #warnOfJobStop(signal: number): void {
