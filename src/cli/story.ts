@@ -32,8 +32,8 @@ export async function reportStory(args: ReportArguments, wanted: TraceFilter): P
 }
 
 /** What the story cannot have. */
-function notesOn({ told }: Story, count: number, number: number, { isOwn, info }: TraceRead): (string | false)[] {
-  const { carrier, others = 0 } = told ?? {};
+function notesOn({ followed }: Story, count: number, number: number, { isOwn, info }: TraceRead): (string | false)[] {
+  const { carrier, others = 0 } = followed ?? {};
   const isOfHart = carrier?.kind === 'hart' && !info?.isProcess;
   return [
     count > 1 && `it is number ${number} of ${count}: --nth chooses another`,

@@ -29,8 +29,8 @@ export async function instructionClock(
     return { nanosPerInstruction: nanosPerInstruction(args), sleeps: sleeps(args) };
   }
   // A file of `-readconfig` may have it too.
-  const told = (await session.monitor('info jit')) ?? '';
-  return /^Host - Guest clock/m.test(told) ? { nanosPerInstruction: undefined, sleeps: undefined } : undefined;
+  const answer = (await session.monitor('info jit')) ?? '';
+  return /^Host - Guest clock/m.test(answer) ? { nanosPerInstruction: undefined, sleeps: undefined } : undefined;
 }
 
 /** At the other end may be something that forwards to QEMU. */

@@ -204,11 +204,11 @@ export class Engines implements StopObserver, EarlierRecords {
     return this.#stops.queued;
   }
 
-  queue(tell: () => void): void {
+  queue(handler: () => void): void {
     this.#stops.queued++;
     const known = this.#known;
     this.whenDigested(() => {
-      if (!known?.drained.isEnough) tell();
+      if (!known?.drained.isEnough) handler();
     });
   }
 
@@ -276,10 +276,10 @@ export class Engines implements StopObserver, EarlierRecords {
     return this.#known?.drained.digest(budgetMs) ?? false;
   }
 
-  /** Calls `tell` when all that was drained until now is events: at once where nothing waits. */
-  whenDigested(tell: () => void): void {
-    if (this.#known) this.#known.drained.whenDigested(tell);
-    else tell();
+  /** Calls `handler` when all that was drained until now is events: at once where nothing waits. */
+  whenDigested(handler: () => void): void {
+    if (this.#known) this.#known.drained.whenDigested(handler);
+    else handler();
   }
 
   /** How long records were digested, in milliseconds. */

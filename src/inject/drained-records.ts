@@ -15,7 +15,7 @@ export class DrainedRecords {
   #enough = false;
   /** Bytes of records that were digested. */
   #digested = 0;
-  readonly #waiting: { readonly at: number; readonly tell: () => void }[] = [];
+  readonly #waiting: { readonly at: number; readonly handler: () => void }[] = [];
   /** How long records were digested, in milliseconds. */
   digestedMs = 0;
   /** How much of that the target stood for. */
@@ -64,10 +64,10 @@ export class DrainedRecords {
     this.#enough = true;
   }
 
-  /** Calls `tell` when all that was drained until now has been digested. */
-  whenDigested(tell: () => void): void {
-    if (this.queue.bytes === 0) tell();
-    else this.#waiting.push({ at: this.#digested + this.queue.bytes, tell });
+  /** Calls `handler` when all that was drained until now has been digested. */
+  whenDigested(handler: () => void): void {
+    if (this.queue.bytes === 0) handler();
+    else this.#waiting.push({ at: this.#digested + this.queue.bytes, handler });
   }
 
   /**
@@ -99,10 +99,10 @@ export class DrainedRecords {
       const stop = Math.min(run.end, start + most);
       if (isTraced) this.#trace(view, start, stop);
       // A record may be the last that is wanted.
-      for (let at = start; at < stop && !this.#enough; at += this.#slot) this.#dispatcher.tell(view, at);
+      for (let at = start; at < stop && !this.#enough; at += this.#slot) this.#dispatcher.dispatch(view, at);
       this.queue.advance(run, stop - start);
       this.#digested += stop - start;
-      while (this.#waiting[0] && this.#waiting[0].at <= this.#digested) this.#waiting.shift()?.tell();
+      while (this.#waiting[0] && this.#waiting[0].at <= this.#digested) this.#waiting.shift()?.handler();
       if (performance.now() > end) return true;
     }
     return false;

@@ -90,7 +90,7 @@ export class RawLog {
   }
 
   /** Appends something that is written once, as JSON. Throws the system's error. */
-  tell(what: object): void {
+  append(what: object): void {
     if (this.#isGivenUp) return;
     this.flush();
     this.#frame(frameKind.entry, Buffer.from(JSON.stringify(what)));

@@ -137,7 +137,7 @@ export class RecordDispatcher {
   }
 
   /** The record at an offset. */
-  tell(view: DataView, offset: number): void {
+  dispatch(view: DataView, offset: number): void {
     const id = view.getUint32(offset + recordOffset.id, true);
     const isExit = (id & 1) === 1;
     const carrier = this.#carrier(id >>> 1);

@@ -65,7 +65,7 @@ export class Boot {
     // Before the first record is digested: the target is stopped.
     if (engines.results.all.source !== undefined && plan.hart && !isRefusal(plan.hart)) {
       await words.learn(connection.session, program.elf, plan.hart.outside, (id) => harts.number(id));
-      log?.tell({ type: 'words', words: [...words.hints].map(([word, hart]) => [hex(word), hart]) });
+      log?.append({ type: 'words', words: [...words.hints].map(([word, hart]) => [hex(word), hart]) });
     }
     // Stops alone leave no records that are not yet events.
     if (engines.refusal !== undefined && !options.log?.keeps) log?.end(false);
@@ -88,7 +88,7 @@ export class Boot {
   async restarts(time: number | undefined): Promise<void> {
     const { target, connection, tracers, clock, engines, log } = this.#parts;
     await engines.restart(true);
-    log?.tell({ type: 'left', time });
+    log?.append({ type: 'left', time });
     for (const calls of allCalls(tracers)) calls.abandon();
     connection.engine.points.forget();
     target.words.forget();
@@ -105,7 +105,7 @@ export class Boot {
     for (const calls of allCalls(tracers)) calls.missed();
     if (!connection.engine.clock) counting.gaps.push({ from_ns: from, to_ns: to, why });
     else {
-      log?.tell({ type: 'gap', from, to, why });
+      log?.append({ type: 'gap', from, to, why });
       counting.event({ type: 'gap', from, to, why });
     }
     output.moveTo(to);
@@ -151,7 +151,7 @@ class Resets implements ResetWatch {
     if (!isSame) {
       this.count++;
       if (clock.info) {
-        log?.tell({ type: 'reset' });
+        log?.append({ type: 'reset' });
         tracers.output.emit({ type: 'reset', time: tracers.output.time });
       }
     }

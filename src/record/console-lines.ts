@@ -7,13 +7,13 @@ const longestLine = 1000;
 
 /** Cuts what a guest prints into lines, without those that are blank. */
 export class ConsoleLines {
-  readonly #tell: (line: string) => void;
+  readonly #emit: (line: string) => void;
   readonly #decoder = new StringDecoder('utf8');
   #rest = '';
   #isOver = false;
 
-  constructor(tell: (line: string) => void) {
-    this.#tell = tell;
+  constructor(emit: (line: string) => void) {
+    this.#emit = emit;
   }
 
   readonly take = (text: Uint8Array): void => {
@@ -34,7 +34,7 @@ export class ConsoleLines {
   }
 
   #line(line: string): void {
-    if (line.trim() !== '') this.#tell(line.slice(0, longestLine));
+    if (line.trim() !== '') this.#emit(line.slice(0, longestLine));
   }
 }
 

@@ -52,7 +52,7 @@ export function putTogether(options: RecordOptions, target: Verified): Parts {
   const engines = makeEngines(parts, () => log);
   const printed = new ConsoleEvents(options.sink, tracers.output);
   const lines = new ConsoleLines((text) => {
-    log?.tell({ type: 'console', text });
+    log?.append({ type: 'console', text });
     engines.whenDigested(() => stopping.failing(() => printed.line(text)));
   });
   options.console?.(lines.take);
@@ -68,7 +68,7 @@ export function reportLeftOut({ tracers, log }: Pick<Parts, 'tracers' | 'log'>, 
   const probes = choices.filter(({ engine }) => engine === 'none');
   if (probes.length === 0) return;
   tracers.calls.leftOut(probes);
-  log?.tell({
+  log?.append({
     type: 'left-out',
     probes: probes.map(({ name, address, why }) => ({ name, address: hex(address), why })),
   });

@@ -138,11 +138,11 @@ export class QuietWatch implements StopObserver {
     const { session } = connection;
     if (target.isProcess) {
       const pid = session.localProcess;
-      if (pid === undefined) return this.#tell([], 0);
+      if (pid === undefined) return this.#report([], 0);
       this.#threads ??= new Threads({ ...target.program, pid, hooked: (at) => engines.hooked(at) });
-      return this.#tellOf((await this.#threads.all(MOST_WALKED)).map(threadPlaced));
+      return this.#reportOf((await this.#threads.all(MOST_WALKED)).map(threadPlaced));
     }
-    if (!this.#options.interrupts || session.state.kind !== 'running') return this.#tell([], 0);
+    if (!this.#options.interrupts || session.state.kind !== 'running') return this.#report([], 0);
     // Before the interrupt, because reading the program takes time.
     this.#code ??= await LoadedCode.find({
       ...target.program,
@@ -165,14 +165,14 @@ export class QuietWatch implements StopObserver {
     // Names are found when the target runs again.
     setImmediate(() => {
       try {
-        this.#tellOf(looks.map((look) => hartPlaced(look, target.harts.number(look.hart.id))));
+        this.#reportOf(looks.map((look) => hartPlaced(look, target.harts.number(look.hart.id))));
       } catch (thrown) {
         this.#failed(thrown);
       }
     });
   }
 
-  #tellOf(placed: readonly Placed[]): void {
+  #reportOf(placed: readonly Placed[]): void {
     const { elf, debug } = this.#parts.target.program;
     const sources = new SourceFrames(elf, debug);
     const harts = placed.map(({ frames, ...rest }): QuietHart => {
@@ -182,10 +182,10 @@ export class QuietWatch implements StopObserver {
       return { ...rest, inside, own: known };
     });
     harts.sort((a, b) => rank(a) - rank(b));
-    this.#tell(harts.slice(0, MOST_NAMED), Math.max(0, harts.length - MOST_NAMED));
+    this.#report(harts.slice(0, MOST_NAMED), Math.max(0, harts.length - MOST_NAMED));
   }
 
-  #tell(harts: readonly QuietHart[], more: number): void {
+  #report(harts: readonly QuietHart[], more: number): void {
     if (this.#timer === undefined) return;
     const { codeAbsent } = this.#progress();
     const { isProcess } = this.#parts.target;
@@ -198,7 +198,7 @@ export class QuietWatch implements StopObserver {
     const { options, stopping } = this.#parts;
     if (thrown instanceof RsptraceError) {
       options.logger?.info({ error: thrown.message }, 'where the harts are was not found out');
-      this.#tell([], 0);
+      this.#report([], 0);
     } else stopping.fail(thrown);
   }
 }

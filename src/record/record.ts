@@ -75,7 +75,7 @@ async function leave(run: Run, options: RecordOptions, tookMs: number): Promise<
   try {
     unread = await digestRest(run, options);
     missing += unread;
-    log?.tell({ type: 'finished' });
+    log?.append({ type: 'finished' });
     for (const calls of allCalls(tracers)) calls.finish();
     if (look) await reportStuck(run, look);
   } catch (thrown) {

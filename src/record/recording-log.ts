@@ -57,20 +57,20 @@ export class RecordingLog implements InstallationLog {
     room?.offer(() => this.#giveRoom());
     const early = this.#early ?? [];
     this.#early = undefined;
-    for (const entry of [{ type: 'begin', asked, ...begin } as const, ...early]) this.tell(entry);
+    for (const entry of [{ type: 'begin', asked, ...begin } as const, ...early]) this.append(entry);
   }
 
   installed(facts: InstalledFacts): void {
-    this.tell({ type: 'installed', ...facts });
+    this.append({ type: 'installed', ...facts });
   }
 
   clock(scale: CounterScale): void {
-    this.tell({ type: 'clock', ...scale });
+    this.append({ type: 'clock', ...scale });
   }
 
-  tell(what: LogEntry): void {
+  append(what: LogEntry): void {
     if (this.#early) this.#early.push(what);
-    else this.#try(() => this.#raw?.tell(what));
+    else this.#try(() => this.#raw?.append(what));
   }
 
   stuck(time: number, tasks: readonly StuckTask[]): void {
@@ -78,13 +78,13 @@ export class RecordingLog implements InstallationLog {
       ...task,
       futures: task.futures.map(({ address, instance }) => ({ address: hex(address), instance })),
     }));
-    this.tell({ type: 'stuck', time, tasks: all });
+    this.append({ type: 'stuck', time, tasks: all });
   }
 
   /** The recording has ended: nothing comes behind this. */
   whole({ probes, recording }: TraceFacts): void {
     if (!recording) return;
-    this.tell({
+    this.append({
       type: 'end',
       probes: probes.map((probe) => ({ ...probe, address: hex(probe.address) })),
       recording: { ...recording, samples: undefined },
@@ -157,7 +157,7 @@ export class LoggedTracer implements Tracer {
     }
     for (const name of this.#names) registers.register(name);
     const { hart, space, time, systemCall } = hit;
-    this.#log.tell({
+    this.#log.append({
       ...{ type: 'stop', hart, pc: hex(hit.pc), sp: hex(hit.stackPointer), space, time, systemCall },
       registers: registers.texts(),
       memory,

@@ -140,7 +140,7 @@ export class Recovery {
         const text = dispatcher?.describe(view, at);
         inputs.record(from + at - start, this.#records, text, text === undefined ? 0 : this.#time(text.ticks));
       }
-      dispatcher?.tell(view, at);
+      dispatcher?.dispatch(view, at);
     }
   }
 

@@ -151,7 +151,7 @@ export class Run {
     const { onNew } = harts;
     harts.onNew = (hart, id) => {
       onNew(hart, id);
-      log.tell({ type: 'hart', id });
+      log.append({ type: 'hart', id });
     };
   }
 
@@ -180,7 +180,7 @@ export class Run {
     const { logger = silent } = options;
     const { program, code } = target;
     for (const calls of allCalls(tracers)) calls.finish();
-    log?.tell({ type: 'left' });
+    log?.append({ type: 'left' });
     await connection.leave(logger);
     const before = connection.engine.clock;
     let session: Session;
@@ -195,7 +195,7 @@ export class Run {
     const clock = before && (await traceClock.find(session));
     if (clock) {
       const gap = await gapUntilNow(session, clock, before, tracers.output.time);
-      log?.tell(gap);
+      log?.append(gap);
       tracers.counting.event(gap);
     }
     this.#connect(session, clock ? async () => clock : () => this.#firstClock());
@@ -225,8 +225,8 @@ export class Run {
       addresses: addressesOf(other.program),
       tracer: new QueuedStops(other.calls, engines),
     }));
-    const tell: ConstructorParameters<typeof Watchpoints>[0]['tell'] = (access) => watchEvents.tell(access);
-    const watches = new Watchpoints({ session, arch, places, logger, tell });
+    const emit: ConstructorParameters<typeof Watchpoints>[0]['emit'] = (access) => watchEvents.emit(access);
+    const watches = new Watchpoints({ session, arch, places, logger, emit });
     const engine = new StopEngine({
       ...{ session, arch, elf, others, spaces, watches, logger, sampler, findClock, valueRegisters: values },
       tracer: this.#stopTracer([...arch.generalRegisters, ...values]),
@@ -240,7 +240,7 @@ export class Run {
       isSameProgram: () => isLoadedAlike(session, linked.elf, elf, code),
       resets: boot.resets,
       onStop: (time) => {
-        log?.tell({ type: 'stood', time });
+        log?.append({ type: 'stood', time });
         tracers.counting.stood(time);
       },
       onFirstHit: (inUserMode) => boot.firstHit(inUserMode),
@@ -250,7 +250,7 @@ export class Run {
       leak: () => (engines.onlyStops ? clock.leak : undefined),
       onExec: async () => {
         const addresses = await engines.restart();
-        log?.tell({ type: 'left' });
+        log?.append({ type: 'left' });
         return addresses;
       },
     });

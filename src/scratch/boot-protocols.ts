@@ -36,7 +36,7 @@ export interface MapPlace {
   readonly format: MapFormat;
   readonly count: number;
   /** What else is said of the map. */
-  tell(taken: Taken): readonly { readonly address: Addr; readonly bytes: Uint8Array }[];
+  further(taken: Taken): readonly { readonly address: Addr; readonly bytes: Uint8Array }[];
   /** The lowest address of an initial RAM disk at the top of RAM. */
   readonly disk?: number | undefined;
   /** RAM below is in use. */
@@ -70,7 +70,7 @@ async function startInfo(session: Session, memory: TargetMemory): Promise<MapPla
     map: addr(info.getBigUint64(40, true)),
     format: { stride: 24, before: 0 },
     count: info.getUint32(48, true),
-    tell: ({ entries }) => [{ address: addOffset(at, 48), bytes: word(entries.length) }],
+    further: ({ entries }) => [{ address: addOffset(at, 48), bytes: word(entries.length) }],
     disk: modules === 0 ? undefined : Math.min(...starts),
   };
 }
@@ -83,7 +83,7 @@ async function bootParams(session: Session, memory: TargetMemory): Promise<MapPl
     map: addOffset(at, 0x2d0),
     format: { stride: 20, before: 0 },
     count: params.getUint8(0x1e8),
-    tell: ({ entries }) => [{ address: addOffset(at, 0x1e8), bytes: Uint8Array.of(entries.length) }],
+    further: ({ entries }) => [{ address: addOffset(at, 0x1e8), bytes: Uint8Array.of(entries.length) }],
     disk: params.getUint32(0x21c, true) === 0 ? undefined : params.getUint32(0x218, true),
   };
 }
@@ -107,7 +107,7 @@ async function multibootInfo(session: Session, memory: TargetMemory): Promise<Ma
     map: addr(BigInt(info.getUint32(0x30, true))),
     format: { stride: multiboot.stride, before: 4 },
     count: info.getUint32(0x2c, true) / multiboot.stride,
-    tell: ({ entries, start }) => [
+    further: ({ entries, start }) => [
       { address: addOffset(at, 0x2c), bytes: word(entries.length * multiboot.stride) },
       ...((flags & multiboot.hasSizes) === 0
         ? []
@@ -132,7 +132,7 @@ async function biosTable(memory: TargetMemory): Promise<MapPlace | Refusal> {
     map: addOffset(BIOS.start, first.at),
     format: { stride: BIOS.stride, before: 0 },
     count: first.count,
-    tell: () => [],
+    further: () => [],
     isOfBios: true,
   };
 }
@@ -146,12 +146,12 @@ export function tablesIn(segment: Uint8Array): { readonly at: number; readonly c
   for (let at = 0; at + BIOS.stride <= segment.length; at += 4) {
     const table = segment.subarray(at, at + BIOS.mostEntries * BIOS.stride);
     if (table[16] !== RAM || table[0] !== 0 || table[1] !== 0) continue;
-    const told = readMap(table.subarray(0, endOf(table)), { stride: BIOS.stride, before: 0 }) ?? [];
-    const [low] = told;
+    const entries = readMap(table.subarray(0, endOf(table)), { stride: BIOS.stride, before: 0 }) ?? [];
+    const [low] = entries;
     if (low?.start !== 0 || low.size === 0 || low.size > BIOS.lowRam) continue;
-    const isSorted = told.every(({ start }, index) => index === 0 || start > (told[index - 1]?.start ?? 0));
-    if (isSorted && told.some(({ start, type }) => start === MIB && type === RAM))
-      found.push({ at, count: told.length });
+    const isSorted = entries.every(({ start }, index) => index === 0 || start > (entries[index - 1]?.start ?? 0));
+    if (isSorted && entries.some(({ start, type }) => start === MIB && type === RAM))
+      found.push({ at, count: entries.length });
   }
   return found;
 }

@@ -54,7 +54,7 @@ export async function hideInMemoryMap(
   // Before the table says so: RAM that cannot be cleared stays the guest's.
   if (place.isOfBios && !(await clear(memory, start, hidden)))
     return { refused: `${hidden / 2 ** 20} MiB at ${hex(start)} cannot be cleared of what the BIOS left there` };
-  const failed = await writeAllOrNone(memory, [{ address: map, bytes }, ...place.tell(taken)]);
+  const failed = await writeAllOrNone(memory, [{ address: map, bytes }, ...place.further(taken)]);
   return failed ? { refused: `the memory map: ${failed.refused}` } : { start, size: hidden, written: bytes };
 }
 
@@ -69,7 +69,7 @@ function takeFrom(place: MapPlace, table: Uint8Array, hidden: number): Taken | u
   return taken && place.isOfBios ? { ...taken, entries: joinedBehind(taken.entries, taken.start) } : taken;
 }
 
-/** Writes zeros over what is not zero. No loader takes memory over from a BIOS that has told it the RAM is free. */
+/** Writes zeros over what is not zero. No loader takes memory over from a BIOS that says the RAM is free. */
 async function clear(memory: TargetMemory, start: Addr, size: number): Promise<boolean> {
   for (let offset = 0; offset < size; offset += PIECE) {
     const address = addOffset(start, offset);

@@ -41,7 +41,7 @@ export class Accesses {
     const at = { hart: options.hartNumber(hart), time: time() };
     const bytes = await this.#codeAt(pc, hart);
     if (!watches?.isBefore(point, pc, bytes, registers.value)) {
-      watches?.tell({ point, old, value: point.known, pc, exact: false, ...at });
+      watches?.emit({ point, old, value: point.known, pc, exact: false, ...at });
       return resuming.from(pc, hart);
     }
     const here = points.at(pc);
@@ -57,7 +57,7 @@ export class Accesses {
     for (const { point, old, pc, exact } of accessed) {
       // If an instruction reads and writes, a watch of reads gets the value that was read.
       const value = exact && accessOf(point.breakpoint) === 'r' ? old : point.known;
-      this.#parts.options.watches?.tell({ point, old, value, pc, exact, hart, time });
+      this.#parts.options.watches?.emit({ point, old, value, pc, exact, hart, time });
     }
   }
 

@@ -17,7 +17,7 @@ export class Watchpoints {
   readonly #session: Session;
   readonly #arch: Architecture;
   readonly #logger: Logger;
-  readonly #tell: (access: Access) => void;
+  readonly #emit: (access: Access) => void;
   readonly all: readonly Watchpoint[];
   #armed = false;
 
@@ -26,12 +26,12 @@ export class Watchpoints {
     readonly arch: Architecture;
     readonly places: readonly WatchPlace[];
     /** Called at each access, in the order in which the target reports them. */
-    readonly tell: (access: Access) => void;
+    readonly emit: (access: Access) => void;
     readonly logger?: Logger;
   }) {
     this.#session = options.session;
     this.#arch = options.arch;
-    this.#tell = options.tell;
+    this.#emit = options.emit;
     this.#logger = options.logger ?? silent;
     this.all = options.places.map((place, index) => ({
       place,
@@ -131,8 +131,8 @@ export class Watchpoints {
     });
   }
 
-  tell(access: Access): void {
-    this.#tell(access);
+  emit(access: Access): void {
+    this.#emit(access);
   }
 
   async #insert(points: readonly Watchpoint[]): Promise<Watchpoint[]> {

@@ -41,8 +41,8 @@ export function choosesItsPlace(elf: ElfFile, commandLine: string): boolean {
  */
 export function cpuInTask(elf: ElfFile, debug: DebugInfo | undefined): number | undefined {
   const section = elf.section('.BTF');
-  const told = section && btfMember(section, elf.budget, 'task_struct', ['thread_info', 'cpu']);
-  if (told !== undefined) return told;
+  const byBtf = section && btfMember(section, elf.budget, 'task_struct', ['thread_info', 'cpu']);
+  if (byBtf !== undefined) return byBtf;
   const [info, ...others] = debug?.typesNamed('thread_info') ?? [];
   return info && others.length === 0 ? layoutOf(info).members.find(({ name }) => name === 'cpu')?.offset : undefined;
 }
@@ -54,8 +54,8 @@ export function cpuInTask(elf: ElfFile, debug: DebugInfo | undefined): number | 
 export function memberOfTask(elf: ElfFile, debug: DebugInfo | undefined, member: string): number | undefined {
   if (!isLinux(elf)) return undefined;
   const section = elf.section('.BTF');
-  const told = section && btfMember(section, elf.budget, 'task_struct', [member]);
-  if (told !== undefined) return told;
+  const byBtf = section && btfMember(section, elf.budget, 'task_struct', [member]);
+  if (byBtf !== undefined) return byBtf;
   const [task, ...others] = debug?.typesNamed('task_struct') ?? [];
   return task && others.length === 0 ? layoutOf(task).members.find(({ name }) => name === member)?.offset : undefined;
 }

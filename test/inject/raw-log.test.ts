@@ -49,7 +49,7 @@ t.test('what is appended is read, while it is appended and afterwards', async (t
           log.records(slots(next, each.slots));
           for (let i = 0; i < each.slots; i++) wanted.push(next++);
         } else if ('text' in each) {
-          log.tell({ text: each.text });
+          log.append({ text: each.text });
           wanted.push(JSON.stringify({ text: each.text }));
         } else {
           log.flush();
@@ -77,7 +77,7 @@ t.test('a log that gives up its room keeps what was not read, and is no recordin
         let next = 1;
         for (const count of appended) {
           log.records(slots(next, count));
-          log.tell({ after: next });
+          log.append({ after: next });
           next += count;
         }
         log.flush();
@@ -98,7 +98,7 @@ t.test('a log that gives up its room keeps what was not read, and is no recordin
           const [had, whole] = [taken > rawLogMagic.length, log.length - taken];
           if (log.giveRoom() !== had || statSync(path).size !== rawLogMagic.length + whole) return false;
         }
-        log.tell({ nothing: 'is added' });
+        log.append({ nothing: 'is added' });
         while (take());
         const begins = Buffer.compare(readFileSync(path).subarray(0, rawLogMagic.length), rawLogMagic);
         log.remove();
@@ -112,7 +112,7 @@ t.test('a log that gives up its room keeps what was not read, and is no recordin
 t.test('of a torn file every whole record is read, and nothing else', async (t) => {
   const path = join(scratchFolder(t), 'log');
   const log = new RawLog(path);
-  log.tell({ begin: 1 });
+  log.append({ begin: 1 });
   const first = log.length;
   log.records(slots(1, 5));
   log.flush();

@@ -101,5 +101,5 @@ t.test('no trigger is left: the hart is interrupted to look', async (t) => {
   const scratch = program.symbol('scratch');
   const specs = [0n, 8n].map((offset) => parseProbe(`watch:0x${(scratch + offset).toString(16)},8`) as WatchSpec);
   const places = await resolveWatches(specs, undefined, session.memory());
-  await follow(t, late, new Watchpoints({ session, arch, places, tell: () => {} }), []);
+  await follow(t, late, new Watchpoints({ session, arch, places, emit: () => {} }), []);
 });

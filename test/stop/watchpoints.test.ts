@@ -41,7 +41,7 @@ async function watching(
   const specs = probes.map((text) => parseProbe(text) as WatchSpec);
   const places = await resolveWatches(specs, undefined, session.memory());
   const seen: Access[] = [];
-  return { watches: new Watchpoints({ session, arch, places, tell: (access) => void seen.push(access) }), seen };
+  return { watches: new Watchpoints({ session, arch, places, emit: (access) => void seen.push(access) }), seen };
 }
 
 const eight = (address: bigint): string => `0x${address.toString(16)},8`;

@@ -43,7 +43,7 @@ export function report(prepared: Prepared, recording: Recorded, guest?: Guest): 
   if (args.json) process.stdout.write(jsonLine(recordingJson(prepared, recording, guest, checked)));
   else reportTables(prepared, recording);
   reportLimits(prepared, recording, guest);
-  tellChecked(args, checked, guest);
+  sayChecked(args, checked, guest);
   if (error) {
     reportError(error);
     return ExitCode.cutShort;
@@ -63,7 +63,7 @@ function checkedOf({ args, program, checker }: Prepared, guest: Guest | undefine
 }
 
 /** A guest that only ended as it should needs no words. */
-function tellChecked(args: RecordingArguments, checked: Checked, guest: Guest | undefined): void {
+function sayChecked(args: RecordingArguments, checked: Checked, guest: Guest | undefined): void {
   const stream = args.json ? process.stderr : process.stdout;
   if (guest?.panic && !args.json) stream.write(`\n${guest.panic.text}`);
   const isAsked = checked.verdicts.length > 1 || isBroken(checked);

@@ -58,9 +58,9 @@ function memoryModule(options: readonly QemuOption[]): Hiding | Refusal {
       ...['-device', `pc-dimm,memdev=${backend}`],
     ],
     async hide(session, _, size) {
-      const told = /addr: 0x([0-9a-f]{1,16})\b/i.exec((await session.monitor('info memory-devices')) ?? '')?.[1];
-      if (told === undefined) return { refused: 'QEMU does not say where the memory module is that was added' };
-      const start = addr(BigInt(`0x${told}`));
+      const answer = /addr: 0x([0-9a-f]{1,16})\b/i.exec((await session.monitor('info memory-devices')) ?? '')?.[1];
+      if (answer === undefined) return { refused: 'QEMU does not say where the memory module is that was added' };
+      const start = addr(BigInt(`0x${answer}`));
       return { start, size, fileBase: start };
     },
   };

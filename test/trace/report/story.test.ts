@@ -21,7 +21,7 @@ import { futures, linked, nanos, stories, suspend0, tell, unresumed } from '../s
 const wanted = (name: string) => ({ kind: undefined, matches: (one: string) => one === name, holds: undefined });
 const options = { color: false, width: 200 };
 
-interface Told {
+interface Followed {
   readonly goes_with: string;
   readonly total_ns: number | null;
   readonly on_hart_ns: number | null;
@@ -30,12 +30,12 @@ interface Told {
   readonly runnable_ns: number | null;
 }
 
-function storyOf(events: readonly TraceEvent[], name: string, nth?: number): { story: Story; told: Told } {
+function storyOf(events: readonly TraceEvent[], name: string, nth?: number): { story: Story; followed: Followed } {
   const choice = new Choice(wanted(name), nth);
   tell(choice, events);
   const story = new Story(wanted(name), choice.number ?? 0);
   tell(story, events);
-  return { story, told: storyJson(story) as Told };
+  return { story, followed: storyJson(story) as Followed };
 }
 
 let keys = 100;
@@ -96,8 +96,8 @@ t.test('a system call that waits: off its hart, preempted, behind a lock, and wh
   const all = events.map((event) =>
     event.type === 'call-end' && event.function === read ? { ...event, begin } : event,
   );
-  const { story, told } = storyOf(all, 'syscall::read');
-  t.match(told, {
+  const { story, followed } = storyOf(all, 'syscall::read');
+  t.match(followed, {
     goes_with: 'thread',
     ...{ total_ns: 90, on_hart_ns: 47, waits: 2, waiting_ns: 43, runnable_ns: null },
     ...{ interrupts: 1, interrupted_ns: 4, locks: 1, locking_ns: 10 },
@@ -145,8 +145,8 @@ t.test('a Future: its polls, its waits, who wakes it, and the task that it has w
     begin(own, 1, 50),
     end(own, 1, 60, 50, 'ready'),
   ]);
-  const { story, told } = storyOf(events, a.future);
-  t.match(told, { goes_with: 'future', total_ns: 60, on_hart_ns: 20, waits: 1, waiting_ns: 40, runnable_ns: 20 });
+  const { story, followed } = storyOf(events, a.future);
+  t.match(followed, { goes_with: 'future', total_ns: 60, on_hart_ns: 20, waits: 1, waiting_ns: 40, runnable_ns: 20 });
   t.same(storyText(story, options, 99).split('\n').slice(3, -1), [
     '     0 ns      60 ns     0  a = ready',
     '     0 ns      10 ns     0    poll a from Unresumed = pending',
@@ -164,14 +164,14 @@ t.test('in any story of polls the longest life is that of --by latency, and its 
       tell(lives, events);
       for (const { name, durations } of lives.rows()) {
         const same = lives.rows().filter((row) => row.name === name);
-        const { told } = storyOf(events, name);
+        const { followed } = storyOf(events, name);
         if (same.length > 1) continue;
-        assert.equal(told.total_ns ?? 0, durations.count > 0 ? durations.max : 0);
-        const { total_ns: total, waiting_ns: waiting } = told;
+        assert.equal(followed.total_ns ?? 0, durations.count > 0 ? durations.max : 0);
+        const { total_ns: total, waiting_ns: waiting } = followed;
         // It has none where all its polls are inlined.
         if (total === null || total === undefined) continue;
         assert.ok(waiting >= 0 && waiting <= total);
-        assert.equal(told.on_hart_ns, total - waiting);
+        assert.equal(followed.on_hart_ns, total - waiting);
       }
     }),
   );

@@ -20,7 +20,7 @@ export class WatchEvents {
     this.#sources = new SourceFrames(elf, debug);
   }
 
-  tell({ point, old, value, hart, time, pc, exact }: Access): void {
+  emit({ point, old, value, hart, time, pc, exact }: Access): void {
     const inlined = this.#sources.entriesOf({ pc, exact });
     const watch = this.#ref(point);
     const { shape } = point.place;

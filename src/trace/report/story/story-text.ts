@@ -53,9 +53,9 @@ function sum(numbers: readonly number[]): number {
 }
 
 /** `most`: lines of the tree. */
-export function storyText({ told, leftOut }: Story, options: TableOptions, most: number): string {
-  if (!told) return '';
-  const { root } = told;
+export function storyText({ followed, leftOut }: Story, options: TableOptions, most: number): string {
+  if (!followed) return '';
+  const { root } = followed;
   const lines: string[] = [];
   let more = leftOut;
   const add = (node: StoryNode, level: number): void => {
@@ -102,9 +102,9 @@ function waitText({ wait, began, hart }: StoryNode): string {
 }
 
 /** As `--json` has it. */
-export function storyJson({ told, leftOut }: Story): object {
-  if (!told) return {};
-  const { root, subject, carrier, others } = told;
+export function storyJson({ followed, leftOut }: Story): object {
+  if (!followed) return {};
+  const { root, subject, carrier, others } = followed;
   const { total, waiting, runnable, ...times } = storyTimes(root);
   return {
     number: subject.number,

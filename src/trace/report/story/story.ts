@@ -36,7 +36,7 @@ export class Story extends Fold {
   /** Harts that poll a task which the subject has woken, while it waits itself. */
   readonly #served = new Map<number, Lane>();
   readonly #woken = new Set<RootRef>();
-  #told: Told | undefined;
+  #followed: Followed | undefined;
   #nodes = 0;
   leftOut = 0;
 
@@ -48,17 +48,17 @@ export class Story extends Fold {
   }
 
   /** Undefined before it has begun. */
-  get told(): Omit<Told, 'lane'> | undefined {
-    return this.#told;
+  get followed(): Omit<Followed, 'lane'> | undefined {
+    return this.#followed;
   }
 
   event(event: TraceEvent): void {
-    if (this.#told?.isOver) return;
+    if (this.#followed?.isOver) return;
     const { began, ended } = this.#subjects.on(event);
     if (began?.number === this.#number) this.#begins(began);
     else this.#event(event);
     this.#harts.on(event);
-    if (ended && ended.subject === this.#told?.subject) this.#over(event, ended.isWhole);
+    if (ended && ended.subject === this.#followed?.subject) this.#over(event, ended.isWhole);
     this.#follow(event);
   }
 
@@ -74,38 +74,38 @@ export class Story extends Fold {
     const { begin } = subject;
     const root = subjectNode(begin);
     const on = begin.hart;
-    this.#told = { subject, root, carrier, poll, on, lane: [root], wait: undefined, others: 0, isOver: false };
-    if (begin.type === 'poll-begin') this.#enters(this.#told, begin);
-    else this.#open.set(begin, { node: root, lane: this.#told.lane });
+    this.#followed = { subject, root, carrier, poll, on, lane: [root], wait: undefined, others: 0, isOver: false };
+    if (begin.type === 'poll-begin') this.#enters(this.#followed, begin);
+    else this.#open.set(begin, { node: root, lane: this.#followed.lane });
   }
 
   #event(event: TraceEvent): void {
-    const told = this.#told;
-    if (!told) return;
-    if ((isBegin(event) || isEnd(event)) && isThread(event)) this.#switches(told, event);
-    else if (isBegin(event)) this.#enters(told, event);
-    else if (isEnd(event)) this.#leaves(told, event);
-    else if (event.type === 'wake') this.#wakes(told, event);
+    const followed = this.#followed;
+    if (!followed) return;
+    if ((isBegin(event) || isEnd(event)) && isThread(event)) this.#switches(followed, event);
+    else if (isBegin(event)) this.#enters(followed, event);
+    else if (isEnd(event)) this.#leaves(followed, event);
+    else if (event.type === 'wake') this.#wakes(followed, event);
     else if (event.type === 'place' && event.place.lock === undefined)
-      this.#instant(this.#laneOf(told, event.hart), event, 'place', placeHitText(event));
+      this.#instant(this.#laneOf(followed, event.hart), event, 'place', placeHitText(event));
   }
 
-  #switches(told: Told, event: AnyBegin | AnyEnd): void {
-    const { carrier, wait } = told;
+  #switches(followed: Followed, event: AnyBegin | AnyEnd): void {
+    const { carrier, wait } = followed;
     if (carrier.kind !== 'thread' || event.thread || !('function' in event)) return;
     const isBeginning = isBegin(event);
     if (event.function === carrier.thread) {
-      if (isBeginning) this.#resumes(told, event);
-      else this.#pauses(told, event, isInterrupted(told.lane) ? 'preempted' : 'off the hart');
+      if (isBeginning) this.#resumes(followed, event);
+      else this.#pauses(followed, event, isInterrupted(followed.lane) ? 'preempted' : 'off the hart');
     } else if (isBeginning && wait && wait.hart === event.hart) wait.wait.next ??= event.function.name;
   }
 
-  #enters(told: Told, begin: AnyBegin): void {
-    if (begin.type === 'poll-begin') this.#polls(told, begin);
-    const lane = this.#laneOf(told, begin.hart);
+  #enters(followed: Followed, begin: AnyBegin): void {
+    if (begin.type === 'poll-begin') this.#polls(followed, begin);
+    const lane = this.#laneOf(followed, begin.hart);
     if (!lane) return;
-    if (isOfOther(told, begin)) {
-      told.others++;
+    if (isOfOther(followed, begin)) {
+      followed.others++;
       return;
     }
     const held = begin.type === 'call-begin' ? this.#locks.of(begin) : undefined;
@@ -116,26 +116,26 @@ export class Story extends Fold {
   }
 
   /** A poll of the subject's task goes on with it; one of a task that it has woken serves it. */
-  #polls(told: Told, begin: PollBegin): void {
-    const { carrier, wait } = told;
+  #polls(followed: Followed, begin: PollBegin): void {
+    const { carrier, wait } = followed;
     const isOwn =
       (carrier.kind === 'task' && begin.root === carrier.root) ||
       (carrier.kind === 'future' && lifeOf(begin) === carrier.life);
-    if (isOwn && told.on === undefined) {
-      told.poll = begin;
-      this.#resumes(told, begin);
+    if (isOwn && followed.on === undefined) {
+      followed.poll = begin;
+      this.#resumes(followed, begin);
     } else if (wait && this.#woken.has(begin.root) && !this.#served.has(begin.hart)) {
       this.#served.set(begin.hart, [wait]);
     }
   }
 
-  #leaves(told: Told, end: AnyEnd): void {
+  #leaves(followed: Followed, end: AnyEnd): void {
     const { begin } = end;
     const open = begin && this.#open.get(begin);
     if (begin && open) {
       const { node, lane } = open;
       this.#open.delete(begin);
-      if (lane === told.lane && end.type === 'call-end') this.#renamed(told, end.hart);
+      if (lane === followed.lane && end.type === 'call-end') this.#renamed(followed, end.hart);
       const at = lane.lastIndexOf(node);
       // What it is around is over too.
       if (at > 0) lane.splice(at);
@@ -145,28 +145,29 @@ export class Story extends Fold {
       }
       if (this.#served.get(end.hart)?.length === 1) this.#served.delete(end.hart);
     }
-    if (begin === undefined || begin !== told.poll) return;
+    if (begin === undefined || begin !== followed.poll) return;
     if (end.type === 'poll-lost' || (end.type === 'poll-end' && end.result !== 'ready'))
-      this.#pauses(told, end, end.type === 'poll-end' ? waitName(end) : 'waits');
+      this.#pauses(followed, end, end.type === 'poll-end' ? waitName(end) : 'waits');
   }
 
   /** What it has called returns, although it has no hart: its thread is called otherwise since an exec. */
-  #renamed(told: Told, hart: number): void {
-    const now = told.on === undefined && told.carrier.kind === 'thread' ? this.#harts.threadOf(hart) : undefined;
+  #renamed(followed: Followed, hart: number): void {
+    const now =
+      followed.on === undefined && followed.carrier.kind === 'thread' ? this.#harts.threadOf(hart) : undefined;
     if (!now) return;
-    told.carrier = { kind: 'thread', thread: now.function };
-    this.#resumes(told, now);
+    followed.carrier = { kind: 'thread', thread: now.function };
+    this.#resumes(followed, now);
   }
 
-  #wakes(told: Told, wake: Wake): void {
-    const { carrier, wait } = told;
+  #wakes(followed: Followed, wake: Wake): void {
+    const { carrier, wait } = followed;
     const own = carrier.kind === 'task' || carrier.kind === 'future' ? carrier.root : undefined;
     if (wait && own !== undefined && wake.root === own) {
       wait.wait.woken ??= wake.time;
       wait.wait.wokenBy ??= wakeSourceText(wake);
       return;
     }
-    const lane = this.#laneOf(told, wake.hart);
+    const lane = this.#laneOf(followed, wake.hart);
     if (lane === undefined || wake.root === own) return;
     if (wake.root !== undefined) this.#woken.add(wake.root);
     this.#instant(lane, wake, 'wake', `wakes ${wake.root === undefined ? 'a task' : rootText(wake.root)}`);
@@ -191,41 +192,41 @@ export class Story extends Fold {
     });
   }
 
-  #pauses(told: Told, { time, hart }: AnyEnd, name: string): void {
+  #pauses(followed: Followed, { time, hart }: AnyEnd, name: string): void {
     const wait: WaitNode = {
       ...{ kind: 'wait', name, detail: undefined, hart, began: time, took: undefined, result: undefined, children: [] },
       wait: { next: undefined, wokenBy: undefined, woken: undefined, back: undefined },
     };
     // Waits are few, and sums need all of them.
-    (told.lane.at(-1) ?? told.root).children.push(wait);
-    told.wait = wait;
-    told.on = undefined;
+    (followed.lane.at(-1) ?? followed.root).children.push(wait);
+    followed.wait = wait;
+    followed.on = undefined;
   }
 
-  #resumes(told: Told, { time, hart }: AnyBegin): void {
-    const { wait } = told;
+  #resumes(followed: Followed, { time, hart }: AnyBegin): void {
+    const { wait } = followed;
     if (wait) {
       wait.took = time - wait.began;
       wait.wait.back = hart;
     }
-    told.wait = undefined;
-    told.on = hart;
+    followed.wait = undefined;
+    followed.on = hart;
     this.#served.clear();
   }
 
   #over(event: TraceEvent, isWhole: boolean): void {
-    const told = this.#told;
-    if (!told || event.type === 'gap') return;
-    told.isOver = true;
-    if (isWhole) told.root.took = event.time - told.root.began;
-    if (told.wait && isWhole) told.wait.took = event.time - told.wait.began;
-    if (event.type === 'cancelled') told.root.result = 'dropped';
-    if (event.type === 'call-lost') told.root.result = 'lost';
-    if (event.type === 'poll-end') told.root.result = event.result;
+    const followed = this.#followed;
+    if (!followed || event.type === 'gap') return;
+    followed.isOver = true;
+    if (isWhole) followed.root.took = event.time - followed.root.began;
+    if (followed.wait && isWhole) followed.wait.took = event.time - followed.wait.began;
+    if (event.type === 'cancelled') followed.root.result = 'dropped';
+    if (event.type === 'call-lost') followed.root.result = 'lost';
+    if (event.type === 'poll-end') followed.root.result = event.result;
   }
 
-  #laneOf(told: Told, hart: number): Lane | undefined {
-    return told.on === hart ? told.lane : this.#served.get(hart);
+  #laneOf(followed: Followed, hart: number): Lane | undefined {
+    return followed.on === hart ? followed.lane : this.#served.get(hart);
   }
 
   #add(lane: Lane, node: StoryNode): StoryNode | undefined {
@@ -240,7 +241,7 @@ export class Story extends Fold {
 }
 
 /** A story as far as it was read. */
-interface Told {
+interface Followed {
   readonly subject: Subject;
   readonly root: StoryNode;
   carrier: Carrier;
@@ -256,7 +257,7 @@ interface Told {
 }
 
 /** Of another program on the same hart, which nothing else says to have another turn. */
-function isOfOther({ carrier, subject }: Told, { thread }: AnyBegin): boolean {
+function isOfOther({ carrier, subject }: Followed, { thread }: AnyBegin): boolean {
   const own = subject.begin.thread?.space;
   return carrier.kind === 'hart' && own !== undefined && thread?.space !== undefined && thread.space !== own;
 }
