@@ -11,3 +11,9 @@ export function bit(word: number, at: number): boolean {
 export function signedField(word: number, high: number, low: number): number {
   return (word << (31 - high)) >> (31 - high + low);
 }
+
+/** The four bytes of an instruction at an offset; undefined beyond the bytes. */
+export function wordAt(code: Uint8Array, offset: number): number | undefined {
+  if (offset < 0 || offset + 4 > code.length) return undefined;
+  return new DataView(code.buffer, code.byteOffset, code.byteLength).getUint32(offset, true);
+}

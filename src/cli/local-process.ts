@@ -195,8 +195,8 @@ export function processNamed(text: string): number {
 const saidOf = new Set<number>();
 
 /**
- * What is attached to: the process, or its last thread where the main thread has ended before. gdbserver takes no such
- * process as a whole, and threads that it does not trace would die of breakpoints.
+ * What is attached to: the process, or its last thread where the main thread has ended before. Such a process gdbserver
+ * does not take as a whole. Threads that it does not trace would die of breakpoints.
  */
 function livingThread(pid: number): number {
   if (statOf(pid)[0] !== 'Z') return pid;

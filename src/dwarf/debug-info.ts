@@ -153,9 +153,8 @@ export class DebugInfo {
   }
 
   /**
-   * Columns of DIE offsets that `find` reads from all units, and that are kept for the next time, see
-   * {@link Kept}; not where something is damaged or missing, so that it is said each time, nor where the first column
-   * has less than `least` rows.
+   * Columns of DIE offsets that `find` reads from all units. They are kept for the next time, see {@link Kept}, unless
+   * something is damaged or missing, so that it is said each time, or the first column has less than `least` rows.
    */
   columns<T extends Column>(name: string, find: () => readonly T[], least = 0): readonly T[] {
     const known = this.#kept?.read(name);

@@ -30,10 +30,10 @@ export class DrainedRecords {
     this.#logger = logger;
   }
 
-  readonly add = (view: DataView, start: number, end: number): void => {
+  add(view: DataView, start: number, end: number): void {
     for (let at = start; at < end; at += this.#slot) this.#dispatcher.count(view, at);
     this.queue.add(view, start, end);
-  };
+  }
 
   /** More records may be drained before some are digested. */
   get hasRoom(): boolean {

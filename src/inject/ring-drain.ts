@@ -124,7 +124,7 @@ export class RingDrain {
 
   /** The writes for the target. */
   #accept(read: readonly Uint8Array[], all: boolean): readonly Write[] {
-    const writes = this.#ring.accept(read, this.#drained.add, all);
+    const writes = this.#ring.accept(read, (...slots) => this.#drained.add(...slots), all);
     // What has left the ring is safe before the target may overwrite it.
     this.#drained.queue.settle();
     const renewed = this.#breakpoint === undefined ? [] : this.#control.renewed(true);

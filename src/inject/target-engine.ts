@@ -203,7 +203,7 @@ export class TargetEngine {
    * records are missing: claimed and never committed, or not kept.
    */
   finish(): number {
-    const missing = this.#ring.finish(this.drained.add);
+    const missing = this.#ring.finish((...slots) => this.drained.add(...slots));
     this.drained.queue.settle();
     return missing + this.drained.lost;
   }

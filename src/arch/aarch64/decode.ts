@@ -1,7 +1,7 @@
 // Arm Architecture Reference Manual for A-profile (DDI 0487), C4.1 "A64 instruction set encoding". Decoded is what
 // unwinding, control flow and emulation need. Of all other instructions it is known which general registers they
 // overwrite. Little-endian words of 32 bits, also on big-endian machines.
-import { bit, field } from '../bits.js';
+import { bit, field, wordAt } from '../bits.js';
 import { accessOf, type Memory } from './decode-memory.js';
 import type { Uses } from './fields.js';
 
@@ -77,14 +77,8 @@ export type Test =
 
 /** The instruction at an offset; undefined beyond the bytes. */
 export function decode(code: Uint8Array, offset = 0): Instruction | undefined {
-  if (offset < 0 || offset + 4 > code.length) return undefined;
-  const word =
-    ((code[offset] as number) |
-      ((code[offset + 1] as number) << 8) |
-      ((code[offset + 2] as number) << 16) |
-      ((code[offset + 3] as number) << 24)) >>>
-    0;
-  return { length: 4, word, ...formOf(word) };
+  const word = wordAt(code, offset);
+  return word === undefined ? undefined : { length: 4, word, ...formOf(word) };
 }
 
 function formOf(word: number): Form {

@@ -13,8 +13,8 @@ import {
 import { controlBlock } from './ring-contract.js';
 
 /**
- * What writes a record has in the temporaries t0 to t6: t0 = the control block's address, t1 = the claim, t2 = the record;
- * t3 is free, and t4 and t5 where there are extents. Once the control block was read, t0 is free too.
+ * What writes a record has in the temporaries t0 to t6: t0 = the control block's address, t1 = the claim, t2 = the
+ * record. Free are t3, and where there are extents t4 and t5; once the control block was read, t0 too.
  */
 export interface FillParts<Code extends FramedCode> {
   /** For messages. */

@@ -5,7 +5,7 @@ import { type Condition, decided, type IntegerIn } from './record-parts.js';
 /** Jumps to `otherwise` unless the condition holds for the integer in a register. */
 type Compare<Code extends FramedCode> = (code: Code, condition: Condition, left: number, otherwise: Label) => void;
 
-/** What jumps to `otherwise` unless a condition holds; it overwrites the first two temporaries, and what `compare` does. */
+/** Jumps to `otherwise` unless a condition holds. It overwrites the first two temporaries, and what `compare` does. */
 export function checkBy<Code extends FramedCode>(compare: Compare<Code>) {
   return (code: Code, condition: Condition, otherwise: Label): void => {
     const holds = decided(condition);

@@ -33,7 +33,7 @@ export interface Leaving<I> extends Placed<I> {
   readonly displaced: number;
 }
 
-/** An instruction that a function begins with and where control may arrive, so that it stays and the patch comes behind it. */
+/** An instruction that a function begins with and where control may arrive: it stays, and the patch comes behind it. */
 export interface LandingPad {
   readonly bytes: number;
   readonly signs: Displaced['signs'];

@@ -1,6 +1,6 @@
 // LoongArch Reference Manual, volume 1, 1.2 "Instruction Encoding" and appendix B. Decoded is what unwinding, control
 // flow and emulation need. Of all other instructions it is known which general registers they overwrite.
-import { bit, field, signedField } from '../bits.js';
+import { bit, field, signedField, wordAt } from '../bits.js';
 import type { BranchOp, IntegerOp } from '../integer-operations.js';
 import { accessOf, type Memory } from './decode-memory.js';
 import { branches, ERTN, immediateOps, registerOps, type SystemOp, shifts, systemOps, wordShifts } from './opcodes.js';
@@ -54,14 +54,8 @@ type Form =
 
 /** The instruction at an offset; undefined beyond the bytes. */
 export function decode(code: Uint8Array, offset = 0): Instruction | undefined {
-  if (offset < 0 || offset + 4 > code.length) return undefined;
-  const word =
-    ((code[offset] as number) |
-      ((code[offset + 1] as number) << 8) |
-      ((code[offset + 2] as number) << 16) |
-      ((code[offset + 3] as number) << 24)) >>>
-    0;
-  return { length: 4, word, ...formOf(word) };
+  const word = wordAt(code, offset);
+  return word === undefined ? undefined : { length: 4, word, ...formOf(word) };
 }
 
 /** The general registers that an instruction overwrites. */

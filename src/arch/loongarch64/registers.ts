@@ -2,7 +2,8 @@ import type { RegisterDefaults } from '../registers.js';
 
 /**
  * LoongArch ELF psABI: "Register Convention" (names), "DWARF Register Numbers": 0 to 31 r0 to r31, 32 to 63 f0 to f31.
- * Target descriptions number the registers (gdb/features/loongarch/base64.xml, fpu.xml), assemblers name them by their roles.
+ * Target descriptions number the registers (gdb/features/loongarch/base64.xml, fpu.xml). Assemblers name them by their
+ * roles.
  */
 const roles =
   'zero ra tp sp a0 a1 a2 a3 a4 a5 a6 a7 t0 t1 t2 t3 t4 t5 t6 t7 t8 r21 fp s0 s1 s2 s3 s4 s5 s6 s7 s8'.split(' ');

@@ -4,7 +4,7 @@ import { messageOf, RsptraceError } from '../../base/errors.js';
 import { type At, checkSettings, isTable, type SettingsTables, type TomlTable } from './check.js';
 import { type SettingsText, settingsHint } from './find.js';
 
-/** The settings of the first file that has any, for a command: its own table over the top. */
+/** The settings of the first file that has some, for a command: its own table over the top. */
 export interface Settings {
   readonly path: string;
   readonly values: TomlTable;

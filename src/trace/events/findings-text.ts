@@ -17,7 +17,7 @@ export function findingsText(findings: readonly Finding[], hidden = 0, isTimed =
   const leftOut =
     hidden === 0
       ? []
-      : [`${plural(hidden, 'finding')} about long polls or waits ${hidden === 1 ? 'is' : 'are'} not told: ${why}`];
+      : [`${plural(hidden, 'finding')} about long polls or waits ${hidden === 1 ? 'is' : 'are'} left out: ${why}`];
   if (findings.length === 0) return textLines(leftOut);
   const lines = findings.slice(0, mostShown).map((finding) => {
     const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });

@@ -152,7 +152,7 @@ t.test('findings that are made of time, where stops took some of it', async (t) 
   t.equal(findings.leftOut({ isTimed: true }), 0);
   t.equal(
     findingsText([], 2),
-    '2 findings about long polls or waits are not told: stops take time, too (--long-poll TIME reports them)\n',
+    '2 findings about long polls or waits are left out: stops take time, too (--long-poll TIME reports them)\n',
   );
   t.equal(findingsText([]), '');
 });
@@ -176,7 +176,7 @@ t.test('polls in which tracing took time count without that, or not at all', asy
   t.equal(findings.leftOut({ isTimed: true, ringWaitedNs: 40e6 }), 1);
   t.equal(
     findingsText([], 1, true),
-    '1 finding about long polls or waits is not told: the target stood in them, or waited for room, because it was traced\n',
+    '1 finding about long polls or waits is left out: the target stood in them, or waited for room, because it was traced\n',
   );
 });
 

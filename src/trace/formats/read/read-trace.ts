@@ -209,7 +209,7 @@ function foreign(path: string): RsptraceError {
   }
   const like = looks ? `, but of the format ${looks.name}` : '';
   return new RsptraceError('TRACE_FOREIGN', `${path} is no Perfetto trace with tracks${like}`, {
-    hint: "only .pftrace and .pftrace.gz, Chrome's .json and directories of uftrace are read: record into a .pftrace",
+    hint: "only .pftrace and .pftrace.gz, .records, Chrome's .json and directories of uftrace are read: record into a .pftrace",
   });
 }
 
