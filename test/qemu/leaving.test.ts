@@ -103,8 +103,8 @@ t.test('rsptrace run: SIGTERM ends QEMU too, unless it is to be kept', async (t)
     await tracer.shows('LAB cfg');
     await traceGrows(tracer, trace, enough);
     tracer.signal('SIGTERM');
-    // `timeout` signals its command, and then the process group that it is in.
-    if (keep.length === 0) await sleep(20).then(() => tracer.signal('SIGTERM'));
+    // `timeout` signals its command, and then the process group that it is in. Later, a busy host takes it for a second.
+    if (keep.length === 0) tracer.signal('SIGTERM');
     const { status, stdout, stderr } = await tracer.ended;
     t.equal(status, 0, stderr);
     t.match(stdout, /ended by interrupted/);
