@@ -160,8 +160,13 @@ export class DebugInfo {
     const known = this.#kept?.read(name);
     if (known) return known as readonly T[];
     const found = find();
-    if (this.warnings.length === 0 && (found[0]?.length ?? 0) >= least) this.#kept?.write(name, found);
+    if ((found[0]?.length ?? 0) >= least) this.kept?.write(name, found);
     return found;
+  }
+
+  /** What is kept for the next time; undefined where something is damaged or missing, so that it is said each time. */
+  get kept(): Kept | undefined {
+    return this.warnings.length === 0 ? this.#kept : undefined;
   }
 
   /** The code that a unit or function covers, for a table; without ranges of code that the linker discarded. */

@@ -9,7 +9,7 @@ export { importSlots } from './imports.js';
 export { IntervalIndex, IntervalList } from './intervals.js';
 export { type Column, Kept } from './kept.js';
 export { KeptAnswers } from './kept-answers.js';
-export { type KnownCode, knownCode } from './known-code.js';
+export { KnownCode } from './known-code.js';
 export { DwarfSections, type SectionSource } from './sections.js';
 export { type ElfSymbol, ElfSymbols } from './symbols.js';
 export { asText, textAt } from './text-at.js';

@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { deserialize, serialize } from 'node:v8';
 import { isKeeping, readKept, writeKept } from '../base/kept-files.js';
 import type { ElfFile } from './elf.js';
 
@@ -45,6 +46,21 @@ export class Kept {
   read(name: string): readonly Column[] | undefined {
     const content = readKept(`${this.#key}-${name}`);
     return content && columnsIn(content);
+  }
+
+  /** The same of any value that can be cloned; undefined if it was not kept. */
+  readValue(name: string): unknown {
+    try {
+      const [bytes] = this.read(name) ?? [];
+      return bytes && deserialize(bytes);
+    } catch {
+      // Another version of Node wrote it.
+      return undefined;
+    }
+  }
+
+  writeValue(name: string, value: unknown): void {
+    this.write(name, [serialize(value)]);
   }
 
   write(name: string, columns: readonly Column[]): void {

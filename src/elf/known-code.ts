@@ -8,10 +8,11 @@
 //
 // Linux' tables lie between two symbols; a section of the name is taken where these are missing.
 import { type Addr, addOffset } from '../base/addr.js';
+import { firstWhere } from '../base/sorted.js';
 import type { CodeAddress } from './code-address.js';
 import type { ElfFile } from './elf.js';
 
-export interface KnownCode {
+interface KnownRange {
   readonly low: CodeAddress;
   readonly high: CodeAddress;
   /** In words for the user. */
@@ -42,18 +43,36 @@ const tables: readonly Table[] = [
   },
 ];
 
-/** In order of address. */
-export function knownCode(elf: ElfFile, isCode: (address: CodeAddress) => boolean): KnownCode[] {
-  const found = tables.flatMap((table) => entriesOf(elf, table, isCode));
-  found.push(...restartable(elf));
-  return found.sort((a, b) => a.low - b.low);
+/** All of a program. */
+export class KnownCode {
+  /** In order of address. */
+  readonly #ranges: readonly KnownRange[];
+  readonly #longest: number;
+
+  constructor(elf: ElfFile, isCode: (address: CodeAddress) => boolean) {
+    const found = tables.flatMap((table) => entriesOf(elf, table, isCode));
+    found.push(...restartable(elf));
+    this.#ranges = found.sort((a, b) => a.low - b.low);
+    this.#longest = found.reduce((most, { low, high }) => Math.max(most, high - low), 0);
+  }
+
+  /** Why the first that lies between these addresses, or partly, is known; undefined if there is none. */
+  in(low: CodeAddress, high: CodeAddress): string | undefined {
+    const first = firstWhere(this.#ranges.length, (at) => (this.#ranges[at] as KnownRange).low > low - this.#longest);
+    for (let i = first; i < this.#ranges.length; i++) {
+      const one = this.#ranges[i] as KnownRange;
+      if (one.low >= high) return undefined;
+      if (one.high > low) return one.why;
+    }
+    return undefined;
+  }
 }
 
 function entriesOf(
   elf: ElfFile,
   { section, symbols, entry, bytes: length, why }: Table,
   isCode: (address: CodeAddress) => boolean,
-): KnownCode[] {
+): KnownRange[] {
   const where = between(elf, symbols) ?? elf.sections.find(({ name, size }) => name === section && size > 0);
   const bytes = where && elf.bytesAt(where.address, where.size);
   if (!where || !bytes) return [];
@@ -80,11 +99,11 @@ function between(
 }
 
 /** Sequences that the kernel restarts if it interrupts them inside. */
-function restartable(elf: ElfFile): KnownCode[] {
+function restartable(elf: ElfFile): KnownRange[] {
   return elf.sections
     .filter(({ name }) => name === '__rseq_cs')
     .flatMap(({ address, size }) =>
-      Array.from({ length: Math.floor(size / 32) }, (_, index): KnownCode[] => {
+      Array.from({ length: Math.floor(size / 32) }, (_, index): KnownRange[] => {
         const bytes = elf.bytesAt(addOffset(address, index * 32), 32);
         if (!bytes) return [];
         const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -1,17 +1,7 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
 import { CallFrames } from '../dwarf/index.js';
-import {
-  type CodeAddress,
-  codePointers,
-  type ElfFile,
-  ET,
-  Kept,
-  type KnownCode,
-  knownCode,
-  lastNotAbove,
-  SHF,
-} from '../elf/index.js';
+import { type CodeAddress, codePointers, type ElfFile, ET, Kept, KnownCode, lastNotAbove, SHF } from '../elf/index.js';
 import { CodeMap, executable } from '../target/unwind/index.js';
 import type { CodePiece } from './read-plan.js';
 import { ReturnLookers } from './return-lookers.js';
@@ -63,7 +53,7 @@ export class CodeEntries {
   readonly #arch: Architecture;
   readonly #stretches: readonly Stretch[];
   readonly #text: Span;
-  #known: readonly KnownCode[] | undefined;
+  #known: KnownCode | undefined;
   #lookers: ReturnLookers | undefined;
   #hosts: Hosts | undefined;
   /** By a function's start: its instructions that lead somewhere. */
@@ -128,9 +118,9 @@ export class CodeEntries {
     const low = this.#elf.codes.toCode(address);
     const stretch = this.#stretchAt(low);
     if (!stretch) return undefined;
-    this.#known ??= knownCode(this.#elf, (code) => this.#stretchAt(code) !== undefined);
-    const table = this.#known.find((one) => one.low < low + length && one.high > low);
-    if (table) return table.why;
+    this.#known ??= new KnownCode(this.#elf, (code) => this.#stretchAt(code) !== undefined);
+    const why = this.#known.in(low, low + length);
+    if (why !== undefined) return why;
     const label = this.#labelIn(own ?? { address, length });
     const isNamed = label !== undefined || (own?.address !== address && has(stretch.marks.named, low - stretch.low));
     if (!isNamed) return undefined;

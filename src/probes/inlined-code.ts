@@ -27,7 +27,7 @@ export class InlinedCode {
   }
 
   isPatchable(graph: FlowGraph, node: number): boolean {
-    return typeof this.windows.around({ graph, node }) !== 'string';
+    return typeof this.windows.around({ graph, node }).windows !== 'string';
   }
 
   /**

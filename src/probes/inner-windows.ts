@@ -32,29 +32,9 @@ export class InnerWindows {
   }
 
   /** All windows around a place, the preferred one first; or why there is none, in words for the user. */
-  around(place: GraphPlace): readonly PatchWindow[] | string {
+  around(place: GraphPlace): WindowsAround {
     const address = addressOf(place);
-    return madeOnce(this.#found, address, () => this.#look(place));
-  }
-
-  /** A window for each of these places, by its address: they do not overlap, and hold no other place. */
-  choose(places: readonly GraphPlace[]): ReadonlyMap<bigint, PatchWindow | string> {
-    const byAddress = new Map<bigint, GraphPlace>(places.map((place) => [addressOf(place), place]));
-    const order = [...byAddress].sort(([a], [b]) => (a < b ? -1 : 1));
-    const addresses = order.map(([address]) => address);
-    const chosen = new Map<bigint, PatchWindow | string>();
-    let free = 0n;
-    for (const [index, [address, place]] of order.entries()) {
-      const windows = this.around(place);
-      const behind = addresses[index + 1];
-      const before = addresses[index - 1] ?? -1n;
-      const fits = (each: PatchWindow): boolean =>
-        each.address >= free && each.address > before && (behind === undefined || endOf(each) <= behind);
-      const window = typeof windows === 'string' ? windows : (windows.find(fits) ?? 'another place is too near');
-      chosen.set(address, window);
-      if (typeof window !== 'string') free = endOf(window);
-    }
-    return chosen;
+    return { address, windows: madeOnce(this.#found, address, () => this.#look(place)) };
   }
 
   #look(place: GraphPlace): readonly PatchWindow[] | string {
@@ -80,6 +60,30 @@ export class InnerWindows {
     }
     return found.length > 0 ? found : why;
   }
+}
+
+/** A place, and what {@link InnerWindows.around} says of it. */
+export interface WindowsAround {
+  readonly address: Addr;
+  readonly windows: readonly PatchWindow[] | string;
+}
+
+/** A window for each of these places, by its address: they do not overlap, and hold no other place. */
+export function chooseWindows(places: readonly WindowsAround[]): ReadonlyMap<bigint, PatchWindow | string> {
+  const byAddress = new Map<bigint, WindowsAround>(places.map((place) => [place.address, place]));
+  const order = [...byAddress.values()].sort((a, b) => (a.address < b.address ? -1 : 1));
+  const chosen = new Map<bigint, PatchWindow | string>();
+  let free = 0n;
+  for (const [index, { address, windows }] of order.entries()) {
+    const behind = order[index + 1]?.address;
+    const before = order[index - 1]?.address ?? -1n;
+    const fits = (each: PatchWindow): boolean =>
+      each.address >= free && each.address > before && (behind === undefined || endOf(each) <= behind);
+    const window = typeof windows === 'string' ? windows : (windows.find(fits) ?? 'another place is too near');
+    chosen.set(address, window);
+    if (typeof window !== 'string') free = endOf(window);
+  }
+  return chosen;
 }
 
 /** The shortest windows from each start on, the nearest start first. */
@@ -170,7 +174,8 @@ export function patchesInside(
 ): ReadonlyMap<bigint, PlacePatch> {
   const graphs = new FunctionGraphs(debug, arch);
   const found = new Map<bigint, PlacePatch>();
-  const places: GraphPlace[] = [];
+  const places: WindowsAround[] = [];
+  const windows = new InnerWindows(graphs, arch, debug.elf);
   for (const address of addresses) {
     const host = debug.functionAt(address)?.die;
     const graph = host && arch.codeFlow ? graphs.of(host) : undefined;
@@ -178,9 +183,9 @@ export function patchesInside(
     const producer = host && producerOf(host);
     const scratchIsFree = producer === 'rustc' || producer === 'clang';
     found.set(address, { window: 'the code around it cannot be followed', scratchIsFree });
-    if (graph && node >= 0) places.push({ graph, node });
+    if (graph && node >= 0) places.push(windows.around({ graph, node }));
   }
-  for (const [address, window] of new InnerWindows(graphs, arch, debug.elf).choose(places))
+  for (const [address, window] of chooseWindows(places))
     found.set(address, { scratchIsFree: found.get(address)?.scratchIsFree ?? false, window });
   return found;
 }

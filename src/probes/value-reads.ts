@@ -68,7 +68,7 @@ export class ValueReads {
   }
 
   /** False if the record has no room for it. */
-  #load({ register, through }: PlannedPointer, size: number, align: 1 | 2 | 4 | 8, hops: number): boolean {
+  #load({ register, through }: PlannedPointer, size: number, align: NonNullable<Align>, hops: number): boolean {
     if (size === 0 || size > shownLimits.object || size > this.#room || hops > mostHops) return false;
     this.#room -= size;
     this.reads.push({ pointer: register, through, align, size, loads: loadsOf(0, size, align) });
@@ -176,13 +176,54 @@ function isReference(style: string): boolean {
   return style === 'ref' || style === 'mut' || style === 'box';
 }
 
+type Align = 1 | 2 | 4 | 8 | undefined;
+
+interface Alignment {
+  readonly align: Align;
+  /** Levels of types in it; infinite where not all of them were gone over. */
+  readonly levels: number;
+}
+
+const known = new WeakMap<Shape, Alignment>();
+
 /** What a pointer to such an object is a multiple of, up to a word; undefined if that is not known. */
-function alignmentOf(shape: Shape, depth = 0): 1 | 2 | 4 | 8 | undefined {
-  if (depth > deepest) return undefined;
-  const most = (shapes: readonly Shape[]): 1 | 2 | 4 | 8 | undefined => {
-    const all = shapes.map((each) => alignmentOf(each, depth + 1));
-    return all.includes(undefined) ? undefined : (Math.max(1, ...(all as number[])) as 1 | 2 | 4 | 8);
+function alignmentOf(shape: Shape): Align {
+  return alignment(shape, 0).align;
+}
+
+function alignment(shape: Shape, depth: number): Alignment {
+  const kept = known.get(shape);
+  if (depth + (kept?.levels ?? 0) > deepest) return { align: undefined, levels: Number.POSITIVE_INFINITY };
+  if (kept !== undefined) return kept;
+  const parts = partsOf(shape).map((part) => alignment(part, depth + 1));
+  const found = {
+    align: alignOf(
+      shape,
+      parts.map(({ align }) => align),
+    ),
+    levels: Math.max(-1, ...parts.map(({ levels }) => levels)) + 1,
   };
+  if (found.levels <= deepest) known.set(shape, found);
+  return found;
+}
+
+/** The types that lie in an object of this one. */
+function partsOf(shape: Shape): Shape[] {
+  switch (shape.kind) {
+    case 'array':
+      return [shape.element()];
+    case 'struct':
+    case 'union':
+      return shape.fields.map((field) => field.type());
+    case 'enum':
+      return [...shape.fields, ...shape.variants.flatMap((each) => each.fields())].map((field) => field.type());
+    default:
+      return [];
+  }
+}
+
+function alignOf(shape: Shape, parts: readonly Align[]): Align {
+  const most = parts.includes(undefined) ? undefined : (Math.max(1, ...(parts as number[])) as Align);
   switch (shape.kind) {
     case 'unit':
       return 1;
@@ -191,16 +232,12 @@ function alignmentOf(shape: Shape, depth = 0): 1 | 2 | 4 | 8 | undefined {
     case 'dyn':
       return wordBytes;
     case 'array':
-      return alignmentOf(shape.element(), depth + 1);
+      return most;
     case 'struct':
     case 'union':
-      return aligned(shape, most(shape.fields.map((field) => field.type())));
-    case 'enum': {
-      const fields = [...shape.fields, ...shape.variants.flatMap((each) => each.fields())];
-      const tag = shape.discriminant?.size ?? 1;
-      const held = most(fields.map((field) => field.type()));
-      return aligned(shape, held && (Math.min(wordBytes, Math.max(held, tag)) as 1 | 2 | 4 | 8));
-    }
+      return aligned(shape, most);
+    case 'enum':
+      return aligned(shape, most && (Math.min(wordBytes, Math.max(most, shape.discriminant?.size ?? 1)) as Align));
     case 'opaque':
       return undefined;
     default: {
@@ -211,6 +248,6 @@ function alignmentOf(shape: Shape, depth = 0): 1 | 2 | 4 | 8 | undefined {
 }
 
 /** A packed struct's size or offsets show that it is none. */
-function aligned(shape: Shape, align: 1 | 2 | 4 | 8 | undefined): 1 | 2 | 4 | 8 | undefined {
+function aligned(shape: Shape, align: Align): Align {
   return align === undefined || (shape.size ?? 0) % align === 0 ? align : 1;
 }

@@ -18,6 +18,7 @@ import type { FlowGraph } from '../../flow-graph.js';
 import type { FramePlace } from '../../function-graphs.js';
 import { inlinedBlock } from '../../inlined-block.js';
 import { InlinedCode, nodesIn } from '../../inlined-code.js';
+import { chooseWindows } from '../../inner-windows.js';
 import type { PatchWindow } from '../../read-plan.js';
 import { linear } from '../poll/self-place.js';
 import { pointerWithin } from './guards.js';
@@ -91,8 +92,10 @@ export class InlinedLocks {
       if (typeof sites === 'string') this.unseen.push({ ...named(copy), reason: sites });
       else if (graph) drafts.push({ copy, graph, sites });
     }
-    const windows = this.#code.windows.choose(
-      drafts.flatMap(({ graph, sites }) => [...sites.begins, ...sites.ends].map(({ node }) => ({ graph, node }))),
+    const windows = chooseWindows(
+      drafts.flatMap(({ graph, sites }) =>
+        [...sites.begins, ...sites.ends].map(({ node }) => this.#code.windows.around({ graph, node })),
+      ),
     );
     for (const { copy, graph, sites } of drafts) {
       const at = <T extends { readonly node: number }>(site: T) => {

@@ -125,6 +125,7 @@ export class Coverage {
     // Of copies inside each other, the outer one's DIE comes first.
     copies.sort((a, b) => a.copy.die.offset - b.copy.die.offset);
     const placed = copies.flatMap((each) => this.#placed(each));
+    sites.keep();
     const isPatchable = this.#patchable(placed);
     // What is seen at only some of its places would be counted twice, because all of them are derived.
     const partly = new Set(copies.map(({ future }) => future));
@@ -203,7 +204,7 @@ export class Coverage {
   }
 
   #windowsOf(copies: readonly Placed[]): ReadonlyMap<bigint, PatchWindow | string> {
-    return this.#sites.windows(copies.map(({ site, copy: { host } }) => ({ site, host })));
+    return this.#sites.windows(copies.map(({ site }) => site));
   }
 
   /** Whether polls of a copy leave marks in a Future around it whose own polls are seen. */

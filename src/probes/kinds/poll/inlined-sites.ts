@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import type { Architecture, FlowStep } from '../../../arch/index.js';
 import type { FutureSet, FutureType, InlinedPoll } from '../../../async/futures/index.js';
 import type { Addr } from '../../../base/addr.js';
@@ -6,7 +7,9 @@ import type { FlowGraph } from '../../flow-graph.js';
 import type { FramePlace } from '../../function-graphs.js';
 import { inlinedBlock, straightFrom, untilStore } from '../../inlined-block.js';
 import { InlinedCode, nodesIn } from '../../inlined-code.js';
+import { chooseWindows, type WindowsAround } from '../../inner-windows.js';
 import type { PatchWindow } from '../../read-plan.js';
+import { type FoundSite, KeptSites } from './kept-sites.js';
 import { PollsAround } from './poll-around.js';
 import { type HostedTask, type Inlining, type SelfPlace, selfPlace } from './self-place.js';
 
@@ -35,6 +38,9 @@ export class InlinedSites {
   readonly #tasks: ReadonlyMap<number, HostedTask>;
   readonly #code: InlinedCode;
   readonly #about: Omit<Inlining, 'copy' | 'host' | 'task'>;
+  readonly #kept: KeptSites;
+  /** The windows around each place of the copies that were found. */
+  readonly #windows = new Map<bigint, WindowsAround>();
 
   /** `tasks`: of functions whose first argument is a task's header, by the offsets of their DIEs. */
   constructor(
@@ -49,11 +55,33 @@ export class InlinedSites {
     this.#arch = arch;
     this.#code = new InlinedCode(debug, arch);
     this.#about = { futures, around: this.around, arch, graphs: this.#code.graphs };
+    this.#kept = new KeptSites(
+      debug,
+      crc32([...tasks].map(([host, { future, offset }]) => [host, future.typeOffset, offset]).join()),
+    );
   }
 
   find(future: FutureType, { die: copy, host }: InlinedPoll): InlinedSite | NoSite {
-    const found = this.#debug.attempt(copy.unit, () => this.#find(future, copy, host));
-    return found ?? { reason: 'its debug info is damaged' };
+    const found = this.#kept.of(copy, () =>
+      this.#debug.attempt(copy.unit, () => this.#findWithWindows(future, copy, host)),
+    );
+    for (const around of found?.windows ?? []) this.#windows.set(around.address, around);
+    return found?.site ?? { reason: 'its debug info is damaged' };
+  }
+
+  /** Keeps what was found, for the next start. */
+  keep(): void {
+    this.#kept.keep();
+  }
+
+  #findWithWindows(future: FutureType, copy: Die, host: Die): FoundSite {
+    const site = this.#find(future, copy, host);
+    const graph = this.#code.graphs.of(host);
+    if (!graph || !('begins' in site)) return { site, windows: [] };
+    const windows = [...site.begins, ...site.ends].map(({ address }) =>
+      this.#code.windows.around({ graph, node: graph.steps.findIndex((step) => step.address === address) }),
+    );
+    return { site, windows };
   }
 
   #find(future: FutureType, copy: Die, host: Die): InlinedSite | NoSite {
@@ -140,18 +168,9 @@ export class InlinedSites {
     return best?.begin;
   }
 
-  /** A window for each place of these sites, by address; or why there is none. */
-  windows(
-    sites: readonly { readonly site: InlinedSite; readonly host: Die }[],
-  ): ReadonlyMap<bigint, PatchWindow | string> {
-    const places = sites.flatMap(({ site, host }) => {
-      const graph = this.#code.graphs.of(host);
-      if (!graph) return [];
-      return [...site.begins, ...site.ends].map(({ address }) => ({
-        graph,
-        node: graph.steps.findIndex((step) => step.address === address),
-      }));
-    });
-    return this.#code.windows.choose(places);
+  /** A window for each place of these sites, which were found, by address; or why there is none. */
+  windows(sites: readonly InlinedSite[]): ReadonlyMap<bigint, PatchWindow | string> {
+    const places = sites.flatMap(({ begins, ends }) => [...begins, ...ends]);
+    return chooseWindows(places.flatMap(({ address }) => this.#windows.get(address) ?? []));
   }
 }
