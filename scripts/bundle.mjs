@@ -1,7 +1,7 @@
 // Makes the JavaScript of dist/:
 //   cli/code-HASH.cjs          all of it, as one script: V8 keeps what it has compiled of one (src/cli/compiled.ts)
 //   cli/main.js                the command line
-//   index.js, ROOM/index.js    the library's entries, which pass on what that script has
+//   index.js, ROOM/index.js    the library's entries, which pass on what that script has; of .d.ts what they lead to
 //   cli/help/*.txt             the pages of --help: src/cli/help-pages.ts
 //   man/*.1                    man pages: scripts/man-pages.mjs
 //   settings.schema.json       of rsptrace.toml: src/cli/settings/schema.ts
@@ -11,6 +11,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { build } from 'esbuild';
+import { pruneDeclarations } from './declarations.mjs';
 import { writeManPages } from './man-pages.mjs';
 import { withViewer } from './viewer.mjs';
 
@@ -149,17 +150,11 @@ for (const name of parts) {
   );
 }
 
-// Declarations that no entry of the library leads to serve nobody.
-const declared = new Set();
-const declare = (file) => {
-  if (declared.has(file)) return;
-  declared.add(file);
-  for (const [, from] of readFileSync(file, 'utf8').matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)\.js'/g))
-    declare(resolve(dirname(file), `${from}.d.ts`));
-};
-for (const { types } of Object.values(exports)) declare(join(root, types));
-for (const file of readdirSync(join(root, 'dist'), { recursive: true }).map((name) => join(root, 'dist', name)))
-  if (file.endsWith('.d.ts') && !declared.has(file)) rmSync(file);
+const declarations = readdirSync(join(root, 'dist'), { recursive: true }).filter((name) => name.endsWith('.d.ts'));
+pruneDeclarations(
+  Object.values(exports).map(({ types }) => join(root, types)),
+  declarations.map((name) => join(root, 'dist', name)),
+);
 
 const { commandNames, helpText } = await import(join(out, 'command-line.js'));
 const { pageName, pageWidths } = await import(join(out, 'help-pages.js'));
