@@ -1,16 +1,13 @@
 import type { CallingConvention } from './calls.js';
-import type { GuestClock } from './clock.js';
 import type { CodeFlow } from './code-flow.js';
 import type { CodeReferences } from './code-references.js';
 import type { CodeFrameModel, FrameModel } from './frames/frame-model.js';
 import type { ProbeCode } from './inject/probe-code.js';
 import type { InstructionModel } from './instructions.js';
 import type { LinuxModel } from './linux.js';
+import type { GuestClock, PowerOffModel, ResetModel } from './machine.js';
 import type { AddressSpaces } from './pages/address-space.js';
-import type { PowerOffModel } from './power-off.js';
 import type { PrivilegeModel } from './privilege.js';
-import type { RegisterDefaults, RegisterModel } from './registers.js';
-import type { ResetModel } from './reset.js';
 import type { SystemRegisters } from './system-registers.js';
 import type { TrapModel } from './traps.js';
 
@@ -90,4 +87,23 @@ export interface Capabilities {
   readonly systemRegisters?: SystemRegisters;
   readonly traps?: TrapModel;
   readonly linux?: LinuxModel;
+}
+
+/** The registers of an architecture, by the names that target descriptions use. */
+export interface RegisterModel {
+  /** The registers that every stop needs. */
+  readonly pc: string;
+  readonly sp: string;
+  /** All that hold integers. */
+  readonly generalRegisters: readonly string[];
+  /** The register with this DWARF number (psABI DWARF mapping); undefined if target descriptions have none. */
+  dwarfRegister(number: number): string | undefined;
+}
+
+/** What is known about registers without a stub's target description. */
+export interface RegisterDefaults {
+  /** The registers in the answer to `g` of a stub that does not describe them: in gdb's order, numbered from 0. */
+  readonly layout: readonly { readonly name: string; readonly bits: number }[];
+  /** Names that stubs and assemblers use for the same register, one list for each. */
+  readonly aliases: readonly (readonly string[])[];
 }

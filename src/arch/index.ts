@@ -5,10 +5,15 @@ import { loongarch64 } from './loongarch64/index.js';
 import { riscv64 } from './riscv64/index.js';
 import { x86_64 } from './x86_64/index.js';
 
-export { PM_HZ, PM_WRAP, pmTicks, pmTimerPort, readPmTimer } from './acpi-timer.js';
-export type { Architecture, Capabilities, CompleteArchitecture, Identity } from './architecture.js';
+export type {
+  Architecture,
+  Capabilities,
+  CompleteArchitecture,
+  Identity,
+  RegisterDefaults,
+  RegisterModel,
+} from './architecture.js';
 export type { AggregatePassing, CallingConvention, FloatPassing } from './calls.js';
-export type { CounterRegister, GuestClock } from './clock.js';
 export type { CodeFlow, FlowStep, MemoryOperand, MemoryPlace } from './code-flow.js';
 export type { CodeReferences, Leaving, ScanOptions } from './code-references.js';
 export type {
@@ -54,8 +59,10 @@ export {
 export type { Effects, EmulatedInstruction, InstructionModel, MemoryAccess } from './instructions.js';
 export type { CallRegisters, LinuxCall, LinuxModel, SystemCallModel } from './linux.js';
 export type { ArgumentKind, CallSignature } from './linux-arguments.js';
-export { beginsAgain, linuxError } from './linux-errors.js';
+export { beginsAgain, linuxError } from './linux-calls.js';
 export { namedText } from './linux-flags.js';
+export type { CounterRegister, GuestClock, ResetModel, ResetVectorAt } from './machine.js';
+export { PM_HZ, PM_WRAP, pmTicks, pmTimerPort, readPmTimer } from './machine.js';
 export type {
   AddressSpace,
   AddressSpaces,
@@ -72,8 +79,6 @@ export {
   type Standing,
   unknownStanding,
 } from './privilege.js';
-export type { RegisterDefaults, RegisterModel } from './registers.js';
-export type { ResetModel, ResetVectorAt } from './reset.js';
 export type { Paging, SystemRegister, SystemRegisters, SystemState } from './system-registers.js';
 export type {
   Interrupted,

@@ -142,3 +142,41 @@ export const genericCalls = namesOf(generic);
 /** With arch/riscv/include/uapi/asm/unistd.h. */
 export const riscvCalls = namesOf([...generic, { from: 258, names: 'riscv_hwprobe riscv_flush_icache' }]);
 export const x86Calls = namesOf(x86);
+
+// Linux' errors by number: include/uapi/asm-generic/errno-base.h and errno.h; what a call returns that the kernel begins
+// again: include/linux/errno.h.
+
+const names = `
+  EPERM ENOENT ESRCH EINTR EIO ENXIO E2BIG ENOEXEC EBADF ECHILD EAGAIN ENOMEM EACCES EFAULT ENOTBLK EBUSY EEXIST EXDEV
+  ENODEV ENOTDIR EISDIR EINVAL ENFILE EMFILE ENOTTY ETXTBSY EFBIG ENOSPC ESPIPE EROFS EMLINK EPIPE EDOM ERANGE EDEADLK
+  ENAMETOOLONG ENOLCK ENOSYS ENOTEMPTY ELOOP - ENOMSG EIDRM ECHRNG EL2NSYNC EL3HLT EL3RST ELNRNG EUNATCH ENOCSI EL2HLT
+  EBADE EBADR EXFULL ENOANO EBADRQC EBADSLT - EBFONT ENOSTR ENODATA ETIME ENOSR ENONET ENOPKG EREMOTE ENOLINK EADV ESRMNT
+  ECOMM EPROTO EMULTIHOP EDOTDOT EBADMSG EOVERFLOW ENOTUNIQ EBADFD EREMCHG ELIBACC ELIBBAD ELIBSCN ELIBMAX ELIBEXEC
+  EILSEQ ERESTART ESTRPIPE EUSERS ENOTSOCK EDESTADDRREQ EMSGSIZE EPROTOTYPE ENOPROTOOPT EPROTONOSUPPORT ESOCKTNOSUPPORT
+  EOPNOTSUPP EPFNOSUPPORT EAFNOSUPPORT EADDRINUSE EADDRNOTAVAIL ENETDOWN ENETUNREACH ENETRESET ECONNABORTED ECONNRESET
+  ENOBUFS EISCONN ENOTCONN ESHUTDOWN ETOOMANYREFS ETIMEDOUT ECONNREFUSED EHOSTDOWN EHOSTUNREACH EALREADY EINPROGRESS
+  ESTALE EUCLEAN ENOTNAM ENAVAIL EISNAM EREMOTEIO EDQUOT ENOMEDIUM EMEDIUMTYPE ECANCELED ENOKEY EKEYEXPIRED EKEYREVOKED
+  EKEYREJECTED EOWNERDEAD ENOTRECOVERABLE ERFKILL EHWPOISON
+`
+  .trim()
+  .split(/\s+/);
+
+const restarts: Readonly<Record<number, string>> = {
+  512: 'ERESTARTSYS',
+  513: 'ERESTARTNOINTR',
+  514: 'ERESTARTNOHAND',
+  516: 'ERESTART_RESTARTBLOCK',
+};
+
+/** What a system call of Linux returns, where that is an error: `ENOENT` of -2. */
+export function linuxError(result: bigint): string | undefined {
+  const number = Number(-BigInt.asIntN(64, result));
+  if (number < 1 || number > 4095) return undefined;
+  const name = restarts[number] ?? names[number - 1];
+  return name === '-' ? undefined : name;
+}
+
+/** A signal has interrupted the call, and the kernel begins it again, unless a handler has it fail. */
+export function beginsAgain(result: bigint): boolean {
+  return restarts[Number(-BigInt.asIntN(64, result))] !== undefined;
+}

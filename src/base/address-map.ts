@@ -1,4 +1,5 @@
 import { type Addr, lowHalf } from './addr.js';
+import { firstWhere } from './sorted.js';
 
 /** The key of an address in an address space: the address itself where there is one only. */
 export function inSpace(address: Addr, space: Addr | undefined): bigint {
@@ -71,4 +72,20 @@ export class AddressMap<T> {
   #slotOf(low: number): number {
     return ((low >>> 1) ^ (low >>> 11) ^ (low >>> 21)) & (this.#low.length - 1);
   }
+}
+
+/** Bytes of memory. */
+export interface Bytes {
+  readonly address: Addr;
+  readonly length: number;
+}
+
+/** Whether an address is in one of many pieces that do not overlap: there may be tens of thousands. */
+export function placesIn(pieces: readonly Bytes[]): (at: bigint) => boolean {
+  const sorted = [...pieces].sort((a, b) => (a.address < b.address ? -1 : 1));
+  return (at) => {
+    const from = firstWhere(sorted.length, (index) => (sorted[index] as Bytes).address > at);
+    const last = sorted[from - 1];
+    return last !== undefined && at < last.address + BigInt(last.length);
+  };
 }

@@ -4,11 +4,21 @@
 //
 // One that is damaged, or cannot be read, is one that is not there. It is written under another name first, so that
 // two processes do not meet.
-import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { createHash, randomBytes } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir, hostname } from 'node:os';
+import { dirname, join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { cacheFolder, makeCacheFolder } from './cache-folder.js';
 import { messageOf } from './errors.js';
 
 /** Changes with the format. */
@@ -91,5 +101,36 @@ function removeOldest(folder: string): void {
     if (rest <= 0) return;
     rmSync(path, { force: true });
     rest -= size;
+  }
+}
+
+/** Where what can be made anew is kept for the next start; undefined where RSPTRACE_CACHE says `off`. */
+function cacheFolder(): string | undefined {
+  const { RSPTRACE_CACHE: own, XDG_CACHE_HOME: caches } = process.env;
+  if (own === 'off') return undefined;
+  return own || join(caches || join(homedir(), '.cache'), 'rsptrace');
+}
+
+/** Makes it, and the folder around it. Throws if that cannot be. */
+function makeCacheFolder(folder: string): void {
+  for (const each of [dirname(folder), folder]) makeFolder(each);
+}
+
+/** Not `recursive`: below /proc, where nothing can be made, Node tries for ever. */
+function makeFolder(path: string): void {
+  if (!existsSync(path)) mkdirSync(path, { mode: 0o700 });
+}
+
+/** Whether this is said for the first time on this machine. True each time where nothing can be kept. */
+export function isFirstSaid(sentence: string): boolean {
+  const folder = cacheFolder();
+  if (folder === undefined) return true;
+  const key = createHash('sha1').update(`${hostname()}\n${sentence}`).digest('hex');
+  try {
+    makeCacheFolder(folder);
+    writeFileSync(join(folder, `${key}-said`), '', { mode: 0o600, flag: 'wx' });
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'EEXIST';
   }
 }

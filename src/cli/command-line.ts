@@ -1,18 +1,16 @@
+import { readFileSync } from 'node:fs';
 import yargs, { type Argv } from 'yargs';
 import { checkWords } from './check-words.js';
 import { type Command, command } from './command.js';
 import { ExitCode } from './failure.js';
-import { checkCompletion, completion } from './options/completion.js';
-import { help } from './options/help.js';
-import { mcp } from './options/mcp.js';
 import type { SettingsTaken, Table } from './options/option.js';
+import * as own from './options/own.js';
 import * as recording from './options/recording.js';
 import * as saved from './options/saved-trace.js';
 import * as target from './options/target.js';
 import { withSettings } from './settings/index.js';
 import { keptStandardInput, recordsBesideStdout } from './standard-streams.js';
 import { usageError } from './usage-error.js';
-import { version } from './version.js';
 
 /** The commands that ask a saved trace. */
 const savedTraceCommands: Readonly<Record<string, Command>> = {
@@ -75,12 +73,12 @@ const commands: Readonly<Record<string, Command>> = {
   ),
   top: command(target.top, async (args) => (await import('./top.js')).top(args), target.checkTop),
   completion: command(
-    completion,
+    own.completion,
     async (args) => (await import('./completion.js')).printCompletion(args),
-    checkCompletion,
+    own.checkCompletion,
   ),
-  help: command(help, async (args) => (await import('./help.js')).showHelp(args)),
-  mcp: command(mcp, async (args) => (await import('./mcp.js')).serveTools(args)),
+  help: command(own.help, async (args) => (await import('./help.js')).showHelp(args)),
+  mcp: command(own.mcp, async (args) => (await import('./mcp.js')).serveTools(args)),
   types: command(target.types, async (args) => (await import('./types.js')).showTypes(args)),
   futures: command(
     target.futures,
@@ -167,3 +165,8 @@ function parserOf(words: readonly string[], command?: string): Argv {
       throw usageError(message ?? error.message, command, commands[command ?? '$0']?.positionals);
     });
 }
+
+/** That of the package. */
+export const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  readonly version: string;
+};

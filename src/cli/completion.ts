@@ -1,7 +1,7 @@
 import { factsOf, type OptionFacts } from './command-facts.js';
 import { commandNames } from './command-line.js';
 import { ExitCode } from './failure.js';
-import type { CompletionArguments } from './options/completion.js';
+import type { CompletionArguments } from './options/own.js';
 
 /**
  * `rsptrace completion SHELL`: its script, made of the options' table. Gives the exit status. `probes WORD -- LINE`:

@@ -85,3 +85,8 @@ export function sentenceLines(
     .map((line) => `${line}\n`)
     .join('');
 }
+
+/** Whether a command line asks for JSON, also where it is wrong. */
+export function asksForJson(words: readonly string[]): boolean {
+  return words.some((word) => /^--json(?:=|$)/.test(word));
+}

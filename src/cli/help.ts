@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { nearestWords } from '../base/nearest.js';
 import { commandNames, helpText } from './command-line.js';
 import { ExitCode } from './failure.js';
-import type { HelpArguments } from './options/help.js';
 import { usage } from './options/option.js';
+import type { HelpArguments } from './options/own.js';
 
 /**
  * `rsptrace help COMMAND`: its man page on a terminal where there is `man`, as git shows it, else what --help prints.

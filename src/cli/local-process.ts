@@ -12,8 +12,8 @@ import {
   vectorDamage,
 } from '../api/index.js';
 import { type Architecture, architectureNamed } from '../arch/index.js';
-import { isFirstSaid } from '../base/cache-folder.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
+import { isFirstSaid } from '../base/kept-files.js';
 import { entriesOf, statOf, textOf } from '../base/proc.js';
 import { type TakenOut, takeOutOwnCode, takeOutTraps } from '../inject/index.js';
 import type { Session } from '../rsp/index.js';

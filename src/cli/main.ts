@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 import { part } from './compiled.js';
-import { fail } from './failure.js';
+import { asksForJson, fail } from './failure.js';
 import { helpPage } from './help-pages.js';
-import { asksForJson } from './json-words.js';
 import { watchStandardStreams } from './standard-streams.js';
 
 const words = process.argv.slice(2);

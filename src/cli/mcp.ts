@@ -4,10 +4,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../base/errors.js';
+import { version } from './command-line.js';
 import { ExitCode } from './failure.js';
 import { toolNames, toolOf, wordsOf } from './mcp-tools.js';
-import type { McpArguments } from './options/mcp.js';
-import { version } from './version.js';
+import type { McpArguments } from './options/own.js';
 
 interface Message {
   readonly id?: string | number;

@@ -1,8 +1,8 @@
 import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { DiskRoom } from '../base/disk-room.js';
 import { RsptraceError } from '../base/errors.js';
 import { headOf } from '../base/file-head.js';
+import type { DiskRoom } from '../base/locked-file.js';
 import { isRawLog } from '../inject/index.js';
 import type { LogRequest } from '../record/index.js';
 import type { Option } from './options/option.js';

@@ -1,6 +1,5 @@
 import { sayWhereNothingIsKept } from '../base/kept-files.js';
-import { fail, note } from './failure.js';
-import { asksForJson } from './json-words.js';
+import { asksForJson, fail, note } from './failure.js';
 import { watchStandardStreams } from './standard-streams.js';
 
 /** Runs a command line as the process's own. */

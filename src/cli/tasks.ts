@@ -34,7 +34,6 @@ import { loadedThere, lookAt, programOf, type ReadProgram, readProgram } from '.
 import { debugFilesOf } from './options/common.js';
 import type { TasksArguments } from './options/target.js';
 import { loadPlugins } from './plugins.js';
-import { parseAddress, parseRegion } from './region.js';
 import { blockedText, mebibytes, type Shown, tasksJson, tasksText } from './tasks-report.js';
 import { lineWidth } from './terminal.js';
 
@@ -43,8 +42,7 @@ import { lineWidth } from './terminal.js';
  * Without an ELF it is the process's program.
  */
 export async function showTasks(given: TasksArguments): Promise<number> {
-  const scan = given.scan.map(parseRegion);
-  const base = given.base === undefined ? undefined : parseAddress(given.base, '--base');
+  const { scan, base } = given;
   const { runtimes: own } = await loadPlugins(given.plugin);
   runtimesCalled(given.runtime, [...own, ...runtimes, search]);
   const read = await readProgram({ ...given, elf: programOf(given) });

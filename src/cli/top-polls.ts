@@ -6,10 +6,9 @@ import { liveTarget, unkept } from './live-target.js';
 import type { TopArguments } from './options/target.js';
 import { withRecording } from './recording/prepare.js';
 import type { Recorded, RecordingWatcher } from './recording/session.js';
-import { App } from './top/app.js';
+import { App, pause } from './top/app.js';
 import { LivePolls } from './top/live-polls.js';
 import { type PollsShown, pollsContent } from './top/polls-pages.js';
-import { until } from './top/until.js';
 
 /**
  * `rsptrace top --polls --pid PID [ELF]`, or `--remote ADDR kernel.elf`: the polls of each task, as they are recorded
@@ -97,7 +96,7 @@ class PollsView implements RecordingWatcher {
   async #show(progress: () => Progress): Promise<void> {
     const { interval, looks } = this.#args;
     while (!this.ending.aborted) {
-      await until(Date.now() + interval, this.ending);
+      await pause(Date.now() + interval, this.ending);
       await this.#app?.resumed();
       if (this.ending.aborted) return;
       const { stops } = progress();

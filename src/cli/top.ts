@@ -10,14 +10,12 @@ import { debugFilesOf } from './options/common.js';
 import { usage } from './options/option.js';
 import type { TopArguments } from './options/target.js';
 import { loadPlugins } from './plugins.js';
-import { parseRegion } from './region.js';
-import { App } from './top/app.js';
+import { App, pause } from './top/app.js';
 import { History } from './top/history.js';
 import { lookJson } from './top/json.js';
 import { lookAtTasks, type Taken } from './top/look.js';
 import { looksContent, type Shown } from './top/pages.js';
 import { type Ended, lookAtProcess, lookAtStub, type Watched } from './top/sources.js';
-import { until } from './top/until.js';
 
 /**
  * `rsptrace top --pid PID [ELF]`, or `--remote ADDR kernel.elf`: the tasks of a target, looked at again and again.
@@ -33,7 +31,7 @@ export async function top(given: TopArguments): Promise<number> {
   runtimesCalled(given.runtime, [...own, ...runtimes, search]);
   const read = await readProgram({ ...given, elf: programOf(given) });
   const { args, logger, linked, arch } = read;
-  const parts = { arch, logger, scan: args.scan.map(parseRegion), debugDirs: debugFilesOf(args).debugDirs };
+  const parts = { arch, logger, scan: args.scan, debugDirs: debugFilesOf(args).debugDirs };
   // What is loaded elsewhere is read again, so that is put off.
   const isMoved = linked.type === ET.DYN && linked.loadBias === 0n;
   const known = isMoved ? undefined : understandFutures(linked, logger);
@@ -119,7 +117,7 @@ class Looks {
     if (this.#app) await this.#app.show(looksContent(this.#shown));
     else process.stdout.write(await this.#json());
     if (signal.aborted || this.#number === most) return false;
-    await until(taken.at + interval * (1 + SPREAD * (2 * Math.random() - 1)), signal);
+    await pause(taken.at + interval * (1 + SPREAD * (2 * Math.random() - 1)), signal);
     await this.#app?.resumed();
     return !signal.aborted;
   }

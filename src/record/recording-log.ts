@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { StuckTask } from '../async/futures/index.js';
 import { hex } from '../base/addr.js';
-import type { DiskRoom } from '../base/disk-room.js';
+import type { DiskRoom } from '../base/locked-file.js';
 import type { Logger } from '../base/logger.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import type { Hit, Tracer, Visit } from '../calls/index.js';

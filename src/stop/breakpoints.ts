@@ -1,7 +1,7 @@
 import { type Addr, addOffset, addr, hex } from '../base/addr.js';
+import { type Bytes, placesIn } from '../base/address-map.js';
 import type { RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
-import { type Bytes, placesIn } from '../base/pieces.js';
 import type { Batch, Breakpoint, Session } from '../rsp/index.js';
 import { BreakpointTypes, breakpointsRefused } from './breakpoint-types.js';
 import { DeferredBreakpoints, type DeferredBreakpointsOptions } from './deferred-breakpoints.js';

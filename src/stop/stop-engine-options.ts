@@ -1,8 +1,10 @@
-import type { Addr } from '../base/addr.js';
+import { type Addr, hex } from '../base/addr.js';
+import { RsptraceError } from '../base/errors.js';
+import type { Logger } from '../base/logger.js';
 import type { StopObserver, Tracer } from '../calls/index.js';
 import type { ClockLeak, ClockReader } from '../clock/index.js';
 import type { ElfFile } from '../elf/index.js';
-import type { Breakpoint, StopReply } from '../rsp/index.js';
+import type { Breakpoint, SignalStop, StopReply } from '../rsp/index.js';
 import type { GuestRam, SpaceNumbers } from '../target/index.js';
 import type { Breakpoints, StopPointsOptions } from './breakpoints.js';
 import type { FirstReads } from './first-reads.js';
@@ -11,7 +13,6 @@ import type { OtherProgram } from './other-programs.js';
 import type { ProcessEvents } from './process-events.js';
 import type { Resuming } from './resuming.js';
 import type { Stepper } from './stepping.js';
-import type { UnexpectedStops } from './unexpected-stops.js';
 import type { Watchpoints } from './watchpoints.js';
 
 /** A machine that may be reset: it boots again, with its program as it was at first. */
@@ -99,3 +100,31 @@ export type EngineEnd =
   | { readonly kind: 'guest-ended'; readonly stop: StopReply }
   /** The guest is stopped, and the session still knows every breakpoint: detach or resume it. */
   | { readonly kind: 'asked' };
+
+/** After this many consecutive stops without a probe, the target is considered stuck. */
+const limit = 1000;
+
+/** Counts stops that no probe caused. */
+export class UnexpectedStops {
+  readonly #logger: Logger;
+  #inARow = 0;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** A stop that a probe caused. */
+  expected(): void {
+    this.#inARow = 0;
+  }
+
+  /** @throws RsptraceError `TARGET_STUCK` */
+  seen(stop: SignalStop, pc: bigint | undefined): void {
+    const where = pc === undefined ? undefined : hex(pc);
+    this.#logger.debug({ stop: stop.signal, pc: where }, 'a stop without a probe');
+    if (++this.#inARow <= limit) return;
+    throw new RsptraceError('TARGET_STUCK', `the target keeps stopping at ${where ?? '?'}, where no probe is`, {
+      hint: 'is another debugger using this stub, or does the program trap on its own?',
+    });
+  }
+}

@@ -12,12 +12,16 @@ import { Hits } from './hits.js';
 import { type OtherCounts, OtherHits } from './other-programs.js';
 import { Passing } from './passing.js';
 import type { Point } from './point.js';
-import { ProcessEvents } from './process-events.js';
+import { ProcessEvents, visitSystemCall } from './process-events.js';
 import { type Next, Resuming } from './resuming.js';
 import { Stepper } from './stepping.js';
-import type { EngineEnd, ResetWatch, StopEngineOptions, StopParts } from './stop-engine-options.js';
-import { visitSystemCall } from './system-calls.js';
-import { UnexpectedStops } from './unexpected-stops.js';
+import {
+  type EngineEnd,
+  type ResetWatch,
+  type StopEngineOptions,
+  type StopParts,
+  UnexpectedStops,
+} from './stop-engine-options.js';
 
 /** A stop, which is visited again whenever handling it has moved the hart on or changed what is here. */
 interface Visited {

@@ -1,5 +1,3 @@
-import { isLibraryFile } from './shown-place.js';
-
 /** The folder of a package that came from a registry. */
 const PACKAGE = /^.*\/registry\/src\/[^/]+\/[^/]+\//;
 /** Pointers to what is awaited, by the names of their types. */
@@ -58,4 +56,39 @@ export function libraryName(name: string): string {
   if (parts.length === 0) return plain;
   const type = parts.findIndex((part) => /^[A-Z]/.test(part));
   return `${crate} ${parts.slice(type < 0 ? -1 : type).join('::')}`;
+}
+
+/** Up to the folder of a package: of a registry, or of a git repository. */
+const PACKAGES = /^.*\/(?:registry\/src\/[^/]+|git\/checkouts)\//;
+/** Up to the standard library's sources, as rustc names them, or where they are installed. */
+const LIBRARY = /^(?:\/rustc\/[^/]+|.*\/rustlib\/src\/rust)\/(?=library\/)/;
+
+/** A source file of the language's library, or of a package from a registry or a git checkout. */
+export function isLibraryFile(file: string): boolean {
+  return /\/(?:registry\/src|git\/checkouts|rustc|rustlib)\//.test(file);
+}
+
+/**
+ * A source file as people read it: `tokio-1.54.1/src/sync/mutex.rs` for one of a registry's package, `library/core/..`
+ * for one of the standard library, any other as it is. For text alone: JSON and traces have the whole path.
+ */
+export function shownFile(file: string): string {
+  return file.replace(PACKAGES, '').replace(LIBRARY, '');
+}
+
+/** The same of each place that stands behind ` at ` in a line. */
+export function shownPlaces(line: string): string {
+  return line.includes('/registry/src/') || line.includes('/git/checkouts/') ? line.replace(PLACES, ' at ') : line;
+}
+
+const PLACES = / at \/(?:(?! at )[^:])*?\/(?:registry\/src\/[^/]+|git\/checkouts)\//g;
+
+/** `tokio-1.54.1/src/sync/mutex.rs:455`: a place in a source file, by {@link shownFile}; `?` for an unknown line. */
+export function shownPlace(file: string, line: number | undefined): string {
+  return `${shownFile(file)}:${line ?? '?'}`;
+}
+
+/** `1 probe`, `2 probes`. */
+export function plural(count: number, what: string): string {
+  return count === 1 ? `1 ${what}` : `${count} ${what}s`;
 }

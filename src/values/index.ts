@@ -8,7 +8,6 @@ export { type PlainEnum, type PlainValue, plainValue, Unavailable } from './plai
 export { brief, formatValue, valueJson } from './print.js';
 export { type NamedDie, ProgramNames } from './program-names.js';
 export { Shapes } from './program-shapes.js';
-export { Values } from './program-values.js';
 export { type AddressNames, type ReadOptions, readValue, valueOfBytes } from './reader.js';
 export type {
   DynShape,
@@ -36,4 +35,4 @@ export {
   type WrapperValue,
 } from './value.js';
 export { type KnownMemory, valueText, wordText } from './value-text.js';
-export { type FrameAccess, placeOf, type Variable, variablesAt } from './variables.js';
+export { type FrameAccess, placeOf, Values, type Variable, variablesAt } from './variables.js';

@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { isFirstSaid } from '../../src/base/cache-folder.js';
+import { isFirstSaid } from '../../src/base/kept-files.js';
 import { scratchFolder } from '../support/command.js';
 
 t.test('a sentence is said once; where nothing can be kept, each time', async (t) => {

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
-import { placesIn } from '../../src/base/pieces.js';
+import { placesIn } from '../../src/base/address-map.js';
 
 t.test('pieces: a place is in one of many, which come in any order', async (t) => {
   const pieces = [40, 10, 0xffff_ffff_8000_0000n, 20].map((at) => ({ address: addr(BigInt(at)), length: 5 }));

@@ -1,6 +1,6 @@
 // Source files as tables and trees show them: of packages and the standard library without what lies before.
 import t from 'tap';
-import { shownFile, shownPlace, shownPlaces } from '../../src/text/shown-place.js';
+import { shownFile, shownPlace, shownPlaces } from '../../src/text/own-files.js';
 
 t.test('files', (t) => {
   for (const [file, shown] of [

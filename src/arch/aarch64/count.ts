@@ -1,6 +1,6 @@
 import { addOffset } from '../../base/addr.js';
 import { Label } from '../inject/code-buffer.js';
-import { integer } from '../inject/integers.js';
+import { checkBy, integer } from '../inject/integers.js';
 import type { Counter } from '../inject/record-parts.js';
 import {
   type Assembler,
@@ -10,6 +10,8 @@ import {
   asr,
   bic,
   clz,
+  eor,
+  eorOnes,
   ldxr,
   lsl,
   lsr,
@@ -23,7 +25,6 @@ import {
   T3,
   T4,
 } from './assembler.js';
-import { check } from './condition.js';
 
 /** Registers that {@link atomicAdd} overwrites: what was there before, and what is there now. */
 interface Added {
@@ -96,4 +97,32 @@ function bucket(code: Assembler, value: number, isSigned: boolean): void {
   if (isSigned) code.emit(asr(T2, value, 63));
   code.emit(clz(T0, value), sub(T0, T1, T0));
   if (isSigned) code.emit(bic(T0, T0, T2));
+}
+
+/** Overwrites x16, x17 and x9. */
+export const check = checkBy<Assembler>((code, { signed, size, op, value }, left, otherwise) => {
+  if (op === 'eq' || op === 'ne') {
+    code.loadConstant(T1, value);
+    code.emit(eor(T0, left, T1));
+    code.branchZero(op === 'eq' ? 'not-zero' : 'zero', T0, otherwise);
+    return;
+  }
+  // As signed numbers of 64 bits: with the highest bit turned over those without a sign have the same order.
+  const isTurned = !signed && size === 8;
+  if (isTurned) code.emit(eorOnes(T0, left, 1, 63));
+  const first = isTurned ? T0 : left;
+  code.loadConstant(T1, BigInt.asIntN(64, isTurned ? value ^ (1n << 63n) : value));
+  const isSwapped = op === 'gt' || op === 'le';
+  below(code, isSwapped ? T1 : first, isSwapped ? first : T1);
+  code.branchBit(op === 'lt' || op === 'gt' ? 'zero' : 'not-zero', T0, 63, otherwise);
+});
+
+/**
+ * Bit 63 of x16 is whether a < b as signed numbers: the sign of a - b, turned over where that overflows. There is no
+ * comparison, because the flags are the program's. One of a and b is x17, the other may be x16. Overwrites both and x9.
+ */
+function below(code: Assembler, a: number, b: number): void {
+  const [difference, other] = a === T0 ? [T1, T0] : [T0, T1];
+  code.emit(eor(T2, a, b), sub(difference, a, b), eor(other, a, difference));
+  code.emit(and(other, other, T2), eor(T0, T0, T1));
 }

@@ -1,5 +1,5 @@
 // Arm Architecture Reference Manual for A-profile (DDI 0487), C4.1: "Loads and stores".
-import { bit, field } from '../bits.js';
+import { bit, field } from '../instructions.js';
 
 /** A load or store. Registers are general ones, or vectors (`isVector`). */
 export interface Memory {

@@ -1,9 +1,8 @@
 // Arm Architecture Reference Manual for A-profile (DDI 0487), C4.1 "A64 instruction set encoding". Decoded is what
 // unwinding, control flow and emulation need. Of all other instructions it is known which general registers they
 // overwrite. Little-endian words of 32 bits, also on big-endian machines.
-import { bit, field, wordAt } from '../bits.js';
+import { bit, field, wordAt } from '../instructions.js';
 import { accessOf, type Memory } from './decode-memory.js';
-import type { Uses } from './fields.js';
 
 export type Instruction = { readonly length: 4; readonly word: number } & Form;
 
@@ -255,4 +254,10 @@ function floatUses(word: number): Uses {
   const copy = ((word & 0xbfe0_fc00) >>> 0) - 0x0e00_0000;
   if (copy === 0x2c00 || copy === 0x3c00) return { writes: rd === 31 ? undefined : rd, reads: [] };
   return { writes: undefined, reads: copy === 0x0c00 || (word & 0xffe0_fc00) === 0x4e00_1c00 ? [rn] : [] };
+}
+
+/** General registers of an instruction that is not decoded; `writes` is undefined if it overwrites none. */
+interface Uses {
+  readonly writes: number | undefined;
+  readonly reads: readonly number[];
 }

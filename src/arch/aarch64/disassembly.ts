@@ -3,7 +3,7 @@ import { type LoadedCapstone, loadCapstone } from '../capstone.js';
 import type { Step } from '../inject/code-path.js';
 import type { AssemblyLine } from '../inject/probe-code.js';
 import { decode } from './decode.js';
-import { CNTVCT_EL0 } from './system-numbers.js';
+import { CNTVCT_EL0 } from './system-registers.js';
 
 let printer: InstanceType<LoadedCapstone['Capstone']> | undefined;
 let loading: Promise<void> | undefined;

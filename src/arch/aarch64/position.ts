@@ -1,5 +1,5 @@
 // What an instruction needs of its place and of its registers, beyond what `decode.ts` says of it.
-import { field } from '../bits.js';
+import { field } from '../instructions.js';
 import type { Instruction } from './decode.js';
 import { FP, LR, SP, ZR } from './registers.js';
 

@@ -30,7 +30,7 @@ import {
   T5,
 } from './assembler.js';
 import { floatArguments, ZR } from './registers.js';
-import { CNTVCT_EL0, CPACR_EL1, MPIDR_EL1 } from './system-numbers.js';
+import { CNTVCT_EL0, CPACR_EL1, MPIDR_EL1 } from './system-registers.js';
 
 /** Where `wait` goes on: at `again`, or at `dropped` 4 bytes further. */
 export const LINK = T3;

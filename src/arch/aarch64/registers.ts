@@ -1,4 +1,4 @@
-import type { RegisterDefaults } from '../registers.js';
+import type { RegisterDefaults } from '../architecture.js';
 
 /**
  * "DWARF for the Arm 64-bit Architecture", DWARF register names: 0 to 30 x0 to x30, 31 sp, 34 RA_SIGN_STATE, 64 to 95

@@ -1,19 +1,45 @@
 import { type Addr, addOffset } from '../../base/addr.js';
+import type { Displaced } from '../inject/displaced.js';
+import { hopsOf } from '../inject/hops.js';
 import type { ProbeCode } from '../inject/probe-code.js';
 import type { CounterCalibration } from '../inject/process-code.js';
 import type { HartSource } from '../inject/record-parts.js';
 import { trampolinesOf } from '../inject/trampoline-skeleton.js';
-import { Assembler, addi, ldr, machine, mrs, nop, pop, ret, T2, T3, T4 } from './assembler.js';
-import { check } from './condition.js';
-import { countUp } from './count.js';
+import { Assembler, addi, farJumpBytes, ldr, machine, mrs, nop, pop, push, ret, T0, T2, T3, T4 } from './assembler.js';
+import { check, countUp } from './count.js';
 import { decode } from './decode.js';
-import { disassemble, step } from './disassembly.js';
-import { hops, patchTarget, unsign } from './patch.js';
+import { disassemble, farTarget, step } from './disassembly.js';
+import { authenticating } from './position.js';
 import { claim, claimRarely, counter, fillRecord, keptOffset, mostShifts, outerCopySteps } from './record-code.js';
 import { floatArguments, LR, SP } from './registers.js';
 import { displace, displaceInside, ends, loopsToStart, patchLengths } from './relocate.js';
-import { CNTFRQ_EL0, CNTVCT_EL0 } from './system-numbers.js';
+import { CNTFRQ_EL0, CNTVCT_EL0 } from './system-registers.js';
 import { wait } from './wait.js';
+
+function patchTarget(code: Uint8Array, start: Addr): Addr | undefined {
+  const first = decode(code);
+  if (first?.form === 'jump') return first.link ? undefined : addOffset(start, first.imm);
+  return farTarget(code, start, 0);
+}
+
+/** Undoes the landing pad that signed x30, which a trampoline wants as it was at the entry. */
+function unsign(assembler: Assembler, { signs }: Pick<Displaced, 'signs'>): void {
+  if (signs !== undefined) assembler.emit(authenticating[signs]);
+}
+
+const FRAME = 16;
+
+const hops = hopsOf<Assembler>({
+  ...{ create: (at) => new Assembler(at), far: T0, farBytes: farJumpBytes, frame: FRAME, unsign },
+  save: (code) => code.emit(push(T0, FRAME)),
+  restore: (code) => code.emit(pop(T0, FRAME)),
+  target(code, at) {
+    const first = decode(code)?.word;
+    const skipped = first === authenticating.paciasp || first === authenticating.pacibsp ? 4 : 0;
+    if (decode(code, skipped)?.word !== push(T0, FRAME)) return undefined;
+    return farTarget(code, at, skipped + 4);
+  },
+});
 
 /** The processor says how fast its counter is; no stub gives its value. The code runs for two instructions, at EL1. */
 const calibration: CounterCalibration = {

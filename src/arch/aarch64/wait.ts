@@ -5,7 +5,7 @@ import { Assembler, addi, ldr, mrs, nop, ret, str, sub, T0, T1, T2, T4, T5, T6 }
 import { atomicAdd } from './count.js';
 import { LINK, verifyCounter } from './record-code.js';
 import { SP } from './registers.js';
-import { CNTVCT_EL0 } from './system-numbers.js';
+import { CNTVCT_EL0 } from './system-registers.js';
 
 /** The stack: x11, what is left of `spins`, when the wait began, the last beat, x12 and x13. */
 const waitFrame = 48;

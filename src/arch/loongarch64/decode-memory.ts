@@ -1,6 +1,6 @@
 // LoongArch Reference Manual, volume 1: 2.2.5 "Common Memory Access Instructions" to 2.2.7 "Atomic Memory Access
 // Instructions", 3.2.7, and the vector extensions' loads and stores (volume 2).
-import { bit, field, signedField } from '../bits.js';
+import { bit, field, signedField } from '../instructions.js';
 import type { SystemOp } from './opcodes.js';
 
 export interface Memory {

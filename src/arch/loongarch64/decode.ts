@@ -1,6 +1,6 @@
 // LoongArch Reference Manual, volume 1, 1.2 "Instruction Encoding" and appendix B. Decoded is what unwinding, control
 // flow and emulation need. Of all other instructions it is known which general registers they overwrite.
-import { bit, field, signedField, wordAt } from '../bits.js';
+import { bit, field, signedField, wordAt } from '../instructions.js';
 import type { BranchOp, IntegerOp } from '../integer-operations.js';
 import { accessOf, type Memory } from './decode-memory.js';
 import { branches, ERTN, immediateOps, registerOps, type SystemOp, shifts, systemOps, wordShifts } from './opcodes.js';

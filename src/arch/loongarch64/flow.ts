@@ -1,5 +1,6 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { CodeFlow, FlowStep } from '../code-flow.js';
+import { type CodeReferences, leavingBy } from '../code-references.js';
 import { decode, type Instruction, written } from './decode.js';
 import { RA, SP } from './registers.js';
 
@@ -14,7 +15,7 @@ export interface Placed {
 }
 
 /** Instructions of code at an address, of which only the lowest 12 bits count. */
-export function placed(code: Uint8Array, start: number): Placed[] {
+function placed(code: Uint8Array, start: number): Placed[] {
   /** What pcaddu18i, pcaddu12i and pcalau12i have put into each register. */
   const upper = new Map<number, number>();
   const body: Placed[] = [];
@@ -93,3 +94,26 @@ function kindOf(instruction: Instruction, target: number | undefined): FlowStep[
       return 'next';
   }
 }
+
+/**
+ * LoongArch code is scanned word by word, data between it too.
+ *
+ *     b, bl, beq, beqz, bceqz            a distance
+ *     pcaddu18i, pcaddu12i and jirl      a distance in two parts, the upper one kept by its register
+ *     pcaddu12i, pcalau12i and addi.d    an address in two parts
+ */
+export const references: CodeReferences = {
+  scan(code, { at, leads, names }) {
+    for (const { target, names: named } of placed(code, at % 4096)) {
+      if (target !== undefined) leads(at + target);
+      if (named !== undefined) names(at + named);
+    }
+  },
+  leave(code, at) {
+    const targets = placed(code, at % 4096).flatMap(({ instruction: one, target }) => {
+      const link = one.form === 'jump' ? one.link : one.form === 'jump-register' && one.rd === RA;
+      return target === undefined ? [] : [{ to: target, link }];
+    });
+    return leavingBy(targets, code, at);
+  },
+};

@@ -2,9 +2,8 @@ import type { Architecture, CompleteArchitecture } from '../architecture.js';
 import { genericSignals, type LinuxModel } from '../linux.js';
 import { genericCalls } from '../linux-calls.js';
 import { emulate, memoryAccess } from './emulate.js';
-import { codeFlow } from './flow.js';
+import { codeFlow, references } from './flow.js';
 import { frames } from './prologue.js';
-import { references } from './references.js';
 import { dwarfRegister, floatArguments, generalRegisters, registerDefaults } from './registers.js';
 
 /** Bytes of `break N`: 0000 0000 0010 1010 0, then N. */

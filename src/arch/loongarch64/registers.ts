@@ -1,4 +1,4 @@
-import type { RegisterDefaults } from '../registers.js';
+import type { RegisterDefaults } from '../architecture.js';
 
 /**
  * LoongArch ELF psABI: "Register Convention" (names), "DWARF Register Numbers": 0 to 31 r0 to r31, 32 to 63 f0 to f31.

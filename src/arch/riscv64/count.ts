@@ -1,9 +1,8 @@
 import { addOffset } from '../../base/addr.js';
 import { Label } from '../inject/code-buffer.js';
-import { integer } from '../inject/integers.js';
+import { checkBy, integer } from '../inject/integers.js';
 import type { Counter } from '../inject/record-parts.js';
-import { type Assembler, add, addi, amoaddD, slli, sltu, srai, srli, T0, T1, T2 } from './assembler.js';
-import { check } from './condition.js';
+import { type Assembler, add, addi, amoaddD, type Branch, slli, sltu, srai, srli, T0, T1, T2 } from './assembler.js';
 
 /** Adds a call to the counter's words, if its conditions hold. Overwrites t0, t1 and, if not only calls count, t2. */
 export function countUp(code: Assembler, counter: Counter): void {
@@ -53,3 +52,28 @@ function bucket(code: Assembler, signed: boolean): void {
   }
   code.bind(found);
 }
+
+/** The branch that is taken if the comparison does not hold. */
+const unless = {
+  eq: { branch: 'bne', swapped: false },
+  ne: { branch: 'beq', swapped: false },
+  lt: { branch: 'bge', swapped: false },
+  ge: { branch: 'blt', swapped: false },
+  gt: { branch: 'bge', swapped: true },
+  le: { branch: 'blt', swapped: true },
+} as const;
+const unsignedBranch: Readonly<Record<'bge' | 'blt' | 'beq' | 'bne', Branch>> = {
+  bge: 'bgeu',
+  blt: 'bltu',
+  beq: 'beq',
+  bne: 'bne',
+};
+
+/** Overwrites t0 and t1. */
+export const check = checkBy<Assembler>((code, { signed, op, value }, left, otherwise) => {
+  const right = value === 0n ? 0 : T1;
+  if (right !== 0) code.loadConstant(T1, value);
+  const { branch, swapped } = unless[op];
+  const taken = signed || op === 'eq' || op === 'ne' ? branch : unsignedBranch[branch];
+  code.branch(taken, swapped ? right : left, swapped ? left : right, otherwise);
+});

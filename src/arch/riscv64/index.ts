@@ -1,10 +1,9 @@
 import { addr } from '../../base/addr.js';
 import type { CompleteArchitecture } from '../architecture.js';
-import type { GuestClock } from '../clock.js';
 import { genericSignals, type LinuxModel } from '../linux.js';
 import { genericSignatures } from '../linux-arguments.js';
 import { riscvCalls } from '../linux-calls.js';
-import type { ResetModel } from '../reset.js';
+import type { GuestClock, ResetModel } from '../machine.js';
 import { addressSpaces } from './address-space.js';
 import { lengthOf } from './decode.js';
 import { emulate, memoryAccess } from './emulate.js';

@@ -1,7 +1,7 @@
 // How RISC-V code ends QEMU: SiFive's test device (QEMU hw/misc/sifive_test.c: 0x5555 pass, 0x3333 fail,
 // 0x7777 reset), SBI's System Reset Extension (SBI specification, chapter 10), the legacy sbi_shutdown (chapter 5.9),
 // and semihosting (SYS_EXIT; RISC-V semihosting, 2.; Arm semihosting, 7.11). Not seen: numbers that come from memory.
-import type { PowerOffModel } from '../power-off.js';
+import type { PowerOffModel } from '../machine.js';
 import { decode } from './decode.js';
 import { reads, writes } from './relocate.js';
 

@@ -1,4 +1,4 @@
-import type { RegisterDefaults } from '../registers.js';
+import type { RegisterDefaults } from '../architecture.js';
 
 /**
  * RISC-V ELF psABI: "Register Convention" (names), "DWARF Register Numbers". x8 is `fp` in every stub's target

@@ -1,17 +1,42 @@
-import type { Addr } from '../../base/addr.js';
+import { type Addr, addOffset } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
+import { hopsOf } from '../inject/hops.js';
 import type { ProbeCode } from '../inject/probe-code.js';
 import type { HartSource, HartsOfGuest } from '../inject/record-parts.js';
 import { trampolinesOf } from '../inject/trampoline-skeleton.js';
-import { Assembler, addi, cAddi16Sp, cAddiSp, cJrRa, cLdsp, jalr, ld, machine, T2 } from './assembler.js';
-import { check } from './condition.js';
-import { countUp } from './count.js';
+import { Assembler, addi, cAddi16Sp, cAddiSp, cJrRa, cLdsp, cSdsp0, jalr, ld, machine, T0, T2 } from './assembler.js';
+import { check, countUp } from './count.js';
+import { decode } from './decode.js';
 import { disassemble, step } from './disassembly.js';
-import { hops, patchTarget } from './patch.js';
 import { claim, claimRarely, fillRecord, keptOffset, mostShifts, outerCopySteps } from './record-code.js';
 import { floatArguments, RA, registerNamed, SP } from './registers.js';
 import { displace, displaceInside, ends, loopsToStart, patchLengths } from './relocate.js';
 import { wait } from './wait.js';
+
+function patchTarget(code: Uint8Array, start: Addr): Addr | undefined {
+  const first = decode(code);
+  if (first === undefined || first.compressed) return undefined;
+  if (first.form === 'jump') return first.rd === 0 ? addOffset(start, first.imm) : undefined;
+  const second = decode(code, 4);
+  if (first.op !== 'auipc' || second?.form !== 'jump-register' || second.compressed) return undefined;
+  return second.rd === 0 && second.rs1 === first.rd ? addOffset(start, first.imm + second.imm) : undefined;
+}
+
+/** `addi sp,sp,-16; sd t0,0(sp)`, compressed; and back. */
+const FRAME = 16;
+const save = [cAddiSp(-FRAME), cSdsp0(T0)];
+const restore = [cLdsp(T0, 0), cAddiSp(FRAME)];
+
+const hops = hopsOf<Assembler>({
+  ...{ create: (at) => new Assembler(at), far: T0, farBytes: patchLengths.far, frame: FRAME },
+  save: (code) => code.emitCompressed(...save),
+  restore: (code) => code.emitCompressed(...restore),
+  target(code, at) {
+    const saves = new Uint8Array(Uint16Array.from(save).buffer);
+    if (!saves.every((byte, i) => code[i] === byte)) return undefined;
+    return patchTarget(code.subarray(saves.length), addOffset(at, saves.length));
+  },
+});
 
 const trampolines = trampolinesOf({
   create: (at, frame) => new Assembler(at, frame),

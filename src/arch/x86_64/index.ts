@@ -1,7 +1,7 @@
 import { addr } from '../../base/addr.js';
 import type { CompleteArchitecture } from '../architecture.js';
+import type { ResetModel } from '../machine.js';
 import type { PrivilegeModel } from '../privilege.js';
-import type { ResetModel } from '../reset.js';
 import { addressSpaces } from './address-space.js';
 import { prepare } from './decode.js';
 import { emulate } from './emulate.js';

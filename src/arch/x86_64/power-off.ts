@@ -2,7 +2,7 @@
 // management control register, PM1a_CNT (ACPI specification, 4.8.3.2). QEMU's firmware has it at 0x604; older ones had
 // it at 0xb004. Instructions are those of the Intel SDM, volume 2: MOV B8+r, OUT E6 and E7. Not seen: ports that come
 // out of memory, and a triple fault.
-import type { PowerOffModel } from '../power-off.js';
+import type { PowerOffModel } from '../machine.js';
 
 const powerManagement = [0x604, 0xb004];
 

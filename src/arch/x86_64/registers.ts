@@ -1,4 +1,4 @@
-import type { RegisterDefaults } from '../registers.js';
+import type { RegisterDefaults } from '../architecture.js';
 
 /**
  * System V ABI, AMD64 supplement, figure 3.36 "DWARF Register Number Mapping", by the names that target descriptions

@@ -1,6 +1,5 @@
 import { type Addr, addOffset } from '../../base/addr.js';
 import type { Refusal } from '../../base/refusal.js';
-import { PM_HZ, pmTimerPort } from '../acpi-timer.js';
 import { Label } from '../inject/code-buffer.js';
 import type { Displaced, FunctionExit } from '../inject/displaced.js';
 import type { ProbeCode } from '../inject/probe-code.js';
@@ -8,6 +7,7 @@ import type { CounterCalibration } from '../inject/process-code.js';
 import type { HartSource, HartsOfGuest, Nesting, RecordContents, ReturnHook } from '../inject/record-parts.js';
 import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
 import type { EndTrampoline, EntryTrampoline, ExitTrampoline } from '../inject/trampolines.js';
+import { PM_HZ, pmTimerPort } from '../machine.js';
 import { Assembler } from './assembler.js';
 import { compare } from './condition.js';
 import { countUp } from './count.js';

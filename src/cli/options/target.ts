@@ -1,4 +1,6 @@
 // What the commands take that ask a target, a dump or a program without recording it.
+import type { Region } from '../../async/tasks/index.js';
+import { type Addr, addr } from '../../base/addr.js';
 import { timeOf } from '../../base/time.js';
 import { sampleSortKeys } from '../../trace/index.js';
 import { parseFilter } from '../trace-filter.js';
@@ -116,7 +118,7 @@ export const tasks = declared({
     pid,
     plugin,
     core: text('Look at this memory dump instead: an ELF core, or with --base a raw image of RAM'),
-    base: text('Where the raw image of --core begins: 0x80000000'),
+    base: parsed('Where the raw image of --core begins: 0x80000000', address('--base')),
     at: parsed(
       'Of a saved trace: at this time of it (1.2s), or when this function is entered (fn:GLOB)',
       moment('--at'),
@@ -124,7 +126,7 @@ export const tasks = declared({
     filter: parsed("With --at: only these tasks: 'net::**', 'net::* if waiting > 1ms'", parseFilter),
     sort: choice(taskSortKeys, 'With --at: the most first; without it as they were first polled'),
     top: parsed('With --at: only so many', count('--top')),
-    scan: list('Also search START,SIZE: a heap that is not found; repeatable'),
+    scan: list('Also search START,SIZE: a heap that is not found; repeatable', region),
     runtime: text('Ask this runtime alone: {runtimes}'),
     blocked: flag('Show who waits for whom, and who for each other'),
     full: flag('Show what libraries await by themselves below your own lines, too'),
@@ -162,7 +164,7 @@ export const top = declared({
     plugin,
     interval: parsed('From one look to the next: 500ms, 2s', seconds, { alias: 'i', default: '1s' }),
     looks: parsed('End after so many looks', count('--looks'), { alias: 'n' }),
-    scan: list('Also search START,SIZE: a heap that is not found; repeatable'),
+    scan: list('Also search START,SIZE: a heap that is not found; repeatable', region),
     runtime: text('Ask this runtime alone: {runtimes}'),
     polls: flag('Record every poll instead, without stops, by code that is put into the target meanwhile'),
     ...scratchOptions('With --polls: memory of a machine that nobody else uses, ADDR,SIZE; or top, or none'),
@@ -211,6 +213,22 @@ export function checkFutures(given: FuturesArguments): void {
   const asked = givenOf(given, ['tree', 'json', 'dot', 'svg', 'size']);
   if (asked.length <= 1) return;
   throw usage(`${asked.map((view) => `--${view}`).join(' and ')} do not go together`, "try 'rsptrace futures --help'");
+}
+
+/** The value of `--scan`. */
+function region(words: string): Region {
+  const [start, size, ...rest] = words.split(',');
+  const length = Number(size);
+  if (start === undefined || rest.length > 0 || !Number.isSafeInteger(length) || length <= 0)
+    throw usage(`'${words}' is not START,SIZE`, 'write --scan 0x80400000,0x100000');
+  return { start: address('--scan')(start), length };
+}
+
+function address(option: string) {
+  return (words: string): Addr => {
+    if (/^(0x[0-9a-f]{1,16}|\d{1,19})$/i.test(words)) return addr(BigInt(words));
+    throw usage(`${option} takes an address, not '${words}'`, 'write 0x80000000');
+  };
 }
 
 /** What perf and bcc's `profile` take: not a round number, so that it is in step with no timer. */

@@ -1,5 +1,5 @@
 import type { Addr } from '../../base/addr.js';
-import { DiskRoom } from '../../base/disk-room.js';
+import { DiskRoom } from '../../base/locked-file.js';
 import { type Logger, partOf } from '../../base/logger.js';
 import { Checker, readBudget } from '../../check/index.js';
 import {

@@ -1,5 +1,6 @@
 // What a person does at the screen of `rsptrace top`.
 import { writeFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../base/errors.js';
 import { clipEnd, visible, wrapped } from '../../text/index.js';
 import { Screen } from './screen.js';
@@ -256,4 +257,9 @@ export class App<I extends Item> {
     }
     this.#set({ message });
   }
+}
+
+/** Until then, in milliseconds since 1970, or until the signal comes. */
+export async function pause(time: number, signal: AbortSignal): Promise<void> {
+  await delay(Math.max(0, time - Date.now()), undefined, { signal }).catch(() => {});
 }

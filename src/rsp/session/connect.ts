@@ -6,8 +6,8 @@ import { openReplay } from '../wire/replay.js';
 import { openTransport, type Transport, type TransportEvents } from '../wire/transport.js';
 import type { WireRecorder } from '../wire/wire-log.js';
 import { askOver, shakeHands } from './handshake.js';
-import type { KnownRegisters } from './known-registers.js';
 import { packets } from './packets.js';
+import type { KnownRegisters } from './registers.js';
 import { RunControl } from './run-control.js';
 import { Session } from './session.js';
 

@@ -1,7 +1,8 @@
 import type { RegisterReader } from '../../base/memory-reader.js';
 import { bytesToHex, decodeHex, littleEndianBytes, littleEndianValue } from '../wire/hex.js';
 import { ascii, Derived, type Reply, Request, unexpected } from './request.js';
-import type { RegisterDescription, TargetDescription } from './target-description.js';
+import type { Session } from './session.js';
+import type { RegisterDescription, RegisterSpec, TargetDescription } from './target-description.js';
 
 /** The registers of one hart at one stop: the bytes of `g`, decoded on request. */
 export class RegisterBlock implements RegisterReader {
@@ -135,4 +136,61 @@ export function assembledBlock(
     );
     return made;
   });
+}
+
+/** One register of a stopped hart; undefined if the stub does not give it. */
+export async function registerOf(session: Session, name: string, hart?: string): Promise<bigint | undefined> {
+  const batch = session.batch(hart);
+  const reply = batch.readRegister(name);
+  await batch.send();
+  return reply.value;
+}
+
+/** All registers of a stopped hart, or what a stub gives at once and those of `names`. */
+export async function registersOf(session: Session, hart?: string, names?: readonly string[]): Promise<RegisterBlock> {
+  const batch = session.batch(hart);
+  const reply = batch.readRegisters(names);
+  await batch.send();
+  return reply.value;
+}
+
+/** Writes one register of a stopped hart; false if the stub refuses it. */
+export async function setRegister(session: Session, name: string, value: bigint, hart?: string): Promise<boolean> {
+  const batch = session.batch(hart);
+  const reply = batch.writeRegister(name, value);
+  await batch.send();
+  return reply.value;
+}
+
+/**
+ * The registers of an architecture, as far as they are known without a stub. The protocol itself has none: the caller
+ * gives them.
+ */
+export interface KnownRegisters {
+  readonly name: string;
+  /** The names in stubs' target.xml `<architecture>`. */
+  readonly gdbNames: readonly string[];
+  /** The program counter. */
+  readonly pc: string;
+  /** The registers in the answer to `g` of a stub that describes none, numbered from 0; undefined where not known. */
+  readonly layout: readonly { readonly name: string; readonly bits: number }[] | undefined;
+  /** Names that stubs and assemblers use for the same register, one list each. */
+  readonly aliases: readonly (readonly string[])[];
+  /** The names of signals by the numbers of its processes' system, without SIG. */
+  readonly signals?: readonly string[] | undefined;
+}
+
+/** The architecture that a stub names, else the expected one. */
+export function knownRegisters(
+  all: readonly KnownRegisters[],
+  said: string | undefined,
+  expected: string | undefined,
+): KnownRegisters | undefined {
+  const found = said === undefined ? undefined : all.find(({ gdbNames }) => gdbNames.includes(said));
+  return found ?? all.find(({ name }) => name === expected);
+}
+
+/** The registers of a stub that does not describe them. */
+export function defaultRegisters({ layout }: KnownRegisters): RegisterSpec[] | undefined {
+  return layout?.map((register, number) => ({ ...register, number }));
 }

@@ -4,10 +4,10 @@ import { addr, hex } from '../../base/addr.js';
 import { madeOnce } from '../../base/made-once.js';
 import { type Die, DW_TAG } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
+import { isLibraryFile } from '../../text/index.js';
 import type { SampledFrame } from '../../trace/index.js';
-import { type Frame, SourceFrames } from '../unwind/index.js';
+import { type Frame, type SourceFrame, SourceFrames } from '../unwind/index.js';
 import type { OtherProgram } from './other-programs.js';
-import { nameIn } from './program-names.js';
 
 /** A function of a stack, and what it is as a poll. */
 interface Named {
@@ -112,4 +112,56 @@ export class SampledFrames {
 function unnamed({ pc, image }: Frame, main: ElfFile): string {
   const page = hex(addr(pc & ~0xfffn));
   return image === undefined || image.elf === main ? `[unknown ${page}]` : `[${basename(image.elf.path)} ${page}]`;
+}
+
+/** Where a stack stands, in as few words as say it. */
+export interface CodePlace {
+  /** What the program's own code has called; without any of that on the stack, the innermost function. */
+  readonly inside: string | undefined;
+  /** The innermost function of the program's own files. */
+  readonly own: SourceFrame | undefined;
+}
+
+/** It says only that some system call is made. */
+const ANY_CALL = 'syscall';
+
+export function codePlace(frames: readonly Frame[], sources: SourceFrames): CodePlace {
+  let innermost: string | undefined;
+  let last: string | undefined;
+  for (const frame of frames) {
+    for (const source of sources.of(frame)) {
+      const { function: name, file } = source;
+      if (!frame.image?.isLibrary && file !== undefined && !isLibraryFile(file)) return { inside: last, own: source };
+      if (name === undefined) continue;
+      last = publicName(name);
+      if (innermost === undefined || innermost === ANY_CALL) innermost = last;
+    }
+  }
+  return { inside: innermost, own: undefined };
+}
+
+/**
+ * Modules of the standard library are mostly private below its second level: `std::sync::poison::mutex::Mutex::lock` is
+ * known as `std::sync::Mutex::lock`.
+ */
+function publicName(name: string): string {
+  const parts = name.replace(/^<([^<> ]*)>(?=::)/, '$1').split('::');
+  if (parts[0] !== 'std' || parts.length < 4 || name.includes(' as ')) return parts.join('::');
+  const type = parts.findIndex((part) => /^[A-Z]/.test(part));
+  return [...parts.slice(0, 2), ...parts.slice(type < 2 ? -1 : type)].join('::');
+}
+
+/** What a program is called: its file without `.elf`. */
+export function programName({ path }: Pick<ElfFile, 'path'>): string {
+  return basename(path).replace(/\.elf$/, '');
+}
+
+/**
+ * A function of one program among several: `shell::main`. Functions of the program's own crate bear its name already;
+ * those of libraries, and of C, may be in each of them.
+ */
+export function nameIn(elf: Pick<ElfFile, 'path'>, name: string): string {
+  const program = programName(elf);
+  const crate = `${program.replaceAll('-', '_')}::`;
+  return name.startsWith(crate) || name.startsWith(`<${crate}`) ? name : `${program}::${name}`;
 }

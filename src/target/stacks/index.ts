@@ -1,12 +1,10 @@
 // The stacks of harts that stand, and samples made of them.
 
-export { type CodePlace, codePlace } from './code-place.js';
-export { SampledFrames } from './frames.js';
+export { type CodePlace, codePlace, nameIn, programName, SampledFrames } from './frames.js';
 export { type HartStack, hartStack, isSeen, type OtherCode } from './hart-stack.js';
 export { LoadedCode, type LoadedCodeOptions } from './loaded-code.js';
 export { type HartLook, Looks } from './look.js';
 export { type OtherProgram, OtherPrograms } from './other-programs.js';
-export { nameIn, programName } from './program-names.js';
 export { Programs } from './programs.js';
 export { Samples, type SampleWishes } from './samples.js';
 export { type ThreadLook, Threads } from './threads.js';

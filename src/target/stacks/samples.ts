@@ -1,10 +1,9 @@
 import { hex } from '../../base/addr.js';
 import type { ElfFile } from '../../elf/index.js';
 import type { GuestNanos, Sample, SampledFrame } from '../../trace/index.js';
-import type { SampledFrames } from './frames.js';
+import { programName, type SampledFrames } from './frames.js';
 import type { OtherCode } from './hart-stack.js';
 import type { HartLook } from './look.js';
-import { programName } from './program-names.js';
 
 /** Which samples there are to be, and what their stacks are made of. */
 export interface SampleWishes {

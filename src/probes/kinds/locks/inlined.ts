@@ -21,7 +21,6 @@ import { InlinedCode, nodesIn } from '../../inlined-code.js';
 import { chooseWindows } from '../../inner-windows.js';
 import type { PatchWindow } from '../../read-plan.js';
 import { linear } from '../poll/self-place.js';
-import { pointerWithin } from './guards.js';
 import { type LockRole, lockRole } from './names.js';
 import type { LockType } from './resolve.js';
 
@@ -264,4 +263,23 @@ export function lockIn(
   if (base === undefined) return undefined;
   if (through !== undefined) return { word: addr(BigInt.asUintN(64, base + BigInt(through))) };
   return { address: addr(BigInt.asUintN(64, base + offset)) };
+}
+
+const deepest = 4;
+const lockLike = /Mutex|Lock|Spin|Atomic/;
+
+/** The pointer of a guard that leads to its lock, or into it; undefined for a guard of something else. */
+export function pointerWithin(
+  { kind, ...shape }: Shape,
+  depth = 0,
+): { readonly offset: number; readonly target: Shape } | undefined {
+  if (kind !== 'struct' || depth > deepest) return undefined;
+  for (const { offset, type } of (shape as Shape & { kind: 'struct' }).fields) {
+    const field = type();
+    const target = field.kind === 'pointer' ? field.target() : undefined;
+    if (target && lockLike.test(target.name)) return { offset, target };
+    const inner = pointerWithin(field, depth + 1);
+    if (inner) return { ...inner, offset: offset + inner.offset };
+  }
+  return undefined;
 }

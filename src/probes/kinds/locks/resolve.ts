@@ -8,8 +8,7 @@ import { namedFunctions } from '../../function-names.js';
 import { type ExcludedFunction, resolveFunctions } from '../../resolve-functions.js';
 import type { Found, ProbedProgram } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
-import { pointerWithin } from './guards.js';
-import { type InlinedLock, InlinedLocks, type UnseenCopy } from './inlined.js';
+import { type InlinedLock, InlinedLocks, pointerWithin, type UnseenCopy } from './inlined.js';
 import { type LockRole, lockRole } from './names.js';
 
 /** The type of a lock's object, and its bytes. */

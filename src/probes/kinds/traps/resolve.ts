@@ -1,11 +1,11 @@
-import type { CallRegisters, TrapExit, TrapKind, TrapSetter } from '../../../arch/index.js';
+import type { Architecture, CallRegisters, TrapExit, TrapKind, TrapSetter } from '../../../arch/index.js';
 import { type Addr, hex } from '../../../base/addr.js';
 import { RsptraceError } from '../../../base/errors.js';
 import { isLinuxProgram } from '../../../target/index.js';
 import { CodeMap, executable } from '../../../target/unwind/index.js';
+import { noMatch } from '../../glob.js';
 import type { Found, ProbedProgram } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
-import { callsOfProcess } from './process-resolve.js';
 
 /** `irq:GLOB`: traps by what they are called, `irq::supervisor_timer`, `syscall::64`. */
 export interface TrapSpec extends ProbeSpec {
@@ -114,4 +114,38 @@ function noKernel(text: string, sets: boolean): RsptraceError {
   return new RsptraceError('PROBE_NO_MATCH', `'${text}' needs a kernel: no instruction of the program ${missing}`, {
     hint: "give the ELF of the kernel; of a process 'syscall:**' takes the system calls",
   });
+}
+
+/** More than Linux has. */
+const mostCalls = 1024;
+
+/**
+ * The system calls of a process, which its stub reports.
+ * @throws RsptraceError `PROBE_NO_MATCH`, `ARCH_UNSUPPORTED`
+ */
+function callsOfProcess(
+  { name, linux }: Architecture,
+  specs: readonly TrapSpec[],
+): Omit<FoundTraps, 'wants' | 'mayWant' | 'seen'> {
+  const { atCall, callName } = linux ?? {};
+  const text = specs[0]?.text ?? '';
+  if (!atCall || !callName) {
+    throw new RsptraceError('ARCH_UNSUPPORTED', `what a process has at its system calls is not known of ${name}`, {
+      hint: `leave '${text}' out`,
+    });
+  }
+  const calls = Array.from({ length: mostCalls }, (_, number) => `syscall::${callName(number) ?? number}`);
+  const includes = specs.filter(({ excludes }) => !excludes);
+  const isAll = includes.some(({ glob }) => glob === '**') && includes.length === specs.length;
+  const { allows } = whiteList(specs);
+  const numbers = calls.flatMap((call, number) => (allows([call], true) ? number : []));
+  if (numbers.length === 0) {
+    const names = calls.flatMap((_, number) => callName(number) ?? []);
+    throw noMatch('system call', includes, names, "'syscall:**' takes all of them");
+  }
+  return {
+    ...{ addresses: [], setters: [], exits: [], places: [], isAll, atCall },
+    unmatched: includes.filter(({ matches }) => !calls.some(matches)).map((spec) => spec.text),
+    systemCalls: { of: isAll ? 'all' : numbers, text },
+  };
 }

@@ -1,9 +1,9 @@
 import { accessSync, closeSync, constants, fstatSync, ftruncateSync, realpathSync, renameSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { DiskRoom } from '../../../base/disk-room.js';
 import { messageOf, RsptraceError } from '../../../base/errors.js';
 import {
   abandon,
+  type DiskRoom,
   holdsBytes,
   isAt,
   isCode,

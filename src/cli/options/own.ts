@@ -1,4 +1,5 @@
-import { type ArgumentsOf, type Behind, declared, optional, required, usage } from './option.js';
+// What the commands take that are about rsptrace itself.
+import { type ArgumentsOf, type Behind, declared, flag, optional, required, usage } from './option.js';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
 
@@ -19,3 +20,19 @@ export function checkCompletion({ shell, word, '--': line }: ArgumentsOf<typeof 
   if (isAsked || (word === undefined && shells.some((one) => one === shell))) return;
   throw usage(`there is no completion for ${word ?? shell}`, `for ${shells.join(', ')}`);
 }
+
+export const help = declared({
+  about: 'the man page of a command, or of rsptrace',
+  positionals: { about: optional('A command: run, tasks ...') },
+  options: {},
+});
+export type HelpArguments = ArgumentsOf<typeof help>;
+
+export const mcp = declared({
+  about: 'serve tasks, bt, profile, report and info to an assistant, by the Model Context Protocol on stdin and stdout',
+  positionals: {},
+  options: {
+    'allow-changes': flag('Also run, attach, record and detach, which start programs, write files and patch targets'),
+  },
+});
+export type McpArguments = ArgumentsOf<typeof mcp>;
