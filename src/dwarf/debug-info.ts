@@ -70,21 +70,22 @@ export class DebugInfo {
     this.elf = elf;
     this.#warnings = new Warnings(elf, log);
     this.sections = new DwarfSections(elf);
-    const info = this.sections.get('.debug_info');
-    const types = this.sections.get('.debug_types');
-    if (info.length + types.length > MAX_INFO) {
+    const [info, types] = [this.sections.inPart('.debug_info'), this.sections.inPart('.debug_types')];
+    const behind = info.bytes.length;
+    const end = behind + types.bytes.length;
+    if (end > MAX_INFO) {
       throw new RsptraceError('DWARF_TOO_LARGE', `${elf.path} has more than 4 GiB of debug info`);
     }
     const abbrevs = new AbbrevCache(this.sections.get('.debug_abbrev'), elf.budget);
     const warn = (message: string): void => this.warn(message);
     const headers = [
       ...readUnitHeaders(info, '.debug_info', 0, warn),
-      ...readUnitHeaders(types, '.debug_types', info.length, warn),
+      ...readUnitHeaders(types, '.debug_types', behind, warn),
     ];
     elf.budget.hold(headers.length * BYTES_OF_UNIT, 'the units');
     const home = { abbrevs, sections: this.sections, info: 0 };
     const linked = headers.map((header) => new Unit(this, header, home));
-    const split = readSplitUnits(this, linked, info.length + types.length, MAX_INFO);
+    const split = readSplitUnits(this, linked, end, MAX_INFO);
     this.#units = new UnitList(split);
     this.missing = split.missing;
     checkSupplement(this);

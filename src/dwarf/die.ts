@@ -62,8 +62,8 @@ abstract class Entry {
 
   /** Where the entry's attributes end in the unit's bytes. */
   protected attributesEnd(): number {
-    const { abbrevs, header } = this.unit;
-    const end = abbrevs.skip(header.bytes, this.attrs, this.row, header);
+    const { abbrevs, bytes, header } = this.unit;
+    const end = abbrevs.skip(bytes, this.attrs, this.row, header);
     if (end > header.end - header.base) {
       throw damaged(this.unit, this.offset - this.unit.base, 'an entry reaches past the end of its unit');
     }
@@ -79,7 +79,7 @@ abstract class Entry {
     if (index < 0) return undefined;
     const found: Located = {
       form: abbrevs.attrForm[index] as number,
-      at: abbrevs.locate(header.bytes, this.attrs, this.row, index, header),
+      at: abbrevs.locate(this.unit.bytes, this.attrs, this.row, index, header),
       implicit: abbrevs.implicit.get(index) ?? 0n,
     };
     if (found.at - this.attrs > LONG_ENTRY) this.unit.budget.spend((found.at - this.attrs) >> 6, ENTRIES);

@@ -49,13 +49,15 @@ const BYTES_IN_TABLES = 24;
 
 /** Reads the header at an offset of .debug_line. Throws `DWARF_VERSION`, `INPUT_DAMAGED` or `ELF_TOO_COSTLY`. */
 export function readLineHeader(sections: SectionSource, offset: number, unitAddressSize: number): LineHeader {
-  const bytes = sections.get('.debug_line');
+  const { bytes, need } = sections.inPart('.debug_line');
+  need(offset, offset + 12);
   let r = new ByteReader(bytes, '.debug_line', Math.min(offset, bytes.length));
   let length = r.u32();
   const wide = length === 0xffff_ffff;
   if (wide) length = r.u64n();
   if (length > r.remaining) throw r.truncated(`a line table of 0x${length.toString(16)} bytes`);
   const end = r.offset + length;
+  need(offset, end);
   r = r.at(r.offset, end);
   const version = r.u16();
   if (version < 2 || version > 5) {

@@ -41,7 +41,7 @@ export class LineTables {
     const header = this.header(unit);
     if (header === undefined) return undefined;
     if (!this.#tables.has(header)) {
-      const section = (unit.skeleton ?? unit).sections.get('.debug_line');
+      const section = (unit.skeleton ?? unit).sections.inPart('.debug_line').bytes;
       this.#tables.set(
         header,
         debug.attempt(unit, () => new LineTable(section, header, debug.elf)),

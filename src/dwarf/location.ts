@@ -6,7 +6,7 @@
 
 import type { Addr } from '../base/addr.js';
 import type { ByteReader } from '../base/byte-reader.js';
-import { type CodeAddress, NO_ADDRESS } from '../elf/index.js';
+import { type BytesInPart, type CodeAddress, NO_ADDRESS } from '../elf/index.js';
 import { DW_AT, DW_FORM } from './constants.js';
 import type { Die, DieCursor } from './die.js';
 import { evaluate } from './expr.js';
@@ -32,8 +32,10 @@ export function locationsOf(die: Die | DieCursor, attribute: number): LocationEn
   const value = readNumber(unit, found);
   if (value === undefined) return [];
   const entries: LocationEntry[] = [];
-  const add = (low: CodeAddress, high: CodeAddress, r: ByteReader): void => {
-    entries.push({ low, high, expression: r.take(unit.version < 5 ? r.u16() : r.uleb()) });
+  const add = (low: CodeAddress, high: CodeAddress, r: ByteReader, need: BytesInPart['need']): void => {
+    const length = unit.version < 5 ? r.u16() : r.uleb();
+    need(r.offset, r.offset + length);
+    entries.push({ low, high, expression: r.take(length) });
   };
   if (unit.version < 5) {
     if (unit.skeleton === undefined) readOldList(unit, '.debug_loc', value, add);

@@ -127,8 +127,7 @@ function kindOf(tag: number): number {
 
 /** Adds the unit's names. Throws `DWARF_DAMAGED` and the like; names found before the error were added. */
 export function scanNames(unit: Unit, sink: NameRows): void {
-  const { abbrevs: table, header } = unit;
-  const { bytes, base } = header;
+  const { abbrevs: table, base, bytes, header } = unit;
   unit.budget.spend(unit.end - unit.offset, 'the names in .debug_info');
   const plan = planOf(table, unit.header);
   const flat = unit.isFlat;
@@ -193,8 +192,7 @@ function siblingOf(unit: Unit, plan: ScanPlan, row: number, attrs: number): numb
 
 /** The hash of an entry's name; -1 if it has none. */
 function hashOf(unit: Unit, plan: ScanPlan, row: number, attrs: number): number {
-  const { abbrevs: table, header } = unit;
-  const { bytes } = header;
+  const { abbrevs: table, bytes, header } = unit;
   const index = plan.name[row] as number;
   if (index < 0) {
     // An instance of something that has its name elsewhere.

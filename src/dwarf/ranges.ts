@@ -5,7 +5,7 @@
 // share one list. Empty ranges, reversed ones and those outside every address space are left out. Those of discarded
 // functions (linkers leave 0, 1 or -1) are kept: see ElfFile.isLoaded.
 import { ByteReader } from '../base/byte-reader.js';
-import type { CodeAddress } from '../elf/index.js';
+import type { BytesInPart, CodeAddress } from '../elf/index.js';
 import { DW_AT, DW_FORM } from './constants.js';
 import type { Die, DieCursor } from './die.js';
 import { indexedAddress, readNumber } from './forms.js';
@@ -19,6 +19,9 @@ export interface AddressRange {
 
 /** Units of the budget for one entry of a list, of ranges or of locations: an object each. */
 const RANGE = 4;
+
+/** Bytes of an entry's kind, addresses and the length of what is behind them; padded LEB128s are shorter. */
+const LONGEST_ENTRY = 256;
 
 /** The code that an entry covers, in the order of the file; empty if it covers none. */
 export function rangesOf(die: Die | DieCursor): AddressRange[] {
@@ -48,30 +51,33 @@ export function rangesOf(die: Die | DieCursor): AddressRange[] {
 
 /** Entry `index` of the offset array at `base` (DWARF 5, sections 7.28 and 7.29). */
 export function listOffset(unit: Unit, section: string, base: number, index: number): number {
-  const r = new ByteReader(unit.sections.get(section), section);
+  const { bytes, need } = unit.sections.inPart(section);
+  const r = new ByteReader(bytes, section);
   const at = r.at(Math.min(r.end, base + index * unit.offsetSize));
+  need(at.offset, at.offset + unit.offsetSize);
   return base + (unit.offsetSize === 8 ? at.u64n() : at.u32());
 }
 
-/** What is done with an entry of a list. What stands behind its addresses is read there. */
-type Add = (low: CodeAddress, high: CodeAddress, r: ByteReader) => void;
+/** What is done with an entry of a list. What stands behind its addresses is read there, once it is needed. */
+type Add = (low: CodeAddress, high: CodeAddress, r: ByteReader, need: BytesInPart['need']) => void;
 
 /**
  * Reads a list of DWARF 2 to 4 (sections 2.17.3 and 2.6.2 of version 4): two words, relative to a base, which is the
  * unit's beginning or 0 at first. An entry may change it.
  */
 export function readOldList(unit: Unit, section: string, offset: number, add: Add): void {
-  const bytes = unit.sections.get(section);
+  const { bytes, need } = unit.sections.inPart(section);
   const r = new ByteReader(bytes, section, Math.min(offset, bytes.length));
   const wide = unit.addressSize === 8;
   let base = Number.isNaN(unit.lowPc) ? unit.codes.ofFile(0, 0) : unit.lowPc;
   for (;;) {
     unit.budget.spend(RANGE, section);
+    need(r.offset, r.offset + LONGEST_ENTRY);
     const [low, lowHigh] = [r.u32(), wide ? r.u32() : 0];
     const [high, highHigh] = [r.u32(), wide ? r.u32() : 0];
     if (low === 0 && lowHigh === 0 && high === 0 && highHigh === 0) return;
     if (low === 0xffff_ffff && (!wide || lowHigh === 0xffff_ffff)) base = unit.codes.ofFile(high, highHigh);
-    else add(unit.codes.plus(base, low, lowHigh), unit.codes.plus(base, high, highHigh), r);
+    else add(unit.codes.plus(base, low, lowHigh), unit.codes.plus(base, high, highHigh), r, need);
   }
 }
 
@@ -108,14 +114,15 @@ export const locationKinds: readonly EntryKind[] = [
 /** Reads a list of DWARF 5. */
 export function readList(unit: Unit, offset: number, form: ListForm, add: Add): void {
   const { section, name, kinds, distance, of } = form;
-  const bytes = unit.sections.get(section);
+  const { bytes, need } = unit.sections.inPart(section);
   const r = new ByteReader(bytes, name, Math.min(offset, bytes.length));
   const indexed = (): CodeAddress => indexedAddress(unit, r.uleb());
   const plain = (): CodeAddress => unit.codes.ofFile(r.u32(), unit.addressSize === 8 ? r.u32() : 0);
-  const from = (low: CodeAddress): void => add(low, low + distance(r), r);
+  const from = (low: CodeAddress): void => add(low, low + distance(r), r, need);
   let base = unit.lowPc;
   for (;;) {
     unit.budget.spend(RANGE, name);
+    need(r.offset, r.offset + LONGEST_ENTRY);
     const kind = r.u8();
     switch (kinds[kind]) {
       case 'end_of_list':
@@ -127,19 +134,19 @@ export function readList(unit: Unit, offset: number, form: ListForm, add: Add): 
         base = plain();
         break;
       case 'startx_endx':
-        add(indexed(), indexed(), r);
+        add(indexed(), indexed(), r, need);
         break;
       case 'startx_length':
         from(indexed());
         break;
       case 'offset_pair':
-        add(base + distance(r), base + distance(r), r);
+        add(base + distance(r), base + distance(r), r, need);
         break;
       case 'default_location':
-        add(Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY, r);
+        add(Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY, r, need);
         break;
       case 'start_end':
-        add(plain(), plain(), r);
+        add(plain(), plain(), r, need);
         break;
       case 'start_length':
         from(plain());

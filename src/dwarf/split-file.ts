@@ -1,5 +1,5 @@
 import type { Budget } from '../base/budget.js';
-import { DwarfSections, type ElfFile, type SectionSource } from '../elf/index.js';
+import { type BytesInPart, DwarfSections, type ElfFile, type SectionSource, wholly } from '../elf/index.js';
 import { AbbrevCache } from './abbrev.js';
 import { DW_AT, DW_UT } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
@@ -38,6 +38,10 @@ class SplitSections implements SectionSource {
     return part === undefined ? whole : whole.subarray(part.offset, part.offset + part.size);
   }
 
+  inPart(name: string): BytesInPart {
+    return LINKED.has(name) ? this.#linked.inPart(name) : wholly(this.get(name));
+  }
+
   stringAt(name: string, offset: number): string | undefined {
     return this.#file.stringAt(`${name}.dwo`, offset);
   }
@@ -70,8 +74,8 @@ export class SplitFile {
     const abbrevs = new AbbrevCache(sections.get('.debug_abbrev.dwo'), budget);
     const warn = (message: string): void => debug.warn(`${this.path}: ${message}`);
     const headers = [
-      ...readUnitHeaders(info, '.debug_info.dwo', base, warn),
-      ...readUnitHeaders(types, '.debug_types.dwo', base + info.length, warn),
+      ...readUnitHeaders(wholly(info), '.debug_info.dwo', base, warn),
+      ...readUnitHeaders(wholly(types), '.debug_types.dwo', base + info.length, warn),
     ];
     budget.hold(headers.length * BYTES_OF_UNIT, 'the units');
     const whole = new SplitSections(debug.sections, sections);

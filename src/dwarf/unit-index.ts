@@ -97,7 +97,7 @@ type Three = [Uint32Array, Uint32Array, Uint32Array];
 
 /** The indexes of all units, from columns that are kept. Of much debug info none: it is read unit by unit. */
 export function allIndexes(debug: DebugInfo): Map<Unit, UnitIndex> {
-  if (debug.sections.get('.debug_info').length > MOST_SCANNED) return new Map();
+  if (debug.sections.inPart('.debug_info').bytes.length > MOST_SCANNED) return new Map();
   const columns = debug.columns('scopes', () =>
     joined(debug.units.map((unit) => debug.attempt(unit, () => scopesOf(unit)))),
   );

@@ -10,7 +10,7 @@
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { isDamage, RsptraceError } from '../base/errors.js';
-import type { CodeAddress, CodeSpace, SectionSource } from '../elf/index.js';
+import type { BytesInPart, CodeAddress, CodeSpace, SectionSource } from '../elf/index.js';
 import type { AbbrevCache, AbbrevTable, UnitFormat } from './abbrev.js';
 import { DW_AT, DW_LANG, DW_UT } from './constants.js';
 import type { DebugInfo } from './debug-info.js';
@@ -22,9 +22,9 @@ export interface UnitHeader extends UnitFormat {
   readonly end: number;
   /** Where its first DIE begins. */
   readonly firstDie: number;
-  /** The difference from a DIE's offset to its offset inside `bytes`. */
+  /** The difference from a DIE's offset to its offset inside the section. */
   readonly base: number;
-  readonly bytes: Uint8Array;
+  readonly part: BytesInPart;
   readonly section: string;
   readonly type: number;
   readonly abbrevOffset: number;
@@ -35,17 +35,22 @@ export interface UnitHeader extends UnitFormat {
   readonly typeOffset: number;
 }
 
+/** Bytes of the longest: a length, and what is behind it. */
+const LONGEST_HEADER = 12 + 36;
+
 /** The units of one section, in order. Unusable ones are reported to `warn` and left out. */
 export function readUnitHeaders(
-  bytes: Uint8Array,
+  part: BytesInPart,
   section: string,
   base: number,
   warn: (message: string) => void,
 ): UnitHeader[] {
   const found: UnitHeader[] = [];
+  const { bytes } = part;
   const r = new ByteReader(bytes, section);
   while (r.remaining > 0) {
     const start = r.offset;
+    part.need(start, start + LONGEST_HEADER);
     let end: number;
     let offsetSize = 4;
     try {
@@ -62,7 +67,7 @@ export function readUnitHeaders(
       break;
     }
     try {
-      found.push(readHeader(r.at(r.offset, end), start, base, offsetSize, section));
+      found.push(readHeader(r.at(r.offset, end), start, { base, part, offsetSize, section }));
     } catch (error) {
       if (!isDamage(error)) throw error;
       warn(`${section}: the unit at offset 0x${start.toString(16)} was skipped: ${error.message}`);
@@ -72,7 +77,11 @@ export function readUnitHeaders(
   return found;
 }
 
-function readHeader(r: ByteReader, start: number, base: number, offsetSize: number, section: string): UnitHeader {
+function readHeader(
+  r: ByteReader,
+  start: number,
+  { base, part, offsetSize, section }: Pick<UnitHeader, 'base' | 'part' | 'offsetSize' | 'section'>,
+): UnitHeader {
   const version = r.u16();
   if (version < 2 || version > 5) {
     throw new RsptraceError('DWARF_VERSION', `DWARF version ${version} is not one of 2 to 5`);
@@ -99,7 +108,7 @@ function readHeader(r: ByteReader, start: number, base: number, offsetSize: numb
     end: base + r.end,
     firstDie: base + r.offset,
     base,
-    bytes: r.bytes,
+    part,
     section,
     version,
     addressSize,
@@ -139,8 +148,8 @@ export class Unit implements UnitFormat {
   readonly codes: CodeSpace;
   readonly budget: Budget;
   #table: AbbrevTable | undefined;
+  #bytes: Uint8Array | undefined;
   #root: Die | undefined;
-  #flat: boolean | undefined;
   #bases: { str: number; addr: number; rnglists: number; loclists: number } | undefined;
 
   constructor(debug: DebugInfo, header: UnitHeader, home: UnitHome) {
@@ -175,8 +184,16 @@ export class Unit implements UnitFormat {
     return this.header.base;
   }
 
+  /** Of its section; the unit's own were read. */
   get bytes(): Uint8Array {
-    return this.header.bytes;
+    this.#bytes ??= this.#read();
+    return this.#bytes;
+  }
+
+  #read(): Uint8Array {
+    const { part, base, offset, end } = this.header;
+    part.need(offset - base, end - base);
+    return part.bytes;
   }
 
   get sections(): SectionSource {
@@ -214,8 +231,7 @@ export class Unit implements UnitFormat {
 
   /** Whether the language has no nested names, so that everything named is a direct child of the root. */
   get isFlat(): boolean {
-    this.#flat ??= FLAT.has(this.language ?? -1);
-    return this.#flat;
+    return FLAT.has(this.language ?? -1);
   }
 
   /** Offset of the line table in .debug_line, or undefined. */

@@ -9,8 +9,22 @@ export interface ByteSource {
   readonly size: number;
   /** A range inside the file. The caller has checked it against `size`. */
   read(offset: number, length: number): Uint8Array;
-  /** The same of what is not read again. */
-  readOnce(offset: number, length: number): Uint8Array;
+  /** The same, whose bytes are zeros until they are needed. */
+  part(offset: number, length: number): BytesInPart;
+  /** Fills an array with what is not read again. */
+  fill(bytes: Uint8Array, offset: number): void;
+}
+
+/** Bytes of which only what is needed is read. */
+export interface BytesInPart {
+  readonly bytes: Uint8Array;
+  /** Reads those from one index to another one, as far as there are any. To be called before they are looked at. */
+  need(from: number, to: number): void;
+}
+
+/** The same of what is there. */
+export function wholly(bytes: Uint8Array): BytesInPart {
+  return { bytes, need: () => {} };
 }
 
 export class MemorySource implements ByteSource {
@@ -26,12 +40,16 @@ export class MemorySource implements ByteSource {
     return this.#bytes.subarray(offset, offset + length);
   }
 
-  readOnce(offset: number, length: number): Uint8Array {
-    return this.read(offset, length);
+  part(offset: number, length: number): BytesInPart {
+    return wholly(this.read(offset, length));
+  }
+
+  fill(bytes: Uint8Array, offset: number): void {
+    bytes.set(this.#bytes.subarray(offset, offset + bytes.length));
   }
 }
 
-const BLOCK = 0x1_0000;
+const BLOCK = 0x4000;
 /** Of a larger file every range that is read is an array of its own. */
 const MOST_KEPT = 1 << 30;
 
@@ -64,27 +82,38 @@ export class FileSource implements ByteSource {
   }
 
   read(offset: number, length: number): Uint8Array {
-    if (this.size > MOST_KEPT) return this.readOnce(offset, length);
-    this.#bytes ??= new Uint8Array(this.size);
-    if (this.#isRead.length === 0) this.#isRead = new Uint8Array(Math.ceil(this.size / BLOCK));
-    const end = Math.ceil((offset + length) / BLOCK);
-    for (let block = Math.floor(offset / BLOCK); block < end; block++) {
-      if (this.#isRead[block] === 1) continue;
-      let last = block + 1;
-      while (last < end && this.#isRead[last] !== 1) last++;
-      this.#load(this.#bytes.subarray(block * BLOCK, last * BLOCK), block * BLOCK);
-      this.#isRead.fill(1, block, last);
+    if (this.size > MOST_KEPT) {
+      const bytes = new Uint8Array(length);
+      this.fill(bytes, offset);
+      return bytes;
     }
-    return this.#bytes.subarray(offset, offset + length);
-  }
-
-  readOnce(offset: number, length: number): Uint8Array {
-    const bytes = new Uint8Array(length);
-    this.#load(bytes, offset);
+    const { bytes, need } = this.part(offset, length);
+    need(0, length);
     return bytes;
   }
 
-  #load(bytes: Uint8Array, offset: number): void {
+  part(offset: number, length: number): BytesInPart {
+    if (this.size > MOST_KEPT) return wholly(this.read(offset, length));
+    this.#bytes ??= new Uint8Array(this.size);
+    if (this.#isRead.length === 0) this.#isRead = new Uint8Array(Math.ceil(this.size / BLOCK));
+    return {
+      bytes: this.#bytes.subarray(offset, offset + length),
+      need: (from, to) => this.#need(this.#bytes as Uint8Array, offset + from, offset + Math.min(to, length)),
+    };
+  }
+
+  #need(bytes: Uint8Array, from: number, to: number): void {
+    const end = Math.ceil(to / BLOCK);
+    for (let block = Math.floor(from / BLOCK); block < end; block++) {
+      if (this.#isRead[block] === 1) continue;
+      let last = block + 1;
+      while (last < end && this.#isRead[last] !== 1) last++;
+      this.fill(bytes.subarray(block * BLOCK, last * BLOCK), block * BLOCK);
+      this.#isRead.fill(1, block, last);
+    }
+  }
+
+  fill(bytes: Uint8Array, offset: number): void {
     let fd: number;
     try {
       fd = openSync(this.#path, 'r');

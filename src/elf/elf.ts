@@ -1,10 +1,9 @@
 import { existsSync } from 'node:fs';
-import { crc32 } from 'node:zlib';
 import { type Addr, addOffset } from '../base/addr.js';
 import { Budget } from '../base/budget.js';
 import { messageOf, RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { type ByteSource, FileSource, MemorySource } from './byte-source.js';
+import { type ByteSource, type BytesInPart, FileSource, MemorySource } from './byte-source.js';
 import { type CodeAddress, CodeSpace } from './code-address.js';
 import { ET, SHF, SHT } from './constants.js';
 import { type DebugFileOptions, findDebugFile, findSplitPackage, type OpenOptions } from './debug-file.js';
@@ -75,16 +74,14 @@ export class ElfFile {
   identity(): string[] {
     const { debug, splitPackage } = this.#beside;
     const { buildId, sections, size } = this;
-    const table = sections.map((one) =>
-      [one.name, one.offset, one.size, isAllocated(one) ? this.#sumOf(one) : ''].join(),
-    );
+    const sumOf = ({ name, offset, size }: ElfSection): number => this.#file.sum(name, offset, size);
+    const table = sections.map((one) => {
+      const isLoaded = isAllocated(one) && one.type !== SHT.NOBITS;
+      return [one.name, one.offset, one.size, isLoaded ? sumOf(one) : ''].join();
+    });
     const loads = this.segments.map((one) => [one.type, one.offset, one.fileSize, one.memorySize].join());
     const own = buildId === undefined ? this.#file.hash() : [buildId, size, ...table, ...loads].join();
     return [own, ...[debug, splitPackage].flatMap((each) => each?.identity() ?? 'none')];
-  }
-
-  #sumOf(section: ElfSection): number {
-    return crc32(this.rawSection(section) ?? '');
   }
 
   get type(): number {
@@ -246,6 +243,12 @@ export class ElfFile {
   section(name: string): Uint8Array | undefined {
     if (this.#beside.debug?.has(name) && isDebugSection(name)) return this.#beside.debug.section(name);
     return this.#sections.content(name);
+  }
+
+  /** The same, read in part where it is not compressed. */
+  sectionInPart(name: string): BytesInPart | undefined {
+    if (this.#beside.debug?.has(name) && isDebugSection(name)) return this.#beside.debug.sectionInPart(name);
+    return this.#sections.inPart(name);
   }
 
   /** A section's bytes as they are in the file. */

@@ -1,4 +1,5 @@
 export { type BtfFunction, type BtfValue, btfFunctions, btfMember } from './btf.js';
+export { type BytesInPart, wholly } from './byte-source.js';
 export { type CodeAddress, CodeSpace, lastNotAbove, NO_ADDRESS, signedWord } from './code-address.js';
 export { codePointers } from './code-pointers.js';
 export { ET, SHF, SHT } from './constants.js';

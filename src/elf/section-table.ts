@@ -3,6 +3,7 @@ import * as zlib from 'node:zlib';
 import type { Budget } from '../base/budget.js';
 import { ByteReader } from '../base/byte-reader.js';
 import { messageOf, partMissing, RsptraceError } from '../base/errors.js';
+import { type BytesInPart, wholly } from './byte-source.js';
 import { SHT } from './constants.js';
 import type { FileBytes } from './file-bytes.js';
 import type { ElfSection } from './headers.js';
@@ -123,6 +124,15 @@ export class SectionTable {
     this.#contents.set(name, bytes);
     if (bytes instanceof RsptraceError) throw bytes;
     return bytes;
+  }
+
+  /** See {@link ElfFile.sectionInPart}. */
+  inPart(name: string): BytesInPart | undefined {
+    const header = this.#byName.get(name);
+    const isPlain = header && header.type !== SHT.NOBITS && (header.flags & SHF_COMPRESSED) === 0;
+    if (isPlain && !name.endsWith('.dwo')) return this.#file.part(name, header.offset, header.size);
+    const bytes = this.content(name);
+    return bytes && wholly(bytes);
   }
 
   #load(section: ElfSection, legacy: boolean): Uint8Array | RsptraceError {

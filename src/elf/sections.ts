@@ -1,5 +1,6 @@
 import type { Budget } from '../base/budget.js';
 import { madeOnce } from '../base/made-once.js';
+import { type BytesInPart, wholly } from './byte-source.js';
 import type { ElfFile } from './elf.js';
 import { asText, textAt } from './text-at.js';
 
@@ -11,6 +12,8 @@ export interface SectionSource {
   readonly budget: Budget;
   /** `.debug_info`, `.debug_str`, ...: the whole section. Throws `ELF_DAMAGED` if it cannot be read or unpacked. */
   get(name: string): Uint8Array;
+  /** The same, read in part. */
+  inPart(name: string): BytesInPart;
   /** The zero-terminated string at an offset of a string section; undefined outside it or without an end. */
   stringAt(name: string, offset: number): string | undefined;
 }
@@ -20,6 +23,7 @@ export class DwarfSections implements SectionSource {
   readonly #elf: ElfFile;
   readonly #loaded = new Map<string, Uint8Array>();
   readonly #texts = new Map<string, Uint8Array>();
+  readonly #parts = new Map<string, BytesInPart>();
 
   constructor(elf: ElfFile) {
     this.#elf = elf;
@@ -31,6 +35,10 @@ export class DwarfSections implements SectionSource {
 
   get(name: string): Uint8Array {
     return madeOnce(this.#loaded, name, () => this.#elf.section(name) ?? NOTHING);
+  }
+
+  inPart(name: string): BytesInPart {
+    return madeOnce(this.#parts, name, () => this.#elf.sectionInPart(name) ?? wholly(NOTHING));
   }
 
   stringAt(name: string, offset: number): string | undefined {
