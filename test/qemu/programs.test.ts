@@ -17,6 +17,7 @@ import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { runLab } from '../support/lab-run.js';
 import { long } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
+import { children, protoc, readPerfetto, scalar } from '../trace/decode-perfetto.js';
 import { elfPath, guest, qemuArgv } from './guests/guests.js';
 
 async function opened(name: string) {
@@ -241,6 +242,15 @@ for (const kernel of ['rv-spaces', 'x86-spaces'])
       };
       const rows = report.process.map(({ name }) => name.replace(/^process (0x\w+) in [\w-]+-(\w+)$/, '$1 $2'));
       t.strictSame(rows.sort(), spaces.sort(), 'report --by process');
+      const { tracks } = readPerfetto(children(protoc(readFileSync(trace)), 'packet'));
+      const groups = [...tracks.values()].flatMap(({ name, descriptor }) =>
+        children(descriptor, 'process').map((about) => `${name} ${scalar(about, 'process_name')}`),
+      );
+      t.strictSame(
+        groups.slice(1).sort(),
+        spaces.map((text) => `process ${text.replace(' ', ` ${kernel}-`)}`).sort(),
+        'a group in Perfetto is a process, by the name of its program',
+      );
     });
 
 t.test('a probe of one program, and an ELF that never runs', async (t) => {

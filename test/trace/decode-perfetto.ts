@@ -85,8 +85,8 @@ export interface Slice {
   place: string | undefined;
   /** Numbers of the flows that lead through it; of Perfetto alone. */
   readonly flows?: readonly string[];
-  /** Those that end there. */
-  readonly ended?: readonly string[];
+  /** Those that end there, where it begins or where it ends. */
+  readonly ended?: string[];
   readonly args: Record<string, string>;
 }
 
@@ -167,7 +167,12 @@ export function readPerfetto(packets: readonly Message[]): {
     for (const descriptor of children(packet, 'track_descriptor')) {
       const uuid = scalar(descriptor, 'uuid') ?? '0';
       const parent = scalar(descriptor, 'parent_uuid');
-      if (uuid === '0' || tracks.has(uuid)) throw new Error(`track ${uuid} described twice, or it is 0`);
+      if (uuid === '0') throw new Error('a track has no number');
+      // What the first descriptor says of names and parents stays.
+      const before = tracks.get(uuid);
+      const isSame =
+        before?.name === scalar(descriptor, 'name') && before?.parent === scalar(descriptor, 'parent_uuid');
+      if (before && !(isSame && descriptor.process)) throw new Error(`track ${uuid} described twice`);
       if (parent !== undefined && !tracks.has(parent)) throw new Error(`no parent track ${parent}`);
       tracks.set(uuid, { uuid, name: scalar(descriptor, 'name') ?? '', parent, descriptor });
     }
@@ -202,6 +207,7 @@ export function readPerfetto(packets: readonly Message[]): {
         if (slice === undefined) throw new Error(`packet ${index} ends a slice on track ${track}, where none is open`);
         slice.end = time;
         Object.assign(slice.args, args);
+        slice.ended?.push(...(event.terminating_flow_ids ?? []).map(String));
         continue;
       }
       const nameIid = scalar(event, 'name_iid');

@@ -25,7 +25,9 @@ import type {
   WatchHit,
 } from '../events/events.js';
 import type { Track } from '../events/open-calls.js';
+import type { Process, ProcessRef } from '../events/processes.js';
 import { threadText } from '../events/text.js';
+import type { Served } from './served-calls.js';
 
 /** `lost`: another Future is at its address now, and the end of its last poll was not seen. */
 export type LifeEnd = 'ready' | 'panicked' | 'dropped' | 'lost';
@@ -34,18 +36,22 @@ export type LifeEnd = 'ready' | 'panicked' | 'dropped' | 'lost';
 interface LaneEvents {
   begin(info: TraceInfo): void;
   hart(hart: HartInfo): void;
+  /** Seen for the first time, before its threads and tasks. */
+  process(process: ProcessRef): void;
+  /** What the trace has shown of all of them: once, right before the end. */
+  processes(all: readonly Process[]): void;
   /** Seen for the first time. */
   thread(thread: ThreadRef): void;
   /**
    * A slice on the thread's lane, if a thread is known; else on the hart's. Of a poll `isOutermost`: no other one of
    * its root is open; and `wake`: the number of the wake that caused it, if that was seen.
    */
-  enter(begin: AnyBegin, isOutermost?: boolean, wake?: number): void;
+  enter(begin: AnyBegin, isOutermost?: boolean, wake?: number, served?: Served): void;
   /**
    * The end of `begin`'s slice. `lost`: of what happened only the end is known. `cut`: it is on another stack, or over;
-   * its own end is emitted without a slice.
+   * its own end is emitted without a slice. `served`: of a system call that was, its number.
    */
-  leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut'): void;
+  leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut', served?: number): void;
   flush(): void;
   end(facts?: TraceFacts): void;
   /** A root Future seen for the first time: its lane starts. */
@@ -106,14 +112,14 @@ export abstract class TrackWriter<T> implements LaneWriter {
   readonly #threads = new Map<ThreadRef, T>();
 
   /** `tid`: see {@link tidOf}. Threads that begin anew have the numbers of others. */
-  protected abstract added(name: string, tid: number): T;
+  protected abstract added(name: string, tid: number, thread?: ThreadRef): T;
 
   hart({ number, name }: HartInfo): void {
     this.#harts[number] = this.added(name, number + 1);
   }
 
   thread(thread: ThreadRef): void {
-    madeOnce(this.#threads, thread, () => this.added(threadText(thread), FIRST_THREAD + thread.key));
+    madeOnce(this.#threads, thread, () => this.added(threadText(thread), FIRST_THREAD + thread.key, thread));
   }
 
   protected trackOf({ hart, thread }: Track): T {

@@ -24,8 +24,10 @@ import type {
 } from '../events/events.js';
 import { isSuspended } from '../events/late-results.js';
 import { isOnTrack, type OpenCall, OpenCalls } from '../events/open-calls.js';
+import { Processes } from '../events/processes.js';
 import { isOfTask, NewestRoots } from '../events/roots.js';
 import type { LaneWriter, LifeEnd } from './lane-writer.js';
+import { ServedCalls } from './served-calls.js';
 
 /** What is known about a poll besides its begin: the lanes on which it is still open. */
 interface LanePoll extends OpenCall {
@@ -68,11 +70,12 @@ export class Lanes implements TraceSink {
   /** Those that another one replaced while their polls were open, by the root's key. */
   readonly #replaced = new Map<number, Life>();
   readonly #open = new OpenCalls<LanePoll | LaneCall>();
+  readonly #processes = new Processes();
+  readonly #served = new ServedCalls();
   /** Wakes that cause polls. */
   #wakes = 0;
   /** Tasks that wait: for a wake, and for the poll that it causes. */
-  #waiting = 0;
-  #runnable = 0;
+  readonly #tasks = { waiting: 0, runnable: 0 };
 
   constructor(writer: LaneWriter) {
     this.#writer = writer;
@@ -92,6 +95,8 @@ export class Lanes implements TraceSink {
   event(event: TraceEvent): void {
     if (ofHart(event) && !this.#harts[event.hart]) this.hart({ number: event.hart, name: `hart ${event.hart}` });
     const writer = this.#writer;
+    const process = this.#processes.on(event);
+    if (process) writer.process?.(process);
     switch (event.type) {
       case 'poll-begin':
         this.#pollBegin(event);
@@ -105,7 +110,7 @@ export class Lanes implements TraceSink {
       case 'call-begin':
         this.#starts(event);
         this.#open.begin({ begin: event });
-        writer.enter?.(event);
+        writer.enter?.(event, undefined, undefined, this.#served.began(event));
         break;
       case 'call-end':
       case 'call-lost':
@@ -129,6 +134,11 @@ export class Lanes implements TraceSink {
       case 'cancelled':
         this.#cancelled(event);
         break;
+      case 'gap':
+      case 'reset':
+        this.#served.forget();
+        (writer[event.type] as ((event: TraceEvent) => void) | undefined)?.call(writer, event);
+        break;
       default:
         (writer[event.type] as ((event: TraceEvent) => void) | undefined)?.call(writer, event);
     }
@@ -139,6 +149,7 @@ export class Lanes implements TraceSink {
   }
 
   end(facts?: TraceFacts): void {
+    if (this.#processes.all.length > 0) this.#writer.processes?.(this.#processes.all);
     this.#writer.end?.(facts);
   }
 
@@ -160,7 +171,7 @@ export class Lanes implements TraceSink {
     life.polls.push(poll);
     const isOutermost = life.polls.length === 1;
     this.#writer.rootEnter?.(event);
-    this.#writer.enter?.(event, isOutermost, isOutermost ? life.wake : undefined);
+    this.#writer.enter?.(event, isOutermost, isOutermost ? life.wake : undefined, this.#served.began(event));
     if (isOutermost) life.wake = undefined;
   }
 
@@ -232,7 +243,7 @@ export class Lanes implements TraceSink {
     this.#cutAfter(event.begin, event.time);
     const begin = this.#open.end(event)?.begin;
     if (begin === undefined) this.#writer.orphan?.(event);
-    else this.#writer.leave?.(begin, event.time, event.type === 'call-end' ? event : 'lost');
+    else this.#writer.leave?.(begin, event.time, event.type === 'call-end' ? event : 'lost', this.#served.ended(begin));
   }
 
   /** A slice begins on its track. */
@@ -292,9 +303,9 @@ export class Lanes implements TraceSink {
 
   /** A task begins to wait, or no longer does. Without a time it is not said yet. */
   #count({ wake }: Life, change: 1 | -1, time?: GuestNanos): void {
-    if (wake === undefined) this.#waiting += change;
-    else this.#runnable += change;
-    if (time !== undefined) this.#writer.tasks?.(time, this.#waiting, this.#runnable);
+    if (wake === undefined) this.#tasks.waiting += change;
+    else this.#tasks.runnable += change;
+    if (time !== undefined) this.#writer.tasks?.(time, this.#tasks.waiting, this.#tasks.runnable);
   }
 }
 

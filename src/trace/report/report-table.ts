@@ -155,6 +155,7 @@ export function rowJson(row: ReportRow): object {
     self_ns: Math.max(row.self, row.timesAtMost ?? 0),
     waiting_ns: row.waiting,
     ...durationsJson(durations),
+    ...(row.process && { process: row.process.number, first_ns: row.process.first, last_ns: row.process.last }),
   };
 }
 

@@ -1,4 +1,4 @@
-import { hex } from '../../base/addr.js';
+import { type Addr, hex } from '../../base/addr.js';
 import { type AwaitPlace, awaitPlace, awaitText } from '../events/await-place.js';
 import { wholeAwait } from '../events/await-ways.js';
 import { type CallTime, TimedFold } from '../events/call-times.js';
@@ -19,8 +19,10 @@ import type {
   TraceSink,
 } from '../events/events.js';
 import { HartLabels } from '../events/hart-labels.js';
+import { Processes, processText, spaceOf } from '../events/processes.js';
 import { isOfTask } from '../events/roots.js';
 import type { Chosen } from '../events/selection.js';
+import { onEvents, tee } from '../events/sinks.js';
 import { rootText, threadText } from '../events/text.js';
 import { Lanes } from '../formats/lanes.js';
 import { Latency } from './latency.js';
@@ -102,16 +104,35 @@ function isHartsThread(begin: AnyBegin): boolean {
 }
 
 /** Of programs that a kernel runs: by address space, and by program where several are traced. */
-const processes: Subjects<string> = {
-  of: (begin) => {
-    const space = begin.thread?.space ?? (begin.type === 'poll-begin' ? begin.root.space : undefined);
-    if (space === undefined) return 'in no process';
-    const program = begin.thread?.program;
-    return `process ${hex(space)}${program === undefined ? '' : ` in ${program}`}`;
-  },
-  isOutermost: true,
-  describe: (name) => ({ name }),
-};
+function byProcess(rows: Rows, chosen: Chosen | undefined): TraceSink {
+  const seen = new Processes();
+  const processes = new Map<string, { readonly space: Addr; readonly program: string | undefined }>();
+  const calls = new Calls(
+    rows,
+    {
+      of: (begin: AnyBegin) => {
+        const space = spaceOf(begin);
+        if (space === undefined) return 'in no process';
+        const program = begin.thread?.program;
+        const name = `${processText(space)}${program === undefined ? '' : ` in ${program}`}`;
+        processes.set(name, { space, program });
+        return name;
+      },
+      isOutermost: true,
+      describe: (name) => ({ name }),
+    },
+    chosen,
+  );
+  rows.about = (name) => {
+    const { space, program } = processes.get(String(name)) ?? {};
+    const process = space === undefined ? undefined : seen.of(space);
+    if (!process) return {};
+    const called = process.thread === undefined ? '' : `, ${process.thread}`;
+    const text = `${processText(process.space)}${called}${program === undefined ? '' : ` in ${program}`}`;
+    return { name: text, process };
+  };
+  return tee([calls, onEvents((event) => void seen.on(event))]);
+}
 
 const byCalls = <K extends Key>(of: Subjects<K>) => {
   return (rows: Rows, chosen: Chosen | undefined): TraceSink => new Calls(rows, of, chosen);
@@ -123,7 +144,7 @@ const subjects = {
   task: byCalls(tasks),
   hart: byCalls(harts),
   thread: byCalls(threads),
-  process: byCalls(processes),
+  process: byProcess,
 };
 
 /** A row a subject. */

@@ -2,6 +2,7 @@ import { madeOnce } from '../../base/made-once.js';
 import { namesBound } from '../events/bounds.js';
 import { Durations } from '../events/durations.js';
 import type { TraceEvent, TraceFacts, TraceInfo, TraceSink } from '../events/events.js';
+import type { Process } from '../events/processes.js';
 import { Filter } from '../events/sinks.js';
 
 /** One row, while events come. Times are nanoseconds of the trace's clock. */
@@ -14,6 +15,8 @@ export interface Row {
   readonly line: number | undefined;
   /** Of an await: what of a library is awaited there. */
   readonly inside?: string | undefined;
+  /** Of a process. */
+  readonly process?: Pick<Process, 'number' | 'first' | 'last'> | undefined;
   /** Calls, polls, waits, or lives. */
   calls: number;
   /** Those whose end was not seen; they have no time. */
@@ -45,11 +48,14 @@ export interface ReportRow extends Readonly<Omit<Row, 'isInlined'>> {
 export type About = Pick<Row, 'name'> &
   Partial<Pick<Row, 'instance' | 'address' | 'file' | 'line' | 'inside' | 'waiting' | 'isInlined'>>;
 export type Key = object | string | number;
+const nothing = {};
 
 export class Rows {
   readonly #rows = new Map<Key, Row>();
   /** Subjects of which more was than what is counted here. */
   readonly unseen = new Set<Key>();
+  /** What of a row is known at the end alone. */
+  about: (key: Key) => Partial<Pick<Row, 'name' | 'process'>> = () => nothing;
 
   of(key: Key, describe: () => About): Row {
     return madeOnce(this.#rows, key, () => ({
@@ -68,7 +74,13 @@ export class Rows {
       if (leftOut.has(name) || (instance !== undefined && leftOut.has(instance))) return 'left-out';
       return isInlined || this.unseen.has(key) ? 'inlined' : undefined;
     };
-    return [...this.#rows].map(([key, row]) => ({ ...row, bound: boundOf(key, row), timesAtMost, zeroAtMost }));
+    return [...this.#rows].map(([key, row]) => ({
+      ...row,
+      ...this.about(key),
+      bound: boundOf(key, row),
+      timesAtMost,
+      zeroAtMost,
+    }));
   }
 }
 

@@ -33,7 +33,7 @@ export function showDetails(trace: Trace, slice: number, cause: string | undefin
     const [title = '', ...value] = each.split('\t');
     add(title, value.join('\t'));
   }
-  add(kind === 'wake' ? 'caused' : 'caused by', cause);
+  add(kind === 'wake' || name.startsWith('syscall::') ? 'caused' : 'caused by', cause);
   const title = kind === 'mark' || kind === 'end' ? name : kind === 'wait' ? `waits at ${name}` : `${kind} ${name}`;
   byId('details').replaceChildren(el('h2', {}, title === 'wake wake' ? 'wake' : title), listOf(pairs));
 }

@@ -1,7 +1,7 @@
 import { timeText } from '../events/text-table.js';
 import { colorOf, fitting, type Surface, type Theme } from './dom.js';
 import { AXIS, type Layout, NAMES, ROW, type ShownLane } from './layout.js';
-import { firstFrom, firstWhere, type Row, type Trace } from './trace.js';
+import { firstFrom, firstWhere, isSlice, type Row, type Trace } from './trace.js';
 
 /** Pixels in which narrower slices are drawn together, as dark as the time in them. */
 const BUCKET = 2;
@@ -18,7 +18,7 @@ export interface Picked {
   readonly flow: Flow | undefined;
 }
 
-/** From a wake to the poll that it caused: numbers of slices. */
+/** From a wake to the poll that it caused, from a system call to what serves it: numbers of slices. */
 export interface Flow {
   readonly wake: number;
   readonly poll: number;
@@ -206,12 +206,13 @@ export class Drawing {
 
   #arrow({ wake, poll }: Flow, color: string, alpha: number, wide: number): void {
     const { pen } = this.#surface;
-    const { lane, depth, start } = this.#trace;
+    const { lane, depth, start, what, whats } = this.#trace;
     const at = (slice: number, level: number): readonly [number, number] | undefined => {
       const found = this.#layout.byNumber[(lane[slice] as number) - 1];
       return found && [this.#layout.x(start[slice] as number), this.#layout.rowTop(found, found.isFolded ? 0 : level)];
     };
-    const [begin, end] = [at(wake, -1), at(poll, depth[poll] as number)];
+    const isMark = !isSlice(whats[what[wake] as number]?.kind ?? 'wake');
+    const [begin, end] = [at(wake, isMark ? -1 : (depth[wake] as number)), at(poll, depth[poll] as number)];
     if (begin === undefined || end === undefined) return;
     const [[x, y], [toX, toY]] = [begin, end];
     pen.strokeStyle = color;
@@ -240,7 +241,8 @@ export class Drawing {
     if (isDeep) pen.fillText(lane.isFolded ? '▸' : '▾', 6, y + ROW / 2);
     const [, number = '', name = lane.name] = /^(\d+: )(.*)$/s.exec(lane.name) ?? [];
     const short = lane.kind === 'task' ? name.replace(/ @0x[\da-f]+(?= \(|$).*$/, '') : name;
-    pen.fillText(number + fitting(short, NAMES - 26 - number.length * 6.65), 18, y + ROW / 2);
+    const left = lane.process > 0 && lane.kind !== 'process' ? 28 : 18;
+    pen.fillText(number + fitting(short, NAMES - 8 - left - number.length * 6.65), left, y + ROW / 2);
   }
 
   #axis(): void {

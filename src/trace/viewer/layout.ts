@@ -14,6 +14,8 @@ export interface ShownLane {
   readonly lane: number;
   readonly kind: LaneKind;
   readonly name: string;
+  /** The number of the process that it belongs to; 0 for none. */
+  readonly process: number;
   readonly rows: readonly Row[];
   readonly hasMarks: boolean;
   top: number;
@@ -43,11 +45,14 @@ export class Layout {
       byLane[row.lane] ??= [];
       byLane[row.lane]?.push(row);
     }
-    this.lanes = trace.lanes.flatMap(({ kind, name }, lane) => {
+    const lanes = trace.lanes.flatMap(({ kind, name, process = 0 }, lane) => {
       const rows = byLane[lane]?.sort((a, b) => a.depth - b.depth);
       if (rows === undefined) return [];
-      return [{ lane, kind, name, rows, hasMarks: rows[0]?.depth === -1, top: 0, height: 0, isFolded: false }];
+      const hasMarks = rows[0]?.depth === -1;
+      return [{ lane, kind, name, process, rows, hasMarks, top: 0, height: 0, isFolded: false }];
     });
+    // The kernel's own first, then each process with its stacks and tasks.
+    this.lanes = lanes.sort((a, b) => a.process - b.process);
     const byNumber: ShownLane[] = [];
     for (const lane of this.lanes) byNumber[lane.lane] = lane;
     this.byNumber = byNumber;

@@ -13,7 +13,7 @@ const keys: readonly (readonly [string, string])[] = [
   ['click', 'select; on a name: fold its lane'],
   [', .', 'select the slice before, the next one in the row'],
   ['k j', 'select in the row above, below'],
-  ['w', 'from a poll to the wake that caused it, and back'],
+  ['w', 'from a poll to the wake that caused it, or to the system call that it serves, and back'],
   ['/', 'search; n and N, or Enter: the next and the one before'],
   ['Escape', 'no selection'],
   ['1 to 9', 'the views'],

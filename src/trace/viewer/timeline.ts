@@ -133,7 +133,9 @@ export class Timeline {
   #causeText({ wake, poll }: Flow, slice: number): string {
     const { start, whats, what, details, detail } = this.#trace;
     const delay = timeText((start[poll] as number) - (start[wake] as number));
-    if (slice === wake) return `poll ${whats[what[poll] as number]?.name}, ${delay} later`;
+    const [cause, caused] = [whats[what[wake] as number], whats[what[poll] as number]];
+    if (slice === wake) return `${caused?.kind} ${caused?.name}, ${delay} later`;
+    if (cause?.kind !== 'wake') return `${cause?.name}, ${delay} before`;
     return `${(details[detail[wake] as number] ?? '').replace(/^what\t/, '')}, ${delay} before`;
   }
 
@@ -314,11 +316,20 @@ function indexIn(row: Row, start: Float64Array, slice: number): number {
 function flowsOf({ wake, what, whats, start }: Trace): Flow[] {
   const wakes: number[] = [];
   const polls: number[] = [];
+  /** A system call, and what serves it. */
+  const ends: number[][] = [];
   for (let id = 0; id < wake.length; id++) {
     const number = wake[id] as number;
     if (number === 0) continue;
     if (whats[what[id] as number]?.kind === 'wake') wakes[number] = id;
-    else polls[number] ??= id;
+    else if (number % 2 === 0) polls[number] ??= id;
+    else ends[number] = [...(ends[number] ?? []), id];
+  }
+  for (const [number, ids = []] of ends.entries()) {
+    const [first, second] = ids.sort((a, b) => (start[a] as number) - (start[b] as number) || b - a);
+    if (first === undefined || second === undefined) continue;
+    wakes[number] = first;
+    polls[number] = second;
   }
   return polls
     .flatMap((poll, number) => (wakes[number] === undefined ? [] : [{ wake: wakes[number], poll }]))

@@ -35,7 +35,7 @@ export interface Trace extends Readonly<Record<Exclude<Column, 'time'> | 'start'
 
 /** Whether it takes time. */
 export const isSlice = (kind: WhatKind): boolean =>
-  kind === 'call' || kind === 'poll' || kind === 'wait' || kind === 'gap';
+  kind === 'call' || kind === 'poll' || kind === 'wait' || kind === 'gap' || kind === 'process';
 
 /** Puts blocks together. */
 export function traceOf(blocks: readonly Block[]): Trace {
@@ -57,10 +57,11 @@ export function traceOf(blocks: readonly Block[]): Trace {
   }
   const whats = blocks.flatMap((each) => each.whats);
   const columns = { start, ...others };
+  const { names = {} } = heads.find((head) => head.names) ?? {};
   return {
     info: heads.find(({ info }) => info)?.info,
     tables: heads.find(({ tables }) => tables)?.tables,
-    lanes: blocks.flatMap(({ lanes }) => lanes),
+    lanes: blocks.flatMap(({ lanes }) => lanes).map((lane, number) => ({ ...lane, name: names[number] ?? lane.name })),
     whats,
     details: ['', ...blocks.flatMap(({ details }) => details)],
     ...columns,

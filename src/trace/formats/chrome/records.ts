@@ -1,3 +1,4 @@
+import { madeOnce } from '../../../base/made-once.js';
 import type { AnyBegin, GuestNanos } from '../../events/events.js';
 import { tidOf } from '../lane-writer.js';
 import type { OutputFile } from '../output/output-file.js';
@@ -13,6 +14,9 @@ export class ChromeRecords {
   /** Facts about the whole trace, until the first event is written. */
   #facts: Args | undefined;
   #firstTime = 0 as GuestNanos;
+  /** By track: what says whose it is. */
+  readonly #processes: (Uint8Array | undefined)[] = [];
+  readonly #numbered = new Map<number, Uint8Array>();
 
   constructor(out: OutputFile) {
     this.#out = out;
@@ -38,6 +42,20 @@ export class ChromeRecords {
     this.#out.close();
   }
 
+  /** From now on the track is of a process of this number, and not of the kernel's. */
+  home(tid: number, pid: number): void {
+    this.#processes[tid] = this.#of(pid);
+  }
+
+  #of(pid: number): Uint8Array {
+    return madeOnce(this.#numbered, pid, () => encoded(`,"pid":${pid},"tid":`));
+  }
+
+  /** Of a process without tracks, as yet. */
+  process(pid: number, name: string, args: Args): void {
+    this.#write('M', zero, 0, ',', `"name":${quote(name)},"args":${json(args)}`, this.#of(pid));
+  }
+
   metadata(name: string, tid: number, args: Args): void {
     this.#write('M', zero, tid, ',', `"name":${quote(name)},"args":${json(args)}`);
   }
@@ -60,10 +78,10 @@ export class ChromeRecords {
     this.event('i', time, 1, `"s":"${scope}",${named(what)}`);
   }
 
-  /** `fields`: what it is. */
-  event(phase: Phase, time: GuestNanos, tid: number, fields: TextPart): void {
+  /** `fields`: what it is. `pid`: whose, if that is not what the track says. */
+  event(phase: Phase, time: GuestNanos, tid: number, fields: TextPart, pid?: number): void {
     this.#reportFacts(time);
-    this.#write(phase, { nanos: time, picos: 0 }, tid, ',', fields);
+    this.#write(phase, { nanos: time, picos: 0 }, tid, ',', fields, pid === undefined ? undefined : this.#of(pid));
   }
 
   /** At the time of the first event, because there may be nothing else for long after 0. */
@@ -76,7 +94,14 @@ export class ChromeRecords {
   }
 
   /** `fields`: what it is. */
-  #write(phase: Phase, { nanos, picos }: SliceTime, tid: number, before: string, fields: TextPart): void {
+  #write(
+    phase: Phase,
+    { nanos, picos }: SliceTime,
+    tid: number,
+    before: string,
+    fields: TextPart,
+    process = this.#processes[tid] ?? KERNEL,
+  ): void {
     const record = HEADS[phase];
     const head = this.#state === 'first' ? `[${Buffer.from(record.subarray(1))}` : record;
     this.#state = 'more';
@@ -84,7 +109,7 @@ export class ChromeRecords {
     const decimals = DIGITS[rest] as string;
     const more = picos === 0 ? '' : (DIGITS[picos] as string);
     const micros = (nanos - rest) / 1000;
-    this.#out.textRecord([head, micros, '.', decimals, more, PROCESS, tid, before, fields, '}']);
+    this.#out.textRecord([head, micros, '.', decimals, more, process, tid, before, fields, '}']);
   }
 }
 
@@ -102,7 +127,7 @@ const HEADS = {
   C: head('C'),
 };
 type Phase = keyof typeof HEADS;
-const PROCESS = encoded(',"pid":1,"tid":');
+const KERNEL = encoded(',"pid":1,"tid":');
 
 function head(phase: string): Uint8Array {
   return encoded(`,\n{"ph":"${phase}","ts":`);

@@ -9,7 +9,7 @@
  *            `detail`s; of all harts: resets, lines of the console
  *   C        values of watched places
  *
- * `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, `tid` the hart's number + 1, since viewers take
+ * `ts` is microseconds with the nanoseconds as decimals. `pid` is 1, or the number of a kernel's process; `tid` the hart's number + 1, since viewers take
  * thread 0 as the idle thread; of a stack from 100001.
  *
  * In speedscope a slice's name and args are its frame, and the end must have the same args. So args of B and E have
@@ -17,7 +17,7 @@
  * before its end (cat `detail`). It sorts begins and ends by time, apart from each other. So no two B and E of a
  * track have one time: picoseconds, below the clock's resolution, keep their order (`SliceTimes`).
  */
-import { hex } from '../../../base/addr.js';
+import { type Addr, hex } from '../../../base/addr.js';
 import { startOf } from '../../../base/file-head.js';
 import { chainText } from '../../events/await-ways.js';
 import {
@@ -45,6 +45,7 @@ import {
   type WatchHit,
 } from '../../events/events.js';
 import type { Track } from '../../events/open-calls.js';
+import { type Process, type ProcessRef, processName } from '../../events/processes.js';
 import {
   accessText,
   argumentsText,
@@ -83,6 +84,8 @@ export const chrome: Format = {
 /** Writes Chrome Trace Event JSON into `out`. */
 class ChromeWriter implements LaneWriter {
   readonly #out: ChromeRecords;
+  /** Of processes, by their address spaces. */
+  readonly #numbers = new Map<Addr | undefined, number>();
 
   constructor(out: OutputFile) {
     this.#out = new ChromeRecords(out);
@@ -106,8 +109,23 @@ class ChromeWriter implements LaneWriter {
     this.#track(hart.number + 1, hart.name, hart.number);
   }
 
+  process({ number, space }: ProcessRef): void {
+    this.#numbers.set(space, number);
+  }
+
+  processes(all: readonly Process[]): void {
+    for (const process of all) {
+      const { number, space, programs } = process;
+      const labels = [`page tables at ${hex(space)}`, ...programs].join(', ');
+      this.#out.process(number, 'process_name', { name: processName(process) });
+      this.#out.process(number, 'process_labels', { labels });
+    }
+  }
+
   thread(thread: ThreadRef): void {
     const tid = FIRST_THREAD + thread.key;
+    const process = this.#numbers.get(thread.space);
+    if (process !== undefined) this.#out.home(tid, process);
     this.#track(tid, threadText(thread), tid);
   }
 
@@ -282,7 +300,19 @@ class ChromeWriter implements LaneWriter {
   }
 
   /** On a root's track: viewers put what has one category and id on one. */
-  #async(phase: 'b' | 'n' | 'e', { key }: RootRef, at: Pick<Wake, 'hart' | 'time'>, name: string, args: Args): void {
-    this.#out.event(phase, at.time, at.hart + 1, named({ category: 'future', id: hex(key), name, args }));
+  #async(
+    phase: 'b' | 'n' | 'e',
+    { key, space }: RootRef,
+    at: Pick<Wake, 'hart' | 'time'>,
+    name: string,
+    args: Args,
+  ): void {
+    this.#out.event(
+      phase,
+      at.time,
+      at.hart + 1,
+      named({ category: 'future', id: hex(key), name, args }),
+      this.#numbers.get(space),
+    );
   }
 }

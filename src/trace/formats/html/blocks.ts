@@ -21,6 +21,8 @@ export type Slice = Omit<SliceRecord, 'what' | 'detail'>;
 export interface WholeHead extends BlockHead {
   readonly info?: Pick<TraceInfo, 'program' | 'arch' | 'clock' | 'buildId'>;
   readonly tables?: HtmlTables;
+  /** Names that lanes have at the end, by their numbers. */
+  readonly names?: Readonly<Record<number, string>>;
 }
 
 /** Writes the page, then a block whenever there are enough records. In memory are the names, and one block. */
@@ -44,8 +46,8 @@ export class Blocks {
     this.#out.textRecord(page);
   }
 
-  lane({ kind, name }: LaneName): number {
-    this.#newLanes.push({ kind, name: visible(name) });
+  lane({ kind, name, process }: LaneName): number {
+    this.#newLanes.push({ kind, name: visible(name), process });
     return this.#lanes++;
   }
 
@@ -64,8 +66,8 @@ export class Blocks {
     if (this.#columns.count === MOST) this.#write({});
   }
 
-  end(tables: HtmlTables): void {
-    this.#write({ tables: shownAll(tables) });
+  end(tables: HtmlTables, names: WholeHead['names'] = {}): void {
+    this.#write({ tables: shownAll(tables), names: shownAll(names) });
     this.#out.textRecord('</body></html>\n');
   }
 
@@ -78,7 +80,7 @@ export class Blocks {
     return text === '' ? 0 : 1 + this.#details.of(text);
   }
 
-  #write(more: Pick<WholeHead, 'tables'>): void {
+  #write(more: Pick<WholeHead, 'tables' | 'names'>): void {
     const info = this.#info && shownAll(this.#info);
     this.#info = undefined;
     const head: WholeHead = {

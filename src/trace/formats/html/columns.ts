@@ -30,7 +30,10 @@ export interface SliceRecord {
   readonly isOpen: number;
   /** One more than the number of its text in the block. */
   readonly detail: number;
-  /** The number of the wake that caused it, or that it is, from 1. */
+  /**
+   * Even: twice the number of the wake that caused it, or that it is, from 1. Odd: one less than twice the number of the
+   * system call that it is, or that it serves.
+   */
   readonly wake: number;
 }
 
@@ -50,12 +53,14 @@ export type Column = (typeof columnNames)[number];
 /** Those that are written as the difference to the record before. */
 const differences: ReadonlySet<Column> = new Set(['end', 'wake']);
 
-export type LaneKind = 'machine' | 'hart' | 'thread' | 'task';
-export type WhatKind = 'call' | 'poll' | 'wait' | 'gap' | 'wake' | 'console' | 'finding' | 'end' | 'mark';
+export type LaneKind = 'machine' | 'hart' | 'thread' | 'task' | 'process';
+export type WhatKind = 'call' | 'poll' | 'wait' | 'gap' | 'process' | 'wake' | 'console' | 'finding' | 'end' | 'mark';
 
 export interface LaneName {
   readonly kind: LaneKind;
   readonly name: string;
+  /** Of a program that a kernel runs: the number of its process. */
+  readonly process?: number | undefined;
 }
 
 /** What a slice is of. */

@@ -1,3 +1,4 @@
+import { type Addr, hex } from '../../../base/addr.js';
 import { type AwaitPlace, awaitPlace, awaitText } from '../../events/await-place.js';
 import { chainText, wholeAwait } from '../../events/await-ways.js';
 import type {
@@ -16,9 +17,11 @@ import type {
   RootRef,
   StateChange,
   Stuck,
+  ThreadRef,
   Wake,
   WatchHit,
 } from '../../events/events.js';
+import { type Process, type ProcessRef, processName, processText } from '../../events/processes.js';
 import {
   aboutText,
   accessText,
@@ -35,6 +38,7 @@ import {
   wakeText,
 } from '../../events/text.js';
 import { FIRST_THREAD, type LifeEnd, TrackWriter } from '../lane-writer.js';
+import type { Served } from '../served-calls.js';
 import type { Blocks, Detail, Slice } from './blocks.js';
 import type { WhatKind } from './columns.js';
 import type { HtmlTables } from './tables.js';
@@ -83,6 +87,9 @@ export class HtmlLanes extends TrackWriter<Lane> {
   /** A poll that is on its task's lane and not yet on its hart's. */
   #entering: Open | undefined;
   readonly #waiting = new Map<RootRef, Waiting>();
+  readonly #processes = new Map<Addr, { readonly number: number; readonly lane: number }>();
+  /** Those that lanes have at the end, by their numbers. */
+  readonly names: Record<number, string> = {};
   #last = 0;
 
   /** `numberOf`: the number of a task in the table. */
@@ -96,15 +103,38 @@ export class HtmlLanes extends TrackWriter<Lane> {
     this.#out.lane({ kind: 'machine', name: 'machine' });
   }
 
-  protected added(name: string, tid: number): Lane {
-    return { number: this.#out.lane({ kind: tid < FIRST_THREAD ? 'hart' : 'thread', name }), open: [] };
+  protected added(name: string, tid: number, thread?: ThreadRef): Lane {
+    const process = this.#processOf(thread?.space);
+    return { number: this.#out.lane({ kind: tid < FIRST_THREAD ? 'hart' : 'thread', name, process }), open: [] };
+  }
+
+  process({ number, space }: ProcessRef): void {
+    const lane = this.#out.lane({ kind: 'process', name: processText(space), process: number });
+    this.#processes.set(space, { number, lane });
+  }
+
+  processes(all: readonly Process[]): void {
+    for (const process of all) {
+      const { first, last, space, programs } = process;
+      const { lane = 0 } = this.#processes.get(space) ?? {};
+      const name = processName(process);
+      this.names[lane] = name;
+      const what = this.#out.what(`process ${lane}`, () => ({ kind: 'process', name }));
+      const detail = ['page tables at', hex(space), 'programs', [...programs].join(', ')];
+      this.#add(what, { ...nothing, end: last, time: last - first, lane: lane + 1 }, detail);
+    }
+  }
+
+  #processOf(space: Addr | undefined): number | undefined {
+    return space === undefined ? undefined : this.#processes.get(space)?.number;
   }
 
   lifeBegin(root: RootRef): void {
     const number = this.#numberOf(root);
     const about = root.about ? ` (${aboutText(root.about)})` : '';
     const name = `${number > 0 ? `${number}: ` : ''}${rootText(root)}${about}`;
-    const lane = { number: this.#out.lane({ kind: 'task', name }), depth: 0 };
+    const process = this.#processOf(root.space);
+    const lane = { number: this.#out.lane({ kind: 'task', name, process }), depth: 0 };
     this.#tasks.set(root, lane);
     if (number > 0) this.#lanesOfTasks[number] = lane.number;
   }
@@ -128,14 +158,15 @@ export class HtmlLanes extends TrackWriter<Lane> {
     if (open) open.leftTask = time;
   }
 
-  enter(begin: AnyBegin, _isOutermost?: boolean, wake = 0): void {
+  enter(begin: AnyBegin, _isOutermost?: boolean, wake = 0, served?: Served): void {
     const lane = this.trackOf(begin);
     this.#last = Math.max(this.#last, begin.time);
     const open = this.#entering ?? { begin, lane: 0, depth: 0, task: 0, taskDepth: 0, wake: 0, leftTask: undefined };
     this.#entering = undefined;
     open.lane = lane.number + 1;
     open.depth = lane.open.length;
-    open.wake = wake;
+    const serves = served?.call ?? served?.by;
+    open.wake = wake === 0 && serves !== undefined ? 2 * serves - 1 : 2 * wake;
     lane.open.push(open);
   }
 
@@ -189,7 +220,7 @@ export class HtmlLanes extends TrackWriter<Lane> {
   }
 
   wake(event: Wake, number: number | undefined): void {
-    const at = { ...this.#onHart(event), task: event.root ? this.#taskOf(event.root) : 0, wake: number ?? 0 };
+    const at = { ...this.#onHart(event), task: event.root ? this.#taskOf(event.root) : 0, wake: 2 * (number ?? 0) };
     this.#mark('wake', 'wake', at, ['what', wakeText(event)]);
   }
 

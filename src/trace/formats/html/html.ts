@@ -56,6 +56,6 @@ function openHtml(file: OutputFile): TraceSink {
   return new WrittenAtEnd(gathers, file, () => {
     const end = tables.all(facts);
     writer.findings(end.findings);
-    blocks.end(end);
+    blocks.end(end, writer.names);
   });
 }

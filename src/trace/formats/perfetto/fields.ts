@@ -116,3 +116,6 @@ export const TRACK = {
   waiting: 0x3ffc,
   runnable: 0x3ffe,
 };
+
+/** The first flow that is none of a task: those have the roots' keys. */
+export const FIRST_WAKE = 2 ** 40;

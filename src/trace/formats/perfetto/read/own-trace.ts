@@ -13,7 +13,7 @@ import type {
   TraceEvent,
 } from '../../../events/events.js';
 import { gapReason } from '../../../events/text.js';
-import { EVENT, TRACK } from '../fields.js';
+import { EVENT, FIRST_WAKE, TRACK } from '../fields.js';
 import type { TrackDescriptor, Uuid } from './descriptors.js';
 import { OwnInstants } from './own-instants.js';
 import { addressNote, learnt, noAddress, OwnRefs, type Root, textNote } from './own-refs.js';
@@ -166,14 +166,16 @@ export class OwnTrace {
 
   /** The flow of an outermost poll is its task's key; one inside belongs to the poll around it, if that is alike. */
   #rootOf({ open, thread, hart }: Track, event: TrackEvent): Root {
-    const known = this.#refs.rootOfFlow(event.flow);
+    // A flow of another number leads from a system call.
+    const flow = event.flow !== undefined && event.flow < FIRST_WAKE ? event.flow : undefined;
+    const known = this.#refs.rootOfFlow(flow);
     if (known !== undefined) return known;
     const address = addressNote(event, NOTE.task_address);
     for (let i = open.length - 1; i >= 0; i--) {
       const begin = open[i]?.begin;
       if (begin?.type === 'poll-begin' && begin.root.address === address) return begin.root as Root;
     }
-    return this.#refs.rootAt(event.flow, address, thread?.space, textNote(event, NOTE.task) ?? '', hart);
+    return this.#refs.rootAt(flow, address, thread?.space, textNote(event, NOTE.task) ?? '', hart);
   }
 
   #end(track: Track, event: TrackEvent): void {

@@ -22,10 +22,19 @@ import type {
 } from '../../../events/events.js';
 import { accessText, actorText, rootText, stackText, stateText, wakerText } from '../../../events/text.js';
 import type { LifeEnd } from '../../lane-writer.js';
+import type { Served } from '../../served-calls.js';
+import { FIRST_WAKE } from '../fields.js';
 import type { Annotations } from './annotations.js';
 import type { Body, More } from './body.js';
 import { KeptBodies } from './kept-bodies.js';
 import type { PerfettoSequence } from './packets.js';
+
+/** What leads to a begin. */
+interface Comes {
+  readonly isOutermost: boolean | undefined;
+  readonly wake: number | undefined;
+  readonly served: Served | undefined;
+}
 
 interface KeptWake extends Pick<Wake, 'root' | 'waker' | 'by' | 'caller'> {
   readonly body: Body;
@@ -33,8 +42,9 @@ interface KeptWake extends Pick<Wake, 'root' | 'waker' | 'by' | 'caller'> {
 
 const lifeText = { ready: 'completed', panicked: 'panicked', dropped: 'dropped before it was ready', lost: 'lost' };
 
-/** Flows of tasks have the roots' keys, which are lower. */
-const FIRST_WAKE = 2 ** 40;
+/** The way into a system call, and the way back. */
+const FIRST_SERVED = 2 ** 41;
+const FIRST_SERVING = 2 ** 42;
 
 /** Wakes that are kept, one per hash: a power of two. */
 const wakesKept = 1024;
@@ -75,10 +85,19 @@ export class Bodies {
 
   /**
    * What is behind the body of a begin. A flow connects the polls of a task, on all harts, and its waits between them.
-   * An arrow from the wake that caused the poll ends there. Valid until the next call.
+   * An arrow from the wake that caused the poll ends there. So does one from the system call that is served; another
+   * leads back. Valid until the next call.
    */
-  moreOfBegin(begin: AnyBegin, isOutermost?: boolean, wake?: number): Body | undefined {
-    if (begin.type === 'call-begin') return this.#moreOfCall(begin);
+  moreOfBegin(begin: AnyBegin, { isOutermost, wake, served }: Comes): Body | undefined {
+    const more = begin.type === 'call-begin' ? this.#moreOfCall(begin) : this.#moreOfPoll(begin, isOutermost, wake);
+    if (served === undefined) return more;
+    const { call, by } = served;
+    const all = more ?? this.#sequence.more();
+    if (call !== undefined) all.flow(FIRST_SERVED + call);
+    return by === undefined ? all : all.flow(FIRST_SERVING + by).endOfFlow(FIRST_SERVED + by);
+  }
+
+  #moreOfPoll(begin: PollBegin, isOutermost?: boolean, wake?: number): More {
     const { root } = begin;
     const more = this.more(begin).pointer(this.#sequence.nameField('task_address'), root.address);
     if (isOutermost || wake !== undefined) more.flow(root.key);
@@ -100,9 +119,12 @@ export class Bodies {
     return this.#sequence.more().flow(FIRST_WAKE + wake);
   }
 
-  /** What a call returned. Valid until the next call. */
-  returned(value: string): Body {
-    return this.#sequence.more().value(this.#sequence.nameField('returned'), value);
+  /** What a call returned; `served`: the number of a system call that was. Valid until the next call. */
+  moreOfReturn(value: string | undefined, served: number | undefined): Body | undefined {
+    if (value === undefined && served === undefined) return undefined;
+    const more = this.#sequence.more();
+    if (value !== undefined) more.value(this.#sequence.nameField('returned'), value);
+    return served === undefined ? more : more.endOfFlow(FIRST_SERVING + served);
   }
 
   end(event: PollEnd): Body {
@@ -267,7 +289,7 @@ export class Bodies {
     return body;
   }
 
-  #moreOfCall({ thread, hart, arguments: values }: CallBegin): Body | undefined {
+  #moreOfCall({ thread, hart, arguments: values }: CallBegin): More | undefined {
     if (values.length === 0 && thread === undefined) return undefined;
     const more = this.#sequence.more();
     if (thread !== undefined) more.value(this.#sequence.nameField('hart'), String(hart));

@@ -12,12 +12,14 @@
  *     tasks waiting, runnable       a counter each: tasks that wait for a wake, and for the poll that it causes
  *     console                       an instant a line of the guest's console
  *     gaps                          a slice where the link was broken; only where there is one
+ *   shell                           a process of the kernel: its stacks and tasks, and a slice from the first to the last that was seen of it
  *
  * A flow leads through all polls of a task that stand in no other poll of it, and its waits between them. Another leads
- * from a wake, an instant on its hart, to the poll that it causes.
+ * from a wake, an instant on its hart, to the poll that it causes. One leads from a system call to what the kernel runs
+ * first for it, and one from there back to the end of the system call.
  *
  * Track uuids: 1 the process, 2 `tasks`, odd from 3 roots, even from 4 harts, even from FIRST_THREAD threads;
- * odd from FIRST_SAMPLED harts in a profile; GAPS_TRACK, and watched places in even numbers down
+ * even from FIRST_PROCESS processes and their tasks; odd from FIRST_SAMPLED harts in a profile; GAPS_TRACK, and watched places in even numbers down
  * from there. Nothing of the host is written.
  */
 
@@ -48,15 +50,18 @@ import {
   type WatchRef,
 } from '../../../events/events.js';
 import type { Track } from '../../../events/open-calls.js';
+import type { Process, ProcessRef } from '../../../events/processes.js';
 import { aboutText, gapText, resetText, rootText, threadText } from '../../../events/text.js';
 import type { LaneWriter, LifeEnd } from '../../lane-writer.js';
 import type { OutputFile } from '../../output/output-file.js';
+import type { Served } from '../../served-calls.js';
 import { clockText } from '../../text-lines.js';
 import { putEngines, putHeading, putRecording } from '../facts.js';
 import { CHILD_ORDERING, EVENT, type EventType, PERF_SAMPLE, TRACE_PACKET, TRACK } from '../fields.js';
 import { Bodies } from './bodies.js';
 import type { Body } from './body.js';
 import { PerfettoSequence, type TrackAbout } from './packets.js';
+import { ProcessTracks } from './process-tracks.js';
 
 /** After every hart. */
 const TASKS_RANK = 0x7fff_ffff;
@@ -95,6 +100,7 @@ export class PerfettoWriter implements LaneWriter {
   readonly #out: OutputFile;
   readonly #sequence: PerfettoSequence;
   readonly #bodies: Bodies;
+  readonly #processes: ProcessTracks;
   /** Their names. */
   readonly #harts: string[] = [];
   /** Until it is written. */
@@ -111,6 +117,7 @@ export class PerfettoWriter implements LaneWriter {
     this.#out = out;
     this.#sequence = new PerfettoSequence(out);
     this.#bodies = new Bodies(this.#sequence);
+    this.#processes = new ProcessTracks(this.#sequence);
   }
 
   begin(info: TraceInfo): void {
@@ -160,20 +167,28 @@ export class PerfettoWriter implements LaneWriter {
     });
   }
 
+  process(process: ProcessRef): void {
+    this.#processes.add(process);
+  }
+
+  processes(all: readonly Process[]): void {
+    this.#processes.end(all);
+  }
+
   thread(thread: ThreadRef): void {
     this.#sequence.descriptor({
       uuid: threadTrack(thread),
-      parentUuid: TRACK.process,
+      parentUuid: this.#processes.around(thread.space),
       name: threadText(thread),
       siblingOrderRank: FIRST_THREAD + thread.key,
     });
   }
 
   lifeBegin(root: RootRef): void {
-    const { isPart, about } = root;
+    const { isPart, about, space } = root;
     if (isPart) this.#declare(ofProcess(TRACK.parts, 'parts of tasks that are not known', TASKS_RANK - 4));
     const description = about && aboutText(about);
-    const parentUuid = isPart ? TRACK.parts : TRACK.tasks;
+    const parentUuid = isPart ? TRACK.parts : this.#processes.aroundTask(space);
     this.#sequence.descriptor({ uuid: rootTrack(root), parentUuid, name: rootText(root), description });
   }
 
@@ -181,16 +196,16 @@ export class PerfettoWriter implements LaneWriter {
     this.#event(EVENT.instant, rootTrack(root), time, this.#bodies.life(how));
   }
 
-  enter(begin: AnyBegin, isOutermost?: boolean, wake?: number): void {
+  enter(begin: AnyBegin, isOutermost?: boolean, wake?: number, served?: Served): void {
     const body = this.#bodies.begin(begin);
-    const more = this.#bodies.moreOfBegin(begin, isOutermost, wake);
+    const more = this.#bodies.moreOfBegin(begin, { isOutermost, wake, served });
     this.#event(EVENT.sliceBegin, callTrack(begin), begin.time, body, more);
   }
 
-  leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut'): void {
+  leave(begin: AnyBegin, time: GuestNanos, how: PollEnd | CallEnd | 'lost' | 'cut', served?: number): void {
     const isCall = typeof how !== 'string' && how.type === 'call-end';
     const body = typeof how === 'string' ? this.#bodies.ended(how) : isCall ? undefined : this.#bodies.end(how);
-    const more = isCall && how.result !== undefined ? this.#bodies.returned(how.result) : undefined;
+    const more = isCall ? this.#bodies.moreOfReturn(how.result, served) : undefined;
     this.#event(EVENT.sliceEnd, callTrack(begin), time, body, more);
   }
 
