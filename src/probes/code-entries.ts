@@ -1,10 +1,10 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
-import { CallFrames } from '../dwarf/index.js';
 import { type CodeAddress, codePointers, type ElfFile, ET, Kept, KnownCode, lastNotAbove, SHF } from '../elf/index.js';
-import { CodeMap, executable } from '../target/unwind/index.js';
+import { executable } from '../target/unwind/index.js';
 import type { CodePiece } from './read-plan.js';
 import { ReturnLookers } from './return-lookers.js';
+import { ShortBranches } from './short-branches.js';
 
 /** Executable bytes that lie together, and a bit for each of them. */
 interface Stretch {
@@ -55,13 +55,12 @@ export class CodeEntries {
   readonly #text: Span;
   #known: KnownCode | undefined;
   #lookers: ReturnLookers | undefined;
-  #hosts: Hosts | undefined;
-  /** By a function's start: its instructions that lead somewhere. */
-  readonly #decoded = new Map<CodeAddress, ReadonlyMap<CodeAddress, CodeAddress>>();
+  readonly #short: ShortBranches;
 
   private constructor(elf: ElfFile, arch: Architecture) {
     this.#elf = elf;
     this.#arch = arch;
+    this.#short = new ShortBranches(elf, arch);
     const found = stretchesOf(elf);
     const id = elf.buildId;
     const known = (id === undefined ? undefined : kept.get(id)) ?? keptMarks(elf);
@@ -169,6 +168,7 @@ export class CodeEntries {
   /** Keeps what took long to find, for the next start. */
   keep(): void {
     this.#lookers?.keep();
+    this.#short.keep();
   }
 
   #symbolIn(address: Addr, length: number): string | undefined {
@@ -183,34 +183,18 @@ export class CodeEntries {
   #shortInto({ low, bytes }: Stretch, from: number, length: number, own: CodePiece | undefined): string | undefined {
     const candidates = this.#arch.references?.shortInto?.(bytes, from + 1, from + length) ?? [];
     if (candidates.length === 0) return undefined;
-    this.#hosts ??= new Hosts(this.#elf);
-    const { codes } = this.#elf;
-    const ownLow = own ? codes.toCode(own.address) : this.#hosts.at(low + from)?.low;
+    const ownLow = own ? this.#elf.codes.toCode(own.address) : this.#short.hostAt(low + from)?.low;
     for (const at of candidates) {
-      const host = this.#hosts.at(low + at);
       const isOwn = own
         ? low + at >= (ownLow as number) && low + at < (ownLow as number) + own.length
-        : host?.low === ownLow;
+        : this.#short.hostAt(low + at)?.low === ownLow;
       if (isOwn && ownLow !== undefined) continue;
-      const to = host && this.#leadsOf(host).get(low + at);
+      const to = this.#short.from(low + at);
       // Bytes of no known function may be code of one.
-      if (host && !(to !== undefined && to > low + from && to < low + from + length)) continue;
+      if (to !== 'unknown' && !(to !== undefined && to > low + from && to < low + from + length)) continue;
       return 'a short branch of its neighbour leads into the bytes that a patch would replace';
     }
     return undefined;
-  }
-
-  #leadsOf({ low, high }: Span): ReadonlyMap<CodeAddress, CodeAddress> {
-    const known = this.#decoded.get(low);
-    if (known) return known;
-    const { codes } = this.#elf;
-    const leads = new Map<CodeAddress, CodeAddress>();
-    const start = codes.fromCode(low);
-    const bytes = this.#elf.bytesAt(start, high - low) ?? new Uint8Array(0);
-    for (const { address, target } of this.#arch.codeFlow?.steps(bytes, start) ?? [])
-      if (target !== undefined) leads.set(codes.toCode(address), codes.toCode(target));
-    this.#decoded.set(low, leads);
-    return leads;
   }
 
   #stretchAt(code: CodeAddress): Stretch | undefined {
@@ -280,33 +264,6 @@ export class CodeEntries {
 interface Span {
   readonly low: CodeAddress;
   readonly high: CodeAddress;
-}
-
-/** The function around an address: by symbols, else by call frame information, which stripped programs have. */
-class Hosts {
-  readonly #elf: ElfFile;
-  readonly #code: CodeMap;
-  readonly #lows: Float64Array;
-  readonly #highs: Float64Array;
-
-  constructor(elf: ElfFile) {
-    this.#elf = elf;
-    this.#code = new CodeMap(elf, undefined);
-    const ranges = [...CallFrames.load(elf).ranges()].sort((a, b) => a.low - b.low);
-    this.#lows = Float64Array.from(ranges, ({ low }) => low);
-    this.#highs = Float64Array.from(ranges, ({ high }) => high);
-  }
-
-  at(code: CodeAddress): Span | undefined {
-    const index = lastNotAbove(this.#lows, this.#lows.length, code);
-    const [low, high] = [this.#lows[index] ?? Number.NaN, this.#highs[index] ?? Number.NaN];
-    if (code >= low && code < high) return { low, high };
-    for (const { start, bytes } of this.#code.functionAt(code)?.ranges ?? []) {
-      const from = this.#elf.codes.toCode(start);
-      if (code >= from && code < from + bytes.length) return { low: from, high: from + bytes.length };
-    }
-    return undefined;
-  }
 }
 
 function entered(what: string, offset: number): string {

@@ -120,18 +120,28 @@ export function areInlined(debug: DebugInfo, functions: readonly WakeFunction[])
 }
 
 /** Reads the function at an offset of each vtable. */
-function* vtables(debug: DebugInfo, clone: number): Generator<(offset: number) => Addr> {
-  const { elf } = debug;
-  const known = new Map<bigint, boolean>();
-  for (const { view } of elf.constants()) {
-    for (let at = 0; at + 4 * WORD <= view.byteLength; at += WORD) {
-      const word = view.getBigUint64(at + clone, true);
-      if (!elf.isCode(word)) continue;
-      const isClone = madeOnce(known, word, () => returnsRawWaker(debug, addr(word)));
-      const table = at;
-      if (isClone) yield (offset) => addr(view.getBigUint64(table + offset, true));
-    }
+function vtables(debug: DebugInfo, clone: number): ((offset: number) => Addr)[] {
+  const areas = [...debug.elf.constants()];
+  const find = (): Uint32Array[] => {
+    const known = new Map<bigint, boolean>();
+    const found = areas.flatMap(({ view }, area) => vtablesIn(debug, view, clone, known).map((at) => [area, at]));
+    return [0, 1].map((i) => Uint32Array.from(found, (each) => each[i] as number));
+  };
+  const [area, start] = debug.columns('wakers', find) as [Uint32Array, Uint32Array];
+  return [...start].map((at, i) => (offset) => {
+    const { view } = areas[area[i] as number] as (typeof areas)[number];
+    return addr(view.getBigUint64(at + offset, true));
+  });
+}
+
+/** Where they begin. */
+function vtablesIn(debug: DebugInfo, view: DataView, clone: number, known: Map<bigint, boolean>): number[] {
+  const found: number[] = [];
+  for (let at = 0; at + 4 * WORD <= view.byteLength; at += WORD) {
+    const word = view.getBigUint64(at + clone, true);
+    if (debug.elf.isCode(word) && madeOnce(known, word, () => returnsRawWaker(debug, addr(word)))) found.push(at);
   }
+  return found;
 }
 
 function returnsRawWaker(debug: DebugInfo, address: Addr): boolean {
