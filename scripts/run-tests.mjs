@@ -9,15 +9,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join, relative, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { Parser } from 'tap-parser';
 import { stringify } from 'tap-yaml';
 import { bundleTests } from './bundle-tests.mjs';
 
 // Where it is set, commands print more. The tests of that set it themselves.
 delete process.env.GITHUB_ACTIONS;
-// What is kept of programs is not the user's.
-process.env.RSPTRACE_CACHE ??= join(import.meta.dirname, '../.cache/columns');
 
 const root = join(import.meta.dirname, '..');
 const SLOWEST = 10;
@@ -241,6 +239,8 @@ for (const signal of ['SIGINT', 'SIGTERM'])
 
 const all = chosen();
 const [host, ...scripts] = await bundleTests(['scripts/test-host.mjs', ...all]);
+// What is kept of programs is not the user's, nor what other runs keep: each file that is written has all of them looked at.
+process.env.RSPTRACE_CACHE ??= join(dirname(host), '../columns');
 const waiting = all.map((file, index) => [file, scripts[index]]);
 await Promise.all(Array.from({ length: JOBS }, () => runAll(waiting, host)));
 console.log(

@@ -9,7 +9,7 @@ import { addr } from '../../src/base/addr.js';
 import { connect } from '../../src/rsp/index.js';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { runLab } from '../support/lab-run.js';
-import { long } from '../support/long.js';
+import { long, variant } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { elfPath, guest, qemuArgv } from './guests/guests.js';
 
@@ -82,7 +82,7 @@ for (const kernel of ['rv-spaces', 'x86-spaces']) {
   t.test(`${kernel}: a hart that runs a program is not taken to run the kernel`, (t) => inUserMode(t, kernel));
 }
 
-t.test('rv-spaces: the other program, in which a function is the same code at the same address', async (t) => {
+variant(t, 'rv-spaces: the other program, in which a function is the same code at the same address', async (t) => {
   const { output } = await traced(t, { kernel: 'rv-spaces', program: 'beta', functions: programs.beta });
   t.ok(output.foreign_hits > 100, `${output.foreign_hits} foreign hits`);
 });
@@ -95,7 +95,7 @@ t.test('rv-spaces: a program has no trampolines', async (t) => {
   t.match(JSON.parse(stdout), { error: { code: 'ENGINE_UNAVAILABLE', message: /in user mode, in a kernel/ } });
 });
 
-t.test('rv-spaces: three harts run the processes', async (t) => {
+variant(t, 'rv-spaces: three harts run the processes', async (t) => {
   const { output } = await traced(t, { kernel: 'rv-spaces', program: 'alpha', functions: ['twin'], harts: 3 });
   t.ok(output.foreign_hits > 0);
 });

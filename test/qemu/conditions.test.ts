@@ -25,7 +25,7 @@ const told = ({ name, args }: Slice): string => `${name}(${args.arg_x}, ${args.a
 /** deepN(x, y): their x is unsigned, 64 bits wide. */
 const deep = 'labkern::work::deep*';
 
-for (const name of usually(['rv-o2', 'x86-o2', 'arm-o2'], (one) => one !== 'x86-o2')) {
+for (const name of usually(['rv-o2', 'x86-o2', 'arm-o2'], (one) => one === 'rv-o2')) {
   t.test(`${name}: calls for which a condition holds`, async (t) => {
     const all = await calls(t, name, '-p', `fn:${deep}`, '--engine', 'target');
     const xsOf = (glob: RegExp): bigint[] =>

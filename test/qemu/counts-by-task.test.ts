@@ -37,7 +37,7 @@ const ways = [
   ['x86-o2', 'target'],
   ['rvm-o2', 'stop'],
 ] as const;
-for (const [name, engine] of usually(ways, ([name]) => name !== 'rv-o2'))
+for (const [name, engine] of usually(ways, ([name]) => name === 'x86-o2'))
   t.test(`${name}, --engine ${engine}: a row a task`, async (t) => {
     const polled = 'count:labkern::work::chain_task::{async_fn#0} by task';
     const probes = probed('poll:labkern::work::chain_task', polled, `count:${deep}0 by task`, `count:${deep}1 by hart`);

@@ -48,7 +48,7 @@ function buckets(values: readonly bigint[]): Bucket[] {
 
 const deep = 'labkern::work::deep';
 
-for (const name of ['rv-o2', 'x86-o2', 'arm-o2']) {
+for (const name of usually(['rv-o2', 'x86-o2', 'arm-o2'], (one) => one === 'rv-o2')) {
   t.test(`${name}: calls are counted as often as the guest counts, by both engines`, async (t) => {
     const whole = await count(t, name, 'target', `fn:${deep}6`, `fn:${deep}7`);
     const { slices } = readPerfetto(children(protoc(readFileSync(whole.trace)), 'packet'));

@@ -38,7 +38,7 @@ function stale({ stats }: Lab): number {
 
 const polled = 'labkern::exec::poll_task';
 
-for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2', 'arm-o2'], (one) => one !== 'rv-o0' && one !== 'arm-o2')) {
+for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2', 'arm-o2'], (one) => one === 'x86-o2')) {
   t.test(`${name}: a counter in the target is behind references`, async (t) => {
     const [few, number] = [`count:${polled} if t.fut != None && t.polls < 5`, `(t.polls):${polled} if t.fut != None`];
     const counted = await run(t, name, 'target', few, `sum${number}`, `hist${number}`);
@@ -56,7 +56,7 @@ for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2', 'arm-o2'], (one) => one 
 }
 
 // Each guest by either engine under `--long`: with stops members are captured below.
-for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2', 'arm-o2'], (one) => one !== 'rv-o0' && one !== 'arm-o2')) {
+for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2', 'arm-o2'], (one) => one === 'rv-o2')) {
   for (const engine of usually(['target', 'stop'], (one) => one === 'target')) {
     t.test(`${name}: members behind an Arc decide, engine ${engine}`, async (t) => {
       const probes = [`fn:${polled} if t.fut == None || t.id == 3`, `count:${polled} if t.fut == Option::Some`];
@@ -98,9 +98,9 @@ t.test('what only a stop can read is compared at one, and said', async (t) => {
   t.equal(early.output.functions[0]?.calls, 10, 'a static');
 });
 
-t.test('captures are the same with both engines', async (t) => {
+t.test('captures are the members that the guest counts, the same with both engines', async (t) => {
   const name = 'rv-o2';
-  for (const engine of ['auto', 'stop'] as const) {
+  for (const engine of usually(['auto', 'stop'] as const, (one) => one === 'auto')) {
     const texts: Uint8Array[] = [];
     const onConsole = (text: Uint8Array): void => void texts.push(Uint8Array.from(text));
     await using target = await launch({ engine, elf: elfPath(name), command: qemuArgv(name), onConsole });

@@ -55,7 +55,7 @@ const guests = [
   { name: 'x86-o0', exact: false, until: 'labkern::arch::timer_init' },
   { name: 'x86-o2', exact: true, until: 'labkern::exec::run' },
 ];
-for (const { name, exact, until } of usually(guests, ({ name }) => name === 'rv-o0' || name === 'x86-o2')) {
+for (const { name, exact, until } of usually(guests, ({ name }) => name === 'x86-o2')) {
   t.test(`${name}: arguments are those that gdb prints at the same calls`, async (t) => {
     const folder = scratchFolder(t);
     const elf = elfPath(name);

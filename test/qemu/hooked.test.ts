@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { runLab } from '../support/lab-run.js';
-import { usually } from '../support/long.js';
+import { usually, variant } from '../support/long.js';
 import { stopAt } from '../support/stop-at.js';
 import type { ChromeRecord } from '../trace/decode-chrome.js';
 import { elfPath, qemuArgv } from './guests/guests.js';
@@ -33,7 +33,7 @@ async function stacksOf(t: Test, name: string, engine: 'auto' | 'stop'): Promise
 
 // The unwinding is the same as below, where it is asked for on either architecture: here with polls, and all under `--long`.
 for (const name of usually(['rv-o2', 'x86-o2'], (one) => one === 'x86-o2')) {
-  t.test(`${name}: --bt through functions that are traced without stops`, async (t) => {
+  variant(t, `${name}: --bt through functions that are traced without stops`, async (t) => {
     const [hooked, plain] = [await stacksOf(t, name, 'auto'), await stacksOf(t, name, 'stop')];
     t.ok(
       plain.every((stack) => around.every((path) => stack.includes(` < ${path} at `))),

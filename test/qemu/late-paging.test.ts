@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
-import { long, usually } from '../support/long.js';
+import { long, usually, variant } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { firmwareKernel, lateKernel, type PagingKernel, tablesKernel } from '../support/tiny-kernels.js';
 
@@ -87,7 +87,7 @@ t.test('target: no stop, and the same afterwards', async (t) => {
   t.ok(output.stops < 20, `${output.stops} stops`);
 });
 
-t.test('--from-reset and mixed take all', async (t) => {
+variant(t, '--from-reset and mixed take all', async (t) => {
   for (const options of usually([['--from-reset'], ['--engine', 'mixed']], ([option]) => option === '--from-reset')) {
     const output = JSON.parse((await record(t, '--json', ...options)).stdout) as Recording;
     t.same(output.gaps, []);
@@ -181,7 +181,7 @@ for (const [arch, way] of [
   });
 }
 
-t.test('the last table comes into use a second after the functions that were called last', async (t) => {
+variant(t, 'the last table comes into use a second after the functions that were called last', async (t) => {
   const kernel = tablesKernel(t, 'riscv64', { ...tables, wait: 12_000_000 });
   const output = await recordTables(t, kernel, ['middle', 'paging', 'work']);
   t.same(callsOf(output), { middle: tables.middle, paging: 1, work: tables.work });

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
-import { usually } from '../support/long.js';
+import { usually, variant } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { INNER_CALLS, NEAR_BASE, pagingKernel, WORK_CALLS } from '../support/tiny-kernels.js';
 
@@ -58,7 +58,7 @@ t.test('riscv64, data no-execute: statics of the kernel hold trampolines and rin
   t.equal(functions.find(({ function: name }) => name === 'inner')?.calls, INNER_CALLS);
 });
 
-t.test('riscv64, RAM that cannot be hidden, nothing reserved: the probes stop, and say why', async (t) => {
+variant(t, 'riscv64, RAM that cannot be hidden, nothing reserved: the probes stop, and say why', async (t) => {
   const { elf, command } = pagingKernel(t, 'riscv64', 3);
   const options = ['--json', '-o', join(scratchFolder(t), 'out.json')];
   // RAM that QEMU does not lay out alone is not hidden.

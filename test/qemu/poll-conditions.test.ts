@@ -15,7 +15,7 @@ const ways = [
   ['x86-o0', 'stop'],
 ] as const;
 
-for (const [name, engine] of usually(ways, ([name, engine]) => name === 'rv-o0' || engine === 'target')) {
+for (const [name, engine] of usually(ways, ([name, engine]) => name === 'rv-o0' && engine === 'target')) {
   t.test(`${name}, engine ${engine}: polls for which a condition holds`, async (t) => {
     const texts: Uint8Array[] = [];
     const onConsole = (text: Uint8Array): void => void texts.push(Uint8Array.from(text));

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { compareCounts } from '../support/lab.js';
-import { long, usually } from '../support/long.js';
+import { long, usually, variant } from '../support/long.js';
 import { engines, type PollsOutput, tracePolls } from '../support/polls.js';
 import { children, protoc, readPerfetto } from '../trace/decode-perfetto.js';
 import { elfPath, parseLab, qemuArgv, sourcePath } from './guests/guests.js';
@@ -156,7 +156,8 @@ t.test('a white list traces what it names, and nothing else', async (t) => {
   t.equal(records.filter(({ ph, name }) => ph === 'B' && name === 'labkern::work::level3').length, 267);
 });
 
-t.test(
+variant(
+  t,
   'a white list of one leaf: the same tasks poll it as when all is traced, and nothing else is told',
   async (t) => {
     const tasksOf = (slices: Awaited<ReturnType<typeof everyPoll>>) => {

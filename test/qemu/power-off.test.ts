@@ -8,7 +8,7 @@ import { architectureOf } from '../../src/arch/index.js';
 import { ElfFile } from '../../src/elf/index.js';
 import { powerOffPlaces, qemuOptions } from '../../src/target/index.js';
 import { type Frozen, frozenGuest, frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
-import { usually } from '../support/long.js';
+import { usually, variant } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { powerOffKernel } from '../support/tiny-kernels.js';
 import { elfPath, guest, parseLab } from './guests/guests.js';
@@ -36,7 +36,8 @@ const ways = [
   { way: 4, name: "semihosting's SYS_EXIT", status: 0 },
 ] as const;
 
-for (const { way, name, status } of ways) {
+// Three instructions end a guest.
+for (const { way, name, status } of usually(ways, ({ way }) => way === 0 || way === 2 || way === 4)) {
   t.test(`${name}: every call is there, up to the last one`, async (t) => {
     const { elf, command } = powerOffKernel(t, CALLS, way);
     const qemu = frozenQemu(t, command);
@@ -49,7 +50,7 @@ for (const { way, name, status } of ways) {
 }
 
 // Release and debug; x86 ends by isa-debug-exit.
-for (const name of usually(['rv-o2', 'x86-o2', 'x86-o0'], (one) => one !== 'x86-o0')) {
+for (const name of usually(['rv-o2', 'x86-o2', 'x86-o0'], (one) => one === 'x86-o2')) {
   t.test(`${name}: kernels in Rust, without any option`, async (t) => {
     const qemu = frozenGuest(t, name);
     const output = await record(t, qemu, elfPath(name), 'fn:labkern::work::deep*', 'fn:labkern::arch::shutdown');
@@ -66,7 +67,7 @@ for (const name of usually(['rv-o2', 'x86-o2', 'x86-o0'], (one) => one !== 'x86-
   });
 }
 
-t.test('--scratch none: nothing is kept from the guest, and each event stops it', async (t) => {
+variant(t, '--scratch none: nothing is kept from the guest, and each event stops it', async (t) => {
   const qemu = frozenGuest(t, 'rv-o2');
   const files = ['--json', '-o', join(scratchFolder(t), 'out.pftrace'), '--scratch', 'none'];
   const ran = await rsptrace('--remote', qemu.socket, ...files, '-p', 'fn:labkern::work::deep7', elfPath('rv-o2'))

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap';
 import { frozenGuest, rsptrace, scratchFolder, traceGrows } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { compareCounts } from '../support/lab.js';
-import { usually } from '../support/long.js';
+import { usually, variant } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
 import { type ChromeRecord, readChrome } from '../trace/decode-chrome.js';
 import { children, protoc, readPerfetto } from '../trace/decode-perfetto.js';
@@ -79,7 +79,7 @@ for (const name of usually(['rv-o2', 'x86-o2'], (one) => one === 'rv-o2')) {
   });
 }
 
-t.test('a wire that falls silent is given up and opened again', async (t) => {
+variant(t, 'a wire that falls silent is given up and opened again', async (t) => {
   const trace = join(scratchFolder(t), 'out.json');
   let done = false;
   const harm = (proxy: FaultProxy): void => {
@@ -104,7 +104,7 @@ t.test('a wire that falls silent is given up and opened again', async (t) => {
 /** Bytes of a trace with more than a hundred events in it. */
 const enough = 20_000;
 
-t.test('without --reconnect a cut wire ends the recording', async (t) => {
+variant(t, 'without --reconnect a cut wire ends the recording', async (t) => {
   const qemu = frozenGuest(t, 'rv-o2-long');
   await using proxy = await FaultProxy.start(qemu.socket);
   const trace = join(scratchFolder(t), 'out.pftrace');

@@ -21,7 +21,7 @@ const given = {
 const givenSize = 0x10_0000;
 
 const ends = [
-  { name: 'rv-o2-long', options: ['-d', '1s'], end: 'duration' },
+  ...usually(['rv-o2-long'], () => false).map((name) => ({ name, options: ['-d', '1s'], end: 'duration' })),
   ...usually(['rv-o0', 'rv-o2', 'rvm-o2', 'x86-o2'], (one) => one === 'x86-o2').map((name) => ({
     name,
     options: ['--until', 'labkern::stats::report'],

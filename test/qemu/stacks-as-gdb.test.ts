@@ -103,7 +103,7 @@ const places: Readonly<Record<string, RegExp>> = {
   'x86-asynctask-o0': step,
   'x86-asynctask-lto': step,
 };
-const asUsual = new Set(['rv-o2', 'x86-o0']);
+const asUsual = new Set(['x86-o0']);
 /** A guest of thirty million instructions a second, so that a busy host does not see it end before it is looked at. */
 const slow = ['-icount', 'shift=5,align=on'];
 /** More hits than a place has. */

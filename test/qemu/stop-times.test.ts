@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
-import { usually } from '../support/long.js';
+import { usually, variant } from '../support/long.js';
 import type { FutureRow, Recording } from '../support/recording.js';
 import { elfPath, parseLab, qemuArgv } from './guests/guests.js';
 
@@ -89,7 +89,7 @@ for (const [name, way] of usually(ways, ([one]) => one === 'rv-o2')) {
   });
 }
 
-t.test('rsptrace run measures what stops add, too', async (t) => {
+variant(t, 'rsptrace run measures what stops add, too', async (t) => {
   const { output } = await run(t, 'rv-o2', 'stop', ['-icount', 'shift=0'], few);
   t.ok(output.leak?.exact && output.leak.measured > output.stops / 2, JSON.stringify(output.leak));
 });
@@ -122,7 +122,7 @@ t.test('without -icount durations are upper bounds, whatever the host has to do'
   t.match(told, /^durations are upper bounds \(<\), not known to better than \d+\.\d [um]s a stop, because .*-icount/m);
 });
 
-t.test('with sleep=off each stop moves the clock to the next timer, and that is said', async (t) => {
+variant(t, 'with sleep=off each stop moves the clock to the next timer, and that is said', async (t) => {
   const attached = await attach(t, 'rv-o2', ['-icount', 'shift=0,sleep=off'], ['--json']);
   const { output, level3 } = outputOf(attached.stdout);
   t.match(output.leak, { exact: false, total_ns: 0, why: /sleep=off/ });
