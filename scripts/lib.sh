@@ -88,11 +88,13 @@ kernel() {
   rm -rf "$folder"
 }
 
-# linux_kernels: kernels that page, as people run them, and a shell for each: some 100 MB, once. The installer's package is half the
+# linux_kernels [--long]: kernels that page, as people run them, and a shell for each: some 100 MB, once. The installer's package is half the
 # size of the kernel's own.
 linux_kernels() {
   kernel amd64 bookworm linux-image-cloud-amd64 'boot/vmlinuz-*'
   kernel riscv64 trixie debian-installer-13-netboot-riscv64 'usr/lib/debian-installer/images/*/riscv64/text/debian-installer/riscv64/linux'
+  # Booted under --long alone.
+  [ "${1-}" != --long ] || kernel arm64 bookworm linux-image-cloud-arm64 'boot/vmlinuz-*' arm64
   kernel busybox-x86_64 bookworm busybox-static '*bin/busybox' amd64
   kernel busybox-riscv64 trixie busybox-static 'usr/bin/busybox' riscv64
 }

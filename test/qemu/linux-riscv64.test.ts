@@ -1,4 +1,4 @@
-// Debian's Linux for riscv64 (Sv57), traced without stops: with two CPUs from its start.
+// Debian's Linux for riscv64 (Sv57) with two CPUs, and for aarch64, traced without stops from their start.
 
 import { join } from 'node:path';
 import t from 'tap';
@@ -12,6 +12,12 @@ import type { Recording } from '../support/recording.js';
 t.test('functions are called as often as QEMU carries them out', (t) =>
   traceLinux(t, 'riscv64', { behind: 8n, getppid: '__riscv_sys_getppid', words: [], harts: 2 }),
 );
+
+for (const getppid of usually(['__arm64_sys_getppid'], () => false)) {
+  t.test('aarch64: functions are called as often as QEMU carries them out', (t) =>
+    traceLinux(t, 'aarch64', { behind: 4n, getppid, words: ['nokaslr'], harts: 1 }),
+  );
+}
 
 interface Output extends Recording {
   readonly engines: object;

@@ -16,25 +16,37 @@ export interface LinuxGuest extends InstructionCounts {
 
 const root = resolve(import.meta.dirname, '../../..');
 
+export type LinuxArch = keyof typeof kernels;
+
+/** Of each: the image, its machine, and the console. */
+const kernels = {
+  riscv64: { image: 'riscv64', machine: ['qemu-system-riscv64', '-M', 'virt'], console: 'ttyS0' },
+  x86_64: { image: 'amd64', machine: ['qemu-system-x86_64'], console: 'ttyS0' },
+  aarch64: {
+    image: 'arm64',
+    machine: ['qemu-system-aarch64', '-M', 'virt', '-cpu', 'cortex-a72'],
+    console: 'ttyAMA0',
+  },
+} as const;
+
 export function linuxGuest(
   t: { teardown: (fn: () => void) => void },
-  arch: 'riscv64' | 'x86_64',
+  arch: LinuxArch,
   harts = 1,
   load: 'calls' | 'script' = 'calls',
 ): LinuxGuest {
-  const riscv = arch === 'riscv64';
-  const image = join(root, '.cache/linux', riscv ? 'riscv64' : 'amd64');
+  const { image: name, machine, console } = kernels[arch];
+  const image = join(root, '.cache/linux', name);
   if (!existsSync(image)) throw new Error(`${image} is missing: scripts/test unpacks it`);
   const folder = scratchFolder(t);
   const file = (name: string): string => join(folder, name);
   copyFileSync(kernelElf(image), file('vmlinux'));
   writeFileSync(file('initrd'), initialDisk(load === 'script' ? withShell(arch) : [assembledInit(arch, file)]));
-  const machine = riscv ? ['qemu-system-riscv64', '-M', 'virt'] : ['qemu-system-x86_64'];
   return {
     elf: file('vmlinux'),
     command: (...words) => [
       ...[...machine, '-smp', `${harts}`, '-m', '256', '-nographic', '-nic', 'none', '-no-reboot'],
-      ...['-kernel', image, '-initrd', file('initrd'), '-append', ['console=ttyS0 panic=-1', ...words].join(' ')],
+      ...['-kernel', image, '-initrd', file('initrd'), '-append', [`console=${console} panic=-1`, ...words].join(' ')],
     ],
     ...instructionCounts(folder),
   };
@@ -61,7 +73,7 @@ interface DiskFile {
 
 /** `init-*.s`: a known number of system calls. */
 function assembledInit(arch: string, file: (name: string) => string): DiskFile {
-  const prefix = arch === 'riscv64' ? 'riscv64-linux-gnu-' : '';
+  const prefix = arch === 'x86_64' ? '' : `${arch}-linux-gnu-`;
   execFileSync(`${prefix}as`, ['-o', file('init.o'), join(import.meta.dirname, `init-${arch}.s`)]);
   execFileSync(`${prefix}ld`, ['-o', file('init'), file('init.o')]);
   return { name: 'init', data: readFileSync(file('init')) };

@@ -19,8 +19,11 @@ const DIGIT = 0x30;
 /** How far before the tokens their markers are looked for: names may be indexed by what lies between. */
 const MOST_BYTES = 4 << 20;
 
-/** @param percpu CONFIG_KALLSYMS_ABSOLUTE_PERCPU, which x86 has: offsets of which the sign says whether they are absolute */
-export function kallsyms(image: Buffer, percpu: boolean): KernelSymbol[] {
+/**
+ * @param percpu CONFIG_KALLSYMS_ABSOLUTE_PERCPU, which x86 has: offsets of which the sign says whether they are absolute
+ * @param linked where the kernel is linked, if its image has 0 there: relocations say it
+ */
+export function kallsyms(image: Buffer, percpu: boolean, linked = 0n): KernelSymbol[] {
   const { tokens, start, end } = tokenTable(image);
   const markers = markersBefore(image, start);
   for (const at of candidates(image, markers)) {
@@ -32,8 +35,9 @@ export function kallsyms(image: Buffer, percpu: boolean): KernelSymbol[] {
     for (const offsets of [behind, align(end, 4), before]) {
       const base = offsets === before ? at.number - 8 : align(offsets + 4 * count, 8);
       if (offsets < 0 || base + 8 > image.length) continue;
-      const origin = image.readBigUInt64LE(base);
-      if (origin >> 40n !== 0xff_ffffn) continue;
+      const origin = image.readBigUInt64LE(base) || linked;
+      if (origin !== linked && origin >> 40n !== 0xff_ffffn) continue;
+      if (origin === 0n) continue;
       const addresses = symbols.map((_, index) => {
         const offset = image.readInt32LE(offsets + 4 * index);
         if (!percpu) return origin + BigInt(offset >>> 0);

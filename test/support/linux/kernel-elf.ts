@@ -1,6 +1,7 @@
 // The ELF that a distribution's kernel was linked as, made again from what boots: its code, its symbols (kallsyms), its BTF.
 //
 //   riscv64  Image (Linux, Documentation/arch/riscv/boot-image-header.rst): "RSC\5" at 56, all that is loaded from `_start` on
+//   aarch64  Image (Documentation/arch/arm64/booting.rst): "ARM\x64" at 56, from `_text` on
 //   x86_64   bzImage (Documentation/arch/x86/boot.rst): payload_offset at 0x248, payload_length at 0x24c behind the setup; here an
 //            ELF without symbols, packed by lz4 (Documentation/lz4 "legacy frame": 184c2102, then blocks, each with its length before it)
 import { writeFileSync } from 'node:fs';
@@ -28,31 +29,60 @@ const EXECUTE = 4;
 
 /** Writes the ELF of the kernel that `image` boots. */
 export function writeKernelElf(image: Buffer, path: string): void {
-  const kernel = image.toString('latin1', 56, 60) === 'RSC\x05' ? fromImage(image) : fromBzImage(image);
+  const magic = image.toString('latin1', 56, 60);
+  const found = images.find((each) => each.magic === magic);
+  const kernel = found ? fromImage(image, found) : fromBzImage(image);
   writeFileSync(path, elfOf(kernel));
 }
 
-function fromImage(image: Buffer): Kernel {
-  const symbols = kallsyms(image, false);
+/** By their magic numbers at 56: `e_machine`, their first symbol and its place, and where QEMU puts the image. */
+const images = [
+  { magic: 'RSC\x05', machine: 243, first: '_start', at: 0, physical: 0x8020_0000n, linked: 0n },
+  // Behind KIMAGE_VADDR of Linux 6.1 with addresses of 48 bits (arch/arm64/include/asm/memory.h).
+  {
+    magic: 'ARMd',
+    machine: 183,
+    first: '_stext',
+    at: 0x1_0000,
+    physical: 0x4020_0000n,
+    linked: 0xffff_8000_0801_0000n,
+  },
+] as const;
+
+function fromImage(
+  image: Buffer,
+  { machine, first, at: firstAt, physical: base, linked }: (typeof images)[number],
+): Kernel {
+  const symbols = kallsyms(image, false, linked);
   const at = new Map(symbols.map(({ name, address }) => [name, address]));
-  const start = at.get('_start') ?? 0n;
-  const physical = 0x8020_0000n - start;
+  const start = (at.get(first) ?? 0n) - BigInt(firstAt);
+  const physical = base - start;
   const part = (from: string, to: string, flags: number): Part => {
     const [low = 0n, high = 0n] = [at.get(from), at.get(to)];
     return { address: low, offset: Number(low - start), size: Number(high - low), flags };
   };
-  const loads = [part('_start', '_etext', 5), part('_sinittext', '_einittext', 5)];
+  const loads = [part(first, '_etext', 5), part('_sinittext', '_einittext', 5)];
   return {
-    machine: 243,
+    machine,
     blob: image,
     loads: loads.map((load) => ({ ...load, physical: load.address + physical, memorySize: load.size })),
     sections: [
-      { name: '.text', ...part('_start', '_etext', ALLOC | EXECUTE) },
+      { name: '.text', ...part(first, '_etext', ALLOC | EXECUTE) },
       { name: '.init.text', ...part('_sinittext', '_einittext', ALLOC | EXECUTE) },
-      { name: '.BTF', ...part('__start_BTF', '__stop_BTF', ALLOC) },
+      btfSection(image, start),
     ],
     symbols,
   };
+}
+
+/** Found by the header that `pahole` writes (Documentation/bpf/btf.rst): not every kernel's symbols name it. */
+function btfSection(image: Buffer, start: bigint): Kernel['sections'][number] {
+  const header = Buffer.from('9feb010018000000', 'hex');
+  const offset = image.indexOf(header);
+  if (offset < 0) throw new Error('the image has no BTF');
+  const strings = header.length + 8;
+  const size = 24 + image.readUInt32LE(offset + strings) + image.readUInt32LE(offset + strings + 4);
+  return { name: '.BTF', address: start + BigInt(offset), offset, size, flags: ALLOC };
 }
 
 function fromBzImage(image: Buffer): Kernel {
