@@ -20,7 +20,7 @@ const out = join(root, 'dist/cli');
 const { dependencies, exports, optionalDependencies, version } = JSON.parse(
   readFileSync(join(root, 'package.json'), 'utf8'),
 );
-const bundled = ['hyparquet-writer', 'smol-toml', 'string-width'];
+const bundled = ['yargs', 'hyparquet-writer', 'smol-toml', 'string-width'];
 
 /** Of an index.ts: for each name that it passes on, the file it comes from and its name there. */
 const passedOn = (index) => {

@@ -1,15 +1,16 @@
 import { readFileSync } from 'node:fs';
+import yargs, { type Argv } from 'yargs';
+import { checkWords } from './check-words.js';
 import { type Command, command } from './command.js';
-import { valuesOf } from './command-values.js';
 import { ExitCode } from './failure.js';
-import type { Table } from './options/option.js';
+import type { SettingsTaken, Table } from './options/option.js';
 import * as own from './options/own.js';
 import * as recording from './options/recording.js';
 import * as saved from './options/saved-trace.js';
 import * as target from './options/target.js';
 import { withSettings } from './settings/index.js';
 import { keptStandardInput, recordsBesideStdout } from './standard-streams.js';
-import { checkWords, type Line, lineWith } from './words.js';
+import { usageError } from './usage-error.js';
 
 /** The commands that ask a saved trace. */
 const savedTraceCommands: Readonly<Record<string, Command>> = {
@@ -107,34 +108,33 @@ export function settingsTables(): Readonly<Record<string, Table>> {
 
 /** Runs a command line. Returns the exit status; throws `USAGE`, and what its command throws. */
 export async function runCommandLine(words: readonly string[]): Promise<number> {
-  const { command: name, asks, line } = checkWords(words, commandNames, optionsOf);
-  if (asks !== 'run') {
-    const text = asks === 'version' ? version : await helpText(name, Math.min(120, process.stdout.columns ?? 120));
-    process.stdout.write(`${text}\n`);
+  const asked = checkWords(words, commandNames, optionsOf);
+  const { command: name, asksHelp, rest, standardInputAt } = asked;
+  if (asksHelp) {
+    await (await withHelp(words, Math.min(120, process.stdout.columns ?? 120))).parseAsync();
     return ExitCode.recorded;
   }
-  const command = commandOf(name);
-  const asked = name !== undefined && name in savedTraceCommands ? await withFileFor(line, command) : line;
-  const filled = await withSettings(name, asked, command, settingsTables);
-  return await command.run(valuesOf(filled.line, name, command), filled.settings);
-}
-
-/** What reads a trace wants a file, as the parts of one are read in any order: standard input, `-`, is put into one. */
-async function withFileFor(line: Line, { options }: Command): Promise<Line> {
-  const at = line.plainAt.find((one) => line.words[one] === '-');
-  return at === undefined ? line : lineWith(line.words.with(at, await keptStandardInput()), options);
+  let run = async (_?: SettingsTaken): Promise<number> => ExitCode.recorded;
+  // Alone and without its name, because yargs lays out the help of a command with a name before that runs.
+  // What reads a trace wants a file, as the parts of one are read in any order.
+  const isRead = standardInputAt >= 0 && name !== undefined && name in savedTraceCommands;
+  const given = isRead ? rest.with(standardInputAt, await keptStandardInput()) : rest;
+  const filled = await withSettings(asked, given, commandOf(name), settingsTables);
+  const parser = commands[name ?? '$0']?.declare(parserOf(filled.words, name), '$0', (body) => {
+    run = body;
+  });
+  await parser?.parseAsync();
+  return await run(filled.settings);
 }
 
 /** The help of a command, or of rsptrace, in lines of `width` columns. */
 export async function helpText(name: string | undefined, width: number): Promise<string> {
-  const { default: yargs } = await import('yargs');
+  return await (await withHelp(name === undefined ? [] : [name], width)).getHelp();
+}
+
+async function withHelp(words: readonly string[], width: number): Promise<Argv> {
   const { listTexts } = await import('./list-texts.js');
-  const parser = yargs(name === undefined ? [] : [name])
-    .scriptName('rsptrace')
-    .locale('en')
-    .version(version)
-    .alias('version', 'V')
-    .alias('help', 'h')
+  const parser = parserOf(words)
     .usage('rsptrace: what a Rust kernel or program is doing, and why it waits, through any GDB remote stub')
     .example('$0 --remote :1234 kernel.elf', 'trace a guest that waits at port 1234')
     .example("$0 --remote :1234 --probe 'poll:net::*' kernel.elf", 'only the Futures of one module')
@@ -146,8 +146,24 @@ export async function helpText(name: string | undefined, width: number): Promise
       'Exit status: 0 recorded; 1 failed before recording; 2 wrong usage; 3 cut short by an error, what was recorded is kept; 4 a budget, or a limit of --fail-on or --findings error, is broken; 5 the guest failed',
     )
     .wrap(width);
-  for (const [each, { declare }] of Object.entries(commands)) declare(parser, each, listTexts);
-  return await parser.getHelp();
+  for (const [name, each] of Object.entries(commands)) each.declare(parser, name, () => {}, listTexts);
+  return parser;
+}
+
+function parserOf(words: readonly string[], command?: string): Argv {
+  return yargs(words)
+    .scriptName('rsptrace')
+    .locale('en')
+    .parserConfiguration({ 'populate--': true, 'parse-positional-numbers': false })
+    .version(version)
+    .alias('version', 'V')
+    .alias('help', 'h')
+    .strict()
+    .fail((message, error) => {
+      // yargs wraps errors of option parsing; errors of a command arrive unchanged.
+      if (error && error.name !== 'YError') throw error;
+      throw usageError(message ?? error.message, command, commands[command ?? '$0']?.positionals);
+    });
 }
 
 /** That of the package. */

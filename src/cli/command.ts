@@ -12,6 +12,9 @@ import {
   type Table,
 } from './options/option.js';
 
+/** Takes a command's body, to be called when the command line is parsed. */
+type Does = (body: (settings?: SettingsTaken) => Promise<number>) => void;
+
 /** What every command gets, whatever it declares. */
 interface RunWith {
   /** Behind `--`. */
@@ -29,10 +32,8 @@ export interface Command {
   /** Where one line is not enough. */
   readonly usage: string | undefined;
   readonly places: PositionalTable;
-  /** For its help: under a name, `$0` for none. `texts`: of the lists that plug-ins can extend. */
-  readonly declare: (args: Argv, name: string, texts: ListTexts) => Argv;
-  /** With the values of a command line. Throws `USAGE`, and what the command throws. */
-  readonly run: (values: Behind & object, settings: SettingsTaken | undefined) => Promise<number>;
+  /** Declares it under a name, `$0` for none. `texts`: for help, of the lists that plug-ins can extend. */
+  readonly declare: (args: Argv, name: string, does: Does, texts?: ListTexts) => Argv;
 }
 
 /**
@@ -49,12 +50,18 @@ export function command<P extends PositionalTable, O extends Table>(
     const shown = isMany ? `${name}..` : besideOption(name, options);
     return demandOption ? `<${shown}>` : `[${shown}]`;
   });
-  const declared = (args: Argv, texts: ListTexts): Argv => {
-    for (const [name, option] of Object.entries(options))
+  const declared = (args: Argv, texts: ListTexts | undefined): Argv => {
+    for (const [name, option] of Object.entries(options)) {
       args.option(name, { ...option, describe: filled(option.describe ?? '', texts) });
+    }
     for (const [name, { isMany: _, ...positional }] of Object.entries(positionals))
       args.positional(besideOption(name, options), positional);
-    return usage === undefined ? args : args.usage(usage);
+    if (usage !== undefined) args.usage(usage);
+    if (check === undefined) return args;
+    return args.check((all) => {
+      check(withPrograms<Given<P, O>>(all, options));
+      return true;
+    });
   };
   return {
     positionals: places.join(' '),
@@ -62,31 +69,44 @@ export function command<P extends PositionalTable, O extends Table>(
     about,
     usage,
     places: positionals,
-    declare: (args, name, texts) => args.command([name, ...places].join(' '), about, (built) => declared(built, texts)),
-    run: async (values, settings) => {
-      const given = values as Given<P, O> & Behind & MayReport;
-      check?.(given);
-      const all = { ...given, command: given['--'] ?? [], settings };
-      checkFiles(all);
-      try {
-        refuseExisting(all);
-        return await run(all);
-      } catch (error) {
-        if (hasReports(all)) (await import('./check-report.js')).reportFailure(all, error);
-        throw error;
-      }
-    },
+    declare: (args, name, does, texts) =>
+      args.command(
+        [name, ...places].join(' '),
+        about,
+        (built) => declared(built, texts),
+        (parsed) => {
+          const behind = (parsed as { readonly '--'?: readonly string[] })['--'];
+          const all = { ...withPrograms<Given<P, O> & MayReport>(parsed, options), command: behind ?? [] };
+          does(async (settings) => {
+            checkFiles(all);
+            try {
+              refuseExisting(all);
+              return await run({ ...all, settings });
+            } catch (error) {
+              if (hasReports(all)) (await import('./check-report.js')).reportFailure(all, error);
+              throw error;
+            }
+          });
+        },
+      ),
   };
 }
 
 /** With the lists that plug-ins can extend. */
-export function filled(describe: string, texts: ListTexts): string {
-  return describe.replace(/\{(\w+)\}/g, (_, list) => texts[list as keyof ListTexts] ?? '');
+export function filled(describe: string, texts: ListTexts | undefined): string {
+  return describe.replace(/\{(\w+)\}/g, (_, list) => texts?.[list as keyof ListTexts] ?? '');
 }
 
 /** yargs takes an argument `elf` and an option `--elf` for one: then the argument is `ELF` to it. */
 function besideOption(name: string, options: Table): string {
   return name in options ? name.toUpperCase() : name;
+}
+
+/** What yargs has parsed, by the names that a command knows. */
+function withPrograms<T>(parsed: object, options: Table): T {
+  if (!('elf' in options)) return parsed as unknown as T;
+  const { ELF: elf, elf: programs, ...rest } = parsed as { readonly ELF?: unknown; readonly elf?: unknown };
+  return { ...rest, elf, programs } as unknown as T;
 }
 
 function hasReports({ junit, markdown, github }: MayReport): boolean {

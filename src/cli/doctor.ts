@@ -31,7 +31,6 @@ import { isProcess, type Session } from '../rsp/index.js';
 import { expectedAtReset, type ScratchSources } from '../scratch/index.js';
 import { architectureFor, connect, loadedElf, verifyArchitecture } from '../target/index.js';
 import { atStub } from './at-target.js';
-import { missingOption } from './command-values.js';
 import { showConsole } from './console-file.js';
 import { ExitCode, reportError } from './failure.js';
 import { checkFiles } from './files.js';
@@ -41,6 +40,7 @@ import { debugFilesOf } from './options/common.js';
 import type { DoctorArguments } from './options/target.js';
 import { givenScratchOf, hidesRam } from './scratch-options.js';
 import { printed } from './terminal.js';
+import { usageError } from './usage-error.js';
 
 /** A program before the target is known; without probes where there are none, and none were asked for. */
 type Linked =
@@ -51,7 +51,7 @@ type Linked =
 export async function doctor(args: DoctorArguments): Promise<number> {
   if (args.trampolines || args.code !== undefined) return showTrampolines(args);
   const { remote } = args;
-  if (remote === undefined) throw missingOption('remote');
+  if (remote === undefined) throw usageError('Missing required arguments: remote');
   if (remote.startsWith('replay:')) {
     throw new RsptraceError('USAGE', 'doctor measures times, which a recording of the wire cannot repeat', {
       hint: 'give --remote a stub',

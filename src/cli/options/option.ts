@@ -1,5 +1,5 @@
 // An option of the command line is declared once, in a table. From it come its parsing, its help, what a command gets
-// of it, whether its words can be right at all (words.ts), and whether a saved value can be one of its own.
+// of it, whether its words can be right at all (check-words.ts), and whether a saved value can be one of its own.
 
 import type { Options, PositionalOptions } from 'yargs';
 import { RsptraceError } from '../../base/errors.js';

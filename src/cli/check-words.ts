@@ -1,11 +1,15 @@
-// The words of a command line: which are options with their values, which are arguments, and what cannot be right.
+// Words that yargs would misunderstand, or report as something else:
+//
+//   --foo k.elf    no such option: yargs gives it the ELF for its value, and misses the ELF
+//   runn k.elf     no such command: it would be the ELF
+//   --remote       its value is missing: yargs misses the ELF first
+//   --json=abc     takes no value: it would be false
 import { existsSync } from 'node:fs';
 import { RsptraceError } from '../base/errors.js';
 import { nearestWords } from '../base/nearest.js';
 import { flag, type Table } from './options/option.js';
 
-/** A way out of most. */
-export const help = "try 'rsptrace --help'";
+const help = "try 'rsptrace --help'";
 
 /** What to do about words that a command does not know. */
 export function usageHint(command: string | undefined, words: readonly string[] = []): string {
@@ -49,27 +53,28 @@ export interface NamedOption {
   readonly name: string;
   /** With its dashes. */
   readonly spelled: string;
-  /** The text behind its `=`, or the next word; undefined where it has none, null if it is missing. */
+  /** The text behind its `=`; null if it is missing. */
   readonly value: string | null | undefined;
 }
 
-/** The words of a command, without its name. */
-export interface Line {
-  readonly words: readonly string[];
+/** A command line up to `--`. */
+interface Words {
   readonly options: readonly NamedOption[];
   /** Where those are that are neither options nor the values of some. */
   readonly plainAt: readonly number[];
-  /** These words: the arguments. */
-  readonly plain: readonly string[];
-  /** What stands behind `--`. */
-  readonly behind: readonly string[];
 }
 
 /** What words ask for: a command or none, its help or that it runs. */
 export interface Asked {
   readonly command: string | undefined;
-  readonly asks: 'help' | 'version' | 'run';
-  readonly line: Line;
+  readonly asksHelp: boolean;
+  /** All words but the command's name. */
+  readonly rest: readonly string[];
+  /** Where in them an argument is `-`: standard input. */
+  readonly standardInputAt: number;
+  readonly options: readonly NamedOption[];
+  /** Those of them that are arguments, up to `--`. */
+  readonly plain: readonly string[];
 }
 
 /**
@@ -83,7 +88,7 @@ export function checkWords(
 ): Asked {
   const optionsFor = (one: string | undefined): KnownOptions => knownOf(tableOf(one));
   if (words.length === 0) throw new RsptraceError('USAGE', 'what is to be done?', { hint: firstCommands });
-  const { plainAt } = lineOf(words, union([undefined, ...commandNames].map(optionsFor)));
+  const { plainAt } = split(words, union([undefined, ...commandNames].map(optionsFor)));
   const [firstAt = -1] = plainAt;
   const first = words[firstAt];
   const command = first !== undefined && commandNames.includes(first) ? first : undefined;
@@ -95,8 +100,7 @@ export function checkWords(
     });
   }
   const known = optionsFor(command);
-  const line = lineOf(command === undefined ? words : words.toSpliced(firstAt, 1), known);
-  const { options } = line;
+  const { options } = split(words, known);
   const unknown = options.filter(({ name }) => !known.has(name));
   if (unknown.length > 0) throw noOption(unknown, known, command, words);
   for (const { name, spelled, value } of options) {
@@ -107,16 +111,11 @@ export function checkWords(
       });
     }
   }
-  const asks = (name: string): boolean =>
-    options.some((one) => (one.name === name || one.name === letters[name]) && one.value !== 'false');
-  return { command, asks: asks('help') ? 'help' : asks('version') ? 'version' : 'run', line };
-}
-
-const letters: Readonly<Record<string, string>> = { help: 'h', version: 'V' };
-
-/** The same words with others among them, of a command whose options are known. */
-export function lineWith(words: readonly string[], table: Table): Line {
-  return lineOf(words, knownOf(table));
+  const asksHelp = options.some(({ name, value }) => (name === 'help' || name === 'h') && value !== 'false');
+  const rest = command === undefined ? words : words.toSpliced(firstAt, 1);
+  const places = split(rest, known).plainAt;
+  const standardInputAt = places.find((at) => rest[at] === '-') ?? -1;
+  return { command, asksHelp, rest, standardInputAt, options, plain: places.map((at) => rest[at] as string) };
 }
 
 /**
@@ -127,13 +126,11 @@ function union(all: readonly KnownOptions[]): KnownOptions {
   return new Map(all.flatMap((known) => [...known]));
 }
 
-function lineOf(words: readonly string[], known: KnownOptions): Line {
+function split(words: readonly string[], known: KnownOptions): Words {
   const options: NamedOption[] = [];
   const plainAt: number[] = [];
-  const end = words.indexOf('--');
-  const own = end < 0 ? words : words.slice(0, end);
-  for (let i = 0; i < own.length; i++) {
-    const word = own[i] as string;
+  for (let i = 0; i < words.length && words[i] !== '--'; i++) {
+    const word = words[i] as string;
     const found = longOption(word, known) ?? shortOptions(word, known);
     const last = found?.at(-1);
     if (found === undefined || last === undefined) {
@@ -141,14 +138,11 @@ function lineOf(words: readonly string[], known: KnownOptions): Line {
       continue;
     }
     const arity = last.value === undefined ? known.get(last.name) : undefined;
-    const next = /^(?!-\D)/s.test(own[i + 1] ?? '--') ? own[i + 1] : undefined;
-    const takes = arity !== undefined && arity !== 'no value';
-    const value = takes ? (next ?? (arity === 'needs a value' ? null : undefined)) : last.value;
-    options.push(...found.slice(0, -1), { ...last, value });
-    if (takes && next !== undefined) i++;
+    const isBehind = /^(?!-\D)/s.test(words[i + 1] ?? '--');
+    options.push(...found.slice(0, -1), arity === 'needs a value' && !isBehind ? { ...last, value: null } : last);
+    if (arity !== undefined && arity !== 'no value' && isBehind) i++;
   }
-  const plain = plainAt.map((at) => own[at] as string);
-  return { words, options, plainAt, plain, behind: end < 0 ? [] : words.slice(end + 1) };
+  return { options, plainAt };
 }
 
 function longOption(word: string, known: KnownOptions): NamedOption[] | undefined {
@@ -156,8 +150,7 @@ function longOption(word: string, known: KnownOptions): NamedOption[] | undefine
   if (!found) return undefined;
   const [, text = '', value] = found;
   const name = kebab(text);
-  const off = name.replace(/^no-/, '');
-  return [{ name: !known.has(name) && known.get(off) === 'no value' ? off : name, spelled: `--${text}`, value }];
+  return [{ name: known.has(name) ? name : name.replace(/^no-/, ''), spelled: `--${text}`, value }];
 }
 
 /** `-xy` is `-x -y`. A value may directly follow its letter if it does not begin with a letter: `-n100`. */
@@ -165,14 +158,14 @@ function shortOptions(word: string, known: KnownOptions): NamedOption[] | undefi
   const text = /^-([^-\d].*)$/s.exec(word)?.[1];
   if (text === undefined) return undefined;
   const letters = /^[a-z]*/i.exec(text)?.[0] || text.slice(0, 1);
-  const value = text.slice(letters.length).replace(/^=/, '');
+  const value = text.slice(letters.length);
   return [...letters].map((name, index) => {
     const isLast = index === letters.length - 1;
     return { name, spelled: `-${name}`, value: isLast && value !== '' && known.has(name) ? value : undefined };
   });
 }
 
-/** `--maxEvents` is `--max-events`. */
+/** yargs accepts `--maxEvents` for `--max-events`. */
 function kebab(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
