@@ -1,4 +1,4 @@
-import { codeIsFull } from '../inject/index.js';
+import { callerKeeps, codeIsFull } from '../inject/index.js';
 import { stackIsRead, trapIsRead } from '../probes/index.js';
 import { insideKernel } from '../target/index.js';
 import { plural } from '../text/index.js';
@@ -224,6 +224,11 @@ const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
     text: "name the program of a probe, -p 'fn:PROGRAM/GLOB', and fewer functions of further programs",
   },
   {
+    why: new RegExp(`${callerKeeps.replace(/[()]/g, '\\$&')}$`),
+    code: 'no-ipa-ra',
+    text: 'compile with -fno-ipa-ra or with clang, or name memory for trampolines next to the code with --scratch ADDR,SIZE',
+  },
+  {
     why: /\(--no-args leaves values out\)/,
     code: 'no-args',
     text: 'leave values out with --no-args',
@@ -231,13 +236,18 @@ const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
   {
     why: /^on \S+ each event stops the target/,
     code: 'leave-out',
-    text: "leave some out with -p '!fn:NAME' or -p '!poll:NAME'",
+    text: "leave some out with '!' before a probe (-p '!fn:NAME')",
   },
 ];
 
 const leaveOut: StopAdvice = {
   code: 'leave-out',
-  text: "leave these out: all with --engine target, one of a recording with -p '!fn:NAME' or -p '!poll:NAME'",
+  text: "leave these out: all with --engine target, one with '!' before its probe (-p '!fn:NAME')",
+};
+/** Nothing would be left with `--engine target`. */
+const takeFewer: StopAdvice = {
+  code: 'leave-out',
+  text: "take fewer probes: '!' before one leaves it out (-p '!fn:NAME'), and `rsptrace profile` needs none",
 };
 
 /**
@@ -245,7 +255,7 @@ const leaveOut: StopAdvice = {
  * nothing stops. `refusal`: why no probe can do without stops in this target.
  */
 export function adviceOnStops(
-  { reasons, stopping, switchedOff, crowded }: EngineSummary,
+  { reasons, stopping, switchedOff, crowded, withoutStops }: EngineSummary,
   refusal: string | undefined,
   situation: EngineSituation,
 ): StopAdvice | undefined {
@@ -254,7 +264,7 @@ export function adviceOnStops(
   const found = ways.find(({ why }) => why.test(first.why));
   if (found) return { code: found.code, text: found.text };
   if (first.why === refusal) return wayToMemory(situation);
-  return (first.why === codeIsFull ? wayToMemory(situation) : undefined) ?? leaveOut;
+  return (first.why === codeIsFull ? wayToMemory(situation) : undefined) ?? (withoutStops === 0 ? takeFewer : leaveOut);
 }
 
 /** As a line for the user. */

@@ -12,7 +12,7 @@ export { MovedStops, movedStopsRoom } from './moved-stops.js';
 export { type AddedSteps, addedSteps, TrampolineOverhead } from './overhead.js';
 export { type TakenOut, takeOutOwnCode } from './own-code.js';
 export { lookAtCode, type PatchVerdict } from './patchable-code.js';
-export { codeIsFull, type Patch, type Trampoline } from './place-site.js';
+export { callerKeeps, codeIsFull, type Patch, type Trampoline } from './place-site.js';
 export type { Placement } from './placement.js';
 export { processCode, processMemory, whyProcessStops } from './process-memory.js';
 export { ProcessUnwinders, unwinderRoom } from './process-unwinders.js';

@@ -153,7 +153,11 @@ export interface PlacedSite {
 /** Why a probe has no trampoline where others have theirs. */
 export const codeIsFull = 'the scratch memory for code is full';
 const noHop = 'there is no room near its code for a jump to its trampoline';
-const outOfReach = (what: string): string => `the trampolines are out of reach of a jump from ${what}`;
+/** Ends the reason where a longer jump would reach them. */
+export const callerKeeps =
+  'a longer jump takes a register in which its caller may keep a value (gcc: -fipa-ra, from -O2 on)';
+const outOfReach = ({ plan }: Site, what: string): string =>
+  `the trampolines are out of reach of a jump from ${what}${plan.scratchIsFree ? '' : `, and ${callerKeeps}`}`;
 
 /** The trampolines of a probe and the jumps to them; or why there are none. */
 export function placeSite(site: Site, places: Places): PlacedSite | string {
@@ -163,11 +167,11 @@ export function placeSite(site: Site, places: Places): PlacedSite | string {
     chooseWay(ways, memory.code, places.room, places.near);
   const chosen = choose(site.ways.map((displaced) => [displaced]));
   const [displaced] = chosen?.patches ?? [];
-  if (!chosen || !displaced) return outOfReach('its entry');
+  if (!chosen || !displaced) return outOfReach(site, 'its entry');
   const way = { displaced, hop: chosen.hop };
   if (plan.inside) return placeInner(site, plan.inside, way, memory);
   const ends = site.ends && choose(site.ends);
-  if (site.ends && !ends) return outOfReach('its ends');
+  if (site.ends && !ends) return outOfReach(site, 'its ends');
   const nested = memory.nests && plan.outer ? { self: plan.outer.pointer, list: outerPlan(plan.outer) } : undefined;
   const listAt = nested && memory.takeList(nested.list.length);
   const nesting = nested && listAt !== undefined ? { self: nested.self, plan: listAt } : undefined;

@@ -48,6 +48,8 @@ interface Signature {
   readonly stackArguments: boolean;
   /** What compiled it. */
   readonly producer: 'rustc' | 'clang' | 'gcc' | undefined;
+  /** See {@link leavesScratch}; false where no debug info says what compiled it. */
+  readonly scratchIsFree: boolean;
 }
 
 /** One function to probe, and everything that a hit at its entry or return needs to know. */
@@ -149,12 +151,13 @@ export class Describer {
 
   #bare(address: Addr, symbol: string | undefined): Signature {
     const listed = symbol === undefined ? undefined : this.#btf?.(symbol);
-    if (listed) return { ...listed, result: undefined, producer: undefined };
+    if (listed) return { ...listed, result: undefined, producer: undefined, scratchIsFree: false };
     const isShim = symbol !== undefined && allocatorShim.test(symbol);
     // Other functions of a kernel without debug info are assembly, which is entered and left in many ways.
     const isCompiled = this.#isProgram || isClone(symbol);
     const stackArguments = !isShim && !(isCompiled && this.#signatures.takesNoneOnStack(address));
-    return { arguments: this.#raw, result: undefined, stackArguments, producer: isShim ? 'rustc' : undefined };
+    const producer = isShim ? 'rustc' : undefined;
+    return { arguments: this.#raw, result: undefined, stackArguments, producer, scratchIsFree: isShim };
   }
 
   #signature(fn: Pick<NamedFunction, 'address' | 'symbol'>, die: Die): Signature {
@@ -203,6 +206,7 @@ export class Describer {
           (producer !== 'gcc' && mostWords(types, described, hidden) > this.#arch.arguments.length)) &&
           !this.#signatures.takesNoneOnStack(fn.address)),
       producer,
+      scratchIsFree: leavesScratch(die),
     };
   }
 
@@ -231,10 +235,25 @@ function isSame(found: ValuePlace, placed: ValuePlace | undefined): boolean {
 }
 
 /** The compiler of a function. */
-export function producerOf(die: Die): FunctionProbe['producer'] {
+function producerOf(die: Die): FunctionProbe['producer'] {
   const text = die.unit.root.string(DW_AT.producer) ?? '';
   // rustc's names LLVM and itself: `clang LLVM (rustc version 1.96.0)`.
   if (text.includes('rustc')) return 'rustc';
   if (text.includes('clang')) return 'clang';
   return text.startsWith('GNU') ? 'gcc' : undefined;
+}
+
+/**
+ * The code that calls a function certainly keeps nothing in scratch registers meanwhile. From -O2 on gcc does where it
+ * knows that a function leaves one alone (-fipa-ra), with -flto across files.
+ */
+export function leavesScratch(die: Die): boolean {
+  const producer = producerOf(die);
+  if (producer !== 'gcc') return producer !== undefined;
+  const options = (die.unit.root.string(DW_AT.producer) ?? '').split(' ');
+  // Without any it was told not to name them; with debug info it had this one.
+  if (!options.some((option) => /^-g/.test(option)) || options.some((option) => /^-flto/.test(option))) return false;
+  const wanted = options.findLast((option) => /^-f(no-)?ipa-ra$/.test(option));
+  if (wanted !== undefined) return wanted === '-fno-ipa-ra';
+  return /^(-O[01g]?|)$/.test(options.findLast((option) => /^-O/.test(option)) ?? '');
 }

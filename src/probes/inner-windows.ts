@@ -3,7 +3,7 @@ import { type Addr, addr, hex } from '../base/addr.js';
 import { madeOnce } from '../base/made-once.js';
 import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
-import { producerOf } from './describer.js';
+import { leavesScratch } from './describer.js';
 import type { FlowGraph } from './flow-graph.js';
 import { FunctionGraphs } from './function-graphs.js';
 import { entryPlan, type PatchWindow, type ReadPlan } from './read-plan.js';
@@ -180,8 +180,7 @@ export function patchesInside(
     const host = debug.functionAt(address)?.die;
     const graph = host && arch.codeFlow ? graphs.of(host) : undefined;
     const node = graph?.steps.findIndex((step) => step.address === address) ?? -1;
-    const producer = host && producerOf(host);
-    const scratchIsFree = producer === 'rustc' || producer === 'clang';
+    const scratchIsFree = host !== undefined && leavesScratch(host);
     found.set(address, { window: 'the code around it cannot be followed', scratchIsFree });
     if (graph && node >= 0) places.push(windows.around({ graph, node }));
   }

@@ -118,6 +118,17 @@ export class EarlyStops {
     return isWanted ? longest : undefined;
   }
 
+  /** No probe stops the target now, and any look at it may find that its page table has changed. */
+  get mayLook(): boolean {
+    return this.#out !== undefined && this.#parts.target.settlesAt === undefined;
+  }
+
+  /** The target was interrupted: trampolines are placed if that is possible by now. */
+  async look(): Promise<void> {
+    await this.#boot.firstHit(false);
+    if (this.#out && !this.#parts.engines.isWaiting) await this.#armAgain();
+  }
+
   /** Until the page table has changed, no probe stops the target. */
   async takeOut(): Promise<void> {
     const { options, target, connection, tracers } = this.#parts;

@@ -16,6 +16,11 @@ const mostEarly = 50;
 const patience = { first: 500, longest: 8000 };
 /** A place is left alone if the target was seen in its page in this share of the looks, and after so many looks. */
 const hot = { share: 0.25, looks: 5 };
+/**
+ * While no probe stops it before its last page table: how often it is looked at, in milliseconds, and how often it is
+ * seen in the page until the place is left alone.
+ */
+const early = { patience: 100, seen: 5 };
 const CODE_PAGE = 12n;
 const SIGINT = 2;
 
@@ -35,6 +40,8 @@ export class TableChanges implements StopObserver {
   /** The same since they were there, since a probe last stopped it, or since the last look. */
   #quiet = 0;
   readonly #looks = new QuietLooks();
+  /** Before there are trampolines: places are left alone, so only a look shows that the table has changed. */
+  #isBlind = false;
   #interrupted = false;
 
   constructor(parts: Parts, early: EarlyStops) {
@@ -49,6 +56,7 @@ export class TableChanges implements StopObserver {
     this.#quiet = 0;
     this.#looks.begin();
     this.#waiting.clear();
+    this.#isBlind = false;
   }
 
   /** From now on a change of the table matters. */
@@ -65,7 +73,7 @@ export class TableChanges implements StopObserver {
     return () => {
       clearTimeout(timer);
       const ms = performance.now() - began;
-      if (this.#parts.engines.isInstalled) this.#quiet += ms;
+      if (this.#parts.engines.isInstalled || this.#early.mayLook) this.#quiet += ms;
       else this.#ran += ms;
       stop();
     };
@@ -77,6 +85,7 @@ export class TableChanges implements StopObserver {
     // Two runs under a clock of instructions are to be alike.
     if (options.nanosPerInstruction !== undefined) return undefined;
     if (engines.isInstalled) return this.#waiting.size > 0 ? this.#looks.patience - this.#quiet : undefined;
+    if (this.#early.mayLook) return Math.max(0, early.patience - this.#quiet);
     const most = this.#early.patience;
     return most === undefined ? undefined : most - this.#ran;
   }
@@ -110,16 +119,45 @@ export class TableChanges implements StopObserver {
   async #tooLong(): Promise<void> {
     this.#interrupted = false;
     if (this.#parts.engines.isInstalled) await this.#leave();
+    else if (this.#early.mayLook) await this.#lookEarly();
     else await this.#early.takeOut();
+  }
+
+  /**
+   * A boot is not to run at a thirtieth of its speed because its longest loop lies in the page of a place. What is
+   * recorded then begins at a look that is up to so much later than the change.
+   */
+  async #lookEarly(): Promise<void> {
+    if ((await this.#releaseHot()).length > 0) {
+      const { points } = this.#parts.connection.engine;
+      this.#isBlind = true;
+      // They are in the way as the places are, and end in the gap.
+      await points.awaitNoMore();
+    }
+    if (!this.#isBlind) return;
+    await this.#early.look();
+    if (!this.#parts.engines.isInstalled) return;
+    this.#isBlind = false;
+    this.#looks.begin();
+  }
+
+  /** Takes the breakpoints out that slow the code that runs most. */
+  async #releaseHot(): Promise<readonly TablePlace[]> {
+    this.#quiet = 0;
+    const isHot = this.#parts.engines.isInstalled
+      ? (seen: number, looks: number): boolean => looks >= hot.looks && seen >= hot.share * looks
+      : (seen: number): boolean => seen >= early.seen;
+    const places = this.#looks.add(await this.#pcs(), [...this.#waiting.keys()], isHot);
+    for (const place of places) this.#waiting.delete(place);
+    if (places.length > 0)
+      await this.#parts.connection.engine.points.release(places.flatMap(({ addresses }) => addresses));
+    return places;
   }
 
   /** Leaves the places alone that slow the code that runs most. Missing one of them may cost the kernel its life. */
   async #leave(): Promise<void> {
-    this.#quiet = 0;
-    const places = this.#looks.add(await this.#pcs(), [...this.#waiting.keys()]);
+    const places = await this.#releaseHot();
     if (places.length === 0) return;
-    for (const place of places) this.#waiting.delete(place);
-    await this.#parts.connection.engine.points.release(places.flatMap(({ addresses }) => addresses));
     this.#parts.options.logger?.warn(
       { at: places.map((place) => place.addresses.map(hex).join(' or ')).join(', ') },
       'the page table is no longer watched there, because a breakpoint slows the code beside it: if the kernel changes it once more, --engine stop is safe',
@@ -161,14 +199,18 @@ class QuietLooks {
   }
 
   /** Returns those of the places whose code page runs much. */
-  add(pcs: readonly bigint[], places: readonly TablePlace[]): readonly TablePlace[] {
+  add(
+    pcs: readonly bigint[],
+    places: readonly TablePlace[],
+    isHot: (seen: number, looks: number) => boolean,
+  ): readonly TablePlace[] {
     this.#looks++;
     const pages = new Set(pcs.map((pc) => pc >> CODE_PAGE));
     return places.filter((place) => {
       const isThere = place.addresses.some((address) => pages.has(address >> CODE_PAGE));
       const seen = (this.#seen.get(place) ?? 0) + Number(isThere);
       this.#seen.set(place, seen);
-      return this.#looks >= hot.looks && seen >= hot.share * this.#looks;
+      return isHot(seen, this.#looks);
     });
   }
 }

@@ -181,7 +181,7 @@ export class Breakpoints {
   }
 
   /** Open calls that return here do so unseen, until a later one is to return here, too. */
-  async awaitNoMore(returnAddresses: readonly Addr[]): Promise<void> {
+  async awaitNoMore(returnAddresses: readonly Addr[] = [...this.#points.keys()].map(addr)): Promise<void> {
     const batch = this.#session.batch();
     this.plant(batch, [], returnAddresses);
     await batch.send();

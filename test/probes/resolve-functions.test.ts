@@ -205,6 +205,16 @@ int main(void) { return 0; }`;
   t.equal(of(gcc, 'vary').stackArguments, true);
   t.match(of(gcc, 'nothing'), { arguments: [], result: undefined, stackArguments: false });
 
+  // What gcc itself says: `gcc -Q --help=optimizers -O2`.
+  const levels = ['-O0', '-O', '-Og', '-O2', '-Os', '-O3'];
+  for (const options of [...levels.map((level) => [level]), ['-O2', '-fno-ipa-ra'], ['-O', '-fipa-ra']]) {
+    const listed = execFileSync('gcc', ['-Q', '--help=optimizers', ...options], { encoding: 'utf8' });
+    const { scratchIsFree } = of(await resolve(build('gcc', 'ra', ...options), 'fn:ints'), 'ints');
+    t.equal(scratchIsFree, /-fipa-ra\s+\[disabled\]/.test(listed), options.join(' '));
+  }
+  const unsaid = await resolve(build('gcc', 'ra', '-O', '-gno-record-gcc-switches'), 'fn:ints');
+  t.equal(of(unsaid, 'ints').scratchIsFree, false);
+
   // Nothing says how long they are, so each call would stop the program.
   const startUp = ['_init', '_fini', 'frame_dummy', 'register_tm_clones'];
   t.strictSame(

@@ -87,6 +87,17 @@ t.test('target: no stop, and the same afterwards', async (t) => {
   t.ok(output.stops < 20, `${output.stops} stops`);
 });
 
+t.test(
+  'the longest loop of a boot lies in the page where paging is turned on: its breakpoint is given up',
+  async (t) => {
+    const { stdout } = await recordKernel(t, lateKernel(t, { ...calls, spin: 40_000_000 }), ['--json']);
+    const output = JSON.parse(stdout) as Recording;
+    t.match(output.gaps, [{ why }]);
+    t.equal(callsOf(output).work, calls.work);
+    t.ok(output.probes.every(({ engine }) => engine === 'target'));
+  },
+);
+
 variant(t, '--from-reset and mixed take all', async (t) => {
   for (const options of usually([['--from-reset'], ['--engine', 'mixed']], ([option]) => option === '--from-reset')) {
     const output = JSON.parse((await record(t, '--json', ...options)).stdout) as Recording;

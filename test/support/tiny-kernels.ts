@@ -160,11 +160,11 @@ export function endsKernel(t: { teardown: (fn: () => void) => void }, calls: num
  */
 export function lateKernel(
   t: { teardown: (fn: () => void) => void },
-  { early, work, isHigh = false }: { readonly early: number; readonly work: number; readonly isHigh?: boolean },
+  { early, work, isHigh = false, spin = 0 }: Record<'early' | 'work', number> & { isHigh?: boolean; spin?: number },
 ): PagingKernel {
   const folder = scratchFolder(t);
   const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
-  const values = { EARLY: early, WORK: work, HIGH: isHigh ? NEAR_BASE - 0x8000_0000n : 0 };
+  const values = { EARLY: early, WORK: work, SPIN: spin, HIGH: isHigh ? NEAR_BASE - 0x8000_0000n : 0 };
   const symbols = Object.entries(values).flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
   const assembled = [
     '-g',

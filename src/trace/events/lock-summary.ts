@@ -13,6 +13,8 @@ interface Owner {
 interface Hold extends Owner {
   readonly lock: Lock;
   readonly use: LockUse;
+  /** When the function that took it was entered. */
+  readonly wanted: number;
   readonly since: number;
   /** Locks that its owner has taken meanwhile. */
   readonly inside: Hold[];
@@ -98,7 +100,7 @@ export class LockSummary extends Fold {
     row.max_wait_ns = Math.max(row.max_wait_ns, waited);
     const isContended = blocker !== undefined && !(use.isShared && blocker.use.isShared);
     if (isContended) this.#contend(lock, blocker.use.by, use.by, waited);
-    const hold: Hold = { lock, use, hart, thread, since: time, inside: [] };
+    const hold: Hold = { lock, use, hart, thread, wanted: wait.since, since: time, inside: [] };
     if (!use.isAttempt) this.#isInside(hold);
     // Whoever holds it exclusively is the only one: another's release was not seen.
     if (!use.isShared) {
@@ -140,7 +142,7 @@ export class LockSummary extends Fold {
       row.max_held_ns = held;
       row.max_held_by = hold.use.by;
     }
-    for (const wait of lock.waits) wait.blocker = hold;
+    for (const wait of lock.waits) if (wait.blocker !== undefined || !isNested(hold, wait)) wait.blocker = hold;
   }
 
   #contend(lock: Lock, holder: string, waiter: string, waited: number): void {
@@ -257,6 +259,14 @@ function waitOf({ lock, hart, use, since }: Wait): LockWait[] {
   const held = { held_by: holder.use.by, held_since_ns: holder.since };
   const { lock: name, address } = lock.row;
   return [{ lock: name, address, hart, by: use.by, since_ns: since, ...held }];
+}
+
+/**
+ * Whoever waits was interrupted on its hart before it tried: else the lock was taken then, and its release has been
+ * seen. A handler, or another thread, has taken and released it meanwhile.
+ */
+function isNested(hold: Hold, wait: Wait): boolean {
+  return hold.hart === wait.hart && hold.wanted >= wait.since;
 }
 
 function isSameOwner(one: Owner, other: Owner): boolean {

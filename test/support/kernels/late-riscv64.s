@@ -1,6 +1,8 @@
 # A supervisor-mode kernel that turns paging on late, assembled with
 #   EARLY   how often it calls `early`, before it turns paging on
 #   WORK    how often it calls `work`, afterwards
+#   SPIN    how often it loops before it turns paging on, in the page where it does, and eight times as often in another one
+#             afterwards
 #   HIGH    how far above the RAM it is linked, and runs from then on; 0: where it runs already
 # It prints both numbers, counted by the functions themselves, and powers off.
 
@@ -16,7 +18,15 @@ _start:
     call early
     addi s2, s2, -1
     bnez s2, 1b
+    .if SPIN
+    li s2, SPIN
+3:  addi s2, s2, -1
+    bnez s2, 3b
+    .endif
     call paging
+    .if SPIN
+    call spin
+    .endif
     li s2, WORK
 2:  mv a0, s2
     call work
@@ -63,6 +73,15 @@ paging:
     counted work, works
 
     .include "number-riscv64.s"
+
+    .if SPIN
+    .balign 4096
+spin:
+    li t0, SPIN * 8
+1:  addi t0, t0, -1
+    bnez t0, 1b
+    ret
+    .endif
 
     .bss
     .balign 4096

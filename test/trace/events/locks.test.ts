@@ -61,6 +61,19 @@ t.test('a wait is contended by whoever holds the lock then, or gets it meanwhile
   t.match(row?.contention, [{ holder: 'f at a.rs:0', waiter: 'f at a.rs:5', count: 1, waited_ns: 17 }]);
 });
 
+t.test('a handler that takes the lock on the hart of one that is about to take it is no contention', async (t) => {
+  const waits = enters({ of: a }, 5);
+  const nested = [...takes({ of: a }, 6), releases(a, 9)];
+  t.match(summaryOf([waits, ...nested, gets(waits, 22), releases(a, 30)]).rows(), [
+    { taken: 2, contended: 0, contention: [] },
+  ]);
+  // Another thread of that hart held it before, so it was waited for.
+  const behind = [...takes({ of: a, hart: 1 }, 0), waits, releases(a, 5.5, 1), ...nested, gets(waits, 22)];
+  t.match(summaryOf(behind).rows(), [{ taken: 3, contended: 1 }]);
+  const other = [waits, ...takes({ of: a, hart: 1 }, 6), releases(a, 9, 1), gets(waits, 22)];
+  t.match(summaryOf(other).rows(), [{ taken: 2, contended: 1 }], 'another hart was first');
+});
+
 t.test('a release that is not seen makes no contention', async (t) => {
   const [row] = summaryOf([...takes({ of: a }, 0), ...takes({ of: a, hart: 1 }, 5), releases(a, 9, 1)]).rows();
   t.match(row, { taken: 2, unreleased: 1, contended: 0, held_ns: 3 });

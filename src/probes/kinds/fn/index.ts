@@ -108,14 +108,14 @@ function planFunction(
   { foreign, why, ...reads }: FunctionReads,
   { returns = false }: Pick<PlanWishes, 'returns'>,
 ): ReadPlan {
-  const { address, size, ref, producer, stackArguments, insisted, unread } = probe;
+  const { address, size, ref, scratchIsFree, stackArguments, insisted, unread } = probe;
   const noSize = size === 0 ? 'the size of its code is not known' : undefined;
   // Not from a spread on: V8 would give each of a kernel's 46,000 plans a hidden class of its own, of 350 bytes.
   return {
     entryIsEnough: !returns,
     ...entryPlan({ address, codeSize: size, name: ref.name }),
     ...reads,
-    scratchIsFree: producer === 'rustc' || producer === 'clang',
+    scratchIsFree,
     ...(insisted === undefined ? {} : { partly: entriesOnly(insisted), insisted }),
     needsStop: unread ?? foreign ?? noSize ?? why,
     returnStays: stackArguments ? 'it may have arguments on the stack' : undefined,

@@ -77,7 +77,7 @@ function unseenText(rows: readonly UnseenRow[]): string {
 
 /** What the hits of a lock's function read: the lock's address, and whether it was taken. */
 function planLock({ probe, role, register, through }: LockFunction, general: ReadonlySet<string>): ReadPlan {
-  const { address, size, ref, producer, stackArguments, result, unread } = probe;
+  const { address, size, ref, scratchIsFree, stackArguments, result, unread } = probe;
   const isRelease = role.does === 'release';
   const parts = role.does === 'try' && result?.where.kind === 'registers' ? result.where.parts : [];
   const returned = parts.flatMap((part) => part.register ?? []);
@@ -90,7 +90,7 @@ function planLock({ probe, role, register, through }: LockFunction, general: Rea
         ? []
         : [{ pointer: register, align: WORD, size: through + WORD, loads: [{ offset: through, size: WORD }] }],
     exit: { keep: [], registers: [...new Set(returned)], reads: [] },
-    scratchIsFree: producer === 'rustc' || producer === 'clang',
+    scratchIsFree,
     needsStop:
       unread ??
       (foreign !== undefined

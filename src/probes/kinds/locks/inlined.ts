@@ -13,7 +13,7 @@ import {
   typeOf,
 } from '../../../dwarf/index.js';
 import { type Shape, Shapes } from '../../../values/index.js';
-import { producerOf } from '../../describer.js';
+import { leavesScratch } from '../../describer.js';
 import type { FlowGraph } from '../../flow-graph.js';
 import type { FramePlace } from '../../function-graphs.js';
 import { inlinedBlock } from '../../inlined-block.js';
@@ -101,10 +101,9 @@ export class InlinedLocks {
         const { address } = graph.steps[site.node] as FlowStep;
         return { ...site, address, window: windows.get(address) ?? 'its code is not known' };
       };
-      const producer = producerOf(copy.host);
       this.found.push({
         ...{ ...named(copy), role: copy.role, type: this.#typeOf(copy.die) },
-        scratchIsFree: producer === 'rustc' || producer === 'clang',
+        scratchIsFree: leavesScratch(copy.host),
         begins: sites.begins.map(at),
         ends: sites.ends.map(at),
       });

@@ -96,7 +96,7 @@ function tallyKind({ argument, adds, json, tables, ...about }: Tallied): TallyKi
 /** What counting a function's calls reads: the registers of its conditions, and of what it counts by. */
 function planTally(tally: TallyProbe, general: ReadonlySet<string>): ReadPlan {
   const { function: probe, by } = tally;
-  const { address, size, ref, producer } = probe;
+  const { address, size, ref, scratchIsFree } = probe;
   const { registers, reads, why, when, isDecided } = planConditions(
     probe.when,
     by?.kind === 'entry' ? [by.number.spot] : [],
@@ -110,7 +110,7 @@ function planTally(tally: TallyProbe, general: ReadonlySet<string>): ReadPlan {
     entryRegisters: registers,
     entryReads: reads,
     exit: { keep: [], registers: returned, reads: [] },
-    scratchIsFree: producer === 'rustc' || producer === 'clang',
+    scratchIsFree,
     needsStop:
       probe.unread ??
       (foreign !== undefined
