@@ -1,6 +1,6 @@
 import { RsptraceError } from '../base/errors.js';
 import { plural } from '../text/index.js';
-import { Choice, Story, storyJson, storyText, type TraceRead } from '../trace/index.js';
+import { Choice, hasUnknownWakes, Story, storyJson, storyText, type TraceRead } from '../trace/index.js';
 import { ExitCode, note } from './failure.js';
 import type { ReportArguments } from './options/saved-trace.js';
 import { headJson, noMatch, readSaved } from './saved-trace.js';
@@ -32,8 +32,8 @@ export async function reportStory(args: ReportArguments, wanted: TraceFilter): P
 }
 
 /** What the story cannot have. */
-function notesOn({ followed }: Story, count: number, number: number, { isOwn, info }: TraceRead): (string | false)[] {
-  const { carrier, others = 0 } = followed ?? {};
+function notesOn(story: Story, count: number, number: number, { isOwn, info }: TraceRead): (string | false)[] {
+  const { carrier, others = 0 } = story.followed ?? {};
   const isOfHart = carrier?.kind === 'hart' && !info?.isProcess;
   return [
     count > 1 && `it is number ${number} of ${count}: --nth chooses another`,
@@ -41,6 +41,8 @@ function notesOn({ followed }: Story, count: number, number: number, { isOwn, in
       isOfHart &&
       `nothing says when its hart ran others, because the trace has no context switches: record with -p switch:${others > 0 ? `; ${plural(others, 'call')} of other processes meanwhile ${others === 1 ? 'is' : 'are'} left out` : ''}`,
     !isOwn && 'the trace was not written by rsptrace, so it has no switches, polls, wakes and locks',
-    carrier?.kind === 'thread' && 'who ends the wait of a thread is in no trace: what its hart runs next is',
+    carrier?.kind === 'thread' &&
+      hasUnknownWakes(story) &&
+      'who ends a wait is known where calls of the function that wakes threads are traced: -p fn:try_to_wake_up of Linux, -p fn:wakeup -p fn:sleep',
   ];
 }

@@ -68,7 +68,7 @@ export {
 } from './report/report-table.js';
 export { type SampleRow, type SampleSortKey, sampleRows, sampleSortKeys, sampleTable } from './report/sample-rows.js';
 export { Story } from './report/story/story.js';
-export { storyJson, storyText } from './report/story/story-text.js';
+export { hasUnknownWakes, storyJson, storyText } from './report/story/story-text.js';
 export { Choice } from './report/story/subjects.js';
 export { functionTable, namesOf, summaryTable, taskTable } from './report/summary-table.js';
 export {

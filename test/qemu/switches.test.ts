@@ -28,7 +28,10 @@ interface Story {
   readonly total_ns: number | null;
   readonly on_hart_ns: number | null;
   readonly waiting_ns: number;
-  readonly tree: { readonly children: readonly { readonly kind: string; readonly name: string }[] };
+  readonly waits: number;
+  readonly tree: {
+    readonly children: readonly { readonly kind: string; readonly name: string; readonly woken_by?: string | null }[];
+  };
 }
 
 /** What `middle` calls. */
@@ -53,7 +56,8 @@ const runs = [
 
 for (const [guest, engine, used] of usually(runs, ([guest, engine]) => (guest === 'rv-sched') === (engine === 'auto')))
   t.test(`${guest}, --engine ${engine}: every switch of three harts, and who has them`, async (t) => {
-    const options = ['--json', '--engine', engine, '-p', 'switch:', '-p', 'fn:labsched::work::*'];
+    const wakes = ['-p', 'fn:labsched::sched::sleep', '-p', 'fn:labsched::sched::wakeup'];
+    const options = ['--json', '--engine', engine, '-p', 'switch:', '-p', 'fn:labsched::work::*', ...wakes];
     const { stdout, lab, trace } = await runLab(t, guest, options, { machine: ['-smp', '3'] });
     const { threads: rows, switches_missed: missed, probes } = JSON.parse(stdout) as Switches;
     t.equal(probes.find((probe) => probe.function === 'context switches in swtch')?.engine, used);
@@ -89,6 +93,12 @@ for (const [guest, engine, used] of usually(runs, ([guest, engine]) => (guest ==
       );
       t.equal((story.on_hart_ns ?? 0) + story.waiting_ns, story.total_ns);
     }
+    // Who sleeps is woken by a call for the same channel, of another thread.
+    const slept = await rsptrace('report', '--json', '--story', 'sched::sleep', '--nth', '3', trace).ended;
+    const { story } = JSON.parse(slept.stdout) as { story: Story };
+    const [wait] = story.tree.children.filter(({ kind }) => kind === 'wait');
+    t.match(wait?.woken_by, /^labsched::sched::wakeup of TABLE\.threads\[\d\]$/);
+    t.equal(story.waits, 1);
   });
 
 /** What `switch:` finds, and where. */

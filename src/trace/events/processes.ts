@@ -15,7 +15,10 @@ export interface ProcessRef {
 export interface Process extends ProcessRef {
   /** Its programs, where several are traced. */
   readonly programs: ReadonlySet<string>;
-  /** What context switches call the thread that it was seen with first: by its newest name. */
+  /**
+   * What context switches call the thread that it was seen with first: by its newest name. ` and 2 more` behind it:
+   * others were seen in the same address space, of this process or of a later one.
+   */
   readonly thread: string | undefined;
   /** From the first to the last call or poll that was seen to begin or end in it. */
   readonly first: GuestNanos;
@@ -24,9 +27,14 @@ export interface Process extends ProcessRef {
 
 type Seen = { -readonly [K in keyof Process]: Process[K] } & {
   readonly programs: Set<string>;
-  /** Where that thread's context is saved. */
-  context: Addr | undefined;
+  /** All of them, by where their contexts are saved and their numbers, with their newest names. */
+  readonly threads: Map<string, string>;
 };
+
+/** A thread keeps its number when it gets another name. */
+function threadKey({ stack, name = '' }: ThreadRef): string {
+  return `${hex(stack)} ${/:(\d+)(?: \(|$)/.exec(name)?.[1] ?? ''}`;
+}
 
 /** Of an event: the address space, if it is a program's. */
 export function spaceOf(event: AnyBegin | AnyEnd): Addr | undefined {
@@ -70,7 +78,13 @@ export class Processes {
     const before = this.#all.size;
     const { time } = begin;
     const process = madeOnce(this.#all, space, () => ({
-      ...{ number: before + 2, space, programs: new Set<string>(), thread: undefined, context: undefined },
+      ...{
+        number: before + 2,
+        space,
+        programs: new Set<string>(),
+        thread: undefined,
+        threads: new Map<string, string>(),
+      },
       ...{ first: time, last: time },
     }));
     const program = begin.thread?.program;
@@ -78,8 +92,10 @@ export class Processes {
     process.last = time;
     const running = this.#running[begin.hart];
     if (running) {
-      process.context ??= running.stack;
-      if (process.context === running.stack) process.thread = running.name;
+      process.threads.set(threadKey(running), running.name ?? '');
+      const [first] = process.threads.values();
+      const { size } = process.threads;
+      process.thread = size > 1 ? `${first} and ${size - 1} more` : first;
     }
     return this.#all.size > before ? process : undefined;
   }

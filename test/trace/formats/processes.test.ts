@@ -3,6 +3,7 @@
 import { inflateRawSync } from 'node:zlib';
 import t from 'tap';
 import { addr, hex } from '../../../src/base/addr.js';
+import { Processes } from '../../../src/trace/events/processes.js';
 import { readBlock } from '../../../src/trace/formats/html/columns.js';
 import { type FunctionRef, reportBy, type TraceEvent } from '../../../src/trace/index.js';
 import { Layout } from '../../../src/trace/viewer/layout.js';
@@ -141,6 +142,23 @@ t.test('Perfetto: a group for each process, and arrows into the kernel and back'
   const again = await readBack('processes.pftrace');
   t.equal(again.length, events.length, 'groups and arrows are no events');
   t.ok(write('processes2.pftrace', again).equals(write('processes3.pftrace', await readBack('processes2.pftrace'))));
+});
+
+t.test('a process that was seen with several threads says so, and one that is renamed keeps its name', (t) => {
+  const { stack: at } = context;
+  const threads = [
+    { key: 11, stack: at, name: 'init:1' },
+    { key: 12, stack: at, name: 'sh:1' },
+    { key: 13, stack: at, name: 'cat:2' },
+    { key: 14, stack: addr(0x8002_0000n), name: 'wc:3' },
+  ];
+  const processes = new Processes();
+  const names = threads.map((thread, i) => {
+    for (const event of [begins(i, running, thread), begins(i, read, shell)]) processes.on(event);
+    return processes.of(shellSpace)?.thread;
+  });
+  t.strictSame(names, ['init:1', 'sh:1', 'sh:1 and 1 more', 'sh:1 and 2 more']);
+  t.end();
 });
 
 t.test('report --by process: as the groups are called', async (t) => {

@@ -7,6 +7,7 @@ import {
   type CallBegin,
   Choice,
   type FunctionRef,
+  hasUnknownWakes,
   lockArguments,
   lockRef,
   releaseName,
@@ -175,4 +176,60 @@ t.test('in any story of polls the longest life is that of --by latency, and its 
       }
     }),
   );
+});
+
+t.test('who wakes a thread: a call that is given its address, or what it sleeps with', async (t) => {
+  const [mine, other] = [{ ...fn('sh', 'thread'), address: addr(0xff00n) }, fn('cat', 'thread')];
+  const [wait, sleep, timer] = [fn('syscall::wait', 'syscall'), fn('kernel::sleep'), fn('irq::timer', 'irq')];
+  const [wakeup, wakeTask, look] = [fn('kernel::wakeup'), fn('try_to_wake_up'), fn('kernel::look')];
+  const given = (name: string, value: string) => [{ name, value }];
+  const track = { key: 93, stack: addr(0x9000n) };
+  const on = (event: TraceEvent): TraceEvent => ({ ...event, thread: track }) as TraceEvent;
+  const calls = (of: FunctionRef, from: number, values: CallBegin['arguments'], result?: string): TraceEvent[] => [
+    call(of, 0, 1, values).begin(from),
+    call(of, 0, 1, values).end(from + 1, from, result),
+  ];
+  const events = linked([
+    call(mine, 0).begin(0),
+    on(call(wait, 0).begin(10)),
+    on(call(sleep, 0, 1, given('channel', '7')).begin(15)),
+    call(mine, 0).end(20, 0),
+    call(other, 0).begin(20),
+    // Another channel; another argument of this value; no function that wakes; one that has woken nothing.
+    ...calls(wakeup, 21, given('channel', '8')),
+    ...calls(wakeup, 23, given('count', '7')),
+    ...calls(look, 25, given('channel', '7')),
+    ...calls(wakeTask, 27, given('p', '0xff00'), '0'),
+    ...calls(wakeup, 30, given('channel', '7')),
+    call(other, 0).end(40, 20),
+    call(mine, 0).begin(40),
+    on(call(sleep, 0, 1).end(41, 15)),
+    call(mine, 0).end(50, 40),
+    call(other, 0).begin(50),
+    call(timer, 0, 1).begin(55),
+    call(wakeTask, 0, 2, given('p', '0xff00')).begin(56),
+    call(wakeTask, 0, 2).end(57, 56, '1'),
+    call(timer, 0, 1).end(58, 55),
+    call(other, 0).end(60, 50),
+    call(mine, 0).begin(60),
+    on(call(wait, 0).end(70, 10, '3')),
+  ]);
+  const { story, followed } = storyOf(events, 'syscall::wait');
+  t.match(followed, { waits: 2, waiting_ns: 30, runnable_ns: 14 });
+  t.same(storyText(story, options, 99).split('\n').slice(3, -1), [
+    '     0 ns      60 ns     0  syscall::wait = 3',
+    '     5 ns      26 ns     0    kernel::sleep(channel: 7)',
+    '    10 ns      20 ns     0      off the hart: hart 0 runs cat; woken by kernel::wakeup of cat after 10 ns',
+    '    40 ns      10 ns     0    off the hart: hart 0 runs cat; woken by try_to_wake_up in irq::timer after 6 ns',
+  ]);
+  t.notOk(hasUnknownWakes(story));
+  t.ok(
+    hasUnknownWakes(
+      storyOf(
+        events.filter((one) => !('function' in one) || one.function !== wakeup),
+        'syscall::wait',
+      ).story,
+    ),
+  );
+  t.end();
 });

@@ -17,23 +17,36 @@ export type Carrier =
 export class HartStates {
   readonly #threads: (CallBegin | undefined)[] = [];
   readonly #polls = new Map<number, PollBegin[]>();
+  /** Interrupts whose handlers have not ended. */
+  readonly #interrupts = new Map<AnyBegin, number>();
 
   on(event: TraceEvent): void {
     if (isBegin(event)) {
       if (event.type === 'poll-begin') this.#pollsOf(event.hart).push(event);
       else if (isThread(event) && !event.thread) this.#threads[event.hart] = event;
+      else if (event.function.kind === 'irq') this.#interrupts.set(event, event.hart);
     } else if (isEnd(event)) {
       if (!('function' in event)) this.#pollEnds(event.begin);
       else if (isThread(event) && !event.thread) this.#threads[event.hart] = undefined;
+      else if (event.begin) this.#interrupts.delete(event.begin);
     } else if (event.type === 'gap' || event.type === 'reset') {
       this.#threads.length = 0;
       this.#polls.clear();
+      this.#interrupts.clear();
     }
   }
 
   /** Since when a hart runs its thread. */
   threadOf(hart: number): CallBegin | undefined {
     return this.#threads[hart];
+  }
+
+  /** In what a hart runs now: `in irq::timer`, `of init:1`. */
+  insideOf(hart: number): string | undefined {
+    const interrupt = [...this.#interrupts].findLast(([, on]) => on === hart)?.[0];
+    if (interrupt && 'function' in interrupt) return `in ${interrupt.function.name}`;
+    const thread = this.#threads[hart]?.function;
+    return thread && `of ${thread.name}`;
   }
 
   /** Who carries what begins now, and the outermost poll of its task that is open. */

@@ -22,7 +22,7 @@ function storyTimes(root: StoryNode): StoryTimes {
   const waits = [...outermost(root, 'wait')];
   const irqs = [...outermost(root, 'irq')];
   const locks = [...outermost(root, 'lock')];
-  const woken = waits.filter(({ wait }) => wait?.woken !== undefined);
+  const woken = waits.filter(({ wait, took }) => wait?.woken !== undefined && took !== undefined);
   const runnable = woken.map(({ began, took = 0, wait }) => began + took - (wait?.woken ?? 0));
   return {
     total: root.took,
@@ -34,6 +34,13 @@ function storyTimes(root: StoryNode): StoryTimes {
     locks: locks.length,
     locking: sum(locks.map(onHart)),
   };
+}
+
+/** Of a thread: who ended one of its waits is not known. */
+export function hasUnknownWakes({ followed }: Story): boolean {
+  const of = ({ children, wait, name, took }: StoryNode): boolean =>
+    (wait !== undefined && wait.woken === undefined && took !== undefined && name !== 'preempted') || children.some(of);
+  return followed !== undefined && of(followed.root);
 }
 
 /** Those that stand in no other one, and in no wait: there others run. */

@@ -2,6 +2,8 @@ import { awaitPlace, waitText } from '../../events/await-place.js';
 import type {
   AnyBegin,
   AnyEnd,
+  ArgumentValue,
+  CallBegin,
   GuestNanos,
   PollBegin,
   PollEnd,
@@ -17,11 +19,12 @@ import { type Carrier, HartStates } from './carrier.js';
 import { LockHolders } from './lock-holders.js';
 import type { StoryKind, StoryNode, StoryWait } from './node.js';
 import { isThread, lifeOf, type Subject, Subjects } from './subjects.js';
+import { awaited, wakesThread, wokeNothing } from './thread-wakes.js';
 
 /** More would not be read, and a trace may have millions. */
 const mostNodes = 100_000;
 
-type WaitNode = StoryNode & { readonly wait: StoryWait };
+type WaitNode = StoryNode & { readonly wait: StoryWait; waker?: CallBegin };
 
 /** A hart that runs something of the story: what is open there, the outermost first. */
 type Lane = StoryNode[];
@@ -74,7 +77,18 @@ export class Story extends Fold {
     const { begin } = subject;
     const root = subjectNode(begin);
     const on = begin.hart;
-    this.#followed = { subject, root, carrier, poll, on, lane: [root], wait: undefined, others: 0, isOver: false };
+    this.#followed = {
+      subject,
+      root,
+      carrier,
+      poll,
+      on,
+      lane: [root],
+      wait: undefined,
+      given: [],
+      others: 0,
+      isOver: false,
+    };
     if (begin.type === 'poll-begin') this.#enters(this.#followed, begin);
     else this.#open.set(begin, { node: root, lane: this.#followed.lane });
   }
@@ -101,6 +115,7 @@ export class Story extends Fold {
   }
 
   #enters(followed: Followed, begin: AnyBegin): void {
+    if (begin.type === 'call-begin') this.#mayWake(followed, begin);
     if (begin.type === 'poll-begin') this.#polls(followed, begin);
     const lane = this.#laneOf(followed, begin.hart);
     if (!lane) return;
@@ -129,8 +144,21 @@ export class Story extends Fold {
     }
   }
 
+  /** Nothing but functions' names and arguments says who wakes a thread. */
+  #mayWake({ carrier, wait, given }: Followed, begin: CallBegin): void {
+    if (!wait || carrier.kind !== 'thread' || wait.wait.woken !== undefined) return;
+    if (!wakesThread(begin, carrier.thread, given)) return;
+    const inside = this.#harts.insideOf(begin.hart);
+    wait.wait.woken = begin.time;
+    wait.wait.wokenBy = `${begin.function.name}${inside === undefined ? '' : ` ${inside}`}`;
+    wait.waker = begin;
+  }
+
   #leaves(followed: Followed, end: AnyEnd): void {
     const { begin } = end;
+    const { wait } = followed;
+    if (wait && wait.waker === begin && end.type === 'call-end' && wokeNothing(end))
+      Object.assign(wait.wait, { woken: undefined, wokenBy: undefined });
     const open = begin && this.#open.get(begin);
     if (begin && open) {
       const { node, lane } = open;
@@ -197,6 +225,8 @@ export class Story extends Fold {
       ...{ kind: 'wait', name, detail: undefined, hart, began: time, took: undefined, result: undefined, children: [] },
       wait: { next: undefined, wokenBy: undefined, woken: undefined, back: undefined },
     };
+    const calls = [...this.#open].flatMap(([begin, { lane }]) => (lane === followed.lane ? begin : []));
+    followed.given = awaited(calls.filter((begin) => begin.type === 'call-begin'));
     // Waits are few, and sums need all of them.
     (followed.lane.at(-1) ?? followed.root).children.push(wait);
     followed.wait = wait;
@@ -251,6 +281,8 @@ interface Followed {
   on: number | undefined;
   readonly lane: Lane;
   wait: WaitNode | undefined;
+  /** What a thread waits with. */
+  given: readonly ArgumentValue[];
   /** Calls of other processes on its hart meanwhile. */
   others: number;
   isOver: boolean;
