@@ -15,6 +15,7 @@ const kinds = Object.keys({
   'long-poll': true,
   'self-wake-loop': true,
   'woken-not-polled': true,
+  panicked: true,
   'dropped-pending': true,
   'large-future': true,
   deadlock: true,

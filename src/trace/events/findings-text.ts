@@ -43,6 +43,8 @@ export function findingText({ kind, count, worst, by, wait, times_ns: [first = 0
       return `it was polled ${number} times in a row though nobody had woken it, and came to the same await; ${since}`;
     case 'woken-not-polled':
       return `it was woken and not polled for up to ${timeText(number)}; ${since}`;
+    case 'panicked':
+      return `it panicked in a poll that began there, at ${timeText(first)}, and the panic was caught: the program's own message says where`;
     case 'dropped-pending':
       return by === null
         ? `it was dropped before it was ready, at the latest at ${timeText(first)}`

@@ -20,8 +20,8 @@ import { dropperText } from './text.js';
  * `long-poll`: a poll took so long that other tasks of its executor had to wait. `self-wake-loop`: a task woke itself
  * in each of many polls, and came to the same await again. `idle-polls`: a task was polled many times though nobody had
  * woken it, and came to the same await each time. `woken-not-polled`: the executor did not poll a woken task
- * for long. `dropped-pending`: a task's Future was dropped before it was ready. `large-future`: a task's Future is
- * much larger than those of the others. `deadlock`, `likely-deadlock`, `lost-wake`: at the end memory showed that a
+ * for long. `panicked`: a panic went through a poll and was caught. `dropped-pending`: a task's Future was dropped
+ * before it was ready. `large-future`: a task's Future is much larger than those of the others. `deadlock`, `likely-deadlock`, `lost-wake`: at the end memory showed that a
  * task will not be polled again ({@link Stuck}).
  */
 export type FindingKind =
@@ -29,6 +29,7 @@ export type FindingKind =
   | 'self-wake-loop'
   | 'idle-polls'
   | 'woken-not-polled'
+  | 'panicked'
   | 'dropped-pending'
   | 'large-future'
   | Stuck['why'];
@@ -48,7 +49,7 @@ export interface Finding {
   readonly times_ns: readonly number[];
   /**
    * The longest poll or wait, in nanoseconds; the polls in a row; the size in bytes; null for what has no size:
-   * `dropped-pending`, deadlocks, lost wakes.
+   * `panicked`, `dropped-pending`, deadlocks, lost wakes.
    */
   readonly worst: number | null;
   /** For `dropped-pending`: who dropped it; null if only the memory of the task shows that it is gone. */
@@ -89,6 +90,8 @@ interface Watched {
   outermost: PollBegin | undefined;
   /** A poll inside the present one has taken too long already. */
   isLong: boolean;
+  /** A panic went through a poll inside the present one. */
+  hasPanicked: boolean;
   hasWokenItself: boolean;
   /** Where its last poll came to wait, and in how many polls in a row it did and woke itself. */
   place: AwaitPlace | undefined;
@@ -178,7 +181,8 @@ export class Findings extends Fold {
       const { future: name, instance } = future;
       const at = place.file === undefined ? future : place;
       const where = { file: at.file ?? null, line: at.line ?? null };
-      return { kind, task: numberOf(root), future: name, instance, ...where, count, times_ns: times, worst };
+      const size = kind === 'panicked' ? null : worst;
+      return { kind, task: numberOf(root), future: name, instance, ...where, count, times_ns: times, worst: size };
     });
     const stuck = this.#stuck.map((event) => ofStuck(event, event.root ? numberOf(event.root) : 0));
     return [...found, ...ofRows(rows, this.#droppersByNumber(numberOf)), ...stuck].sort((a, b) => a.task - b.task);
@@ -211,6 +215,7 @@ export class Findings extends Fold {
     if (task.outermost) return;
     task.outermost = event;
     task.isLong = false;
+    task.hasPanicked = false;
     task.hasWokenItself = false;
     task.inside = undefined;
     if (task.woken !== undefined) this.#late(task.root, task.woken, event.time);
@@ -229,6 +234,11 @@ export class Findings extends Fold {
       // The innermost poll that takes so long is the one to look at: it ends first.
       task.isLong = true;
       this.#add({ kind: 'long-poll', root, future, place: begin.state ?? future }, begin.time, time - begin.time);
+    }
+    if (result === 'panicked' && !task.hasPanicked) {
+      // The innermost one ends first.
+      task.hasPanicked = true;
+      this.#add({ kind: 'panicked', root, future, place: begin.state ?? future }, begin.time, 0);
     }
     if (begin !== task.outermost) return;
     task.outermost = undefined;
@@ -287,7 +297,7 @@ export class Findings extends Fold {
     if (known) this.#woken.delete(known);
     const task: Watched = {
       root,
-      ...{ outermost: undefined, isLong: false, hasWokenItself: false },
+      ...{ outermost: undefined, isLong: false, hasPanicked: false, hasWokenItself: false },
       ...{ place: undefined, inside: undefined, row: 0, woken: undefined },
       ...{ isNew: true, isWanted: true, idle: 0, isWakeable: false },
     };

@@ -190,9 +190,9 @@ export function argumentsText(values: readonly ArgumentValue[]): string {
   return text;
 }
 
-/** `Suspend0 at src/work.rs:34`, `Returned`. */
+/** `Suspend0 at src/work.rs:34`, `Returned`. The place of `Panicked` would be the end of the function. */
 export function stateText(state: StateRef): string {
-  return madeOnce(states, state, () => `${state.name}${at(state)}`);
+  return madeOnce(states, state, () => (state.name === 'Panicked' ? state.name : `${state.name}${at(state)}`));
 }
 
 const states = new WeakMap<StateRef, string>();

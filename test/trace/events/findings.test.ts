@@ -94,6 +94,18 @@ t.test('a poll that blocks: the innermost Future that took so long, by the line 
   t.equal(find(poll(0, 9_999_999)).length, 0);
 });
 
+t.test('a panic that was caught: the innermost Future, by the line where it was resumed', async (t) => {
+  const inner = { hart: 0, root, future: futures[1], address: addr(0x1010), depth: 1 } as const;
+  const began = { type: 'poll-begin', ...inner, time: nanos(10), state: suspend1 } as const;
+  const end = { type: 'poll-end', ...inner, time: nanos(20), begin: began, began: began.time } as const;
+  const [first, last] = poll(0, 30);
+  const panics = [first, began, { ...end, result: 'panicked', chain: [] }, { ...last, result: 'panicked' }];
+  const found = find(panics as TraceEvent[]);
+  t.match(found, [{ kind: 'panicked', task: 1, future: 'b', file: 'src/b.rs', line: 25, times_ns: [10], worst: null }]);
+  t.equal(found.length, 1, 'not of those around it as well');
+  t.match(findingsText(found), /task 1, b at src\/b.rs:25: it panicked in a poll that began there, at 10 ns/);
+});
+
 t.test('a task that wakes itself in a loop', async (t) => {
   const loop = (times: number) =>
     find(Array.from({ length: times }, (_, i) => poll(i * 10, i * 10 + 5, { by: root })).flat());
