@@ -1,4 +1,5 @@
 import {
+  clipEnd,
   clipPlace,
   clipStart,
   foldBrackets,
@@ -17,6 +18,8 @@ export interface TableOptions {
   readonly width: number;
   /** The heading of the places; `file:line` where it is left out, and there are some. */
   readonly places?: string;
+  /** Places are sentences, which keep their begin where there is no room. */
+  readonly areSentences?: boolean;
 }
 
 /** One line of a table: numbers as text, then a name and a place. */
@@ -56,7 +59,8 @@ export function textTable(
   const placeTitle = options.places ?? (isPlaced ? 'file:line' : '');
   const room = options.width - widths.reduce((sum, width) => sum + width + GAP.length, 0);
   const [nameWidth, placeWidth] = textWidths([nameTitle, ...names], [placeTitle, ...places], room);
-  const [shownNames, shownPlaces] = [clipAll(names, nameWidth), places.map((place) => clipPlace(place, placeWidth))];
+  const clip = options.areSentences ? clipEnd : clipPlace;
+  const [shownNames, shownPlaces] = [clipAll(names, nameWidth), places.map((place) => clip(place, placeWidth))];
   const row = (cells: readonly string[], name = '', place = ''): string => {
     const right = cells.map((cell, i) => cell.padStart(widths[i] ?? 0)).join(GAP);
     return `${right}${GAP}${padEndTo(name, nameWidth)}${GAP}${place}`.trimEnd();

@@ -1,5 +1,6 @@
-import { clipPlace, shownFile, shownPlaces } from '../../text/index.js';
+import { clipPlace, isLibraryFile, libraryName, shownFile, shownPlaces } from '../../text/index.js';
 import { awaitText } from '../events/await-place.js';
+import type { Wake } from '../events/events.js';
 import { wakeSourceText } from '../events/text.js';
 import { hasRoom, type TableOptions, textTable, timeText } from '../events/text-table.js';
 import type { WaitRow } from '../formats/off-cpu.js';
@@ -29,7 +30,7 @@ export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): st
         max: timeText(max),
       },
       name: whole !== undefined ? shownPlaces(whole) : `${task}${place === undefined ? '' : ` at ${place}`}`,
-      file: wake ? wakeSourceText(wake, shownFile) : wokenBy,
+      file: wake ? wakerText(wake) : wokenBy,
       line: null,
     };
   });
@@ -38,5 +39,15 @@ export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): st
     lines: lines.map(({ row, ...rest }) => ({ ...rest, numbers: heads.map((head) => row[head]) })),
   }));
   const fitting = tables.findLast((table) => hasRoom(table.heads, table.lines, options, TEXT_WIDTH)) ?? tables[0];
-  return textTable(fitting?.heads ?? [], 'task and await', fitting?.lines ?? [], { ...options, places: 'woken by' });
+  return textTable(fitting?.heads ?? [], 'task and await', fitting?.lines ?? [], {
+    ...options,
+    ...{ places: 'woken by', areSentences: true },
+  });
+}
+
+/** The task first: `shop::auditor in tokio WakeList::wake_all`, with a place where it is the program's own. */
+function wakerText(wake: Wake): string {
+  const { file, function: name } = wake.caller;
+  if (name === undefined || file === undefined || !isLibraryFile(file)) return wakeSourceText(wake, shownFile);
+  return wakeSourceText({ ...wake, caller: { function: libraryName(name), file: undefined, line: undefined } });
 }

@@ -1,4 +1,5 @@
 import { madeOnce } from '../../base/made-once.js';
+import { isLibraryFile } from '../../text/index.js';
 import type { CallTree, TreeNode } from '../events/call-tree.js';
 import { type TableOptions, textTable } from '../events/text-table.js';
 
@@ -11,12 +12,15 @@ export interface SampleRow {
   total: number;
 }
 
-/** `self`: the one with the most samples of its own first; `total`: with what it calls. */
+/**
+ * `self`: the one with the most samples of its own first, then, of those without one, the program's own before
+ * libraries'; `total`: with what it calls.
+ */
 export const sampleSortKeys = ['self', 'total', 'name'] as const;
 export type SampleSortKey = (typeof sampleSortKeys)[number];
 
 /** A row a function. */
-export function sampleRows(tree: CallTree, sort: SampleSortKey = 'self'): SampleRow[] {
+export function sampleRows(tree: Pick<CallTree, 'nodes'>, sort: SampleSortKey = 'self'): SampleRow[] {
   const rows = new Map<string, SampleRow>();
   for (const node of tree.nodes()) {
     if (node.samples === 0) continue;
@@ -33,10 +37,15 @@ export function sampleRows(tree: CallTree, sort: SampleSortKey = 'self'): Sample
 }
 
 const orders: Readonly<Record<SampleSortKey, (a: SampleRow, b: SampleRow) => number>> = {
-  self: (a, b) => b.self - a.self || b.total - a.total,
+  self: (a, b) => b.self - a.self || (a.self === 0 ? isLibrary(a) - isLibrary(b) : 0) || b.total - a.total,
   total: (a, b) => b.total - a.total || b.self - a.self,
   name: () => 0,
 };
+
+/** 1 for a function of a library, or of no known file. Those of the C library are `./csu/..` and `../sysdeps/..`. */
+function isLibrary({ file }: SampleRow): number {
+  return file === undefined || file.startsWith('.') || isLibraryFile(file) ? 1 : 0;
+}
 
 /** A line a function: its share of all samples, and that of what it calls. */
 export function sampleTable(rows: readonly SampleRow[], samples: number, options: TableOptions): string {

@@ -72,6 +72,23 @@ t.test('who woke it, how long it was ready then, and what was never woken', asyn
   ]);
 });
 
+t.test('who woke it stands first in a narrow table; of a library there is the name alone', async (t) => {
+  const caller = (file: string) => ({ function: 'tokio::util::wake_list::WakeList::wake_all', file, line: 71 });
+  const row = { task: 'a', at: undefined, wokenBy: '', waits: 1, total: 9, max: 9, runnable: 0 };
+  const woken = (file: string) => ({ ...row, wake: { ...wake, time: nanos(1), by, caller: caller(file) } });
+  const library = '/h/.cargo/registry/src/index-1/tokio-1.54.1/src/util/wake_list.rs';
+  const table = (width: number): string[] =>
+    offCpuTable([woken(library), woken('/shop/src/list.rs')], { color: false, width })
+      .split('\n')
+      .map((line) => line.replace(/^.* a +/, ''));
+  t.same(table(200).slice(1), [
+    'b in tokio WakeList::wake_all',
+    'b in tokio::util::wake_list::WakeList::wake_all at /shop/src/list.rs:71',
+    '',
+  ]);
+  t.match(table(70)[2], /^b in tokio::util::wake.*…$/);
+});
+
 t.test('a poll whose end shows no result was pending if the next one finds the Future at an await', async (t) => {
   const unknown = { type: 'poll-end', ...of, result: 'unknown', chain: [] } as const;
   const events = linked([

@@ -1,4 +1,4 @@
-import { clipEnd, plural, visible } from '../../../text/index.js';
+import { clipEnd, plural, shownPlaces, visible } from '../../../text/index.js';
 import { type TableOptions, timeText } from '../../events/text-table.js';
 import type { StoryKind, StoryNode } from './node.js';
 import type { Story } from './story.js';
@@ -93,7 +93,7 @@ function lineOf(node: StoryNode, root: StoryNode, level: number, { width }: Tabl
   const time = (took === undefined ? '' : timeText(took)).padStart(9);
   const given = detail === undefined ? '' : kind === 'lock' || kind === 'poll' ? ` ${detail}` : `(${detail})`;
   const what = `${name}${given}${result === undefined ? '' : ` = ${result}`}${waitText(node)}`;
-  return `${clipEnd(`${at}  ${time}  ${String(hart).padStart(4)}  ${'  '.repeat(level)}${visible(what)}`, width)}\n`;
+  return `${clipEnd(`${at}  ${time}  ${String(hart).padStart(4)}  ${'  '.repeat(level)}${shownPlaces(visible(what))}`, width)}\n`;
 }
 
 function waitText({ wait, began, hart }: StoryNode): string {
