@@ -25,6 +25,25 @@ export interface CallingConvention {
   readonly irregularFunctions?: readonly { readonly name: RegExp; readonly reason: string }[];
 }
 
+/**
+ * What the psABIs of RISC-V and LoongArch say alike: LP64. `link`: the register of the return address; `widest`: bytes
+ * of the widest number with a register of its own, by `e_flags`.
+ */
+export function lp64(
+  link: string,
+  floats: Pick<FloatPassing, 'arguments' | 'results'>,
+  widest: (flags: number) => number | undefined,
+): Pick<CallingConvention, 'returnAddress' | 'stackPointerAfterReturn' | 'aggregates' | 'floats'> {
+  return {
+    returnAddress: { in: 'register', name: link },
+    stackPointerAfterReturn: (atEntry) => atEntry,
+    aggregates: { maySplit: true, large: 'by-address' },
+    floats: ({ flags }) => ({
+      ...{ ...floats, widest: widest(flags) ?? 0, overflow: 'integer-registers', structs: 'by-member' },
+    }),
+  };
+}
+
 /** What says how a program was compiled. */
 interface ProgramAbi {
   /** `e_flags` of its ELF header. */

@@ -1,6 +1,8 @@
+import type { Addr } from '../../base/addr.js';
 import { Label } from '../inject/code-buffer.js';
 import { recordFilling } from '../inject/fill-record.js';
 import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
+import type { ClaimLabels } from '../inject/trampoline-skeleton.js';
 import {
   type Assembler,
   add,
@@ -35,24 +37,12 @@ import { CNTVCT_EL0, CPACR_EL1, MPIDR_EL1 } from './system-registers.js';
 /** Where `wait` goes on: at `again`, or at `dropped` 4 bytes further. */
 export const LINK = T3;
 
-/** The largest sizes of a slot and of a segment. */
-export const mostShifts = { slotShift: 11, segmentShift: 48 } as const;
-
-/** Places in the code of a claim that its rare ways lead to. */
-interface ClaimLabels {
-  readonly again: Label;
-  readonly moved: Label;
-  readonly full: Label;
-}
-
 /**
  * In: x16 = the control block's address. Out: x17 = the claim, x9 = the record's address. No reservation is left over
  * for the code that this code interrupted. HEAD and LIMIT are below 2^63, so the sign of their difference compares them.
  */
-export function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
+export function claim(code: Assembler, ring: RingGeometry, labels: ClaimLabels): void {
   const { slotShift, segmentShift, countShift } = ring;
-  const labels = { again: new Label(), moved: new Label(), full: new Label() };
-  code.bind(labels.again);
   code.emit(ldr(T1, T0, controlBlock.head), ldr(T3, T0, controlBlock.limit), sub(T3, T1, T3));
   code.branchBit('zero', T3, 63, labels.full);
   code.emit(dmbLoads);
@@ -69,20 +59,15 @@ export function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
   code.emit(addi(T1, T1, slot), stlxr(T3, T1, T0), addi(T1, T1, -slot));
   code.branchZero('not-zero', T3, reserve);
   code.emit(andOnes(T3, T1, segmentShift), add(T2, T2, T3));
-  return labels;
 }
 
-/** The rare ways of a claim. Another writer was faster. The ring is full: waits. */
-export function claimRarely(code: Assembler, ring: RingGeometry, labels: ClaimLabels, dropped: Label): void {
-  code.bind(labels.moved);
-  code.emit(clrex);
-  code.jump(labels.again);
-  code.bind(labels.full);
+/** Another writer was faster: its value is stored once more, or not at all. */
+export const release = (code: Assembler): void => code.emit(clrex);
+
+export function waitForRoom(code: Assembler, wait: Addr): void {
   // Behind the jump.
   code.emit(adr(LINK, 4 + farJumpBytes));
-  code.jumpFar(ring.wait, T2);
-  code.jump(labels.again);
-  code.jump(dropped);
+  code.jumpFar(wait, T2);
 }
 
 /** `CPACR_EL1.FPEN`: while its low bit is 0, each access to a vector register traps. */

@@ -10,7 +10,7 @@ import { check, countUp } from './count.js';
 import { decode } from './decode.js';
 import { disassemble, farTarget, step } from './disassembly.js';
 import { authenticating } from './position.js';
-import { claim, claimRarely, counter, fillRecord, keptOffset, mostShifts, outerCopySteps } from './record-code.js';
+import { claim, counter, fillRecord, keptOffset, outerCopySteps, release, waitForRoom } from './record-code.js';
 import { floatArguments, LR, SP } from './registers.js';
 import { displace, displaceInside, ends, loopsToStart, patchLengths } from './relocate.js';
 import { CNTFRQ_EL0, CNTVCT_EL0 } from './system-registers.js';
@@ -67,9 +67,8 @@ const trampolines = trampolinesOf({
   keptOffset,
   forConditions: [T2],
   forCounters: () => [T2, T3, T4],
-  mostShifts,
   atEntry: unsign,
-  ...{ check, countUp, claim, claimRarely, fillRecord },
+  ...{ check, countUp, claim, release, waitForRoom, fillRecord },
   hop: hops.parts,
 });
 

@@ -13,7 +13,7 @@ import type { EndTrampoline, EntryTrampoline, ExitTrampoline, InnerTrampoline } 
  * same meaning. They save every register that they use, because compilers keep values in temporaries across calls of
  * functions that are known not to change them.
  */
-export interface TrampolineParts<Code extends FramedCode, Claim> extends LoadStore {
+export interface TrampolineParts<Code extends FramedCode> extends LoadStore {
   readonly create: (at: Addr, frame: TrampolineFrame) => Code;
   /** Where the return address lies in a hook frame of so many bytes, and where a kept word does. */
   readonly returnOffset: (bytes: number) => number;
@@ -21,15 +21,17 @@ export interface TrampolineParts<Code extends FramedCode, Claim> extends LoadSto
   /** What conditions use besides the first two; and counters. */
   readonly forConditions: readonly number[];
   readonly forCounters: (counters: readonly Counter[]) => readonly number[];
-  readonly mostShifts: Pick<RingGeometry, 'slotShift' | 'segmentShift'>;
   /** Makes the state that of the function's first instruction, where control comes by the patch itself. */
   readonly atEntry?: (code: Code, displaced: Displaced) => void;
   /** Jumps to `otherwise` where it does not hold. */
   readonly check: (code: Code, condition: Condition, otherwise: Label) => void;
   readonly countUp: (code: Code, counter: Counter) => void;
-  /** Claims a slot; what that makes rarely goes behind all else, and leads to `dropped` where there is no room. */
-  readonly claim: (code: Code, ring: RingGeometry) => Claim;
-  readonly claimRarely: (code: Code, ring: RingGeometry, claim: Claim, dropped: Label) => void;
+  /** Claims a slot. */
+  readonly claim: (code: Code, ring: RingGeometry, labels: ClaimLabels) => void;
+  /** Gives a reservation up. */
+  readonly release: (code: Code) => void;
+  /** Waits for room, and comes back behind itself, or 4 bytes further where there is none. */
+  readonly waitForRoom: (code: Code, wait: Addr) => void;
   readonly fillRecord: (code: Code, record: RecordContents) => void;
   /** A hop has saved the first temporary in so much stack, and is left where it goes on behind its jump. */
   readonly hop: {
@@ -44,9 +46,19 @@ export interface TrampolineParts<Code extends FramedCode, Claim> extends LoadSto
 
 const mostKept = 4;
 
+/** The largest sizes of a slot and of a segment. */
+const mostShifts = { slotShift: 11, segmentShift: 48 } as const;
+
+/** Places in the code of a claim that its rare ways lead to. */
+export class ClaimLabels {
+  readonly again = new Label();
+  readonly moved = new Label();
+  readonly full = new Label();
+}
+
 /** The trampolines of an architecture, out of its parts. */
-export function trampolinesOf<Code extends FramedCode, Claim>(
-  parts: TrampolineParts<Code, Claim>,
+export function trampolinesOf<Code extends FramedCode>(
+  parts: TrampolineParts<Code>,
 ): Pick<ProbeCode, 'entry' | 'exit' | 'end' | 'inner' | 'hookedReturnOffset' | 'hookFrameBytes'> {
   const skeleton = new Skeleton(parts);
   return {
@@ -59,17 +71,17 @@ export function trampolinesOf<Code extends FramedCode, Claim>(
   };
 }
 
-class Skeleton<Code extends FramedCode, Claim> {
-  readonly #parts: TrampolineParts<Code, Claim>;
+class Skeleton<Code extends FramedCode> {
+  readonly #parts: TrampolineParts<Code>;
 
-  constructor(parts: TrampolineParts<Code, Claim>) {
+  constructor(parts: TrampolineParts<Code>) {
     this.#parts = parts;
   }
 
   entry(trampoline: EntryTrampoline): Uint8Array {
     const { temporaries, stackPointer, forConditions, hop, atEntry, check, countUp } = this.#parts;
     const [t0, t1] = temporaries;
-    checkEntry(trampoline, this.#parts.mostShifts);
+    checkEntry(trampoline);
     const { at, displaced, hook, nesting, counters, via, when } = trampoline;
     const isFar = displaced.kind === 'far';
     /** Bytes of stack that are already in use, and that the hop frees later. */
@@ -139,14 +151,14 @@ class Skeleton<Code extends FramedCode, Claim> {
 
   /** Makes the record and the hook. Returns what makes the code that runs rarely. */
   #record(code: Code, trampoline: EntryTrampoline, dropped: Label): () => void {
-    const { temporaries, claim, claimRarely, fillRecord } = this.#parts;
+    const { temporaries, fillRecord } = this.#parts;
     const { ring, fields, nesting, hook, outerCopy, extents } = trampoline;
     code.loadAddress(temporaries[0], ring.control);
-    const claimed = claim(code, ring);
+    const claimed = this.#claim(code, ring);
     fillRecord(code, { ring, fields, outerCopy, extents });
     if (nesting !== undefined && hook !== undefined) this.#openOuter(code, trampoline);
     if (hook !== undefined) this.#pushHook(code, hook);
-    return () => claimRarely(code, ring, claimed, dropped);
+    return () => this.#claimRarely(code, ring, claimed, dropped);
   }
 
   #pushHook(code: Code, { keep, exit }: NonNullable<EntryTrampoline['hook']>): void {
@@ -208,7 +220,7 @@ class Skeleton<Code extends FramedCode, Claim> {
 
   /** Writes a record, restores all registers that were saved, the link too if it was, and returns. */
   #recordAndReturn(code: Code, record: RecordContents, nesting: boolean): Uint8Array {
-    const { temporaries, link, returnBy, mostShifts, claim, claimRarely, fillRecord } = this.#parts;
+    const { temporaries, link, returnBy, fillRecord } = this.#parts;
     const { ring, extents = [] } = record;
     const { saved, frame, depth } = code.frame;
     checkRecord(record, mostShifts);
@@ -218,13 +230,13 @@ class Skeleton<Code extends FramedCode, Claim> {
     code.save(used);
     code.loadAddress(temporaries[0], ring.control);
     if (nesting) this.#closeOuter(code);
-    const claimed = claim(code, ring);
+    const claimed = this.#claim(code, ring);
     fillRecord(code, record);
     code.bind(dropped);
     code.restore(saved.has(link) ? [...used, link] : used);
     code.moveStack(depth);
     code.emit(returnBy(link));
-    claimRarely(code, ring, claimed, dropped);
+    this.#claimRarely(code, ring, claimed, dropped);
     return code.finish();
   }
 
@@ -244,10 +256,27 @@ class Skeleton<Code extends FramedCode, Claim> {
     return code.finish();
   }
 
+  #claim(code: Code, ring: RingGeometry): ClaimLabels {
+    const labels = new ClaimLabels();
+    code.bind(labels.again);
+    this.#parts.claim(code, ring, labels);
+    return labels;
+  }
+
+  /** What a claim makes rarely goes behind all else, and leads to `dropped` where there is no room. */
+  #claimRarely(code: Code, { wait }: RingGeometry, { again, moved, full }: ClaimLabels, dropped: Label): void {
+    code.bind(moved);
+    this.#parts.release(code);
+    code.jump(again);
+    code.bind(full);
+    this.#parts.waitForRoom(code, wait);
+    code.jump(again);
+    code.jump(dropped);
+  }
+
   /** Inside a function. Its taken words lie where a hooked call's kept words would be. */
   inner(trampoline: InnerTrampoline): ReturnType<ProbeCode['inner']> {
-    const { temporaries, stackPointer, create, mostShifts, keptOffset, lostInside, hop } = this.#parts;
-    const { claim, claimRarely, fillRecord } = this.#parts;
+    const { temporaries, stackPointer, create, fillRecord, keptOffset, lostInside, hop } = this.#parts;
     const { at, ring, fields, displaced, notes, taken, noted, via } = trampoline;
     const record = { ring, fields, outerCopy: undefined };
     checkRecord(record, mostShifts);
@@ -267,7 +296,7 @@ class Skeleton<Code extends FramedCode, Claim> {
       code.store(t0, stackPointer, size + keptOffset(index));
     }
     code.loadAddress(t0, ring.control);
-    const claimed = claim(code, ring);
+    const claimed = this.#claim(code, ring);
     fillRecord(code, record);
     code.bind(dropped);
     for (const note of noted) put(code, note, notes);
@@ -278,19 +307,17 @@ class Skeleton<Code extends FramedCode, Claim> {
       hop.begin(code);
       code.jumpFar(addOffset(via.hop, hop.back(displaced)), t0);
     }
-    claimRarely(code, ring, claimed, dropped);
+    this.#claimRarely(code, ring, claimed, dropped);
     return { code: code.finish(), place };
   }
 }
 
-function checkEntry(
-  { ring, fields, displaced, hook, nesting, outerCopy, extents, counters, via }: EntryTrampoline,
-  mostShifts: Pick<RingGeometry, 'slotShift' | 'segmentShift'>,
-): void {
-  checkRecord({ ring, fields, outerCopy, extents }, mostShifts);
+function checkEntry(trampoline: EntryTrampoline): void {
+  const { displaced, hook, nesting, outerCopy, counters, via } = trampoline;
+  checkRecord(trampoline, mostShifts);
   if (via !== 'patch' && displaced.kind === 'far') throw new RangeError('A far patch comes through no hop');
   if (nesting !== undefined && hook === undefined) throw new RangeError('Nesting needs a hook');
-  if (counters.length > 0 && (hook !== undefined || outerCopy !== undefined || fields.length > 0))
+  if (counters.length > 0 && (hook !== undefined || outerCopy !== undefined || trampoline.fields.length > 0))
     throw new RangeError('A probe that counts makes no record and has no hook');
   if (hook !== undefined && displaced.hookRefused !== undefined)
     throw new RangeError(`No hook: ${displaced.hookRefused}`);

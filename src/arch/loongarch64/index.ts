@@ -1,4 +1,5 @@
 import type { Architecture, CompleteArchitecture } from '../architecture.js';
+import { lp64 } from '../calls.js';
 import { genericSignals, type LinuxModel } from '../linux.js';
 import { genericCalls } from '../linux-calls.js';
 import { emulate, memoryAccess } from './emulate.js';
@@ -46,16 +47,7 @@ export const loongarch64: Architecture & Pick<CompleteArchitecture, 'frames' | '
   registerDefaults,
   arguments: ['r4', 'r5', 'r6', 'r7', 'r8', 'r9', 'r10', 'r11'],
   results: ['r4', 'r5'],
-  returnAddress: { in: 'register', name: 'r1' },
-  stackPointerAfterReturn: (atEntry) => atEntry,
-  aggregates: { maySplit: true, large: 'by-address' },
-  floats: ({ flags }) => ({
-    arguments: floatArguments,
-    results: ['f0', 'f1'],
-    widest: [0, 0, 4, 8][flags & EF_FLOAT_ABI] ?? 0,
-    overflow: 'integer-registers',
-    structs: 'by-member',
-  }),
+  ...lp64('r1', { arguments: floatArguments, results: ['f0', 'f1'] }, (flags) => [0, 0, 4, 8][flags & EF_FLOAT_ABI]),
   codeAlignment: 4,
   breakpointKind: () => 4,
   isBreakpoint,

@@ -1,5 +1,6 @@
 import { addr } from '../../base/addr.js';
 import type { CompleteArchitecture } from '../architecture.js';
+import { lp64 } from '../calls.js';
 import { genericSignals, type LinuxModel } from '../linux.js';
 import { genericSignatures } from '../linux-arguments.js';
 import { riscvCalls } from '../linux-calls.js';
@@ -94,16 +95,11 @@ export const riscv64: CompleteArchitecture = {
   registerDefaults,
   arguments: ['a0', 'a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7'],
   results: ['a0', 'a1'],
-  returnAddress: { in: 'register', name: 'ra' },
-  stackPointerAfterReturn: (atEntry) => atEntry,
-  aggregates: { maySplit: true, large: 'by-address' },
-  floats: ({ flags }) => ({
-    arguments: floatArguments,
-    results: ['fa0', 'fa1'],
-    widest: [0, 4, 8, 8][(flags & EF_FLOAT_ABI) >> 1] ?? 0,
-    overflow: 'integer-registers',
-    structs: 'by-member',
-  }),
+  ...lp64(
+    'ra',
+    { arguments: floatArguments, results: ['fa0', 'fa1'] },
+    (flags) => [0, 4, 8, 8][(flags & EF_FLOAT_ABI) >> 1],
+  ),
   irregularFunctions: [
     { name: /^__riscv_(save|restore)_\d+$/, reason: 'part of a prologue: called with another return register' },
   ],

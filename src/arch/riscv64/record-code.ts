@@ -1,7 +1,9 @@
+import type { Addr } from '../../base/addr.js';
 import { Label } from '../inject/code-buffer.js';
 import { recordFilling } from '../inject/fill-record.js';
 import { loadAt } from '../inject/integers.js';
 import { controlBlock, type RingGeometry } from '../inject/ring-contract.js';
+import type { ClaimLabels } from '../inject/trampoline-skeleton.js';
 import {
   type Assembler,
   add,
@@ -36,25 +38,13 @@ const WRITES = 1;
 /** The largest step of an addi that is a power of two. */
 const STEP = 1024;
 
-/** The largest sizes of a slot and of a segment. */
-export const mostShifts = { slotShift: 11, segmentShift: 48 } as const;
-
-/** Places in the code of a claim that its rare ways lead to. */
-interface ClaimLabels {
-  readonly again: Label;
-  readonly moved: Label;
-  readonly full: Label;
-}
-
 /**
  * In: t0 = the control block's address. Out: t1 = the claim, t2 = the record's address. On every way, each
  * load-reserved is followed by a store-conditional, so that no reservation is left over for the code that this code
  * interrupted.
  */
-export function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
+export function claim(code: Assembler, ring: RingGeometry, labels: ClaimLabels): void {
   const { slotShift, segmentShift, countShift } = ring;
-  const labels = { again: new Label(), moved: new Label(), full: new Label() };
-  code.bind(labels.again);
   code.emit(ld(T1, T0, controlBlock.head), ld(T3, T0, controlBlock.limit));
   code.branch('bgeu', T1, T3, labels.full);
   // Orders earlier loads before later loads.
@@ -74,22 +64,12 @@ export function claim(code: Assembler, ring: RingGeometry): ClaimLabels {
   code.emit(addi(T3, T3, left), scDRelease(T3, T3, T0));
   code.branch('bne', T3, 0, reserve);
   code.emit(slli(T3, T1, 64 - segmentShift), srli(T3, T3, 64 - segmentShift), add(T2, T2, T3));
-  return labels;
 }
 
-/**
- * The rare ways of a claim. Another writer was faster: its value is stored once more, or not at all. The ring is
- * full: waits.
- */
-export function claimRarely(code: Assembler, ring: RingGeometry, labels: ClaimLabels, dropped: Label): void {
-  code.bind(labels.moved);
-  code.emit(scDRelease(0, T3, T0));
-  code.jump(labels.again);
-  code.bind(labels.full);
-  code.jumpFar(ring.wait, LINK, LINK);
-  code.jump(labels.again);
-  code.jump(dropped);
-}
+/** Another writer was faster: its value is stored once more, or not at all. */
+export const release = (code: Assembler): void => code.emit(scDRelease(0, T3, T0));
+
+export const waitForRoom = (code: Assembler, wait: Addr): void => code.jumpFar(wait, LINK, LINK);
 
 export const timeCsrs = { cycle: 0xc00, time: 0xc01 } as const;
 const SSTATUS = 0x100;

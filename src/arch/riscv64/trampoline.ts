@@ -8,7 +8,7 @@ import { Assembler, addi, cAddi16Sp, cAddiSp, cJrRa, cLdsp, cSdsp0, jalr, ld, ma
 import { check, countUp } from './count.js';
 import { decode } from './decode.js';
 import { disassemble, step } from './disassembly.js';
-import { claim, claimRarely, fillRecord, keptOffset, mostShifts, outerCopySteps } from './record-code.js';
+import { claim, fillRecord, keptOffset, outerCopySteps, release, waitForRoom } from './record-code.js';
 import { floatArguments, RA, registerNamed, SP } from './registers.js';
 import { displace, displaceInside, ends, loopsToStart, patchLengths } from './relocate.js';
 import { wait } from './wait.js';
@@ -45,8 +45,7 @@ const trampolines = trampolinesOf({
   keptOffset,
   forConditions: [],
   forCounters: (counters) => (counters.some(({ kind }) => kind !== 'calls') ? [T2] : []),
-  mostShifts,
-  ...{ check, countUp, claim, claimRarely, fillRecord },
+  ...{ check, countUp, claim, release, waitForRoom, fillRecord },
   hop: hops.parts,
   lostInside: ({ through }) => (through === undefined ? undefined : registerNamed(through)),
 });
