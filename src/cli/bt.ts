@@ -177,7 +177,7 @@ const endings: Readonly<Record<EndReason, string>> = {
   'outside-code': 'the next pc is in no code that is known',
   'other-code': 'of another program nothing is known (give its ELF, or stop the target in this one)',
   firmware: 'the firmware has interrupted nothing, or its caller cannot be found from here',
-  'no-unwinder': 'no unwinder that may be used here can tell this frame',
+  'no-unwinder': 'no unwinder that may be used here can leave this frame',
   'unreadable-stack': 'the stack cannot be read',
   loop: 'the next frame would not be further out',
   depth: 'as many frames as were asked for (--depth)',

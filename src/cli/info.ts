@@ -126,11 +126,11 @@ function text(path: string, read: TraceRead, tally: EventTally): string {
     ['trace', path],
     ['program', `${about.program}${about.buildId === undefined ? '' : `, build id ${about.buildId}`}`],
     ['target', `${about.arch}, ${plural(tally.harts.length, hartWord(about))}: ${tally.harts.join(', ')}`],
-    ['stub', recording?.stub ?? 'not told'],
+    ['stub', recording?.stub ?? 'not known'],
     ['clock', clockText],
     ['time', `${timeText(tally.last - (tally.first ?? 0))}, from ${timeText(tally.first ?? 0)} on`],
     ['events', events === '' ? 'none' : events],
-    ['end', endText(recording?.end) ?? 'not told: the recording came to no end, or is of another program'],
+    ['end', endText(recording?.end) ?? 'not known: the recording came to no end, or is of another program'],
     ...losses(path, read, tally).map((line): [string, string] => ['losses', line]),
     ...costs(read).map((line): [string, string] => ['cost', line]),
     ...(recording?.samples ? sampleFactsLines(recording.samples, hartWord(about)) : []).map(

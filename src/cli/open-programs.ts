@@ -61,5 +61,5 @@ function ofOtherMachine(elf: ElfFile, main: ElfFile): RsptraceError {
 function sameCode(elf: ElfFile, twin: ElfFile): RsptraceError {
   const what =
     elf.path === twin.path ? `${elf.path} is given twice` : `${elf.path} and ${twin.path} have the same code`;
-  return usage(`${what}: nothing would tell which of them runs`, 'leave one of them out');
+  return usage(`${what}: nothing would say which of them runs`, 'leave one of them out');
 }

@@ -5,6 +5,7 @@ import { headOf } from '../base/file-head.js';
 import type { DiskRoom } from '../base/locked-file.js';
 import { isRawLog } from '../inject/index.js';
 import type { LogRequest } from '../record/index.js';
+import { formats } from '../trace/index.js';
 import type { Option } from './options/option.js';
 import { type RecordingArguments, recordingOptions } from './options/recording.js';
 
@@ -35,10 +36,11 @@ export function areTrace(output: string): boolean {
   return output.toLowerCase().endsWith(extension);
 }
 
-/** Whether a file is one of records, whatever its name. */
+/** Whether a file is one of records, whatever its name; or is called so, and is nothing else that is known. */
 export function hasRecords(path: string): boolean {
   const head = existsSync(path) ? headOf(path) : undefined;
-  return head !== undefined && isRawLog(head.bytes);
+  if (head === undefined) return false;
+  return isRawLog(head.bytes) || (areTrace(path) && !formats.some((one) => one.recognizes(head)));
 }
 
 /** Undefined where nothing can be kept: the trace goes into a pipe or a device. */

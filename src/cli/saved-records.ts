@@ -1,5 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
-import { type InputObserver, KilledRecording, type Recovered } from '../record/index.js';
+import { type InputObserver, KeptRecords, type Recovered } from '../record/index.js';
 import { plural } from '../text/index.js';
 import type { TraceSink } from '../trace/index.js';
 import { createLogger } from './logging.js';
@@ -9,14 +9,14 @@ import { askedOf } from './records-file.js';
 
 /** A file of records, and what its recording was asked for: out of it come the events. */
 export class SavedRecords implements Disposable {
-  readonly #killed: KilledRecording;
+  readonly #kept: KeptRecords;
   readonly asked: ReturnType<typeof askedOf>;
   readonly plugins: LoadedPlugins;
   readonly #log: string | undefined;
 
-  private constructor(killed: KilledRecording, plugins: LoadedPlugins, log: string | undefined) {
-    this.#killed = killed;
-    this.asked = askedOf(killed.asked);
+  private constructor(kept: KeptRecords, plugins: LoadedPlugins, log: string | undefined) {
+    this.#kept = kept;
+    this.asked = askedOf(kept.asked);
     this.plugins = plugins;
     this.#log = log;
   }
@@ -27,30 +27,30 @@ export class SavedRecords implements Disposable {
    * @throws RsptraceError `RECORDS_MISSING`, `RECORDS_DAMAGED`; `RECORDS_MISMATCH` for fewer plug-ins
    */
   static async open(path: string, plugin: readonly string[] = [], log?: string): Promise<SavedRecords> {
-    const killed = new KilledRecording(path);
+    const kept = new KeptRecords(path);
     try {
-      const { plugins } = askedOf(killed.asked);
+      const { plugins } = askedOf(kept.asked);
       const loaded = await loadPlugins(plugin);
-      if (plugins <= plugin.length) return new SavedRecords(killed, loaded, log);
+      if (plugins <= plugin.length) return new SavedRecords(kept, loaded, log);
       throw new RsptraceError('RECORDS_MISMATCH', `it was recorded with ${plural(plugins, 'plug-in')}`, {
         hint: 'give the same files with --plugin',
       });
     } catch (error) {
-      killed.close();
+      kept.close();
       throw error;
     }
   }
 
   [Symbol.dispose](): void {
-    this.#killed.close();
+    this.#kept.close();
   }
 
-  /** Gives the sink every event. Throws as {@link KilledRecording.recover}. */
+  /** Gives the sink every event. Throws as {@link KeptRecords.recover}. */
   async read(sink: TraceSink, inputs?: InputObserver): Promise<Recovered> {
     const { asked } = this;
     const logger = createLogger(this.#log);
     const program = await preparedProgram(asked, this.plugins, logger);
-    return await this.#killed.recover({
+    return await this.#kept.recover({
       ...{ program, sink, logger, engine: engineOf(asked), returns: needsReturns(asked) },
       functions: { values: asked.args, maxDepth: asked['max-depth'] },
       ...{ thresholdNs: asked.threshold, stackDepth: asked.bt, until: untilOf(asked, program) },

@@ -164,7 +164,7 @@ function summary({ found, stoodMs, mayHaveHeap }: Shown): string {
   const names = runtimes.filter((name) => name !== 'search');
   if (tasks.length > 0)
     return `${plural(tasks.length, 'task')}${names.length > 0 ? ` (${names.join(', ')})` : ''}${also}${stood}`;
-  const hint = 'the stub does not tell where heaps are: give yours with --scan START,SIZE';
+  const hint = 'the stub does not say where heaps are: give yours with --scan START,SIZE';
   const why = noTask ? `, because ${noTask.why}: ${mayHaveHeap ? hint : noTask.wayOut}` : '';
   const beside = also === '' ? ` (${mebibytes(searched)} searched)` : also.replace(', and', ' beside');
   return `no task was found${beside}${why}${stood}`;

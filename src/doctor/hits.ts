@@ -66,7 +66,7 @@ export async function hitRate(context: RunContext, places: HitPlaces): Promise<H
   /** `passed`: what it passed in the run that may have been its last. */
   const over = (during: string, passed: GuestRun['hits']): string | undefined => {
     if (!ended) return context.signal.aborted ? 'interrupted' : undefined;
-    return `the guest ended after it had run for ${Math.ceil(ranMs)} ms, ${during} (${passedText(passed)}), so no rate can be told`;
+    return `the guest ended after it had run for ${Math.ceil(ranMs)} ms, ${during} (${passedText(passed)}), so no rate is known`;
   };
   const searching = 'while a place that it passes often was searched for';
   const none = (why: string): HitReport => ({ rate: undefined, why, ranMs, stands: !ended });

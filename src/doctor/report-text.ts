@@ -25,7 +25,7 @@ const titles: Readonly<Record<StubName, string>> = {
   rr: 'rr',
   openocd: 'OpenOCD',
   renode: 'Renode',
-  unknown: 'a stub that does not tell what it is',
+  unknown: 'a stub that does not say what it is',
 };
 
 /** Harts that the page shows; the JSON has all. */
@@ -63,7 +63,7 @@ function stubLines({ server, session, abilities, hardware }: Diagnosis): string[
   const count = hardware === undefined ? '' : ` (${hardware} in hardware)`;
   const map = abilities.memoryMap;
   return [
-    `${version === '' ? `${name}${server.name === 'unknown' ? '' : ', version not told'}` : version}${server.accelerator === 'kvm' ? ', KVM' : ''}`,
+    `${version === '' ? `${name}${server.name === 'unknown' ? '' : ', version unknown'}` : version}${server.accelerator === 'kvm' ? ', KVM' : ''}`,
     flags.join(', '),
     `vCont ${features.vCont.size === 0 ? 'not known' : [...features.vCont].join(' ')}; breakpoint types (Z) ${abilities.breakpoints.join(' ') || 'none'}${count}`,
     `registers by ${[features.registerBlock ? 'g' : '', features.singleRegister ? 'p' : ''].join(' ').trim()}; threads by ${abilities.threads}; memory map: ${
@@ -82,7 +82,7 @@ function targetLines({ session, harts, hartCount, fresh, elf }: Diagnosis): stri
   const more = hartCount > shownHarts ? [`... and ${hartCount - shownHarts} more`] : [];
   const first = harts[0]?.registers ?? [];
   return [
-    `${target.architecture ?? 'architecture not told'}, ${target.registers.size} registers (${target.source}), ${plural(hartCount, hartWord({ isProcess: process }))}${state}`,
+    `${target.architecture ?? 'architecture unknown'}, ${target.registers.size} registers (${target.source}), ${plural(hartCount, hartWord({ isProcess: process }))}${state}`,
     ...harts
       .slice(0, shownHarts)
       .map((hart) => hartLine(hart, process, hart.pc === undefined ? undefined : placeName(elf, hart.pc))),

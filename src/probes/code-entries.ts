@@ -3,7 +3,7 @@ import { type Addr, addOffset, hex } from '../base/addr.js';
 import { type CodeAddress, codePointers, type ElfFile, ET, Kept, KnownCode, lastNotAbove, SHF } from '../elf/index.js';
 import { executable } from '../target/unwind/index.js';
 import type { CodePiece } from './read-plan.js';
-import { ReturnLookers } from './return-lookers.js';
+import { ReturnReaders } from './return-readers.js';
 import { ShortBranches } from './short-branches.js';
 
 /** Executable bytes that lie together, and a bit for each of them. */
@@ -54,7 +54,7 @@ export class CodeEntries {
   readonly #stretches: readonly Stretch[];
   readonly #text: Span;
   #known: KnownCode | undefined;
-  #lookers: ReturnLookers | undefined;
+  #readers: ReturnReaders | undefined;
   readonly #short: ShortBranches;
 
   private constructor(elf: ElfFile, arch: Architecture) {
@@ -161,13 +161,13 @@ export class CodeEntries {
 
   /** Why the return address of the function there must not be replaced, in words for the user. */
   looksAtReturn(address: Addr): string | undefined {
-    this.#lookers ??= new ReturnLookers(this.#elf, this.#arch);
-    return this.#lookers.objection(address);
+    this.#readers ??= new ReturnReaders(this.#elf, this.#arch);
+    return this.#readers.objection(address);
   }
 
   /** Keeps what took long to find, for the next start. */
   keep(): void {
-    this.#lookers?.keep();
+    this.#readers?.keep();
     this.#short.keep();
   }
 

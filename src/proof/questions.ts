@@ -57,7 +57,7 @@ export const questions: readonly Question[] = [
   {
     name: 'return-address',
     forbids: 'hook',
-    holds: 'nothing that its code or its jumps tell of looks at its return address',
+    holds: 'nothing that its code or its jumps tell of reads its return address',
     objection: ({ plan, entries }) => entries?.looksAtReturn(plan.address),
   },
 ];

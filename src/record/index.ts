@@ -1,6 +1,6 @@
 export { tooEarly } from './early-stops.js';
 export { HartNumbers } from './harts.js';
-export { type InputObserver, KilledRecording, type Recovered } from './killed-recording.js';
+export { type InputObserver, KeptRecords, type Recovered } from './kept-records.js';
 export type { LogEntry } from './log-entries.js';
 export {
   addressesOf,

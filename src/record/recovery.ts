@@ -13,7 +13,7 @@ import { hartSource } from '../target/index.js';
 import type { GuestNanos, ProbeFact, RecordingFacts } from '../trace/index.js';
 import { ConsoleEvents } from './console-lines.js';
 import { HartNumbers, HartWords } from './harts.js';
-import type { Recovered, RecoverOptions } from './killed-recording.js';
+import type { Recovered, RecoverOptions } from './kept-records.js';
 import type { BeginEntry, EndEntry, LogEntry, ProbeEntry, StopEntry, StuckEntry } from './log-entries.js';
 import { enginePlan, type Program } from './program.js';
 import { buildTracers, emitStuck, type Tracers } from './tracers.js';

@@ -40,7 +40,7 @@ t.test('a program that ends meanwhile: what was seen of it, and why there is no 
   t.match(found.hits, { per_second: null, guest_ended: true });
   t.match(
     found.hits.why,
-    /^the guest ended after it had run for \d+ ms, while .* \(hits until then: [01], places: [01]\), so no rate can be told$/,
+    /^the guest ended after it had run for \d+ ms, while .* \(hits until then: [01], places: [01]\), so no rate is known$/,
   );
   t.match((await server.ended).stdout, /^calls again=60 spin=60$/m, 'undisturbed');
 });

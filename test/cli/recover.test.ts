@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { RsptraceError } from '../../src/base/errors.js';
 import { parseProbe } from '../../src/probes/index.js';
-import { KilledRecording, prepare } from '../../src/record/index.js';
+import { KeptRecords, prepare } from '../../src/record/index.js';
 import { elfPath, parseLab, qemuArgv } from '../qemu/guests/guests.js';
 import { main, rsptrace, scratchFolder, start } from '../support/command.js';
 import { long, usually } from '../support/long.js';
@@ -131,6 +131,10 @@ t.test('what a trace of records cannot be is said before anything is started', a
   t.notOk(existsSync(records));
   writeFileSync(records, 'kept');
   t.match(JSON.parse((await run()).stdout), { error: { code: 'OUTPUT_EXISTS' } });
+  t.match(
+    (await rsptrace('report', records).ended).stderr,
+    /does not begin as a file of records does \[RECORDS_DAMAGED\]/,
+  );
   const other = await rsptrace('convert', elfPath('rv-o2'), '-o', `${records}.2.records`).ended;
   t.match(other.stderr, /TRACE_UNKNOWN_FORMAT/);
 });
@@ -218,7 +222,7 @@ t.test('damaged records are refused, or read as far as they can be', async (t) =
     for (let n = 0; n <= random(4); n++) damaged[random(Math.min(reach, bytes.length))] = random(256);
     writeFileSync(again, damaged.subarray(0, i % 5 === 0 ? random(bytes.length) : undefined));
     try {
-      const killed = new KilledRecording(again);
+      const killed = new KeptRecords(again);
       try {
         await killed.recover({ program, sink, engine: 'target' });
       } finally {
@@ -233,7 +237,7 @@ t.test('damaged records are refused, or read as far as they can be', async (t) =
   const older = Uint8Array.from(bytes);
   older[8] = 2;
   writeFileSync(again, older);
-  t.throws(() => new KilledRecording(again), {
+  t.throws(() => new KeptRecords(again), {
     code: 'RECORDS_DAMAGED',
     message: /version 2 of its layout.* version 4/,
   });

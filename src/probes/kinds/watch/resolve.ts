@@ -141,7 +141,7 @@ function number(size: number): Shape {
 }
 
 function notYet({ name }: WatchSpec, why: string): RsptraceError {
-  return new RsptraceError('WATCH_NOT_YET', `where ${name} lies cannot be told before the program runs: ${why}`, {
+  return new RsptraceError('WATCH_NOT_YET', `where ${name} lies is not known before the program runs: ${why}`, {
     hint: 'it is worked out once, at the start: attach (--remote) when the program has set its pointers, or watch the pointer itself',
   });
 }

@@ -96,7 +96,7 @@ function isOver(result: PollResult): boolean {
   return result === 'ready' || result === 'panicked';
 }
 
-/** Tells two Futures apart, as long as both live. */
+/** Distinguishes two Futures, as long as both live. */
 export function lifeOf({ future, address, root }: Pick<Cancelled, 'future' | 'address' | 'root'>): string {
   return `${future.key} ${placeOf({ address, space: root?.space })}`;
 }

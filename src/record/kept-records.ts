@@ -38,7 +38,7 @@ export type RecoverOptions = Pick<
 };
 
 /** The inputs of a recording, in the file next to its trace. */
-export class KilledRecording {
+export class KeptRecords {
   readonly #begin: BeginEntry;
   readonly #path: string;
   readonly #fd: number;
@@ -53,7 +53,7 @@ export class KilledRecording {
     const read = (into: Uint8Array, length: number, at: number): number => readSync(this.#fd, into, 0, length, at);
     const magic = new Uint8Array(rawLogMagic.length);
     read(magic, magic.length, 0);
-    if (!isRawLog(magic)) throw damaged(path, 'it does not begin as such a file');
+    if (!isRawLog(magic)) throw damaged(path, 'it does not begin as a file of records does');
     if (Buffer.compare(magic, rawLogMagic) !== 0)
       throw damaged(
         path,

@@ -21,7 +21,7 @@ const listsFrames = /^(backtrace|_Unwind_Backtrace)$/;
 const nothing: Leaving = { jumps: [], calls: [], jumpsThrough: [], callsThrough: [] };
 
 /** Which functions notice that their return address was replaced. */
-export class ReturnLookers {
+export class ReturnReaders {
   readonly #elf: ElfFile;
   readonly #arch: Architecture;
   readonly #answers: KeptAnswers;
@@ -60,16 +60,16 @@ export class ReturnLookers {
 
   #lookAnew(low: CodeAddress): string | undefined {
     const stub = this.#named([low], dependsOnCaller);
-    if (stub !== undefined) return `${stub} looks at its return address`;
+    if (stub !== undefined) return `${stub} reads its return address`;
     const own = this.#functionAt(low);
     if (own && this.#readsReturn(own)) return 'it reads its own return address';
     const { jumps, jumpsThrough, calls } = this.#leavingOf(low);
     const named = this.#named([...jumpsThrough, ...jumps], dependsOnCaller);
-    if (named !== undefined) return `it jumps to ${named}, which looks at its return address`;
+    if (named !== undefined) return `it jumps to ${named}, which reads its return address`;
     const profiler = this.#named(calls, /^(_?mcount|__fentry__)$/);
-    if (profiler !== undefined) return `${profiler} looks at its return address`;
+    if (profiler !== undefined) return `${profiler} reads its return address`;
     return jumps.some((to) => this.#look(to) !== undefined)
-      ? 'it jumps to code that looks at its return address'
+      ? 'it jumps to code that reads its return address'
       : undefined;
   }
 
