@@ -5,6 +5,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { RsptraceError } from '../base/errors.js';
 import { parseRemote } from '../rsp/index.js';
 import { isThere } from './open-output.js';
+import { placedProgram } from './placed-program.js';
 
 /** Options that name a file to write. What is there is lost. */
 const written = ['output', 'record-wire', 'console', 'svg', 'junit', 'markdown'] as const;
@@ -110,7 +111,7 @@ function inputsOf(args: FileArguments, found: readonly string[]): NamedFile[] {
     ...named('--remote', remoteFile(args.remote)),
     ...(args.update ? [] : named('--budget', args.budget)),
     ...(args.others ?? []).flatMap((path) => named('the trace', path)),
-    ...(args.programs ?? []).flatMap((path) => named('--elf', path)),
+    ...(args.programs ?? []).flatMap((words) => named('--elf', placedProgram(words).path)),
     ...(args.plugin ?? []).flatMap((path) => named('--plugin', path)),
     ...(args.command ?? []).flatMap(filesInWord).flatMap((path) => named("QEMU's file", path)),
   ];

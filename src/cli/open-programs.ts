@@ -3,11 +3,12 @@ import { linesOf } from '../api/index.js';
 import { architectureOf } from '../arch/index.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import { ElfFile } from '../elf/index.js';
+import { ElfFile, ET } from '../elf/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
 import { type OtherProgram, Programs } from '../target/stacks/index.js';
 import { checkFiles, type FileArguments } from './files.js';
 import { usage } from './options/option.js';
+import { placedProgram } from './placed-program.js';
 
 interface ProgramArguments {
   readonly programs: readonly string[];
@@ -35,14 +36,22 @@ export async function openPrograms(
 export async function openElfs(args: ProgramArguments, main: ElfFile, logger: Logger): Promise<ElfFile[]> {
   const programs: ElfFile[] = [];
   const code = new Programs([]);
-  for (const path of args.programs) {
-    const elf = await ElfFile.open(path, { debugDirs: args['debug-dir'], logger });
+  for (const words of args.programs) {
+    const elf = await opened(words, args, logger);
     if (elf.machine !== main.machine) throw ofOtherMachine(elf, main);
     const twin = [main, ...programs].find((other) => code.areSame(elf, other));
     if (twin !== undefined) throw sameCode(elf, twin);
     programs.push(elf);
   }
   return programs;
+}
+
+async function opened(words: string, args: ProgramArguments, logger: Logger): Promise<ElfFile> {
+  const { path, bias } = placedProgram(words);
+  const elf = await ElfFile.open(path, { debugDirs: args['debug-dir'], logger });
+  if (bias === 0n) return elf;
+  if (elf.type === ET.DYN) return elf.loadedAt(bias);
+  throw usage(`${path} is linked to its addresses, so it is loaded nowhere else`, 'leave @0x... out');
 }
 
 /** @throws RsptraceError `USAGE` for further programs of a process, which has one */

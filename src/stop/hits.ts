@@ -29,11 +29,17 @@ export class Hits {
   }
 
   /** A hit whose code is read now: `own` if it is the program's, else how to go on. */
-  async whose(found: Found, point: Point, registers: RegisterReader, hart: string | undefined): Promise<Next | 'own'> {
+  async whose(
+    found: Found,
+    point: Point,
+    hit: Hit,
+    guessed: GuessedReads,
+    hart: string | undefined,
+  ): Promise<Next | 'own'> {
     const { checks } = this.#parts;
     found.code ??= await checks?.read(found.pc, hart);
     const whose = await checks?.whose(found, hart);
-    return whose === 'foreign' ? this.#passing.foreign(found, point, registers, hart) : (whose ?? 'own');
+    return whose === 'foreign' ? this.#passing.foreign(hit, point, guessed, hart) : (whose ?? 'own');
   }
 
   /** Gives the hit to the tracer, and goes on from it. */
@@ -70,7 +76,7 @@ export class Hits {
     if (missing.count > 0) await second.send();
     if (found) {
       found.code = code?.value;
-      const whose = await this.whose(found, point, hit.registers, hart);
+      const whose = await this.whose(found, point, hit, guessed, hart);
       if (whose !== 'own') return whose;
     }
     const answers = replies.map((reply) => reply.value);

@@ -1,12 +1,11 @@
 import type { Effects } from '../arch/index.js';
 import { type Addr, addOffset, addr } from '../base/addr.js';
-import type { RegisterReader } from '../base/memory-reader.js';
 import type { Hit, MemoryRequest } from '../calls/index.js';
 import type { Breakpoint, Session } from '../rsp/index.js';
 import type { Accesses } from './accesses.js';
 import { codeBytes } from './breakpoints.js';
-import type { Found } from './hit-checks.js';
-import type { Point } from './point.js';
+import { newPoint, type Point } from './point.js';
+import type { GuessedReads } from './read-guesses.js';
 import type { LastWrite, Next } from './resuming.js';
 import type { StopParts } from './stop-engine-options.js';
 
@@ -96,18 +95,26 @@ export class Passing {
 
   /** Foreign code reached a probe's address: its own instruction is run, and no event is emitted. */
   async foreign(
-    { pc, code }: Found,
-    point: Pick<Point, 'breakpoint'>,
-    registers: RegisterReader,
+    hit: Hit,
+    { breakpoint }: Pick<Point, 'breakpoint'>,
+    guessed: GuessedReads,
     hart: string | undefined,
   ): Promise<Next> {
-    const { options, stepper, unexpected, firstReads, resuming } = this.#parts;
+    const { options, unexpected, firstReads } = this.#parts;
+    const { pc, registers } = hit;
     unexpected.expected();
-    firstReads.learn(pc, [{ address: pc, length: codeBytes }]);
-    const stackPointer = registers.register(options.arch.sp) ?? 0n;
-    const watched = options.watches?.next(code, registers);
-    const stepped = await stepper.over({ pc, stackPointer }, hart, this.#lifted(point, pc), watched);
-    return stepped.stop.kind === 'signal' ? resuming.from(stepped.pc, hart) : stepped.stop;
+    const here = { address: pc, length: codeBytes };
+    const memory = options.session.memory(hart);
+    const read = async ({ address, length }: MemoryRequest): Promise<Uint8Array | undefined> =>
+      guessed.find({ address, length })?.value ?? (await memory.read(address, length));
+    const code = await read(here);
+    const point = newPoint(breakpoint, code, code && options.arch.emulate(code, pc));
+    const load = point.over?.load?.(registers);
+    const loads = load !== undefined && load.length > 0;
+    const loaded = loads ? await read(load) : undefined;
+    firstReads.learn(pc, loads ? [here, load] : [here]);
+    const last = { batch: options.session.batch(hart), inserts: [], repeated: true, changed: false };
+    return this.own(point, hit, hart, { ...last, load, loaded });
   }
 
   /** Other code runs where a probe's code will be loaded. */

@@ -218,15 +218,16 @@ export class StopEngine {
   }
 
   async #at(visited: Visited, look: Look & { readonly time: () => number }, point: Point | undefined): Promise<Next> {
-    const { options, stepper, checks, resuming, unexpected } = this.#parts;
+    const { options, stepper, resuming, unexpected } = this.#parts;
     const { hart } = visited.stop;
-    const { registers, time, guessed, pc, stackPointer } = look;
+    const { registers, time, guessed, pc } = look;
     const other = await this.#inOther(look, point, hart);
     if (other !== 'own') return other;
     // Only for a plain hit the code may be read later, together with all its other reads.
     const isPlain = point && !point.intercept && !point.pause && (this.#arrived || visited.asked);
     const found = pc === undefined || !inUse(point) ? undefined : this.#hits.found(pc, registers, guessed);
-    const next = found && point && !isPlain ? await this.#hits.whose(found, point, registers, hart) : 'own';
+    const hit = this.#hitAt(look, hart);
+    const next = found && hit && point && !isPlain ? await this.#hits.whose(found, point, hit, guessed, hart) : 'own';
     if (next !== 'own') return next;
     if (await this.points.intercepted(point, hart)) return stepper.ended ?? 'again';
     const emits = point !== undefined && point.pause === undefined && (point.permanent || point.awaited);
@@ -237,13 +238,11 @@ export class StopEngine {
       // The callback may have read other harts, written registers, or disarmed this very place.
       return 'again';
     }
-    if (pc === undefined || stackPointer === undefined || !point || !(point.permanent || point.awaited))
+    if (pc === undefined || !hit || !point || !(point.permanent || point.awaited))
       return this.#elsewhere(visited, look);
     unexpected.expected();
     if (this.#measuresLeak(point, pc, hart, time)) return resuming.resume(options.session.batch(hart));
     resuming.hit(time());
-    const space = found && checks?.space(found.standing);
-    const hit: Hit = { hart: options.hartNumber(hart), pc, stackPointer, space, registers, time: time() };
     return this.#hits.handle(point, hit, hart, guessed, found);
   }
 
@@ -253,23 +252,31 @@ export class StopEngine {
     point: Point | undefined,
     hart: string | undefined,
   ): Promise<Next | 'own'> {
-    const { options, resuming, unexpected, checks } = this.#parts;
-    const { pc, stackPointer, registers, time } = look;
+    const { options, resuming, unexpected } = this.#parts;
+    const { pc, time } = look;
     const [breakpoint] = pc === undefined ? [] : (this.#others?.insertedAt(pc) ?? []);
-    if (!this.#others || !breakpoint || !checks || pc === undefined || stackPointer === undefined) return 'own';
+    const hit = this.#hitAt(look, hart);
+    if (!this.#others || !breakpoint || !hit || pc === undefined) return 'own';
     const found = await this.#others.find(look, hart, inUse(point));
     if (found === 'own') return 'own';
-    const standing = checks.standing(registers);
-    if (found === 'foreign')
-      return this.#passing.foreign({ pc, code: undefined, standing }, { breakpoint }, registers, hart);
+    if (found === 'foreign') return this.#passing.foreign(hit, { breakpoint }, look.guessed, hart);
     await options.observer?.stopped(true);
     if (point === undefined) options.onStop?.(time());
     unexpected.expected();
     if (this.#measuresLeak(found.point, pc, hart, time)) return resuming.resume(options.session.batch(hart));
     resuming.hit(time());
-    const space = checks.space(standing);
-    const hit: Hit = { hart: options.hartNumber(hart), pc, stackPointer, space, registers, time: time() };
     return this.#others.handle(found, hit, look, hart);
+  }
+
+  /** What a hit here would be; undefined where registers could not be read. */
+  #hitAt(
+    { pc, stackPointer, registers, time }: Look & { readonly time: () => number },
+    hart: string | undefined,
+  ): Hit | undefined {
+    const { options, checks } = this.#parts;
+    if (pc === undefined || stackPointer === undefined) return undefined;
+    const space = checks?.space(checks.standing(registers));
+    return { hart: options.hartNumber(hart), pc, stackPointer, space, registers, time: time() };
   }
 
   async #sample(time: number, atProbe: boolean): Promise<void> {

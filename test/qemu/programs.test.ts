@@ -298,6 +298,8 @@ t.test('what --elf cannot be', async (t) => {
     code: 'ARCH_MISMATCH',
     message: /x86-spaces-alpha.elf is for x86_64, and .*rv-spaces.elf for riscv64/,
   });
+  t.match(await said(t, ...bt, '--elf', `${alpha}@0x1000`, kernel), { code: 'USAGE', message: /loaded nowhere else/ });
+  t.match(await said(t, ...bt, '--elf', `${alpha}@0x1234`, kernel), { code: 'USAGE', message: /at a whole page/ });
   t.match(await said(t, 'bt', '--pid', '1', '--elf', alpha, kernel), { code: 'USAGE', message: /of a machine/ });
   t.match(await said(t, ...bt, '--elf', `${alpha}.not`, kernel), { code: 'ELF_UNREADABLE' });
   t.match(await said(t, ...bt, '--elf', alpha), { code: 'USAGE', message: /no ELF is given/ });

@@ -62,7 +62,7 @@ export const optionalRemote = text(where, { alias: 'r' });
 /** Further programs of a machine. */
 export const elfs = {
   elf: list(
-    'A further program of the same machine, such as a user program of the kernel; which one runs its code decides; repeatable',
+    'A further program of the same machine, such as a user program of the kernel; which one runs its code decides. FILE@0x10000: a position-independent one, and where it is loaded; repeatable',
   ),
 };
 

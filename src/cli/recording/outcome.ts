@@ -3,6 +3,7 @@ import { basename } from 'node:path';
 import { addr, hex } from '../../base/addr.js';
 import { jsonFacts } from '../../base/json-facts.js';
 import { type Checked, checkedJson, checkedText, isBroken, type Verdict } from '../../check/index.js';
+import { ET } from '../../elf/index.js';
 import { hurdlesJson, tooOften } from '../../engines/index.js';
 import type { KindReport } from '../../probes/index.js';
 import { addressesOf, type Backlog, type Program, type Recording, tooEarly } from '../../record/index.js';
@@ -252,11 +253,17 @@ function notesOnOthers({ others: programs }: Program, { others }: Recorded): (st
   return [
     ...unseen.map((program) => {
       const count = plural(addressesOf(program).length, 'place');
-      return `${program.elf.path} came to none of its ${count} with a probe: it did not run, or not with this code at the addresses that it is linked to`;
+      return `${program.elf.path} came to none of its ${count} with a probe: it did not run, or not with this code at ${placesOf(program.elf)}`;
     }),
     others.untold > 0 &&
       `${plural(others.untold, 'stop')} in code that several programs have alike: nothing says whose, so they are not recorded`,
   ];
+}
+
+function placesOf({ type, loadBias }: Program['elf']): string {
+  if (type !== ET.DYN) return 'the addresses that it is linked to';
+  if (loadBias !== 0n) return `0x${loadBias.toString(16)}, where it is said to be loaded`;
+  return 'address 0: where a kernel loads it, --elf says as FILE@0x10000';
 }
 
 /** A wrong ELF, or one at other addresses: nothing else says why nothing was recorded. */

@@ -1,5 +1,5 @@
 // What `scripts/guests build` and `check` need of the manifest: the recipe of a guest, and the hash of what came out.
-//   pack.mjs names [NAME...] | recipe NAME | store NAME ELF RUSTC | compare NAME ELF RUSTC
+//   pack.mjs names [NAME...] | recipe NAME | store NAME ELF RUSTC | compare NAME ELF RUSTC | loaded ELF OUT
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
@@ -48,6 +48,19 @@ const commands = {
     const guests = readManifest().map((g) => (g.name === name ? { ...g, ...now } : g));
     writeFileSync(MANIFEST, `${format({ guests })}\n`);
     return [`${name}: ${now.size} bytes, ${bytes.length} packed, sha256 ${now.sha256}`];
+  },
+  /** What a program loads, without sections: what a kernel has of it. */
+  loaded(file, out) {
+    const elf = readFileSync(file);
+    const headers = Array.from(
+      { length: elf.readUInt16LE(56) },
+      (_, i) => Number(elf.readBigUInt64LE(32)) + i * elf.readUInt16LE(54),
+    );
+    const ends = headers.map((at) => Number(elf.readBigUInt64LE(at + 8) + elf.readBigUInt64LE(at + 32)));
+    // No table of sections: e_shoff, then e_shnum and e_shstrndx.
+    elf.fill(0, 40, 48).fill(0, 60, 64);
+    writeFileSync(out, elf.subarray(0, Math.max(...ends)));
+    return [];
   },
   compare(name, file, rustc) {
     const guest = findGuest(name);

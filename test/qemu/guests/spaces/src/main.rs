@@ -164,7 +164,7 @@ pub extern "C" fn account(index: usize) -> u64 {
 pub enum Trap {
     Timer,
     Call { number: u64, a: u64, b: u64 },
-    Fault,
+    Fault { cause: u64, pc: u64, at: u64, writes: bool },
 }
 
 /// Does what the process wants; whether it goes on.
@@ -207,9 +207,13 @@ pub fn schedule() {
                     }
                 }
                 Trap::Timer => {}
-                Trap::Fault => {
+                Trap::Fault { cause, pc, .. } => {
                     text("LAB PANIC fault of process ");
                     decimal(index as u64);
+                    text(" cause ");
+                    hex(cause);
+                    text(" pc ");
+                    hex(pc);
                     text("\n");
                     arch::shutdown(1);
                 }

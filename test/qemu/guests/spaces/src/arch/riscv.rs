@@ -80,10 +80,15 @@ pub fn free_memory() -> usize {
 const V: usize = 1;
 const RWX: usize = 14;
 const U: usize = 16;
+pub const LEVELS: usize = 3;
+pub const USER: usize = U;
+pub const WRITE: usize = 4;
+/// Left to software: the page is copied when it is written to.
+pub const COPIED: usize = 1 << 8;
 const AD: usize = 0xc0;
 
 /// The entry of a 4 KiB page, its tables made where they are missing and wanted.
-fn entry(root: usize, at: usize, make: bool) -> *mut usize {
+pub fn entry(root: usize, at: usize, make: bool) -> *mut usize {
     let mut table = root;
     for level in [2, 1] {
         let entry = (table + ((at >> (12 + 9 * level)) & 511) * 8) as *mut usize;
@@ -94,7 +99,7 @@ fn entry(root: usize, at: usize, make: bool) -> *mut usize {
                 }
                 *entry = alloc_page() >> 12 << 10 | V;
             }
-            table = *entry >> 10 << 12;
+            table = page_of(*entry);
         }
     }
     (table + ((at >> 12) & 511) * 8) as *mut usize
@@ -102,10 +107,13 @@ fn entry(root: usize, at: usize, make: bool) -> *mut usize {
 pub fn map(root: usize, at: usize, page: usize, user: bool) {
     unsafe { *entry(root, at, true) = page >> 12 << 10 | V | RWX | AD | if user { U } else { 0 } };
 }
+pub fn page_of(entry: usize) -> usize {
+    entry >> 10 << 12
+}
 /// The page that is mapped at an address, 0 where none is.
 pub fn mapped(root: usize, at: usize) -> usize {
     let entry = entry(root, at, false);
-    if entry.is_null() || unsafe { *entry } & V == 0 { 0 } else { unsafe { *entry >> 10 << 12 } }
+    if entry.is_null() || unsafe { *entry } & V == 0 { 0 } else { page_of(unsafe { *entry }) }
 }
 pub fn new_space() -> usize {
     let root = alloc_page();
@@ -121,6 +129,22 @@ pub fn new_frame(root: usize, pc: usize, sp: usize, argument: u64) -> *mut Frame
         (*frame).registers[10] = argument as usize;
     }
     frame
+}
+/// A fork's frame, which comes back with 0.
+pub fn copied_frame(root: usize, from: *mut Frame) -> *mut Frame {
+    let frame = new_frame(root, 0, 0, 0);
+    for i in 0..32 {
+        unsafe { (&raw mut (*frame).registers as *mut usize).add(i).write((&raw const (*from).registers as *const usize).add(i).read()) };
+    }
+    set_result(frame, 0);
+    frame
+}
+pub fn set_result(frame: *mut Frame, value: u64) {
+    unsafe { (*frame).registers[10] = value as usize };
+}
+/// The page to be freed with a space, beyond its own.
+pub fn page_of_frame(_frame: *mut Frame) -> usize {
+    0
 }
 fn satp(root: usize) -> usize {
     8 << 60 | root >> 12
@@ -192,12 +216,9 @@ pub fn run(process: &mut Process) -> Trap {
             Trap::Timer
         }
         _ => {
-            crate::text("LAB cause ");
-            crate::hex(cause as u64);
-            crate::text(" pc ");
-            crate::hex(registers[0] as u64);
-            crate::text("\n");
-            Trap::Fault
+            let at: u64;
+            unsafe { asm!("csrr {}, stval", out(reg) at) };
+            Trap::Fault { cause: cause as u64, pc: registers[0] as u64, at, writes: cause == 15 }
         }
     }
 }

@@ -119,10 +119,15 @@ pub fn free_memory() -> usize {
 
 const P: usize = 1;
 const RIGHTS: usize = 7;
+pub const LEVELS: usize = 4;
+pub const USER: usize = 4;
+pub const WRITE: usize = 2;
+/// Left to software: the page is copied when it is written to.
+pub const COPIED: usize = 1 << 9;
 const ADDRESS: usize = 0x000f_ffff_ffff_f000;
 
 /// The entry of a 4 KiB page, its tables made where they are missing and wanted.
-fn entry(root: usize, at: usize, make: bool) -> *mut usize {
+pub fn entry(root: usize, at: usize, make: bool) -> *mut usize {
     let mut table = root;
     for level in [3, 2, 1] {
         let entry = (table + ((at >> (12 + 9 * level)) & 511) * 8) as *mut usize;
@@ -133,7 +138,7 @@ fn entry(root: usize, at: usize, make: bool) -> *mut usize {
                 }
                 *entry = alloc_page() | RIGHTS;
             }
-            table = *entry & ADDRESS;
+            table = page_of(*entry);
         }
     }
     (table + ((at >> 12) & 511) * 8) as *mut usize
@@ -141,10 +146,13 @@ fn entry(root: usize, at: usize, make: bool) -> *mut usize {
 pub fn map(root: usize, at: usize, page: usize, user: bool) {
     unsafe { *entry(root, at, true) = page | if user { RIGHTS } else { 3 } };
 }
+pub fn page_of(entry: usize) -> usize {
+    entry & ADDRESS
+}
 /// The page that is mapped at an address, 0 where none is.
 pub fn mapped(root: usize, at: usize) -> usize {
     let entry = entry(root, at, false);
-    if entry.is_null() || unsafe { *entry } & P == 0 { 0 } else { unsafe { *entry & ADDRESS } }
+    if entry.is_null() || unsafe { *entry } & P == 0 { 0 } else { page_of(unsafe { *entry }) }
 }
 fn map_high(root: usize) {
     map(root, HIGH, unsafe { &raw const trampoline } as usize, false);
@@ -167,6 +175,20 @@ pub fn new_frame(_root: usize, pc: usize, sp: usize, argument: u64) -> *mut Fram
         (*frame).ss = 0x23;
     }
     frame
+}
+/// A fork's frame, which comes back with 0.
+pub fn copied_frame(_root: usize, from: *mut Frame) -> *mut Frame {
+    let frame = alloc_page() as *mut Frame;
+    unsafe { *frame = *from };
+    set_result(frame, 0);
+    frame
+}
+pub fn set_result(frame: *mut Frame, value: u64) {
+    unsafe { (*frame).registers[14] = value as usize };
+}
+/// The page to be freed with a space, beyond its own.
+pub fn page_of_frame(frame: *mut Frame) -> usize {
+    frame as usize
 }
 fn gate(vector: usize, handler: unsafe extern "C" fn(), rights: u64) {
     let at = (HIGH + (handler as usize - unsafe { &raw const trampoline } as usize)) as u64;
@@ -230,12 +252,9 @@ pub fn run(process: &mut Process) -> Trap {
             Trap::Timer
         }
         vector => {
-            crate::text("LAB cause ");
-            crate::hex(vector as u64);
-            crate::text(" pc ");
-            crate::hex(frame.pc as u64);
-            crate::text("\n");
-            Trap::Fault
+            let at: u64;
+            unsafe { asm!("mov {}, cr2", out(reg) at) };
+            Trap::Fault { cause: vector as u64, pc: frame.pc as u64, at, writes: vector == 14 && frame.error & 3 == 3 }
         }
     }
 }

@@ -1,0 +1,24 @@
+// A further program as --elf names it, with where a kernel loads one that is position-independent.
+import { existsSync } from 'node:fs';
+import { usage } from './options/option.js';
+
+interface PlacedProgram {
+  readonly path: string;
+  /** How far its addresses are moved; 0 where nothing is said. */
+  readonly bias: bigint;
+}
+
+/**
+ * `shell.elf`, or `shell.elf@0x10000`. A file that is called so is itself.
+ * @throws RsptraceError `USAGE`
+ */
+export function placedProgram(words: string): PlacedProgram {
+  const [, path, hex] = /^(.+)@(0x[0-9a-f]{1,16})$/i.exec(words) ?? [];
+  if (path === undefined || hex === undefined || existsSync(words)) return { path: words, bias: 0n };
+  const bias = BigInt(hex);
+  if (bias % 0x1000n === 0n) return { path, bias };
+  throw usage(
+    `--elf ${words}: a program is loaded at a whole page, and ${hex} is in the middle of one`,
+    'give a multiple of 0x1000',
+  );
+}
