@@ -1,8 +1,8 @@
 // How many columns of a terminal text takes: names may be of any script.
 import stringWidth from 'string-width';
 
-/** What takes a column a character. */
-const NARROW = /^[ -~]*$/;
+/** What takes a column a character: text of programs, and what is cut off of it. */
+const NARROW = /^[ -~\u2026]*$/;
 
 export function textWidth(text: string): number {
   return NARROW.test(text) ? text.length : stringWidth(text);
