@@ -48,7 +48,7 @@ export class ResetVector {
     if (pc !== this.#at.pc && pc !== address) return 'elsewhere';
     const mode = await registerOf(this.#session, this.#model.mode.register, hart);
     const isMode = mode === undefined || mode === this.#model.mode.value;
-    if (isMode && (await this.#isWhole())) return 'reset';
+    if (isMode && (await this.#isWhole(hart))) return 'reset';
     if (pc !== address) return 'elsewhere';
     await this.#session.stepOver(hart ?? ANY_HART, [this.breakpoint]);
     return 'passed';
@@ -85,10 +85,14 @@ export class ResetVector {
     }
   }
 
-  /** If all harts begin, a reset puts all of them back: a single hart there has not begun yet. */
-  async #isWhole(): Promise<boolean> {
-    if (this.#model.begins !== 'all') return true;
-    for (const { id } of await this.#session.harts()) if ((await this.#pcOf(id)) !== this.#at.pc) return false;
+  /**
+   * If all harts begin, a reset puts all of them back: a single hart there has not begun yet. If the first one begins,
+   * it may start the others at the same address.
+   */
+  async #isWhole(hart: string | undefined): Promise<boolean> {
+    const harts = await this.#session.harts();
+    if (this.#model.begins === 'first') return hart === undefined || hart === harts[0]?.id;
+    for (const { id } of harts) if ((await this.#pcOf(id)) !== this.#at.pc) return false;
     return true;
   }
 

@@ -50,10 +50,10 @@ for (const { way, name, status } of usually(ways, ({ way }) => way === 0 || way 
 }
 
 // Release and debug; x86 ends by isa-debug-exit.
-for (const name of usually(['rv-o2', 'x86-o2', 'x86-o0'], (one) => one === 'x86-o2')) {
+for (const name of usually(['rv-o2', 'x86-o2', 'x86-o0', 'arm-o2', 'arm-o0'], (one) => one === 'x86-o2')) {
   t.test(`${name}: kernels in Rust, without any option`, async (t) => {
     const qemu = frozenGuest(t, name);
-    const output = await record(t, qemu, elfPath(name), 'fn:labkern::work::deep*', 'fn:labkern::arch::shutdown');
+    const output = await record(t, qemu, elfPath(name), 'fn:labkern::work::deep*', 'fn:labkern::arch::**shutdown');
     const { functions, stops, stderr, tail_lost, missing } = output;
     const ended = await qemu.ended;
     t.equal(ended.status, guest(name).exit);
@@ -81,16 +81,17 @@ variant(t, '--scratch none: nothing is kept from the guest, and each event stops
 
 t.test('places are instructions of the program, as objdump has them', async (t) => {
   const options = qemuOptions(['-device', 'isa-debug-exit,iobase=0xf4']);
-  for (const name of usually(['rv-o2', 'rv-o0', 'x86-o2', 'x86-o0'], (one) => one.endsWith('o2'))) {
+  for (const name of usually(['rv-o2', 'rv-o0', 'x86-o2', 'x86-o0', 'arm-o2', 'arm-o0'], (one) => one.endsWith('o2'))) {
     const elf = await ElfFile.open(elfPath(name));
     const arch = architectureOf(elf.machine);
     if (arch === undefined) throw new Error(name);
     await arch.prepare();
     const places = powerOffPlaces(elf, arch, options);
-    const objdump = arch.name === 'riscv64' ? 'riscv64-linux-gnu-objdump' : 'objdump';
+    const objdump = arch.name === 'x86_64' ? 'objdump' : `${arch.name}-linux-gnu-objdump`;
     const text = execFileSync(objdump, ['-d', '--no-show-raw-insn', elfPath(name)], { maxBuffer: 2 ** 28 }).toString();
     const lines = new Map(text.split('\n').map((line) => [Number.parseInt(line, 16), line]));
     t.ok(places.length > 0, name);
-    for (const place of places) t.match(lines.get(Number(place)), /\b(1365|819|1911)\b|\$0xf4,/, name);
+    for (const place of places)
+      t.match(lines.get(Number(place)), /\b(1365|819|1911)\b|\$0xf4,|movk\tw\d, #0x8400/, name);
   }
 });

@@ -11,7 +11,7 @@ import { rsptrace, scratchFolder } from '../support/command.js';
 import { plainRun } from '../support/hidden.js';
 import { usually } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
-import { endsKernel, hartCounts, hartsKernel, type PagingKernel } from '../support/tiny-kernels.js';
+import { armResetsKernel, endsKernel, hartCounts, hartsKernel, type PagingKernel } from '../support/tiny-kernels.js';
 
 interface Case {
   readonly what: string;
@@ -39,11 +39,15 @@ const x86 = {
   counts: (console: string) => hartCounts(console).map(({ outer, inner }) => ({ outer, inner })),
 };
 
+const arm = { kernel: armResetsKernel, probes: x86.probes, counts: x86.counts };
+
 const cases: readonly Case[] = [
   { what: 'riscv64, without stops', engine: 'target', calls: 200, resets: 3, ...riscv },
   { what: 'riscv64, with stops', engine: 'stop', calls: 8, resets: 2, ...riscv },
   { what: 'x86_64, without stops, a triple fault', engine: 'target', calls: 1000, resets: 2, ...x86 },
   { what: 'x86_64, with stops, a triple fault', engine: 'stop', calls: 10, resets: 1, ...x86 },
+  { what: 'aarch64, without stops', engine: 'target', calls: 1000, resets: 2, ...arm },
+  { what: 'aarch64, with stops', engine: 'stop', calls: 10, resets: 1, ...arm },
 ];
 
 for (const { what, kernel: made, engine, calls, resets, probes, counts } of usually(

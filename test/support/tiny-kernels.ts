@@ -111,6 +111,28 @@ export function hartsKernel(
   return { elf, command: [...machine, '-smp', smp, '-kernel', elf] };
 }
 
+/** Assembles `kernels/resets-aarch64.s`, whose second processor starts where the first one does; it says what a hart of {@link hartsKernel} says. */
+export function armResetsKernel(
+  t: { teardown: (fn: () => void) => void },
+  calls: number,
+  resets: number,
+): PagingKernel {
+  const elf = bareKernel(t, 'aarch64', 'resets-aarch64.s', { CALLS: calls, RESETS: resets }, ['-g']);
+  const machine = [
+    'qemu-system-aarch64',
+    '-M',
+    'virt',
+    '-cpu',
+    'cortex-a72',
+    '-smp',
+    '2',
+    '-nographic',
+    '-nic',
+    'none',
+  ];
+  return { elf, command: [...machine, '-kernel', elf] };
+}
+
 /** Assembles `kernels/hazards-riscv64.s`, which looks at its own code, and changes it. */
 export function hazardsKernel(
   t: { teardown: (fn: () => void) => void },
@@ -350,7 +372,7 @@ const bareMachine = ['qemu-system-riscv64', '-M', 'virt', '-bios', 'none', '-nog
 /** A kernel for M-mode, at the begin of the RAM, or one that QEMU starts through its PVH note. */
 function bareKernel(
   t: { teardown: (fn: () => void) => void },
-  arch: 'riscv64' | 'x86_64',
+  arch: 'riscv64' | 'x86_64' | 'aarch64',
   file: string,
   values: Readonly<Record<string, number>>,
   options: readonly string[] = [],
@@ -366,10 +388,11 @@ function bareKernel(
     execFileSync('ld', ['-Ttext-segment=0x100000', '-static', object, ...objects, '-o', elf]);
     return elf;
   }
-  execFileSync('riscv64-linux-gnu-as', ['-march=rv64imac_zicsr_zifencei', ...assembled]);
-  execFileSync('riscv64-linux-gnu-ld', [
+  const march = arch === 'riscv64' ? ['-march=rv64imac_zicsr_zifencei'] : [];
+  execFileSync(`${arch}-linux-gnu-as`, [...march, ...assembled]);
+  execFileSync(`${arch}-linux-gnu-ld`, [
     '--no-warn-rwx-segments',
-    '-Ttext=0x80000000',
+    arch === 'riscv64' ? '-Ttext=0x80000000' : '-Ttext=0x40200000',
     '-static',
     object,
     ...objects,

@@ -1,11 +1,14 @@
+import { addr } from '../../base/addr.js';
 import type { Architecture, CompleteArchitecture } from '../architecture.js';
 import { genericSignals, type LinuxModel } from '../linux.js';
 import { armSignatures } from '../linux-arguments.js';
 import { genericCalls } from '../linux-calls.js';
+import type { ResetModel } from '../machine.js';
 import { addressSpaces } from './address-space.js';
 import { prepare } from './disassembly.js';
 import { emulate, memoryAccess } from './emulate.js';
 import { codeFlow } from './flow.js';
+import { powerOff } from './power-off.js';
 import { privilege } from './privilege.js';
 import { frames } from './prologue.js';
 import { references } from './references.js';
@@ -31,6 +34,17 @@ const linux: LinuxModel = {
   behindTrap: 0,
   isTrap: isBreakpoint,
   coreRegisters: [...generalRegisters, 'pc', 'cpsr'],
+};
+
+/**
+ * QEMU's machines begin at the ELF's entry, or at the code before a Linux image (hw/arm/boot.c, do_cpu_reset): the first
+ * processor alone, which starts the others by PSCI. What a reset leaves of registers is 0, so a hart there has no stack.
+ */
+const reset: ResetModel = {
+  vectorAt: (pc) => ({ breakpoint: { type: 0, address: addr(pc), kind: 4 }, pc: addr(pc), isCertain: false }),
+  mode: { register: 'sp', value: 0n },
+  begins: 'first',
+  firmwareResets: false,
 };
 
 /** 64-bit Arm, little-endian, with the calls and numbers of AAPCS64. */
@@ -91,5 +105,7 @@ export const aarch64: Architecture &
   qemuMachines: ['arm-virt'],
   systemRegisters,
   traps,
+  reset,
+  powerOff,
   linux,
 };
