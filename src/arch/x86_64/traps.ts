@@ -57,6 +57,7 @@ export const traps: TrapModel = {
     const setters: TrapSetter[] = [];
     const exits: TrapExit[] = [];
     let selected: bigint | undefined;
+    let pushed: bigint | undefined;
     const instructions = [...decoded(code, start)];
     const targets = new Set(instructions.map(({ instruction }) => instruction.target));
     for (const { address, instruction } of instructions) {
@@ -66,8 +67,13 @@ export const traps: TrapModel = {
       selected = selectedBehind(instruction, selected);
       if (instruction.op === 'lidt' && operand)
         setters.push(table(address, operand, addOffset(address, instruction.length)));
-      else if (instruction.op === 'iretq') exits.push({ address, reads: frameReads, to: frameOf });
-      else if (instruction.op === 'sysretq') exits.push({ address, reads: () => [], to: caller });
+      else if (instruction.op === 'iretq') {
+        // Linux returns to its next instruction to have the processor fetch code anew: no trap ends.
+        const goesOn = pushed === addOffset(address, instruction.length) && !targets.has(address);
+        if (!goesOn) exits.push({ address, reads: frameReads, to: frameOf });
+      } else if (instruction.op === 'sysretq') exits.push({ address, reads: () => [], to: caller });
+      const isConstant = instruction.op === 'push' && operand?.kind === 'immediate';
+      pushed = isConstant ? BigInt.asUintN(64, operand.value) : undefined;
     }
     return { setters, exits };
   },
