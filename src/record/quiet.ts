@@ -13,6 +13,7 @@ import {
   Threads,
 } from '../target/stacks/index.js';
 import { type Frame, SourceFrames } from '../target/unwind/index.js';
+import type { OpenLockWait } from '../trace/index.js';
 import type { Parts } from './parts.js';
 import type { Progress } from './recording.js';
 
@@ -30,6 +31,8 @@ export interface QuietHart {
   readonly own: { readonly function: string; readonly file: string; readonly line: number | undefined } | undefined;
   /** Of firmware and other code. */
   readonly pc: string | undefined;
+  /** What it spins for: in the function that its stack is in. */
+  readonly lock?: OpenLockWait | undefined;
 }
 
 /** A time without an event. */
@@ -51,6 +54,8 @@ export interface QuietOptions {
   /** A machine may be interrupted for it. */
   readonly interrupts: boolean;
   readonly report: (quiet: Quiet) => void;
+  /** Who waits for a lock, the newest first, as far as events show it. */
+  readonly locks?: () => readonly OpenLockWait[];
 }
 
 /** So many are named. */
@@ -175,11 +180,16 @@ export class QuietWatch implements StopObserver {
   #reportOf(placed: readonly Placed[]): void {
     const { elf, debug } = this.#parts.target.program;
     const sources = new SourceFrames(elf, debug);
+    const waits = this.#parts.target.isProcess ? [] : (this.#options.locks?.() ?? []);
     const harts = placed.map(({ frames, ...rest }): QuietHart => {
       const { inside, own } = codePlace(frames, sources);
       const { function: name, file, line } = own ?? {};
       const known = name === undefined || file === undefined ? undefined : { function: name, file, line };
-      return { ...rest, inside, own: known };
+      const inHere = new Set(frames.flatMap((frame) => sources.of(frame).map((entry) => entry.function)));
+      // A thread that waits may have given its hart to others.
+      const isHere = ({ hart, by }: OpenLockWait): boolean =>
+        hart === rest.number && rest.state === 'runs' && inHere.has(by.replace(/ at .*$/s, ''));
+      return { ...rest, inside, own: known, lock: waits.find(isHere) };
     });
     harts.sort((a, b) => rank(a) - rank(b));
     this.#report(harts.slice(0, MOST_NAMED), Math.max(0, harts.length - MOST_NAMED));

@@ -22,6 +22,7 @@ export { type FunctionRow, FunctionSummary, functionJson } from './events/functi
 export { HartLabels, hartWord } from './events/hart-labels.js';
 export { isSuspended } from './events/late-results.js';
 export { type LockUse, lockArguments, lockRef, lockText, releaseName } from './events/lock-events.js';
+export type { OpenLockWait } from './events/lock-rows.js';
 export { LockSummary } from './events/lock-summary.js';
 export { type Newest, NewestEvents } from './events/newest-events.js';
 export { EventsOfProgram, onlyOf } from './events/of-program.js';

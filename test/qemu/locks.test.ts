@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { runLab } from '../support/lab-run.js';
+import { usually } from '../support/long.js';
 import { elfPath, qemuArgv } from './guests/guests.js';
 
 interface LockRow {
@@ -95,6 +96,27 @@ for (const guest of ['rv-locks-o0', 'rv-locks-o2'])
         waits: [{ lock: 'locks::CONSOLE', hart: 0, by: /^locks::tick at /, held_by: /^locks::stuck at / }],
       },
     ]);
+  });
+
+for (const guest of usually(['rv-locks-o0', 'rv-locks-o2'], (name) => name === 'rv-locks-o0'))
+  t.test(`${guest}: the line of an idle recording says what a hart spins for, and who holds it`, async (t) => {
+    const machine = qemuArgv(guest);
+    const options = ['--json', '-p', 'lock:CONSOLE', '--stalled', '500ms', '-o', join(scratchFolder(t), 'out.pftrace')];
+    const tracer = rsptrace('run', ...options, elfPath(guest), '--', ...machine);
+    await Promise.race([tracer.shows('no event for'), tracer.ended]);
+    for (const text of ['the guest runs on', 'never']) {
+      tracer.signal('SIGINT');
+      await Promise.race([tracer.shows(text), tracer.ended]);
+    }
+    const { status, stdout, stderr } = await tracer.ended;
+    t.equal(status, 0, stderr);
+    t.match(
+      stderr.replaceAll(/\s+/g, ' '),
+      /: hart 0 spins for locks::CONSOLE in locks::tick at \S+ since .* of the trace, held by itself since .*, taken by locks::stuck at /,
+    );
+    const { quiet } = JSON.parse(stdout) as { quiet: readonly { harts: readonly object[] }[] };
+    const lock = { lock: 'locks::CONSOLE', hart: 0, by: /^locks::tick at /, held_by: /^locks::stuck at /, held_on: 0 };
+    t.match(quiet.at(-1)?.harts, [{ number: 0, state: 'runs', lock }]);
   });
 
 t.test('what cannot be is an error', async (t) => {

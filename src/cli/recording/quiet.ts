@@ -3,6 +3,7 @@
 import { jsonFacts } from '../../base/json-facts.js';
 import type { Quiet, QuietHart } from '../../record/index.js';
 import { shownPlace } from '../../text/index.js';
+import { type OpenLockWait, timeText } from '../../trace/index.js';
 import { sentenceLines } from '../failure.js';
 
 /** For stderr: nothing where nothing is known that the user does not see. */
@@ -33,8 +34,17 @@ function hartText(hart: QuietHart, { isProcess }: Quiet): string {
     case 'waits':
       return `${who} waits${placeText(hart)}`;
     case 'runs':
+      if (hart.lock) return `${who} ${lockText(hart.lock)}`;
       return isProcess ? `${who} runs` : `${who} runs${placeText(hart)}`;
   }
+}
+
+/** `spins for CONSOLE in app::tick at src/main.rs:7 since 4.2 s of the trace, held by itself since 4.1 s, taken by ..`. */
+function lockText({ lock, hart, by, since_ns: since, ...held }: OpenLockWait): string {
+  const waits = `spins for ${lock} in ${by} since ${timeText(since)} of the trace`;
+  const { held_by: holder, held_since_ns: from, held_on: on } = held;
+  if (holder === null || from === null) return `${waits}, which nobody is seen to hold`;
+  return `${waits}, held by ${on === hart ? 'itself' : `hart ${on}`} since ${timeText(from)}, taken by ${holder}`;
 }
 
 /** ` in spin::Mutex::lock, from app::main (src/main.rs:12)`. */
@@ -45,6 +55,6 @@ function placeText({ inside, own }: QuietHart): string {
 }
 
 export function quietJson({ ms, hits, harts, more }: Quiet): object {
-  const names = ['number', 'name', 'state', 'inside', 'own', 'pc'] as const;
+  const names = ['number', 'name', 'state', 'inside', 'own', 'pc', 'lock'] as const;
   return { ms, hits, harts: harts.map((hart) => jsonFacts(hart, [...names])), more };
 }

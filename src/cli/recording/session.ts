@@ -75,6 +75,7 @@ export async function recordSession(
         // A recording of the wire is played back without its times.
         interrupts: passed.nanosPerInstruction === undefined && args['record-wire'] === undefined && !isReplayed,
         report: (quiet) => above(quietText(quiet, args.elf)),
+        locks: () => prepared.reports.flatMap((report) => report.lockWaits?.() ?? []),
       },
       ...linesAbove(args.json && !watcher ? undefined : { above }, situation, () => waiting?.[Symbol.dispose]()),
       onStart: (progress) => {

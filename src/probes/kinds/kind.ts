@@ -9,6 +9,7 @@ import type { SpaceNumbers } from '../../target/index.js';
 import type { Hooked } from '../../target/unwind/index.js';
 import type {
   Disturbance,
+  OpenLockWait,
   ProbeFact,
   SampleFacts,
   StopError,
@@ -194,6 +195,8 @@ export interface KindReport {
   tables(outcome: Outcome, options: TableOptions): readonly string[];
   /** The number of findings. */
   findings?(outcome: Outcome): number;
+  /** While it is recorded: who waits for a lock, the newest wait first. */
+  lockWaits?(): readonly OpenLockWait[];
 }
 
 /** The part of `--dry-run` for probes that have no engine. */

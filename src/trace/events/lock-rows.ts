@@ -70,3 +70,11 @@ export interface LockWait {
   readonly held_by: string;
   readonly held_since_ns: number;
 }
+
+/** Who waits for a lock at the moment, and who is seen to hold it. */
+export interface OpenLockWait extends Pick<LockWait, 'lock' | 'address' | 'hart' | 'by' | 'since_ns'> {
+  readonly held_by: string | null;
+  readonly held_since_ns: number | null;
+  /** On which hart it was taken. */
+  readonly held_on: number | null;
+}

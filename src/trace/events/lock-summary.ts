@@ -1,6 +1,6 @@
 import type { CallBegin, CallEnd, CallLost, ThreadRef, TraceEvent } from './events.js';
 import { isLockTaken, type LockUse, lockName, lockUse } from './lock-events.js';
-import type { Contention, LockFinding, LockOrder, LockRow, LockWait } from './lock-rows.js';
+import type { Contention, LockFinding, LockOrder, LockRow, LockWait, OpenLockWait } from './lock-rows.js';
 import type { Chosen } from './selection.js';
 import { Fold } from './sinks.js';
 
@@ -210,6 +210,20 @@ export class LockSummary extends Fold {
     return rows.sort(
       (a, b) => b.waited_ns - a.waited_ns || (b.held_ns ?? 0) - (a.held_ns ?? 0) || (a.address < b.address ? -1 : 1),
     );
+  }
+
+  /** Of calls that take a lock and have not come back, the newest first. */
+  open(): OpenLockWait[] {
+    const waits = [...this.#locks.values()].flatMap(({ waits: all }) => [...all]);
+    return waits
+      .filter(({ use }) => !use.isAttempt)
+      .sort((a, b) => b.since - a.since)
+      .map(({ lock, hart, use: { by }, since }) => {
+        const [holder] = lock.holds;
+        const { lock: name, address } = lock.row;
+        const held = { held_by: holder?.use.by ?? null, held_since_ns: holder?.since ?? null };
+        return { lock: name, address, hart, by, since_ns: since, ...held, held_on: holder?.hart ?? null };
+      });
   }
 
   /** `isWhole`: false if events are missing, so that a lock may be held no more that was not seen to be released. */

@@ -37,6 +37,7 @@ export const lock: ProbeKind<ProbeSpec, FoundLocks> = {
         (lockTable(summary, options, isWhole(outcome)) || 'no lock was taken\n') + unseenText(unseenRows(found)),
       ],
       findings: (outcome) => summary.findings(isWhole(outcome)).length,
+      lockWaits: () => summary.open(),
     };
   },
 };
