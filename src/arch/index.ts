@@ -29,7 +29,7 @@ export type {
 export type { StackSwitch } from './frames/stack-switch.js';
 export { type CodePath, type Step, usualPath } from './inject/code-path.js';
 export type { Displaced, DisplacedInside, FunctionExit, Hop, PatchKind } from './inject/displaced.js';
-export { type HookFrame, hookMark, hookMarkBytes, markedHook } from './inject/hook-frame.js';
+export { type HookFrame, hookMark, hookMarkBytes, markedHook } from './inject/framed-code.js';
 export type { AssemblyLine, CopySteps, ProbeCode } from './inject/probe-code.js';
 export * from './inject/probe-code.js';
 export type { ClockSamples, CounterCalibration, ProcessCode } from './inject/process-code.js';

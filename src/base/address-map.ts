@@ -1,5 +1,5 @@
 import { type Addr, lowHalf } from './addr.js';
-import { firstWhere } from './sorted.js';
+import { firstWhere } from './search.js';
 
 /** The key of an address in an address space: the address itself where there is one only. */
 export function inSpace(address: Addr, space: Addr | undefined): bigint {

@@ -1,4 +1,5 @@
-import { readSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, statSync, writeSync } from 'node:fs';
+import { constants, gunzipSync } from 'node:zlib';
 
 /**
  * Fills `into` with a file's bytes from `position` on. False if the file ends before.
@@ -21,4 +22,42 @@ export function writeFully(file: number, bytes: Uint8Array, position: number): b
     done += put;
   }
   return true;
+}
+
+const HEAD = 64 * 1024;
+
+/** The beginning of a file, and its length. */
+export interface FileHead {
+  readonly bytes: Uint8Array;
+  readonly size: number;
+}
+
+/** Undefined for an empty file, and for one that is no regular file. */
+export function headOf(path: string): FileHead | undefined {
+  // Checked before it is opened, because a pipe would wait for a writer.
+  if (!statSync(path).isFile()) return undefined;
+  const fd = openSync(path, 'r');
+  try {
+    const { size } = fstatSync(fd);
+    if (size === 0) return undefined;
+    const bytes = new Uint8Array(Math.min(HEAD, size));
+    return { bytes: bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, 0)), size };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Its first 4 KiB as text, a character a byte: enough to say what kind of file it is. */
+export function startOf({ bytes }: FileHead): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 4096)).toString('latin1');
+}
+
+/** The beginning of what a gzip file (RFC 1952) holds; that of another file, and of a damaged one, as it is. */
+export function unpackedStart(bytes: Uint8Array): Uint8Array {
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return bytes;
+  try {
+    return gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH });
+  } catch {
+    return bytes;
+  }
 }

@@ -1,6 +1,6 @@
 // A budget file is JSON. What is wrong with it is said with the path to it, as in `times.poll:worker.max`.
 import { RsptraceError } from '../base/errors.js';
-import { nearestWords } from '../base/nearest.js';
+import { nearestWords } from '../base/search.js';
 
 export type Json = string | number | boolean | null | readonly Json[] | JsonObject;
 export type JsonObject = { readonly [key: string]: Json };

@@ -1,6 +1,6 @@
 // What a budget names, spelt as probes are: `fn:init_done`, `poll:net::**`, `ready:checker`.
 import { madeOnce } from '../base/made-once.js';
-import { nearestWords } from '../base/nearest.js';
+import { nearestWords } from '../base/search.js';
 import { compileGlob, nearest } from '../probes/index.js';
 import {
   type FunctionRef,

@@ -6,7 +6,7 @@
 //   --json=abc     takes no value: it would be false
 import { existsSync } from 'node:fs';
 import { RsptraceError } from '../base/errors.js';
-import { nearestWords } from '../base/nearest.js';
+import { nearestWords } from '../base/search.js';
 import { flag, type Table } from './options/option.js';
 
 const help = "try 'rsptrace --help'";

@@ -1,7 +1,7 @@
 import { readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
 import { findFutures } from '../async/futures/index.js';
-import { headOf } from '../base/file-head.js';
+import { headOf } from '../base/file-bytes.js';
 import { DebugInfo, demangle, stripGenerics } from '../dwarf/index.js';
 import { ElfFile } from '../elf/index.js';
 import { kinds } from '../probes/index.js';

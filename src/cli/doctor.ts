@@ -38,7 +38,7 @@ import { createLogger } from './logging.js';
 import { wireRecorder } from './open-output.js';
 import { debugFilesOf } from './options/common.js';
 import type { DoctorArguments } from './options/target.js';
-import { givenScratchOf, hidesRam } from './scratch-options.js';
+import { givenScratchOf, hidesRam } from './recording/asked.js';
 import { printed } from './terminal.js';
 import { usageError } from './usage-error.js';
 

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { nearestWords } from '../base/nearest.js';
+import { nearestWords } from '../base/search.js';
 import { commandNames, helpText } from './command-line.js';
 import { ExitCode } from './failure.js';
 import { usage } from './options/option.js';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf, RsptraceError } from '../base/errors.js';
-import { headOf } from '../base/file-head.js';
+import { headOf } from '../base/file-bytes.js';
 import { textLines } from '../text/index.js';
 import { FromFirstEvent, formats, openTrace } from '../trace/index.js';
 import { ExitCode, note } from './failure.js';

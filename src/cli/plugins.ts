@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Plugins } from '../api/index.js';
 import { addForeignCode, messageOf, RsptraceError } from '../base/errors.js';
-import { nearestWords } from '../base/nearest.js';
+import { nearestWords } from '../base/search.js';
 import { kinds } from '../probes/index.js';
 
 /** All that the plug-ins of one command give. */

@@ -10,11 +10,10 @@ import { atStub } from './at-target.js';
 import { note } from './failure.js';
 import type { RecordArguments } from './options/recording.js';
 import { ReadingLine } from './reading-line.js';
-import { planWishes } from './recording/asked.js';
+import { hidesRam, planWishes } from './recording/asked.js';
 import { report } from './recording/outcome.js';
 import { type Prepared, withRecording } from './recording/prepare.js';
 import { type Recorded, recordSession, type SessionOptions } from './recording/session.js';
-import { hidesRam } from './scratch-options.js';
 
 /** How long `--reconnect` tries, in milliseconds, and how long it waits between. */
 const reconnectMs = 10_000;

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { RsptraceError } from '../base/errors.js';
-import { headOf } from '../base/file-head.js';
+import { headOf } from '../base/file-bytes.js';
 import type { DiskRoom } from '../base/locked-file.js';
 import { isRawLog } from '../inject/index.js';
 import type { LogRequest } from '../record/index.js';

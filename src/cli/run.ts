@@ -27,12 +27,11 @@ import type { RecordingArguments, RunArguments } from './options/recording.js';
 import { lookAtPanic, type PanicLook } from './panic-report.js';
 import { guestLimits, recordProgram } from './process.js';
 import { ReadingLine } from './reading-line.js';
-import { planWishes } from './recording/asked.js';
+import { planWishes, refusedScratch } from './recording/asked.js';
 import { report } from './recording/outcome.js';
 import { type Prepared, withRecording } from './recording/prepare.js';
 import { type Recorded, recordSession } from './recording/session.js';
 import { nothingToBoot, runTarget, verifyLoadable } from './runner.js';
-import { refusedScratch } from './scratch-options.js';
 
 const newline = 10;
 

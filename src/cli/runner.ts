@@ -4,7 +4,7 @@ import { basename } from 'node:path';
 import { architectureOf } from '../arch/index.js';
 import { hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { headOf } from '../base/file-head.js';
+import { headOf } from '../base/file-bytes.js';
 import type { ElfFile } from '../elf/index.js';
 import { qemuOptions } from '../target/index.js';
 

@@ -8,7 +8,7 @@
 //
 // Linux' tables lie between two symbols; a section of the name is taken where these are missing.
 import { type Addr, addOffset } from '../base/addr.js';
-import { firstWhere } from '../base/sorted.js';
+import { firstWhere } from '../base/search.js';
 import type { CodeAddress } from './code-address.js';
 import type { ElfFile } from './elf.js';
 

@@ -1,5 +1,5 @@
 import type { Addr } from '../base/addr.js';
-import { firstWhere } from '../base/sorted.js';
+import { firstWhere } from '../base/search.js';
 import { codeOf, type ReadPlan } from '../probes/index.js';
 
 const near = 'another probe stops in the code that a patch would replace';

@@ -1,6 +1,6 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
-import { firstWhere } from '../base/sorted.js';
+import { firstWhere } from '../base/search.js';
 import type { Session } from '../rsp/index.js';
 import { inOrder, type Piece } from './ring.js';
 

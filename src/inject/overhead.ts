@@ -1,6 +1,6 @@
 import { type CodePath, type CopySteps, type ProbeCode, type Step, usualPath } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
-import { firstWhere } from '../base/sorted.js';
+import { firstWhere } from '../base/search.js';
 import type { PlannedReads } from '../probes/index.js';
 import type { OwnTime } from '../trace/index.js';
 import type { Placement } from './placement.js';

@@ -1,7 +1,7 @@
 import type { Displaced, DisplacedInside, FunctionExit, PatchKind, ProbeCode } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import type { Refusal } from '../base/refusal.js';
-import { firstWhere } from '../base/sorted.js';
+import { firstWhere } from '../base/search.js';
 import type { InnerPlace, ReadPlan } from '../probes/index.js';
 import { type Objection, objectionTo, type Proof, proofOf, type Replaced, type Subject } from '../proof/index.js';
 

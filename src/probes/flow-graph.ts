@@ -1,6 +1,6 @@
 import type { Architecture, FlowStep } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
-import { reachedFrom } from '../base/reached.js';
+import { reachedFrom } from '../base/search.js';
 import { littleEndian } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 

@@ -1,5 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
-import { editDistance, nearestWords } from '../base/nearest.js';
+import { editDistance, nearestWords } from '../base/search.js';
 
 /**
  * Globs over Rust paths. `*` stands for any characters within one path segment, `**` for any characters at all, `?`

@@ -1,5 +1,5 @@
 import type { FlowStep } from '../arch/index.js';
-import { reachedFrom } from '../base/reached.js';
+import { reachedFrom } from '../base/search.js';
 import type { FlowGraph } from './flow-graph.js';
 
 /** Where a poll that was inlined begins and ends. Numbers are nodes of the graph. */

@@ -1,6 +1,6 @@
 import type { Addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { firstWhere } from '../base/sorted.js';
+import { firstWhere } from '../base/search.js';
 import type { Batch, Reply, Resume, StopReply } from '../rsp/index.js';
 import type { Breakpoints } from './breakpoints.js';
 import type { Planted } from './point.js';

@@ -1,5 +1,5 @@
 import { RsptraceError } from '../base/errors.js';
-import { nearestWords } from '../base/nearest.js';
+import { nearestWords } from '../base/search.js';
 import { type TypeExpr, typeText } from './member-expr.js';
 import type { ObjectPlace } from './object-place.js';
 import type { ProgramNames } from './program-names.js';

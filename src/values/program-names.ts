@@ -1,5 +1,5 @@
 import type { Addr } from '../base/addr.js';
-import { editDistance } from '../base/nearest.js';
+import { editDistance } from '../base/search.js';
 import { type DebugInfo, type Die, DW_AT, DW_TAG, qualifiedName, staticCode, stripGenerics } from '../dwarf/index.js';
 import type { CodeAddress } from '../elf/index.js';
 

@@ -1,5 +1,5 @@
 import type { Addr } from '../../base/addr.js';
-import type { HookFrame } from '../inject/hook-frame.js';
+import type { HookFrame } from '../inject/framed-code.js';
 import { FrameAnalysis, type FrameDecoder } from './frame-analysis.js';
 import type { CodeFrameModel, CodeRange, ControlFlow, EntryValues, FrameModel, Held } from './frame-model.js';
 import { ALIGNED, type FrameState, type Value } from './frame-state.js';

@@ -1,5 +1,5 @@
 import type { Addr } from '../../base/addr.js';
-import { firstWhere } from '../../base/sorted.js';
+import { firstWhere } from '../../base/search.js';
 import type { CallersFrame, CodeRange, FrameAt, FrameModel, FunctionFrames } from './frame-model.js';
 import { rowOf } from './frame-rows.js';
 import { type FrameState, same, type Value } from './frame-state.js';

@@ -1,6 +1,6 @@
 import type { Addr } from '../../base/addr.js';
 import type { UnwindRow } from '../../base/unwind-row.js';
-import type { HookFrame } from '../inject/hook-frame.js';
+import type { HookFrame } from '../inject/framed-code.js';
 import type { StackSwitch } from './stack-switch.js';
 
 /** A stretch of code: a function, or one part of it. */

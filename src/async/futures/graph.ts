@@ -1,4 +1,4 @@
-import { reachedFrom } from '../../base/reached.js';
+import { reachedFrom } from '../../base/search.js';
 import { isPointer } from './short-names.js';
 import type { FutureSet, FutureState, FutureType, HeldFuture } from './types.js';
 

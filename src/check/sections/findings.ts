@@ -1,4 +1,4 @@
-import { nearestWords } from '../../base/nearest.js';
+import { nearestWords } from '../../base/search.js';
 import {
   disturbanceOf,
   type Finding,

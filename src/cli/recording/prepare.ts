@@ -34,9 +34,8 @@ import type { RecordingArguments } from '../options/recording.js';
 import { type LoadedPlugins, loadPlugins } from '../plugins.js';
 import { ReadingLine } from '../reading-line.js';
 import { areTrace } from '../records-file.js';
-import { givenScratchOf } from '../scratch-options.js';
 import { choicesJson, choiceTable, excludedJson, merged, refusedByName } from '../stop-report.js';
-import { foundOf, planWishes, preparedProgram, untilOf } from './asked.js';
+import { foundOf, givenScratchOf, planWishes, preparedProgram, untilOf } from './asked.js';
 import { recordsSink, refuseWithoutEvents } from './raw.js';
 
 /** A recording about to begin: the program is read and the trace file is open, but the target is not yet used. */

@@ -1,5 +1,5 @@
 import { messageOf, type RsptraceError } from '../../base/errors.js';
-import { nearestWords } from '../../base/nearest.js';
+import { nearestWords } from '../../base/search.js';
 import type { Option, Table } from '../options/option.js';
 
 /** A table of a TOML file, by its keys. */

@@ -3,8 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../base/errors.js';
 import { clipEnd, visible, wrapped } from '../../text/index.js';
-import { Screen } from './screen.js';
-import { styled } from './styled.js';
+import { Screen, styled } from './screen.js';
 
 /** A row of the table. */
 export interface Item {

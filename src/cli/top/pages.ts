@@ -7,7 +7,7 @@ import type { Content, Item } from './app.js';
 import { idOf, type Mark, type Row, type Status, statuses } from './history.js';
 import { byStatus, resourcesOf } from './json.js';
 import type { Look } from './look.js';
-import { type Style, selectable, styled, tableOf } from './styled.js';
+import { type Style, selectable, styled, tableOf } from './screen.js';
 
 type RowItem = Row & Item;
 

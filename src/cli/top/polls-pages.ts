@@ -4,7 +4,7 @@ import { timeText } from '../../trace/index.js';
 import type { Content, Item } from './app.js';
 import type { PollsRow, PollsWindow } from './live-polls.js';
 import { keysHelp } from './pages.js';
-import { selectable, styled, tableOf } from './styled.js';
+import { selectable, styled, tableOf } from './screen.js';
 
 /** What a page is made of. */
 export interface PollsShown extends PollsWindow {

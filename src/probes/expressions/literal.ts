@@ -1,6 +1,6 @@
 import type { Condition } from '../../arch/index.js';
 import { RsptraceError } from '../../base/errors.js';
-import { nearestWords } from '../../base/nearest.js';
+import { nearestWords } from '../../base/search.js';
 import { selectVariant } from '../../dwarf/index.js';
 import type { Shape } from '../../values/index.js';
 import { compares, type Literal } from './condition.js';

@@ -5,7 +5,7 @@
 import { type Addr, addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import { nearestWords } from '../../base/nearest.js';
+import { nearestWords } from '../../base/search.js';
 import type { HitMemory, MemoryRequest } from '../../calls/index.js';
 import { type Die, staticAddress } from '../../dwarf/index.js';
 import {

@@ -1,5 +1,5 @@
 import { RsptraceError } from '../../base/errors.js';
-import { nearestWords } from '../../base/nearest.js';
+import { nearestWords } from '../../base/search.js';
 import { fn } from './fn/index.js';
 import type { AnyProbe, ProbeKind } from './kind.js';
 import { line } from './line.js';

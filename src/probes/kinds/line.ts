@@ -3,7 +3,7 @@ import { type Addr, hex } from '../../base/addr.js';
 import { AddressMap } from '../../base/address-map.js';
 import { RsptraceError } from '../../base/errors.js';
 import { addTo } from '../../base/made-once.js';
-import { nearestWords } from '../../base/nearest.js';
+import { nearestWords } from '../../base/search.js';
 import type { DebugInfo, LineTable, Unit } from '../../dwarf/index.js';
 import { type ColumnsOptions, textTable } from '../../text/index.js';
 import { Fold, type PlaceRef, type TraceEvent } from '../../trace/index.js';

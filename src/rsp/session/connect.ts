@@ -1,8 +1,8 @@
 import { type Logger, partOf, silent } from '../../base/logger.js';
 import { formatRemote, parseRemote, type RemoteAddress } from '../wire/address.js';
-import { operationTimeouts, tooSlow } from '../wire/deadline.js';
 import type { Link } from '../wire/link.js';
 import { openReplay } from '../wire/replay.js';
+import { operationTimeouts, tooSlow } from '../wire/reply-timeout.js';
 import { openTransport, type Transport, type TransportEvents } from '../wire/transport.js';
 import type { WireRecorder } from '../wire/wire-log.js';
 import { askOver, shakeHands } from './handshake.js';

@@ -1,11 +1,11 @@
 import { hex } from '../../base/addr.js';
 import { messageOf, RsptraceError } from '../../base/errors.js';
 import type { Logger } from '../../base/logger.js';
-import { retry } from '../wire/retry.js';
 import { raw } from './batch.js';
 import { ANY_HART } from './hart-requests.js';
 import { packets } from './packets.js';
 import type { ProcessSignals } from './process-signals.js';
+import { retry } from './request.js';
 import type { RunControl } from './run-control.js';
 import type { Session } from './session.js';
 import { pidOf } from './stop-reply.js';

@@ -6,9 +6,9 @@
  */
 
 import { Buffer } from 'node:buffer';
-import { Deadline } from '../wire/deadline.js';
 import { protocolError } from '../wire/framing.js';
 import { hexNumber } from '../wire/hex.js';
+import { Deadline } from '../wire/reply-timeout.js';
 import { type Batch, raw } from './batch.js';
 import type { Ask } from './handshake.js';
 import { packets } from './packets.js';

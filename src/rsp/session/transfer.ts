@@ -4,8 +4,8 @@
  */
 
 import { Buffer } from 'node:buffer';
-import { Deadline } from '../wire/deadline.js';
 import { protocolError } from '../wire/framing.js';
+import { Deadline } from '../wire/reply-timeout.js';
 import type { Ask } from './handshake.js';
 import { packets } from './packets.js';
 

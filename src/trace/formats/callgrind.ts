@@ -4,7 +4,7 @@
  * its calls and the time inside the callee. `callgrind_annotate --inclusive=yes` and KCachegrind read it.
  */
 
-import { startOf } from '../../base/file-head.js';
+import { startOf } from '../../base/file-bytes.js';
 import { madeOnce } from '../../base/made-once.js';
 import { visible } from '../../text/index.js';
 import { type Arc, Arcs, type Node } from '../events/arcs.js';

@@ -1,7 +1,7 @@
 // Comma-separated values (RFC 4180), with a head: a row a call, a poll or an instant. The columns: `spanColumns` of
 // ./spans.ts. A field with a comma, a quote or a break of line stands in quotes; what is not known is empty.
 // One that a spreadsheet would take for a formula has an apostrophe before it.
-import { startOf } from '../../base/file-head.js';
+import { startOf } from '../../base/file-bytes.js';
 import { visible } from '../../text/index.js';
 import type { Format } from './format.js';
 import type { TextPart } from './output/record-block.js';

@@ -7,7 +7,7 @@
  * The tables of a thread are columns, so samples go to a spool, and the end writes the file. In memory are the
  * different stacks, up to a limit, and 1 KiB a track.
  */
-import { startOf } from '../../base/file-head.js';
+import { startOf } from '../../base/file-bytes.js';
 import { Numbered } from '../../base/made-once.js';
 import { visible } from '../../text/index.js';
 import { furtherStacks, MOST_STACKS } from '../events/call-tree.js';

@@ -3,7 +3,7 @@
  * the time inside it, callers below. It shows without scripts; with them a click zooms, and the search marks frames and
  * says their share. Nothing is loaded from elsewhere. Frames narrower than a tenth of a pixel are left out.
  */
-import { startOf } from '../../base/file-head.js';
+import { startOf } from '../../base/file-bytes.js';
 import { visible } from '../../text/index.js';
 import { CallTree, type TreeNode, totals } from '../events/call-tree.js';
 import { timeText } from '../events/text-table.js';

@@ -2,7 +2,7 @@
 // outermost first, `;` between frames, a blank and a number at the end: nanoseconds inside the innermost frame, without
 // what it called. A `;` in a name becomes `:`. Of a profile the number is that of its samples, as bcc's `profile -f`
 // prints it.
-import { startOf } from '../../base/file-head.js';
+import { startOf } from '../../base/file-bytes.js';
 import { visible } from '../../text/index.js';
 import { CallTree, stackOf } from '../events/call-tree.js';
 import type { Format } from './format.js';

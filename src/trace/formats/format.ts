@@ -1,4 +1,4 @@
-import type { FileHead } from '../../base/file-head.js';
+import type { FileHead } from '../../base/file-bytes.js';
 import type { TraceSink } from '../events/events.js';
 import type { OutputFile } from './output/output-file.js';
 import type { Packing } from './output/packed-block.js';

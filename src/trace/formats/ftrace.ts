@@ -12,7 +12,7 @@
 // The mark before a duration: `+` above 10 us, `!` above 100 us, `#` above 1 ms, `*` above 10 ms, `@` above 100 ms, `$`
 // above 1 s. Where a hart goes on with another thread, three lines say so. What is neither a call nor a poll is a
 // comment. Written as events come; only the last begin waits for the next event.
-import { startOf } from '../../base/file-head.js';
+import { startOf } from '../../base/file-bytes.js';
 import { visible } from '../../text/index.js';
 import type { AnyBegin, AnyEnd, HartInfo, TraceInfo } from '../events/events.js';
 import type { Track } from '../events/open-calls.js';

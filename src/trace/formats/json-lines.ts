@@ -1,6 +1,6 @@
 // JSON Lines (jsonlines.org): an object a call, a poll or an instant, with the members of `Span` (./spans.ts) that are
 // known. The first line is about the trace: `{"type":"trace","version":1,...}`.
-import { startOf } from '../../base/file-head.js';
+import { startOf } from '../../base/file-bytes.js';
 import { jsonLine } from '../../text/index.js';
 import type { TraceInfo, TraceSink } from '../events/events.js';
 import type { Lines } from './call-lines.js';

@@ -8,7 +8,7 @@ import type { ColumnSource } from 'hyparquet-writer';
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js';
 import { ParquetWriter } from 'hyparquet-writer/src/parquet-writer.js';
 import { RsptraceError } from '../../base/errors.js';
-import { startOf } from '../../base/file-head.js';
+import { startOf } from '../../base/file-bytes.js';
 import { madeOnce } from '../../base/made-once.js';
 import { plural, visible } from '../../text/index.js';
 import type { TraceInfo, TraceSink } from '../events/events.js';

@@ -5,7 +5,7 @@
  */
 
 import { highHalf, lowHalf } from '../../base/addr.js';
-import { type FileHead, unpackedStart } from '../../base/file-head.js';
+import { type FileHead, unpackedStart } from '../../base/file-bytes.js';
 import { Numbered } from '../../base/made-once.js';
 import { visible } from '../../text/index.js';
 import { CallTree, type Frame, stackOf } from '../events/call-tree.js';

@@ -10,7 +10,7 @@
 //
 // Written as events come; only the last begin waits for the next event.
 
-import { startOf } from '../../base/file-head.js';
+import { startOf } from '../../base/file-bytes.js';
 import { plural, visible } from '../../text/index.js';
 import { chainText } from '../events/await-ways.js';
 import type {

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { addr } from '../../../src/base/addr.js';
-import { headOf } from '../../../src/base/file-head.js';
+import { headOf } from '../../../src/base/file-bytes.js';
 import {
   type Format,
   formatOf,

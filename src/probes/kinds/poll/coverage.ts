@@ -7,7 +7,7 @@ import {
   type TaskPlaces,
 } from '../../../async/futures/index.js';
 import { madeOnce } from '../../../base/made-once.js';
-import { reachedFrom } from '../../../base/reached.js';
+import { reachedFrom } from '../../../base/search.js';
 import type { DebugInfo } from '../../../dwarf/index.js';
 import { plural } from '../../../text/index.js';
 import type { ProbeFact } from '../../../trace/index.js';

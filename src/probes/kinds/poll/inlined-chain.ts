@@ -1,5 +1,5 @@
 import type { FutureState, FutureType, InnerFuture, InnerPoll } from '../../../async/futures/index.js';
-import { reachedFrom } from '../../../base/reached.js';
+import { reachedFrom } from '../../../base/search.js';
 import type { FutureLook, Running } from '../../../calls/index.js';
 
 /** A poll that must have happened although no breakpoint saw it. */

@@ -7,7 +7,7 @@ import {
   type TaskPlaces,
 } from '../../../async/futures/index.js';
 import { addTo } from '../../../base/made-once.js';
-import { reachedFrom } from '../../../base/reached.js';
+import { reachedFrom } from '../../../base/search.js';
 
 /** A selected Future inside a task's own one. */
 export interface Wrapped {

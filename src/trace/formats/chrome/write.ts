@@ -18,7 +18,7 @@
  * track have one time: picoseconds, below the clock's resolution, keep their order (`SliceTimes`).
  */
 import { type Addr, hex } from '../../../base/addr.js';
-import { startOf } from '../../../base/file-head.js';
+import { startOf } from '../../../base/file-bytes.js';
 import { chainText } from '../../events/await-ways.js';
 import {
   type AnyBegin,

@@ -3,7 +3,7 @@
  * data (./columns.ts), packed, in elements that are no scripts to a browser. Blocks are written as they fill up, so
  * memory does not grow with the trace. The last block has the tables (./tables.ts).
  */
-import { startOf } from '../../../base/file-head.js';
+import { startOf } from '../../../base/file-bytes.js';
 import type { TraceFacts, TraceSink } from '../../events/events.js';
 import type { Format } from '../format.js';
 import { Lanes } from '../lanes.js';

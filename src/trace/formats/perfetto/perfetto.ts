@@ -1,4 +1,4 @@
-import { type FileHead, unpackedStart } from '../../../base/file-head.js';
+import { type FileHead, unpackedStart } from '../../../base/file-bytes.js';
 import type { Format } from '../format.js';
 import { Lanes } from '../lanes.js';
 import { Fields } from '../read/fields.js';

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { RsptraceError } from '../../../base/errors.js';
-import { headOf, unpackedStart } from '../../../base/file-head.js';
+import { headOf, unpackedStart } from '../../../base/file-bytes.js';
 import {
   endMissing,
   type HartInfo,

@@ -14,7 +14,7 @@
  * A profile's events stand together, and the table of frames is one. So events go to a spool, and the end writes the
  * file. In memory are the frames, the open calls, and 1 KiB a track.
  */
-import { startOf } from '../../../base/file-head.js';
+import { startOf } from '../../../base/file-bytes.js';
 import { madeOnce, Numbered } from '../../../base/made-once.js';
 import type { AnyBegin, FunctionRef, FutureRef, Sample, SampledFrame, TraceInfo } from '../../events/events.js';
 import type { Format } from '../format.js';

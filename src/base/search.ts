@@ -35,3 +35,22 @@ export function editDistance(left: string, right: string): number {
   }
   return previous[b.length] as number;
 }
+
+/** The first index below `length` for which `is` holds, if it holds for all behind that too; else `length`. */
+export function firstWhere(length: number, is: (index: number) => boolean): number {
+  let [low, high] = [0, length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (is(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** Everything that these lead to, themselves included. */
+export function reachedFrom<T>(from: Iterable<T>, next: (at: T) => Iterable<T>): Set<T> {
+  const found = new Set(from);
+  // What is added during the loop is visited by it.
+  for (const at of found) for (const to of next(at)) found.add(to);
+  return found;
+}
