@@ -6,7 +6,7 @@ import t, { type Test } from 'tap';
 import { parse } from 'tap-yaml';
 import { elfPath } from './qemu/guests/guests.js';
 import { main, scratchFolder } from './support/command.js';
-import { long, usually } from './support/long.js';
+import { long, usually, variant } from './support/long.js';
 
 const examples = join(import.meta.dirname, '../examples/ci');
 /** Where cargo puts the kernels, by the beginning of their guests' names. */
@@ -86,7 +86,7 @@ t.test('the GitHub workflow: annotations, a page, JUnit', async (t) => {
     t.ok(existsSync(join(place.folder, name)), name);
 });
 
-t.test('the GitLab job', async (t) => {
+variant(t, 'the GitLab job', async (t) => {
   const { boot } = parse(read('gitlab.yml')) as {
     boot: { before_script: readonly string[]; script: readonly string[] };
   };
@@ -99,7 +99,7 @@ t.test('the GitLab job', async (t) => {
   t.ok(existsSync(join(place.folder, 'riscv64.xml')));
 });
 
-t.test('the justfile', async (t) => {
+variant(t, 'the justfile', async (t) => {
   const place = repository(t);
   const steps = read('justfile')
     .split('\n')

@@ -5,7 +5,7 @@ import { type AttachOptions, attach, launch, type PollHit, type Target } from '.
 import { Findings, type Stuck, type TraceEvent, type TraceSink, tee } from '../../src/trace/index.js';
 import { Unavailable } from '../../src/values/index.js';
 import { elfPath, guest, type Lab, parseLab, qemuArgv } from '../qemu/guests/guests.js';
-import { usually } from '../support/long.js';
+import { usually, variant } from '../support/long.js';
 import { gdbserver, pollsProgram } from '../support/native.js';
 import { movedKernel } from '../support/tiny-kernels.js';
 
@@ -218,7 +218,7 @@ t.test('attach leaves a guest that never ran as it was, and a signal ends a run'
   t.equal(probe.hits, 1);
 });
 
-t.test('tasks that will not be polled again are told to a sink at the end of a run', async (t) => {
+variant(t, 'tasks that will not be polled again are told to a sink at the end of a run', async (t) => {
   const elf = pollsProgram(t, 'futures-waits-o3');
   const server = await gdbserver(t, elf, 'mutexes');
   // It outlives its server, which is told to let it go.

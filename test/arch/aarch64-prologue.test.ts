@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import t from 'tap';
 import { aarch64 } from '../../src/arch/index.js';
 import { addr } from '../../src/base/addr.js';
-import { cases } from '../support/long.js';
 import { check } from './frame-labels.js';
 
 const frames: Readonly<Record<string, string>> = {
@@ -143,7 +142,7 @@ t.test('whatever the bytes are, they are followed to an end', async (t) => {
       }
       aarch64.codeFlow.steps(bytes, addr(0x1000));
     }),
-    { seed: 2, numRuns: cases(1200) },
+    { seed: 2, numRuns: 1200 },
   );
   t.pass();
 });

@@ -126,7 +126,7 @@ const schema: Shape = {
   },
 };
 
-for (const name of usually(['rv-o0', 'rv-o2-dwarf5', 'x86-o2-legacy'], (one) => one !== 'rv-o0')) {
+for (const name of usually(['rv-o0', 'rv-o2-dwarf5', 'x86-o2-legacy'], (one) => one === 'x86-o2-legacy')) {
   t.test(`${name}: the JSON is the file`, async (t) => {
     const all = await json(elfPath(name));
     t.strictSame(checkShape(all, schema), [], 'the schema of docs/futures.md');

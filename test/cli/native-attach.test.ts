@@ -4,16 +4,17 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import { statOf } from '../../src/base/proc.js';
 import { programNamed } from '../../src/cli/local-process.js';
-import { main, rsptrace, rsptraceProcess, scratchFolder, start, traceGrows } from '../support/command.js';
+import { main, type Running, rsptrace, rsptraceProcess, scratchFolder, start, traceGrows } from '../support/command.js';
 import { usually } from '../support/long.js';
 import { changedCode, compileC, pollsPrinted, pollsProgram } from '../support/native.js';
 import type { Recording } from '../support/recording.js';
 
 /**
- * Calls `tick` each millisecond until it has done so as often as told, and says how often it has. With BUSY it forks
+ * Calls `tick` each millisecond until it has done so as often as told or is asked to end by SIGUSR1, and says how often
+ * it has. With BUSY it forks
  * and takes a signal each time, and ends with how many of either it has missed.
  */
 const ticking = `
@@ -22,8 +23,9 @@ const ticking = `
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-volatile int ticks, caught, forked;
+volatile int ticks, caught, forked, most;
 void on_signal(int n) { caught++; }
+void on_end(int n) { most = 0; }
 void busy(void) {
   int status;
   raise(SIGUSR2);
@@ -33,10 +35,11 @@ void busy(void) {
 }
 __attribute__((noinline)) int tick(int n) { ticks = n + 1; return n * 2; }
 int main(int argc, char **argv) {
-  int most = argc > 1 ? atoi(argv[1]) : 1000000;
+  most = argc > 1 ? atoi(argv[1]) : 1000000;
+  signal(SIGUSR2, on_signal);
+  signal(SIGUSR1, on_end);
   puts("ticking");
   fflush(stdout);
-  signal(SIGUSR2, on_signal);
 #ifdef BUSY
   while (ticks < most) { tick(ticks); usleep(1000); busy(); }
   most = 2 * ticks - caught - forked;
@@ -48,13 +51,19 @@ int main(int argc, char **argv) {
   return most == 0 ? 7 : 1;
 }`;
 
+/** It has run on, and goes on to its end when it is asked to. */
+async function endsWell(t: Test, target: Running): Promise<void> {
+  target.process.kill('SIGUSR1');
+  t.match(await target.ended, { status: 7, stdout: /^ticking\n\d+ ticks\n$/ }, 'it has run to its end');
+}
+
 const tracerOf = (pid: number): string =>
   /^TracerPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '';
 
-for (const flags of usually([['-no-pie'], ['-pie'], ['-pie', '-DBUSY']], (one) => one.join() !== '-pie')) {
+for (const flags of usually([['-no-pie'], ['-pie'], ['-pie', '-DBUSY']], ([, busy]) => busy === '-DBUSY')) {
   t.test(`attach, ${flags}: the process is traced and left as it was`, async (t) => {
     const program = compileC(t, ticking, flags);
-    const target = start(program, ['3000']);
+    const target = start(program, []);
     await target.shows('ticking');
     const pid = target.process.pid ?? 0;
     const trace = join(scratchFolder(t), 'out.txt');
@@ -67,13 +76,12 @@ for (const flags of usually([['-no-pie'], ['-pie'], ['-pie', '-DBUSY']], (one) =
     t.ok(longest > 0 && longest < output.standing_ms, `in slices: at most ${longest} of ${output.standing_ms} ms`);
     t.equal(tracerOf(pid), '0', 'nobody traces it any more');
     if (flags.includes('-pie')) t.equal(changedCode(pid, program), 0, 'its code is its own');
-    const ended = await target.ended;
-    t.match(ended, { status: 7, stdout: 'ticking\n3000 ticks\n' }, 'it has run to its end');
+    await endsWell(t, target);
   });
 }
 
 t.test('attach to a library of a process: its functions are traced without stops', async (t) => {
-  const target = start(compileC(t, ticking), ['3000']);
+  const target = start(compileC(t, ticking), []);
   t.teardown(() => void target.process.kill('SIGKILL'));
   await target.shows('ticking');
   const pid = target.process.pid ?? 0;
@@ -84,7 +92,7 @@ t.test('attach to a library of a process: its functions are traced without stops
   const { functions, scratch, ...rest } = JSON.parse(ran.stdout) as Recording;
   t.match(functions, [{ function: /^usleep/ }], `${JSON.stringify(rest)}`);
   t.match(scratch, /^memory mapped into process/);
-  t.match(await target.ended, { status: 7, stdout: 'ticking\n3000 ticks\n' });
+  await endsWell(t, target);
 });
 
 t.test(
@@ -128,7 +136,7 @@ t.test('attach to a process whose program was replaced: the file that it runs is
 });
 
 t.test('graph of a process that runs: its calls, the thread that makes them, and let go', async (t) => {
-  const target = start(compileC(t, ticking), ['3000']);
+  const target = start(compileC(t, ticking), []);
   await target.shows('ticking');
   const pid = target.process.pid ?? 0;
   const ran = await rsptrace('graph', '--fn', 'tick', '--pid', String(pid), '-n', '40').ended;
@@ -145,7 +153,7 @@ t.test('graph of a process that runs: its calls, the thread that makes them, and
   t.equal(tracerOf(pid), '0', 'nobody traces it any more');
   const refused = await rsptrace('graph', '--pid', String(pid)).ended;
   t.match(refused, { status: 2, stderr: /--pid needs --fn/ });
-  t.match(await target.ended, { status: 7, stdout: 'ticking\n3000 ticks\n' }, 'it has run to its end');
+  await endsWell(t, target);
 });
 
 t.test('a program is found as a shell finds it', async (t) => {
@@ -230,7 +238,8 @@ t.test('what is wrong is one sentence', async (t) => {
   t.match(await rsptrace('attach', 'init').ended, { status: 2, stderr: /'init' is no process number/ });
   const program = compileC(t, ticking);
   const trace = join(scratchFolder(t), 'out.txt');
-  const target = start(program, ['2000']);
+  const target = start(program, []);
+  t.teardown(() => void target.process.kill('SIGKILL'));
   await target.shows('ticking');
   const { pid = 0 } = target.process;
   const other = compileC(t, 'int other(int n) { return n; }\nint main(void) { return other(1); }', ['-O0']);

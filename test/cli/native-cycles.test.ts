@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
 import { random } from '../support/fault-proxy.js';
-import { long } from '../support/long.js';
+import { long, usually } from '../support/long.js';
 import { changedCode, compileReleased, gdbserver } from '../support/native.js';
 import { functionProbes } from '../support/native-trace.js';
 
@@ -42,7 +42,7 @@ async function recordOnce(t: Test, program: string, pid: number): Promise<boolea
   return !/trampolines.* stay/.test(stderr);
 }
 
-for (const leader of [true, false]) {
+for (const leader of usually([true, false], (one) => !one)) {
   const title = leader
     ? 'a program that leads its process group'
     : 'one that does not, which gdbserver cannot interrupt';

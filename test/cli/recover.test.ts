@@ -39,7 +39,7 @@ async function recordedFrom(t: Test, asked: readonly string[]) {
 }
 
 const recordings = [
-  ['rv-o2', '-p', 'poll:**', '-p', 'fn:labkern::work::**'],
+  ['rv-o2', '-p', 'poll:**', '-p', 'fn:labkern::work::deep*'],
   ['x86-o2', '-p', 'poll:**', '-p', 'fn:**'],
   ['rv-sched', '-p', 'fn:**', '--no-args'],
 ] as const;
@@ -67,7 +67,7 @@ async function comesAgain(
   t.same(notes, []);
 }
 
-for (const [name, ...probes] of usually(recordings, ([name]) => name !== 'x86-o2')) {
+for (const [name, ...probes] of usually(recordings, ([name]) => name === 'rv-o2')) {
   t.test(`${name}: out of the records alone come the same events`, async (t) => {
     await comesAgain(t, await recorded(t, name, ...probes));
   });
@@ -87,7 +87,7 @@ for (const name of usually(deterministic, (one) => one === 'rv-o2')) {
   t.test(`${name}: a trace of records becomes the trace of a recording that made its events at once`, async (t) => {
     const folder = scratchFolder(t);
     const [events, records, made] = ['a.jsonl', 'b.records', 'b.jsonl'].map((one) => join(folder, one)) as Paths;
-    const probes = name === 'rv-sched' ? ['-p', 'fn:**'] : ['-p', 'poll:**', '-p', 'fn:labkern::work::**'];
+    const probes = name === 'rv-sched' ? ['-p', 'fn:**'] : ['-p', 'poll:**', '-p', 'fn:labkern::work::deep*'];
     const run = (output: string): Promise<Ended> =>
       rsptrace('run', '--json', '--deterministic', '-o', output, ...probes, elfPath(name), '--', ...qemuArgv(name))
         .ended;
@@ -153,7 +153,7 @@ t.test('a trace of records that finds no room ends, and says what is not in it',
     ...qemuArgv('rv-o2-long'),
   ];
   // In blocks of 512 bytes, or of 1024 in some shells.
-  const limited = start('sh', ['-c', 'ulimit -f 3000; exec "$@"', 'sh', process.execPath, main, ...words]);
+  const limited = start('sh', ['-c', 'ulimit -f 800; exec "$@"', 'sh', process.execPath, main, ...words]);
   const { status, stdout, stderr } = await limited.ended;
   t.equal(status, 3, stderr);
   const said = JSON.parse(stdout) as { records: number; missing: number };
@@ -214,7 +214,7 @@ t.test('damaged records are refused, or read as far as they can be', async (t) =
   const program = await prepare(elf, [parseProbe('fn:labkern::**')]);
   const sink = { begin() {}, event() {}, hart() {}, flush() {}, end() {} };
   let refused = 0;
-  const rounds = long ? 3000 : 20;
+  const rounds = long ? 3000 : 10;
   for (let i = 0; i < rounds; i++) {
     const damaged = Uint8Array.from(bytes);
     // Most of what is told stands at the begin.

@@ -79,7 +79,7 @@ function littleEndian(text: string): string {
 
 const guests = ['rv-o0', 'rv-o2', 'rv-o2-dwarf5', 'x86-o2-legacy'];
 // DWARF 5 and 4.
-for (const name of usually(guests, (name) => name === 'rv-o2-dwarf5' || name === 'x86-o2-legacy')) {
+for (const name of usually(guests, (name) => name === 'rv-o2-dwarf5')) {
   t.test(name, async (t) => {
     const path = elfPath(name);
     const elf = await ElfFile.open(path);

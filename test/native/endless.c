@@ -1,8 +1,13 @@
-// A program for tests that runs until it is killed: four threads call functions, one of them recursive, and one naps between two calls. A line on
+// A program for tests that runs until it is killed: four threads call functions, one of them recursive, and one, or more, nap between two calls. A line on
 // stdout every 20 ms has how many calls were made. Built by the test.
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
+
+/* So many threads never nap. */
+#ifndef BUSY
+#define BUSY 3
+#endif
 
 static volatile long made[4];
 
@@ -25,7 +30,7 @@ __attribute__((noinline)) void nap(void) {
 static void *calls(void *which) {
   long i = (long)which;
   for (;;) {
-    if (i == 3) nap();
+    if (i >= BUSY) nap();
     made[i] += (deep(i + 2) & 1) | 1;
   }
   return NULL;

@@ -79,7 +79,7 @@ t.test('device trees that are damaged: an error, never a hang', async (t) => {
     ),
     { seed: 5, numRuns: 500 },
   );
-  t.ok(refused > 500, `${refused} refused`);
+  t.ok(refused > 100, `${refused} refused`);
 });
 
 const pc: MapEntry[] = [

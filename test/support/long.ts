@@ -8,7 +8,7 @@ export function usually<T>(all: readonly T[], chosen: (one: T) => boolean): read
   return long ? all : all.filter(chosen);
 }
 
-/** That many random cases under `--long`, else the first quarter of them: the seed is fixed. */
+/** That many random cases under `--long`, else the first quarter of them: the seed is fixed. fast-check's runs are as many by themselves. */
 export function cases(all: number): number {
   return long ? all : Math.ceil(all / 4);
 }

@@ -1,7 +1,20 @@
 // Programs of this machine under a real gdbserver.
 import { execFileSync } from 'node:child_process';
-import { closeSync, openSync, readFileSync, readSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { threadId } from 'node:worker_threads';
 import { brotliDecompressSync } from 'node:zlib';
 import type { Test as TapTest } from 'tap';
 import { type Addr, addr } from '../../src/base/addr.js';
@@ -18,20 +31,43 @@ export function compileC(t: Test, source: string, flags: readonly string[] = [])
   return program;
 }
 
+/** Programs that are made once, by what they are made of. */
+const made = join(import.meta.dirname, '../../.cache/native');
+
+/** A copy of a program of the test's own: its path is the test's alone. `make` is called where nobody has made it yet. */
+function copyOf(t: Test, name: string, of: readonly (string | Buffer)[], make: (path: string) => void): string {
+  const hash = createHash('sha1');
+  for (const part of of) hash.update(part).update('\0');
+  const kept = join(made, hash.digest('hex'));
+  const program = join(scratchFolder(t), name);
+  if (!existsSync(kept)) {
+    mkdirSync(made, { recursive: true });
+    make(program);
+    // Others make it at the same time: each renames a whole one.
+    const part = `${kept}.${process.pid}.${threadId}`;
+    copyFileSync(program, part);
+    renameSync(part, kept);
+  } else copyFileSync(kept, program);
+  return program;
+}
+
 /** Compiles a source of test/native (C++ by its extension) as it is released, with debug info, and returns the program's path. */
 export function compileReleased(t: Test, name: string, flags: readonly string[] = []): string {
-  const program = join(scratchFolder(t), 'program');
   const compiler = name.endsWith('.cpp') ? 'g++' : 'gcc';
-  execFileSync(compiler, [
-    '-g',
-    '-O2',
-    '-pthread',
-    ...flags,
-    '-o',
-    program,
-    join(import.meta.dirname, '../native', name),
-  ]);
-  return program;
+  const source = join(import.meta.dirname, '../native', name);
+  const of = [...compilerVersion(), source, readFileSync(source), ...flags];
+  return copyOf(t, 'program', of, (program) => {
+    execFileSync(compiler, ['-g', '-O2', '-pthread', ...flags, '-o', program, source]);
+  });
+}
+
+let version: readonly string[] | undefined;
+
+/** Of the compiler, and of the C library by its date. */
+function compilerVersion(): readonly string[] {
+  const said = (option: string): string => execFileSync('gcc', [option], { encoding: 'utf8' }).trim();
+  version ??= [said('--version'), String(statSync(said('-print-file-name=libc.a')).mtimeMs)];
+  return version;
 }
 
 export interface Server extends Running {
@@ -156,10 +192,8 @@ type Committed =
 
 /** A committed Rust program of test/native, unpacked: position-independent, it counts its own polls. */
 export function pollsProgram(t: Test, name: Committed = 'polls'): string {
-  const program = join(scratchFolder(t), name);
   const packed = readFileSync(join(import.meta.dirname, `../native/${name}.elf.br`));
-  writeFileSync(program, brotliDecompressSync(packed), { mode: 0o755 });
-  return program;
+  return copyOf(t, name, [packed], (program) => writeFileSync(program, brotliDecompressSync(packed), { mode: 0o755 }));
 }
 
 /** What it prints of its polls, all its runs (an exec begins another) summed up. */

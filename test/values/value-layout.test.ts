@@ -26,7 +26,7 @@ import { elfPath, guests } from '../qemu/guests/guests.js';
 import { debugOf } from '../support/dwarf-debug.js';
 import { type DieSpec, DwarfWriter } from '../support/dwarf-writer.js';
 import { dumpInfo } from '../support/dwarfdump.js';
-import { cases, usually } from '../support/long.js';
+import { usually } from '../support/long.js';
 
 const COMPOSITE = new Set<number>([DW_TAG.structure_type, DW_TAG.union_type]);
 
@@ -98,7 +98,7 @@ t.test('what gcc writes of bit-fields, unions and arrays', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'rsptrace-layout-'));
   t.teardown(() => rmSync(folder, { recursive: true }));
   writeFileSync(join(folder, 'a.c'), C_SOURCE);
-  for (const version of usually(['3', '4', '5'], (one) => one !== '4')) {
+  for (const version of usually(['3', '4', '5'], (one) => one === '5')) {
     const path = join(folder, `a${version}`);
     execFileSync('gcc', [`-gdwarf-${version}`, '-gstrict-dwarf', '-no-pie', '-O0', '-o', path, join(folder, 'a.c')]);
     const gdb = (...commands: string[]): string =>
@@ -130,19 +130,12 @@ t.test('what gcc writes of bit-fields, unions and arrays', async (t) => {
       const found = await evaluateMemberExpr(parseMemberExpr(expression), { shapes, names, memory });
       return formatValue(await readValue(shapes, memory, found.shape, found.place));
     };
-    for (const expression of ['a', 'b', 'c', 'd', 'e', 'last'].map((f) => `object.f.${f}`)) {
-      t.equal(await said(expression), gdb(`output/d ${expression}`).trim(), expression);
-    }
-    for (const expression of [
-      'object.k',
-      'object.n',
-      'object.d',
-      'object.yes',
-      'object.u.whole',
-      'object.grid[1][2]',
-    ]) {
-      t.equal(await said(expression), gdb(`output ${expression}`).trim(), expression);
-    }
+    const numbers = ['a', 'b', 'c', 'd', 'e', 'last'].map((field) => `object.f.${field}`);
+    const others = ['k', 'n', 'd', 'yes', 'u.whole', 'grid[1][2]'].map((member) => `object.${member}`);
+    const asked = [...numbers.map((one) => `output/d ${one}`), ...others.map((one) => `output ${one}`)];
+    const shown = gdb(...asked.flatMap((one) => [one, 'echo \\n'])).split('\n');
+    for (const [i, expression] of [...numbers, ...others].entries())
+      t.equal(await said(expression), shown[i]?.trim(), expression);
     t.equal(await said('object.name'), '"hello"');
     t.equal(await said('object.raw'), '[1, 2, 3]');
     t.equal(await said('object.grid'), '[[1, 2, 3], [4, 5, 6]]');
@@ -324,6 +317,6 @@ t.test('random bytes as values of random types keep to the limits', async (t) =>
         return true;
       },
     ),
-    { seed: 7, numRuns: cases(3000) },
+    { seed: 7, numRuns: 3000 },
   );
 });

@@ -4,14 +4,13 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import t from 'tap';
 import type { RootRef } from '../../../src/trace/index.js';
-import { cases } from '../../support/long.js';
 import { readChrome } from '../decode-chrome.js';
 import { readPerfetto, type Slice } from '../decode-perfetto.js';
 import { oneTask } from '../one-task.js';
 import { type Story, stories, type TruePoll, trueWaits } from '../stories.js';
 import { decode, parse, write } from '../written.js';
 
-const fixed = { seed: 20_26, numRuns: cases(80) };
+const fixed = { seed: 20_26, numRuns: 80 };
 
 /** What timelines of a story must show, worked out from the story and not from its events. */
 function expected(told: Story): Record<'harts' | 'tasks' | 'waits', string[]> {

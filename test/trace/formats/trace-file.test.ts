@@ -60,7 +60,7 @@ t.test('the same events make the same bytes', async (t) => {
 });
 
 /** A million under `--long`, where less that is kept of each would be seen. */
-const many = long ? 1_000_000 : 250_000;
+const many = long ? 1_000_000 : 150_000;
 
 t.test(`${many} events: memory stays, and at every moment the file ends where a packet ends`, async (t) => {
   const path = join(folder, 'million.pftrace');

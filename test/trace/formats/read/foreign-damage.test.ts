@@ -135,7 +135,7 @@ t.test('each slice has the time that its program gave it, in whatever order comp
         [...times].sort((a, b) => a - b),
       );
     }),
-    { seed: 20_26, numRuns: cases(100) },
+    { seed: 20_26, numRuns: 100 },
   );
   t.pass();
 });

@@ -15,7 +15,6 @@ import {
 import { elfPath, qemuArgv } from '../../../qemu/guests/guests.js';
 import { rsptrace, scratchFolder } from '../../../support/command.js';
 import { heapBytes, withFilesUpTo } from '../../../support/limits.js';
-import { cases } from '../../../support/long.js';
 import { readWithSpeedscope, type SpeedscopeProfile } from '../../../support/speedscope.js';
 import { callStories, functions } from '../../call-stories.js';
 import { oneTask } from '../../one-task.js';
@@ -97,7 +96,7 @@ t.test('whatever is called and polled, frames have the time of the tables', asyn
       { seed: 20_26, numRuns: 100 },
     );
   }
-  t.ok(compared > 50, `${compared} frames`);
+  t.ok(compared > 20, `${compared} frames`);
 });
 
 /** So many calls, one inside the other by twos, of two threads that take turns. */
@@ -190,14 +189,14 @@ t.test('Chrome: each function is a frame, however seldom the clock ticks, and ho
       const shown = [...totals(profiles).keys()].map((name) => name.replace(/ \{".*$/s, ''));
       assert.deepEqual([...new Set(shown)].sort(), [...new Set(names)].sort());
     }),
-    { seed: 20_26, numRuns: cases(100) },
+    { seed: 20_26, numRuns: 100 },
   );
 });
 
 t.test('a recording of a kernel: each function and each Future is a frame, with the time of the table', async (t) => {
   const scratch = scratchFolder(t);
   const trace = join(scratch, 'all.pftrace');
-  const probes = ['-p', 'fn:**', '-p', 'poll:**'];
+  const probes = ['-p', 'fn:labkern::work::**', '-p', 'poll:**'];
   const words = ['run', '--json', ...probes, '-o', trace, elfPath('rv-o2'), '--', ...qemuArgv('rv-o2')];
   const { status, stdout } = await rsptrace(...words).ended;
   t.equal(status, 0);
@@ -217,7 +216,7 @@ t.test('a recording of a kernel: each function and each Future is a frame, with 
   };
   const shown = await shownIn('all.speedscope.json');
   const found = whole.filter(([name]) => shown.has(name));
-  t.ok(found.length > 50, `${found.length} frames`);
+  t.ok(found.length > 20, `${found.length} frames`);
   t.same(
     found.filter(([name, list]) => shown.get(name) !== sum(list, ({ total_ns }) => total_ns)),
     [],
@@ -228,7 +227,7 @@ t.test('a recording of a kernel: each function and each Future is a frame, with 
     (JSON.parse(/ (\{".*)$/s.exec(frame)?.[1] ?? '{}') as { function?: string }).function;
   const chrome = new Map([...(await shownIn('all.json'))].map(([frame, micros]) => [instance(frame), micros * 1000]));
   const called = whole.filter(([name]) => functions.some((row) => row.instance === name));
-  t.ok(called.length > 50);
+  t.ok(called.length > 7);
   t.same(
     called.filter(([name, list]) => {
       const wrong = Math.abs((chrome.get(name) ?? -1) - sum(list, ({ total_ns }) => total_ns));
