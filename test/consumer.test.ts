@@ -53,7 +53,14 @@ t.test('a project that uses every entry', (t) => {
     `${imports.join('\n')}\nexport default [${imports.map((_, i) => `e${i}`)}];\n`,
   );
   const compilerOptions = {
-    ...{ strict: true, skipLibCheck: false, skipDefaultLibCheck: true, exactOptionalPropertyTypes: true, noEmit: true, types: [] },
+    ...{
+      strict: true,
+      skipLibCheck: false,
+      skipDefaultLibCheck: true,
+      exactOptionalPropertyTypes: true,
+      noEmit: true,
+      types: [],
+    },
     ...{ module: 'nodenext', target: 'es2023', lib: ['es2023', 'dom', 'esnext.disposable'] },
   };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['main.ts', 'entries.ts'] }));
