@@ -93,7 +93,10 @@ export class Passing {
     return resuming.from(stepped.pc, hart);
   }
 
-  /** Foreign code reached a probe's address: its own instruction is run, and no event is emitted. */
+  /**
+   * Foreign code reached a probe's address: its own instruction is run, and no event is emitted. It is emulated if it
+   * touches registers alone. Memory of any code may be a device, which must be accessed once, by the hart.
+   */
   async foreign(
     hit: Hit,
     { breakpoint }: Pick<Point, 'breakpoint'>,
@@ -104,17 +107,13 @@ export class Passing {
     const { pc, registers } = hit;
     unexpected.expected();
     const here = { address: pc, length: codeBytes };
-    const memory = options.session.memory(hart);
-    const read = async ({ address, length }: MemoryRequest): Promise<Uint8Array | undefined> =>
-      guessed.find({ address, length })?.value ?? (await memory.read(address, length));
-    const code = await read(here);
-    const point = newPoint(breakpoint, code, code && options.arch.emulate(code, pc));
-    const load = point.over?.load?.(registers);
-    const loads = load !== undefined && load.length > 0;
-    const loaded = loads ? await read(load) : undefined;
-    firstReads.learn(pc, loads ? [here, load] : [here]);
+    const code = guessed.find(here)?.value ?? (await options.session.memory(hart).read(pc, codeBytes));
+    firstReads.learn(pc, [here]);
+    const over = code && options.arch.emulate(code, pc);
+    const isPure = over?.load?.(registers) === undefined && over?.effects(registers, undefined)?.memory.length === 0;
+    const point = newPoint(breakpoint, code, isPure ? over : undefined);
     const last = { batch: options.session.batch(hart), inserts: [], repeated: true, changed: false };
-    return this.own(point, hit, hart, { ...last, load, loaded });
+    return this.own(point, hit, hart, { ...last, load: undefined, loaded: undefined });
   }
 
   /** Other code runs where a probe's code will be loaded. */
