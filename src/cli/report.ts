@@ -64,9 +64,10 @@ export async function report(args: ReportArguments): Promise<number> {
   const groups = shown.map(({ by, rows }) => [keyOf(by), rows.map(rowJson)]);
   const { probes = [], recording } = read.facts ?? {};
   const isWhole = (recording?.missing ?? 0) === 0 && probes.every(({ engine }) => engine !== 'none');
-  const locked = args.by === undefined ? lockTable(locks, tableOptions(args.full), isWhole) : '';
+  const facts = { isWhole, timesAtMost: recording?.timesAtMost !== undefined };
+  const locked = args.by === undefined ? lockTable(locks, tableOptions(args.full), facts) : '';
   if (locked !== '') tables.push(locked);
-  const ofLocks = locked === '' ? {} : lockJson(locks, isWhole);
+  const ofLocks = locked === '' ? {} : lockJson(locks, facts);
   return printed(args, { ...headJson(args.trace, read), ...Object.fromEntries(groups), ...ofLocks }, () =>
     tables.length > 0 ? tables.join('\n') : `nothing to report by ${wanted.join(' or ')}\n`,
   );

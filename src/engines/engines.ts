@@ -85,9 +85,9 @@ export class Engines implements StopObserver, EarlierRecords {
     return this.#stops.beside;
   }
 
-  /** No probe has a trampoline, or will have one. */
+  /** No probe has a trampoline, or will have one; or the recording has ended before the first one was possible. */
   get onlyStops(): boolean {
-    return this.#choices.onlyStops;
+    return this.#choices.onlyStops || (this.#state.kind === 'left' && this.results.all.source === undefined);
   }
 
   /** It is too early for trampolines, or nobody has tried. */

@@ -251,6 +251,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     quiet: run.quiet?.times ?? [],
     resets: run.boot.resets?.count ?? 0,
     foreignHits: connection.foreignHits,
+    wasHit: connection.engine.wasHit,
     ...run.progress,
   };
 }

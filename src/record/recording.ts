@@ -212,6 +212,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly others: OtherCounts | undefined;
   /** Foreign hits: stops at a probe's address in other code, for example in another address space. Not recorded. */
   readonly foreignHits: number;
+  /** A probe's place was reached, whether or not an event came of it. */
+  readonly wasHit: boolean;
   /** The guest ended while its ring could only be read at stops: the ring's last records are lost. */
   readonly tailLost: boolean;
   /** Calls were open at the end that return through trampolines: these stay in the target, where `scratch` says. */

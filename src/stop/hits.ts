@@ -14,6 +14,8 @@ import type { StopParts } from './stop-engine-options.js';
 export class Hits {
   readonly #parts: StopParts;
   readonly #passing: Passing;
+  /** The program's own code has come to a place of a probe. */
+  wasSeen = false;
 
   constructor(parts: StopParts, passing: Passing) {
     this.#parts = parts;
@@ -79,6 +81,7 @@ export class Hits {
       const whose = await this.whose(found, point, hit, guessed, hart);
       if (whose !== 'own') return whose;
     }
+    this.wasSeen ||= visit !== undefined;
     const answers = replies.map((reply) => reply.value);
     const { more, reaction } = await this.#finish(visit, answers, hart, guessed);
     const changed = code !== undefined && points.changed(point, hit.pc, code.value);

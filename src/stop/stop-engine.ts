@@ -97,6 +97,11 @@ export class StopEngine {
     return this.#parts.checks?.foreign ?? 0;
   }
 
+  /** A probe's place was reached, whether or not an event came of it. */
+  get wasHit(): boolean {
+    return this.#hits.wasSeen;
+  }
+
   /** Stops of further programs, and at their places. */
   get others(): OtherCounts | undefined {
     return this.#others?.counts;

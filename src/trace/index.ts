@@ -52,7 +52,7 @@ export { type TextPart, wholeText } from './formats/output/record-block.js';
 export { readTrace, type TraceRead } from './formats/read/read-trace.js';
 export { TreeWriter } from './formats/tree.js';
 export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';
-export { lockJson, lockTable } from './report/lock-table.js';
+export { type LockFacts, lockJson, lockTable } from './report/lock-table.js';
 export { memberText } from './report/member-text.js';
 export { type Merged, type MergeInput, mergeTraces } from './report/merge/merge.js';
 export { offCpuTable } from './report/off-cpu-table.js';

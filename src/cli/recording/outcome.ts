@@ -130,7 +130,9 @@ function unrecordedLines({ gaps }: Recording): string[] {
     if (why === undefined) return [];
     const [from, to] = [from_ns, to_ns].map((ns) => timeText(ns));
     const times = to_ns > from_ns ? `from ${from} to ${to}` : `from ${from} on`;
-    const wayOut = why === tooEarly ? '; --from-reset records it by stops' : '';
+    const isEarly = why === tooEarly;
+    const before = isEarly && from_ns > 0 ? '; times before it have stops in them' : '';
+    const wayOut = isEarly ? `${before}; --from-reset records it by stops, which only a few probes can afford` : '';
     return [`nothing recorded ${times} by the guest's clock: ${why}${wayOut}`];
   });
 }
@@ -267,8 +269,8 @@ function placesOf({ type, loadBias }: Program['elf']): string {
 }
 
 /** A wrong ELF, or one at other addresses: nothing else says why nothing was recorded. */
-function isNeverSeen({ codeAbsent, events, records, tallies, foreignHits, neverLoaded }: Recording): boolean {
-  const isHit = events + records + foreignHits > 0 || tallies.some(({ calls }) => calls > 0);
+function isNeverSeen({ codeAbsent, wasHit, records, tallies, foreignHits, neverLoaded }: Recording): boolean {
+  const isHit = wasHit || records + foreignHits > 0 || tallies.some(({ calls }) => calls > 0);
   return codeAbsent && !isHit && neverLoaded.length === 0;
 }
 

@@ -1,28 +1,42 @@
 import { plural, textLines } from '../../text/index.js';
 import type { LockFinding, LockOrder, LockRow, LockWait } from '../events/lock-rows.js';
 import type { LockSummary } from '../events/lock-summary.js';
-import { type TableOptions, tableNotes, textTable, timeText } from '../events/text-table.js';
+import { boundText, type TableOptions, tableNotes, textTable } from '../events/text-table.js';
 
 /** Locks and findings that are shown; `--json` has all. */
 const mostRows = 30;
+/** Of those that nobody waited for. */
+const fewRows = 10;
 const mostShown = 20;
 
+/** What is known of how good the events are. */
+export interface LockFacts {
+  /** False if uses of locks are missing. */
+  readonly isWhole?: boolean;
+  /** Times are upper bounds: stops are in them. */
+  readonly timesAtMost?: boolean;
+}
+
 /** What `--json` has of locks. */
-export function lockJson(summary: LockSummary, isWhole = true): object {
-  const findings = isWhole ? summary.findings() : null;
-  return { locks: summary.rows(), locks_left_out: summary.leftOut, lock_findings: findings };
+export function lockJson(summary: LockSummary, { isWhole = true, timesAtMost = false }: LockFacts): object {
+  const rows = summary.rows().map((row) => ({ ...row, ...(timesAtMost ? { times_at_most: true } : {}) }));
+  return { locks: rows, locks_left_out: summary.leftOut, lock_findings: isWhole ? summary.findings() : null };
 }
 
 /** The table of locks for the user, who waited for whom, and what was found; empty without a lock. */
-export function lockTable(summary: LockSummary, options: TableOptions, isWhole = true): string {
+export function lockTable(
+  summary: LockSummary,
+  options: TableOptions,
+  { isWhole = true, timesAtMost = false }: LockFacts = {},
+): string {
   const rows = summary.rows();
   if (rows.length === 0) return '';
-  const shown = rows.slice(0, mostRows);
+  const shown = rows.filter((row, index) => index < mostRows && (index < fewRows || row.contended + row.waiting > 0));
   const lines = shown.map((row) => ({
     numbers: [
       ...[row.taken, row.contended].map(String),
       ...[row.waited_ns, row.max_wait_ns, row.held_ns, row.max_held_ns].map((time) =>
-        time === null ? '-' : timeText(time),
+        time === null ? '-' : boundText(time, timesAtMost),
       ),
     ],
     name: nameOf(row, rows),
@@ -35,14 +49,16 @@ export function lockTable(summary: LockSummary, options: TableOptions, isWhole =
     unreleased > 0 &&
       `${plural(unreleased, 'release')} of a lock ${unreleased === 1 ? 'was' : 'were'} not seen, so what is held and contended is a lower bound`,
     waiting > 0 && `${plural(waiting, 'call')} that took a lock had not come back at the end`,
-    rows.length > mostRows &&
-      `... and ${plural(rows.length - mostRows, 'lock')} that fewer waited for: --json has them`,
+    rows.length > shown.length &&
+      `... and ${plural(rows.length - shown.length, 'lock')} that ${shown.length < mostRows ? 'nobody' : 'fewer'} waited for: --json has them`,
     !isWhole &&
       'uses of locks are missing: what is held and who waits for whom may be wrong, and orders and deadlocks are not judged',
     summary.leftOut > 0 && `uses of further locks were left out: ${summary.leftOut}`,
   ];
   const table = textTable(head, 'lock', lines, { ...options, places: 'held longest at' });
-  return table + tableNotes(notes, options) + contentionText(rows) + findingsText(summary.findings(isWhole));
+  return (
+    table + tableNotes(notes, options) + contentionText(rows, timesAtMost) + findingsText(summary.findings(isWhole))
+  );
 }
 
 /** With the address, where several have the name. */
@@ -60,13 +76,13 @@ function placeOf(text: string | null): { readonly file: string | null; readonly 
   return file === null ? { file: text, line: null } : { file, line: Number(line) };
 }
 
-function contentionText(rows: readonly LockRow[]): string {
+function contentionText(rows: readonly LockRow[], timesAtMost: boolean): string {
   const pairs = rows.flatMap((row) => row.contention.map((each) => ({ lock: nameOf(row, rows), ...each })));
   const shown = pairs.sort((a, b) => b.waited_ns - a.waited_ns).slice(0, mostShown);
   return textLines(
     shown.map(
       ({ lock, holder, waiter, count, waited_ns: waited }) =>
-        `  ${waiter} waited ${plural(count, 'time')} for ${lock}, ${timeText(waited)} in all, held by ${holder}`,
+        `  ${waiter} waited ${plural(count, 'time')} for ${lock}, ${boundText(waited, timesAtMost)} in all, held by ${holder}`,
     ),
   );
 }

@@ -1,5 +1,5 @@
 import { RsptraceError } from '../../../base/errors.js';
-import { LockSummary, lockJson, lockTable } from '../../../trace/index.js';
+import { type LockFacts, LockSummary, lockJson, lockTable } from '../../../trace/index.js';
 import { entryPlan, type ReadPlan } from '../../read-plan.js';
 import type { Outcome, ProbeKind, ProbeText } from '../kind.js';
 import { type NameRules, type ProbeSpec, parseNames, verifyIncludes } from '../names.js';
@@ -32,21 +32,22 @@ export const lock: ProbeKind<ProbeSpec, FoundLocks> = {
     const summary = new LockSummary();
     return {
       sink: summary,
-      json: (outcome) => ({ ...lockJson(summary, isWhole(outcome)), locks_inlined: unseenRows(found) }),
+      json: (outcome) => ({ ...lockJson(summary, factsOf(outcome)), locks_inlined: unseenRows(found) }),
       tables: (outcome, options) => [
-        (lockTable(summary, options, isWhole(outcome)) || 'no lock was taken\n') + unseenText(unseenRows(found)),
+        (lockTable(summary, options, factsOf(outcome)) || 'no lock was taken\n') + unseenText(unseenRows(found)),
       ],
-      findings: (outcome) => summary.findings(isWhole(outcome)).length,
+      findings: (outcome) => summary.findings(factsOf(outcome).isWhole).length,
       lockWaits: () => summary.open(),
     };
   },
 };
 
-/** No use of a lock is missing, whether its record or its probe. */
-function isWhole({ missing = 0, tailLost = false, engines }: Outcome): boolean {
+/** Whether no use of a lock is missing, be it its record or its probe, and whether times are upper bounds. */
+function factsOf({ missing = 0, tailLost = false, engines, stopError }: Outcome): Required<LockFacts> {
   const isLeftOut = ({ engine, name }: Outcome['engines'][number]): boolean =>
     engine === 'none' && lockRole(name.replace(/ in .*/, '')) !== undefined;
-  return missing === 0 && !tailLost && !engines.some(isLeftOut);
+  const isWhole = missing === 0 && !tailLost && !engines.some(isLeftOut);
+  return { isWhole, timesAtMost: stopError?.isUnknown === true };
 }
 
 interface UnseenRow {

@@ -74,9 +74,16 @@ function reportOf({ seen, isAll, atCall }: FoundTraps): KindReport {
       const all = rows(outcome);
       const names = [...seen.others].slice(0, 8).join(', ');
       if (all.length === 0 && names !== '') return [`no trap of these names: there were ${names}\n`];
+      if (all.length === 0 && seen.returnsAlone > 0) return [idleText(seen)];
       return [`${functionTable(all, options)}${count === 0 ? '' : note}${seen.isStorm ? storm : ''}`];
     },
   };
+}
+
+function idleText({ returnsAlone, areIdle }: FoundTraps['seen']): string {
+  const returns = `${plural(returnsAlone, 'stop')} ${returnsAlone === 1 ? 'was a return' : 'were returns'} from others`;
+  const rest = areIdle ? ', which were then no longer watched' : '';
+  return `no such trap yet: ${returns}${rest}. A kernel that still boots runs no program that calls it: give it longer\n`;
 }
 
 /** The same, of one kind. */

@@ -58,6 +58,17 @@ export class TrapPlaces {
     return this.#exits.get(pc);
   }
 
+  /** An entry is known of which traps may be wanted. */
+  get isEntered(): boolean {
+    return this.#entries.size > 0;
+  }
+
+  /** All that are known. */
+  get exits(): readonly Addr[] {
+    const { exits } = this.#options;
+    return [...exits.map(({ address }) => address), ...this.#learned.filter((place) => this.exitAt(place))];
+  }
+
   isAt(pc: Addr): boolean {
     return this.#entries.get(pc) !== undefined || this.#setters.get(pc) !== undefined || this.exitAt(pc) !== undefined;
   }

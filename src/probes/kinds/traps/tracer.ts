@@ -9,6 +9,7 @@ import {
   type MemoryRequest,
   type Moment,
   stackNumber,
+  type TracedCall,
 } from '../../../calls/index.js';
 import { isLinux } from '../../../target/index.js';
 import type { ArgumentValue } from '../../../trace/index.js';
@@ -17,13 +18,15 @@ import { CallNaming } from './call-names.js';
 import { callArguments, callReads } from './call-values.js';
 import { readOf, TrapPlaces } from './places.js';
 import type { FoundTraps } from './resolve.js';
-import { type OpenTrap, TrapCalls } from './trap-calls.js';
+import { type OpenTrap, type TrapCall, TrapCalls } from './trap-calls.js';
 
 /** Stands for the return address that a trap has not: see `BlockEdge.key`. No block has it. */
 const key = -(1n << 62n);
 const none: readonly never[] = [];
 /** So often in a row one instruction is interrupted where a guest makes no progress. */
 const stormy = 50;
+/** After so many returns in a row from traps that nobody wants, returns are not watched until one begins that is. */
+const mostIdle = 200;
 /** Bytes of an instruction that is a system call, on all architectures. */
 const longestCall = 4n;
 
@@ -37,6 +40,10 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
   readonly #context: TracerContext;
   readonly #places: TrapPlaces;
   readonly #naming: CallNaming;
+  /** Traps that have not ended. */
+  readonly #open = new Set<TracedCall>();
+  /** Returns since a wanted trap was last open. */
+  #idle = 0;
 
   constructor(found: FoundTraps, context: TracerContext) {
     const onLinux = isLinux(context.elf);
@@ -75,16 +82,47 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
     const goesOn = this.#places.exitAt(pc)?.to(registers, read);
     const trap = this.#places.entryAt(pc)?.trap(registers, read);
     if (trap) this.#watchStorm(trap);
+    const begun = trap && this.#begun(trap, at, memory);
+    const { watched, unwatched } = this.#exitsAfter(begun?.call);
     return {
       ended: goesOn && { ...this.#placeOf(goesOn, registers), isOf: (call) => endsAt(call as OpenTrap, goesOn) },
-      begun: trap && this.#begun(trap, at, memory),
-      places,
-      spent: this.#places.spentAt(at, memory),
+      begun,
+      places: [...places, ...watched],
+      spent: [...this.#places.spentAt(at, memory), ...unwatched],
     };
+  }
+
+  /** A boot takes thousands of interrupts before its first program calls it. */
+  #exitsAfter(begun: OpenTrap | undefined): Record<'watched' | 'unwatched', readonly Addr[]> {
+    const { seen } = this.#found;
+    const { exits, isEntered } = this.#places;
+    if (begun) {
+      this.#open.add(begun);
+      this.#idle = 0;
+      const watched = seen.areIdle ? exits : none;
+      seen.areIdle = false;
+      return { watched, unwatched: none };
+    }
+    if (seen.areIdle || this.#idle < mostIdle || this.#open.size > 0 || !isEntered) {
+      return { watched: none, unwatched: none };
+    }
+    seen.areIdle = true;
+    return { watched: none, unwatched: exits };
+  }
+
+  override ended(call: TrapCall): void {
+    this.#open.delete(call.payload);
+    super.ended(call);
+  }
+
+  override lost(call: TrapCall, hart: number): void {
+    this.#open.delete(call.payload);
+    super.lost(call, hart);
   }
 
   unmatched(): void {
     this.#found.seen.returnsAlone++;
+    this.#idle++;
     this.#places.missed();
   }
 

@@ -27,7 +27,7 @@ export interface OpenTrap extends TracedCall {
   exit: { readonly hart: number; readonly result: string | undefined } | undefined;
 }
 
-type TrapCall = OpenCall<TracedCall> & { readonly payload: OpenTrap };
+export type TrapCall = OpenCall<TracedCall> & { readonly payload: OpenTrap };
 
 interface TrapBegin {
   readonly kind: TrapKind;
