@@ -153,7 +153,9 @@ async function sampled(prepared: Prepared, session: Session, elf: ElfFile, isLef
 function report(args: Chosen, facts: ProfileFacts, tree: CallTree): void {
   const rows = sampleRows(tree, args.sort);
   printed(args, asJson(args, facts, rows), () =>
-    sampleTable(rows.slice(0, args.top), facts.samples, tableOptions(args.full)),
+    rows.length === 0
+      ? 'nothing was sampled\n'
+      : sampleTable(rows.slice(0, args.top), facts.samples, tableOptions(args.full)),
   );
   if (!args.json) note(...notesOn(args, facts, rows.length));
 }
@@ -191,7 +193,7 @@ function notesOn(args: ProfileArguments, facts: ProfileFacts, rows: number): str
       `the target ran ${ran} between samples, not ${asked}, because interrupts reach it so late: shares hold, but files count ${asked} a sample`,
     facts.end === 'target-ended' && 'the target has ended',
     rows > top && `${rows - top} more functions: --top ${rows} shows them`,
-    facts.idle > 0 && !idle && `${plural(facts.idle, `idle ${hartWord(facts)}`)} left out: --idle samples them`,
+    facts.idle > 0 && !idle && `${plural(facts.idle, 'sample')} of idle ${hartWord(facts)}s left out: --idle has them`,
     facts.otherMode > 0 && `${plural(facts.otherMode, 'sample')} ${what} left out by ${way}`,
     incomplete > 0 && `${plural(incomplete, 'stack')} (${share} %) end early, so totals of outer functions are too low`,
     ...notesOnPrograms(facts),

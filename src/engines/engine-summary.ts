@@ -54,6 +54,8 @@ interface StopAdvice {
 /** An instruction in a reason, and where it is: reasons that differ in nothing else are one. */
 const aBranch = /(^|: )(?:(?!: ).)*?0x[0-9a-f]+ at \+0x[0-9a-f]+ (leads|goes)/;
 const aPlace = / at \+0x[0-9a-f]+/;
+/** The same with operands: of `jmp qword ptr [rip + 0x39df0] at +0x3` what differs helps nobody. */
+const anOperation = /(^|: )(?:(?:bnd|notrack|lock|repn?[ez]?) )?([a-z][\w.]*)(?: (?:(?!: ).)*?)? at \+0x[0-9a-f]+/;
 
 const mostNames = 3;
 const mostReasons = 5;
@@ -86,7 +88,7 @@ function grouped(choices: readonly ProbeFact[], said: (fact: ProbeFact) => strin
   for (const fact of choices) {
     const exact = said(fact);
     if (exact === undefined) continue;
-    const why = exact.replace(aBranch, '$1a branch $2').replace(aPlace, '');
+    const why = exact.replace(aBranch, '$1a branch $2').replace(anOperation, '$1its $2').replace(aPlace, '');
     const group = groups.get(why) ?? { probes: 0, names: new Set() };
     groups.set(why, group);
     group.probes++;

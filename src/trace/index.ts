@@ -17,7 +17,7 @@ export { type Disturbance, disturbanceOf, ownSpans, type Span } from './events/d
 export { Durations } from './events/durations.js';
 export * from './events/events.js';
 export { type Finding, type FindingKind, Findings } from './events/findings.js';
-export { findingsText, findingText } from './events/findings-text.js';
+export { findingsText, findingText, nearlyLongText } from './events/findings-text.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './events/function-summary.js';
 export { HartLabels, hartWord } from './events/hart-labels.js';
 export { isSuspended } from './events/late-results.js';

@@ -51,6 +51,24 @@ t.test('reasons: what holds for most probes first, each name once', (t) => {
   t.end();
 });
 
+t.test('reasons that differ in the operands of an instruction, or in its place, are one', (t) => {
+  const ends = 'it may have arguments on the stack, and its ends cannot be patched';
+  const whys = [
+    `${ends}: jmp qword ptr [rip + 0x39df0] at +0x3 may lead anywhere`,
+    `${ends}: jmp rax at +0x1c may lead anywhere`,
+    `${ends}: notrack jmp rdx at +0x1c may lead anywhere`,
+    'je 0x1234 at +0x5 leads into the bytes that the jump overwrites',
+    'jne 0x4321 at +0x9 leads into the bytes that the jump overwrites',
+    'ret at +0x2 stands before its end',
+  ];
+  t.strictSame(reasonLines(summarizeEngines(whys.map((why, index) => probe(`f${index}`, 'stop', why)))), [
+    `3: ${ends}: its jmp may lead anywhere (f0, f1, f2)`,
+    '2: a branch leads into the bytes that the jump overwrites (f3, f4)',
+    '1: its ret stands before its end (f5)',
+  ]);
+  t.end();
+});
+
 t.test('advice: the way out of what most probes stop for', (t) => {
   const advice = (why: string, refusal?: string, situation = attached) =>
     adviceOnStops(summarizeEngines([probe('a', 'stop', why)]), refusal, situation)?.code;

@@ -277,7 +277,10 @@ export function noTask(futures: Pick<FutureSet, 'all'>, { asked, used, others, n
     const why = `the program does not use ${asked.map(({ name }) => name).join(' or ')}`;
     return { why, wayOut: 'leave out --runtime' };
   }
-  if (futures.all.length === 0) return { why: 'the debug info has no Future', wayOut: 'build with debug = 2' };
+  if (futures.all.length === 0) {
+    const wayOut = "rsptrace bt shows its threads, and -p 'lock:**' its locks; async code shows with debug = 2";
+    return { why: 'the program has no Future that DWARF describes', wayOut };
+  }
   if (others > 0) return { why: 'nothing that lives leads to the boxed Futures in memory', wayOut: LATER };
   const boxed = futures.all.filter(({ vtables }) => vtables.length > 0).length;
   if (boxed > 0) {

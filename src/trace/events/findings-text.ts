@@ -1,5 +1,5 @@
 import { plural, shownFile, textLines } from '../../text/index.js';
-import type { Finding } from './findings.js';
+import { type Finding, type NearlyLong, nearShare } from './findings.js';
 import { placeText } from './text.js';
 import { timeText } from './text-table.js';
 
@@ -18,16 +18,41 @@ export function findingsText(findings: readonly Finding[], hidden = 0, isTimed =
     hidden === 0
       ? []
       : [`${plural(hidden, 'finding')} about long polls or waits ${hidden === 1 ? 'is' : 'are'} left out: ${why}`];
-  if (findings.length === 0) return textLines(leftOut);
-  const lines = findings.slice(0, mostShown).map((finding) => {
-    const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
-    const where = place === undefined ? '' : ` at ${shownFile(place)}`;
-    const who = finding.task === 0 ? 'a task that was not polled' : `task ${finding.task}`;
-    return `  ${who}, ${finding.future}${where}: ${findingText(finding)}`;
-  });
-  const more = findings.length - lines.length;
-  if (more > 0) lines.push(`  ... and ${more} more: --json has them`);
+  const ended = findings.filter(isEnded);
+  const lines = findings
+    .filter((finding) => !isEnded(finding))
+    .map((finding) => {
+      const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
+      const where = place === undefined ? '' : ` at ${shownFile(place)}`;
+      const who = finding.task === 0 ? 'a task that was not polled' : `task ${finding.task}`;
+      return `  ${who}, ${finding.future}${where}: ${findingText(finding)}`;
+    });
+  if (ended.length > 0) lines.push(`  ${endedText(ended)}`);
+  if (lines.length === 0) return textLines(leftOut);
+  const more = lines.length - mostShown;
+  if (more > 0) lines.splice(mostShown, more, `  ... and ${more} more: --json has them`);
   return textLines([plural(findings.length, 'finding'), ...lines, ...leftOut]);
+}
+
+/** Its runtime has dropped it, in no task: it was aborted, or the runtime has ended. */
+function isEnded({ kind, by }: Finding): boolean {
+  return kind === 'dropped-pending' && /^no task, in <?(tokio::runtime|async_task|async_executor)::/.test(by ?? '');
+}
+
+function endedText(findings: readonly Finding[]): string {
+  const names = [...new Set(findings.map(({ future }) => future))];
+  const shown = names.slice(0, 3).join(', ') + (names.length > 3 ? ` and ${names.length - 3} more` : '');
+  const were = findings.length === 1 ? 'was dropped before it was' : 'were dropped before they were';
+  return `${plural(findings.length, 'task')} ${were} ready, by the runtime, as at abort() and at its own end: ${shown}`;
+}
+
+/** Below the findings. */
+export function nearlyLongText({ future, ns, count, limitNs }: NearlyLong): string {
+  const polls = count === 1 ? 'a poll' : `${count} polls`;
+  const what = `${polls} took a tenth of what is a long one (${timeText(limitNs)}) or more, up to ${timeText(ns)} (${future})`;
+  return textLines([
+    `${what}: --long-poll ${timeText(limitNs * nearShare).replace(/\.0| /g, '')} makes findings of such`,
+  ]);
 }
 
 /** What a finding says, without whose it is. */

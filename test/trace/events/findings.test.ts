@@ -7,6 +7,7 @@ import {
   type Finding,
   Findings,
   findingsText,
+  nearlyLongText,
   type RecordingFacts,
   type RootRef,
   type StateRef,
@@ -155,6 +156,28 @@ t.test('the text names the task, the Future and the line', async (t) => {
     .split('\n');
   t.equal(lines.length, 22);
   t.equal(lines.at(-1), '  ... and 5 more: --json has them');
+});
+
+t.test('tasks that their runtime drops, in no task, are one line', async (t) => {
+  const [one] = find([...poll(0, 5), ...poll(20, 30, { root: { ...root, key: 4 }, to: returned })]);
+  if (!one) throw new Error('nothing was found');
+  const by = 'no task, in tokio::runtime::task::core::Core::set_stage at src/core.rs:5';
+  const aborted = [1, 2, 3].map((task) => ({ ...one, task, by }));
+  t.equal(
+    findingsText([...aborted, { ...one, by: 'itself, in a::b' }]),
+    '4 findings\n  task 1, a at src/a.rs:12: it was dropped before it was ready, at 20 ns by itself, in a::b\n' +
+      '  3 tasks were dropped before they were ready, by the runtime, as at abort() and at its own end: a\n',
+  );
+});
+
+t.test('polls that take a tenth of a long one are no findings, and named', async (t) => {
+  const findings = new Findings();
+  tell(findings, [...poll(0, 9e6), ...poll(2e7, 2e7 + 12e6), ...poll(6e7, 6e7 + 17e6), ...poll(1e8, 2.5e8)]);
+  const near = findings.nearlyLong({ isTimed: true });
+  t.same(near, { future: 'a', ns: 17e6, count: 2, limitNs: 1e8 });
+  t.match(near && nearlyLongText(near), /^2 polls .* \(100\.0 ms\) or more, up to 17\.0 ms \(a\): --long-poll 10ms /);
+  t.equal(findings.nearlyLong({ isTimed: false }), undefined, 'stops are in them');
+  t.equal(findings.nearlyLong({ isTimed: true, stoppedAt: [2.1e7, 6.1e7] }), undefined);
 });
 
 t.test('findings that are made of time, where stops took some of it', async (t) => {

@@ -13,6 +13,7 @@ import {
   Findings,
   findingsText,
   namesBound,
+  nearlyLongText,
   Summary,
   type SummaryRow,
   summaryJson,
@@ -187,6 +188,10 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   const search = wanted ? new Findings({ longPollNs }) : undefined;
   const times = (outcome: Outcome) =>
     isOwnTime(outcome) ? { ...outcome.disturbance, isTimed: true } : { isTimed: longPollNs !== undefined };
+  const nearly = (outcome: Outcome): string => {
+    const near = longPollNs === undefined ? search?.nearlyLong(times(outcome)) : undefined;
+    return near ? nearlyLongText(near) : '';
+  };
   const disturbed = (outcome: Outcome): number => search?.leftOut(times(outcome)) ?? 0;
   const findings = (outcome: Outcome): readonly Finding[] => {
     const seesWakes = wakesSeen(found, outcome) === 'all' || (found.wakesWanted && found.wakes.length === 0);
@@ -232,6 +237,7 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
         elsewhere,
         table,
         findingsText(findings(outcome), disturbed(outcome), isOwnTime(outcome)),
+        nearly(outcome),
       ];
       return [...texts.filter((text) => text !== ''), coverageText(covered(outcome))];
     },
