@@ -17,13 +17,14 @@ export { type Disturbance, disturbanceOf, ownSpans, type Span } from './events/d
 export { Durations } from './events/durations.js';
 export * from './events/events.js';
 export { type Finding, type FindingKind, Findings } from './events/findings.js';
-export { findingsText, findingText, nearlyLongText } from './events/findings-text.js';
+export { findingsText, findingText } from './events/findings-text.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './events/function-summary.js';
 export { HartLabels, hartWord } from './events/hart-labels.js';
 export { isSuspended } from './events/late-results.js';
 export { type LockUse, lockArguments, lockRef, lockText, releaseName } from './events/lock-events.js';
 export type { OpenLockWait } from './events/lock-rows.js';
 export { LockSummary } from './events/lock-summary.js';
+export { NearlyLong } from './events/nearly-long.js';
 export { type Newest, NewestEvents } from './events/newest-events.js';
 export { EventsOfProgram, onlyOf } from './events/of-program.js';
 export { isOfPart, placeOf } from './events/roots.js';

@@ -1,5 +1,5 @@
 import { plural, shownFile, textLines } from '../../text/index.js';
-import { type Finding, type NearlyLong, nearShare } from './findings.js';
+import type { Finding } from './findings.js';
 import { placeText } from './text.js';
 import { timeText } from './text-table.js';
 
@@ -44,15 +44,6 @@ function endedText(findings: readonly Finding[]): string {
   const shown = names.slice(0, 3).join(', ') + (names.length > 3 ? ` and ${names.length - 3} more` : '');
   const were = findings.length === 1 ? 'was dropped before it was' : 'were dropped before they were';
   return `${plural(findings.length, 'task')} ${were} ready, by the runtime, as at abort() and at its own end: ${shown}`;
-}
-
-/** Below the findings. */
-export function nearlyLongText({ future, ns, count, limitNs }: NearlyLong): string {
-  const polls = count === 1 ? 'a poll' : `${count} polls`;
-  const what = `${polls} took a tenth of what is a long one (${timeText(limitNs)}) or more, up to ${timeText(ns)} (${future})`;
-  return textLines([
-    `${what}: --long-poll ${timeText(limitNs * nearShare).replace(/\.0| /g, '')} makes findings of such`,
-  ]);
 }
 
 /** What a finding says, without whose it is. */

@@ -66,22 +66,12 @@ interface Certainty extends Disturbance {
   readonly seesWakes: boolean;
 }
 
-/** Polls that took long, and not so long as to be findings: how many, the longest, and the Future of that. */
-export interface NearlyLong {
-  readonly future: string;
-  readonly ns: number;
-  readonly count: number;
-  readonly limitNs: number;
-}
-
 interface FindingLimits {
   /** Polls that take longer; 100 ms where it is left out. */
   readonly longPollNs?: number | undefined;
 }
 
-const defaultLongPoll = 100e6;
-/** Polls of this share of the limit are worth a hint. */
-export const nearShare = 0.1;
+export const defaultLongPoll = 100e6;
 const longWait = 1e9;
 const selfWakesInRow = 100;
 const idlePollsInRow = 100;
@@ -140,8 +130,6 @@ export class Findings extends Fold {
   /** Who dropped a task before it was ready. */
   readonly #droppers = new Map<RootRef, string>();
   readonly #stuck: Stuck[] = [];
-  /** Polls of tasks that took nearly so long as to be findings. */
-  readonly #near: (Span & { readonly future: FutureRef })[] = [];
   /** A wake was seen whose task nothing says. */
   #strayWakes = false;
   #now = 0;
@@ -218,13 +206,6 @@ export class Findings extends Fold {
     return { ...found, count: own.length, times: own.slice(0, mostTimes).map(({ from }) => from), worst };
   }
 
-  /** The longest poll that was no finding, where it took a tenth of the limit or more; see {@link leftOut}. */
-  nearlyLong({ isTimed, ...disturbance }: Omit<Certainty, 'seesWakes'>): NearlyLong | undefined {
-    const own = isTimed ? ownSpans(this.#near, disturbance) : [];
-    const [longest] = own.filter(({ ns }) => ns >= nearShare * this.#longPoll).sort((a, b) => b.ns - a.ns);
-    return longest && { future: longest.future.future, ns: longest.ns, count: own.length, limitNs: this.#longPoll };
-  }
-
   #droppersByNumber(numberOf: (root: RootRef) => number): ReadonlyMap<number, string> {
     return new Map([...this.#droppers].map(([root, by]) => [numberOf(root), by]));
   }
@@ -260,9 +241,6 @@ export class Findings extends Fold {
       this.#add({ kind: 'panicked', root, future, place: begin.state ?? future }, begin.time, 0);
     }
     if (begin !== task.outermost) return;
-    const ns = time - begin.time;
-    if (ns >= nearShare * this.#longPoll && ns < this.#longPoll && this.#near.length < mostSpans)
-      this.#near.push({ from: begin.time, ns, future: root.future });
     task.outermost = undefined;
     const again = task.inside === task.place ? task.row + 1 : 1;
     const isSame = task.inside === task.place && result !== 'ready';

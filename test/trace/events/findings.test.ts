@@ -7,7 +7,7 @@ import {
   type Finding,
   Findings,
   findingsText,
-  nearlyLongText,
+  NearlyLong,
   type RecordingFacts,
   type RootRef,
   type StateRef,
@@ -171,13 +171,11 @@ t.test('tasks that their runtime drops, in no task, are one line', async (t) => 
 });
 
 t.test('polls that take a tenth of a long one are no findings, and named', async (t) => {
-  const findings = new Findings();
-  tell(findings, [...poll(0, 9e6), ...poll(2e7, 2e7 + 12e6), ...poll(6e7, 6e7 + 17e6), ...poll(1e8, 2.5e8)]);
-  const near = findings.nearlyLong({ isTimed: true });
-  t.same(near, { future: 'a', ns: 17e6, count: 2, limitNs: 1e8 });
-  t.match(near && nearlyLongText(near), /^2 polls .* \(100\.0 ms\) or more, up to 17\.0 ms \(a\): --long-poll 10ms /);
-  t.equal(findings.nearlyLong({ isTimed: false }), undefined, 'stops are in them');
-  t.equal(findings.nearlyLong({ isTimed: true, stoppedAt: [2.1e7, 6.1e7] }), undefined);
+  const near = new NearlyLong();
+  tell(near, [...poll(0, 9e6), ...poll(2e7, 2e7 + 12e6), ...poll(6e7, 6e7 + 17e6), ...poll(1e8, 2.5e8)]);
+  t.equal(near.text({}), '2 polls took 10ms or more, up to 17.0 ms (a); a finding takes 100ms: --long-poll 10ms\n');
+  t.equal(near.text(undefined), '', 'stops are in them');
+  t.equal(near.text({ stoppedAt: [2.1e7, 6.1e7] }), '');
 });
 
 t.test('findings that are made of time, where stops took some of it', async (t) => {

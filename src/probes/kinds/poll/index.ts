@@ -12,8 +12,8 @@ import {
   type Finding,
   Findings,
   findingsText,
+  NearlyLong,
   namesBound,
-  nearlyLongText,
   Summary,
   type SummaryRow,
   summaryJson,
@@ -155,7 +155,7 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     return { calls, instants, stuck };
   },
   report(found, wishes) {
-    return found ? pollReport(found, wishes) : nothing;
+    return found ? withNearlyLong(pollReport(found, wishes), wishes) : nothing;
   },
   preview(found) {
     if (!found) return { json: { coverage: null }, table: undefined };
@@ -188,10 +188,6 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
   const search = wanted ? new Findings({ longPollNs }) : undefined;
   const times = (outcome: Outcome) =>
     isOwnTime(outcome) ? { ...outcome.disturbance, isTimed: true } : { isTimed: longPollNs !== undefined };
-  const nearly = (outcome: Outcome): string => {
-    const near = longPollNs === undefined ? search?.nearlyLong(times(outcome)) : undefined;
-    return near ? nearlyLongText(near) : '';
-  };
   const disturbed = (outcome: Outcome): number => search?.leftOut(times(outcome)) ?? 0;
   const findings = (outcome: Outcome): readonly Finding[] => {
     const seesWakes = wakesSeen(found, outcome) === 'all' || (found.wakesWanted && found.wakes.length === 0);
@@ -237,11 +233,24 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
         elsewhere,
         table,
         findingsText(findings(outcome), disturbed(outcome), isOwnTime(outcome)),
-        nearly(outcome),
       ];
       return [...texts.filter((text) => text !== ''), coverageText(covered(outcome))];
     },
     findings: (outcome) => findings(outcome).length,
+  };
+}
+
+/** With a line on polls that are nearly long enough for a finding, where nobody has said what is. */
+function withNearlyLong(report: KindReport, { findings = false, longPollNs }: ReportWishes = {}): KindReport {
+  if (!findings || longPollNs !== undefined || !report.sink) return report;
+  const near = new NearlyLong();
+  return {
+    ...report,
+    sink: tee([report.sink, near]),
+    tables(outcome, options) {
+      const line = near.text(isOwnTime(outcome) ? (outcome.disturbance ?? {}) : undefined);
+      return [...report.tables(outcome, options), ...(line === '' ? [] : [line])];
+    },
   };
 }
 
