@@ -14,7 +14,6 @@ import {
   isOfTarget,
   reasonLines,
   summarizeEngines,
-  tooOften,
 } from '../engines/index.js';
 import type { ExcludedFunction } from '../probes/index.js';
 import type { EnginesChosen, Program, Recording } from '../record/index.js';
@@ -66,8 +65,8 @@ export function switchedOffTexts(): (probes: readonly ProbeFact[]) => string {
 
 function offLine(probes: readonly ProbeFact[]): string {
   const names = [...new Set(probes.map(({ name }) => name))];
-  const why = probes[0]?.why ?? '';
-  const keeps = why.startsWith(tooOften) ? '; --engine mixed keeps ' : '';
+  const { why = '', leftOutBy } = probes[0] ?? {};
+  const keeps = leftOutBy === 'stops' ? '; --engine mixed keeps ' : '';
   if (names.length === 1) return `${names[0]} is left out from here on: ${why}${keeps && `${keeps}it`}`;
   const more = names.length > 3 ? ` and ${names.length - 3} more` : '';
   const reason = keeps === '' ? why : 'they stopped the target more often than --engine auto allows';

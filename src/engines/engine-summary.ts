@@ -73,7 +73,7 @@ export function summarizeEngines(all: readonly ProbeFact[]): EngineSummary {
     stopping: count.stop,
     leftOut: count.none,
     extras: [...extras].map(([what, probes]) => ({ what, probes })),
-    switchedOff: choices.filter(({ engine, why }) => engine === 'none' && why?.startsWith(tooOften)).length,
+    switchedOff: choices.filter(({ leftOutBy }) => leftOutBy === 'stops').length,
     crowded: choices.filter(({ engine, why = '' }) => engine === 'none' && leftOutFirst.test(why)).length,
     withoutDurations: choices.filter(({ engine, partly = '' }) => engine === 'target' && partly.startsWith(noDurations))
       .length,

@@ -31,5 +31,4 @@ export {
   isOfTarget,
   situationOf,
 } from './hurdles.js';
-export { tooOften } from './probe-choices.js';
 export { type InstalledFacts, type RecoveredRecords, recoveredRecords } from './recovered-records.js';

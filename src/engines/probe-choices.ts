@@ -9,6 +9,8 @@ import type { EnginesOptions } from './engines-options.js';
 /** Begins the reason of a probe that was switched off. */
 export const tooOften = 'it stopped the target more often than --engine auto allows';
 
+type LeftOut = Pick<ProbeFact, 'why' | 'leftOutBy'>;
+
 /** Which probes can do without stops, and why the others cannot. */
 export class ProbeChoices {
   readonly #options: EnginesOptions;
@@ -21,7 +23,7 @@ export class ProbeChoices {
   #why: Map<number, string>;
   #refusal: string | undefined;
   /** Those that are left out for good: they had stopped the target too often, or there were too many like them. */
-  readonly #leftOut = new Map<number, string>();
+  readonly #leftOut = new Map<number, LeftOut>();
   /** Kept, because there may be tens of thousands. Undefined when what they rest on has changed. */
   #facts: readonly ProbeFact[] | undefined;
 
@@ -64,8 +66,8 @@ export class ProbeChoices {
 
   get facts(): readonly ProbeFact[] {
     this.#facts ??= engineChoices(this.#options, { ...this.#plan, refused: this.#why }).map((fact, index) => {
-      const why = this.#leftOut.get(index);
-      return why === undefined ? fact : { ...fact, engine: 'none', why };
+      const left = this.#leftOut.get(index);
+      return left === undefined ? fact : { ...fact, engine: 'none', ...left };
     });
     return this.#facts;
   }
@@ -92,12 +94,12 @@ export class ProbeChoices {
     const stopping = this.#indicesOf(names).filter(
       (index) => this.facts[index]?.engine === 'stop' && !plans[index]?.stopIsAsked,
     );
-    return this.#leave(stopping, ({ why }) => `${tooOften}: ${why}`);
+    return this.#leave(stopping, ({ why }) => ({ why: `${tooOften}: ${why}`, leftOutBy: 'stops' }));
   }
 
-  /** Leaves out the probes at these places. Returns what is known of them now. */
+  /** Leaves out the probes at these places, because the stub refuses breakpoints there. Returns what is known of them now. */
   leaveOut(places: readonly Addr[], why: string): readonly ProbeFact[] {
-    return this.#leave(this.#indicesOf(places), () => why);
+    return this.#leave(this.#indicesOf(places), () => ({ why, leftOutBy: 'stub' }));
   }
 
   /** In the order of the plans. */
@@ -106,16 +108,17 @@ export class ProbeChoices {
     return [...all].sort((a, b) => a - b);
   }
 
-  #leave(indices: readonly number[], reason: (fact: ProbeFact) => string): readonly ProbeFact[] {
+  #leave(indices: readonly number[], reason: (fact: ProbeFact) => LeftOut): readonly ProbeFact[] {
     const facts = [...this.facts];
     const left: ProbeFact[] = [];
     for (const index of indices) {
       const fact = facts[index];
       if (!fact) continue;
       const why = reason(fact);
-      facts[index] = { ...fact, engine: 'none', why };
+      const out: ProbeFact = { ...fact, engine: 'none', ...why };
+      facts[index] = out;
       this.#leftOut.set(index, why);
-      left.push(facts[index]);
+      left.push(out);
     }
     this.#facts = facts;
     return left;
@@ -178,8 +181,8 @@ export class ProbeChoices {
   /** They have no breakpoint, so they are not had back where trampolines turn out to be impossible. */
   #leaveOutMany(): void {
     if (this.#options.wanted === 'target') return;
-    for (const [index, { engine, why, extra }] of this.facts.entries())
-      if (engine === 'none' && extra === undefined && why !== undefined) this.#leftOut.set(index, why);
+    for (const [index, { engine, why, leftOutBy, extra }] of this.facts.entries())
+      if (engine === 'none' && extra === undefined && why !== undefined) this.#leftOut.set(index, { why, leftOutBy });
     this.#facts = undefined;
   }
 }

@@ -17,7 +17,7 @@ export interface StopPointsOptions extends DeferredBreakpointsOptions {
 }
 
 /** Begins the reason of a probe that is left out because the stub takes no breakpoint for it. */
-export const refusedByStub = 'the stub refused a breakpoint';
+const refusedByStub = 'the stub refused a breakpoint';
 
 /** Longest instruction of all architectures. */
 export const codeBytes = 16;

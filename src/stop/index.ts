@@ -1,4 +1,3 @@
-export { refusedByStub } from './breakpoints.js';
 export type { OtherCounts } from './other-programs.js';
 export { StopEngine } from './stop-engine.js';
 export type { EngineEnd, ResetWatch, StopSampler } from './stop-engine-options.js';

@@ -95,6 +95,8 @@ export interface ProbeFact {
   readonly engine: 'target' | 'stop' | 'none';
   /** Why not `target`. */
   readonly why: string | undefined;
+  /** What has left it out during the recording: it stopped the target too often, or the stub has no breakpoint for it. */
+  readonly leftOutBy?: 'stops' | 'stub' | undefined;
   /** Of `target`: what is done to the target's code, and what is known that allows it. */
   readonly proof?: string | undefined;
   /** What the engine without stops does not see of it. */
