@@ -21,6 +21,7 @@ interface ThreadRow {
 interface Switches extends Recording {
   readonly threads: readonly ThreadRow[];
   readonly switches_missed: number;
+  readonly threads_left_out: readonly string[];
 }
 
 /** Of `report --story`. */
@@ -100,6 +101,30 @@ for (const [guest, engine, used] of usually(runs, ([guest, engine]) => (guest ==
     t.match(wait?.woken_by, /^labsched::sched::wakeup of TABLE\.threads\[\d\]$/);
     t.equal(story.waits, 1);
   });
+
+t.test('threads by their names', async (t) => {
+  const options = ['--json', '-p', 'switch:TABLE.threads*', '-p', '!switch:TABLE.threads[3]'];
+  const { stdout, trace } = await runLab(t, 'rv-sched', options, { machine: ['-smp', '3'] });
+  const { threads: rows, threads_left_out: others } = JSON.parse(stdout) as Switches;
+  t.same(
+    rows.map(({ thread }) => thread).sort(),
+    [0, 1, 2, 4, 5, 6, 7].map((i) => `TABLE.threads[${i}]`),
+  );
+  t.same(
+    others.filter((name) => !/^TABLE\.schedulers\[\d\]$/.test(name)),
+    ['TABLE.threads[3]'],
+    'the others are said',
+  );
+  t.same(
+    Object.keys(await reported(trace)).sort(),
+    rows.map(({ thread }) => thread).sort(),
+    'nor are they in the trace',
+  );
+  const all = await runLab(t, 'rv-sched', ['--json', '-p', 'switch:TABLE.threads*'], { machine: ['-smp', '3'] });
+  const every = JSON.parse(all.stdout) as Switches;
+  // From a scheduler to a thread, and back.
+  t.equal(2 * sum(every.threads), all.lab.stats.get('swtch')?.calls, "the guest's own count");
+});
 
 /** What `switch:` finds, and where. */
 const linux = [

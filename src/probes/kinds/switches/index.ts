@@ -1,5 +1,7 @@
 import { RsptraceError } from '../../../base/errors.js';
+import { textLines } from '../../../text/index.js';
 import { ThreadSummary, threadTable } from '../../../trace/index.js';
+import { compileGlob } from '../../glob.js';
 import { entryPlan } from '../../read-plan.js';
 import type { KindReport, Outcome, ProbeKind, ProbeText } from '../kind.js';
 import { type ProbeSpec, parseNames, verifyIncludes } from '../names.js';
@@ -11,7 +13,7 @@ const name = 'switch';
 /** Context switches: which thread has a hart, and from when to when. Nothing has to be named. */
 export const switches: ProbeKind<ProbeSpec, FoundSwitches> = {
   name,
-  help: "'switch:' context switches: when each thread of a kernel has a hart; 'switch:GLOB' by these functions alone",
+  help: "'switch:' context switches: when each thread of a kernel has a hart; 'switch:sh*' threads of these names alone; 'switch:NAME' by this function alone",
   purpose: 'for context switches',
   parse,
   check: (specs) => verifyIncludes(specs, name),
@@ -27,7 +29,10 @@ function parse(text: ProbeText): ProbeSpec {
     { name, everything: 'every context switch' },
     text.rest === '' ? { ...text, rest: '**' } : text,
   );
-  if (spec.when.length === 0) return spec;
+  // A thread's name may have a slash: `kworker/0:1`.
+  const { program } = spec;
+  const glob = program === undefined ? spec.glob : `${program}/${spec.glob}`;
+  if (spec.when.length === 0) return { ...spec, program: undefined, glob, matches: compileGlob(glob) };
   throw new RsptraceError('PROBE_SYNTAX', `'${text.text}' has a condition, which context switches cannot have`, {
     hint: `'${name}:${spec.glob}' takes all of them`,
   });
@@ -48,10 +53,15 @@ function reportOf({ seen }: FoundSwitches): KindReport {
   const rows = ({ stopError }: Outcome) => summary.rows(stopError);
   return {
     sink: summary,
-    json: (outcome) => ({ threads: rows(outcome), switches_missed: seen.missed }),
+    json: (outcome) => ({ threads: rows(outcome), switches_missed: seen.missed, threads_left_out: [...seen.others] }),
     tables(outcome, options) {
       const all = rows(outcome);
-      if (all.length === 0) return ['no context switch was seen\n'];
+      if (all.length === 0) {
+        const others = [...seen.others].slice(0, 8).join(', ');
+        const none =
+          others === '' ? 'no context switch was seen' : `no thread of these names had a hart: ${others} had`;
+        return [textLines([none])];
+      }
       const missed =
         seen.missed === 0
           ? ''

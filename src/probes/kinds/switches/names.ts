@@ -10,6 +10,8 @@ import { type Field, type Holder, Holders, type NameFields, noFields } from './h
 interface ThreadName {
   readonly name: string;
   readonly id: string;
+  /** All that a probe may name it by. */
+  readonly names: readonly string[];
 }
 
 /** Names threads by what their contexts are part of: Linux' tasks, variables of the program. */
@@ -58,8 +60,10 @@ export class ThreadNames {
     const [text, number] = [textIn(bytes(fields.name)), numberIn(bytes(fields.number))];
     const called = [text, number].filter((part) => part !== undefined && part !== '').join(':');
     const id = number ?? '';
-    if (called === '') return { name: place, id };
-    return { name: this.#task ? called : `${called} (${place})`, id };
+    if (called === '') return { name: place, id, names: [place] };
+    const name = this.#task ? called : `${called} (${place})`;
+    const parts = [name, called, text ?? '', number ?? '', place].filter((part) => part !== '');
+    return { name, id, names: parts };
   }
 
   #around(context: Addr): Holder {

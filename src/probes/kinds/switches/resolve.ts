@@ -3,7 +3,7 @@ import { type Addr, hex } from '../../../base/addr.js';
 import { RsptraceError } from '../../../base/errors.js';
 import { CodeMap, executable } from '../../../target/unwind/index.js';
 import { namedFunctions } from '../../function-names.js';
-import { nearest } from '../../glob.js';
+import { compileGlob, nearest } from '../../glob.js';
 import type { Found, ProbedProgram } from '../kind.js';
 import { type ProbeSpec, whiteList } from '../names.js';
 import { ThreadNames } from './names.js';
@@ -23,10 +23,14 @@ export interface SwitchFunction {
 export interface FoundSwitches extends Found {
   readonly functions: readonly SwitchFunction[];
   readonly names: ThreadNames;
+  /** By all of its names. */
+  readonly wantsThread: (names: readonly string[]) => boolean;
   /** What the tracer has seen that is no event. */
   readonly seen: {
     /** Switches away from another thread than the hart had. */
     missed: number;
+    /** Threads that are not asked for, by their names. */
+    readonly others: Set<string>;
   };
 }
 
@@ -42,8 +46,9 @@ export function resolveSwitches(program: ProbedProgram, specs: readonly ProbeSpe
       hint: `leave '${first?.text}' out`,
     });
   }
-  const list = whiteList(specs);
   const all = [...namedFunctions(elf, debug)];
+  const { ofFunctions, wantsThread } = meantBy(specs, all);
+  const list = whiteList(ofFunctions);
   const namesAt = (address: Addr): readonly string[] =>
     all.filter((one) => one.address === address).flatMap(({ names }) => names);
   const functions: SwitchFunction[] = [];
@@ -52,13 +57,13 @@ export function resolveSwitches(program: ProbedProgram, specs: readonly ProbeSpe
     const names = namesAt(one.address);
     const known = functionOf(arch, one, names[0] ?? hex(one.address));
     if (typeof known === 'string') others.push(known);
-    else if (known && list.allows([...names, known.name], false)) functions.push(known);
+    else if (known && list.allows([...names, known.name], true)) functions.push(known);
     else if (known) others.push(known.name);
   }
   if (functions.length === 0) {
     const wanted = all.filter(({ names }) => list.allows(names, false));
     throw nothingFound(
-      specs,
+      ofFunctions.length > 0 ? ofFunctions : specs,
       others,
       wanted.map(({ name }) => name),
       all.map(({ name }) => name),
@@ -68,7 +73,29 @@ export function resolveSwitches(program: ProbedProgram, specs: readonly ProbeSpe
     addresses: functions.map(({ address }) => address),
     functions,
     names: new ThreadNames(elf, debug),
-    seen: { missed: 0 },
+    wantsThread,
+    seen: { missed: 0, others: new Set() },
+  };
+}
+
+/** Which probes name a function, and what the others say of threads: all that have a glob, and names of no function. */
+function meantBy(
+  specs: readonly ProbeSpec[],
+  all: readonly { readonly names: readonly string[] }[],
+): { readonly ofFunctions: readonly ProbeSpec[]; readonly wantsThread: FoundSwitches['wantsThread'] } {
+  const isEverything = ({ glob }: ProbeSpec): boolean => /^\*+$/.test(glob);
+  const isFunction = (spec: ProbeSpec): boolean =>
+    isEverything(spec) || (!/[*?]/.test(spec.glob) && all.some(({ names }) => names.some(spec.matches)));
+  const ofFunctions = specs.filter(isFunction);
+  const ofThreads = specs
+    .filter((spec) => !isFunction(spec))
+    // A thread's name has no path segments.
+    .map((spec) => ({ ...spec, matches: compileGlob(spec.glob.replaceAll(/\*+/g, '**')) }));
+  const threads = whiteList(ofThreads);
+  const wantsAll = !threads.hasIncludes || ofFunctions.some((spec) => !spec.excludes && isEverything(spec));
+  return {
+    ofFunctions,
+    wantsThread: (names) => (wantsAll ? !threads.hasExcluded(names) : threads.allows(names, false)),
   };
 }
 

@@ -23,6 +23,8 @@ interface Thread {
   readonly ref: ThreadRef;
   /** What a hart's track has of it. */
   readonly shown: FunctionRef;
+  /** It is asked for. */
+  readonly isWanted: boolean;
 }
 
 /** A hart's thread, and the events that began with it: on the hart's track, and on the thread's. */
@@ -102,8 +104,8 @@ export class SwitchTracer implements InstantKind {
   }
 
   #byContext(context: Addr, memory: HitMemory): () => Thread {
-    const { name, id } = this.#found.names.of(context, memory);
-    return () => this.#thread(`${hex(context)} ${id} ${name}`, name, context, context);
+    const { name, id, names } = this.#found.names.of(context, memory);
+    return () => this.#thread(`${hex(context)} ${id} ${name}`, names, context, context);
   }
 
   #byStack(stack: Addr): () => Thread {
@@ -111,24 +113,29 @@ export class SwitchTracer implements InstantKind {
     return () => {
       const thread =
         this.#parked.get(at) ??
-        this.#thread(`stack ${hex(stack)} ${this.#names}`, `stack ${hex(stack)}`, stack, undefined);
+        this.#thread(`stack ${hex(stack)} ${this.#names}`, [`stack ${hex(stack)}`], stack, undefined);
       this.#parked.delete(at);
       return thread;
     };
   }
 
-  #thread(id: string, name: string, address: Addr, context: Addr | undefined): Thread {
+  /** `names`: what it is called, then what else a probe may name it by. */
+  #thread(id: string, names: readonly string[], address: Addr, context: Addr | undefined): Thread {
     const known = this.#threads.get(id);
     if (known) return known;
+    const [name = ''] = names;
+    const isWanted = this.#found.wantsThread(names);
+    if (!isWanted) this.#found.seen.others.add(name);
     const key = firstThread + this.#names++;
     const shown = refOf(this.#context.nextKey(), name, address);
-    const thread = { context, ref: { key, stack: address, name }, shown };
+    const thread = { context, ref: { key, stack: address, name }, shown, isWanted };
     this.#threads.set(id, thread);
     return thread;
   }
 
   #begin(came: () => Thread, hart: number): Stint {
     const thread = came();
+    if (!thread.isWanted) return { thread, begins: none, isOld: false };
     const { time } = this.#context.output;
     this.#harts[hart] ??= refOf(this.#context.nextKey(), `on hart ${hart}`, thread.ref.stack);
     const common = { type: 'call-begin', time, hart, depth: 0, arguments: none } as const;
