@@ -93,10 +93,10 @@ export function checkWords(
   const first = words[firstAt];
   const command = first !== undefined && commandNames.includes(first) ? first : undefined;
   if (command === undefined && first !== undefined && /^[a-z]+$/i.test(first) && !existsSync(first)) {
-    const near = nearestWords(first, commandNames);
+    const near = nearestWords(first, [...commandNames, ...recordingWords]);
     const hint = near.length > 0 ? `nearest: ${near.join(', ')}` : help;
     throw new RsptraceError('USAGE', `there is neither a command nor a file '${first}'`, {
-      hint: recordingWords.has(first) ? recordingHint : hint,
+      hint: recordingWords.has(near[0] ?? '') ? recordingHint : hint,
     });
   }
   const known = optionsFor(command);

@@ -1,3 +1,4 @@
+import { RsptraceError } from '../base/errors.js';
 import { compileGlob } from '../probes/index.js';
 import { plural, textLines } from '../text/index.js';
 import {
@@ -84,6 +85,18 @@ function brokenBy(limit: FailOn, parts: readonly Part[]): Broken[] {
   const wanted = rowsNamed(limit, parts);
   // That nothing of a name is new is no mistake in the name.
   if (wanted.length === 0 && limit.limit !== 'new') {
+    const other = { ...limit, kind: limit.kind === 'fn' ? 'poll' : 'fn' } as const;
+    const alike = [other, { ...other, glob: `**::${limit.glob}` }, { ...limit, glob: `**::${limit.glob}` }];
+    const meant = alike.find((each) => rowsNamed(each, parts).length > 0);
+    if (meant) {
+      throw new RsptraceError(
+        'TRACE_NO_MATCH',
+        `nothing in the trace matches --fail-on '${limit.kind}:${limit.glob}'`,
+        {
+          hint: `did you mean ${meant.kind}:${meant.glob}?`,
+        },
+      );
+    }
     throw noMatch(
       '--fail-on',
       limit.glob,

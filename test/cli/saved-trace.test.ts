@@ -475,6 +475,7 @@ t.test('what is new has grown, what is gone has not, and a limit can name either
   const gone = await limited(trace, cut, '+5% fn:fib');
   t.equal(gone.status, 0);
   t.match(gone.stderr, /fib is gone, so --fail-on '\+5% fn:fib' holds; --fail-on 'gone fn:fib' would not/);
+  t.match((await limited(trace, trace, '+5% poll:fib')).stderr, /matches --fail-on 'poll:fib'.*did you mean fn:fib\?/s);
   t.equal((await limited(trace, cut, 'gone fn:fib')).status, 4);
   t.equal((await limited(trace, cut, 'gone fn:leaf')).status, 0);
   t.equal((await limited(cut, trace, 'new fn:nowhere')).status, 0, 'nothing of that name is new');

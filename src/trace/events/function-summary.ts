@@ -31,12 +31,21 @@ export interface FunctionRow {
 
 class FunctionTally extends Tally {
   readonly function: FunctionRef;
+  /** Around calls of it. */
+  readonly callers = new Set<FunctionTally>();
 
   constructor(fn: FunctionRef) {
     super();
     this.function = fn;
   }
+
+  isNamedIn(names: ReadonlySet<string>): boolean {
+    return names.has(this.function.name) || names.has(this.function.instance);
+  }
 }
+
+/** Where some calls have stopped the target, and others not, nothing says how long. */
+const unknownError: StopError = { tickNs: 1, isUnknown: true };
 
 /** Counts calls per function; {@link rows} at any time. Calls still open count as calls and nothing else. */
 export class FunctionSummary extends TimedFold {
@@ -51,7 +60,12 @@ export class FunctionSummary extends TimedFold {
   }
 
   protected began(begin: AnyBegin): void {
-    if (begin.type === 'call-begin') this.#tally(begin.function).calls++;
+    if (begin.type !== 'call-begin') return;
+    const tally = this.#tally(begin.function);
+    tally.calls++;
+    let { around } = begin;
+    while (around && around.type !== 'call-begin') around = around.around;
+    if (around) tally.callers.add(this.#tally(around.function));
   }
 
   protected returned(event: PollEnd | CallEnd, spent: CallTime): void {
@@ -62,13 +76,23 @@ export class FunctionSummary extends TimedFold {
     if (event.type === 'call-lost') this.#tally(event.function).lost++;
   }
 
-  /** A row a function, in no particular order. `stopError`, `leftOut`: see `Summary.rows`. */
-  rows(stopError?: StopError, leftOut: ReadonlySet<string> = new Set()): FunctionRow[] {
+  /**
+   * A row a function, in no particular order. `stopError`, `leftOut`: see `Summary.rows`. `stopping`: of these each call
+   * has stopped the target, and of others not, so that stops are in their times and in those of their callers.
+   */
+  rows(
+    stopError?: StopError,
+    leftOut: ReadonlySet<string> = new Set(),
+    stopping: ReadonlySet<string> = new Set(),
+  ): FunctionRow[] {
+    const stopped = this.#around(stopping);
+    const errorOf = (tally: FunctionTally): StopError | undefined =>
+      stopError ?? (stopped.has(tally) ? unknownError : undefined);
     return (
       this.#tallies
         .filter((tally) => tally !== undefined && this.#takes(tally.function))
         // Nothing that has no time is an upper bound.
-        .map((tally) => ({ tally, error: tally.returned === 0 ? undefined : stopError }))
+        .map((tally) => ({ tally, error: tally.returned === 0 ? undefined : errorOf(tally) }))
         .map(({ tally, error }) => ({
           function: tally.function.name,
           instance: tally.function.instance,
@@ -76,7 +100,7 @@ export class FunctionSummary extends TimedFold {
           file: tally.function.file ?? null,
           line: tally.function.line ?? null,
           calls: tally.calls,
-          at_least: leftOut.has(tally.function.name) || leftOut.has(tally.function.instance),
+          at_least: tally.isNamedIn(leftOut),
           lost: tally.lost,
           total_ns: bounded(tally.total, error),
           ...errorMembers(tally.inside, error),
@@ -85,6 +109,14 @@ export class FunctionSummary extends TimedFold {
           max_ns: bounded(tally.max, error),
         }))
     );
+  }
+
+  /** Those with these names, and all that has called them. */
+  #around(names: ReadonlySet<string>): ReadonlySet<FunctionTally> {
+    const found = new Set(this.#tallies.filter((tally) => tally?.isNamedIn(names)));
+    // What is added meanwhile is visited too.
+    for (const { callers } of found) for (const caller of callers) found.add(caller);
+    return found;
   }
 
   #tally(fn: FunctionRef): FunctionTally {

@@ -44,6 +44,17 @@ function pending() {
   return { result: 'pending' as const, state: undefined, chain: [] };
 }
 
+t.test('times of calls that stop beside others that do not, and of their callers, are upper bounds', async (t) => {
+  const summary = new FunctionSummary();
+  tell(summary, told);
+  const bounds = (...names: string[]): string[] =>
+    summary.rows(undefined, undefined, new Set(names)).flatMap((row) => (row.times_at_most ? row.function : []));
+  t.same(bounds(), []);
+  t.same(bounds('main'), ['main']);
+  t.same(bounds('k::work::leaf'), ['main', 'k::work::leaf']);
+  t.same(bounds('k::work::add'), ['main'], 'a poll is between, and none of it has a time');
+});
+
 t.test('a call tree to read', async (t) => {
   t.equal(
     write('calls.txt', told).toString(),
