@@ -159,11 +159,12 @@ for (const arch of ['riscv64', 'x86_64'] as const) {
 }
 
 // On x86_64 the kernel has an `add rsp, 24; ret`, and on riscv64 nothing alike.
-for (const [arch, way] of [
+const ways = [
   ['riscv64', 'packets'],
   ['riscv64', 'the wire, past it'],
   ['x86_64', 'the wire, past it'],
-] as const) {
+] as const;
+for (const [arch, way] of usually(ways, ([arch, way]) => arch === 'x86_64' || way === 'packets')) {
   t.test(`${arch} by ${way}: the kernel turns to another table in a call that was open at the end`, async (t) => {
     const { elf, command } = tablesKernel(t, arch, tables, '64M');
     const qemu = frozenQemu(t, command);

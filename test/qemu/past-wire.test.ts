@@ -63,7 +63,7 @@ function checkCounts(t: Test, lab: Lab, { functions, futures, missing, tail_lost
   t.ok(whole.length >= 6, `${whole.length} compared`);
 }
 
-for (const name of usually(['rv-o2', 'rvm-o2', 'x86-o2'], (one) => one !== 'rvm-o2')) {
+for (const name of usually(['rv-o2', 'rvm-o2', 'x86-o2'], (one) => one === 'x86-o2')) {
   t.test(`${name}, frozen at its reset: no probe stops it`, async (t) => {
     const qemu = frozenGuest(t, name);
     const { output, stderr } = await record(t, qemu, name, '--until', 'labkern::arch::shutdown');
