@@ -23,7 +23,8 @@ export class KeptSites {
     this.#kept = debug.kept;
     this.#name = `sites-${by.toString(16)}`;
     this.#bias = debug.elf.loadBias;
-    this.#found = (this.#kept?.readValue(this.#name) as Map<number, FoundSite> | undefined) ?? new Map();
+    const known = this.#kept?.readValue(this.#name);
+    this.#found = known instanceof Map ? known : new Map();
   }
 
   /** `find`: undefined for what is not kept. */
