@@ -297,7 +297,13 @@ unsafe fn word(bytes: *const u8, length: usize) -> usize {
     value
 }
 /// Where programs lie that may lie anywhere.
-const LOADED_AT: usize = if cfg!(target_arch = "riscv64") { 0x8020_0000 } else { 0x20_0000 };
+const LOADED_AT: usize = if cfg!(beyond) {
+    0x8030_0000
+} else if cfg!(target_arch = "riscv64") {
+    0x8020_0000
+} else {
+    0x20_0000
+};
 const DYNAMIC: usize = 3;
 
 /// The place of a word of a process in memory.
