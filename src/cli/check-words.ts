@@ -12,11 +12,11 @@ import { flag, type Table } from './options/option.js';
 const help = "try 'rsptrace --help'";
 
 /** What to do about words that a command does not know. */
-export function usageHint(command: string | undefined, words: readonly string[] = []): string {
+export function usageHint(command: string | undefined, words: readonly string[] = [], own = '--its-option'): string {
   if (command !== 'run') return help;
   const qemu = words.findIndex((word) => /(?:^|\/)qemu-[\w-]+$/.test(word));
   if (qemu >= 0) return `QEMU's command goes behind --: rsptrace run -- ${words.slice(qemu).join(' ')}`;
-  return "a program's own arguments go behind --: rsptrace run ./program -- --its-option; a kernel's user programs are --elf FILE each";
+  return `a program's own arguments go behind --: rsptrace run ./program -- ${own}; a kernel's user programs are --elf FILE each`;
 }
 
 /** What to begin with. */

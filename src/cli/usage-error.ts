@@ -67,7 +67,10 @@ const missingHints: Readonly<Record<string, string>> = {
  */
 export function usageError(said: string, command?: string, positionals = '<elf>'): RsptraceError {
   const [, missing = ''] = /^Missing required arguments?: (\w+)/.exec(said) ?? [];
-  const hint = missingHints[missing] ?? usageHint(/^Unknown/.test(said) ? command : undefined);
+  const [, extra] = /^Unknown (?:argument|command)s?: (.*)/s.exec(said) ?? [];
+  const hint =
+    missingHints[missing] ??
+    (extra === undefined ? usageHint(undefined) : usageHint(command, [], extra.replaceAll(', ', ' ')));
   for (const [pattern, sentence] of sentences) {
     const found = pattern.exec(said);
     if (found) return new RsptraceError('USAGE', sentence(found, positionals), { hint });

@@ -67,6 +67,11 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
 const hints =
   /^(?:debug:inject,clock |rsptrace tasks --pid 1234 |QEMU's command goes behind --: rsptrace run -- qemu-system-riscv64 -M virt$|try 'rsptrace --help'|a program's own arguments go behind --|to record, give |give --remote :1234|give -o FILE|write --[a-z-]+ alone)/;
 
+t.test('what is behind a program is shown where it belongs', async (t) => {
+  const error = await runCommandLine(['run', elf, '5', 'six']).catch((thrown: unknown) => thrown);
+  t.match(error instanceof RsptraceError && error.hint, /rsptrace run .\/program -- 5 six; /);
+});
+
 t.test('each in one sentence', async (t) => {
   for (const [words, sentence, nearest] of cases) {
     const error = await runCommandLine(words).catch((thrown: unknown) => thrown);
