@@ -9,11 +9,16 @@ import { RsptraceError } from '../base/errors.js';
 import { nearestWords } from '../base/search.js';
 import { flag, type Table } from './options/option.js';
 
-const help = "try 'rsptrace --help'";
+const help = helpHint(undefined);
+
+/** Where the options of a command are; without one those of recording. */
+export function helpHint(command: string | undefined): string {
+  return `try 'rsptrace ${command === undefined ? '' : `${command} `}--help'`;
+}
 
 /** What to do about words that a command does not know. */
 export function usageHint(command: string | undefined, words: readonly string[] = [], own = '--its-option'): string {
-  if (command !== 'run') return help;
+  if (command !== 'run') return helpHint(command);
   const qemu = words.findIndex((word) => /(?:^|\/)qemu-[\w-]+$/.test(word));
   if (qemu >= 0) return `QEMU's command goes behind --: rsptrace run -- ${words.slice(qemu).join(' ')}`;
   return `a program's own arguments go behind --: rsptrace run ./program -- ${own}; a kernel's user programs are --elf FILE each`;

@@ -31,7 +31,9 @@ export function runTarget(elf: string | undefined, command: readonly string[]): 
     throw noElf("QEMU's arguments have no -kernel");
   }
   if (program === '') {
-    throw new RsptraceError('USAGE', 'an argument is missing: kernel.elf', { hint: "try 'rsptrace --help'" });
+    throw new RsptraceError('USAGE', 'an argument is missing: the ELF of the kernel or program', {
+      hint: "try 'rsptrace run --help'",
+    });
   }
   const machine = machineOf(program);
   if (machine === undefined) throw noProgram(program);

@@ -8,6 +8,7 @@ import {
   type FutureLocal,
   ITSELF,
   KINDS,
+  ownFuture,
   placeOf,
   type Task,
   taskName,
@@ -21,6 +22,8 @@ import {
   type Shown as Branch,
   clipPlace,
   leftOut,
+  libraryName,
+  macroOf,
   type NodeCode,
   type NodeText,
   ownTree,
@@ -33,6 +36,7 @@ import {
   wrapped,
 } from '../text/index.js';
 import { formatValue, valueJson } from '../values/index.js';
+import { alike, othersLines, waitersText, withoutWhich } from './tasks-alike.js';
 
 /** What a report is made of. */
 export interface Shown {
@@ -97,13 +101,15 @@ export async function taskJson({ found, fields }: Pick<Shown, 'found' | 'fields'
 
 export async function tasksText(shown: Shown): Promise<string> {
   const { found, width = Number.POSITIVE_INFINITY } = shown;
-  const lines: string[] = [];
+  const trees: { readonly task: Task; readonly lines: readonly string[] }[] = [];
   let left = 0;
   for (const task of [...found.tasks, ...found.blocking]) {
     const branch = branchOf(task, shown.isFull);
     left += leftOut(branch);
-    lines.push(...(await branchLines(shown, task, branch)));
+    trees.push({ task, lines: await branchLines(shown, task, branch) });
   }
+  const groups = alike(trees, ({ lines }) => (shown.isFull ? undefined : withoutWhich(lines)));
+  const lines = groups.flatMap((group) => [...group.shown.lines, ...othersLines(group, width)]);
   const note = left === 0 ? '' : `; ${plural(left, 'Future')} of libraries left out: --full shows them`;
   return textLines([
     ...lines,
@@ -205,11 +211,15 @@ function codeOf({ future, typeName, state }: AwaitNode): NodeCode {
 }
 
 /** `labkern::work::level3  Suspend1 at /labkern/src/work.rs:50  @0x8020a0c0`. */
-function nodeText({ node, inside, isDirect }: Branch<AwaitNode>, width: number): NodeText {
+function nodeText({ node, inside, isDirect, isOwn }: Branch<AwaitNode>, width: number): NodeText {
   const { future, typeName, state, address, path, maybe, cut } = node;
   const before = path === '' || path === '__awaitee' || !isDirect ? '' : `${path}: `;
-  const place = state?.file === undefined ? '' : ` at ${clipPlace(shownPlace(state.file, state.line), width / 4)}`;
-  const at = state === undefined ? '' : `  ${state.name}${place}${inside}`;
+  // A macro's await lies in the macro's file.
+  const macro = isOwn && future?.file !== undefined ? macroOf(state?.file) : undefined;
+  const { file, line } = (macro === undefined ? state : future) ?? {};
+  const place = file === undefined ? '' : ` at ${clipPlace(shownPlace(file, line), width / 4)}`;
+  const what = macro === undefined ? inside : `, in ${libraryName(macro)}`;
+  const at = state === undefined ? '' : `  ${state.name}${place}${what}`;
   const notes = `${maybe ? '  (may have been moved)' : ''}${cut === undefined ? '' : `  (${cut})`}`;
   return { before, name: future?.future ?? typeName, after: `${at}  @${hex(address)}${notes}` };
 }
@@ -218,24 +228,31 @@ function localText({ name, value }: FutureLocal): string {
   return `${name} = ${formatValue(value)}`;
 }
 
-/** A line for each wait of each task that another one can end, then the others, by what they wait for. */
+/**
+ * A line for each wait that another task can end, with all tasks that wait so at one place, and for each wait of such
+ * another task; then the others, by what they wait for.
+ */
 function blockedLines({ tasks, blocking, waits, blockedIn }: FoundTasks): string[] {
   const lines: string[] = [];
+  const waiters: { readonly task: Task; readonly place: string | undefined; readonly text: string }[] = [];
+  const enders = new Set([...waits.values()].flat().flatMap((wait) => wait.enders.map(({ task }) => task)));
   const others = new Map<string, number>();
   const count = (what: string): void => void others.set(what, (others.get(what) ?? 0) + 1);
   for (const task of [...tasks, ...blocking]) {
-    const own = waits.get(task) ?? [];
+    const all = waits.get(task) ?? [];
     const thread = blockedIn(task);
     if (thread) {
       lines.push(`${taskName(task)} ${threadText(thread)}`);
       continue;
     }
-    for (const wait of own) {
-      if (wait.how === undefined) count(KINDS[wait.kind] ?? wait.kind);
-      else lines.push(`${taskName(task, placeOf(task, [...wait.above].reverse()))} ${waitText(wait)}`);
+    for (const wait of all) {
+      if (wait.how === undefined && !enders.has(task)) count(KINDS[wait.kind] ?? wait.kind);
+      else waiters.push({ task, place: placeOf(task, [...wait.above].reverse()), text: waitText(wait) });
     }
-    if (own.length === 0) count('something else');
+    if (all.length === 0) count('something else');
   }
+  const groups = alike(waiters, ({ task, place, text }) => [task.facts.name, ownFuture(task), place, text].join('\n'));
+  lines.push(...groups.map((group) => waitersText(group, group.shown.place, group.shown.text)));
   const rest = [...others].map(([what, number]) => `${number} for ${what}`);
   return rest.length === 0 ? lines : [...lines, `others wait: ${rest.join(', ')}`];
 }

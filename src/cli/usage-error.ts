@@ -1,12 +1,13 @@
 // What yargs 18 says about a command line, as one sentence in rsptrace's words. Its messages: yargs/locales/en.json,
 // completed in build/lib/validation.js.
 import { RsptraceError } from '../base/errors.js';
-import { usageHint } from './check-words.js';
+import { nearestWords } from '../base/search.js';
+import { helpHint, usageHint } from './check-words.js';
 
 /** Arguments that a command must have. */
 const called: Readonly<Record<string, string>> = {
-  elf: 'kernel.elf',
-  ELF: 'kernel.elf',
+  elf: 'the ELF of the kernel or program',
+  ELF: 'the ELF of the kernel or program',
   trace: 'the trace',
   other: 'the other trace',
   'others..': 'another trace',
@@ -50,7 +51,9 @@ const sentences: readonly [RegExp, (found: RegExpExecArray, positionals: string)
       [...lines.matchAll(/Argument: (\S+), Given: (.*), Choices: (.*)/g)]
         .map(([, name = '', given = '', choices = '']) => {
           const bare = choices.replaceAll('"', '');
-          return `${dashed(name)} is one of ${bare}, not ${given.replaceAll('"', "'")}`;
+          const near = nearestWords(given.replaceAll('"', ''), bare.split(', '));
+          const guess = near.length > 0 ? `, nearest: ${near.join(', ')}` : '';
+          return `${dashed(name)} is one of ${bare}, not ${given.replaceAll('"', "'")}${guess}`;
         })
         .join('; '),
   ],
@@ -70,7 +73,7 @@ export function usageError(said: string, command?: string, positionals = '<elf>'
   const [, extra] = /^Unknown (?:argument|command)s?: (.*)/s.exec(said) ?? [];
   const hint =
     missingHints[missing] ??
-    (extra === undefined ? usageHint(undefined) : usageHint(command, [], extra.replaceAll(', ', ' ')));
+    (extra === undefined ? helpHint(command) : usageHint(command, [], extra.replaceAll(', ', ' ')));
   for (const [pattern, sentence] of sentences) {
     const found = pattern.exec(said);
     if (found) return new RsptraceError('USAGE', sentence(found, positionals), { hint });

@@ -331,6 +331,6 @@ export function debugInfoMissing(elf: ElfFile): RsptraceError {
     hint:
       link === undefined
         ? 'put `debug = 2` and `strip = false` under [profile.release] in Cargo.toml (dev builds have it), and do not run strip on the file'
-        : `it was moved to ${link.name} (build id ${elf.buildId ?? 'none'}): give that file with --debug-file, or its folder with --debug-dir`,
+        : `it was moved to ${link.name} (build id ${elf.buildId ?? 'none'}): give that file with --debug-file, or its folder with --debug-dir; debuginfod-find debuginfo fetches it by that id, and distributions have it in a package -dbgsym or -debuginfo`,
   });
 }

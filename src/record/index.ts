@@ -19,6 +19,6 @@ export {
 export { choicesOfOthers, prepare } from './programs.js';
 export type { Quiet, QuietHart } from './quiet.js';
 export { record } from './record.js';
-export type { Backlog, EnginesChosen, Progress, Recording, RecordOptions } from './recording.js';
+export type { EnginesChosen, Progress, Recording, RecordOptions } from './recording.js';
 export type { LogRequest } from './recording-log.js';
 export { verifyProgram } from './verify.js';

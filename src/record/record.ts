@@ -104,7 +104,7 @@ const longMs = 1000;
 /** Understands the records that wait, or those that can be understood in time. Returns how many are left. */
 async function digestRest({ parts }: Run, { deadline, giveUp, onBacklog }: RecordOptions): Promise<number> {
   const { engines, stopping, target } = parts;
-  const first = { records: engines.undigested, at: performance.now() };
+  const from = performance.now();
   let isSaid = false;
   // A process that runs on may want the core: nobody waits for it, or it is ended, where there is a deadline.
   const goesFirst = target.isProcess && stopping.reason !== 'guest-ended' && deadline === undefined;
@@ -116,8 +116,8 @@ async function digestRest({ parts }: Run, { deadline, giveUp, onBacklog }: Recor
     pace.digested(began, now);
     const records = engines.undigested;
     if (giveUp?.aborted || now > (deadline?.() ?? Number.POSITIVE_INFINITY)) return records;
-    if (!isSaid && now - first.at > longMs) {
-      onBacklog?.({ records, ms: (records * (now - first.at)) / Math.max(first.records - records, 1) });
+    if (!isSaid && now - from > longMs) {
+      onBacklog?.(records);
       isSaid = true;
     }
     await pace.rest();

@@ -26,12 +26,6 @@ import type { Program } from './program.js';
 import type { Quiet, QuietOptions } from './quiet.js';
 import type { LogRequest } from './recording-log.js';
 
-/** Records that wait to be understood, and about how long that takes. */
-export interface Backlog {
-  readonly records: number;
-  readonly ms: number;
-}
-
 export interface RecordOptions {
   readonly session: Session;
   readonly program: Program;
@@ -115,8 +109,11 @@ export interface RecordOptions {
   readonly deadline?: (() => number | undefined) | undefined;
   /** When it is aborted, records that are not understood yet are left as behind the deadline. */
   readonly giveUp?: AbortSignal | undefined;
-  /** Called once if what is not understood when the target is left takes longer than a second: about so long. */
-  readonly onBacklog?: ((backlog: Backlog) => void) | undefined;
+  /**
+   * Called once if records are not understood a second after the target is left: so many are left then. How long they
+   * take is not known, because a target that runs on takes any part of the core.
+   */
+  readonly onBacklog?: ((records: number) => void) | undefined;
   /** What to do about a time without events: `report` is called once for each, and {@link Recording.quiet} has them all. */
   readonly quiet?: QuietOptions;
   /** Called once, when the guest is about to run. */

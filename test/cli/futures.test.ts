@@ -264,7 +264,7 @@ t.test('what goes wrong', async (t) => {
   const cases: { args: string[]; status: number; code: string; says: RegExp }[] = [
     { args: [elfPath('rv-o2'), 'levle3'], status: 1, code: 'FUTURES_NO_MATCH', says: /nearest: labkern::work::level3/ },
     { args: [elfPath('rv-o2'), '--tree', '--size'], status: 2, code: 'USAGE', says: /--tree and --size/ },
-    { args: [], status: 2, code: 'USAGE', says: /an argument is missing: kernel\.elf \[/ },
+    { args: [], status: 2, code: 'USAGE', says: /an argument is missing: the ELF of the kernel or program \[/ },
     { args: ['/nowhere.elf'], status: 1, code: 'ELF_UNREADABLE', says: /nowhere/ },
     { args: ['/bin/true'], status: 1, code: 'DWARF_MISSING', says: /no debug info/ },
     { args: [elfPath('rv-o2'), '--svg=/nowhere/x.svg'], status: 1, code: 'OUTPUT_CANNOT_WRITE', says: /x\.svg/ },

@@ -191,7 +191,10 @@ for (const build of usually(['blocked-o0', 'blocked-o3'] as const, (one) => one 
       if (kind === 'closure') t.match(wait?.detail, /^blocked_program::wants_closure::.*closure/);
     }
     const blocked = await text('--blocked');
-    t.equal(blocked.match(/queued_reader, .*, queued behind task \d+ \(blocked_program::queued_writer, /g)?.length, 2);
+    t.match(
+      blocked,
+      /^2 tasks \(blocked_program::queued_reader, .*\), each waits .*, queued behind task \d+ \(blocked_program::queued_writer, .*: tasks \d+, \d+$/m,
+    );
     // Of async-lock's.
     t.equal(blocked.match(/queued::\w+, .*, queued behind task \d+ \(blocked_program::queued::writes, /g)?.length, 4);
     t.equal(blocked.match(/queued::reads, .*, queued behind task \d+ .*queued::upgrades, /g)?.length, 1);
@@ -239,7 +242,15 @@ t.test('--blocked shows who waits for whom', async (t) => {
     /^task 9 \(blocked_program::acquirer, \/native\/src\/main\.rs:\d+\) waits for Semaphore at 0x\w+ \(2 permits\), held by task 7 .*, task 8 /m;
   t.match(stdout, line);
   t.match(stdout, /^task 21 .* waits for the end of task 20 \(blocked_program::sleeps, .*:\d+\)$/m);
-  t.match(stdout, /^others wait: 22 for a timer$/m);
+  // What a holder waits for itself is shown with whom it holds up: 22 tasks sleep.
+  t.match(stdout, /^task 1 \(blocked_program::dropped, .*\) waits for a timer/m);
+  const alike = [...stdout.matchAll(/^(\d+) tasks .*, each waits for a timer/gm)].map(([, count]) => Number(count));
+  const one = stdout.match(/^task .*\) waits for a timer/gm) ?? [];
+  const rest = /^others wait: (\d+) for a timer$/m.exec(stdout)?.[1] ?? 0;
+  t.equal(
+    alike.reduce((sum, count) => sum + count, one.length + Number(rest)),
+    22,
+  );
   t.match(stdout, /^task 23 .* waits for Notify at 0x\w+, reachable by no task that was found$/m);
   t.match(
     stdout,

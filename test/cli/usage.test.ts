@@ -13,8 +13,8 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
   [[], 'what is to be done?'],
   [['taks', '--pid', '1'], "there is neither a command nor a file 'taks'", 'tasks'],
   [['run', 'qemu-system-riscv64', '-M', 'virt'], 'there is no option -M'],
-  [['run'], 'an argument is missing: kernel.elf'],
-  [['types'], 'an argument is missing: kernel.elf and the type'],
+  [['run'], 'an argument is missing: the ELF of the kernel or program'],
+  [['types'], 'an argument is missing: the ELF of the kernel or program and the type'],
   [['types', elf], 'an argument is missing: the type'],
   [['recover'], 'an argument is missing: the trace'],
   [['diff', elf], 'an argument is missing: the other trace'],
@@ -65,7 +65,7 @@ const cases: [words: string[], sentence: string, nearest?: string][] = [
 ];
 
 const hints =
-  /^(?:debug:inject,clock |rsptrace tasks --pid 1234 |QEMU's command goes behind --: rsptrace run -- qemu-system-riscv64 -M virt$|try 'rsptrace --help'|a program's own arguments go behind --|to record, give |give --remote :1234|give -o FILE|write --[a-z-]+ alone)/;
+  /^(?:debug:inject,clock |rsptrace tasks --pid 1234 |QEMU's command goes behind --: rsptrace run -- qemu-system-riscv64 -M virt$|try 'rsptrace (?:\w+ )?--help'|a program's own arguments go behind --|to record, give |give --remote :1234|give -o FILE|write --[a-z-]+ alone)/;
 
 t.test('what is behind a program is shown where it belongs', async (t) => {
   const error = await runCommandLine(['run', elf, '5', 'six']).catch((thrown: unknown) => thrown);

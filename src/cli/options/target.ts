@@ -143,7 +143,11 @@ export function checkTasks(given: TasksArguments): void {
   const { elf, at, core, base, pid } = given;
   const wrong = (what: string) => usage(what, "try 'rsptrace tasks --help'");
   const sources = givenOf(given, ['remote', 'core', 'pid']).length;
-  if (elf === undefined && (pid === undefined || at !== undefined)) throw wrong('no ELF and no trace is given');
+  if (elf === undefined && (pid === undefined || at !== undefined)) {
+    const hint =
+      'of a process of this machine: --pid PID; at a stub: --remote ADDR ELF; of a saved trace: --at TIME TRACE';
+    throw usage('no process, no ELF and no trace is given', hint);
+  }
   if (at !== undefined) {
     if (sources > 0) throw wrong('--at is for a saved trace, without --remote, --pid and --core');
     return;

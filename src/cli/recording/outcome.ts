@@ -6,7 +6,7 @@ import { type Checked, checkedJson, checkedText, isBroken, type Verdict } from '
 import { ET } from '../../elf/index.js';
 import { hurdlesJson } from '../../engines/index.js';
 import type { KindReport } from '../../probes/index.js';
-import { addressesOf, type Backlog, type Program, type Recording, tooEarly } from '../../record/index.js';
+import { addressesOf, type Program, type Recording, tooEarly } from '../../record/index.js';
 import { programName } from '../../target/stacks/index.js';
 import { jsonLine, plural, textLines } from '../../text/index.js';
 import { formatOf, formats, type NewestEvents, ownTimeText, ringFullText, timeText } from '../../trace/index.js';
@@ -195,10 +195,10 @@ const manyPanics = 16;
 
 const slowMs = 5000;
 
-/** What a backlog means for whoever waits, for stderr. */
-export function backlogText({ records, ms }: Backlog, output: string): string {
+/** What records that are not understood yet mean for whoever waits, for stderr. */
+export function backlogText(records: number, output: string): string {
   const left = isThere(recordsFile(output)) ? `leaves them to rsptrace recover ${output}` : 'loses them';
-  const text = `${plural(records, 'record')} wait to be understood, about ${Math.ceil(ms / 1000)} s; Ctrl-C ${left}`;
+  const text = `${plural(records, 'record')} wait to be understood; Ctrl-C ${left}`;
   return sentenceLines([`rsptrace: ${text}`], process.stderr);
 }
 

@@ -65,9 +65,9 @@ export async function recordSession(
       session,
       signal: stopping.signal,
       giveUp: stopping.giveUp,
-      onBacklog: (backlog) => {
+      onBacklog: (records) => {
         stopping.over();
-        above(backlogText(backlog, args.output));
+        above(backlogText(records, args.output));
       },
       ...passed,
       quiet: {

@@ -24,8 +24,7 @@ export function findingsText(findings: readonly Finding[], hidden = 0, isTimed =
     .map((finding) => {
       const place = placeText({ file: finding.file ?? undefined, line: finding.line ?? undefined });
       const where = place === undefined ? '' : ` at ${shownFile(place)}`;
-      const who = finding.task === 0 ? 'a task that was not polled' : `task ${finding.task}`;
-      return `  ${who}, ${finding.future}${where}: ${findingText(finding)}`;
+      return `  ${whoText(finding)}, ${finding.future}${where}: ${findingText(finding)}`;
     });
   if (ended.length > 0) lines.push(`  ${endedText(ended)}`);
   if (lines.length === 0) return textLines(leftOut);
@@ -44,6 +43,12 @@ function endedText(findings: readonly Finding[]): string {
   const shown = names.slice(0, 3).join(', ') + (names.length > 3 ? ` and ${names.length - 3} more` : '');
   const were = findings.length === 1 ? 'was dropped before it was' : 'were dropped before they were';
   return `${plural(findings.length, 'task')} ${were} ready, by the runtime, as at abort() and at its own end: ${shown}`;
+}
+
+/** `task 8 (id 2)`. */
+function whoText({ task, id }: Finding): string {
+  if (task === 0) return 'a task that was not polled';
+  return `task ${task}${id === null ? '' : ` (id ${id})`}`;
 }
 
 /** What a finding says, without whose it is. */

@@ -39,6 +39,8 @@ export interface Finding {
   readonly kind: FindingKind;
   /** The number of the task, as in the table of tasks; 0 for one that was not polled while it was recorded. */
   readonly task: number;
+  /** Its number at its runtime; null if that is not known. */
+  readonly id: number | null;
   readonly future: string;
   readonly instance: string;
   readonly file: string | null;
@@ -182,7 +184,8 @@ export class Findings extends Fold {
       const at = place.file === undefined ? future : place;
       const where = { file: at.file ?? null, line: at.line ?? null };
       const size = kind === 'panicked' ? null : worst;
-      return { kind, task: numberOf(root), future: name, instance, ...where, count, times_ns: times, worst: size };
+      const who = { task: numberOf(root), id: root.about?.id ?? null, future: name, instance };
+      return { kind, ...who, ...where, count, times_ns: times, worst: size };
     });
     const stuck = this.#stuck.map((event) => ofStuck(event, event.root ? numberOf(event.root) : 0));
     return [...found, ...ofRows(rows, this.#droppersByNumber(numberOf)), ...stuck].sort((a, b) => a.task - b.task);
@@ -306,11 +309,12 @@ export class Findings extends Fold {
   }
 }
 
-function ofStuck({ why: kind, future, file, line, time, wait }: Stuck, task: number): Finding {
+function ofStuck({ why: kind, root, future, file, line, time, wait }: Stuck, task: number): Finding {
   const { future: name, instance } = future;
   const place = file === undefined ? future : { file, line };
   const where = { file: place.file ?? null, line: place.line ?? null };
-  return { kind, task, future: name, instance, ...where, count: 1, times_ns: [time], worst: null, wait };
+  const who = { task, id: root?.about?.id ?? null, future: name, instance };
+  return { kind, ...who, ...where, count: 1, times_ns: [time], worst: null, wait };
 }
 
 /** What the table of tasks shows. */
@@ -320,8 +324,8 @@ function ofRows(rows: readonly TaskRow[], droppers: ReadonlyMap<number, string>)
   const seen = new Set<string>();
   const found: Finding[] = [];
   for (const row of rows) {
-    const { number: task, future, instance, file, line, size } = row;
-    const what = { task, future, instance, count: 1 };
+    const { number: task, id, future, instance, file, line, size } = row;
+    const what = { task, id, future, instance, count: 1 };
     if (row.state === 'dropped' || row.state === 'cancelled') {
       const place = row.await ?? { file, line };
       const times_ns = row.ended_ns === null ? [] : [row.ended_ns];

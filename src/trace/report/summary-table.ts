@@ -113,7 +113,7 @@ function unseenDropsNote(rows: readonly SummaryRow[]): string | false {
   if (names.length === 0) return false;
   const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : '';
   const named = `${names.slice(0, MOST_NAMED).join(', ')}${more}`;
-  return `no drop before ready was seen; these have drops that were inlined or left out and leave no mark: ${named}`;
+  return `no Future was seen to be dropped before it was ready; of these that would not be seen, because their drops are inlined or left out: ${named}`;
 }
 
 function countText(row: SummaryRow, name: Count): string {
@@ -196,6 +196,10 @@ const known = ['id', 'name', 'spawned'] as const;
 
 /** Tasks in the table. */
 const mostRows = 30;
+/** Where there are more, those of one Future that have a row. */
+const mostAlike = 5;
+/** Futures of further tasks that are named. */
+const mostNamed = 5;
 
 /**
  * The table of tasks for the user: one line each, the busiest first, and a line that says how many more there are. The
@@ -211,7 +215,7 @@ export function taskTable(
   if (rows.length === 0) return '';
   const sorted = [...rows].sort((a, b) => b.busy_ns - a.busy_ns || b.polls - a.polls || a.number - b.number);
   const columns = [...taskColumns, ...(rows.some(({ wakes }) => wakes !== null) ? wakeColumns : [])];
-  const shown = sorted.slice(0, mostRows);
+  const { shown, more } = shownTasks(sorted);
   const names = displayNames(shown.map(({ future, instance }) => [future, readable(instance)]));
   const facts = known.filter((fact) => rows.some((row) => row[fact] !== null));
   const lines = shown.map((row, i) => ({
@@ -226,13 +230,33 @@ export function taskTable(
     inside: row.await?.inside,
   }));
   const head = ['task', ...facts, ...titlesOf(columns)];
-  const more = sorted.length - shown.length;
   const unsure = rows.filter((row) => row.state === 'waiting' && hidesDrops(row)).length;
   const notes = [
     unsure > 0 &&
-      `${plural(unsure, 'task')} of those that wait may have been dropped: the compiler inlined the drop of its Future\n`,
-    more > 0 && `... and ${plural(more, 'task')} that ${more === 1 ? 'was' : 'were'} less busy: --json has them\n`,
+      `${plural(unsure, 'task')} that ${unsure === 1 ? 'waits' : 'wait'} may be gone: ${unsure === 1 ? 'its drop is' : 'their drops are'} inlined, so that no drop is seen\n`,
+    more.length > 0 && `... and ${more.join(', ')} that were less busy: --json has them\n`,
     leftOut > 0 && `${plural(leftOut, 'task')} more that ended ${leftOut === 1 ? 'has' : 'have'} no row\n`,
   ];
   return `${textTable(head, 'future', lines, { ...options, places: 'last await' })}${notes.filter(Boolean).join('')}`;
+}
+
+/** The busiest tasks, where there are many only some of each Future, and how many there are besides: `21 of a::b`. */
+function shownTasks(sorted: readonly TaskRow[]): {
+  readonly shown: readonly TaskRow[];
+  readonly more: readonly string[];
+} {
+  if (sorted.length <= mostRows) return { shown: sorted, more: [] };
+  const rows = new Map<string, number>();
+  const isShown = ({ instance }: TaskRow): boolean => {
+    const before = rows.get(instance) ?? 0;
+    rows.set(instance, before + 1);
+    return before < mostAlike;
+  };
+  const shown = sorted.filter(isShown).slice(0, mostRows);
+  const rest = new Map<string, number>();
+  const isThere = new Set(shown);
+  for (const row of sorted) if (!isThere.has(row)) rest.set(row.future, (rest.get(row.future) ?? 0) + 1);
+  const more = [...rest].map(([future, count]) => `${count} of ${visible(future)}`);
+  const named = more.slice(0, mostNamed);
+  return { shown, more: more.length > named.length ? [...named, `${more.length - named.length} more Futures`] : named };
 }

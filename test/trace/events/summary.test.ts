@@ -202,7 +202,7 @@ t.test('drops that leave no mark are told with the column of cancelled ones, and
   const some = names.map((name) => row(name, hidden));
   t.match(
     summaryTable(some, wide),
-    /^no drop before ready was seen; these have drops .* leave no mark: a, b, c and 1 more\n$/m,
+    /^no Future was seen to be dropped before .* of these that would not be seen, .*: a, b, c and 1 more\n$/m,
   );
   // Whatever was ready each time was not dropped before, and the others' drops are seen.
   const sure = [row('ready', { ...hidden, ready: 2, pending: 0 }), row('seen', { polls: 2, pending: 1 })];
