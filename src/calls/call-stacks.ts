@@ -15,7 +15,6 @@ import {
   type Space,
   type Where,
 } from './open-call.js';
-import type { IdleHart } from './repeats.js';
 import { locationOf } from './stack-bounds.js';
 import { callsBelow, innermostOf, type Stack, surelyNear } from './stack-set.js';
 
@@ -38,6 +37,7 @@ import { callsBelow, innermostOf, type Stack, surelyNear } from './stack-set.js'
  * It may lie on another stack, to which a hart comes back. If it returns, it did lie there, and the bounds between
  * the two stacks are known a little better.
  */
+
 export class CallStacks<T> {
   readonly #spaces: Spaces<T>;
   readonly #places = new HartPlaces<T>();
@@ -65,10 +65,6 @@ export class CallStacks<T> {
   /** True when any does. */
   get awaitsAny(): boolean {
     return this.#awaited.hasAny;
-  }
-
-  idle(hart: number): IdleHart | undefined {
-    return this.#places.idle(this.#spaces.at(0), hart, this.#byStack);
   }
 
   /** The innermost open call on the stack that a new call with this stack pointer would be on. */

@@ -24,11 +24,9 @@ import {
 import { MomentReads, type ReadAhead, type ReadMoment } from './moment-reads.js';
 import { stackNumber } from './open-call.js';
 import { Answers, type HitMemory } from './reading.js';
-import type { IdleHart, Repeats } from './repeats.js';
 
 interface CallTracerOptions {
   readonly observer?: HitObserver | undefined;
-  readonly repeats?: Repeats | undefined;
   /** See {@link CallStacks}. */
   readonly stackBytes?: number | undefined;
   readonly switchesStacks?: boolean;
@@ -69,8 +67,6 @@ export class CallTracer implements Tracer {
   readonly #reads: MomentReads;
   readonly #observer: HitObserver | undefined;
   readonly #ofSystemCalls: readonly CrossingKind[];
-  /** Undefined if every hit is to be looked at. */
-  readonly repeats: Repeats | undefined;
   #undigested: { readonly time: number; readonly emit: () => void }[] = [];
 
   constructor(
@@ -85,7 +81,6 @@ export class CallTracer implements Tracer {
       crossings = [],
       spaces,
       observer,
-      repeats,
     }: CallTracerOptions = {},
   ) {
     this.#stacks = new CallStacks(stackBytes, spaces, switchesStacks);
@@ -94,13 +89,7 @@ export class CallTracer implements Tracer {
     this.#output = output;
     this.#kinds = [...kinds, ...instants, ...crossings];
     this.#observer = observer;
-    this.repeats = observer ? undefined : repeats;
     this.#ofSystemCalls = crossings.filter(({ seesSystemCalls }) => seesSystemCalls);
-  }
-
-  /** A hart that is inside no call; undefined if it is, or nothing is known of it. */
-  idle(hart: number): IdleHart | undefined {
-    return this.#stacks.idle(hart);
   }
 
   get awaitsReturns(): boolean {
@@ -163,7 +152,6 @@ export class CallTracer implements Tracer {
   entered(at: Moment, site: ReturnSite, memory: HitMemory): void {
     this.#output.moveTo(at.time);
     const here = this.#places.at(at.pc);
-    this.repeats?.reaches(here);
     if (here.catches) this.#caught(at, site.stackPointer, atOnce);
     this.#enter(at, here, site, memory, atOnce);
     if (here.instants.length > 0) this.#pass(at, here, site, memory, atOnce);
@@ -181,7 +169,6 @@ export class CallTracer implements Tracer {
   reached(at: Moment, memory: HitMemory): void {
     this.#output.moveTo(at.time);
     const here = this.#places.at(at.pc);
-    this.repeats?.reaches(here);
     if (here.blocks.length > 0) this.#edges(at, here, memory, atOnce);
     if (here.instants.length > 0) this.#pass(at, here, undefined, memory, atOnce);
     this.#observer?.recorded(at, memory);
@@ -203,7 +190,6 @@ export class CallTracer implements Tracer {
   /** These probes will not see all hits. */
   leftOut(probes: readonly ProbeFact[]): void {
     for (const kind of this.#kinds) kind.leftOut?.(probes);
-    this.repeats?.forget();
   }
 
   /** The program has ended: open calls will not return. */

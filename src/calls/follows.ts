@@ -102,8 +102,6 @@ export class EventOutput {
   readonly #sink: TraceSink;
   #time = 0;
   #events = 0;
-  /** They also get what is emitted, where that is noted. */
-  noted: TraceEvent[] | undefined;
 
   constructor(sink: TraceSink) {
     this.#sink = sink;
@@ -130,7 +128,6 @@ export class EventOutput {
 
   emit(event: TraceEvent): void {
     this.#events++;
-    this.noted?.push(event);
     this.#sink.event(event);
   }
 }

@@ -4,7 +4,6 @@ import type { SpaceNumbers } from '../target/index.js';
 import type { ThreadRef } from '../trace/index.js';
 import { AsideCalls } from './aside-calls.js';
 import { byAge, type Kept, type OpenCall, type Space } from './open-call.js';
-import type { IdleHart } from './repeats.js';
 import { FixedBounds, LearnedBounds, locationOf } from './stack-bounds.js';
 import { innermostOf, type Stack, StackSet, surelyNear } from './stack-set.js';
 
@@ -17,8 +16,6 @@ interface Place<T> {
 /** Where each hart was last, and when no stack is needed any more. */
 export class HartPlaces<T> {
   readonly #places: (Place<T> | undefined)[] = [];
-  /** How often a hart has changed its stack. */
-  #changes = 0;
 
   /** The stack that a hart was on last, in this space. */
   own(space: Space<T>, hart: number): Stack<Kept<T>> | undefined {
@@ -39,7 +36,6 @@ export class HartPlaces<T> {
   arrive(hart: number, space: Space<T>, stack: Stack<Kept<T>>): void {
     const place = this.#places[hart];
     if (place?.stack === stack) return;
-    this.#changes++;
     const { space: before, stack: left } = place ?? {};
     if (place && before === space) place.stack = stack;
     else this.#places[hart] = { space, stack };
@@ -62,7 +58,6 @@ export class HartPlaces<T> {
       const stack = last && place?.space === space ? space.stacks.holding(last.stackPointer) : undefined;
       if (place && stack) place.stack = stack;
     }
-    this.#changes++;
   }
 
   /**
@@ -76,15 +71,7 @@ export class HartPlaces<T> {
     return left !== undefined && outermost !== undefined && left.hart === hart && left.number > outermost.number;
   }
 
-  /** Undefined if it is inside a call, or calls may come back. `byStack`: its stack has to be known as a thread. */
-  idle(space: Space<T>, hart: number, byStack: boolean): IdleHart | undefined {
-    const stack = this.own(space, hart);
-    if (!stack || stack.calls.length > 0 || space.aside.size > 0 || (byStack && !stack.thread)) return undefined;
-    return { hart, stack, thread: stack.thread, changes: this.#changes + space.stacks.changes };
-  }
-
   clear(): void {
-    this.#changes++;
     this.#places.length = 0;
   }
 }

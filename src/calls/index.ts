@@ -21,7 +21,6 @@ export {
   type CrossingKind,
   type CrossingPlace,
   emittedAround,
-  type Here,
   type HitObserver,
   type InstantKind,
   type InstantSite,
@@ -31,4 +30,3 @@ export {
 export { type OpenCall, stackNumber, stackNumberOf } from './open-call.js';
 export { type EarlierRecords, QueuedStops } from './queued-stops.js';
 export { Answers, type FutureLook, type HitMemory, nothingRead, Reading, type Running } from './reading.js';
-export { type IdleHart, isAlike, movesWith, type Repeat, type Repeats } from './repeats.js';

@@ -21,28 +21,12 @@ export interface Running extends InnerFuture {
  * same object for bytes that it has seen before.
  */
 export class Reading {
-  readonly #bytes: Uint8Array;
+  readonly bytes: Uint8Array;
   #look: FutureLook | undefined;
   #word: { readonly offset: number; readonly value: bigint } | undefined;
-  /** They were used as something else than one Future. */
-  #isWhole = false;
 
   constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-  }
-
-  get bytes(): Uint8Array {
-    this.#isWhole = true;
-    return this.#bytes;
-  }
-
-  get length(): number {
-    return this.#bytes.length;
-  }
-
-  /** Where the bytes lie that were used so far, or all; undefined: all of them. */
-  get used(): readonly ByteRange[] | undefined {
-    return this.#isWhole ? undefined : (this.#look?.used ?? []);
+    this.bytes = bytes;
   }
 
   /** The 8 bytes from an offset on, little-endian; undefined if fewer were read. */
@@ -57,17 +41,9 @@ export class Reading {
 
   /** The bytes as those of a Future of this type. */
   as(future: FutureType): FutureLook {
-    if (this.#look?.future === future) return this.#look;
-    if (this.#look) this.#isWhole = true;
-    this.#look = new FutureLook(future, this.#bytes);
+    if (this.#look?.future !== future) this.#look = new FutureLook(future, this.bytes);
     return this.#look;
   }
-}
-
-/** Of an object. */
-interface ByteRange {
-  readonly offset: number;
-  readonly size: number;
 }
 
 /** The most places of a Future whose content is kept; further ones are computed anew. */
@@ -90,16 +66,6 @@ export class FutureLook {
     this.future = future;
     this.#bytes = bytes;
     this.state = stateOf(future, bytes);
-  }
-
-  /** What decides its state, its chain, and the states along the ways that were asked for. */
-  get used(): readonly ByteRange[] {
-    const links = [...awaitChain(this.future, this.#bytes), ...[...(this.#along?.keys() ?? [])].flat()];
-    return [
-      ...discriminantAt(this.future, 0),
-      ...links.flatMap(({ future, offset }) => (future && offset !== undefined ? discriminantAt(future, offset) : [])),
-      ...boxAtEnd(this.future, this.#bytes),
-    ];
   }
 
   chain(futures: FutureSet): readonly ChainLink[] {
@@ -149,20 +115,6 @@ export class FutureLook {
     this.#last = { self, made };
     return made;
   }
-}
-
-function discriminantAt({ discriminant }: FutureType, base: number): ByteRange[] {
-  return discriminant ? [{ offset: base + discriminant.offset, size: discriminant.size }] : [];
-}
-
-/** Of a chain whose last link lies elsewhere, the words that lead there. */
-function boxAtEnd(future: FutureType, bytes: Uint8Array): ByteRange[] {
-  const inside = awaitChain(future, bytes).filter(({ offset }) => offset !== undefined);
-  const last = inside.at(-1);
-  const [holder, base] = last ? [last.future, last.offset ?? 0] : [future, 0];
-  const { offset = 0, box } = (holder && stateOf(holder, bytes, base)?.awaitee) ?? {};
-  if (!box) return [];
-  return [box.pointer, box.vtable].flatMap((at) => (at === undefined ? [] : [{ offset: base + offset + at, size: 8 }]));
 }
 
 /** What was read at a hit. */

@@ -31,8 +31,6 @@ export class StackSet<C extends Lying> {
   readonly bounds: StackBounds;
   /** By their tops, the lowest first. */
   readonly #stacks: Stack<C>[] = [];
-  /** How often a stack came, grew or went, or the bounds of one were learned. */
-  changes = 0;
 
   constructor(bounds: StackBounds) {
     this.bounds = bounds;
@@ -145,7 +143,6 @@ export class StackSet<C extends Lying> {
 
   /** Works out the floors of a stack and of the one above it. */
   #settle(at: number): void {
-    this.changes++;
     for (const index of [at, at + 1]) {
       const stack = this.#stacks[index];
       const below = this.#stacks[index - 1]?.top ?? Number.NEGATIVE_INFINITY;

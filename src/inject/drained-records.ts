@@ -99,7 +99,7 @@ export class DrainedRecords {
       const stop = Math.min(run.end, start + most);
       if (isTraced) this.#trace(view, start, stop);
       // A record may be the last that is wanted.
-      for (let at = start; at < stop && !this.#enough; ) at = this.#dispatcher.dispatchFrom(view, at, stop, this.#slot);
+      for (let at = start; at < stop && !this.#enough; at += this.#slot) this.#dispatcher.dispatch(view, at);
       this.queue.advance(run, stop - start);
       this.#digested += stop - start;
       while (this.#waiting[0] && this.#waiting[0].at <= this.#digested) this.#waiting.shift()?.handler();

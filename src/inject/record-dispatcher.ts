@@ -2,10 +2,8 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, hex } from '../base/addr.js';
 import { AddressMap } from '../base/address-map.js';
 import type { CallTracer, Moment } from '../calls/index.js';
-import { ReadLog } from './read-log.js';
 import { recordOffset } from './record-layout.js';
 import { OuterReadings, type Outers, RecordReader } from './record-reader.js';
-import { RepeatedRecords } from './repeated-records.js';
 import type { Site } from './sites.js';
 import { WordCache } from './word-cache.js';
 
@@ -61,7 +59,7 @@ interface Carrier {
   readonly outer: { readonly pointer: string; readonly readings: OuterReadings } | undefined;
 }
 
-function carrierOf({ plan, ends, entry, exit }: Site, words: WordCache, outers: Outers, log: ReadLog): Carrier {
+function carrierOf({ plan, ends, entry, exit }: Site, words: WordCache, outers: Outers): Carrier {
   const { name, address, inside, outer, seesReturn } = plan;
   return {
     name,
@@ -70,8 +68,8 @@ function carrierOf({ plan, ends, entry, exit }: Site, words: WordCache, outers: 
     seesReturn,
     // Among patched exits only the tail jumps are hooked.
     hooks: seesReturn && (ends?.some((way) => way.some(({ tail }) => tail !== undefined)) ?? true),
-    entry: new RecordReader(entry, words, outers, log),
-    exit: new RecordReader(exit, words, outers, log),
+    entry: new RecordReader(entry, words, outers),
+    exit: new RecordReader(exit, words, outers),
     outer: outer && { pointer: outer.pointer, readings: new OuterReadings(outer.loads) },
   };
 }
@@ -90,8 +88,6 @@ export class RecordDispatcher {
   readonly #outers = new AddressMap<OuterReadings>();
   /** How far a return raises the stack pointer. */
   readonly #stackedBytes: number;
-  readonly #log = new ReadLog();
-  readonly #repeated: RepeatedRecords | undefined;
   /** Calls whose entry was counted and whose exit was not. */
   open = 0;
 
@@ -103,8 +99,6 @@ export class RecordDispatcher {
     for (const site of sites) byIndex[site.index] = site;
     this.#sites = byIndex;
     this.#carriers = new Array(last + 1).fill(undefined);
-    const { repeats } = options.tracer;
-    this.#repeated = repeats && new RepeatedRecords(this, repeats, this.#log, options);
     this.#stackedBytes = Number(options.arch.stackPointerAfterReturn(0n));
   }
 
@@ -113,7 +107,7 @@ export class RecordDispatcher {
     if (known) return known;
     const site = this.#sites[index];
     if (!site) return undefined;
-    const carrier = carrierOf(site, this.#words, this.#outers, this.#log);
+    const carrier = carrierOf(site, this.#words, this.#outers);
     this.#carriers[index] = carrier;
     return carrier;
   }
@@ -140,31 +134,6 @@ export class RecordDispatcher {
       return_address: hex(record.returnAddress),
       words: record.texts(),
     };
-  }
-
-  /**
-   * The record at an offset, or all up to `end` that are a call that is known.
-   * @returns the offset behind them
-   */
-  dispatchFrom(view: DataView, offset: number, end: number, slot: number): number {
-    const known = this.#repeated?.take(view, offset, end, slot) ?? offset;
-    if (known > offset) return known;
-    this.dispatch(view, offset);
-    return offset + slot;
-  }
-
-  /** The record at an offset, for its words that are of any record. */
-  reader(view: DataView, offset: number): RecordReader | undefined {
-    const id = view.getUint32(offset + recordOffset.id, true);
-    const carrier = this.#carrier(id >>> 1);
-    return ((id & 1) === 1 ? carrier?.exit : carrier?.entry)?.turn(view, offset);
-  }
-
-  /** Whether a record is one of a call's begin. */
-  isEntry(view: DataView, offset: number): boolean {
-    const id = view.getUint32(offset + recordOffset.id, true);
-    const carrier = this.#carrier(id >>> 1);
-    return (id & 1) === 0 && carrier !== undefined && !carrier.isInside && carrier.seesReturn;
   }
 
   /** The record at an offset. */
@@ -195,7 +164,6 @@ export class RecordDispatcher {
       if (self !== undefined && this.#outers.get(self) !== carrier.outer.readings) {
         this.#outers.set(self, carrier.outer.readings);
       }
-      if (self !== undefined && this.#log.isOn) this.#log.begun(self as Addr);
     }
     const stackPointer = record.stackPointer + this.#stackedBytes;
     const { seesReturn } = carrier;

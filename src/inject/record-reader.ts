@@ -3,7 +3,6 @@ import type { AddressMap } from '../base/address-map.js';
 import type { RegisterReader } from '../base/memory-reader.js';
 import { type HitMemory, Reading, stackNumberOf } from '../calls/index.js';
 import type { PlannedLoad } from '../probes/index.js';
-import type { ReadLog } from './read-log.js';
 import { mostOuter } from './record-format.js';
 import { alignBefore, type BlockFormat, type RecordFormat, recordOffset } from './record-layout.js';
 import { type PlacedLoad, RecordReadings } from './record-readings.js';
@@ -13,7 +12,6 @@ import type { WordCache } from './word-cache.js';
 export class OuterReadings {
   /** Undefined if there are more places than a record can hold. */
   readonly #readings: RecordReadings | undefined;
-  readonly #loads: readonly PlacedLoad[];
 
   constructor(loads: readonly PlannedLoad[]) {
     let at = 0;
@@ -22,15 +20,11 @@ export class OuterReadings {
       at += load.size;
       return place;
     });
-    this.#loads = at > mostOuter ? [] : placed;
     this.#readings = at > mostOuter ? undefined : new RecordReadings(placed);
   }
 
-  /** `at`: where in the record at `offset` the copy begins. */
-  read(view: DataView, offset: number, at: number, length: number, log: ReadLog): Reading | undefined {
-    const reading = this.#readings?.read(view, offset + at, length);
-    if (log.isOn) log.reading(this.#loads, at, reading);
-    return reading;
+  read(view: DataView, copy: number, length: number): Reading | undefined {
+    return this.#readings?.read(view, copy, length);
   }
 }
 
@@ -45,7 +39,6 @@ export class RecordReader implements RegisterReader, HitMemory {
   readonly #format: RecordFormat;
   readonly #words: WordCache;
   readonly #outers: Outers;
-  readonly #log: ReadLog;
   readonly #readings: readonly RecordReadings[];
   /** Of each block the bytes at its beginning that were all read. */
   readonly #covered: readonly number[];
@@ -55,11 +48,10 @@ export class RecordReader implements RegisterReader, HitMemory {
   #view: DataView = new DataView(new ArrayBuffer(0));
   #offset = 0;
 
-  constructor(format: RecordFormat, words: WordCache, outers: Outers, log: ReadLog) {
+  constructor(format: RecordFormat, words: WordCache, outers: Outers) {
     this.#format = format;
     this.#words = words;
     this.#outers = outers;
-    this.#log = log;
     this.#readings = format.blocks.map(({ loads }) => new RecordReadings(loads));
     this.#covered = format.blocks.map(({ loads }) => coveredBytes(loads));
     this.#names = [...format.registers.keys()];
@@ -87,9 +79,7 @@ export class RecordReader implements RegisterReader, HitMemory {
     const names = this.#names;
     for (let i = 0; i < names.length; i++) {
       if (names[i] !== name) continue;
-      const from = this.#places[i] as number;
-      if (this.#log.isOn) this.#log.read(from, 8);
-      const place = this.#offset + from;
+      const place = this.#offset + (this.#places[i] as number);
       into[at] = this.#view.getUint32(place, true);
       into[at + 1] = this.#view.getUint32(place + 4, true);
       return true;
@@ -103,11 +93,10 @@ export class RecordReader implements RegisterReader, HitMemory {
   }
 
   word(at: number): bigint {
-    if (this.#log.isOn) this.#log.read(at, 8);
     return this.#words.at(this.#view, this.#offset + at);
   }
 
-  /** A word as an unsigned number, exact below 2^53. It is not logged. */
+  /** A word as an unsigned number, exact below 2^53. */
   count(at: number): number {
     const view = this.#view;
     const offset = this.#offset + at;
@@ -116,7 +105,6 @@ export class RecordReader implements RegisterReader, HitMemory {
 
   /** Offset of the stack pointer, see `stackNumber`. */
   get stackPointer(): number {
-    if (this.#log.isOn) this.#log.read(recordOffset.stackPointer, 8);
     const view = this.#view;
     const offset = this.#offset + recordOffset.stackPointer;
     return stackNumberOf(view.getUint32(offset, true), view.getUint32(offset + 4, true));
@@ -144,20 +132,16 @@ export class RecordReader implements RegisterReader, HitMemory {
       const pointer = this.word(pointerAt);
       if (from === 0 ? pointer !== address : addOffset(pointer as Addr, from) !== address) continue;
       const low = this.#view.getUint32(this.#offset + pointerAt, true);
-      if (this.#log.isOn) this.#log.aligned(alignBefore(from, align));
       if (pointer === 0n || low % alignBefore(from, align) !== 0) continue;
       if (found === undefined) found = this.#readings[i]?.read(this.#view, this.#offset, length);
       else found = this.#withLoads(found, loads);
-      if (this.#log.isOn) this.#log.reading(loads, 0, found);
     }
     if (found !== undefined) return found;
     if (outerAt === undefined || outerCopy === undefined || this.word(outerAt) !== address) return undefined;
-    if (this.#log.isOn) this.#log.outer(address);
-    return this.#outers.get(address)?.read(this.#view, this.#offset, outerCopy.at, length, this.#log);
+    return this.#outers.get(address)?.read(this.#view, this.#offset + outerCopy.at, length);
   }
 
   bytes(address: Addr, length: number): Uint8Array | 'unreadable' {
-    if (this.#log.isOn) this.#log.isOdd = true;
     const { blocks, extentsRead } = this.#format;
     const view = this.#view;
     const [low, high] = [lowHalf(address), highHalf(address)];

@@ -51,7 +51,8 @@ export class RecordReadings {
       hash = Math.imul(hash ^ view.getUint8(base + (octets[i] as number)), 0x0100_0193);
     const slot = (hash ^ (hash >>> 16)) & (slots - 1);
     const kept = this.#kept[slot];
-    if (kept !== undefined && kept.reading.length === length && this.#isSame(kept.key, view, base)) return kept.reading;
+    if (kept !== undefined && kept.reading.bytes.length === length && this.#isSame(kept.key, view, base))
+      return kept.reading;
     const bytes = new Uint8Array(length).fill(unread);
     for (const { offset, size, at } of this.#loads) {
       if (offset + size > length) continue;

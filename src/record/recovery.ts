@@ -134,17 +134,11 @@ export class Recovery {
   records({ view, start, end }: Extract<LogPart, { kind: 'records' }>, slot: number, from: number): void {
     const { inputs } = this.#options;
     const dispatcher = this.#understood?.dispatcher;
-    this.#records += (end - start) / slot;
-    if (!inputs) {
-      for (let at = start; dispatcher && at < end; ) at = dispatcher.dispatchFrom(view, at, end, slot);
-      return;
-    }
-    let number = this.#records - (end - start) / slot;
     for (let at = start; at < end; at += slot) {
-      number++;
-      {
+      this.#records++;
+      if (inputs) {
         const text = dispatcher?.describe(view, at);
-        inputs.record(from + at - start, number, text, text === undefined ? 0 : this.#time(text.ticks));
+        inputs.record(from + at - start, this.#records, text, text === undefined ? 0 : this.#time(text.ticks));
       }
       dispatcher?.dispatch(view, at);
     }

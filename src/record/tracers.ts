@@ -54,10 +54,7 @@ export interface Running {
   readonly engines: () => Engines;
 }
 
-type TracerOptions = Pick<
-  RecordOptions,
-  'sink' | 'thresholdNs' | 'functions' | 'stackDepth' | 'observer' | 'logger' | 'maxEvents'
->;
+type TracerOptions = Pick<RecordOptions, 'sink' | 'thresholdNs' | 'functions' | 'stackDepth' | 'observer' | 'logger'>;
 
 /** Second phase. Without a `run` no target is there any more: nothing is sampled, and no return address is a hook's. */
 export function buildTracers(
@@ -90,7 +87,7 @@ export function buildTracers(
   return { calls, others: traced, spaces, kinds, watches, sampler, output, sink, counting };
 }
 
-interface CallContext extends Pick<TracerOptions, 'functions' | 'stackDepth' | 'observer' | 'maxEvents'> {
+interface CallContext extends Pick<TracerOptions, 'functions' | 'stackDepth' | 'observer'> {
   readonly spaces: SpaceNumbers;
   readonly hooked: Hooked;
 }
@@ -99,7 +96,7 @@ interface CallContext extends Pick<TracerOptions, 'functions' | 'stackDepth' | '
 function tracersOf(
   { elf, arch, debug, kinds: found }: Program,
   output: EventOutput,
-  { functions = {}, stackDepth, observer, maxEvents, spaces, hooked }: CallContext,
+  { functions = {}, stackDepth, observer, spaces, hooked }: CallContext,
 ): Pick<Tracers, 'calls' | 'kinds'> {
   const { values, maxDepth } = functions;
   const context = { elf, arch, debug, output, spaces, stackDepth, hooked, values, maxDepth };
@@ -116,8 +113,6 @@ function tracersOf(
       crossings: kinds.flatMap(({ crossings = [] }) => crossings),
       spaces,
       observer,
-      // An event in the middle of a call may be the last.
-      repeats: maxEvents === undefined ? kinds.find(({ repeats }) => repeats)?.repeats : undefined,
       switchesStacks: kinds.some(({ switchesStacks }) => switchesStacks),
     },
   );

@@ -2,7 +2,7 @@ import type { Architecture } from '../../arch/index.js';
 import type { FutureSet, StuckTask, TaskPlaces } from '../../async/futures/index.js';
 import type { Addr } from '../../base/addr.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
-import type { CallKind, CrossingKind, EventOutput, InstantKind, Repeats } from '../../calls/index.js';
+import type { CallKind, CrossingKind, EventOutput, InstantKind } from '../../calls/index.js';
 import { DebugInfo } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
 import type { SpaceNumbers } from '../../target/index.js';
@@ -140,8 +140,6 @@ export interface KindTracer {
   readonly instants?: InstantKind | readonly InstantKind[];
   /** Places at which a hart leaves whatever it runs. */
   readonly crossings?: CrossingKind & CallKind;
-  /** What is known of its calls when they come again. Undefined if each is to be looked at. */
-  readonly repeats?: Repeats | undefined;
   /** Harts change their stacks in the middle of calls: calls belong to stacks from the begin. */
   readonly switchesStacks?: true;
   /** Places that the registers of a hart name before the recording begins. */

@@ -13,10 +13,9 @@ import {
 } from '../../../trace/index.js';
 import { recordedCoverage, type SeenFuture } from './coverage.js';
 import type { DropFunction } from './drop-functions.js';
-import type { NotedPoll } from './noted.js';
 
 /** A Future that was polled and, as far as is known, is not ready. */
-export interface Followed {
+interface Polled {
   readonly root: RootRef;
   readonly future: FutureRef;
   readonly address: Addr;
@@ -33,7 +32,7 @@ export interface PolledPlace {
 }
 
 /** What may be followed. */
-interface MayFollow {
+interface Followed {
   /** How the polls of each Future are seen. */
   readonly coverage: readonly SeenFuture[];
   readonly ref: (future: FutureType) => FutureRef;
@@ -41,7 +40,6 @@ interface MayFollow {
   readonly drops: readonly DropFunction[];
   /** Futures of which some are dropped elsewhere. */
   readonly hidden: ReadonlySet<FutureType>;
-  readonly noted?: NotedPoll | undefined;
 }
 
 /**
@@ -56,20 +54,18 @@ interface MayFollow {
  */
 export class ImpliedDrops {
   readonly #output: EventOutput;
-  readonly #noted: NotedPoll | undefined;
   #coverage: readonly SeenFuture[];
   readonly #ref: (future: FutureType) => FutureRef;
   readonly #drops: readonly DropFunction[];
   /** Futures of which some drops leave no mark. */
   readonly #unseen: Set<FutureType>;
   /** The Futures that are followed. */
-  #followed: Map<FutureRef, AddressMap<Followed>>;
+  #followed: Map<FutureRef, AddressMap<Polled>>;
   /** The same by task, which hold few. */
-  readonly #ofRoot = new Map<RootRef, Set<Followed>>();
+  readonly #ofRoot = new Map<RootRef, Set<Polled>>();
 
-  constructor(output: EventOutput, { coverage, ref, drops, hidden, noted }: MayFollow) {
+  constructor(output: EventOutput, { coverage, ref, drops, hidden }: Followed) {
     this.#output = output;
-    this.#noted = noted;
     this.#coverage = coverage;
     this.#ref = ref;
     this.#drops = drops;
@@ -79,10 +75,9 @@ export class ImpliedDrops {
 
   /** A poll begins: `isFirst` if the Future is in the state that it was made in, undefined if that was not read. */
   began({ root, ref, self }: PolledPlace, isFirst: boolean | undefined, hart: number): void {
-    if (isFirst === false) return;
-    const last = this.#at(ref, inSpace(self, root.space));
-    if (!last) return;
-    this.unfollow(last);
+    const last = this.#followed.get(ref)?.get(inSpace(self, root.space));
+    if (!last || isFirst === false) return;
+    this.#remove(last);
     if (last.is !== 'pending') return;
     // Nobody but its own poll may drop a part of a task that stays.
     if (isFirst) this.#emit(last, last.root === root ? root : undefined, 'replaced', hart);
@@ -90,22 +85,28 @@ export class ImpliedDrops {
 
   /** A poll ended, and the Future is not ready, or nothing shows whether it is. */
   polled({ root, ref, self }: PolledPlace, is: 'pending' | 'unknown', state: StateRef | undefined): void {
-    if (!this.#followed.has(ref)) return;
-    const last = this.#at(ref, inSpace(self, root.space));
+    const all = this.#followed.get(ref);
+    if (!all) return;
+    const place = inSpace(self, root.space);
+    const last = all.get(place);
     if (last?.root === root && last.is !== 'dropped') {
       last.is = is;
       last.state = state;
       return;
     }
-    if (last) this.unfollow(last);
-    this.follow({ root, future: ref, address: self, is, state });
+    if (last) this.#remove(last);
+    const now: Polled = { root, future: ref, address: self, is, state };
+    all.set(place, now);
+    const ofRoot = this.#ofRoot.get(root);
+    if (ofRoot) ofRoot.add(now);
+    else this.#ofRoot.set(root, new Set([now]));
   }
 
   /** A Future that is pending awaits these. */
   awaited(chain: readonly AwaitLink[], space?: Addr): void {
     for (const { future, address, state } of chain) {
       if (!future || address === undefined) continue;
-      const last = this.#at(future, inSpace(address, space));
+      const last = this.#followed.get(future)?.get(inSpace(address, space));
       if (last?.is !== 'unknown' || !isSuspended(state)) continue;
       last.is = 'pending';
       last.state = state;
@@ -114,14 +115,14 @@ export class ImpliedDrops {
 
   /** The Future at this address is ready, was dropped, or nobody knows what it is: nothing is said of it. */
   over({ ref, self, root: { space } }: Omit<PolledPlace, 'root'> & { readonly root: Pick<RootRef, 'space'> }): void {
-    const last = this.#at(ref, inSpace(self, space));
-    if (last) this.unfollow(last);
+    const last = this.#followed.get(ref)?.get(inSpace(self, space));
+    if (last) this.#remove(last);
   }
 
   /** A Future made by the compiler has ended, and with it what it held. */
   ended({ root, self }: PolledPlace, size: number, hart: number): void {
-    for (const held of this.#heldIn(root, self, size)) {
-      this.unfollow(held);
+    for (const held of this.#heldBy(root, self, size)) {
+      this.#remove(held);
       if (held.is === 'pending') this.#emit(held, root, 'holder-ended', hart);
     }
   }
@@ -138,7 +139,7 @@ export class ImpliedDrops {
     hart: number,
   ): void {
     this.over({ ref: future, self: address, root: { space } });
-    for (const held of root ? this.#heldIn(root, address, future.size ?? 0) : nothing) {
+    for (const held of root ? this.#heldBy(root, address, future.size ?? 0) : nothing) {
       if (held.is !== 'pending') continue;
       this.#ofRoot.get(held.root)?.delete(held);
       held.is = 'dropped';
@@ -148,35 +149,13 @@ export class ImpliedDrops {
 
   /** Whether its drop was emitted when its holder was dropped. */
   wasEmitted(future: FutureRef, address: Addr, space?: Addr): boolean {
-    return this.#at(future, inSpace(address, space))?.is === 'dropped';
+    return this.#followed.get(future)?.get(inSpace(address, space))?.is === 'dropped';
   }
 
-  /** Of a task. */
-  heldBy(root: RootRef): ReadonlySet<Followed> {
-    return this.#ofRoot.get(root) ?? nothing;
-  }
-
-  /** All Futures of a type, by place; undefined if none is followed. */
-  placesOf(ref: FutureRef): AddressMap<Followed> | undefined {
-    return this.#followed.get(ref);
-  }
-
-  follow(one: Followed): void {
-    this.#followed.get(one.future)?.set(inSpace(one.address, one.root.space), one);
-    const ofRoot = this.#ofRoot.get(one.root);
-    if (ofRoot) ofRoot.add(one);
-    else this.#ofRoot.set(one.root, new Set([one]));
-  }
-
-  #at(ref: FutureRef, place: bigint): Followed | undefined {
-    const places = this.#followed.get(ref);
-    const last = places?.get(place);
-    if (places && this.#noted?.isOn) this.#noted.asked(ref, place, last);
-    return last;
-  }
-
-  #heldIn(root: RootRef, self: Addr, size: number): readonly Followed[] {
-    return [...this.heldBy(root)].filter(({ address }) => address >= self && Number(address - self) < size);
+  #heldBy(root: RootRef, self: Addr, size: number): readonly Polled[] {
+    const all = this.#ofRoot.get(root);
+    if (!all) return nothing;
+    return [...all].filter(({ address }) => address >= self && Number(address - self) < size);
   }
 
   /** Events are missing: what is pending may have ended meanwhile. */
@@ -197,13 +176,13 @@ export class ImpliedDrops {
     for (const [ref, pending] of before) if (this.#followed.has(ref)) this.#followed.set(ref, pending);
   }
 
-  #seenExactly(): Map<FutureRef, AddressMap<Followed>> {
+  #seenExactly(): Map<FutureRef, AddressMap<Polled>> {
     const exact = this.#coverage.flatMap(({ future, seen }) => (seen === 'exact' ? [future] : []));
     const followed = exact.filter((future) => isCompiled(future) && this.#unseen.has(future));
-    return new Map(followed.map((future) => [this.#ref(future), new AddressMap<Followed>(64)]));
+    return new Map(followed.map((future) => [this.#ref(future), new AddressMap<Polled>(64)]));
   }
 
-  unfollow(one: Followed): void {
+  #remove(one: Polled): void {
     this.#followed.get(one.future)?.delete(inSpace(one.address, one.root.space));
     const held = this.#ofRoot.get(one.root);
     held?.delete(one);
@@ -211,7 +190,7 @@ export class ImpliedDrops {
   }
 
   #emit(
-    { root, future, address, state }: Followed,
+    { root, future, address, state }: Polled,
     by: RootRef | undefined,
     implied: NonNullable<Cancelled['implied']>,
     hart: number,
@@ -221,7 +200,7 @@ export class ImpliedDrops {
   }
 }
 
-const nothing: ReadonlySet<Followed> = new Set();
+const nothing: readonly Polled[] = [];
 const nowhere = { function: undefined, file: undefined, line: undefined } as const;
 
 /** Made by the compiler from an async fn or block. */

@@ -50,10 +50,8 @@ import { DropTracer, planDrop } from './drops.js';
 import { ImpliedDrops } from './implied-drops.js';
 import { mayInline } from './inlined-chain.js';
 import { MergedPolls } from './merged.js';
-import { NotedPoll } from './noted.js';
 import { planPoll, planSites } from './plan.js';
 import { type PollerProbe, PollerTracer, planPoller, pollerProbes } from './pollers.js';
-import { RepeatedPolls } from './repeated-polls.js';
 import { type PollProbes, resolvePolls } from './resolve.js';
 import { TaskPolls } from './task-polls.js';
 import { PollTracer } from './tracer.js';
@@ -143,23 +141,18 @@ export const poll: ProbeKind<ProbeSpec, FoundPolls> = {
     const { elf, arch, output, stackDepth: depth, hooked, spaces } = context;
     const backtraces = depth ? new Backtraces(elf, arch, neededDebugInfo(context), { depth, hooked }) : undefined;
     const tasks = new TaskBook(places.offsets);
-    const noted = new NotedPoll();
     const { ref, allows, coverage } = polls;
-    const implied = new ImpliedDrops(output, { coverage, ref, drops, hidden: hiddenDrops, noted });
+    const implied = new ImpliedDrops(output, { coverage, ref, drops, hidden: hiddenDrops });
     const taskPolls = new TaskPolls(neededDebugInfo(context), futures, places);
     const merged = new MergedPolls(neededDebugInfo(context), arch, futures);
-    const known = { backtraces, tasks, taskPolls, merged, spaces, implied, noted };
-    const calls = new PollTracer(futures, polls, output, known);
-    const waking = wakes.length > 0 ? new WakeTracer(wakes, wakerMethods, tasks, context, noted) : undefined;
+    const calls = new PollTracer(futures, polls, output, { backtraces, tasks, taskPolls, merged, spaces, implied });
     const instants = [
       ...(pollers.length > 0 ? [new PollerTracer(pollers, tasks, arch.arguments[0] as string, spaces)] : []),
-      ...(waking ? [waking] : []),
+      ...(wakes.length > 0 ? [new WakeTracer(wakes, wakerMethods, tasks, context)] : []),
       ...(drops.length > 0 ? [new DropTracer(drops, { polls: calls, tasks, implied, ref, allows }, context)] : []),
     ];
     const stuck = (found: readonly StuckTask[]): void => reportStuck(found, { futures, polls, tasks, output });
-    const isFixed = !backtraces && polls.probes.every(({ when }) => when === undefined);
-    const repeats = isFixed ? new RepeatedPolls({ output, noted, polls: calls, implied, wakes: waking }) : undefined;
-    return { calls, instants, repeats, stuck };
+    return { calls, instants, stuck };
   },
   report(found, wishes) {
     return found ? withNearlyLong(pollReport(found, wishes), wishes) : nothing;

@@ -1,6 +1,5 @@
 import { AddressMap, inSpace } from '../../../base/address-map.js';
 import type { FutureRef, RootRef } from '../../../trace/index.js';
-import type { NotedPoll } from './noted.js';
 import type { Opened, Probed } from './traced-poll.js';
 import type { TaskBook } from './wakes.js';
 
@@ -8,18 +7,11 @@ import type { TaskBook } from './wakes.js';
 export class Roots {
   readonly #ofType = new Map<FutureRef, AddressMap<RootRef>>();
   readonly #tasks: TaskBook | undefined;
-  readonly #noted: NotedPoll | undefined;
   #count = 0;
 
   /** `tasks` gets each. */
-  constructor(tasks: TaskBook | undefined, noted?: NotedPoll) {
-    this.#noted = noted;
+  constructor(tasks: TaskBook | undefined) {
     this.#tasks = tasks;
-  }
-
-  /** How many there were so far. */
-  get count(): number {
-    return this.#count;
   }
 
   /** Those of one type, by address and space. */
@@ -58,7 +50,6 @@ export class Roots {
 
   /** A poll of a root has ended. */
   polled(root: RootRef, result: 'pending' | 'unknown'): void {
-    if (this.#noted) this.#noted.result = result;
     this.#tasks?.polled(root, result);
   }
 

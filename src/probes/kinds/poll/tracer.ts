@@ -19,7 +19,6 @@ import type { ImpliedDrops } from './implied-drops.js';
 import { InlinedChain } from './inlined-chain.js';
 import { InlinedPlaces } from './inlined-places.js';
 import type { MergedPolls } from './merged.js';
-import type { NotedPoll } from './noted.js';
 import { PollEvents } from './poll-events.js';
 import type { InlinedProbe, PolledFuture, PollProbe, PollProbes } from './resolve.js';
 import { Roots } from './roots.js';
@@ -58,7 +57,6 @@ interface PollTracerParts {
   /** Names the address spaces of hits. */
   readonly spaces?: SpaceNumbers | undefined;
   readonly implied: ImpliedDrops;
-  readonly noted?: NotedPoll | undefined;
 }
 
 /**
@@ -71,17 +69,17 @@ export class PollTracer implements CallKind {
   readonly #resolved: PollProbes;
   readonly #output: EventOutput;
   readonly #parts: PollTracerParts;
-  readonly roots: Roots;
+  readonly #roots: Roots;
   readonly #paths = new AwaitPaths();
   readonly #events: PollEvents;
 
   constructor(futures: FutureSet, resolved: PollProbes, output: EventOutput, parts: PollTracerParts) {
     this.#parts = parts;
-    this.roots = new Roots(parts.tasks, parts.noted);
+    this.#roots = new Roots(parts.tasks);
     this.#resolved = resolved;
     this.#output = output;
     const { implied } = parts;
-    this.#events = new PollEvents(futures, resolved, output, { roots: this.roots, implied, paths: this.#paths });
+    this.#events = new PollEvents(futures, resolved, output, { roots: this.#roots, implied, paths: this.#paths });
     for (const probe of resolved.probes) {
       const futures = [probe.future, ...probe.among.map(({ future }) => future)];
       const among = probe.among.map((one) => this.#entered(probe, one, [one.future]));
@@ -92,20 +90,20 @@ export class PollTracer implements CallKind {
 
   #entered(fn: PollProbe, one: PolledFuture, futures: readonly FutureType[]): Probed {
     const own = { wraps: this.#wrapping(one), fn, tag: ResultRegister.of(fn), when: fn.when };
-    return { ...probed(one, futures, this.roots.ofType(one.ref)), ...own };
+    return { ...probed(one, futures, this.#roots.ofType(one.ref)), ...own };
   }
 
   #wrapping({ wraps }: PolledFuture): Wrapping | undefined {
     if (!wraps) return undefined;
     const ref = this.#resolved.ref(wraps.future);
-    return { ...wraps, ref, roots: this.roots.ofType(ref), way: [wraps] };
+    return { ...wraps, ref, roots: this.#roots.ofType(ref), way: [wraps] };
   }
 
   /** Polls that were inlined, which are blocks of other functions. */
   #inlinedPolls(sites: readonly InlinedProbe[]): BlockKind {
     const places = new InlinedPlaces(sites);
     const all = sites.map((site) => {
-      const one = probed(site, [site.future], this.roots.ofType(site.ref));
+      const one = probed(site, [site.future], this.#roots.ofType(site.ref));
       return { ...one, copy: site.copy };
     });
     return {
@@ -213,8 +211,6 @@ export class PollTracer implements CallKind {
     const before = look?.state;
     const space = this.#parts.spaces?.root(at.space);
     const place = inSpace(self, space);
-    const { noted } = this.#parts;
-    if (noted?.isOn && within && before?.name === 'Unresumed') noted.isNew(probe.roots, place);
     // A Future that was never polled cannot be the one that was here before: a new lifetime.
     if (before?.name === 'Unresumed' && probe.roots.get(place) !== within?.payload.root) probe.roots.delete(place);
     return {
@@ -242,21 +238,11 @@ export class PollTracer implements CallKind {
     probe: Probed,
     { self, look, made, space }: Pick<Opened, 'self' | 'look' | 'made'> & Pick<RootRef, 'space'>,
   ): RootRef {
-    const root = this.#knownRoot(probe, { self, look, made, space });
-    const { noted, implied } = this.#parts;
-    if (noted?.isOn) noted.of(root, implied.heldBy(root));
-    return root;
-  }
-
-  #knownRoot(
-    probe: Probed,
-    { self, look, made, space }: Pick<Opened, 'self' | 'look' | 'made'> & Pick<RootRef, 'space'>,
-  ): RootRef {
     const { wraps } = probe;
-    if (!wraps) return this.roots.at(probe, { self, made, space });
+    if (!wraps) return this.#roots.at(probe, { self, made, space });
     const address = addOffset(self, wraps.offset);
     if (look?.along(wraps.way)[0]?.resumed?.name === 'Unresumed') wraps.roots.delete(inSpace(address, space));
-    return this.roots.at(wraps, { self: address, made, space }, { future: probe.future, self });
+    return this.#roots.at(wraps, { self: address, made, space }, { future: probe.future, self });
   }
 
   #stackAt({ registers }: Moment, memory: HitMemory): readonly StackEntry[] | undefined {
@@ -304,7 +290,7 @@ export class PollTracer implements CallKind {
 
   /** A task's Future was dropped: what is polled at its address from now on is another one. */
   dropped(root: RootRef): void {
-    this.roots.over(root);
+    this.#roots.over(root);
   }
 
   missed(): void {
@@ -317,7 +303,7 @@ export class PollTracer implements CallKind {
 
   forget(): void {
     this.#parts.implied.forget();
-    this.roots.clear();
+    this.#roots.clear();
   }
 }
 

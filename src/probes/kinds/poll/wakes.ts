@@ -5,7 +5,6 @@ import type { EventOutput, InstantKind, InstantSite, MemoryRequest, Moment } fro
 import { placeOf, type RootRef } from '../../../trace/index.js';
 import { entryPlan, type ReadPlan } from '../../read-plan.js';
 import { Callers, type InstantContext } from './callers.js';
-import { type LastCalls, type NotedPoll, noCalls } from './noted.js';
 import { pollAround } from './traced-poll.js';
 import type { WakeFunction } from './wakers.js';
 
@@ -92,7 +91,7 @@ export class TaskBook {
 }
 
 /** A call of a method of `Waker`, which calls a wake function. */
-export interface Through {
+interface Through {
   readonly fn: Omit<WakeFunction, 'box'>;
   readonly returnAddress: Addr | undefined;
   readonly stackPointer: number | undefined;
@@ -102,14 +101,9 @@ export interface Through {
 const mostStack = 1024;
 
 /** A call of a wake function. */
-export interface Called {
+interface Called {
   readonly fn: WakeFunction;
   readonly waker: Addr;
-}
-
-/** Whether code of a function goes on there when what it calls has returned. */
-function isWithin({ address, size }: Through['fn'], returnAddress: Addr | undefined): boolean {
-  return returnAddress !== undefined && returnAddress > address && returnAddress <= address + BigInt(size);
 }
 
 /** Turns hits at wake functions into events. */
@@ -120,10 +114,11 @@ export class WakeTracer implements InstantKind {
   readonly #waker: string;
   readonly #callers: Callers;
   readonly #spaces: InstantContext['spaces'];
-  readonly #noted: NotedPoll | undefined;
-  readonly #all: { readonly functions: readonly WakeFunction[]; readonly methods: readonly Through['fn'][] };
+  /** By hart. */
+  readonly #last = new Map<number, Called>();
   readonly #methods = new AddressMap<Through['fn']>();
-  readonly #calls = new Map<number, LastCalls>();
+  /** By hart. */
+  readonly #through = new Map<number, Through>();
 
   /** `methods`: those of `Waker` that call the functions. */
   constructor(
@@ -131,10 +126,7 @@ export class WakeTracer implements InstantKind {
     methods: readonly Through['fn'][],
     tasks: TaskBook,
     context: InstantContext,
-    noted?: NotedPoll,
   ) {
-    this.#noted = noted;
-    this.#all = { functions, methods };
     for (const fn of functions) this.#functions.set(fn.address, fn);
     for (const fn of methods) this.#methods.set(fn.address, fn);
     this.#tasks = tasks;
@@ -161,46 +153,21 @@ export class WakeTracer implements InstantKind {
     { around, returnAddress, stackPointer, memory }: InstantSite,
   ): (() => void) | undefined {
     const method = this.#methods.get(pc);
-    if (method) this.hasCalled(hart, { called: undefined, through: { fn: method, returnAddress, stackPointer } });
+    if (method) this.#through.set(hart, { fn: method, returnAddress, stackPointer });
     const fn = this.#functions.get(pc);
     const waker = fn && registers.register(this.#waker);
     if (!fn || waker === undefined) return undefined;
     const called = { fn, waker: addr(waker) };
-    const { called: last, through } = this.lastCalls(hart);
-    if (this.#noted?.isOn) this.#note(this.#noted, fn, { called: last, through }, returnAddress);
-    this.hasCalled(hart, { called, through: undefined });
+    const last = this.#last.get(hart);
+    this.#last.set(hart, called);
     if (this.#isWithin(last, called, returnAddress)) return undefined;
     const root = this.#taskOf(fn, addr(waker), { memory, space: this.#spaces?.root(space) });
     const by = pollAround(around)?.payload.root;
-    const caller = this.#callers.at(this.#returnOf(through, returnAddress, stackPointer));
+    const caller = this.#callers.at(this.#returnOf(this.#through.get(hart), returnAddress, stackPointer));
     return () => {
       const { time } = this.#output;
       this.#output.emit({ type: 'wake', time, hart, waker: addr(waker), root, by, caller });
     };
-  }
-
-  /** The last calls of a hart. */
-  lastCalls(hart: number): LastCalls {
-    return this.#calls.get(hart) ?? noCalls;
-  }
-
-  /** It has called these. Undefined: what it has called before. */
-  hasCalled(hart: number, { called, through }: LastCalls): void {
-    const before = this.lastCalls(hart);
-    this.#calls.set(hart, { called: called ?? before.called, through: through ?? before.through });
-  }
-
-  /** The task that a waker wakes. `behind`: the Future that it leads to, if that was read. */
-  rootOf(waker: Addr, behind: Addr | undefined): RootRef | undefined {
-    return this.#tasks.withHeader(waker) ?? (behind === undefined ? undefined : this.#tasks.withFuture(behind));
-  }
-
-  /** A call that may be a part of one before what is noted is odd. */
-  #note(noted: NotedPoll, fn: WakeFunction, last: LastCalls, returnAddress: Addr | undefined): void {
-    const { called, through } = noted.earlier;
-    const isIn = (one: Through['fn']): boolean => one !== fn && isWithin(one, returnAddress);
-    if (called === last.called && this.#all.functions.some(isIn)) noted.isOdd = true;
-    if (through === last.through && this.#all.methods.some(isIn)) noted.isOdd = true;
   }
 
   /** Where the code goes on that wakes: behind the method of `Waker`, if that makes this call. */
@@ -210,16 +177,18 @@ export class WakeTracer implements InstantKind {
     stackPointer: number | undefined,
   ): Addr | undefined {
     if (!through || returnAddress === undefined || stackPointer === undefined) return returnAddress;
+    const { address, size } = through.fn;
     const below = (through.stackPointer ?? 0) - stackPointer;
     // An interrupt in between has another stack, or one further down.
-    const isIts = isWithin(through.fn, returnAddress) && below > 0 && below < mostStack;
+    const isIts = returnAddress > address && returnAddress <= address + BigInt(size) && below > 0 && below < mostStack;
     return isIts ? through.returnAddress : returnAddress;
   }
 
   /** Whether the wake function that was called last makes this call, for the same task: both are one wake. */
   #isWithin(last: Called | undefined, { fn, waker }: Called, returnAddress: Addr | undefined): boolean {
     if (last?.waker !== waker || last.fn === fn || returnAddress === undefined) return false;
-    return isWithin(last.fn, returnAddress);
+    const { address, size } = last.fn;
+    return returnAddress > address && returnAddress <= address + BigInt(size);
   }
 
   #taskOf(
@@ -228,9 +197,8 @@ export class WakeTracer implements InstantKind {
     { memory, space }: Pick<InstantSite, 'memory'> & Pick<RootRef, 'space'>,
   ): RootRef | undefined {
     const known = this.#tasks.withHeader(inSpace(waker, space));
-    const future = known || box === undefined ? undefined : memory.at(waker, box + WORD)?.word(box);
-    if (this.#noted?.isOn) this.#noted.behind.push(future === undefined ? undefined : addr(future));
-    if (known) return known;
+    if (known || box === undefined) return known;
+    const future = memory.at(waker, box + WORD)?.word(box);
     return future === undefined ? undefined : this.#tasks.withFuture(inSpace(addr(future), space));
   }
 }
