@@ -56,8 +56,8 @@ export async function lookAtTasks(
   for (const task of [...found.tasks, ...found.blocking]) {
     await breath.take();
     const parts = partsOf(found, task);
-    contents.set(task, await contentOf(copy.memory, parts));
-    if ('stood' in copy && !(await allStood(copy, parts))) changing.add(task);
+    contents.set(task, await contentOf(copy.memory, parts, breath));
+    if ('stood' in copy && !(await allStood(copy, parts, breath))) changing.add(task);
   }
   const threads = 'threads' in copy ? { all: copy.threads, running: copy.running } : undefined;
   return { number, at, stoodMs, found, threads, changing, contents };
@@ -78,27 +78,43 @@ interface Part {
 /** The memory that a task consists of, and that of what it waits for. */
 function partsOf(found: FoundTasks, task: Task): Part[] {
   const parts: Part[] = [];
-  const isIn = (address: Addr, length: number): boolean =>
-    parts.some((each) => address >= each.address && address + BigInt(length) <= each.address + BigInt(each.length));
   const visit = ({ address, future, awaits }: AwaitNode): void => {
     const length = Math.min(future?.size ?? 0, MOST_BYTES);
-    if (length > 0 && !isIn(address, length)) parts.push({ address, length, isShared: false });
+    if (length > 0) parts.push({ address, length, isShared: false });
     for (const inner of awaits) visit(inner);
   };
   visit(task);
+  const own = outermost(parts);
   for (const { address } of found.waits.get(task) ?? [])
-    if (address !== undefined) parts.push({ address, length: RESOURCE_BYTES, isShared: true });
-  return parts;
+    if (address !== undefined) own.push({ address, length: RESOURCE_BYTES, isShared: true });
+  return own;
 }
 
-async function contentOf(memory: MemoryReader, parts: readonly Part[]): Promise<string> {
+/** Those that are in no other one, by address: most Futures are in the Future that awaits them. */
+function outermost(parts: readonly Part[]): Part[] {
+  const sorted = parts.toSorted((a, b) => Number(a.address - b.address) || b.length - a.length);
+  let end = 0n;
+  return sorted.filter(({ address, length }) => {
+    const own = address + BigInt(length);
+    if (own <= end) return false;
+    end = own;
+    return true;
+  });
+}
+
+async function contentOf(memory: MemoryReader, parts: readonly Part[], breath: Breath): Promise<string> {
   const hash = createHash('sha1');
-  for (const { address, length, isShared } of parts)
+  for (const { address, length, isShared } of parts) {
+    await breath.take();
     if (!isShared) hash.update((await memory.read(address, length)) ?? '');
+  }
   return hash.digest('base64');
 }
 
-async function allStood(copy: RunningCopy, parts: readonly Part[]): Promise<boolean> {
-  for (const { address, length } of parts) if (!(await copy.stood(address, length))) return false;
+async function allStood(copy: RunningCopy, parts: readonly Part[], breath: Breath): Promise<boolean> {
+  for (const { address, length } of parts) {
+    await breath.take();
+    if (!(await copy.stood(address, length))) return false;
+  }
   return true;
 }
