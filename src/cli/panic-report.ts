@@ -10,8 +10,10 @@ import { loadedProgram, type Program } from '../record/index.js';
 import type { Session } from '../rsp/index.js';
 import { type SourceFrame, SourceFrames } from '../target/unwind/index.js';
 import { shownPlace, textLines } from '../text/index.js';
-import type { TaskRow } from '../trace/index.js';
+import type { TaskRow, TaskSummary } from '../trace/index.js';
 import { stacksJson, stacksText } from './bt.js';
+import { note } from './failure.js';
+import type { Prepared } from './recording/prepare.js';
 import { tasksJson, tasksText } from './tasks-report.js';
 
 /** A guest that stands in its panic: where it came to that, and in which task. */
@@ -26,10 +28,38 @@ const machinery =
   /(^|::)(rust_begin_unwind|rust_panic|panicking::|panic_(fmt|display|str|const|nounwind|bounds_check|handler))|^core::(result|option|slice|str|cell)::|\bpanic$/;
 
 /**
+ * The guest stands in its panic: looks at it, and lets it go on, so that it says what it has to say. The recording is
+ * good without either: an error is only said.
+ */
+export async function leavePanic(
+  session: Session,
+  { program, logger }: Pick<Prepared, 'program' | 'logger'>,
+  tasks: TaskSummary,
+): Promise<PanicLook> {
+  const traced = tasks.rows().filter(({ state }) => state === 'running');
+  const look = await lookAtPanic(session, program, traced, logger).catch((thrown: unknown) => unseen(thrown, traced));
+  await session.detach().catch((thrown: unknown) => {
+    note(`the guest that has panicked cannot be left: ${messageOf(thrown)}`);
+  });
+  return look;
+}
+
+/** What the trace alone says of a panic. */
+function unseen(thrown: unknown, traced: readonly TaskRow[]): PanicLook {
+  const why = `the guest panicked, where cannot be read: ${messageOf(thrown)}`;
+  note(why);
+  return {
+    text: `${why}\n\n${tracedText(traced)}`,
+    json: { function: null, file: null, line: null, harts: [], polled: traced.map(polledJson), tasks: null },
+    verdict: panicVerdict({ function: 'an unknown function' }),
+  };
+}
+
+/**
  * Looks at a guest that stands where panics lead to. What cannot be read is said in the text. `traced`: the tasks that
  * the trace saw being polled then, because a stack may end before their polls.
  */
-export async function lookAtPanic(
+async function lookAtPanic(
   session: Session,
   linked: Program,
   traced: readonly TaskRow[],

@@ -4,10 +4,7 @@ import {
   type DeterministicCommand,
   deterministicCommand,
   firstBoot,
-  type Machine,
   onlyStops,
-  onSignals,
-  type Qemu,
   startMachine,
 } from '../api/index.js';
 import { addr, hex } from '../base/addr.js';
@@ -21,10 +18,11 @@ import { onEvents, TaskSummary, tee, timeOf } from '../trace/index.js';
 import { leavesStub } from './at-target.js';
 import { ConsoleFile } from './console-file.js';
 import { note } from './failure.js';
+import { isCut, LastOrders } from './last-orders.js';
 import { programNamed } from './local-process.js';
 import { wireRecorder } from './open-output.js';
 import type { RecordingArguments, RunArguments } from './options/recording.js';
-import { lookAtPanic, type PanicLook } from './panic-report.js';
+import { leavePanic } from './panic-report.js';
 import { guestLimits, recordProgram } from './process.js';
 import { ReadingLine } from './reading-line.js';
 import { planWishes, refusedScratch } from './recording/asked.js';
@@ -40,11 +38,6 @@ const newline = 10;
  * were made after "Writing an OS in Rust" (os.phil-opp.com/testing).
  */
 const debugExits = [0, 1, 33];
-
-/** How long a QEMU that was asked to end may take, in milliseconds. */
-const endMs = 3000;
-/** How long a guest that has panicked may take to say so and to end by itself. */
-const panicMs = 5000;
 
 /**
  * `rsptrace run kernel.elf -- qemu-system-...`: starts QEMU, records from its first instruction. Gives the exit
@@ -144,7 +137,7 @@ async function runGuest(args: RunArguments & RecordingArguments, prepared: Prepa
     },
     onLeft: (end) => last.left(end),
   });
-  const panic = recording.end === 'panicked' ? await leavePanic(machine, prepared, tasks) : undefined;
+  const panic = recording.end === 'panicked' ? await leavePanic(machine.session, prepared, tasks) : undefined;
   await last.finish(recording);
   const { endedByUs } = last;
   const exit = await machine.qemu.ended;
@@ -191,77 +184,4 @@ function endSeen(recording: Recorded, signal: string | null, endedByUs: boolean,
   if (recording.end !== 'guest-ended' || signal === null) return recording;
   const error = new RsptraceError('RUN_KILLED', `${command[0]} was ended by ${signal} while it was traced`);
   return { ...recording, end: 'failed', error };
-}
-
-/** QEMU has closed its stub, as it does when it ends. */
-function isCut(error: Recorded['error']): boolean {
-  return error?.code === 'RSP_CLOSED';
-}
-
-/** The guest stands in its panic: looks at it, and lets it go on, so that it says what it has to say. */
-async function leavePanic({ session }: Machine, { program, logger }: Prepared, tasks: TaskSummary): Promise<PanicLook> {
-  try {
-    return await lookAtPanic(
-      session,
-      program,
-      tasks.rows().filter(({ state }) => state === 'running'),
-      logger,
-    );
-  } finally {
-    await session.detach();
-  }
-}
-
-/** What becomes of QEMU when the recording is over: it runs on, or it is ended. */
-class LastOrders {
-  /** It did not end by itself. */
-  endedByUs = false;
-  readonly #qemu: Qemu;
-  readonly #session: Machine['session'];
-  readonly #mayRunOn: (end: Recorded['end']) => boolean;
-
-  constructor({ qemu, session }: Machine, mayRunOn: (end: Recorded['end']) => boolean) {
-    this.#qemu = qemu;
-    this.#session = session;
-    this.#mayRunOn = mayRunOn;
-  }
-
-  /** Nothing of ours is in the guest any more. It must not run on while its records are digested. */
-  left(end: Recorded['end']): void {
-    if (!this.#qemu.running || end === 'guest-ended' || end === 'panicked') return;
-    // It may have closed its stub because it ends: that is seen when the recording is over.
-    if (end === 'failed' && this.#session.state.kind === 'gone') return;
-    if (this.#mayRunOn(end)) note('recording ended, the guest runs on; Ctrl-C ends QEMU');
-    else this.#kill('SIGTERM');
-  }
-
-  /** Resolves when QEMU has ended. */
-  async finish({ end, error }: Recorded): Promise<void> {
-    const qemu = this.#qemu;
-    if (this.#mayRunOn(end)) {
-      using _handled = onSignals(() => this.#kill('SIGTERM'), ['SIGINT', 'SIGTERM']);
-      await qemu.ended;
-      return;
-    }
-    if (end === 'panicked' || isCut(error)) await endsWithin(qemu, panicMs);
-    if (end !== 'guest-ended') this.#kill('SIGTERM');
-    const killer = setTimeout(() => this.#kill('SIGKILL'), endMs);
-    await qemu.ended;
-    clearTimeout(killer);
-  }
-
-  #kill(signal: 'SIGTERM' | 'SIGKILL'): void {
-    if (!this.#qemu.running) return;
-    this.endedByUs = true;
-    this.#qemu.kill(signal);
-  }
-}
-
-async function endsWithin(qemu: Qemu, ms: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  await Promise.race([qemu.ended, late]);
-  clearTimeout(timer);
 }
