@@ -21,7 +21,7 @@ export interface UnitFormat {
   readonly offsetSize: number;
 }
 
-/** The most repetitions of an attribute in one declaration: real ones have below 30. */
+/** The most attributes of one declaration: real ones have below 30. */
 const MAX_ATTRIBUTES = 256;
 
 const NOT_FIXED = 0xffff_ffff;
@@ -48,8 +48,8 @@ class AttributeColumns {
     /** Bytes of the attributes so far; undefined after one whose size is not fixed. */
     let run: number | undefined = 0;
     for (;;) {
-      const name = r.uleb();
-      const form = r.uleb();
+      const name = wordOf(r, 'attribute');
+      const form = wordOf(r, 'form');
       if (form === DW_FORM.implicit_const) this.implicit.set(this.name.length, r.sleb64());
       if (name === 0 && form === 0) break;
       if (this.name.length - first >= MAX_ATTRIBUTES) throw tooManyAttributes(r);
@@ -84,6 +84,17 @@ class AttributeColumns {
   }
 }
 
+/** A number that a column can hold: one that is cut to 32 bits would be another tag, attribute or form. */
+function wordOf(r: ByteReader, what: string): number {
+  const at = r.offset;
+  const value = r.uleb();
+  if (value <= 0xffff_ffff) return value;
+  throw new RsptraceError(
+    'DWARF_DAMAGED',
+    `.debug_abbrev has a number past 2^32 for the ${what} at offset 0x${at.toString(16)}`,
+  );
+}
+
 function tooManyAttributes(r: ByteReader): RsptraceError {
   return new RsptraceError(
     'DWARF_DAMAGED',
@@ -102,8 +113,10 @@ export class AbbrevTable {
   readonly attrFixed: Uint32Array;
   /** Values of implicit_const, by attribute index. */
   readonly implicit: ReadonlyMap<number, bigint>;
-  readonly #skipStart: Uint32Array;
-  readonly #skip: Int32Array;
+  /** What it is compiled for. */
+  readonly format: UnitFormat;
+  /** The programs that skip, one behind the other; where that of a row begins. */
+  readonly #skip: { readonly steps: Int32Array; readonly start: Uint32Array };
   readonly #rowOfCode: Map<number, number> | undefined;
 
   /** Reads the table up to its end. */
@@ -119,11 +132,12 @@ export class AbbrevTable {
       }
       // The first declaration of a code counts.
       if (rowOfCode !== undefined && !rowOfCode.has(code)) rowOfCode.set(code, row);
-      tag.push(r.uleb());
+      tag.push(wordOf(r, 'tag'));
       children.push(r.u8());
       attributes.read(r);
     }
     attributes.end();
+    this.format = format;
     this.tag = tag.rows().slice();
     this.children = children.rows().slice();
     this.attrStart = attributes.start.rows().slice();
@@ -131,8 +145,7 @@ export class AbbrevTable {
     this.attrForm = attributes.form.rows().slice();
     this.attrFixed = attributes.fixed.rows().slice();
     this.implicit = attributes.implicit;
-    this.#skipStart = attributes.skipStart.rows().slice();
-    this.#skip = Int32Array.from(attributes.skip);
+    this.#skip = { steps: Int32Array.from(attributes.skip), start: attributes.skipStart.rows().slice() };
     this.#rowOfCode = rowOfCode;
   }
 
@@ -150,24 +163,25 @@ export class AbbrevTable {
   }
 
   /** The end of the attributes that begin at `offset`. The caller checks the result against the unit's end. */
-  skip(bytes: Uint8Array, offset: number, row: number, format: UnitFormat): number {
-    const end = this.#skipStart[row + 1] as number;
+  skip(bytes: Uint8Array, offset: number, row: number): number {
+    const { steps, start } = this.#skip;
+    const end = start[row + 1] as number;
     let at = offset;
-    for (let i = this.#skipStart[row] as number; i < end; i++) {
-      const step = this.#skip[i] as number;
-      at = step >= 0 ? at + step : skipStep(bytes, at, step, format);
+    for (let i = start[row] as number; i < end; i++) {
+      const step = steps[i] as number;
+      at = step >= 0 ? at + step : skipStep(bytes, at, step, this.format);
     }
     return at;
   }
 
   /** Where attribute `index` of a DIE begins, if the DIE's attributes begin at `offset`. */
-  locate(bytes: Uint8Array, offset: number, row: number, index: number, format: UnitFormat): number {
+  locate(bytes: Uint8Array, offset: number, row: number, index: number): number {
     const fixed = this.attrFixed[index] as number;
     if (fixed !== NOT_FIXED) return offset + fixed;
     let at = offset;
     for (let i = this.attrStart[row] as number; i < index; i++) {
-      const size = fixedSize(this.attrForm[i] as number, format);
-      at = size >= 0 ? at + size : skipStep(bytes, at, size, format);
+      const size = fixedSize(this.attrForm[i] as number, this.format);
+      at = size >= 0 ? at + size : skipStep(bytes, at, size, this.format);
     }
     return at;
   }

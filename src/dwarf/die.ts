@@ -63,7 +63,7 @@ abstract class Entry {
   /** Where the entry's attributes end in the unit's bytes. */
   protected attributesEnd(): number {
     const { abbrevs, bytes, header } = this.unit;
-    const end = abbrevs.skip(bytes, this.attrs, this.row, header);
+    const end = abbrevs.skip(bytes, this.attrs, this.row);
     if (end > header.end - header.base) {
       throw damaged(this.unit, this.offset - this.unit.base, 'an entry reaches past the end of its unit');
     }
@@ -74,12 +74,12 @@ abstract class Entry {
 
   /** The form of an attribute and where its value stands. */
   locate(attribute: number): Located | undefined {
-    const { abbrevs, header } = this.unit;
+    const { abbrevs } = this.unit;
     const index = abbrevs.find(this.row, attribute);
     if (index < 0) return undefined;
     const found: Located = {
       form: abbrevs.attrForm[index] as number,
-      at: abbrevs.locate(this.unit.bytes, this.attrs, this.row, index, header),
+      at: abbrevs.locate(this.unit.bytes, this.attrs, this.row, index),
       implicit: abbrevs.implicit.get(index) ?? 0n,
     };
     if (found.at - this.attrs > LONG_ENTRY) this.unit.budget.spend((found.at - this.attrs) >> 6, ENTRIES);

@@ -3,7 +3,7 @@
 // includes functions without code of their own (inlined everywhere). Names are not decoded: a name is hashed in
 // place.
 import { U32Column } from '../base/growable.js';
-import type { AbbrevTable, UnitFormat } from './abbrev.js';
+import type { AbbrevTable } from './abbrev.js';
 import { DW_AT, DW_FORM, DW_TAG, tags } from './constants.js';
 import { fixedSize, lebEnd, u32At, ulebAt } from './form-sizes.js';
 import { damaged, readReference, stringOffset } from './forms.js';
@@ -64,7 +64,7 @@ interface ScanPlan {
 
 const plans = new WeakMap<AbbrevTable, ScanPlan>();
 
-function planOf(table: AbbrevTable, format: UnitFormat): ScanPlan {
+function planOf(table: AbbrevTable): ScanPlan {
   const known = plans.get(table);
   if (known !== undefined) return known;
   const count = table.tag.length;
@@ -82,7 +82,7 @@ function planOf(table: AbbrevTable, format: UnitFormat): ScanPlan {
     let hidden = false;
     let placed = false;
     for (let i = first; i < end; i++) {
-      const step = fixedSize(table.attrForm[i] as number, format);
+      const step = fixedSize(table.attrForm[i] as number, table.format);
       size = size < 0 || step < 0 ? -1 : size + step;
       switch (table.attrName[i]) {
         case DW_AT.name:
@@ -127,9 +127,9 @@ function kindOf(tag: number): number {
 
 /** Adds the unit's names. Throws `DWARF_DAMAGED` and the like; names found before the error were added. */
 export function scanNames(unit: Unit, sink: NameRows): void {
-  const { abbrevs: table, base, bytes, header } = unit;
+  const { abbrevs: table, base, bytes } = unit;
   unit.budget.spend(unit.end - unit.offset, 'the names in .debug_info');
-  const plan = planOf(table, unit.header);
+  const plan = planOf(table);
   const flat = unit.isFlat;
   const end = unit.end - base;
   let at = unit.header.firstDie - base;
@@ -165,7 +165,7 @@ export function scanNames(unit: Unit, sink: NameRows): void {
       if (tag === DW_TAG.subprogram && level < local) local = level;
     }
     const size = plan.size[row] as number;
-    at = size >= 0 ? attrs + size : table.skip(bytes, attrs, row, header);
+    at = size >= 0 ? attrs + size : table.skip(bytes, attrs, row);
   }
   if (at > end) throw damaged(unit, end, 'an entry reaches past the end of its unit');
 }
@@ -186,7 +186,7 @@ function siblingOf(unit: Unit, plan: ScanPlan, row: number, attrs: number): numb
   const index = plan.sibling[row] as number;
   if (index < 0) return 0;
   const fixed = table.attrFixed[index] as number;
-  const at = fixed !== 0xffff_ffff ? attrs + fixed : table.locate(unit.bytes, attrs, row, index, unit.header);
+  const at = fixed !== 0xffff_ffff ? attrs + fixed : table.locate(unit.bytes, attrs, row, index);
   return table.attrForm[index] === DW_FORM.ref4 ? u32At(unit.bytes, at) : 0;
 }
 
@@ -197,14 +197,14 @@ function hashOf(unit: Unit, plan: ScanPlan, row: number, attrs: number): number 
   if (index < 0) {
     // An instance of something that has its name elsewhere.
     const origin = plan.origin[row] as number;
-    const at = table.locate(bytes, attrs, row, origin, header);
+    const at = table.locate(bytes, attrs, row, origin);
     const target = readReference(unit, { form: table.attrForm[origin] as number, at, implicit: 0n });
     const die = target === undefined ? undefined : unit.debug.die(target);
     const name = die && nameOf(die);
     return name === undefined ? -1 : hashText(name);
   }
   const fixed = table.attrFixed[index] as number;
-  const where = fixed !== 0xffff_ffff ? attrs + fixed : table.locate(bytes, attrs, row, index, header);
+  const where = fixed !== 0xffff_ffff ? attrs + fixed : table.locate(bytes, attrs, row, index);
   const form = table.attrForm[index] as number;
   if (form === DW_FORM.string) return hashName(bytes, where, header.end - header.base);
   const section = form === DW_FORM.line_strp ? '.debug_line_str' : '.debug_str';

@@ -273,11 +273,22 @@ t.test('an attribute is found in its own declaration, and skipped with what is b
   );
   const bytes = Uint8Array.from([9, 1, 1, 1, 1, 0x80, 1, 2, 2, 3, 9]);
   t.same(
-    [0, 1, 2, 3].map((index) => table.locate(bytes, 1, 0, index, format)),
+    [0, 1, 2, 3].map((index) => table.locate(bytes, 1, 0, index)),
     [1, 5, 7, 9],
   );
-  t.equal(table.skip(bytes, 1, 0, format), 10);
-  t.equal(table.skip(bytes, 1, 1, format), 9);
+  t.equal(table.skip(bytes, 1, 0), 10);
+  t.equal(table.skip(bytes, 1, 1), 9);
+});
+
+t.test('a tag, an attribute or a form past 32 bits is no other one', async (t) => {
+  const past = 2 ** 32;
+  t.equal(tableOf(abbreviations([1, past - 1, [past - 1, F.data1]])).tag[0], past - 1);
+  t.throws(() => tableOf(abbreviations([1, past + 0x2e])), {
+    ...damaged,
+    message: /past 2\^32 for the tag at offset 0x1$/,
+  });
+  t.throws(() => tableOf(abbreviations([1, 0x11, [past + 3, F.data1]])), damaged);
+  t.throws(() => tableOf(abbreviations([1, 0x11, [3, past + F.data1]])), damaged);
 });
 
 t.test('a declaration has at most 256 attributes', async (t) => {
@@ -292,9 +303,9 @@ t.test('a table is read once for each format, and refused each time in the same 
   const cache = new AbbrevCache(section, new Budget('x', section.length, 1000));
   const bytes = new Uint8Array(20);
   const ends = [
-    cache.get(0, format).skip(bytes, 0, 0, format),
-    cache.get(0, { ...format, addressSize: 4 }).skip(bytes, 0, 0, { ...format, addressSize: 4 }),
-    cache.get(0, { ...format, offsetSize: 8 }).skip(bytes, 0, 0, { ...format, offsetSize: 8 }),
+    cache.get(0, format).skip(bytes, 0, 0),
+    cache.get(0, { ...format, addressSize: 4 }).skip(bytes, 0, 0),
+    cache.get(0, { ...format, offsetSize: 8 }).skip(bytes, 0, 0),
   ];
   t.same(ends, [12, 8, 16]);
   t.equal(cache.get(0, format), cache.get(0, format));
