@@ -4,6 +4,7 @@
 // VLIW op_index is followed (maximum_operations_per_instruction) and dropped: addresses only. Each opcode emits at
 // most one row, so the program's length bounds the table.
 import { ByteReader } from '../base/byte-reader.js';
+import { RsptraceError } from '../base/errors.js';
 import { F64Column, U32Column } from '../base/growable.js';
 import {
   type CodeAddress,
@@ -176,7 +177,7 @@ class LineProgram {
   /** Section 6.2.5.1. */
   #special(r: ByteReader, adjusted: number): void {
     const { lineBase, lineRange } = this.#header;
-    if (lineRange === 0) throw r.truncated('a line range that is not 0');
+    if (lineRange === 0) throw noLineRange(r);
     this.#advance(Math.floor(adjusted / lineRange));
     this.#line += lineBase + (adjusted % lineRange);
     this.#emit(0);
@@ -205,7 +206,7 @@ class LineProgram {
         this.#isStmt = !this.#isStmt;
         break;
       case DW_LNS.const_add_pc:
-        if (lineRange === 0) throw r.truncated('a line range that is not 0');
+        if (lineRange === 0) throw noLineRange(r);
         this.#advance(Math.floor((255 - opcodeBase) / lineRange));
         break;
       case DW_LNS.fixed_advance_pc:
@@ -242,4 +243,12 @@ class LineProgram {
     }
     r.offset = next;
   }
+}
+
+function noLineRange(r: ByteReader): RsptraceError {
+  const where = `0x${(r.offset - 1).toString(16)}`;
+  return new RsptraceError(
+    'DWARF_DAMAGED',
+    `${r.section} has a line range of 0, by which the opcode at ${where} divides`,
+  );
 }

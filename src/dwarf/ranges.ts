@@ -5,6 +5,7 @@
 // share one list. Empty ranges, reversed ones and those outside every address space are left out. Those of discarded
 // functions (linkers leave 0, 1 or -1) are kept: see ElfFile.isLoaded.
 import { ByteReader } from '../base/byte-reader.js';
+import { RsptraceError } from '../base/errors.js';
 import type { BytesInPart, CodeAddress } from '../elf/index.js';
 import { DW_AT, DW_FORM } from './constants.js';
 import type { Die, DieCursor } from './die.js';
@@ -19,6 +20,9 @@ export interface AddressRange {
 
 /** Units of the budget for one entry of a list, of ranges or of locations: an object each. */
 const RANGE = 4;
+
+/** Numbers of one little-endian word. */
+const WORD = 0x1_0000_0000;
 
 /** Bytes of an entry's kind, addresses and the length of what is behind them; padded LEB128s are shorter. */
 const LONGEST_ENTRY = 256;
@@ -118,7 +122,12 @@ export function readList(unit: Unit, offset: number, form: ListForm, add: Add): 
   const r = new ByteReader(bytes, name, Math.min(offset, bytes.length));
   const indexed = (): CodeAddress => indexedAddress(unit, r.uleb());
   const plain = (): CodeAddress => unit.codes.ofFile(r.u32(), unit.addressSize === 8 ? r.u32() : 0);
-  const from = (low: CodeAddress): void => add(low, low + distance(r), r, need);
+  /** Words, because a distance may lead out of the numbers that the address is among. */
+  const behind = (code: CodeAddress): CodeAddress => {
+    const by = distance(r);
+    return unit.codes.plus(code, by % WORD, Math.floor(by / WORD));
+  };
+  const from = (low: CodeAddress): void => add(low, behind(low), r, need);
   let base = unit.lowPc;
   for (;;) {
     unit.budget.spend(RANGE, name);
@@ -140,7 +149,7 @@ export function readList(unit: Unit, offset: number, form: ListForm, add: Add): 
         from(indexed());
         break;
       case 'offset_pair':
-        add(base + distance(r), base + distance(r), r, need);
+        add(behind(base), behind(base), r, need);
         break;
       case 'default_location':
         add(Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY, r, need);
@@ -152,7 +161,10 @@ export function readList(unit: Unit, offset: number, form: ListForm, add: Add): 
         from(plain());
         break;
       default:
-        throw r.truncated(`a ${of} list entry of a known kind, found ${kind}`);
+        throw new RsptraceError(
+          'DWARF_DAMAGED',
+          `${name} has a ${of} list entry of the unknown kind ${kind} at offset 0x${(r.offset - 1).toString(16)}`,
+        );
     }
   }
 }

@@ -185,13 +185,33 @@ t.test('an index into the table of lists, in both sizes of DWARF', async (t) => 
   }
 });
 
+t.test('lists of DWARF 5: an end outside every address space', async (t) => {
+  const far = Number.MAX_SAFE_INTEGER - 0x1000;
+  const list = new ByteWriter().u8(7).uint(0x1000, 8).uleb(far); // start_length
+  list.u8(5).uint(0x1000, 8).u8(4).uleb(0).uleb(far); // base_address, offset_pair
+  list
+    .u8(4)
+    .uleb(far)
+    .uleb(far + 1);
+  list
+    .u8(7)
+    .uint(0x1000, 8)
+    .uleb(2 ** 50)
+    .u8(0);
+  const ranges: Attributes = [[DW_AT.ranges, F.sec_offset, 0]];
+  t.strictSame(pairs(rootWith({ version: 5 }, ranges, ['.debug_rnglists', list])), [[0x1000, 0x1000 + 2 ** 50]]);
+});
+
 t.test('lists of DWARF 5: empty and reversed ranges, and an entry of no known kind', async (t) => {
   const list = new ByteWriter().u8(6).uint(0x1000, 8).uint(0x1000, 8).u8(6).uint(0x1008, 8).uint(0x1000, 8);
   list.u8(6).uint(0x2000, 8).uint(0x2001, 8);
   const ranges: Attributes = [[DW_AT.ranges, F.sec_offset, 0]];
   const good = new ByteWriter().raw(list.bytes()).u8(0);
   t.strictSame(pairs(rootWith({ version: 5 }, ranges, ['.debug_rnglists', good])), [[0x2000, 0x2001]]);
-  const bad = { code: 'INPUT_DAMAGED', message: /an? (range|location) list entry of a known kind, found 9/ };
+  const bad = {
+    code: 'DWARF_DAMAGED',
+    message: /has a (range|location) list entry of the unknown kind 9 at offset 0x/,
+  };
   const odd = new ByteWriter().raw(list.bytes()).u8(9).u8(0);
   t.throws(() => rangesOf(rootWith({ version: 5 }, ranges, ['.debug_rnglists', odd])), bad);
   const location: Attributes = [[DW_AT.location, F.sec_offset, 0]];
@@ -357,6 +377,30 @@ t.test('line tables of versions 2 to 5', async (t) => {
     t.equal(debug.fileName(debug.units[0] as never, a)?.short, 'lib/a.rs');
     t.equal(debug.lineAt(addr(0x1059)), undefined);
     t.strictSame(debug.warnings, []);
+  }
+});
+
+t.test('a line table by whose range no opcode can divide is damaged, not too short', async (t) => {
+  const header = new ByteWriter()
+    .u8(1)
+    .u8(1)
+    .u8(1)
+    .u8(-5 & 0xff)
+    .u8(0)
+    .u8(13); // a line range of 0
+  header
+    .raw(Uint8Array.of(0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1))
+    .u8(0)
+    .u8(0);
+  for (const opcode of [20, 8]) {
+    const body = new ByteWriter().uint(4, 2).uint(header.length, 4).raw(header.bytes()).u8(opcode);
+    const writer = new DwarfWriter();
+    const attributes: Attributes = [[DW_AT.stmt_list, F.sec_offset, 0]];
+    writer.unit({ version: 4, root: { tag: DW_TAG.compile_unit, attributes } });
+    const bytes = new ByteWriter().uint(body.length, 4).raw(body.bytes()).bytes();
+    const debug = debugOf(writer, [{ name: '.debug_line', bytes }]);
+    t.equal(debug.lineTable(debug.units[0] as never), undefined);
+    t.match(debug.warnings[0], /\.debug_line has a line range of 0/);
   }
 });
 
