@@ -1,4 +1,5 @@
 export { type Arc, Arcs, type Node } from './events/arcs.js';
+export { asyncKindOf } from './events/async-kind.js';
 export { type AwaitPlace, waitText } from './events/await-place.js';
 export {
   extraStopsText,

@@ -15,6 +15,7 @@ import {
   staticCode,
 } from '../../dwarf/index.js';
 import type { CodeAddress } from '../../elf/index.js';
+import { asyncKindOf } from '../../trace/index.js';
 import { FutureCatalog } from './catalog.js';
 import type { FutureEntry } from './entry.js';
 import { HeldFutures, outputOfDyn } from './held-futures.js';
@@ -30,7 +31,7 @@ import {
   returnsNothing,
 } from './poll-functions.js';
 import { FutureScan } from './scan.js';
-import type { FutureKind, FutureSet, FutureType, HeldInPlace } from './types.js';
+import type { FutureSet, FutureType, HeldInPlace } from './types.js';
 
 /**
  * Every type of Future in the debug info. Compiler-made ones are known by the shape of their environment (a variant
@@ -154,9 +155,9 @@ class Futures implements FutureSet, FutureLookup {
   }
 
   #addEnvironment(type: Die): void {
-    const kind = /^\{(async_fn|async_block|async_closure)_env#\d+\}/.exec(nameOf(type) ?? '')?.[1];
+    const kind = asyncKindOf(nameOf(type) ?? '');
     // Generators have the same shape, but are never polled.
-    if (kind !== undefined) this.#catalog.add(type, kind as FutureKind);
+    if (kind !== undefined) this.#catalog.add(type, kind);
   }
 
   /** What is awaited is a Future, also if nothing is left of its poll. Of a pointer its target is one. */

@@ -23,8 +23,8 @@ export class OwnRefs extends Refs {
   readonly #rootsAt = new Map<bigint, Root>();
   readonly #roots = new Map<number, Root>();
 
-  functionOf(event: TrackEvent, place = event.place): FunctionRef {
-    const { name } = event;
+  functionOf(event: TrackEvent): FunctionRef {
+    const { name, place } = event;
     const what = { kind: functionKinds.get(textNote(event, NOTE.kind)), type: textNote(event, NOTE.type) };
     const instance = textNote(event, NOTE.instance) ?? name;
     return this.function({ name, instance, address: addressNote(event, NOTE.address), ...what }, place);

@@ -264,7 +264,7 @@ export class OwnTrace {
     const wasLost = notes[NOTE.was_lost] === true ? true : undefined;
     const common = { time, hart, thread, depth: track.open.length, began };
     if (category === 'call') {
-      const fn = this.#refs.functionOf(event, undefined);
+      const fn = this.#refs.functionOf(event);
       if (isLost) this.#emit({ type: 'call-lost', ...common, function: fn });
       else this.#emit({ type: 'call-end', ...common, function: fn, result: textNote(event, NOTE.returned), wasLost });
       return;

@@ -1,14 +1,7 @@
 import { type Addr, addr } from '../../../../base/addr.js';
 import { madeOnce } from '../../../../base/made-once.js';
-import type {
-  AwaitLink,
-  FunctionRef,
-  FutureKind,
-  FutureRef,
-  SampledFrame,
-  StackEntry,
-  StateRef,
-} from '../../../events/events.js';
+import { asyncKindOf } from '../../../events/async-kind.js';
+import type { AwaitLink, FunctionRef, FutureRef, SampledFrame, StackEntry, StateRef } from '../../../events/events.js';
 import type { InternedFrame, Place } from './sequence.js';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
@@ -22,12 +15,14 @@ export interface Hidden {
 }
 
 /**
- * Functions, Futures, states and chains by the texts of a trace: one object each, as events have them. A place that is
- * learnt later is added to the object.
+ * Functions, Futures, states and chains by the texts of a trace: one object each, as events have them. The place of a
+ * function or a Future that is learnt later is added to the object.
  */
 export class Refs {
-  readonly #functions = new Map<string, FunctionRef[]>();
-  readonly #futures = new Map<string, Writable<FutureRef>[]>();
+  /** By name, instance and address. */
+  readonly #functions = new Map<string, Map<string, Map<Addr, Writable<FunctionRef>>>>();
+  /** By name and instance. */
+  readonly #futures = new Map<string, Map<string, Writable<FutureRef>>>();
   readonly #states = new Map<string, StateRef>();
   readonly #chains = new Map<string, readonly AwaitLink[]>();
   readonly #frames = new Map<InternedFrame, SampledFrame>();
@@ -36,11 +31,11 @@ export class Refs {
 
   function(what: Omit<FunctionRef, 'key' | 'file' | 'line'>, place: Place | undefined): FunctionRef {
     const { name, instance, address } = what;
-    const known = madeOnce(this.#functions, name, () => []);
-    for (const one of known) if (one.address === address && one.instance === instance) return one;
-    const made = { key: this.#functionCount++, ...what, ...(place ?? unknown) };
-    known.push(made);
-    return made;
+    const instances = madeOnce(this.#functions, name, newMap<string, Map<Addr, Writable<FunctionRef>>>);
+    const addresses = madeOnce(instances, instance, newMap<Addr, Writable<FunctionRef>>);
+    const found = madeOnce(addresses, address, () => ({ key: this.#functionCount++, ...what, ...unknown }));
+    learnPlace(found, place);
+    return found;
   }
 
   frame(interned: InternedFrame): SampledFrame {
@@ -49,17 +44,12 @@ export class Refs {
 
   /** `hides`: what of it leaves no mark. */
   future(name: string, instance: string | undefined, place: Place | undefined, hides: Hidden = {}): FutureRef {
-    const known = madeOnce(this.#futures, name, () => []);
+    const instances = madeOnce(this.#futures, name, newMap<string, Writable<FutureRef>>);
     const full = instance ?? name;
-    let found = known.find((one) => one.instance === full);
-    if (found === undefined) {
-      found = { key: this.#futureCount++, future: name, instance: full, kind: kindOf(full), ...unknown };
-      known.push(found);
-    }
-    if (place !== undefined && found.file === undefined) {
-      found.file = place.file;
-      found.line = place.line;
-    }
+    const found = madeOnce(instances, full, (): Writable<FutureRef> => {
+      return { key: this.#futureCount++, future: name, instance: full, kind: asyncKindOf(full) ?? 'impl', ...unknown };
+    });
+    learnPlace(found, place);
     if (hides.polls) found.inlined = true;
     if (hides.drops) found.hidesDrops = true;
     return found;
@@ -68,7 +58,7 @@ export class Refs {
   /** `Suspend0 at src/work.rs:34`, `Returned`. */
   state(text: string): StateRef {
     return madeOnce(this.#states, text, () => {
-      const [, name = text, place] = /^(.*?) at (.+)$/s.exec(text) ?? [];
+      const [name, place] = cutAtPlace(text);
       return { name, ...placeOf(place) };
     });
   }
@@ -79,17 +69,28 @@ export class Refs {
   }
 }
 
-function kindOf(instance: string): FutureKind {
-  const found = /\{(async_fn|async_block|async_closure)_env#\d+\}/.exec(instance);
-  return (found?.[1] as FutureKind | undefined) ?? 'impl';
+function newMap<K, V>(): Map<K, V> {
+  return new Map();
+}
+
+function learnPlace(of: Writable<Place>, place: Place | undefined): void {
+  if (place === undefined || of.file !== undefined) return;
+  of.file = place.file;
+  of.line = place.line;
+}
+
+/** A name and the place behind ` at `. Paths may have that word again, names have it not. */
+function cutAtPlace(text: string): [name: string, place: string | undefined] {
+  const at = text.indexOf(' at ');
+  return at < 0 || at + 4 === text.length ? [text, undefined] : [text.slice(0, at), text.slice(at + 4)];
 }
 
 /** What it awaits is known by name alone, so the name is given as that of a type. */
 function linkOf(text: string): AwaitLink {
-  const [, atName, place] = /^(.+) at (.+)$/s.exec(text) ?? [];
+  const [atName, place] = cutAtPlace(text);
   const [, inName, state] = /^(.+) \(([^()]*)\)$/s.exec(text) ?? [];
   const base = { future: undefined, address: undefined };
-  if (atName !== undefined) return { ...base, typeName: atName, state: { name: '', ...placeOf(place) } };
+  if (place !== undefined) return { ...base, typeName: atName, state: { name: '', ...placeOf(place) } };
   if (inName !== undefined && state !== undefined)
     return { ...base, typeName: inName, state: { name: state, ...unknown } };
   return { ...base, typeName: text, state: undefined };
@@ -109,7 +110,7 @@ export function stackOf(text: string): StackEntry[] {
 
 /** `exec::poll_task at src/exec.rs:88`. */
 export function entryOf(text: string): StackEntry {
-  const [, name = text, place] = /^(.*?) at (.+)$/s.exec(text) ?? [];
+  const [name, place] = cutAtPlace(text);
   return { function: name === '??' ? undefined : name, ...placeOf(place) };
 }
 
