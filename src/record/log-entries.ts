@@ -1,6 +1,7 @@
 // What the file of a recording's inputs has besides records: the texts between them, and their shapes.
 import type { StuckTask } from '../async/futures/index.js';
 import type { CounterScale, InstalledFacts } from '../engines/index.js';
+import type { AddedSteps } from '../inject/index.js';
 import type { ProbeFact, RecordingFacts, TraceInfo } from '../trace/index.js';
 
 /** A hart as the stub names it. */
@@ -37,16 +38,22 @@ export type LogEntry =
 export interface StuckEntry {
   readonly type: 'stuck';
   readonly time: number;
-  readonly tasks: readonly (Omit<StuckTask, 'futures'> & {
-    readonly futures: readonly { readonly address: string; readonly instance: string }[];
-  })[];
+  readonly tasks: readonly StuckTaskEntry[];
 }
+
+interface StuckTaskEntry extends Omit<StuckTask, 'futures'> {
+  readonly futures: readonly { readonly address: string; readonly instance: string }[];
+}
+
+/** A fact of a probe, with its address as text. */
+type EndProbe = Omit<ProbeFact, 'address'> & { readonly address: string };
 
 /** The recording has ended, and all of its inputs are before this. */
 export interface EndEntry {
   readonly type: 'end';
-  readonly probes: readonly (Omit<ProbeFact, 'address'> & { readonly address: string })[];
-  readonly recording: RecordingFacts;
+  readonly probes: readonly EndProbe[];
+  /** Samples are no inputs that wait, so what is said of them is not kept. */
+  readonly recording: Omit<RecordingFacts, 'samples'>;
 }
 
 /** What was recorded, of which target. */
@@ -88,101 +95,138 @@ interface MemoryEntry {
   readonly bytes: string | null;
 }
 
-/** What a type of {@link LogEntry} must have, by the names of JSON. A name that ends in `?` may be missing. */
-type Shape = Readonly<Record<string, Check>>;
-type Check = (value: unknown) => boolean;
+/** Gives the value of JSON if it is one of T, without members that T does not have. Throws {@link badShape} if not. */
+type Read<T> = (value: unknown) => T;
+/** Every member of T and no other: `NoInfer` below makes the type say which, and not the list of members. */
+type Shape<T> = { readonly [K in keyof Required<T>]: Read<T[K]> };
 
-const number: Check = (value) => typeof value === 'number' && Number.isFinite(value);
-const whole: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
-const text: Check = (value) => typeof value === 'string';
-const flag: Check = (value) => typeof value === 'boolean';
+const badShape = new Error('it has not this shape');
+
+/** What a check lets pass. */
+function checked<T>(isOne: (value: unknown) => boolean): Read<T> {
+  return (value) => {
+    if (!isOne(value)) throw badShape;
+    return value as T;
+  };
+}
+
+function optional<T>(read: Read<T>): Read<T | undefined> {
+  return (value) => (value === undefined ? undefined : read(value));
+}
+
+function list<T>(each: Read<T>): Read<readonly T[]> {
+  return (value) => {
+    if (!Array.isArray(value)) throw badShape;
+    return value.map(each);
+  };
+}
+
+function shaped<T>(shape: NoInfer<Shape<T>>): Read<T> {
+  const members = Object.entries<Read<unknown>>(shape);
+  return (value) => {
+    if (!isObject(value)) throw badShape;
+    const found: Record<string, unknown> = {};
+    for (const [name, read] of members) {
+      const member = read(value[name]);
+      if (member !== undefined) found[name] = member;
+    }
+    return found as T;
+  };
+}
+
+function among<const T extends string>(...all: readonly T[]): Read<T> {
+  return checked((value) => all.some((one) => one === value));
+}
+
+const number = checked<number>(Number.isFinite);
+const positive = checked<number>((value) => Number.isFinite(value) && (value as number) > 0);
+const whole = checked<number>((value) => Number.isSafeInteger(value) && (value as number) >= 0);
+const text = checked<string>((value) => typeof value === 'string');
+const flag = checked<boolean>((value) => typeof value === 'boolean');
+const object = checked<object>(isObject);
 /** A number as text: below 2^64, hexadecimal. */
-const word: Check = (value) => typeof value === 'string' && /^0x[0-9a-f]{1,16}$/.test(value);
-/** The same below 2^512, as vector registers have. */
-const wide: Check = (value) => typeof value === 'string' && /^0x[0-9a-f]{1,128}$/.test(value);
-const bytes: Check = (value) => value === null || (typeof value === 'string' && /^([0-9a-f]{2})*$/.test(value));
-const list =
-  (each: Check): Check =>
+const word = checked<string>((value) => typeof value === 'string' && /^0x[0-9a-f]{1,16}$/.test(value));
+/** Numbers below 2^512, as vector registers have, by name. */
+const registers = checked<Readonly<Record<string, string>>>(
   (value) =>
-    Array.isArray(value) && value.every(each);
-const shaped =
-  (shape: Shape): Check =>
-  (value) =>
-    isObject(value) &&
-    Object.entries(shape).every(([name, check]) => {
-      const key = name.replace('?', '');
-      return key in value ? check(value[key]) : key !== name;
-    });
-const table =
-  (each: Check): Check =>
-  (value) =>
-    isObject(value) && Object.values(value).every(each);
-
-const hart = shaped({ id: text, name: text });
-const site = shaped({ index: whole, address: word, entry: whole, exit: whole, returns: flag });
-/** The id of a record, and the steps that it adds before its time and after. */
-const steps: Check = (value) =>
-  Array.isArray(value) && value.length === 3 && value.every(number) && whole(value[0]) && value[0] < 2 ** 32;
-const among =
-  (...all: readonly string[]): Check =>
-  (value) =>
-    all.some((one) => one === value);
-const stuckTask = shaped({
-  ...{ why: among('deadlock', 'likely-deadlock', 'lost-wake'), wait: text, 'file?': text, 'line?': whole },
-  futures: list(shaped({ address: word, instance: text })),
-});
-const probe = shaped({
-  ...{ name: text, 'subject?': text, address: word, engine: among('target', 'stop', 'none') },
-  ...{ 'why?': text, 'proof?': text, 'partly?': text, 'extra?': text },
-});
-const recording = shaped({
-  ...{ end: text, 'stub?': text, stops: whole, records: whole, missing: whole, foreignHits: whole },
-  ...{ neverLoaded: list(text), tailLost: flag, 'timesAtMost?': text, 'stopsBeside?': whole },
-  ...{ 'stoppedAt?': list(text), 'ringFull?': whole, 'ringWaitedNs?': number },
-});
+    isObject(value) && Object.values(value).every((one) => typeof one === 'string' && /^0x[0-9a-f]{1,128}$/.test(one)),
+);
+const bytes = checked<string | null>(
+  (value) => value === null || (typeof value === 'string' && /^([0-9a-f]{2})*$/.test(value)),
+);
 /** Slots of 64 to 256 bytes. */
-const slotShift: Check = (value) => value === 6 || value === 7 || value === 8;
-
-const shapes: Readonly<Record<LogEntry['type'], Shape>> = {
-  begin: {
-    asked: isObject,
-    loadBias: word,
-    harts: list(hart),
-    watches: flag,
-    info: shaped({
-      ...{ program: text, 'buildId?': text, arch: text, 'isProcess?': flag },
-      clock: shaped({ name: text, resolutionNs: number, guest: flag }),
-      harts: list(shaped({ number: whole, name: text })),
-    }),
-  },
-  hart: { id: text },
-  words: { words: list((pair) => Array.isArray(pair) && pair.length === 2 && word(pair[0]) && whole(pair[1])) },
-  installed: {
-    ...{ slotShift, harts: whole, sites: list(site) },
-    'ownTime?': shaped({ nanosPerInstruction: number, added: list(steps) }),
-    'threads?': shaped({ offset: whole, 'free?': whole, 'process?': text }),
-  },
-  clock: {
-    ...{ ticks: number, nanos: number, nanosPerTick: (value) => number(value) && (value as number) > 0 },
-    'behindStops?': flag,
-  },
-  stop: {
-    ...{ hart: whole, pc: word, sp: word, 'space?': whole, time: number, registers: table(wide) },
-    'systemCall?': (value) => value === 'entry' || value === 'return',
-    memory: list(shaped({ address: word, length: whole, bytes })),
-  },
-  'left-out': { probes: list(shaped({ name: text, address: word, 'why?': text })) },
-  left: { 'time?': number },
-  reset: {},
-  gap: { from: number, to: number, 'why?': text },
-  stood: { time: number },
-  console: { text },
-  finished: {},
-  stuck: { time: number, tasks: list(stuckTask) },
-  end: { probes: list(probe), recording },
+const slotShift = checked<number>((value) => value === 6 || value === 7 || value === 8);
+/** A word and the number of its hart. */
+const wordOfHart: Read<readonly [word: string, hart: number]> = (value) => {
+  if (!Array.isArray(value) || value.length !== 2) throw badShape;
+  return [word(value[0]), whole(value[1])];
+};
+/** The id of a record, and the steps that it adds before its time and after. */
+const steps: Read<AddedSteps> = (value) => {
+  if (!Array.isArray(value) || value.length !== 3 || whole(value[0]) >= 2 ** 32) throw badShape;
+  return [value[0], number(value[1]), number(value[2])];
 };
 
-/** What a text says; undefined if it says nothing that is known. */
+const info = shaped<TraceInfo>({
+  ...{ program: text, buildId: optional(text), arch: text, isProcess: optional(flag) },
+  clock: shaped({ name: text, resolutionNs: number, guest: flag, nanosPerInstruction: optional(number) }),
+  harts: list(shaped({ number: whole, name: text })),
+});
+const probe = shaped<EndProbe>({
+  ...{ name: text, subject: optional(text), address: word, engine: among('target', 'stop', 'none') },
+  ...{ why: optional(text), leftOutBy: optional(among('stops', 'stub')), proof: optional(text) },
+  ...{ partly: optional(text), extra: optional(text) },
+});
+const recording = shaped<EndEntry['recording']>({
+  ...{ end: text, stub: optional(text), events: whole, stops: whole, records: whole, missing: whole },
+  ...{ foreignHits: whole, neverLoaded: list(text), tailLost: flag, leftOut: optional(whole) },
+  ...{ timesAtMost: optional(text), stopsBeside: optional(whole), stoppedAt: optional(list(text)) },
+  ...{ ringFull: optional(whole), ringWaitedNs: optional(number) },
+});
+const stuckTask = shaped<StuckTaskEntry>({
+  ...{
+    why: among('deadlock', 'likely-deadlock', 'lost-wake'),
+    wait: text,
+    file: optional(text),
+    line: optional(whole),
+  },
+  futures: list(shaped({ address: word, instance: text })),
+});
+
+type EntryOf<K extends LogEntry['type']> = Omit<Extract<LogEntry, { readonly type: K }>, 'type'>;
+
+const entries: { readonly [K in LogEntry['type']]: Read<EntryOf<K>> } = {
+  begin: shaped<EntryOf<'begin'>>({
+    ...{ asked: object, info, loadBias: word, harts: list(shaped({ id: text, name: text })), watches: flag },
+  }),
+  hart: shaped<EntryOf<'hart'>>({ id: text }),
+  words: shaped<EntryOf<'words'>>({ words: list(wordOfHart) }),
+  installed: shaped<EntryOf<'installed'>>({
+    ...{ slotShift, harts: whole },
+    sites: list(shaped({ index: whole, address: word, entry: whole, exit: whole, returns: flag })),
+    ownTime: optional(shaped({ nanosPerInstruction: number, added: list(steps) })),
+    threads: optional(shaped({ offset: whole, free: optional(whole), process: optional(text) })),
+  }),
+  clock: shaped<EntryOf<'clock'>>({
+    ...{ ticks: number, nanos: number, nanosPerTick: positive, behindStops: optional(flag) },
+  }),
+  stop: shaped<EntryOf<'stop'>>({
+    ...{ hart: whole, pc: word, sp: word, space: optional(whole), time: number, registers },
+    systemCall: optional(among('entry', 'return')),
+    memory: list(shaped({ address: word, length: whole, bytes })),
+  }),
+  'left-out': shaped<EntryOf<'left-out'>>({ probes: list(shaped({ name: text, address: word, why: optional(text) })) }),
+  left: shaped<EntryOf<'left'>>({ time: optional(number) }),
+  reset: shaped<EntryOf<'reset'>>({}),
+  gap: shaped<EntryOf<'gap'>>({ from: number, to: number, why: optional(text) }),
+  stood: shaped<EntryOf<'stood'>>({ time: number }),
+  console: shaped<EntryOf<'console'>>({ text }),
+  finished: shaped<EntryOf<'finished'>>({}),
+  stuck: shaped<EntryOf<'stuck'>>({ time: number, tasks: list(stuckTask) }),
+  end: shaped<EntryOf<'end'>>({ probes: list(probe), recording }),
+};
+
+/** What a text says; undefined if it says nothing that is known. Of what it has besides nothing is left. */
 export function entryFrom(json: string): LogEntry | undefined {
   let value: unknown;
   try {
@@ -192,8 +236,13 @@ export function entryFrom(json: string): LogEntry | undefined {
   }
   if (!isObject(value)) return undefined;
   const { type } = value;
-  const isKnown = typeof type === 'string' && Object.hasOwn(shapes, type);
-  return isKnown && shaped(shapes[type as LogEntry['type']])(value) ? (value as unknown as LogEntry) : undefined;
+  if (typeof type !== 'string' || !Object.hasOwn(entries, type)) return undefined;
+  try {
+    return { type, ...entries[type as LogEntry['type']](value) } as LogEntry;
+  } catch (thrown) {
+    if (thrown !== badShape) throw thrown;
+    return undefined;
+  }
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -82,12 +82,13 @@ export class RecordingLog implements InstallationLog {
   }
 
   /** The recording has ended: nothing comes behind this. */
-  whole({ probes, recording }: TraceFacts): void {
-    if (!recording) return;
+  whole({ probes, recording: facts }: TraceFacts): void {
+    if (!facts) return;
+    const { samples: _, ...recording } = facts;
     this.append({
       type: 'end',
       probes: probes.map((probe) => ({ ...probe, address: hex(probe.address) })),
-      recording: { ...recording, samples: undefined },
+      recording,
     });
   }
 
