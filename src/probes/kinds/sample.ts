@@ -1,18 +1,22 @@
 import { RsptraceError } from '../../base/errors.js';
 import { nanos, timeOf } from '../../base/time.js';
+import { plural } from '../../text/index.js';
 import {
   CallTree,
   hartWord,
+  onEvents,
   type SampleFacts,
   sampleFactsJson,
   sampleFactsLines,
   sampleRows,
   sampleTable,
-  type TraceEvent,
 } from '../../trace/index.js';
 import type { AnyProbe, Found, FoundSamples, ProbeKind } from './kind.js';
 
-/** Samples a second: QEMU takes some milliseconds for a stop, so more than these would only stop it. */
+/**
+ * Samples a second, as `profile -F` takes them. An interrupt takes some 100 us at least to stop a target, so a higher
+ * rate gives no more samples. With less than one each 100 s a recording hardly has any.
+ */
 const [fewestHz, mostHz] = [0.01, 10_000];
 /** Rows of the table at the end. */
 const mostRows = 30;
@@ -39,27 +43,26 @@ export const sample: ProbeKind<SampleProbe, FoundPeriod> = {
     if (!found) return { json: () => ({ samples: null }), tables: () => [] };
     const tree = new CallTree();
     return {
-      sink: {
-        begin: () => {},
-        event: (event: TraceEvent) => (event.type === 'sample' ? tree.event(event) : undefined),
-        hart: () => {},
-        flush: () => {},
-        end: () => tree.end(),
-      },
+      sink: { ...onEvents((event) => event.type === 'sample' && tree.event(event)), end: () => tree.end() },
       json: ({ samples }) => ({
         samples: { ...sampleFactsJson(factsOf(samples, found)), functions: sampleRows(tree) },
       }),
       tables({ samples, isProcess }, options) {
         const facts = factsOf(samples, found);
-        const notes = sampleFactsLines(facts, hartWord({ isProcess })).map((line) => `${line}\n`);
-        return [`${sampleTable(sampleRows(tree).slice(0, mostRows), tree.samples, options)}${notes.join('')}`];
+        const rows = sampleRows(tree);
+        const left = rows.length - mostRows;
+        const notes = [
+          ...(left > 0 ? [`... and ${plural(left, 'function')}: --json has them`] : []),
+          ...sampleFactsLines(facts, hartWord({ isProcess })),
+        ].map((line) => `${line}\n`);
+        return [`${sampleTable(rows.slice(0, mostRows), tree.samples, options)}${notes.join('')}`];
       },
     };
   },
   preview(found) {
     if (!found) return { json: {}, table: undefined };
     const { periodMs } = found.samples;
-    const table = `samples of every hart's or thread's stack, each ${text(periodMs)} that the target runs, by an interrupt each\n`;
+    const table = `every hart's or thread's stack: an interrupt stops the target for it each ${text(periodMs)} that it runs\n`;
     return { json: { samples: { period_ms: periodMs } }, table };
   },
 };
