@@ -151,7 +151,7 @@ export class TraceClock {
     const calibration = arch.probeCode?.calibration;
     const steady = this.#steady;
     if (calibration && steady)
-      return counterScale({ session, arch, calibration, clock: steady, now: this.#counter.now }, at);
+      return counterScale({ session, arch, calibration, clock: steady, lastTime: this.#counter.now }, at);
     const { clock = 'auto', nanosPerInstruction, timebaseHz = defaultTimebaseHz } = this.#options;
     // Trampolines read the time CSR, which would trap on a hart that has none.
     if (!this.#target.isProcess && steady?.info.guest === false && clock === 'auto') {
