@@ -1,8 +1,9 @@
 import type { FutureType } from '../async/futures/index.js';
 import { RsptraceError } from '../base/errors.js';
+import { littleEndian } from '../base/little-endian.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import type { HitMemory } from '../calls/index.js';
-import { type DebugInfo, littleEndian } from '../dwarf/index.js';
+import type { DebugInfo } from '../dwarf/index.js';
 import {
   type AssumedNumber,
   bytesAt,

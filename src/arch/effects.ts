@@ -9,7 +9,10 @@ const noLoad: { readonly address: Addr; readonly length: number } = { address: a
 
 export type EmulatedEffects = Omit<EmulatedInstruction, 'length'>;
 
-/** What an instruction does that reads `length` bytes; undefined as a place if that is unknown or not on the stack. */
+/**
+ * What an instruction does that reads `length` bytes. `placeOf` returns where, or undefined if that is unknown or not on
+ * the stack: then there are no effects.
+ */
 export function afterLoad<P extends { readonly address: Addr }>(
   placeOf: (registers: RegisterReader) => P | undefined,
   length: number,
@@ -47,18 +50,4 @@ const ABOVE = 0x1_0000n;
 /** True for an address that a frame near the stack pointer could contain. */
 export function isStackAddress(address: Addr, sp: bigint): boolean {
   return address >= sp - BELOW && address < sp + ABOVE;
-}
-
-/** Little-endian bytes as an unsigned number. */
-export function unsignedOf(bytes: Uint8Array): bigint {
-  let value = 0n;
-  for (let index = bytes.length - 1; index >= 0; index--) value = (value << 8n) | BigInt(bytes[index] as number);
-  return value;
-}
-
-/** The low `size` bytes of a value, little-endian. */
-export function bytesOf(value: bigint, size: number): Uint8Array {
-  const all = new Uint8Array(8);
-  new DataView(all.buffer).setBigUint64(0, BigInt.asUintN(64, value), true);
-  return all.subarray(0, size);
 }

@@ -1,14 +1,7 @@
 import { type Addr, addr } from '../base/addr.js';
+import { littleEndian, littleEndianBytes } from '../base/little-endian.js';
 import type { RegisterReader } from '../base/memory-reader.js';
-import {
-  afterLoad,
-  bytesOf,
-  type EmulatedEffects,
-  fromRegisters,
-  isStackAddress,
-  noMemory,
-  unsignedOf,
-} from './effects.js';
+import { afterLoad, type EmulatedEffects, fromRegisters, isStackAddress, noMemory } from './effects.js';
 import type { Effects } from './instructions.js';
 
 /** An access to memory by a register and a distance. */
@@ -58,7 +51,7 @@ export function zeroRegister(
       (registers) => placeOf(registers, access),
       size,
       (loaded) => {
-        const value = unsignedOf(loaded);
+        const value = littleEndian(loaded);
         return write(rd, signed ? BigInt.asUintN(64, BigInt.asIntN(8 * size, value)) : value, next);
       },
     );
@@ -68,7 +61,7 @@ export function zeroRegister(
     if (!isOfFrame(access)) return undefined;
     return fromRegisters([nameOrZero(register)], ([value = 0n], registers) => {
       const place = placeOf(registers, access);
-      const bytes = bytesOf(value, access.size);
+      const bytes = littleEndianBytes(value, access.size);
       return place && { registers: [{ name: 'pc', value: next }], memory: [{ address: place.address, bytes }] };
     });
   }

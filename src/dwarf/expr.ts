@@ -6,10 +6,11 @@
 // spaces here). Steps and stack are bounded, because a crafted expression may loop.
 import { type Addr, addr } from '../base/addr.js';
 import { ByteReader } from '../base/byte-reader.js';
+import { littleEndian } from '../base/little-endian.js';
 import { DW_AT } from './constants.js';
 import { operate, ValueStack } from './expr-stack.js';
 import { type BaseType, badExpression, baseTypeAt, convert, generic, typed } from './expr-values.js';
-import { indexedWord, littleEndian } from './forms.js';
+import { indexedWord } from './forms.js';
 import { DW_OP } from './op-codes.js';
 import type { Unit } from './unit.js';
 

@@ -4,8 +4,8 @@
 //
 // References into a supplementary file (ref_sup, strp_sup, GNU_ref_alt, GNU_strp_alt) are undefined: the file is not
 // opened.
-import { fromHalves } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
+import { littleEndian } from '../base/little-endian.js';
 import { asText, type CodeAddress, textAt } from '../elf/index.js';
 import { DW_FORM } from './constants.js';
 import { fixedSize, lebEnd, SKIP, u16At, u32At, ulebAt } from './form-sizes.js';
@@ -120,22 +120,6 @@ export function readBig(unit: Unit, v: Located): bigint | undefined {
       return block === undefined || block.length > 16 ? undefined : littleEndian(block);
     }
   }
-}
-
-/** `size` bytes from an offset on as an unsigned number; those behind the end are zero. */
-export function littleEndian(bytes: Uint8Array, at = 0, size = bytes.length - at): bigint {
-  const end = Math.min(at + size, bytes.length);
-  if (size <= 8) return fromHalves(half(bytes, at, end), half(bytes, at + 4, end));
-  let value = 0n;
-  for (let i = end - 1; i >= at; i--) value = (value << 8n) | BigInt(bytes[i] as number);
-  return value;
-}
-
-/** Up to four bytes as an unsigned number. */
-function half(bytes: Uint8Array, at: number, end: number): number {
-  let value = 0;
-  for (let i = Math.min(at + 4, end) - 1; i >= at; i--) value = value * 256 + (bytes[i] as number);
-  return value;
 }
 
 export function readString(unit: Unit, v: Located): string | undefined {

@@ -16,7 +16,6 @@ export {
   type Need,
   type Piece,
 } from './expr.js';
-export { littleEndian } from './forms.js';
 export { functionName, namedPath } from './function-names.js';
 export { inlinedCopies } from './inlined-copies.js';
 export { type LineRow, LineTable } from './line.js';

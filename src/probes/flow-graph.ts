@@ -1,7 +1,7 @@
 import type { Architecture, FlowStep } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
+import { littleEndian } from '../base/little-endian.js';
 import { reachedFrom } from '../base/search.js';
-import { littleEndian } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 
 /** Larger functions are not analysed. */

@@ -1,7 +1,8 @@
 import { type Addr, addOffset, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
+import { littleEndian } from '../base/little-endian.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import { type Die, littleEndian, selectVariant, typeOf } from '../dwarf/index.js';
+import { type Die, selectVariant, typeOf } from '../dwarf/index.js';
 import { type MemberExpr, type TypeExpr, textOf } from './member-expr.js';
 import { ExpressionReads, type Need, type Operand, type Use } from './member-expr-reads.js';
 import {

@@ -1,6 +1,6 @@
 import { addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
-import { littleEndian } from '../dwarf/index.js';
+import { littleEndian } from '../base/little-endian.js';
 import { isList, type List, row, sizeOrThrow, WORD } from './member-expr-shapes.js';
 import { type Missing, ObjectPlace } from './object-place.js';
 import type { Shape } from './shape.js';

@@ -1,6 +1,6 @@
 import { type Addr, addOffset } from '../base/addr.js';
+import { littleEndian } from '../base/little-endian.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import { littleEndian } from '../dwarf/index.js';
 
 /** A stretch of an object: in memory, known by its bytes (a register, a constant), or nowhere. */
 export interface PlacePart {

@@ -1,6 +1,7 @@
 import { type Addr, addr } from '../base/addr.js';
+import { littleEndian } from '../base/little-endian.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import { type Die, littleEndian, selectVariant } from '../dwarf/index.js';
+import { type Die, selectVariant } from '../dwarf/index.js';
 import { readView } from './library-views.js';
 import { fromMemory, ObjectPlace, type ReadBytes, wordBytes } from './object-place.js';
 import type { Shapes } from './program-shapes.js';
@@ -128,9 +129,7 @@ export class ValueReading {
 
   /** An unsigned number. */
   number(shape: Shape, place: ObjectPlace, size = WORD): bigint | Value {
-    const known = place.knownNumber(size);
-    if (known !== undefined) return known;
-    const found = this.bytes(shape, place, size);
+    const found = place.knownNumber(size) ?? this.bytes(shape, place, size);
     return found instanceof Uint8Array ? littleEndian(found) : found;
   }
 

@@ -1,5 +1,5 @@
 import type { Addr } from '../base/addr.js';
-import { littleEndian } from '../dwarf/index.js';
+import { littleEndian } from '../base/little-endian.js';
 import type { Shape } from './shape.js';
 
 /**

@@ -1,4 +1,5 @@
 import type { Addr } from '../base/addr.js';
+import { littleEndian } from '../base/little-endian.js';
 import type { MemoryReader } from '../base/memory-reader.js';
 import {
   type Answer,
@@ -8,7 +9,6 @@ import {
   DW_TAG,
   evaluateAsync,
   type Location,
-  littleEndian,
   locationAt,
   type Need,
   nameOf,

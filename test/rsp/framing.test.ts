@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer';
 import fc from 'fast-check';
 import t from 'tap';
 import { RsptraceError } from '../../src/base/errors.js';
+import { littleEndian, littleEndianBytes } from '../../src/base/little-endian.js';
 import { formatRemote, parseRemote } from '../../src/rsp/wire/address.js';
 import {
   MAX_PACKET,
@@ -11,7 +12,7 @@ import {
   protocolError,
   toProtocolError,
 } from '../../src/rsp/wire/framing.js';
-import { decodeHex, hexToBytes, littleEndianBytes, littleEndianValue } from '../../src/rsp/wire/hex.js';
+import { decodeHex, hexToBytes } from '../../src/rsp/wire/hex.js';
 import { codePoint } from '../support/code-points.js';
 import { frame } from '../support/fake-stub.js';
 
@@ -239,7 +240,7 @@ t.test('hex and little-endian numbers', async (t) => {
       const bytes = littleEndianBytes(value, size);
       const wanted = BigInt.asUintN(size * 8, value);
       const text = wanted.toString(16).padStart(size * 2, '0');
-      return littleEndianValue(bytes, 0, size) === wanted && Buffer.from(bytes).reverse().toString('hex') === text;
+      return littleEndian(bytes) === wanted && Buffer.from(bytes).reverse().toString('hex') === text;
     }),
     { seed: 3, numRuns: 300 },
   );

@@ -1,14 +1,7 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
+import { littleEndian, littleEndianBytes } from '../../base/little-endian.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import {
-  afterLoad,
-  bytesOf,
-  type EmulatedEffects,
-  fromRegisters,
-  isStackAddress,
-  noMemory,
-  unsignedOf,
-} from '../effects.js';
+import { afterLoad, type EmulatedEffects, fromRegisters, isStackAddress, noMemory } from '../effects.js';
 import type { Effects, EmulatedInstruction, MemoryAccess } from '../instructions.js';
 import { decode, type Instruction, type Shift, type Test } from './decode.js';
 import type { Memory } from './decode-memory.js';
@@ -237,7 +230,7 @@ function access(memory: Memory, next: Addr): EmulatedEffects | undefined {
   if (memory.access === 'store') {
     return fromRegisters(targets.map(named), (values, registers) => {
       const place = placed(memory, registers);
-      const bytes = Uint8Array.from(values.flatMap((value) => [...bytesOf(value, size)]));
+      const bytes = Uint8Array.from(values.flatMap((value) => [...littleEndianBytes(value, size)]));
       return place && { registers: [...place.after, moved], memory: [{ address: place.address, bytes }] };
     });
   }
@@ -247,7 +240,7 @@ function access(memory: Memory, next: Addr): EmulatedEffects | undefined {
     size * targets.length,
     (loaded, { after }) => {
       const written = targets.flatMap((target, index) => {
-        const value = unsignedOf(loaded.subarray(index * size, (index + 1) * size));
+        const value = littleEndian(loaded.subarray(index * size, (index + 1) * size));
         const whole = signed === undefined ? value : BigInt.asUintN(8 * signed, BigInt.asIntN(8 * size, value));
         return target === ZR ? [] : [{ name: nameOf(target), value: whole }];
       });

@@ -1,14 +1,7 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
+import { littleEndian, littleEndianBytes } from '../../base/little-endian.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import {
-  afterLoad,
-  bytesOf,
-  type EmulatedEffects,
-  fromRegisters,
-  isStackAddress,
-  noMemory,
-  unsignedOf,
-} from '../effects.js';
+import { afterLoad, type EmulatedEffects, fromRegisters, isStackAddress, noMemory } from '../effects.js';
 import type { Effects, EmulatedInstruction } from '../instructions.js';
 import { decode, type Instruction, type Operand } from './decode.js';
 import { type ArithmeticOp, conditions, holds, operate } from './flags.js';
@@ -137,7 +130,7 @@ function valueIn(
     }
     case 'stack':
       if (stackAddress(place, registers) === undefined) return undefined;
-      return loaded?.length === place.size ? unsignedOf(loaded) : undefined;
+      return loaded?.length === place.size ? littleEndian(loaded) : undefined;
   }
 }
 
@@ -146,7 +139,7 @@ function store(place: Place, value: bigint, registers: RegisterReader): Effects 
   if (place.kind === 'constant') return undefined;
   if (place.kind === 'stack') {
     const address = stackAddress(place, registers);
-    return address && { registers: [], memory: [{ address, bytes: bytesOf(value, place.size) }] };
+    return address && { registers: [], memory: [{ address, bytes: littleEndianBytes(value, place.size) }] };
   }
   const { name, size } = place;
   if (size >= 4) return { registers: [{ name, value }], memory: noMemory };
@@ -249,7 +242,7 @@ function pushed(from: string | Addr, pc: Addr): EmulatedEffects {
   const isRegister = typeof from === 'string';
   return fromRegisters(['rsp', isRegister ? from : undefined], ([sp = 0n, value = 0n]) => {
     const address = addr(sp - 8n);
-    const memory = [{ address, bytes: bytesOf(isRegister ? value : from, 8) }];
+    const memory = [{ address, bytes: littleEndianBytes(isRegister ? value : from, 8) }];
     return { registers: [{ name: 'rsp', value: address }, moved(pc)], memory };
   });
 }
@@ -257,7 +250,7 @@ function pushed(from: string | Addr, pc: Addr): EmulatedEffects {
 /** `pop rsp` keeps the loaded value, not the moved pointer. */
 function popped(name: string, next: Addr): EmulatedEffects {
   return afterLoad(atTop, 8, (loaded, { address }) => {
-    const value = { name, value: unsignedOf(loaded) };
+    const value = { name, value: littleEndian(loaded) };
     const list = name === 'rsp' ? [value] : [{ name: 'rsp', value: addr(address + 8n) }, value];
     return { registers: [...list, moved(next)], memory: noMemory };
   });
@@ -267,7 +260,7 @@ function popped(name: string, next: Addr): EmulatedEffects {
 function returned(extra: bigint): EmulatedEffects {
   return afterLoad(atTop, 8, (loaded, { address }) => {
     const sp = { name: 'rsp', value: addr(address + 8n + extra) };
-    return { registers: [sp, moved(unsignedOf(loaded))], memory: noMemory };
+    return { registers: [sp, moved(littleEndian(loaded))], memory: noMemory };
   });
 }
 
@@ -278,7 +271,7 @@ function leave(next: Addr): EmulatedEffects {
     return value === undefined ? undefined : { address: addr(value) };
   };
   return afterLoad(atBase, 8, (loaded, { address }) => {
-    const rbp = { name: 'rbp', value: unsignedOf(loaded) };
+    const rbp = { name: 'rbp', value: littleEndian(loaded) };
     return { registers: [{ name: 'rsp', value: addr(address + 8n) }, rbp, moved(next)], memory: noMemory };
   });
 }

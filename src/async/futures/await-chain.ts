@@ -1,5 +1,5 @@
 import { type Addr, addr } from '../../base/addr.js';
-import { littleEndian } from '../../dwarf/index.js';
+import { littleEndian } from '../../base/little-endian.js';
 import type { FutureState, FutureType, Guard, HeldFuture, HopTarget, Place } from './types.js';
 
 /** One Future below the outermost. */

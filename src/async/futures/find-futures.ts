@@ -1,6 +1,7 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import type { Budget } from '../../base/budget.js';
 import type { U32Column } from '../../base/growable.js';
+import { littleEndian } from '../../base/little-endian.js';
 import {
   type DebugInfo,
   type Die,
@@ -10,7 +11,6 @@ import {
   inlinedCopies,
   layoutOf,
   linkageNameOf,
-  littleEndian,
   nameOf,
   staticCode,
 } from '../../dwarf/index.js';

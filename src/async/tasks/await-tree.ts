@@ -1,6 +1,7 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
+import { littleEndian } from '../../base/little-endian.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
-import { type DebugInfo, littleEndian } from '../../dwarf/index.js';
+import type { DebugInfo } from '../../dwarf/index.js';
 import { ObjectPlace, type Value, Values } from '../../values/index.js';
 import {
   type FutureSet,

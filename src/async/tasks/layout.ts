@@ -1,9 +1,9 @@
+import { littleEndian } from '../../base/little-endian.js';
 import {
   type Die,
   DW_AT,
   DW_TAG,
   layoutOf,
-  littleEndian,
   type Member,
   nameOf,
   sizeOf,

@@ -1,5 +1,5 @@
 import { type Addr, addOffset, addr } from '../../base/addr.js';
-import { littleEndian } from '../../dwarf/index.js';
+import { littleEndian } from '../../base/little-endian.js';
 import { memberAt } from './layout.js';
 import type { Region } from './memory-image.js';
 import { isIn, type TaskContext } from './runtime.js';

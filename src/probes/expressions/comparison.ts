@@ -1,9 +1,9 @@
 import type { Condition, IntegerIn } from '../../arch/index.js';
 import { addr } from '../../base/addr.js';
 import { RsptraceError } from '../../base/errors.js';
+import { littleEndian } from '../../base/little-endian.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
 import { Answers, type HitMemory, type MemoryRequest, newRequests } from '../../calls/index.js';
-import { littleEndian } from '../../dwarf/index.js';
 import { type EvaluationScope, evaluate, type Missing, ObjectPlace, type Operand, Unread } from '../../values/index.js';
 import { bytesIn } from '../argument-places.js';
 import { loadSize, type PlannedReads } from '../read-plan.js';

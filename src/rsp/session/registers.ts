@@ -1,5 +1,6 @@
+import { littleEndian, littleEndianBytes } from '../../base/little-endian.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
-import { bytesToHex, decodeHex, littleEndianBytes, littleEndianValue } from '../wire/hex.js';
+import { bytesToHex, decodeHex } from '../wire/hex.js';
 import { ascii, Derived, type Reply, Request, unexpected } from './request.js';
 import type { Session } from './session.js';
 import type { RegisterDescription, RegisterSpec, TargetDescription } from './target-description.js';
@@ -44,7 +45,7 @@ export class RegisterBlock implements RegisterReader {
     if (this.#missing?.subarray(offset, offset + size).some((byte) => byte !== 0)) {
       return undefined;
     }
-    return size === 8 ? this.#view.getBigUint64(offset, true) : littleEndianValue(this.bytes, offset, size);
+    return size === 8 ? this.#view.getBigUint64(offset, true) : littleEndian(this.bytes, offset, size);
   }
 
   /** The same block with some registers changed; all of them must lie in `g`. */

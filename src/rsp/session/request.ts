@@ -1,8 +1,9 @@
 import { Buffer } from 'node:buffer';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RsptraceError } from '../../base/errors.js';
+import { littleEndian } from '../../base/little-endian.js';
 import { type PacketWriter, protocolError } from '../wire/framing.js';
-import { decodeHex, hexToBytes, littleEndianValue } from '../wire/hex.js';
+import { decodeHex, hexToBytes } from '../wire/hex.js';
 import type { SessionState } from './run-control.js';
 
 /**
@@ -228,7 +229,7 @@ export class RegisterRequest extends Request<bigint | undefined> {
       this.errorText = `the stub answers ${length} bytes for a register of ${this.#size}`;
       return undefined;
     }
-    return littleEndianValue(into, 0, length);
+    return littleEndian(into);
   }
 
   protected override failed(): undefined {

@@ -69,18 +69,6 @@ export function bytesToHex(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
 }
 
-/** `value` as `size` little-endian bytes; higher bits are cut off. */
-export function littleEndianBytes(value: bigint, size: number): Uint8Array {
-  const bytes = new Uint8Array(size);
-  let rest = value;
-  for (let done = 0; done < size; done += 4) {
-    const word = Number(BigInt.asUintN(32, rest));
-    for (let index = 0; index < 4 && done + index < size; index++) bytes[done + index] = word >>> (8 * index);
-    rest >>= 32n;
-  }
-  return bytes;
-}
-
 /** `value` as `size` little-endian bytes in hex. */
 export function littleEndianHex(value: bigint, size: number): string {
   let text = '';
@@ -91,19 +79,6 @@ export function littleEndianHex(value: bigint, size: number): string {
     rest >>= 32n;
   }
   return text;
-}
-
-/** The little-endian unsigned number in `size` bytes at `offset`; the caller has checked that they are there. */
-export function littleEndianValue(bytes: Uint8Array, offset: number, size: number): bigint {
-  let value = 0n;
-  for (let done = (size - 1) & ~3; done >= 0; done -= 4) {
-    let word = 0;
-    for (let index = Math.min(size - done, 4) - 1; index >= 0; index--) {
-      word = word * 256 + (bytes[offset + done + index] ?? 0);
-    }
-    value = (value << 32n) | BigInt(word);
-  }
-  return value;
 }
 
 /** A field such as a signal or a status: 1 to `digits` hex digits, or undefined. */

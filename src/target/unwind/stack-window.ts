@@ -1,7 +1,9 @@
 import { type Addr, addr, distance } from '../../base/addr.js';
+import { littleEndian } from '../../base/little-endian.js';
 
 interface Chunk {
   readonly start: Addr;
+  readonly bytes: Uint8Array;
   readonly view: DataView;
 }
 
@@ -25,7 +27,7 @@ export class StackWindow {
   /** Adds bytes that were read at an address. */
   add(start: Addr, bytes: Uint8Array): void {
     if (bytes.length === 0 || this.#chunks.length >= MAX_CHUNKS) return;
-    this.#last = { start, view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length) };
+    this.#last = { start, bytes, view: new DataView(bytes.buffer, bytes.byteOffset, bytes.length) };
     this.#chunks.push(this.#last);
   }
 
@@ -43,11 +45,7 @@ export class StackWindow {
   /** 1 to 8 bytes, unsigned. */
   bytes(address: bigint, size: number): bigint | undefined {
     const chunk = this.#holding(address, 0, size);
-    if (chunk === undefined) return undefined;
-    const at = distance(chunk.start, address);
-    let value = 0n;
-    for (let i = size - 1; i >= 0; i--) value = (value << 8n) | BigInt(chunk.view.getUint8(at + i));
-    return value;
+    return chunk && littleEndian(chunk.bytes, distance(chunk.start, address), size);
   }
 
   #holding(base: bigint, offset: number, size: number): Chunk | undefined {

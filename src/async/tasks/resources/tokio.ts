@@ -7,7 +7,8 @@
  */
 
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { type Die, genericsOf, littleEndian, typeName } from '../../../dwarf/index.js';
+import { littleEndian } from '../../../base/little-endian.js';
+import { type Die, genericsOf, typeName } from '../../../dwarf/index.js';
 import { plural } from '../../../text/index.js';
 import type { AwaitNode } from '../await-tree.js';
 import { firstPointer, memberAt, numberAt, partCalled } from '../layout.js';

@@ -10,7 +10,7 @@
  */
 
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
-import { littleEndian } from '../../../dwarf/index.js';
+import { littleEndian } from '../../../base/little-endian.js';
 import type { ElfFile } from '../../../elf/index.js';
 import type { FutureType } from '../../futures/index.js';
 import { freeBlocks } from '../free-memory.js';

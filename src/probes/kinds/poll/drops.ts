@@ -1,8 +1,8 @@
 import { type FutureState, type FutureType, stateOf } from '../../../async/futures/index.js';
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap, inSpace } from '../../../base/address-map.js';
+import { littleEndian } from '../../../base/little-endian.js';
 import type { Call, EventOutput, InstantKind, InstantSite, MemoryRequest, Moment } from '../../../calls/index.js';
-import { littleEndian } from '../../../dwarf/index.js';
 import { type Cancelled, type FutureRef, isSuspended, type RootRef } from '../../../trace/index.js';
 import { entryPlan, loadSize, type PlannedLoad, type ReadPlan } from '../../read-plan.js';
 import { Callers, type InstantContext } from './callers.js';

@@ -10,9 +10,9 @@ import {
 } from '../../../async/futures/index.js';
 import { type Addr, addOffset } from '../../../base/addr.js';
 import type { AddressMap } from '../../../base/address-map.js';
+import { littleEndian } from '../../../base/little-endian.js';
 import type { RegisterReader } from '../../../base/memory-reader.js';
 import type { Call, CallSite, FutureLook, HitMemory, Moment, OpenCall, TracedCall } from '../../../calls/index.js';
-import { littleEndian } from '../../../dwarf/index.js';
 import type {
   AwaitLink,
   FutureRef,
