@@ -27,7 +27,8 @@ for (const long of usually(names, (one) => one === 'rv-o2-long')) {
       const trace = join(scratchFolder(t), 'out.pftrace');
       const asked = [...options, ...probes, '-o', trace];
       const tracer = rsptraceProcess('--remote', qemu.socket, ...asked, elfPath(name));
-      await traceGrows(tracer, trace, enough);
+      // On a busy host a guest without stops may end before its trace has grown.
+      await (name === long ? tracer.shows('all without stops') : traceGrows(tracer, trace, enough));
       tracer.process.kill('SIGKILL');
       const { stderr } = await tracer.ended;
       t.match(stderr, /it was killed\. \d+ functions? restored in the target at .*, which runs on/);
