@@ -37,7 +37,7 @@ for (const [cpu, level] of [
         engines: object;
       };
       t.match(output.probes[0], { engine: 'stop', why: /^on aarch64 each event stops the target/ });
-      t.match(output.engines, { advice: { code: 'leave-out', text: /^leave some out with -p/ } });
+      t.match(output.engines, { advice: { code: 'leave-out', text: /^leave some out with '!'/ } });
       const said = (await guest.ended).stdout;
       const compares = Number(/compares=(\d+)/.exec(said)?.[1]);
       t.ok(compares > 100, said);

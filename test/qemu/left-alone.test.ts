@@ -9,9 +9,12 @@ import { checkLoaded, read } from '../support/loaded-bytes.js';
 import { tracedQemu } from '../support/orphan.js';
 import { elfPath, guest } from './guests/guests.js';
 
+/** The guest still runs when it is looked at again, however busy the host is. */
+const slow = ['-icount', 'shift=4,align=on'];
+
 for (const name of ['rv-o2-long', 'x86-o2-long'] as const) {
   t.test(`${name}: rsptrace detach leaves alone what the program has changed itself`, async (t) => {
-    const qemu = await tracedQemu(t, name, ['--probe', 'fn:labkern::**', '--probe', '!fn:**timer_tick']);
+    const qemu = await tracedQemu(t, name, ['--probe', 'fn:labkern::**', '--probe', '!fn:**timer_tick'], slow);
     await sleep(100);
     await qemu.orphan();
     const elf = await ElfFile.open(elfPath(name));

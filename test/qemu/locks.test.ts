@@ -35,8 +35,10 @@ function counted(console: string): Record<string, readonly number[]> {
 function verify(t: Test, console: string, { locks, lock_findings: findings }: Locks): void {
   const seen = Object.fromEntries(locks.map((row) => [row.lock, [row.taken, row.not_taken, row.contended]]));
   t.same(seen, counted(console), "each lock as often as by the guest's own counts");
-  t.ok(locks.every(({ waiting, held_ns: held }) => waiting === 0 && held > 0));
+  t.same(new Set(locks.map(({ waiting }) => waiting)), new Set([0]));
   const table = locks.find(({ lock }) => lock === 'locks::TABLE');
+  // The others are held for a moment, of which nothing may be left without the time of stops.
+  t.ok((table?.held_ns ?? 0) > 0);
   t.match(table?.contention, [
     { holder: /^locks::holder at .*locks\.rs:\d+$/, waiter: /^locks::waiter at /, count: 8 },
   ]);
@@ -101,7 +103,7 @@ for (const guest of ['rv-locks-o0', 'rv-locks-o2'])
 for (const guest of usually(['rv-locks-o0', 'rv-locks-o2'], (name) => name === 'rv-locks-o0'))
   t.test(`${guest}: the line of an idle recording says what a hart spins for, and who holds it`, async (t) => {
     const machine = qemuArgv(guest);
-    const options = ['--json', '-p', 'lock:CONSOLE', '--stalled', '500ms', '-o', join(scratchFolder(t), 'out.pftrace')];
+    const options = ['--json', '-p', 'lock:CONSOLE', '--stalled', '3s', '-o', join(scratchFolder(t), 'out.pftrace')];
     const tracer = rsptrace('run', ...options, elfPath(guest), '--', ...machine);
     await Promise.race([tracer.shows('no event for'), tracer.ended]);
     for (const text of ['the guest runs on', 'never']) {
