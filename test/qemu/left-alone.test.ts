@@ -10,7 +10,7 @@ import { tracedQemu } from '../support/orphan.js';
 import { elfPath, guest } from './guests/guests.js';
 
 /** The guest still runs when it is looked at again, however busy the host is. */
-const slow = ['-icount', 'shift=4,align=on'];
+const slow = ['-icount', 'shift=6,align=on'];
 
 for (const name of ['rv-o2-long', 'x86-o2-long'] as const) {
   t.test(`${name}: rsptrace detach leaves alone what the program has changed itself`, async (t) => {
