@@ -48,7 +48,7 @@ export class ResetVector {
     if (pc !== this.#at.pc && pc !== address) return 'elsewhere';
     const mode = await registerOf(this.#session, this.#model.mode.register, hart);
     const isMode = mode === undefined || mode === this.#model.mode.value;
-    if (isMode && (await this.#isWhole(hart))) return 'reset';
+    if (isMode && (await this.#isWhole())) return 'reset';
     if (pc !== address) return 'elsewhere';
     await this.#session.stepOver(hart ?? ANY_HART, [this.breakpoint]);
     return 'passed';
@@ -86,13 +86,16 @@ export class ResetVector {
   }
 
   /**
-   * If all harts begin, a reset puts all of them back: a single hart there has not begun yet. If the first one begins,
-   * it may start the others at the same address.
+   * A reset puts back all harts that begin. If all do, a single one there has not begun yet. If the first one does, it
+   * may start the others at the same address, and has left it then; QEMU may report the stop of another one.
    */
-  async #isWhole(hart: string | undefined): Promise<boolean> {
+  async #isWhole(): Promise<boolean> {
     const harts = await this.#session.harts();
-    if (this.#model.begins === 'first') return hart === undefined || hart === harts[0]?.id;
-    for (const { id } of harts) if ((await this.#pcOf(id)) !== this.#at.pc) return false;
+    const beginning = this.#model.begins === 'all' ? harts : harts.slice(0, 1);
+    for (const { id } of beginning) {
+      const pc = await this.#pcOf(id);
+      if (pc !== this.#at.pc && pc !== this.breakpoint.address) return false;
+    }
     return true;
   }
 

@@ -185,7 +185,10 @@ t.test('nothing but samples, --dry-run, and a format without a place for them', 
   t.match(ran.stdout, /samples: \d+ stacks in \d+ of \d+ interrupts wanted, one each 5\.0 ms; the target stood/);
   t.match(readFileSync(trace, 'utf8'), /^_start;work;burn_half \d+$/m);
   const dry = await rsptrace('-p', 'sample:100hz', '--dry-run', '-r', ':1', elf).ended;
-  t.match(dry.stdout, /^samples of every hart's or thread's stack, each 10 ms that the target runs/m);
+  t.match(
+    dry.stdout,
+    /^every hart's or thread's stack: an interrupt stops the target for it each 10 ms that it runs$/m,
+  );
   const chrome = await rsptrace('run', '-p', 'sample:5ms', '-o', built('x.json'), elf, '--', ...qemu).ended;
   t.match([chrome.status, chrome.stderr], [2, /has no place for samples \[USAGE\]/]);
 });
