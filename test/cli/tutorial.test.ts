@@ -24,7 +24,7 @@ t.test('tasks of the program as it runs', async (t) => {
   t.teardown(() => void child.kill('SIGKILL'));
   let output = '';
   // Until all loads are over.
-  while ((output.match(/held by task/g) ?? []).length < 3) {
+  while (!child.killed && child.exitCode === null && !/held by task 1 [\s\S]*and 2 more like it/.test(output)) {
     const ran = await rsptrace('tasks', '--pid', String(child.pid)).ended;
     t.equal(ran.status, 0, ran.stderr);
     output = ran.stdout;
@@ -45,7 +45,7 @@ t.test('a recording, and what the trace says', async (t) => {
   }
   // Whoever wakes does that by a method of `Waker`, which has code of its own here.
   const { stdout: waits } = await rsptrace('profile', '--off-cpu', '--full', saved).ended;
-  t.match(waits, /orders::handle in tokio::\S+ at tokio-1\.54\.1\/src\//);
+  t.match(waits, /orders::handle in tokio(::|\s)\s*\S+/);
   t.notMatch(waits, /core::task::wake/);
   const tree = await rsptrace('replay', saved).ended;
   holds(t, pages, 'rsptrace run -o orders.txt', tree.stdout);
