@@ -45,7 +45,7 @@ t.test('a recording, and what the trace says', async (t) => {
   }
   // Whoever wakes does that by a method of `Waker`, which has code of its own here.
   const { stdout: waits } = await rsptrace('profile', '--off-cpu', '--full', saved).ended;
-  t.match(waits, /orders::handle in tokio(::|\s)\s*\S+/);
+  t.match(waits, /orders::handle in tokio::\S+ at tokio-1\.54\.1\/src\//);
   t.notMatch(waits, /core::task::wake/);
   const tree = await rsptrace('replay', saved).ended;
   holds(t, pages, 'rsptrace run -o orders.txt', tree.stdout);

@@ -15,7 +15,7 @@ import type { AnyProbe, Found, FoundSamples, ProbeKind } from './kind.js';
 
 /**
  * Samples a second, as `profile -F` takes them. An interrupt takes some 100 us at least to stop a target, so a higher
- * rate gives no more samples. With less than one each 100 s a recording hardly has any.
+ * rate gives no more samples. At less than one each 100 s most recordings would have none.
  */
 const [fewestHz, mostHz] = [0.01, 10_000];
 /** Rows of the table at the end. */

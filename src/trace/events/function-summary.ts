@@ -1,6 +1,6 @@
 import { hex } from '../../base/addr.js';
 import { type CallTime, Tally, TimedFold } from './call-times.js';
-import type { AnyBegin, CallEnd, CallLost, FunctionRef, PollEnd, PollLost } from './events.js';
+import type { AnyBegin, CallEnd, CallLost, FunctionRef, PollEnd, PollLost, TraceInfo } from './events.js';
 import { bounded, compare, errorMembers, type StopError } from './summary.js';
 
 /** What one function did: a row of the table, as `--json` prints it. Times are guest nanoseconds. */
@@ -44,19 +44,21 @@ class FunctionTally extends Tally {
   }
 }
 
-/** Where some calls have stopped the target, and others not, nothing says how long. */
-const unknownError: StopError = { tickNs: 1, isUnknown: true };
-
 /** Counts calls per function; {@link rows} at any time. Calls still open count as calls and nothing else. */
 export class FunctionSummary extends TimedFold {
   /** By the function's key. */
   readonly #tallies: FunctionTally[] = [];
   readonly #takes: (fn: FunctionRef) => boolean;
+  #tickNs = 1;
 
   /** `takes`: of which functions it has rows. */
   constructor(takes: (fn: FunctionRef) => boolean = () => true) {
     super();
     this.#takes = takes;
+  }
+
+  override begin({ clock }: TraceInfo): void {
+    this.#tickNs = clock.resolutionNs;
   }
 
   protected began(begin: AnyBegin): void {
@@ -86,8 +88,10 @@ export class FunctionSummary extends TimedFold {
     stopping: ReadonlySet<string> = new Set(),
   ): FunctionRow[] {
     const stopped = this.#around(stopping);
+    // Where some calls have stopped the target, and others not, nothing says how long.
+    const unknown: StopError = { tickNs: this.#tickNs, isUnknown: true };
     const errorOf = (tally: FunctionTally): StopError | undefined =>
-      stopError ?? (stopped.has(tally) ? unknownError : undefined);
+      stopError ?? (stopped.has(tally) ? unknown : undefined);
     return (
       this.#tallies
         .filter((tally) => tally !== undefined && this.#takes(tally.function))

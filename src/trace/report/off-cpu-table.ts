@@ -30,7 +30,7 @@ export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): st
         max: timeText(max),
       },
       name: whole !== undefined ? shownPlaces(whole) : `${task}${place === undefined ? '' : ` at ${place}`}`,
-      file: wake ? wakerText(wake) : wokenBy,
+      file: wake ? wakerText(wake, whole !== undefined) : wokenBy,
       line: null,
     };
   });
@@ -45,9 +45,10 @@ export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): st
   });
 }
 
-/** The task first: `shop::auditor in tokio WakeList::wake_all`, with a place where it is the program's own. */
-function wakerText(wake: Wake): string {
-  const { file, function: name } = wake.caller;
-  if (name === undefined || file === undefined || !isLibraryFile(file)) return wakeSourceText(wake, shownFile);
-  return wakeSourceText({ ...wake, caller: { function: libraryName(name), file: undefined, line: undefined } });
+/** The task first: `shop::auditor in tokio WakeList::wake_all at tokio-1.54.1/src/..`; `isWhole`: with the whole name. */
+function wakerText(wake: Wake, isWhole: boolean): string {
+  const { caller } = wake;
+  const isLong = !isWhole && caller.function !== undefined && isLibraryFile(caller.file ?? '');
+  const shown = isLong ? { ...caller, function: libraryName(caller.function) } : caller;
+  return wakeSourceText({ ...wake, caller: shown }, shownFile);
 }

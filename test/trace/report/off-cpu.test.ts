@@ -72,7 +72,7 @@ t.test('who woke it, how long it was ready then, and what was never woken', asyn
   ]);
 });
 
-t.test('who woke it stands first in a narrow table; of a library there is the name alone', async (t) => {
+t.test('who woke it stands first in a narrow table; a name of a library is short', async (t) => {
   const caller = (file: string) => ({ function: 'tokio::util::wake_list::WakeList::wake_all', file, line: 71 });
   const row = { task: 'a', at: undefined, wokenBy: '', waits: 1, total: 9, max: 9, runnable: 0 };
   const woken = (file: string) => ({ ...row, wake: { ...wake, time: nanos(1), by, caller: caller(file) } });
@@ -82,7 +82,7 @@ t.test('who woke it stands first in a narrow table; of a library there is the na
       .split('\n')
       .map((line) => line.replace(/^.* a +/, ''));
   t.same(table(200).slice(1), [
-    'b in tokio WakeList::wake_all',
+    'b in tokio WakeList::wake_all at tokio-1.54.1/src/util/wake_list.rs:71',
     'b in tokio::util::wake_list::WakeList::wake_all at /shop/src/list.rs:71',
     '',
   ]);

@@ -6,7 +6,7 @@ import { sampleRows } from '../../../src/trace/index.js';
 const files: Readonly<Record<string, string>> = {
   _start: './csu/libc-start.c',
   call_once: '/rustc/5980/library/core/src/ops/function.rs',
-  'tokio::poll': '/root/.cargo/registry/src/index.crates.io-1949/tokio-1.54.1/src/task.rs',
+  'tokio::poll': '/home/a/.cargo/registry/src/index-1/tokio-1.54.1/src/task.rs',
   'shop::main': '/shop/src/main.rs',
   'shop::spin': 'src/spin.rs',
 };
