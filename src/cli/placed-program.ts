@@ -13,12 +13,16 @@ interface PlacedProgram {
  * @throws RsptraceError `USAGE`
  */
 export function placedProgram(words: string): PlacedProgram {
-  const [, path, hex] = /^(.+)@(0x[0-9a-f]{1,16})$/i.exec(words) ?? [];
-  if (path === undefined || hex === undefined || existsSync(words)) return { path: words, bias: 0n };
-  const bias = BigInt(hex);
+  const [, path = '', place = ''] = /^(.+)@(.*)$/.exec(words) ?? [];
+  if (path === '' || existsSync(words)) return { path: words, bias: 0n };
+  if (!/^0x[0-9a-f]{1,16}$/i.test(place)) {
+    if (!existsSync(path)) return { path: words, bias: 0n };
+    throw usage(`--elf ${words}: '${place}' is no address`, `write where it is loaded in hexadecimal: ${path}@0x10000`);
+  }
+  const bias = BigInt(place);
   if (bias % 0x1000n === 0n) return { path, bias };
   throw usage(
-    `--elf ${words}: a program is loaded at a whole page, and ${hex} is in the middle of one`,
+    `--elf ${words}: a program is loaded at a whole page, and ${place} is in the middle of one`,
     'give a multiple of 0x1000',
   );
 }

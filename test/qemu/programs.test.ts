@@ -300,6 +300,7 @@ t.test('what --elf cannot be', async (t) => {
   });
   t.match(await said(t, ...bt, '--elf', `${alpha}@0x1000`, kernel), { code: 'USAGE', message: /loaded nowhere else/ });
   t.match(await said(t, ...bt, '--elf', `${alpha}@0x1234`, kernel), { code: 'USAGE', message: /at a whole page/ });
+  t.match(await said(t, ...bt, '--elf', `${alpha}@1000`, kernel), { code: 'USAGE', message: /'1000' is no address/ });
   t.match(await said(t, 'bt', '--pid', '1', '--elf', alpha, kernel), { code: 'USAGE', message: /of a machine/ });
   t.match(await said(t, ...bt, '--elf', `${alpha}.not`, kernel), { code: 'ELF_UNREADABLE' });
   t.match(await said(t, ...bt, '--elf', alpha), { code: 'USAGE', message: /no ELF is given/ });
