@@ -38,15 +38,6 @@ export function alike<T extends { readonly task: Task }>(
   return groups;
 }
 
-/** A tree's lines without addresses of Futures, numbers of tasks, and times when timers are due. */
-export function withoutWhich(lines: readonly string[]): string {
-  return lines
-    .join('\n')
-    .replace(/ {2}@0x[\da-f]+/g, '')
-    .replace(/(\[\S+: )id \d+(, )?/g, '$1')
-    .replace(/due at [\d.]+ s/g, 'due');
-}
-
 /** `and 3 more like it: tasks 9, 10, 12`. */
 export function othersLines({ others }: Pick<Alike<unknown>, 'others'>, width: number): string[] {
   if (others.length === 0) return [];

@@ -36,7 +36,7 @@ import {
   wrapped,
 } from '../text/index.js';
 import { formatValue, valueJson } from '../values/index.js';
-import { alike, othersLines, waitersText, withoutWhich } from './tasks-alike.js';
+import { alike, othersLines, waitersText } from './tasks-alike.js';
 
 /** What a report is made of. */
 export interface Shown {
@@ -101,14 +101,14 @@ export async function taskJson({ found, fields }: Pick<Shown, 'found' | 'fields'
 
 export async function tasksText(shown: Shown): Promise<string> {
   const { found, width = Number.POSITIVE_INFINITY } = shown;
-  const trees: { readonly task: Task; readonly lines: readonly string[] }[] = [];
+  const trees: { readonly task: Task; readonly lines: readonly string[]; readonly key: string }[] = [];
   let left = 0;
   for (const task of [...found.tasks, ...found.blocking]) {
     const branch = branchOf(task, shown.isFull);
     left += leftOut(branch);
-    trees.push({ task, lines: await branchLines(shown, task, branch) });
+    trees.push({ task, ...(await branchShown(shown, task, branch)) });
   }
-  const groups = alike(trees, ({ lines }) => (shown.isFull ? undefined : withoutWhich(lines)));
+  const groups = alike(trees, ({ key }) => (shown.isFull ? undefined : key));
   const lines = groups.flatMap((group) => [...group.shown.lines, ...othersLines(group, width)]);
   const note = left === 0 ? '' : `; ${plural(left, 'Future')} of libraries left out: --full shows them`;
   return textLines([
@@ -120,19 +120,20 @@ export async function tasksText(shown: Shown): Promise<string> {
 }
 
 /** A task and the tree of all that it awaits, with what the leaves wait for. */
-export function taskLines(shown: Pick<Shown, 'found' | 'fields' | 'width'>, task: Task): Promise<string[]> {
-  return branchLines(shown, task, branchOf(task, true));
+export async function taskLines(shown: Pick<Shown, 'found' | 'fields' | 'width'>, task: Task): Promise<string[]> {
+  return (await branchShown(shown, task, branchOf(task, true))).lines;
 }
 
 function branchOf(task: AwaitNode, isFull = false): Branch<AwaitNode> {
   return isFull ? wholeTree(task) : ownTree(task, codeOf);
 }
 
-async function branchLines(
+/** `key`: the same for tasks that differ in nothing but their numbers, addresses, and times when timers are due. */
+async function branchShown(
   { found, fields, width = Number.POSITIVE_INFINITY }: Pick<Shown, 'found' | 'fields' | 'width'>,
   task: Task,
   branch: Branch<AwaitNode>,
-): Promise<string[]> {
+): Promise<{ readonly lines: string[]; readonly key: string }> {
   const waitsAt = new Map((found.waits.get(task) ?? []).map((wait) => [wait.node, wait] as const));
   const locals = new Map<AwaitNode, readonly FutureLocal[]>();
   const read = async ({ node, awaits }: Branch<AwaitNode>): Promise<void> => {
@@ -140,19 +141,21 @@ async function branchLines(
     for (const each of awaits) await read(each);
   };
   await read(branch);
-  const textOf = (each: Branch<AwaitNode>): NodeText => {
+  const textOf = (each: Branch<AwaitNode>, isAny = false): NodeText => {
     const { node, hidden, isOwn } = each;
     const thread = node === task ? found.blockedIn(node) : undefined;
-    const waits = (isOwn ? [node, ...hidden] : [node]).flatMap((leaf) => waitsAt.get(leaf) ?? []);
+    const all = (isOwn ? [node, ...hidden] : [node]).flatMap((leaf) => waitsAt.get(leaf) ?? []);
+    const waits = isAny ? all.map((wait) => (wait.kind === 'timer' ? { ...wait, detail: undefined } : wait)) : all;
     return {
-      ...nodeText(each, width),
-      facts: node === task ? factsText(task) : '',
+      ...nodeText(each, isAny ? { width: Number.POSITIVE_INFINITY, at: '' } : { width, at: `  @${hex(node.address)}` }),
+      facts: node === task ? factsText(task, isAny ? ['id'] : []) : '',
       end: found.isRunning(node) ? '  (being polled)' : '',
       holds: (locals.get(node) ?? []).map(localText),
       below: [...(thread ? [threadText(thread)] : []), ...waits.map(waitText)],
     };
   };
-  return treeLines(branch, textOf, width);
+  const keyLines = treeLines(branch, (each) => textOf(each, true), Number.POSITIVE_INFINITY);
+  return { lines: treeLines(branch, textOf, width), key: keyLines.join('\n') };
 }
 
 /** Who waits for whom. */
@@ -198,8 +201,9 @@ function othersText(others: readonly Task[]): string[] {
 }
 
 /** `  [tokio: id 7, idle]`, behind the task. */
-function factsText(task: Task): string {
-  const facts = Object.entries(task.facts).map(([name, value]) => {
+function factsText(task: Task, without: readonly string[]): string {
+  const named = Object.entries(task.facts).filter(([name]) => !without.includes(name));
+  const facts = named.map(([name, value]) => {
     const shown = typeof value === 'string' ? shownFile(value) : value;
     return name === 'state' ? shown : `${name} ${shown}`;
   });
@@ -211,8 +215,11 @@ function codeOf({ future, typeName, state }: AwaitNode): NodeCode {
 }
 
 /** `labkern::work::level3  Suspend1 at /labkern/src/work.rs:50  @0x8020a0c0`. */
-function nodeText({ node, inside, isDirect, isOwn }: Branch<AwaitNode>, width: number): NodeText {
-  const { future, typeName, state, address, path, maybe, cut } = node;
+function nodeText(
+  { node, inside, isDirect, isOwn }: Branch<AwaitNode>,
+  { width, at: address }: { readonly width: number; readonly at: string },
+): NodeText {
+  const { future, typeName, state, path, maybe, cut } = node;
   const before = path === '' || path === '__awaitee' || !isDirect ? '' : `${path}: `;
   // A macro's await lies in the macro's file.
   const macro = isOwn && future?.file !== undefined ? macroOf(state?.file) : undefined;
@@ -221,7 +228,7 @@ function nodeText({ node, inside, isDirect, isOwn }: Branch<AwaitNode>, width: n
   const what = macro === undefined ? inside : `, in ${libraryName(macro)}`;
   const at = state === undefined ? '' : `  ${state.name}${place}${what}`;
   const notes = `${maybe ? '  (may have been moved)' : ''}${cut === undefined ? '' : `  (${cut})`}`;
-  return { before, name: future?.future ?? typeName, after: `${at}  @${hex(address)}${notes}` };
+  return { before, name: future?.future ?? typeName, after: `${at}${address}${notes}` };
 }
 
 function localText({ name, value }: FutureLocal): string {

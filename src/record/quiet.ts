@@ -185,10 +185,10 @@ export class QuietWatch implements StopObserver {
       const { inside, own } = codePlace(frames, sources);
       const { function: name, file, line } = own ?? {};
       const known = name === undefined || file === undefined ? undefined : { function: name, file, line };
-      const inHere = new Set(frames.flatMap((frame) => sources.of(frame).map((entry) => entry.function)));
+      const inHere = frames.flatMap((frame) => sources.of(frame).map((entry) => entry.function));
       // A thread that waits may have given its hart to others.
       const isHere = ({ hart, by }: OpenLockWait): boolean =>
-        hart === rest.number && rest.state === 'runs' && inHere.has(by.replace(/ at .*$/s, ''));
+        hart === rest.number && rest.state === 'runs' && inHere.some((fn) => by === fn || by.startsWith(`${fn} at `));
       return { ...rest, inside, own: known, lock: waits.find(isHere) };
     });
     harts.sort((a, b) => rank(a) - rank(b));
