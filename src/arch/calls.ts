@@ -61,8 +61,8 @@ export interface FloatPassing {
   /** Where a number is that finds none free. */
   readonly overflow: 'integer-registers' | 'stack';
   /**
-   * What has a register of C's structs up to two words: each word of numbers alone; or each member, if there are at
-   * most two; or each member, if there are at most four, all of them numbers of one size, whatever that sums up to.
+   * What of a C struct up to two words has a register of its own. By word: each word that holds numbers alone. By
+   * member: each, if there are two at most. Homogeneous: each of at most four, all numbers of one size.
    */
   readonly structs: 'by-word' | 'by-member' | 'homogeneous';
 }

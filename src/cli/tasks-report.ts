@@ -236,8 +236,8 @@ function localText({ name, value }: FutureLocal): string {
 }
 
 /**
- * A line for each wait that another task can end, with all tasks that wait so at one place, and for each wait of such
- * another task; then the others, by what they wait for.
+ * A line for each wait that another task can end, with all tasks that wait so at one place. Waits of those that could
+ * end one have a line too. Then come the others, by what they wait for.
  */
 function blockedLines({ tasks, blocking, waits, blockedIn }: FoundTasks): string[] {
   const lines: string[] = [];

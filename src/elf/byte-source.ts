@@ -55,8 +55,8 @@ const MOST_KEPT = 1 << 30;
 
 /**
  * A file that is opened for each piece and closed again, so that nothing is held between reads. What was read is kept
- * in one array as large as the file, of which Linux gives memory only to the pages that are written: so code that is
- * read function by function is there once. A file that has changed since it was first seen throws `ELF_CHANGED`,
+ * in one array as large as the file, so code that is read function by function is there once. Linux gives memory only
+ * to the pages of it that are written. A file that has changed since it was first seen throws `ELF_CHANGED`,
  * because offsets read earlier would point into something else.
  */
 export class FileSource implements ByteSource {

@@ -67,9 +67,9 @@ export class ElfFile {
   }
 
   /**
-   * What tells it from every other program, with its debug files. A build id, the tables of sections and segments, because `strip`
-   * leaves the id as it is, and a sum of what is loaded, which may have been changed in place. Where there is no id, a
-   * hash of the file.
+   * What differs from every other program and its debug files: a build id, and the tables of sections and segments,
+   * because `strip` leaves the id as it is. A sum of what is loaded is in it too, which may have been changed in place.
+   * Where there is no id, it is a hash of the file.
    */
   identity(): string[] {
     const { debug, splitPackage } = this.#beside;

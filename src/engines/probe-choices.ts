@@ -97,7 +97,7 @@ export class ProbeChoices {
     return this.#leave(stopping, ({ why }) => ({ why: `${tooOften}: ${why}`, leftOutBy: 'stops' }));
   }
 
-  /** Leaves out the probes at these places, because the stub refuses breakpoints there. Returns what is known of them now. */
+  /** Leaves out the probes at these places, where the stub refuses breakpoints. Returns what is known of them now. */
   leaveOut(places: readonly Addr[], why: string): readonly ProbeFact[] {
     return this.#leave(this.#indicesOf(places), () => ({ why, leftOutBy: 'stub' }));
   }

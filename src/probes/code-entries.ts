@@ -44,9 +44,9 @@ const mostKept = 4;
 const made = new WeakMap<ElfFile, CodeEntries>();
 
 /**
- * Where control may come into a program's text otherwise than by running on: by jumps, branches and calls of any
- * function, by addresses that data keeps (tables of jumps, landing pads, labels whose address is taken), and by
- * symbols. One pass over all of it finds more than there is, and misses nothing. So what is free of it may be patched.
+ * Where control may come into a program's text otherwise than by running on. Jumps, branches and calls lead there, and
+ * so do symbols and addresses in data: tables of jumps, landing pads, labels whose address is taken. One pass over all
+ * of it finds more than there is, and misses nothing. So what is free of it may be patched.
  */
 export class CodeEntries {
   readonly #elf: ElfFile;

@@ -114,7 +114,7 @@ export interface RecordOptions {
    * take is not known, because a target that runs on takes any part of the core.
    */
   readonly onBacklog?: ((records: number) => void) | undefined;
-  /** What to do about a time without events: `report` is called once for each, and {@link Recording.quiet} has them all. */
+  /** What to do about a time without events. `report` is called once for each; {@link Recording.quiet} has them all. */
   readonly quiet?: QuietOptions;
   /** Called once, when the guest is about to run. */
   readonly onStart?: (progress: () => Progress) => void;

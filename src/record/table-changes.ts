@@ -17,8 +17,8 @@ const patience = { first: 500, longest: 8000 };
 /** A place is left alone if the target was seen in its page in this share of the looks, and after so many looks. */
 const hot = { share: 0.25, looks: 5 };
 /**
- * While no probe stops it before its last page table: how often it is looked at, in milliseconds, and how often it is
- * seen in the page until the place is left alone.
+ * While no probe stops it before its last page table. `patience`: milliseconds between two looks. `seen`: so often it is
+ * in a place's page until that place is left alone.
  */
 const early = { patience: 100, seen: 5 };
 const CODE_PAGE = 12n;

@@ -70,7 +70,7 @@ export interface StopEngineOptions extends StopPointsOptions {
   readonly onExec?: () => Promise<readonly Addr[]>;
   /** What is watched in addition to the probes. */
   readonly watches?: Watchpoints;
-  /** Further programs of a machine, each with probes of its own; and the program itself, whose code differs from theirs. */
+  /** Further programs of a machine, each with probes of its own. `elf`: the program itself, whose code differs. */
   readonly others?: readonly OtherProgram[] | undefined;
   readonly elf?: ElfFile | undefined;
   /** Asked after an exec: whether the process runs the probed program again, at the same addresses. */

@@ -76,8 +76,8 @@ export function isLinux(elf: ElfFile): boolean {
 const lowerHalf = 1n << 47n;
 
 /**
- * A program that Linux starts, not a kernel: it has a loader, or the C library's start; else code of the lower half
- * that asks a kernel and is none (Go, no_std, -nostdlib).
+ * A program that Linux starts, not a kernel: it has a loader, or the C library's start. Else (Go, no_std, -nostdlib) it
+ * is code of the lower half that asks a kernel.
  */
 export function isLinuxProgram(elf: ElfFile): boolean {
   return (

@@ -1,5 +1,5 @@
-// How AArch64 code ends QEMU: PSCI (Arm DEN0022, 5.9 to 5.12: SYSTEM_OFF, SYSTEM_RESET, SYSTEM_RESET2 of 32 and 64 bits),
-// and semihosting (SYS_EXIT, SYS_EXIT_EXTENDED; Arm semihosting, 7.11). Not seen: numbers that come from memory.
+// How AArch64 code ends QEMU: by PSCI (Arm DEN0022, 5.9 to 5.12: SYSTEM_OFF, SYSTEM_RESET, and SYSTEM_RESET2 of 32 and
+// 64 bits) and by semihosting (SYS_EXIT, SYS_EXIT_EXTENDED; Arm semihosting, 7.11). Not seen: numbers from memory.
 import { field, wordAt } from '../instructions.js';
 import type { PowerOffModel } from '../machine.js';
 

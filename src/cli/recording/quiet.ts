@@ -39,7 +39,7 @@ function hartText(hart: QuietHart, { isProcess }: Quiet): string {
   }
 }
 
-/** `spins for CONSOLE in app::tick at src/main.rs:7 since 4.2 s of the trace, held by itself since 4.1 s, taken by ..`. */
+/** `spins for CONSOLE in app::tick at src/main.rs:7 since 4.2 s of the trace, held by itself since 4.1 s, ..`. */
 function lockText({ lock, hart, by, since_ns: since, ...held }: OpenLockWait): string {
   const waits = `spins for ${lock} in ${by} since ${timeText(since)} of the trace`;
   const { held_by: holder, held_since_ns: from, held_on: on } = held;

@@ -19,10 +19,10 @@ import { dropperText } from './text.js';
 /**
  * `long-poll`: a poll took so long that other tasks of its executor had to wait. `self-wake-loop`: a task woke itself
  * in each of many polls, and came to the same await again. `idle-polls`: a task was polled many times though nobody had
- * woken it, and came to the same await each time. `woken-not-polled`: the executor did not poll a woken task
- * for long. `panicked`: a panic went through a poll and was caught. `dropped-pending`: a task's Future was dropped
- * before it was ready. `large-future`: a task's Future is much larger than those of the others. `deadlock`, `likely-deadlock`, `lost-wake`: at the end memory showed that a
- * task will not be polled again ({@link Stuck}).
+ * woken it, and came to the same await each time. `woken-not-polled`: the executor did not poll a woken task for long.
+ * `panicked`: a panic went through a poll and was caught. `dropped-pending`: a task's Future was dropped before it was
+ * ready. `large-future`: a task's Future is much larger than those of the others. `deadlock`, `likely-deadlock`,
+ * `lost-wake`: at the end memory showed that a task will not be polled again ({@link Stuck}).
  */
 export type FindingKind =
   | 'long-poll'

@@ -10,8 +10,8 @@ export interface Served {
 }
 
 /**
- * Finds what serves the system calls of a kernel's programs: the first call or poll of the kernel on the same hart,
- * before another trap or a switch of threads comes in between.
+ * Finds what serves the system calls of a kernel's programs: the first call or poll of the kernel on the same hart. None
+ * does if another trap or a switch of threads comes first.
  */
 export class ServedCalls {
   /** By hart: the system call whose server has not been seen yet. */

@@ -45,7 +45,7 @@ export function offCpuTable(rows: readonly WaitRow[], options: TableOptions): st
   });
 }
 
-/** The task first: `shop::auditor in tokio WakeList::wake_all at tokio-1.54.1/src/..`; `isWhole`: with the whole name. */
+/** The task first: `shop::auditor in tokio WakeList::wake_all at tokio-1.54.1/src/..`; `isWhole`: the whole name. */
 function wakerText(wake: Wake, isWhole: boolean): string {
   const { caller } = wake;
   const isLong = !isWhole && caller.function !== undefined && isLibraryFile(caller.file ?? '');

@@ -137,8 +137,8 @@ const mostFutureBytes = 64 * 1024;
 
 /**
  * What a Future without states of its own consists of, if that is one Future in its own bytes with the same output:
- * its result is that Future's, as a wrapper's that counts polls is. Undefined for any other: one that holds several, or
- * whose output is another one, as a timeout's is, may be ready when what it holds is not.
+ * its result is that Future's, as a wrapper's that counts polls is. Undefined for any other. One that holds several, or
+ * has another output, may be ready when what it holds is not: a timeout is.
  */
 export function handedOn(future: FutureType): { readonly future: FutureType; readonly offset: number } | undefined {
   const [held] = future.states.length > 0 ? [] : onlyHeld(future);

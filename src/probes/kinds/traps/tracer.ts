@@ -32,8 +32,8 @@ const longestCall = 4n;
 
 /**
  * Makes calls of traps: from the entry that the processor goes to, to the instruction that goes back. A trap ends where
- * a hart goes on with the stack that it has interrupted, in the same address space, so a trap that gives way to others
- * ends when its own program runs again.
+ * a hart goes on with the stack that it has interrupted, in the same address space. So one that gives way to others ends
+ * when its own program runs again.
  */
 export class TrapTracer extends TrapCalls implements CrossingKind {
   readonly #found: FoundTraps;

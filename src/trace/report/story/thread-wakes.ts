@@ -13,8 +13,8 @@ export function awaited(calls: Iterable<CallBegin>): readonly ArgumentValue[] {
 }
 
 /**
- * Whether a call ends the wait of a thread: a function that is called for that, which is given the thread's own address
- * (`try_to_wake_up(p)`), or an argument that the thread waits with (`wakeup(chan)` for `sleep(chan)`).
+ * Whether a call ends the wait of a thread. The function's name says that it wakes, and it is given the thread's own
+ * address (`try_to_wake_up(p)`), or an argument that the thread waits with (`wakeup(chan)` for `sleep(chan)`).
  */
 export function wakesThread(call: CallBegin, thread: FunctionRef, given: readonly ArgumentValue[]): boolean {
   if (call.function.kind !== undefined || !wakes.test(lastPart(call.function))) return false;
