@@ -1,4 +1,4 @@
-import type { CallBegin, CallEnd, CallLost, ThreadRef, TraceEvent } from './events.js';
+import type { CallBegin, CallEnd, CallLost, ThreadRef, TraceEvent, TraceInfo } from './events.js';
 import { isLockTaken, type LockUse, lockName, lockUse } from './lock-events.js';
 import type { Contention, LockFinding, LockOrder, LockRow, LockWait, OpenLockWait } from './lock-rows.js';
 import type { Chosen } from './selection.js';
@@ -58,11 +58,16 @@ export class LockSummary extends Fold {
   readonly #chosen: Chosen | undefined;
   /** Uses of locks of which there are more than are kept. */
   leftOut = 0;
+  #tickNs = 1;
 
   /** `chosen`: of these uses alone. */
   constructor(chosen?: Chosen) {
     super();
     this.#chosen = chosen;
+  }
+
+  override begin({ clock }: TraceInfo): void {
+    this.#tickNs = clock.resolutionNs;
   }
 
   event(event: TraceEvent): void {
@@ -201,11 +206,22 @@ export class LockSummary extends Fold {
     return lock;
   }
 
-  /** A row a lock that was used, those that were waited for longest first. */
-  rows(): LockRow[] {
+  /**
+   * A row a lock that was used, those that were waited for longest first. `timesAtMost`: times are upper bounds, each a
+   * tick of the clock at least.
+   */
+  rows(timesAtMost = false): LockRow[] {
     const rows = [...this.#locks.values()].map(({ row, waits, contention }) => {
-      const pairs = [...contention.values()].sort((a, b) => b.waited_ns - a.waited_ns);
-      return { ...row, waiting: waits.size, contention: pairs };
+      const least = timesAtMost && row.taken > 0 ? Math.ceil(this.#tickNs) : 0;
+      const bound = (nanos: number): number => Math.max(nanos, least);
+      const pairs = [...contention.values()].map((pair) => ({ ...pair, waited_ns: bound(pair.waited_ns) }));
+      pairs.sort((a, b) => b.waited_ns - a.waited_ns);
+      const waited = { waited_ns: bound(row.waited_ns), max_wait_ns: bound(row.max_wait_ns) };
+      const held = {
+        held_ns: row.held_ns === null ? null : bound(row.held_ns),
+        max_held_ns: row.max_held_ns === null ? null : bound(row.max_held_ns),
+      };
+      return { ...row, ...waited, ...held, waiting: waits.size, contention: pairs };
     });
     return rows.sort(
       (a, b) => b.waited_ns - a.waited_ns || (b.held_ns ?? 0) - (a.held_ns ?? 0) || (a.address < b.address ? -1 : 1),

@@ -19,7 +19,7 @@ export interface LockFacts {
 
 /** What `--json` has of locks. */
 export function lockJson(summary: LockSummary, { isWhole = true, timesAtMost = false }: LockFacts): object {
-  const rows = summary.rows().map((row) => ({ ...row, ...(timesAtMost ? { times_at_most: true } : {}) }));
+  const rows = summary.rows(timesAtMost).map((row) => ({ ...row, ...(timesAtMost ? { times_at_most: true } : {}) }));
   return { locks: rows, locks_left_out: summary.leftOut, lock_findings: isWhole ? summary.findings() : null };
 }
 
@@ -29,7 +29,7 @@ export function lockTable(
   options: TableOptions,
   { isWhole = true, timesAtMost = false }: LockFacts = {},
 ): string {
-  const rows = summary.rows();
+  const rows = summary.rows(timesAtMost);
   if (rows.length === 0) return '';
   const shown = rows.filter((row, index) => index < mostRows && (index < fewRows || row.contended + row.waiting > 0));
   const lines = shown.map((row) => ({

@@ -10,6 +10,7 @@ import {
   lockTable,
   releaseName,
   type TraceEvent,
+  type TraceInfo,
 } from '../../../src/trace/index.js';
 import { nanos } from '../stories.js';
 
@@ -53,6 +54,17 @@ function summaryOf(events: readonly TraceEvent[]): LockSummary {
   for (const event of events) summary.event(event);
   return summary;
 }
+
+t.test('a time that is an upper bound is a tick of the clock at least', async (t) => {
+  const summary = new LockSummary();
+  summary.begin({ clock: { resolutionNs: 100 } } as TraceInfo);
+  const begin = enters({ of: a }, 5);
+  for (const event of [begin, gets(begin, 5), releases(a, 5), enters({ of: b, hart: 1 }, 7)]) summary.event(event);
+  const none = { waited_ns: 0, max_wait_ns: 0, held_ns: null, max_held_ns: null };
+  t.match(summary.rows(), [{ taken: 1, waited_ns: 0, held_ns: 0 }, none]);
+  const least = { waited_ns: 100, max_wait_ns: 100, held_ns: 100, max_held_ns: 100 };
+  t.match(summary.rows(true), [least, none], 'where nothing was taken there is no time');
+});
 
 t.test('a wait is contended by whoever holds the lock then, or gets it meanwhile', async (t) => {
   const waits = enters({ of: a, hart: 1 }, 5);

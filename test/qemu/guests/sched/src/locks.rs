@@ -219,7 +219,7 @@ fn stuck() -> ! {
         asm!("csrw stvec, {}", in(reg) trap_entry as usize);
         let now: u64;
         asm!("rdtime {}", out(reg) now);
-        asm!("ecall", inlateout("a0") now + 10_000 => _, inlateout("a1") 0usize => _, in("a6") 0, in("a7") 0x54494D45);
+        asm!("ecall", inlateout("a0") now + 1_000_000 => _, inlateout("a1") 0usize => _, in("a6") 0, in("a7") 0x54494D45);
         asm!("csrs sie, {}", "csrsi sstatus, 2", in(reg) 1 << 5);
     }
     let console = CONSOLE.lock();
