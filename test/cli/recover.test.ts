@@ -148,6 +148,8 @@ t.test('a trace of records that finds no room ends, and says what is not in it',
     records,
     '-p',
     'poll:**',
+    // However late it is read, it gives less at once than the file may have.
+    ...['--scratch', '0x87c00000,0x100000'],
     elfPath('rv-o2-long'),
     '--',
     ...qemuArgv('rv-o2-long'),
