@@ -1,7 +1,7 @@
 // The options that several commands have.
 import type { OpenOptions } from '../../elf/index.js';
 import { wishOf } from '../logging.js';
-import { count, flag, list, parsed, seconds, text, type Values } from './option.js';
+import { count, flag, list, parsed, seconds, text, under, type Values } from './option.js';
 
 export const json = flag('One JSON object on stdout');
 export const plugin = list("An ES module with kinds of probes, formats or runtimes of one's own; repeatable");
@@ -19,7 +19,7 @@ function logWords(words: string): string {
 }
 
 /** What every command that reads an ELF takes. */
-export const debugFileOptions = {
+export const debugFileOptions = under('The target:', {
   'debug-file': text("The ELF's separate debug file or .dwp package, where it is not found by itself"),
   'debug-dir': list(
     'A folder of debug files laid out like /usr/lib/debug, which is searched too, after it; repeatable',
@@ -28,7 +28,7 @@ export const debugFileOptions = {
     'How far a loader has moved a position-independent kernel, where rsptrace does not find it: 0x10000000000',
     bias,
   ),
-};
+});
 export type DebugFileArguments = Omit<Values<typeof debugFileOptions>, 'load-bias'> & {
   readonly 'load-bias'?: bigint | undefined;
 };
@@ -45,10 +45,12 @@ export function debugFilesOf(args: DebugFileArguments): OpenOptions {
 /** Options of every command at a stub, in addition to the stub. */
 export const commonOptions = {
   ...debugFileOptions,
-  timeout: parsed('How long the stub may take to answer a request; the guest of run has --time-limit', seconds, {
-    default: '5s',
+  ...under('The target:', {
+    timeout: parsed('How long the stub may take to answer a request; the guest of run has --time-limit', seconds, {
+      default: '5s',
+    }),
+    'record-wire': text('Write every byte to and from the stub into this file; --remote replay:FILE plays it back'),
   }),
-  'record-wire': text('Write every byte to and from the stub into this file; --remote replay:FILE plays it back'),
   force: flag('Overwrite files that are there already, of -o and of any other option'),
   json: flag('One JSON object on stdout instead of the table'),
   ...logOptions,
@@ -56,18 +58,18 @@ export const commonOptions = {
 export type CommonArguments = Values<typeof commonOptions>;
 
 const where = 'The stub: :1234, host:1234, the path of a unix socket, or replay:FILE';
-export const remote = text(where, { alias: 'r', demandOption: true });
+export const { remote } = under('The target:', { remote: text(where, { alias: 'r', demandOption: true }) });
 /** For a command that can do something without a stub. */
-export const optionalRemote = text(where, { alias: 'r' });
+export const { optionalRemote } = under('The target:', { optionalRemote: text(where, { alias: 'r' }) });
 /** Further programs of a machine. */
-export const elfs = {
+export const elfs = under('The target:', {
   elf: list(
     'A further program of the same machine, such as a user program of the kernel; which one runs its code decides. FILE@0x10000: a position-independent one, and where it is loaded; repeatable',
   ),
-};
+});
 
 /** A process of this machine, instead of a stub. */
-export const pid = text('A process of this machine, by its number', { alias: 'p' });
+export const { pid } = under('The target:', { pid: text('A process of this machine, by its number', { alias: 'p' }) });
 export const timebase = parsed(
   "Ticks a second of riscv's time register (timebase-frequency in the device tree)",
   count('--timebase'),

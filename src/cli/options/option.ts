@@ -93,6 +93,11 @@ export function many(describe: string): Positional<readonly string[]> {
   return { type: 'string', array: true, demandOption: true, describe, isMany: true };
 }
 
+/** Options that stand under a heading of their own in help. */
+export function under<const O extends Table>(heading: string, table: O): O {
+  return Object.fromEntries(Object.entries(table).map(([name, option]) => [name, { ...option, group: heading }])) as O;
+}
+
 /** What a command gets that is given none of these options. */
 export function defaultsOf<O extends Table>(table: O): Values<O> {
   const values = Object.entries(table).map(([name, { default: value, coerce }]) => [

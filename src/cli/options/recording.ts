@@ -28,11 +28,11 @@ import {
   type SettingsTaken,
   seconds,
   text,
+  under,
   type Values,
 } from './option.js';
 
-const traceOptions = {
-  plugin,
+const traceOptions = under('What is recorded:', {
   probe: {
     ...list("{probes}; repeatable. Default: the Futures of the program's own crates"),
     alias: 'p',
@@ -41,10 +41,11 @@ const traceOptions = {
     'The trace. Its extension chooses the format: {formats}; .records: what the target writes, of which events are made later',
     { alias: 'o', default: defaultTrace.path },
   ),
-};
+  plugin,
+});
 
 /** What ends a recording. */
-const endOptions = {
+const endOptions = under('When a recording ends:', {
   last: parsed(
     'Keep only the newest events in memory, and write them at the end: 50ms of the trace, 64M of memory',
     newest,
@@ -52,7 +53,7 @@ const endOptions = {
   duration: parsed('Stop after this long: 10, 10s, 500ms, 2m', seconds, { alias: 'd' }),
   'max-events': parsed('Stop at the first hit with this many events recorded', count('--max-events'), { alias: 'n' }),
   until: text('Stop when this function is entered, given by its symbol: the one that powers off, or panics'),
-};
+});
 
 /** `off` is no time at all. */
 function patience(words: string): number {
@@ -60,7 +61,7 @@ function patience(words: string): number {
 }
 
 /** What is recorded of a call, and which calls are left out. */
-const callOptions = {
+const callOptions = under('What is recorded:', {
   bt: parsed('Record who polls: the stack, of so many frames, at the begin of each poll', count('--bt')),
   'max-depth': parsed(
     'Leave out calls of functions that are nested deeper than this: 1 keeps the outermost',
@@ -73,10 +74,10 @@ const callOptions = {
     { alias: 't' },
   ),
   args: flag("Record functions' arguments and results", { default: true }),
-};
+});
 
 /** What is recorded of polls and tasks. */
-const pollOptions = {
+const pollOptions = under('What is recorded:', {
   /** See `InlinedPolls`. */
   exact: flag('See every poll that was inlined, with a stop where nothing else does, instead of deriving it'),
   findings: choice(
@@ -93,9 +94,9 @@ const pollOptions = {
     'Who wakes which task, where polls are traced: auto where that needs no stop',
     { default: 'auto' },
   ),
-};
+});
 
-const engineOptions = {
+const engineOptions = under('How it is recorded:', {
   engine: choice(
     engineNames,
     'target: notes events inside the target, without stops or not at all; stop: a breakpoint each; mixed: without stops what can be had so; auto: the same, and what stops too often beside it is switched off',
@@ -119,20 +120,22 @@ const engineOptions = {
   'keep-records': flag('Keep what the target wrote beside the trace, for rsptrace dump: OUTPUT.records'),
   'dry-run': flag('Only say which probes there are and which engine each would use, and why'),
   hw: flag('Hardware breakpoints (Z1) everywhere, not only in ROM and flash'),
-};
+});
 
 /** What every recording takes. */
 export const recordingOptions = {
+  ...traceOptions,
+  ...callOptions,
+  ...pollOptions,
+  ...endOptions,
+  ...engineOptions,
+  ...under('How it is recorded:', {
+    clock: choice(clockNames, 'Where times come from', { default: 'auto' }),
+    timebase,
+  }),
   ...commonOptions,
   ...elfs,
-  ...traceOptions,
-  ...endOptions,
-  ...callOptions,
-  ...{ clock: choice(clockNames, 'Where times come from', { default: 'auto' }), timebase },
-  ...pollOptions,
-  ...engineOptions,
-  ...checkReportOptions,
-  budget: text(budgetText),
+  ...under('Budgets:', { budget: text(budgetText), ...checkReportOptions }),
 };
 export type RecordingArguments = Values<typeof recordingOptions> & {
   readonly elf: string;
@@ -154,9 +157,11 @@ const NEWEST_BYTES = 256 * 2 ** 20;
 const withDebugInfo = 'The ELF that runs there, with debug info';
 
 export const remoteOptions = {
-  remote,
+  ...under('The target:', {
+    remote,
+    reconnect: flag('When the link breaks, try for 10 s to connect again, and go on with a gap in the trace'),
+  }),
   ...recordingOptions,
-  reconnect: flag('When the link breaks, try for 10 s to connect again, and go on with a gap in the trace'),
 };
 export const record = declared({
   about: 'record every poll at a running stub',
@@ -176,7 +181,7 @@ export const attach = declared({
 export type AttachArguments = ArgumentsOf<typeof attach>;
 
 /** How `rsptrace run` judges the guest that it has started. */
-const guestOptions = {
+const guestOptions = under('The guest:', {
   deterministic: flag(
     'Add to QEMU what makes every run the same: counted instructions, one hart, a fixed date, fixed random numbers',
   ),
@@ -195,7 +200,9 @@ const guestOptions = {
     'report: end the recording when the guest panics, with its stack and the tree of the task; ignore: record on',
     { default: 'report' },
   ),
-};
+  console: text("Keep the guest's console output in this file"),
+  'keep-running': flag('Let QEMU run to its end after --duration, --max-events or SIGTERM'),
+});
 export type GuestArguments = Values<typeof guestOptions>;
 
 function status(words: string): number {
@@ -212,8 +219,6 @@ export const run = declared({
   options: {
     ...recordingOptions,
     ...guestOptions,
-    console: text("Keep the guest's console output in this file"),
-    'keep-running': flag('Let QEMU run to its end after --duration, --max-events or SIGTERM'),
   },
 });
 export type RunArguments = ArgumentsOf<typeof run> & { readonly command: readonly string[] };
