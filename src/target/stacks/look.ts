@@ -91,8 +91,8 @@ export class Looks {
     const sent = also.send();
     const list = this.#session.hartIds();
     const guessed = new Map((this.#harts ?? []).map((id) => [id, this.#ask(id, () => {})]));
-    // A stub refuses one that is gone.
-    for (const one of guessed.values()) one.sent.catch(() => {});
+    // A stub refuses one that is gone. Where the link ends, all of them fail, and the list says so.
+    for (const one of [sent, ...[...guessed.values()].map((each) => each.sent)]) one.catch(() => {});
     this.#harts = await list;
     const asked = this.#harts.map((id) => ({ hart: { id }, ...(guessed.get(id) ?? this.#ask(id, () => {})) }));
     await Promise.all([sent, ...asked.map((one) => one.sent)]);

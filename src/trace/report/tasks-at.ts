@@ -188,7 +188,6 @@ export class TasksAt extends Fold {
     if (closed === undefined) return;
     const { task, open } = closed;
     const { node, around, begin, number } = open;
-    node.isOpen = false;
     if (end.result === 'ready' || end.result === 'panicked') {
       around.delete(`${node.future.key} ${node.address}`);
       if (isRoot(begin, task.root)) this.#over(task);
@@ -204,9 +203,7 @@ export class TasksAt extends Fold {
 
   #loses(lost: PollLost): void {
     const closed = this.#close(lost);
-    if (closed === undefined) return;
-    closed.open.node.isOpen = false;
-    if (closed.task.open.length > 0) return;
+    if (closed === undefined || closed.task.open.length > 0) return;
     closed.task.state = 'unknown';
     closed.task.since = lost.time;
   }
@@ -231,13 +228,13 @@ export class TasksAt extends Fold {
     else found.node.state = state ?? found.node.state;
   }
 
-  /** What ends, and not what is open inside it. */
+  /** What ends; what is open inside it ends unseen. */
   #close({ root, begin }: PollEnd | PollLost): { readonly task: Task; readonly open: Open } | undefined {
     const task = this.#tasks.get(root.key);
     const at = task?.open.findLastIndex((open) => open.begin === begin) ?? -1;
     const open = task?.open[at];
     if (task === undefined || open === undefined) return undefined;
-    task.open.length = at;
+    for (const { node } of task.open.splice(at)) node.isOpen = false;
     return { task, open };
   }
 
@@ -277,8 +274,8 @@ function find(
 
 /** Of what it holds, what was not polled since: an async fn awaits one Future, and at another await other ones. */
 function forgetOthers({ future, inside }: Node, since: number): void {
-  const last = Math.max(...[...inside.values()].map(({ polled }) => polled));
-  const least = future.kind === 'impl' ? since : Math.max(since, last);
+  let least = since;
+  if (future.kind !== 'impl') for (const { polled } of inside.values()) least = Math.max(least, polled);
   for (const [key, { polled }] of inside) if (polled < least) inside.delete(key);
 }
 

@@ -133,6 +133,28 @@ t.test('tasks at one address of two spaces are read back as two, with their wake
   );
 });
 
+t.test('of a poll whose end was not seen, the poll around it says that it is over', (t) => {
+  const [future, inner] = futures;
+  assert.ok(future && inner);
+  const root: RootRef = { key: 0, future, address: addr(0x8040_0000n) };
+  const at = { hart: 0, root, thread: { key: 0, stack: addr(0x8021_0000n) } };
+  const begin = { type: 'poll-begin', ...at, future, address: root.address, depth: 0, state: suspend0 } as const;
+  const events = linked([
+    { ...begin, time: nanos(10) },
+    { ...begin, future: inner, address: addr(0x8040_0010n), depth: 1, time: nanos(20) },
+    { ...begin, type: 'poll-end', time: nanos(30), began: nanos(10), result: 'pending', chain: [] },
+  ] as TraceEvent[]);
+  const tasks = new TasksAt(1000);
+  tell(tasks, events);
+  const [{ state, tree: [outer] = [] } = {}] = tasks.tasks();
+  t.equal(state, 'waiting');
+  t.strictSame(
+    [outer, outer?.awaits[0]].map((each) => each?.isOpen),
+    [false, false],
+  );
+  t.end();
+});
+
 const thread = (key: number) => ({ key, stack: addr(0x8021_0000n + BigInt(key) * 0x1000n), space: addr(0x8025_4000n) });
 const [main, leaf] = functions;
 assert.ok(main && leaf);
