@@ -34,10 +34,13 @@ export async function closedCounter(session: Session, arch: Architecture): Promi
   return harts.length === 0 ? undefined : { register, bit, harts, inFirmware };
 }
 
+/** In the reason why the counter stays closed. */
+export const isInFirmware = 'harts are in their firmware, which may set';
+
 /** Lets the kernel read the counter. Refused if the stub does not write it, or if firmware may take it back. */
 async function openCounter(session: Session, closed: ClosedCounter): Promise<Refusal | undefined> {
   const { register, bit, harts, inFirmware } = closed;
-  if (inFirmware > 0) return { refused: `${inFirmware} harts are in their firmware, which may set ${register} again` };
+  if (inFirmware > 0) return { refused: `${inFirmware} ${isInFirmware} ${register} again` };
   await write(
     session,
     register,

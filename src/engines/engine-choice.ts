@@ -31,6 +31,9 @@ export interface EnginePlanOptions {
   readonly looks?: readonly PatchVerdict[] | undefined;
 }
 
+/** Why each probe stops with `--engine stop`. */
+export const stopsAsked = '--engine stop';
+
 /** What a plan has decided about each probe, by its index: why it cannot do without stops, or why it can. */
 type Decisions = Pick<SitePlan, 'refused'> & Partial<Pick<SitePlan, 'sites'>>;
 
@@ -79,7 +82,7 @@ export function planEngines(options: EnginePlanOptions): SitePlan {
     refused: new Map(plans.map((_, index) => [index, why])),
     slotShift: 0,
   });
-  if (wanted === 'stop') return none('--engine stop');
+  if (wanted === 'stop') return none(stopsAsked);
   const missing = whyNoTrampolines(arch, process);
   if (missing !== undefined) return none(missing);
   if (hart && isRefusal(hart)) return none(hart.refused);
@@ -105,22 +108,24 @@ export function recordSources({ arch, hart, process }: EnginePlanOptions): Recor
 
 /** Why an architecture has none, for a process or a machine. */
 export function whyNoTrampolines(arch: Architecture, process: boolean): string | undefined {
-  if (!arch.probeCode) return eachStops(arch.name, arch.name);
+  if (!arch.probeCode) return withoutTrampolines(arch.name, arch.name);
   return process ? missingForProcess(arch) : missingForMachine(arch);
 }
 
-function eachStops(name: string, what: string): string {
-  return `on ${name} each event stops the target, as trampolines for ${what} are not known`;
+/** In the reason where there are no trampolines for what is traced. */
+export const eachStops = 'each event stops the target';
+
+function withoutTrampolines(name: string, what: string): string {
+  return `on ${name} ${eachStops}, as trampolines for ${what} are not known`;
 }
 
-/** Begins the reason of a probe that is left out for how many there are like it. */
-export const tooMany = 'so many breakpoints would slow';
-const slowed = { machine: `${tooMany} all code near them`, process: `${tooMany} every stop` };
-/** Begins the reason of a probe that is left out because the stub does harm at stops. */
-export const harmful = 'each stop under this gdbserver may damage the program';
-
-/** Begins what is not seen of a function whose return only a stop could observe. */
-export const noDurations = 'its calls are counted, without durations';
+/** Why probes are left out that would have to stop, by what leaves them out. */
+type LeftOut = readonly [by: ProbeFact['leftOutBy'], why: string];
+const slowed = {
+  machine: ['number', 'so many breakpoints would slow all code near them'],
+  process: ['number', 'so many breakpoints would slow every stop'],
+} as const;
+const harmful = ['harm', 'each stop under this gdbserver may damage the program'] as const;
 
 /**
  * So many breakpoints a machine may have with trampolines: where most probes run without stops, and where not. And a
@@ -144,20 +149,21 @@ export function engineChoices(
       return { engine, why, ...probe, ...(notByStops === undefined ? {} : { extra: notByStops }) };
     }
     const { proof, unseenReturn } = known.get(index) ?? {};
-    const unseen = unseenReturn === undefined ? partly : `${noDurations}: ${unseenReturn}`;
+    const unseen = unseenReturn === undefined ? partly : `its calls are counted, without durations: ${unseenReturn}`;
     return {
       engine: 'target',
       why,
       ...probe,
       ...(proof === undefined ? {} : { proof: proof.text }),
-      ...(unseen === undefined ? {} : { partly: unseen }),
+      ...(unseen === undefined ? {} : { partly: unseen, unseenReturn }),
     };
   });
-  const reason = whyNoneStops(options, facts);
-  if (reason === undefined) return facts;
+  const left = whyNoneStops(options, facts);
+  if (left === undefined) return facts;
+  const [leftOutBy, reason] = left;
   return facts.map(({ engine, why, ...fact }, index) =>
     engine === 'stop' && !options.plans[index]?.stopIsAsked
-      ? { engine: 'none', why: `${reason}: ${why}`, ...fact }
+      ? { engine: 'none', why: `${reason}: ${why}`, leftOutBy, ...fact }
       : { engine, why, ...fact },
   );
 }
@@ -175,7 +181,7 @@ function fewStop(plans: readonly ReadPlan[], facts: readonly ProbeFact[]): boole
 function whyNoneStops(
   { plans, wanted, process = false, stopsHarm = false }: Parameters<typeof engineChoices>[0],
   facts: readonly ProbeFact[],
-): string | undefined {
+): LeftOut | undefined {
   if (wanted !== 'auto' || plans.every(({ stopIsAsked }) => stopIsAsked)) return undefined;
   const few = fewStop(plans, facts);
   if (process && stopsHarm && few) return harmful;
@@ -186,7 +192,7 @@ function whyNoneStops(
 }
 
 function missingForProcess({ name, probeCode, linux }: Architecture): string | undefined {
-  if (!probeCode?.process) return eachStops(name, 'processes');
+  if (!probeCode?.process) return withoutTrampolines(name, 'processes');
   return linux?.systemCalls ? undefined : `system calls on ${name} are not known`;
 }
 

@@ -1,10 +1,10 @@
+import { isInFirmware } from '../clock/index.js';
 import { callerKeeps, codeIsFull } from '../inject/index.js';
-import { stackIsRead, trapIsRead } from '../probes/index.js';
+import { leavesValuesOut, stackIsRead, trapIsRead } from '../probes/index.js';
 import { insideKernel } from '../target/index.js';
 import { plural } from '../text/index.js';
 import type { ProbeFact } from '../trace/index.js';
-import { harmful, noDurations, tooMany } from './engine-choice.js';
-import { tooOften } from './probe-choices.js';
+import { eachStops, stopsAsked } from './engine-choice.js';
 
 /** How many probes run without stops, and why the others do not. */
 interface EngineSummary {
@@ -22,6 +22,9 @@ interface EngineSummary {
   readonly withoutDurations: number;
   /** Of those without stops: what is not seen of them. */
   readonly partly: readonly StopReason[];
+  /** Of these: why returns are not seen, and what else is not. */
+  readonly unseenReturns: readonly StopReason[];
+  readonly otherwise: readonly StopReason[];
   /** Of those that stop or are left out: what holds for most probes comes first. */
   readonly reasons: readonly StopReason[];
 }
@@ -33,6 +36,8 @@ interface StopReason {
   readonly functions: number;
   /** The first of the names. */
   readonly names: readonly string[];
+  /** What has left them out. */
+  readonly by?: ProbeFact['leftOutBy'];
 }
 
 /** What a recording rests on that no probe knows. */
@@ -74,32 +79,34 @@ export function summarizeEngines(all: readonly ProbeFact[]): EngineSummary {
     leftOut: count.none,
     extras: [...extras].map(([what, probes]) => ({ what, probes })),
     switchedOff: choices.filter(({ leftOutBy }) => leftOutBy === 'stops').length,
-    crowded: choices.filter(({ engine, why = '' }) => engine === 'none' && leftOutFirst.test(why)).length,
-    withoutDurations: choices.filter(({ engine, partly = '' }) => engine === 'target' && partly.startsWith(noDurations))
-      .length,
+    crowded: choices.filter(({ leftOutBy }) => leftOutBy === 'number' || leftOutBy === 'harm').length,
+    withoutDurations: choices.filter(({ unseenReturn }) => unseenReturn !== undefined).length,
     partly: grouped(choices, ({ partly }) => partly),
+    unseenReturns: grouped(choices, ({ unseenReturn }) => unseenReturn),
+    otherwise: grouped(choices, ({ partly, unseenReturn }) => (unseenReturn === undefined ? partly : undefined)),
     reasons: grouped(choices, ({ engine, why = '' }) => (engine === 'target' ? undefined : why)),
   };
 }
 
 /** The probes of which something is said, by what that is. */
 function grouped(choices: readonly ProbeFact[], said: (fact: ProbeFact) => string | undefined): StopReason[] {
-  const groups = new Map<string, { probes: number; readonly names: Set<string> }>();
+  const groups = new Map<
+    string,
+    { probes: number; readonly names: Set<string>; readonly by: ProbeFact['leftOutBy'] }
+  >();
   for (const fact of choices) {
     const exact = said(fact);
     if (exact === undefined) continue;
     const why = exact.replace(aBranch, '$1a branch $2').replace(anOperation, '$1its $2').replace(aPlace, '');
-    const group = groups.get(why) ?? { probes: 0, names: new Set() };
+    const group = groups.get(why) ?? { probes: 0, names: new Set(), by: fact.leftOutBy };
     groups.set(why, group);
     group.probes++;
     group.names.add(fact.name);
   }
   return [...groups]
-    .map(([why, { probes, names }]) => ({
-      why,
-      probes,
-      functions: names.size,
-      names: [...names].slice(0, mostNames),
+    .map(([why, { probes, names, by }]) => ({
+      ...{ why, probes, functions: names.size, names: [...names].slice(0, mostNames) },
+      ...(by === undefined ? {} : { by }),
     }))
     .sort((a, b) => b.probes - a.probes);
 }
@@ -128,23 +135,20 @@ export function extraLines({ extras }: EngineSummary): string[] {
 }
 
 /** `5: its Future has more than 24 places to read (a, b, c and 2 more)`, for the first reasons. */
-export function reasonLines({ reasons, partly, withoutDurations }: EngineSummary): string[] {
-  const counted = partly.filter(({ why }) => why.startsWith(noDurations));
-  const others = partly.filter((reason) => !counted.includes(reason));
+export function reasonLines({ reasons, unseenReturns, otherwise, withoutDurations }: EngineSummary): string[] {
+  const [first] = unseenReturns;
   return [
     ...linesOf(reasons),
-    ...linesOf(others).map((line) => `without stops, but ${line}`),
-    ...(withoutDurations > 0 ? [durationsLine(withoutDurations, counted)] : []),
+    ...linesOf(otherwise).map((line) => `without stops, but ${line}`),
+    ...(first ? [durationsLine(withoutDurations, first)] : []),
   ];
 }
 
 /** What calls have no durations, why most of them have none, and who has them. */
-function durationsLine(probes: number, [first]: readonly StopReason[]): string {
-  const why = first?.why.slice(noDurations.length + 2) ?? '';
-  const most = (first?.probes ?? 0) < probes ? `${first?.probes} of them: ` : '';
+function durationsLine(probes: number, { why, names, functions, ...first }: StopReason): string {
+  const most = first.probes < probes ? `${first.probes} of them: ` : '';
   const are = probes === 1 ? 'is counted without durations, which count' : 'are counted without durations, which count';
-  const names = first?.names.join(', ') ?? '';
-  return `${plural(probes, 'function')} ${are} for the callers (${most}${why}: ${names}${(first?.functions ?? 0) > mostNames ? ', ...' : ''}); --engine mixed has them, with a stop at each call and return`;
+  return `${plural(probes, 'function')} ${are} for the callers (${most}${why}: ${names.join(', ')}${functions > mostNames ? ', ...' : ''}); --engine mixed has them, with a stop at each call and return`;
 }
 
 export function reasonLine({ why, probes, functions, names }: StopReason): string {
@@ -158,85 +162,81 @@ function linesOf(reasons: readonly StopReason[]): string[] {
   return others > 0 ? [...lines, `... and ${plural(others, 'other reason')}`] : lines;
 }
 
-/** Reasons of probes that are left out from the begin. */
-const leftOutFirst = new RegExp(`^(${tooMany}|${harmful})`);
-
 /** Why further programs beside a kernel have no trampolines. */
 export const besideKernel =
   'further programs (--elf) are traced by stops alone: memory of ours would not be in each of their address spaces';
 
+/** Why nothing of a guest's RAM is kept from it. */
+export const scratchNone = '--scratch none leaves the guest all its RAM';
+
 /** Why a probe stops at which the recording ends: it does so once, so nobody need spare it. */
 export const endsThere = 'the recording ends there';
 
-/** Reasons with a way out of their own. What is not here and the target's is a matter of memory. */
-const ways: readonly (StopAdvice & { readonly why: RegExp })[] = [
-  {
-    why: new RegExp(`^${tooOften}`),
+/** What helps probes that were left out, by what did so. */
+const waysBack: Readonly<Partial<Record<string, StopAdvice>>> = {
+  stops: {
     code: 'engine-mixed',
     text: '--engine mixed keeps what was switched off, however often it stops the target',
   },
-  {
-    why: new RegExp(`^${tooMany}`),
+  number: {
     code: 'engine-mixed',
     text: '--engine mixed keeps what is left out, however slow that makes the target',
   },
-  {
-    why: new RegExp(`^${harmful}`),
+  harm: {
     code: 'newer-gdbserver',
     text: 'take the gdbserver of GDB 14 or newer; --engine mixed keeps what is left out, at the risk of the program',
   },
+};
+
+/** Reasons with a way out of their own: each has this part. What is not here and the target's is a matter of memory. */
+const ways: readonly (StopAdvice & { readonly part: string })[] = [
   {
-    why: /^--engine stop$/,
+    part: stopsAsked,
     code: 'leave-engine-stop',
     text: 'leave --engine stop away: the default takes stops only where it has to',
   },
   {
-    why: new RegExp(`^${stackIsRead.replace(/[()]/g, '\\$&')}$`),
+    part: stackIsRead,
     code: 'leave-bt',
     text: 'leave --bt away: it reads the stack, and only a stop can',
   },
   {
-    why: new RegExp(`^${trapIsRead}$`),
+    part: trapIsRead,
     code: 'fewer-traps',
     text: 'take fewer kinds of traps (syscall:, fault:), and -icount shift=0 for QEMU, whose clock then stands at stops',
   },
   {
-    why: /^it was inlined/,
-    code: 'leave-out-inlined',
-    text: 'leave these out with --engine target: such polls are then derived from the Future around them, where it shows them',
-  },
-  {
-    why: /^--scratch none /,
+    part: scratchNone,
     code: 'leave-scratch-none',
     text: 'leave --scratch none away: of a QEMU at its reset (-S) some RAM is then kept from the guest',
   },
   {
-    why: /are in their firmware, which may set/,
+    part: isInFirmware,
     code: 'later',
     text: 'begin when these harts have left their firmware, or only count (count:), which needs no counter',
   },
   {
-    why: new RegExp(`^${insideKernel}`),
+    part: insideKernel,
     code: 'trace-in-kernel',
     text: 'trace the program in that kernel, with gdbserver there and --remote here; or its kernel, by the ELF of that',
   },
   {
-    why: new RegExp(`^${besideKernel.replace(/[()]/g, '\\$&')}`),
+    part: besideKernel,
     code: 'name-program',
     text: "name the program of a probe, -p 'fn:PROGRAM/GLOB', and fewer functions of further programs",
   },
   {
-    why: new RegExp(`${callerKeeps.replace(/[()]/g, '\\$&')}$`),
+    part: callerKeeps,
     code: 'no-ipa-ra',
     text: 'compile with -fno-ipa-ra or with clang, or name memory for trampolines next to the code with --scratch ADDR,SIZE',
   },
   {
-    why: /\(--no-args leaves values out\)/,
+    part: leavesValuesOut,
     code: 'no-args',
     text: 'leave values out with --no-args',
   },
   {
-    why: /^on \S+ each event stops the target/,
+    part: eachStops,
     code: 'leave-out',
     text: "leave some out with '!' before a probe (-p '!fn:NAME')",
   },
@@ -263,8 +263,8 @@ export function adviceOnStops(
 ): StopAdvice | undefined {
   const first = reasons.find(({ why }) => why !== endsThere);
   if (stopping + switchedOff + crowded === 0 || first === undefined) return undefined;
-  const found = ways.find(({ why }) => why.test(first.why));
-  if (found) return { code: found.code, text: found.text };
+  const found = ownWay(first);
+  if (found) return found;
   if (first.why === refusal) return wayToMemory(situation);
   return (first.why === codeIsFull ? wayToMemory(situation) : undefined) ?? (withoutStops === 0 ? takeFewer : leaveOut);
 }
@@ -274,14 +274,20 @@ export function adviceText({ code, text }: StopAdvice): string {
   return code === 'engine-mixed' ? text : `to spare most stops: ${text}`;
 }
 
+/** What helps where this is the reason, if that is the reason's own. */
+function ownWay({ why, by }: Pick<StopReason, 'why' | 'by'>): StopAdvice | undefined {
+  const { code, text } = waysBack[by ?? ''] ?? ways.find(({ part }) => why.includes(part)) ?? {};
+  return code === undefined || text === undefined ? undefined : { code, text };
+}
+
 /** What helps probes that stop for this reason of their own. */
-export function wayOutOf(reason: string): string {
-  return (ways.find(({ why }) => why.test(reason)) ?? leaveOut).text;
+export function wayOutOf(reason: StopReason): string {
+  return (ownWay(reason) ?? leaveOut).text;
 }
 
 /** What helps where this keeps trampolines from having memory; undefined where nothing is known to. */
 export function wayOutWithout(memory: string, situation: EngineSituation): string | undefined {
-  return (ways.find(({ why }) => why.test(memory)) ?? wayToMemory(situation))?.text;
+  return (ownWay({ why: memory }) ?? wayToMemory(situation))?.text;
 }
 
 /** What would give trampolines memory; undefined where nothing is known to. */

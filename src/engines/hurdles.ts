@@ -75,7 +75,7 @@ export function hurdlesOfCode(
   if (whole) return [...first, whole];
   const { reasons } = summarizeEngines(engineChoices(plan, planned));
   const code = reasons.map((reason): Hurdle => {
-    return { code: 'code', text: reasonLine(reason), wayOut: wayOutOf(reason.why), probes: reason.probes };
+    return { code: 'code', text: reasonLine(reason), wayOut: wayOutOf(reason), probes: reason.probes };
   });
   const far = farFrom(plan, planned, expectedSlack(elf), given);
   return [...first, ...code, ...(far ? [far] : [])];

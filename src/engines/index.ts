@@ -16,6 +16,7 @@ export {
   engineSentence,
   extraLines,
   reasonLines,
+  scratchNone,
   summarizeEngines,
 } from './engine-summary.js';
 export { Engines } from './engines.js';

@@ -7,7 +7,7 @@ import { engineChoices, planEngines, unavailable } from './engine-choice.js';
 import type { EnginesOptions } from './engines-options.js';
 
 /** Begins the reason of a probe that was switched off. */
-export const tooOften = 'it stopped the target more often than --engine auto allows';
+const tooOften = 'it stopped the target more often than --engine auto allows';
 
 type LeftOut = Pick<ProbeFact, 'why' | 'leftOutBy'>;
 

@@ -53,6 +53,7 @@ export {
   codeOf,
   entryPlan,
   type InnerPlace,
+  leavesValuesOut,
   mergePlans,
   noteName,
   type PlannedCount,

@@ -158,6 +158,8 @@ export interface ReadPlan {
 /** Why each trap stops the target. */
 export const trapIsRead = 'what a trap is stands in registers of the system, which only a stop reads';
 
+/** Ends the reason of a hit whose values only a stop reads. */
+export const leavesValuesOut = '(--no-args leaves values out)';
 /** Why a hit stops the target with `--bt`. */
 export const stackIsRead = 'the stack is read at each hit (--bt)';
 

@@ -174,8 +174,8 @@ const info = shaped<TraceInfo>({
 });
 const probe = shaped<EndProbe>({
   ...{ name: text, subject: optional(text), address: word, engine: among('target', 'stop', 'none') },
-  ...{ why: optional(text), leftOutBy: optional(among('stops', 'stub')), proof: optional(text) },
-  ...{ partly: optional(text), extra: optional(text) },
+  ...{ why: optional(text), leftOutBy: optional(among('stops', 'stub', 'number', 'harm')), proof: optional(text) },
+  ...{ partly: optional(text), unseenReturn: optional(text), extra: optional(text) },
 });
 const recording = shaped<EndEntry['recording']>({
   ...{ end: text, stub: optional(text), events: whole, stops: whole, records: whole, missing: whole },

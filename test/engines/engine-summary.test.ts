@@ -76,6 +76,14 @@ t.test('advice: the way out of what most probes stop for', (t) => {
   t.equal(advice(noMemory, noMemory, { ...attached, isLaunched: true }), 'name-scratch');
   t.equal(advice(noMemory, noMemory, { ...attached, isMachineOfQemu: false }), 'name-scratch');
   t.equal(advice('it has a seccomp filter', 'it has a seccomp filter', { ...attached, isProcess: true }), undefined);
+  const left = (leftOutBy: ProbeFact['leftOutBy']) =>
+    adviceOnStops(summarizeEngines([{ ...probe('a', 'none', 'x'), leftOutBy }]), undefined, attached)?.code;
+  t.strictSame((['stops', 'number', 'harm', 'stub'] as const).map(left), [
+    'engine-mixed',
+    'engine-mixed',
+    'newer-gdbserver',
+    undefined,
+  ]);
   t.equal(advice('--engine stop'), 'leave-engine-stop');
   t.equal(advice(stackIsRead), 'leave-bt');
   t.equal(advice(trapIsRead), 'fewer-traps');

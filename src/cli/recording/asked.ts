@@ -2,7 +2,7 @@ import type { Addr } from '../../base/addr.js';
 import type { Logger } from '../../base/logger.js';
 import type { Refusal } from '../../base/refusal.js';
 import { ElfFile } from '../../elf/index.js';
-import type { EngineName } from '../../engines/index.js';
+import { type EngineName, scratchNone } from '../../engines/index.js';
 import { type Found, type InlinedPolls, kinds, type ProbeKind, parseProbe, type Wakes } from '../../probes/index.js';
 import { type EnginePlanWishes, functionNamed, type PlaceOptions, type Program, prepare } from '../../record/index.js';
 import { parseScratch, reservedIn, type ScratchSources, symbolMemory } from '../../scratch/index.js';
@@ -87,7 +87,7 @@ export function hidesRam(
 
 /** The user wants none of a guest's RAM to be kept from it. */
 export function refusedScratch({ scratch }: Pick<ScratchArguments, 'scratch'>): Refusal | undefined {
-  return scratch === 'none' ? { refused: '--scratch none leaves the guest all its RAM' } : undefined;
+  return scratch === 'none' ? { refused: scratchNone } : undefined;
 }
 
 /** The memory that the user names for trampolines. Throws `SCRATCH_SYNTAX`, `SCRATCH_NO_SYMBOL`. */

@@ -95,12 +95,17 @@ export interface ProbeFact {
   readonly engine: 'target' | 'stop' | 'none';
   /** Why not `target`. */
   readonly why: string | undefined;
-  /** What has left it out during the recording: it stopped the target too often, or the stub has no breakpoint for it. */
-  readonly leftOutBy?: 'stops' | 'stub' | undefined;
+  /**
+   * What has left it out, although it may stop: it stopped the target too often, the stub has no breakpoint for it, there
+   * are too many like it, or each stop may do harm.
+   */
+  readonly leftOutBy?: 'stops' | 'stub' | 'number' | 'harm' | undefined;
   /** Of `target`: what is done to the target's code, and what is known that allows it. */
   readonly proof?: string | undefined;
   /** What the engine without stops does not see of it. */
   readonly partly?: string | undefined;
+  /** Of a function whose calls are counted without durations: why only a stop could observe its return. */
+  readonly unseenReturn?: string | undefined;
   /** Nobody asked for it by itself, and it is left out rather than have the target stop for it: `wakes`, `drops`. */
   readonly extra?: string | undefined;
 }

@@ -4,7 +4,7 @@ import type { ValuePlace } from '../../argument-places.js';
 import { loopsToStart } from '../../code-facts.js';
 import type { FunctionArgument, FunctionProbe } from '../../describer.js';
 import { planConditions } from '../../expressions/comparison.js';
-import { entryPlan, type PlannedReads, type ReadPlan } from '../../read-plan.js';
+import { entryPlan, leavesValuesOut, type PlannedReads, type ReadPlan } from '../../read-plan.js';
 import { type FunctionProbes, resolveFunctions } from '../../resolve-functions.js';
 import { ValueReads } from '../../value-reads.js';
 import type { Found, Outcome, PlanWishes, ProbeKind } from '../kind.js';
@@ -100,7 +100,7 @@ function readsOf(
     entryExtents: shown.extents,
     exit: { keep: [], registers: exit, reads: [], extents: returned.extents },
     when,
-    foreign: foreign && `a value lies in ${foreign} (--no-args leaves values out)`,
+    foreign: foreign && `a value lies in ${foreign} ${leavesValuesOut}`,
     why,
   };
 }
