@@ -1,5 +1,6 @@
 // Makes the JavaScript of dist/:
 //   cli/code-HASH.cjs          all of it, as one script: V8 keeps what it has compiled of one (src/cli/compiled.ts)
+//   cli/code-HASH.cjs.map      what is where in it, for scripts/stack.mjs; not in the package
 //   cli/main.js                the command line
 //   index.js, ROOM/index.js    the library's entries, which pass on what that script has; of .d.ts what they lead to
 //   cli/help/*.txt             the pages of --help: src/cli/help-pages.ts
@@ -103,20 +104,22 @@ const common = {
   metafile: true,
   minifyWhitespace: true,
   minifySyntax: true,
+  // Profiles of rsptrace itself want the names.
+  minifyIdentifiers: process.env.RSPTRACE_NAMES === undefined,
   platform: 'node',
   target: 'node20',
   logLevel: 'warning',
 };
-const {
-  metafile,
-  outputFiles: [script],
-} = await build({
+const { metafile, outputFiles } = await build({
   ...common,
   stdin: {
     contents: `module.exports = { ${parts.map((name) => `'${name}': () => require('./src/${name}.ts')`)} }`,
     resolveDir: root,
   },
   write: false,
+  outdir: out,
+  sourcemap: 'external',
+  sourcesContent: false,
   external: Object.keys({ ...dependencies, ...optionalDependencies }).filter((name) => !bundled.includes(name)),
   format: 'cjs',
   define: { 'import.meta.url': 'ownUrl' },
@@ -124,10 +127,12 @@ const {
   footer: { js: '})' },
   plugins: [withViewer([pastIndexes]), pastIndexes],
 });
+const [map, script] = outputFiles.sort((a, b) => b.path.length - a.path.length);
 const hash = createHash('sha256').update(script.contents).digest('hex').slice(0, 16);
 mkdirSync(out, { recursive: true });
-for (const name of readdirSync(out)) if (/^code-.*\.cjs$/.test(name)) rmSync(join(out, name));
+for (const name of readdirSync(out)) if (/^code-.*\.cjs(\.map)?$/.test(name)) rmSync(join(out, name));
 writeFileSync(join(out, `code-${hash}.cjs`), script.contents);
+writeFileSync(join(out, `code-${hash}.cjs.map`), map.contents);
 
 // What starts it is a file of its own.
 await build({
