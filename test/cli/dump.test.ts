@@ -23,9 +23,13 @@ interface Explained {
 async function recorded(t: Test, ...options: string[]) {
   const trace = join(scratchFolder(t), 'a.pftrace');
   const words = ['--keep-records', '--json', '-o', trace, '-p', 'fn:labkern::work::deep*', ...options];
-  const ran = await rsptrace('run', ...words, elfPath('rv-o2'), '--', ...qemuArgv('rv-o2')).ended;
-  t.equal(ran.status, 0, ran.stderr.slice(-300));
-  return { trace, said: JSON.parse(ran.stdout) as { events: number; records: number } };
+  return {
+    trace,
+    said: await rsptrace('run', ...words, elfPath('rv-o2'), '--', ...qemuArgv('rv-o2')).json<{
+      events: number;
+      records: number;
+    }>(),
+  };
 }
 
 const jsonLines = (text: string): readonly Line[] =>

@@ -87,9 +87,12 @@ t.test('attach to a library of a process: its functions are traced without stops
   const pid = target.process.pid ?? 0;
   const library = /\S+\/libc\.so\.6$/m.exec(readFileSync(`/proc/${pid}/maps`, 'utf8'))?.[0] ?? '';
   const words = [String(pid), library, '--json', '-p', 'fn:usleep', '-n', '100'];
-  const ran = await rsptrace('attach', ...words, '-o', join(scratchFolder(t), 'out.txt')).ended;
-  t.equal(ran.status, 0, ran.stderr);
-  const { functions, scratch, ...rest } = JSON.parse(ran.stdout) as Recording;
+  const { functions, scratch, ...rest } = await rsptrace(
+    'attach',
+    ...words,
+    '-o',
+    join(scratchFolder(t), 'out.txt'),
+  ).json<Recording>();
   t.match(functions, [{ function: /^usleep/ }], `${JSON.stringify(rest)}`);
   t.match(scratch, /^memory mapped into process/);
   await endsWell(t, target);
@@ -105,9 +108,7 @@ t.test(
     const options = ['--json', '-p', 'fn:tick', '--record-wire', wire, '-o', trace];
     const tracer = rsptraceProcess('attach', String(target.process.pid), ...options);
     await traceGrows(tracer, trace, 1);
-    const { status, stdout, stderr } = await rsptrace('info', '--json', trace).ended;
-    t.equal(status, 0, stderr);
-    t.match(JSON.parse(stdout), { events: 0 });
+    t.match(await rsptrace('info', '--json', trace).json(), { events: 0 });
     tracer.process.kill('SIGINT');
     const ran = await tracer.ended;
     t.equal(ran.status, 0);
@@ -129,10 +130,10 @@ t.test('attach to a process whose program was replaced: the file that it runs is
   await target.shows('ticking');
   rmSync(program);
   const trace = join(scratchFolder(t), 'out.txt');
-  const ran = await rsptrace('attach', String(target.process.pid), '--json', '-p', 'fn:tick', '-n', '40', '-o', trace)
-    .ended;
-  t.equal(ran.status, 0, ran.stderr);
-  t.match(JSON.parse(ran.stdout), { functions: [{ function: 'tick' }] });
+  t.match(
+    await rsptrace('attach', String(target.process.pid), '--json', '-p', 'fn:tick', '-n', '40', '-o', trace).json(),
+    { functions: [{ function: 'tick' }] },
+  );
 });
 
 t.test('graph of a process that runs: its calls, the thread that makes them, and let go', async (t) => {

@@ -20,9 +20,7 @@ const here = join(import.meta.dirname, '../native');
 const attached = 'if a debugger may attach here: sysctl kernel.yama.ptrace_scope=0, or as root';
 
 async function backtrace(target: readonly string[], program: string): Promise<Output> {
-  const { status, stdout, stderr } = await rsptrace('bt', '--json', ...target, program).ended;
-  if (status !== 0) throw new Error(stderr);
-  return JSON.parse(stdout) as Output;
+  return rsptrace('bt', '--json', ...target, program).json<Output>();
 }
 
 async function lldbServer(t: { teardown: (fn: () => void) => void }, pid: string): Promise<string> {

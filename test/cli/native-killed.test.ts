@@ -49,9 +49,10 @@ async function killOnce(t: Test, program: string, wait: number | undefined): Pro
   if (waits && !stopped) process.kill(pid, 'SIGINT');
   await stops;
 
-  const ran = await rsptrace('detach', '--json', '-r', server.address, program).ended;
-  t.equal(ran.status, 0, ran.stderr);
-  const { restored, different } = JSON.parse(ran.stdout) as { restored: object[]; different: object[] };
+  const { restored, different } = await rsptrace('detach', '--json', '-r', server.address, program).json<{
+    restored: object[];
+    different: object[];
+  }>();
   t.same(different, []);
   t.equal(changedCode(pid, program), 0, 'its text is the file');
   t.notMatch(statusOf(pid, 'State'), /^[tT]/, 'it runs');
@@ -61,9 +62,7 @@ async function killOnce(t: Test, program: string, wait: number | undefined): Pro
 
   const again = await gdbserver(t, '--attach', String(pid));
   const record = ['--json', '-n', '2000', '--force', '-o', trace, ...functionProbes, program];
-  const recorded = await rsptrace('-r', again.address, ...record).ended;
-  t.equal(recorded.status, 0, recorded.stderr);
-  t.match(JSON.parse(recorded.stdout), { end: 'max-events' });
+  t.match(await rsptrace('-r', again.address, ...record).json(), { end: 'max-events' });
   t.equal(changedCode(pid, program), 0);
   writeFileSync(go, '');
   t.match((await server.ended).stdout, /^same 1$/m, 'and came to the same results all the time');

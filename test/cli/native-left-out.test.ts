@@ -128,9 +128,18 @@ t.test('a thousand patches, and breakpoints that stay: each call of each is seen
     }`,
   );
   const trace = join(scratchFolder(t), 'many.pftrace');
-  const ran = await rsptrace('run', '--json', '-o', trace, '-p', 'fn:f*', '-p', 'fn:brief', program, '--').ended;
-  t.equal(ran.status, 0, ran.stderr);
-  const { functions, engines } = JSON.parse(ran.stdout) as { functions: Row[]; engines: object };
+  const { functions, engines } = await rsptrace(
+    'run',
+    '--json',
+    '-o',
+    trace,
+    '-p',
+    'fn:f*',
+    '-p',
+    'fn:brief',
+    program,
+    '--',
+  ).json<{ functions: Row[]; engines: object }>();
   t.match(engines, { without_stops: 1100, stopping: 1 });
   t.same(
     functions.filter(({ calls }) => calls !== 3),

@@ -40,9 +40,10 @@ t.test('a status that is no success fails the recording', async (t) => {
 });
 
 t.test("as cargo's runner: the program stands behind --", async (t) => {
-  const ran = await rsptrace('run', '--json', '-p', 'fn:work', '--guest-status', '--', program, '7').ended;
-  t.equal(ran.status, 7, ran.stderr);
-  t.match(JSON.parse(ran.stdout), { guest_exit: 'status 7', events: 2 });
+  t.match(await rsptrace('run', '--json', '-p', 'fn:work', '--guest-status', '--', program, '7').json(7), {
+    guest_exit: 'status 7',
+    events: 2,
+  });
 });
 
 t.test('a program that is ended for a limit fails, for our own it does not', async (t) => {

@@ -19,9 +19,7 @@ async function elsewhere(t: Test, program: readonly string[], edit: (packet: str
     'to-stub': { edit: (text) => text.replaceAll(packet, (_, data: string) => frame(edit(named(data)))) },
   });
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const ran = await rsptrace('-r', proxy.path, '--json', '-o', trace, ...functionProbes, path).ended;
-  t.equal(ran.status, 0, ran.stderr.slice(-300));
-  const output = JSON.parse(ran.stdout) as Output;
+  const output = await rsptrace('-r', proxy.path, '--json', '-o', trace, ...functionProbes, path).json<Output>();
   const { stdout } = await server.ended;
   t.equal(stdout, (await start(path, program).ended).stdout, 'it computes what it does untraced');
   t.match(output.scratch, /^memory mapped into process \d+ \(memfd on another machine\)$/);

@@ -93,9 +93,9 @@ for (const loader of [[], ['/lib64/ld-linux-x86-64.so.2']]) {
     t.teardown(() => void child.kill('SIGKILL'));
     await new Promise((resolve) => setTimeout(resolve, 300));
     const server = await gdbserver(t, '--attach', String(child.pid));
-    const { status, stdout, stderr } = await rsptrace('bt', '-r', server.address, '--json', '--locals', program).ended;
-    t.equal(status, 0, stderr);
-    const { harts } = JSON.parse(stdout) as { harts: { frames: { function: string; file: string; line: number }[] }[] };
+    const { harts } = await rsptrace('bt', '-r', server.address, '--json', '--locals', program).json<{
+      harts: { frames: { function: string; file: string; line: number }[] }[];
+    }>();
     const frames = (harts[0]?.frames ?? []).filter(({ file }) => file?.endsWith('program.c'));
     const names = frames.map((frame) => frame.function);
     t.ok(names.length >= 1);

@@ -44,9 +44,7 @@ async function tasksOf(t: Test, name: Parameters<typeof pollsProgram>[1], printe
     if (stdout.includes(printed)) break;
   }
   const args = ['tasks', '--json', '--plugin', join(root, 'examples', 'executors.mjs'), '--pid', `${running.pid}`];
-  const { status, stdout: json, stderr } = await rsptrace(...args, program).ended;
-  t.equal(status, 0, stderr.slice(-400));
-  return JSON.parse(json) as { tasks: readonly Found[]; others: readonly Found[] };
+  return rsptrace(...args, program).json<{ tasks: readonly Found[]; others: readonly Found[] }>();
 }
 
 t.test('a kind of probe and a format, by the example', async (t) => {
@@ -91,9 +89,7 @@ for (const level of usually(['o0', 'o3'] as const, (one) => one === 'o3')) {
 
 t.test('its probes stand beside others without a target', async (t) => {
   const args = ['run', '--dry-run', '--json', '--plugin', example, '-p', 'symbol:timer_tick', '-p', 'fn:deep0'];
-  const { status, stdout } = await rsptrace(...args, elf, '--', 'false').ended;
-  t.equal(status, 0);
-  t.match(JSON.parse(stdout), { probes: [{ function: 'labkern::work::deep0' }] });
+  t.match(await rsptrace(...args, elf, '--', 'false').json(), { probes: [{ function: 'labkern::work::deep0' }] });
 });
 
 t.test('a runtime that has the library in its own node_modules', async (t) => {
@@ -111,9 +107,10 @@ t.test('a runtime that has the library in its own node_modules', async (t) => {
   mkdirSync(join(file, '..', 'node_modules'));
   symlinkSync(root, join(file, '..', 'node_modules', 'rsptrace'));
   const { socket } = await frozenGuest(t, 'rv-o2');
-  const { status, stdout, stderr } = await rsptrace('tasks', '--json', '--plugin', file, '--remote', socket, elf).ended;
-  t.equal(status, 0, stderr);
-  t.match(JSON.parse(stdout), { runtimes: ['own'], tasks: [] });
+  t.match(await rsptrace('tasks', '--json', '--plugin', file, '--remote', socket, elf).json(), {
+    runtimes: ['own'],
+    tasks: [],
+  });
 });
 
 t.test('what cannot be used is one error', async (t) => {
@@ -138,9 +135,7 @@ t.test('what cannot be used is one error', async (t) => {
   ];
   for (const [text, message] of wrong) {
     const args = ['run', '--json', '--plugin', plugin(t, text), elf, '--', 'false'];
-    const { status, stdout } = await rsptrace(...args).ended;
-    t.equal(status, 1);
-    t.match(JSON.parse(stdout), { error: { code: 'PLUGIN_UNUSABLE', message, hint: /./ } }, text);
+    t.match(await rsptrace(...args).json(1), { error: { code: 'PLUGIN_UNUSABLE', message, hint: /./ } }, text);
   }
   const { stdout } = await rsptrace('run', '--json', '--plugin', '/nowhere/x.mjs', elf, '--', 'false').ended;
   t.match(JSON.parse(stdout), { error: { code: 'PLUGIN_UNUSABLE', message: /there is no such file/ } });

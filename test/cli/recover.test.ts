@@ -54,9 +54,11 @@ async function comesAgain(
   { plugin, trace, again, said }: Recorded,
   plain = (line: string) => line,
 ): Promise<void> {
-  const { status, stdout, stderr } = await rsptrace('recover', again, '--plugin', plugin, '--json').ended;
-  t.equal(status, 0, stderr);
-  const { records, events, notes } = JSON.parse(stdout) as { records: number; events: number; notes: string[] };
+  const { records, events, notes } = await rsptrace('recover', again, '--plugin', plugin, '--json').json<{
+    records: number;
+    events: number;
+    notes: string[];
+  }>();
   t.equal(records, said.records);
   t.equal(events, said.events);
   const lines = readFileSync(trace, 'utf8').split('\n').map(plain);
@@ -190,9 +192,7 @@ t.test(`killed at random moments: ${kills}`, async (t) => {
       t.ok(info.stdout.includes(`cut off at byte`), info.stdout);
       t.ok(info.stdout.includes(`\`rsptrace recover ${trace}\` reads the rest`), info.stdout);
     }
-    const { status, stdout, stderr } = await rsptrace('recover', trace, '--json').ended;
-    t.equal(status, 0, stderr);
-    const recovered = JSON.parse(stdout) as { records: number; events: number };
+    const recovered = await rsptrace('recover', trace, '--json').json<{ records: number; events: number }>();
     t.ok(recovered.events > 0 && recovered.records > 0, `${recovered.events} events of ${recovered.records} records`);
     t.ok(statSync(trace).size >= before, 'the trace has not become shorter');
     const report = JSON.parse((await rsptrace('report', trace, '--by', 'fn', '--json').ended).stdout) as Report;

@@ -29,9 +29,7 @@ interface Row {
 }
 
 async function json<T>(...words: readonly string[]): Promise<T> {
-  const ran = await rsptrace(...words, '--json').ended;
-  if (ran.status !== 0) throw new Error(ran.stderr);
-  return JSON.parse(ran.stdout) as T;
+  return rsptrace(...words, '--json').json<T>();
 }
 
 /** What the program's own calls are: valgrind runs it. */
@@ -428,7 +426,7 @@ t.test('a diff names what is slower, new and gone, and breaks limits', async (t)
     '+0% fn:*',
   );
   t.same(new Set(same.fn.map(({ change }) => change)), new Set(['same']));
-  const found = await rsptrace(
+  const { fn, broken } = await rsptrace(
     'diff',
     cut,
     trace,
@@ -437,12 +435,10 @@ t.test('a diff names what is slower, new and gone, and breaks limits', async (t)
     '+5% fn:leaf',
     '--fail-on',
     '+1000000% fn:middle',
-  ).ended;
-  t.equal(found.status, 4);
-  const { fn, broken } = JSON.parse(found.stdout) as {
+  ).json<{
     readonly fn: readonly { readonly name: string; readonly change: string }[];
     readonly broken: readonly { readonly name: string }[];
-  };
+  }>(4);
   t.same(Object.fromEntries(fn.map(({ name, change }) => [name, change])), {
     main: 'new',
     fib: 'new',

@@ -122,9 +122,7 @@ for (const [machine, guest, at] of usually(guests, ([, name]) => name.endsWith('
 
 t.test('the command, from the ELF alone', async (t) => {
   const words = ['doctor', '--trampolines', '-p', 'fn:labkern::exec::poll_task'];
-  const { status, stdout } = await rsptrace(...words, '--json', elfPath('rv-o2')).ended;
-  t.equal(status, 0);
-  const found = JSON.parse(stdout) as ReturnType<typeof trampolinesJson>;
+  const found = await rsptrace(...words, '--json', elfPath('rv-o2')).json<ReturnType<typeof trampolinesJson>>();
   t.match(found, { version: 1, scratch: { made_up: true }, probes: [{ name: 'labkern::exec::poll_task', why: null }] });
   const text = await rsptrace(...words, '--scratch', '0x87000000,1M', elfPath('rv-o2')).ended;
   t.match(text.stdout, /^memory: made up: without --remote/);

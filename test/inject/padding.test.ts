@@ -81,9 +81,9 @@ t.test('where nothing else is, the padding holds the jump; every call is seen', 
   const names = ['nops', 'traps', 'crowded', 'neighbour', 'labelled', 'data'];
   const probes = names.flatMap((name) => ['-p', `count:${name}`]);
   const out = ['--engine', 'mixed', '--json', '-o', join(folder, 'out.pftrace')];
-  const ran = await rsptrace('run', ...out, ...probes, program).ended;
-  t.equal(ran.status, 0, ran.stderr);
-  const output = JSON.parse(ran.stdout) as Recording & { readonly counts: Recording['functions'] };
+  const output = await rsptrace('run', ...out, ...probes, program).json<
+    Recording & { readonly counts: Recording['functions'] }
+  >();
   const engines = new Map(output.probes.map((probe) => [probe.function, probe.engine]));
   t.same(Object.fromEntries(engines), {
     ...{ nops: 'target', traps: 'target', neighbour: 'target' },

@@ -39,9 +39,7 @@ interface Profile {
 }
 
 async function profile(...words: readonly string[]): Promise<Profile> {
-  const ran = await rsptrace('profile', '--json', ...words).ended;
-  if (ran.status !== 0) throw new Error(ran.stderr);
-  return JSON.parse(ran.stdout) as Profile;
+  return rsptrace('profile', '--json', ...words).json<Profile>();
 }
 
 /** Within three points, and four standard deviations of so few samples. */

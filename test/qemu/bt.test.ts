@@ -36,9 +36,7 @@ for (const name of ['rv-o2', 'x86-o2'] as const) {
   t.test(`${name}: the stack at a breakpoint, by each unwinder; the guest then goes on to its end`, async (t) => {
     const qemu = frozenGuest(t, name);
     await stopAt(qemu.socket, name, 'deep7');
-    const { status, stdout, stderr } = await rsptrace('bt', '-r', qemu.socket, '--json', elfPath(name)).ended;
-    t.equal(status, 0, stderr);
-    const output = JSON.parse(stdout) as Output;
+    const output = await rsptrace('bt', '-r', qemu.socket, '--json', elfPath(name)).json<Output>();
     t.equal(output.version, 1);
     const [hart] = output.harts;
     t.equal(output.harts.length, 1);
@@ -113,9 +111,7 @@ for (const name of ['rv-o2', 'x86-o2'] as const) {
 
 t.test('a guest that was never started stays so; each hart has its stack', async (t) => {
   const qemu = frozenGuest(t, 'rv-o2', ['-smp', '2']);
-  const { status, stdout, stderr } = await rsptrace('bt', '-r', qemu.socket, '--json', elfPath('rv-o2')).ended;
-  t.equal(status, 0, stderr);
-  const { harts } = JSON.parse(stdout) as Output;
+  const { harts } = await rsptrace('bt', '-r', qemu.socket, '--json', elfPath('rv-o2')).json<Output>();
   t.equal(harts.length, 2);
   for (const hart of harts) t.match(hart, { pc: '0x1000', end: { reason: 'outside-code', complete: false } });
   await using session = await connect(`unix:${qemu.socket}`, { waitMs: 60_000 });

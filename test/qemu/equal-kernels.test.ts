@@ -15,9 +15,7 @@ import { elfPath, guests, qemuArgv, TIMING_DEPENDENT } from './guests/guests.js'
 async function traced(t: Test, elf: string, probes: readonly string[], command: readonly string[]) {
   const [trace, kept] = ['out.txt', 'console'].map((name) => join(scratchFolder(t), name)) as [string, string];
   const options = ['--json', '-o', trace, '--console', kept, ...probes.flatMap((probe) => ['-p', probe])];
-  const { status, stdout, stderr } = await rsptraceWithin(300_000, 'run', ...options, elf, '--', ...command).ended;
-  t.equal(status, 0, stderr.slice(-500));
-  const output = JSON.parse(stdout) as Recording;
+  const output = await rsptraceWithin(300_000, 'run', ...options, elf, '--', ...command).json<Recording>();
   t.equal(output.missing, 0);
   return { output, console: readFileSync(kept, 'latin1') };
 }

@@ -84,7 +84,7 @@ variant(t, 'bytes that are split and late do no harm at all', async (t) => {
     'to-stub': { split: 7 },
   });
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const ran = await rsptrace(
+  const { futures } = await rsptrace(
     '--remote',
     proxy.path,
     '--scratch',
@@ -94,9 +94,7 @@ variant(t, 'bytes that are split and late do no harm at all', async (t) => {
     '-o',
     trace,
     elfPath(name),
-  ).ended;
-  t.equal(ran.status, 0, ran.stderr);
-  const { futures } = JSON.parse(ran.stdout) as Recording;
+  ).json<Recording>();
   const lab = parseLab((await qemu.ended).stdout);
   t.equal(lab.checksum, guest(name).checksum);
   const rows = compareCounts(lab, futures).filter(
@@ -120,9 +118,14 @@ t.test('a link that ends while trampolines are put in is no reason for probes to
     },
   });
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const ran = await rsptrace('--remote', proxy.path, '--json', '-o', trace, elfPath(name)).ended;
-  t.equal(ran.status, 3, ran.stderr);
-  const { events, error, probes } = JSON.parse(ran.stdout) as Recording;
+  const { events, error, probes } = await rsptrace(
+    '--remote',
+    proxy.path,
+    '--json',
+    '-o',
+    trace,
+    elfPath(name),
+  ).json<Recording>(3);
   t.match({ events, error }, { events: 0, error: { code: 'RSP_CLOSED' } });
   t.ok(probes.some(({ engine }) => engine === 'target'));
   t.notOk(probes.some(({ why }) => /connection|session/.test(why ?? '')));

@@ -12,11 +12,9 @@ for (const engine of ['target', 'stop'] as const) {
   t.test(`engine ${engine}: a number is left out while the unit is off, and nothing else`, async (t) => {
     const { elf, command } = floatsKernel(t, calls);
     const tree = join(scratchFolder(t), 'calls.txt');
-    const ran = await rsptrace(
+    const { probes } = await rsptrace(
       ...['run', '--json', '--engine', engine, '-o', tree, '-p', 'fn:take', elf, '--', ...command],
-    ).ended;
-    t.equal(ran.status, 0, ran.stderr);
-    const { probes } = JSON.parse(ran.stdout) as { readonly probes: readonly { readonly engine: string }[] };
+    ).json<{ readonly probes: readonly { readonly engine: string }[] }>();
     t.match(probes, [{ engine }]);
     const seen = [...readFileSync(tree, 'utf8').matchAll(/\[ 0\] +(take\(.*\))/g)].map(([, call]) => call);
     const wanted = Array.from({ length: calls }, (_, i) =>

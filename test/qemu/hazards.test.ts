@@ -126,7 +126,7 @@ t.test('a stub that does not write memory', async (t) => {
 
 t.test('code in the memory for trampolines', async (t) => {
   const { elf } = hazardsKernel(t, { calls, own });
-  const { status, stdout } = await rsptrace('run', '--json', '-p', 'count:inside', elf, '--', 'false').ended;
-  t.equal(status, 1);
-  t.match(JSON.parse(stdout), { error: { code: 'PROBE_UNSAFE', hint: /\.rsptrace/ } });
+  t.match(await rsptrace('run', '--json', '-p', 'count:inside', elf, '--', 'false').json(1), {
+    error: { code: 'PROBE_UNSAFE', hint: /\.rsptrace/ },
+  });
 });

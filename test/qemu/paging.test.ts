@@ -23,9 +23,7 @@ for (const [name, levels] of usually(tables, ([name, levels]) => levels === (nam
     const kept = join(folder, 'console');
     const probes = ['work', 'outer', 'inner'].flatMap((each) => ['-p', `fn:${each}`]);
     const options = ['--engine', 'target', '--json', '-o', join(folder, 'out.txt'), '--console', kept];
-    const run = await rsptrace('run', ...options, ...probes, elf, '--', ...command).ended;
-    t.equal(run.status, 0, run.stderr.slice(-500));
-    const output = JSON.parse(run.stdout) as Recording;
+    const output = await rsptrace('run', ...options, ...probes, elf, '--', ...command).json<Recording>();
     t.equal(output.end, 'guest-ended');
     t.match(output.scratch, /^hidden RAM .*, mapped at 0xffffffff[89a-f][0-9a-f]{7}, shared through a file$/);
     t.equal(output.missing, 0);
@@ -46,9 +44,17 @@ for (const [name, levels] of usually(tables, ([name, levels]) => levels === (nam
 t.test('riscv64, data no-execute: statics of the kernel hold trampolines and ring', async (t) => {
   const { elf, command } = pagingKernel(t, 'riscv64', 3, NEAR_BASE, 'SCRATCH');
   const options = ['--json', '--engine', 'target', '-o', join(scratchFolder(t), 'out.json')];
-  const run = await rsptrace('run', ...options, '-p', 'fn:work', '-p', 'fn:inner', elf, '--', ...command).ended;
-  t.equal(run.status, 0, run.stderr.slice(-500));
-  const { scratch, missing, functions } = JSON.parse(run.stdout) as Recording;
+  const { scratch, missing, functions } = await rsptrace(
+    'run',
+    ...options,
+    '-p',
+    'fn:work',
+    '-p',
+    'fn:inner',
+    elf,
+    '--',
+    ...command,
+  ).json<Recording>();
   t.match(
     scratch,
     /^the static __rsptrace_data \(0xffffffff80[0-9a-f]{6}, 262144 bytes\), code among that of the program/,
@@ -63,9 +69,15 @@ variant(t, 'riscv64, RAM that cannot be hidden, nothing reserved: the probes sto
   const options = ['--json', '-o', join(scratchFolder(t), 'out.json')];
   // RAM that QEMU does not lay out alone is not hidden.
   const machine = [...command, '-mem-path', scratchFolder(t)];
-  const run = await rsptrace('run', ...options, '-p', 'fn:work', elf, '--', ...machine).ended;
-  t.equal(run.status, 0, run.stderr.slice(-500));
-  const { scratch, missing, functions, probes } = JSON.parse(run.stdout) as Recording;
+  const { scratch, missing, functions, probes } = await rsptrace(
+    'run',
+    ...options,
+    '-p',
+    'fn:work',
+    elf,
+    '--',
+    ...machine,
+  ).json<Recording>();
   t.equal(scratch, undefined);
   t.match(probes, [{ engine: 'stop', why: /-mem-path/ }]);
   t.equal(missing, 0);

@@ -52,9 +52,7 @@ for (const { name, options, end } of ends) {
     const probes = ['-p', 'poll:chain_task', '-p', 'fn:deep*'];
     const trace = join(scratchFolder(t), 'out.pftrace');
     const record = ['--remote', proxy.path, '--json', ...scratch, ...probes, ...options, '-o', trace, elfPath(name)];
-    const { status, stdout, stderr } = await rsptrace(...record).ended;
-    t.equal(status, 0, stderr);
-    const output = JSON.parse(stdout) as { end: string; records: number; trampolines_stay: boolean };
+    const output = await rsptrace(...record).json<{ end: string; records: number; trampolines_stay: boolean }>();
     t.equal(output.end, end);
     // Where the time is up says nothing of how far a busy machine has come.
     if (end !== 'duration') t.ok(output.records > 500, `${output.records} records without a stop`);

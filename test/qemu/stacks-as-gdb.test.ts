@@ -66,9 +66,7 @@ async function afterRecording(t: Test, name: string, at: string): Promise<{ sock
     const scratch = `${given[guest(name).arch]},${name.endsWith('-o2') ? '0x40000' : '0x80000'}`;
     const record = ['-n', `${events}`, '-p', 'fn:**', '-p', 'poll:**', '--scratch', scratch];
     const args = ['-r', proxy.path, '--json', ...record, '-o', trace, elfPath(name)];
-    const { status, stdout, stderr } = await rsptrace(...args).ended;
-    t.equal(status, 0, stderr);
-    const { end, records } = JSON.parse(stdout) as { end: string; records: number };
+    const { end, records } = await rsptrace(...args).json<{ end: string; records: number }>();
     if (end === 'guest-ended' || records <= 20) continue;
     const seen = await gdbStacks(t, socket, name, at, 5);
     if (seen.length === 5) return { socket, seen };

@@ -98,9 +98,7 @@ for (const name of usually(['rv-o0', 'rv-o2', 'x86-o2'], (one) => one !== 'rv-o0
       const qemu = frozenGuest(t, name, ['-icount', 'shift=1,sleep=off']);
       await advance(qemu.socket, address, hits);
       const live = liveTasks(qemu.socket, elf);
-      const ran = await rsptrace('tasks', '--json', '-r', qemu.socket, elf).ended;
-      t.equal(ran.status, 0, ran.stderr);
-      const { tasks } = JSON.parse(ran.stdout) as { tasks: Node[] };
+      const { tasks } = await rsptrace('tasks', '--json', '-r', qemu.socket, elf).json<{ tasks: Node[] }>();
       t.equal(tasks.length, live, `at the ${hits}th poll of a task`);
       most = Math.max(most, live);
       for (const task of tasks) {
@@ -125,9 +123,7 @@ t.test('a dump shows what the stopped guest shows: an ELF core, and a raw image 
   await session.monitor(`dump-guest-memory ${core}`);
   session.close();
   const read = async (...args: string[]): Promise<readonly Node[]> => {
-    const { status, stdout, stderr } = await rsptrace('tasks', '--json', ...args, elf).ended;
-    t.equal(status, 0, stderr);
-    return (JSON.parse(stdout) as { tasks: Node[] }).tasks;
+    return (await rsptrace('tasks', '--json', ...args, elf).json<{ tasks: Node[] }>()).tasks;
   };
   const fromRaw = await read('--core', raw, '--base', '0x80000000');
   const dumps = existsSync(core);

@@ -41,9 +41,15 @@ for (const name of usually(['rv-o2', 'x86-o2'], (one) => one === 'rv-o2')) {
     );
 
     truncateSync(wire, Math.floor(statSync(wire).size / 2));
-    const cut = await rsptrace('--remote', `replay:${wire}`, ...enough, '--force', '-o', traces[1], elf).ended;
-    t.equal(cut.status, 3);
-    const half = JSON.parse(cut.stdout) as Recording;
+    const half = await rsptrace(
+      '--remote',
+      `replay:${wire}`,
+      ...enough,
+      '--force',
+      '-o',
+      traces[1],
+      elf,
+    ).json<Recording>(3);
     t.equal(half.error?.code, 'RSP_REPLAY_ENDED');
     t.ok(half.events > first.events / 4, `${half.events} of ${first.events} events`);
   });

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { qemuArgv } from '../qemu/guests/guests.js';
 import { runInThread } from './in-process.js';
-import { type Command, Output, type Ran } from './output.js';
+import { type Command, jsonOf, Output, type Ran } from './output.js';
 
 export type { Command, Ran };
 
@@ -56,6 +56,7 @@ export function start(program: string, args: readonly string[], limitMs = LIMIT_
   return {
     process: child,
     ended,
+    json: (status) => jsonOf(ended, status),
     over: () => child.exitCode !== null || child.signalCode !== null,
     shows: (text) => output.shows(text),
     read: (reader) => output.read(reader),

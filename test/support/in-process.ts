@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { wrongJson } from './json-schema.js';
-import { type Command, Output } from './output.js';
+import { type Command, jsonOf, Output } from './output.js';
 
 /** What the thread says: a piece of what its command prints, a signal that nothing waits for, or the command's end. */
 type Said =
@@ -37,6 +37,7 @@ export function runInThread(words: readonly string[], limitMs: number): Command 
   thread.postMessage({ words, command });
   return {
     ended,
+    json: (status) => jsonOf(ended, status),
     shows: (text) => output.shows(text),
     read: (reader) => output.read(reader),
     signal: (signal) => thread.postMessage({ signal, command }),

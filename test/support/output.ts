@@ -8,12 +8,21 @@ export interface Ran {
 /** A command that runs, in a process or in a thread of this one. */
 export interface Command {
   readonly ended: Promise<Ran>;
+  /** The object that it prints with `--json`. Rejects where it ends with another status. */
+  json<T>(status?: number): Promise<T>;
   over(): boolean;
   /** Resolves when stdout and stderr together have shown this text. */
   shows(text: string): Promise<void>;
   /** Calls `reader` with all that both have shown, whenever that is more. */
   read(reader: (said: string) => void): void;
   signal(signal: 'SIGINT' | 'SIGTERM'): void;
+}
+
+/** `json` of a command that ends so. */
+export async function jsonOf<T>(ended: Promise<Ran>, wanted = 0): Promise<T> {
+  const { status, stdout, stderr } = await ended;
+  if (status !== wanted) throw new Error(`status ${status}, not ${wanted}: ${stderr}`);
+  return JSON.parse(stdout) as T;
 }
 
 /** What a command has printed so far, and who waits for more. */

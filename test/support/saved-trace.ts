@@ -33,9 +33,9 @@ export async function savedTrace(t: Test): Promise<Saved> {
   const server = await gdbserver(t, program);
   const trace = join(folder, 'reported.pftrace');
   const probes = reportedFunctions.flatMap((name) => ['-p', `fn:${name}`]);
-  const ran = await rsptrace('-r', server.address, '--json', '-o', trace, ...probes, program).ended;
-  if (ran.status !== 0) throw new Error(ran.stderr);
-  const { functions } = JSON.parse(ran.stdout) as Pick<Saved, 'functions'>;
+  const { functions } = await rsptrace('-r', server.address, '--json', '-o', trace, ...probes, program).json<
+    Pick<Saved, 'functions'>
+  >();
   return { folder, source, program, trace, functions };
 }
 
