@@ -5,7 +5,6 @@ export { DW_AT, DW_ATE, DW_DSC, DW_FORM, DW_LANG, DW_TAG, DW_UT } from './consta
 export { DebugInfo, debugInfoMissing, type FunctionInfo, type SourcePosition } from './debug-info.js';
 export { demangle } from './demangle.js';
 export { Die, DieCursor } from './die.js';
-export { genericsOf, parametersOf, typeOf, unpackedChildren } from './die-parts.js';
 export {
   type Answer,
   type Evaluated,
@@ -22,7 +21,19 @@ export { type LineRow, LineTable } from './line.js';
 export type { FileName } from './line-tables.js';
 export { type LocationEntry, locationAt, locationsOf, plainRegister, staticAddress, staticCode } from './location.js';
 export { type NamedKind, NameIndex } from './name-index.js';
-export { linkageNameOf, nameOf, originOf, pathOf, qualifiedName, stripGenerics, through } from './names.js';
+export {
+  genericsOf,
+  linkageNameOf,
+  nameOf,
+  originOf,
+  parametersOf,
+  pathOf,
+  qualifiedName,
+  stripGenerics,
+  through,
+  typeOf,
+  unpackedChildren,
+} from './names.js';
 export { DW_OP } from './op-codes.js';
 export { type AddressRange, rangesOf } from './ranges.js';
 export { type CodePlace, functionsAt, type SourceFunction } from './source-stack.js';

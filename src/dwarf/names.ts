@@ -1,4 +1,5 @@
-import { DW_AT, tags } from './constants.js';
+// What an entry says, or the one that it is an instance of: names, types, what is below it.
+import { DW_AT, DW_TAG, tags } from './constants.js';
 import type { Die } from './die.js';
 
 /** Deeper than any real nesting of namespaces; a damaged file may nest without end. */
@@ -96,4 +97,38 @@ const DASH = 0x2d;
 /** Whether a `<` begins a qualified path: at the start, or behind what no generic arguments follow. */
 function startsPath(name: string, at: number): boolean {
   return at === 0 || ' <([&'.includes(name.charAt(at - 1));
+}
+
+/** The type of a variable, of a parameter, or of what a function returns. */
+export function typeOf(die: Die): Die | undefined {
+  return through(die, (at) => at.follow(DW_AT.type));
+}
+
+/** The parameters that a function's own entry lists. */
+export function parametersOf(die: Die): Die[] {
+  return [...die.children()].filter(({ tag }) => tag === DW_TAG.formal_parameter);
+}
+
+/** The types that a generic type or function was made with, by the names of its parameters, in their order. */
+export function genericsOf(die: Die): ReadonlyMap<string, Die> {
+  const found = through(die, (at) => {
+    const types = new Map<string, Die>();
+    for (const child of at.children()) {
+      const type = child.tag === DW_TAG.template_type_parameter ? child.follow(DW_AT.type) : undefined;
+      if (type) types.set(child.name ?? '', type);
+    }
+    return types.size > 0 ? types : undefined;
+  });
+  return found ?? new Map();
+}
+
+/**
+ * The children of a function or scope. In gcc's debug info a C++ parameter pack (`Args... args`) is an entry around its
+ * parameters.
+ */
+export function* unpackedChildren(die: Die): Generator<Die> {
+  for (const child of die.children()) {
+    if (child.tag === DW_TAG.GNU_formal_parameter_pack) yield* child.children();
+    else yield child;
+  }
 }

@@ -16,10 +16,9 @@ import type { Selection } from '../../events/selection.js';
 import { Fold } from '../../events/sinks.js';
 import { argumentsText, placeHitText, rootText, stateText, wakeSourceText } from '../../events/text.js';
 import { type Carrier, HartStates } from './carrier.js';
-import { LockHolders } from './lock-holders.js';
 import type { StoryKind, StoryNode, StoryWait } from './node.js';
 import { isThread, lifeOf, type Subject, Subjects } from './subjects.js';
-import { awaited, wakesThread, wokeNothing } from './thread-wakes.js';
+import { awaited, LockHolders, wakesThread, wokeNothing } from './wakers.js';
 
 /** More would not be read, and a trace may have millions. */
 const mostNodes = 100_000;
