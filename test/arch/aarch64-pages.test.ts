@@ -1,4 +1,5 @@
-// Page tables of aarch64 with pages of each size: what QEMU's own monitor translates to, where it has them in use.
+// Page tables of aarch64 with pages of each size, and of both kinds at EL2: what QEMU's own monitor translates to, where it
+// has them in use.
 import t from 'tap';
 import { aarch64 } from '../../src/arch/index.js';
 import { type Addr, addOffset, addr, hex } from '../../src/base/addr.js';
@@ -14,9 +15,11 @@ const UPPER = 0x4110_0000n;
 const FREE = 0x4200_0000n;
 /** So many bits of an address are translated: 39 above 4 and 16 KiB, 42 above 64. */
 const formats = [
-  { pageBits: 12, size: 25, tg0: 0n, tg1: 2n, scheme: '4 KiB' },
-  { pageBits: 14, size: 25, tg0: 2n, tg1: 1n, scheme: '16 KiB' },
-  { pageBits: 16, size: 22, tg0: 1n, tg1: 3n, scheme: '64 KiB' },
+  { pageBits: 12, size: 25, tg0: 0n, tg1: 2n, scheme: '4 KiB', at: 'EL1' },
+  { pageBits: 14, size: 25, tg0: 2n, tg1: 1n, scheme: '16 KiB', at: 'EL1' },
+  { pageBits: 16, size: 22, tg0: 1n, tg1: 3n, scheme: '64 KiB', at: 'EL1' },
+  { pageBits: 12, size: 25, tg0: 0n, tg1: 2n, scheme: '4 KiB', at: 'EL2' },
+  { pageBits: 12, size: 25, tg0: 0n, tg1: 2n, scheme: '4 KiB', at: 'EL2 with E2H' },
 ] as const;
 
 const AF = 1n << 10n;
@@ -26,6 +29,12 @@ const leafBits = [
   { bits: (1n << 6n) | (1n << 53n), rights: 'rwxu' },
   { bits: (3n << 6n) | (3n << 53n), rights: 'r--u' },
   { bits: 3n << 53n, rights: 'rw--' },
+];
+/** EL2 has no user: bit 6 is always set, and bit 53 never. */
+const leafBitsOfEl2 = [
+  { bits: 1n << 6n, rights: 'rwx-' },
+  { bits: 3n << 6n, rights: 'r-x-' },
+  { bits: (1n << 6n) | (1n << 54n), rights: 'rw--' },
 ];
 
 /** Tables that map single pages, by the address of each word. */
@@ -59,8 +68,9 @@ class Tables {
   }
 }
 
-for (const { pageBits, size, tg0, tg1, scheme } of formats) {
-  t.test(`pages of ${scheme}: addresses of both halves, as QEMU's monitor translates them`, async (t) => {
+for (const { pageBits, size, tg0, tg1, scheme, at } of formats) {
+  const isSingle = at === 'EL2';
+  t.test(`${at}, pages of ${scheme}: addresses of each half, as QEMU's monitor translates them`, async (t) => {
     const next = random(pageBits);
     const bits = 64 - size;
     const tables = new Tables(pageBits);
@@ -68,35 +78,40 @@ for (const { pageBits, size, tg0, tg1, scheme } of formats) {
     const [level, code] = pageBits === 12 ? [2, 0x4000_0000n] : [1, 0x4000_0000n];
     tables.map(LOWER, bits, code, code, level);
     const pages = Array.from({ length: 40 }, (_, index) => {
-      const half = index % 2 === 0 ? 0n : (1n << 64n) - (1n << BigInt(bits));
+      const half = index % 2 === 0 || isSingle ? 0n : (1n << 64n) - (1n << BigInt(bits));
       const inside = (((BigInt(next()) << 20n) | BigInt(next() & 0xf_ffff)) % (1n << BigInt(bits))) | (1n << 35n);
       const virtual = half + ((inside >> BigInt(pageBits)) << BigInt(pageBits));
       const physical = 0x4000_0000n + (BigInt(next() % 0x400) << BigInt(pageBits));
-      const { bits: more, rights } = leafBits[index % leafBits.length] as (typeof leafBits)[number];
+      const kinds = isSingle ? leafBitsOfEl2 : leafBits;
+      const { bits: more, rights } = kinds[index % kinds.length] as (typeof kinds)[number];
       tables.map(half === 0n ? LOWER : UPPER, bits, virtual, physical | more);
       return { virtual: addr(virtual), physical, rights };
     });
-    const config = BigInt(size) | (tg0 << 14n) | (BigInt(size) << 16n) | (tg1 << 30n) | (2n << 32n);
+    const ofHalves = isSingle ? 2n << 16n : (BigInt(size) << 16n) | (tg1 << 30n) | (2n << 32n);
+    const config = BigInt(size) | (tg0 << 14n) | ofHalves;
+    // With E2H the names of EL1 mean the registers of EL2.
+    const el = isSingle ? 'el2' : 'el1';
     const { bytes, labels } = assemble(
       aarch64,
-      `ldr x0, =${config}
-      msr tcr_el1, x0
+      `${at === 'EL2 with E2H' ? 'ldr x0, =0x408000000; msr hcr_el2, x0; isb' : ''}
+      ldr x0, =${config}
+      msr tcr_${el}, x0
       ldr x0, =${LOWER}
-      msr ttbr0_el1, x0
+      msr ttbr0_${el}, x0
       ldr x0, =${UPPER}
-      msr ttbr1_el1, x0
+      ${isSingle ? '' : 'msr ttbr1_el1, x0'}
       mov x0, #0xff
-      msr mair_el1, x0
+      msr mair_${el}, x0
       isb
-      mrs x0, sctlr_el1
+      mrs x0, sctlr_${el}
       orr x0, x0, #1
-      msr sctlr_el1, x0
+      msr sctlr_${el}, x0
       isb
       done: b done
       .ltorg`,
     );
     const socket = `${scratchFolder(t)}/gdb`;
-    const machine = `-M virt -cpu max -m 128M -display none -S -device loader,addr=${hex(CODE)},cpu-num=0`.split(' ');
+    const machine = `-M virt${at === 'EL1' ? '' : ',virtualization=on'} -cpu max -m 128M -display none -S -device loader,addr=${hex(CODE)},cpu-num=0`.split(' ');
     const qemu = start('qemu-system-aarch64', [...machine, '-gdb', `unix:${socket},server=on,wait=off`]);
     t.teardown(() => void qemu.process.kill('SIGKILL'));
     await using session = await connect(socket, { waitMs: 60_000 });
@@ -122,6 +137,11 @@ for (const { pageBits, size, tg0, tg1, scheme } of formats) {
     await session.resume();
     const space = await spaceNow();
     t.match(space, { scheme, user: false });
+    t.equal(aarch64.addressSpaces.tableChanges(bytes).length, isSingle ? 3 : 4);
+    // A kernel's own: valid, of attribute 0, inner shareable, accessed; then what the two kinds of table have for its rights.
+    const own = (['code', 'data'] as const).map((rights) => space.largePageEntry(addr(CODE), rights));
+    const ofRights = isSingle ? [0xc0n, 0x40_0000_0000_0040n] : [0x40_0000_0000_0080n, 0x60_0000_0000_0000n];
+    t.same(own, pageBits === 12 ? ofRights.map((bits) => CODE | 0x701n | bits) : [undefined, undefined]);
     const monitor = async (at: Addr): Promise<bigint | undefined> => {
       const [, found] = /gpa: (0x[0-9a-f]+)/.exec((await session.monitor(`gva2gpa ${hex(at)}`)) ?? '') ?? [];
       return found === undefined ? undefined : BigInt(found);
@@ -152,7 +172,7 @@ for (const { pageBits, size, tg0, tg1, scheme } of formats) {
 
 t.test('what cannot be known is refused in a sentence', async (t) => {
   const physical = { read: async () => undefined };
-  const values = { cpsr: 5n, SCTLR_EL1: 1n, TCR_EL1: 0x8019_0019n, TTBR0_EL1: 0n, TTBR1_EL1: 0n };
+  const values = { cpsr: 5n, SCTLR_EL1: 1n, TCR_EL1: 0x8019_0019n, TTBR0_EL1: 0n, TTBR1_EL1: 0n, HCR_EL2: 0n };
   const why = (change: Partial<Record<keyof typeof values, bigint>>): string | undefined => {
     const all: Record<string, bigint | undefined> = { ...values, ...change };
     const space = aarch64.addressSpaces.of({ register: (name) => all[name] }, physical);
@@ -161,7 +181,9 @@ t.test('what cannot be known is refused in a sentence', async (t) => {
   t.equal(why({}), '4 KiB');
   t.equal(why({ SCTLR_EL1: 0n }), 'off');
   t.match(why({ cpsr: 0x10n }), /32-bit/);
-  t.match(why({ cpsr: 9n }), /EL2/);
+  t.match(why({ cpsr: 9n }), /does not give SCTLR_EL2/);
+  t.match(why({ cpsr: 13n }), /EL3/);
+  t.match(why({ HCR_EL2: 1n }), /guest, whose second page table is not read/);
   t.match(why({ TCR_EL1: 0x4019_0019n }), /two sizes/);
   t.match(why({ TCR_EL1: 0x8019_c019n }), /not known/);
   t.match(why({ TCR_EL1: 0x8019_0019n | (6n << 32n) }), /52 bits/);

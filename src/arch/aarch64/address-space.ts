@@ -1,5 +1,5 @@
 // Arm Architecture Reference Manual for A-profile, D8 "The AArch64 Virtual Memory System Architecture", the first stage at
-// EL1 and EL0:
+// EL2, and at EL1 and EL0:
 //
 //   SCTLR_EL1  0 M
 //   TCR_EL1    5:0 T0SZ | 7 EPD0 | 15:14 TG0 (4, 64, 16 KiB) | 21:16 T1SZ | 23 EPD1 | 31:30 TG1 (1: 16, 2: 4, 3: 64 KiB) |
@@ -9,14 +9,19 @@
 //   MAIR_EL1   what memory each index in 4:2 of a leaf is
 //   leaf       54 UXN | 53 PXN | 52 contiguous | 47:N page | 10 AF | 9:8 SH | 7:6 AP | 4:2 MAIR's index | 1 page | 1
 //
-// Refused: EL2 and EL3, AArch32, addresses of 52 bits (DS, IPS 6). Not read: the second stage, which a hypervisor has; tags
+// EL2 has registers of its own for the same, which are laid out so if HCR_EL2.E2H is set. Else it has one half:
+//
+//   TCR_EL2    5:0 T0SZ | 15:14 TG0 | 18:16 PS | 32 DS
+//   table      60 XNTable; leaf: 54 XN | 6 is 1, and says nothing of users
+//
+// Refused: EL3, AArch32, addresses of 52 bits (DS, IPS 6), the second stage, which a hypervisor's guests have. Not read: tags
 // in the top byte; permission overlays. A leaf without AF counts as mapped: its memory is there.
 import { type Addr, addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { AddressSpaces, Translation } from '../pages/address-space.js';
 import { type Entry, sizeAt, spaceOf, type Tables } from '../pages/page-walk.js';
-import { levelOf, M, rootOf } from './privilege.js';
+import { M, ofEachLevel, regimeOf, rootOf } from './privilege.js';
 
 const VALID = 1n;
 const TABLE = 2n;
@@ -32,22 +37,23 @@ const UXN_TABLE = 1n << 60n;
 const AP_TABLE1 = 1n << 61n;
 const AP_TABLE2 = 1n << 62n;
 const ADDRESS = 0x0000_ffff_ffff_f000n;
-const DS = 1n << 59n;
 
 /** Of a page, by TG0 and by TG1. */
 const lowerPageBits: readonly (number | undefined)[] = [12, 16, 14, undefined];
 const upperPageBits: readonly (number | undefined)[] = [undefined, 14, 12, 16];
 
 export const addressSpaces: AddressSpaces = {
-  registers: ['cpsr', 'SCTLR_EL1', 'TCR_EL1', 'TTBR0_EL1', 'TTBR1_EL1', 'MAIR_EL1'],
+  registers: ofEachLevel('SCTLR_EL1', 'TCR_EL1', 'TTBR0_EL1', 'TTBR1_EL1', 'MAIR_EL1'),
   of(registers, physical) {
     const found = translation(registers);
     if ('refused' in found) return found;
     const pageBits = found.pages?.pageBits ?? 12;
-    const normal = normalMemory(registers.register('MAIR_EL1'));
+    const regime = regimeOf(registers);
+    const normal = normalMemory(regime.register('MAIR_EL1'));
+    const bits = regime.isSingle ? single : shared;
     const largePageEntry = (at: Addr, rights: 'code' | 'data'): bigint | undefined =>
-      normal === undefined || pageBits !== 12 ? undefined : encode(at, rights, normal);
-    const entries = { largePageEntry, executableEntry: (entry: bigint) => entry & ~PXN, tableEntry };
+      normal === undefined || pageBits !== 12 ? undefined : encode(at, rights, normal, bits);
+    const entries = { largePageEntry, executableEntry: (entry: bigint) => entry & ~bits.never, tableEntry };
     return spaceOf(`${2 ** (pageBits - 10)} KiB`, found, physical, entries);
   },
   format: translation,
@@ -63,46 +69,62 @@ function normalMemory(attributes: bigint | undefined): bigint | undefined {
   return undefined;
 }
 
+/** Of a kernel's own leaf: what each has, and what keeps the kernel from executing it. */
+interface LeafBits {
+  readonly each: bigint;
+  readonly never: bigint;
+}
+const shared: LeafBits = { each: UXN, never: PXN };
+const single: LeafBits = { each: AP1, never: UXN };
+
 /** Inner shareable, accessed, global, and not for user mode. */
-function encode(physical: Addr, rights: 'code' | 'data', normal: bigint): bigint {
-  return physical | VALID | (normal << 2n) | SHARED | AF | UXN | (rights === 'code' ? AP2 : PXN);
+function encode(physical: Addr, rights: 'code' | 'data', normal: bigint, { each, never }: LeafBits): bigint {
+  return physical | VALID | (normal << 2n) | SHARED | AF | each | (rights === 'code' ? AP2 : never);
 }
 
 function tableEntry(physical: Addr): bigint {
   return physical | VALID | TABLE;
 }
 
-/** msr of SCTLR_EL1, TTBR0_EL1, TTBR1_EL1 and TCR_EL1. */
+/** msr of SCTLR_EL1, TTBR0_EL1, TTBR1_EL1 and TCR_EL1; those of EL2 have one bit more. */
 const tableRegisters = [0xd518_1000, 0xd518_2000, 0xd518_2020, 0xd518_2040];
+const OF_EL2 = 0x4_0000;
 
 function writesTables(code: Uint8Array): readonly number[] {
   const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
   const ends: number[] = [];
   for (let at = 0; at + 4 <= code.length; at += 4)
-    if (tableRegisters.includes((view.getUint32(at, true) & 0xffff_ffe0) >>> 0)) ends.push(at + 4);
+    if (tableRegisters.includes((view.getUint32(at, true) & 0xffff_ffe0 & ~OF_EL2) >>> 0)) ends.push(at + 4);
   return ends;
 }
 
 function translation(registers: RegisterReader): Translation | Refusal {
-  const [cpsr, control, config, lower, upper] = addressSpaces.registers.map((name) => registers.register(name));
-  if (cpsr === undefined || control === undefined || config === undefined || lower === undefined || upper === undefined)
-    return { refused: 'the stub does not give SCTLR_EL1, TCR_EL1, TTBR0_EL1 and TTBR1_EL1' };
-  const level = levelOf(cpsr);
-  if (level === undefined) return { refused: 'the hart runs 32-bit code' };
-  if (level > 1) return { refused: `the hart is at EL${level}, whose page tables are not read` };
+  const regime = regimeOf(registers);
+  const names = ['SCTLR_EL1', 'TCR_EL1', 'TTBR0_EL1', 'TTBR1_EL1'];
+  const [control, config, lower, upper = regime.isSingle ? 0n : undefined] = names.map((name) => regime.register(name));
+  const { level } = regime;
+  if (registers.register('cpsr') !== undefined && level === undefined) return { refused: 'the hart runs 32-bit code' };
+  if (level === 3) return { refused: 'the hart is at EL3, whose page tables are not read' };
+  if (level === undefined || control === undefined || config === undefined || lower === undefined || upper === undefined)
+    return { refused: `the stub does not give ${names.map(regime.nameOf).join(', ')}` };
+  if (regime.isNested) return { refused: "the hart is in a hypervisor's guest, whose second page table is not read" };
   const user = level === 0;
   if ((control & M) === 0n) return { pages: undefined, user };
+  const { isSingle } = regime;
   const field = (at: number, bits: number): number => Number((config >> BigInt(at)) & ((1n << BigInt(bits)) - 1n));
-  if ((config & DS) !== 0n || field(32, 3) > 5) return { refused: 'the hart translates to addresses of 52 bits' };
-  const pageBits = field(7, 1) === 1 ? upperPageBits[field(30, 2)] : lowerPageBits[field(14, 2)];
-  const isOne = field(23, 1) === 1 || field(7, 1) === 1 || upperPageBits[field(30, 2)] === pageBits;
-  if (pageBits === undefined) return { refused: 'TCR_EL1 has a page size that is not known' };
-  if (!isOne) return { refused: 'the hart has pages of two sizes (TG0 and TG1 of TCR_EL1)' };
+  if (field(isSingle ? 32 : 59, 1) === 1 || field(isSingle ? 16 : 32, 3) > 5)
+    return { refused: 'the hart translates to addresses of 52 bits' };
+  const [hasLower, hasUpper] = isSingle ? [true, false] : [field(7, 1) === 0, field(23, 1) === 0];
+  const [lowerBits, upperBits] = [lowerPageBits[field(14, 2)], upperPageBits[field(30, 2)]];
+  const pageBits = hasLower ? lowerBits : upperBits;
+  if (pageBits === undefined) return { refused: 'TCR has a page size that is not known' };
+  if (hasUpper && upperBits !== pageBits)
+    return { refused: 'the hart has pages of two sizes (TG0 and TG1 of TCR)' };
   const halves = {
-    lower: field(7, 1) === 1 ? undefined : tables(rootOf(lower), field(0, 6), pageBits),
-    upper: field(23, 1) === 1 ? undefined : tables(rootOf(upper), field(16, 6), pageBits),
+    lower: hasLower ? tables(rootOf(lower), field(0, 6), pageBits) : undefined,
+    upper: hasUpper ? tables(rootOf(upper), field(16, 6), pageBits) : undefined,
   };
-  const decode = (entry: bigint, at: number): Entry | undefined => decodeEntry(entry, at, pageBits);
+  const decode = (entry: bigint, at: number): Entry | undefined => decodeEntry(entry, at, pageBits, isSingle);
   return { pages: { levels: 4, root: rootOf(lower), pageBits, halves, decode }, user };
 }
 
@@ -113,20 +135,20 @@ function tables(root: bigint, size: number, pageBits: number): Tables | undefine
   return bits <= 48 && levels >= 1 ? { levels, root, bits } : undefined;
 }
 
-function decodeEntry(entry: bigint, level: number, pageBits: number): Entry | undefined {
+function decodeEntry(entry: bigint, level: number, pageBits: number, isSingle: boolean): Entry | undefined {
   if ((entry & VALID) === 0n) return undefined;
   const has = (bit: bigint): boolean => (entry & bit) !== 0n;
   const isTable = has(TABLE);
   const physical = entry & ADDRESS & -(1n << BigInt(pageBits));
   if (level > 0 && isTable) {
     // One of them alone says so of other leaves than these tables lead to: kernels set UXNTable above their own.
-    const executable = !(has(UXN_TABLE) && has(PXN_TABLE));
+    const executable = !(has(UXN_TABLE) && (isSingle || has(PXN_TABLE)));
     const rights = { readable: true, writable: !has(AP_TABLE2), executable, user: !has(AP_TABLE1) };
     return { kind: 'table', physical, rights };
   }
   const mostLevel = pageBits === 12 ? 2 : 1;
   if ((level === 0) !== isTable || level > mostLevel) return undefined;
-  const user = has(AP1);
-  const rights = { readable: true, writable: !has(AP2), executable: !has(user ? UXN : PXN), user };
+  const user = !isSingle && has(AP1);
+  const rights = { readable: true, writable: !has(AP2), executable: !has(user || isSingle ? UXN : PXN), user };
   return { kind: 'leaf', physical: addr(physical & -BigInt(sizeAt(level, pageBits))), rights };
 }

@@ -4,6 +4,7 @@ import type { CodeFrameModel } from '../frames/frame-model.js';
 import { ADDRESS, CONSTANT, FrameState, plus, sum, type Value } from '../frames/frame-state.js';
 import { decode, type Instruction } from './decode.js';
 import type { Memory } from './decode-memory.js';
+import { regimeOf } from './privilege.js';
 import { FP, LR, SP, ZR } from './registers.js';
 
 // Arm Architecture Reference Manual for A-profile, D8.10 "Pointer authentication": a signature takes the bits of an
@@ -35,13 +36,17 @@ function unsigned(address: bigint, register: (number: number) => bigint | undefi
  *     x29     | caller's x29 |
  *
  * States have an index for x0 to x30 and sp, one for ELR_EL1, to which a handler returns, and one for what the stack
- * pointer was compared with. No psABI gives ELR_EL1 a DWARF number: it gets one that is free.
+ * pointer was compared with. No psABI gives ELR_EL1 a DWARF number: it gets one that is free. A handler at EL2 has ELR_EL2
+ * at the same place.
  */
 const ELR = 32;
 const COMPARED = 33;
 const ELR_NUMBER = 4096;
+const ELR_NUMBER_EL2 = 4099;
 /** op0 3, op1 0, CRn 4, CRm 0, op2 1: the number of ELR_EL1 in msr and mrs. */
 const ELR_EL1 = 0xc201;
+/** op1 4. */
+const ELR_EL2 = 0xe201;
 
 /** x0 to x17, x30; x18 is the platform's. */
 const clobbered = [...Array.from({ length: 18 }, (_, register) => register), LR];
@@ -65,7 +70,8 @@ export const frames: CodeFrameModel = codeFrames({
   framePointer: FP,
   returnAddress: LR,
   preserved,
-  special: new Map([[ELR_NUMBER, 'ELR_EL1'], ...masks]),
+  special: new Map([[ELR_NUMBER, 'ELR_EL1'], [ELR_NUMBER_EL2, 'ELR_EL2'], ...masks]),
+  ofLevel: regimeOf,
   unsigned,
   cfaAtEntry: 0,
   aboveFramePointer: 16,
@@ -242,7 +248,7 @@ function trap(op: Form<'trap'>['op'], state: FrameState): Outcome {
 }
 
 function system({ op, register, rt }: Form<'system'>, state: FrameState): FrameState {
-  const isBack = register === ELR_EL1;
+  const isBack = register === ELR_EL1 || register === ELR_EL2;
   if (op === 'mrs') return rt === ZR ? state : state.with(rt, isBack ? state.values[ELR] : undefined);
   return isBack ? state.with(ELR, rt === ZR ? zero : state.values[rt]) : state;
 }

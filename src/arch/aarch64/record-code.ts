@@ -32,7 +32,7 @@ import {
   T5,
 } from './assembler.js';
 import { floatArguments, ZR } from './registers.js';
-import { CNTVCT_EL0, CPACR_EL1, MPIDR_EL1 } from './system-registers.js';
+import { CNTVCT_EL0, CPACR_EL1, CURRENT_EL, MPIDR_EL1 } from './system-registers.js';
 
 /** Where `wait` goes on: at `again`, or at `dropped` 4 bytes further. */
 export const LINK = T3;
@@ -88,6 +88,9 @@ export const fillRecord = recordFilling<Assembler>({
   floatNumber: (name) => (floatArguments.includes(name) ? floatArguments.indexOf(name) : undefined),
   storeFloat: strD,
   floatsOff(code, off) {
+    // At EL2 other registers say so.
+    code.emit(mrs(T3, CURRENT_EL));
+    code.branchBit('not-zero', T3, 3, off);
     code.emit(mrs(T3, CPACR_EL1));
     code.branchBit('zero', T3, FPEN, off);
   },

@@ -1,4 +1,5 @@
 import type { Addr } from '../../base/addr.js';
+import type { RegisterReader } from '../../base/memory-reader.js';
 import type { UnwindRow } from '../../base/unwind-row.js';
 import type { HookFrame } from '../inject/framed-code.js';
 import type { StackSwitch } from './stack-switch.js';
@@ -100,6 +101,8 @@ export interface FrameModel {
   readonly fixed: readonly number[];
   /** Registers beyond the integer ones that rows may refer to: DWARF number to target-description name. */
   readonly special: ReadonlyMap<number, string>;
+  /** Where levels have special registers of their own: those of the level that a hart is at, by the names of the lowest one. */
+  readonly ofLevel?: (registers: RegisterReader) => RegisterReader;
   /** The address that a return address stands for, where processors may have signed it (pointer authentication). */
   readonly unsigned?: (address: bigint, register: (number: number) => bigint | undefined) => bigint;
   /** CFA at a function's first instruction, from the stack pointer. */

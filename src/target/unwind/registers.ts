@@ -56,7 +56,8 @@ export class RegisterFile {
     return [...this.model.special.values()];
   }
 
-  read(registers: RegisterReader): RegisterSet {
+  read(given: RegisterReader): RegisterSet {
+    const registers = this.model.ofLevel?.(given) ?? given;
     const values: (bigint | undefined)[] = new Array(this.model.registerCount).fill(undefined);
     const special = new Map<number, bigint>();
     for (const [name, number] of this.#names) {
