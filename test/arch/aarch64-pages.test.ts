@@ -111,7 +111,10 @@ for (const { pageBits, size, tg0, tg1, scheme, at } of formats) {
       .ltorg`,
     );
     const socket = `${scratchFolder(t)}/gdb`;
-    const machine = `-M virt${at === 'EL1' ? '' : ',virtualization=on'} -cpu max -m 128M -display none -S -device loader,addr=${hex(CODE)},cpu-num=0`.split(' ');
+    const machine =
+      `-M virt${at === 'EL1' ? '' : ',virtualization=on'} -cpu max -m 128M -display none -S -device loader,addr=${hex(CODE)},cpu-num=0`.split(
+        ' ',
+      );
     const qemu = start('qemu-system-aarch64', [...machine, '-gdb', `unix:${socket},server=on,wait=off`]);
     t.teardown(() => void qemu.process.kill('SIGKILL'));
     await using session = await connect(socket, { waitMs: 60_000 });

@@ -105,7 +105,13 @@ function translation(registers: RegisterReader): Translation | Refusal {
   const { level } = regime;
   if (registers.register('cpsr') !== undefined && level === undefined) return { refused: 'the hart runs 32-bit code' };
   if (level === 3) return { refused: 'the hart is at EL3, whose page tables are not read' };
-  if (level === undefined || control === undefined || config === undefined || lower === undefined || upper === undefined)
+  if (
+    level === undefined ||
+    control === undefined ||
+    config === undefined ||
+    lower === undefined ||
+    upper === undefined
+  )
     return { refused: `the stub does not give ${names.map(regime.nameOf).join(', ')}` };
   if (regime.isNested) return { refused: "the hart is in a hypervisor's guest, whose second page table is not read" };
   const user = level === 0;
@@ -118,8 +124,7 @@ function translation(registers: RegisterReader): Translation | Refusal {
   const [lowerBits, upperBits] = [lowerPageBits[field(14, 2)], upperPageBits[field(30, 2)]];
   const pageBits = hasLower ? lowerBits : upperBits;
   if (pageBits === undefined) return { refused: 'TCR has a page size that is not known' };
-  if (hasUpper && upperBits !== pageBits)
-    return { refused: 'the hart has pages of two sizes (TG0 and TG1 of TCR)' };
+  if (hasUpper && upperBits !== pageBits) return { refused: 'the hart has pages of two sizes (TG0 and TG1 of TCR)' };
   const halves = {
     lower: hasLower ? tables(rootOf(lower), field(0, 6), pageBits) : undefined,
     upper: hasUpper ? tables(rootOf(upper), field(16, 6), pageBits) : undefined,

@@ -79,7 +79,8 @@ export const privilege: PrivilegeModel = {
     find(registers) {
       const regime = regimeOf(registers);
       const [control, vectors] = [regime.register('SCTLR_EL1'), regime.register('VBAR_EL1')];
-      if (regime.level !== 0 || control === undefined || (control & M) === 0n || vectors === undefined) return undefined;
+      if (regime.level !== 0 || control === undefined || (control & M) === 0n || vectors === undefined)
+        return undefined;
       return [addr(vectors + fromLower), addr(vectors + fromLower + interrupt)];
     },
     fromFirmware: () => undefined,

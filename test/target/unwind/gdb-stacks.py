@@ -85,7 +85,8 @@ def truth():
 # Where the code goes on that the handler has interrupted; it holds while the handler runs.
 def interrupted():
     if not is_x86:
-        pc = value("ELR_EL1") if is_arm else value("mepc") if handler < 0x80200000 else value("sepc")
+        elr = "ELR_EL2" if is_arm and value("cpsr") >> 2 & 3 == 2 else "ELR_EL1"
+        pc = value(elr) if is_arm else value("mepc") if handler < 0x80200000 else value("sepc")
         return walk_with({"pc": pc})
     sp = value("rsp")
     pc, above = word(sp), word(sp + 24)
