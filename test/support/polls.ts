@@ -37,7 +37,7 @@ export async function tracePolls(
 const chosen = new Set([
   'arm-o2 stop',
   'loong-o2 stop',
-  ...['rv-o0', 'rvm-o2', 'x86-o2', 'arm-o2'].map((name) => `${name} target`),
+  ...['rv-o0', 'rvm-o2', 'x86-o2', 'arm-lto'].map((name) => `${name} target`),
 ]);
 
 /** What the guest's time is read from; the last is the host's, while the guest ran. */

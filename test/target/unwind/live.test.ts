@@ -46,6 +46,7 @@ const guests: readonly Walked[] = [
   { name: 'x86-o2-long', stops: 320, unwinders: ['auto', 'prologue'] },
   { name: 'x86-o0', stops: 300, unwinders: ['auto', 'prologue'] },
   { name: 'arm-o0', stops: 300, unwinders: ['auto', 'prologue'] },
+  { name: 'arm-lto', stops: 240, unwinders: ['auto', 'prologue'] },
   // At EL2, by registers of its own.
   { name: 'arm-o2', stops: 240, unwinders: ['auto', 'prologue'], machine: ['-M', 'virtualization=on'] },
 ];
