@@ -1,9 +1,10 @@
-// Addresses that a program keeps in its data: gABI chapter 4, "Relocation", SHT_RELR with its bitmaps; x86-64 and
-// RISC-V psABI (R_*_RELATIVE, R_*_64). A program at fixed addresses has them as plain words.
+// Addresses that a program keeps in its data: gABI chapter 4, "Relocation", SHT_RELR with its bitmaps. A program at
+// fixed addresses has them as plain words.
 //
 //   SHT_RELA: r_offset (8) | r_info (8): type in the low half, symbol in the high half | r_addend (8)
 //
-// More are found than there are: in a program at fixed addresses every aligned word of 4 or 8 bytes counts.
+// More are found than there are: every relocation counts as an address, whatever its type says of it, because each
+// psABI has types of its own. In a program at fixed addresses every aligned word of 4 or 8 bytes counts.
 import { type Addr, addr } from '../base/addr.js';
 import type { CodeAddress } from './code-address.js';
 import { ET, SHF } from './constants.js';
@@ -15,11 +16,6 @@ const PF_X = 1;
 const SHT_RELA = 4;
 const SHT_RELR = 19;
 const ENTRY = 24;
-/** By e_machine: R_*_RELATIVE, and R_*_64 (symbol and addend). */
-const types: Readonly<Record<number, { readonly relative: number; readonly word: number }>> = {
-  62: { relative: 8, word: 1 },
-  243: { relative: 3, word: 2 },
-};
 
 /** Calls `found` with each. */
 export function codePointers(elf: ElfFile, found: (address: CodeAddress) => void): void {
@@ -43,17 +39,16 @@ export function codePointers(elf: ElfFile, found: (address: CodeAddress) => void
 
 function addends(elf: ElfFile, section: ElfSection, found: (address: CodeAddress) => void): void {
   const view = viewOf(elf.rawSection(section));
-  const { relative, word } = types[elf.machine] ?? {};
   const symbols = viewOf(elf.sections[section.link] && elf.rawSection(elf.sections[section.link] as ElfSection));
   elf.budget.spend(view.byteLength / ENTRY, section.name);
   for (let at = 0; at + ENTRY <= view.byteLength; at += ENTRY) {
-    const type = view.getUint32(at + 8, true);
+    const symbol = view.getUint32(at + 12, true) * ENTRY;
     const [low, high] = [view.getUint32(at + 16, true), view.getUint32(at + 20, true)];
-    if (type === relative) found(elf.codes.ofFile(low, high));
-    const symbol = type === word ? view.getUint32(at + 12, true) * ENTRY + 8 : Number.NaN;
-    if (symbol + 8 > symbols.byteLength || Number.isNaN(symbol)) continue;
-    const value = elf.codes.ofFile(symbols.getUint32(symbol, true), symbols.getUint32(symbol + 4, true));
-    found(elf.codes.plus(value, low, high));
+    // Symbol 0 has the value 0.
+    const isKnown = symbol > 0 && symbol + ENTRY <= symbols.byteLength;
+    const value = isKnown ? symbols.getBigUint64(symbol + 8, true) : 0n;
+    const base = elf.codes.ofFile(Number(value & 0xffff_ffffn), Number(value >> 32n));
+    found(isKnown ? elf.codes.plus(base, low, high) : elf.codes.ofFile(low, high));
   }
 }
 
