@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Nothing outside of src/arch names an architecture in code: the code asks the architecture's object instead.
 // Comments may name one, because they say where a fact is from. Exits 1 and names each line that breaks the rule, and
-// each exception that is not needed any more.
+// each exception that is not needed any more. The recipe for a new architecture has a line for every optional member.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 
@@ -47,6 +47,27 @@ for (const entry of readdirSync(root, { recursive: true, withFileTypes: true }))
 }
 for (const name of Object.keys(allowed))
   if (!used.has(name)) problems.push(`src/${name} names no architecture: take it out of ${own}`);
+/** Optional members of an interface of src/arch. */
+function optionalMembers(file, name) {
+  const text = withoutComments(readFileSync(join(root, 'arch', file), 'utf8'));
+  const [, body = ''] = new RegExp(`^export interface ${name}\\b[^{]*\\{\\n([\\s\\S]*?)^\\}`, 'm').exec(text) ?? [];
+  const found = [...body.matchAll(/^ {2}(?:readonly )?(\w+)\?[:(]/gm)].map(([, member]) => member);
+  if (found.length === 0) problems.push(`src/arch/${file} has no interface ${name} with optional members`);
+  return found;
+}
+
+const [recipe] = /\/\*\*\n \* An architecture: all[\s\S]*?\*\//.exec(
+  readFileSync(join(root, 'arch/architecture.ts'), 'utf8'),
+) ?? [''];
+for (const [file, name] of [
+  ['architecture.ts', 'Architecture'],
+  ['architecture.ts', 'Capabilities'],
+  ['calls.ts', 'CallingConvention'],
+  ['instructions.ts', 'InstructionModel'],
+])
+  for (const member of optionalMembers(file, name))
+    if (!recipe.includes(`\`${member}\``))
+      problems.push(`src/arch/architecture.ts: the recipe at its head has no line for \`${member}\` of ${name}`);
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) process.exit(1);
 console.log(`no architecture is named outside of src/arch (${files} files, ${used.size} may)`);

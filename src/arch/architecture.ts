@@ -12,7 +12,8 @@ import type { SystemRegisters } from './system-registers.js';
 import type { TrapModel } from './traps.js';
 
 /**
- * An architecture: all that differs between processors. ELFs are read as 64-bit and little-endian only.
+ * An architecture: all that differs between processors. Words have 8 bytes and are little-endian, in ELFs and
+ * everywhere else; what one of 4 bytes would need stands in docs/internals/rooms.md, "Words of four bytes".
  *
  * To add one, make a folder beside `riscv64`, and put its object into the list of `index.ts`. A program that uses the
  * library hands the object to `registerArchitecture` instead. Members can be added one after the other:
@@ -20,18 +21,25 @@ import type { TrapModel } from './traps.js';
  *   bare minimum: to record with the stop engine
  *       Identity, RegisterModel, CallingConvention and InstructionModel, without what is optional there.
  *       `emulate` may return undefined: the instruction under a breakpoint is then single-stepped.
- *       C functions with structs as parameters: `aggregates`. Floating-point numbers: `floats`.
+ *       C functions with structs as parameters: `aggregates`. Floating-point numbers: `floats`. Pairs of registers:
+ *       `alignsPairs`. A result's address in a register of its own: `resultAddress`.
  *       Compiler helpers: `irregularFunctions`.
  *       Position-independent programs: the type of relative relocations in `elf/loaded-image.ts`.
+ *   to start QEMU for a kernel without its command line: `kernelCommand`, and `loadAddress` if QEMU loads kernels
+ *       elsewhere than their ELFs say
  *   to read registers of a stub without target.xml: `registerDefaults`
- *   to support unwinding (`bt`, `tasks`, `--bt`), and to find trap handlers that must not be probed: `frames`
+ *   to support unwinding (`bt`, `tasks`, `--bt`): `frames`. By call frame information alone it needs no `code`; with
+ *       `codeFrames` it reads code too, and trap handlers are found that must not be probed.
  *   to trace polls of Futures that were inlined into other functions: `codeFlow`
+ *   to trace what a stub overlooks of watched memory, where watchpoints stop before accesses: `memoryAccess`
+ *   to know a hart that waits for an interrupt, which must not be stepped: `waits`
  *   to read the guest's clock: `clocks`. Else times are those of the host while the guest ran.
  *   to tell user mode, kernel and firmware apart: `privilege`
  *   to leave floating-point arguments out while a kernel has the unit off: `floatUnit`
  *   to support page tables (stacks of interrupted kernels, memory for trampolines): `addressSpaces`
- *   to support the engine without stops
- *       on machines: `probeCode`, `privilege` and `addressSpaces`
+ *   to support the engine without stops: `references` and `codeFlow`, because nothing is patched unless all branches
+ *       are known
+ *       on machines: `probeCode`, `privilege` and `addressSpaces`; memory beside RAM by `qemuMachines`
  *       in Linux processes: `probeCode.process` and `linux.systemCalls`
  *   to go on recording after the machine is reset: `reset`
  *   to read the last records of a machine that ends itself: `powerOff`, with `codeFlow`
@@ -40,7 +48,7 @@ import type { TrapModel } from './traps.js';
  *   to see a Linux process map code without interrupting it, and to remove a gdbserver's breakpoints: `linux`
  *
  * A missing member means "not supported". Code that needs the member says so, and never assumes another
- * architecture's.
+ * architecture's. `npm run imports` says which optional member has no line here.
  */
 export interface Architecture extends Identity, RegisterModel, CallingConvention, InstructionModel, Capabilities {
   /** Where QEMU loads the segment of a kernel's ELF with this physical address, if it is not there. */
