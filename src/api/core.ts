@@ -2,10 +2,13 @@
  * A core file, looked at as what it was written of would be: its notes have the registers of threads or harts, and of a
  * process of Linux the place where the program was loaded.
  */
+
+import type { Architecture } from '../arch/index.js';
 import { type MemoryImage, takeSnapshot, writableRegions } from '../async/tasks/index.js';
-import { type Addr, addOffset } from '../base/addr.js';
+import { type Addr, addOffset, addr } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import { silent } from '../base/logger.js';
+import type { RegisterReader } from '../base/memory-reader.js';
 import type { DebugInfo } from '../dwarf/index.js';
 import type { ElfFile } from '../elf/index.js';
 import {
@@ -121,10 +124,26 @@ export async function stacksInCore(
   const stacks = new Stacks(elf, arch, debug, libraries.loaded);
   const reader = locals && debug ? new FrameVariables(debug, memory) : undefined;
   const harts: HartBacktrace[] = [];
+  const lacksPc = core === undefined && arch.linux?.dumpsLackPc === true;
   for (const { id, registers } of threads) {
-    const stack = await stacks.unwind(registers, memory, options);
+    const stack = await stacks.unwind(lacksPc ? atLastCall(registers, arch) : registers, memory, options);
     const variables = await variablesOf(stack, reader);
-    harts.push({ hart: { id }, stack, firmware: undefined, other: undefined, program: elf, variables });
+    harts.push({
+      ...{ hart: { id }, stack, firmware: undefined, other: undefined, program: elf, variables },
+      ...(lacksPc ? { beginsAt: 'last-call' } : {}),
+    });
   }
   return { elf, debug, isProcess: core !== undefined, harts, libraries };
+}
+
+/** Registers that have the call before the return address as the pc: the innermost place that is known without one. */
+function atLastCall(registers: RegisterReader, arch: Architecture): RegisterReader {
+  const { returnAddress, pc, codeAlignment } = arch;
+  return {
+    register(name) {
+      if (name !== pc || returnAddress.in !== 'register') return registers.register(name);
+      const back = registers.register(returnAddress.name);
+      return back === undefined ? undefined : addr(back - BigInt(codeAlignment));
+    },
+  };
 }

@@ -60,6 +60,8 @@ export interface HartBacktrace extends Pick<HartStack, 'stack' | 'firmware' | 'o
   readonly hart: Hart;
   /** Where they were asked for: of each frame that has some. */
   readonly variables: ReadonlyMap<Frame, readonly FrameVariable[]>;
+  /** The pc is not known: the stack begins at the call that returned last, or whose function runs. */
+  readonly beginsAt?: 'last-call';
 }
 
 export interface BacktraceOptions extends StackOptions {

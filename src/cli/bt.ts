@@ -54,10 +54,11 @@ function print(
 
 /** A member a hart. */
 export function stacksJson(harts: readonly HartBacktrace[], sources: SourceFrames): object[] {
-  return harts.map(({ hart, stack, firmware, other, program, variables }) => ({
+  return harts.map(({ hart, stack, firmware, other, program, variables, beginsAt = 'pc' }) => ({
     id: hart.id,
     name: hart.name ?? null,
-    pc: pcText(firmware ?? other?.pc ?? stack.frames[0]?.pc),
+    pc: beginsAt === 'pc' ? pcText(firmware ?? other?.pc ?? stack.frames[0]?.pc) : null,
+    begins_at: beginsAt.replace('-', '_'),
     firmware: firmware !== undefined,
     program: other === undefined ? program.path : null,
     other_code: other !== undefined,
@@ -117,7 +118,7 @@ export function stacksText(
 
 function hartText(
   head: string,
-  { stack, firmware, other, program, variables }: HartBacktrace,
+  { stack, firmware, other, program, variables, beginsAt }: HartBacktrace,
   sources: SourceFrames,
   width: number,
 ): string {
@@ -125,6 +126,8 @@ function hartText(
   const lines = [isFurther ? `${head}, in ${programName(program)}` : head];
   if (firmware !== undefined)
     lines.push(`  in firmware (machine mode) at ${hex(firmware)}${stack.frames.length > 0 ? ', below it:' : ''}`);
+  if (beginsAt === 'last-call')
+    lines.push('  the dump has no pc: the first frame is the last call, and the hart may be in it or behind it');
   if (other !== undefined) lines.push(`  ${otherText(other)}`);
   for (const frame of stack.frames) {
     sources.of(frame).forEach((source, index) => {

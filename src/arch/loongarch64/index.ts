@@ -23,6 +23,8 @@ const linux: LinuxModel = {
   behindTrap: 0,
   isTrap: isBreakpoint,
   coreRegisters: [...generalRegisters, 'orig_a0', 'pc', 'badv'],
+  // QEMU 10.0, target/loongarch/arch_dump.c: ERA.
+  dumpsLackPc: true,
 };
 
 /** Of e_flags: 1 soft, 2 single, 3 double. */

@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { architectureOf } from '../../arch/index.js';
 import { type Addr, addOffset, addr } from '../../base/addr.js';
 import { messageOf, RsptraceError } from '../../base/errors.js';
 import type { MemoryReader } from '../../base/memory-reader.js';
@@ -34,14 +35,12 @@ const PF_W = 2;
  * as kernels map it.
  * @throws RsptraceError `CORE_UNREADABLE`, `CORE_NOT_CORE`, `CORE_TRUNCATED`
  */
-export async function openMemoryImage(
-  path: string,
-  base: Addr | undefined,
-  program?: Pick<ElfFile, 'loads'>,
-): Promise<MemoryImage> {
+export async function openMemoryImage(path: string, base: Addr | undefined, program?: Kernel): Promise<MemoryImage> {
   if (base === undefined) return image(path, await coreOf(path, program));
   return image(path, { notes: [], storedIn: (size) => [{ start: base, length: size, offset: 0, isWritable: true }] });
 }
+
+type Kernel = Pick<ElfFile, 'loads' | 'machine'>;
 
 interface Dump {
   readonly notes: readonly ElfNote[];
@@ -50,7 +49,7 @@ interface Dump {
   storedIn(size: number): Stored[];
 }
 
-async function coreOf(path: string, program: Pick<ElfFile, 'loads'> | undefined): Promise<Dump> {
+async function coreOf(path: string, program: Kernel | undefined): Promise<Dump> {
   const elf = await ElfFile.open(path).catch((error: unknown) => {
     if (!(error instanceof RsptraceError)) throw error;
     throw new RsptraceError('CORE_NOT_CORE', `${path} is no ELF core: ${error.message}`, {
@@ -70,7 +69,7 @@ async function coreOf(path: string, program: Pick<ElfFile, 'loads'> | undefined)
   }));
   // QEMU writes either address twice if it follows no page tables.
   const isPhysical = loads.every(({ address, physical }) => !virtual || address === physical);
-  const distances = !isPhysical ? [] : distancesOf(program?.loads ?? []);
+  const distances = isPhysical && program ? distancesOf(program) : [];
   const moved = distances.flatMap((by) => stored.map((one) => ({ ...one, start: addr(one.start + by) })));
   return {
     notes: elf.notes,
@@ -79,10 +78,10 @@ async function coreOf(path: string, program: Pick<ElfFile, 'loads'> | undefined)
   };
 }
 
-/** From where segments that are written to lie physically to where the program has them. */
-function distancesOf(segments: ElfFile['loads']): bigint[] {
-  const loads = segments.filter(isWritten);
-  const distances = new Set(loads.map(({ address, physical }) => address - physical));
+/** From where QEMU loads segments that are written to, to where the program has them. */
+function distancesOf({ loads, machine }: Kernel): bigint[] {
+  const loadedAt = architectureOf(machine)?.loadAddress ?? ((physical: bigint) => physical);
+  const distances = new Set(loads.filter(isWritten).map(({ address, physical }) => address - loadedAt(physical)));
   return [...distances].filter((distance) => distance !== 0n);
 }
 

@@ -32,11 +32,11 @@ function core(address: bigint): Uint8Array {
 }
 
 /** The segments of a kernel: its data, and what runs before there are page tables. */
-function kernel(virtual: bigint): Pick<ElfFile, 'loads'> {
+function kernel(virtual: bigint): Pick<ElfFile, 'loads' | 'machine'> {
   const segment = { type: 1, offset: 0, fileSize: 64, memorySize: 64, align: 8 };
   const at = (address: bigint, physical: bigint, flags: number) =>
     ({ ...segment, address: addr(address), physical: addr(physical), flags }) as unknown as ElfFile['loads'][number];
-  return { loads: [at(PHYSICAL, PHYSICAL, 5), at(virtual + 64n, PHYSICAL + 64n, 6)] };
+  return { machine: 243, loads: [at(PHYSICAL, PHYSICAL, 5), at(virtual + 64n, PHYSICAL + 64n, 6)] };
 }
 
 for (const [what, address] of [
