@@ -3,7 +3,7 @@ import { type Addr, addOffset } from '../base/addr.js';
 import type { Region } from '../scratch/index.js';
 import { type Placement, placeSites } from './placement.js';
 import { layOutRing, type Piece, type RingLayout, type Write } from './ring.js';
-import { controlRoom, type Site } from './sites.js';
+import { codeRoom, controlRoom, type Site } from './sites.js';
 
 /** With less memory for data the table of noted pointers is small. */
 const smallData = 64 << 10;
@@ -40,7 +40,8 @@ export interface TrampolineLayout {
 }
 
 /**
- * Divides the scratch memory and builds every byte of code; writes nothing. Undefined if there is no room for a ring.
+ * Divides the scratch memory and builds every byte of code; writes nothing. Undefined if there is no room for a ring. Of
+ * much memory only the begin is for trampolines, so that it does not depend on the rest whether short jumps reach them.
  */
 export function layOutTrampolines(options: LayoutOptions): TrampolineLayout | undefined {
   const { scratch, sites, slotShift, near } = options;
@@ -55,7 +56,8 @@ export function layOutTrampolines(options: LayoutOptions): TrampolineLayout | un
   const lists = { address: addOffset(control, controlBlock.size), length: countersAt - controlBlock.size };
   const counters = { address: addOffset(control, countersAt), length: notesAt - countersAt };
   const notes = { address: addOffset(control, notesAt), length: noteBytes };
-  const code = { address: scratch.code.address, length: scratch.code.size - (options.reserved ?? 0) };
+  const length = Math.min(scratch.code.size - (options.reserved ?? 0), 2 * codeRoom(sites));
+  const code = { address: scratch.code.address, length };
   // Slack that holds the trampolines themselves is not free for hops, and such trampolines need none.
   const hops = near && near.address !== code.address ? [{ address: near.address, length: near.size }] : [];
   const geometry = withOuterWords(ring.geometry, options.outerWords, lists);
