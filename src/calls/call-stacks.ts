@@ -1,5 +1,5 @@
-import type { SpaceNumbers } from '../target/index.js';
 import { HartPlaces, Spaces, ThreadsByStack } from './hart-places.js';
+import type { SpaceNumbers } from './hit.js';
 import {
   AwaitedReturns,
   endingThere,

@@ -1,11 +1,10 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addr } from '../base/addr.js';
 import type { MemoryReader } from '../base/memory-reader.js';
-import type { SpaceNumbers } from '../target/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { CallStacks } from './call-stacks.js';
 import { atOnce, type EventOutput, type Follows, Later } from './follows.js';
-import type { Hit, Reaction, Tracer, Visit } from './hit.js';
+import type { Hit, Reaction, SpaceNumbers, Tracer, Visit } from './hit.js';
 import {
   type BlockEdge,
   type BlockKind,

@@ -1,8 +1,8 @@
 import { type Addr, addr } from '../base/addr.js';
 import { madeOnce } from '../base/made-once.js';
-import type { SpaceNumbers } from '../target/index.js';
 import type { ThreadRef } from '../trace/index.js';
 import { AsideCalls } from './aside-calls.js';
+import type { SpaceNumbers } from './hit.js';
 import { byAge, type Kept, type OpenCall, type Space } from './open-call.js';
 import { FixedBounds, LearnedBounds, locationOf } from './stack-bounds.js';
 import { innermostOf, type Stack, StackSet, surelyNear } from './stack-set.js';

@@ -1,4 +1,4 @@
-import type { Addr } from '../base/addr.js';
+import { type Addr, addr } from '../base/addr.js';
 import type { MemoryReader, RegisterReader } from '../base/memory-reader.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
 
@@ -71,4 +71,27 @@ export function newRequests(
   made: readonly MemoryRequest[],
 ): readonly MemoryRequest[] {
   return wanted.filter((one) => !made.some((each) => each.address === one.address && each.length === one.length));
+}
+
+/**
+ * Numbers the address spaces of programs that a kernel runs, from 1 in the order of their first hits. 0: the
+ * kernel's, or the only one.
+ */
+export class SpaceNumbers {
+  readonly #numbers = new Map<bigint, number>();
+  readonly #roots: Addr[] = [];
+
+  /** The number of the space whose page tables have their root at this physical address. */
+  of(root: bigint): number {
+    let number = this.#numbers.get(root);
+    if (number === undefined) {
+      number = this.#roots.push(addr(root));
+      this.#numbers.set(root, number);
+    }
+    return number;
+  }
+
+  root(number = 0): Addr | undefined {
+    return number > 0 ? this.#roots[number - 1] : undefined;
+  }
 }

@@ -5,6 +5,7 @@ export {
   type MemoryRequest,
   newRequests,
   type Reaction,
+  SpaceNumbers,
   type StopObserver,
   type Tracer,
   type Visit,

@@ -1,9 +1,9 @@
 import type { StuckTask } from '../async/futures/index.js';
 import { silent } from '../base/logger.js';
-import { CallTracer, EventOutput } from '../calls/index.js';
+import { CallTracer, EventOutput, SpaceNumbers } from '../calls/index.js';
 import type { Engines } from '../engines/index.js';
 import { type KindTracer, WatchEvents } from '../probes/index.js';
-import { SpaceNumbers, stackBytes } from '../target/index.js';
+import { stackBytes } from '../target/index.js';
 import { nameIn, programName } from '../target/stacks/index.js';
 import type { Hooked } from '../target/unwind/index.js';
 import {

@@ -1,8 +1,9 @@
 import { type Architecture, type Standing, unknownStanding } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import type { RegisterReader } from '../base/memory-reader.js';
+import { SpaceNumbers } from '../calls/index.js';
 import { isProcess, type Session } from '../rsp/index.js';
-import { bytesKnown, isOwnPage, type KnownCode, pageBytes, SpaceNumbers } from '../target/index.js';
+import { bytesKnown, isOwnPage, type KnownCode, pageBytes } from '../target/index.js';
 import { codeBytes } from './breakpoints.js';
 
 /** The most address spaces that are remembered. A kernel that runs thousands of processes reuses their page tables. */

@@ -1,11 +1,11 @@
 import { type Addr, hex } from '../base/addr.js';
 import { RsptraceError } from '../base/errors.js';
 import type { Logger } from '../base/logger.js';
-import type { StopObserver, Tracer } from '../calls/index.js';
+import type { SpaceNumbers, StopObserver, Tracer } from '../calls/index.js';
 import type { ClockLeak, ClockReader } from '../clock/index.js';
 import type { ElfFile } from '../elf/index.js';
 import type { Breakpoint, SignalStop, StopReply } from '../rsp/index.js';
-import type { GuestRam, SpaceNumbers } from '../target/index.js';
+import type { GuestRam } from '../target/index.js';
 import type { Breakpoints, StopPointsOptions } from './breakpoints.js';
 import type { FirstReads } from './first-reads.js';
 import type { HitChecks } from './hit-checks.js';

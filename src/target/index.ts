@@ -26,6 +26,5 @@ export {
 } from './process-memory.js';
 export { keyValues, nanosPerInstruction, type QemuOption, qemuOptions, qemuSize, sleeps } from './qemu-options.js';
 export { ResetVector } from './reset-vector.js';
-export { SpaceNumbers } from './space-numbers.js';
 export { type CodeCheck, insideKernel, verifyArchitecture, verifyCode, verifyPlace } from './verify-target.js';
 export { threadAt, threadsOf, type WaitingThread } from './waiting-threads.js';

@@ -1,5 +1,4 @@
 export { type Arc, Arcs, type Node } from './events/arcs.js';
-export { asyncKindOf } from './events/async-kind.js';
 export { type AwaitPlace, waitText } from './events/await-place.js';
 export {
   extraStopsText,
@@ -18,16 +17,16 @@ export { type Disturbance, disturbanceOf, ownSpans, type Span } from './events/d
 export { Durations } from './events/durations.js';
 export * from './events/events.js';
 export { type Finding, type FindingKind, Findings } from './events/findings.js';
-export { findingsText, findingText } from './events/findings-text.js';
+export { findingsText, findingText, NearlyLong } from './events/findings-text.js';
 export { type FunctionRow, FunctionSummary, functionJson } from './events/function-summary.js';
 export { HartLabels, hartWord } from './events/hart-labels.js';
 export { isSuspended } from './events/late-results.js';
 export { type LockUse, lockArguments, lockRef, lockText, releaseName } from './events/lock-events.js';
 export type { OpenLockWait } from './events/lock-rows.js';
 export { LockSummary } from './events/lock-summary.js';
-export { NearlyLong } from './events/nearly-long.js';
 export { type Newest, NewestEvents } from './events/newest-events.js';
 export { EventsOfProgram, onlyOf } from './events/of-program.js';
+export { asyncKindOf } from './events/refs.js';
 export { isOfPart, placeOf } from './events/roots.js';
 export { type SampleFacts, sampleFactsJson, sampleFactsLines } from './events/sample-facts.js';
 export { Choosing, type Chosen, chosenByName, Inside, isNamed, type Selection } from './events/selection.js';
@@ -55,7 +54,6 @@ export { readTrace, type TraceRead } from './formats/read/read-trace.js';
 export { TreeWriter } from './formats/tree.js';
 export { type Change, changeOf, type DiffRow, deltaOf, diffRows } from './report/diff.js';
 export { type LockFacts, lockJson, lockTable } from './report/lock-table.js';
-export { memberText } from './report/member-text.js';
 export { type Merged, type MergeInput, mergeTraces } from './report/merge/merge.js';
 export { offCpuTable } from './report/off-cpu-table.js';
 export { type Grouping, groupings, type Report, type ReportRow, reportBy } from './report/report.js';

@@ -2,10 +2,9 @@ import type { Architecture } from '../../arch/index.js';
 import type { FutureSet, StuckTask, TaskPlaces } from '../../async/futures/index.js';
 import type { Addr } from '../../base/addr.js';
 import type { MemoryReader, RegisterReader } from '../../base/memory-reader.js';
-import type { CallKind, CrossingKind, EventOutput, InstantKind } from '../../calls/index.js';
+import type { CallKind, CrossingKind, EventOutput, InstantKind, SpaceNumbers } from '../../calls/index.js';
 import { DebugInfo } from '../../dwarf/index.js';
 import type { ElfFile } from '../../elf/index.js';
-import type { SpaceNumbers } from '../../target/index.js';
 import type { Hooked } from '../../target/unwind/index.js';
 import type {
   Disturbance,

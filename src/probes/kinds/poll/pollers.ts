@@ -2,9 +2,8 @@ import type { TaskPlaces, TaskPoller } from '../../../async/futures/index.js';
 import { type Addr, addOffset, addr } from '../../../base/addr.js';
 import { AddressMap, inSpace } from '../../../base/address-map.js';
 import { littleEndian } from '../../../base/little-endian.js';
-import type { InstantKind, InstantSite, MemoryRequest, Moment } from '../../../calls/index.js';
+import type { InstantKind, InstantSite, MemoryRequest, Moment, SpaceNumbers } from '../../../calls/index.js';
 import { type DebugInfo, rangesOf } from '../../../dwarf/index.js';
-import type { SpaceNumbers } from '../../../target/index.js';
 import { entryPlan, type PlannedReads, type ReadPlan } from '../../read-plan.js';
 import type { TaskBook } from './wakes.js';
 

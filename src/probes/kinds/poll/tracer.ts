@@ -10,8 +10,8 @@ import type {
   HitMemory,
   MemoryRequest,
   Moment,
+  SpaceNumbers,
 } from '../../../calls/index.js';
-import type { SpaceNumbers } from '../../../target/index.js';
 import type { ProbeFact, RootRef, StackEntry } from '../../../trace/index.js';
 import { decide } from '../../expressions/comparison.js';
 import type { Backtraces } from './callers.js';

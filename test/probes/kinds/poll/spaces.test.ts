@@ -3,11 +3,11 @@ import t from 'tap';
 import type { FutureSet, FutureType } from '../../../../src/async/futures/index.js';
 import { addr } from '../../../../src/base/addr.js';
 import { EventOutput } from '../../../../src/calls/follows.js';
+import { SpaceNumbers } from '../../../../src/calls/index.js';
 import { ImpliedDrops } from '../../../../src/probes/kinds/poll/implied-drops.js';
 import type { PollProbes } from '../../../../src/probes/kinds/poll/resolve.js';
 import { PollTracer } from '../../../../src/probes/kinds/poll/tracer.js';
 import { TaskBook } from '../../../../src/probes/kinds/poll/wakes.js';
-import { SpaceNumbers } from '../../../../src/target/index.js';
 import type { FutureRef, RootRef } from '../../../../src/trace/index.js';
 
 const states = [{ name: 'Unresumed' }, { name: 'Returned' }, { name: 'Suspend0' }];

@@ -1,7 +1,7 @@
 import { type Addr, addr } from '../../../../base/addr.js';
 import { madeOnce } from '../../../../base/made-once.js';
-import { asyncKindOf } from '../../../events/async-kind.js';
 import type { AwaitLink, FunctionRef, FutureRef, SampledFrame, StackEntry, StateRef } from '../../../events/events.js';
+import { asyncKindOf } from '../../../events/refs.js';
 import type { InternedFrame, Place } from './sequence.js';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
