@@ -426,16 +426,8 @@ t.test('a diff names what is slower, new and gone, and breaks limits', async (t)
     '+0% fn:*',
   );
   t.same(new Set(same.fn.map(({ change }) => change)), new Set(['same']));
-  const { fn, broken } = await rsptrace(
-    'diff',
-    cut,
-    trace,
-    '--json',
-    '--fail-on',
-    '+5% fn:leaf',
-    '--fail-on',
-    '+1000000% fn:middle',
-  ).json<{
+  const words = ['diff', cut, trace, '--json', '--fail-on', '+5% fn:leaf', '--fail-on', '+1000000% fn:middle'];
+  const { fn, broken } = await rsptrace(...words).json<{
     readonly fn: readonly { readonly name: string; readonly change: string }[];
     readonly broken: readonly { readonly name: string }[];
   }>(4);

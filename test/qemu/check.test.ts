@@ -115,14 +115,11 @@ variant(t, 'deterministic runs are alike, too, where their ring fills again and 
   for (let i = 0; i < (long ? 5 : 2); i++) {
     const path = join(folder, 'rings.pftrace');
     const command = ['--', ...qemuArgv(name)];
-    const { records, ring_full } = await rsptrace(
-      'run',
-      '--deterministic',
-      ...options,
-      path,
-      elfPath(name),
-      ...command,
-    ).json<{ readonly records: number; readonly ring_full: number }>();
+    const words = ['run', '--deterministic', ...options, path, elfPath(name), ...command];
+    const { records, ring_full } = await rsptrace(...words).json<{
+      readonly records: number;
+      readonly ring_full: number;
+    }>();
     t.ok(records * 256 > 10 * size, `${records} records fill it ten times`);
     t.equal(ring_full, 0, 'a full ring stops the guest: how long it would wait depends on the host');
     hashes.add(createHash('sha256').update(readFileSync(path)).digest('hex'));

@@ -100,14 +100,8 @@ t.test(
       '-o',
       join(scratchFolder(t), 'out.pftrace'),
     ];
-    const output = await rsptrace(
-      '--remote',
-      proxy.path,
-      '--json',
-      ...options,
-      ...probes,
-      kernel.elf,
-    ).json<Recording>();
+    const words = ['--remote', proxy.path, '--json', ...options, ...probes, kernel.elf];
+    const output = await rsptrace(...words).json<Recording>();
     checkCounts(t, output, calls);
     t.match(output.scratch, /80040000/);
     const after = await connect(`unix:${qemu.socket}`, { waitMs: 10_000 });

@@ -84,17 +84,8 @@ variant(t, 'bytes that are split and late do no harm at all', async (t) => {
     'to-stub': { split: 7 },
   });
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const { futures } = await rsptrace(
-    '--remote',
-    proxy.path,
-    '--scratch',
-    'none',
-    '--json',
-    ...probes.slice(2),
-    '-o',
-    trace,
-    elfPath(name),
-  ).json<Recording>();
+  const words = ['--remote', proxy.path, '--scratch', 'none', '--json', ...probes.slice(2), '-o', trace, elfPath(name)];
+  const { futures } = await rsptrace(...words).json<Recording>();
   const lab = parseLab((await qemu.ended).stdout);
   t.equal(lab.checksum, guest(name).checksum);
   const rows = compareCounts(lab, futures).filter(
@@ -118,14 +109,8 @@ t.test('a link that ends while trampolines are put in is no reason for probes to
     },
   });
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const { events, error, probes } = await rsptrace(
-    '--remote',
-    proxy.path,
-    '--json',
-    '-o',
-    trace,
-    elfPath(name),
-  ).json<Recording>(3);
+  const words = ['--remote', proxy.path, '--json', '-o', trace, elfPath(name)];
+  const { events, error, probes } = await rsptrace(...words).json<Recording>(3);
   t.match({ events, error }, { events: 0, error: { code: 'RSP_CLOSED' } });
   t.ok(probes.some(({ engine }) => engine === 'target'));
   t.notOk(probes.some(({ why }) => /connection|session/.test(why ?? '')));

@@ -28,16 +28,8 @@ for (const [engine, calls] of [
     const probes = ['count:outer', `count:inner if call < ${calls - 7}`, 'hist(call):outer', 'hist(hart):inner'];
     probes.push('sum(call):outer', `sum(call):inner if hart == 2`, 'avg(call):outer');
     const args = ['run', '--json', '--engine', engine, ...probes.flatMap((probe) => ['-p', probe])];
-    const { counts, histograms, sums, averages, ...output } = await rsptrace(
-      ...args,
-      '-o',
-      trace,
-      '--console',
-      kept,
-      elf,
-      '--',
-      ...command,
-    ).json<Counted>();
+    const words = [...args, '-o', trace, '--console', kept, elf, '--', ...command];
+    const { counts, histograms, sums, averages, ...output } = await rsptrace(...words).json<Counted>();
     t.same([output.end, output.missing, output.events], ['guest-ended', 0, 0]);
     t.equal(output.records, 0, 'no record at all');
     t.strictSame(new Set(output.probes.map((probe) => probe.engine)), new Set([engine]));

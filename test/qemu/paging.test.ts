@@ -44,17 +44,8 @@ for (const [name, levels] of usually(tables, ([name, levels]) => levels === (nam
 t.test('riscv64, data no-execute: statics of the kernel hold trampolines and ring', async (t) => {
   const { elf, command } = pagingKernel(t, 'riscv64', 3, NEAR_BASE, 'SCRATCH');
   const options = ['--json', '--engine', 'target', '-o', join(scratchFolder(t), 'out.json')];
-  const { scratch, missing, functions } = await rsptrace(
-    'run',
-    ...options,
-    '-p',
-    'fn:work',
-    '-p',
-    'fn:inner',
-    elf,
-    '--',
-    ...command,
-  ).json<Recording>();
+  const words = ['run', ...options, '-p', 'fn:work', '-p', 'fn:inner', elf, '--', ...command];
+  const { scratch, missing, functions } = await rsptrace(...words).json<Recording>();
   t.match(
     scratch,
     /^the static __rsptrace_data \(0xffffffff80[0-9a-f]{6}, 262144 bytes\), code among that of the program/,
@@ -69,15 +60,8 @@ variant(t, 'riscv64, RAM that cannot be hidden, nothing reserved: the probes sto
   const options = ['--json', '-o', join(scratchFolder(t), 'out.json')];
   // RAM that QEMU does not lay out alone is not hidden.
   const machine = [...command, '-mem-path', scratchFolder(t)];
-  const { scratch, missing, functions, probes } = await rsptrace(
-    'run',
-    ...options,
-    '-p',
-    'fn:work',
-    elf,
-    '--',
-    ...machine,
-  ).json<Recording>();
+  const words = ['run', ...options, '-p', 'fn:work', elf, '--', ...machine];
+  const { scratch, missing, functions, probes } = await rsptrace(...words).json<Recording>();
   t.equal(scratch, undefined);
   t.match(probes, [{ engine: 'stop', why: /-mem-path/ }]);
   t.equal(missing, 0);

@@ -132,13 +132,8 @@ for (const guest of Object.keys(guests) as Guest[]) {
 
       // The guest runs on, and its tasks are the same.
       const options = ['--json', '--findings', 'error'];
-      const { tasks, deadlocks, lost } = await rsptrace(
-        'tasks',
-        ...options,
-        '-r',
-        qemu.socket,
-        elfPath(guest),
-      ).json<Tasks>(4);
+      const words = ['tasks', ...options, '-r', qemu.socket, elfPath(guest)];
+      const { tasks, deadlocks, lost } = await rsptrace(...words).json<Tasks>(4);
       if (fault === planted[0]) await beginsAtOnce(t, guest, qemu.socket);
       qemu.process.kill('SIGKILL');
       const book = bookIn((await qemu.ended).stdout);

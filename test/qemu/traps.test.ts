@@ -139,15 +139,8 @@ t.test('a counter that only machine mode may read counts in supervisor mode, too
   execFileSync('riscv64-linux-gnu-ld', ['-Ttext=0x80000000', '-o', file('k.elf'), file('k.o')]);
   const qemu = ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-bios', 'none', '-icount', 'shift=0'];
   const options = ['--json', '--engine', 'stop', '-p', 'fn:work', '-p', 'trap:**', '-o', file('t.jsonl')];
-  const { functions, traps } = await rsptrace(
-    'run',
-    ...options,
-    file('k.elf'),
-    '--',
-    ...qemu,
-    '-kernel',
-    file('k.elf'),
-  ).json<Traps>();
+  const words = ['run', ...options, file('k.elf'), '--', ...qemu, '-kernel', file('k.elf')];
+  const { functions, traps } = await rsptrace(...words).json<Traps>();
   const [work] = functions;
   t.equal(work?.calls, 3);
   // An instruction a nanosecond.

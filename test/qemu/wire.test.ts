@@ -41,15 +41,8 @@ for (const name of usually(['rv-o2', 'x86-o2'], (one) => one === 'rv-o2')) {
     );
 
     truncateSync(wire, Math.floor(statSync(wire).size / 2));
-    const half = await rsptrace(
-      '--remote',
-      `replay:${wire}`,
-      ...enough,
-      '--force',
-      '-o',
-      traces[1],
-      elf,
-    ).json<Recording>(3);
+    const words = ['--remote', `replay:${wire}`, ...enough, '--force', '-o', traces[1], elf];
+    const half = await rsptrace(...words).json<Recording>(3);
     t.equal(half.error?.code, 'RSP_REPLAY_ENDED');
     t.ok(half.events > first.events / 4, `${half.events} of ${first.events} events`);
   });
