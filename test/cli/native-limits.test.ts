@@ -25,16 +25,8 @@ interface Report {
 async function traced(program: string, options: readonly string[], ...words: readonly string[]) {
   const [alone, with_] = ['alone', 'traced'].map((name) => join(folder, name)) as [string, string];
   execFileSync(program, [alone, ...words]);
-  const { status, stdout, stderr } = await rsptrace(
-    'run',
-    '--json',
-    ...output,
-    ...options,
-    program,
-    '--',
-    with_,
-    ...words,
-  ).ended;
+  const given = ['run', '--json', ...output, ...options, program, '--', with_, ...words];
+  const { status, stdout, stderr } = await rsptrace(...given).ended;
   const report = JSON.parse(stdout) as Report;
   const calls = new Map(report.functions.map((row) => [row.function, row.calls]));
   return { status, stderr, report, calls, alone: readFileSync(alone, 'utf8'), seen: readFileSync(with_, 'utf8') };

@@ -66,17 +66,8 @@ for (const engine of ['stop', 'auto']) {
     execFileSync(traps, [alone]);
     const untraced = readFileSync(alone, 'utf8');
     const probes = ['-p', 'fn:job', '-p', 'fn:trapped'];
-    const { status, stdout, stderr } = await rsptrace(
-      'run',
-      '--json',
-      ...output,
-      '--engine',
-      engine,
-      ...probes,
-      traps,
-      '--',
-      traced,
-    ).ended;
+    const words = ['run', '--json', ...output, '--engine', engine, ...probes, traps, '--', traced];
+    const { status, stdout, stderr } = await rsptrace(...words).ended;
     t.equal(status, 0, stderr);
     t.equal(readFileSync(traced, 'utf8'), untraced);
     const { functions } = JSON.parse(stdout) as { functions: { function: string; calls: number }[] };

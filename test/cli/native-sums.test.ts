@@ -108,14 +108,8 @@ t.test('tables, and what cannot be added up', async (t) => {
   const program = compileC(t, source);
   const server = await gdbserver(t, program);
   const probes = ['sum(n):large', 'avg(amount):owe', 'avg(n):never'].flatMap((one) => ['-p', one]);
-  const { stdout, stderr, status } = await rsptrace(
-    '-r',
-    server.address,
-    '-o',
-    join(scratchFolder(t), 'out.pftrace'),
-    ...probes,
-    program,
-  ).ended;
+  const words = ['-r', server.address, '-o', join(scratchFolder(t), 'out.pftrace'), ...probes, program];
+  const { stdout, stderr, status } = await rsptrace(...words).ended;
   t.equal(status, 0, stderr.slice(-300));
   t.match(stdout, /^calls +sum +function, number/m);
   t.match(stdout, /^ +40 +368934881474191032320 +large, n/m);

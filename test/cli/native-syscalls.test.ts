@@ -77,17 +77,8 @@ execFileSync('gcc', ['-g', '-O1', '-pthread', '-x', 'c', '-o', program, '-'], { 
 
 t.test('each system call of the process is one, and no other', async (t) => {
   const trace = join(folder, 'out.jsonl');
-  const { status, stdout, stderr } = await rsptrace(
-    'run',
-    '--json',
-    '-p',
-    'syscall:**',
-    '-o',
-    trace,
-    program,
-    '--',
-    said,
-  ).ended;
+  const words = ['run', '--json', '-p', 'syscall:**', '-o', trace, program, '--', said];
+  const { status, stdout, stderr } = await rsptrace(...words).ended;
   t.equal(status, 0, stderr);
   t.equal(stderr.split('its children are not traced').length, 2, 'children are left out, which is said once');
   const printed = /handled (\d+) failed (\d+)/.exec(readFileSync(said, 'latin1')) ?? [];

@@ -21,17 +21,8 @@ t.test(
     const again = join(scratchFolder(t), 'go');
     const server = await gdbserver(t, program, 'wait', again);
     const file = join(scratchFolder(t), 'out.txt');
-    const tracer = rsptrace(
-      '-r',
-      server.address,
-      '--json',
-      '--engine',
-      'target',
-      '-o',
-      file,
-      ...functionProbes,
-      program,
-    );
+    const words = ['-r', server.address, '--json', '--engine', 'target', '-o', file, ...functionProbes, program];
+    const tracer = rsptrace(...words);
     await server.shows('waiting');
     tracer.signal('SIGINT');
     const ran = await tracer.ended;

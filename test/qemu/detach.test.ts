@@ -36,16 +36,8 @@ for (const name of usually(full, () => false)) {
     const qemu = frozenGuest(t, name);
     const options = ['--scratch', scratch[name], '--log', 'info', '--engine', 'auto', '--probe', 'fn:labkern::**'];
     const trace = join(scratchFolder(t), 'out.pftrace');
-    const tracer = rsptraceProcess(
-      '--remote',
-      qemu.socket,
-      ...options,
-      '--probe',
-      'poll:**',
-      '-o',
-      trace,
-      elfPath(name),
-    );
+    const words = ['--remote', qemu.socket, ...options, '--probe', 'poll:**', '-o', trace, elfPath(name)];
+    const tracer = rsptraceProcess(...words);
     await tracer.shows('trampolines are installed');
     await sleep(200);
     killAlone(tracer);

@@ -15,18 +15,8 @@ t.test('with --engine target, what would stop the guest is left out and named', 
   // A loop leads into memcmp's first instructions, which a jump would overwrite.
   const probes = ['-p', 'fn:memcmp', '-p', 'fn:labkern::work::deep*', '-p', 'count:memcmp'];
   // Of an option that is given twice the last holds.
-  const said = await rsptrace(
-    'run',
-    '--dry-run',
-    '--engine',
-    'stop',
-    '--engine',
-    'target',
-    ...probes,
-    elfPath('rv-o2'),
-    '--',
-    'x',
-  ).ended;
+  const words = ['run', '--dry-run', '--engine', 'stop', '--engine', 'target', ...probes, elfPath('rv-o2'), '--', 'x'];
+  const said = await rsptrace(...words).ended;
   t.match(said.stdout, /^0x[0-9a-f]+ +none +memcmp +a branch/m);
   const { stdout, trace, lab } = await runLab(t, 'rv-o2', ['--json', '--engine', 'target', ...probes], file);
   const { stops, probes: used, functions, counts } = JSON.parse(stdout) as Recording;

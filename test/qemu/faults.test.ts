@@ -32,17 +32,8 @@ async function recording(t: Test): Promise<Traced> {
   t.teardown(() => proxy[Symbol.asyncDispose]());
   const trace = join(scratchFolder(t), 'out.pftrace');
   const tracer = rsptrace(
-    '--remote',
-    proxy.path,
-    '--timeout',
-    '4s',
-    '--scratch',
-    'none',
-    '--json',
-    '-o',
-    trace,
-    ...probes,
-    elfPath(name),
+    ...['--remote', proxy.path, '--timeout', '4s', '--scratch', 'none', '--json', '-o', trace, ...probes],
+    ...[elfPath(name)],
   );
   await moreStops({ proxy, tracer }, 120);
   return { qemu, proxy, tracer, trace };

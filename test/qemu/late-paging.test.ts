@@ -43,18 +43,8 @@ async function recordCounted(
   const folder = scratchFolder(t);
   const [trace, kept] = [join(folder, 'out.txt'), join(folder, 'console')];
   const probes = functions.flatMap((name) => ['-p', `fn:${name}`]);
-  const { stdout, stderr } = await rsptrace(
-    'run',
-    '-o',
-    trace,
-    '--console',
-    kept,
-    ...probes,
-    ...options,
-    elf,
-    '--',
-    ...command,
-  ).ended;
+  const words = ['run', '-o', trace, '--console', kept, ...probes, ...options, elf, '--', ...command];
+  const { stdout, stderr } = await rsptrace(...words).ended;
   const printed = readFileSync(kept, 'latin1').replaceAll('\r', '');
   const counted = /((?:\d{5}\n)+)$/.exec(printed)?.[1]?.trim().split('\n').map(Number);
   return { stdout, stderr, counted, trace: readFileSync(trace, 'utf8') };

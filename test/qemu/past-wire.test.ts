@@ -30,16 +30,8 @@ async function record(
 ): Promise<{ output: Recording; stderr: string }> {
   const files = ['--json', '-o', join(scratchFolder(t), 'out.pftrace')];
   const ran = await rsptrace(
-    '--remote',
-    socket,
-    '--engine',
-    'target',
-    '--scratch',
-    'hidden',
-    ...files,
-    ...options,
-    ...probes,
-    elfPath(name),
+    ...['--remote', socket, '--engine', 'target', '--scratch', 'hidden', ...files, ...options, ...probes],
+    ...[elfPath(name)],
   ).ended;
   t.equal(ran.status, 0, ran.stderr.slice(-500));
   return { output: JSON.parse(ran.stdout) as Recording, stderr: ran.stderr };

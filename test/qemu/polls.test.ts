@@ -87,19 +87,8 @@ for (const [name, engine] of pairs(['rv-o2', 'x86-o2'], 'x86-o2 stop')) {
 
 t.test('--bt: who polls, through every inlined frame', async (t) => {
   const trace = join(scratchFolder(t), 'out.json');
-  const { status } = await rsptrace(
-    'run',
-    '--json',
-    '--bt',
-    '8',
-    '-n',
-    '600',
-    '-o',
-    trace,
-    elfPath('rv-o2'),
-    '--',
-    ...qemuArgv('rv-o2'),
-  ).ended;
+  const words = ['run', '--json', '--bt', '8', '-n', '600', '-o', trace, elfPath('rv-o2'), '--', ...qemuArgv('rv-o2')];
+  const { status } = await rsptrace(...words).ended;
   t.equal(status, 0);
   const records = JSON.parse(readFileSync(trace, 'utf8')) as {
     ph: string;

@@ -121,16 +121,8 @@ variant(t, 'without --reconnect a cut wire ends the recording', async (t) => {
 t.test('with --reconnect, and the target gone for good: what was recorded is kept', async (t) => {
   const qemu = frozenGuest(t, 'rv-o2-long');
   const trace = join(scratchFolder(t), 'out.pftrace');
-  const tracer = rsptrace(
-    '--remote',
-    qemu.socket,
-    '--reconnect',
-    '--json',
-    '-o',
-    trace,
-    ...probes,
-    elfPath('rv-o2-long'),
-  );
+  const words = ['--remote', qemu.socket, '--reconnect', '--json', '-o', trace, ...probes, elfPath('rv-o2-long')];
+  const tracer = rsptrace(...words);
   await traceGrows(tracer, trace, enough);
   qemu.process.kill('SIGKILL');
   const { status, stdout } = await tracer.ended;

@@ -36,17 +36,8 @@ t.test('attached to a QEMU without memory for trampolines, all stop: said twice,
     while (!existsSync(socket)) await sleep(20);
     return socket;
   };
-  const table = await rsptrace(
-    '--remote',
-    await stub(),
-    '-o',
-    trace,
-    '--timeout',
-    '60s',
-    ...none,
-    ...probes,
-    elfPath('rv-o2'),
-  ).ended;
+  const words = ['--remote', await stub(), '-o', trace, '--timeout', '60s', ...none, ...probes, elfPath('rv-o2')];
+  const table = await rsptrace(...words).ended;
   t.equal(table.status, 0, table.stderr);
   t.match(
     table.stderr,
@@ -58,17 +49,8 @@ t.test('attached to a QEMU without memory for trampolines, all stop: said twice,
     /all of which stop the target at each hit; \d+ stops took [\d.]+ m?s, \d+ % of the time, and QEMU/,
   );
   const ran = await rsptrace(
-    '--remote',
-    await stub(),
-    '--force',
-    '-o',
-    trace,
-    '--timeout',
-    '60s',
-    '--json',
-    ...none,
-    ...probes,
-    elfPath('rv-o2'),
+    ...['--remote', await stub(), '--force', '-o', trace, '--timeout', '60s', '--json', ...none, ...probes],
+    ...[elfPath('rv-o2')],
   ).ended;
   const { engines, stops, host_ms, probes: used } = JSON.parse(ran.stdout) as Output;
   t.notMatch(ran.stderr, /stop the target/, 'with --json as data alone');
