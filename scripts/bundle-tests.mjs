@@ -22,6 +22,7 @@ const ownPlace = {
 
 /** What nearly every test imports: its source, and its file. tap alone is three hundred files. */
 const packages = {
+  ajv: { from: 'ajv/dist/2020.js', to: 'dist/2020' },
   'fast-check': { from: './scripts/fast-check-of-tests.mjs', to: 'index' },
   // tap leaves its own frames out of stacks: those of files in a folder of this name.
   tap: { from: './scripts/tap-of-file.mjs', to: 'node_modules/@tapjs/index' },
