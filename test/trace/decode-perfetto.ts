@@ -49,6 +49,7 @@ function parseText(text: string): Message {
 
 /** protoc escapes as C does, every byte that is not ASCII in octal. */
 function cText(text: string): string {
+  if (!text.includes('\\')) return text;
   const bytes: number[] = [];
   for (const [, octal, escaped, plain] of text.matchAll(/\\([0-7]{3})|\\(.)|([^\\])/gs)) {
     if (octal !== undefined) bytes.push(Number.parseInt(octal, 8));
