@@ -106,10 +106,22 @@ function compare(t: Test, book: ReadonlyMap<number, Booked>, { tasks }: Report):
   }
 }
 
-for (const build of ['blocked-o0', 'blocked-o3'] as const) {
-  // Each build and each runtime once; all four under `--long`, and what is wrong in debug builds.
-  const its = build === 'blocked-o0' ? 'ct' : 'mt';
-  for (const threads of usually(['ct', 'mt'], (one) => one === its)) {
+/** This tokio keeps where tasks were spawned. */
+function compareSpawns(t: Test, book: ReadonlyMap<number, Booked>, { tasks }: Report): void {
+  for (const { facts } of tasks) {
+    const { name = '' } = book.get(facts.id) ?? {};
+    const line = Number(/^src\/main\.rs:(\d+):\d+$/.exec(facts.spawned ?? '')?.[1]);
+    t.match(
+      SOURCE[line - 1],
+      new RegExp(`spawn\\((on_thread::)?(${name}|sleeps\\("${name}"\\))`),
+      `${name} at ${facts.spawned}`,
+    );
+  }
+}
+
+// The debug build is seen below, in its threads and where it spawns; each build and each runtime under `--long`.
+for (const build of usually(['blocked-o0', 'blocked-o3'] as const, (one) => one === 'blocked-o3')) {
+  for (const threads of usually(['ct', 'mt'], (one) => one === 'mt')) {
     t.test(`${build} ${threads}: locks, channels, handles and timers, and nothing wrong`, async (t) => {
       const { book, report } = await look(t, build, 'clean', threads);
       t.equal(book.size, 36);
@@ -117,14 +129,8 @@ for (const build of ['blocked-o0', 'blocked-o3'] as const) {
       t.strictSame(report.notes, []);
       t.strictSame(report.deadlocks, []);
       t.strictSame(report.lost, []);
-      // This tokio keeps where tasks were spawned.
-      for (const { facts } of build === 'blocked-o0' ? report.tasks : []) {
-        const { name = '' } = book.get(facts.id) ?? {};
-        const line = Number(/^src\/main\.rs:(\d+):\d+$/.exec(facts.spawned ?? '')?.[1]);
-        t.match(SOURCE[line - 1], new RegExp(`spawn\\((${name}|sleeps\\("${name}"\\))`), `${name} at ${facts.spawned}`);
-      }
+      if (build === 'blocked-o0') compareSpawns(t, book, report);
     });
-    if (build === 'blocked-o0' && !long) continue;
     t.test(`${build} ${threads}: two mutexes, each held by who wants the other`, async (t) => {
       const { book, report } = await look(t, build, 'mutexes', threads);
       compare(t, book, report);
@@ -214,6 +220,7 @@ const BLOCKS: Readonly<Record<string, string>> = {
 t.test('tasks that block their threads wait for that, and not for what they awaited last', async (t) => {
   const { book, report, text } = await look(t, 'blocked-o0', 'threads', 'mt');
   t.equal(report.tasks.length, book.size);
+  compareSpawns(t, book, report);
   for (const { facts, waits, blocks_thread: blocks } of report.tasks) {
     const { name = '', at } = book.get(facts.id) ?? {};
     if (name === 'sleeper') t.match([waits, blocks], [[{ kind: 'timer' }], undefined]);
