@@ -67,10 +67,10 @@ for (const flags of usually([['-no-pie'], ['-pie'], ['-pie', '-DBUSY']], ([, bus
     await target.shows('ticking');
     const pid = target.process.pid ?? 0;
     const trace = join(scratchFolder(t), 'out.txt');
-    const ran = await rsptrace('attach', String(pid), '--json', '-p', 'fn:tick', '-n', '400', '-o', trace).ended;
+    const ran = await rsptrace('attach', String(pid), '--json', '-p', 'fn:tick', '-n', '120', '-o', trace).ended;
     const output = JSON.parse(ran.stdout) as Recording;
     t.match(output, { functions: [{ function: 'tick' }] }, ran.stderr);
-    t.ok((output.functions[0]?.calls ?? 0) >= 190, 'each call is two events');
+    t.ok((output.functions[0]?.calls ?? 0) >= 55, 'each call is two events');
     t.ok(output.standing_ms > 0 && output.standing_ms < output.host_ms + 10_000, `${output.standing_ms} ms`);
     const { longest_standing_ms: longest } = output;
     t.ok(longest > 0 && longest < output.standing_ms, `in slices: at most ${longest} of ${output.standing_ms} ms`);

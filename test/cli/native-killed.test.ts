@@ -10,7 +10,7 @@ import { long } from '../support/long.js';
 import { changedCode, compileReleased, gdbserver, lastingGdbserver } from '../support/native.js';
 import { functionProbes } from '../support/native-trace.js';
 
-const kills = long ? 50 : 2;
+const kills = long ? 50 : 1;
 const seed = 20261122;
 /** The latest moment, in milliseconds from when it is connected. */
 const latest = long ? 1200 : 400;
@@ -69,7 +69,7 @@ async function killOnce(t: Test, program: string, wait: number | undefined): Pro
   return restored.length;
 }
 
-t.test(`killed at ${kills} random moments`, { timeout: 60_000 + kills * 30_000 }, async (t) => {
+t.test(`killed at ${kills} random moments`, { timeout: 120_000 + kills * 30_000 }, async (t) => {
   const program = compileReleased(t, 'calls.c', ['-pie']);
   const next = random(seed);
   let patched = 0;

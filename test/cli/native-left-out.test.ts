@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { rsptrace, scratchFolder } from '../support/command.js';
+import { variant } from '../support/long.js';
 import { compileC } from '../support/native.js';
 
 // `brief` is one instruction, shorter than any patch: it stops the target at each call.
@@ -113,7 +114,8 @@ t.test('a probe that was left out from the begin: that it never came is not know
   });
 });
 
-t.test('a thousand patches, and breakpoints that stay: each call of each is seen', async (t) => {
+// Usually test/cli/native-many.test.ts has more patches, and what is above a breakpoint beside some.
+variant(t, 'a thousand patches, and breakpoints that stay: each call of each is seen', async (t) => {
   const many = Array.from({ length: 1100 }, (_, i) => `f${i}`);
   const program = compileC(
     t,
