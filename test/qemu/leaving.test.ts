@@ -70,7 +70,7 @@ t.test('Ctrl-C while the ELF is read, or a moment later: a guest that ran goes o
   await qemu.shows('LAB cfg');
   const commands = [['bt'], ['tasks'], ['-o', join(scratchFolder(t), 'out.txt')]] as const;
   const hasEnded = (): boolean => qemu.process.exitCode !== null;
-  for (let i = 0; i < (long ? 60 : 4) && !hasEnded(); i++) {
+  for (let i = 0; i < (long ? 60 : 2) && !hasEnded(); i++) {
     const tracer = rsptraceProcess(...(commands[i % 3] ?? []), '-r', qemu.socket, elfPath('rv-o2-long'));
     // Half of the signals come while the ELF is read, half with the connection.
     if (i % 2 === 0) await sleep(60 + 20 * (i % 12));
