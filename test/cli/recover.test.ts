@@ -219,7 +219,10 @@ t.test('damaged records are refused, or read as far as they can be', async (t) =
   const bytes = records;
   const elf = elfPath('rv-o2');
   const random = randomOf(7);
-  const program = await prepare(elf, ['poll:**', 'fn:labkern::work::deep*'].map(parseProbe));
+  const program = await prepare(
+    elf,
+    ['poll:**', 'fn:labkern::work::deep*'].map((probe) => parseProbe(probe)),
+  );
   const sink = { begin() {}, event() {}, hart() {}, flush() {}, end() {} };
   let refused = 0;
   const rounds = long ? 3000 : 10;

@@ -156,7 +156,7 @@ const ways = [
 ] as const;
 for (const [arch, way] of usually(ways, ([arch, way]) => arch === 'x86_64' || way === 'packets')) {
   t.test(`${arch} by ${way}: the kernel turns to another table in a call that was open at the end`, async (t) => {
-    const { elf, command } = tablesKernel(t, arch, tables, '64M');
+    const { elf, command } = tablesKernel(t, arch, tables, '32M');
     const qemu = frozenQemu(t, command);
     // QEMU is not known behind something that forwards.
     await using proxy = way === 'packets' ? await FaultProxy.start(qemu.socket) : undefined;
