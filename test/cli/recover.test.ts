@@ -69,14 +69,9 @@ async function comesAgain(
   t.same(notes, []);
 }
 
-/** What `rv-o2` has left, for the test of damaged records. */
-let records = Buffer.alloc(0);
-
 for (const [name, ...probes] of usually(recordings, ([name]) => name === 'rv-o2')) {
   t.test(`${name}: out of the records alone come the same events`, async (t) => {
-    const found = await recorded(t, name, ...probes);
-    if (name === 'rv-o2') records = readFileSync(`${found.again}.records`);
-    await comesAgain(t, found);
+    await comesAgain(t, await recorded(t, name, ...probes));
   });
 }
 
@@ -215,14 +210,11 @@ interface Report {
 }
 
 t.test('damaged records are refused, or read as far as they can be', async (t) => {
-  const again = join(scratchFolder(t), 'b.story');
-  const bytes = records;
+  const { again } = await recorded(t, 'rv-o2', '-p', 'fn:labkern::**');
+  const bytes = readFileSync(`${again}.records`);
   const elf = elfPath('rv-o2');
   const random = randomOf(7);
-  const program = await prepare(
-    elf,
-    ['poll:**', 'fn:labkern::work::deep*'].map((probe) => parseProbe(probe)),
-  );
+  const program = await prepare(elf, [parseProbe('fn:labkern::**')]);
   const sink = { begin() {}, event() {}, hart() {}, flush() {}, end() {} };
   let refused = 0;
   const rounds = long ? 3000 : 10;

@@ -122,7 +122,7 @@ t.test('threads by their names', async (t) => {
     'nor are they in the trace',
   );
   const stops = ['--json', '--engine', 'stop', '-p', 'switch:TABLE.threads*'];
-  const all = await runLab(t, 'rv-sched', stops, { machine: ['-smp', '3', '-icount', 'shift=0'] });
+  const all = await runLab(t, 'rv-sched', stops, { machine: ['-icount', 'shift=0'] });
   const every = JSON.parse(all.stdout) as Switches;
   // From a scheduler to a thread, and back.
   t.equal(2 * sum(every.threads), all.lab.stats.get('swtch')?.calls, "the guest's own count");
