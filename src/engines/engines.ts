@@ -2,7 +2,7 @@ import type { HookFrame, ProbeCode } from '../arch/index.js';
 import type { Addr } from '../base/addr.js';
 import { partOf, silent } from '../base/logger.js';
 import type { EarlierRecords, StopObserver } from '../calls/index.js';
-import { processCode, type TargetEngine } from '../inject/index.js';
+import { processCode, type ServedCode, servedAt, type TargetEngine } from '../inject/index.js';
 import type { Batch, SignalStop } from '../rsp/index.js';
 import type { StopEngine } from '../stop/index.js';
 import { insideKernel } from '../target/index.js';
@@ -215,6 +215,11 @@ export class Engines implements StopObserver, EarlierRecords {
   /** Whether code of a trampoline lies there. */
   isOwnCode(pc: bigint): boolean {
     return this.#installed?.target.holds(pc) ?? false;
+  }
+
+  /** Whose trampoline lies there. */
+  served(pc: bigint): ServedCode | undefined {
+    return this.#known && servedAt(this.#known.placement.served, pc);
   }
 
   /** The stub does not let these probes stop the target: they are left out. */

@@ -31,7 +31,7 @@ import { changesItsCode, meanwhile } from '../target/index.js';
 import { unavailable } from './engine-choice.js';
 import type { EnginesOptions, InstallationLog } from './engines-options.js';
 import type { ProbeChoices } from './probe-choices.js';
-import { siteFacts } from './recovered-records.js';
+import { codeFacts, siteFacts } from './recovered-records.js';
 
 export interface InstallRequest {
   readonly options: EnginesOptions;
@@ -95,7 +95,7 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
     () => new TargetEngine(engineOptions(request, { times, slack, reserved })),
   );
   const added = times?.own && addedSteps(code, target.placement);
-  reportInstalled(request, times, added);
+  reportInstalled(request, target.placement, times, added);
   for (const [index, why] of target.refused) choices.refuse(index, why);
   if (added) times?.own?.learn(code, sites, added);
   await target.write(options.letRun);
@@ -149,6 +149,7 @@ async function moveStops(
 /** What is needed to understand the records once this process is gone. */
 function reportInstalled(
   { options, choices, threads }: InstallRequest,
+  { served }: Placement,
   times: Times | undefined,
   added: readonly AddedSteps[] | undefined,
 ): void {
@@ -160,6 +161,7 @@ function reportInstalled(
     threads: threads && { offset: threads.offset, free: threads.free, process: threads.process },
     ownTime: added && times?.own && { nanosPerInstruction: times.own.nanosPerInstruction, added },
     sites: sites.map(siteFacts),
+    code: served.map(codeFacts),
   });
   if (times && !times.counter.stands) reportClock(log, times.counter);
 }

@@ -7,6 +7,7 @@ import {
   planFormats,
   RecordDispatcher,
   remembered,
+  type ServedCode,
   type Site,
   type TimeScale,
   TrampolineOverhead,
@@ -28,6 +29,15 @@ export interface InstalledFacts {
   /** The trampolines' own time was subtracted: what they add. */
   readonly ownTime?: { readonly nanosPerInstruction: number; readonly added: readonly AddedSteps[] } | undefined;
   readonly sites: readonly SiteFacts[];
+  /** Where their trampolines are, in the order of memory. */
+  readonly code?: readonly CodeFacts[] | undefined;
+}
+
+/** Code of the trampolines of a probe, by its index in the plan. */
+interface CodeFacts {
+  readonly index: number;
+  readonly address: string;
+  readonly length: number;
 }
 
 /**
@@ -43,6 +53,10 @@ interface SiteFacts {
 
 export function siteFacts({ index, plan, entry, exit }: Site): SiteFacts {
   return { index, address: hex(plan.address), entry: entry.size, exit: exit.size, returns: plan.seesReturn };
+}
+
+export function codeFacts({ site: { index }, address, length }: ServedCode): CodeFacts {
+  return { index, address: hex(address), length };
 }
 
 interface RecoveredOptions {
@@ -62,6 +76,7 @@ export interface RecoveredRecords {
   readonly dispatcher: RecordDispatcher;
   /** The trampolines' own time, if it is subtracted. */
   readonly own: TrampolineOverhead | undefined;
+  readonly served: readonly ServedCode[];
 }
 
 /** Understands the records of an installation that is gone. Undefined if they are not of this program and plan. */
@@ -75,7 +90,16 @@ export function recoveredRecords(options: RecoveredOptions): RecoveredRecords | 
     : options.hartNumber;
   const arch: Architecture = plan.arch;
   const own = ownTime(options, sites);
-  return { dispatcher: new RecordDispatcher({ arch, tracer, time: own?.over(time) ?? time, hartNumber }, sites), own };
+  const dispatcher = new RecordDispatcher({ arch, tracer, time: own?.over(time) ?? time, hartNumber }, sites);
+  return { dispatcher, own, served: servedOf(facts, sites) };
+}
+
+function servedOf({ code = [] }: InstalledFacts, sites: readonly Site[]): readonly ServedCode[] {
+  const byIndex = new Map(sites.map((site) => [site.index, site]));
+  return code.flatMap(({ index, address, length }) => {
+    const site = byIndex.get(index);
+    return site ? { site, address: addr(BigInt(address)), length } : [];
+  });
 }
 
 function ownTime({ plan, facts, earlier }: RecoveredOptions, sites: readonly Site[]): TrampolineOverhead | undefined {

@@ -26,6 +26,7 @@ export {
 } from './record-dispatcher.js';
 export type { RecordSources } from './record-layout.js';
 export type { Piece } from './ring.js';
+export { type ServedCode, servedAt } from './served-code.js';
 export { codeRoom, entryOnly, middleOf, planFormats, planSites, type Site, type SitePlan } from './sites.js';
 export { StoppedDrain } from './stopped-drain.js';
 export { TargetEngine } from './target-engine.js';

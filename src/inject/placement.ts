@@ -4,6 +4,7 @@ import { alignment, allocator } from './code-allocator.js';
 import { refuseUntilAgreed } from './inner-places.js';
 import { type Patch, type PlacedSite, type Places, placeSite, type Trampoline } from './place-site.js';
 import type { Piece, Write } from './ring.js';
+import { type ServedCode, servedCode } from './served-code.js';
 import { bytesReplaced, type Site } from './sites.js';
 
 interface CodeRoom {
@@ -18,6 +19,8 @@ export interface Placement {
   readonly code: readonly Write[];
   readonly patches: readonly Patch[];
   readonly trampolines: readonly Trampoline[];
+  /** Their code, in the order of memory. */
+  readonly served: readonly ServedCode[];
   /** Where code of ours is. */
   readonly ranges: readonly Piece[];
   readonly breakpoint: Addr;
@@ -80,10 +83,12 @@ export function placeSites(options: PlaceOptions): Placement & { readonly lists:
   refuseDisagreeing(sites, refused);
   const kept = all.filter(({ trampoline }) => !refused.has(trampoline.site.index));
   const written = [{ address: waitAt, bytes: wait.code }, ...all.flatMap(({ writes }) => writes)];
+  const trampolines = kept.map(({ trampoline }) => trampoline);
   return {
     code: written,
     patches: kept.flatMap(({ patches }) => patches),
-    trampolines: kept.map(({ trampoline }) => trampoline),
+    trampolines,
+    served: servedCode(trampolines),
     ranges: [room.code, ...usedOf(near, written)],
     breakpoint: wait.breakpoint,
     geometry,

@@ -204,6 +204,7 @@ const entries: { readonly [K in LogEntry['type']]: Read<EntryOf<K>> } = {
   installed: shaped<EntryOf<'installed'>>({
     ...{ slotShift, harts: whole },
     sites: list(shaped({ index: whole, address: word, entry: whole, exit: whole, returns: flag })),
+    code: optional(list(shaped({ index: whole, address: word, length: whole }))),
     ownTime: optional(shaped({ nanosPerInstruction: number, added: list(steps) })),
     threads: optional(shaped({ offset: whole, free: optional(whole), process: optional(text) })),
   }),

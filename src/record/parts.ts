@@ -35,7 +35,7 @@ export interface Parts {
 export function putTogether(options: RecordOptions, target: Verified): Parts {
   const { logger = silent } = options;
   const connection = new Connection();
-  const tracers = buildTracers(options, target, { connection, engines: () => engines });
+  const tracers = buildTracers(options, target, (pc) => engines.served(pc), { connection, engines: () => engines });
   const clock = new TraceClock(options, target, connection, {
     isWanted: () => engines.writesRecords && !target.hurdles.some(({ code }) => code === 'memory'),
     now: () => tracers.output.time,

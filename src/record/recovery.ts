@@ -8,7 +8,7 @@ import {
   type RecoveredRecords,
   recoveredRecords,
 } from '../engines/index.js';
-import { behindStops, type LogPart, type RecordCounter, type TimeScale } from '../inject/index.js';
+import { behindStops, type LogPart, type RecordCounter, servedAt, type TimeScale } from '../inject/index.js';
 import { hartSource } from '../target/index.js';
 import type { GuestNanos, ProbeFact, RecordingFacts } from '../trace/index.js';
 import { ConsoleEvents } from './console-lines.js';
@@ -34,7 +34,9 @@ export class Recovery {
     this.#options = options;
     this.#harts = new HartNumbers(harts, info.isProcess === true);
     this.#words = new HartWords(harts.length);
-    this.#tracers = buildTracers(options, { program: options.program, harts: this.#harts });
+    this.#tracers = buildTracers(options, { program: options.program, harts: this.#harts }, (pc) =>
+      servedAt(this.#understood?.served ?? [], pc),
+    );
     this.#printed = new ConsoleEvents(options.sink, this.#tracers.output);
     this.#tracers.counting.onFirst = () => this.#printed.begin();
     this.#tracers.sink.begin(info);

@@ -2,7 +2,7 @@ import type { StuckTask } from '../async/futures/index.js';
 import { silent } from '../base/logger.js';
 import { CallTracer, EventOutput, SpaceNumbers } from '../calls/index.js';
 import type { Engines } from '../engines/index.js';
-import { type KindTracer, WatchEvents } from '../probes/index.js';
+import { type KindTracer, type TracerContext, WatchEvents } from '../probes/index.js';
 import { stackBytes } from '../target/index.js';
 import { nameIn, programName } from '../target/stacks/index.js';
 import type { Hooked } from '../target/unwind/index.js';
@@ -60,6 +60,7 @@ type TracerOptions = Pick<RecordOptions, 'sink' | 'thresholdNs' | 'functions' | 
 export function buildTracers(
   options: TracerOptions,
   { program, harts }: Pick<Verified, 'program' | 'harts'>,
+  served: TracerContext['served'],
   run?: Running,
 ): Tracers {
   const counting = new CountingSink(options.sink, harts);
@@ -70,7 +71,7 @@ export function buildTracers(
   const output = new EventOutput(of === 1 ? sink : onEvents((event) => sink.event(main.of(event))));
   const hooked: Hooked = (returnAddress) => run?.engines().hooked(returnAddress);
   const spaces = new SpaceNumbers();
-  const context = { ...options, spaces, hooked };
+  const context = { ...options, spaces, hooked, served };
   const { kinds, calls } = tracersOf(program, output, context);
   const watches = new WatchEvents(program.elf, program.debug, output);
   const plan = samplesOf(program);
@@ -90,16 +91,17 @@ export function buildTracers(
 interface CallContext extends Pick<TracerOptions, 'functions' | 'stackDepth' | 'observer'> {
   readonly spaces: SpaceNumbers;
   readonly hooked: Hooked;
+  readonly served: TracerContext['served'];
 }
 
 /** What makes events of a program's hits. */
 function tracersOf(
   { elf, arch, debug, kinds: found }: Program,
   output: EventOutput,
-  { functions = {}, stackDepth, observer, spaces, hooked }: CallContext,
+  { functions = {}, stackDepth, observer, spaces, hooked, served }: CallContext,
 ): Pick<Tracers, 'calls' | 'kinds'> {
   const { values, maxDepth } = functions;
-  const context = { elf, arch, debug, output, spaces, stackDepth, hooked, values, maxDepth };
+  const context = { elf, arch, debug, output, spaces, stackDepth, hooked, served, values, maxDepth };
   let next = found.reduce((sum, each) => sum + (each.found.keys ?? 0), 0);
   const kinds = found.flatMap((each) => each.kind.tracer?.(each.found, { ...context, nextKey: () => next++ }) ?? []);
   const calls = new CallTracer(

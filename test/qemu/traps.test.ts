@@ -149,6 +149,96 @@ t.test('a counter that only machine mode may read counts in supervisor mode, too
   t.match(traps, [{ function: 'trap::call_from_supervisor', calls: 1, lost: 1 }]);
 });
 
+/** Calls `work` and then `other` 600 times each, while a timer interrupts every few hundred instructions. */
+const ticking = `
+        .globl  _start, work, other
+_start: la      t0, tick
+        csrw    mtvec, t0
+        li      sp, 0x80100000
+        li      t0, 128
+        csrw    mie, t0
+        csrsi   mstatus, 8
+        li      s0, 60
+1:      call    work
+        addi    s0, s0, -1
+        bnez    s0, 1b
+        li      s0, 60
+2:      call    other
+        addi    s0, s0, -1
+        bnez    s0, 2b
+        li      t0, 0x100000
+        li      t1, 0x5555
+        sw      t1, 0(t0)
+3:      j       3b
+        .irp    name, work, other
+        .type   \\name, @function
+\\name: addi    sp, sp, -16
+        sd      ra, 8(sp)
+        sd      s0, 0(sp)
+        addi    s0, s0, 1
+        ld      s0, 0(sp)
+        ld      ra, 8(sp)
+        addi    sp, sp, 16
+        ret
+        .size   \\name, . - \\name
+        .endr
+        .balign 4
+        .type   tick, @function
+tick:   addi    sp, sp, -16
+        sd      t0, 0(sp)
+        sd      t1, 8(sp)
+        li      t0, 0x200bff8
+        ld      t1, 0(t0)
+        addi    t1, t1, 7
+        li      t0, 0x2004000
+        sd      t1, 0(t0)
+        ld      t0, 0(sp)
+        ld      t1, 8(sp)
+        addi    sp, sp, 16
+        mret
+        .size   tick, . - tick
+end:
+`;
+
+t.test('an interrupt of a trampoline has the function that it stands for, also out of kept records', async (t) => {
+  const folder = scratchFolder(t);
+  const file = (name: string): string => join(folder, name);
+  writeFileSync(file('k.s'), ticking);
+  execFileSync('riscv64-linux-gnu-as', ['-o', file('k.o'), file('k.s')]);
+  execFileSync('riscv64-linux-gnu-ld', ['-Ttext=0x80000000', '-o', file('k.elf'), file('k.o')]);
+  const symbols = execFileSync('riscv64-linux-gnu-nm', [file('k.elf')], { encoding: 'utf8' });
+  const at = (name: string): string => `0x${BigInt(`0x${symbols.match(`([0-9a-f]+) . ${name}\n`)?.[1]}`).toString(16)}`;
+  const qemu = ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-bios', 'none', '-icount', 'shift=0'];
+  const machine = [...qemu, '-d', 'int', '-D', file('int.log'), '-kernel', file('k.elf')];
+  const probes = ['-p', 'irq:**', '-p', 'fn:work', '-p', 'fn:other'];
+  const run = await rsptrace('run', ...probes, '-o', file('t.records'), file('k.elf'), '--', ...machine).ended;
+  t.equal(run.status, 0, run.stderr.slice(-300));
+  const read = await rsptrace('convert', file('t.records'), '-o', file('t.jsonl')).ended;
+  t.equal(read.status, 0, read.stderr.slice(-300));
+
+  const log = readFileSync(file('int.log'), 'utf8');
+  const interrupted = [...log.matchAll(/async:1, cause:0*7, epc:0x0*([0-9a-f]+)/g)].map(([, pc]) => `0x${pc}`);
+  const isOurs = (pc = '0x0'): boolean => BigInt(pc) >= BigInt(at('end'));
+  t.ok(interrupted.filter(isOurs).length > 10, 'most are in trampolines, which are outside of the kernel');
+  const lines = readFileSync(file('t.jsonl'), 'utf8').split('\n');
+  const shown = lines.flatMap((line) => {
+    const [, pc, tracing] = /"detail":"pc: (\w+), from: kernel(?:, tracing: (\w+))?"/.exec(line) ?? [];
+    return pc ? [{ pc, tracing }] : [];
+  });
+  t.equal(shown.length, interrupted.length);
+  const text = shown.filter((_, i) => !isOurs(interrupted[i]));
+  t.same(
+    text.map(({ pc }) => pc),
+    interrupted.filter((pc) => !isOurs(pc)),
+    'what is interrupted elsewhere is as QEMU says',
+  );
+  const served = shown.filter((_, i) => isOurs(interrupted[i]));
+  const of = (name: string): unknown[] =>
+    served.filter(({ tracing }) => tracing === name).map(() => ({ pc: at(name), tracing: name }));
+  t.ok(of('work').length > 0 && of('other').length > 0);
+  t.same(served, [...of('work'), ...of('other')], 'and trampolines are those of the one, then of the other');
+});
+
 /** Calls 64 five times with 5 to 1, of which the kernel returns 100 more; a `brk`; a call that powers off (PSCI). */
 const arm = `
         .globl  _start

@@ -122,6 +122,8 @@ export interface TracerContext extends ProbedProgram {
   readonly stackDepth: number | undefined;
   /** The original of a return address that belongs to a trampoline. */
   readonly hooked: Hooked;
+  /** Whose trampoline lies at an address: a function's, or one of a place inside it. */
+  readonly served: (pc: bigint) => { readonly site: { readonly plan: Pick<ReadPlan, 'name' | 'address'> } } | undefined;
   /** Names the address spaces of hits. */
   readonly spaces: SpaceNumbers;
   /** See `FunctionOptions`. */

@@ -133,11 +133,21 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
       this.#found.seen.others.add(name);
       return undefined;
     }
-    const values = trap.kind === 'syscall' ? callArguments(signature, trap.arguments ?? none, memory) : valuesOf(trap);
+    const values =
+      trap.kind === 'syscall' ? callArguments(signature, trap.arguments ?? none, memory) : this.#valuesOf(trap);
     return {
       ...this.#placeOf(trap.from, at.registers),
       call: this.open({ kind: trap.kind, name, values, signature, from: trap.from }, at),
     };
+  }
+
+  /** Of a trampoline, the place in the program that it stands for. */
+  #valuesOf({ address, from: { pc, isUser } }: Trap): readonly ArgumentValue[] {
+    const accessed = address === undefined ? none : [{ name: 'address', value: hex(address) }];
+    const plan = isUser ? undefined : this.#context.served(pc)?.site.plan;
+    const tracing = plan ? [{ name: 'tracing', value: plan.name }] : none;
+    const from = { name: 'from', value: isUser ? 'user' : 'kernel' };
+    return [...accessed, { name: 'pc', value: hex(plan?.address ?? pc) }, from, ...tracing];
   }
 
   #wants(kind: TrapKind, names: readonly string[]): boolean {
@@ -173,9 +183,4 @@ export class TrapTracer extends TrapCalls implements CrossingKind {
 function endsAt({ from }: OpenTrap, { pc, isUser }: Interrupted): boolean {
   const moved = pc - from.pc;
   return from.isUser === isUser && (!isUser || (moved >= -longestCall && moved <= longestCall));
-}
-
-function valuesOf({ address, from: { pc, isUser } }: Trap): readonly ArgumentValue[] {
-  const accessed = address === undefined ? none : [{ name: 'address', value: hex(address) }];
-  return [...accessed, { name: 'pc', value: hex(pc) }, { name: 'from', value: isUser ? 'user' : 'kernel' }];
 }
