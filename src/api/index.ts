@@ -28,3 +28,4 @@ export {
   type Understood,
   understandFutures,
 } from './views.js';
+export { type WantedLock, wantedLocks } from './wanted-locks.js';

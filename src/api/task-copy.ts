@@ -37,8 +37,8 @@ export interface TargetCopy {
   /** Memory with stacks, and the parts of it that are not in use. */
   readonly stacks: readonly Region[];
   readonly dead: readonly Region[];
-  /** Each hart's frames, the innermost first. */
-  readonly walk: (program: Described) => Promise<readonly Pick<Stack, 'frames'>[]>;
+  /** Each hart's frames, the innermost first; with the hart's number if it is a machine's. */
+  readonly walk: (program: Described) => Promise<readonly (Pick<Stack, 'frames'> & { readonly hart?: number })[]>;
 }
 
 /** A program as it is loaded; what Futures it has may be found out later. */
@@ -202,7 +202,7 @@ async function copyMachine(session: Session, program: Described, options: CopyOp
   logger.debug({ ram: heaps.length }, 'memory is copied');
   const regions = [...writableRegions(elf), ...scan, ...used.filter(({ start }) => isIn(heaps, start))];
   const memory = await takeSnapshot(reader, regions, { beyond: constantsOf(elf), heaps });
-  const walked = harts.filter(({ other }) => !other).map(({ stack }) => stack);
+  const walked = harts.flatMap(({ other, stack: { frames } }, hart) => (other ? [] : [{ frames, hart }]));
   return { memory, heaps: [], knowsHeaps: heaps.length > 0, stacks: [], dead, walk: async () => walked };
 }
 

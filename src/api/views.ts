@@ -132,15 +132,19 @@ export interface TaskView extends Pick<TargetCopy, 'memory' | 'heaps' | 'stacks'
   readonly polls: readonly (readonly RunningPoll[])[];
   /** Each hart's frames, the innermost first. */
   readonly frames: readonly (readonly Frame[])[];
+  /** The numbers of a machine's harts whose frames these are. */
+  readonly harts: readonly number[];
 }
 
 /** Looks at what was copied; the target may run meanwhile. */
 export async function taskView(program: Understood, copy: TargetCopy): Promise<TaskView> {
   const { memory, heaps, stacks, dead, knowsHeaps } = copy;
   const polls: RunningPoll[][] = [];
-  const frames = (await copy.walk(program)).map((stack) => stack.frames);
+  const walked = await copy.walk(program);
+  const frames = walked.map((stack) => stack.frames);
+  const harts = walked.flatMap(({ hart }) => hart ?? []);
   for (const each of frames) polls.push(await runningPolls(each, program.debug, program.futures, memory));
-  return { memory, heaps, stacks, dead, knowsHeaps, polls, frames };
+  return { memory, heaps, stacks, dead, knowsHeaps, polls, frames, harts };
 }
 
 /** The same of a dump: which harts polled what, it does not say. */
@@ -148,7 +152,7 @@ export async function dumpView({ elf }: Understood, image: MemoryImage, scan: re
   const constants = constantsOf(elf, image);
   const regions = [...writableRegions(elf), ...scan];
   const memory = await takeSnapshot(image, regions, { beyond: constants, heaps: image.regions });
-  return { memory, heaps: [], stacks: [], dead: [], knowsHeaps: true, polls: [], frames: [] };
+  return { memory, heaps: [], stacks: [], dead: [], knowsHeaps: true, polls: [], frames: [], harts: [] };
 }
 
 export interface TaskOptions {

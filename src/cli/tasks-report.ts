@@ -1,4 +1,4 @@
-import type { FoundTasks } from '../api/index.js';
+import type { FoundTasks, WantedLock } from '../api/index.js';
 import {
   type AwaitNode,
   BLOCK_ON,
@@ -36,6 +36,7 @@ import {
   wrapped,
 } from '../text/index.js';
 import { formatValue, valueJson } from '../values/index.js';
+import { wantedJson, wantedLines } from './locks-wanted.js';
 import { alike, othersLines, waitersText } from './tasks-alike.js';
 
 /** What a report is made of. */
@@ -49,6 +50,8 @@ export interface Shown {
   readonly width?: number;
   /** What libraries await by themselves, too. */
   readonly isFull?: boolean;
+  /** What harts of a machine want that are in the middle of taking a lock. */
+  readonly wanted: readonly WantedLock[];
   /** Nothing says where heaps are, so that `--scan` may help. */
   readonly mayHaveHeap: boolean;
 }
@@ -68,6 +71,7 @@ export async function tasksJson(shown: Shown): Promise<object> {
     ...(noTask ? { noTask } : {}),
     blocking: await Promise.all(found.blocking.map(task)),
     others: await Promise.all(found.others.map(task)),
+    locks_wanted: shown.wanted.map(wantedJson),
     ...findingsJson(found),
   };
 }
@@ -115,6 +119,7 @@ export async function tasksText(shown: Shown): Promise<string> {
     ...lines,
     ...othersText(found.others),
     ...findingsText(found),
+    ...wantedLines(shown.wanted),
     ...wrapped(`${summary(shown)}${note}`, width, '  '),
   ]);
 }
@@ -160,7 +165,8 @@ async function branchShown(
 
 /** Who waits for whom. */
 export function blockedText(shown: Shown): string {
-  return textLines([...blockedLines(shown.found), ...findingsText(shown.found), summary(shown)]);
+  const { found, wanted } = shown;
+  return textLines([...blockedLines(found), ...findingsText(found), ...wantedLines(wanted), summary(shown)]);
 }
 
 function summary({ found, stoodMs, mayHaveHeap }: Shown): string {

@@ -12,6 +12,7 @@ import {
   taskView,
   type Understood,
   understandFutures,
+  wantedLocks,
 } from '../api/index.js';
 import {
   FutureFields,
@@ -132,6 +133,7 @@ async function show(args: TasksArguments, { program, view, own, stoodMs, knowsHe
   note(...found.notes);
   const fields = args.locals ? new FutureFields(program.debug, view.memory) : undefined;
   const shown: Shown = {
+    wanted: await wantedLocks(program, view),
     elf: args.elf ?? '',
     found,
     fields,

@@ -38,6 +38,8 @@ export type {
   TracerContext,
   Wakes,
 } from './kinds/kind.js';
+export { LockNames } from './kinds/locks/lock-names.js';
+export { lockRole } from './kinds/locks/names.js';
 export { type ProbeSpec, whiteList } from './kinds/names.js';
 export { PollConditions } from './kinds/poll/conditions.js';
 export { howSeen, type SeenFuture } from './kinds/poll/coverage.js';

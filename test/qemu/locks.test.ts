@@ -2,9 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { rsptrace, scratchFolder } from '../support/command.js';
+import { addr } from '../../src/base/addr.js';
+import { ElfFile } from '../../src/elf/index.js';
+import { frozenGuest, rsptrace, scratchFolder } from '../support/command.js';
 import { runLab } from '../support/lab-run.js';
 import { usually } from '../support/long.js';
+import { Watched } from '../support/task-book.js';
 import { elfPath, qemuArgv } from './guests/guests.js';
 
 interface LockRow {
@@ -117,6 +120,29 @@ for (const guest of usually(['rv-locks-o0', 'rv-locks-o2'], (name) => name === '
     const { quiet } = JSON.parse(stdout) as { quiet: readonly { harts: readonly object[] }[] };
     const lock = { lock: 'locks::CONSOLE', hart: 0, by: /^locks::tick at /, held_by: /^locks::stuck at /, held_on: 0 };
     t.match(quiet.at(-1)?.harts, [{ number: 0, state: 'runs', lock }]);
+  });
+
+for (const guest of usually(['rv-locks-o0', 'rv-locks-o2'], (name) => name === 'rv-locks-o0'))
+  t.test(`${guest}: a machine that stands shows what its hart waits for, without a recording`, async (t) => {
+    const { socket } = frozenGuest(t, guest);
+    const { session } = await Watched.at(socket, elfPath(guest));
+    const [tick] = (await ElfFile.open(elfPath(guest))).symbols.named('tick');
+    const breakpoint = { type: 0, address: tick?.address ?? addr(0n), kind: 2 } as const;
+    await session.insertBreakpoint(breakpoint);
+    await session.resume();
+    await session.removeBreakpoint(breakpoint);
+    // From here on it only looks whether the lock is free, which it never is: far enough that it does.
+    const [{ id }] = (await session.harts()) as [{ id: string }];
+    for (let step = 0; step < 100; step++) await session.resume({ kind: 'step', hart: id });
+    session.close();
+    const asked = ['tasks', '--blocked', '--remote', `unix:${socket}`, elfPath(guest)];
+    const { stdout } = await rsptrace(...asked).ended;
+    t.match(stdout, /^hart 0 is taking locks::CONSOLE in locks::tick at \S+locks\.rs:207$/m);
+    const { locks_wanted: wanted } = JSON.parse((await rsptrace(...asked, '--json').ended).stdout) as object & {
+      locks_wanted: object[];
+    };
+    const by = { function: 'locks::tick', line: 207 };
+    t.match(wanted, [{ hart: 0, lock: 'locks::CONSOLE', address: /^0x/, by, interrupted: null }]);
   });
 
 t.test('what cannot be is an error', async (t) => {
