@@ -114,7 +114,8 @@ async function tasksThere(
       found: { ...found, tasks: polled, others: [] },
       fields: undefined,
       stoodMs: undefined,
-      mayHaveHeap: false, wanted: [],
+      mayHaveHeap: false,
+      wanted: [],
     };
     const { tasks: json } = (await tasksJson(shown)) as { readonly tasks: object };
     return { text: polled.length === 0 ? tracedText(traced) : `in this task:\n\n${await tasksText(shown)}`, json };
