@@ -1,6 +1,7 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
 import { type CodeAddress, codePointers, type ElfFile, ET, Kept, KnownCode, lastNotAbove, SHF } from '../elf/index.js';
+import { isLinux } from '../target/index.js';
 import { executable } from '../target/unwind/index.js';
 import type { CodePiece } from './read-plan.js';
 import { ReturnReaders } from './return-readers.js';
@@ -37,6 +38,11 @@ function keptMarks(elf: ElfFile): Marks[] | undefined {
 
 /** The most entries of one jump table. */
 const mostEntries = 1 << 16;
+
+/** Where no kernel is without paging. */
+function isUpper(address: Addr): boolean {
+  return address >> 63n !== 0n;
+}
 
 /** Marks of the last programs, by build id: an ELF is read once as linked and once more as loaded. */
 const kept = new Map<string, readonly Marks[]>();
@@ -105,6 +111,18 @@ export class CodeEntries {
         return entered('an address that the program keeps', at + stretch.low - low);
     }
     return this.#shortInto(stretch, low - stretch.low, length, own);
+  }
+
+  /**
+   * Why a function may run where it is loaded, in words for the user: a kernel that lies elsewhere turns paging on by
+   * it, also on a hart that starts later. There nothing of a trampoline is mapped. Linux' own code for that is assembly.
+   */
+  unmapped({ address, length }: CodePiece): string | undefined {
+    const { addressSpaces } = this.#arch;
+    if (!addressSpaces || addressSpaces.alwaysPages || !isUpper(address) || isLinux(this.#elf)) return undefined;
+    const bytes = this.#elf.bytesAt(address, length);
+    const sets = bytes !== undefined && addressSpaces.tableChanges(bytes).length > 0;
+    return sets ? 'it sets the page table, and a hart that starts later may run it before its paging is on' : undefined;
   }
 
   /**

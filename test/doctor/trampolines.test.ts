@@ -1,4 +1,7 @@
 // `rsptrace doctor --trampolines`: what it prints of code is what objdump says of the same bytes.
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import {
@@ -13,7 +16,7 @@ import { enginePlan, prepare } from '../../src/record/index.js';
 import { disassemble, disassembleBytes, type Line, type Machine } from '../arch/objdump.js';
 import { expected as riscvWords } from '../arch/riscv64-words.js';
 import { elfPath } from '../qemu/guests/guests.js';
-import { rsptrace } from '../support/command.js';
+import { rsptrace, scratchFolder } from '../support/command.js';
 import { usually } from '../support/long.js';
 
 type CodeLine = TrampolineReport['probes'][number]['displaced'][number];
@@ -152,7 +155,7 @@ t.test(
       displaced.map(({ address }) => address),
     );
     t.match(proof, /^its start is patched and its return hooked: /);
-    t.equal(questions.length, 8);
+    t.equal(questions.length, 9);
     t.ok(questions.every(({ proven }) => proven));
     const text = await rsptrace('doctor', '--code', 'labkern::exec::poll_task', elf).ended;
     t.match(text.stdout, / {2}proof of a patch at its start and a hook on its return\n {4}reads /);
@@ -172,4 +175,39 @@ t.test('--code: an objection says what it forbids', async (t) => {
     whole.answers.some(({ isProven, text }) => !isProven && text === why),
   );
   t.ok(objected.length > 0, 'the reason is the objection of a question');
+});
+
+/** `turn` turns paging on; `other` does not. */
+const paging = `
+        .globl  _start, turn, other
+_start: call    turn
+        call    other
+        .irp    name, turn, other
+        .type   \\name, @function
+\\name: addi   sp, sp, -16
+        sd      ra, 8(sp)
+        srli    a0, a0, 12
+        .ifc    \\name, turn
+        csrw    satp, a0
+        .endif
+        ld      ra, 8(sp)
+        addi    sp, sp, 16
+        ret
+        .size   \\name, . - \\name
+        .endr
+`;
+
+t.test('a function that turns paging on is not patched, where it runs before it is mapped', async (t) => {
+  const folder = scratchFolder(t);
+  const file = (name: string): string => join(folder, name);
+  writeFileSync(file('k.s'), paging);
+  execFileSync('riscv64-linux-gnu-as', ['-o', file('k.o'), file('k.s')]);
+  const why = async (base: string, name: string): Promise<string> => {
+    execFileSync('riscv64-linux-gnu-ld', [`-Ttext=${base}`, '-o', file('k.elf'), file('k.o')]);
+    const { stdout } = await rsptrace('doctor', '--code', name, '--json', file('k.elf')).ended;
+    return (JSON.parse(stdout) as { probes: { why: string | null }[] }).probes[0]?.why ?? '';
+  };
+  t.match(await why('0xffffffc080200000', 'turn'), /^it sets the page table/);
+  t.notMatch(await why('0xffffffc080200000', 'other'), /page table/, 'another one is, as far as this goes');
+  t.notMatch(await why('0x80200000', 'turn'), /page table/, 'so is one that is linked where it is loaded');
 });
