@@ -47,8 +47,19 @@ export function reportedCoverage(seen: readonly SeenFuture[], unknown: ReadonlyS
   return seen.map((one) => (one.ifKnown && !unknown.has(one.future.instance) ? one.ifKnown : one));
 }
 
-/** How they were seen by a recording: none exactly of which something was left out, whatever the code allows. */
-export function recordedCoverage(seen: readonly SeenFuture[], missed: Missed): readonly SeenFuture[] {
+/**
+ * How they were seen by a recording: none exactly of which something was left out, whatever the code allows. `derived`:
+ * instances of which polls were derived all the same, because stops at their places were not worth it at this target.
+ */
+export function recordedCoverage(
+  all: readonly SeenFuture[],
+  missed: Missed,
+  derived: ReadonlySet<string> = new Set(),
+): readonly SeenFuture[] {
+  const seen = all.map((one): SeenFuture => {
+    if (one.seen !== 'exact' || !derived.has(one.future.instance)) return one;
+    return { ...one, seen: 'lower-bound', reason: `inlined: ${spared}`, help: '--exact stops at each poll' };
+  });
   const leftOut = missed.engines.filter(({ engine }) => engine === 'none');
   const lost = lossOf(missed);
   if (leftOut.length === 0 && lost === undefined) return seen;

@@ -38,4 +38,8 @@ t.test('events that are missing, and probes that are left out', async (t) => {
   ] as const) {
     t.same(told({ engines: [], missing }), [['lower-bound', text], ['lower-bound', text], unseen]);
   }
+  // What a process without trampolines leaves to be derived: its stops are not worth it.
+  const [first, second] = recordedCoverage(seen, { engines: [] }, new Set([one.instance]));
+  t.match(first, { seen: 'lower-bound', reason: /stops there are spared/, help: /--exact/ });
+  t.equal(second?.seen, 'exact');
 });
