@@ -27,7 +27,9 @@ const x86: readonly HartsCase[] = cases({ ring: 1000, stops: long ? 30 : 15 }, '
   each.calls === many ? { ...each, calls: Math.ceil(many / 2) } : each,
 );
 
+const arm: readonly HartsCase[] = cases({ ring: 1000, stops: long ? 30 : 15 }, '0x44000000');
+
 const chosen = ['four harts at 10 kHz, without stops', 'four harts, with a stop at each event'];
-for (const [arch, all] of [['riscv64', riscv] as const, ['x86_64', x86] as const])
-  for (const each of usually(all, ({ what }) => chosen.includes(what)))
+for (const [arch, all] of [['riscv64', riscv] as const, ['x86_64', x86] as const, ['aarch64', arm] as const])
+  for (const each of usually(all, ({ what }) => chosen.includes(what) && (arch !== 'aarch64' || what === chosen[0])))
     t.test(`${arch}: ${each.what}`, { timeout: 600_000 }, (t) => traceHarts(t, arch, each));

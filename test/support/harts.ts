@@ -66,7 +66,7 @@ export const many = long ? 625_000 : 2_500;
 export const kilohertz10 = 1000;
 
 /** Records a run of the kernel, and compares each event with what it must have done. */
-export async function traceHarts(t: Test, arch: 'riscv64' | 'x86_64', wanted: HartsCase): Promise<void> {
+export async function traceHarts(t: Test, arch: 'riscv64' | 'x86_64' | 'aarch64', wanted: HartsCase): Promise<void> {
   const { harts, calls, period, engine, options } = wanted;
   const { elf, command } = hartsKernel(t, arch, wanted);
   const folder = scratchFolder(t);

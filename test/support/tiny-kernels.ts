@@ -98,7 +98,7 @@ export interface HartCounts {
 /** Assembles `kernels/harts-ARCH.s`, whose harts call the same functions at once. */
 export function hartsKernel(
   t: { teardown: (fn: () => void) => void },
-  arch: 'riscv64' | 'x86_64',
+  arch: 'riscv64' | 'x86_64' | 'aarch64',
   options: HartsOptions,
 ): PagingKernel {
   const { harts, calls, period, ticks = 0, resets = 0 } = options;
@@ -107,9 +107,11 @@ export function hartsKernel(
   // On x86-64 two sockets of three cores, whose APICs are 0, 1, 2, 4, 5, 6.
   const smp = arch === 'x86_64' ? `${harts},maxcpus=6,sockets=2,cores=3` : `${harts}`;
   const pc = ['qemu-system-x86_64', ...exit.filter((word) => resets === 0 || word !== '-no-reboot'), '-nographic'];
-  const machine = arch === 'x86_64' ? pc : bareMachine;
+  const machine = { x86_64: pc, riscv64: bareMachine, aarch64: armMachine }[arch];
   return { elf, command: [...machine, '-smp', smp, '-kernel', elf] };
 }
+
+const armMachine = 'qemu-system-aarch64 -M virt -cpu cortex-a72 -nographic -nic none'.split(' ');
 
 /** Assembles `kernels/resets-aarch64.s`, whose second processor starts where the first one does; it says what a hart of {@link hartsKernel} says. */
 export function armResetsKernel(
@@ -118,19 +120,7 @@ export function armResetsKernel(
   resets: number,
 ): PagingKernel {
   const elf = bareKernel(t, 'aarch64', 'resets-aarch64.s', { CALLS: calls, RESETS: resets }, ['-g']);
-  const machine = [
-    'qemu-system-aarch64',
-    '-M',
-    'virt',
-    '-cpu',
-    'cortex-a72',
-    '-smp',
-    '2',
-    '-nographic',
-    '-nic',
-    'none',
-  ];
-  return { elf, command: [...machine, '-kernel', elf] };
+  return { elf, command: [...armMachine, '-smp', '2', '-kernel', elf] };
 }
 
 /** Assembles `kernels/hazards-riscv64.s`, which looks at its own code, and changes it. */

@@ -48,14 +48,15 @@ export function reportedCoverage(seen: readonly SeenFuture[], unknown: ReadonlyS
 }
 
 /**
- * How they were seen by a recording: none exactly of which something was left out, whatever the code allows. `derived`:
- * instances of which polls were derived all the same, because stops at their places were not worth it at this target.
+ * How they were seen by a recording: none exactly of which something was left out, whatever the code allows; and none
+ * in whose row polls were derived all the same, because stops at their places were spared at this target.
  */
 export function recordedCoverage(
   all: readonly SeenFuture[],
   missed: Missed,
-  derived: ReadonlySet<string> = new Set(),
+  rows: readonly { readonly instance: string; readonly derived: number }[] = [],
 ): readonly SeenFuture[] {
+  const derived = new Set(rows.flatMap((row) => (row.derived > 0 ? [row.instance] : [])));
   const seen = all.map((one): SeenFuture => {
     if (one.seen !== 'exact' || !derived.has(one.future.instance)) return one;
     return { ...one, seen: 'lower-bound', reason: `inlined: ${spared}`, help: '--exact stops at each poll' };

@@ -203,11 +203,8 @@ function pollReport(found: FoundPolls, { findings: wanted = false, longPollNs }:
       ...(shared.has(row.instance) ? { at_least: true } : {}),
     }));
   };
-  const covered = (outcome: Outcome) => {
-    const all = summary.rows();
-    const derived = new Set(all.flatMap((row) => (row.derived > 0 ? [row.instance] : [])));
-    return reportedCoverage(recordedCoverage(coverage, outcome, derived), unidentified(found.polls, all));
-  };
+  const covered = (outcome: Outcome) =>
+    reportedCoverage(recordedCoverage(coverage, outcome, summary.rows()), unidentified(found.polls, summary.rows()));
   const parts = (outcome: Outcome): readonly string[] => {
     const around = unseenAround(found.futures, coverage, tasks.rows());
     return [...new Set([...notAllSeen(rows(outcome), outcome.engines), ...around])];

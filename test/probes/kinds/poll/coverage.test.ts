@@ -39,7 +39,10 @@ t.test('events that are missing, and probes that are left out', async (t) => {
     t.same(told({ engines: [], missing }), [['lower-bound', text], ['lower-bound', text], unseen]);
   }
   // What a process without trampolines leaves to be derived: its stops are not worth it.
-  const [first, second] = recordedCoverage(seen, { engines: [] }, new Set([one.instance]));
+  const [first, second] = recordedCoverage(seen, { engines: [] }, [
+    { instance: one.instance, derived: 1 },
+    { instance: other.instance, derived: 0 },
+  ]);
   t.match(first, { seen: 'lower-bound', reason: /stops there are spared/, help: /--exact/ });
   t.equal(second?.seen, 'exact');
 });
