@@ -176,6 +176,7 @@ const endings: Readonly<Record<EndReason, string>> = {
   'zero-return-address': 'the return address is zero',
   'undefined-return-address': 'call frame information says that nobody called',
   'own-stack': 'this code has set up its own stack',
+  'jumped-to': 'this function was jumped to, to begin a thread: nobody called it',
   'return-address-not-kept': 'this function never returns, and has not kept who called it',
   'outside-code': 'the next pc is in no code that is known',
   'other-code': 'of another program nothing is known (give its ELF, or stop the target in this one)',

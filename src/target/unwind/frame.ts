@@ -39,7 +39,7 @@ export interface FrameRegisters extends RegisterReader {
 /** The original of a return address that a tracer has replaced; undefined for all others. */
 export type Hooked = (returnAddress: bigint) => HookFrame | undefined;
 
-/** Why a stack ends. The first four are the ends of a whole stack. */
+/** Why a stack ends. The first five are the ends of a whole stack. */
 export type EndReason =
   /** The ELF's entry point. */
   | 'entry'
@@ -48,6 +48,8 @@ export type EndReason =
   | 'undefined-return-address'
   /** The function set up a stack of its own: nobody called it. */
   | 'own-stack'
+  /** A switch of stacks has jumped to the function, which begins a thread: nobody called it. */
+  | 'jumped-to'
   /**
    * The function called another without saving its return address: it never returns, and its caller is recorded
    * nowhere.
@@ -78,6 +80,7 @@ const complete: ReadonlySet<EndReason> = new Set<EndReason>([
   'zero-return-address',
   'undefined-return-address',
   'own-stack',
+  'jumped-to',
 ]);
 
 export function endOf(reason: EndReason, pc?: Addr): End {

@@ -30,7 +30,7 @@ export class LeftCode {
     if (known !== undefined || this.#known.has(returnAddress)) return known;
     const at = addr(returnAddress);
     let found: HookFrame | undefined;
-    if (!this.#isBehindCall(at)) {
+    if (!this.isBehindCall(at)) {
       const code = bytesOf(window, at, codeBytes);
       const isRead = code !== undefined || window.missing === undefined;
       const mark = isRead ? bytesOf(window, addOffset(at, -hookMarkBytes), hookMarkBytes) : undefined;
@@ -48,7 +48,7 @@ export class LeftCode {
   }
 
   /** In the ELF: few programs change their calls while they run. */
-  #isBehindCall(at: Addr): boolean {
+  isBehindCall(at: Addr): boolean {
     const elf = this.#images.at(at, 1)?.elf;
     // Fewer bytes where a segment begins just before.
     for (let length = callBytes; elf !== undefined && length > 0; length--) {

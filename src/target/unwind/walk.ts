@@ -15,7 +15,7 @@ export interface WalkContext {
   readonly unwinder: UnwinderName | 'auto';
   readonly depth: number;
   readonly hooked: Hooked;
-  readonly left: Pick<LeftCode, 'at'>;
+  readonly left: Pick<LeftCode, 'at' | 'isBehindCall'>;
 }
 
 const ranks: Readonly<Record<Confidence, number>> = { sure: 0, likely: 1, guess: 2 };
@@ -85,6 +85,7 @@ export class Walk {
     this.#push(cfa, name);
     if (returnAddress === undefined) this.end = endOf('undefined-return-address');
     else if (returnAddress === 0n) this.end = endOf('zero-return-address');
+    else if (!found.row.interrupted && this.#wouldBeginAgain(returnAddress)) this.end = endOf('jumped-to');
     else this.#goTo(returnAddress, registers, cfa, found.row.interrupted, found.confidence);
     return undefined;
   }
@@ -100,6 +101,17 @@ export class Walk {
       if (!isDamage(error)) throw error;
       return { kind: 'lost', why: 'no-unwinder' };
     }
+  }
+
+  /**
+   * Whether this frame's function would return to its own beginning, where no call ends: a switch of stacks has jumped to
+   * a thread's first function through the register of return addresses.
+   */
+  #wouldBeginAgain(returnAddress: bigint): boolean {
+    const image = this.#image;
+    const own = image?.functionAt(image.toCode(this.#pc) - (this.#exact ? 0 : 1));
+    if (!image || own?.low !== image.toCode(returnAddress)) return false;
+    return !this.#context.left.isBehindCall(addr(returnAddress));
   }
 
   #goTo(pc: bigint, registers: RegisterSet, cfa: Addr, interrupted: boolean, confidence: Confidence): void {

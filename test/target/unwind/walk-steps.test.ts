@@ -48,12 +48,14 @@ function walk(
     readonly ra?: bigint;
     readonly depth?: number;
     readonly hooked?: WalkContext['hooked'];
+    readonly isBehindCall?: boolean;
   } = {},
 ) {
   const asked: { readonly pc: bigint; readonly exact: boolean }[] = [];
   const indexOf = (pc: bigint): number => Math.floor(Number(pc - 0x1000n) / 0x100);
   const image = {
     toCode: Number,
+    functionAt: (pc: number) => ({ low: pc - (pc % 0x100) }),
     isEntry: (pc: number) => functions[indexOf(BigInt(pc))]?.isEntry === true,
     isJoinedToEntry: (pc: number) => functions[indexOf(BigInt(pc))]?.isJoined === true,
     find: ({ pc, exact }: { pc: number; exact: boolean }) => {
@@ -68,7 +70,7 @@ function walk(
       return index >= 0 && index < functions.length ? image : undefined;
     },
   } as unknown as CodeImages;
-  const { pc = code(0), ra = 0n, depth = 64, hooked = () => undefined } = more;
+  const { pc = code(0), ra = 0n, depth = 64, hooked = () => undefined, isBehindCall = true } = more;
   const values: Readonly<Record<string, bigint>> = { sp: 0x8000n, ra };
   const registers = file.read({ register: (name) => values[name] });
   const window = new StackWindow();
@@ -76,7 +78,7 @@ function walk(
   for (const [i, word] of words.entries()) bytes.setBigUint64(i * 8, word, true);
   window.add(addr(0x8000n), new Uint8Array(bytes.buffer));
   const walked = new Walk(
-    { file, images, unwinder: 'auto', depth, hooked, left: { at: () => undefined } },
+    { file, images, unwinder: 'auto', depth, hooked, left: { at: () => undefined, isBehindCall: () => isBehindCall } },
     pc,
     registers,
   );
@@ -130,6 +132,17 @@ t.test('how a stack ends', async (t) => {
   const unreadable = walk([frame(64), { isEntry: true }], [1n, 2n]);
   t.match(unreadable.end, { reason: 'unreadable-stack' });
   t.same(unreadable.needs.map(Number), [0x8038]);
+});
+
+t.test('a function that would return to its own beginning was jumped to, unless a call ends there', async (t) => {
+  const began = (isBehindCall: boolean) =>
+    walk([{ isEntry: true }, frame(16)], [0n, code(1, 0)], { pc: code(1), isBehindCall });
+  t.same(began(false).end, { reason: 'jumped-to', complete: true });
+  t.equal(began(false).frames.length, 1);
+  // The function before it ends in a call that never returns.
+  t.same([began(true).end?.reason, began(true).frames.length], ['entry', 2]);
+  const other = walk([frame(16), { isEntry: true }], [0n, code(1, 0)], { isBehindCall: false });
+  t.not(other.end?.reason, 'jumped-to', 'the beginning of another function');
 });
 
 t.test('a caller whose return address is lost: nobody called it, or it is not known', async (t) => {
