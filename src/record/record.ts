@@ -210,6 +210,7 @@ function summarize(run: Run, { ram, ended, missing, unread, clock, stoodMs, host
     isProcess: target.isProcess,
     loadBias: target.program.elf.loadBias,
     hartsUnseen: target.unseen,
+    hartsInTurn: target.inTurn,
     stop: ended,
     error: stopping.error,
     hostMs,

@@ -156,6 +156,8 @@ export interface Recording extends Progress, EnginesChosen {
   readonly loadBias: bigint;
   /** Harts of the machine that its stub does not list, so that they were not traced. */
   readonly hartsUnseen: number;
+  /** Stops have made its harts take long turns: see `takesTurns`. */
+  readonly hartsInTurn: boolean;
   /** How the guest ended, if the stub reported it. */
   readonly stop: StopReply | undefined;
   /** What went wrong, if `end` is `failed`. Everything before is in the trace. */

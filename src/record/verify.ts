@@ -21,6 +21,8 @@ import {
   pageTableChanges,
   pagingIsFinal,
   type TablePlace,
+  takesTurns,
+  turnsText,
   unseenHarts,
   unseenText,
   verifyArchitecture,
@@ -69,6 +71,8 @@ export interface Verified {
   readonly harts: HartNumbers;
   /** Harts of the machine that the stub does not list. */
   readonly unseen: number;
+  /** Stops will make the harts take long turns. */
+  readonly inTurn: boolean;
   readonly words: HartWords;
   /** What is watched. */
   readonly places: readonly WatchPlace[];
@@ -139,6 +143,8 @@ export async function verify(options: RecordOptions): Promise<Verified> {
   const all = { ...plan, ...planHarts(program, session, count), process };
   const ram = await GuestRam.find(session, logger);
   const read = { stackDepth: options.stackDepth, values: options.functions?.values ?? true };
+  const inTurn = takesTurns(options.nanosPerInstruction, count) && stops(all, program);
+  if (inTurn) logger.warn({}, turnsText);
   const facts = { ...options.scratch, session, arch, elf, plan: all, pastWire: ram, logger };
   return {
     program,
@@ -151,7 +157,7 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     plansOfOthers: program.others.flatMap((other) => plansOf(other, read)),
     choicesOfOthers: choicesOfOthers(program, read),
     harts,
-    unseen,
+    ...{ unseen, inTurn },
     words: new HartWords(count),
     places: places.flat(),
     until,
@@ -162,6 +168,11 @@ export async function verify(options: RecordOptions): Promise<Verified> {
     hurdles: [...(await findHurdles(facts))],
     foundLate: boots && missedMs > 0 ? late(program.elf, missedMs) : undefined,
   };
+}
+
+/** Whether some probes surely stop the target. */
+function stops({ wanted, plans }: EnginePlanOptions, { others }: Program): boolean {
+  return wanted === 'stop' || others.length > 0 || plans.some(({ needsStop }) => needsStop !== undefined);
 }
 
 /** `places`: how many have other code now. */

@@ -50,3 +50,14 @@ export function unseenText(unseen: number, listed: number): string {
   const [are, them] = unseen === 1 ? ['is', 'it'] : ['are', 'them'];
   return `QEMU lists ${plural(listed, 'hart')} of ${listed + unseen} to its debugger: ${unseen} ${are} not traced, and code on ${them} runs past all breakpoints; a machine with its harts in one cluster shows all (-M virt)`;
 }
+
+/** Longer instructions make a turn so short that stops cost more: 2^8 ns. */
+const shortTurn = 256;
+
+/** Whether QEMU runs the harts one after another, each for so many instructions that a target that stops hardly goes on. */
+export function takesTurns(nanosPerInstruction: number | undefined, harts: number): boolean {
+  return harts > 1 && nanosPerInstruction !== undefined && nanosPerInstruction < shortTurn;
+}
+
+export const turnsText =
+  "QEMU's -icount runs one hart at a time, each for up to 0.1 s of the guest's time: after a stop it may be another's turn, and one that spins for a lock uses it up; -icount shift=10 makes turns short, -smp 1 spares them";

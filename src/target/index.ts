@@ -5,7 +5,7 @@ export { pageTableChanges, pagingIsFinal, powerOffPlaces, type TablePlace, turns
 export { architectureFor, connect, knownArchitectures, type TargetOptions } from './connect.js';
 export { FDT_HEADER, type FdtRange, fdtSize, readFdt, writeFdtSize } from './fdt.js';
 export { commandLineOf, GuestRam } from './guest-ram.js';
-export { hartName, hartSource, unseenHarts, unseenText } from './harts.js';
+export { hartName, hartSource, takesTurns, turnsText, unseenHarts, unseenText } from './harts.js';
 export { hasOwnFirmware, runIntoKernel } from './kernel-mode.js';
 export { type LetRun, letRun, meanwhile, ownSignal } from './let-run.js';
 export { type Libraries, librariesOfProcess, loadedLibraries, mappedLibraries, seeLibraries } from './libraries.js';

@@ -310,6 +310,7 @@ function recordingJson(prepared: Prepared, recording: Recorded, guest: Guest | u
     never_loaded: recording.neverLoaded,
     never_seen: isNeverSeen(recording),
     harts_unseen: recording.hartsUnseen,
+    harts_in_turn: recording.hartsInTurn,
     load_bias: hex(addr(recording.loadBias)),
     foreign_hits: recording.foreignHits,
     scratch: recording.scratch,
