@@ -9,7 +9,19 @@ t.test('long turns are said where probes stop the target', { timeout: 120_000 },
   const recorded = async (shift: string, harts: string, ...options: string[]) => {
     const out = join(scratchFolder(t), 'out.json');
     const machine = ['-M', 'virt', '-nographic', '-smp', harts, '-icount', `shift=${shift}`, '-kernel', elf];
-    const args = ['run', '--json', '-o', out, '--max-events', '1', ...options, elf, '--', 'qemu-system-riscv64', ...machine];
+    const args = [
+      'run',
+      '--json',
+      '-o',
+      out,
+      '--max-events',
+      '1',
+      ...options,
+      elf,
+      '--',
+      'qemu-system-riscv64',
+      ...machine,
+    ];
     const { status, stdout, stderr } = await rsptrace(...args).ended;
     t.equal(status, 0, stderr.slice(-300));
     const { harts_in_turn: inTurn } = JSON.parse(stdout) as { readonly harts_in_turn: boolean };
