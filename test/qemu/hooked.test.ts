@@ -58,10 +58,12 @@ interface Stacks {
   }[];
 }
 
-for (const [name, outermost] of [
+const lasting = [
   ['rv-o2-long', '_start2'],
   ['x86-o2-long', 'start64'],
-] as const) {
+] as const;
+// Of x86_64 test/qemu/stacks-as-gdb.test.ts has one.
+for (const [name, outermost] of usually(lasting, ([one]) => one === 'rv-o2-long')) {
   t.test(`${name}: stacks through calls that were open when the recording ended, by bt and by gdb`, async (t) => {
     const qemu = frozenGuest(t, name);
     const outer = ['exec::poll_task', 'exec::run', 'rust_main'].map((path) => `labkern::${path}`);
