@@ -50,8 +50,9 @@ const calibration: CounterCalibration = {
     code.emit(mrs(0, CNTVCT_EL0), mrs(1, CNTFRQ_EL0), nop);
     return { bytes: code.finish(), breakpoint: addOffset(at, 8) };
   },
-  changes: ['x0', 'x1', 'pc'],
-  begin: () => undefined,
+  changes: ['x0', 'x1', 'pc', 'cpsr'],
+  // DAIF: no interrupt may come between.
+  begin: (register) => (register.name === 'cpsr' ? register.value | 0x3c0n : undefined),
   result(registers) {
     const [counter, rate] = [registers.register('x0'), registers.register('x1')];
     if (counter === undefined || rate === undefined) return undefined;
