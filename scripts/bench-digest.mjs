@@ -56,11 +56,11 @@ function once(dist, stage) {
 /** Understands the records once, and says how many microseconds of CPU that took. */
 async function child(dist, stage) {
   const load = (room) => import(join(dist, room, 'index.js'));
-  const [{ KilledRecording, prepare }, { parseProbe }, trace] = await Promise.all(
+  const [{ KeptRecords, prepare }, { parseProbe }, trace] = await Promise.all(
     ['record', 'probes', 'trace'].map(load),
   );
-  const killed = new KilledRecording(records);
-  const asked = killed.asked;
+  const first = new KeptRecords(records);
+  const { asked } = first;
   const { elf, engine, probe, threshold } = asked;
   const how = { inlined: engine === 'target' ? 'patched' : 'auto', wakes: asked.wakes };
   const program = await prepare(
@@ -73,10 +73,10 @@ async function child(dist, stage) {
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
   const functions = { values: asked.args, maxDepth: asked['max-depth'] };
   const options = { program, engine, functions, thresholdNs: threshold, stackDepth: asked.bt, until: undefined };
-  killed.close();
+  first.close();
   const runs = [];
   for (let i = 0; i <= Number(values.again); i++) {
-    const again = new KilledRecording(records);
+    const again = new KeptRecords(records);
     const sink = sinkOf(trace, stage, folder);
     const before = process.cpuUsage();
     const { records: count } = await again.recover({ ...options, sink });
@@ -84,9 +84,9 @@ async function child(dist, stage) {
     runs.push({ us: user + system, user, count });
     again.close();
   }
-  const [first, ...others] = runs;
+  const [whole, ...others] = runs;
   const warm = others.length > 0 ? Math.min(...others.map(({ us }) => us)) : undefined;
-  console.log(JSON.stringify({ ...first, warm, peak: Math.round(process.resourceUsage().maxRSS / 1024) }));
+  console.log(JSON.stringify({ ...whole, warm, peak: Math.round(process.resourceUsage().maxRSS / 1024) }));
 }
 
 function sinkOf(trace, stage, folder) {
