@@ -56,9 +56,7 @@ function once(dist, stage) {
 /** Understands the records once, and says how many microseconds of CPU that took. */
 async function child(dist, stage) {
   const load = (room) => import(join(dist, room, 'index.js'));
-  const [{ KeptRecords, prepare }, { parseProbe }, trace] = await Promise.all(
-    ['record', 'probes', 'trace'].map(load),
-  );
+  const [{ KeptRecords, prepare }, { parseProbe }, trace] = await Promise.all(['record', 'probes', 'trace'].map(load));
   const first = new KeptRecords(records);
   const { asked } = first;
   const { elf, engine, probe, threshold } = asked;

@@ -9,6 +9,7 @@ import { isProcess, type Session } from '../rsp/index.js';
 import { expectedSlack, memoryMissing, type ScratchRequest } from '../scratch/index.js';
 import { isLinuxProgram } from '../target/index.js';
 import { plural } from '../text/index.js';
+import type { ProbeFact } from '../trace/index.js';
 import { type EnginePlanOptions, engineChoices, planEngines, whyNoTrampolines } from './engine-choice.js';
 import { type EngineSituation, reasonLine, summarizeEngines, wayOutOf, wayOutWithout } from './engine-summary.js';
 
@@ -60,11 +61,10 @@ export function cautionsOf(elf: ElfFile): readonly { readonly text: string; read
 
 /**
  * What the program alone says: the reasons why probes stop, and code that a jump may not reach. `planned`: what
- * {@link planEngines} makes of the plan.
+ * {@link planEngines} makes of the plan; `choices`: what {@link engineChoices} makes of both.
  */
 export function hurdlesOfCode(
-  plan: EnginePlanOptions,
-  planned: SitePlan,
+  { plan, planned, choices }: Readonly<{ plan: EnginePlanOptions; planned: SitePlan; choices: readonly ProbeFact[] }>,
   elf: ElfFile,
   given?: Addr,
 ): readonly Hurdle[] {
@@ -73,7 +73,7 @@ export function hurdlesOfCode(
   if (plan.wanted === 'stop') return first;
   const whole = wholeTarget(plan);
   if (whole) return [...first, whole];
-  const { reasons } = summarizeEngines(engineChoices(plan, planned));
+  const { reasons } = summarizeEngines(choices);
   const code = reasons.map((reason): Hurdle => {
     return { code: 'code', text: reasonLine(reason), wayOut: wayOutOf(reason), probes: reason.probes };
   });
@@ -138,7 +138,8 @@ export async function findHurdles(facts: TargetFacts): Promise<readonly Hurdle[]
   const { session, arch, elf, plan, given } = facts;
   if (plan.wanted === 'stop') return [];
   const planned = planEngines(plan);
-  const code = hurdlesOfCode(plan, planned, elf, given?.address);
+  const choices = engineChoices(plan, planned);
+  const code = hurdlesOfCode({ plan, planned, choices }, elf, given?.address);
   const { sites } = planned;
   const [first] = sites;
   if (first === undefined) return code;

@@ -58,7 +58,7 @@ export class ChangedSignatures {
   }
 
   #looksSure(address: Addr): boolean {
-    this.#code ??= new CodeMap(this.#elf, this.#debug);
+    this.#code ??= CodeMap.of(this.#elf, this.#debug);
     const low = this.#elf.codes.toCode(address);
     const code = this.#code.functionAt(low);
     if (code?.low !== low || (code.ranges[0]?.bytes.length ?? 0) > this.#most) return false;

@@ -151,7 +151,8 @@ export class Describer {
 
   #bare(address: Addr, symbol: string | undefined): Signature {
     const listed = symbol === undefined ? undefined : this.#btf?.(symbol);
-    if (listed) return { ...listed, result: undefined, producer: undefined, scratchIsFree: false };
+    // No literal begins with a spread, see `engineChoices`.
+    if (listed) return { result: undefined, producer: undefined, scratchIsFree: false, ...listed };
     const isShim = symbol !== undefined && allocatorShim.test(symbol);
     // Other functions of a kernel without debug info are assembly, which is entered and left in many ways.
     const isCompiled = this.#isProgram || isClone(symbol);

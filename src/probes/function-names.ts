@@ -77,7 +77,8 @@ function named(elf: ElfFile, fn: Omit<NamedFunction, 'name' | 'instance' | 'name
   const names = [
     ...new Set([name, instance, plain, symbol, die && functionName(die)].filter((text) => text !== undefined)),
   ];
-  return { ...fn, name, instance, names };
+  // No literal begins with a spread, see `engineChoices`.
+  return { name, instance, names, ...fn };
 }
 
 /** A function of C, or one that is not mangled, has its own name as its symbol. */

@@ -75,7 +75,7 @@ class PanicWays {
     this.#elf = elf;
     this.#arch = arch;
     this.#panics = all;
-    this.#code = new CodeMap(elf, debug);
+    this.#code = CodeMap.of(elf, debug);
   }
 
   /** Whether every way through a function surely comes by another one that panics, with the caller known there. */

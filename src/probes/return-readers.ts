@@ -28,7 +28,6 @@ export class ReturnReaders {
   #code: CodeMap | undefined;
   readonly #slots: ReadonlyMap<CodeAddress, string>;
   readonly #lister: string | undefined;
-  readonly #leaving = new Map<CodeAddress, Leaving>();
 
   constructor(elf: ElfFile, arch: Architecture) {
     this.#elf = elf;
@@ -80,7 +79,7 @@ export class ReturnReaders {
   }
 
   get #map(): CodeMap {
-    this.#code ??= new CodeMap(this.#elf, undefined);
+    this.#code ??= CodeMap.of(this.#elf, undefined);
     return this.#code;
   }
 
@@ -105,21 +104,16 @@ export class ReturnReaders {
     return (bytes && this.#arch.references?.leave(bytes, place).jumpsThrough[0]) ?? Number.NaN;
   }
 
-  #leavingOf(low: CodeAddress): Leaving {
-    const known = this.#leaving.get(low);
-    if (known) return known;
+  #leavingOf(low: CodeAddress): Omit<Leaving, 'callsThrough'> {
     const { references } = this.#arch;
     const parts = (this.#functionAt(low)?.ranges ?? []).map(
       ({ start, bytes }) => references?.leave(bytes, this.#elf.codes.toCode(start)) ?? nothing,
     );
     const all = (of: (one: Leaving) => readonly number[]): number[] => [...new Set(parts.flatMap(of))];
-    const found = {
+    return {
       jumps: all(({ jumps }) => jumps),
       calls: all(({ calls }) => calls),
       jumpsThrough: all(({ jumpsThrough }) => jumpsThrough),
-      callsThrough: all(({ callsThrough }) => callsThrough),
     };
-    this.#leaving.set(low, found);
-    return found;
   }
 }

@@ -89,7 +89,7 @@ class Hosts {
 
   constructor(elf: ElfFile) {
     this.#elf = elf;
-    this.#code = new CodeMap(elf, undefined);
+    this.#code = CodeMap.of(elf, undefined);
     const ranges = [...CallFrames.load(elf).ranges()].sort((a, b) => a.low - b.low);
     this.#lows = Float64Array.from(ranges, ({ low }) => low);
     this.#highs = Float64Array.from(ranges, ({ high }) => high);

@@ -39,7 +39,9 @@ export function textTable(
     columns
       .map(({ of }, i) => {
         const [cell, length] = [row[i] ?? '', widths[i] ?? 0];
-        return of === 'numbers' ? cell.padStart(length) : padEndTo(cell, length);
+        if (of === 'numbers') return cell.padStart(length);
+        // What is cut off a line afterwards would be kept with it.
+        return i === columns.length - 1 ? cell : padEndTo(cell, length);
       })
       .join(GAP)
       .trimEnd();

@@ -1,6 +1,7 @@
 import type { Addr } from '../../base/addr.js';
 import { DiskRoom } from '../../base/locked-file.js';
 import { type Logger, partOf } from '../../base/logger.js';
+import { addTo } from '../../base/made-once.js';
 import { Checker, readBudget } from '../../check/index.js';
 import {
   engineChoices,
@@ -193,9 +194,10 @@ async function chosen(
   const options = enginePlan(program, planWishes(args, program));
   const { given } = givenScratchOf(args, program.elf);
   const planned = planEngines(options);
-  const hurdles = hurdlesOfCode(options, planned, program.elf, given?.address);
+  const choices = engineChoices(options, planned);
+  const hurdles = hurdlesOfCode({ plan: options, planned, choices }, program.elf, given?.address);
   const others = choicesOfOthers(program, { stackDepth: args.bt, values: args.args });
-  return { program, choices: [...engineChoices(options, planned), ...others], hurdles };
+  return { program, choices: [...choices, ...others], hurdles };
 }
 
 function indented(hurdles: readonly Hurdle[]): string[] {
@@ -205,7 +207,7 @@ function indented(hurdles: readonly Hurdle[]): string[] {
 /** A line a reason. */
 function excludedLines(excluded: readonly ExcludedFunction[]): string[] {
   const byReason = new Map<string, string[]>();
-  for (const { name, reason } of excluded) byReason.set(reason, [...(byReason.get(reason) ?? []), name]);
+  for (const { name, reason } of excluded) addTo(byReason, reason, name);
   return [...byReason].map(([reason, names]) => {
     const more = names.length > 6 ? ` and ${names.length - 6} more` : '';
     return `  ${names.slice(0, 6).join(', ')}${more}: ${reason}`;

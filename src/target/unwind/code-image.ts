@@ -106,7 +106,7 @@ export class CodeImage {
   }
 
   get #code(): CodeMap {
-    this.#map ??= new CodeMap(this.elf, this.debug);
+    this.#map ??= CodeMap.of(this.elf, this.debug);
     return this.#map;
   }
 

@@ -1,6 +1,7 @@
 import type { CodeRange } from '../../arch/index.js';
+import { addTo, madeOnce } from '../../base/made-once.js';
 import type { DebugInfo } from '../../dwarf/index.js';
-import { type CodeAddress, type ElfFile, lastNotAbove, SHF } from '../../elf/index.js';
+import { type CodeAddress, type ElfFile, type ElfSymbol, lastNotAbove, SHF } from '../../elf/index.js';
 
 /** A function's code: its entry first, then the parts that the compiler put elsewhere. */
 export interface FunctionCode {
@@ -18,6 +19,8 @@ const STUB = 16;
 /** The most bytes of one function: larger ones exist only in damaged files. */
 const MAX_FUNCTION = 0x8_0000;
 
+const known = new WeakMap<ElfFile, Map<DebugInfo | undefined, CodeMap>>();
+
 /** Which function an address belongs to: from the symbols, or from the debug info if there are none. */
 export class CodeMap {
   readonly #elf: ElfFile;
@@ -33,37 +36,50 @@ export class CodeMap {
   readonly #coldParts = new Map<CodeAddress, CodeAddress[]>();
   readonly #functions = new Map<CodeAddress, FunctionCode | undefined>();
 
-  constructor(elf: ElfFile, debug: DebugInfo | undefined) {
+  /** One for all who ask about a program: a kernel has tens of thousands of functions. */
+  static of(elf: ElfFile, debug: DebugInfo | undefined): CodeMap {
+    const maps = madeOnce(known, elf, () => new Map<DebugInfo | undefined, CodeMap>());
+    return madeOnce(maps, debug, () => new CodeMap(elf, debug));
+  }
+
+  private constructor(elf: ElfFile, debug: DebugInfo | undefined) {
     this.#elf = elf;
     this.#debug = debug;
     this.#code = executable(elf);
     const stubs = elf.sections.find(({ name }) => name === '.plt');
     const first = stubs && elf.codes.toCode(stubs.address);
     this.#stubs = stubs && this.#code.find(({ low }) => low === first);
-    const symbols = [...elf.symbols].filter(
-      ({ address, type }) => type !== 'object' && this.isCode(elf.codes.toCode(address)),
-    );
-    const sized = new Map<CodeAddress, number>();
-    const byName = new Map<string, CodeAddress>();
+    const [starts, sizes]: [CodeAddress[], number[]] = [[], []];
+    const cold = new Map<string, CodeAddress>();
     let open = Number.NEGATIVE_INFINITY;
-    for (const { address, size, name, type } of symbols) {
+    for (const { address, size, name, type } of elf.symbols) {
       const low = elf.codes.toCode(address);
-      if (!byName.has(name)) byName.set(name, low);
+      if (type === 'object' || !this.isCode(low)) continue;
+      if (name.includes('.cold') && !cold.has(name)) cold.set(name, low);
       // A label inside a function is no function.
       if (size === 0 && low < open) continue;
       if (type === 'function' || size > 0) open = Math.max(open, low + size);
-      sized.set(low, Math.max(size, sized.get(low) ?? 0));
+      const last = starts.length - 1;
+      if (starts[last] === low) sizes[last] = Math.max(size, sizes[last] as number);
+      else sizes[starts.push(low) - 1] = size;
     }
-    const starts = [...sized.keys()].sort((a, b) => a - b);
     this.#starts = Float64Array.from(starts);
-    this.#ends = Float64Array.from(starts, (low) => (sized.get(low) ? low + (sized.get(low) as number) : Number.NaN));
-    for (const [name, low] of byName) {
+    this.#ends = Float64Array.from(sizes, (size, i) => (size > 0 ? (starts[i] as number) + size : Number.NaN));
+    for (const [name, low] of cold) {
       const parent = /^(.*)\.cold(?:\.\d+)?$/.exec(name)?.[1];
-      const entry = parent === undefined ? undefined : byName.get(parent);
+      const entry = parent === undefined ? undefined : this.#named(parent);
       if (entry === undefined) continue;
       this.#coldOf.set(low, entry);
-      this.#coldParts.set(entry, [...(this.#coldParts.get(entry) ?? []), low]);
+      addTo(this.#coldParts, entry, low);
     }
+  }
+
+  /** The first code of a name. */
+  #named(name: string): CodeAddress | undefined {
+    const { symbols, codes } = this.#elf;
+    const is = ({ address, type }: ElfSymbol): boolean => type !== 'object' && this.isCode(codes.toCode(address));
+    const found = symbols.named(name).find(is);
+    return found && codes.toCode(found.address);
   }
 
   /** Inside an executable section or segment. */

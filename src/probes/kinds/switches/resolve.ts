@@ -107,7 +107,7 @@ interface Candidate {
 
 function* candidates({ elf, arch, debug }: ProbedProgram): Generator<Candidate> {
   const reading = arch.frames?.code;
-  const code = new CodeMap(elf, debug);
+  const code = CodeMap.of(elf, debug);
   const seen = new Set<number>();
   for (const { low, high } of executable(elf)) {
     const bytes = elf.bytesAt(elf.codes.fromCode(low), high - low);

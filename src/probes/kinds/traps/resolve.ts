@@ -62,7 +62,7 @@ export function resolveTraps(program: ProbedProgram, specs: readonly TrapSpec[])
       hint: `leave '${first?.text}' out`,
     });
   }
-  const code = new CodeMap(elf, debug);
+  const code = CodeMap.of(elf, debug);
   const seen = new Set<number>();
   const setters = new Map<bigint, TrapSetter>();
   const exits = new Map<bigint, TrapExit>();
