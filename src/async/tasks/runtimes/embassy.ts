@@ -115,9 +115,9 @@ function storageLayout({ note }: Pick<TaskContext, 'note'>, storage: Die, future
   const pollFn = memberAt(storage, 'raw.poll_fn', without);
   const place = memberAt(storage, 'future', without);
   const raw = memberAt(storage, 'raw', without);
-  if (!raw || !state || !pollFn || !place) return undefined;
-  const [spawned, queued] = ['spawned', 'run_queued'].map((name) => memberAt(state.type, name));
   const { size, align = 8 } = layoutOf(storage);
+  if (!raw || !state || !pollFn || !place || size === 0) return undefined;
+  const [spawned, queued] = ['spawned', 'run_queued'].map((name) => memberAt(state.type, name));
   const inState = (part: Part): Part => ({ ...part, offset: state.offset + part.offset });
   return {
     ...{ future, raw, size, align, state, pollFn, place },
@@ -212,10 +212,12 @@ function poolsOf({ debug }: TaskContext): Pool[] {
   const { pools, futures } = poolsIn(debug);
   for (const { scope, die, type } of pools) {
     const at = staticAddress(die);
-    if (at === undefined || !debug.elf.isLoaded(debug.elf.codes.toCode(at))) continue;
+    const { size } = layoutOf(type);
+    const isLoaded = (each: Addr): boolean => debug.elf.isLoaded(debug.elf.codes.toCode(each));
+    if (at === undefined || size === 0 || !isLoaded(at) || !isLoaded(addOffset(at, size - 1))) continue;
     const own = genericsOf(type).get('F');
     const future = own ? typeName(own) : futures.get(scope);
-    found.set(at, { at, size: layoutOf(type).size, name: `${scope}::${nameOf(die) ?? '?'}`, future });
+    found.set(at, { at, size, name: `${scope}::${nameOf(die) ?? '?'}`, future });
   }
   return [...found.values()];
 }
