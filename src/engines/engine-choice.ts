@@ -56,6 +56,15 @@ export function lookAtPlans({
   return lookAtCode(plans, codeAt, probeCode, { facts, entries });
 }
 
+/** The looks at code where harts start later, which only the target shows. */
+function mapped({ plans, entries }: EnginePlanOptions): (look: PatchVerdict, index: number) => PatchVerdict {
+  return (look, index) => {
+    const { address, codeSize: length } = plans[index] as ReadPlan;
+    const why = entries?.unmapped({ address, length });
+    return why === undefined ? look : { question: 'mapped', why };
+  };
+}
+
 /** No compiler aligns functions further. */
 const mostPadding = 16;
 
@@ -76,7 +85,7 @@ function paddingBehind(
  * What the code alone says about each probe's engine. Whether there is memory for trampolines, only the target says.
  */
 export function planEngines(options: EnginePlanOptions): SitePlan {
-  const { arch, wanted, plans, hart, process = false } = options;
+  const { arch, wanted, plans, harts, hart, process = false } = options;
   const none = (why: string): SitePlan => ({
     sites: [],
     refused: new Map(plans.map((_, index) => [index, why])),
@@ -87,7 +96,8 @@ export function planEngines(options: EnginePlanOptions): SitePlan {
   if (missing !== undefined) return none(missing);
   if (hart && isRefusal(hart)) return none(hart.refused);
   const sources = recordSources(options);
-  return sources ? planSites(plans, options.looks ?? lookAtPlans(options) ?? [], sources) : none('');
+  const looks = options.looks ?? lookAtPlans(options) ?? [];
+  return sources ? planSites(plans, harts > 1 ? looks.map(mapped(options)) : looks, sources) : none('');
 }
 
 /** Where records have their words from; undefined if there are no trampolines for this target. */

@@ -23,12 +23,6 @@ export const questions: readonly Question[] = [
         : `${plan.insisted}; no call leads to it, so its stack may be anyone's`,
   },
   {
-    name: 'mapped',
-    forbids: 'probe',
-    holds: 'it runs where it is linked',
-    objection: ({ plan: { address, codeSize: length }, entries }) => entries?.unmapped({ address, length }),
-  },
-  {
     name: 'other-probes',
     forbids: 'patch',
     holds: 'no other probe stops there',
