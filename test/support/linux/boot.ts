@@ -33,7 +33,7 @@ export function linuxGuest(
   t: { teardown: (fn: () => void) => void },
   arch: LinuxArch,
   harts = 1,
-  load: 'calls' | 'script' = 'calls',
+  load: 'calls' | 'script' | 'counts' = 'calls',
 ): LinuxGuest {
   const { image: name, machine, console } = kernels[arch];
   const image = join(root, '.cache/linux', name);
@@ -41,7 +41,7 @@ export function linuxGuest(
   const folder = scratchFolder(t);
   const file = (name: string): string => join(folder, name);
   copyFileSync(kernelElf(image), file('vmlinux'));
-  writeFileSync(file('initrd'), initialDisk(load === 'script' ? withShell(arch) : [assembledInit(arch, file)]));
+  writeFileSync(file('initrd'), initialDisk(load === 'calls' ? [assembledInit(arch, file)] : withShell(arch, load)));
   return {
     elf: file('vmlinux'),
     command: (...words) => [
@@ -79,13 +79,13 @@ function assembledInit(arch: string, file: (name: string) => string): DiskFile {
   return { name: 'init', data: readFileSync(file('init')) };
 }
 
-/** script.sh, for Debian's busybox. */
-function withShell(arch: string): DiskFile[] {
+/** `script.sh` or `counts.sh`, for Debian's busybox. */
+function withShell(arch: string, load: string): DiskFile[] {
   const busybox = join(root, '.cache/linux', `busybox-${arch}`);
   if (!existsSync(busybox)) throw new Error(`${busybox} is missing: scripts/equality --kernels unpacks it`);
   return [
     { name: 'bin/busybox', data: readFileSync(busybox) },
-    { name: 'init', data: readFileSync(join(import.meta.dirname, 'script.sh')) },
+    { name: 'init', data: readFileSync(join(import.meta.dirname, `${load}.sh`)) },
   ];
 }
 
