@@ -6,6 +6,7 @@ import { ElfFile } from '../../src/elf/index.js';
 import { connect } from '../../src/rsp/index.js';
 import { rsptrace, rsptraceWithin, start } from '../support/command.js';
 import { linuxGuest } from '../support/linux/boot.js';
+import { asLinuxCounts } from '../support/linux/own-counts.js';
 import { traceLinux } from '../support/linux/trace.js';
 import { usually, variant } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
@@ -17,6 +18,8 @@ t.test('x86_64: functions are called as often as QEMU carries them out', (t) =>
 variant(t, 'riscv64: functions are called as often as QEMU carries them out', (t) =>
   traceLinux(t, 'riscv64', { behind: 8n, getppid: '__riscv_sys_getppid', words: [], harts: 2 }),
 );
+
+variant(t, 'x86_64: interrupts and context switches are as many as Linux counts', asLinuxCounts);
 
 t.test('a kernel that moves itself is refused before it runs', async (t) => {
   const guest = linuxGuest(t, 'x86_64');

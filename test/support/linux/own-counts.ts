@@ -1,11 +1,10 @@
 // What Debian's Linux has counted itself, at two moments since it booted: interrupts (/proc/interrupts, Documentation/filesystems/proc.rst)
-// and context switches (`ctxt` of /proc/stat). With `--long` alone: the boot takes thousands of stops.
+// and context switches (`ctxt` of /proc/stat).
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import tap, { type Test } from 'tap';
-import { rsptraceWithin } from '../support/command.js';
-import { linuxGuest } from '../support/linux/boot.js';
-import { variant } from '../support/long.js';
+import type { Test } from 'tap';
+import { rsptraceWithin } from '../command.js';
+import { linuxGuest } from './boot.js';
 
 interface Call {
   readonly time_ns?: number;
@@ -18,7 +17,8 @@ interface Call {
 /** arch/x86/include/asm/irq_vectors.h: LOCAL_TIMER_VECTOR, and ISA_IRQ_VECTOR of the PIT. */
 const vectors = { LOC: 'irq::vector_236', timer: 'irq::vector_48' };
 
-variant(tap, 'x86_64: interrupts and context switches are as many as Linux counts', async (t: Test) => {
+/** Interrupts and context switches are as many as Linux counts. The boot takes thousands of stops. */
+export async function asLinuxCounts(t: Test): Promise<void> {
   const guest = linuxGuest(t, 'x86_64', 1, 'counts');
   const [trace, kept] = [join(guest.elf, '../out.jsonl'), join(guest.elf, '../console')];
   const probes = ['irq:**', 'switch:', 'syscall:mkdir'].flatMap((probe) => ['-p', probe]);
@@ -61,4 +61,4 @@ variant(tap, 'x86_64: interrupts and context switches are as many as Linux count
     const bounds = [before(mark(`middle${round}`)), before(mark(`end${round}`))] as const;
     t.ok(bounds[0] <= switched && switched <= bounds[1], `${switched} switches, of ${bounds[0]} to ${bounds[1]}`);
   }
-});
+}
