@@ -68,7 +68,8 @@ export async function findBlocking(context: TaskContext): Promise<readonly Block
     if (unseen && others.length + 1 === given.length) context.note(unsure(unseen, undefined));
     for (const each of given) {
       if (!each.waiting) continue;
-      const places = likeliest(each, await placesOf(context, each, start, boxed.has(each.future.instance)));
+      const all = await placesOf(context, each, start, boxed.has(each.future.instance));
+      const places = await likeliest(context, each, all);
       const [address] = places ?? [];
       if (places?.length === 1 && address !== undefined) found.push({ ...each, address });
       else context.note(unsure(each, places?.length));
@@ -77,10 +78,26 @@ export async function findBlocking(context: TaskContext): Promise<readonly Block
   return found;
 }
 
-/** Further in there may be bytes of what was moved: of several places the only one in the frames that had it counts. */
-function likeliest({ start, end }: Given, places: readonly Addr[] | undefined): readonly Addr[] | undefined {
-  const inside = places?.filter((address) => address >= start && address < end);
-  return inside?.length === 1 ? inside : places;
+/**
+ * Of several places the only one in the frames that had it counts, because further in there may be bytes of what was
+ * moved. Else the only one whose pointers lead to values counts: two words of a stack may look like a pointer and a state.
+ */
+async function likeliest(
+  { memory, futures, debug }: TaskContext,
+  { start, end, future, waiting }: Given,
+  places: readonly Addr[] | undefined,
+): Promise<readonly Addr[] | undefined> {
+  if (places === undefined || places.length < 2) return places;
+  const inside = places.filter((address) => address >= start && address < end);
+  if (inside.length === 1) return inside;
+  const trees = new AwaitTrees(futures, memory);
+  const shows = waiting ?? { future, offset: 0 };
+  const led: Addr[] = [];
+  for (const address of places) {
+    const tree = await trees.read(shows.future, addOffset(address, shows.offset));
+    if (await waits({ memory, debug }, tree, true)) led.push(address);
+  }
+  return led.length === 1 ? led : places;
 }
 
 /** `places`: undefined if the stack could not be read. */
@@ -168,8 +185,8 @@ function isSuspended(future: FutureType, bytes: Uint8Array, offset: number): boo
   return stateOf(future, bytes, offset)?.name.startsWith('Suspend') ?? false;
 }
 
-/** Whether a Future waits, as far as its bytes show, with all that it awaits. */
-async function waits(context: TaskContext, node: AwaitNode): Promise<boolean> {
+/** Whether a Future waits, as far as its bytes show, with all that it awaits. `led`: see {@link Soundness}. */
+async function waits(context: Pick<TaskContext, 'memory' | 'debug'>, node: AwaitNode, led = false): Promise<boolean> {
   const { future, state, cut, path, awaits } = node;
   if (cut !== undefined && cut !== 'depth') return false;
   const isAwaited = path === '' || path === '__awaitee';
@@ -179,8 +196,8 @@ async function waits(context: TaskContext, node: AwaitNode): Promise<boolean> {
   if (future.discriminant && isAwaited && awaits.length === 0) return false;
   // What is in the states of the others may have been moved out.
   const type = future.kind === 'impl' ? context.debug.die(future.typeOffset) : undefined;
-  if (type && !(await new Soundness(context.memory).holds(type, node.address))) return false;
-  for (const inner of awaits) if (!(await waits(context, inner))) return false;
+  if (type && !(await new Soundness(context.memory, led).holds(type, node.address))) return false;
+  for (const inner of awaits) if (!(await waits(context, inner, led))) return false;
   return true;
 }
 
@@ -196,13 +213,16 @@ const WEAK = /^alloc::(?:sync|rc)::Weak$/;
 
 /**
  * Whether bytes may be a value of a type. Enums have variants that exist, references lead to memory, and shared
- * values have plausible counts. What may be uninitialised (a union) is not looked at.
+ * values have plausible counts. What may be uninitialised (a union) is not looked at. `led`: a `NonNull` leads to a
+ * value, too. That of an empty collection does not.
  */
 class Soundness {
   readonly #memory: MemoryReader;
+  readonly #led: boolean;
 
-  constructor(memory: MemoryReader) {
+  constructor(memory: MemoryReader, led = false) {
     this.#memory = memory;
+    this.#led = led;
   }
 
   async holds(type: Die, at: Addr): Promise<boolean> {
@@ -220,7 +240,11 @@ class Soundness {
     const name = stripGenerics(typeName(type));
     if (WEAK.test(name)) return true;
     const { members, variantPart } = layoutOf(type);
-    if (name === 'core::ptr::non_null::NonNull' && numberAt(bytes, { offset, size: 8 }) === 0n) return false;
+    if (name === 'core::ptr::non_null::NonNull') {
+      const address = addr(numberAt(bytes, { offset, size: 8 }));
+      const target = this.#led ? members[0]?.type?.follow(DW_AT.type) : undefined;
+      if (address === 0n || (target && !(await this.#leads(target, address)))) return false;
+    }
     const { discriminant } = variantPart ?? {};
     const value = discriminant ? numberAt(bytes, { ...discriminant, offset: offset + discriminant.offset }) : 0n;
     const variant = variantPart && selectVariant(variantPart.variants, value);
@@ -242,6 +266,10 @@ class Soundness {
     if (isCounted) return this.#isCounted(target, address);
     if (isRaw || address < FIRST_PAGE || (sizeOf(target) ?? 0) === 0) return true;
     return (await this.#memory.read(address, 1)) !== undefined;
+  }
+
+  async #leads(target: Die, address: Addr): Promise<boolean> {
+    return address >= FIRST_PAGE && (await new Soundness(this.#memory).holds(target, address));
   }
 
   async #isCounted(target: Die, address: Addr): Promise<boolean> {
