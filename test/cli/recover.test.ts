@@ -165,7 +165,8 @@ t.test('a trace of records that finds no room ends, and says what is not in it',
   t.match(said, { end: 'failed', error: { code: 'TRACE_WRITE_FAILED' } });
   const { stdout: dumped } = await rsptrace('dump', records, '--json').ended;
   const { length: kept } = dumped.match(/"kind":"record"/g) ?? [];
-  t.ok(kept > 0 && said.missing > 0);
+  // The write that failed need not have had records in it.
+  t.ok(kept > 0);
   t.equal(kept, said.records - said.missing);
 });
 
