@@ -1,6 +1,6 @@
 /*
- * A core file, looked at as what it was written of would be: its notes have the registers of threads or harts, and of a
- * process of Linux the place where the program was loaded.
+ * A core file, read as the target that it was written of. Its notes have the registers of threads or harts. Those of a
+ * process of Linux also say where the program was loaded.
  */
 
 import type { Architecture } from '../arch/index.js';

@@ -56,7 +56,7 @@ export function lookAtPlans({
   return lookAtCode(plans, codeAt, probeCode, { facts, entries });
 }
 
-/** The looks at code where harts start later, which only the target shows. */
+/** The verdicts on code where harts start later, which only the target shows. */
 function mapped({ plans, entries }: EnginePlanOptions): (look: PatchVerdict, index: number) => PatchVerdict {
   return (look, index) => {
     const { address, codeSize: length } = plans[index] as ReadPlan;

@@ -188,7 +188,7 @@ const waysBack: Readonly<Partial<Record<string, StopAdvice>>> = {
   },
 };
 
-/** Reasons with a way out of their own: each has this part. What is not here and the target's is a matter of memory. */
+/** Reasons with advice of their own: each has this part. What is not here and the target's is a matter of memory. */
 const ways: readonly (StopAdvice & { readonly part: string })[] = [
   {
     part: stopsAsked,

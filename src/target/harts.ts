@@ -40,7 +40,9 @@ export function hartSource(
   });
 }
 
-/** How many harts a machine has that its stub does not list, where the stub can be asked. `listed`: those that it does. */
+/**
+ * How many harts a machine has that its stub does not list, where the stub can be asked. `listed`: those that it does.
+ */
 export async function unseenHarts(session: Session, listed: number): Promise<number> {
   const all = (await (await session.stub()).processors()) ?? listed;
   return Math.max(0, all - listed);
@@ -54,7 +56,9 @@ export function unseenText(unseen: number, listed: number): string {
 /** Longer instructions make a turn so short that stops cost more: 2^8 ns. */
 const shortTurn = 256;
 
-/** Whether QEMU runs the harts one after another, each for so many instructions that a target that stops hardly goes on. */
+/**
+ * Whether QEMU runs the harts one after another, each for so many instructions that a target that stops hardly goes on.
+ */
 export function takesTurns(nanosPerInstruction: number | undefined, harts: number): boolean {
   return harts > 1 && nanosPerInstruction !== undefined && nanosPerInstruction < shortTurn;
 }

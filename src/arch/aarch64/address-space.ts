@@ -1,9 +1,9 @@
-// Arm Architecture Reference Manual for A-profile, D8 "The AArch64 Virtual Memory System Architecture", the first stage at
-// EL2, and at EL1 and EL0:
+// Arm Architecture Reference Manual for A-profile, D8 "The AArch64 Virtual Memory System Architecture", the first stage
+// at EL2, and at EL1 and EL0:
 //
 //   SCTLR_EL1  0 M
-//   TCR_EL1    5:0 T0SZ | 7 EPD0 | 15:14 TG0 (4, 64, 16 KiB) | 21:16 T1SZ | 23 EPD1 | 31:30 TG1 (1: 16, 2: 4, 3: 64 KiB) |
-//              34:32 IPS | 59 DS
+//   TCR_EL1    5:0 T0SZ | 7 EPD0 | 15:14 TG0 (4, 64, 16 KiB) | 21:16 T1SZ | 23 EPD1 |
+//              31:30 TG1 (1: 16, 2: 4, 3: 64 KiB) | 34:32 IPS | 59 DS
 //   TTBRn_EL1  63:48 ASID | 47:1 root table
 //   table      63 NS | 62:61 APTable | 60 UXNTable | 59 PXNTable | 47:N next table | 1 | 1
 //   MAIR_EL1   what memory each index in 4:2 of a leaf is
@@ -14,8 +14,8 @@
 //   TCR_EL2    5:0 T0SZ | 15:14 TG0 | 18:16 PS | 32 DS
 //   table      60 XNTable; leaf: 54 XN | 6 is 1, and says nothing of users
 //
-// Refused: EL3, AArch32, addresses of 52 bits (DS, IPS 6), the second stage, which a hypervisor's guests have. Not read: tags
-// in the top byte; permission overlays. A leaf without AF counts as mapped: its memory is there.
+// Refused: EL3, AArch32, addresses of 52 bits (DS, IPS 6), the second stage, which a hypervisor's guests have. Not read:
+// tags in the top byte; permission overlays. A leaf without AF counts as mapped: its memory is there.
 import { type Addr, addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import type { Refusal } from '../../base/refusal.js';

@@ -10,7 +10,10 @@ const fromLower = 0x400n;
 const interrupt = 0x80n;
 /** Translation is on. */
 export const M = 1n;
-/** HCR_EL2: addresses of EL1 and EL0 are translated once more; traps of EL0 go to EL2; EL2 has the two halves that EL1 has. */
+/**
+ * HCR_EL2: addresses of EL1 and EL0 are translated once more; traps of EL0 go to EL2; EL2 has the two halves that EL1
+ * has.
+ */
 const VM = 1n;
 const TGE = 1n << 27n;
 const E2H = 1n << 34n;
@@ -37,8 +40,8 @@ interface Regime extends RegisterReader {
 }
 
 /**
- * D8.1.2 "Translation regimes". Registers are asked for by the names of EL1; of a hart whose kernel is at EL2 those of EL2 are
- * given. There is no HCR_EL2 where there is no EL2.
+ * D8.1.2 "Translation regimes". Registers are asked for by the names of EL1; of a hart whose kernel is at EL2 those of
+ * EL2 are given. There is no HCR_EL2 where there is no EL2.
  */
 export function regimeOf(registers: RegisterReader): Regime {
   const [cpsr, config = 0n] = [registers.register('cpsr'), registers.register('HCR_EL2')];

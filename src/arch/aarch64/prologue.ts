@@ -18,7 +18,9 @@ const masks: readonly (readonly [number, string])[] = [
   [HIGH, 'pauth_cmask_high'],
 ];
 
-/** Without them: all above the 48 bits of the largest usual translation. A smaller one may leave some of a signature. */
+/**
+ * Without them: all above the 48 bits of the largest usual translation. A smaller one may leave some of a signature.
+ */
 const above48 = 0xffff_0000_0000_0000n;
 
 /** The address of code without its signature; addresses without one are what they were. */
@@ -36,8 +38,8 @@ function unsigned(address: bigint, register: (number: number) => bigint | undefi
  *     x29     | caller's x29 |
  *
  * States have an index for x0 to x30 and sp, one for ELR_EL1, to which a handler returns, and one for what the stack
- * pointer was compared with. No psABI gives ELR_EL1 a DWARF number: it gets one that is free. A handler at EL2 has ELR_EL2
- * at the same place.
+ * pointer was compared with. No psABI gives ELR_EL1 a DWARF number: it gets one that is free. A handler at EL2 has
+ * ELR_EL2 at the same place.
  */
 const ELR = 32;
 const COMPARED = 33;

@@ -89,8 +89,8 @@ function entriesOf(base: bigint): readonly TrapEntry[] {
 }
 
 /**
- * A kernel that has no programs of AArch32 has no valid state there: it is taken for the user's. So is what a hypervisor's
- * guest runs.
+ * A kernel that has no programs of AArch32 has no valid state there: it is taken for the user's. So is what a
+ * hypervisor's guest runs.
  */
 function interrupted(registers: RegisterReader): Trap['from'] | undefined {
   const regime = regimeOf(registers);

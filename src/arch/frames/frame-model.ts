@@ -101,7 +101,10 @@ export interface FrameModel {
   readonly fixed: readonly number[];
   /** Registers beyond the integer ones that rows may refer to: DWARF number to target-description name. */
   readonly special: ReadonlyMap<number, string>;
-  /** Where levels have special registers of their own: those of the level that a hart is at, by the names of the lowest one. */
+  /**
+   * Where levels have special registers of their own: those of the level that a hart is at, by the names of the lowest
+   * one.
+   */
   readonly ofLevel?: (registers: RegisterReader) => RegisterReader;
   /** The address that a return address stands for, where processors may have signed it (pointer authentication). */
   readonly unsigned?: (address: bigint, register: (number: number) => bigint | undefined) => bigint;

@@ -80,7 +80,8 @@ export async function findBlocking(context: TaskContext): Promise<readonly Block
 
 /**
  * Of several places the only one in the frames that had it counts, because further in there may be bytes of what was
- * moved. Else the only one whose pointers lead to values counts: two words of a stack may look like a pointer and a state.
+ * moved. Else the only one whose pointers lead to values counts, because two words of a stack may look like a pointer
+ * and a state.
  */
 async function likeliest(
   { memory, futures, debug }: TaskContext,

@@ -104,8 +104,8 @@ export class Walk {
   }
 
   /**
-   * Whether this frame's function would return to its own beginning, where no call ends: a switch of stacks has jumped to
-   * a thread's first function through the register of return addresses.
+   * Whether this frame's function would return to its own beginning, where no call ends. A switch of stacks has then
+   * jumped to a thread's first function through the register of return addresses.
    */
   #wouldBeginAgain(returnAddress: bigint): boolean {
     const image = this.#image;

@@ -96,8 +96,8 @@ export interface ProbeFact {
   /** Why not `target`. */
   readonly why: string | undefined;
   /**
-   * What has left it out, although it may stop: it stopped the target too often, the stub has no breakpoint for it, there
-   * are too many like it, or each stop may do harm.
+   * What has left it out, although it may stop. `stops`: it stopped the target too often. `stub`: that has no
+   * breakpoint for it. `number`: there are too many like it. `harm`: each stop may do some.
    */
   readonly leftOutBy?: 'stops' | 'stub' | 'number' | 'harm' | undefined;
   /** Of `target`: what is done to the target's code, and what is known that allows it. */

@@ -48,8 +48,8 @@ export function reportedCoverage(seen: readonly SeenFuture[], unknown: ReadonlyS
 }
 
 /**
- * How they were seen by a recording: none exactly of which something was left out, whatever the code allows; and none
- * in whose row polls were derived all the same, because stops at their places were spared at this target.
+ * How they were seen by a recording. None is seen exactly of which something was left out, whatever the code allows.
+ * Nor is one in whose row polls were derived, because stops at its places were spared at this target.
  */
 export function recordedCoverage(
   all: readonly SeenFuture[],

@@ -136,9 +136,9 @@ export const onlyMoment: Entry = { stack: undefined, outer: undefined, outerLook
 const mostFutureBytes = 64 * 1024;
 
 /**
- * What a Future without states of its own consists of, if that is one Future in its own bytes with the same output:
- * its result is that Future's, as a wrapper's that counts polls is. Undefined for any other. One that holds several, or
- * has another output, may be ready when what it holds is not: a timeout is.
+ * What a Future without states of its own consists of, if that is one Future in its own bytes with the same output.
+ * Its result is then that Future's: a wrapper that counts polls is one. Undefined for any other, because one that holds
+ * several, or has another output, may be ready when what it holds is not: a timeout is.
  */
 export function handedOn(future: FutureType): { readonly future: FutureType; readonly offset: number } | undefined {
   const [held] = future.states.length > 0 ? [] : onlyHeld(future);
