@@ -59,8 +59,7 @@ export function lookAtPlans({
 /** The verdicts on code where harts start later, which only the target shows. */
 function mapped({ plans, entries }: EnginePlanOptions): (look: PatchVerdict, index: number) => PatchVerdict {
   return (look, index) => {
-    const { address, codeSize: length } = plans[index] as ReadPlan;
-    const why = entries?.unmapped({ address, length });
+    const why = entries?.unmapped((plans[index] as ReadPlan).address);
     return why === undefined ? look : { question: 'mapped', why };
   };
 }

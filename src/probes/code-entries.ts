@@ -2,7 +2,8 @@ import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset, hex } from '../base/addr.js';
 import { type CodeAddress, codePointers, type ElfFile, ET, Kept, KnownCode, lastNotAbove, SHF } from '../elf/index.js';
 import { isLinux } from '../target/index.js';
-import { executable } from '../target/unwind/index.js';
+import { CodeMap, executable } from '../target/unwind/index.js';
+import { runAsLoaded } from './loaded-code.js';
 import type { CodePiece } from './read-plan.js';
 import { ReturnReaders } from './return-readers.js';
 import { ShortBranches } from './short-branches.js';
@@ -39,6 +40,8 @@ function keptMarks(elf: ElfFile): Marks[] | undefined {
 /** The most entries of one jump table. */
 const mostEntries = 1 << 16;
 
+const asLoaded = 'a hart that starts later may run it before its paging is on, where no trampoline is mapped';
+
 /** Where no kernel is without paging. */
 function isUpper(address: Addr): boolean {
   return address >> 63n !== 0n;
@@ -61,6 +64,7 @@ export class CodeEntries {
   readonly #text: Span;
   #known: KnownCode | undefined;
   #readers: ReturnReaders | undefined;
+  #loaded: ReadonlySet<CodeAddress> | undefined;
   readonly #short: ShortBranches;
 
   private constructor(elf: ElfFile, arch: Architecture) {
@@ -114,15 +118,24 @@ export class CodeEntries {
   }
 
   /**
-   * Why a function may run where it is loaded, in words for the user: a kernel that lies elsewhere turns paging on by
-   * it, also on a hart that starts later. There nothing of a trampoline is mapped. Linux' own code for that is assembly.
+   * Why a function may run where it is loaded, in words for the user: a kernel that lies elsewhere begins there, also on
+   * a hart that starts later. There nothing of a trampoline is mapped. Linux' own code for that is assembly.
    */
-  unmapped({ address, length }: CodePiece): string | undefined {
+  unmapped(address: Addr): string | undefined {
     const { addressSpaces } = this.#arch;
     if (!addressSpaces || addressSpaces.alwaysPages || !isUpper(address) || isLinux(this.#elf)) return undefined;
-    const bytes = this.#elf.bytesAt(address, length);
-    const sets = bytes !== undefined && addressSpaces.tableChanges(bytes).length > 0;
-    return sets ? 'it sets the page table, and a hart that starts later may run it before its paging is on' : undefined;
+    this.#loaded ??= runAsLoaded(this.#elf, this.#arch, this.#places());
+    const code = CodeMap.of(this.#elf, undefined).functionAt(this.#elf.codes.toCode(address));
+    return code && this.#loaded.has(code.low) ? asLoaded : undefined;
+  }
+
+  /** Code that has a name, or whose address the program keeps. */
+  *#places(): Generator<Addr> {
+    yield this.#elf.entry;
+    for (const { address, type } of this.#elf.symbols) if (type !== 'object') yield address;
+    for (const { low, marks } of this.#stretches)
+      for (let at = 0; at < marks.named.length * 8; at++)
+        if (has(marks.named, at)) yield this.#elf.codes.fromCode(low + at);
   }
 
   /**

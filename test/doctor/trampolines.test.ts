@@ -1,7 +1,4 @@
 // `rsptrace doctor --trampolines`: what it prints of code is what objdump says of the same bytes.
-import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import t from 'tap';
 import { addr } from '../../src/base/addr.js';
 import {
@@ -13,11 +10,10 @@ import {
 import { planEngines } from '../../src/engines/index.js';
 import { parseProbe } from '../../src/probes/index.js';
 import { enginePlan, prepare } from '../../src/record/index.js';
-import { hartSource } from '../../src/target/index.js';
 import { disassemble, disassembleBytes, type Line, type Machine } from '../arch/objdump.js';
 import { expected as riscvWords } from '../arch/riscv64-words.js';
 import { elfPath } from '../qemu/guests/guests.js';
-import { rsptrace, scratchFolder } from '../support/command.js';
+import { rsptrace } from '../support/command.js';
 import { usually } from '../support/long.js';
 
 type CodeLine = TrampolineReport['probes'][number]['displaced'][number];
@@ -176,41 +172,4 @@ t.test('--code: an objection says what it forbids', async (t) => {
     whole.answers.some(({ isProven, text }) => !isProven && text === why),
   );
   t.ok(objected.length > 0, 'the reason is the objection of a question');
-});
-
-/** `turn` turns paging on; `other` does not. */
-const paging = `
-        .globl  _start, turn, other
-_start: call    turn
-        call    other
-        .irp    name, turn, other
-        .type   \\name, @function
-\\name: addi   sp, sp, -16
-        sd      ra, 8(sp)
-        srli    a0, a0, 12
-        .ifc    \\name, turn
-        csrw    satp, a0
-        .endif
-        ld      ra, 8(sp)
-        addi    sp, sp, 16
-        ret
-        .size   \\name, . - \\name
-        .endr
-`;
-
-t.test('a function that turns paging on is not patched, where it runs before it is mapped', async (t) => {
-  const folder = scratchFolder(t);
-  const file = (name: string): string => join(folder, name);
-  writeFileSync(file('k.s'), paging);
-  execFileSync('riscv64-linux-gnu-as', ['-o', file('k.o'), file('k.s')]);
-  const why = async (base: string, name: string, harts = 2): Promise<string> => {
-    execFileSync('riscv64-linux-gnu-ld', [`-Ttext=${base}`, '-o', file('k.elf'), file('k.o')]);
-    const program = await prepare(file('k.elf'), [parseProbe(`fn:${name}`)]);
-    const hart = hartSource(program.arch, program.elf, program.debug, harts);
-    return planEngines({ ...enginePlan(program), harts, hart }).refused.get(0) ?? '';
-  };
-  t.match(await why('0xffffffc080200000', 'turn'), /^it sets the page table/);
-  t.notMatch(await why('0xffffffc080200000', 'other'), /page table/, 'another one is, as far as this goes');
-  t.notMatch(await why('0xffffffc080200000', 'turn', 1), /page table/, 'so is it where no hart starts later');
-  t.notMatch(await why('0x80200000', 'turn'), /page table/, 'so is one that is linked where it is loaded');
 });

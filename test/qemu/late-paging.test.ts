@@ -8,7 +8,13 @@ import { frozenQemu, rsptrace, scratchFolder } from '../support/command.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { long, usually, variant } from '../support/long.js';
 import type { Recording } from '../support/recording.js';
-import { firmwareKernel, lateKernel, type PagingKernel, tablesKernel } from '../support/tiny-kernels.js';
+import {
+  firmwareKernel,
+  lateKernel,
+  type PagingKernel,
+  secondHartKernel,
+  tablesKernel,
+} from '../support/tiny-kernels.js';
 
 interface Left {
   readonly ram: { readonly past_wire: boolean };
@@ -225,6 +231,19 @@ t.test('firmware in the same ELF, which never pages, reaches the trampolines too
   const output = JSON.parse(stdout) as Recording;
   t.same(callsOf(output), { work: 5000, served: 5000 });
   t.ok(output.probes.every(({ engine }) => engine === 'target'));
+});
+
+t.test('a hart that starts late runs what is not patched, until it runs where the kernel is linked', async (t) => {
+  const [calls, seen] = [3000, 7];
+  const kernel = secondHartKernel(t, { calls, seen });
+  const probes = ['shared', 'paging', 'work'];
+  const { stdout, stderr, counted } = await recordCounted(t, kernel, probes, ['--json', '--duration', '20s']);
+  // Each hart calls `shared` once where it is loaded, which no probe sees.
+  t.same(counted, [seen + 2, 2 * calls], `what the kernel has counted; ${stderr.slice(-300)}`);
+  const output = JSON.parse(stdout) as Recording;
+  t.same(callsOf(output), { shared: seen, work: 2 * calls });
+  const engines = Object.fromEntries(output.probes.map(({ function: name, engine }) => [name, engine]));
+  t.same(engines, { shared: 'stop', paging: 'stop', work: 'target' });
 });
 
 t.test('for people: one line', async (t) => {

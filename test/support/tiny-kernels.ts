@@ -196,6 +196,27 @@ export function lateKernel(
   return { elf, command: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none', '-kernel', elf] };
 }
 
+/** Assembles `kernels/second-riscv64.s`, whose second hart starts where it is loaded when the first one pages already. */
+export function secondHartKernel(
+  t: { teardown: (fn: () => void) => void },
+  values: { readonly calls: number; readonly seen: number },
+): PagingKernel {
+  const folder = scratchFolder(t);
+  const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
+  const symbols = Object.entries({ CALLS: values.calls, SEEN: values.seen, BASE: NEAR_BASE });
+  const defined = symbols.flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
+  // The assembler's own debug info says that these functions take no arguments.
+  const source = ['-g', '-march=rv64imac_zicsr', '-I', sources, ...defined, join(sources, 'second-riscv64.s')];
+  execFileSync('riscv64-linux-gnu-as', [...source, '-o', object]);
+  const quiet = ['--no-warn-rwx-segments', '--no-warn-mismatch'];
+  const placed = ['--defsym', `BASE=${NEAR_BASE}`, '-T', join(sources, 'riscv64.ld')];
+  execFileSync('riscv64-linux-gnu-ld', [...quiet, ...placed, object, '-o', elf]);
+  return {
+    elf,
+    command: ['qemu-system-riscv64', '-M', 'virt', '-smp', '2', '-nographic', '-nic', 'none', '-kernel', elf],
+  };
+}
+
 /** Assembles `kernels/firmware-riscv64.s`, whose firmware is in the same ELF, and calls `served` as often as it calls `work`. */
 export function firmwareKernel(t: { teardown: (fn: () => void) => void }, calls: number): PagingKernel {
   const elf = bareKernel(t, 'riscv64', 'firmware-riscv64.s', { CALLS: calls }, ['-g']);

@@ -25,10 +25,27 @@ function stepAt(instruction: Instruction, address: Addr, pages: Map<number, Addr
   return {
     ...{ address, length: 4, kind, target },
     names: named(instruction, address, pages),
+    stack: stackOf(instruction),
     accesses: isMemory && instruction.rn !== SP,
     writesFrame: isMemory && kind === 'next' && instruction.access !== 'load',
     reservation: instruction.form === 'memory' ? instruction.exclusive : undefined,
   };
+}
+
+/** The number of the stack pointer is also that of zero: the form tells. */
+function stackOf(instruction: Instruction): FlowStep['stack'] {
+  switch (instruction.form) {
+    case 'memory':
+      return instruction.rn === SP ? 'uses' : undefined;
+    case 'add-immediate':
+    case 'add-extended':
+      if (instruction.rn === SP) return 'uses';
+      return instruction.rd === SP && !instruction.flags ? 'sets' : undefined;
+    case 'logical-immediate':
+      return instruction.rd === SP && !instruction.flags ? 'sets' : undefined;
+    default:
+      return undefined;
+  }
 }
 
 function kindOf(instruction: Instruction): FlowStep['kind'] {

@@ -27,7 +27,8 @@ export const codeFlow: CodeFlow = {
       const reservation = reservationOf(instruction);
       const accesses = isAccess.test(instruction.form) && 'rs1' in instruction && instruction.rs1 !== SP;
       const { length } = instruction;
-      return { address, length, kind, target, names, ...uses, accesses, writesFrame, reservation };
+      const stack = stackOf(instruction);
+      return { address, length, kind, target, names, ...uses, stack, accesses, writesFrame, reservation };
     });
   },
   memory(code) {
@@ -46,6 +47,13 @@ export const codeFlow: CodeFlow = {
 };
 
 const isAccess = /^(load|store|float-load|float-store|atomic)$/;
+
+/** What a trap has left in a CSR is of before, too. */
+function stackOf(instruction: Instruction): FlowStep['stack'] {
+  if (reads(instruction, SP)) return 'uses';
+  if (!writes(instruction, SP)) return undefined;
+  return instruction.form === 'csr' ? 'uses' : 'sets';
+}
 
 /** Unprivileged ISA, 14.2 "Zalrsc": what `lr` reserves, `sc` writes to, if nothing else reserves meanwhile. */
 function reservationOf(instruction: Instruction): FlowStep['reservation'] {
