@@ -24,7 +24,8 @@ import type { TrapModel } from './traps.js';
  *       C functions with structs as parameters: `aggregates`. Floating-point numbers: `floats`. Pairs of registers:
  *       `alignsPairs`. A result's address in a register of its own: `resultAddress`.
  *       Compiler helpers: `irregularFunctions`.
- *       Position-independent programs: the type of relative relocations in `elf/loaded-image.ts`.
+ *       Position-independent programs: the type of relative relocations in `elf/loaded-image.ts`. Object files: all
+ *       types of relocations of data and debug info in `elf/relocations.ts`.
  *   to start QEMU for a kernel without its command line: `kernelCommand`, and `loadAddress` if QEMU loads kernels
  *       elsewhere than their ELFs say
  *   to read registers of a stub without target.xml: `registerDefaults`

@@ -2,7 +2,7 @@ import type { Addr } from '../base/addr.js';
 import { isDamage, messageOf, RsptraceError } from '../base/errors.js';
 import { type Logger, silent } from '../base/logger.js';
 import { madeOnce } from '../base/made-once.js';
-import { type CodeAddress, type Column, DwarfSections, debugLink, type ElfFile, ET, Kept } from '../elf/index.js';
+import { type CodeAddress, type Column, DwarfSections, debugLink, type ElfFile, Kept } from '../elf/index.js';
 import { AbbrevCache } from './abbrev.js';
 import { DW_AT } from './constants.js';
 import { Die, DieCursor } from './die.js';
@@ -94,18 +94,13 @@ export class DebugInfo {
 
   /**
    * Finds the units. Throws `DWARF_MISSING` (no debug info), `ELF_DAMAGED`, or, unless lines suffice, `DWARF_SPLIT`
-   * (see {@link missing}). Throws `DWARF_RELOCATABLE` for an object file, because its sections are not linked yet.
+   * (see {@link missing}).
    */
   static load(elf: ElfFile, options: { readonly logger?: Logger; readonly linesSuffice?: boolean } = {}): DebugInfo {
     if (!elf.has('.debug_info')) {
       const split = splitFileError(elf);
       if (split !== undefined) throw split;
       throw debugInfoMissing(elf);
-    }
-    if (elf.type === ET.REL) {
-      throw new RsptraceError('DWARF_RELOCATABLE', `${elf.path} is an object file that is not linked yet`, {
-        hint: 'give the linked kernel or program',
-      });
     }
     const debug = new DebugInfo(elf, options.logger ?? silent);
     if (debug.missing !== undefined && !options.linesSuffice) throw debug.missing;

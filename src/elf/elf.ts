@@ -8,8 +8,17 @@ import { type CodeAddress, CodeSpace } from './code-address.js';
 import { ET, SHF, SHT } from './constants.js';
 import { type DebugFileOptions, findDebugFile, findSplitPackage, type OpenOptions } from './debug-file.js';
 import { FileBytes } from './file-bytes.js';
-import { type ElfHeader, type ElfSection, type ElfSegment, readHeader, readSections, readSegments } from './headers.js';
+import {
+  type ElfHeader,
+  type ElfSection,
+  type ElfSegment,
+  isAllocated,
+  readHeader,
+  readSections,
+  readSegments,
+} from './headers.js';
 import { LoadedImage } from './loaded-image.js';
+import { placedObject } from './object-file.js';
 import { SectionTable } from './section-table.js';
 import { ElfSymbols } from './symbols.js';
 
@@ -191,7 +200,7 @@ export class ElfFile {
       }
       throw new RsptraceError('ELF_UNREADABLE', `${path} cannot be read: ${messageOf(cause)}`, { cause });
     }
-    return new ElfFile(new FileBytes(source, path));
+    return new ElfFile(placedObject(new FileBytes(source, path)));
   }
 
   /**
@@ -206,19 +215,16 @@ export class ElfFile {
 
   /** Throws `ELF_NOT_ELF`, `ARCH_UNSUPPORTED`, `ELF_DAMAGED`. `name` is used in messages. */
   static parse(bytes: Uint8Array, name: string): ElfFile {
-    return new ElfFile(new FileBytes(new MemorySource(bytes), name));
+    return new ElfFile(placedObject(new FileBytes(new MemorySource(bytes), name)));
   }
 
   /** The GNU build id in hex, from .note.gnu.build-id or a PT_NOTE segment. */
   get buildId(): string | undefined {
-    for (const s of this.sections) {
-      const id = s.type === SHT.NOTE ? this.#buildIdIn(s.offset, s.size) : undefined;
-      if (id !== undefined) return id;
-    }
-    for (const s of this.segments) {
-      const id = s.type === PT_NOTE ? this.#buildIdIn(s.offset, s.fileSize) : undefined;
-      if (id !== undefined) return id;
-    }
+    const sections = this.sections.filter(({ type }) => type === SHT.NOTE);
+    const segments = this.segments.flatMap((s) => (s.type === PT_NOTE ? { offset: s.offset, size: s.fileSize } : []));
+    for (const { offset, size } of [...sections, ...segments])
+      for (const { name, type, bytes } of this.#notesIn(offset, size))
+        if (type === NT_GNU_BUILD_ID && name === 'GNU') return Buffer.from(bytes).toString('hex');
     return undefined;
   }
 
@@ -317,12 +323,6 @@ export class ElfFile {
       yield { name, type, bytes };
     }
   }
-
-  #buildIdIn(offset: number, size: number): string | undefined {
-    for (const { name, type, bytes } of this.#notesIn(offset, size))
-      if (type === NT_GNU_BUILD_ID && name === 'GNU') return Buffer.from(bytes).toString('hex');
-    return undefined;
-  }
 }
 
 /** Files with an ELF's debug info, and how they were searched for. */
@@ -338,10 +338,6 @@ function extentOf({ address, memorySize: size }: ElfSegment): { readonly address
 
 function isCode({ flags }: ElfSection): boolean {
   return (flags & SHF.EXECINSTR) !== 0;
-}
-
-function isAllocated({ flags }: ElfSection): boolean {
-  return (flags & SHF.ALLOC) !== 0;
 }
 
 /** What a debug file has in place of the program's content. */

@@ -49,7 +49,14 @@ export interface ElfSection {
   /** Bytes in the file, before decompression. */
   readonly size: number;
   readonly link: number;
+  /** Of a table of relocations: the section that it changes. */
+  readonly info: number;
+  readonly align: number;
   readonly entrySize: number;
+}
+
+export function isAllocated({ flags }: ElfSection): boolean {
+  return (flags & SHF.ALLOC) !== 0;
 }
 
 export interface ElfSegment {
@@ -134,6 +141,6 @@ function readSection(r: ByteReader, index: number, bias: bigint): ElfSection & {
   const offset = r.u64n();
   const size = r.u64n();
   const link = r.u32();
-  r.skip(4 + 8);
-  return { index, nameOffset, name: '', type, flags, address, offset, size, link, entrySize: r.u64n() };
+  const rest = { link, info: r.u32(), align: r.u64n(), entrySize: r.u64n() };
+  return { index, nameOffset, name: '', type, flags, address, offset, size, ...rest };
 }

@@ -13,7 +13,7 @@ import type { ElfSection } from './headers.js';
 //
 // Refused: other algorithms, a stream that is damaged or unpacks to another size than announced, and an announced
 // size beyond 64 times the packed one (and 16 MiB): debug info packs 2 to 10 times.
-const SHF_COMPRESSED = 0x800;
+export const SHF_COMPRESSED = 0x800;
 const ELFCOMPRESS_ZLIB = 1;
 const ELFCOMPRESS_ZSTD = 2;
 const MAX_RATIO = 64;
@@ -23,7 +23,7 @@ const ALWAYS_ALLOWED = 16 << 20;
  * Unpacks a section's bytes, after the announced size was charged. Throws `ELF_DAMAGED` with its name,
  * `PART_MISSING`, `ELF_TOO_COSTLY`.
  */
-function decompressSection(raw: Uint8Array, name: string, legacy: boolean, budget: Budget): Uint8Array {
+export function decompressSection(raw: Uint8Array, name: string, legacy: boolean, budget: Budget): Uint8Array {
   const r = new ByteReader(raw, name);
   if (legacy) {
     if (raw.length < 12 || Buffer.from(raw.subarray(0, 4)).toString('latin1') !== 'ZLIB') {

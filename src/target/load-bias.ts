@@ -25,9 +25,19 @@ const page = 0x1000n;
  * The ELF with its addresses in the target. Unchanged if it is not position-independent, or is known to be moved. A
  * kernel that its loader moves is looked for: a machine runs until a hart is in it. Without `wait` none that stands at
  * its reset is run.
- * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN` if the stub's process has not loaded it, or the kernel does not run
+ * @throws RsptraceError `LOAD_ADDRESS_UNKNOWN` if the stub's process has not loaded it, or the kernel does not run;
+ * `ELF_NOT_LINKED` for an object file
  */
 export async function loadedElf(session: Session, elf: ElfFile, wait: Partial<KernelWait> = {}): Promise<ElfFile> {
+  if (elf.type === ET.REL) {
+    throw new RsptraceError(
+      'ELF_NOT_LINKED',
+      `${elf.path} is an object file, and where the target has its sections is not known`,
+      {
+        hint: 'give the kernel or program that it is linked into; futures and types read an object file without a target',
+      },
+    );
+  }
   if (elf.type !== ET.DYN) return elf;
   const auxv = await readAuxv(session);
   const bias =

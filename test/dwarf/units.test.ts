@@ -153,7 +153,7 @@ t.test('files that are no usable ELF', async (t) => {
   });
   t.throws(() => DebugInfo.load(parse(good)), { code: 'DWARF_MISSING', hint: /debug = 2/ });
   const object = writeElf({ type: 1, sections: [{ name: '.debug_info', bytes: new Uint8Array(0) }] });
-  t.throws(() => DebugInfo.load(parse(object)), { code: 'DWARF_RELOCATABLE' });
+  t.same(DebugInfo.load(parse(object)).units, []);
   await t.rejects(ElfFile.open('/nonexistent/kernel.elf'), { code: 'ELF_UNREADABLE' });
   await t.rejects(ElfFile.open('/'), { code: 'ELF_UNREADABLE' });
   const bomb = new ByteWriter()

@@ -66,6 +66,7 @@ export interface SectionSpec {
   readonly flags?: number;
   readonly address?: bigint;
   readonly link?: number;
+  readonly info?: number;
   readonly entrySize?: number;
 }
 
@@ -135,7 +136,7 @@ export function writeElf(spec: ElfSpec): Uint8Array {
       .uint(sectionAt[i] as number, 8)
       .uint(s.bytes.length, 8)
       .uint(s.link ?? 0, 4)
-      .uint(0, 4);
+      .uint(s.info ?? 0, 4);
     out.uint(1, 8).uint(s.entrySize ?? 0, 8);
   });
   return out.bytes();
