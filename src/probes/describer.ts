@@ -189,7 +189,8 @@ export class Describer {
     return {
       arguments: parameters.map((parameter, i): FunctionArgument => {
         const shape = types[i] as Shape;
-        const where = choose(described[i], placed.places[i], agrees);
+        const isSure = producer === 'gcc' || !isWithoutList(parameter);
+        const where = choose(described[i], placed.places[i], agrees, isSure);
         return { name: nameOf(parameter) ?? `arg${i}`, type: shape.name, shape, where };
       }),
       result:
@@ -220,10 +221,33 @@ export class Describer {
 const resultChanged: ValuePlace = { kind: 'unavailable', why: 'the compiler may have left it out or changed it' };
 
 /** If the optimiser changed a function's signature (it drops unused arguments), only the debug info is reliable. */
-function choose(described: Described | undefined, placed: ValuePlace | undefined, agrees: boolean): ValuePlace {
-  if (described?.kind === 'place') return described.place;
+function choose(
+  described: Described | undefined,
+  placed: ValuePlace | undefined,
+  agrees: boolean,
+  isSure: boolean,
+): ValuePlace {
+  if (described?.kind === 'place')
+    return isSure || !usesRegister(described.place) || isSame(described.place, placed) ? described.place : filledLater;
   if (described?.kind === 'frame' && placed && agrees) return placed;
   return described?.kind === 'nothing' ? { kind: 'unavailable', why: described.why } : { kind: 'unavailable' };
+}
+
+const filledLater: ValuePlace = {
+  kind: 'unavailable',
+  why: 'its debug info names one register for the whole function, which is not that of the calling convention',
+};
+
+/**
+ * Its location has no list. LLVM gives such a one also where the function's first instructions, which belong to no
+ * line, fill the register. gcc begins with what the caller has passed.
+ */
+function isWithoutList(parameter: Die): boolean {
+  return parameter.block(DW_AT.location) !== undefined;
+}
+
+function usesRegister(place: ValuePlace): boolean {
+  return place.kind === 'pointer' || (place.kind === 'registers' && place.parts.some(({ register }) => register));
 }
 
 function isSame(found: ValuePlace, placed: ValuePlace | undefined): boolean {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import t from 'tap';
 import { architectureOf, riscv64 } from '../../src/arch/index.js';
-import { DebugInfo } from '../../src/dwarf/index.js';
+import { DebugInfo, DW_AT, DW_TAG, DW_FORM as F } from '../../src/dwarf/index.js';
 import { ElfFile } from '../../src/elf/index.js';
 import {
   type FunctionProbe,
@@ -13,6 +13,8 @@ import {
 } from '../../src/probes/index.js';
 import { elfPath } from '../qemu/guests/guests.js';
 import { scratchFolder } from '../support/command.js';
+import { debugOf } from '../support/dwarf-debug.js';
+import { type DieSpec, DwarfWriter } from '../support/dwarf-writer.js';
 import { usually } from '../support/long.js';
 
 const parse = (text: string): ProbeSpec => parseProbe(text) as ProbeSpec;
@@ -240,6 +242,56 @@ int main(void) { return 0; }`;
   t.strictSame(where(of(riscv, 'two')), ['p=a0:8+a1:8', 'q=a2:4']);
   t.equal(result(of(riscv, 'two')), 'a0+a1');
 });
+
+t.test(
+  "a register for the whole function is believed where it is the convention's, because its code may fill it",
+  (t) => {
+    const rustc = 'clang LLVM (rustc version 1.96.0)';
+    for (const [producer, expected] of [
+      [rustc, ['x=unavailable', 'y=a1', 'z=7']],
+      ['GNU C17 14.2.0 -g -O2', ['x=a3', 'y=a1', 'z=7']],
+    ] as const) {
+      const writer = new DwarfWriter();
+      const parameter = (name: string, location: readonly number[]): DieSpec => ({
+        tag: DW_TAG.formal_parameter,
+        attributes: [
+          [DW_AT.name, F.string, name],
+          [DW_AT.type, F.ref4, { ref: 'u64' }],
+          [DW_AT.location, F.exprloc, Uint8Array.from(location)],
+        ],
+      });
+      const number: DieSpec = {
+        ...{ tag: DW_TAG.base_type, label: 'u64' },
+        attributes: [
+          [DW_AT.name, F.string, 'u64'],
+          [DW_AT.byte_size, F.data1, 8],
+          [DW_AT.encoding, F.data1, 7],
+        ],
+      };
+      const fn: DieSpec = {
+        tag: DW_TAG.subprogram,
+        attributes: [
+          [DW_AT.name, F.string, 'f'],
+          [DW_AT.low_pc, F.addr, 0x1010],
+          [DW_AT.high_pc, F.data1, 8],
+        ],
+        // DW_OP_reg13, DW_OP_reg11, DW_OP_lit7 and DW_OP_stack_value.
+        children: [parameter('x', [0x5d]), parameter('y', [0x5b]), parameter('z', [0x37, 0x9f])],
+      };
+      const unit = { tag: DW_TAG.compile_unit, attributes: [[DW_AT.producer, F.string, producer]] } as const;
+      writer.unit({ version: 5, root: { ...unit, children: [number, fn] } });
+      const debug = debugOf(writer);
+      const { probes } = resolveFunctions(debug.elf, debug, riscv64, [parse('fn:f')]);
+      const places = probes[0]?.arguments.map(({ name, where }) =>
+        where.kind === 'registers'
+          ? `${name}=${where.parts.map((one) => one.register ?? one.constant)}`
+          : `${name}=${where.kind}`,
+      );
+      t.strictSame(places, expected, producer);
+    }
+    t.end();
+  },
+);
 
 t.test('a symbol names one instance of a generic function, however it is mangled', async (t) => {
   for (const [name, pattern] of [
