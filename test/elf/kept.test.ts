@@ -16,7 +16,9 @@ const path = elfPath('rv-o0');
 async function read(): Promise<{ found: unknown; work: number }> {
   const elf = await ElfFile.open(path);
   const debug = DebugInfo.load(elf);
-  const futures = findFutures(debug).all.map(({ future, size, states }) => [future, size, states.length]);
+  const futures = findFutures(debug).all.map(({ future, size, states, polls, inlined, vtables }) => {
+    return [future, size, states.length, polls.map(({ address }) => address), inlined.length, vtables];
+  });
   const types = debug.typesNamed('Option').map((die) => [die.offset, pathOf(die).join('::')]);
   const functions = debug.functionsNamed('main').map((die) => [die.offset, die.tag === DW_TAG.subprogram]);
   const at = debug.functionAt(elf.entry)?.name;
@@ -38,7 +40,7 @@ t.test('what was kept is what is read, and is not read anew; a file that is dama
     files()
       .map((file) => file.replace(/.*-/, ''))
       .sort(),
-    ['futures', 'inlined', 'names', 'scopes'],
+    ['futures', 'inlined', 'merged', 'names', 'polls', 'scopes'],
   );
   const kept = await read();
   t.same(kept.found, plain.found);
@@ -80,7 +82,7 @@ t.test('more than 500 MB are not kept: what was used last stays', async (t) => {
     files()
       .map((file) => file.replace(/.*-/, ''))
       .sort(),
-    ['futures', 'inlined', 'names', 'scopes'],
+    ['futures', 'inlined', 'merged', 'names', 'polls', 'scopes'],
   );
   t.ok(files().every((file) => statSync(file).size < 1e6));
 });

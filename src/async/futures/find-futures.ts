@@ -20,6 +20,7 @@ import { FutureCatalog } from './catalog.js';
 import type { FutureEntry } from './entry.js';
 import { HeldFutures, outputOfDyn } from './held-futures.js';
 import type { FutureLookup } from './layout.js';
+import { likePolls } from './like-polls.js';
 import { pointerOf } from './pointers.js';
 import {
   declaredPinTarget,
@@ -178,15 +179,24 @@ class Futures implements FutureSet, FutureLookup {
     for (const { type: branch } of layoutOf(tuple).members) if (branch) this.#addAwaited(branch);
   }
 
-  /** The functions that are polls, by DIE offset: with code or abstract. */
+  /** The functions that are polls, by DIE offset: with code or abstract. Which of all they are is kept. */
   #findPolls(scan: FutureScan): Map<number, FutureEntry> {
+    const [rows = new Uint32Array()] = this.#debug.columns('polls', () => {
+      const all = Uint32Array.from({ length: scan.functions.length }, (_, row) => row);
+      const found = this.#pollsAmong(scan, all);
+      return [all.filter((row) => found.has(scan.functions.at(row)))];
+    });
+    return this.#pollsAmong(scan, rows);
+  }
+
+  #pollsAmong(scan: FutureScan, rows: Uint32Array): Map<number, FutureEntry> {
     const targets = new Map<number, Die | undefined>();
     const polls = new Map<number, FutureEntry>();
     /** Types that are declared, and rows of functions that have one: another unit defines the type. */
     const names = new Map<number, string>();
     const declared: number[] = [];
-    each(scan.functions, (offset, i) => {
-      const parameter = scan.firstParameter.at(i);
+    for (const row of rows) {
+      const parameter = scan.firstParameter.at(row);
       if (!targets.has(parameter)) {
         targets.set(parameter, undefined);
         this.#attempt(parameter, (type) => {
@@ -197,9 +207,10 @@ class Futures implements FutureSet, FutureLookup {
       }
       const target = targets.get(parameter);
       if (target === undefined) {
-        if (names.has(parameter)) declared.push(i);
-        return;
+        if (names.has(parameter)) declared.push(row);
+        continue;
       }
+      const offset = scan.functions.at(row);
       this.#attempt(offset, (fn) => {
         const made = this.#catalog.ofType(target);
         if (made !== undefined && made.kind !== 'impl') {
@@ -211,7 +222,7 @@ class Futures implements FutureSet, FutureLookup {
         const polled = polls.get(offset)?.polled;
         if (polled !== undefined) polled.poll ??= fn;
       });
-    });
+    }
     for (const row of declared) {
       const future = this.#catalog.named(names.get(scan.firstParameter.at(row)) ?? '');
       const offset = scan.functions.at(row);
@@ -284,14 +295,19 @@ class Futures implements FutureSet, FutureLookup {
     const { elf } = this.#debug;
     for (const { future, symbol } of this.#without)
       for (const { address } of elf.symbols.named(symbol)) this.#share(future, elf.codes.toCode(address));
-    const all = this.#catalog.all;
-    const bare = all.filter(({ polled }) => polled.functions.length === 0 && polled.inlined.length === 0);
-    const sizes = new Set(bare.map(({ size }) => size));
-    // What a Future looks like costs time.
-    const hosts = all.filter(({ polled, size }) => polled.functions.length > 0 && sizes.has(size));
-    for (const future of bare)
-      for (const { polled } of hosts.filter((host) => isLike(host, future)))
-        for (const { address } of polled.functions) this.#share(future, elf.codes.toCode(address));
+    const [types = [], codes = []] = this.#debug.columns('merged', () => {
+      const pairs = likePolls(this.#catalog.all);
+      return [
+        Float64Array.from(pairs, ({ future }) => future.typeOffset),
+        Float64Array.from(pairs, ({ poll }) => elf.codes.toCode(poll.address)),
+      ];
+    });
+    types.forEach((type, i) => {
+      this.#attempt(type, (die) => {
+        const future = this.#catalog.ofType(die);
+        if (future) this.#share(future, codes[i] as CodeAddress);
+      });
+    });
   }
 
   /**
@@ -314,14 +330,6 @@ const WORD = 8;
 /** Words of a vtable before those of the trait's methods: drop_in_place, size, align. */
 const HEAD = 3;
 const MOST_METHODS = 100;
-
-/** Whether the poll functions of two Futures may have the same code: of one async fn, or with the same members. */
-function isLike(a: FutureEntry, b: FutureEntry): boolean {
-  if (a.kind !== b.kind || a.size !== b.size) return false;
-  if (a.kind !== 'impl') return a.future === b.future && a.states.length === b.states.length;
-  const members = ({ fields }: FutureEntry): string => fields.map(({ type, offset }) => `${offset}:${type}`).join();
-  return a.size > 0 && members(a) === members(b);
-}
 
 function each(column: U32Column, visit: (offset: number, row: number) => void): void {
   for (let i = 0; i < column.length; i++) visit(column.at(i), i);

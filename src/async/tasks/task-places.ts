@@ -1,6 +1,5 @@
 import { type DebugInfo, type Die, typeName } from '../../dwarf/index.js';
 import { type FutureSet, type FutureType, onlyHeld, type TaskEnder, type TaskPlaces } from '../futures/index.js';
-import type { TaskContext } from './runtime.js';
 import { asyncTasks, closed, dropperOf } from './runtimes/async-task.js';
 import { embassyPollers, embassyPolls, storageLayouts } from './runtimes/embassy.js';
 import { headerKinds, runningOffset } from './runtimes/header-tasks.js';
@@ -8,11 +7,17 @@ import { headerTasks, runtimes } from './runtimes/index.js';
 import { cellLayouts, tokioPollers, tokioPolls } from './runtimes/tokio.js';
 
 /** The functions by which runtimes with cells and storages poll their tasks. */
-function hostsOf(context: Pick<TaskContext, 'debug' | 'note'>, futures: FutureSet): TaskPlaces['hosts'][number][] {
-  const cells = tokioPolls(context).map(({ die, layout: { future, stage, header } }) => {
+interface Polls {
+  readonly tokio: ReturnType<typeof tokioPolls>;
+  readonly embassy: ReturnType<typeof embassyPolls>;
+}
+
+/** What each of them polls. */
+function hostsOf({ tokio, embassy }: Polls, futures: FutureSet): TaskPlaces['hosts'][number][] {
+  const cells = tokio.map(({ die, layout: { future, stage, header } }) => {
     return { die, future, place: runningOffset(stage), header };
   });
-  const storages = embassyPolls(context).map(({ die, layout: { future, place, raw } }) => {
+  const storages = embassy.map(({ die, layout: { future, place, raw } }) => {
     return { die, future, place: place.offset, header: raw.offset };
   });
   return [...cells, ...storages].flatMap(({ die, future: type, place, header }) => {
@@ -38,14 +43,16 @@ export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<
     return future;
   };
   const context = { debug, futures, note: () => {}, memory: { read: async () => undefined } };
-  for (const { future: type, stage, scheduler, holders: around } of cellLayouts(context).values()) {
+  const [cells, storages] = [cellLayouts(context), storageLayouts(context)];
+  const taskPolls = { tokio: tokioPolls(context, cells), embassy: embassyPolls(context, storages) };
+  for (const { future: type, stage, scheduler, holders: around } of cells.values()) {
     const place = runningOffset(stage);
     const future = place === undefined ? undefined : add(type, place, scheduler === 'blocking');
     for (const { type: holder, offset } of future ? [...around, stage] : [])
       holders.set(typeName(holder), { future: future?.typeOffset ?? 0, offset: (place ?? 0) - offset });
   }
-  for (const { future, place } of storageLayouts(context).values()) add(future, place.offset);
-  const hosts = hostsOf(context, futures);
+  for (const { future, place } of storages.values()) add(future, place.offset);
+  const hosts = hostsOf(taskPolls, futures);
   for (const { future: type, offset, die } of headerTasks.flatMap((tasks) => headerKinds(context, tasks))) {
     const future = add(type, offset);
     if (future) hosts.push({ die, future: future.typeOffset, offset });
@@ -64,7 +71,7 @@ export async function taskPlaces(debug: DebugInfo, futures: FutureSet): Promise<
     }
   }
   // A Future inside a task's is known by where that one lies; one that is a task itself, by its own place.
-  const pollers = [...tokioPollers(context), ...embassyPollers(context)];
+  const pollers = [...tokioPollers(context, taskPolls.tokio), ...embassyPollers(context, taskPolls.embassy)];
   const polls = runtimes.flatMap(({ name, polls }) => (polls ? [{ runtime: name, functions: polls }] : []));
   return { offsets: new Map([...inside, ...found]), tasks, holders, enders, pollers, hosts, polls };
 }

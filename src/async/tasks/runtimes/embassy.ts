@@ -26,7 +26,7 @@ import type { KnownTask, TaskPoller } from '../../futures/index.js';
 import { memberAt, numberAt, type Part, partCalled } from '../layout.js';
 import { type FoundRoot, isIn, type Runtime, type TaskContext, type TaskFacts } from '../runtime.js';
 import { ledTo } from '../wakers.js';
-import { functionsOf } from './constants.js';
+import { functionsOf, type TaskFunction } from './constants.js';
 
 const RAW = 'embassy_executor::raw';
 /** Bits of the state where it is one number. embassy-executor/src/raw/state_atomics.rs */
@@ -132,8 +132,8 @@ function storageLayout({ note }: Pick<TaskContext, 'note'>, storage: Die, future
 /** The functions by which the executor polls tasks, and what the tasks of each look like. */
 export function embassyPolls(
   context: Pick<TaskContext, 'debug' | 'note'>,
-): { readonly die: Die; readonly address: Addr; readonly layout: StorageLayout }[] {
-  const layouts = storageLayouts(context);
+  layouts = storageLayouts(context),
+): (TaskFunction & { readonly layout: StorageLayout })[] {
   return functionsOf(context, `${RAW}::TaskStorage::poll`).flatMap(({ die, address }) => {
     const future = genericsOf(die).get('F');
     const layout = future && layouts.get(typeName(future));
@@ -142,8 +142,11 @@ export function embassyPolls(
 }
 
 /** Those of them where the tasks have names. */
-export function embassyPollers(context: Pick<TaskContext, 'debug' | 'note'>): TaskPoller[] {
-  return embassyPolls(context).flatMap(({ die, layout }) => {
+export function embassyPollers(
+  context: Pick<TaskContext, 'debug'>,
+  polls: ReturnType<typeof embassyPolls>,
+): TaskPoller[] {
+  return polls.flatMap(({ die, layout }) => {
     const words = layout.name && wordsOfText(layout.name);
     if (!words) return [];
     const header = layout.raw.offset;

@@ -56,6 +56,10 @@ interface CellLayout {
   readonly spawnedAt: Part | undefined;
 }
 
+interface CellPoll extends TaskFunction {
+  readonly layout: CellLayout;
+}
+
 export const tokio: Runtime = {
   name: 'tokio',
   wakers: /^tokio::runtime::/,
@@ -72,10 +76,7 @@ export const tokio: Runtime = {
 };
 
 /** The functions by which its schedulers poll tasks, and what the tasks of each look like. */
-export function tokioPolls(
-  context: Pick<TaskContext, 'debug' | 'note'>,
-): (TaskFunction & { readonly layout: CellLayout })[] {
-  const layouts = cellLayouts(context);
+export function tokioPolls(context: Pick<TaskContext, 'debug' | 'note'>, layouts = cellLayouts(context)): CellPoll[] {
   return functionsOf(context, POLL).flatMap(({ die, address }) => {
     const { T, S } = Object.fromEntries(genericsOf(die));
     const layout = T && S && layouts.get(`${typeName(T)}, ${typeName(S)}`);
@@ -86,9 +87,9 @@ export function tokioPolls(
 }
 
 /** Those of them where a task's id can be read. */
-export function tokioPollers(context: Pick<TaskContext, 'debug' | 'note'>): TaskPoller[] {
+export function tokioPollers(context: Pick<TaskContext, 'debug'>, polls: readonly CellPoll[]): TaskPoller[] {
   const located = locationsIn(context);
-  return tokioPolls(context).flatMap(({ die, layout }) => {
+  return polls.flatMap(({ die, layout }) => {
     const { header, id, spawnedAt } = layout;
     if (!id) return [];
     const words = [id, ...(spawnedAt ? [spawnedAt] : [])].map(({ offset }) => offset - header);

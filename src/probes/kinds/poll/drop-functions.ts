@@ -56,7 +56,7 @@ export function dropFunctions(debug: DebugInfo, futures: FutureSet, places: Task
     vtables.length > 0 || places.offsets.has(typeOffset);
   /** What each `drop_in_place` drops, with code or without: others may have copies of it. */
   const glue = new Map<number, FutureType>();
-  for (const die of glueNames.flatMap((name) => debug.functionsNamed(name))) {
+  for (const die of glueOf(debug, futures, places)) {
     debug.attempt(die.unit, () => {
       const [type] = genericsOf(die).values();
       const own = type && futures.ofType(type);
@@ -85,6 +85,25 @@ export function dropFunctions(debug: DebugInfo, futures: FutureSet, places: Task
     if (!probed.has(future)) hidden.tasks.add(future);
   }
   return { functions: found.functions, ...hidden };
+}
+
+/** Those of the language that drop a Future or what is around one. Of the thousands that a program has, these are kept. */
+function glueOf(debug: DebugInfo, futures: FutureSet, { holders }: TaskPlaces): Die[] {
+  const isWanted = (die: Die): boolean => {
+    const [type] = genericsOf(die).values();
+    return type !== undefined && (futures.ofType(type) !== undefined || holders.has(typeName(type)));
+  };
+  // Where nobody says what is around Futures, fewer are wanted.
+  const [offsets = []] = debug.columns(`drops-${holders.size}`, () => {
+    const all = glueNames.flatMap((name) => debug.functionsNamed(name));
+    return [
+      Uint32Array.from(
+        all.filter((die) => debug.attempt(die.unit, () => isWanted(die))),
+        ({ offset }) => offset,
+      ),
+    ];
+  });
+  return [...offsets].flatMap((offset) => debug.die(offset) ?? []);
 }
 
 /** The functions found so far, one an address. */
