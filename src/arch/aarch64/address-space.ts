@@ -14,14 +14,17 @@
 //   TCR_EL2    5:0 T0SZ | 15:14 TG0 | 18:16 PS | 32 DS
 //   table      60 XNTable; leaf: 54 XN | 6 is 1, and says nothing of users
 //
-// Refused: EL3, AArch32, addresses of 52 bits (DS, IPS 6), the second stage, which a hypervisor's guests have. Not read:
-// tags in the top byte; permission overlays. A leaf without AF counts as mapped: its memory is there.
+// Addresses of 52 bits, where IPS is 6: TTBRn 5:2 are bits 51:48 of the root table, 64 KiB pages have these bits of an
+// entry in 15:12. Smaller pages have them if DS is set (LPA2): 49:48 where they belong, 51:50 in 9:8, in place of SH.
+//
+// Refused: EL3, AArch32, the second stage, which a hypervisor's guests have. Not read: tags in the top byte; permission
+// overlays. A leaf without AF counts as mapped: its memory is there.
 import { type Addr, addr } from '../../base/addr.js';
 import type { RegisterReader } from '../../base/memory-reader.js';
 import type { Refusal } from '../../base/refusal.js';
 import type { AddressSpaces, Translation } from '../pages/address-space.js';
 import { type Entry, sizeAt, spaceOf, type Tables } from '../pages/page-walk.js';
-import { M, ofEachLevel, regimeOf, rootOf } from './privilege.js';
+import { M, ofEachLevel, type Regime, regimeOf, rootOf } from './privilege.js';
 
 const VALID = 1n;
 const TABLE = 2n;
@@ -51,8 +54,12 @@ export const addressSpaces: AddressSpaces = {
     const regime = regimeOf(registers);
     const normal = normalMemory(regime.register('MAIR_EL1'));
     const bits = regime.isSingle ? single : shared;
+    const { placed, share } = isLpa2(regime, pageBits)
+      ? { placed: splitAddress, share: 0n }
+      : { placed: asIs, share: SHARED };
     const largePageEntry = (at: Addr, rights: 'code' | 'data'): bigint | undefined =>
-      normal === undefined || pageBits !== 12 ? undefined : encode(at, rights, normal, bits);
+      normal === undefined || pageBits !== 12 ? undefined : placed(at) | share | encode(rights, normal, bits);
+    const tableEntry = (at: Addr): bigint => placed(at) | VALID | TABLE;
     const entries = { largePageEntry, executableEntry: (entry: bigint) => entry & ~bits.never, tableEntry };
     return spaceOf(`${2 ** (pageBits - 10)} KiB`, found, physical, entries);
   },
@@ -77,13 +84,20 @@ interface LeafBits {
 const shared: LeafBits = { each: UXN, never: PXN };
 const single: LeafBits = { each: AP1, never: UXN };
 
-/** Inner shareable, accessed, global, and not for user mode. */
-function encode(physical: Addr, rights: 'code' | 'data', normal: bigint, { each, never }: LeafBits): bigint {
-  return physical | VALID | (normal << 2n) | SHARED | AF | each | (rights === 'code' ? AP2 : never);
+/** Accessed, global, and not for user mode. */
+function encode(rights: 'code' | 'data', normal: bigint, { each, never }: LeafBits): bigint {
+  return VALID | (normal << 2n) | AF | each | (rights === 'code' ? AP2 : never);
 }
 
-function tableEntry(physical: Addr): bigint {
-  return physical | VALID | TABLE;
+/** An address as it stands in an entry, without and with LPA2. */
+const asIs = (physical: bigint): bigint => physical;
+const splitAddress = (physical: bigint): bigint => (physical & ~HIGHEST) | ((physical & HIGHEST) >> 42n);
+const HIGHEST = 3n << 50n;
+
+/** TCR's DS: pages of 4 and 16 KiB have addresses of 52 bits. */
+function isLpa2({ isSingle, register }: Regime, pageBits: number): boolean {
+  const config = register('TCR_EL1') ?? 0n;
+  return pageBits < 16 && ((config >> (isSingle ? 32n : 59n)) & 1n) === 1n;
 }
 
 /** msr of SCTLR_EL1, TTBR0_EL1, TTBR1_EL1 and TCR_EL1; those of EL2 have one bit more. */
@@ -118,40 +132,65 @@ function translation(registers: RegisterReader): Translation | Refusal {
   if ((control & M) === 0n) return { pages: undefined, user };
   const { isSingle } = regime;
   const field = (at: number, bits: number): number => Number((config >> BigInt(at)) & ((1n << BigInt(bits)) - 1n));
-  if (field(isSingle ? 32 : 59, 1) === 1 || field(isSingle ? 16 : 32, 3) > 5)
-    return { refused: 'the hart translates to addresses of 52 bits' };
   const [hasLower, hasUpper] = isSingle ? [true, false] : [field(7, 1) === 0, field(23, 1) === 0];
   const [lowerBits, upperBits] = [lowerPageBits[field(14, 2)], upperPageBits[field(30, 2)]];
   const pageBits = hasLower ? lowerBits : upperBits;
   if (pageBits === undefined) return { refused: 'TCR has a page size that is not known' };
   if (hasUpper && upperBits !== pageBits) return { refused: 'the hart has pages of two sizes (TG0 and TG1 of TCR)' };
-  const halves = {
-    lower: hasLower ? tables(rootOf(lower), field(0, 6), pageBits) : undefined,
-    upper: hasUpper ? tables(rootOf(upper), field(16, 6), pageBits) : undefined,
+  const split = isLpa2(regime, pageBits);
+  const form: EntryForm = {
+    ...{ pageBits, isSingle, split },
+    far: (pageBits === 16 || split) && field(isSingle ? 16 : 32, 3) === MOST_PHYSICAL,
   };
-  const decode = (entry: bigint, at: number): Entry | undefined => decodeEntry(entry, at, pageBits, isSingle);
+  const halves = {
+    lower: hasLower ? tables(lower, field(0, 6), form) : undefined,
+    upper: hasUpper ? tables(upper, field(16, 6), form) : undefined,
+  };
+  const decode = (entry: bigint, at: number): Entry | undefined => decodeEntry(entry, at, form);
   return { pages: { levels: 4, root: rootOf(lower), pageBits, halves, decode }, user };
 }
 
-/** Of a half whose addresses begin with `size` equal bits; undefined for a size that no table has. */
-function tables(root: bigint, size: number, pageBits: number): Tables | undefined {
-  const bits = 64 - size;
-  const levels = Math.ceil((bits - pageBits) / (pageBits - 3));
-  return bits <= 48 && levels >= 1 ? { levels, root, bits } : undefined;
+/** IPS and PS: physical addresses have 52 bits. */
+const MOST_PHYSICAL = 6;
+
+/** What entries are read by. */
+interface EntryForm {
+  readonly pageBits: number;
+  readonly isSingle: boolean;
+  /** LPA2: the two highest bits of an address stand apart. */
+  readonly split: boolean;
+  /** Physical addresses have 52 bits. */
+  readonly far: boolean;
 }
 
-function decodeEntry(entry: bigint, level: number, pageBits: number, isSingle: boolean): Entry | undefined {
+/** Of a half whose addresses begin with `size` equal bits; undefined for a size that no table has. */
+function tables(register: bigint, size: number, { pageBits, split, far }: EntryForm): Tables | undefined {
+  const bits = 64 - size;
+  const levels = Math.ceil((bits - pageBits) / (pageBits - 3));
+  const root = far ? (rootOf(register) & ~0x3fn) | (((register >> 2n) & 0xfn) << 48n) : rootOf(register);
+  return bits <= (split || pageBits === 16 ? 52 : 48) && levels >= 1 ? { levels, root, bits } : undefined;
+}
+
+function physicalIn(entry: bigint, { pageBits, split, far }: EntryForm): bigint {
+  const low = entry & ADDRESS & -(1n << BigInt(pageBits));
+  if (split) return low | (entry & (3n << 48n)) | ((entry << 42n) & HIGHEST);
+  return far ? low | (((entry >> 12n) & 0xfn) << 48n) : low;
+}
+
+function decodeEntry(entry: bigint, level: number, form: EntryForm): Entry | undefined {
   if ((entry & VALID) === 0n) return undefined;
+  const { pageBits, isSingle } = form;
   const has = (bit: bigint): boolean => (entry & bit) !== 0n;
   const isTable = has(TABLE);
-  const physical = entry & ADDRESS & -(1n << BigInt(pageBits));
+  const physical = physicalIn(entry, form);
   if (level > 0 && isTable) {
     // One of them alone says so of other leaves than these tables lead to: kernels set UXNTable above their own.
     const executable = !(has(UXN_TABLE) && (isSingle || has(PXN_TABLE)));
     const rights = { readable: true, writable: !has(AP_TABLE2), executable, user: !has(AP_TABLE1) };
     return { kind: 'table', physical, rights };
   }
-  const mostLevel = pageBits === 12 ? 2 : 1;
+  // Wider addresses have leaves one level further up.
+  const mostLevel = (pageBits === 12 ? 2 : 1) + (form.split || form.far ? 1 : 0);
   if ((level === 0) !== isTable || level > mostLevel) return undefined;
   const user = !isSingle && has(AP1);
   const rights = { readable: true, writable: !has(AP2), executable: !has(user || isSingle ? UXN : PXN), user };

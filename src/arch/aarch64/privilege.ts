@@ -29,7 +29,7 @@ export function levelOf(cpsr: bigint): 0 | 1 | 2 | 3 | undefined {
 }
 
 /** Whose control registers a hart goes by. */
-interface Regime extends RegisterReader {
+export interface Regime extends RegisterReader {
   readonly level: 0 | 1 | 2 | 3 | undefined;
   /** EL2 without a half for addresses that begin with ones. */
   readonly isSingle: boolean;
