@@ -25,7 +25,7 @@ import {
   withThreadWords,
 } from '../inject/index.js';
 import type { PlannedStop } from '../probes/index.js';
-import { closeScratch, type Region, type Scratch, slackOf } from '../scratch/index.js';
+import { closeScratch, enterOtherTables, type Region, type Scratch, slackOf } from '../scratch/index.js';
 import type { StopEngine } from '../stop/index.js';
 import { changesItsCode, meanwhile } from '../target/index.js';
 import { unavailable } from './engine-choice.js';
@@ -86,6 +86,8 @@ async function patchFunctions(request: InstallRequest, placed: Aside): Promise<P
   await options.letRun?.();
   const times = await timesOf(request);
   await options.letRun?.();
+  const hidden = options.harts > 1 ? await enterOtherTables(scratch, { ...options, logger }) : undefined;
+  if (hidden) throw unavailable(`another hart's page table cannot map trampolines: ${hidden.refused}`);
   const { sites } = choices.plan;
   const rare = process ? [] : rareStops(request);
   const reserved = process ? unwinderRoom(process, sites.length) : movedStopsRoom(rare.length);

@@ -2,6 +2,7 @@ export { HiddenMemory } from './hidden-memory.js';
 export { expectedAtReset, hideAtReset } from './hide-at-reset.js';
 export { firmwareMs } from './hide-in-memory-map.js';
 export { linuxStart } from './machines/index.js';
+export { enterOtherTables } from './other-tables.js';
 export { type HiddenMemoryPlan, planHiddenMemory } from './plan-hidden-memory.js';
 export { beginPrivacyProof } from './prove-private.js';
 export { ProvenScratch } from './proven-scratch.js';

@@ -99,15 +99,19 @@ async function packetsTo(session: Session, region: Region): Promise<RegionAccess
   };
 }
 
-/** The stopped hart's view of memory, read through the stub. */
-export async function currentAddressSpace(session: Session, arch: Architecture): Promise<AddressSpace | Refusal> {
+/** A stopped hart's view of memory, read through the stub: that of the one that is asked, or of the one that has stopped. */
+export async function currentAddressSpace(
+  session: Session,
+  arch: Architecture,
+  hart?: string,
+): Promise<AddressSpace | Refusal> {
   const { addressSpaces } = arch;
   if (!addressSpaces) return { refused: `page tables on ${arch.name} are not known` };
   const physical = await session.physicalMemory();
   if (physical === undefined) return { refused: 'the stub gives no physical memory, so page tables cannot be read' };
   const block = await registersOf(
     session,
-    undefined,
+    hart,
     addressSpaces.registers.filter((name) => session.target.register(name)),
   );
   return addressSpaces.of(block, physical);

@@ -218,10 +218,15 @@ t.test(
   'more RAM than jumps reach over: hidden RAM is mapped near a kernel that runs at its physical addresses',
   async (t) => {
     const { elf, command } = lateKernel(t, calls);
-    const output = await recordKernel(t, { elf, command: [...command, '-m', '4G'] }, ['--json', '--engine', 'target']);
+    const large = { elf, command: [...command, '-m', '4G'] };
+    const output = await recordKernel(t, large, ['--json', '--engine', 'target']);
     const { functions, probes } = JSON.parse(output.stdout) as Recording;
     t.equal(functions.find((row) => row.function === 'work')?.calls, calls.work);
     t.ok(probes.every(({ engine }) => engine === 'target'));
+    // Its second hart never starts, which nobody knows.
+    const two = await recordKernel(t, { elf, command: [...large.command, '-smp', '2'] }, ['--json']);
+    const stopping = JSON.parse(two.stdout) as Recording;
+    t.ok(stopping.probes.every(({ why }) => why?.includes('a hart that starts later runs without paging')));
   },
 );
 
@@ -233,17 +238,29 @@ t.test('firmware in the same ELF, which never pages, reaches the trampolines too
   t.ok(output.probes.every(({ engine }) => engine === 'target'));
 });
 
+const late = { calls: 3000, seen: 7 };
+
 t.test('a hart that starts late runs what is not patched, until it runs where the kernel is linked', async (t) => {
-  const [calls, seen] = [3000, 7];
-  const kernel = secondHartKernel(t, { calls, seen });
+  const kernel = secondHartKernel(t, 'riscv64', late);
   const probes = ['shared', 'paging', 'work'];
   const { stdout, stderr, counted } = await recordCounted(t, kernel, probes, ['--json', '--duration', '20s']);
   // Each hart calls `shared` once where it is loaded, which no probe sees.
-  t.same(counted, [seen + 2, 2 * calls], `what the kernel has counted; ${stderr.slice(-300)}`);
+  t.same(counted, [late.seen + 2, 2 * late.calls], `what the kernel has counted; ${stderr.slice(-300)}`);
   const output = JSON.parse(stdout) as Recording;
-  t.same(callsOf(output), { shared: seen, work: 2 * calls });
+  t.same(callsOf(output), { shared: late.seen, work: 2 * late.calls });
   const engines = Object.fromEntries(output.probes.map(({ function: name, engine }) => [name, engine]));
   t.same(engines, { shared: 'stop', paging: 'stop', work: 'target' });
+});
+
+t.test('a hart has trampolines in a table that others have left, if it begins with it, or waits there', async (t) => {
+  for (const isEarly of [false, true]) {
+    const kernel = secondHartKernel(t, 'x86_64', { ...late, isEarly });
+    const { stdout, stderr, counted } = await recordCounted(t, kernel, ['work'], ['--json']);
+    t.same(counted, [late.seen, 2 * late.calls], `what the kernel has counted; ${stderr.slice(-300)}`);
+    const output = JSON.parse(stdout) as Recording;
+    t.same(callsOf(output), { work: 2 * late.calls });
+    t.ok(output.probes.every(({ engine }) => engine === 'target'));
+  }
 });
 
 t.test('for people: one line', async (t) => {

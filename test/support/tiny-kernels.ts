@@ -196,25 +196,31 @@ export function lateKernel(
   return { elf, command: ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none', '-kernel', elf] };
 }
 
-/** Assembles `kernels/second-riscv64.s`, whose second hart starts where it is loaded when the first one pages already. */
+/**
+ * Assembles `kernels/second-ARCH.s`, whose second hart starts when the first one has turned to its last table: on riscv64
+ * where it is loaded, on x86_64 with the first table. `isEarly`: it starts before, and waits.
+ */
 export function secondHartKernel(
   t: { teardown: (fn: () => void) => void },
-  values: { readonly calls: number; readonly seen: number },
+  arch: 'riscv64' | 'x86_64',
+  { calls, seen, isEarly = false }: { readonly calls: number; readonly seen: number; readonly isEarly?: boolean },
 ): PagingKernel {
   const folder = scratchFolder(t);
   const [elf, object] = [join(folder, 'kernel.elf'), join(folder, 'kernel.o')];
-  const symbols = Object.entries({ CALLS: values.calls, SEEN: values.seen, BASE: NEAR_BASE });
+  const isRiscv = arch === 'riscv64';
+  const symbols = Object.entries({ CALLS: calls, SEEN: seen, EARLY: Number(isEarly), BASE: NEAR_BASE });
   const defined = symbols.flatMap(([name, value]) => ['--defsym', `${name}=${value}`]);
+  const [prefix, isa] = isRiscv ? ['riscv64-linux-gnu-', ['-march=rv64imac_zicsr']] : ['', []];
   // The assembler's own debug info says that these functions take no arguments.
-  const source = ['-g', '-march=rv64imac_zicsr', '-I', sources, ...defined, join(sources, 'second-riscv64.s')];
-  execFileSync('riscv64-linux-gnu-as', [...source, '-o', object]);
+  const source = ['-g', '-I', sources, ...isa, ...defined, join(sources, `second-${arch}.s`)];
+  execFileSync(`${prefix}as`, [...source, '-o', object]);
   const quiet = ['--no-warn-rwx-segments', '--no-warn-mismatch'];
-  const placed = ['--defsym', `BASE=${NEAR_BASE}`, '-T', join(sources, 'riscv64.ld')];
-  execFileSync('riscv64-linux-gnu-ld', [...quiet, ...placed, object, '-o', elf]);
-  return {
-    elf,
-    command: ['qemu-system-riscv64', '-M', 'virt', '-smp', '2', '-nographic', '-nic', 'none', '-kernel', elf],
-  };
+  const script = join(sources, isRiscv ? 'riscv64.ld' : 'tables-x86_64.ld');
+  execFileSync(`${prefix}ld`, [...quiet, '--defsym', `BASE=${NEAR_BASE}`, '-T', script, object, '-o', elf]);
+  const machine = isRiscv
+    ? ['qemu-system-riscv64', '-M', 'virt', '-nographic', '-nic', 'none']
+    : ['qemu-system-x86_64', ...exit, '-nographic'];
+  return { elf, command: [...machine, '-smp', '2', '-kernel', elf] };
 }
 
 /** Assembles `kernels/firmware-riscv64.s`, whose firmware is in the same ELF, and calls `served` as often as it calls `work`. */

@@ -108,6 +108,11 @@ export interface AddressSpaces {
    * looks like one is among them.
    */
   tableChanges(code: Uint8Array): readonly number[];
+  /**
+   * The same registers, with another root table. A hart begins in code that is copied to where no ELF has it, and its
+   * first table is one of the program's. Missing where a program's own code sets a hart's first table.
+   */
+  withRoot?(registers: RegisterReader, root: Addr): RegisterReader;
   /** Bits of an entry that the processor may set: accessed and dirty. */
   readonly hardwareBits: bigint;
   readonly search: PageSearch;

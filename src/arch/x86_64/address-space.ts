@@ -42,6 +42,7 @@ export const addressSpaces: AddressSpaces = {
   format: translation,
   alwaysPages: true,
   tableChanges: writesTable,
+  withRoot: (registers, root) => ({ register: (name) => (name === 'cr3' ? root : registers.register(name)) }),
   hardwareBits: A | D,
   search: { levels: [4], valid: 1, shift: 12, highBits: 0xf_ffff },
 };
