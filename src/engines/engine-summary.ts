@@ -1,7 +1,7 @@
 import { isInFirmware } from '../clock/index.js';
 import { callerKeeps, codeIsFull } from '../inject/index.js';
 import { leavesValuesOut, stackIsRead, trapIsRead } from '../probes/index.js';
-import { insideKernel } from '../target/index.js';
+import { guestsRunIt, insideKernel } from '../target/index.js';
 import { plural } from '../text/index.js';
 import type { ProbeFact } from '../trace/index.js';
 import { eachStops, stopsAsked } from './engine-choice.js';
@@ -188,6 +188,12 @@ const waysBack: Readonly<Partial<Record<string, StopAdvice>>> = {
   },
 };
 
+/** Nothing would be left with `--engine target`. */
+const takeFewer: StopAdvice = {
+  code: 'leave-out',
+  text: "take fewer probes: '!' before one leaves it out (-p '!fn:NAME'), and `rsptrace profile` needs none",
+};
+
 /** Reasons with advice of their own: each has this part. What is not here and the target's is a matter of memory. */
 const ways: readonly (StopAdvice & { readonly part: string })[] = [
   {
@@ -235,6 +241,7 @@ const ways: readonly (StopAdvice & { readonly part: string })[] = [
     code: 'no-args',
     text: 'leave values out with --no-args',
   },
+  { part: guestsRunIt, ...takeFewer },
   {
     part: eachStops,
     code: 'leave-out',
@@ -246,12 +253,6 @@ const leaveOut: StopAdvice = {
   code: 'leave-out',
   text: "leave these out: all with --engine target, one with '!' before its probe (-p '!fn:NAME')",
 };
-/** Nothing would be left with `--engine target`. */
-const takeFewer: StopAdvice = {
-  code: 'leave-out',
-  text: "take fewer probes: '!' before one leaves it out (-p '!fn:NAME'), and `rsptrace profile` needs none",
-};
-
 /**
  * The one change that would spare most stops, or have what was switched off; undefined where none is known, and where
  * nothing stops. `refusal`: why no probe can do without stops in this target.

@@ -13,7 +13,7 @@ import {
 } from '../inject/index.js';
 import { ProvenScratch, type Scratch } from '../scratch/index.js';
 import type { StopEngine } from '../stop/index.js';
-import { changesItsCode } from '../target/index.js';
+import { changesItsCode, guestsRunIt, hasGuests } from '../target/index.js';
 import { unavailable } from './engine-choice.js';
 import type { EnginesOptions } from './engines-options.js';
 import { Installed } from './installed.js';
@@ -68,9 +68,10 @@ export class Installer {
 
   /** What an installation needs from the target; undefined if it is too early. */
   async #prepare(): Promise<Pick<InstallRequest, 'scratch' | 'threads'> | Refusal | undefined> {
-    const { session, inProcess, elf, letRun } = this.#options;
+    const { session, inProcess, elf, arch, letRun } = this.#options;
     const stopsOnly = inProcess && whyProcessStops(session);
     if (stopsOnly) return { refused: stopsOnly };
+    if (!inProcess && (await hasGuests(session, elf, arch))) return { refused: guestsRunIt };
     const threads = inProcess && (await findThreadWords(session));
     if (inProcess && threads === undefined) return undefined;
     if (threads && isRefusal(threads)) return threads;

@@ -3,6 +3,7 @@
 import type { Architecture } from '../arch/index.js';
 import { type Addr, addOffset } from '../base/addr.js';
 import type { ElfFile } from '../elf/index.js';
+import type { Session } from '../rsp/index.js';
 import { isLinux } from './linux.js';
 import { keyValues, type QemuOption } from './qemu-options.js';
 
@@ -13,6 +14,22 @@ import { keyValues, type QemuOption } from './qemu-options.js';
 export function turnsPagingOn(elf: ElfFile, { addressSpaces }: Architecture): boolean | undefined {
   if (!addressSpaces) return undefined;
   return addressSpaces.alwaysPages || tableChanges(elf, addressSpaces).length > 0;
+}
+
+/** Why nothing of a hypervisor is patched. */
+export const guestsRunIt =
+  'the program is a hypervisor, whose guests may run its functions, and what a second page table maps for them is not known';
+
+/**
+ * Whether a machine's program is a hypervisor, whose guests may run functions of its own ELF. Linux's run their own
+ * kernels.
+ */
+export async function hasGuests(session: Session, elf: ElfFile, { addressSpaces }: Architecture): Promise<boolean> {
+  if (!addressSpaces?.setsGuestTables || isLinux(elf)) return false;
+  const batch = session.batch();
+  const registers = batch.readRegisters(addressSpaces.registers);
+  await batch.send();
+  return elf.codeParts().some(({ bytes }) => addressSpaces.setsGuestTables?.(registers.value, bytes));
 }
 
 /** More places than kernels have: a breakpoint at each costs time. */

@@ -1,7 +1,15 @@
 export { AT, auxvAddress, entryToCome, readAuxv } from './auxv.js';
 export { type BootImage, bootImage } from './boot-image.js';
 export { bytesKnown, type CodeState, compareCode, isOwnPage, type KnownCode, pageBytes } from './code-compare.js';
-export { pageTableChanges, pagingIsFinal, powerOffPlaces, type TablePlace, turnsPagingOn } from './code-places.js';
+export {
+  guestsRunIt,
+  hasGuests,
+  pageTableChanges,
+  pagingIsFinal,
+  powerOffPlaces,
+  type TablePlace,
+  turnsPagingOn,
+} from './code-places.js';
 export { architectureFor, connect, knownArchitectures, type TargetOptions } from './connect.js';
 export { FDT_HEADER, type FdtRange, fdtSize, readFdt, writeFdtSize } from './fdt.js';
 export { commandLineOf, GuestRam } from './guest-ram.js';

@@ -4,6 +4,8 @@ import fc from 'fast-check';
 import t from 'tap';
 import {
   type AddressSpace,
+  type Architecture,
+  aarch64,
   type CompleteArchitecture,
   type Mapping,
   riscv64,
@@ -14,6 +16,7 @@ import { type Addr, addOffset, addr } from '../../src/base/addr.js';
 import type { MemoryReader, RegisterReader } from '../../src/base/memory-reader.js';
 import { connect, type Session } from '../../src/rsp/index.js';
 import { elfPath, qemuArgv } from '../qemu/guests/guests.js';
+import { assemble } from '../support/assembled.js';
 import { scratchFolder, start } from '../support/command.js';
 import { programOf } from '../support/hidden.js';
 import { pagingKernel } from '../support/tiny-kernels.js';
@@ -219,6 +222,20 @@ for (const [name, arch, values] of modes) {
     t.equal((await space.translate(addr(0x1234)))?.size, arch === riscv64 ? undefined : 4096);
   });
 }
+
+t.test('code that gives guests a second page table is a hypervisor', (t) => {
+  const is = (arch: Architecture, source: string, cpsr = 9n): boolean | undefined =>
+    arch.addressSpaces?.setsGuestTables?.(
+      { register: (name) => (name === 'cpsr' ? cpsr : 0n) },
+      assemble(arch, source).bytes,
+    );
+  t.equal(is(aarch64, 'nop; msr vttbr_el2, x3'), true);
+  t.equal(is(aarch64, 'nop; msr vttbr_el2, x3', 5n), false, 'at EL1 it cannot');
+  t.equal(is(aarch64, 'msr vttbr_el2, xzr; msr vtcr_el2, x1; mrs x1, vttbr_el2'), false);
+  t.equal(is(riscv64, 'c.nop; csrw 0x680, a0'), true);
+  t.equal(is(riscv64, 'csrw 0x680, zero; csrr a0, 0x680; csrw satp, a0'), false);
+  t.end();
+});
 
 /** Throws if the walk that does not wait finds something else. */
 function sameAtOnce(

@@ -7,7 +7,7 @@ import { runDoctor } from '../support/doctor.js';
 import { frame } from '../support/fake-stub.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import type { Recording } from '../support/recording.js';
-import { diskKernel, gatedKernel } from '../support/tiny-kernels.js';
+import { diskKernel, gatedKernel, guestsKernel } from '../support/tiny-kernels.js';
 
 interface Hurdle {
   readonly code: string;
@@ -183,6 +183,21 @@ t.test('for people, on stderr, before the guest runs', async (t) => {
   const { stderr } = await rsptrace('run', ...words).ended;
   t.match(stderr, /^rsptrace: in the way of probes without stops:\n {2}1: no register is free .*\n {4}way out: /);
 });
+
+t.test(
+  'a hypervisor on aarch64 whose guest runs the same function: calls stop, because the guest has no trampoline',
+  async (t) => {
+    const few = 40;
+    const { elf, command } = guestsKernel(t, few);
+    const { status, stdout, stderr } = await record(t, 'run', '-p', 'fn:work', elf, '--', ...command);
+    t.equal(status, 0, stderr.slice(-300));
+    const output = JSON.parse(stdout) as Output;
+    t.match(output.functions, [{ function: 'work', calls: 2 * few }]);
+    t.match(output.probes, [{ engine: 'stop', why: /hypervisor, whose guests may run/ }]);
+    t.match(output, { engines: { advice: { code: 'leave-out' } } });
+    t.same(printed(stderr), [2 * few], 'and the guest ran on');
+  },
+);
 
 t.test('a machine that boots from its disk gets a module of memory; the end of RAM is a way, too', async (t) => {
   const { elf, command } = diskKernel(t, calls);

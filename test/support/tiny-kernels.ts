@@ -123,6 +123,13 @@ export function armResetsKernel(
   return { elf, command: [...armMachine, '-smp', '2', '-kernel', elf] };
 }
 
+/** Assembles `kernels/guests-aarch64.s`, a hypervisor that calls `work` so often, and whose guest calls it again as often. */
+export function guestsKernel(t: { teardown: (fn: () => void) => void }, calls: number): PagingKernel {
+  const elf = bareKernel(t, 'aarch64', 'guests-aarch64.s', { CALLS: calls }, ['-g']);
+  const [qemu = '', ...machine] = armMachine;
+  return { elf, command: [qemu, ...machine, '-M', 'virtualization=on', '-kernel', elf] };
+}
+
 /** Assembles `kernels/hazards-riscv64.s`, which looks at its own code, and changes it. */
 export function hazardsKernel(
   t: { teardown: (fn: () => void) => void },

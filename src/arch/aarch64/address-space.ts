@@ -66,6 +66,7 @@ export const addressSpaces: AddressSpaces = {
   format: translation,
   alwaysPages: false,
   tableChanges: writesTables,
+  setsGuestTables: (registers, code) => regimeOf(registers).level === 2 && writesGuestTable(code),
   hardwareBits: AF | AP2,
   search: { levels: [3, 4], valid: 1, shift: 12, highBits: 0xffff },
 };
@@ -110,6 +111,19 @@ function writesTables(code: Uint8Array): readonly number[] {
   for (let at = 0; at + 4 <= code.length; at += 4)
     if (tableRegisters.includes((view.getUint32(at, true) & 0xffff_ffe0 & ~OF_EL2) >>> 0)) ends.push(at + 4);
   return ends;
+}
+
+/** msr of VTTBR_EL2; kernels that leave EL2 write xzr. */
+const GUEST_TABLE = 0xd51c_2100;
+const ZERO = 31;
+
+function writesGuestTable(code: Uint8Array): boolean {
+  const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
+  for (let at = 0; at + 4 <= code.length; at += 4) {
+    const source = view.getUint32(at, true) - GUEST_TABLE;
+    if (source >= 0 && source < ZERO) return true;
+  }
+  return false;
 }
 
 function translation(registers: RegisterReader): Translation | Refusal {

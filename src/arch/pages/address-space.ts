@@ -113,6 +113,11 @@ export interface AddressSpaces {
    * first table is one of the program's. Missing where a program's own code sets a hart's first table.
    */
   withRoot?(registers: RegisterReader, root: Addr): RegisterReader;
+  /**
+   * Whether this code, which a hart with these registers runs, gives guests a second page table: it is a hypervisor.
+   * Missing where that is not known.
+   */
+  setsGuestTables?(registers: RegisterReader, code: Uint8Array): boolean;
   /** Bits of an entry that the processor may set: accessed and dirty. */
   readonly hardwareBits: bigint;
   readonly search: PageSearch;

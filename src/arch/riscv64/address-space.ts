@@ -22,6 +22,7 @@ const D = 128n;
 const N = 1n << 63n;
 /** The CSR's number. */
 const SATP = 0x180;
+const HGATP = 0x680;
 const MACHINE = 3n;
 const VIRTUAL = 4n;
 
@@ -42,7 +43,8 @@ export const addressSpaces: AddressSpaces = {
   },
   format: translation,
   alwaysPages: false,
-  tableChanges: writesSatp,
+  tableChanges: (code) => writes(SATP, code),
+  setsGuestTables: (_, code) => writes(HGATP, code).length > 0,
   hardwareBits: A | D,
   search: { levels: [3, 4], valid: 1, shift: 10, highBits: 0x3f_ffff },
 };
@@ -65,13 +67,13 @@ function translation(registers: RegisterReader): Translation | Refusal {
  * Looks for csrrw/csrrs/csrrc[i] of satp at every two bytes. Data that looks like such an instruction only delays the
  * start of trampolines.
  */
-function writesSatp(code: Uint8Array): readonly number[] {
+function writes(csr: number, code: Uint8Array): readonly number[] {
   const view = new DataView(code.buffer, code.byteOffset, code.byteLength);
   const ends: number[] = [];
   for (let at = 0; at + 4 <= code.length; at += 2) {
     const word = view.getUint32(at, true);
     // imm[31:20] = CSR | rs1 or uimm [19:15] | funct3 [14:12] | rd [11:7] | 1110011
-    if ((word & 0x7f) !== 0x73 || word >>> 20 !== SATP) continue;
+    if ((word & 0x7f) !== 0x73 || word >>> 20 !== csr) continue;
     // funct3 0 and 4 are no CSR instructions; rs1 x0 and uimm 0 write zero (csrrw) or nothing (csrrs, csrrc).
     if ((word & 0x3000) !== 0 && (word & 0xf_8000) !== 0) ends.push(at + 4);
   }
