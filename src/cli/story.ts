@@ -34,11 +34,11 @@ export async function reportStory(args: ReportArguments, wanted: TraceFilter): P
 /** What the story cannot have. */
 function notesOn(story: Story, count: number, number: number, { isOwn, info }: TraceRead): (string | false)[] {
   const { carrier, others = 0 } = story.followed ?? {};
-  const isOfHart = carrier?.kind === 'hart' && !info?.isProcess;
+  const isShared = (carrier?.kind === 'hart' || others > 0) && !info?.isProcess;
   return [
     count > 1 && `it is number ${number} of ${count}: --nth chooses another`,
     isOwn &&
-      isOfHart &&
+      isShared &&
       `nothing says when its hart ran others, because the trace has no context switches: record with -p switch:${others > 0 ? `; ${plural(others, 'call')} of other processes meanwhile ${others === 1 ? 'is' : 'are'} left out` : ''}`,
     !isOwn && 'the trace was not written by rsptrace, so it has no switches, polls, wakes and locks',
     carrier?.kind === 'thread' &&

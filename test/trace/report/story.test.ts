@@ -114,6 +114,45 @@ t.test('a system call that waits: off its hart, preempted, behind a lock, and wh
   t.match(storyText(story, options, 2), /\n4 lines more: --full shows them\n$/);
 });
 
+t.test('without context switches what other processes do on the hart is left out, and counted', async (t) => {
+  const [read, own, alien] = [fn('syscall::read', 'syscall'), fn('copy'), fn('alien')];
+  const [future] = futures;
+  const tasks = [0x9000n, 0xa000n].map((space, key) => ({ key, future, address: addr(0x1000n), space: addr(space) }));
+  const [mine, other] = tasks as [(typeof tasks)[0], (typeof tasks)[0]];
+  const poll = (root: typeof mine) => ({ hart: 0, root, future, address: root.address, depth: 0 });
+  const begin = (root: typeof mine, time: number): TraceEvent => {
+    return { type: 'poll-begin', ...poll(root), time: nanos(time), state: suspend0 };
+  };
+  const end = (root: typeof mine, time: number, began: number): TraceEvent => {
+    const rest = { result: 'pending', state: suspend0, chain: [] } as const;
+    return { type: 'poll-end', ...poll(root), time: nanos(time), began: nanos(began), ...rest };
+  };
+  const track = { key: 92, stack: addr(0x100n) };
+  const within = (event: TraceEvent, { space }: typeof mine): TraceEvent =>
+    ({ ...event, thread: { ...track, space } }) as TraceEvent;
+  const inside = [
+    within(call(read, 0).begin(10), mine),
+    within(call(own, 0, 1).begin(12), mine),
+    within(call(own, 0, 1).end(14, 12), mine),
+    begin(other, 20),
+    within(call(alien, 0, 1).begin(22), other),
+    within(call(alien, 0, 1).end(24, 22), other),
+    end(other, 30, 20),
+    within(call(read, 0).end(40, 10, '5'), mine),
+  ];
+  for (const [goesWith, events] of [
+    ['hart', inside],
+    ['task', [begin(mine, 5), ...inside, end(mine, 50, 5)]],
+  ] as const) {
+    const { story, followed } = storyOf(linked([...events]), 'syscall::read');
+    t.match(followed, { goes_with: goesWith, others_on_its_hart: 2 });
+    t.same(storyText(story, options, 99).split('\n').slice(3, -1), [
+      '     0 ns      30 ns     0  syscall::read = 5',
+      '     2 ns       2 ns     0    copy',
+    ]);
+  }
+});
+
 t.test('a Future: its polls, its waits, who wakes it, and the task that it has woken', async (t) => {
   const [a, b] = futures;
   const roots = [a, b].map((future, key) => ({ key, future, address: addr(0x1000n + BigInt(key) * 0x100n) }));

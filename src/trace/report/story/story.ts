@@ -12,6 +12,7 @@ import type {
   Wake,
 } from '../../events/events.js';
 import { isBegin, isEnd } from '../../events/open-calls.js';
+import { spaceOf } from '../../events/processes.js';
 import type { Selection } from '../../events/selection.js';
 import { Fold } from '../../events/sinks.js';
 import { argumentsText, placeHitText, rootText, stateText, wakeSourceText } from '../../events/text.js';
@@ -287,10 +288,10 @@ interface Followed {
   isOver: boolean;
 }
 
-/** Of another program on the same hart, which nothing else says to have another turn. */
-function isOfOther({ carrier, subject }: Followed, { thread }: AnyBegin): boolean {
-  const own = subject.begin.thread?.space;
-  return carrier.kind === 'hart' && own !== undefined && thread?.space !== undefined && thread.space !== own;
+/** Of another program on the same hart, which nothing but context switches would say to have another turn. */
+function isOfOther({ carrier, subject }: Followed, begin: AnyBegin): boolean {
+  const [own, other] = [spaceOf(subject.begin), spaceOf(begin)];
+  return carrier.kind !== 'thread' && own !== undefined && other !== undefined && other !== own;
 }
 
 function isInterrupted(lane: Lane): boolean {
