@@ -17,6 +17,30 @@ export function clipName(name: string, width: number): string {
   return clipStart(foldBrackets(name, width), width);
 }
 
+/** `src/main.rs:15, in tokio Mutex::lock`: folders, the file with its line, and what is behind them. */
+const PLACE = /^((?:[^<(:]*\/)?)([^<(:/ ]+:\d+)((?:, in .*)?)$/s;
+const LEAST = 3;
+
+/**
+ * What says most of a name in so many letters: of a place its file and line, of a path its last parts, but not a block
+ * without its function. Empty where nothing would say anything.
+ */
+export function shortName(name: string, room: number): string {
+  if (name.length <= room) return name;
+  if (room < LEAST) return '';
+  const [, , file, inside = ''] = PLACE.exec(name) ?? [];
+  if (file !== undefined) {
+    if (file.length + inside.length < room) return `…${name.slice(1 - room)}`;
+    return file.length <= room ? file : `…${file.slice(1 - room)}`;
+  }
+  // Not a path inside brackets, and not to a block alone.
+  const path = name.slice(0, /[<(]|::\{/.exec(name)?.index);
+  for (let at = path.indexOf('::'); at >= 0; at = path.indexOf('::', at + 2))
+    if (name.length - at - 2 <= room) return name.slice(at + 2);
+  const tail = path.lastIndexOf('::');
+  return `${(tail < 0 ? name : name.slice(tail + 2)).slice(0, room - 1)}…`;
+}
+
 /** What a name keeps of a line that has no room for it, and of one with a place behind it. */
 const LEAST_NAME = 20;
 const LEAST_BEFORE_PLACE = 12;

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { textTable } from '../../src/text/columns.js';
-import { branchesIn, clipName, foldBrackets, lineOf } from '../../src/text/short-name.js';
+import { branchesIn, clipName, foldBrackets, lineOf, shortName } from '../../src/text/short-name.js';
 import { clipPlace, textWidth } from '../../src/text/text-width.js';
 
 // Names as c++filt and rustc-demangle print them.
@@ -69,4 +69,29 @@ t.test('columns of names and places give way, the widest first', async (t) => {
       `${width}`,
     );
   t.equal(table(10)[1]?.split(/ {2,}/)[2], 'x86_64', 'nothing else is shortened');
+});
+
+t.test('in little room a place keeps its line, and a block its function', async (t) => {
+  const shown = (name: string): string[] => [99, 36, 24, 12, 4, 2].map((room) => shortName(name, room));
+  const place = '/home/me/bakery/src/jobs.rs:23, in tokio Sleep';
+  t.strictSame(shown(place), [
+    place,
+    '…/bakery/src/jobs.rs:23, in tokio Sleep'.slice(-36).replace(/^./, '…'),
+    'jobs.rs:23',
+    'jobs.rs:23',
+    '…:23',
+    '',
+  ]);
+  t.strictSame(shown('src/work.rs:7'), ['src/work.rs:7', 'src/work.rs:7', 'src/work.rs:7', '…c/work.rs:7', '…s:7', '']);
+  const block = 'axum::serve::handle_connection::{async_block#3}';
+  t.strictSame(shown(block), [
+    block,
+    'handle_connection::{async_block#3}',
+    'handle_connection::{asy…',
+    'handle_conn…',
+    'han…',
+    '',
+  ]);
+  const held = 'alloc::boxed::Box<core::pin::Pin<T>>';
+  t.strictSame(shown(held), [held, held, 'Box<core::pin::Pin<T>>', 'Box<core::p…', 'Box…', '']);
 });

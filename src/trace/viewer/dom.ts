@@ -1,3 +1,5 @@
+import { shortName } from '../../text/short-name.js';
+
 /** An element of the page. */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const found = document.getElementById(id);
@@ -78,20 +80,9 @@ const FONT = '11px ui-monospace, "DejaVu Sans Mono", monospace';
 /** Pixels of a character. */
 const CHARACTER = 6.65;
 
-/** As much of a name as there is room for: of a path its end. Empty where that says nothing. */
+/** As much of a name as there is room for. */
 export function fitting(name: string, pixels: number): string {
-  const room = Math.floor(pixels / CHARACTER);
-  if (name.length <= room) return name;
-  if (room < 3) return '';
-  // Of a file its end, which has the line.
-  if (/^[^<(:]*\/[^<(]*:\d+$/.test(name)) return `…${name.slice(1 - room)}`;
-  let at = name.indexOf('::');
-  // Not a path inside brackets.
-  const bracket = name.search(/[<(]/);
-  for (; at >= 0 && (bracket < 0 || at < bracket); at = name.indexOf('::', at + 2))
-    if (name.length - at - 2 <= room) return name.slice(at + 2);
-  const tail = name.slice(0, bracket < 0 ? undefined : bracket).lastIndexOf('::');
-  return `${(tail < 0 ? name : name.slice(tail + 2)).slice(0, room - 1)}…`;
+  return shortName(name, Math.floor(pixels / CHARACTER));
 }
 
 const darkScheme = matchMedia('(prefers-color-scheme: dark)');
