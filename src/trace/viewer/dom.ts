@@ -1,4 +1,4 @@
-import { shortName } from '../../text/short-name.js';
+import { shortName } from '../../text/index.js';
 
 /** An element of the page. */
 export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
