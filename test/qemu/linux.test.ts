@@ -63,6 +63,14 @@ variant(t, 'aarch64: functions are called as often as QEMU carries them out', (t
   traceLinux(t, 'aarch64', { behind: 4n, getppid: '__arm64_sys_getppid', words: ['nokaslr'], harts: 1 }),
 );
 
+// With the virtualization host extensions Linux stays at EL2.
+variant(t, 'aarch64 at EL2: functions are called as often as QEMU carries them out', (t) =>
+  traceLinux(t, 'aarch64', {
+    ...{ behind: 4n, getppid: '__arm64_sys_getppid', words: ['nokaslr'], harts: 1 },
+    machine: ['-M', 'virtualization=on', '-cpu', 'max,pauth-impdef=on'],
+  }),
+);
+
 interface Output extends Recording {
   readonly engines: object;
 }

@@ -50,6 +50,8 @@ interface Kernel {
   readonly getppid: string;
   readonly words: readonly string[];
   readonly harts: number;
+  /** More of QEMU's command line. */
+  readonly machine?: readonly string[];
 }
 
 /** What a trace says, function by function. */
@@ -86,7 +88,11 @@ function readCalls(trace: string): { readonly told: Map<string, LogEntry>; reado
   return { told, wrong };
 }
 
-export async function traceLinux(t: Test, arch: LinuxArch, { behind, getppid, words, harts }: Kernel): Promise<void> {
+export async function traceLinux(
+  t: Test,
+  arch: LinuxArch,
+  { behind, getppid, words, harts, machine = [] }: Kernel,
+): Promise<void> {
   const guest = linuxGuest(t, arch, harts);
   const { symbols } = await ElfFile.open(guest.elf);
   const places = new Map(
@@ -96,7 +102,7 @@ export async function traceLinux(t: Test, arch: LinuxArch, { behind, getppid, wo
   const probes = [...places.keys()].flatMap((name) => ['-p', `fn:${name}`]);
   // `target` would take no stop before the last page table is in use.
   const options = ['--engine', 'mixed', '--json', '-o', trace, '--console', kept];
-  const command = [...guest.command(...words), ...guest.counting([...places.values()])];
+  const command = [...guest.command(...words), ...machine, ...guest.counting([...places.values()])];
   const output = await rsptraceWithin(
     200_000,
     'run',
